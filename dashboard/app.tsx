@@ -3,31 +3,18 @@ import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { PoolDocument } from '../pool/api/documents.ts';
 import { useDocument, useLiveState } from './data/hooks.ts';
+import { usePlace } from './data/place.ts';
 import type { ExplorerPlace } from './explorer/explorer-page.tsx';
 import { MiniBar } from './mine/mini-bar.tsx';
 import { useNotifications } from './notify/notifications.tsx';
-import { linkTo, PAGES, type Place, placeOf } from './router.ts';
-import { chooseTheme, rememberedTheme, THEMES, type Theme } from './theme.ts';
+import { linkTo, PAGES, type Place } from './router.ts';
 import { BlocksPage } from './view/blocks-page.tsx';
 import { ConnectPage } from './view/connect-page.tsx';
 import { MinerPage } from './view/miner-page.tsx';
 import { OperatorPage } from './view/operator-page.tsx';
 import { PaymentsPage } from './view/payments-page.tsx';
 import { PoolPage } from './view/pool-page.tsx';
-
-function usePlace(): Place {
-  const [place, setPlace] = useState(() => placeOf(location.hash, location.pathname));
-  useEffect(() => {
-    const follow = () => {
-      setPlace(placeOf(location.hash, location.pathname));
-      document.getElementById('main')?.focus();
-    };
-    addEventListener('hashchange', follow);
-    setPlace(placeOf(location.hash, location.pathname)); // it may have changed since the page was drawn
-    return () => removeEventListener('hashchange', follow);
-  }, []);
-  return place;
-}
+import { ThemeChoice } from './view/theme-choice.tsx';
 
 /** What most visitors never open is loaded when its page is opened: the miner is the heaviest part of all. */
 function lazyPage<P extends object>(what: string, load: () => Promise<ComponentType<P>>): ComponentType<P> {
@@ -76,29 +63,6 @@ function Page({ place }: { place: Place }) {
     case 'mine':
       return <LazyMinePage />;
   }
-}
-
-function ThemeChoice() {
-  const [theme, setTheme] = useState(rememberedTheme);
-  return (
-    <label class="inline">
-      Colours
-      <select
-        value={theme}
-        onChange={(event) => {
-          const chosen = event.currentTarget.value as Theme;
-          setTheme(chosen);
-          chooseTheme(chosen);
-        }}
-      >
-        {THEMES.map((name) => (
-          <option key={name} value={name}>
-            {name === 'system' ? 'as the system' : name}
-          </option>
-        ))}
-      </select>
-    </label>
-  );
 }
 
 export function App() {

@@ -13,6 +13,7 @@ export default defineConfig({
   build: {
     outDir: join(here, '..', 'build', 'dashboard'),
     emptyOutDir: true,
+    rolldownOptions: { input: ['index', 'explorer'].map((name) => join(here, `${name}.html`)) },
     target: 'es2022',
     // A data: address would need a hole in the content security policy.
     assetsInlineLimit: 0,

@@ -6,6 +6,7 @@ import { count } from '../format.ts';
 import { linkTo } from '../router.ts';
 import { Amount, type Column, Figure, Pager, Placeholder, Table, WholeName } from '../view/parts.tsx';
 import { useChain } from './chain-document.ts';
+import { isAlone } from './explorer-node.ts';
 import { ChainLink, CutLink } from './links.tsx';
 
 type Event = RouteAnswer<'addressHistory'>['events'][number];
@@ -53,11 +54,13 @@ export function AddressView({ address }: { address: string }) {
             value={<Amount atoms={balance.data.balance} />}
             note={`in ${count(balance.data.utxos)} outputs`}
           />
-          <Figure
-            label="Also"
-            value={<a href={linkTo('miner', address)}>As a miner here</a>}
-            note={<a href={linkTo('staking', address)}>Its stake</a>}
-          />
+          {isAlone() ? null : (
+            <Figure
+              label="Also"
+              value={<a href={linkTo('miner', address)}>As a miner here</a>}
+              note={<a href={linkTo('staking', address)}>Its stake</a>}
+            />
+          )}
         </div>
       )}
       <section class="card">

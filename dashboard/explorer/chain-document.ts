@@ -1,7 +1,8 @@
-/** Reads of the explorer: from the pool's node, often enough to follow the chain. */
+/** Reads of the explorer: often enough to follow the chain. */
 import type { RouteAnswer, RouteName } from '../../protocol/api/routes.ts';
-import { nodeCall, poolNode } from '../data/node.ts';
+import { nodeCall } from '../data/node.ts';
 import { type NodeLoaded, useNodeDocument } from '../data/node-document.ts';
+import { explorerNode } from './explorer-node.ts';
 
 /** As the list of cuts has it. */
 export type ListedCut = RouteAnswer<'cuts'>['cuts'][number];
@@ -17,10 +18,10 @@ export const useChain = <N extends RouteName>(
   path: string | undefined,
   everyMillis: number = LIVE_MILLIS,
 ): NodeLoaded<RouteAnswer<N>> =>
-  useNodeDocument<RouteAnswer<N>>(poolNode(), path === undefined ? undefined : { path: `/v1/${path}` }, {
+  useNodeDocument<RouteAnswer<N>>(explorerNode(), path === undefined ? undefined : { path: `/v1/${path}` }, {
     everyMillis,
     settleMillis: 0,
   });
 
 export const readChain = <N extends RouteName>(path: string): Promise<RouteAnswer<N>> =>
-  nodeCall<RouteAnswer<N>>(poolNode(), `/v1/${path}`);
+  nodeCall<RouteAnswer<N>>(explorerNode(), `/v1/${path}`);

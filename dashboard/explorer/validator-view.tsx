@@ -3,6 +3,7 @@ import { count, percent } from '../format.ts';
 import { linkTo } from '../router.ts';
 import { Amount, Placeholder, State, WholeName } from '../view/parts.tsx';
 import { useChain } from './chain-document.ts';
+import { isAlone } from './explorer-node.ts';
 import { FactList } from './links.tsx';
 
 const BASIS_POINTS = 10_000;
@@ -28,9 +29,11 @@ export function ValidatorView({ id }: { id: string }) {
           />
         )}
       </section>
-      <p>
-        <a href={linkTo('staking')}>All validators, and what stake may earn</a>
-      </p>
+      {isAlone() ? null : (
+        <p>
+          <a href={linkTo('staking')}>All validators, and what stake may earn</a>
+        </p>
+      )}
     </>
   );
 }

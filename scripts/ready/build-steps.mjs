@@ -49,7 +49,7 @@ export const BUILD_STEPS = [
       'runtime',
       'package-lock.json',
     ],
-    outputs: ['build/dashboard/index.html'],
+    outputs: ['build/dashboard/index.html', 'build/dashboard/explorer.html'],
     command: ['node_modules/vite/bin/vite.js', 'build', '-c', 'dashboard/vite.config.ts', '--logLevel', 'warn'],
   },
 ];

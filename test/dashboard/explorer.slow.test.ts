@@ -11,7 +11,7 @@ import type { RouteAnswer } from '../../protocol/api/routes.ts';
 import { ApiBed, addressOf } from '../api/api-bed.ts';
 import { webBed } from '../pool/web-bed.ts';
 import { open, seriousFaults, withBrowser } from './browser.ts';
-import { BUILT_PAGE } from './served-page.ts';
+import { BUILT_PAGE, servePage } from './served-page.ts';
 
 withBrowser();
 
@@ -134,4 +134,31 @@ test('where the network follows rules that the node does not know, the page says
   const { url } = await setUp({ update_required: true });
   const { page } = await open(`${url}explorer`);
   await expect.poll(() => textOf(page)).toContain('follows rules that this pool’s node');
+});
+
+test('without a pool, against any node that admits the page', async () => {
+  const url = await servePage(() => undefined);
+  const node = await ApiBed.forTest({ api: { browserOrigins: [url.replace(/\/$/, '')] } });
+  const paid = await node.pay(0, 'receiver', 1_234_567n);
+  await node.bed.mine(developmentKey('miner').address, 100);
+  await node.bed.seal(2);
+  const { page, complaints } = await open(`${url}explorer.html`);
+  await expect.poll(() => textOf(page)).toContain(`--browser-origin ${url.replace(/\/$/, '')}`);
+  const named = page.getByLabel(/^Node to read from/);
+  await named.fill('ftp://example');
+  await page.getByRole('button', { name: 'Read' }).click();
+  await expect.poll(() => textOf(page)).toContain('not the address of a node');
+  await named.fill(`${node.url}/`);
+  await page.getByRole('button', { name: 'Read' }).click();
+  await expect.poll(() => textOf(page)).toContain(shortId(paid));
+  expect(await seriousFaults(page)).toEqual([]);
+  await search(page, addressOf('receiver'));
+  await expect.poll(() => textOf(page)).toContain(coins('1234567'));
+  expect(await textOf(page)).not.toContain('As a miner here');
+  // The browser knows the node the next time, and a link can name one.
+  await page.goto(`${url}explorer.html`);
+  await expect.poll(() => textOf(page)).toContain(shortId(paid));
+  await page.goto(`${url}explorer.html?node=${encodeURIComponent(`${node.url}/nothing`)}`);
+  await expect.poll(() => textOf(page)).toContain('The node answers');
+  expect(complaints.filter((line) => !/404/.test(line))).toEqual([]);
 });

@@ -1,0 +1,96 @@
+/** The explorer without a pool: a page of its own that reads any node that admits it. `?node=URL` names the node; the browser remembers it. */
+import { render } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { usePlace } from '../data/place.ts';
+import { rememberedTheme, showTheme } from '../theme.ts';
+import { ThemeChoice } from '../view/theme-choice.tsx';
+import { nodeAddress, readFrom } from './explorer-node.ts';
+import { ExplorerPage } from './explorer-page.tsx';
+import '../theme.css';
+
+const REMEMBERED = 'svc-explorer-node';
+
+function firstNode(): string {
+  const asked = nodeAddress(new URLSearchParams(location.search).get('node') ?? '');
+  if (asked !== undefined) return asked;
+  try {
+    return nodeAddress(localStorage.getItem(REMEMBERED) ?? '') ?? '';
+  } catch {
+    return '';
+  }
+}
+
+function remember(node: string): void {
+  try {
+    localStorage.setItem(REMEMBERED, node);
+  } catch {
+    // A browser that keeps nothing asks again next time.
+  }
+}
+
+function Alone() {
+  const place = usePlace();
+  const [node, setNode] = useState(firstNode);
+  const [typed, setTyped] = useState(node);
+  const [isWrong, setWrong] = useState(false);
+  readFrom(node);
+  useEffect(() => {
+    document.title = node === '' ? 'Explorer' : `Explorer – ${new URL(node).host}`;
+  }, [node]);
+  const choose = (event: Event) => {
+    event.preventDefault();
+    const chosen = nodeAddress(typed);
+    setWrong(chosen === undefined);
+    if (chosen === undefined) return;
+    remember(chosen);
+    setNode(chosen);
+  };
+  const shown = place.page === 'explorer' ? place : { kind: undefined, id: undefined };
+  return (
+    <>
+      <header class="top">
+        <div class="bar">
+          <span class="name">Explorer</span>
+        </div>
+      </header>
+      <main id="main" tabIndex={-1}>
+        <form class="row" onSubmit={choose}>
+          <label class="grow">
+            Node to read from, such as http://127.0.0.1:28701
+            <input
+              type="url"
+              value={typed}
+              spellcheck={false}
+              aria-describedby="node-problem"
+              onInput={(event) => setTyped(event.currentTarget.value)}
+            />
+          </label>
+          <button type="submit" class="primary">
+            Read
+          </button>
+          <p id="node-problem" class={isWrong ? 'bad' : 'hidden-text'} role="status">
+            {isWrong ? 'That is not the address of a node: it begins with http:// or https://.' : ''}
+          </p>
+        </form>
+        {node === '' ? (
+          <p class="note">The node must admit this page: run it with --browser-origin {location.origin}.</p>
+        ) : (
+          <div key={node}>
+            <ExplorerPage kind={shown.kind} id={shown.id} />
+          </div>
+        )}
+      </main>
+      <footer>
+        What you see is the word of the node that you named. <ThemeChoice />
+      </footer>
+    </>
+  );
+}
+
+showTheme(rememberedTheme());
+
+const root = document.getElementById('app');
+if (root !== null) {
+  root.replaceChildren();
+  render(<Alone />, root);
+}
