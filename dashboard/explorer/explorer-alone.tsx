@@ -69,7 +69,7 @@ function Alone() {
             Read
           </button>
           <p id="node-problem" class={isWrong ? 'bad' : 'hidden-text'} role="status">
-            {isWrong ? 'That is not the address of a node: it begins with http:// or https://.' : ''}
+            {isWrong ? 'That is not the address of a node, which begins with http or https.' : ''}
           </p>
         </form>
         {node === '' ? (

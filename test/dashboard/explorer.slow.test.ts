@@ -148,7 +148,7 @@ test('without a pool, against any node that admits the page', async () => {
   await named.fill('ftp://example');
   await page.getByRole('button', { name: 'Read' }).click();
   await expect.poll(() => textOf(page)).toContain('not the address of a node');
-  await named.fill(`${node.url}/`);
+  await named.fill(`${node.base}/`);
   await page.getByRole('button', { name: 'Read' }).click();
   await expect.poll(() => textOf(page)).toContain(shortId(paid));
   expect(await seriousFaults(page)).toEqual([]);
@@ -158,7 +158,7 @@ test('without a pool, against any node that admits the page', async () => {
   // The browser knows the node the next time, and a link can name one.
   await page.goto(`${url}explorer.html`);
   await expect.poll(() => textOf(page)).toContain(shortId(paid));
-  await page.goto(`${url}explorer.html?node=${encodeURIComponent(`${node.url}/nothing`)}`);
+  await page.goto(`${url}explorer.html?node=${encodeURIComponent(`${node.base}/nothing`)}`);
   await expect.poll(() => textOf(page)).toContain('The node answers');
   expect(complaints.filter((line) => !/404/.test(line))).toEqual([]);
 });
