@@ -43,6 +43,7 @@ const commands = [
       name: `${NAME} restore`,
       summary: 'makes a wallet from its 24 words, typed or from standard input',
       options: { ...creationOptions, wordsFile: path({ help: 'a file with the words' }) },
+      examples: [{ line: `${NAME} restore --network mainnet`, says: 'asks for the words and for a new password' }],
     },
     (values, _, terminal) => runRestore(values, terminal, terminalPrompt),
   ),
@@ -51,6 +52,7 @@ const commands = [
       name: `${NAME} change-password`,
       summary: 'encrypts the wallet file with another password',
       options: { ...fileOptions, generatePassword: creationOptions.generatePassword, ...jsonOption },
+      examples: [{ line: `${NAME} change-password`, says: 'asks for the old and the new one' }],
     },
     (values, _, terminal) => runChangePassword(values, terminal, terminalPrompt),
   ),
@@ -80,6 +82,7 @@ const commands = [
       name: `${NAME} new-address`,
       summary: 'hands out a fresh address',
       options: { ...sessionOptions, label: text({ help: 'a name for it', default: '' }) },
+      examples: [{ line: `${NAME} new-address --label 'invoice 17'`, says: 'one address for each payer' }],
     },
     (values, _, terminal) => makeAddress({ values, terminal, prompt: terminalPrompt }, values.label),
   ),
@@ -99,7 +102,13 @@ const commands = [
         { name: 'ADDRESS', help: 'who is paid' },
         { name: 'AMOUNT', help: 'in coins, such as 1.25' },
       ],
-      examples: [{ line: `${NAME} send dsvc1... 1.25`, says: 'asks before it sends' }],
+      examples: [
+        { line: `${NAME} send dsvc1... 1.25`, says: 'asks before it sends' },
+        {
+          line: `${NAME} send dsvc1... 1.25 --yes --json --request-id invoice-17`,
+          says: 'from a script; the same line again pays nothing and shows what became of it',
+        },
+      ],
     },
     (values, [to = '', amount = ''], terminal) => {
       const terms = {
@@ -131,7 +140,10 @@ const commands = [
       name: `${NAME} prove-address`,
       summary: 'answers an ownership request from a file or standard input',
       options: sessionOptions,
-      operands: [{ name: 'FILE', help: 'the request as JSON', optional: true }],
+      operands: [{ name: 'FILE', help: 'the request as JSON (default: standard input)', optional: true }],
+      examples: [
+        { line: `${NAME} prove-address request.json > proof.json`, says: 'the purpose is shown on standard error' },
+      ],
     },
     (values, [file], terminal) => proveAddress({ values, terminal, prompt: terminalPrompt }, file),
   ),
@@ -144,6 +156,9 @@ const commands = [
         { name: 'METHOD', help: 'such as received' },
         { name: 'PARAMS', help: 'such as \'{"since_height":0}\'', optional: true },
       ],
+      examples: [
+        { line: `${NAME} call received '{"since_height":0}'`, says: 'the methods are listed in docs/wallet.md' },
+      ],
     },
     (values, [method = '', params = '{}'], terminal) => {
       if (method === '') throw new UsageError('usage_operand_missing', 'METHOD is missing', 'see --help');
@@ -153,5 +168,9 @@ const commands = [
 ];
 
 await runProgram(
-  commandTable(NAME, 'Wallet: keys, payments, and the daemon that pools and exchanges pay through.', commands),
+  commandTable(
+    NAME,
+    'Wallet: keys, payments, and the daemon that pools and exchanges pay through.\nExit codes: 0 done, 1 refused, failed or answered with no, 2 wrong usage (docs/programs.md).',
+    commands,
+  ),
 );

@@ -100,9 +100,13 @@ export function chatCommands(program: string): Command {
         summary: 'asks an address for a chat; asks you first',
         options: {
           ...sendOptions,
-          from: text({ help: 'the address in whose name (default: the one with the most)', placeholder: 'ADDRESS' }),
+          from: text({
+            help: 'the own address that asks (default: that of the largest output)',
+            placeholder: 'ADDRESS',
+          }),
         },
         operands: [{ name: 'ADDRESS', help: 'who is asked' }],
+        examples: [{ line: `${name} request dsvc1...`, says: 'shows the fee and asks before it pays' }],
       },
       (values, [to = ''], terminal) => {
         const params = { to, ...(values.from === undefined ? {} : { from_address: values.from }) };
@@ -117,6 +121,7 @@ export function chatCommands(program: string): Command {
         summary: 'accepts a request; asks first',
         options: sendOptions,
         operands: [CHAT],
+        examples: [{ line: `${name} accept dsvc1...`, says: 'shows address and messenger id, then asks' }],
       },
       (values, [chat = ''], terminal) => {
         const { yes: isSure, requestId } = values;
@@ -150,6 +155,7 @@ export function chatCommands(program: string): Command {
           limit: integer({ help: 'newest messages to show', min: 1, max: 1_000_000, default: 100 }),
         },
         operands: [CHAT],
+        examples: [{ line: `${name} read dsvc1... --limit 20`, says: 'the newest twenty' }],
       },
       (values, [chat = ''], terminal) => readChat({ values, terminal, prompt: terminalPrompt }, chat, values.limit),
     ),

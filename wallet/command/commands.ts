@@ -227,7 +227,9 @@ export const proveAddress = (context: Context, requestFile: string | undefined):
     const proof = await session.call('prove_address', { request });
     // The daemon accepted the request, so its purpose is plain text: show it to the signer.
     const { purpose } = request as { purpose: string };
-    context.terminal.err(`${foreignRows('signed for | ', purpose).join('\n')}\n`);
+    const { columns } = context.prompt;
+    const rows = foreignRows('signed for | ', purpose, columns === undefined ? {} : { columns });
+    context.terminal.err(`${rows.join('\n')}\n`);
     context.terminal.out(`${jsonText(proof, context.values.json ? 0 : 2)}\n`);
     return 0;
   });

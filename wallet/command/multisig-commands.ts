@@ -206,6 +206,7 @@ export function multisigCommands(name: string): Command {
         name: `${own} key`,
         summary: 'a public key of this wallet, for the others to make the address with',
         options: { ...sessionOptions, out, label },
+        examples: [{ line: `${own} key --out anna.key`, says: 'send the file to the member who makes the address' }],
       },
       (values, _, terminal) =>
         withSession(context(values, terminal), async (session) => {
@@ -244,6 +245,7 @@ export function multisigCommands(name: string): Command {
         summary: 'the address of a descriptor, to be compared with the other members; watches it from now on',
         options: { ...sessionOptions, label },
         operands: [DESCRIPTOR],
+        examples: [{ line: `${own} address savings.json`, says: 'compare it to its last character' }],
       },
       (values, [file = ''], terminal) =>
         watch(context(values, terminal), { ...readDescriptorFile(file), label: values.label }, async () => undefined),
@@ -258,7 +260,7 @@ export function multisigCommands(name: string): Command {
           full,
           payload: text({ help: 'text for the recipient, public on the chain' }),
           validCuts: integer({ help: 'cuts in which it can be sent', min: 10, max: 1_000_000, default: 34_560 }),
-          inline: flag({ help: 'show the keys also where the chain knows them' }),
+          inline: flag({ help: 'put whole keys into the package also where the chain has them: longer' }),
           replaces: path({ help: 'an earlier package: at most one of both can be paid' }),
         },
         operands: [
@@ -283,6 +285,9 @@ export function multisigCommands(name: string): Command {
         summary: 'what a package does: read this before you sign',
         options: { ...sessionOptions, full },
         operands: [PACKAGE],
+        examples: [
+          { line: `${own} review rent.msig --json`, says: 'with `template_digest`, which `sign --digest` takes' },
+        ],
       },
       (values, [file = ''], terminal) =>
         withSession(context(values, terminal), async (session) => {
@@ -303,6 +308,7 @@ export function multisigCommands(name: string): Command {
           trustAmounts: flag({ help: 'sign without a node that says what the inputs hold: the fee may be false' }),
         },
         operands: [PACKAGE],
+        examples: [{ line: `${own} sign rent.msig --out rent-bert.msig`, says: 'asks before it signs' }],
       },
       (values, [file = ''], terminal) => sign(context(values, terminal), readWord(file), values.out, values),
     ),
@@ -312,6 +318,9 @@ export function multisigCommands(name: string): Command {
         summary: 'puts the signatures of several packages of one payment together',
         options: { ...jsonOption, out },
         operands: [{ name: 'PACKAGE', help: 'files of `sign`', rest: true }],
+        examples: [
+          { line: `${own} combine rent-bert.msig rent-cleo.msig --out rent-all.msig`, says: 'needs no wallet' },
+        ],
       },
       async (values, files, terminal) => {
         const all = await combine(files, values.out);
@@ -329,13 +338,10 @@ export function multisigCommands(name: string): Command {
         summary: 'sends a package that enough members have signed, after a yes; again is harmless',
         options: { ...sessionOptions, full, anyFee, yes },
         operands: [PACKAGE],
+        examples: [{ line: `${own} send rent-all.msig`, says: 'asks before it sends' }],
       },
       (values, [file = ''], terminal) => send(context(values, terminal), readWord(file), values),
     ),
   ];
-  return commandTable(
-    own,
-    'Addresses of several members, and payments from them (docs/wallet.md, Multisig).',
-    commands,
-  );
+  return commandTable(own, 'addresses of several members, and payments from them (docs/wallet.md, Multisig)', commands);
 }

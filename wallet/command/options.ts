@@ -35,7 +35,7 @@ export const fileOptions = {
   passwordFile: path({ help: 'holds the password (default: FILE.password, else the terminal is asked)', group: FILES }),
 } as const;
 
-export const jsonOption = { json: flag({ help: 'print JSON' }) } as const;
+export const jsonOption = { json: flag({ help: 'print the result, or the refusal, as JSON' }) } as const;
 
 const url = parsed(
   {

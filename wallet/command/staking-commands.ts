@@ -123,12 +123,13 @@ export const stakingCommands = (name: string): Command[] => [
   walletCommand(
     {
       name: `${name} unstake`,
-      summary: 'unbonds a delegation or a part of it; withdraw it ten days later',
+      summary: 'unbonds a delegation or a part of it; asks first. Withdraw it ten epochs (ten days) later',
       options: {
         ...operationOptions,
         ...positionOption,
         amount: text({ help: 'a part of it (default: all)', placeholder: 'COINS' }),
       },
+      examples: [{ line: `${name} unstake --position 7c19... --amount 250`, says: 'a part; the rest stays bonded' }],
     },
     (values, _, terminal) => {
       const { position, amount, yes, requestId } = values;
@@ -145,8 +146,9 @@ export const stakingCommands = (name: string): Command[] => [
   walletCommand(
     {
       name: `${name} withdraw`,
-      summary: 'pays a position that is released back to this wallet',
+      summary: 'pays a position that is released back to this wallet; asks first',
       options: { ...operationOptions, ...positionOption },
+      examples: [{ line: `${name} withdraw --position 7c19...`, says: 'from the release height on, see `positions`' }],
     },
     (values, _, terminal) => {
       const { position, yes, requestId } = values;

@@ -11,7 +11,7 @@ import { walletCommand } from './wallet-command.ts';
 const changeOptions = {
   ...operationOptions,
   validator: text({ help: 'one of `validators` that this wallet registered', placeholder: 'ID', required: true }),
-  wait: flag({ help: 'until the change is final' }),
+  wait: flag({ help: 'wait until the change is final' }),
   dryRun: flag({ help: 'only say what it would do and cost' }),
 } as const;
 
@@ -46,7 +46,11 @@ export const validatorChangeCommands = (name: string): Command[] => [
       summary: 'sends the heartbeat of the running epoch; asks first. A node with a fee key does so by itself',
       options: {
         ...changeOptions,
-        consensusKeyIndex: integer({ help: 'of the key that signs now (default: it is looked for)', min, max }),
+        consensusKeyIndex: integer({
+          help: 'index of the key that signs now (default: the wallet looks for it)',
+          min,
+          max,
+        }),
       },
       examples: [{ line: `${name} validator-heartbeat --validator 3f0a...`, says: 'asks before it pays the fee' }],
     },
@@ -150,7 +154,7 @@ export const validatorChangeCommands = (name: string): Command[] => [
   walletCommand(
     {
       name: `${name} validator-exit`,
-      summary: 'ends a validator for ever, unbonding all its stake; withdraw the self-bond ten days later',
+      summary: 'ends a validator for ever, unbonding all its stake; withdraw the self-bond ten epochs (ten days) later',
       options: changeOptions,
       examples: [{ line: `${name} validator-exit --validator 3f0a...`, says: 'asks first: an exit cannot be undone' }],
     },

@@ -41,9 +41,15 @@ export const validatorCommands = (name: string): Command[] => [
         ...operationOptions,
         ...registrationOptions,
         compoundFirst: flag({ help: 'merge outputs first when the bond needs more than 8' }),
-        wait: flag({ help: 'until the registration is final' }),
+        wait: flag({ help: 'wait until the registration is final' }),
         dryRun: flag({ help: 'only say what it would do and cost' }),
       },
+      examples: [
+        {
+          line: `${name} validator-register --amount 100000 --overlay-endpoint-hex 01... --dry-run`,
+          says: 'shows what it would bond, charge and cost',
+        },
+      ],
     },
     (values, _, terminal) => {
       const { amount, commissionBps, overlayEndpointHex, consensusKeyIndex, rewardAddress, compoundFirst } = values;
@@ -73,6 +79,9 @@ export const validatorCommands = (name: string): Command[] => [
         ...positionOption,
         to: text({ help: 'who gets them from now on', placeholder: 'ADDRESS', required: true }),
       },
+      examples: [
+        { line: `${name} reward-address --position 7c19... --to dsvc1...`, says: 'the stake stays where it is' },
+      ],
     },
     (values, _, terminal) => {
       const { position, to, yes, requestId } = values;
