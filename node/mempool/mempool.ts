@@ -30,8 +30,11 @@ export type Entry = PendingTransaction & {
 /** What a template may take of one fee rate: no waiting block carries it. Own transactions and those that count as own come first. */
 export type RateGroup = { readonly first: DrawSet<Entry>; readonly second: DrawSet<Entry> };
 
-/** All of one fee rate. The lists are in the order of arrival; what has left meanwhile is dropped from them later. */
-type Rate = RateGroup & { count: number; bytes: number; readonly arrived: Record<Origin, Entry[]> };
+/** Where an entry is in a list of arrivals. Once it has left, its place is empty: its bytes must not stay as long as the list does. */
+type Place = { entry: Entry | undefined };
+
+/** All of one fee rate. The lists are in the order of arrival; empty places are dropped from them later. */
+type Rate = RateGroup & { count: number; bytes: number; readonly arrived: Record<Origin, Place[]> };
 
 export type MempoolOptions = {
   readonly maxBytes: number;
@@ -54,6 +57,7 @@ export class Mempool implements MempoolView {
   readonly #entries = new Map<string, Entry>();
   readonly #spenders = new Map<string, Entry>();
   readonly #groups = new Map<bigint, Rate>();
+  readonly #places = new Map<Entry, Place>();
   /** Descending. */
   #rates: bigint[] = [];
   readonly #own = new Set<Entry>();
@@ -198,7 +202,9 @@ export class Mempool implements MempoolView {
       const group = this.#groupOf(rate);
       group.count++;
       group.bytes += read.wire.length;
-      group.arrived[origin].push(entry);
+      const place: Place = { entry };
+      group.arrived[origin].push(place);
+      this.#places.set(entry, place);
     }
     (origin === 'own' ? this.#own : this.#young).add(entry);
     this.#offer(entry);
@@ -283,12 +289,9 @@ export class Mempool implements MempoolView {
     }
   }
 
-  #newest(arrived: Entry[]): Entry | undefined {
-    for (;;) {
-      const entry = arrived.at(-1);
-      if (entry === undefined || this.holds(entry)) return entry;
-      arrived.pop();
-    }
+  #newest(arrived: Place[]): Entry | undefined {
+    while (arrived.length > 0 && arrived.at(-1)?.entry === undefined) arrived.pop();
+    return arrived.at(-1)?.entry;
   }
 
   #remove(entry: Entry, reason: RemovalReason): void {
@@ -310,7 +313,10 @@ export class Mempool implements MempoolView {
     this.#dependencies.onRemoved(entry, reason);
   }
 
-  #leaveRate({ rate, origin, wire }: Entry): void {
+  #leaveRate(leaving: Entry): void {
+    const { rate, origin, wire } = leaving;
+    (this.#places.get(leaving) as Place).entry = undefined;
+    this.#places.delete(leaving);
     const group = this.#groups.get(rate) as Rate;
     group.count--;
     group.bytes -= wire.length;
@@ -321,7 +327,8 @@ export class Mempool implements MempoolView {
     }
     const arrived = group.arrived[origin];
     // Half of the list has left: so every transaction is moved about once in all.
-    if (arrived.length > 2 * group.count + 16) group.arrived[origin] = arrived.filter((entry) => this.holds(entry));
+    if (arrived.length > 2 * group.count + 16)
+      group.arrived[origin] = arrived.filter(({ entry }) => entry !== undefined);
   }
 
   /** Transactions that cannot be executed once the cut of this height has spent these outputs. */

@@ -1,11 +1,13 @@
 /** Waiting transactions (ledger rules 36 and 50 to 54): the door, conflicts, expiry, bounds, the life cycle, the choice for templates. */
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { developmentKey } from '../../node/development.ts';
 import type { Submission } from '../../node/full-node.ts';
 import type { CutEffects } from '../../node/ledger/effects.ts';
 import type { ReadTransaction } from '../../node/ledger/work-block.ts';
 import { operationsToRecheck } from '../../node/mempool/impossible-operations.ts';
-import { Mempool } from '../../node/mempool/mempool.ts';
+import { type Entry, Mempool } from '../../node/mempool/mempool.ts';
 import { type SelectionRules, selectTransactions } from '../../node/mempool/selection.ts';
 import { burnAddressPayload } from '../../protocol/address.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
@@ -301,4 +303,25 @@ test('a heartbeat that a waiting block carries is looked at again when its epoch
       24,
     ).map(({ name }) => name);
   expect([after(22), after(23), after(24)]).toEqual([[], ['beat'], []]);
+});
+
+test('what has left is not kept in memory, however many fee rates there are', () => {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const { mempool, add } = waitingRoom();
+  const held = () => {
+    collect();
+    return process.memoryUsage().arrayBuffers;
+  };
+  const before = held();
+  for (let rate = 1n; rate <= 40n; rate++) {
+    add(`stays ${rate}`, rate, 'relayed', 1, 1_000);
+    for (let i = 0; i < 16; i++) {
+      add(`${rate} ${i}`, rate, 'relayed', 2, 60_000);
+      mempool.drop(mempool.get(utf8(`${rate} ${i}`)) as Entry, 'evicted');
+    }
+  }
+  expect([mempool.count, mempool.bytes]).toEqual([40, 40_000]);
+  // It was 38 MB: sixteen of each rate.
+  expect(held() - before).toBeLessThan(10_000_000);
 });
