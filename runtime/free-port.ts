@@ -26,13 +26,17 @@ function claim(port: number): Promise<boolean> {
   });
 }
 
-function isUnused(port: number): Promise<boolean> {
-  const server = createServer();
+/** Listens once without sharing the port, and closes again. Returns the error where that fails. */
+export function tryPort(address: { readonly host: string; readonly port: number }): Promise<Error | undefined> {
+  const server = createServer((socket) => socket.destroy());
   return new Promise((resolve) => {
-    server.once('error', () => resolve(false));
-    server.listen({ port, host: HOST, exclusive: true }, () => server.close(() => resolve(true)));
+    server.once('error', resolve);
+    server.listen({ ...address, exclusive: true }, () => server.close(() => resolve(undefined)));
   });
 }
+
+/** On this machine's own address. */
+export const isUnused = async (port: number): Promise<boolean> => (await tryPort({ host: HOST, port })) === undefined;
 
 /** Claimed before it is tried: between two that try the same one, at most one has it. */
 export async function freePort(): Promise<number> {

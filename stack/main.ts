@@ -5,12 +5,12 @@
  */
 import { existsSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { steadyMillis } from '../runtime/clock.ts';
 import { flag, integer, path } from '../runtime/command-line/command-line.ts';
 import { lockDirectory } from '../runtime/directory-lock.ts';
+import { isUnused } from '../runtime/free-port.ts';
 import { createLogger, readLevelFilter, standardErrorSink } from '../runtime/log.ts';
 import { command, runProgram, type Terminal } from '../runtime/program.ts';
 import { Shutdown } from '../runtime/shutdown.ts';
@@ -86,18 +86,8 @@ const AGAIN_MILLIS = 1000;
 /** Each of six programs has twenty seconds before it is killed (process.ts). */
 const STOP_LIMIT_MS = 150_000;
 
-async function portFree(port: number): Promise<boolean> {
-  const server = createServer();
-  const free = await new Promise<boolean>((resolve) => {
-    server.once('error', () => resolve(false));
-    server.listen(port, '127.0.0.1', () => resolve(true));
-  });
-  if (free) await new Promise((resolve) => server.close(resolve));
-  return free;
-}
-
 async function checkPort(port: number, what: string, option: string): Promise<void> {
-  if (!(await portFree(port)))
+  if (!(await isUnused(port)))
     throw new PartFailed(
       `port ${port} for ${what} is in use: stop what listens there, or choose another with ${option} PORT`,
     );

@@ -2,8 +2,8 @@
  * Listener threads share their ports (`reusePort`), and the system would share them with another program of the same user as
  * well: half of the miners would be served by each. So every port is taken once without sharing, and given back.
  */
-import { createServer } from 'node:net';
 import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
+import { tryPort } from '../../runtime/free-port.ts';
 import { listenError } from '../../runtime/runtime-error.ts';
 import type { StratumService } from '../service.ts';
 
@@ -14,10 +14,6 @@ export async function insistFreePorts(services: readonly StratumService[]): Prom
 }
 
 async function insistFree(address: ListenAddress): Promise<void> {
-  const server = createServer((socket) => socket.destroy());
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', (error) => reject(listenError('miners', address, error)));
-    server.listen({ host: address.host, port: address.port }, resolve);
-  });
-  await new Promise((resolve) => server.close(resolve));
+  const error = await tryPort(address);
+  if (error !== undefined) throw listenError('miners', address, error);
 }
