@@ -6,6 +6,7 @@ import {
   createCipheriv,
   createDecipheriv,
   createPublicKey,
+  createSecretKey,
   diffieHellman,
   generateKeyPairSync,
   hkdfSync,
@@ -59,7 +60,7 @@ export function channelKeys(secret: KeyObject, other: Bytes, ends: Ends): { read
 }
 
 /** The tag of the frame with this number in its direction: AES-256-GCM that encrypts nothing. */
-export function tagOf(key: Bytes, number: number, bytes: Bytes): Bytes {
+export function tagOf(key: Bytes | KeyObject, number: number, bytes: Bytes): Bytes {
   const cipher = createCipheriv('aes-256-gcm', key, nonceOf(number));
   cipher.setAAD(bytes).final();
   return cipher.getAuthTag();
@@ -69,8 +70,9 @@ const nonceOf = (number: number): Bytes => new ByteWriter(NONCE_BYTES).u64(BigIn
 
 /** One end of a connection. Frames are numbered: none can be left out, repeated or moved. */
 export class Channel {
-  readonly #sends: Bytes;
-  readonly #takes: Bytes;
+  /** Key objects: a cipher made from raw bytes takes 46 µs instead of 6. */
+  readonly #sends: KeyObject;
+  readonly #takes: KeyObject;
   #sent = 0;
   #taken = 0;
 
@@ -79,8 +81,8 @@ export class Channel {
     if (equalBytes(ends.dialler.channelKey, ends.dialled.channelKey))
       throw new ProtocolError('duplicate_entry', 'it sends back what it was sent');
     const keys = channelKeys(secret, other.channelKey, ends);
-    this.#sends = keys[role];
-    this.#takes = keys[role === 'dialler' ? 'dialled' : 'dialler'];
+    this.#sends = createSecretKey(keys[role]);
+    this.#takes = createSecretKey(keys[role === 'dialler' ? 'dialled' : 'dialler']);
   }
 
   seal(bytes: Bytes): Uint8Array<ArrayBuffer> {

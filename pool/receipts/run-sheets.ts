@@ -42,12 +42,51 @@ export type SheetDesk = {
   take(sheet: MadeSheet, less: number): Promise<'go' | 'stop'>;
 };
 
+/** A start of the thread loads its modules again, which takes 0.2 s of the processor. Where slices are short the next order comes sooner than this. */
+const KEEP_MILLIS = 30_000;
+
+/** The thread of the last order. It does not keep the process alive. */
+let kept: { readonly worker: Worker; readonly end: NodeJS.Timeout } | undefined;
+
+function takeThread(): Worker {
+  if (kept === undefined) return new Worker(new URL('./sheet-thread.ts', import.meta.url), { name: 'receipts' });
+  const { worker, end } = kept;
+  kept = undefined;
+  clearTimeout(end);
+  forget(worker);
+  worker.ref();
+  return worker;
+}
+
+/** Not all listeners: a Worker has some of its own, and without them no message comes. */
+function forget(worker: Worker): void {
+  for (const event of ['message', 'error', 'exit']) worker.removeAllListeners(event);
+}
+
+function keepThread(worker: Worker): void {
+  forget(worker);
+  if (kept !== undefined) {
+    void worker.terminate();
+    return;
+  }
+  worker.unref();
+  const end = setTimeout(() => worker.terminate(), KEEP_MILLIS).unref();
+  kept = { worker, end };
+  worker.once('error', () => undefined);
+  worker.once('exit', () => {
+    if (kept?.worker === worker) kept = undefined;
+    clearTimeout(end);
+  });
+}
+
 export function runSheetThread(order: SheetOrder, desk: SheetDesk): Promise<SheetEnd> {
   return new Promise((resolve, reject) => {
-    const worker = new Worker(new URL('./sheet-thread.ts', import.meta.url), { name: 'receipts', workerData: order });
+    const worker = takeThread();
     const answer = async (message: SheetMessage): Promise<void> => {
-      if (message.kind === 'end') resolve(message);
-      else if (message.kind === 'ask') worker.postMessage(await desk.ask(message.service, message.slice));
+      if (message.kind === 'end') {
+        keepThread(worker);
+        resolve(message);
+      } else if (message.kind === 'ask') worker.postMessage(await desk.ask(message.service, message.slice));
       else worker.postMessage(await desk.take(message.sheet, message.less));
     };
     worker.on('message', (message: SheetMessage) => {
@@ -58,5 +97,6 @@ export function runSheetThread(order: SheetOrder, desk: SheetDesk): Promise<Shee
     });
     worker.once('error', reject);
     worker.once('exit', (code) => reject(new Error(`the thread ended with ${code}`)));
+    worker.postMessage(order);
   });
 }

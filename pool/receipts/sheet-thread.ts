@@ -1,9 +1,10 @@
 /**
  * A thread of its own reads the journal, sums it up and builds the trees: a slice of ten thousand miners takes it a second. It asks for
- * what the books hold before it builds a sheet, and waits until the sheet is dealt with: one sheet is in memory at a time.
+ * what the books hold before it builds a sheet, and waits until the sheet is dealt with: one sheet is in memory at a time. Orders come one
+ * after another.
  */
 import { once } from 'node:events';
-import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { type MessagePort, parentPort } from 'node:worker_threads';
 import { ADDRESS_PAYLOAD_BYTES } from '../../protocol/address.ts';
 import { ByteReader } from '../../protocol/bytes.ts';
 import { receiptSheet } from '../../protocol/receipt.ts';
@@ -71,4 +72,8 @@ function offsetsOf(parts: readonly Uint8Array[]): Uint32Array {
 }
 
 useNativeSha384();
-await run(workerData as SheetOrder, parentPort as MessagePort);
+const orders = parentPort as MessagePort;
+for (;;) {
+  const [order] = await once(orders, 'message');
+  await run(order as SheetOrder, orders);
+}

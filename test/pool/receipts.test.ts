@@ -156,5 +156,10 @@ test('the thread reads a journal on disk', async () => {
   const poor = await sheetsOf(order, new ByteWriter(100).raw(accountOf(2)).u128(7n).done());
   expect(poor.sheets.map(({ root }) => root)).toEqual(sheets.map(({ root }) => root));
   expect(poor.less).toBe(3);
+  // The thread is kept for the next order: neither a failed one nor two at once mix anything up.
+  const failing = runSheetThread(order, { ask: () => Promise.reject(new Error('no books')), take: async () => 'go' });
+  await expect(failing).rejects.toThrow('no books');
+  const both = await Promise.all([sheetsOf(order), sheetsOf({ ...order, last: 5 })]);
+  expect(both).toEqual([expect.objectContaining({ sheets, holed, less }), before]);
   await journal.close();
 });
