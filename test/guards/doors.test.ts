@@ -15,14 +15,12 @@ const RULES: Readonly<Record<string, Rule>> = {
   'no other server is opened': {
     pattern: /\bcreate(?:Secure|Tls|Http|Net)?Server\(/g,
     exceptions: {
-      'bridge/connection/free-ports.ts': 'holds a port for a moment and serves nobody',
       'bridge/connection/listener.ts': 'stratum over TLS is not HTTP; it destroys what it refuses',
       'bridge/connection/tcp-server.ts': 'stratum over TCP is not HTTP; the listener destroys what it refuses',
       'node/control-socket.ts': 'a socket of the own user in the data directory; nothing that is sent is read',
       'node/consensus/tcp-transport.ts':
         'frames between validators are not HTTP; a socket that is refused is destroyed',
       'runtime/free-port.ts': 'holds a port for a moment and serves nobody',
-      'stack/main.ts': 'looks whether a port is free',
     },
   },
   'no upgrade and no broken request is handled': {
