@@ -11,6 +11,7 @@ import type { Output } from '../protocol/transaction.ts';
 import { steadyMillis } from '../runtime/clock.ts';
 import type { Logger } from '../runtime/log.ts';
 import { AutoPruning } from './auto-pruning.ts';
+import { beginWithSnapshot } from './begin-with-snapshot.ts';
 import { certifyWith } from './certificate.ts';
 import {
   DEVELOPMENT_DEFAULTS,
@@ -30,12 +31,12 @@ import { loadGenesis } from './make-genesis.ts';
 import { isFresh } from './network/freshness.ts';
 import type { NetworkPlan } from './network/network-options.ts';
 import { openNetwork, type PeerView } from './network/open-network.ts';
-import { createNode } from './node.ts';
+import { type ConsensusNode, createNode } from './node.ts';
 import { NODE_DEFAULTS } from './node-defaults.ts';
 import type { NodeMetrics } from './node-metrics.ts';
 import { openConsensus } from './open-consensus.ts';
-import { type InstallSettings, installSnapshot } from './snapshot/install-snapshot.ts';
 import type { SnapshotPlan } from './snapshot/snapshot-options.ts';
+import { SnapshotShelf } from './snapshot/snapshot-shelf.ts';
 import { SnapshotWriter } from './snapshot/snapshot-writer.ts';
 import { type StorageMode, storeDirectory } from './store/storage-mode.ts';
 import { loadValidatorKey, ValidatorError, type ValidatorKey } from './validator-key.ts';
@@ -176,16 +177,25 @@ function checkStorage({ chain }: FullNode, storage: StorageMode, isValidator: bo
     });
 }
 
-/** A data directory without a chain gets that of the snapshot. */
-async function beginWith(
-  begin: NonNullable<SnapshotPlan['begin']>,
-  { dataDir, ...chain }: Pick<InstallSettings, 'network' | 'genesis' | 'nowMillis'> & { readonly dataDir: string },
+/** Snapshots are written to the folder, and those in it are given to peers. */
+async function serveSnapshots(
+  write: NonNullable<SnapshotPlan['write']>,
+  node: ConsensusNode,
   log: Logger,
-): Promise<void> {
-  log.info('reading a snapshot', { file: begin.file });
-  const found = await installSnapshot({ ...begin, ...chain, storeDirectory: storeDirectory(dataDir) });
-  if (found === undefined) log.info('the data directory has a chain already: the snapshot is not read');
-  else log.info('snapshot read', { height: found.head.state.height, cut: found.head.cut.cutId, pieces: found.pieces });
+  started: OpenNodeDependencies['started'],
+): Promise<SnapshotShelf> {
+  const { directory } = write;
+  const shelf = new SnapshotShelf({
+    directory,
+    cutIdOf: (height) => node.chain.cut(height)?.cutId,
+    steady: steadyMillis,
+    log,
+  });
+  started('snapshots for peers', () => shelf.close());
+  await shelf.look();
+  const writer = new SnapshotWriter({ ...write, node, log, written: () => shelf.look() });
+  started('snapshots', () => writer.stop());
+  return shelf;
 }
 
 export async function openNode(given: NodeSettings, dependencies: OpenNodeDependencies): Promise<FullNode> {
@@ -199,8 +209,13 @@ export async function openNode(given: NodeSettings, dependencies: OpenNodeDepend
   const genesis = settings.genesis === undefined ? undefined : loadGenesis(settings.genesis, network);
   const begin = settings.snapshots?.begin;
   if (begin !== undefined && key !== undefined)
-    throw new ValidatorError('validator_pruned', 'a validator reads the chain from genesis: run it without --snapshot');
-  if (begin !== undefined) await beginWith(begin, { network, dataDir, genesis, nowMillis: now() }, log);
+    throw new ValidatorError(
+      'validator_pruned',
+      'a validator reads the chain from genesis: run it without --snapshot and --trust',
+    );
+  const release = settings.release ?? '';
+  if (begin !== undefined)
+    await beginWithSnapshot({ ...begin, network, dataDir, genesis, peers, release }, { log, now, started });
   const newGenesis = () =>
     developmentGenesis({
       timestampMillis: now(),
@@ -243,8 +258,7 @@ export async function openNode(given: NodeSettings, dependencies: OpenNodeDepend
   if (pruning !== undefined) started('pruning', () => pruning.stop());
   pruning?.begin();
   const write = settings.snapshots?.write;
-  const writer = write && new SnapshotWriter({ ...write, node, log: log.child('snapshots') });
-  if (writer !== undefined) started('snapshots', () => writer.stop());
+  const shelf = write && (await serveSnapshots(write, node, log.child('snapshots'), started));
   figures?.watch(node);
   node.on('fault', (error) => fault(`fault: ${error.message}`));
   const fees = validators?.heartbeat && (await loadHeartbeatFees(validators.heartbeat, network));
@@ -267,7 +281,6 @@ export async function openNode(given: NodeSettings, dependencies: OpenNodeDepend
   const catchesUp = validators !== undefined && peers !== undefined && isAway;
   if (!catchesUp) await takePart();
   if (peers !== undefined) {
-    const release = settings.release ?? '';
     const follows = validators === undefined ? !node.makesCuts : catchesUp && 'until caught up';
     const view = await openNetwork(
       { ...peers, follows },
@@ -279,6 +292,7 @@ export async function openNode(given: NodeSettings, dependencies: OpenNodeDepend
         now,
         log: log.child('p2p'),
         served: (peer, of) => pruning?.served(peer, of),
+        snapshots: shelf,
       },
     );
     started('peers', () => view.close());

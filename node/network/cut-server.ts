@@ -3,6 +3,7 @@ import { type Bytes, concat } from '../../protocol/bytes.ts';
 import { type Certificate, encodeCertificate } from '../../protocol/cut.ts';
 import { epochOf } from '../../protocol/staking/limits.ts';
 import type { Chain } from '../full-node.ts';
+import type { SnapshotQuestion } from './snapshot-messages.ts';
 import {
   ANSWER_BYTES,
   type AnsweredBlock,
@@ -14,7 +15,7 @@ import {
 
 export type CutSource = Pick<Chain, 'head' | 'cut' | 'certificate' | 'block' | 'blockBody' | 'bodiesFrom' | 'genesis'>;
 
-export function answerSync(node: CutSource, question: SyncQuestion): Uint8Array {
+export function answerSync(node: CutSource, question: Exclude<SyncQuestion, SnapshotQuestion>): Uint8Array {
   switch (question.type) {
     case 'cuts':
       return answerCuts(node, question.from, question.count);

@@ -1,10 +1,7 @@
 /** The peer-to-peer network of a node, put together: key, remembered peers, thread, what is served, what is relayed, and the way to follow the chain. */
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { RULE_SET } from '../../protocol/transaction.ts';
 import { steadyMillis } from '../../runtime/clock.ts';
-import { writeDurably } from '../../runtime/durable-file.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { ConsensusNode } from '../node.ts';
 import { BlockRelay } from './block-relay.ts';
@@ -15,14 +12,15 @@ import { CutSync } from './cut-sync.ts';
 import { isFresh } from './freshness.ts';
 import { NetworkError } from './network-error.ts';
 import type { NetworkPlan } from './network-options.ts';
-import { isDialable } from './peer-address.ts';
 import { PeerHeights } from './peer-heights.ts';
-import { loadPeerKey, networkDirectory } from './peer-key.ts';
+import { loadPeerKey } from './peer-key.ts';
 import { PeerNetwork } from './peer-network.ts';
 import { decodeRelayQuestion } from './relay-messages.ts';
 import { answerRelay } from './relay-server.ts';
 import { ReleaseWatch } from './release-watch.ts';
+import { readRemembered, remember } from './remembered-peers.ts';
 import { ServingBudget } from './serving-budget.ts';
+import { answerSnapshot, type SnapshotSource } from './snapshot-server.ts';
 import { decodeSyncQuestion } from './sync-messages.ts';
 import { BUSY, type Finding, type HostFigures, type PeerName, type Protocol, type Topic } from './thread/host-types.ts';
 import { TransactionRelay } from './transaction-relay.ts';
@@ -41,6 +39,8 @@ export type NetworkDependencies = {
   now(): number;
   /** A peer that syncs was answered, and given cuts from a height on. */
   readonly served?: ((peer: PeerName, from?: number) => void) | undefined;
+  /** What it can serve to nodes that begin with a snapshot. */
+  readonly snapshots?: SnapshotSource | undefined;
   /** For tests of the limits. */
   readonly countsNear?: boolean;
 };
@@ -58,34 +58,14 @@ export type PeerView = {
   close(): Promise<void>;
 };
 
-type Remembered = readonly { readonly address: string; readonly lastGood: number }[];
-
-/** Addresses of earlier runs. A file that cannot be read costs a few addresses and nothing else. */
-function readRemembered(file: string, log: Logger): Remembered {
-  try {
-    const list: unknown = JSON.parse(readFileSync(file, 'utf8'));
-    if (!Array.isArray(list)) throw new Error('it is no list');
-    return list.flatMap((entry: { address?: unknown; lastGood?: unknown }) =>
-      typeof entry?.address === 'string' && isDialable(entry.address) && Number.isSafeInteger(entry.lastGood)
-        ? [{ address: entry.address, lastGood: entry.lastGood as number }]
-        : [],
-    );
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
-      log.warn('remembered peers cannot be read', { file, error });
-    return [];
-  }
-}
-
 /** `follows`: cuts come from peers, and this node makes none. `until caught up`: only until neighbours can bring the rest, as for a validator. */
 export type NetworkSettings = NetworkPlan & { readonly follows: boolean | 'until caught up' };
 
 export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDependencies): Promise<PeerView> {
-  const { node, dataDir, cutMillis, release, log, now, countsNear, served } = dependencies;
+  const { node, dataDir, cutMillis, release, log, now, countsNear, served, snapshots } = dependencies;
   const { chain, ledger } = node;
   const seed = await loadPeerKey(dataDir);
-  const file = join(networkDirectory(dataDir), 'peers.json');
-  let remembered = readRemembered(file, log);
+  let remembered = readRemembered(dataDir, log);
   const releases = new ReleaseWatch(release);
   let updateRequired = false;
   const { follows, ...settings } = plan;
@@ -117,13 +97,11 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
         budget.left(peer);
         releases.left(peer);
       },
-      serve: async (peer, protocol, question) => serve(peer, protocol, question),
+      serve: (peer, protocol, question) => serve(peer, protocol, question),
       gossip: (peer, topic, data) => judges[topic].judge(peer, data),
       remember: (addresses) => {
         remembered = addresses;
-        writeDurably(file, `${JSON.stringify(addresses, undefined, 1)}\n`).catch((error) =>
-          log.warn('peers cannot be remembered', { error }),
-        );
+        remember(dataDir, addresses, log);
       },
     },
     log,
@@ -171,19 +149,22 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
     blocks,
   };
   const budget = new ServingBudget(steadyMillis);
-  const answer = (peer: PeerName, protocol: Protocol, bytes: Uint8Array): Uint8Array => {
+  const answer = (peer: PeerName, protocol: Protocol, bytes: Uint8Array): Uint8Array | Promise<Uint8Array> => {
     if (protocol === 'relay') return answerRelay(node, decodeRelayQuestion(bytes));
     const question = decodeSyncQuestion(bytes);
     served?.(peer, question.type === 'cuts' && question.from >= chain.bodiesFrom() ? question.from : undefined);
+    if (question.type === 'snapshots' || question.type === 'part') return answerSnapshot(snapshots, question);
     return answerSync(chain, question);
   };
-  const serve = (peer: PeerName, protocol: Protocol, question: Uint8Array): Uint8Array | undefined => {
+  const serve = async (peer: PeerName, protocol: Protocol, question: Uint8Array): Promise<Uint8Array | undefined> => {
     if (!budget.mayAsk(peer)) return BUSY;
     // Of this thread alone, so that a busy machine costs the peers nothing.
     const before = process.threadCpuUsage();
     try {
-      const given = answer(peer, protocol, question);
+      const answering = answer(peer, protocol, question);
       const { user, system } = process.threadCpuUsage(before);
+      // What is read from a file does not take this thread.
+      const given = answering instanceof Promise ? await answering : answering;
       budget.charge(peer, (user + system) / 1_000, given.length);
       return given;
     } catch (error) {

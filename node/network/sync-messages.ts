@@ -15,6 +15,7 @@ import { HEADER_BYTES } from '../../protocol/header.ts';
 import { ID_BYTES } from '../../protocol/identifier.ts';
 import { type ProposedCut, readProposedCut } from '../../protocol/proposal.ts';
 import { nameOf } from '../ledger/registration.ts';
+import type { SnapshotQuestion } from './snapshot-messages.ts';
 
 export const MAX_CUTS = 96;
 export const MAX_BLOCKS = 64;
@@ -28,9 +29,10 @@ export type SyncQuestion =
   /** Blocks of cuts, header and body. */
   | { readonly type: 'blocks'; readonly ids: readonly Bytes[] }
   /** Headers alone, up to a height: the way back from a certificate of an old epoch. */
-  | { readonly type: 'headers'; readonly to: number; readonly count: number };
+  | { readonly type: 'headers'; readonly to: number; readonly count: number }
+  | SnapshotQuestion;
 
-const TYPES = { cuts: 1, blocks: 2, headers: 3 } as const;
+const TYPES = { cuts: 1, blocks: 2, headers: 3, snapshots: 4, part: 5 } as const;
 
 const inRange = (value: number, least: number, most: number, what: string): number => {
   if (value < least || value > most) throw new ProtocolError('out_of_range', `${what}: ${least} to ${most}`);
@@ -48,6 +50,8 @@ export function encodeSyncQuestion(question: SyncQuestion): Uint8Array<ArrayBuff
   const writer = new ByteWriter(16).u8(TYPES[question.type]);
   if (question.type === 'cuts') return writer.height(question.from).u8(question.count).done();
   if (question.type === 'headers') return writer.height(question.to).u16(question.count).done();
+  if (question.type === 'snapshots') return writer.done();
+  if (question.type === 'part') return writer.height(question.height).u32(question.part).u32(question.from).done();
   writer.u8(question.ids.length);
   for (const id of question.ids) writer.raw(id);
   return writer.done();
@@ -72,6 +76,10 @@ function readQuestion(reader: ByteReader): SyncQuestion {
       const count = inRange(reader.u8(), 1, MAX_BLOCKS, 'blocks');
       return { type: 'blocks', ids: distinctIds(Array.from({ length: count }, () => reader.take(ID_BYTES))) };
     }
+    case TYPES.snapshots:
+      return { type: 'snapshots' };
+    case TYPES.part:
+      return { type: 'part', height: reader.height(), part: reader.u32(), from: reader.u32() };
     default:
       throw new ProtocolError('unsupported_version', `question ${type}`);
   }

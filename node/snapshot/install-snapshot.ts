@@ -26,9 +26,10 @@ import { encodeBlockRecord, encodeRecordedCut } from '../store/records.ts';
 import { ownedOperations } from '../store/staking-sets.ts';
 import type { ProvenPiece } from './beside-entries.ts';
 import { SET_NAMES, SETS, type SetName } from './committed-sets.ts';
-import { type CutWork, readSnapshot, type SnapshotFigures, type SnapshotSink } from './read-snapshot.ts';
+import { readSnapshot, type SnapshotFigures, type SnapshotSink } from './read-snapshot.ts';
 import { falsePart, SnapshotError } from './snapshot-error.ts';
 import { checkAge, type ProvenHead } from './snapshot-head.ts';
+import type { CutWork } from './snapshot-parts.ts';
 
 export type InstallSettings = {
   readonly file: string;
@@ -68,12 +69,24 @@ export async function installSnapshot(settings: InstallSettings): Promise<Snapsh
 }
 
 /** A start that failed leaves a store without one. */
-async function hasChain(storeDirectory: string): Promise<boolean> {
+export async function hasChain(storeDirectory: string): Promise<boolean> {
   if (!existsSync(storeDirectory)) return false;
   const db = await openDatabase(storeDirectory);
   const has = db.getSync(KEYS.genesis) !== undefined;
   await db.close();
   return has;
+}
+
+/** Whether a node that is to begin with this chain may begin with this snapshot. */
+export function checkWanted(
+  head: ProvenHead,
+  { network, genesis, nowMillis }: Pick<InstallSettings, 'network' | 'genesis' | 'nowMillis'>,
+): void {
+  if (head.genesis.network !== network)
+    throw new SnapshotError('snapshot_other_chain', `the snapshot is of ${head.genesis.network}, not of ${network}`);
+  if (genesis !== undefined && !equalBytes(encodeGenesis(genesis), encodeGenesis(head.genesis)))
+    throw new SnapshotError('snapshot_other_chain', 'the snapshot is of another chain than the genesis document');
+  checkAge(head, nowMillis);
 }
 
 const index = KEYS.index(INDEX_NAME);
@@ -113,12 +126,7 @@ class StoreOfSnapshot implements SnapshotSink {
   }
 
   head(head: ProvenHead): void {
-    const { network, genesis, nowMillis } = this.#settings;
-    if (head.genesis.network !== network)
-      throw new SnapshotError('snapshot_other_chain', `the snapshot is of ${head.genesis.network}, not of ${network}`);
-    if (genesis !== undefined && !equalBytes(encodeGenesis(genesis), encodeGenesis(head.genesis)))
-      throw new SnapshotError('snapshot_other_chain', 'the snapshot is of another chain than the genesis document');
-    checkAge(head, nowMillis);
+    checkWanted(head, this.#settings);
     this.#head = head;
   }
 

@@ -72,7 +72,9 @@ const verifyCommand = command(
     examples: [{ line: 'svcd snapshot verify snapshot', says: 'compare the cut id with that of nodes that you trust' }],
   },
   async ({ trust, json }, [file = ''], terminal) => {
-    const document = documentOf(await readSnapshot(file, trust, { head: nothing, work: nothing, piece: nothing }));
+    const document = documentOf(
+      await readSnapshot(file, trust?.cutId, { head: nothing, work: nothing, piece: nothing }),
+    );
     const lines = Object.entries(document).map(([name, value]) => `${name.padEnd(13)} ${value}\n`);
     terminal.out(json ? `${JSON.stringify(document, null, 2)}\n` : lines.join(''));
     return 0;

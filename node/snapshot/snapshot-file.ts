@@ -7,8 +7,8 @@ import type { Bytes } from '../../protocol/bytes.ts';
 import { syncDirectory } from '../../runtime/durable-file.ts';
 import { SnapshotError } from './snapshot-error.ts';
 
-const MAGIC = Buffer.from('SVCSNAP1', 'latin1');
-const LENGTH_BYTES = 4;
+export const MAGIC = Buffer.from('SVCSNAP1', 'latin1');
+export const LENGTH_BYTES = 4;
 
 /** Ends with this until the file is whole. */
 export const UNFINISHED = '.part';

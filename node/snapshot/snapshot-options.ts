@@ -8,22 +8,30 @@ import { SnapshotError } from './snapshot-error.ts';
 
 const SNAPSHOTS = 'Snapshots';
 
-function readCutId(word: string): Bytes {
+/** The cut that is trusted. Without a height only a snapshot of this very cut is believed: peers cannot look identifiers up. */
+export type Trust = { readonly cutId: Bytes; readonly height?: number };
+
+function readTrust(word: string): Trust {
+  const [, height, cutId = word] = /^(\d{1,15}):(.*)$/.exec(word) ?? [];
   try {
-    return fromHex(word, ID_BYTES);
+    return { cutId: fromHex(cutId, ID_BYTES), ...(height !== undefined && { height: Number(height) }) };
   } catch {
-    throw new Error(`must be the identifier of a cut, ${2 * ID_BYTES} hex characters`);
+    throw new Error(`must be the identifier of a cut, ${2 * ID_BYTES} hex characters, or HEIGHT:CUT_ID`);
   }
 }
 
 export const trustOption = parsed(
-  { help: 'identifier of the cut that the snapshot must be of', group: SNAPSHOTS, placeholder: 'CUT_ID' },
-  readCutId,
+  {
+    help: 'cut that the snapshot must be of; with a height, one that it can be proven from',
+    group: SNAPSHOTS,
+    placeholder: '[HEIGHT:]CUT_ID',
+  },
+  readTrust,
 );
 
 export const snapshotOptions = {
   snapshot: path({
-    help: 'file that a new data directory begins with; needs --trust',
+    help: 'file that a new data directory begins with; without it --trust asks peers for one',
     group: SNAPSHOTS,
     placeholder: 'FILE',
   }),
@@ -44,19 +52,20 @@ export const snapshotOptions = {
 } as const;
 
 export type SnapshotPlan = {
-  readonly begin?: { readonly file: string; readonly trust: Bytes };
+  /** Without a file the snapshot comes from peers. */
+  readonly begin?: { readonly file?: string | undefined; readonly trust: Trust };
   readonly write?: { readonly directory: string; readonly everyCuts: number };
 };
 
 export function snapshotPlan(values: ValuesOf<typeof snapshotOptions>): SnapshotPlan {
   const { snapshot, trust, writeSnapshots, snapshotCuts } = values;
-  if ((snapshot === undefined) !== (trust === undefined))
+  if (snapshot !== undefined && trust === undefined)
     throw new SnapshotError(
       'snapshot_config',
-      '--snapshot and --trust go together: the cut that a snapshot is of has to be known from somewhere else than the file',
+      '--snapshot needs --trust: the cut that a snapshot is of has to be known from somewhere else than the file',
     );
   return {
-    ...(snapshot !== undefined && trust !== undefined && { begin: { file: snapshot, trust } }),
+    ...(trust !== undefined && { begin: { file: snapshot, trust } }),
     ...(writeSnapshots !== undefined && { write: { directory: writeSnapshots, everyCuts: snapshotCuts } }),
   };
 }

@@ -15,9 +15,17 @@ import type { SnapshotPlan } from './snapshot-options.ts';
 const KEPT = 2;
 const PREFIX = 'snapshot-';
 
+/** Undefined for what is no whole snapshot. */
+export function heightOfName(name: string): number | undefined {
+  const [, digits] = /^snapshot-(\d{1,15})$/.exec(name) ?? [];
+  return digits === undefined ? undefined : Number(digits);
+}
+
 export type SnapshotWriterDependencies = NonNullable<SnapshotPlan['write']> & {
   readonly node: Pick<FullNode, 'on'> & { frozen(): FrozenStore };
   readonly log: Logger;
+  /** There is another file, and older ones are gone. */
+  readonly written?: () => Promise<void>;
 };
 
 export class SnapshotWriter {
@@ -53,14 +61,15 @@ export class SnapshotWriter {
     const { cutId, bytes } = await createSnapshot(frozen, file, () => this.#stopped);
     log.info('snapshot written', { file, height, cut: cutId, bytes });
     await this.#tidy();
+    await this.#with.written?.();
   }
 
   /** Older ones, and what a crash left. */
   async #tidy(): Promise<void> {
     const { directory } = this.#with;
     const names = (await readdir(directory)).filter((name) => name.startsWith(PREFIX));
-    const heightOf = (name: string): number => Number(name.slice(PREFIX.length));
-    const whole = names.filter((name) => Number.isSafeInteger(heightOf(name)));
+    const heightOf = (name: string): number => heightOfName(name) ?? -1;
+    const whole = names.filter((name) => heightOf(name) >= 0);
     const old = whole.sort((a, b) => heightOf(b) - heightOf(a)).slice(KEPT);
     for (const name of [...old, ...names.filter((name) => name.endsWith(UNFINISHED))])
       await rm(join(directory, name), { force: true });

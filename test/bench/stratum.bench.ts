@@ -2,8 +2,7 @@
  * The stratum server under load: server, miners and yardstick in processes of their own. `npm run bench -- stratum`
  * takes some minutes; `npm run bench -- stratum 2000` uses fewer connections than 10,000. The yardstick is a bare
  * node:net server that writes the same bytes and does nothing else. `npm run bench -- stratum 2000 tcp` measures only TCP
- * with v1, the costs by processor time: on handles, on sockets, and with sessions that are not kept; with
- * SVC_BENCH_BEFORE=DIR also the server of another checkout, in the same run.
+ * with v1, the costs by processor time; with SVC_BENCH_BEFORE=DIR also the server of another checkout, in the same run.
  * `npm run bench -- stratum soak` is about memory alone and lasts SVC_SOAK_MINUTES, one unless it says otherwise.
  */
 import { join } from 'node:path';
@@ -88,19 +87,15 @@ async function reconnects(server: Asked, load: Asked, connections: number): Prom
 /** TCP with v1 alone, of one or several servers in turns. */
 async function benchTcp(b: Bench, connections: number): Promise<void> {
   const before = process.env.SVC_BENCH_BEFORE;
-  const own = './server-process.ts';
-  const servers: [name: string, file: string, streams: 'handles' | 'sockets', resume: string][] = [
-    ['bare-', './bare-process.ts', 'sockets', ''],
+  const servers: [name: string, file: string][] = [
+    ['bare-', './bare-process.ts'],
     ...(before === undefined
       ? []
-      : [['before-', join(before, 'test/bench/stratum/server-process.ts'), 'handles', 'resumable'] as const]),
-    ['sockets-', own, 'sockets', 'resumable'],
-    // What sessions that are kept after their connection take is the difference to the next.
-    ['forgotten-', own, 'handles', 'not resumable'],
-    ['', own, 'handles', 'resumable'],
-  ].map((each) => [...each] as [string, string, 'handles' | 'sockets', string]);
-  for (const [name, file, streams, resume] of servers) {
-    const server = await started(file, '2', 'none', resume, streams);
+      : [['before-', join(before, 'test/bench/stratum/server-process.ts')] as [string, string]]),
+    ['', './server-process.ts'],
+  ];
+  for (const [name, file] of servers) {
+    const server = await started(file, '2', 'none', 'resumable');
     const crowded = await crowd(server, connections, 'tcp', 1, JOBS);
     b.figure(`${name}logins`, crowded.logins, '1/s');
     b.figure(`${name}login-cpu`, crowded.loginCpu, 'us/login');

@@ -9,6 +9,7 @@ import {
   encodeWires,
   type RelayQuestion,
 } from '../../node/network/relay-messages.ts';
+import { encodeChunk, encodeOffers, NO_CHUNK } from '../../node/network/snapshot-messages.ts';
 import {
   decodeSyncQuestion,
   encodeBlocksAnswer,
@@ -44,6 +45,8 @@ const hasNothing = (question: RelayQuestion): Uint8Array => {
 const lacksCuts = (question: SyncQuestion, height: number): Uint8Array => {
   if (question.type === 'cuts') return encodeCutsAnswer({ head: height, bodiesFrom: 0 }, [], []);
   if (question.type === 'headers') return encodeHeadersAnswer({ headers: [], certificate: undefined });
+  if (question.type === 'snapshots') return encodeOffers([]);
+  if (question.type === 'part') return encodeChunk(NO_CHUNK);
   return encodeBlocksAnswer(question.ids.map(() => undefined));
 };
 

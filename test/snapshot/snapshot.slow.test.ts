@@ -184,7 +184,7 @@ test('a validator neither begins with a snapshot nor runs where a node did', asy
     }
   };
   const says = (message: RegExp) => ({ code: 'validator_pruned', message: expect.stringMatching(message) });
-  await expect(start({ begin: { file: made.file, trust: made.trust } })).rejects.toMatchObject(
+  await expect(start({ begin: { file: made.file, trust: { cutId: made.trust } } })).rejects.toMatchObject(
     says(/without --snapshot/),
   );
   await expect(start({})).rejects.toMatchObject(says(/began with a snapshot/));

@@ -1,0 +1,321 @@
+/**
+ * A new node asks peers for a snapshot, before it has a chain: it says hello with the genesis document's chain, serves and relays nothing, looks for a snapshot that the trusted cut proves, and fetches its parts from all that have it. What is
+ * fetched is a file (fetched-file.ts), from which the store is made as from any other; a node that is killed goes on with it.
+ */
+import { readFileSync } from 'node:fs';
+import { mkdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type Bytes, equalBytes, fromHex, toHex } from '../../protocol/bytes.ts';
+import type { CutHeader } from '../../protocol/cut.ts';
+import { chainId, encodeGenesis, type Genesis } from '../../protocol/genesis.ts';
+import { ID_BYTES } from '../../protocol/identifier.ts';
+import { RULE_SET } from '../../protocol/transaction.ts';
+import { steadyMillis } from '../../runtime/clock.ts';
+import { writeDurably } from '../../runtime/durable-file.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { FetchedFile } from '../snapshot/fetched-file.ts';
+import { checkWanted } from '../snapshot/install-snapshot.ts';
+import { SnapshotError } from '../snapshot/snapshot-error.ts';
+import type { ProvenHead } from '../snapshot/snapshot-head.ts';
+import type { Trust } from '../snapshot/snapshot-options.ts';
+import {
+  blockRules,
+  headRule,
+  outlineRules,
+  type PartRule,
+  pieceRules,
+  workOfCuts,
+} from '../snapshot/snapshot-parts.ts';
+import type { Place } from './cut-proof.ts';
+import { NetworkError } from './network-error.ts';
+import type { NetworkPlan } from './network-options.ts';
+import { LostSnapshot, PartFetch } from './part-fetch.ts';
+import { blame, PeerFault } from './peer-fault.ts';
+import { loadPeerKey } from './peer-key.ts';
+import { PeerNetwork } from './peer-network.ts';
+import { readRemembered, remember } from './remembered-peers.ts';
+import { idBefore, isBefore, isOfCommittee, trustedHeader } from './snapshot-link.ts';
+import { SnapshotOffers } from './snapshot-offers.ts';
+import { BUSY, type PeerName } from './thread/host-types.ts';
+
+const LOOK_MILLIS = 1_000;
+const TELL_MILLIS = 10_000;
+
+export type FetchSettings = {
+  readonly dataDir: string;
+  readonly peers: NetworkPlan;
+  readonly trust: Trust;
+  readonly genesis: Genesis;
+  readonly release: string;
+};
+
+export type FetchDependencies = {
+  readonly log: Logger;
+  now(): number;
+  readonly signal: AbortSignal;
+  /** After every part that is written. */
+  readonly onPart?: (parts: number) => void;
+};
+
+export type FetchedSnapshot = { readonly file: string; readonly cutId: Bytes };
+
+/** Where parts are until the store is made. */
+export const fetchDirectory = (dataDir: string): string => join(dataDir, 'snapshot.fetch');
+
+export async function fetchSnapshot(
+  settings: FetchSettings,
+  dependencies: FetchDependencies,
+): Promise<FetchedSnapshot> {
+  const fetching = new SnapshotFetch(settings, dependencies);
+  await fetching.open();
+  try {
+    return await fetching.run();
+  } finally {
+    await fetching.close();
+  }
+}
+
+class SnapshotFetch {
+  readonly #settings: FetchSettings;
+  readonly #with: FetchDependencies;
+  readonly #directory: string;
+  readonly #file: string;
+  readonly #chosenFile: string;
+  readonly #offers: SnapshotOffers;
+  readonly #link: {
+    ask(peer: PeerName, question: Uint8Array): Promise<Uint8Array>;
+    blame(e: unknown, p: PeerName): void;
+  };
+  /** Those that the trusted cut does not prove, or that are too old. */
+  readonly #refused = new Set<string>();
+  readonly #stop: () => void;
+  #network!: PeerNetwork;
+  #parts: PartFetch | undefined;
+  #trusted: CutHeader | undefined;
+  #wake = Promise.withResolvers<void>();
+  #toldAt = Number.NEGATIVE_INFINITY;
+
+  constructor(settings: FetchSettings, dependencies: FetchDependencies) {
+    this.#settings = settings;
+    this.#with = dependencies;
+    this.#directory = fetchDirectory(settings.dataDir);
+    this.#file = join(this.#directory, 'snapshot');
+    this.#chosenFile = join(this.#directory, 'chosen.json');
+    this.#link = {
+      ask: (peer, question) => this.#network.ask(peer, 'sync', question),
+      blame: (error, peer) => {
+        dependencies.log.debug('a peer did not deliver', { peer, reason: (error as Error).message });
+        blame(this.#network, peer, error);
+      },
+    };
+    this.#offers = new SnapshotOffers({ ...this.#link, changed: () => this.#changed() });
+    this.#stop = () => {
+      this.#parts?.close(stopped());
+      this.#changed();
+    };
+    dependencies.signal.addEventListener('abort', this.#stop);
+  }
+
+  #changed(): void {
+    this.#wake.resolve();
+    this.#parts?.wake();
+  }
+
+  async open(): Promise<void> {
+    const { dataDir, peers, genesis, release } = this.#settings;
+    const { log } = this.#with;
+    await mkdir(this.#directory, { recursive: true });
+    const seed = await loadPeerKey(dataDir);
+    let remembered = readRemembered(dataDir, log);
+    const chain = chainId(encodeGenesis(genesis));
+    this.#network = new PeerNetwork(
+      () => ({ ...peers, seed, remembered, release, chainId: chain, ruleSet: RULE_SET, height: 0 }),
+      {
+        joined: (peer) => this.#offers.joined(peer),
+        left: (peer) => this.#offers.left(peer),
+        // There is nothing to serve yet.
+        serve: async () => BUSY,
+        gossip: async () => 'ignore',
+        remember: (addresses) => {
+          remembered = addresses;
+          remember(dataDir, addresses, log);
+        },
+      },
+      log,
+    );
+    try {
+      await this.#network.start();
+    } catch (error) {
+      await this.close();
+      throw new NetworkError('p2p_listen', `peers cannot be listened for: ${(error as Error).message}`);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#with.signal.removeEventListener('abort', this.#stop);
+    this.#offers.close();
+    await this.#network.close();
+  }
+
+  async run(): Promise<FetchedSnapshot> {
+    const { log } = this.#with;
+    for (let chosen = this.#resumed(); ; chosen = undefined) {
+      const place = chosen ?? (await this.#choose());
+      try {
+        await this.#fetch(place);
+        return { file: this.#file, cutId: place.cutId };
+      } catch (error) {
+        const isTrusted = equalBytes(place.cutId, this.#settings.trust.cutId);
+        const isUnwanted = error instanceof SnapshotError && !isTrusted && !this.#with.signal.aborted;
+        if (!isUnwanted && !(error instanceof LostSnapshot)) throw error;
+        log.warn('another snapshot is looked for', { height: place.height, reason: error.message });
+        if (isUnwanted) this.#refused.add(toHex(place.cutId));
+        for (const file of [this.#chosenFile, this.#file]) await rm(file, { force: true });
+      }
+    }
+  }
+
+  /** What an earlier run proved from the same trusted cut. */
+  #resumed(): Place | undefined {
+    try {
+      const { trust, height, cut } = JSON.parse(readFileSync(this.#chosenFile, 'utf8')) as Record<string, unknown>;
+      if (trust !== toHex(this.#settings.trust.cutId) || !Number.isSafeInteger(height)) return undefined;
+      return { height: height as number, cutId: fromHex(String(cut), ID_BYTES) };
+    } catch {
+      return undefined;
+    }
+  }
+
+  async #choose(): Promise<Place> {
+    const { trust } = this.#settings;
+    for (;;) {
+      if (this.#with.signal.aborted) throw stopped();
+      for (const offer of this.#offers.all()) {
+        if (this.#refused.has(toHex(offer.cutId)) || !(await this.#isProven(offer))) continue;
+        await rm(this.#file, { force: true });
+        const { height, cutId } = offer;
+        const chosen = { trust: toHex(trust.cutId), height, cut: toHex(cutId) };
+        await writeDurably(this.#chosenFile, `${JSON.stringify(chosen)}\n`);
+        return offer;
+      }
+      this.#tell('no peer has a snapshot that the trusted cut proves', {
+        peers: this.#offers.peers.length,
+        snapshots: this.#offers.all().map(({ height }) => height),
+        trusted_cut_found: trust.height === undefined ? undefined : this.#trusted !== undefined,
+      });
+      await this.#pause();
+    }
+  }
+
+  async #pause(): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, LOOK_MILLIS);
+    });
+    await Promise.race([this.#wake.promise, late]);
+    clearTimeout(timer);
+    this.#wake = Promise.withResolvers();
+  }
+
+  #tell(message: string, fields: Record<string, unknown>): void {
+    if (steadyMillis() - this.#toldAt < TELL_MILLIS) return;
+    this.#toldAt = steadyMillis();
+    this.#with.log.info(message, fields);
+  }
+
+  async #isProven(offer: Place): Promise<boolean> {
+    const { cutId, height } = this.#settings.trust;
+    if (equalBytes(offer.cutId, cutId)) return true;
+    if (height === undefined) return false;
+    this.#trusted ??= await trustedHeader({ height, cutId }, this.#offers.peers, this.#link);
+    if (this.#trusted === undefined) return false;
+    if (!isBefore(this.#trusted, offer)) return await this.#isOfTrustedCommittee(offer, this.#trusted);
+    const id = await idBefore(this.#trusted, offer.height, this.#offers.peers, this.#link);
+    if (id === undefined || equalBytes(id, offer.cutId)) return id !== undefined;
+    for (const peer of this.#offers.holders(offer)) {
+      this.#offers.drop(peer, offer);
+      this.#link.blame(new PeerFault(peer, 'false_proof', `its cut ${offer.height} is another`), peer);
+    }
+    return false;
+  }
+
+  /** The head is fetched to see it. */
+  async #isOfTrustedCommittee(offer: Place, trusted: CutHeader): Promise<boolean> {
+    let found: ProvenHead | undefined;
+    try {
+      await this.#partsOf(offer).run(0, [headRule(offer.cutId)], async (head) => {
+        found = head;
+      });
+    } catch (error) {
+      if (!(error instanceof LostSnapshot)) throw error;
+    }
+    if (found === undefined || isOfCommittee(trusted, found)) return found !== undefined;
+    this.#refused.add(toHex(offer.cutId));
+    return false;
+  }
+
+  #partsOf(place: Place): PartFetch {
+    this.#parts = new PartFetch(place.height, {
+      ...this.#link,
+      holders: () => this.#offers.holders(place),
+      drop: (peer) => this.#offers.drop(peer, place),
+      steady: steadyMillis,
+    });
+    if (this.#with.signal.aborted) this.#parts.close(stopped());
+    return this.#parts;
+  }
+
+  async #fetch(place: Place): Promise<void> {
+    const { genesis } = this.#settings;
+    const { log, now, onPart } = this.#with;
+    const file = await FetchedFile.open(this.#file);
+    const parts = this.#partsOf(place);
+    /** Those that are here first, then the others. */
+    const all = async <T>(rules: Iterable<PartRule<T>>, keep: (value: T) => void): Promise<void> => {
+      const source = rules[Symbol.iterator]();
+      const rest = { [Symbol.iterator]: () => source };
+      for (let next = source.next(); next.done !== true; next = source.next()) {
+        const here = await file.reread(next.value);
+        if (here !== undefined) {
+          keep(here.value);
+          continue;
+        }
+        const { value } = next;
+        const lacking = function* () {
+          yield value;
+          yield* rest;
+        };
+        await parts.run(file.parts, lacking(), async (found, bytes) => {
+          keep(found);
+          await file.append(bytes);
+          onPart?.(file.parts);
+          this.#tell('fetching a snapshot', { height: place.height, parts: file.parts });
+        });
+        return;
+      }
+    };
+    const collected = async <T>(rules: Iterable<PartRule<T>>, check?: (value: T) => void): Promise<T[]> => {
+      const found: T[] = [];
+      await all(rules, (value) => {
+        check?.(value);
+        found.push(value);
+      });
+      return found;
+    };
+    // Not a part of the rule: the peer is not to blame for what is old.
+    const wanted = (head: ProvenHead) => checkWanted(head, { network: genesis.network, genesis, nowMillis: now() });
+    try {
+      const [head] = (await collected([headRule(place.cutId)], wanted)) as [ProvenHead];
+      const outlines = await collected(outlineRules(head));
+      workOfCuts(head, await collected(blockRules(head)));
+      const [here, peers] = [file.parts, this.#offers.holders(place).length];
+      log.info('snapshot of peers', { height: place.height, parts_here: here, peers });
+      await all(pieceRules(outlines), () => undefined);
+      await file.end();
+    } finally {
+      await file.close();
+    }
+  }
+}
+
+const stopped = (): SnapshotError => new SnapshotError('snapshot_not_here', 'the node stopped meanwhile');

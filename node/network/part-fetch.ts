@@ -1,0 +1,170 @@
+/**
+ * Parts of a snapshot from several peers at once. A part comes whole from one peer, so that who sent a false one is known; it is proven when it is there and passed on in order. What is fetched ahead is bounded in bytes. Where a peer takes its
+ * time, another one is asked for the same part.
+ */
+import { SnapshotError } from '../snapshot/snapshot-error.ts';
+import type { PartRule } from '../snapshot/snapshot-parts.ts';
+import { PeerFault } from './peer-fault.ts';
+import { CHUNK_BYTES, decodeChunk } from './snapshot-messages.ts';
+import { encodeSyncQuestion } from './sync-messages.ts';
+import type { PeerName } from './thread/host-types.ts';
+
+const AT_ONCE = { ofOnePeer: 2, ofOnePart: 2 };
+/** Fetched and not written yet, as far as parts may be long; one part may always be. */
+const AHEAD_BYTES = 32 * 1_024 * 1_024;
+const AHEAD_PARTS = 64;
+const HASTE_MILLIS = 3_000;
+/** After a failure that may have been the asking side's, or a peer that is busy. */
+const REST_MILLIS = 2_000;
+const LOOK_MILLIS = 500;
+/** So long nobody had the snapshot. */
+const LOST_MILLIS = 60_000;
+
+export type PartFetchDependencies = {
+  /** Those that say they have the snapshot. */
+  holders(): readonly PeerName[];
+  ask(peer: PeerName, question: Uint8Array): Promise<Uint8Array>;
+  blame(error: unknown, peer: PeerName): void;
+  /** It does not have the snapshot, or what it sent is not of it. */
+  drop(peer: PeerName): void;
+  steady(): number;
+};
+
+/** Nobody has the snapshot any more. */
+export class LostSnapshot extends Error {}
+
+class NotThere extends Error {}
+
+type WantedPart<T> = {
+  readonly part: number;
+  readonly rule: PartRule<T>;
+  readonly asked: Map<PeerName, number>;
+  found?: { readonly value: T; readonly bytes: Uint8Array };
+};
+
+export class PartFetch {
+  readonly #height: number;
+  readonly #with: PartFetchDependencies;
+  readonly #asking = new Map<PeerName, number>();
+  readonly #resting = new Map<PeerName, number>();
+  #wake = Promise.withResolvers<void>();
+  #heldAt: number;
+  #closed: Error | undefined;
+
+  constructor(height: number, dependencies: PartFetchDependencies) {
+    this.#height = height;
+    this.#with = dependencies;
+    this.#heldAt = dependencies.steady();
+  }
+
+  close(reason: Error): void {
+    this.#closed ??= reason;
+    this.wake();
+  }
+
+  /** Something changed. */
+  wake(): void {
+    this.#wake.resolve();
+  }
+
+  /** The parts from number `first` on, one for each rule; `taken` gets them in order. */
+  async run<T>(
+    first: number,
+    rules: Iterable<PartRule<T>>,
+    taken: (value: T, bytes: Uint8Array) => Promise<void>,
+  ): Promise<void> {
+    const source = rules[Symbol.iterator]();
+    const window: WantedPart<T>[] = [];
+    let ahead = 0;
+    let next = first;
+    let coming = source.next();
+    for (;;) {
+      for (let front = window[0]; front?.found !== undefined; front = window[0]) {
+        await taken(front.found.value, front.found.bytes);
+        ahead -= front.rule.maxBytes;
+        window.shift();
+      }
+      while (coming.done !== true && this.#hasRoom(window.length, ahead + coming.value.maxBytes)) {
+        ahead += coming.value.maxBytes;
+        window.push({ part: next++, rule: coming.value, asked: new Map() });
+        coming = source.next();
+      }
+      if (window.length === 0) return;
+      if (this.#closed !== undefined) throw this.#closed;
+      this.#put(window);
+      await this.#pause();
+    }
+  }
+
+  #hasRoom(parts: number, bytes: number): boolean {
+    return parts === 0 || (parts < AHEAD_PARTS && bytes <= AHEAD_BYTES);
+  }
+
+  async #pause(): Promise<void> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, LOOK_MILLIS);
+    });
+    await Promise.race([this.#wake.promise, late]);
+    clearTimeout(timer);
+    this.#wake = Promise.withResolvers();
+  }
+
+  #put<T>(window: readonly WantedPart<T>[]): void {
+    const now = this.#with.steady();
+    const holders = this.#with.holders();
+    if (holders.length > 0) this.#heldAt = now;
+    else if (now - this.#heldAt > LOST_MILLIS) throw new LostSnapshot('no peer has the snapshot any more');
+    for (const peer of holders)
+      while ((this.#asking.get(peer) ?? 0) < AT_ONCE.ofOnePeer && (this.#resting.get(peer) ?? 0) <= now) {
+        const wanted = this.#next(window, peer, now);
+        if (wanted === undefined) break;
+        this.#asking.set(peer, (this.#asking.get(peer) ?? 0) + 1);
+        wanted.asked.set(peer, now);
+        void this.#get(peer, wanted);
+      }
+  }
+
+  #next<T>(window: readonly WantedPart<T>[], peer: PeerName, now: number): WantedPart<T> | undefined {
+    const open = window.filter(({ found, asked }) => found === undefined && !asked.has(peer));
+    const isLate = ({ asked }: WantedPart<T>) =>
+      asked.size < AT_ONCE.ofOnePart && [...asked.values()].every((since) => now - since > HASTE_MILLIS);
+    return open.find(({ asked }) => asked.size === 0) ?? open.find(isLate);
+  }
+
+  async #get<T>(peer: PeerName, wanted: WantedPart<T>): Promise<void> {
+    const { blame, drop, steady } = this.#with;
+    try {
+      const bytes = await this.#whole(peer, wanted);
+      if (wanted.found === undefined) wanted.found = { value: wanted.rule.read(bytes), bytes };
+    } catch (error) {
+      const isFalse = error instanceof SnapshotError;
+      if (isFalse || error instanceof PeerFault || error instanceof NotThere) drop(peer);
+      blame(isFalse ? new PeerFault(peer, 'false_proof', error.message) : error, peer);
+      this.#resting.set(peer, steady() + REST_MILLIS);
+    } finally {
+      wanted.asked.delete(peer);
+      this.#asking.set(peer, (this.#asking.get(peer) ?? 1) - 1);
+      this.wake();
+    }
+  }
+
+  async #whole<T>(peer: PeerName, wanted: WantedPart<T>): Promise<Uint8Array> {
+    const chunks: Uint8Array[] = [];
+    let [length, at] = [1, 0];
+    while (at < length) {
+      if (this.#closed !== undefined || wanted.found !== undefined) throw new Error('the part is not needed any more');
+      const question = { type: 'part', height: this.#height, part: wanted.part, from: at } as const;
+      const chunk = decodeChunk(await this.#with.ask(peer, encodeSyncQuestion(question)));
+      if (chunk.length === 0) throw new NotThere('it does not have the part');
+      if (at === 0) length = chunk.length;
+      if (length > wanted.rule.maxBytes)
+        throw new PeerFault(peer, 'false_proof', `part ${wanted.part} is longer than it may be`);
+      if (chunk.length !== length || chunk.bytes.length !== Math.min(CHUNK_BYTES, length - at))
+        throw new PeerFault(peer, 'malformed', `bytes of part ${wanted.part} are missing`);
+      chunks.push(chunk.bytes);
+      at += chunk.bytes.length;
+    }
+    return chunks.length === 1 ? (chunks[0] as Uint8Array) : Buffer.concat(chunks);
+  }
+}

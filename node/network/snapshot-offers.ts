@@ -1,0 +1,87 @@
+/** Which peers say that they have which snapshots. Every peer is asked when it comes and now and then; one that did not deliver what it offered is not believed about it again. */
+import { BoundedMap } from '../../runtime/bounded-map.ts';
+import { nameOf } from '../ledger/registration.ts';
+import type { Place } from './cut-proof.ts';
+import { decodeOffers } from './snapshot-messages.ts';
+import { encodeSyncQuestion } from './sync-messages.ts';
+import type { PeerName } from './thread/host-types.ts';
+
+const ASK_MILLIS = 10_000;
+const MAX_DROPPED = 1_024;
+
+export type OfferDependencies = {
+  ask(peer: PeerName, question: Uint8Array): Promise<Uint8Array>;
+  blame(error: unknown, peer: PeerName): void;
+  changed(): void;
+};
+
+const keyOf = ({ height, cutId }: Place): string => `${height} ${nameOf(cutId)}`;
+
+export class SnapshotOffers {
+  readonly #with: OfferDependencies;
+  readonly #offers = new Map<PeerName, readonly Place[]>();
+  readonly #dropped = new BoundedMap<string, true>(MAX_DROPPED);
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(dependencies: OfferDependencies) {
+    this.#with = dependencies;
+    this.#timer = setInterval(() => {
+      for (const peer of this.#offers.keys()) void this.#ask(peer);
+    }, ASK_MILLIS);
+  }
+
+  joined(peer: PeerName): void {
+    this.#offers.set(peer, []);
+    void this.#ask(peer);
+  }
+
+  left(peer: PeerName): void {
+    this.#offers.delete(peer);
+  }
+
+  async #ask(peer: PeerName): Promise<void> {
+    const { ask, blame, changed } = this.#with;
+    try {
+      const offers = decodeOffers(await ask(peer, encodeSyncQuestion({ type: 'snapshots' })));
+      if (!this.#offers.has(peer)) return;
+      this.#offers.set(
+        peer,
+        offers.filter((offer) => !this.#dropped.has(`${peer} ${keyOf(offer)}`)),
+      );
+      changed();
+    } catch (error) {
+      blame(error, peer);
+    }
+  }
+
+  get peers(): readonly PeerName[] {
+    return [...this.#offers.keys()];
+  }
+
+  /** Each once, the newest first. */
+  all(): readonly Place[] {
+    const all = new Map([...this.#offers.values()].flat().map((offer) => [keyOf(offer), offer]));
+    return [...all.values()].sort((a, b) => b.height - a.height);
+  }
+
+  holders(offer: Place): readonly PeerName[] {
+    const key = keyOf(offer);
+    return [...this.#offers].filter(([, offers]) => offers.some((other) => keyOf(other) === key)).map(([peer]) => peer);
+  }
+
+  /** The peer does not have it, or what it sent is not of it. */
+  drop(peer: PeerName, offer: Place): void {
+    const key = keyOf(offer);
+    this.#dropped.set(`${peer} ${key}`, true);
+    const offers = this.#offers.get(peer);
+    if (offers !== undefined)
+      this.#offers.set(
+        peer,
+        offers.filter((other) => keyOf(other) !== key),
+      );
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+}

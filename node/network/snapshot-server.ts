@@ -1,0 +1,23 @@
+/** Answers of this node to peers that want a snapshot. Reading is bounded by the shelf, the bytes by what a peer may be served. */
+import type { SnapshotShelf } from '../snapshot/snapshot-shelf.ts';
+import {
+  CHUNK_BYTES,
+  encodeChunk,
+  encodeOffers,
+  MAX_OFFERED,
+  NO_CHUNK,
+  type SnapshotQuestion,
+} from './snapshot-messages.ts';
+import { BUSY } from './thread/host-types.ts';
+
+export type SnapshotSource = Pick<SnapshotShelf, 'offers' | 'part'>;
+
+export async function answerSnapshot(
+  source: SnapshotSource | undefined,
+  question: SnapshotQuestion,
+): Promise<Uint8Array> {
+  if (question.type === 'snapshots') return encodeOffers(source?.offers().slice(-MAX_OFFERED) ?? []);
+  const { height, part, from } = question;
+  const chunk = await source?.part(height, part, from, CHUNK_BYTES);
+  return chunk === 'busy' ? BUSY : encodeChunk(chunk ?? NO_CHUNK);
+}

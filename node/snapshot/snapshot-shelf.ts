@@ -1,0 +1,179 @@
+/**
+ * The snapshots that a node has in its folder, as peers ask for them: part by part, some bytes at a time. Files stay open, so that one that the writer deletes can be read to its end by who is reading it; a minute after the last question
+ * it is closed, and of several that were deleted only the newest is kept. Only files of the own chain are offered.
+ */
+import { constants } from 'node:fs';
+import { type FileHandle, open, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
+import { cutId, MAX_CUT_BLOCKS } from '../../protocol/cut.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { SET_NAMES } from './committed-sets.ts';
+import { MAX_PIECES } from './set-outline.ts';
+import { SnapshotError } from './snapshot-error.ts';
+import { LENGTH_BYTES, MAGIC } from './snapshot-file.ts';
+import { decodeSnapshotHead, SNAPSHOT_CUTS } from './snapshot-head.ts';
+import { headRule } from './snapshot-parts.ts';
+import { heightOfName } from './snapshot-writer.ts';
+
+const LINGER_MILLIS = 60_000;
+/** A file of a cut that the own chain has not reached yet is looked at again. */
+const LOOK_AGAIN_MILLIS = 5_000;
+/** Reads at once, of all peers. */
+const MAX_READS = 8;
+const MAX_PARTS = 1 + SET_NAMES.length * (1 + MAX_PIECES) + SNAPSHOT_CUTS * MAX_CUT_BLOCKS;
+
+type Shelved = {
+  readonly file: FileHandle;
+  readonly cutId: Bytes;
+  /** Where each part begins, and the end. */
+  readonly places: readonly number[];
+  isDeleted: boolean;
+  askedAt: number;
+};
+
+export type ShelfDependencies = {
+  readonly directory: string;
+  /** Of the own chain. */
+  cutIdOf(height: number): Bytes | undefined;
+  steady(): number;
+  readonly log: Logger;
+};
+
+const unreadable = (message: string): SnapshotError => new SnapshotError('snapshot_unreadable', message);
+
+async function bytesAt(file: FileHandle, at: number, length: number): Promise<Buffer> {
+  const bytes = Buffer.allocUnsafeSlow(length);
+  for (let done = 0; done < length; ) {
+    const { bytesRead } = await file.read(bytes, done, length - done, at + done);
+    if (bytesRead === 0) throw unreadable('the snapshot is cut short');
+    done += bytesRead;
+  }
+  return bytes;
+}
+
+async function placesOf(file: FileHandle, size: number): Promise<number[]> {
+  if (size < MAGIC.length || !(await bytesAt(file, 0, MAGIC.length)).equals(MAGIC))
+    throw unreadable('this is no snapshot');
+  const places = [MAGIC.length];
+  for (let at = MAGIC.length; at < size; places.push(at)) {
+    if (places.length > MAX_PARTS) throw unreadable('it has too many parts');
+    at += LENGTH_BYTES + (await bytesAt(file, at, LENGTH_BYTES)).readUInt32LE();
+    if (at > size) throw unreadable('the snapshot is cut short');
+  }
+  return places;
+}
+
+export class SnapshotShelf {
+  readonly #with: ShelfDependencies;
+  readonly #shelved = new Map<number, Shelved>();
+  #timer: NodeJS.Timeout | undefined;
+  #reads = 0;
+  #isBeyond = false;
+  #lookedAt = 0;
+  #looking: Promise<void> = Promise.resolve();
+
+  constructor(dependencies: ShelfDependencies) {
+    this.#with = dependencies;
+  }
+
+  /** The folder may have changed. */
+  look(): Promise<void> {
+    this.#looking = this.#looking.then(() => this.#look());
+    return this.#looking;
+  }
+
+  async #look(): Promise<void> {
+    const { directory, log } = this.#with;
+    this.#lookedAt = this.#with.steady();
+    this.#isBeyond = false;
+    const names = await readdir(directory).catch(() => []);
+    const heights = new Map<number, string>();
+    for (const name of names) {
+      const height = heightOfName(name);
+      if (height !== undefined) heights.set(height, name);
+    }
+    for (const [height, name] of heights) {
+      if (this.#shelved.has(height)) continue;
+      try {
+        const shelved = await this.#open(height, join(directory, name));
+        if (shelved === undefined) this.#isBeyond = true;
+        else this.#shelved.set(height, shelved);
+      } catch (error) {
+        log.warn('a snapshot is not offered to peers', { file: name, error });
+      }
+    }
+    for (const [height, shelved] of this.#shelved) shelved.isDeleted = !heights.has(height);
+    await this.#tidy();
+  }
+
+  /** Undefined where the own chain does not reach that far. */
+  async #open(height: number, path: string): Promise<Shelved | undefined> {
+    const id = this.#with.cutIdOf(height);
+    if (id === undefined) return undefined;
+    const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+    try {
+      const status = await file.stat();
+      if (!status.isFile()) throw unreadable('this is no file');
+      const places = await placesOf(file, status.size);
+      const [first = 0, second = 0] = places;
+      const length = second - first - LENGTH_BYTES;
+      if (length < 0 || length > headRule(undefined).maxBytes) throw unreadable('it has no head');
+      const { cuts } = decodeSnapshotHead(await bytesAt(file, first + LENGTH_BYTES, length));
+      if (!equalBytes(cutId((cuts.at(-1) as { header: Bytes }).header), id))
+        throw new SnapshotError('snapshot_other_chain', `it is not of cut ${height} of this chain`);
+      return { file, cutId: id, places, isDeleted: false, askedAt: this.#with.steady() };
+    } catch (error) {
+      await file.close();
+      throw error;
+    }
+  }
+
+  async #tidy(): Promise<void> {
+    clearTimeout(this.#timer);
+    const now = this.#with.steady();
+    const deleted = [...this.#shelved].filter(([, { isDeleted }]) => isDeleted).sort(([a], [b]) => b - a);
+    for (const [i, [height, { file, askedAt }]] of deleted.entries())
+      if ((i > 0 || now - askedAt >= LINGER_MILLIS) && this.#shelved.delete(height)) await file.close();
+    if (deleted.length > 0) this.#timer = setTimeout(() => void this.look(), LINGER_MILLIS).unref();
+  }
+
+  /** Those that were deleted too, while somebody reads them. */
+  offers(): { readonly height: number; readonly cutId: Bytes }[] {
+    if (this.#isBeyond && this.#with.steady() - this.#lookedAt > LOOK_AGAIN_MILLIS) void this.look();
+    return [...this.#shelved].map(([height, { cutId: id }]) => ({ height, cutId: id }));
+  }
+
+  /** At most so many bytes of a part, and how long it is; undefined where it is not here, `busy` where others are reading. */
+  async part(
+    height: number,
+    part: number,
+    from: number,
+    maxBytes: number,
+  ): Promise<{ readonly length: number; readonly bytes: Bytes } | 'busy' | undefined> {
+    const shelved = this.#shelved.get(height);
+    const [place, next] = [shelved?.places[part], shelved?.places[part + 1]];
+    if (shelved === undefined || place === undefined || next === undefined) return undefined;
+    const length = next - place - LENGTH_BYTES;
+    if (from >= length) return undefined;
+    if (this.#reads >= MAX_READS) return 'busy';
+    shelved.askedAt = this.#with.steady();
+    this.#reads++;
+    try {
+      const bytes = await bytesAt(shelved.file, place + LENGTH_BYTES + from, Math.min(maxBytes, length - from));
+      return { length, bytes };
+    } catch (error) {
+      this.#with.log.warn('a snapshot cannot be read', { height, error });
+      return undefined;
+    } finally {
+      this.#reads--;
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#looking;
+    clearTimeout(this.#timer);
+    for (const { file } of this.#shelved.values()) await file.close();
+    this.#shelved.clear();
+  }
+}
