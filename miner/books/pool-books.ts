@@ -47,8 +47,13 @@ const SAVE_MILLIS = 2_000;
 const READ_MILLIS = 15_000;
 /** Ten thousand miners get their receipts at once: their requests are spread over this time. */
 const SPREAD_MILLIS = 10_000;
+/** The end of an address, in the names of files. */
+const ADDRESS_END = 12;
 /** Saved watches of pools that are not in use any more. */
 const MAX_KEPT = 32;
+
+/** Where the evidence of an alarm lies, or why it could not be written. */
+type Written = { readonly evidence?: string; readonly evidence_lost?: string };
 
 export class PoolBooks implements BooksEvents {
   readonly #options: PoolBooksOptions;
@@ -57,7 +62,7 @@ export class PoolBooks implements BooksEvents {
   #timers: NodeJS.Timeout[] = [];
   #soon: NodeJS.Timeout | undefined;
   #saving: Promise<void> = Promise.resolve();
-  #writing: Promise<string | undefined> = Promise.resolve(undefined);
+  #writing: Promise<Written> = Promise.resolve({});
 
   constructor(options: PoolBooksOptions, dependencies: PoolBooksDependencies) {
     this.#options = options;
@@ -102,12 +107,20 @@ export class PoolBooks implements BooksEvents {
     const { note } = this.#dependencies;
     const { dataDir } = this.#options;
     const slice = `${fields.service ?? ''}-${fields.slice ?? ''}`;
-    const name = { kind, slice, pool: pool.replace(/^.*:[/][/]/, '') };
-    const write = async () => evidence && (await writeEvidence(dataDir, name, evidence).catch(() => undefined));
+    // Miners of several addresses may share the directory: the evidence of one must not take the place of another's.
+    const about = `${pool.replace(/^.*:[/][/]/, '')}-${this.#options.address.slice(-ADDRESS_END)}`;
+    const name = { kind, slice, pool: about };
+    const write = async (): Promise<Written> => {
+      if (evidence === undefined) return {};
+      return writeEvidence(dataDir, name, evidence).then(
+        (file) => (file === undefined ? {} : { evidence: file }),
+        (error: Error) => ({ evidence_lost: error.message }),
+      );
+    };
     // One after the other: each looks at what lies there.
     this.#writing = this.#writing.then(write);
-    const file = await this.#writing;
-    note('error', message, { pool, alarm: kind, ...fields, ...(file === undefined ? {} : { evidence: file }) });
+    const written = await this.#writing;
+    note('error', message, { pool, alarm: kind, ...fields, ...written });
   }
 
   start(): void {

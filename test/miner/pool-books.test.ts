@@ -1,5 +1,5 @@
 /** svc-miner's own files: an alarm is on record only when its evidence is on disk. */
-import { readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -35,36 +35,64 @@ async function convictedPool() {
   return { api: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, key: fromHex(vectors.pool_key), address };
 }
 
-test('what is saved of an alarm is never ahead of its evidence', async () => {
-  const { api, key, address } = await convictedPool();
-  const dataDir = temporaryDirectory();
-  const written: unknown[] = [];
+type Noted = Readonly<Record<string, unknown>>;
+
+function booksOf(dataDir: string, pool: Awaited<ReturnType<typeof convictedPool>>, onAlarm: (fields: Noted) => void) {
+  const { api, key, address } = pool;
   const books = new PoolBooks(
     {
       ...{ dataDir, network: 'development', pools: ['pool'], address, worker: '' },
       ...{ api, poolKey: undefined, payoutThreshold: undefined, nodeApi: undefined },
     },
     {
-      note: (_level, _message, { evidence }) => void (evidence === undefined || written.push(evidence)),
+      note: (_level, _message, fields) => void (fields.alarm === undefined || onAlarm(fields)),
       now: () => performance.now(),
       wall: () => Date.now(),
       random: () => 1,
     },
   );
   books.onOffer(0, { key, api } as Parameters<typeof books.onOffer>[1]);
-  // A slow disk: the evidence waits for other writes of its file.
-  const evidence = join(dataDir, 'evidence-books-less-pplns-77-pool.json');
-  let isRaised = false;
-  const disk = (async () => {
-    while (!isRaised) await Promise.all(Array.from({ length: 20 }, () => writeDurably(evidence, '{}')));
-  })();
+  return books;
+}
+
+async function raised(books: PoolBooks): Promise<void> {
   for (let asked = 0; books.figures.alarms === 0; asked++) {
     if (asked % 100 === 0) books.check();
     await setImmediate();
   }
+}
+
+/** Miners of several addresses may share a directory: a file is named by the address too. */
+const fileOf = (dataDir: string, address: string): string =>
+  join(dataDir, `evidence-books-less-pplns-77-pool-${address.slice(-12)}.json`);
+
+test('what is saved of an alarm is never ahead of its evidence', async () => {
+  const pool = await convictedPool();
+  const dataDir = temporaryDirectory();
+  const written: unknown[] = [];
+  const books = booksOf(dataDir, pool, ({ evidence }) => void written.push(evidence));
+  // A slow disk: the evidence waits for other writes of its file.
+  const evidence = fileOf(dataDir, pool.address);
+  let isRaised = false;
+  const disk = (async () => {
+    while (!isRaised) await Promise.all(Array.from({ length: 20 }, () => writeDurably(evidence, '{}')));
+  })();
+  await raised(books);
   isRaised = true;
   await books.stop();
   expect(readFileSync(join(dataDir, 'books-development.json'), 'utf8')).toContain('books_less pplns/77');
   expect(written).toEqual([evidence]);
   await disk;
+});
+
+test('evidence that cannot be written is reported with its alarm', async () => {
+  const pool = await convictedPool();
+  const dataDir = temporaryDirectory();
+  const alarms: Noted[] = [];
+  const books = booksOf(dataDir, pool, (fields) => void alarms.push(fields));
+  // A directory where the file should be.
+  mkdirSync(fileOf(dataDir, pool.address));
+  await raised(books);
+  await books.stop();
+  expect(alarms).toEqual([expect.objectContaining({ alarm: 'books_less', evidence_lost: expect.any(String) })]);
 });
