@@ -40,6 +40,10 @@ export const plural = (value: number, one: string): string => `${count(value)} $
 export const percent = (part: number, digits = 0): string =>
   Number.isFinite(part) ? `${(part * 100).toFixed(digits)} %` : '–';
 
+/** The same for parts that are mostly small: `0.34 %`, never `0 %` where there is something. */
+export const smallPercent = (part: number): string =>
+  part > 0 && part < 0.0001 ? 'less than 0.01 %' : percent(part, part < 0.1 ? 2 : 0);
+
 export function ago(millis: number | null, now: number): string {
   if (millis === null) return 'never';
   const seconds = Math.max(0, Math.round((now - millis) / 1000));

@@ -18,8 +18,8 @@ const MINERS: Column<MinerSummary>[] = [
   { title: 'Miner', cell: (miner) => <MinerLink address={miner.address} /> },
   { title: 'Workers', number: true, cell: (miner) => count(miner.workers) },
   { title: '10 min', number: true, cell: (miner) => hashRate(miner.hash_rate.ten_minutes) },
-  { title: '1 h', number: true, cell: (miner) => hashRate(miner.hash_rate.hour) },
-  { title: '24 h', number: true, cell: (miner) => hashRate(miner.hash_rate.day) },
+  { title: '1 h', number: true, minor: true, cell: (miner) => hashRate(miner.hash_rate.hour) },
+  { title: '24 h', number: true, minor: true, cell: (miner) => hashRate(miner.hash_rate.day) },
 ];
 
 export function Miners() {
@@ -29,7 +29,7 @@ export function Miners() {
   const rows = miners.data?.miners ?? [];
   const columns = [
     ...MINERS,
-    { title: 'Last share', cell: (miner: MinerSummary) => ago(miner.last_share_millis, now) },
+    { title: 'Last share', minor: true, cell: (miner: MinerSummary) => ago(miner.last_share_millis, now) },
   ];
   return (
     <section class="card">

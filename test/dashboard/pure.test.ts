@@ -4,7 +4,18 @@ import { expect, test } from 'vitest';
 import { nextWait } from '../../dashboard/data/live.ts';
 import { earnedPerDay, payoutProgress, secondsToPayout, secondsUntilPaid } from '../../dashboard/earnings.ts';
 import { updateNotice } from '../../dashboard/explorer/update-notice.ts';
-import { ago, coins, count, duration, hashRate, overTime, percent, shortId } from '../../dashboard/format.ts';
+import {
+  ago,
+  coins,
+  count,
+  duration,
+  hashes,
+  hashRate,
+  overTime,
+  percent,
+  shortId,
+  smallPercent,
+} from '../../dashboard/format.ts';
 import { mayMine, WHY_NOT } from '../../dashboard/mine/consent.ts';
 import { NewsGate, newsOf } from '../../dashboard/notify/news.ts';
 import { linkTo, PAGES, placeOf } from '../../dashboard/router.ts';
@@ -62,6 +73,14 @@ test('times, parts and names', () => {
     '2.3 days',
     '–',
   ]);
+  expect([0, 0.00001, 0.0034, 0.5, 12].map(smallPercent)).toEqual([
+    '0.00 %',
+    'less than 0.01 %',
+    '0.34 %',
+    '50 %',
+    '1200 %',
+  ]);
+  expect([hashes('0'), hashes('999'), hashes('12345678')]).toEqual(['0', '999', '12.3 M']);
   expect([percent(0.4567), percent(0.4567, 2), percent(Number.NaN)]).toEqual(['46 %', '45.67 %', '–']);
   expect(count(1_234_567)).toBe('1,234,567');
   expect(shortId('ab'.repeat(48))).toBe('ababababab…ababab');
