@@ -2,7 +2,8 @@
  * The stratum server under load: server, miners and yardstick in processes of their own. `npm run bench -- stratum`
  * takes some minutes; `npm run bench -- stratum 2000` uses fewer connections than 10,000. The yardstick is a bare
  * node:net server that writes the same bytes and does nothing else. `npm run bench -- stratum 2000 tcp` measures only TCP
- * with v1, the costs by processor time; with SVC_BENCH_BEFORE=DIR also the server of another checkout, in the same run.
+ * with v1, the costs by processor time: on handles, on sockets, and with sessions that are not kept; with
+ * SVC_BENCH_BEFORE=DIR also the server of another checkout, in the same run. `stratum 6000 pairs`: handles and sockets in turns.
  * `npm run bench -- stratum soak` is about memory alone and lasts SVC_SOAK_MINUTES, one unless it says otherwise.
  */
 import { join } from 'node:path';
@@ -87,15 +88,19 @@ async function reconnects(server: Asked, load: Asked, connections: number): Prom
 /** TCP with v1 alone, of one or several servers in turns. */
 async function benchTcp(b: Bench, connections: number): Promise<void> {
   const before = process.env.SVC_BENCH_BEFORE;
-  const servers: [name: string, file: string][] = [
-    ['bare-', './bare-process.ts'],
+  const own = './server-process.ts';
+  const servers: [name: string, file: string, streams: 'handles' | 'sockets', resume: string][] = [
+    ['bare-', './bare-process.ts', 'sockets', ''],
     ...(before === undefined
       ? []
-      : [['before-', join(before, 'test/bench/stratum/server-process.ts')] as [string, string]]),
-    ['', './server-process.ts'],
-  ];
-  for (const [name, file] of servers) {
-    const server = await started(file, '2', 'none', 'resumable');
+      : [['before-', join(before, 'test/bench/stratum/server-process.ts'), 'handles', 'resumable'] as const]),
+    ['sockets-', own, 'sockets', 'resumable'],
+    // What sessions that are kept after their connection take is the difference to the next.
+    ['forgotten-', own, 'handles', 'not resumable'],
+    ['', own, 'handles', 'resumable'],
+  ].map((each) => [...each] as [string, string, 'handles' | 'sockets', string]);
+  for (const [name, file, streams, resume] of servers) {
+    const server = await started(file, '2', 'none', resume, streams);
     const crowded = await crowd(server, connections, 'tcp', 1, JOBS);
     b.figure(`${name}logins`, crowded.logins, '1/s');
     b.figure(`${name}login-cpu`, crowded.loginCpu, 'us/login');
@@ -115,6 +120,30 @@ async function benchTcp(b: Bench, connections: number): Promise<void> {
   }
 }
 
+/** Handles and sockets in turns: a busy machine changes the means of both alike. */
+async function benchPairs(b: Bench, connections: number): Promise<void> {
+  const turns = ['sockets', 'handles', 'handles', 'sockets', 'sockets', 'handles'] as const;
+  const sums = new Map<string, number>();
+  const add = (name: string, value: number) => sums.set(name, (sums.get(name) ?? 0) + (2 * value) / turns.length);
+  for (const streams of turns) {
+    const server = await started('./server-process.ts', '2', 'none', 'not resumable', streams);
+    const crowded = await crowd(server, connections, 'tcp', 1, JOBS);
+    await crowded.load.stop();
+    await server.stop();
+    add(`${streams} login-cpu us`, crowded.loginCpu);
+    add(`${streams} memory B`, crowded.memory);
+    add(`${streams} job-cpu us`, crowded.cpu);
+    b.note(
+      `${streams}: login ${crowded.loginCpu.toFixed(0)} us, job ${crowded.cpu.toFixed(1)} us, ${crowded.memory.toFixed(0)} B a connection`,
+    );
+  }
+  for (const figure of ['login-cpu us', 'job-cpu us', 'memory B']) {
+    const [name = '', unit = ''] = figure.split(' ');
+    const [handles = 0, sockets = 1] = [sums.get(`handles ${figure}`), sums.get(`sockets ${figure}`)];
+    b.figure(`handles-${name}`, handles, unit, against(handles, sockets, 'the same on sockets, in turns'));
+  }
+}
+
 const against = (value: number, base: number, yardstick = 'the bare server') => ({ ratio: value / base, yardstick });
 
 export default bench('the stratum server under load, beside a bare node:net server', async (b) => {
@@ -129,6 +158,7 @@ export default bench('the stratum server under load, beside a bare node:net serv
   }
   const connections = Number(b.words[0] ?? 10_000);
   b.note(`${connections} connections, two listener threads, load in a process of its own`);
+  if (b.words[1] === 'pairs') return await benchPairs(b, connections);
   if (b.words[1] === 'tcp') return await benchTcp(b, connections);
 
   const bare = await started('./bare-process.ts', '2');
