@@ -16,8 +16,8 @@ import { NIL, type Vote } from './votes.ts';
 
 /** Ticks of rule 15 that a member listens. With what heights take back it is more than three cuts, so that one of them is heard from its beginning to its end. */
 export const LISTEN_TICKS = 12;
-/** Where its log covers the height: long enough to be handed the next cut, if there is one. */
-export const COVERED_TICKS = 4;
+/** Where its log covers the height: long enough to be handed the next cut, if there is one, and for what was true of another process when the first call was answered to be known to have changed (roll-call.ts). */
+export const COVERED_TICKS = 6;
 /**
  * Each height takes back what so many ticks before it counted for. At the tip it has at least two and a half ticks (rule 3). It is what those ticks themselves counted for: where it was the last one's worth times two, a member whose
  * answers made only that one worth much kept others listening for ever.

@@ -6,16 +6,34 @@ import { id, LABELS } from '../../protocol/identifier.ts';
 import { SIGNATURE_BYTES } from '../../protocol/transaction.ts';
 
 export const PROCESS_BYTES = 16;
+export const CALL_BYTES = 8;
 const START_BYTES = 8;
 
 export const ROLL_CALL_TYPES = { call: 9, answer: 10, here: 11 } as const;
 
+/** What a process does that calls. One that signs or has stopped for good does not ask any more: it says so. */
+const CALLERS = ['listens', 'stopped', 'signs'] as const;
+export type Caller = (typeof CALLERS)[number];
+
+/** `call`: a random value, so that an answer belongs to one call, and one that was kept is known to be old. */
 export type RollCallMessage =
-  /** Of the process that asks whether its key runs elsewhere too. One that has stopped for good does not ask any more: it says so. */
-  | { readonly type: 'call'; readonly process: Bytes; readonly hasStopped: boolean }
-  | { readonly type: 'answer'; readonly process: Bytes; readonly isTaken: boolean; readonly height: number }
+  /** Of the process that asks whether its key runs elsewhere too. */
+  | { readonly type: 'call'; readonly process: Bytes; readonly call: Bytes; readonly caller: Caller }
+  | {
+      readonly type: 'answer';
+      readonly process: Bytes;
+      readonly call: Bytes;
+      readonly isTaken: boolean;
+      readonly height: number;
+    }
   /** `by`: the other process of the key, which signs. */
-  | { readonly type: 'here'; readonly process: Bytes; readonly by: Bytes; readonly signature: Bytes };
+  | {
+      readonly type: 'here';
+      readonly process: Bytes;
+      readonly call: Bytes;
+      readonly by: Bytes;
+      readonly signature: Bytes;
+    };
 
 /** The start only settles which of two processes that both listen goes on. A clock that is wrong costs nothing else. */
 export const processName = (startMillis: number): Bytes =>
@@ -26,15 +44,15 @@ export function isBefore(one: Bytes, other: Bytes): boolean {
   return a === b ? Buffer.compare(one, other) < 0 : a < b;
 }
 
-/** What the process that is here signs for the one that asks. */
-export const hereMessage = (chainId: Bytes, process: Bytes, by: Bytes): Bytes =>
-  id(LABELS.rollCall, concat(chainId, process, by));
+/** What the process that is here signs for a call of the one that asks. */
+export const hereMessage = (chainId: Bytes, process: Bytes, call: Bytes, by: Bytes): Bytes =>
+  id(LABELS.rollCall, concat(chainId, process, call, by));
 
 export function encodeRollCall(message: RollCallMessage): Bytes {
-  const { type, process } = message;
-  const head = concat(Uint8Array.of(ROLL_CALL_TYPES[type]), process);
+  const { type, process, call } = message;
+  const head = concat(Uint8Array.of(ROLL_CALL_TYPES[type]), process, call);
   if (type === 'here') return concat(head, message.by, message.signature);
-  if (type === 'call') return concat(head, Uint8Array.of(message.hasStopped ? 1 : 0));
+  if (type === 'call') return concat(head, Uint8Array.of(CALLERS.indexOf(message.caller)));
   return concat(
     head,
     new ByteWriter(9)
@@ -55,11 +73,17 @@ export function decodeRollCall(bytes: Bytes): RollCallMessage | undefined {
 }
 
 function read(type: number, reader: ByteReader): RollCallMessage {
-  const process = reader.take(PROCESS_BYTES);
-  if (type === ROLL_CALL_TYPES.call) return { type: 'call', process, hasStopped: readFlag(reader) };
+  const [process, call] = [reader.take(PROCESS_BYTES), reader.take(CALL_BYTES)];
+  if (type === ROLL_CALL_TYPES.call) return { type: 'call', process, call, caller: readCaller(reader) };
   if (type === ROLL_CALL_TYPES.answer)
-    return { type: 'answer', process, isTaken: readFlag(reader), height: reader.height() };
-  return { type: 'here', process, by: reader.take(PROCESS_BYTES), signature: reader.take(SIGNATURE_BYTES) };
+    return { type: 'answer', process, call, isTaken: readFlag(reader), height: reader.height() };
+  return { type: 'here', process, call, by: reader.take(PROCESS_BYTES), signature: reader.take(SIGNATURE_BYTES) };
+}
+
+function readCaller(reader: ByteReader): Caller {
+  const caller = CALLERS[reader.u8()];
+  if (caller === undefined) throw new ProtocolError('not_canonical', 'what a caller does is 0, 1 or 2');
+  return caller;
 }
 
 function readFlag(reader: ByteReader): boolean {

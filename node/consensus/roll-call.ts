@@ -1,21 +1,33 @@
 /**
  * The roll call (consensus rule 23). A member that listens before it signs (rule 21) asks its neighbours whether its key runs in another process too. A neighbour knows: both processes proved the key to it, and each has a name of its own
- * (rule 22). It answers at once, and hands the call on to the other process; that one, where it signs, answers with a signature over the name of the process that asks. This name is new with every start, so the signature proves that the key
- * runs elsewhere now, whatever clocks say and however slow everybody is. Until the signature is there, the word of the neighbours keeps the time of rule 21 from going on.
+ * (rule 22). It answers at once, and hands the call on to the other process; that one, where it signs, answers with a signature over the name of the process that asks, and its call. Calls are random values, so the signature proves that the key
+ * ran elsewhere when it was asked, whatever clocks say and however slow everybody is. Until the signature is there, the word of the neighbours keeps the time of rule 21 from going on.
  */
-import type { KeyObject } from 'node:crypto';
-import { type Bytes, equalBytes, toHex } from '../../protocol/bytes.ts';
+import { type KeyObject, randomBytes } from 'node:crypto';
+import { type Bytes, concat, equalBytes, toHex } from '../../protocol/bytes.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { signMessageAside, verifyMessage } from '../ml-dsa.ts';
 import type { Peer } from './effects.ts';
 import { isListening } from './listening.ts';
-import { decodeRollCall, encodeRollCall, hereMessage, isBefore, type RollCallMessage } from './roll-call-messages.ts';
+import {
+  CALL_BYTES,
+  type Caller,
+  decodeRollCall,
+  encodeRollCall,
+  hereMessage,
+  isBefore,
+  type RollCallMessage,
+} from './roll-call-messages.ts';
 import type { ConsensusState } from './state.ts';
 import type { Proven, Transport } from './transport.ts';
 
-/** Ticks for which an answer counts, and for which a process that asked is known to listen. */
-const ANSWER_TICKS = 8;
+/** Ticks for which the answer to a call counts, from the call on. */
+export const ANSWER_TICKS = 4;
+/** Ticks for which a process that asked is known to listen; it asks at every one. With those of an answer it is no more than the shortest time of listening: what a neighbour said of a process that signs by now ends before. */
+export const LISTENS_TICKS = 2;
+/** Ticks for which the signature of another process counts, from the call on: it may have been slow. */
+const HERE_TICKS = 128;
 /** Ticks between two calls of one process that are handed on: the answer to them is long. */
 const HAND_ON_TICKS = 8;
 /** Signatures for processes that ask are kept for as many. */
@@ -35,25 +47,36 @@ export type RollCallDependencies = {
   found(): void;
 };
 
-type Call = { readonly tick: number; readonly hasStopped: boolean };
+type Asked = { readonly tick: number; readonly hasStopped: boolean };
 
 export class RollCall {
   readonly #with: RollCallDependencies;
   #tick = 0;
   /** Of processes that listen, or have stopped. */
-  readonly #asked = new Map<Peer, Call>();
+  readonly #asked = new Map<Peer, Asked>();
   readonly #handedOn = new Map<Peer, number>();
   readonly #answers = new Map<Peer, { readonly tick: number; readonly answer: Answer }>();
   readonly #signatures = new BoundedMap<string, Bytes>(KEPT_SIGNATURES);
-  /** Neighbours for which a signature was made, or one of which was false, since the last tick: each has one. */
+  /** Neighbours to which a signature was given, or one of which was false, since the last tick: each has one. */
   readonly #spent = new Set<Peer>();
+  /** Ticks of the own calls. */
+  readonly #calls = new BoundedMap<string, number>(HERE_TICKS);
+  #call = this.#newCall();
+  #listened = false;
 
   constructor(dependencies: RollCallDependencies) {
     this.#with = dependencies;
   }
 
+  #newCall(): Bytes {
+    const call = randomBytes(CALL_BYTES);
+    this.#calls.set(toHex(call), this.#tick);
+    return call;
+  }
+
   joined(peer: Peer): void {
-    if (this.#asks) this.#ask([peer]);
+    const caller = this.#caller;
+    if (caller === 'listens' || caller === 'stopped') this.#say(caller, [peer]);
   }
 
   left(peer: Peer): void {
@@ -63,7 +86,11 @@ export class RollCall {
   tick(): void {
     this.#tick++;
     this.#spent.clear();
-    if (this.#asks) this.#ask(this.#with.transport.known());
+    const caller = this.#caller;
+    if (caller === 'listens') this.#call = this.#newCall();
+    // Once: who does not ask is known to sign.
+    if (caller !== undefined && (caller !== 'signs' || this.#listened)) this.#say(caller, this.#with.transport.known());
+    this.#listened = caller === 'listens';
   }
 
   /** The neighbour's newest answer; undefined where it gave none lately. */
@@ -83,41 +110,53 @@ export class RollCall {
   }
 
   /** One that has stopped says so: it is in nobody's way. */
-  get #asks(): boolean {
+  get #caller(): Caller | undefined {
     const { signer, state } = this.#with;
-    return signer !== undefined && (isListening(state) || state.stopped);
+    if (signer === undefined) return undefined;
+    if (state.stopped) return 'stopped';
+    return isListening(state) ? 'listens' : state.self >= 0 ? 'signs' : undefined;
   }
 
-  #ask(peers: readonly Peer[]): void {
-    const { transport, state } = this.#with;
-    const call = encodeRollCall({ type: 'call', process: transport.process, hasStopped: state.stopped });
-    for (const peer of peers) transport.send(peer, call);
+  #say(caller: Caller, peers: readonly Peer[]): void {
+    const { transport } = this.#with;
+    const bytes = encodeRollCall({ type: 'call', process: transport.process, call: this.#call, caller });
+    for (const peer of peers) transport.send(peer, bytes);
   }
 
-  #takeAnswer(peer: Peer, { process, isTaken, height }: RollCallMessage & { type: 'answer' }): void {
-    if (!equalBytes(process, this.#with.transport.process)) return;
-    this.#answers.set(peer, { tick: this.#tick, answer: isTaken ? 'taken' : 'clear' });
+  /** The tick of an own call, where it is at most so many ticks old. */
+  #calledAt(call: Bytes, ticks: number): number | undefined {
+    const tick = this.#calls.get(toHex(call));
+    return tick !== undefined && this.#tick - tick < ticks ? tick : undefined;
+  }
+
+  #takeAnswer(peer: Peer, { process, call, isTaken, height }: RollCallMessage & { type: 'answer' }): void {
+    const tick = this.#calledAt(call, ANSWER_TICKS);
+    if (!equalBytes(process, this.#with.transport.process) || tick === undefined) return;
+    // A later call is answered already.
+    if ((this.#answers.get(peer)?.tick ?? -1) > tick) return;
+    this.#answers.set(peer, { tick, answer: isTaken ? 'taken' : 'clear' });
     this.#with.isAt(peer, height);
   }
 
-  #takeCall(peer: Peer, { process, hasStopped }: RollCallMessage & { type: 'call' }, bytes: Bytes): void {
+  #takeCall(peer: Peer, { process, call, caller }: RollCallMessage & { type: 'call' }, bytes: Bytes): void {
     const { transport, signer, state } = this.#with;
     const asker = transport.proven(peer);
     // Of a process that proved no key nobody can say whose key it asks about.
     const isOfSender = asker !== undefined && equalBytes(asker.process, process);
     if (!isOfSender) {
-      this.#answerFor(peer, process);
+      if (caller === 'listens') this.#answerFor(peer, process, call);
       return;
     }
-    this.#asked.set(peer, { tick: this.#tick, hasStopped });
-    if (hasStopped) return;
+    if (caller === 'signs') this.#asked.delete(peer);
+    else this.#asked.set(peer, { tick: this.#tick, hasStopped: caller === 'stopped' });
+    if (caller !== 'listens') return;
     const others = this.#othersOf(asker);
     const isOwn = signer !== undefined && equalBytes(asker.key, signer.publicKey) && !state.stopped;
     const isTaken =
       others.some((other) => !this.#givesWay(other, asker)) ||
       (isOwn && !(isListening(state) && isBefore(process, transport.process)));
-    transport.send(peer, encodeRollCall({ type: 'answer', process, isTaken, height: state.height }));
-    if (isOwn) this.#answerFor(peer, process);
+    transport.send(peer, encodeRollCall({ type: 'answer', process, call, isTaken, height: state.height }));
+    if (isOwn) this.#answerFor(peer, process, call);
     if (others.length === 0 || this.#tick - (this.#handedOn.get(peer) ?? -HAND_ON_TICKS) < HAND_ON_TICKS) return;
     this.#handedOn.set(peer, this.#tick);
     for (const other of others) transport.send(other, bytes);
@@ -136,26 +175,26 @@ export class RollCall {
   /** Of two that listen the one that started first goes on, at whichever neighbour they meet. One that does not ask signs already. */
   #givesWay(other: Peer, asker: Proven): boolean {
     const asked = this.#asked.get(other);
-    if (asked === undefined || this.#tick - asked.tick >= ANSWER_TICKS) return false;
+    if (asked === undefined || this.#tick - asked.tick >= LISTENS_TICKS) return false;
     return isBefore(asker.process, (this.#with.transport.proven(other) as Proven).process);
   }
 
   /** Somebody asks whether this process's key runs here too. */
-  #answerFor(peer: Peer, process: Bytes): void {
+  #answerFor(peer: Peer, process: Bytes, call: Bytes): void {
     const { transport, signer, state, chainId, log } = this.#with;
     if (signer === undefined || state.self < 0 || state.stopped || isListening(state)) return;
     if (equalBytes(process, transport.process) || !transport.known().includes(peer)) return;
-    const name = toHex(process);
+    if (this.#spent.has(peer)) return;
+    this.#spent.add(peer);
+    const name = toHex(concat(process, call));
     const give = (signature: Bytes) =>
-      transport.send(peer, encodeRollCall({ type: 'here', process, by: transport.process, signature }));
+      transport.send(peer, encodeRollCall({ type: 'here', process, call, by: transport.process, signature }));
     const known = this.#signatures.get(name);
     if (known !== undefined) {
       give(known);
       return;
     }
-    if (this.#spent.has(peer)) return;
-    this.#spent.add(peer);
-    signMessageAside(signer.privateKey, hereMessage(chainId, process, transport.process)).then(
+    signMessageAside(signer.privateKey, hereMessage(chainId, process, call, transport.process)).then(
       (signature) => {
         this.#signatures.set(name, signature);
         give(signature);
@@ -164,12 +203,14 @@ export class RollCall {
     );
   }
 
-  #takeHere(peer: Peer, { process, by, signature }: RollCallMessage & { type: 'here' }, bytes: Bytes): void {
+  #takeHere(peer: Peer, { process, call, by, signature }: RollCallMessage & { type: 'here' }, bytes: Bytes): void {
     const { transport, signer, chainId, state, found } = this.#with;
     if (signer !== undefined && equalBytes(process, transport.process)) {
       if (state.stopped || this.#spent.has(peer) || !transport.known().includes(peer)) return;
-      if (!equalBytes(by, process) && verifyMessage(signer.publicKey, hereMessage(chainId, process, by), signature))
-        found();
+      // Of a call of long ago: the other process may have ended since.
+      if (this.#calledAt(call, HERE_TICKS) === undefined) return;
+      const isOther = !equalBytes(by, process);
+      if (isOther && verifyMessage(signer.publicKey, hereMessage(chainId, process, call, by), signature)) found();
       else this.#spent.add(peer);
       return;
     }

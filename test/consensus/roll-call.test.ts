@@ -38,6 +38,8 @@ function node(network: MemoryNetwork, name: string, key?: typeof KEY, listens = 
   if (key !== undefined) network.keys.set(name, key.publicKey);
   if (listens) listenFirst(state, -1);
   const found: true[] = [];
+  /** The newest call of another process that came. */
+  const calls: Bytes[] = [];
   const at = new Map<Peer, number>();
   const roll = new RollCall({
     ...{ transport, chainId: CHAIN, signer: key, state, log: silentLog },
@@ -47,10 +49,14 @@ function node(network: MemoryNetwork, name: string, key?: typeof KEY, listens = 
   transport.start({
     joined: (peer) => roll.joined(peer),
     left: (peer) => roll.left(peer),
-    message: (peer, bytes) => void roll.take(peer, bytes),
+    message: (peer, bytes) => {
+      const message = decodeRollCall(bytes);
+      if (message?.type === 'call') calls.push(message.call);
+      roll.take(peer, bytes);
+    },
   });
   closing.push(() => transport.close());
-  return { name, transport, state, roll, found, at };
+  return { name, transport, state, roll, found, at, calls };
 }
 
 /** The two processes of the key are not connected to each other. */
@@ -101,36 +107,77 @@ test('of two processes that listen the one that started first goes on, whoever c
   expect(later.roll.answerOf('neighbour')).toBe('clear');
 });
 
+test('answers that were kept back say nothing: a *clear* of before, and the signature of a process that has ended since', async () => {
+  const network = bed();
+  const kept: Bytes[] = [];
+  let keeps: number | undefined = 11;
+  network.carries = (from, to, bytes) => {
+    if (from === 'neighbour' && to === 'own 2' && bytes[0] === keeps) kept.push(bytes);
+    return (
+      !(from === 'neighbour' && to === 'own 2' && bytes[0] === keeps) &&
+      !(/^own/.test(String(from)) && /^own/.test(String(to)))
+    );
+  };
+  const [neighbour, first] = [node(network, 'neighbour'), node(network, 'own 1', KEY, false)];
+  const second = node(network, 'own 2', KEY);
+  await ticks(1, [neighbour, first, second]);
+  await until(() => kept.length > 0);
+  await first.transport.close();
+  await ticks(130, [neighbour, second]);
+  const [here] = kept.splice(0);
+  keeps = 10;
+  await ticks(1, [neighbour, second]);
+  const [clear] = kept;
+  await ticks(8, [second]);
+  for (const late of [here, clear]) network.deliver('neighbour', 'own 2', late as Bytes);
+  for (let turn = 0; turn < 8; turn++) await new Promise((resolve) => setImmediate(resolve));
+  expect([second.found, second.roll.answerOf('neighbour')]).toEqual([[], undefined]);
+});
+
+test('one that listened and signs now is known to at once: a process that started before it is told so', async () => {
+  const network = bed();
+  const neighbour = node(network, 'neighbour');
+  const [earlier, later] = [node(network, 'own 1', KEY), node(network, 'own 2', KEY)];
+  await ticks(3, [neighbour, earlier, later]);
+  expect(earlier.roll.answerOf('neighbour')).toBe('clear');
+  later.state.listening = undefined;
+  await ticks(2, [neighbour, later, earlier]);
+  expect(earlier.roll.answerOf('neighbour')).toBe('taken');
+});
+
 test('a member that is in the committee with its own key alone hears that it is clear; nobody can make up the other process', async () => {
   const network = bed();
   const [liar, own] = [node(network, 'liar', developmentKey(validatorName(1)), false), node(network, 'own 1', KEY)];
   await ticks(1, [liar, own]);
   expect(own.roll.answerOf('liar')).toBe('clear');
   const by = new Uint8Array(16).fill(9);
-  const say = async (process: Bytes, signer: Bytes, signature: Bytes) => {
-    liar.transport.send('own 1', encodeRollCall({ type: 'here', process, by: signer, signature }));
+  const call = liar.calls.at(-1) as Bytes;
+  const say = async (process: Bytes, signer: Bytes, signature: Bytes, of = call) => {
+    liar.transport.send('own 1', encodeRollCall({ type: 'here', process, call: of, by: signer, signature }));
     await ticks(1, [own]);
   };
   const { process } = own.transport;
   const sign = (key: typeof KEY, ...said: Parameters<typeof hereMessage>) =>
     signMessage(key.privateKey, hereMessage(...said));
-  // Of another key, of another start, of another chain, its own.
-  await say(process, by, sign(developmentKey(validatorName(1)), CHAIN, process, by));
-  await say(process, by, sign(KEY, CHAIN, by, by));
-  await say(process, by, sign(KEY, new Uint8Array(48), process, by));
-  await say(process, process, sign(KEY, CHAIN, process, process));
+  // Of another key, of another start, of another chain, its own, of a call that was never made, or of another one.
+  const never = new Uint8Array(8);
+  await say(process, by, sign(developmentKey(validatorName(1)), CHAIN, process, call, by));
+  await say(process, by, sign(KEY, CHAIN, by, call, by));
+  await say(process, by, sign(KEY, new Uint8Array(48), process, call, by));
+  await say(process, process, sign(KEY, CHAIN, process, call, process));
+  await say(process, by, sign(KEY, CHAIN, process, never, by), never);
+  await say(process, by, sign(KEY, CHAIN, process, never, by));
   expect(own.found).toEqual([]);
-  await say(process, by, sign(KEY, CHAIN, process, by));
+  await say(process, by, sign(KEY, CHAIN, process, call, by));
   expect(own.found).toEqual([true]);
 });
 
 test('messages of the roll call are read as they were written, or refused', () => {
-  const [process, by] = [new Uint8Array(16).fill(1), new Uint8Array(16).fill(2)];
+  const [process, by, call] = [new Uint8Array(16).fill(1), new Uint8Array(16).fill(2), new Uint8Array(8).fill(3)];
   const messages: RollCallMessage[] = [
-    { type: 'call', process, hasStopped: false },
-    { type: 'call', process, hasStopped: true },
-    { type: 'answer', process, isTaken: true, height: 12 },
-    { type: 'here', process, by, signature: new Uint8Array(3_309).fill(5) },
+    ...(['listens', 'stopped', 'signs'] as const).map((caller) => ({ type: 'call', process, call, caller }) as const),
+    { type: 'answer', process, call, isTaken: true, height: 12 },
+    { type: 'here', process, call, by, signature: new Uint8Array(3_309).fill(5) },
   ];
   for (const message of messages) expect(decodeRollCall(encodeRollCall(message))).toEqual(message);
   const decode = (bytes: Bytes) => {
