@@ -47,13 +47,13 @@ export type RollCallDependencies = {
   found(): void;
 };
 
-type Asked = { readonly tick: number; readonly hasStopped: boolean };
+type HeardCall = { readonly tick: number; readonly hasStopped: boolean };
 
 export class RollCall {
   readonly #with: RollCallDependencies;
   #tick = 0;
   /** Of processes that listen, or have stopped. */
-  readonly #asked = new Map<Peer, Asked>();
+  readonly #asked = new Map<Peer, HeardCall>();
   readonly #handedOn = new Map<Peer, number>();
   readonly #answers = new Map<Peer, { readonly tick: number; readonly answer: Answer }>();
   readonly #signatures = new BoundedMap<string, Bytes>(KEPT_SIGNATURES);
