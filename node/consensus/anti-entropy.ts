@@ -1,5 +1,5 @@
 /**
- * What makes lost messages come again (consensus rules 15 to 17). A member that stands still says to some neighbours what it holds; each sends what it lacks:
+ * What makes lost messages come again (consensus rules 15 to 17). A member that makes no progress sends some neighbours what it holds; each sends what it lacks:
  * votes and proposal of its round, votes of a later round, the polka of a newer valid value, precommits for the cut before, and final cuts where it
  * stayed behind. Answers to one neighbour are counted between two ticks of the own clock.
  */

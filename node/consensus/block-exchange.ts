@@ -1,5 +1,5 @@
 /**
- * Work blocks between neighbours (consensus rules 19 and 20): whoever takes a block in offers it, whoever lacks it asks, and blocks of a proposed cut are asked for at once. Only what was asked
+ * Work blocks between neighbours (consensus rules 19 and 20): a node that accepts a block offers it, a node that lacks it asks, and blocks of a proposed cut are asked for at once. Only what was asked
  * for is looked at, so nobody can fill this node with bodies.
  */
 import { MAX_BODY_BYTES } from '../../protocol/body.ts';
@@ -35,7 +35,7 @@ const SERVED_STRANGERS = { perSecond: 4 * 1024 * 1024, burst: 32 * 1024 * 1024 }
 const LOOKED_UP = { perSecond: 2_000, burst: 16_000 };
 const LOOKED_UP_STRANGERS = { perSecond: 2_000, burst: 4_000 };
 
-/** What no honest neighbour offers, whatever height it stands at. */
+/** What no honest neighbour offers, whatever its height. */
 const FAULTS: ReadonlySet<NodeErrorCode> = new Set([
   ...['pow_above_target', 'header_malformed', 'body_malformed'],
   ...['parents_root_mismatch', 'reward_root_mismatch', 'transactions_root_mismatch'],
@@ -108,7 +108,7 @@ export class BlockExchange {
       }),
       node.on('cut', ({ registered }) => {
         this.#again(this.#early.cut(registered.map(({ id }) => id)));
-        // What this cut did not take may not have reached whoever made it: an offer can be lost, or refused for the moment.
+        // What this cut did not take may not have reached its proposer: an offer can be lost, or refused for the moment.
         this.#offerWaiting(transport.peers());
       }),
     ];

@@ -271,7 +271,7 @@ export class ConsensusDriver {
     }
   }
 
-  /** Told on: whoever holds one of the two votes, or none, has the evidence too then. */
+  /** Sent on, so that nodes which hold one of the two votes, or none, have the evidence too. */
   #accuse({ first, second }: Effect & { do: 'evidence' }): void {
     const { height, round, member, kind } = first;
     this.#with.log.warn('a member voted twice', { height, round, member, kind });
@@ -307,7 +307,7 @@ export class ConsensusDriver {
     const source = this.#sources.get(proof.cut);
     const wasServed = proposal.signature.length === 0;
     this.#enter(proof.height + 1);
-    // Whoever had this cut may have the next one too.
+    // A neighbour that had this cut may have the next one too.
     if (wasServed && source !== undefined) this.#sendTo(source, { type: 'have', have: haveOf(this.state) });
   }
 

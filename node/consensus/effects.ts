@@ -1,5 +1,5 @@
 /**
- * What goes into the engine and what comes out of it. Whoever drives it carries effects out one after the other in the order they come, and an effect is
+ * What goes into the engine and what comes out of it. The driver carries effects out one after the other in the order they come, and an effect is
  * done before the next one begins: what follows a `write` happens only when the bytes are on the disk.
  */
 import type { Bytes } from '../../protocol/bytes.ts';

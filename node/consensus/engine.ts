@@ -135,7 +135,7 @@ function takeVote(state: ConsensusState, vote: Vote, rules: Rules, out: Effect[]
   if (before !== undefined && (intake === 'wanted' || intake === 'contrary')) {
     state.last?.accused.add(member);
     out.push({ do: 'evidence', first: before, second: vote });
-    // The header may name it all the same (rule 9).
+    // The header may still name it (rule 9).
     if (intake === 'contrary') return;
   }
   if (intake === 'contrary') {

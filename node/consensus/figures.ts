@@ -1,4 +1,4 @@
-/** Figures of consensus for operators: how long the steps of a cut take, and what goes wrong (docs/node.md, Metrics). They are taken from what the engine is told and answers. */
+/** Figures of consensus for operators: how long the steps of a cut take, and what goes wrong (docs/node.md, Metrics). They are taken from the inputs and outputs of the engine. */
 import type { Effect, Event } from './effects.ts';
 import type { ConsensusState, Step } from './state.ts';
 

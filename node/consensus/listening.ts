@@ -130,7 +130,7 @@ function isNobody({ self }: ConsensusState, { members, named, ahead = NOBODY, ta
   return named + ahead.named + taken.named === 0 && all.every((member) => member === self);
 }
 
-/** Of those that proved their key. Whoever proved nothing has none, though the operator named it: seats with little stake are cheap, and connections cost nothing. */
+/** Of those that proved their key. A connection that proved nothing has none, though the operator named it: seats with little stake are cheap, and connections cost nothing. */
 function stakeOf({ committee, self }: ConsensusState, { members }: Neighbours = NOBODY): bigint {
   let stake = 0n;
   for (const member of new Set(members)) if (member !== self) stake += committee.stake(member);

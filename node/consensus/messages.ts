@@ -139,7 +139,7 @@ function readFinalized(reader: ByteReader): Finalized {
   const { height } = place;
   return {
     proof: { ...place, votes },
-    // Nobody signed a round of the cut before; whoever takes the cut knows its own.
+    // Nobody signed a round of the cut before; a node that accepts the cut knows its own.
     proposal: { height, round, validRound: -1, ...proposalOf(cut), lastRound: 0, signature: NOTHING },
   };
 }

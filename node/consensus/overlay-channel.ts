@@ -1,6 +1,6 @@
 /**
  * What binds a connection of the overlay to its two ends (consensus rule 22). Each side makes an X25519 key for the connection and names it in its hello; every frame after the hellos carries a tag that only the two who made those
- * keys can make. Identities are signed over both hellos, so whoever stands between two nodes can hand their bytes on, and say nothing himself. Nothing is hidden: all that consensus says is public.
+ * keys can make. Identities are signed over both hellos, so a node in the middle can forward their bytes, but add none. Nothing is hidden: all that consensus says is public.
  */
 import {
   createCipheriv,

@@ -5,7 +5,7 @@ import type { Company, Peer, Receiver } from './effects.ts';
 import type { Answer } from './roll-call.ts';
 import type { Companion, Transport } from './transport.ts';
 
-/** Neighbours that are told at once what this node holds. */
+/** Neighbours that get what this node holds at once. */
 const SOME = 3;
 
 /** What a neighbour says, the first of these where several connections of one member differ. */
@@ -62,7 +62,7 @@ export class Receivers {
       const answer = answers === undefined ? 'clear' : answers(peer);
       const at = this.#heights.get(peer);
       if (answer === 'taken') return 'taken';
-      // Whoever said nothing yet may be anywhere.
+      // A neighbour that has sent nothing yet may be at any height.
       if (at === undefined || answer === undefined) return 'silent';
       return at > height + 1 ? 'ahead' : 'here';
     };

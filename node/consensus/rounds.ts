@@ -102,7 +102,7 @@ export function follow(state: ConsensusState, rules: Rules, out: Effect[]): void
 
 /**
  * Line 36. In the current round the member locks and precommits. A polka of an earlier round, which came late or along with a later proposal, becomes
- * the valid value all the same: chains stalled without it.
+ * the valid value nevertheless: chains stalled without it.
  */
 function takePolka(state: ConsensusState, rules: Rules, out: Effect[]): boolean {
   for (const round of state.rounds.values()) {

@@ -36,7 +36,7 @@ export type Hello = {
   readonly process: Bytes;
   /** Of this connection alone: an identity that was heard once is worth nothing on another. */
   readonly challenge: Bytes;
-  /** Of this connection too: whoever sends later frames has its secret. */
+  /** Of this connection too: the sender of later frames has its secret. */
   readonly channelKey: Bytes;
   /** The identifier of the consensus key that this side has, zero without one. */
   readonly validator: Bytes;
@@ -71,7 +71,7 @@ export function readHello(bytes: Bytes, own: Hello): Hello {
   return { chainId, process, challenge, channelKey: reader.take(CHANNEL_KEY_BYTES), validator: reader.take(ID_BYTES) };
 }
 
-/** A consensus key, and its signature over both hellos and the role of whoever signs. */
+/** A consensus key, and its signature over both hellos and the role of the signer. */
 export type Identity = { readonly publicKey: Bytes; readonly signature: Bytes };
 
 export const encodeIdentity = (identity: Identity | undefined): Bytes =>

@@ -1,6 +1,6 @@
 /**
  * Work blocks between peers: header and short identifiers by gossip. The header and its work are checked before anything is asked for; then the body is put together from the transactions that wait here,
- * and what is missing is asked of whoever brought it. Where that peer does not deliver, the next that announces the block is asked. It is relayed when the door has taken it in.
+ * and what is missing is requested from the peer that sent it. Where that peer does not deliver, the next that announces the block is asked. It is relayed when the door has taken it in.
  */
 import { type Body, decodeBody, encodeBody } from '../../protocol/body.ts';
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
@@ -24,7 +24,7 @@ import type { Finding, PeerName, Topic } from './thread/host-types.ts';
 /** Blocks of one peer that are looked at and fetched at once; those beyond can be had from the next that announces them. */
 const PER_PEER = 16;
 
-/** What no honest peer sends on, whatever height it stands at. What the header alone shows is the same whoever brings it. */
+/** What no honest peer sends on, whatever its height. What the header alone shows does not depend on the sender. */
 const FAULTS: ReadonlySet<NodeErrorCode> = new Set([
   'header_malformed',
   'body_malformed',

@@ -12,7 +12,7 @@ import type { Finding, PeerName, Topic, Verdict } from './thread/host-types.ts';
 
 /** How long an announcement may wait for its cut. */
 const WAIT_MILLIS = 10_000;
-/** Announcements of one peer that wait. There is one true cut of a height; whoever announces others is barred when that one is there. */
+/** Announcements of one peer that wait. There is one true cut of a height; peers that announced others are barred once it is known. */
 const PER_PEER = 4;
 /** Announcements of older cuts are of no use to anybody. */
 const OLD_CUTS = 2;

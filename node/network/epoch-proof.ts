@@ -74,7 +74,7 @@ export class EpochProof {
   }
 }
 
-/** previous_id stands behind version, network, height and time. */
+/** previous_id follows version, network, height and time. */
 const previousOf = ({ height }: Place, header: Bytes): Place => ({
   height: height - 1,
   cutId: header.subarray(24, 24 + ID_BYTES),

@@ -7,13 +7,13 @@ import { clientKey } from '../../runtime/client-address.ts';
 import { subnetOf } from './inbound-limits.ts';
 import { addressOf, ipOf, placeOf } from './peer-address.ts';
 
-/** Where this node reached a peer, and what it was told. */
+/** Where this node reached a peer, and addresses from others. */
 const MAX_GOOD = 500;
 const MAX_TOLD = 500;
 /** Addresses of one host and one network among those that were told. */
 const TOLD_PER_HOST = 2;
 const TOLD_PER_SUBNET = 8;
-/** Of one network in what peers are told. */
+/** Of one network in answers to peers. */
 const GIVEN_PER_SUBNET = 2;
 const RETRY = { firstMillis: 1_000, bootstrapMillis: 30_000, otherMillis: 30 * 60_000 };
 /** An address that failed so often is forgotten, unless the operator named it. */

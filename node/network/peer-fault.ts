@@ -9,7 +9,7 @@ export type PeerAsking = {
   fault(peer: PeerName, fault: Fault, reason: string): void;
 };
 
-/** What a peer sent breaks a rule: whoever catches this lets the peer pay for it and asks another. */
+/** What a peer sent breaks a rule: the caller lowers the score of the peer and asks another. */
 export class PeerFault extends Error {
   override readonly name = 'PeerFault';
   readonly peer: PeerName;

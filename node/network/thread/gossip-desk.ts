@@ -115,7 +115,7 @@ export class GossipDesk {
     }
     const topic = this.#lapsed.get(key);
     if (topic === undefined || data === undefined || !this.#mayCome(peer)) return;
-    // The library does not relay it any more; whoever connects or asks what waits gets it.
+    // The library does not relay it any more; peers that connect or ask for waiting items get it.
     this.#lapsed.delete(key);
     this.#with.judge(peer, topic, data).then(
       (finding) => finding === 'undelivered' && this.#lapsed.set(key, topic),

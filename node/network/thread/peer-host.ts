@@ -230,7 +230,7 @@ export class PeerHost implements HostSide {
         address,
         reason,
       });
-      // Whoever dialled reads the answer first, and so knows why.
+      // The dialler reads the answer first, and so knows why.
       if (connection.direction === 'outbound') connection.abort(new Error(reason));
       else this.#later(GOODBYE_MILLIS, () => connection.abort(new Error(reason)));
       return false;
