@@ -111,6 +111,19 @@ test('one bit changed in an outline or a piece, an entry more, less or out of or
   expect(passes(Buffer.concat([first, rest]))).toBe(false);
   expect(passes(Buffer.concat([first, first, second, rest]))).toBe(false);
   expect(passes(bytes.subarray(1))).toBe(false);
+  expect(passes(Buffer.concat([bytes, Buffer.alloc(1)]))).toBe(false);
+});
+
+test('a set of one piece must have the sum, the count and the digest of its root; a piece without entries is the empty one', () => {
+  const { root } = setOf(entriesOf(40));
+  const outline = encodeOutline([{ side: root }]);
+  expect(readOutline(outline, root, 64).length).toBe(1);
+  expect(() => readOutline(outline, { ...root, sum: root.sum + 1n }, 64)).toThrow(/does not lead/);
+  expect(() => readOutline(outline, { ...root, count: root.count + 1 }, 64)).toThrow(/does not lead/);
+  const nothing = { ...EMPTY_TRIE, sum: 1n };
+  expect(() => readOutline(encodeOutline([{ side: nothing }]), nothing, 64)).toThrow(/not empty/);
+  const same = Buffer.concat(Array.from({ length: 40 }, () => entriesOf(1).fill(7)));
+  expect(() => sideOfEntries(OUTPUT_LAYOUT, same, 0)).toThrow(/same key/);
 });
 
 test('an outline of too many pieces, or one that only goes deeper, is refused before it is hashed to its end', () => {
