@@ -380,7 +380,11 @@ export class TcpTransport implements Transport {
       false,
       (wasReady, reason) => {
         if (reason !== undefined && !wasReady)
-          this.#with.log.warn('a neighbour cannot be used', { neighbour: showListenAddress(to), reason });
+          // What others register is not this operator's to mend.
+          this.#with.log[expected === undefined ? 'warn' : 'debug']('a neighbour cannot be used', {
+            neighbour: showListenAddress(to),
+            reason,
+          });
         ended(wasReady, reason);
       },
       expected,
