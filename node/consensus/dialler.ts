@@ -1,7 +1,7 @@
 /** Connections that this node opens. Each target is tried for ever, more and more seldom, until it is given up. */
 import { connect, type LookupFunction, type Socket } from 'node:net';
 import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
-import { BARRED_MILLIS, CONNECT_MILLIS, FIRST_RETRY_MILLIS } from './overlay-limits.ts';
+import { BARRED_MILLIS, CONNECT_MILLIS } from './overlay-limits.ts';
 
 /** How a connection ended: whether it had come so far that messages passed, and which rule was broken. */
 export type Ending = (wasReady: boolean, reason?: string) => void;
@@ -10,6 +10,8 @@ export type Target = {
   /** Where it is tried now; undefined while no connection is wanted. */
   next(): ListenAddress | undefined;
   connected(socket: Socket, address: ListenAddress, ended: Ending): void;
+  /** How long it is left alone after a good connection ended, and at most. */
+  readonly firstRetryMillis: number;
   readonly lastRetryMillis: number;
   /** How names become addresses, where not as the system does it. */
   readonly lookup?: LookupFunction | undefined;
@@ -25,7 +27,7 @@ export class Dialler {
 
   keep(target: Target): void {
     this.#targets.add(target);
-    this.#dial(target, FIRST_RETRY_MILLIS);
+    this.#dial(target, target.firstRetryMillis);
   }
 
   /** A connection that there is stays. */
@@ -76,7 +78,7 @@ export class Dialler {
       target.connected(socket, address, (wasReady, reason) =>
         this.#again(
           target,
-          reason === undefined && wasReady ? FIRST_RETRY_MILLIS : Math.max(retryMillis, BARRED_MILLIS / 4),
+          reason === undefined && wasReady ? target.firstRetryMillis : Math.max(retryMillis, BARRED_MILLIS / 4),
         ),
       );
     });

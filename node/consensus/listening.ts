@@ -50,7 +50,10 @@ export function listenFirst(state: ConsensusState, logHeight: number): void {
 /** At every height, until it has listened; and from the start where the key has a seat that it did not have before: neighbours know members alone, so nobody could say until now whether it runs elsewhere. */
 export function listenOn(state: ConsensusState, before: Pick<ConsensusState, 'height' | 'listening' | 'self'>): void {
   const { ownKey } = state;
-  const whole = ownKey.worths.filter((worth) => worth === SLOW_TICKS).length;
+  const { worths } = ownKey;
+  // Each tick is taken back once: heights that end within one tick would take it back again and again.
+  ownKey.worths = [];
+  const whole = worths.filter((worth) => worth === SLOW_TICKS).length;
   if (ownKey.arriving > 0) ownKey.arriving = Math.min(LISTEN_TICKS, ownKey.arriving + whole);
   const hasNewSeat = ownKey.listens && before.self < 0 && state.self >= 0;
   if (before.listening === undefined) {
@@ -62,7 +65,7 @@ export function listenOn(state: ConsensusState, before: Pick<ConsensusState, 'he
   const isCovered = covers(logHeight, state.height);
   const full = fullOf(isCovered);
   const isPassed = !isCovered && covers(logHeight, before.height);
-  const left = isPassed ? full : Math.min(full, ticks + ownKey.worths.reduce((sum, worth) => sum + worth, 0));
+  const left = isPassed ? full : Math.min(full, ticks + worths.reduce((sum, worth) => sum + worth, 0));
   state.listening = { logHeight, ticks: hasNewSeat ? Math.max(left, fullOf(true)) : left, begins: false };
   // A log that is older than the height may be older than the key's last vote too.
   if (!isCovered) ownKey.ownFrom = UNKNOWN_HEIGHT;

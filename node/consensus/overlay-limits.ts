@@ -8,6 +8,7 @@ export const CONNECT_MILLIS = 5_000;
 export const FIRST_RETRY_MILLIS = 250;
 export const LAST_RETRY_MILLIS = 5_000;
 /** Of a registered route: anybody with a bond may register any. */
+export const FIRST_ROUTE_RETRY_MILLIS = 2_500;
 export const LAST_ROUTE_RETRY_MILLIS = 60_000;
 /** Connections from one address that is not this machine. */
 export const CONNECTIONS = { perSecond: 1, burst: 16 };

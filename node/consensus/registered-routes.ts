@@ -4,7 +4,7 @@ import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import { type ListenAddress, showListenAddress } from '../../runtime/command-line/command-line.ts';
 import type { DialOrder } from './dial-plan.ts';
 import type { Dialler, Ending, Target } from './dialler.ts';
-import { LAST_ROUTE_RETRY_MILLIS } from './overlay-limits.ts';
+import { FIRST_ROUTE_RETRY_MILLIS, LAST_ROUTE_RETRY_MILLIS } from './overlay-limits.ts';
 
 export type RouteDependencies = {
   readonly dialler: Dialler;
@@ -57,6 +57,7 @@ export class RegisteredRoutes {
         return steady() - missingSince < afterMillis ? undefined : routes[tries++ % routes.length];
       },
       connected: (socket, address, ended) => connected(socket, address, publicKey, ended),
+      firstRetryMillis: FIRST_ROUTE_RETRY_MILLIS,
       lastRetryMillis: LAST_ROUTE_RETRY_MILLIS,
       lookup,
     };

@@ -66,6 +66,8 @@ export type LinkSettings = {
    */
   readonly identify: (message: Bytes, claim: Claim | undefined) => Promise<Identity | undefined>;
   readonly limits: LinkLimits;
+  /** The validator that must be there, where one is dialled by its registered route: nobody else is told who this side is. */
+  readonly expects?: Bytes | undefined;
 };
 
 export type Restriction = {
@@ -227,7 +229,9 @@ export class TcpLink {
   }
 
   #meet(other: Hello): void {
-    const { role } = this.#settings;
+    const { role, expects } = this.#settings;
+    if (expects !== undefined && !equalBytes(other.validator, expects))
+      throw new ProtocolError('not_canonical', 'it is not the validator that registered this route');
     this.#ends =
       role === 'dialler' ? { dialler: this.#hello, dialled: other } : { dialler: other, dialled: this.#hello };
     this.#channel = new Channel(role, this.#key.secret, this.#ends);

@@ -25,6 +25,7 @@ import {
   BARRED_MILLIS,
   CHECK_AGAIN_MILLIS,
   CONNECTIONS,
+  FIRST_RETRY_MILLIS,
   LAST_RETRY_MILLIS,
   MAX_BARRED,
   MAX_COUNTED,
@@ -265,7 +266,7 @@ export class TcpTransport implements Transport {
     };
     const link = new TcpLink(
       socket,
-      { own, limits, role: isInbound ? 'dialled' : 'dialler', identify },
+      { own, limits, role: isInbound ? 'dialled' : 'dialler', identify, expects: expected && validatorId(expected) },
       {
         ready: (claim) => {
           if (known === undefined) return;
@@ -280,7 +281,7 @@ export class TcpTransport implements Transport {
           this.#links.delete(peer);
           // Strangers come and go: what each of them did is not worth a line that operators read.
           if (reason !== undefined)
-            log[wasReady || !isInbound ? 'info' : 'debug']('a neighbour was dropped', { peer, reason });
+            log[wasReady || !(isInbound || expected) ? 'info' : 'debug']('a neighbour was dropped', { peer, reason });
           if (wasReady) this.#events?.left(peer);
           ended(wasReady, reason);
         },
@@ -365,6 +366,7 @@ export class TcpTransport implements Transport {
   #neighbour(neighbour: ListenAddress): Target {
     return {
       next: () => neighbour,
+      firstRetryMillis: FIRST_RETRY_MILLIS,
       lastRetryMillis: LAST_RETRY_MILLIS,
       connected: (socket, _, ended) => {
         if (socket.remoteAddress !== undefined) this.#named.set(neighbour, clientKey(socket.remoteAddress));
@@ -374,6 +376,7 @@ export class TcpTransport implements Transport {
   }
 
   #dialled(socket: Socket, to: ListenAddress, expected: Bytes | undefined, ended: Ending): void {
+    const [{ log }, neighbour] = [this.#with, showListenAddress(to)];
     this.#link(
       socket,
       socket.remoteAddress ?? to.host,
@@ -381,10 +384,7 @@ export class TcpTransport implements Transport {
       (wasReady, reason) => {
         if (reason !== undefined && !wasReady)
           // What others register is not this operator's to mend.
-          this.#with.log[expected === undefined ? 'warn' : 'debug']('a neighbour cannot be used', {
-            neighbour: showListenAddress(to),
-            reason,
-          });
+          log[expected === undefined ? 'warn' : 'debug']('a neighbour cannot be used', { neighbour, reason });
         ended(wasReady, reason);
       },
       expected,

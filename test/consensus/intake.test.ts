@@ -111,6 +111,14 @@ test('a vote of the own key that it did not make stops the signing; a replay of 
   expect(member.signed.length).toBe(before);
 });
 
+test('heights that follow each other within one tick take its worth back once', () => {
+  const member = new BenchMember(self, 4, undefined, -1);
+  for (let tick = 0; tick < 4; tick++) member.feed({ type: 'tick' });
+  for (let height = HEIGHT + 1; height < HEIGHT + 5; height++)
+    member.feed({ type: 'height', height, committee: committeeOf(4), self });
+  expect(member.state.listening?.ticks).toBe((LISTEN_TICKS - 4 + 2) * SLOW_TICKS);
+});
+
 test('a member that starts listens first, longer where its log says nothing of the height: it signs nothing, and a vote of its own key stops it before it has', () => {
   const start = (logHeight: number) => new BenchMember(self, 4, undefined, logHeight);
   const known = start(HEIGHT - 1);
