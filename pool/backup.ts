@@ -103,13 +103,15 @@ export async function restore(from: string, dataDir: string, log: Logger, nowMil
     const owner = databaseOwner();
     if (owner !== undefined) await giveTo(join(draft, 'data'), owner, owner);
     await syncDirectory(draft);
+    // Before it takes its place: a restore that is interrupted must not leave books that pay at once, nor replace good ones by a copy that cannot be opened.
+    const poolAddress = await pauseAt(draft, log);
     const kept = existsSync(database) ? `${database}.before-${stamp(nowMillis)}` : undefined;
     if (kept !== undefined) await rename(database, kept);
     await rename(draft, database);
     await syncDirectory(dataDir);
     if (existsSync(join(from, KEY)) && !existsSync(join(dataDir, KEY)))
       await writeFile(join(dataDir, KEY), await readFile(join(from, KEY)), { mode: 0o600 });
-    return { poolAddress: await pauseAt(database, log), kept };
+    return { poolAddress, kept };
   } finally {
     lock.release();
   }
