@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { acquaint, entryOf, Party, say } from '../module/chat-bed.ts';
-import { codeOf, loadCopy, loadModule, type Module, memoryOf, PACKAGE } from '../module/load.ts';
+import { codeOf, loadModule, type Module, memoryOf, PACKAGE, watchedModule } from '../module/load.ts';
 import { manifestOf } from '../module/payment.ts';
 
 type Network = Parameters<Module['parseAddress']>[1];
@@ -52,21 +52,7 @@ test('what only looks like a wallet root is refused with a code', () => {
 });
 
 test('scrypt without memory leaves no password behind', async () => {
-  const { Instance } = WebAssembly;
-  const instances: WebAssembly.Instance[] = [];
-  onTestFinished(() => {
-    WebAssembly.Instance = Instance;
-  });
-  WebAssembly.Instance = class extends Instance {
-    constructor(from: WebAssembly.Module, imports?: WebAssembly.Imports) {
-      super(from, imports);
-      instances.push(this);
-    }
-    override get exports(): WebAssembly.Exports {
-      return instances.indexOf(this) === 1 ? { ...super.exports, scrypt: () => 0 } : super.exports;
-    }
-  } as typeof Instance;
-  const copy = await loadCopy();
+  const { module: copy, instances } = await watchedModule((number) => (number === 1 ? { scrypt: () => 0 } : {}));
   const root = copy.WalletRoot.fromEntropy('11'.repeat(32), '', 'development');
   expect(codeOf(() => copy.sealWalletFile(root, 'a password of the test', 10))).toBe('module_memory');
   root.free();

@@ -21,14 +21,23 @@ export async function loadCopy(): Promise<Module> {
   return module;
 }
 
-/** A copy for one test, and every instance that it makes until the test ends: the first is its main one. */
-export async function watchedModule(): Promise<{ module: Module; instances: readonly WebAssembly.Instance[] }> {
+/**
+ * A copy for one test, and every instance that it makes until the test ends: the first is its main one. Instances of other code (Node's own parsers are
+ * WebAssembly too, and start when they are first needed) are left out. `change` replaces exports of the instance with that number.
+ */
+export async function watchedModule(
+  change: (number: number) => WebAssembly.Exports = () => ({}),
+): Promise<{ module: Module; instances: readonly WebAssembly.Instance[] }> {
   const { Instance } = WebAssembly;
   const instances: WebAssembly.Instance[] = [];
   class Watched extends Instance {
     constructor(module: WebAssembly.Module, imports?: WebAssembly.Imports) {
       super(module, imports);
-      instances.push(this);
+      if ('scrypt' in super.exports) instances.push(this);
+    }
+    override get exports(): WebAssembly.Exports {
+      const number = instances.indexOf(this);
+      return number < 0 ? super.exports : { ...super.exports, ...change(number) };
     }
   }
   onTestFinished(() => {
