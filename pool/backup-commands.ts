@@ -13,7 +13,11 @@ export const backupCommand = command(
     options: {
       dataDir: poolOptions.dataDir,
       to: path({ help: 'folder that gets a folder for each copy', placeholder: 'DIR', default: '.data/backup' }),
-      keep: integer({ help: 'delete copies there beyond so many, the oldest first', min: 1, max: 100_000 }),
+      keep: integer({
+        help: 'delete copies of this pool there beyond so many, the oldest first',
+        min: 1,
+        max: 100_000,
+      }),
       ...logOptions,
     },
     examples: [

@@ -3,30 +3,60 @@
  * the place of the database of a stopped pool, keeps what was there, and leaves payouts paused: a person looks first.
  */
 import { existsSync } from 'node:fs';
-import { copyFile, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, open, readdir, rename, rm } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
 import { DirectoryLockedError, lockDirectory } from '../runtime/directory-lock.ts';
-import { syncDirectory } from '../runtime/durable-file.ts';
+import { syncDirectory, writeDurably } from '../runtime/durable-file.ts';
 import type { Logger } from '../runtime/log.ts';
 import { makeDirectory } from '../runtime/make-directory.ts';
 import { pausePayouts } from './api/payout-pause.ts';
-import { copyFiles, copyRunning, giveTo } from './database/base-copy.ts';
-import { databaseOwner, isEmbeddedMade, runningEmbedded, startEmbeddedPostgres } from './database/embedded.ts';
+import { copyDurably, copyFiles, copyRunning, giveTo } from './database/base-copy.ts';
+import {
+  databaseOwner,
+  endForgotten,
+  isEmbeddedMade,
+  runningEmbedded,
+  startEmbeddedPostgres,
+} from './database/embedded.ts';
+import { keptBefore, markRestoring, unmarkRestoring } from './database/half-restored.ts';
 import { insistPool, openBooks } from './database/open-books.ts';
+import { lockForBackup } from './directory.ts';
 import { PoolError } from './pool-error.ts';
 import { POOL_KEY_FILE } from './receipts/pool-key.ts';
 
 const NAME = /^books-\d{8}T\d{6}Z$/;
+const DRAFT = /^books-\d{8}T\d{6}Z\.([0-9a-f]{16})\.(\d{1,10})\.part$/;
 const KEY = POOL_KEY_FILE;
 
 const stamp = (millis: number): string => new Date(millis).toISOString().replace(/[-:]|\.\d+/g, '');
 
-/** The newest are kept; a folder of any other name is nobody's business here. */
-export const outdated = (names: readonly string[], keep: number): string[] =>
-  names
-    .filter((name) => NAME.test(name))
+export type Copy = { readonly name: string; readonly cluster: string | undefined };
+
+/** Of the copies of this pool up to the one just made, the oldest beyond so many. */
+export const outdated = (copies: readonly Copy[], made: string, cluster: string, keep: number): string[] =>
+  copies
+    .filter((copy) => NAME.test(copy.name) && copy.cluster === cluster && copy.name <= made)
+    .map(({ name }) => name)
     .sort()
     .slice(0, -keep);
+
+/** Half copies of this pool whose process is gone; another machine or pool may be at work on the others. */
+export const leftovers = (names: readonly string[], cluster: string, isAlive: (pid: number) => boolean): string[] =>
+  names.filter((name) => {
+    const [, owner, pid] = DRAFT.exec(name) ?? [];
+    return owner === cluster && !isAlive(Number(pid));
+  });
+
+/** The number that PostgreSQL gave a database when it was made, and that all its copies have: the first eight bytes of `pg_control`. */
+async function clusterOf(folder: string): Promise<string | undefined> {
+  const file = await open(join(folder, 'data', 'global', 'pg_control'), 'r').catch(() => undefined);
+  try {
+    const { bytesRead, buffer } = (await file?.read(Buffer.alloc(8), 0, 8, 0)) ?? { bytesRead: 0 };
+    return bytesRead === 8 ? buffer?.toString('hex') : undefined;
+  } finally {
+    await file?.close();
+  }
+}
 
 export type BackupOptions = {
   readonly dataDir: string;
@@ -41,33 +71,55 @@ export async function backup(options: BackupOptions, log: Logger, nowMillis: num
   insistPool(dataDir);
   const database = join(dataDir, 'database');
   makeDirectory(to, 0o700);
-  const path = join(to, `books-${stamp(nowMillis)}`);
+  const cluster = (await clusterOf(database)) ?? '0'.repeat(16);
+  const made = `books-${stamp(nowMillis)}`;
+  const path = join(to, made);
+  for (const name of leftovers(await readdir(to), cluster, isOthers))
+    await rm(join(to, name), { recursive: true, force: true });
   if (existsSync(path)) throw new PoolError('backup_unusable', `${path} is there already`);
-  const draft = `${path}.${process.pid}.part`;
+  const draft = `${path}.${cluster}.${process.pid}.part`;
   await mkdir(draft, { mode: 0o700 });
   try {
     await withServer(dataDir, log, (url) => copyRunning(join(database, 'data'), url, join(draft, 'data')));
-    await copyFile(join(database, 'password'), join(draft, 'password'));
-    if (existsSync(join(dataDir, KEY))) await copyFile(join(dataDir, KEY), join(draft, KEY));
-    await writeFile(join(draft, 'ready'), 'ready\n', { mode: 0o600 });
-    await syncDirectory(draft);
+    await copyDurably(join(database, 'password'), join(draft, 'password'));
+    if (existsSync(join(dataDir, KEY))) await copyDurably(join(dataDir, KEY), join(draft, KEY));
+    await writeDurably(join(draft, 'ready'), 'ready\n', 0o600);
     await rename(draft, path);
     await syncDirectory(to);
   } catch (error) {
     await rm(draft, { recursive: true, force: true });
     throw error;
   }
-  if (options.keep !== undefined)
-    for (const name of outdated(await readdir(to), options.keep))
-      await rm(join(to, name), { recursive: true, force: true });
+  if (options.keep !== undefined) await prune(to, { made, cluster, keep: options.keep }, log);
   return path;
+}
+
+type Pruning = { readonly made: string; readonly cluster: string; readonly keep: number };
+
+async function prune(to: string, { made, cluster, keep }: Pruning, log: Logger): Promise<void> {
+  const names = (await readdir(to)).filter((name) => NAME.test(name));
+  const copies = await Promise.all(names.map(async (name) => ({ name, cluster: await clusterOf(join(to, name)) })));
+  for (const name of outdated(copies, made, cluster, keep)) await rm(join(to, name), { recursive: true, force: true });
+  const later = copies.filter((copy) => copy.cluster === cluster && copy.name > made);
+  if (later.length > 0) log.warn('copies with a later time stay: look at the clock', { copies: later.length, made });
+}
+
+/** A process of that number runs, and it is not this one: an earlier process may have had the same number. */
+function isOthers(pid: number): boolean {
+  if (pid === process.pid) return false;
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
+  }
 }
 
 /** With the server of the running pool, or one that is started for this. */
 async function withServer(dataDir: string, log: Logger, run: (url: string) => Promise<void>): Promise<void> {
   const database = join(dataDir, 'database');
   try {
-    const lock = lockDirectory(dataDir);
+    const lock = lockForBackup(dataDir);
     try {
       const server = await startEmbeddedPostgres(database, log);
       try {
@@ -96,25 +148,33 @@ export async function restore(from: string, dataDir: string, log: Logger, nowMil
   const database = join(dataDir, 'database');
   const draft = `${database}.part`;
   try {
+    // Of a restore or a pool that was killed: they would go on writing in the folders that are moved.
+    for (const folder of [draft, database]) await endForgotten(folder, log);
     await rm(draft, { recursive: true, force: true });
     await mkdir(draft, { mode: 0o755 });
     await copyFiles(join(from, 'data'), join(draft, 'data'));
-    for (const name of ['password', 'ready']) await copyFile(join(from, name), join(draft, name));
+    for (const name of ['password', 'ready']) await copyDurably(join(from, name), join(draft, name));
     const owner = databaseOwner();
     if (owner !== undefined) await giveTo(join(draft, 'data'), owner, owner);
     await syncDirectory(draft);
     // Before it takes its place: a restore that is interrupted must not leave books that pay at once, nor replace good ones by a copy that cannot be opened.
     const poolAddress = await pauseAt(draft, log);
-    const kept = existsSync(database) ? `${database}.before-${stamp(nowMillis)}` : undefined;
-    if (kept !== undefined) await rename(database, kept);
-    await rename(draft, database);
-    await syncDirectory(dataDir);
     if (existsSync(join(from, KEY)) && !existsSync(join(dataDir, KEY)))
-      await writeFile(join(dataDir, KEY), await readFile(join(from, KEY)), { mode: 0o600 });
-    return { poolAddress, kept };
+      await copyDurably(join(from, KEY), join(dataDir, KEY));
+    return { poolAddress, kept: await exchange(draft, database, nowMillis) };
   } finally {
     lock.release();
   }
+}
+
+/** Returns where the database that was there is now. */
+async function exchange(draft: string, database: string, nowMillis: number): Promise<string | undefined> {
+  const kept = existsSync(database) ? resolve(`${database}.before-${stamp(nowMillis)}`) : keptBefore(database);
+  await markRestoring(database, kept);
+  if (kept !== undefined && existsSync(database)) await rename(database, kept);
+  await rename(draft, database);
+  await unmarkRestoring(database);
+  return kept;
 }
 
 async function pauseAt(database: string, log: Logger): Promise<string> {

@@ -12,6 +12,7 @@ export const POOL_ERROR_CODES = [
   'webhook_secret',
   'not_a_pool',
   'backup_unusable',
+  'restore_interrupted',
   'pool_unreachable',
   'chain_changed',
   'chain_height',

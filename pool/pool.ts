@@ -16,7 +16,6 @@ import { type Bytes, toHex } from '../protocol/bytes.ts';
 import { NETWORKS, powEpoch } from '../protocol/network.ts';
 import { steadyMillis } from '../runtime/clock.ts';
 import type { ListenAddress } from '../runtime/command-line/command-line.ts';
-import { lockDirectory } from '../runtime/directory-lock.ts';
 import { addProcessMetrics, Metrics } from '../runtime/metrics.ts';
 import { useNativeSha384 } from '../runtime/native-sha384.ts';
 import { pinOf } from '../runtime/node-identity.ts';
@@ -35,6 +34,7 @@ import { chainOfApi } from './chain.ts';
 import { checkOptions, webhookSecret } from './check-options.ts';
 import type { Sql } from './database/connect.ts';
 import { openDatabase } from './database/open-database.ts';
+import { lockAfterBackup } from './directory.ts';
 import { openFeed } from './feed/open-feed.ts';
 import { SERVICES } from './journal-record.ts';
 import { NodeChains } from './node-chains.ts';
@@ -80,7 +80,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
   const startedMillis = steadyMillis();
   const clock = watchClock(log.child('clock'));
   started('clock', clock.stop);
-  const lock = lockDirectory(values.dataDir);
+  const lock = await lockAfterBackup(values.dataDir, dependencies);
   started('data directory lock', () => lock.release());
 
   const transport = nodeTransport();

@@ -23,14 +23,19 @@ interface Owner {
   readonly boot: string;
   /** It is about to end. */
   readonly leaving?: boolean;
+  /** What it does there, where that ends by itself. */
+  readonly purpose?: string;
 }
 
 export class DirectoryLockedError extends RuntimeError {
   readonly pid: number;
+  readonly purpose: string | undefined;
 
-  constructor(directory: string, pid: number) {
-    super('directory_locked', `${directory} is in use by process ${pid}: stop it, or name another data directory`);
+  constructor(directory: string, { pid, purpose }: { readonly pid: number; readonly purpose?: string }) {
+    const by = purpose === undefined ? `process ${pid}` : `process ${pid} (${purpose})`;
+    super('directory_locked', `${directory} is in use by ${by}: stop it, or name another data directory`);
     this.pid = pid;
+    this.purpose = purpose;
   }
 }
 
@@ -48,11 +53,11 @@ const held = new Set<string>();
 const NAME = /^lock\.(\d{1,15})$/;
 
 /** Creates the directory when it is missing. Throws DirectoryLockedError when a living process has it. */
-export function lockDirectory(directory: string): DirectoryLock {
+export function lockDirectory(directory: string, purpose?: string): DirectoryLock {
   const draft = join(directory, `lock-draft.${process.pid}.${randomBytes(6).toString('hex')}`);
   try {
     makeDirectory(directory, 0o750);
-    writeFileSync(draft, JSON.stringify(describe(process.pid)), { flag: 'wx', mode: 0o640 });
+    writeFileSync(draft, JSON.stringify({ ...describe(process.pid), purpose }), { flag: 'wx', mode: 0o640 });
   } catch (error) {
     throw directoryError(directory, error);
   }
@@ -63,7 +68,7 @@ export function lockDirectory(directory: string): DirectoryLock {
       const owner = readOwner(directory, highest);
       if (owner !== undefined && isAlive(owner)) {
         if (owner.leaving !== true || owner.pid === process.pid || waited >= LEAVING_MILLIS)
-          throw new DirectoryLockedError(directory, owner.pid);
+          throw new DirectoryLockedError(directory, owner);
         pause(LOOK_MILLIS);
         waited += LOOK_MILLIS;
         continue;
@@ -136,9 +141,9 @@ function readOwner(directory: string, number: number): Owner | undefined {
   const text = readIfThere(join(directory, `lock.${number}`));
   if (text === undefined || text === '') return undefined;
   try {
-    const { pid, started, boot, leaving } = JSON.parse(text) as Owner;
+    const { pid, started, boot, leaving, purpose } = JSON.parse(text) as Owner;
     if (typeof pid === 'number' && typeof started === 'string' && typeof boot === 'string')
-      return { pid, started, boot, leaving: leaving === true };
+      return { pid, started, boot, leaving: leaving === true, ...(typeof purpose === 'string' && { purpose }) };
   } catch {}
   // A torn file after a power cut: its writer is gone.
   return undefined;

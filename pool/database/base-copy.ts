@@ -5,6 +5,7 @@
 import type { Dirent } from 'node:fs';
 import { chmod, chown, copyFile, lstat, mkdir, open, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { PoolError } from '../pool-error.ts';
 import { connectDatabase } from './connect.ts';
 
 /** Of the running server alone, or made anew by a start; the log is copied last. */
@@ -33,7 +34,7 @@ export async function copyFiles(from: string, to: string, leaveOut: ReadonlySet<
   for (let i = 0; i < entries.length; i += AT_ONCE) await Promise.all(entries.slice(i, i + AT_ONCE).map(copy));
 }
 
-async function copyDurably(source: string, target: string): Promise<void> {
+export async function copyDurably(source: string, target: string): Promise<void> {
   await copyFile(source, target);
   await chmod(target, 0o600);
   const file = await open(target, 'r+');
@@ -51,12 +52,20 @@ export async function copyRunning(data: string, url: string, to: string): Promis
     // One connection for all of it, in a transaction so that it is not closed as idle: slot and backup end with it, whatever happens.
     await sql.begin(async (transaction) => {
       await transaction`set local statement_timeout = 0`;
-      await transaction`select pg_create_physical_replication_slot(${`svc_backup_${process.pid}`}, true, true)`;
+      const slot = `svc_backup_${process.pid}`;
+      await transaction`select pg_create_physical_replication_slot(${slot}, true, true)`;
       await transaction`select pg_backup_start('svc-pool', true)`;
       await copyFiles(data, to, LEFT_OUT);
       const [stopped] = await transaction<{ labelfile: string }[]>`select labelfile from pg_backup_stop(false)`;
       await writeFile(join(to, 'backup_label'), (stopped as { labelfile: string }).labelfile, { mode: 0o600 });
       await copyFiles(join(data, 'pg_wal'), join(to, 'pg_wal'));
+      const [kept] = await transaction<{ status: string }[]>`
+        select wal_status as status from pg_replication_slots where slot_name = ${slot}`;
+      if (kept === undefined || kept.status === 'lost')
+        throw new PoolError(
+          'backup_unusable',
+          'the copy took so long that the database no longer has the log of its beginning',
+        );
     });
     for (const name of EMPTY) await mkdir(join(to, name), { mode: 0o700 });
   } finally {

@@ -14,6 +14,7 @@ import { writeDurably } from '../../runtime/durable-file.ts';
 import { freePort } from '../../runtime/free-port.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { privateText } from '../../runtime/private-file.ts';
+import { insistWhole } from './half-restored.ts';
 
 const NOBODY = 65_534;
 const USER = 'svc_pool';
@@ -24,6 +25,8 @@ const START_MILLIS = 600_000;
 const TOLD_MILLIS = 10_000;
 const ANSWER_SECONDS = 10;
 const STOP_MILLIS = 15_000;
+/** Hours of a busy pool's log. */
+const KEPT_LOG = '8GB';
 
 export type EmbeddedPostgresOptions = {
   /** A free one unless it is named. */
@@ -173,6 +176,8 @@ async function start(
     ...setting('max_connections', String(options.connections ?? CONNECTIONS)),
     ...setting('shared_buffers', '128MB'),
     ...setting('logging_collector', 'off'),
+    // A backup that hangs must not fill the pool's disk: its copy fails instead.
+    ...setting('max_slot_wal_keep_size', KEPT_LOG),
   ];
   const { command, words: all, ...user } = await launch(server, words, directory);
   // A group of its own: Ctrl-C in the terminal reaches the pool, which then stops the database last.
@@ -223,6 +228,7 @@ export async function startEmbeddedPostgres(
   const { initdb, postgres: server } = await binaries();
   // PostgreSQL runs in another working directory.
   const directory = resolve(folder);
+  insistWhole(directory);
   await mkdir(directory, { recursive: true });
   await endForgotten(directory, log);
   const password = await prepare(directory, initdb, log);
@@ -237,8 +243,9 @@ export async function startEmbeddedPostgres(
   }
 }
 
-/** Stops the server of a pool that was killed, so that a new one can start. */
-async function endForgotten(directory: string, log: Logger): Promise<void> {
+/** Stops the server of a pool that was killed, so that a new one can start. The caller holds the lock of the pool's directory. */
+export async function endForgotten(folder: string, log: Logger): Promise<void> {
+  const directory = resolve(folder);
   const file = await readFile(join(directory, 'data', 'postmaster.pid'), 'utf8').catch(() => undefined);
   const pid = Number(file?.split('\n')[0]);
   if (!Number.isInteger(pid) || pid <= 1) return;

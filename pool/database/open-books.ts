@@ -8,6 +8,7 @@ import { booksOf } from '../audit/books-of.ts';
 import { PoolError } from '../pool-error.ts';
 import { connectDatabase, type Sql } from './connect.ts';
 import { isEmbeddedMade, startEmbeddedPostgres } from './embedded.ts';
+import { insistWhole } from './half-restored.ts';
 
 export type OpenBooks = {
   readonly sql: Sql;
@@ -49,6 +50,7 @@ export async function openBooks(place: BooksPlace, name: string, log: Logger): P
 }
 
 export function insistPool(dataDir: string): void {
+  insistWhole(join(dataDir, 'database'));
   if (isEmbeddedMade(join(dataDir, 'database'))) return;
   const what = existsSync(dataDir) ? 'holds no pool with an embedded database' : 'does not exist';
   throw new PoolError(

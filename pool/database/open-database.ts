@@ -36,6 +36,7 @@ async function startServer(values: PoolValues, { log, started, fault }: PoolDepe
     });
     return server.url;
   } catch (error) {
+    if (error instanceof PoolError) throw error;
     throw new PoolError('database_unavailable', (error as Error).message);
   }
 }

@@ -1,0 +1,42 @@
+/** The lock of the pool's data directory: a start waits for a backup, and for nothing else. */
+import { expect, test } from 'vitest';
+import { lockAfterBackup, lockForBackup } from '../../pool/directory.ts';
+import { lockDirectory } from '../../runtime/directory-lock.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { quietLog } from '../quiet-log.ts';
+import { temporaryDirectory } from '../temporary.ts';
+
+/** A log that says when the first warning came. */
+function watchedLog(): { readonly log: Logger; readonly warned: Promise<void> } {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  return { log: { ...quietLog, warn: () => resolve() } as Logger, warned: promise };
+}
+
+test('a pool that starts during a backup waits for its end', async () => {
+  const directory = temporaryDirectory();
+  const copying = lockForBackup(directory);
+  const { log, warned } = watchedLog();
+  const taken = lockAfterBackup(directory, { log, started: () => undefined });
+  await Promise.race([warned, taken]);
+  copying.release();
+  (await taken).release();
+});
+
+test('the wait ends with the program, and a pool that runs is not waited for', async () => {
+  const directory = temporaryDirectory();
+  const copying = lockForBackup(directory);
+  const { log, warned } = watchedLog();
+  const stops: (() => unknown)[] = [];
+  const refused = expect(
+    lockAfterBackup(directory, { log, started: (_name, stop) => stops.push(stop) }),
+  ).rejects.toThrow(/\(svc-pool backup\)/);
+  await warned;
+  for (const stop of stops) stop();
+  await refused;
+  copying.release();
+  const running = lockDirectory(directory);
+  await expect(lockAfterBackup(directory, { log, started: () => undefined })).rejects.toMatchObject({
+    code: 'directory_locked',
+  });
+  running.release();
+});
