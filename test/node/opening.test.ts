@@ -44,7 +44,8 @@ test('a last cut whose certificate does not verify is refused, and the store is 
   await alter(async (db) => {
     good = new Uint8Array((await db.get(KEYS.certificate(3))) as Uint8Array);
     const certificate = await certificateOf(db, 3);
-    certificate.signatures[0]?.signature.set([255], 100);
+    const { signature } = certificate.signatures[0] as Certificate['signatures'][number];
+    signature[100] = (signature[100] as number) ^ 1;
     await db.put(KEYS.certificate(3), encodeCertificate(certificate));
   });
   const refusal = { code: 'store_damaged', message: 'the certificate of cut 3 does not verify' };
