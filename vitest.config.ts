@@ -37,10 +37,10 @@ export default defineConfig({
     // Twice as many as the smallest machine has cores: slow files wait for cuts, time-outs and other processes half of their time.
     maxWorkers: 4,
     sequence: { sequencer: SlowFirst },
-    testTimeout: 600_000,
-    hookTimeout: 600_000,
+    testTimeout: 1_200_000,
+    hookTimeout: 1_200_000,
     // No test measures how fast the machine is: what is waited for comes in milliseconds, and on a busy one in minutes.
-    expect: { poll: { timeout: 180_000 } },
+    expect: { poll: { timeout: 300_000 } },
     reporters: ['default'],
     projects: [
       // A process for every short file, with all its imports, would take longer than the tests in it.

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { PUBLIC_RATE_LIMIT, RateLimiter } from '../../node/api/rate-limit.ts';
+import { seed } from '../level.ts';
 
 test('nobody gets more than burst plus rate, whatever the pattern, and the table stays bounded', () => {
   const limits = { perSecond: 10, burst: 30, strikes: 1_000_000, blockMillis: 1, maxClients: 4 };
@@ -24,6 +25,7 @@ test('nobody gets more than burst plus rate, whatever the pattern, and the table
         }
       },
     ),
+    { seed },
   );
   const limiter = new RateLimiter(limits);
   for (let i = 0; i < 100; i++) limiter.take(`client ${i}`, 1, i);

@@ -11,7 +11,9 @@ export type ProgramOptions = { readonly uid?: number; readonly gid?: number; rea
 
 export class Program {
   readonly #child: ChildProcess;
+  /** Also all that it has printed is here then: a process is gone before its last words have been read. */
   readonly exited: Promise<number | null>;
+  #isOver = false;
   output = '';
   #watchers: (() => void)[] = [];
 
@@ -30,7 +32,8 @@ export class Program {
     this.#child.stdout?.on('data', take);
     this.#child.stderr?.on('data', take);
     this.exited = new Promise((resolve) =>
-      this.#child.on('exit', (code) => {
+      this.#child.on('close', (code) => {
+        this.#isOver = true;
         resolve(code);
         this.#wake();
       }),
@@ -57,7 +60,7 @@ export class Program {
     for (;;) {
       const match = pattern.exec(this.output);
       if (match !== null) return match[1] ?? '';
-      if (this.#child.exitCode !== null) throw new Error(`ended without ${pattern}:\n${this.output}`);
+      if (this.#isOver) throw new Error(`ended without ${pattern}:\n${this.output}`);
       await new Promise<void>((resolve) => this.#watchers.push(resolve));
     }
   }

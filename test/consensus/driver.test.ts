@@ -114,7 +114,8 @@ test('no member ever sends two different votes of one height, round and kind, an
   }
   await reached(4);
   expect(wrong).toEqual([]);
-  expect(sent.size).toBeGreaterThan(4 * 2 * 3);
+  // Both votes of three members at four heights at least: the last one may listen all the time.
+  expect(sent.size).toBeGreaterThanOrEqual(4 * 2 * 3);
 });
 
 test('a member whose log cannot be written is silent until it can', async () => {
@@ -159,14 +160,16 @@ test('a neighbour that brings an invalid signature is dropped; a vote of a stran
   const { height } = nodeOf('m0').chain.head();
   await reached(height + 1);
   expect(network.network.dropped).toEqual([]);
-  stranger.send('m0', forged((state.self + 1) % MEMBERS, state.height, 3));
-  await until(() => network.network.dropped.length > 0);
+  // Again and again: one that comes right after a commit is of a past height.
+  await until(() => {
+    stranger.send('m0', forged((state.self + 1) % MEMBERS, state.height, 3));
+    return network.network.dropped.some(({ reason }) => reason.startsWith('an invalid signature'));
+  });
   stranger.send('m0', Uint8Array.of(2, 1, 2, 3));
-  await until(() => network.network.dropped.length > 1);
-  expect(network.network.dropped.map(({ by, peer }) => [by, peer])).toEqual([
-    ['m0', 'stranger'],
-    ['m0', 'stranger'],
-  ]);
+  await until(() => network.network.dropped.some(({ reason }) => reason.startsWith('malformed')));
+  expect(new Set(network.network.dropped.map(({ by, peer }) => `${String(by)} ${String(peer)}`))).toEqual(
+    new Set(['m0 stranger']),
+  );
   await stranger.close();
 });
 
@@ -238,7 +241,9 @@ test('blocks that come before their parent, or before the cut they stand on, are
   const heldFor = new Set<Peer>();
   network.network.carries = (from, to, bytes) => {
     const message = from === 'plain' ? decodeBlockMessage(bytes) : undefined;
-    if (!isHeld || message?.type !== 'block' || !equalBytes(blockId(message.header), ids[0] as Bytes)) return true;
+    // The first one may be asked for before the node that found it has told the test of it.
+    const isFirst = (header: Bytes) => ids[0] === undefined || equalBytes(blockId(header), ids[0]);
+    if (!isHeld || message?.type !== 'block' || !isFirst(message.header)) return true;
     held.push(() => network.network.deliver(from, to, bytes));
     heldFor.add(to);
     return false;

@@ -166,7 +166,7 @@ export class ValidatorProcesses {
   async mine(): Promise<void> {
     const node = new HttpNode(
       {
-        ...{ url: `http://127.0.0.1:${this.plain.ports.mining}`, anchors: 'newest', timeoutMillis: 10_000 },
+        ...{ url: `http://127.0.0.1:${this.plain.ports.mining}`, anchors: 'newest', timeoutMillis: 60_000 },
         ...{ payout: formatAddress(developmentKey('alice').address, 'development'), maxTransactions: 100 },
         // No body serves two blocks.
         extranonce: (++this.#found).toString(16).padStart(80, '0'),

@@ -57,7 +57,7 @@ async function rootsOf(directory: string): Promise<string[]> {
 }
 
 test('a node that joins late and is killed twice has the same cuts and states as the one that it follows', {
-  timeout: 300_000 + CUTS * 200,
+  timeout: 600_000 + CUTS * 200,
 }, async () => {
   const paying = new PayingChain();
   onTestFinished(() => paying.bed.close());

@@ -117,10 +117,10 @@ export class RawPeer {
 
   /** Connects and says hello. */
   async join(address: string): Promise<Connection> {
-    const connection = await this.host.dial(multiaddr(address), { signal: AbortSignal.timeout(10_000) });
+    const connection = await this.host.dial(multiaddr(address), { signal: AbortSignal.timeout(60_000) });
     const { height = () => 0, release = '0.1.0' } = this.#answers;
     const hello = encodeHello({ chainId: this.#chainId, ruleSet: RULE_SET, release, height: height() });
-    await ask(connection, '/svc/hello/1', hello, { bytes: MAX_HELLO_BYTES, millis: 10_000 });
+    await ask(connection, '/svc/hello/1', hello, { bytes: MAX_HELLO_BYTES, millis: 60_000 });
     return connection;
   }
 

@@ -58,7 +58,7 @@ export class Svcd {
   /** Undefined while it does not answer; throws when it has ended by itself. */
   async get<T>(path: string, port = this.#api): Promise<T | undefined> {
     try {
-      const answer = await fetch(`http://${this.#host}:${port}${path}`, { signal: AbortSignal.timeout(2_000) });
+      const answer = await fetch(`http://${this.#host}:${port}${path}`, { signal: AbortSignal.timeout(20_000) });
       return answer.ok ? ((await answer.json()) as T) : undefined;
     } catch {
       const child = this.#child;

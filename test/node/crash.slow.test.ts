@@ -69,7 +69,8 @@ function runChild(
     errors += part;
   });
   return new Promise((resolve, reject) => {
-    child.on('exit', (code, signal) => {
+    // Not 'exit': then the last lines may still be on their way.
+    child.on('close', (code, signal) => {
       if (signal !== 'SIGKILL' && code !== 7) reject(new Error(`the child ended with ${code ?? signal}: ${errors}`));
       else resolve(code);
     });

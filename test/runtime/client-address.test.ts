@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { addressList, clientKey, isLoopback, proxiedAddress, TrustedProxies } from '../../runtime/client-address.ts';
+import { seed } from '../level.ts';
 
 test('clients are distinguished by IPv4 address or IPv6 /64', () => {
   expect(clientKey('192.0.2.1')).toBe('192.0.2.1');
@@ -25,6 +26,7 @@ test('every IPv6 address of a /64 is the same client', () => {
       if (network.every((value) => value === 0)) return;
       expect(clientKey(text)).toBe(clientKey(first));
     }),
+    { seed },
   );
 });
 
@@ -64,6 +66,7 @@ test('the key of a key is itself, for every address in every spelling', () => {
       expect(isLoopback(proxiedAddress(text))).toBe(false);
       expect(isLoopback(text)).toBe(isLoopback(clientKey(text)));
     }),
+    { seed },
   );
 });
 
@@ -79,6 +82,7 @@ test('an IPv4 client is one client, mapped or not, and a list of addresses knows
         expect(addressList([entry])(other)).toBe(one === other);
       }
     }),
+    { seed },
   );
   expect(addressList(['::ffff:10.0.0.0/104'])('10.200.0.1')).toBe(true);
   expect(addressList(['::ffff:10.0.0.0/104'])('11.0.0.1')).toBe(false);

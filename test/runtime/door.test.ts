@@ -241,6 +241,7 @@ test('a defect in what a WebSocket’s listener does ends that WebSocket', async
   const connect = (path: string) => new WebSocket(`ws://127.0.0.1:${port}${path}`).on('error', () => undefined);
   const good = connect('/');
   const echoed = new Promise((resolve) => good.on('message', resolve));
+  await new Promise((resolve) => good.on('open', resolve));
   const bad = connect('/').on('open', () => bad.send('fail'));
   await Promise.all([bad, connect('/start')].map((each) => new Promise((resolve) => each.on('close', resolve))));
   good.send('still here');

@@ -16,7 +16,7 @@ async function serve(listener: RequestListener): Promise<{ url: string; connecti
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, connections: () => connections };
 }
 
-const get = { method: 'GET', headers: { accept: 'application/json' }, signal: AbortSignal.timeout(60_000) };
+const get = { method: 'GET', headers: { accept: 'application/json' }, signal: AbortSignal.timeout(600_000) };
 const text = async (answer: { arrayBuffer(): Promise<ArrayBuffer> }) =>
   Buffer.from(await answer.arrayBuffer()).toString();
 

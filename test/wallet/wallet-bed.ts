@@ -20,7 +20,8 @@ export class ChainBed {
   #beating: Promise<void> | undefined;
   #stopped = false;
   #draw = 0;
-  #gate: Promise<void> = Promise.resolve();
+  /** Beats and restarts, one after the other. */
+  #last: Promise<void> = Promise.resolve();
 
   private constructor(api: ApiBed) {
     this.api = api;
@@ -41,11 +42,18 @@ export class ChainBed {
   }
 
   /** One block with everything that waits, and the cut that executes it. */
-  async beat(): Promise<void> {
-    await this.#gate;
-    // A draw of its own: within 5 s the same draw has the same transactions.
-    await this.api.bed.mine(developmentKey('miner of the test').address, 1_000, this.#draw++ % 16);
-    await this.api.bed.seal();
+  beat(): Promise<void> {
+    return this.#next(async () => {
+      // A draw of its own: within 5 s the same draw has the same transactions.
+      await this.api.bed.mine(developmentKey('miner of the test').address, 1_000, this.#draw++ % 16);
+      await this.api.bed.seal();
+    });
+  }
+
+  #next(act: () => Promise<void>): Promise<void> {
+    const done = this.#last.then(act);
+    this.#last = done.catch(() => undefined);
+    return done;
   }
 
   start(millis: number): void {
@@ -58,12 +66,8 @@ export class ChainBed {
   }
 
   /** The node goes away for a while, between two beats, and comes back on the same port. */
-  async restart(meanwhile?: (storeDirectory: string) => void): Promise<void> {
-    const closed = Promise.withResolvers<void>();
-    this.#gate = closed.promise;
-    await new Promise((resolve) => setTimeout(resolve, 300));
-    await this.api.restart(meanwhile);
-    closed.resolve();
+  restart(meanwhile?: (storeDirectory: string) => void): Promise<void> {
+    return this.#next(() => this.api.restart(meanwhile));
   }
 
   async close(): Promise<void> {

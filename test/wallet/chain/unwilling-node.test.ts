@@ -113,7 +113,7 @@ test('a node that keeps refusing leaves the outcome unknown; the same request is
   // Longer than any wait of the client; then an attempt that is busy twice: both end without the node having it.
   front.refuse('/v1/transactions', { status: 429, retryMillis: 3_600_000 }, { status: 503 }, { status: 503 });
   expect(await opened.refusal('send', params)).toMatchObject({ code: -32002, word: 'outcome_unknown' });
-  expect(front.submissions.map(({ status }) => status)).toEqual([429]);
+  await expect.poll(() => front.submissions.map(({ status }) => status)).toEqual([429]);
   expect(await opened.call('balance')).toMatchObject({ balance: '40.00000000', reserved: '10.00000000' });
   // The loop keeps sending the same bytes; nothing was refused in the wallet's eyes.
   await expect

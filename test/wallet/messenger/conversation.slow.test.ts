@@ -35,7 +35,7 @@ test('asked, accepted, written, and read on a third machine', async () => {
     const height = chain.api.bed.node.chain.head().height;
     for (const { daemon } of machines)
       await expect
-        .poll(() => daemon.result('status'), { timeout: 60_000 })
+        .poll(() => daemon.result('status'))
         .toMatchObject({
           indexed_height: height,
           caught_up: true,

@@ -22,7 +22,7 @@ const OUTPUTS = 64;
 type Fields = Record<string, unknown>;
 
 test(`${STAKES} stakes made, unstaked and withdrawn, ${3 * KILLS} kills`, {
-  timeout: count({ full: 120_000, deep: 1_800_000 }),
+  timeout: count({ full: 600_000, deep: 1_800_000 }),
 }, async () => {
   const directory = mkdtempSync(join(tmpdir(), 'svc-wallet-'));
   const files = new WalletFiles(directory);
@@ -83,13 +83,10 @@ test(`${STAKES} stakes made, unstaked and withdrawn, ${3 * KILLS} kills`, {
     });
     await beating;
     await expect
-      .poll(
-        async () => {
-          await chain.beat();
-          return ((await daemon.result('pending')).transactions as unknown[]).length;
-        },
-        { timeout: 60_000 },
-      )
+      .poll(async () => {
+        await chain.beat();
+        return ((await daemon.result('pending')).transactions as unknown[]).length;
+      })
       .toBe(0);
     // The answer to a repetition is the first one, however often the daemon died.
     for (const [i, params] of all.entries())

@@ -22,7 +22,7 @@ test('compound_first merges, and then stakes once, across a restart', async () =
   expect(await first.refusal('stake', params)).toMatchObject({ code: -32002, word: 'outcome_unknown' });
   const states = async () =>
     ((await first.call('pending')).transactions as { state: string }[]).map(({ state }) => state);
-  await expect.poll(states, { timeout: 60_000 }).toEqual(['submitted', 'submitted']);
+  await expect.poll(states).toEqual(['submitted', 'submitted']);
   await first.wallet.close();
   await bed.beat();
   const second = await openTestWallet({ client: bed.api.client }, { directory: first.directory, answerMillis: 200 });
@@ -32,7 +32,7 @@ test('compound_first merges, and then stakes once, across a restart', async () =
     await bed.beat();
     return ((await second.call('requests', { prefix: 's' })).requests as { state: string }[])[0]?.state;
   };
-  await expect.poll(state, { timeout: 60_000 }).toBe('finalized');
+  await expect.poll(state).toBe('finalized');
   const result = await second.call('stake', params);
   expect(result).toMatchObject({ duplicate: true, state: 'finalized', amount: '150.00000000' });
   expect((await second.call('positions')).positions).toMatchObject([
@@ -50,7 +50,7 @@ test('a registration that still merges its outputs holds its validator: a second
   expect(await register('a')).toMatchObject({ word: 'outcome_unknown' });
   const states = async () =>
     new Set(((await wallet.call('pending')).transactions as { state: string }[]).map((one) => one.state));
-  await expect.poll(states, { timeout: 60_000 }).toEqual(new Set(['submitted']));
+  await expect.poll(states).toEqual(new Set(['submitted']));
 });
 
 test('a lost answer is unknown, and the stake happens once; the words alone find it again', async () => {

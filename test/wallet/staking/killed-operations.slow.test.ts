@@ -24,7 +24,7 @@ const LAST_INDEX = 2_147_483_647;
 
 type Fields = Record<string, unknown>;
 
-test(`ten operations, ${10 * POINTS} kill points`, { timeout: count({ full: 300_000, deep: 3_600_000 }) }, async () => {
+test(`ten operations, ${10 * POINTS} kill points`, { timeout: count({ full: 600_000, deep: 3_600_000 }) }, async () => {
   const directory = temporaryDirectory();
   const files = new WalletFiles(directory);
   await files.write();
