@@ -43,7 +43,7 @@ export type StratumServerDependencies = {
   readonly log: Logger;
   /** Where ended sessions wait; instances that share one resume each other's. */
   readonly sessions?: SessionShelf;
-  /** Hears of every ban that this server decides, so that other instances may follow. */
+  /** Called for every ban by this server, so that other instances can apply it too. */
   readonly onBan?: (key: string, untilMillis: number) => void;
   readonly now?: () => number;
 };

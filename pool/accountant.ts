@@ -65,7 +65,7 @@ export class Accountant {
   #opened = -1;
   /** The newest final height that the node is known to have. */
   #head = 0;
-  /** The newest slice that an anchor named and that was not believed. */
+  /** The newest slice that was refused because its anchor is too far beyond the chain. */
   #unbelieved = -1;
   readonly #adoption: Adoption;
   readonly #judge: RewardJudge;

@@ -1,6 +1,6 @@
 /**
  * The wallet inside the pool's process, for a pool on one machine: the same daemon on a loopback port, reached by the same
- * JSON-RPC that every daemon speaks. Made at the first start; its password and token lie beside it, readable by the owner alone.
+ * JSON-RPC as every daemon. Created at the first start; its password and token are files beside it, readable by the owner only.
  */
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
  * `npm start`: the whole stack on a development network in one terminal. Starts the programs one after another, says what
- * runs where, then one calm line a minute and a line when something happens. Ctrl-C stops them in the reverse order; the
+ * runs where, then a status line a minute and a line for each event. Ctrl-C stops them in the reverse order; the
  * next start goes on where this one ended.
  */
 import { existsSync } from 'node:fs';
@@ -265,7 +265,7 @@ const start = command(
       (Object.keys(PORTS) as PortName[]).map((name) => [name, values[`${name}Port`]]),
     ) as Ports;
     const validators = portsOfValidators(values.validators, values.validatorPort, ports);
-    // Another chain: its wallets and books are others too.
+    // A new chain needs new wallets and books.
     const data = resolve(values.dataDir, ...(validators.length === 0 ? [] : [`validators-${validators.length}`]));
     const shutdown = new Shutdown({ limitMs: STOP_LIMIT_MS }, { log: faultLog(), process, now: steadyMillis });
     const { signal } = shutdown;

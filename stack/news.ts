@@ -1,6 +1,5 @@
 /**
- * What happened, as lines for the terminal: the first of each kind at once, and then only what a person would want to be
- * told. Pure: pool figures in, lines out.
+ * Events as lines for the terminal: the first of each kind at once, later only important ones. Pure: pool figures in, lines out.
  */
 
 export type PoolFigures = {

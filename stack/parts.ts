@@ -25,10 +25,10 @@ export type PortName = keyof typeof PORTS;
 
 const HOST = '127.0.0.1';
 
-/** How fast the development network lives and how often the pool settles. */
+/** The pace of the development network, and how often the pool pays. */
 export type Pace = { readonly cutMillis: number; readonly sliceCuts: number; readonly payoutInterval: string };
 
-/** Slices of twelve seconds: a newcomer should see a credit soon. */
+/** Slices of twelve seconds: a new user sees a credit soon. */
 export const START_PACE: Pace = { cutMillis: 500, sliceCuts: 24, payoutInterval: '5s' };
 
 /** Of a validator; the first has the API of the node. They are peers too, which carry the heartbeats of all to the one that is mined at. */
@@ -38,7 +38,7 @@ export type Part = {
   readonly name: string;
   readonly program: 'svcd' | 'svc-wallet' | 'svc-bridge' | 'svc-pool' | 'svc-miner';
   readonly words: readonly string[];
-  /** Answers when the part is up. */
+  /** Answers when the part is ready. */
   readonly ready: string;
   /** Shown to the user. */
   readonly where: string;

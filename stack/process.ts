@@ -6,7 +6,7 @@ import { watchedEnvironment, watchedStream } from '../scripts/ready/parent.mjs';
 import type { Part } from './parts.ts';
 
 const ROOT = join(import.meta.dirname, '..');
-/** A program that ends is noticed at once; one that lives may be slow. */
+/** The end of a program is noticed at once; a running one may be slow. */
 const START_MILLIS = 300_000;
 const STOP_MILLIS = 20_000;
 

@@ -29,7 +29,7 @@ export type OpenOptions = Omit<WalletOptions, 'network' | 'stateDirectory'> & {
   readonly file: string;
   readonly passwordFile: string | undefined;
   readonly service: string;
-  /** Identities of nodes that are believed; none means any. */
+  /** Identities of trusted nodes; none means any. */
   readonly nodeIdentity?: readonly string[];
 };
 

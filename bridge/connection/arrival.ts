@@ -8,7 +8,7 @@ export type Arrival = {
   address: string;
   key: string;
   readonly sinceMillis: number;
-  /** Set while a PROXY header is still owed. */
+  /** Set while a PROXY header is still expected. */
   proxied: boolean;
   secure: boolean;
   held: Bytes | null;

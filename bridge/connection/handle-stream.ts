@@ -160,7 +160,7 @@ export class HandleStream implements Peer {
       return;
     }
     this.#isAtEnd = true;
-    // An error, or the peer sends nothing more: what it is owed still goes out, unless it is gone.
+    // After an error the connection is closed. At the end of input, queued output is still sent.
     if (count !== END_OF_FILE || this.#isShut) this.destroy();
     else this.end();
   }
@@ -169,7 +169,7 @@ export class HandleStream implements Peer {
     this.#events.onClose.call(this);
   }
 
-  /** The same connection as a socket of node:net, from the bytes that were read of it on. This stream is over, without an event. */
+  /** Moves the connection to a socket of node:net; `read` are bytes that were read already. This stream ends without an event. */
   toSocket(read: Bytes): Socket {
     this.#isClosed = true;
     delete this.#handle[STREAM];

@@ -223,7 +223,7 @@ export class Listener implements ListenerControl {
     };
   }
 
-  /** The first bytes: a PROXY header where one is owed, then what the connection speaks. */
+  /** The first bytes: a PROXY header where one is required, then those that identify the protocol. */
   #arrive(stream: ArrivedStream, arrival: Arrival, chunk: Bytes): void {
     let bytes = arrival.held === null ? chunk : concat(arrival.held, chunk);
     arrival.held = null;

@@ -8,7 +8,7 @@ import { type Bytes, fromUtf8 } from '../../protocol/bytes.ts';
 export type ProxyHeader =
   | { readonly kind: 'more' }
   | { readonly kind: 'invalid' }
-  /** `address` is null where the proxy speaks for itself (health checks). `length` bytes belong to the header. */
+  /** `address` is null for connections of the proxy itself (health checks). The header is `length` bytes long. */
   | { readonly kind: 'header'; readonly address: string | null; readonly length: number };
 
 const SIGNATURE = Uint8Array.of(0x0d, 0x0a, 0x0d, 0x0a, 0x00, 0x0d, 0x0a, 0x51, 0x55, 0x49, 0x54, 0x0a);

@@ -49,8 +49,8 @@ const RETRY_MILLIS = { first: 250, most: 10_000 };
 /** Finished blocks kept for the statistics. */
 const KEPT = 1_000;
 /**
- * Blocks whose fate is open: as many as a whole window of cuts can register. Only a node that names a target which every
- * hash meets makes more; the oldest are then given up.
+ * Blocks without a final state: as many as a whole window of cuts can register. There are more only where a node names a target that
+ * every hash meets; the oldest are dropped then.
  */
 const MAX_OPEN = MAX_CUT_BLOCKS * REGISTRATION_WINDOW;
 

@@ -19,7 +19,7 @@ export type ReceiptDelivery = {
   readonly offsets: Uint32Array;
 };
 
-/** One receipt, for whichever wire the connection speaks. */
+/** One receipt, encoded for the protocol of the connection. */
 export type ReceiptMessage = { line(): string; frames(): readonly Bytes[] };
 
 /** Writes the receipts of a sheet; what is the same in all of them is written once. */

@@ -27,7 +27,7 @@ export type PublishedTemplate = {
 export type Publication = {
   readonly templates: readonly PublishedTemplate[];
   readonly headHeight: number;
-  /** Older work is worthless: the chain is another one. */
+  /** Older jobs are invalid: the chain has changed. */
   readonly clean: boolean;
 };
 

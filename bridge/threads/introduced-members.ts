@@ -1,6 +1,6 @@
 /**
- * The members of a listener thread that the main thread knows by their handles. It is told of each right before its first
- * share, on the same port, so that a login by itself costs no message and leaves nothing there.
+ * The members of a listener thread that the main thread has handles for. Each is announced right before its first share, on
+ * the same port: a login without shares costs no message and no memory in the main thread.
  */
 import type { PortHub } from './calls.ts';
 import type { JudgedShare, Member, MemberBook } from './hub.ts';

@@ -1,4 +1,4 @@
-/** Why a snapshot cannot be made or is not believed. */
+/** Why a snapshot cannot be made, or was refused. */
 import { CodedError } from '../../protocol/coded-error.ts';
 
 export const SNAPSHOT_ERROR_CODES = [
@@ -15,7 +15,7 @@ export class SnapshotError extends CodedError<(typeof SNAPSHOT_ERROR_CODES)[numb
   override readonly name = 'SnapshotError';
 }
 
-/** What a file says is read here: whatever decoding finds wrong with it is a fault of the file. */
+/** Decodes a part of a snapshot: every decoding error becomes `snapshot_false`. */
 export function believed<T>(part: string, read: () => T): T {
   try {
     return read();

@@ -8,7 +8,7 @@ import { SnapshotError } from './snapshot-error.ts';
 
 const SNAPSHOTS = 'Snapshots';
 
-/** The cut that is trusted. Without a height only a snapshot of this very cut is believed: peers cannot look identifiers up. */
+/** The cut that is trusted. Without a height only a snapshot of exactly this cut is accepted: peers cannot find a cut by its identifier. */
 export type Trust = { readonly cutId: Bytes; readonly height?: number };
 
 function readTrust(word: string): Trust {

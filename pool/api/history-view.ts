@@ -3,7 +3,7 @@ import type { Sql } from '../database/connect.ts';
 import type { HistoryDocument } from './documents.ts';
 import { ratio } from './pool-view.ts';
 
-/** Ranges that can be asked for, with the seconds of a point: each costs the database one look, whoever asks. */
+/** Ranges of the API, with the seconds per point. Each is one query, shared by all callers. */
 export const HISTORY_SECONDS = { '1': 60, '6': 600, '24': 3600, '168': 21_600, '720': 86_400 } as const;
 export type HistoryHours = keyof typeof HISTORY_SECONDS;
 

@@ -28,7 +28,7 @@ export type WebOptions = {
   readonly listen: ListenAddress;
   /** Where everything lies, such as `/pool`; empty at the root. */
   readonly prefix: string;
-  /** Proxies whose X-Forwarded-* headers are believed. */
+  /** Proxies whose X-Forwarded-* headers are trusted. */
   readonly proxies: readonly string[];
   /** Folder of the dashboard. */
   readonly dashboard: string;
@@ -52,7 +52,7 @@ export type WebDependencies = {
 
 export const API_BASE = '/api/v1';
 
-/** Pages and programs of strangers; a proxy that is listed speaks for many of them. */
+/** For public clients; a listed proxy may carry many of them. */
 export const WEB_LIMITS: DoorLimits = {
   connections: 16_384,
   perClient: 256,

@@ -31,7 +31,7 @@ export class Findings {
   failed = 0;
   /** What could not be compared, for a reason that is no difference. */
   readonly notChecked: string[] = [];
-  /** What the books are right about, and the operator owes all the same. */
+  /** Correct in the books, but to be paid by the operator. */
   readonly owed: string[] = [];
 
   add(what: string, books: unknown, computed: unknown, remedy: string = REMEDIES.edited): void {

@@ -109,7 +109,7 @@ export async function auditLists(sql: Sql, findings: Findings, onProgress: Progr
 /** Every paid block is credited once its slice is settled; a block that names no list was left out. */
 async function auditDue(sql: Sql, findings: Findings): Promise<void> {
   const reached = await reachedBy(sql);
-  // A height that is none is a finding of its own.
+  // An invalid height is reported by another check.
   const height = Number.isSafeInteger(reached) ? reached : 0;
   const left = await sql<{ block_id: Buffer; service: number; slice: number; credited: number | null }[]>`select
       b.block_id, b.service, b.slice, c.id as credited

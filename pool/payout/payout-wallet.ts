@@ -1,4 +1,4 @@
-/** What payouts need of a wallet, in the terms of the daemon's contract. pool/payout/wallet-client.ts speaks JSON-RPC. */
+/** What payouts need of a wallet, in the terms of the daemon's contract. pool/payout/wallet-client.ts implements it over JSON-RPC. */
 
 export type WalletAnswer<T> =
   | { readonly kind: 'ok'; readonly value: T }

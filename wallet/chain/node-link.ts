@@ -176,7 +176,7 @@ export async function genesisOutputs(client: NodeClient, addresses: readonly str
   return found;
 }
 
-/** More pages than any mempool fills: a node that sends more is not believed. */
+/** More pages than any mempool fills: more from a node are an error. */
 const MAX_PENDING_PAGES = 1024;
 
 /** What waits for some addresses, read to the last page, and the height up to which what is missing may have become final. */

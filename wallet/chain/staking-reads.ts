@@ -9,7 +9,7 @@ import { batches, type NodeClient, nodeFailure } from './node-link.ts';
 export type StakingClient = Pick<NodeClient, 'stakingPositions' | 'stakingValidators' | 'stakingValidator'>;
 export type ValidatorState = ValidatorDocument['state'];
 
-/** More pages than any owner's positions or all validators fill: a node that sends more is not believed. */
+/** More pages than any owner's positions or all validators fill: more from a node are an error. */
 const MAX_PAGES = 1024;
 /** The most that a node gives at once. */
 const VALIDATOR_PAGE = 256;
@@ -72,7 +72,7 @@ export async function readValidators(client: StakingClient, state: ValidatorStat
   throw new WalletError('node_unreachable', 'the node’s list of validators does not end');
 }
 
-/** Heights are worked out from it: a node that names none is not believed. */
+/** Heights are computed from it: without it the answer of a node is an error. */
 function intervalOf(cuts: number): number {
   if (cuts >= 1) return cuts;
   throw new WalletError('node_unreachable', `the node says that an epoch has ${cuts} cuts: connect another node`);

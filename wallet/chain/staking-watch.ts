@@ -52,7 +52,7 @@ export class StakingWatch {
     this.#with = dependencies;
   }
 
-  /** For a listener that has just come: once this resolves, it hears of what changes from then on. Where the node does not answer, from the next look on. */
+  /** For a new listener: it gets all changes after this resolves. If the node does not answer, those after the next poll. */
   async begin(): Promise<void> {
     if (this.#seen !== undefined) return;
     const view = await this.#view();

@@ -1,4 +1,4 @@
-/** The review of a multisig package for people. Others wrote the package: what they wrote freely comes first and in marked rows, and what is paid, to whom and at what fee stands last, right above the question. Pure. */
+/** The review of a multisig package for people. The package comes from others: their free text is shown first, in marked rows. What is paid, to whom and at what fee comes last, right above the question. Pure. */
 import { formatCoins } from '../../protocol/amount.ts';
 import { OPERATION_FIELDS } from '../../protocol/staking/operation-document.ts';
 import { foreignRows, USUAL_COLUMNS } from './foreign-text.ts';

@@ -28,7 +28,7 @@ export class MultisigWatch {
     const height = book.meta.indexedHeight;
     const after = this.#seen;
     const isWanted = book.multisig.size > 0 && events.wanted('multisig');
-    // Without a listener the height is noted too: one that comes between two looks hears of everything since the last. A rescan goes back: what was reported is not reported again.
+    // The height is recorded without a listener too: a listener added between two polls gets everything since the last poll. A rescan goes back, and does not report anything twice.
     if (!isWanted || after === undefined || after >= height) {
       this.#seen = Math.max(after ?? 0, height);
       return;

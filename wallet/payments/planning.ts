@@ -23,7 +23,7 @@ const MAX_LAG = 16;
 export type PlanningOptions = {
   /** How many cuts a transaction stays valid: after that its fate is known. */
   readonly validityCuts: number;
-  /** A node that asks for more per mass is not believed. */
+  /** A higher fee per mass from a node is refused. */
   readonly maxFeePerMass: bigint;
 };
 

@@ -43,7 +43,7 @@ export type WalletServerOptions = {
   readonly listen: ListenAddress;
   readonly allowRemote: boolean;
   readonly token: string;
-  /** Proxies beyond this machine whose x-forwarded-proto is believed. */
+  /** Proxies on other machines whose x-forwarded-proto is trusted. */
   readonly proxies?: readonly string[];
   /** Names it may be called by, besides addresses and local ones. */
   readonly hosts?: readonly string[];
