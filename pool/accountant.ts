@@ -151,10 +151,13 @@ export class Accountant {
       this.#head = Math.max(this.#head, height);
     }
     if (named > believed() && named > this.#unbelieved) {
-      log.error('shares name an anchor far beyond the chain: the node of a front end is of another one, or lies', {
-        anchor,
-        head: this.#head,
-      });
+      log.error(
+        'shares name an anchor far beyond the chain: the node of a front end follows another chain, or is faulty',
+        {
+          anchor,
+          head: this.#head,
+        },
+      );
       this.#unbelieved = named;
     }
     return believed();

@@ -88,7 +88,7 @@ export class TermRunner {
         if (term !== undefined) {
           log.info('this instance keeps the books', { term: term.number });
           await this.#hold(term);
-          log.info('this instance keeps the books no more', { term: term.number });
+          log.info('this instance no longer keeps the books', { term: term.number });
         }
       } catch (error) {
         // Once for each reason: a database that a newer release has migrated stays as it is until this instance is upgraded.

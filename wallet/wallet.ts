@@ -280,7 +280,7 @@ export class Wallet {
       try {
         await this.turn();
       } catch (error) {
-        this.log.error('a turn of the wallet failed', { error });
+        this.log.error('an update of the wallet failed', { error });
       }
       if (this.#stopped) return;
       await new Promise<void>((resolve) => {

@@ -47,7 +47,7 @@ export function watchCertificate(
       log.info('certificate read again', { file: files.cert });
     } catch (error) {
       if (!(error instanceof BridgeError)) throw error;
-      log.warn('certificate could not be read again, the old one stays', { error });
+      log.warn('certificate could not be read again, the old one stays in use', { error });
     }
   };
   const timer = setInterval(() => warnOfExpiry(current, log, Date.now()), DAY_MILLIS);

@@ -96,7 +96,7 @@ export class FoundBlocks {
         await sink.block(block);
         return;
       } catch (error) {
-        if (isFirst) log.error('block could not be booked', { block: entry.id, error });
+        if (isFirst) log.error('a block could not be written to the books', { block: entry.id, error });
       }
       if (isKnown || this.#isOver(entry)) return;
       await sleep(BOOK_AGAIN_MILLIS);
@@ -159,9 +159,12 @@ export class FoundBlocks {
     if (entry.fate.state === 'paid' || entry.fate.state === 'expired') return;
     entry.fate = fate;
     this.#dependencies.log.info('block fate', { block: entry.id, state: fate.state });
-    this.#dependencies.sink
-      .blockFate(Uint8Array.from(Buffer.from(entry.id, 'hex')), fate)
-      .catch((error: unknown) => this.#dependencies.log.error('fate could not be booked', { block: entry.id, error }));
+    this.#dependencies.sink.blockFate(Uint8Array.from(Buffer.from(entry.id, 'hex')), fate).catch((error: unknown) =>
+      this.#dependencies.log.error('the state of a block could not be written to the books', {
+        block: entry.id,
+        error,
+      }),
+    );
   }
 
   /** Newest first. */

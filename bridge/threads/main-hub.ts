@@ -52,7 +52,7 @@ export class MainHub implements Hub {
     const { template, blocks, log } = this.#dependencies;
     const from = template(serial);
     if (from === undefined) {
-      log.warn('block of a forgotten template', { serial });
+      log.warn('a block of a template that is no longer kept', { serial });
       return;
     }
     const { anchorHeight, target } = from.header;
@@ -82,7 +82,7 @@ export class MainHub implements Hub {
   ended(record: SessionRecord): void {
     this.#moved.delete(record.id);
     const { shelf, log } = this.#dependencies;
-    shelf.put(record).catch((error: unknown) => log.warn('session could not be kept', { error }));
+    shelf.put(record).catch((error: unknown) => log.warn('a session could not be saved', { error }));
   }
 
   fault(address: string, fault: Fault): void {

@@ -36,7 +36,7 @@ export class OperatorToken {
     if (this.#kept?.changed === changed) return this.#kept.token;
     const file = readPrivateFile(this.#path);
     if (file.kind !== 'text')
-      this.#log.error('the operator token cannot be used: nobody is admitted to the operator routes', {
+      this.#log.error('the operator token cannot be used: the operator routes refuse every request', {
         reason: file.kind === 'missing' ? `there is no file ${this.#path}` : file.reason,
       });
     this.#kept = { token: file.kind === 'text' ? file.text.trim() : undefined, changed };

@@ -233,7 +233,7 @@ export class PayoutLoop {
   /** The wallet has signed it and does not know whether the node has it, or the node refused it: the chain decides. */
   async #unclear(payout: OpenPayout, transactionId: string | null, reason: string): Promise<Step> {
     const { log } = this.#dependencies;
-    log.warn('the fate of a payout is unclear: it is followed', { payout: payout.id, reason });
+    log.warn('the state of a payout is unknown: it is asked for again', { payout: payout.id, reason });
     if (transactionId === null) return 'stop';
     await this.#fenced((transaction) => markSubmitted(transaction, payout.id, transactionId, null, reason));
     return 'sent';
@@ -254,7 +254,7 @@ export class PayoutLoop {
     );
     const alone = payout.items.length === 1 ? payout.items[0] : item;
     if (alone === undefined) log.warn('the wallet refuses a payout; its recipients are tried one by one', { reason });
-    else log.error('a recipient is set aside and waits for a person', { address: alone.address, reason });
+    else log.error('a recipient is set aside until the operator decides', { address: alone.address, reason });
     return isLeft ? 'again' : 'next';
   }
 

@@ -87,10 +87,11 @@ export class WebhookSender {
         if (failure !== undefined && this.#now() - event.atMillis < this.#options.giveUpMillis) {
           await sql`update webhooks set attempts = attempts + 1, last_error = ${failure},
             next_at = now() + make_interval(secs => ${retryMillis(hook.attempts) / 1000}) where url = ${url}`;
-          this.#log.warn('a webhook was not taken', { url, event: event.id, reason: failure });
+          this.#log.warn('a webhook was not accepted', { url, event: event.id, reason: failure });
           return false;
         }
-        if (failure !== undefined) this.#log.error('a webhook is given up', { url, event: event.id, reason: failure });
+        if (failure !== undefined)
+          this.#log.error('a webhook is dropped after its last attempt', { url, event: event.id, reason: failure });
       }
       await sql`update webhooks set told = ${event.id}, attempts = 0, last_error = null, next_at = now()
         where url = ${url}`;

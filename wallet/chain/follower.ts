@@ -268,7 +268,7 @@ export class Follower {
       past ||= (page.changes[0]?.finalized_height ?? Number.MAX_SAFE_INTEGER) <= book.meta.indexedHeight;
     }
     if (past && book.meta.indexedHeight > 0) {
-      log.info('addresses with a past found', { addresses: names.length });
+      log.info('used addresses found', { addresses: names.length });
       await this.#forget(searched);
     } else await this.#write({ meta: { ...book.meta, searched } }, true);
   }

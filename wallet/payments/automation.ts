@@ -64,7 +64,7 @@ export class Automation {
     } catch (error) {
       if (!(error instanceof WalletError)) throw error;
       // Not worth moving yet, or the node is unavailable: retried at the next cut; what was signed is sent by the loop.
-      log.debug('automatic move put off', { kind, to, code: error.code });
+      log.debug('automatic move postponed', { kind, to, code: error.code });
     }
   }
 }

@@ -82,7 +82,9 @@ export class Merging {
 
   /** A merge of this request is final or void. */
   settled(requestId: string): void {
-    this.#continue(requestId).catch((error) => this.#with.log.error('a merge could not go on', { requestId, error }));
+    this.#continue(requestId).catch((error) =>
+      this.#with.log.error('a merge could not continue', { requestId, error }),
+    );
   }
 
   /** Signs the next round of merges, or the payment itself when eight outputs or fewer are held. */
