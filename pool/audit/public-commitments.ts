@@ -10,10 +10,11 @@ import type { BooksService, SliceRecord } from '../../protocol/books-slice.ts';
 import type { CommitmentRow } from '../../protocol/ledger-payouts.ts';
 import type { CutReader } from './cut-reader.ts';
 import { type Findings, REMEDIES } from './findings.ts';
-import type { AddressMoney } from './public-money.ts';
+import { type AddressMoney, spendsOf } from './public-money.ts';
 import type { PaymentsUnderWay } from './public-payments.ts';
 import { pagesOf } from './public-reads.ts';
 import { readCommitmentRow } from './public-rows.ts';
+import type { UnreadRows } from './public-unread.ts';
 
 export type Records = ReadonlyMap<BooksService, readonly SliceRecord[]>;
 
@@ -52,6 +53,7 @@ export class CommitmentAudit {
   readonly #cuts: CutReader;
   readonly #findings: Findings;
   readonly #reached: Reached;
+  readonly #unread: UnreadRows;
   readonly #checkedOnes = new Set<string>();
   /** Transactions of cuts that the books, which fell back to an older state of themselves, have not come to again; and what is not checked for that reason. */
   readonly unreached = new Set<string>();
@@ -59,16 +61,22 @@ export class CommitmentAudit {
   /** The newest slice that a payout commits, and the cut of the newest payout. */
   #committed = { slice: -1, height: -1 };
 
-  constructor(records: Records, cuts: CutReader, reached: Reached, findings: Findings) {
+  constructor(
+    { records, cuts, reached }: { readonly records: Records; readonly cuts: CutReader; readonly reached: Reached },
+    unread: UnreadRows,
+    findings: Findings,
+  ) {
     this.#reached = reached;
     this.#records = records;
     this.#cuts = cuts;
+    this.#unread = unread;
     this.#findings = findings;
   }
 
   /** What final payouts carry, by their numbers. Returns how many are final beyond the cut that the node has read. */
-  async listed(rows: readonly CommitmentRow[], through: number): Promise<number> {
+  async listed(rows: readonly CommitmentRow[], through: number, money: AddressMoney | undefined): Promise<number> {
     const findings = this.#findings;
+    const wasSpent = spendsOf(money);
     let beyond = 0;
     let slice = 0;
     for (const { number, state, transaction_id, final_height: height, ...own } of rows) {
@@ -79,7 +87,20 @@ export class CommitmentAudit {
       }
       const name = `payout ${number}`;
       this.#checkedOnes.add(transaction_id);
-      const payload_hex = (await this.#cuts.find(height, transaction_id))?.payload_hex ?? null;
+      const read = await this.#unread.read('payouts (what they carry)', name, () =>
+        this.#cuts.find(height, transaction_id),
+      );
+      if (read === undefined) {
+        if (!wasSpent(transaction_id, height))
+          findings.add(
+            name,
+            `transaction ${transaction_id}`,
+            'nothing of the pool was spent by it',
+            REMEDIES.published,
+          );
+        continue;
+      }
+      const payload_hex = read.value?.payload_hex ?? null;
       const found = this.#checked(name, { transaction_id, height, payload_hex });
       if (found === undefined) continue;
       findings.compare(`${name}: number on the ledger`, number, found.number, REMEDIES.published);
@@ -107,11 +128,14 @@ export class CommitmentAudit {
     const noted: string[] = [];
     for (const { transaction, height } of spends) {
       if (this.#checkedOnes.has(transaction)) continue;
-      const found = await this.#cuts.find(height, transaction);
-      const payload_hex = found?.payload_hex ?? '';
-      const carried = readCommitment(payload_hex);
       const number = listed.get(transaction);
       const name = number === undefined ? `transaction ${transaction} of cut ${height}` : `payout ${number}`;
+      const find = () => this.#cuts.find(height, transaction);
+      const read = await this.#unread.read('spends of the pool’s address (what they carry)', name, find);
+      if (read === undefined && height + MAX_LAG > this.#reached.height) this.unreached.add(transaction);
+      const found = read?.value;
+      const payload_hex = found?.payload_hex ?? '';
+      const carried = readCommitment(payload_hex);
       if (found === undefined) continue;
       if (carried === undefined) {
         if (number !== undefined || paid.has(transaction))

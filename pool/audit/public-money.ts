@@ -7,11 +7,13 @@ import { ApiError } from '../../protocol/api/client-calls.ts';
 import type { BooksSources } from '../../protocol/books-evidence.ts';
 import { type CutReader, changesOf } from './cut-reader.ts';
 import { type Findings, REMEDIES } from './findings.ts';
+import type { UnreadRows } from './public-unread.ts';
 
 type Node = NonNullable<BooksSources['node']>;
 
-type Spend = { readonly transaction: string; readonly height: number; readonly amount: bigint };
-export type LedgerReward = Spend;
+export type LedgerReward = { readonly transaction: string; readonly height: number; readonly amount: bigint };
+/** `returned`: what of it came back to the address. */
+type Spend = LedgerReward & { readonly returned: bigint };
 
 /** The history of the pool's address, read before anything that the pool says: what it lists later explains all of it. */
 export type AddressMoney = {
@@ -27,7 +29,7 @@ export type AddressMoney = {
 };
 
 export async function readAddressMoney(node: Node, address: string): Promise<AddressMoney> {
-  const spends = new Map<string, { transaction: string; height: number; amount: bigint }>();
+  const spends = new Map<string, { transaction: string; height: number; amount: bigint; returned: bigint }>();
   const rewards: LedgerReward[] = [];
   const received: { transaction: string; amount: bigint }[] = [];
   const known = new Set<string>();
@@ -35,7 +37,11 @@ export async function readAddressMoney(node: Node, address: string): Promise<Add
   const changes = changesOf(node, [address], 0);
   for (let step = await changes.next(); ; step = await changes.next()) {
     if (step.done === true) {
-      for (const { transaction, amount } of received) if (!spends.has(transaction)) deposits += amount;
+      for (const { transaction, amount } of received) {
+        const spend = spends.get(transaction);
+        if (spend === undefined) deposits += amount;
+        else spend.returned += amount;
+      }
       return { address, height: step.value, spends: [...spends.values()], rewards, deposits };
     }
     const { kind, source, amount, outpoint, transaction_id: transaction, finalized_height: height } = step.value;
@@ -48,10 +54,16 @@ export async function readAddressMoney(node: Node, address: string): Promise<Add
     }
     // An output of the genesis document: nobody mined it.
     if (!known.delete(name)) deposits += BigInt(amount);
-    const spend = spends.get(transaction) ?? { transaction, height, amount: 0n };
+    const spend = spends.get(transaction) ?? { transaction, height, amount: 0n, returned: 0n };
     spend.amount += BigInt(amount);
     spends.set(transaction, spend);
   }
+}
+
+/** Whether a transaction of a cut spent from the address. True also of cuts that the history does not have. */
+export function spendsOf(money: AddressMoney | undefined): (transaction: string, height: number) => boolean {
+  const heights = new Map(money?.spends.map((spend) => [spend.transaction, spend.height]));
+  return (transaction, height) => money === undefined || height > money.height || heights.get(transaction) === height;
 }
 
 /** Money that the pool took for itself. */
@@ -76,20 +88,48 @@ export type MoneyFacts = {
   readonly fees: bigint;
   /** Transactions that the books have not reached: what they paid is not listed yet. */
   readonly unreached: ReadonlySet<string>;
+  /** Payments whose transactions the pool does not know yet: one that the node has deleted may have paid them. */
+  readonly underWay: bigint;
 };
+
+/**
+ * What left the address by a transaction that the node has deleted: at least what neither came back nor is listed, taken that it paid all that is listed.
+ */
+function unseenSpend({ amount, returned }: Spend, listed: readonly string[], own: string) {
+  let [paid, deposits] = [0n, 0n];
+  for (const each of listed) {
+    const [address, atoms] = each.split(' ') as [string, string];
+    if (address === own) deposits += BigInt(atoms);
+    else paid += BigInt(atoms);
+  }
+  const rest = amount - returned - paid;
+  return { rest: rest > 0n ? rest : 0n, deposits };
+}
 
 export async function auditMoney(
   money: AddressMoney,
-  cuts: CutReader,
-  { paid, fees, unreached }: MoneyFacts,
+  { cuts, unread }: { readonly cuts: CutReader; readonly unread: UnreadRows },
+  { paid, fees, unreached, underWay }: MoneyFacts,
   findings: Findings,
 ): Promise<MoneyReport> {
   const withdrawals: (Withdrawal & { readonly to: string })[] = [];
   let { deposits } = money;
   let [left, withdrawn] = [0n, 0n];
-  for (const { transaction, height, amount } of money.spends) {
+  let isAnyUnseen = false;
+  for (const spend of money.spends) {
+    const { transaction, height, amount } = spend;
     if (unreached.has(transaction)) continue;
-    const found = await cuts.find(height, transaction);
+    const name = `transaction ${transaction} of cut ${height}`;
+    const kind = 'spends of the pool’s address (whom they paid)';
+    const read = await unread.read(kind, name, () => cuts.find(height, transaction));
+    if (read === undefined) {
+      const unseen = unseenSpend(spend, paid.get(transaction) ?? [], money.address);
+      left += unseen.rest;
+      deposits += unseen.deposits;
+      isAnyUnseen = true;
+      continue;
+    }
+    const found = read.value;
     if (found === undefined)
       throw new ApiError(
         'client_bad_answer',
@@ -118,7 +158,7 @@ export async function auditMoney(
     withdrawn += taken;
     withdrawals.push({ transaction_id: transaction, height, amount: String(taken), to: to.join(', ') });
   }
-  const allowed = fees + deposits;
+  const allowed = fees + deposits + (isAnyUnseen ? underWay : 0n);
   let excess = left - allowed;
   for (const { transaction_id, height, amount, to } of withdrawals.toReversed()) {
     if (excess <= 0n) break;

@@ -4,9 +4,10 @@ import type { NetworkName } from '../../protocol/network.ts';
 import type { PaymentDocument } from '../api/documents.ts';
 import type { CutReader } from './cut-reader.ts';
 import { type Findings, REMEDIES } from './findings.ts';
-import { outputText } from './public-money.ts';
+import { type AddressMoney, outputText, spendsOf } from './public-money.ts';
 import { pagesOf } from './public-reads.ts';
 import { readPayment } from './public-rows.ts';
+import type { UnreadRows } from './public-unread.ts';
 
 /** All payments but those that can never run. */
 export async function readPayments(pool: BooksSources['pool'], network: NetworkName): Promise<PaymentDocument[]> {
@@ -49,6 +50,12 @@ export class PaymentsUnderWay {
       if (own === undefined) this.#open.set(payment.payout_id, [outputText(payment)]);
       else own.push(outputText(payment));
     }
+  }
+
+  /** All that is still open. */
+  get amount(): bigint {
+    const open = [...this.#open.values()].flat();
+    return open.reduce((sum, each) => sum + BigInt(each.split(' ')[1] as string), 0n);
   }
 
   /** Whether a transaction pays just one of these payouts, and the rest returns to the pool. */
@@ -94,20 +101,30 @@ export function auditSums(
   return { accounts: rests.length, amount: String(rests.reduce((sum, rest) => sum + rest, 0n)) };
 }
 
+export type PaymentReads = {
+  readonly cuts: CutReader;
+  readonly unread: UnreadRows;
+  /** The cut that the node has read up to. */
+  readonly through: number;
+  readonly address: string;
+  /** The history of that address, where the node has it. */
+  readonly money: AddressMoney | undefined;
+};
+
 /**
- * Each final payment is an output of its transaction, and the pool made that transaction: it spent from the pool's address (rule 25). Returns how many
- * are final beyond the cut that the node has read.
+ * Each final payment is an output of its transaction, and the pool made that transaction: it spent from the pool's address (rule 25). That much the address's history says of
+ * cuts whose transactions the node has deleted too. Returns how many are final beyond the cut that the node has read.
  */
 export async function auditOutputs(
   payments: readonly PaymentDocument[],
-  cuts: CutReader,
-  { through, address: poolAddress }: { readonly through: number; readonly address: string },
+  { cuts, unread, through, address: poolAddress, money }: PaymentReads,
   findings: Findings,
 ): Promise<number> {
   let beyond = 0;
   const final = payments.filter(({ state }) => state === 'finalized');
   final.sort((a, b) => (a.final_height ?? 0) - (b.final_height ?? 0));
   const outputs = new Map<string, string[]>();
+  const wasSpent = spendsOf(money);
   for (const payment of final) {
     const { payout_id: id, address, amount, transaction_id: transaction, final_height: height } = payment;
     const name = `payment of ${amount} atoms to ${address} (payout ${id})`;
@@ -119,12 +136,20 @@ export async function auditOutputs(
       beyond++;
       continue;
     }
+    const isForeign = () =>
+      findings.add(name, `transaction ${transaction}`, 'nothing of the pool was spent by it', REMEDIES.published);
     const known = outputs.get(transaction);
-    const found = known === undefined ? await cuts.find(height, transaction) : undefined;
+    const read = await unread.read('payments', name, async () =>
+      known === undefined ? cuts.find(height, transaction) : undefined,
+    );
+    if (read === undefined) {
+      if (!wasSpent(transaction, height)) isForeign();
+      continue;
+    }
+    const found = read.value;
     const made = known ?? found?.outputs.map((one) => outputText(one)) ?? [];
     outputs.set(transaction, made);
-    if (found !== undefined && !found.inputs.some((input) => input.address === poolAddress))
-      findings.add(name, `transaction ${transaction}`, 'nothing of the pool was spent by it', REMEDIES.published);
+    if (found !== undefined && !found.inputs.some((input) => input.address === poolAddress)) isForeign();
     const at = made.indexOf(outputText(payment));
     // An output pays one payment.
     if (at === -1) findings.add(name, `transaction ${transaction}`, 'no such output', REMEDIES.published);

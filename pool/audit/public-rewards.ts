@@ -9,6 +9,7 @@ import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { SERVICES } from '../journal-record.ts';
 import { type Findings, REMEDIES } from './findings.ts';
 import type { AddressMoney, LedgerReward } from './public-money.ts';
+import { PoolSilence } from './public-reads.ts';
 import { type BlockPlace, fieldsOf, listOf, type PublishedRecord, readBlockPlace } from './public-rows.ts';
 
 /** A list is made when all rewards of its slice are known, and waits as long again for one that is held (rules 7 and 15). */
@@ -90,7 +91,7 @@ export async function auditRewards(
   const isOpen = async (slice: number) => slice <= newest + 1 || slice <= Math.floor((await reads.now()) / cuts);
   const places = new Places(reads.pool);
   const isLong = ({ height }: LedgerReward) => height + WITHHELD_CUTS <= reads.height;
-  let [early, held, later] = [0, 0, 0];
+  let [early, held, later, untold] = [0, 0, 0, 0];
   const withheld: LedgerReward[] = [];
   for (const reward of open) {
     const anchor = anchorOf(reward);
@@ -104,6 +105,10 @@ export async function auditRewards(
       continue;
     }
     const named = await places.of(Math.floor(anchor / cuts), reward.transaction);
+    if (named === 'untold') {
+      untold++;
+      continue;
+    }
     const name = `reward ${reward.transaction} of cut ${reward.height}`;
     const paid = `${reward.amount} atoms paid to the pool`;
     if (named === undefined) findings.add(name, 'in no list', paid, REMEDIES.published);
@@ -123,6 +128,7 @@ export async function auditRewards(
   if (early > 0) notChecked.push(`${early} rewards of the pool’s address for work before its first slice`);
   if (held > 0) notChecked.push(`${held} rewards that the pool holds and credits to nobody yet`);
   if (later > 0) notChecked.push(`${later} rewards that the pool says a list will have that is not there yet`);
+  if (untold > 0) notChecked.push(`${untold} rewards that are in no list: the pool does not answer where they are`);
   return { ...sumOf(open), moved: sumOf(moved), withheld: sumOf(withheld), notChecked };
 }
 
@@ -151,17 +157,22 @@ function isOverdue(service: BooksService, slice: number, cuts: number, { records
 class Places {
   readonly #pool: BooksSources['pool'];
   #slice = -1;
-  #blocks = new Map<string, Named>();
+  /** Undefined where the pool did not answer: that slice alone is not checked. */
+  #blocks: ReadonlyMap<string, Named> | undefined = new Map();
 
   constructor(pool: BooksSources['pool']) {
     this.#pool = pool;
   }
 
   /** Ask in the order of slices: those of one are kept. */
-  async of(slice: number, transaction: string): Promise<Named | undefined> {
-    if (slice !== this.#slice) this.#blocks = await this.#read(slice);
+  async of(slice: number, transaction: string): Promise<Named | 'untold' | undefined> {
+    if (slice !== this.#slice)
+      this.#blocks = await this.#read(slice).catch((error: unknown) => {
+        if (error instanceof PoolSilence) return undefined;
+        throw error;
+      });
     this.#slice = slice;
-    return this.#blocks.get(transaction);
+    return this.#blocks === undefined ? 'untold' : this.#blocks.get(transaction);
   }
 
   async #read(slice: number): Promise<Map<string, Named>> {

@@ -8,20 +8,18 @@ import { type BooksSources, gatherEvidence } from '../../protocol/books-evidence
 import { type BooksService, FIRST_CHAIN, type SliceRecord } from '../../protocol/books-slice.ts';
 import { judgeList, type NotChecked, recordsFault } from '../../protocol/books-verdict.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import type { CommitmentRow } from '../../protocol/ledger-payouts.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import { readPoolList } from '../../protocol/pool-list.ts';
 import { sumTree } from '../../protocol/sum-tree.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
-import type { PaymentDocument } from '../api/documents.ts';
 import { SERVICES } from '../journal-record.ts';
 import { PoolError } from '../pool-error.ts';
-import { CutReader } from './cut-reader.ts';
 import { type Finding, Findings, REMEDIES } from './findings.ts';
 import { pageOfKnown } from './known-records.ts';
-import { auditNumbers, CommitmentAudit, type Reached, readCommitments } from './public-commitments.ts';
-import { type AddressMoney, auditMoney, type MoneyReport, readAddressMoney } from './public-money.ts';
-import { auditOutputs, auditSums, PaymentsUnderWay, paidByTransaction, readPayments } from './public-payments.ts';
+import { auditNumbers, type Reached, readCommitments } from './public-commitments.ts';
+import { auditLedger, indexedHeight } from './public-ledger.ts';
+import { type AddressMoney, type MoneyReport, readAddressMoney } from './public-money.ts';
+import { auditSums, readPayments } from './public-payments.ts';
 import { pagesOf } from './public-reads.ts';
 import { auditRewards, CreditedBlocks, type OpenRewards } from './public-rewards.ts';
 import { type PublishedRecord, readLeaf, readRecord } from './public-rows.ts';
@@ -172,7 +170,11 @@ class PublicAudit {
     auditNumbers(commitments, findings);
     const hasSums = this.#sections.have('what each account was paid', ['slices', 'lists', 'payments']);
     const unpaid = hasSums ? auditSums(payments, this.#credited, findings) : null;
-    const spent = node === null || money === undefined ? null : await this.#ledger(money, payments, commitments);
+    const published = { address: terms.address, payments, commitments, records: this.#records, fees: this.#fees };
+    const spent =
+      node === null
+        ? null
+        : await auditLedger({ node, money }, { ...published, reached: this.#bookReach() }, this.#sections, findings);
     if (node === null) this.#notChecked.push(WITHOUT_A_NODE);
     const uncredited = money === undefined ? null : await this.#rewards(money);
     return {
@@ -226,7 +228,7 @@ class PublicAudit {
       credited: this.#blocks,
       opening: this.#terms?.terms.pplns[0],
       height: Math.min(this.#reached, money.height),
-      now: () => heightOf(this.#sources.node as NonNullable<BooksSources['node']>, money),
+      now: () => indexedHeight(this.#sources.node as NonNullable<BooksSources['node']>, money),
     };
     const open = await this.#sections.run('rewards', () => auditRewards(money, reads, this.#findings), null);
     if (open === null) return null;
@@ -245,42 +247,6 @@ class PublicAudit {
       (each) => each === NEVER_CHECKED || (each === FOLLOWED && this.#isFollowed),
     );
     return isComplete && this.#notChecked.length === 0 ? 'holds' : 'unchecked';
-  }
-
-  async #ledger(
-    money: AddressMoney,
-    payments: readonly PaymentDocument[],
-    commitments: readonly CommitmentRow[],
-  ): Promise<MoneyReport | null> {
-    const findings = this.#findings;
-    const node = this.#sources.node as NonNullable<BooksSources['node']>;
-    const cuts = new CutReader(node);
-    // The pool may have paid since its address was read: the node has gone on as well.
-    const through = await this.#sections.run('the pool’s address', () => heightOf(node, money), money.height);
-    const { address } = money;
-    const carried = new CommitmentAudit(this.#records, cuts, this.#bookReach(), findings);
-    const hasRecords = this.#sections.have('what payouts carry', ['slices']);
-    const listed = () => (hasRecords ? carried.listed(commitments, through) : Promise.resolve(0));
-    const beyond =
-      (await this.#sections.run('commitments', listed, 0, 'commitments')) +
-      (await this.#sections.run('payments', () => auditOutputs(payments, cuts, { through, address }, findings), 0));
-    if (beyond > 0)
-      this.#notChecked.push(`${beyond} payouts and payments in cuts after ${through}: the node has not read them`);
-    const paid = paidByTransaction(payments);
-    const underWay = new PaymentsUnderWay(payments, paid);
-    if (!hasRecords || !this.#sections.have('what left the pool’s address', ['payments', 'commitments'])) return null;
-    const unlisted = () => carried.unlisted(commitments, money, { underWay, paid });
-    const noted = await this.#sections.run('what left the pool’s address', unlisted, [], 'spends');
-    for (const each of noted) this.#notChecked.push(`${each}: the pool says that it is still under way`);
-    this.#notChecked.push(...carried.notChecked);
-    const stale = carried.stale;
-    if (stale !== undefined) this.#notChecked.push(stale);
-    if (!this.#sections.have('money that left the pool’s address', ['lists', 'spends'])) return null;
-    return this.#sections.run(
-      'what left the pool’s address',
-      () => auditMoney(money, cuts, { paid, fees: this.#fees, unreached: carried.unreached }, findings),
-      null,
-    );
   }
 
   #bookReach(): Reached {
@@ -386,10 +352,6 @@ class PublicAudit {
     if (verdict.verdict === 'unchecked')
       for (const each of verdict.missing) this.#missing[each] = (this.#missing[each] ?? 0) + 1;
   }
-}
-
-async function heightOf(node: NonNullable<BooksSources['node']>, { address, height }: AddressMoney): Promise<number> {
-  return (await node.addressChanges({ addresses: [address], after_height: height, limit: 1 })).indexed_height;
 }
 
 const nameOf = ({ slice, service }: Pick<SliceRecord, 'slice' | 'service'>): string => `slice ${slice} of ${service}`;

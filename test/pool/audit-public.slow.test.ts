@@ -251,6 +251,81 @@ test('a node that lacks something is no proof against the pool', async () => {
   expect(report.not_checked.join()).toContain('pruned');
 });
 
+const refusal = () => new ApiError('cut_pruned', 410, 'deleted');
+
+/** A node that has deleted the transactions of these cuts. Its index of addresses stays. */
+const pruned = (heights: readonly number[], node: LedgerReads = ledger): LedgerReads => ({
+  ...node,
+  cutTransactions: async (asked) => {
+    if (heights.includes(asked.height)) throw refusal();
+    return node.cutTransactions(asked);
+  },
+});
+const publishing = (node: LedgerReads, liar?: (path: string, answer: unknown) => unknown) =>
+  auditPublic({ pool: publishedPool(books.sql, liar), node: node as never });
+type Rows = { commitments: Record<string, unknown>[]; payments: Record<string, unknown>[] };
+
+test('a cut that the node deleted: its rows alone are not checked, with their number and why', async () => {
+  const honest = await publishing(pruned([150]));
+  expect(honest).toMatchObject({ verdict: 'unchecked', differences: 0, money: { withdrawn: '0' } });
+  expect(honest.not_checked).toEqual([
+    '1 payouts (what they carry), the first payout 1: cut_pruned: deleted',
+    expect.stringMatching(/^2 payments, the first payment of \d+ atoms to \S+ \(payout \S+1\): cut_pruned: deleted$/),
+    expect.stringMatching(/^1 spends of the pool’s address \(whom they paid\), the first transaction \S+ of cut 150: /),
+  ]);
+  // The rows after it are judged.
+  const lied = await publishing(pruned([150]), (path, answer) => {
+    if (path.startsWith('payments'))
+      for (const row of (answer as Rows).payments)
+        if (row.final_height === 151) row.amount = String(BigInt(row.amount as string) - 1n);
+    return answer;
+  });
+  expect(lied.verdict).toBe('false');
+  expect(lied.findings.map(({ what }) => what).join()).toContain('payment of');
+});
+
+test('a pool cannot hide a payment that it did not make, nor what it took, in a cut that the node deleted', async () => {
+  const moved = await publishing(pruned([150, 152]), (_path, answer) => {
+    const rows = (answer as Partial<Rows>).payments ?? (answer as Partial<Rows>).commitments ?? [];
+    for (const row of rows) if (row.final_height === 151) row.final_height = 152;
+    return answer;
+  });
+  expect(moved.verdict).toBe('false');
+  for (const what of [/^payout 2$/, /^payment of/])
+    expect(moved.findings).toContainEqual(
+      expect.objectContaining({
+        what: expect.stringMatching(what),
+        computed: 'nothing of the pool was spent by it',
+      }),
+    );
+  const { money } = await auditOf(books.sql);
+  const theft = await spending([{ address: thief, amount: BigInt(money?.allowed ?? 0) }]);
+  expect((await publishing(pruned([160], theft))).verdict).toBe('false');
+  const merge = await publishing(pruned([160], await spending([])));
+  expect(merge).toMatchObject({ verdict: 'unchecked', differences: 0 });
+});
+
+test('a node without the early history of the address: what it has of payouts and payments is compared', async () => {
+  const young: LedgerReads = {
+    ...ledger,
+    addressChanges: async (asked) => {
+      if (asked.after_height < 150) throw refusal();
+      return ledger.addressChanges(asked);
+    },
+    cuts: (async ({ before = 201 }: { before?: number }) =>
+      ledger.cuts({ before, limit: 1 })) as unknown as LedgerReads['cuts'],
+  };
+  const honest = await publishing(pruned([150], young));
+  expect(honest).toMatchObject({ verdict: 'unchecked', differences: 0, money: null });
+  expect(honest.not_checked).toContainEqual(expect.stringMatching(/^2 payments, the first /));
+  const lied = await publishing(pruned([150], young), (path, answer) => {
+    if (path.startsWith('commitments'))
+      for (const row of (answer as Rows).commitments) if (row.number === 2) row.head = '00'.repeat(48);
+    return answer;
+  });
+  expect(lied.findings).toEqual([expect.objectContaining({ what: 'payout 2: head' })]);
+});
+
 /** One audit for each kind of request, in which the last of that kind is lost. */
 async function eachLost(
   run: (lost: (name: string) => void) => Promise<{ readonly verdict: string; readonly findings: readonly unknown[] }>,

@@ -1,0 +1,91 @@
+/**
+ * What a pool lists as paid and committed, and what left its address, against the ledger (books rules 21 and 25). Row by row: one that the node cannot tell of, because it deleted the
+ * cut, is not checked, and all others are.
+ */
+import type { BooksSources } from '../../protocol/books-evidence.ts';
+import type { CommitmentRow } from '../../protocol/ledger-payouts.ts';
+import type { PaymentDocument } from '../api/documents.ts';
+import { CutReader } from './cut-reader.ts';
+import type { Findings } from './findings.ts';
+import { CommitmentAudit, type Reached, type Records } from './public-commitments.ts';
+import { type AddressMoney, auditMoney, type MoneyReport } from './public-money.ts';
+import { auditOutputs, PaymentsUnderWay, paidByTransaction } from './public-payments.ts';
+import type { AuditSections } from './public-sections.ts';
+import { UnreadRows } from './public-unread.ts';
+
+type Node = NonNullable<BooksSources['node']>;
+
+/** `money`: the history of the pool's address, where the node has it. */
+export type LedgerSide = { readonly node: Node; readonly money: AddressMoney | undefined };
+
+export type PoolSide = {
+  readonly address: string;
+  readonly payments: readonly PaymentDocument[];
+  readonly commitments: readonly CommitmentRow[];
+  readonly records: Records;
+  readonly reached: Reached;
+  /** Of all lists. */
+  readonly fees: bigint;
+};
+
+/** The cut that the node's index is at by now. */
+export async function indexedHeight(
+  node: Node,
+  { address, height }: Pick<AddressMoney, 'address' | 'height'>,
+): Promise<number> {
+  return (await node.addressChanges({ addresses: [address], after_height: height, limit: 1 })).indexed_height;
+}
+
+/** The same of a node that does not have the whole history of the address. */
+async function newestIndexed(node: Node, address: string): Promise<number> {
+  const [newest] = (await node.cuts({ limit: 1 })).cuts;
+  return indexedHeight(node, { address, height: newest?.height ?? 0 });
+}
+
+/** Null where what left the address could not be judged. */
+export async function auditLedger(
+  { node, money }: LedgerSide,
+  { address, payments, commitments, records, reached, fees }: PoolSide,
+  sections: AuditSections,
+  findings: Findings,
+): Promise<MoneyReport | null> {
+  const cuts = new CutReader(node);
+  const unread = new UnreadRows();
+  const { notChecked } = sections;
+  // The pool may have paid since its address was read: the node has gone on as well.
+  const height = () => (money === undefined ? newestIndexed(node, address) : indexedHeight(node, money));
+  const through = await sections.run('the ledger’s height', height, money?.height);
+  if (through === undefined) return null;
+  const carried = new CommitmentAudit({ records, cuts, reached }, unread, findings);
+  const hasRecords = sections.have('what payouts carry', ['slices']);
+  const paid = paidByTransaction(payments);
+  const underWay = new PaymentsUnderWay(payments, paid);
+
+  const listed = async (): Promise<void> => {
+    const ofPayouts = () => (hasRecords ? carried.listed(commitments, through, money) : Promise.resolve(0));
+    const ofPayments = () => auditOutputs(payments, { cuts, unread, through, address, money }, findings);
+    const beyond =
+      (await sections.run('commitments', ofPayouts, 0, 'commitments')) +
+      (await sections.run('payments', ofPayments, 0));
+    if (beyond > 0)
+      notChecked.push(`${beyond} payouts and payments in cuts after ${through}: the node has not read them`);
+  };
+
+  const left = async (history: AddressMoney): Promise<MoneyReport | null> => {
+    if (!sections.have('what left the pool’s address', ['payments', 'commitments'])) return null;
+    const unlisted = () => carried.unlisted(commitments, history, { underWay, paid });
+    const noted = await sections.run('what left the pool’s address', unlisted, [], 'spends');
+    for (const each of noted) notChecked.push(`${each}: the pool says that it is still under way`);
+    notChecked.push(...carried.notChecked);
+    if (carried.stale !== undefined) notChecked.push(carried.stale);
+    if (!sections.have('money that left the pool’s address', ['lists', 'spends'])) return null;
+    const facts = { paid, fees, unreached: carried.unreached, underWay: underWay.amount };
+    const spent = () => auditMoney(history, { cuts, unread }, facts, findings);
+    return sections.run('what left the pool’s address', spent, null);
+  };
+
+  await listed();
+  const report = hasRecords && money !== undefined ? await left(money) : null;
+  notChecked.push(...unread.lines);
+  return report;
+}
