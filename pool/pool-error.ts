@@ -16,6 +16,7 @@ export const POOL_ERROR_CODES = [
   'pool_unreachable',
   'chain_changed',
   'chain_height',
+  'terms_unreadable',
 ] as const;
 export type PoolErrorCode = (typeof POOL_ERROR_CODES)[number];
 

@@ -2,6 +2,7 @@
  * The height that the books have read, which everything that is due is counted from, and what follows from it: slices close by height alone (books rule 2), so
  * that height lies in the open slice; no list was made before its slice closed or after it.
  */
+import { parseInForce, TERMS_SETTING } from '../books/terms-in-force.ts';
 import type { Sql } from '../database/connect.ts';
 import { SERVICES } from '../journal-record.ts';
 import type { Findings } from './findings.ts';
@@ -73,6 +74,9 @@ export async function auditSettings(
     await auditMade(sql, findings);
     await auditFinals(sql, Number(height), findings);
   }
+  const [terms] = await sql<{ value: string }[]>`select value from settings where name = ${TERMS_SETTING}`;
+  if (terms !== undefined && parseInForce(terms.value) === undefined)
+    findings.add(`setting ${TERMS_SETTING}`, terms.value, 'terms of a start, by service');
   if (ledger === undefined) return;
   const [address] = await sql<{ value: string }[]>`select value from settings where name = 'pool_address'`;
   findings.compare('setting pool_address', address?.value ?? 'none', ledger.poolAddress);

@@ -2,12 +2,12 @@
  * From which slice on new terms hold (books rule 3): from the one after that which the chain is in when an accountant starts with them. Books that are behind the
  * chain then open the slices before it with the terms that were in force, so that no fee counts for work that was done before it was announced.
  */
-import { attempt } from '../../protocol/errors.ts';
 import { sliceOfHeight } from '../../protocol/pplns.ts';
 import type { Transaction } from '../database/connect.ts';
+import { PoolError } from '../pool-error.ts';
 import type { SliceOptions } from './slices.ts';
 
-const SETTING = 'terms_in_force';
+export const TERMS_SETTING = 'terms_in_force';
 
 /** What counts while no journal notes something else of a slice (noted-terms.ts). */
 const BEFORE_ALL_NOTES = 0;
@@ -19,10 +19,31 @@ type InForce = { readonly through: number; readonly terms: Readonly<Record<strin
 
 type NewestSlice = Terms & { readonly service: number; readonly number: number };
 
+const isCount = (value: unknown, least = 0): boolean => Number.isSafeInteger(value) && (value as number) >= least;
+
+/** Undefined for a text that no start of a pool wrote. */
+export function parseInForce(text: string): InForce | undefined {
+  let value: Partial<InForce> | null;
+  try {
+    value = JSON.parse(text) as Partial<InForce> | null;
+  } catch {
+    return undefined;
+  }
+  if (typeof value?.terms !== 'object' || value.terms === null || !isCount(value.through, -1)) return undefined;
+  const isWhole = Object.values(value.terms).every((each) => isCount(each?.window, 1) && isCount(each?.fee));
+  return isWhole ? (value as InForce) : undefined;
+}
+
 async function readInForce(transaction: Transaction): Promise<InForce | undefined> {
-  const [row] = await transaction<{ value: string }[]>`select value from settings where name = ${SETTING}`;
-  const read = attempt(() => (row === undefined ? undefined : (JSON.parse(row.value) as InForce)));
-  return read.ok ? read.value : undefined;
+  const [row] = await transaction<{ value: string }[]>`select value from settings where name = ${TERMS_SETTING}`;
+  if (row === undefined) return undefined;
+  const terms = parseInForce(row.value);
+  if (terms === undefined)
+    throw new PoolError(
+      'terms_unreadable',
+      `the row ${TERMS_SETTING} of the table settings was changed and cannot be read: ${row.value.slice(0, 200)}; restore it from a backup, or delete it, and slices that are not open yet have the fee and window of the newest one`,
+    );
+  return terms;
 }
 
 /** `height` is that of the chain, not of the books. */
@@ -48,6 +69,6 @@ export async function beginTerms(transaction: Transaction, options: SliceOptions
       ]),
     ),
   };
-  await transaction`insert into settings values (${SETTING}, ${JSON.stringify(now)})
+  await transaction`insert into settings values (${TERMS_SETTING}, ${JSON.stringify(now)})
     on conflict (name) do update set value = excluded.value`;
 }

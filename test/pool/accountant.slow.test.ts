@@ -130,6 +130,21 @@ test('a fee of a restart counts for no work that was done before it, however far
   expect(await sql`select 1 from noted_terms`).toHaveLength(0);
 });
 
+test('terms that somebody changed outside the pool keep the books waiting, with a remedy; without the row they go on', async () => {
+  const { sql } = await server.fresh();
+  const chain = new ToldChain(account(99));
+  await (await accountantOf(sql, chain)).start();
+  for (const value of ['{}', 'null', 'x', '{"through":0,"terms":{"0":{"window":"2","fee":-1}}}']) {
+    await sql`update settings set value = ${value} where name = 'terms_in_force'`;
+    await expect((await accountantOf(sql, chain)).start()).rejects.toMatchObject({
+      code: 'terms_unreadable',
+      message: expect.stringContaining('or delete it'),
+    });
+  }
+  await sql`delete from settings where name = 'terms_in_force'`;
+  await (await accountantOf(sql, chain)).start();
+});
+
 test('cuts that say nothing are read at one go, and no slice, reward or expiry is passed over', async () => {
   const { sql } = await server.fresh();
   const chain = new ToldChain(account(99));

@@ -205,6 +205,7 @@ const EDITS: readonly (readonly [edit: string, names: RegExp])[] = [
   [`${putBack}; update settings set value = '0' where name = 'chain_height'`, /setting chain_height/],
   [`${putBack}; delete from settings where name = 'chain_height'`, /setting chain_height/],
   [`update settings set value = 'x' where name = 'chain_height'`, /setting chain_height/],
+  [`insert into settings values ('terms_in_force', '{}')`, /setting terms_in_force/],
   [`update settings set value = '99999999' where name = 'chain_height'`, /setting chain_height/],
   [`update settings set value = 'dsvc1thief' where name = 'pool_address'`, /setting pool_address/],
   [`update blocks set state = 'held' where state <> 'paid'`, /block [0-9a-f]+: state/],
