@@ -2,21 +2,18 @@
  * What a pool lists as paid and committed, and what left its address, against the ledger (books rules 21 and 25). Row by row: one that the node cannot tell of, because it deleted the
  * cut, is not checked, and all others are.
  */
-import type { BooksSources } from '../../protocol/books-evidence.ts';
 import type { CommitmentRow } from '../../protocol/ledger-payouts.ts';
 import type { PaymentDocument } from '../api/documents.ts';
 import { CutReader } from './cut-reader.ts';
 import type { Findings } from './findings.ts';
 import { CommitmentAudit, type Reached, type Records } from './public-commitments.ts';
-import { type AddressMoney, auditMoney, type MoneyReport } from './public-money.ts';
+import { type AddressMoney, auditMoney, type LedgerNode, type MoneyReport } from './public-money.ts';
 import { auditOutputs, PaymentsUnderWay, paidByTransaction } from './public-payments.ts';
 import type { AuditSections } from './public-sections.ts';
 import { UnreadRows } from './public-unread.ts';
 
-type Node = NonNullable<BooksSources['node']>;
-
 /** `money`: the history of the pool's address, where the node has it. */
-export type LedgerSide = { readonly node: Node; readonly money: AddressMoney | undefined };
+export type LedgerSide = { readonly node: LedgerNode; readonly money: AddressMoney | undefined };
 
 export type PoolSide = {
   readonly address: string;
@@ -30,14 +27,14 @@ export type PoolSide = {
 
 /** The cut that the node's index is at by now. */
 export async function indexedHeight(
-  node: Node,
+  node: LedgerNode,
   { address, height }: Pick<AddressMoney, 'address' | 'height'>,
 ): Promise<number> {
   return (await node.addressChanges({ addresses: [address], after_height: height, limit: 1 })).indexed_height;
 }
 
 /** The same of a node that does not have the whole history of the address. */
-async function newestIndexed(node: Node, address: string): Promise<number> {
+async function newestIndexed(node: LedgerNode, address: string): Promise<number> {
   const [newest] = (await node.cuts({ limit: 1 })).cuts;
   return indexedHeight(node, { address, height: newest?.height ?? 0 });
 }

@@ -9,7 +9,7 @@ import { type CutReader, changesOf } from './cut-reader.ts';
 import { type Findings, REMEDIES } from './findings.ts';
 import type { UnreadRows } from './public-unread.ts';
 
-type Node = NonNullable<BooksSources['node']>;
+export type LedgerNode = NonNullable<BooksSources['node']>;
 
 export type LedgerReward = { readonly transaction: string; readonly height: number; readonly amount: bigint };
 /** `returned`: what of it came back to the address. */
@@ -28,7 +28,7 @@ export type AddressMoney = {
   readonly deposits: bigint;
 };
 
-export async function readAddressMoney(node: Node, address: string): Promise<AddressMoney> {
+export async function readAddressMoney(node: LedgerNode, address: string): Promise<AddressMoney> {
   const spends = new Map<string, { transaction: string; height: number; amount: bigint; returned: bigint }>();
   const rewards: LedgerReward[] = [];
   const received: { transaction: string; amount: bigint }[] = [];
