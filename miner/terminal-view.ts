@@ -98,7 +98,8 @@ export function summaryLines(snapshot: Snapshot): string[] {
   ];
   if (books === undefined || books.compared === 0) return lines;
   const alarms = books.alarms === 0 ? 'no difference' : `${books.alarms} differences: see the log`;
-  return [...lines, `books of the pool: ${books.compared} slices compared, ${alarms}`];
+  const unwritten = books.unwritten === 0 ? '' : `; ${books.unwritten} FILES OF EVIDENCE COULD NOT BE WRITTEN`;
+  return [...lines, `books of the pool: ${books.compared} slices compared, ${alarms}${unwritten}`];
 }
 
 /** The last line of a terminal, under whatever else is written. */

@@ -36,6 +36,8 @@ export type BooksAlarmKind = (typeof BOOKS_ALARMS)[number];
 export type AlarmEvidence = Evidence | ListEvidence | UnpaidEvidence;
 
 export type BooksAlarm = {
+  /** Which one it is. */
+  readonly key: string;
   readonly kind: BooksAlarmKind;
   readonly message: string;
   readonly fields: Readonly<Record<string, unknown>>;
@@ -95,11 +97,12 @@ export class BooksAlarms {
     if (this.#raised.has(key) || alike >= MAX_ALIKE) return undefined;
     this.#raised.add(key);
     const said = Object.entries(fields).map(([name, value]) => [name, shortened(value)] as const);
-    return { kind, message: MESSAGES[kind], fields: Object.fromEntries(said), evidence };
+    return { key, kind, message: MESSAGES[kind], fields: Object.fromEntries(said), evidence };
   }
 
-  save(): string[] {
-    return [...this.#raised];
+  /** `without`: those whose evidence is on no disk yet. After a restart they are raised again. */
+  save(without: ReadonlySet<string> = new Set()): string[] {
+    return [...this.#raised].filter((key) => !without.has(key));
   }
 
   restore(saved: readonly string[]): void {

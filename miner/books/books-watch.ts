@@ -363,11 +363,11 @@ export class BooksWatch {
     this.#dependencies.alarm(alarm);
   }
 
-  save(): unknown {
+  save(unwritten?: ReadonlySet<string>): unknown {
     this.isChanged = false;
     return {
       ...{ key: this.#key === undefined ? null : toHex(this.#key), api: this.#api, ledger: this.#ledger.save() },
-      ...{ waiting: this.#awaited.save(), answered: this.#answeredMillis, alarmed: this.#alarms.save() },
+      ...{ waiting: this.#awaited.save(), answered: this.#answeredMillis, alarmed: this.#alarms.save(unwritten) },
       ...{ newest: this.newest, lists: this.#lists.save(), signed: this.#signed.save() },
     };
   }

@@ -9,8 +9,9 @@ import { verifyMessage } from '../../runtime/ml-dsa.ts';
 import type { BooksEvents, Rest } from '../client/link-books.ts';
 import type { NoteLevel } from '../client/pool-client.ts';
 import type { BooksAlarm } from './books-alarms.ts';
-import { readBooks, writeBooks, writeEvidence } from './books-file.ts';
+import { readBooks, writeBooks } from './books-file.ts';
 import { BooksWatch } from './books-watch.ts';
+import { EvidenceFiles } from './evidence-files.ts';
 
 export type PoolBooksOptions = {
   readonly dataDir: string;
@@ -38,6 +39,8 @@ export type BooksFigures = {
   readonly compared: number;
   readonly newest: number;
   readonly alarms: number;
+  /** Evidence that could not be written yet. */
+  readonly unwritten: number;
   readonly proven: number;
   readonly unchecked: number;
 };
@@ -52,9 +55,6 @@ const ADDRESS_END = 12;
 /** Saved watches of pools that are not in use any more. */
 const MAX_KEPT = 32;
 
-/** Where the evidence of an alarm lies, or why it could not be written. */
-type Written = { readonly evidence?: string; readonly evidence_lost?: string };
-
 export class PoolBooks implements BooksEvents {
   readonly #options: PoolBooksOptions;
   readonly #dependencies: PoolBooksDependencies;
@@ -62,11 +62,15 @@ export class PoolBooks implements BooksEvents {
   #timers: NodeJS.Timeout[] = [];
   #soon: NodeJS.Timeout | undefined;
   #saving: Promise<void> = Promise.resolve();
-  #writing: Promise<Written> = Promise.resolve({});
+  readonly #evidence: EvidenceFiles;
 
   constructor(options: PoolBooksOptions, dependencies: PoolBooksDependencies) {
     this.#options = options;
     this.#dependencies = dependencies;
+    this.#evidence = new EvidenceFiles(options.dataDir, ({ pool, name }, file) => {
+      const fields = { pool, alarm: name.kind, ...(file === undefined ? {} : { evidence: file }) };
+      dependencies.note('error', 'evidence that could not be written before is on disk now', fields);
+    });
     const saved = readBooks(options.dataDir, options.network);
     this.#watches = options.pools.map((pool, i) => this.#open(pool, saved[this.#nameOf(i)]));
   }
@@ -103,24 +107,14 @@ export class PoolBooks implements BooksEvents {
     }
   }
 
-  async #alarm(pool: string, { kind, message, fields, evidence }: BooksAlarm): Promise<void> {
-    const { note } = this.#dependencies;
-    const { dataDir } = this.#options;
+  async #alarm(pool: string, { key, kind, message, fields, evidence }: BooksAlarm): Promise<void> {
     const slice = `${fields.service ?? ''}-${fields.slice ?? ''}`;
     // Miners of several addresses may share the directory: the evidence of one must not take the place of another's.
     const about = `${pool.replace(/^.*:[/][/]/, '')}-${this.#options.address.slice(-ADDRESS_END)}`;
     const name = { kind, slice, pool: about };
-    const write = async (): Promise<Written> => {
-      if (evidence === undefined) return {};
-      return writeEvidence(dataDir, name, evidence).then(
-        (file) => (file === undefined ? {} : { evidence: file }),
-        (error: Error) => ({ evidence_lost: error.message }),
-      );
-    };
-    // One after the other: each looks at what lies there.
-    this.#writing = this.#writing.then(write);
-    const written = await this.#writing;
-    note('error', message, { pool, alarm: kind, ...fields, ...written });
+    const written = evidence === undefined ? {} : await this.#evidence.write({ alarm: key, name, evidence, pool });
+    this.#changed();
+    this.#dependencies.note('error', message, { pool, alarm: kind, ...fields, ...written });
   }
 
   start(): void {
@@ -134,6 +128,7 @@ export class PoolBooks implements BooksEvents {
       compared: sum((watch) => watch.compared),
       newest: Math.max(-1, ...this.#watches.map((watch) => watch.newest)),
       alarms: sum((watch) => watch.alarms),
+      unwritten: this.#evidence.waiting,
       proven: sum((watch) => watch.lists.proven),
       unchecked: sum((watch) => watch.lists.unchecked),
     };
@@ -173,6 +168,7 @@ export class PoolBooks implements BooksEvents {
   check(): void {
     clearTimeout(this.#soon);
     this.#soon = undefined;
+    this.#retry();
     for (const watch of this.#watches)
       watch
         .check()
@@ -181,17 +177,36 @@ export class PoolBooks implements BooksEvents {
         );
   }
 
+  /** Alarms whose evidence was written go on record. */
+  #changed(): void {
+    for (const watch of this.#watches) watch.isChanged = true;
+  }
+
+  #retry(): void {
+    if (this.#evidence.waiting === 0) return;
+    void this.#evidence.retry().then(() => {
+      this.#changed();
+      const { waiting } = this.#evidence;
+      if (waiting > 0)
+        this.#dependencies.note('error', 'evidence against a pool cannot be written: free the disk', {
+          files: waiting,
+        });
+    });
+  }
+
   #save(): void {
     if (!this.#watches.some((watch) => watch.isChanged)) return;
-    const { dataDir, network } = this.#options;
-    const own = this.#watches.map((watch, i) => [this.#nameOf(i), watch.save()] as const);
+    const { dataDir, network, pools } = this.#options;
+    const savedOf = (watch: BooksWatch, i: number) =>
+      [this.#nameOf(i), watch.save(this.#evidence.alarmsOf(pools[i] as string))] as const;
     const write = (): Promise<void> => {
       // Read anew: another miner with the same data directory may have saved its own since.
+      const own = this.#watches.map(savedOf);
       const others = Object.entries(readBooks(dataDir, network)).slice(-MAX_KEPT);
       return writeBooks(dataDir, network, Object.fromEntries([...others, ...own]));
     };
     // An alarm is raised once: it may be on record only when its evidence is on disk.
-    this.#saving = Promise.all([this.#saving, this.#writing])
+    this.#saving = Promise.all([this.#saving, this.#evidence.settled])
       .then(write)
       .catch((error) => this.#dependencies.note('warn', 'what the pool said of its books cannot be saved', { error }));
   }
@@ -199,6 +214,7 @@ export class PoolBooks implements BooksEvents {
   async stop(): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer);
     clearTimeout(this.#soon);
+    this.#retry();
     this.#save();
     await this.#saving;
   }

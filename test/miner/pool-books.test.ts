@@ -1,5 +1,5 @@
 /** svc-miner's own files: an alarm is on record only when its evidence is on disk. */
-import { mkdirSync, readFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmdirSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -9,6 +9,7 @@ import { PoolBooks } from '../../miner/books/pool-books.ts';
 import { fromHex } from '../../protocol/bytes.ts';
 import { writeDurably } from '../../runtime/durable-file.ts';
 import { temporaryDirectory } from '../temporary.ts';
+import { until } from '../until.ts';
 
 type Vectors = {
   readonly pool_key: string;
@@ -85,7 +86,7 @@ test('what is saved of an alarm is never ahead of its evidence', async () => {
   await disk;
 });
 
-test('evidence that cannot be written is reported with its alarm', async () => {
+test('evidence that cannot be written is reported with its alarm, is no alarm on record, and is tried again', async () => {
   const pool = await convictedPool();
   const dataDir = temporaryDirectory();
   const alarms: Noted[] = [];
@@ -93,6 +94,18 @@ test('evidence that cannot be written is reported with its alarm', async () => {
   // A directory where the file should be.
   mkdirSync(fileOf(dataDir, pool.address));
   await raised(books);
-  await books.stop();
+  await until(() => alarms.length > 0);
   expect(alarms).toEqual([expect.objectContaining({ alarm: 'books_less', evidence_lost: expect.any(String) })]);
+  expect(books.figures.unwritten).toBe(1);
+  await books.stop();
+  const saved = () => readFileSync(join(dataDir, 'books-development.json'), 'utf8');
+  expect(saved()).not.toContain('books_less pplns/77');
+  // Room again: what waits is written with the next look, and by nothing but that.
+  rmdirSync(fileOf(dataDir, pool.address));
+  books.check();
+  await until(() => alarms.length > 1);
+  expect(alarms[1]).toEqual({ pool: 'pool', alarm: 'books_less', evidence: fileOf(dataDir, pool.address) });
+  await books.stop();
+  expect(books.figures.unwritten).toBe(0);
+  expect(saved()).toContain('books_less pplns/77');
 });

@@ -32,7 +32,7 @@ const snapshot: Snapshot = {
   shareWork: 12_100_000n,
   fastest: 1_300_000,
   blocks: 2,
-  books: { compared: 3, newest: 7, alarms: 0, proven: 2, unchecked: 0 },
+  books: { compared: 3, newest: 7, alarms: 0, unwritten: 0, proven: 2, unchecked: 0 },
   devices: [device],
 };
 
