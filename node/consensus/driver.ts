@@ -2,32 +2,30 @@
  * The driver: the engine with time, disk, network and execution around it. Events go into the engine as they come; its effects are carried out one after the other, each
  * done before the next begins, so nothing is sent before it is on the disk (rule 11). What the engine decides is written to the store, and the next height begins.
  */
-import type { KeyObject } from 'node:crypto';
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { CUT_HEADER_BYTES, decodeCutHeader } from '../../protocol/cut.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { epochOf } from '../../protocol/staking/limits.ts';
-import type { Evidence } from '../../protocol/staking/operation.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
-import type { Logger } from '../../runtime/log.ts';
 import type { CutLedger } from '../cut-ledger.ts';
-import type { FullNode } from '../full-node.ts';
 import { signMessageAside } from '../ml-dsa.ts';
 import { haveOf } from './anti-entropy.ts';
 import { BlockExchange } from './block-exchange.ts';
 import { lastCutIn, servedOf } from './catch-up.ts';
 import { Committee } from './committee.ts';
 import { CutDesk, nextEarliest } from './cut-desk.ts';
+import type { DriverDependencies } from './driver-dependencies.ts';
 import { hexOf } from './dump.ts';
-import type { Effect, Event, Message, Peer, Proposal, Receiver, Recovered } from './effects.ts';
+import { EffectQueue } from './effect-queue.ts';
+import type { Effect, Event, Message, Peer, Proposal, Receiver } from './effects.ts';
 import { step } from './engine.ts';
 import { examine } from './examine.ts';
-import type { ConsensusFigures } from './figures.ts';
 import { isListening, listenFirst } from './listening.ts';
-import type { ConsensusLog } from './log-file.ts';
 import { writeUntilDone } from './log-writing.ts';
 import { decodeMessage, encodeMessage } from './messages.ts';
+import { mayLeave } from './own-messages.ts';
 import { beginMillis, isTimely, tickMillis, timelyIn, timeoutMillis } from './pace.ts';
+import { Presence } from './presence.ts';
 import { Receivers } from './receivers.ts';
 import { openState } from './recovery.ts';
 import { RollCall } from './roll-call.ts';
@@ -35,36 +33,11 @@ import { RULES } from './rules.ts';
 import { evidenceOf, type SignatureCheck, signatureCheck, signedText } from './signatures.ts';
 import { SigningLog } from './signing-log.ts';
 import type { ConsensusState } from './state.ts';
-import type { Transport } from './transport.ts';
+import { Timers } from './timers.ts';
 import type { CutName } from './votes.ts';
 
 /** Proposals whose bringer is remembered: blocks are asked of it first. */
 const KEPT_SOURCES = 64;
-/** Effects that wait for a slow disk; questions of neighbours are not answered beyond it. */
-const MAX_WAITING_EFFECTS = 10_000;
-
-/** A member: its key and its log. A node without one follows. */
-export type Signer = {
-  readonly publicKey: Bytes;
-  readonly privateKey: KeyObject;
-  readonly log: Pick<ConsensusLog, 'append' | 'close'>;
-  readonly recovered: Recovered | undefined;
-};
-
-export type DriverDependencies = {
-  readonly node: FullNode & { readonly ledger: CutLedger };
-  readonly transport: Transport;
-  readonly signer?: Signer;
-  readonly log: Logger;
-  /** Milliseconds since 1970. */
-  now(): number;
-  /** The same by a clock that only runs. */
-  steady(): number;
-  /** Told of each event before the engine is, and of what came out. */
-  readonly watch?: (event: Event, effects: readonly Effect[], state: ConsensusState) => void;
-  readonly onStep?: ConsensusFigures['step'] | undefined;
-  readonly onEvidence?: ((evidence: Evidence) => void) | undefined;
-};
 
 export class ConsensusDriver {
   readonly state: ConsensusState;
@@ -74,13 +47,15 @@ export class ConsensusDriver {
   readonly #check: SignatureCheck;
   readonly #desk: CutDesk;
   readonly #blocks: BlockExchange;
-  readonly #timers = new Set<NodeJS.Timeout>();
+  readonly #timers = new Timers();
   readonly #receivers: Receivers;
   readonly #signing: SigningLog;
   readonly #rollCall: RollCall;
   readonly #sources = new BoundedMap<CutName, Peer>(KEPT_SOURCES);
-  #queue: Effect[] = [];
+  readonly #queue = new EffectQueue();
+  readonly #presence: Presence;
   #working: Promise<void> | undefined;
+  #signed: Promise<void> = Promise.resolve();
   #committee: Committee;
   readonly #ending = new AbortController();
   #closed = false;
@@ -91,6 +66,7 @@ export class ConsensusDriver {
     this.#ledger = node.ledger;
     this.#cutMillis = cutMillis;
     this.#receivers = new Receivers(transport);
+    this.#presence = new Presence(dependencies.wall ?? Date.now, steady, tickMillis(cutMillis));
     this.#signing = new SigningLog(dependencies.log);
     this.#check = signatureCheck(this.#ledger.chainId);
     this.#desk = new CutDesk({
@@ -146,7 +122,7 @@ export class ConsensusDriver {
   async close(): Promise<void> {
     this.#closed = true;
     this.#ending.abort();
-    for (const timer of this.#timers) clearTimeout(timer);
+    this.#timers.close();
     this.#blocks.close();
     await this.#with.transport.close();
     await this.#working?.catch(() => undefined);
@@ -169,11 +145,7 @@ export class ConsensusDriver {
   }
 
   #later(millis: number, run: () => void): void {
-    const timer = setTimeout(() => {
-      this.#timers.delete(timer);
-      if (!this.#closed) run();
-    }, millis);
-    this.#timers.add(timer);
+    this.#timers.later(millis, () => this.#closed || run());
   }
 
   #planTick(): void {
@@ -199,15 +171,23 @@ export class ConsensusDriver {
 
   #feed(event: Event): void {
     if (this.#closed) return;
+    this.#attend();
     try {
       const effects = step(this.state, event, RULES);
       this.#with.watch?.(event, effects, this.state);
-      this.#queue.push(...effects);
+      this.#queue.push(effects);
     } catch (error) {
       this.#fail(error);
       return;
     }
     this.#working ??= this.#work();
+  }
+
+  /** Before anything else is done, because nothing may be signed or sent by a process that was away. */
+  #attend(): void {
+    if (!this.#presence.look()) return;
+    this.#feed({ type: 'away' });
+    this.#signing.woke(this.state);
   }
 
   /** A defect, or a ledger that cannot go on: nothing more is signed. */
@@ -221,6 +201,7 @@ export class ConsensusDriver {
     await undefined;
     try {
       for (let effect = this.#queue.shift(); effect !== undefined && !this.#closed; effect = this.#queue.shift()) {
+        this.#attend();
         const done = this.#carryOut(effect);
         if (done !== undefined) await done;
       }
@@ -288,10 +269,13 @@ export class ConsensusDriver {
   #sign({ message }: Effect & { do: 'sign' }): void {
     const { signer, log } = this.#with;
     if (signer === undefined) return;
-    signMessageAside(signer.privateKey, signedText(this.#ledger.chainId, message)).then(
-      (signature) => this.#feed({ type: 'signed', message, signature }),
-      (error) => log.error('a message could not be signed', { error }),
-    );
+    // One after the other: a log that has a precommit without the prevote before it could never send that prevote.
+    this.#signed = this.#signed
+      .then(() => signMessageAside(signer.privateKey, signedText(this.#ledger.chainId, message)))
+      .then(
+        (signature) => this.#feed({ type: 'signed', message, signature }),
+        (error) => log.error('a message could not be signed', { error }),
+      );
   }
 
   async #commit({ proof, proposal }: Effect & { do: 'decide' }): Promise<void> {
@@ -324,6 +308,7 @@ export class ConsensusDriver {
   }
 
   #send(to: Receiver, message: Message): void {
+    if (!mayLeave(this.state, message)) return;
     const bytes = encodeMessage(message);
     for (const peer of this.#receivers.of(to)) this.#with.transport.send(peer, bytes);
   }
@@ -351,7 +336,7 @@ export class ConsensusDriver {
   #take(peer: Peer, message: Message): void {
     if (message.type === 'have') {
       this.#receivers.isAt(peer, message.have.height);
-      if (this.#queue.length < MAX_WAITING_EFFECTS) this.#feed({ type: 'have', have: message.have, from: peer });
+      if (!this.#queue.isFull) this.#feed({ type: 'have', have: message.have, from: peer });
       return;
     }
     const worth = examine(this.state, message, this.#check, (height) => this.#isSameEpoch(height));

@@ -101,7 +101,9 @@ export type Event =
   /** The rebroadcast timer. Without `company` everybody is there. */
   | { readonly type: 'tick'; readonly company?: Company }
   /** The own key signs in another process (rule 23). */
-  | { readonly type: 'elsewhere' };
+  | { readonly type: 'elsewhere' }
+  /** The process did not run for a while (presence.ts). */
+  | { readonly type: 'away' };
 
 /** Members of the committee that proved their key, and how many others the operator named: those have no stake that is known. */
 export type Neighbours = { readonly members: readonly number[]; readonly named: number };

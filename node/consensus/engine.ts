@@ -8,7 +8,7 @@ import { answer, haveOf, tick } from './anti-entropy.ts';
 import type { Effect, Event, LogRecord, Proposal, Unsigned } from './effects.ts';
 import { EARLY_ROUNDS, earlyKey, judgeProof, judgeProposal, judgeVote } from './intake.ts';
 import { contraryLast, hasSigners, lastCutOf, watchLastRound } from './last-cut.ts';
-import { isListening, isMet, listenAnew, listened, listenOn } from './listening.ts';
+import { isListening, isMet, listenAfterAway, listenAnew, listened, listenOn } from './listening.ts';
 import { isBarred, isFromElsewhere, takeUnknown } from './own-key.ts';
 import { openState } from './recovery.ts';
 import { FUTURE_ROUNDS, follow, progress, propose, startRound, timeOut } from './rounds.ts';
@@ -63,6 +63,9 @@ function take(state: ConsensusState, event: Event, rules: Rules, out: Effect[]):
       tick(state, isMet(state, event.company, rules), out);
       follow(state, rules, out);
       break;
+    case 'away':
+      wakeUp(state);
+      break;
     case 'elsewhere':
       if (state.stopped) break;
       state.stopped = true;
@@ -111,7 +114,7 @@ function begin(state: ConsensusState, out: Effect[]): void {
     state.listening.begins = true;
     return;
   }
-  const { height, resume } = state;
+  const { resume } = state;
   if (resume === undefined) {
     startRound(state, 0, out);
     return;
@@ -119,9 +122,21 @@ function begin(state: ConsensusState, out: Effect[]): void {
   state.step = resume;
   state.resume = undefined;
   roundOf(state, state.round);
-  if (resume === 'propose') out.push({ do: 'timer', kind: 'propose', height, round: state.round });
+  // A proposal that is signed is not signed again; one that is not yet is made.
+  if (resume === 'propose') startRound(state, state.round, out);
   // The others may have heard nothing: the same bytes again.
   for (const message of state.recovered?.messages ?? []) out.push({ do: 'send', to: 'all', message });
+}
+
+/** Whatever happened meanwhile, it goes on as after a restart: it listens, and then takes up its step where it was, with time-outs that begin anew. Those that ran out meanwhile said nothing about the others. */
+function wakeUp(state: ConsensusState): void {
+  if (state.stopped) return;
+  listenAfterAway(state);
+  if (state.step === 'new' || state.step === 'decided' || state.listening === undefined) return;
+  state.resume = state.step;
+  state.step = 'new';
+  state.listening.begins = true;
+  for (const round of state.rounds.values()) Object.assign(round, { prevoteTimer: false, precommitTimer: false });
 }
 
 function takeVote(state: ConsensusState, vote: Vote, rules: Rules, out: Effect[]): void {

@@ -76,6 +76,17 @@ export function listenAnew(state: ConsensusState): void {
   state.listening = { logHeight: -1, ticks: FULL, begins: state.listening?.begins ?? false };
 }
 
+/**
+ * The process did not run for a while (presence.ts). Its own votes may come that were made after the copy of its memory: so it is as without a log, and a vote that it does not know is no reason to stop. Members that all slept together listen
+ * to each other, and no height takes anything back meanwhile: they go on together. A key without a seat listens when it gets one.
+ */
+export function listenAfterAway(state: ConsensusState): void {
+  const { ownKey } = state;
+  if (!ownKey.listens || (state.self < 0 && state.listening === undefined)) return;
+  Object.assign(ownKey, { ownFrom: UNKNOWN_HEIGHT, newFrom: UNKNOWN_HEIGHT, arriving: LISTEN_TICKS, worths: [] });
+  listenAnew(state);
+}
+
 /** Whether a vote of the height before was made with this member's key, and not by it: a process that is slow votes when the others have decided. */
 export function isOwnLate(state: ConsensusState, { height, member }: Pick<Vote, 'height' | 'member'>): boolean {
   const { listening, last, committee, self } = state;

@@ -144,13 +144,16 @@ export class RollCall {
     // Of a process that proved no key nobody can say whose key it asks about.
     const isOfSender = asker !== undefined && equalBytes(asker.process, process);
     if (!isOfSender) {
-      if (caller === 'listens') this.#answerFor(peer, process, call);
+      if (caller !== 'stopped') this.#answerFor(peer, process, call);
       return;
     }
-    if (caller === 'signs') this.#asked.delete(peer);
-    else this.#asked.set(peer, { tick: this.#tick, hasStopped: caller === 'stopped' });
-    if (caller !== 'listens') return;
     const others = this.#othersOf(asker);
+    if (caller === 'signs') {
+      if (this.#asked.delete(peer)) this.#signsNow(others, bytes);
+      return;
+    }
+    this.#asked.set(peer, { tick: this.#tick, hasStopped: caller === 'stopped' });
+    if (caller !== 'listens') return;
     const isOwn = signer !== undefined && equalBytes(asker.key, signer.publicKey) && !state.stopped;
     const isTaken =
       others.some((other) => !this.#givesWay(other, asker)) ||
@@ -160,6 +163,14 @@ export class RollCall {
     if (others.length === 0 || this.#tick - (this.#handedOn.get(peer) ?? -HAND_ON_TICKS) < HAND_ON_TICKS) return;
     this.#handedOn.set(peer, this.#tick);
     for (const other of others) transport.send(other, bytes);
+  }
+
+  /** It has listened. Another one that still does is answered by it from now on, so the next call is handed on at once; and one that has come to its end at the same time answers this last call. */
+  #signsNow(others: readonly Peer[], bytes: Bytes): void {
+    for (const other of others) {
+      this.#handedOn.delete(other);
+      this.#with.transport.send(other, bytes);
+    }
   }
 
   /** Connections of other processes with the same key that may sign, now or later. */

@@ -1,7 +1,7 @@
 /** What the log says of a validator that does not sign, so that its operator can act. */
 import type { Logger } from '../../runtime/log.ts';
 import type { Company, Effect } from './effects.ts';
-import { type Waits, waitsFor } from './listening.ts';
+import { isListening, type Waits, waitsFor } from './listening.ts';
 import type { ConsensusState } from './state.ts';
 
 /** It is said after so many ticks (rule 15) of the same wait, and again after as many. */
@@ -50,6 +50,13 @@ export class SigningLog {
         'votes of this validator came that its log does not have: it signs nothing up to this height, and listens again before it signs',
         { height, round },
       );
+  }
+
+  woke(state: ConsensusState): void {
+    if (isListening(state) && !state.stopped)
+      this.#log.warn('this process did not run for a while, or its clock was set: it listens before it signs', {
+        height: state.height,
+      });
   }
 
   tick(state: ConsensusState, company: Company): void {

@@ -2,7 +2,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ConsensusDriver, type DriverDependencies, type Signer } from '../../node/consensus/driver.ts';
+import { ConsensusDriver } from '../../node/consensus/driver.ts';
+import type { DriverDependencies, Signer } from '../../node/consensus/driver-dependencies.ts';
 import { ConsensusLog } from '../../node/consensus/log-file.ts';
 import { developmentGenesis, developmentKey, validatorName } from '../../node/development.ts';
 import { type ConsensusNode, createNode } from '../../node/node.ts';

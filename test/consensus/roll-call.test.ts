@@ -145,6 +145,21 @@ test('one that listened and signs now is known to at once: a process that starte
   expect(earlier.roll.answerOf('neighbour')).toBe('taken');
 });
 
+test('of two processes that end their listening within one pause, or at one tick, one is found out at once', async () => {
+  for (const endsTogether of [false, true]) {
+    const network = bed();
+    const neighbour = node(network, 'neighbour');
+    const [earlier, later] = [node(network, 'own 1', KEY), node(network, 'own 2', KEY)];
+    const all = [neighbour, later, earlier];
+    // The later one’s call was handed on while the earlier one listened, and is not again for a while.
+    await ticks(2, all);
+    earlier.state.listening = undefined;
+    if (endsTogether) later.state.listening = undefined;
+    await ticks(2, all);
+    await until(() => later.found.length > 0);
+  }
+});
+
 test('a member that is in the committee with its own key alone hears that it is clear; nobody can make up the other process', async () => {
   const network = bed();
   const [liar, own] = [node(network, 'liar', developmentKey(validatorName(1)), false), node(network, 'own 1', KEY)];

@@ -42,6 +42,8 @@ export type Scenario = {
   readonly crashes: number;
   /** All crash when the network heals. */
   readonly powerCut: boolean;
+  /** Processes that do not run for a while: any now and then, or all honest ones together when the network heals. */
+  readonly naps?: 'some' | 'all';
   readonly diskMillis: number;
   readonly executionMillis: number;
   readonly chaosMillis: number;
@@ -53,6 +55,12 @@ const HOUR = 3_600_000;
 const EPOCHS = 24;
 
 export function scenarioOf(seed: number): Scenario {
+  const apart = randomOf((~seed ^ 0x6e_61_70) >>> 0);
+  const scenario = wakefulOf(seed);
+  return apart(8) === 0 ? { ...scenario, naps: apart(2) === 0 ? 'all' : 'some' } : scenario;
+}
+
+function wakefulOf(seed: number): Scenario {
   // Drawn apart: what other seeds mean does not change with it.
   const apart = randomOf(~seed >>> 0);
   const kind = apart(16);

@@ -20,7 +20,9 @@ import { lastCutOf } from '../../node/consensus/last-cut.ts';
 import { listenFirst } from '../../node/consensus/listening.ts';
 import { frameOf, readFrames } from '../../node/consensus/log-frames.ts';
 import { decodeRecord, encodeRecord } from '../../node/consensus/log-record.ts';
+import { mayLeave } from '../../node/consensus/own-messages.ts';
 import { beginMillis, earliestMillis, isTimely, tickMillis, timeoutMillis } from '../../node/consensus/pace.ts';
+import { AWAY_MILLIS } from '../../node/consensus/presence.ts';
 import { openState, recover } from '../../node/consensus/recovery.ts';
 import type { Rules } from '../../node/consensus/rules.ts';
 import type { ConsensusState } from '../../node/consensus/state.ts';
@@ -78,6 +80,10 @@ export class SimNode {
   #isBusy = false;
   /** Raised at every start: what was planned before it does not happen. */
   #life = 0;
+  /** Until then it does not run, and all that happens to it waits. */
+  #sleepsUntil = 0;
+  #wasAway = false;
+  #signsAt = 0;
   #turn = 0;
 
   constructor(number: number, place: Place, habits: Habits) {
@@ -104,6 +110,8 @@ export class SimNode {
     this.isUp = true;
     this.#queue = [];
     this.#isBusy = false;
+    this.#sleepsUntil = 0;
+    this.#wasAway = false;
     const { payloads, isDamaged } = readFrames(concat(...this.#synced, this.#torn ?? CONTENT));
     if (isDamaged) world.fail(`node ${this.number}: the log is damaged`);
     this.#torn = undefined;
@@ -127,11 +135,22 @@ export class SimNode {
     this.#place.world.after(1 + this.#place.world.random(3_000), () => this.start());
   }
 
+  /** It is suspended, and finds out when it runs again, as a driver does. */
+  nap(millis: number): void {
+    if (!this.isUp) return;
+    this.#sleepsUntil = this.#place.world.now + millis;
+    this.#wasAway ||= millis > AWAY_MILLIS;
+  }
+
   #later(millis: number, run: () => void): void {
     const life = this.#life;
-    this.#place.world.after(millis, () => {
-      if (this.#life === life) run();
-    });
+    this.#place.world.after(millis, () => this.#awake(() => this.#life === life && run()));
+  }
+
+  #awake(run: () => void): void {
+    const { world } = this.#place;
+    if (world.now >= this.#sleepsUntil) run();
+    else world.after(this.#sleepsUntil - world.now, () => this.#awake(run));
   }
 
   #planTick(): void {
@@ -166,6 +185,10 @@ export class SimNode {
   #feed(event: Event): void {
     // Whoever was feeding it when it crashed may not have noticed.
     if (!this.isUp) return;
+    if (this.#wasAway) {
+      this.#wasAway = false;
+      this.#feed({ type: 'away' });
+    }
     this.recorded?.push(event);
     this.#queue.push(...step(this.state, event, this.#place.rules));
     if (this.#habits.forgets) Object.assign(this.state, { lockedRound: -1, locked: NIL, validRound: -1, valid: NIL });
@@ -218,7 +241,9 @@ export class SimNode {
         this.#later(1 + world.random(scenario.executionMillis), () => this.#check(effect.proposal));
         break;
       case 'sign':
-        this.#later(world.random(4), () => this.#sign(effect.message));
+        // One after the other.
+        this.#signsAt = Math.max(this.#signsAt, world.now + world.random(4));
+        this.#later(this.#signsAt - world.now, () => this.#sign(effect.message));
         break;
       case 'write':
         this.#write(effect);
@@ -307,7 +332,10 @@ export class SimNode {
 
   #send(to: Receiver, message: Message): void {
     const { world, deliver } = this.#place;
-    if (this.#habits.isHonest) this.#note(message);
+    if (this.#habits.isHonest) {
+      if (!mayLeave(this.state, message)) return;
+      this.#note(message);
+    }
     for (const node of this.#receivers(to)) {
       if (node === this.number) continue;
       const sent = this.#habits.alters === undefined ? message : this.#habits.alters(message, node);
@@ -339,6 +367,10 @@ export class SimNode {
 
   /** What came over the network: judged, its signatures checked, and handed to the engine. */
   receive(message: Message, from: number): void {
+    this.#awake(() => this.#receive(message, from));
+  }
+
+  #receive(message: Message, from: number): void {
     if (!this.isUp) return;
     const { scenario } = this.#place;
     const { state } = this;

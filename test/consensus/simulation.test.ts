@@ -58,6 +58,11 @@ test('a liar hurries a few honest members from round to round while the network 
   }
 });
 
+test('a crash between prevote and precommit does not leave a log that has the second alone', () => {
+  // Stakes 10, 8 and 3 of honest members that all are needed, and 10 of a liar. A member whose prevote is lost for good holds up the two others.
+  expect(simulate(52_643).failure).toBeUndefined();
+});
+
 test('a power cut of all loses the votes with which some went on: the one that stayed behind follows them', () => {
   // Stakes 8, 15 and 3 of honest members and 10 of a liar, which does not send its votes again. The two that went on are less than a third.
   expect(simulate(20_300_032).failure).toBeUndefined();

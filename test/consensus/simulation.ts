@@ -66,11 +66,13 @@ export function simulate(seed: number, options: Options = {}): Outcome {
       if (world.now < scenario.chaosMillis && world.chance(0.7))
         world.ambush(node, scenario.nodes, scenario.chaosMillis);
     };
+  if (scenario.naps === 'some') planNaps(world, scenario, honest);
   if (scenario.plots) world.plot = plotOf(scenario);
   world.run(scenario.chaosMillis, () => false);
   world.plot = undefined;
   world.weather = CALM;
   world.sides = undefined;
+  if (scenario.naps === 'all') for (const node of honest) node.nap(15_000 + world.random(15_000));
   if (scenario.powerCut) for (const node of honest) node.crash();
   const target = Math.max(...honest.map(({ height }) => height)) + scenario.cutsAfter;
   const isDone = () => honest.every(({ height }) => height >= target);
@@ -139,6 +141,16 @@ function planPartitions(world: World, scenario: Scenario): void {
     });
   };
   split();
+}
+
+function planNaps(world: World, scenario: Scenario, honest: readonly SimNode[]): void {
+  const plan = () =>
+    world.after(1_000 + world.random(5_000), () => {
+      if (world.now >= scenario.chaosMillis) return;
+      honest[world.random(honest.length)]?.nap(world.random(25_000));
+      plan();
+    });
+  plan();
 }
 
 /** Rule 14: whatever is sent, a member remembers a bounded number of votes and proposals. */

@@ -1,0 +1,37 @@
+/** What the driver of consensus is given. */
+import type { KeyObject } from 'node:crypto';
+import type { Bytes } from '../../protocol/bytes.ts';
+import type { Evidence } from '../../protocol/staking/operation.ts';
+import type { Logger } from '../../runtime/log.ts';
+import type { CutLedger } from '../cut-ledger.ts';
+import type { FullNode } from '../full-node.ts';
+import type { Effect, Event, Recovered } from './effects.ts';
+import type { ConsensusFigures } from './figures.ts';
+import type { ConsensusLog } from './log-file.ts';
+import type { ConsensusState } from './state.ts';
+import type { Transport } from './transport.ts';
+
+/** A member: its key and its log. A node without one follows. */
+export type Signer = {
+  readonly publicKey: Bytes;
+  readonly privateKey: KeyObject;
+  readonly log: Pick<ConsensusLog, 'append' | 'close'>;
+  readonly recovered: Recovered | undefined;
+};
+
+export type DriverDependencies = {
+  readonly node: FullNode & { readonly ledger: CutLedger };
+  readonly transport: Transport;
+  readonly signer?: Signer;
+  readonly log: Logger;
+  /** Milliseconds since 1970. */
+  now(): number;
+  /** The same by a clock that only runs. */
+  steady(): number;
+  /** The clock of the system as it is, where not the usual one: who was away sees it by that. */
+  readonly wall?: () => number;
+  /** Told of each event before the engine is, and of what came out. */
+  readonly watch?: (event: Event, effects: readonly Effect[], state: ConsensusState) => void;
+  readonly onStep?: ConsensusFigures['step'] | undefined;
+  readonly onEvidence?: ((evidence: Evidence) => void) | undefined;
+};
