@@ -21,7 +21,10 @@ test('a recorded member does the same again', () => {
     const self = seats.indexOf(number);
     const state = createState(1, committee, self);
     listenFirst(state, -1);
-    const start = { height: 1, committee, self, listening: { ...(state.listening as Listening) } };
+    const start = {
+      ...{ height: 1, committee, self, ownKey: { ...state.ownKey } },
+      listening: { ...(state.listening as Listening) },
+    };
     const text = encodeTrace(start, events);
     expect(decodeTrace(text).events.length).toBe(events.length);
     const effects = events.map((event) => step(state, event));
