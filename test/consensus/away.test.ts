@@ -127,10 +127,15 @@ test('what waits for the disk when its process must not sign any more does not l
   for (let member = 0; member < 3; member++) await driven.start(`m${member}`, member);
   const { driver } = await driven.start('m3', 3, { signer: { publicKey, privateKey, log, recovered: undefined } });
   const left: Message[] = [];
+  const isOwn = (message: Message): boolean => {
+    const { committee, self } = driver.state;
+    if (message.type === 'vote') return message.vote.member === self;
+    if (message.type !== 'proposal') return false;
+    return committee.proposer(message.proposal.height, message.proposal.round) === self;
+  };
   driven.network.carries = (from, _, bytes: Bytes) => {
     const message = (bytes[0] as number) <= MESSAGE_TYPES.finalized ? decodeMessage(bytes) : undefined;
-    if (from === 'm3' && driver.state.stopped && message?.type === 'vote' && message.vote.member === driver.state.self)
-      left.push(message);
+    if (from === 'm3' && driver.state.stopped && message !== undefined && isOwn(message)) left.push(message);
     return true;
   };
   await until(() => !isListening(driver.state) && driver.state.own.size > 0);
