@@ -3,18 +3,23 @@ export type Rate = { readonly perSecond: number; readonly burst: number };
 
 export class Allowance {
   readonly #rate: Rate;
+  /** What is lacking at most. */
+  readonly #debt: number;
   #left: number;
   #at: number;
 
-  constructor(rate: Rate, now: number) {
+  /** `mostMillis`: the longest wait. Of an account that several share one must not make the others wait for long. */
+  constructor(rate: Rate, now: number, mostMillis = Number.POSITIVE_INFINITY) {
     this.#rate = rate;
+    this.#debt = (rate.perSecond * mostMillis) / 1000;
     this.#left = rate.burst;
     this.#at = now;
   }
 
   spend(cost: number, now: number): number {
     const { perSecond, burst } = this.#rate;
-    this.#left = Math.min(burst, this.#left + (Math.max(0, now - this.#at) * perSecond) / 1000) - cost;
+    const left = Math.min(burst, this.#left + (Math.max(0, now - this.#at) * perSecond) / 1000) - cost;
+    this.#left = Math.max(-this.#debt, left);
     this.#at = now;
     return this.#left >= 0 ? 0 : Math.ceil((-this.#left * 1000) / perSecond);
   }
@@ -25,9 +30,9 @@ export class ReadingAllowance {
   readonly #bytes: Allowance;
   readonly #messages: Allowance;
 
-  constructor(bytes: Rate, messages: Rate, now: number) {
-    this.#bytes = new Allowance(bytes, now);
-    this.#messages = new Allowance(messages, now);
+  constructor(bytes: Rate, messages: Rate, now: number, mostMillis?: number) {
+    this.#bytes = new Allowance(bytes, now, mostMillis);
+    this.#messages = new Allowance(messages, now, mostMillis);
   }
 
   spend(bytes: number, messages: number, now: number): number {

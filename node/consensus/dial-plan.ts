@@ -20,7 +20,8 @@ export type DialOrder = {
 
 /** Neighbours that the operator named, and those who dial at the same time, come first. */
 export const DIAL_AFTER_MILLIS = 1_000;
-export const DIAL_BACK_AFTER_MILLIS = 3_000;
+/** With the time until the next look it is less than the shortest time of listening (rule 21): one that has to dial back hears those that are further before it signs. */
+export const DIAL_BACK_AFTER_MILLIS = 1_500;
 
 /** `own` has routes where this validator registered some. */
 export function dialPlan(own: Pick<Reachable, 'id' | 'routes'>, validators: readonly Reachable[]): DialOrder[] {

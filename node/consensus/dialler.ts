@@ -18,7 +18,7 @@ export type Target = {
 };
 
 /** How often a target that is not wanted is looked at again. */
-const LOOK_MILLIS = 500;
+export const LOOK_MILLIS = 500;
 
 export class Dialler {
   readonly #timers = new Set<NodeJS.Timeout>();

@@ -27,6 +27,8 @@ export const STRANGER = {
 export const STRANGERS = {
   bytes: { perSecond: 16 * 1024 * 1024, burst: 80 * 1024 * 1024 },
   messages: { perSecond: 2_000, burst: 8_000 },
+  /** What others sent makes nobody wait longer; what each sent itself does. */
+  mostMillis: 1_000,
 };
 /** What is sent to strangers of one address, and to all together; what comes beyond it is lost, as on any line that is full. The rest of the line is the members'. A node that must not miss anything is a neighbour that the operator names. */
 export const SENT_TO_STRANGERS = {

@@ -130,6 +130,11 @@ export class TcpLink {
     this.#allowances = [this.#own, ...reading];
     this.#queuedBytes = Math.min(queuedBytes, this.#settings.limits.queuedBytes);
     this.#maySend = maySend;
+    if (this.#resume === undefined) return;
+    // The wait was for what counted before.
+    clearTimeout(this.#resume);
+    this.#resume = undefined;
+    this.#socket.resume();
   }
 
   /** It has proven itself since. */
@@ -154,6 +159,8 @@ export class TcpLink {
   }
 
   #write(bytes: Bytes): void {
+    // Before it has a number: the other end would miss one that is not sent.
+    if (bytes.length > MAX_FRAME_BYTES) throw new ProtocolError('too_long', 'a frame that no neighbour reads');
     this.#socket.write(frameBytes((this.#channel as Channel).seal(bytes)));
   }
 
@@ -252,15 +259,14 @@ export class TcpLink {
   #introduce(claim: Claim | undefined, done: () => void): void {
     const { role, identify } = this.#settings;
     this.#isSigning = true;
-    identify(identityMessage(role, this.#ends as Ends), claim).then(
-      (known) => {
+    identify(identityMessage(role, this.#ends as Ends), claim)
+      .then((known) => {
         if (this.#isOver) return;
         this.#isSigning = false;
         this.#write(encodeIdentity(known));
         done();
-      },
-      () => this.end(),
-    );
+      })
+      .catch(() => this.end());
   }
 
   #begin(claim: Claim | undefined): void {

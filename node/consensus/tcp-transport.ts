@@ -106,7 +106,7 @@ export class TcpTransport implements Transport {
     const { signer } = dependencies;
     this.#validator = signer === undefined ? NO_VALIDATOR : validatorId(signer.publicKey);
     this.#sentToStrangers = new SentToStrangers(dependencies.steady);
-    this.#strangers = new ReadingAllowance(STRANGERS.bytes, STRANGERS.messages, now);
+    this.#strangers = new ReadingAllowance(STRANGERS.bytes, STRANGERS.messages, now, STRANGERS.mostMillis);
     this.#routes = new RegisteredRoutes({
       dialler: this.#dialler,
       steady: dependencies.steady,
@@ -144,7 +144,8 @@ export class TcpTransport implements Transport {
   start(events: TransportEvents): void {
     this.#events = events;
     for (const neighbour of this.#settings.neighbours) this.#dialler.keep(this.#neighbour(neighbour));
-    this.#checking = setInterval(() => void this.#checkAgain(), CHECK_AGAIN_MILLIS);
+    const failed = (error: unknown) => this.#with.log.error('neighbours could not be checked again', { error });
+    this.#checking = setInterval(() => void this.#checkAgain().catch(failed), CHECK_AGAIN_MILLIS);
   }
 
   /** Registered validators to be connected to from now on, in place of those before. */

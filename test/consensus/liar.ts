@@ -5,7 +5,7 @@
 import type { Message, Proposal } from '../../node/consensus/effects.ts';
 import { NIL, PRECOMMIT, PREVOTE, type Vote, type VoteKind } from '../../node/consensus/votes.ts';
 import type { Strategy } from './scenario.ts';
-import { type Place, seatOf } from './sim-node.ts';
+import { type Place, seatOf } from './sim-place.ts';
 import { FORGED, signatureOf } from './world.ts';
 
 const NOTHING = new Uint8Array(0);

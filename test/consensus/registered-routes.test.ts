@@ -3,7 +3,10 @@ import { type AddressInfo, connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { DIAL_AFTER_MILLIS, DIAL_BACK_AFTER_MILLIS, dialPlan, type Reachable } from '../../node/consensus/dial-plan.ts';
+import { LOOK_MILLIS } from '../../node/consensus/dialler.ts';
 import type { Peer } from '../../node/consensus/effects.ts';
+import { COVERED_TICKS } from '../../node/consensus/listening.ts';
+import { tickMillis } from '../../node/consensus/pace.ts';
 import { TcpTransport } from '../../node/consensus/tcp-transport.ts';
 import { developmentGenesis, developmentKey, developmentValidator, validatorName } from '../../node/development.ts';
 import { signMessageAside } from '../../node/ml-dsa.ts';
@@ -50,6 +53,10 @@ test('of two with routes the lower identifier dials and the other dials back lat
     [4, now],
   ]);
   expect(plan(one(9, 0)).map(([first]) => first)).toEqual([1, 2, 4]);
+});
+
+test('one that dials back is there before the shortest time of listening ends', () => {
+  expect(DIAL_BACK_AFTER_MILLIS + LOOK_MILLIS).toBeLessThan(COVERED_TICKS * tickMillis());
 });
 
 test('addresses of private networks and of this machine are dialled only by those that are there themselves', () => {

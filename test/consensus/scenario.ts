@@ -42,7 +42,7 @@ export type Scenario = {
   readonly crashes: number;
   /** All crash when the network heals. */
   readonly powerCut: boolean;
-  /** Processes that do not run for a while: any now and then, or all honest ones together when the network heals. */
+  /** Processes that do not run for a while, some of them now and then, or all honest ones together when the network heals. */
   readonly naps?: 'some' | 'all';
   readonly diskMillis: number;
   readonly executionMillis: number;

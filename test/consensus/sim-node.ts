@@ -3,7 +3,6 @@
  * next begins, writes synced. It can be killed before every effect, which loses all but what was synced, tears the batch that is being written, and
  * starts again from the log.
  */
-import type { Committee } from '../../node/consensus/committee.ts';
 import type {
   Company,
   Effect,
@@ -24,42 +23,16 @@ import { mayLeave } from '../../node/consensus/own-messages.ts';
 import { beginMillis, earliestMillis, isTimely, tickMillis, timeoutMillis } from '../../node/consensus/pace.ts';
 import { AWAY_MILLIS } from '../../node/consensus/presence.ts';
 import { openState, recover } from '../../node/consensus/recovery.ts';
-import type { Rules } from '../../node/consensus/rules.ts';
 import type { ConsensusState } from '../../node/consensus/state.ts';
 import { bitsOf, type CutName, NIL, type Vote } from '../../node/consensus/votes.ts';
 import { concat } from '../../protocol/bytes.ts';
-import type { Checks } from './checks.ts';
-import type { Scenario } from './scenario.ts';
-import { isSignedBy, type SimCut, signatureOf, type World } from './world.ts';
+import { type Habits, type Place, seatOf } from './sim-place.ts';
+import { isSignedBy, type SimCut, signatureOf } from './world.ts';
 
 const CONTENT = new Uint8Array(0);
 const GENESIS = 'genesis'.padEnd(48, '.');
 /** Neighbours that are told at once what a node holds. */
 const SOME = 3;
-
-export type Place = {
-  readonly world: World;
-  readonly scenario: Scenario;
-  readonly checks: Checks;
-  readonly rules: Rules;
-  /** Gives a message to every node object of that number. */
-  readonly deliver: (message: Message, from: number, to: number) => void;
-  /** Whether two nodes are connected. */
-  readonly reaches: (from: number, to: number) => boolean;
-};
-
-export type Habits = {
-  /** What a liar makes of its messages; an honest node sends them as they are. */
-  readonly alters?: (message: Message, to: number) => Message | undefined;
-  readonly isHonest: boolean;
-  /** Neither lock nor valid value stays: it proposes afresh and votes for whatever comes. */
-  readonly forgets?: boolean;
-};
-
-export const seatOf = (scenario: Scenario, height: number): { committee: Committee; seats: readonly number[] } => {
-  const epoch = Math.floor((height - 1) / scenario.epochCuts) % scenario.committees.length;
-  return { committee: scenario.committees[epoch] as Committee, seats: scenario.seats[epoch] as readonly number[] };
-};
 
 export class SimNode {
   readonly number: number;

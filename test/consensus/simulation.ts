@@ -5,7 +5,8 @@ import { NIL, PREVOTE } from '../../node/consensus/votes.ts';
 import { Checks } from './checks.ts';
 import { Liar } from './liar.ts';
 import { type Scenario, scenarioOf } from './scenario.ts';
-import { type Place, SimNode } from './sim-node.ts';
+import { SimNode } from './sim-node.ts';
+import type { Place } from './sim-place.ts';
 import { evenLoss, isSignedBy, World } from './world.ts';
 
 export type Outcome = {

@@ -6,7 +6,7 @@ import { listenFirst } from '../../node/consensus/listening.ts';
 import { createState, type Listening } from '../../node/consensus/state.ts';
 import { decodeTrace, encodeTrace, replay } from '../../node/consensus/trace.ts';
 import { scenarioOf } from './scenario.ts';
-import { seatOf } from './sim-node.ts';
+import { seatOf } from './sim-place.ts';
 import { simulate } from './simulation.ts';
 
 test('a recorded member does the same again', () => {

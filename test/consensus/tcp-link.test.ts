@@ -1,0 +1,71 @@
+/** What one connection of the overlay may cost, and how long it waits for that. */
+import { connect, createServer, type Socket } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { Allowance, ReadingAllowance } from '../../node/consensus/allowance.ts';
+import type { Role } from '../../node/consensus/overlay-channel.ts';
+import { CHALLENGE_BYTES, MAX_FRAME_BYTES, NO_VALIDATOR } from '../../node/consensus/tcp-frames.ts';
+import { LINK_LIMITS, TcpLink } from '../../node/consensus/tcp-link.ts';
+import { steadyMillis } from '../../runtime/clock.ts';
+import { until } from '../until.ts';
+
+/** Both ends of a connection, once each is known to the other. */
+async function ends() {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const accepted = new Promise<Socket>((resolve) => server.once('connection', resolve));
+  const dialling = connect((server.address() as { port: number }).port, '127.0.0.1');
+  const heard: number[] = [];
+  let ready = 0;
+  const end = (role: Role, socket: Socket, process: number) =>
+    new TcpLink(
+      socket,
+      {
+        own: {
+          chainId: new Uint8Array(48),
+          process: new Uint8Array(16).fill(process),
+          challenge: new Uint8Array(CHALLENGE_BYTES).fill(process),
+          validator: NO_VALIDATOR,
+        },
+        ...{ role, limits: LINK_LIMITS, identify: async () => undefined },
+      },
+      { ready: () => void ready++, message: (bytes) => void heard.push(bytes[0] as number), ended: () => undefined },
+      steadyMillis,
+    );
+  const links = [end('dialler', dialling, 1), end('dialled', await accepted, 2)] as const;
+  onTestFinished(() => {
+    for (const link of links) link.end();
+    server.close();
+  });
+  await until(() => ready === 2);
+  return { dialler: links[0], dialled: links[1], heard };
+}
+
+test('one that has proven itself is read at once, however long it had to wait as a stranger', async () => {
+  const { dialler, dialled, heard } = await ends();
+  const hour = { perSecond: 1 / 3_600, burst: 0 };
+  dialled.restrict({
+    reading: [new ReadingAllowance(hour, hour, steadyMillis())],
+    queuedBytes: 1,
+    maySend: () => true,
+  });
+  dialler.send(Uint8Array.of(101));
+  await until(() => heard.length === 1);
+  dialled.release();
+  dialler.send(Uint8Array.of(102));
+  await until(() => heard.length === 2, { millis: 60_000 });
+  expect(heard).toEqual([101, 102]);
+});
+
+test('a message that no neighbour reads is not sent, and the next one is read all the same', async () => {
+  const { dialler, heard } = await ends();
+  expect(() => dialler.send(new Uint8Array(MAX_FRAME_BYTES + 1))).toThrow();
+  dialler.send(Uint8Array.of(103));
+  await until(() => heard.length === 1, { millis: 60_000 });
+});
+
+test('what several share makes nobody wait longer than its bound; what one sent itself does', () => {
+  const rate = { perSecond: 10, burst: 10 };
+  const [own, common] = [new Allowance(rate, 0), new Allowance(rate, 0, 1_000)];
+  expect([own.spend(1_010, 0), common.spend(1_010, 0)]).toEqual([100_000, 1_000]);
+  expect(common.spend(10, 1_000)).toBe(1_000);
+});
