@@ -19,7 +19,11 @@ const FLAGS = [
   '--disable-sync',
 ];
 
-export const launch = (): Promise<Browser> => chromium.launch({ executablePath: '/usr/bin/chromium', args: FLAGS });
+/** A busy machine takes its time to start a browser, or to open a page in it. */
+export const BROWSER_PATIENCE = 300_000;
+
+export const launch = (): Promise<Browser> =>
+  chromium.launch({ executablePath: '/usr/bin/chromium', args: FLAGS, timeout: BROWSER_PATIENCE });
 
 const TYPES: Record<string, string> = {
   '.html': 'text/html',

@@ -80,7 +80,10 @@ export class Doors {
 
   /** Sockets beyond those of a process that nobody is connected to. */
   held(): number {
-    return socketsOf(this.pid) - this.#quietSockets;
+    const sockets = socketsOf(this.pid);
+    // On a busy machine a connection of the first requests may have been closed later than that.
+    this.#quietSockets = Math.min(this.#quietSockets, sockets);
+    return sockets - this.#quietSockets;
   }
 
   /** Resident memory. Asking for it leaves the process alone: a collection that we made it run would put off its own. */

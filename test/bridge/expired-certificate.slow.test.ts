@@ -13,7 +13,7 @@ import { Program } from './program.ts';
 /** How a miner's attempt to connect ends: 'open', or the refusal it shows. */
 const attempt = (port: string, tls: TlsOptions): Promise<string> =>
   new Promise((resolve) => {
-    const transport = connectFromNode(tls)(parsePoolUrl(`stratum+tls://localhost:${port}`), {
+    const transport = connectFromNode(tls)(parsePoolUrl(`stratum+tls://127.0.0.1:${port}`), {
       onOpen: () => {
         resolve('open');
         transport.close();
@@ -39,7 +39,7 @@ test('served with a warning, refused by miners in plain words, replaced without 
   const port = await bridge.until(/kind=tcp host=127.0.0.1 port=(\d+)/);
   const trusting = { pins: [], authorities: EXPIRED_CERTIFICATE.cert };
   expect(await attempt(port, trusting)).toMatch(
-    /^pool_certificate: stratum\+tls:\/\/localhost:\d+: certificate has expired/,
+    /^pool_certificate: stratum\+tls:\/\/127\.0\.0\.1:\d+: certificate has expired/,
   );
   expect(await attempt(port, { pins: [EXPIRED_FINGERPRINT] })).toBe('open');
 

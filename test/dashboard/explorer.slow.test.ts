@@ -115,7 +115,7 @@ test('everything on the chain is found by what it is called', async () => {
   await page.goto(`${url}#/explorer`);
   await expect.poll(() => textOf(page)).toContain(`Newest cuts`);
   await node.bed.seal(2);
-  await expect.poll(() => textOf(page), { timeout: 60_000 }).toContain(count(head + 2));
+  await expect.poll(() => textOf(page)).toContain(count(head + 2));
   await page.emulateMedia({ colorScheme: 'dark' });
   expect(await seriousFaults(page, ['color-contrast'])).toEqual([]);
   await page.setViewportSize({ width: 360, height: 740 });
@@ -125,9 +125,9 @@ test('everything on the chain is found by what it is called', async () => {
   expect(complaints.filter((line) => !/404|503|live|400/.test(line))).toEqual([]);
 
   await node.api.close();
-  await expect.poll(() => textOf(page), { timeout: 60_000 }).toContain('Newest cuts');
+  await expect.poll(() => textOf(page)).toContain('Newest cuts');
   await page.reload();
-  await expect.poll(() => textOf(page), { timeout: 60_000 }).toContain('the node does not answer now');
+  await expect.poll(() => textOf(page)).toContain('the node does not answer now');
 });
 
 test('where the network follows rules that the node does not know, the page says so', async () => {

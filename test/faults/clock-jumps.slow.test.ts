@@ -174,7 +174,7 @@ async function goesOn(machines: Machines, rigs: readonly Rig[], what: string): P
     const now = await progress(machines, rigs);
     return now.map((value, i) => value - (before[i] as number)).flatMap((gain, i) => (gain > 2 ? [] : [i]));
   };
-  await expect.poll(stuck, { message: what, interval: 100 }).toEqual([]);
+  await expect.poll(stuck, { message: what, interval: 100, timeout: 400_000 }).toEqual([]);
 }
 
 const number = async (rows: Promise<{ n: number }[]>) => ((await rows)[0] as { n: number }).n;

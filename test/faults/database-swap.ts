@@ -35,7 +35,15 @@ export async function takeBaseBackup(server: PostgresServer): Promise<DatabaseCo
     const { uid, gid } = statSync(data);
     chownSync(label, uid, gid);
     // The log up to the end of the copy, as it is now; what ran when the server did belongs to nobody.
-    await run('cp', ['-a', join(data, 'pg_wal'), join(path, 'data')]);
+    // A piece that is being made has another name until it is whole, and is gone from under that one: then all is copied again.
+    for (let isWhole = false; !isWhole; )
+      isWhole = await run('cp', ['-a', join(data, 'pg_wal'), join(path, 'data')]).then(
+        () => true,
+        (error: Error & { stderr?: string }) => {
+          if (/No such file/.test(error.stderr ?? '')) return false;
+          throw error;
+        },
+      );
     rmSync(join(path, 'data', 'postmaster.pid'), { force: true });
   } finally {
     await sql.end({ timeout: 1 });

@@ -182,7 +182,7 @@ test('a connection that has gone quiet, or never gets through its handshake, is 
   const kept = open(2_000);
   let answers = 0;
   kept.on('pong', () => answers++);
-  await expect.poll(() => answers).toBe(2);
+  await expect.poll(() => answers).toBeGreaterThanOrEqual(2);
   expect(kept.readyState).toBe(kept.OPEN);
   kept.terminate();
 });

@@ -8,7 +8,7 @@ import type { Browser, Page } from 'playwright-core';
 import { build } from 'vite';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import type { PageMinerOptions } from '../../miner/browser/page-miner.ts';
-import { launch, serveBuilt } from '../chromium.ts';
+import { BROWSER_PATIENCE, launch, serveBuilt } from '../chromium.ts';
 import { until } from '../until.ts';
 import { type FixtureOptions, MINER_ADDRESS, PoolFixture, THIEF_ADDRESS } from './pool-fixture.ts';
 
@@ -33,8 +33,7 @@ afterAll(async () => {
 
 async function open(isolated: boolean): Promise<Page> {
   const page = await browser.newPage();
-  // A software adapter on a busy machine keeps a page waiting.
-  page.setDefaultTimeout(300_000);
+  page.setDefaultTimeout(BROWSER_PATIENCE);
   page.on('crash', () => console.log('page crashed'));
   page.on('pageerror', (error) => console.log('page error', error.message));
   page.on('console', (message) => message.type() === 'error' && console.log('console', message.text()));
@@ -98,7 +97,7 @@ test.each([
     await until(async () => (await page.evaluate(() => window.miner.stats.hashes)) > hashes);
     await page.evaluate(() => window.miner.stop());
     await until(() => pool.clients.size === 0);
-    expect(JSON.parse(await shown(page))).toMatchObject({ state: 'off' });
+    await until(async () => (JSON.parse(await shown(page)) as { state: string }).state === 'off');
   },
   600_000,
 );
@@ -121,14 +120,17 @@ test('left to choose, a page with nothing but an imitated card uses the processo
   const page = await open(true);
   await start(page, { url: `ws://127.0.0.1:${pool.webSocketPort}/`, address: MINER_ADDRESS, threads: 1 });
   await until(() => pool.accepted >= 1);
-  const told = JSON.parse(await shown(page)) as Record<string, unknown>;
-  expect(told).toMatchObject({ kind: 'wasm', notice: expect.stringMatching(/^The processor is used: /) });
-  expect(told.problem).toBeUndefined();
+  await vi.waitFor(async () => {
+    const told = JSON.parse(await shown(page)) as Record<string, unknown>;
+    expect(told).toMatchObject({ kind: 'wasm', notice: expect.stringMatching(/^The processor is used: /) });
+    expect(told.problem).toBeUndefined();
+  }, lookAgain);
 });
 
 test('a card that was chosen and fails is replaced by the processor', async () => {
   const pool = await fixture({ shareWork: 20_000n });
   const page = await browser.newPage();
+  page.setDefaultTimeout(BROWSER_PATIENCE);
   onTestFinished(() => page.close());
   // A card as the page sees it; the worker that opens it gets none.
   await page.addInitScript(() => {

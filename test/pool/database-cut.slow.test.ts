@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { connectDatabase } from '../../pool/database/connect.ts';
 import { copyIn } from '../../pool/database/copy-in.ts';
 import { count } from '../level.ts';
+import { until } from '../until.ts';
 import { databaseServer } from './database-fixture.ts';
 
 const server = databaseServer();
@@ -36,7 +37,8 @@ test('transactions and COPY survive a server that ends their connections', async
   };
   await Promise.all([work(), work(), work(), cutting]);
   expect(outcome.failed).toBeGreaterThan(0);
-  const [row] = await sql<{ n: number }[]>`select count(*)::int as n from numbers`;
+  // A connection that was told to end does so when the system lets it: the first to ask by it may be refused.
+  const [row] = await until(() => sql<{ n: number }[]>`select count(*)::int as n from numbers`.catch(() => undefined));
   expect(row?.n).toBeGreaterThanOrEqual(outcome.done * 2005);
   await admin.end();
 });

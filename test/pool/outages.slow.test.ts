@@ -106,7 +106,7 @@ test('a full disk of the journal: shares are refused rather than lost, and taken
   await expect.poll(isRefused, PATIENCE).toBe(true);
   for (const [i, rig] of rigs.entries())
     expect(rig.refused.slice(refusals[i]).every(({ code }) => code === NOT_READY || code === 21)).toBe(true);
-  expect(first.program.output).toMatch(/the journal cannot be written/);
+  await first.program.until(/the (journal) cannot be written/);
   const newcomer = await V1Client.open(first.ports.pplns);
   await expect(newcomer.login(`${addressOf(998)}.late`)).rejects.toThrow(/"code":(31|20)/);
   newcomer.close();
