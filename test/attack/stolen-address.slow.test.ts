@@ -10,7 +10,7 @@ import { KillableStack } from '../pool/killable.ts';
 import { svcPool } from '../pool/svc-pool.ts';
 
 const [VICTIM, OTHER, THIEF] = [1, 2, 3];
-const SOON = { timeout: 180_000, interval: 250 };
+const SOON = { timeout: 300_000, interval: 250 };
 
 /** Mines until the signal, through restarts of the pool. */
 async function mining(stack: KillableStack, account: number, signal: AbortSignal): Promise<void> {
@@ -34,7 +34,7 @@ async function work(client: V1Client, account: number, signal: AbortSignal): Pro
 }
 
 test('an account whose address was changed to a thief’s is not paid, the others are, and the audit names it', {
-  timeout: 900_000,
+  timeout: 1_800_000,
 }, async () => {
   const stack = new KillableStack({ cutMillis: 150 });
   await stack.start();

@@ -6,7 +6,7 @@ import { startBed } from './bed.ts';
 import { withLatency } from './latency.ts';
 import { addressOf, V1Client } from './stratum-client.ts';
 
-test('stale rate with latency is at most 0.1 %', { timeout: 700_000 }, async () => {
+test('stale rate with latency is at most 0.1 %', { timeout: 1_800_000 }, async () => {
   const seconds = count({ full: 15, deep: 300 });
   const { port, source, verifier } = await startBed({ threads: 1 });
   const far = await withLatency(port, 100);

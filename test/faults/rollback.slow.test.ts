@@ -19,7 +19,7 @@ import { keptLogs } from './kept-logs.ts';
 /** An election, a time-out of the database's client and a round of waiting for reports are each a few seconds. */
 const STALL_MILLIS = 180_000;
 const ROLLBACKS = repeats({ full: 1, deep: 50 });
-const TIMEOUT = { timeout: count({ full: 900_000, deep: 3_600_000 }) };
+const TIMEOUT = { timeout: count({ full: 1_800_000, deep: 3_600_000 }) };
 
 async function bed(names: readonly string[], redisUrl?: string) {
   const postgres = await startPostgresServer(60);

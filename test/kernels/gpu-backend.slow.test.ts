@@ -69,7 +69,7 @@ async function backend(gpu: Gpu, options: Partial<GpuBackendOptions> = {}, mayBu
   return { made, hits, exhausted, failures, until };
 }
 
-const LONG = { timeout: 600_000 };
+const LONG = { timeout: 1_800_000 };
 
 test('searches exactly its range, keeps the prefix and says when it is through', LONG, async () => {
   let gate: Promise<void> | undefined;

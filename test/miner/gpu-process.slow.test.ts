@@ -11,7 +11,7 @@ import { RunningMiner } from './running-miner.ts';
 
 const SWIFTSHADER = '/usr/lib/chromium/vk_swiftshader_icd.json';
 const env = { VK_ICD_FILENAMES: SWIFTSHADER };
-const TIMEOUT = 600_000;
+const TIMEOUT = 1_800_000;
 
 async function fixture(options: FixtureOptions = {}): Promise<PoolFixture> {
   const pool = await new PoolFixture({ shareWork: 10_000n, ...options }).listen();

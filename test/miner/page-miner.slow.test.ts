@@ -99,7 +99,7 @@ test.each([
     await until(() => pool.clients.size === 0);
     await until(async () => (JSON.parse(await shown(page)) as { state: string }).state === 'off');
   },
-  600_000,
+  1_800_000,
 );
 
 test('a thief is refused in words, and a wrong address at once', async () => {

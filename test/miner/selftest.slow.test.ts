@@ -9,7 +9,7 @@ import { temporaryDirectory } from '../temporary.ts';
 const main = new URL('../../miner/main.ts', import.meta.url).pathname;
 const vectors = new URL('../../vectors/pow.json', import.meta.url);
 
-test('every backend reproduces the vectors, with one line for each', { timeout: 900_000 }, () => {
+test('every backend reproduces the vectors, with one line for each', { timeout: 1_800_000 }, () => {
   const entries = JSON.parse(readFileSync(vectors, 'utf8')) as { network: string }[];
   const epochs = count({ full: 1, deep: 2 });
   const file = join(temporaryDirectory(), 'pow.json');

@@ -32,7 +32,7 @@ function expectHeadersApart(rigs: readonly Rig[]): void {
 }
 
 test('three instances, one killed, one added, sessions that move: no share lost or twice, no header given twice', {
-  timeout: 1_200_000,
+  timeout: 1_800_000,
 }, async () => {
   const verifier = createVerifier({ network: NETWORKS.development, mode: 'full', threads: 1 });
   onTestFinished(() => verifier.close());

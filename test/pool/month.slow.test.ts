@@ -331,7 +331,7 @@ async function expectBooks(month: Month): Promise<void> {
 }
 
 test('a month of joining, leaving, hopping and dying, and every atom is where it belongs', {
-  timeout: count({ full: 900_000, deep: 7_200_000 }),
+  timeout: count({ full: 1_800_000, deep: 7_200_000 }),
 }, async () => {
   const database = new MonthDatabase(temporaryDirectory());
   onTestFinished(() => database.close());
