@@ -1,6 +1,7 @@
 /** A data directory without a chain gets that of a snapshot, from a file or from peers. One that has a chain is left as it is: a node is restarted with the options that it was started with. */
 import { rm } from 'node:fs/promises';
 import type { Genesis } from '../protocol/genesis.ts';
+import { steadyMillis } from '../runtime/clock.ts';
 import type { Logger } from '../runtime/log.ts';
 import { fetchDirectory, fetchSnapshot } from './network/fetch-snapshot.ts';
 import type { NetworkPlan } from './network/network-options.ts';
@@ -54,7 +55,7 @@ async function fetchFrom(
   started('snapshot of peers', () => closing.abort());
   return await fetchSnapshot(
     { dataDir, peers, trust, genesis, release },
-    { log: log.child('p2p'), now, signal: closing.signal },
+    { log: log.child('p2p'), now, steady: steadyMillis, signal: closing.signal },
   );
 }
 

@@ -25,6 +25,7 @@ import {
 } from './sync-messages.ts';
 import type { PeerName } from './thread/host-types.ts';
 import { unknownVersion } from './unknown-cut.ts';
+import { WakeUp } from './wake-up.ts';
 
 /** After everybody failed. */
 const PAUSE_MILLIS = 2_000;
@@ -49,7 +50,7 @@ export class CutSync {
   readonly heights = new PeerHeights();
   readonly #with: CutSyncDependencies;
   readonly #epochs: EpochProof;
-  #wake = Promise.withResolvers<void>();
+  readonly #news = new WakeUp();
   #running: Promise<void> | undefined;
   #closed = false;
   #queued = 0;
@@ -77,7 +78,7 @@ export class CutSync {
 
   /** There is news. */
   wake(): void {
-    this.#wake.resolve();
+    this.#news.wake();
   }
 
   async #run(): Promise<void> {
@@ -87,7 +88,7 @@ export class CutSync {
       if (peer === undefined) {
         const isClaimed = this.heights.isClaimed(height);
         if (this.heights.isPruned(height)) this.#tellPruned(height);
-        await this.#pause(isClaimed ? PAUSE_MILLIS : this.#with.probeMillis);
+        await this.#news.wait(isClaimed ? PAUSE_MILLIS : this.#with.probeMillis);
         if (isClaimed) this.heights.forgive();
         peer = this.heights.next(this.#with.ledger.head().height) ?? this.heights.any();
       }
@@ -98,16 +99,6 @@ export class CutSync {
         this.#with.log.debug('nobody delivered', { reason: (error as Error).message });
       }
     }
-  }
-
-  async #pause(millis: number): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, millis);
-    });
-    await Promise.race([this.#wake.promise, late]);
-    clearTimeout(timer);
-    this.#wake = Promise.withResolvers();
   }
 
   #blame(error: unknown, peer: PeerName): void {
@@ -265,7 +256,7 @@ export class CutSync {
         if (admitted === 'impossible')
           throw new StoppedError(`the committee signed cut ${header.height} with a block that is not valid here`);
         if (admitted === 'wrong_body') this.#blame(new PeerFault(block.from, 'bad_block', 'a wrong body'), block.from);
-        else await this.#pause(PAUSE_MILLIS);
+        else await this.#news.wait(PAUSE_MILLIS);
         fetch.again(id, admitted === 'wrong_body' ? block.from : undefined);
       }
   }

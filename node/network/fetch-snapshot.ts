@@ -10,13 +10,12 @@ import type { CutHeader } from '../../protocol/cut.ts';
 import { chainId, encodeGenesis, type Genesis } from '../../protocol/genesis.ts';
 import { ID_BYTES } from '../../protocol/identifier.ts';
 import { RULE_SET } from '../../protocol/transaction.ts';
-import { steadyMillis } from '../../runtime/clock.ts';
 import { writeDurably } from '../../runtime/durable-file.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { FetchedFile } from '../snapshot/fetched-file.ts';
 import { checkWanted } from '../snapshot/install-snapshot.ts';
 import { SnapshotError } from '../snapshot/snapshot-error.ts';
-import type { ProvenHead } from '../snapshot/snapshot-head.ts';
+import { checkAge, isSnapshotHeight, type ProvenHead } from '../snapshot/snapshot-head.ts';
 import type { Trust } from '../snapshot/snapshot-options.ts';
 import {
   blockRules,
@@ -29,14 +28,15 @@ import {
 import type { Place } from './cut-proof.ts';
 import { NetworkError } from './network-error.ts';
 import type { NetworkPlan } from './network-options.ts';
-import { LostSnapshot, PartFetch } from './part-fetch.ts';
+import { LostSnapshot, PATIENCE, PartFetch, type Patience } from './part-fetch.ts';
 import { blame, PeerFault } from './peer-fault.ts';
 import { loadPeerKey } from './peer-key.ts';
 import { PeerNetwork } from './peer-network.ts';
 import { readRemembered, remember } from './remembered-peers.ts';
-import { idBefore, isBefore, isOfCommittee, trustedHeader } from './snapshot-link.ts';
+import { isOfCommittee, trustedHeader, WayBack } from './snapshot-link.ts';
 import { SnapshotOffers } from './snapshot-offers.ts';
 import { BUSY, type PeerName } from './thread/host-types.ts';
+import { WakeUp } from './wake-up.ts';
 
 const LOOK_MILLIS = 1_000;
 const TELL_MILLIS = 10_000;
@@ -52,10 +52,14 @@ export type FetchSettings = {
 export type FetchDependencies = {
   readonly log: Logger;
   now(): number;
+  /** For the time that peers take. */
+  steady(): number;
   readonly signal: AbortSignal;
   /** After every part that is written. */
   readonly onPart?: (parts: number) => void;
 };
+
+type TrustedCut = { readonly header: CutHeader; readonly back: WayBack };
 
 export type FetchedSnapshot = { readonly file: string; readonly cutId: Bytes };
 
@@ -91,8 +95,8 @@ class SnapshotFetch {
   readonly #stop: () => void;
   #network!: PeerNetwork;
   #parts: PartFetch | undefined;
-  #trusted: CutHeader | undefined;
-  #wake = Promise.withResolvers<void>();
+  #trusted: TrustedCut | undefined;
+  readonly #news = new WakeUp();
   #toldAt = Number.NEGATIVE_INFINITY;
 
   constructor(settings: FetchSettings, dependencies: FetchDependencies) {
@@ -108,7 +112,8 @@ class SnapshotFetch {
         blame(this.#network, peer, error);
       },
     };
-    this.#offers = new SnapshotOffers({ ...this.#link, changed: () => this.#changed() });
+    const { steady } = dependencies;
+    this.#offers = new SnapshotOffers({ ...this.#link, steady, changed: () => this.#changed() });
     this.#stop = () => {
       this.#parts?.close(stopped());
       this.#changed();
@@ -117,7 +122,7 @@ class SnapshotFetch {
   }
 
   #changed(): void {
-    this.#wake.resolve();
+    this.#news.wake();
     this.#parts?.wake();
   }
 
@@ -161,6 +166,7 @@ class SnapshotFetch {
     const { log } = this.#with;
     for (let chosen = this.#resumed(); ; chosen = undefined) {
       const place = chosen ?? (await this.#choose());
+      const holders = this.#offers.holders(place);
       try {
         await this.#fetch(place);
         return { file: this.#file, cutId: place.cutId };
@@ -169,8 +175,12 @@ class SnapshotFetch {
         const isUnwanted = error instanceof SnapshotError && !isTrusted && !this.#with.signal.aborted;
         if (!isUnwanted && !(error instanceof LostSnapshot)) throw error;
         log.warn('another snapshot is looked for', { height: place.height, reason: error.message });
-        if (isUnwanted) this.#refused.add(toHex(place.cutId));
-        for (const file of [this.#chosenFile, this.#file]) await rm(file, { force: true });
+        // What is here of it stays until another one is chosen: those that have it may come back.
+        if (!isUnwanted) this.#offers.failed(place, [...holders, ...this.#offers.holders(place)]);
+        else {
+          this.#refused.add(toHex(place.cutId));
+          for (const file of [this.#chosenFile, this.#file]) await rm(file, { force: true });
+        }
       }
     }
   }
@@ -191,9 +201,12 @@ class SnapshotFetch {
     for (;;) {
       if (this.#with.signal.aborted) throw stopped();
       for (const offer of this.#offers.all()) {
-        if (this.#refused.has(toHex(offer.cutId)) || !(await this.#isProven(offer))) continue;
-        await rm(this.#file, { force: true });
         const { height, cutId } = offer;
+        // Its peers may have gone meanwhile.
+        if (this.#refused.has(toHex(cutId)) || this.#offers.holders(offer).length === 0) continue;
+        if (!(await this.#isProven(offer))) continue;
+        const before = this.#resumed();
+        if (before === undefined || !equalBytes(before.cutId, cutId)) await rm(this.#file, { force: true });
         const chosen = { trust: toHex(trust.cutId), height, cut: toHex(cutId) };
         await writeDurably(this.#chosenFile, `${JSON.stringify(chosen)}\n`);
         return offer;
@@ -203,34 +216,25 @@ class SnapshotFetch {
         snapshots: this.#offers.all().map(({ height }) => height),
         trusted_cut_found: trust.height === undefined ? undefined : this.#trusted !== undefined,
       });
-      await this.#pause();
+      await this.#news.wait(LOOK_MILLIS);
     }
   }
 
-  async #pause(): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, LOOK_MILLIS);
-    });
-    await Promise.race([this.#wake.promise, late]);
-    clearTimeout(timer);
-    this.#wake = Promise.withResolvers();
-  }
-
   #tell(message: string, fields: Record<string, unknown>): void {
-    if (steadyMillis() - this.#toldAt < TELL_MILLIS) return;
-    this.#toldAt = steadyMillis();
+    const now = this.#with.steady();
+    if (now - this.#toldAt < TELL_MILLIS) return;
+    this.#toldAt = now;
     this.#with.log.info(message, fields);
   }
 
   async #isProven(offer: Place): Promise<boolean> {
     const { cutId, height } = this.#settings.trust;
     if (equalBytes(offer.cutId, cutId)) return true;
-    if (height === undefined) return false;
-    this.#trusted ??= await trustedHeader({ height, cutId }, this.#offers.peers, this.#link);
-    if (this.#trusted === undefined) return false;
-    if (!isBefore(this.#trusted, offer)) return await this.#isOfTrustedCommittee(offer, this.#trusted);
-    const id = await idBefore(this.#trusted, offer.height, this.#offers.peers, this.#link);
+    if (height === undefined || !isSnapshotHeight(offer.height)) return false;
+    const trusted = await this.#trustedCut({ height, cutId });
+    if (trusted === undefined) return false;
+    if (!trusted.back.leadsTo(offer)) return await this.#isOfTrustedCommittee(offer, trusted.header);
+    const id = await trusted.back.idOf(offer.height, this.#offers.peers);
     if (id === undefined || equalBytes(id, offer.cutId)) return id !== undefined;
     for (const peer of this.#offers.holders(offer)) {
       this.#offers.drop(peer, offer);
@@ -239,27 +243,44 @@ class SnapshotFetch {
     return false;
   }
 
+  /** Of an old one nothing is believed: the keys of its committee may be sold by now, and its snapshots are too old themselves. */
+  async #trustedCut(trust: Place): Promise<TrustedCut | undefined> {
+    if (this.#trusted === undefined) {
+      const header = await trustedHeader(trust, this.#offers.peers, this.#link);
+      if (header === undefined) return undefined;
+      const back = new WayBack(header, { ...this.#link, steady: this.#with.steady });
+      this.#trusted = { header, back };
+    }
+    checkAge(this.#trusted.header, this.#with.now());
+    return this.#trusted;
+  }
+
   /** The head is fetched to see it. */
   async #isOfTrustedCommittee(offer: Place, trusted: CutHeader): Promise<boolean> {
+    if (offer.height <= trusted.height) return false;
     let found: ProvenHead | undefined;
+    const holders = this.#offers.holders(offer);
+    const parts = this.#partsOf(offer, PATIENCE.look);
     try {
-      await this.#partsOf(offer).run(0, [headRule(offer.cutId)], async (head) => {
+      await parts.run(0, [headRule(offer.cutId)], async (head) => {
         found = head;
       });
     } catch (error) {
       if (!(error instanceof LostSnapshot)) throw error;
+      this.#offers.failed(offer, holders);
+      parts.close(error);
     }
     if (found === undefined || isOfCommittee(trusted, found)) return found !== undefined;
     this.#refused.add(toHex(offer.cutId));
     return false;
   }
 
-  #partsOf(place: Place): PartFetch {
-    this.#parts = new PartFetch(place.height, {
+  #partsOf(place: Place, patience: Patience): PartFetch {
+    this.#parts = new PartFetch(place.height, patience, {
       ...this.#link,
       holders: () => this.#offers.holders(place),
       drop: (peer) => this.#offers.drop(peer, place),
-      steady: steadyMillis,
+      steady: this.#with.steady,
     });
     if (this.#with.signal.aborted) this.#parts.close(stopped());
     return this.#parts;
@@ -269,7 +290,7 @@ class SnapshotFetch {
     const { genesis } = this.#settings;
     const { log, now, onPart } = this.#with;
     const file = await FetchedFile.open(this.#file);
-    const parts = this.#partsOf(place);
+    const parts = this.#partsOf(place, PATIENCE.fetch);
     /** Those that are here first, then the others. */
     const all = async <T>(rules: Iterable<PartRule<T>>, keep: (value: T) => void): Promise<void> => {
       const source = rules[Symbol.iterator]();
@@ -312,6 +333,9 @@ class SnapshotFetch {
       log.info('snapshot of peers', { height: place.height, parts_here: here, peers });
       await all(pieceRules(outlines), () => undefined);
       await file.end();
+    } catch (error) {
+      parts.close(error as Error);
+      throw error;
     } finally {
       await file.close();
     }

@@ -1,6 +1,6 @@
 /**
  * Parts of a snapshot from several peers at once. A part comes whole from one peer, so that who sent a false one is known; it is proven when it is there and passed on in order. What is fetched ahead is bounded in bytes. Where a peer takes its
- * time, another one is asked for the same part.
+ * time, another one is asked for the same part; where all of them take theirs, the fetch ends, so that another snapshot can be looked for.
  */
 import { SnapshotError } from '../snapshot/snapshot-error.ts';
 import type { PartRule } from '../snapshot/snapshot-parts.ts';
@@ -8,6 +8,7 @@ import { PeerFault } from './peer-fault.ts';
 import { CHUNK_BYTES, decodeChunk } from './snapshot-messages.ts';
 import { encodeSyncQuestion } from './sync-messages.ts';
 import type { PeerName } from './thread/host-types.ts';
+import { WakeUp } from './wake-up.ts';
 
 const AT_ONCE = { ofOnePeer: 2, ofOnePart: 2 };
 /** Fetched and not written yet, as far as parts may be long; one part may always be. */
@@ -17,8 +18,16 @@ const HASTE_MILLIS = 3_000;
 /** After a failure that may have been the asking side's, or a peer that is busy. */
 const REST_MILLIS = 2_000;
 const LOOK_MILLIS = 500;
-/** So long nobody had the snapshot. */
-const LOST_MILLIS = 60_000;
+
+/** In `provenMillis` so many parts or bytes must be proven, and nobody may have the snapshot for `heldMillis`: peers that are always busy or send a byte now and then would keep a node waiting for ever. */
+export type Patience = { readonly provenMillis: number; readonly heldMillis: number };
+const LEAST = { parts: 8, bytes: 4 * 1_024 * 1_024 };
+export const PATIENCE = {
+  /** Of a snapshot that is proven. Who has it may be restarted. */
+  fetch: { provenMillis: 120_000, heldMillis: 60_000 },
+  /** Of its first part alone, to see whether it is proven. */
+  look: { provenMillis: 60_000, heldMillis: 0 },
+} as const satisfies Record<string, Patience>;
 
 export type PartFetchDependencies = {
   /** Those that say they have the snapshot. */
@@ -30,7 +39,7 @@ export type PartFetchDependencies = {
   steady(): number;
 };
 
-/** Nobody has the snapshot any more. */
+/** Nobody has the snapshot any more, or nobody delivers it. */
 export class LostSnapshot extends Error {}
 
 class NotThere extends Error {}
@@ -44,15 +53,18 @@ type WantedPart<T> = {
 
 export class PartFetch {
   readonly #height: number;
+  readonly #patience: Patience;
   readonly #with: PartFetchDependencies;
   readonly #asking = new Map<PeerName, number>();
   readonly #resting = new Map<PeerName, number>();
-  #wake = Promise.withResolvers<void>();
+  readonly #news = new WakeUp();
   #heldAt: number;
+  #proven = { since: 0, parts: 0, bytes: 0 };
   #closed: Error | undefined;
 
-  constructor(height: number, dependencies: PartFetchDependencies) {
+  constructor(height: number, patience: Patience, dependencies: PartFetchDependencies) {
     this.#height = height;
+    this.#patience = patience;
     this.#with = dependencies;
     this.#heldAt = dependencies.steady();
   }
@@ -64,7 +76,7 @@ export class PartFetch {
 
   /** Something changed. */
   wake(): void {
-    this.#wake.resolve();
+    this.#news.wake();
   }
 
   /** The parts from number `first` on, one for each rule; `taken` gets them in order. */
@@ -73,6 +85,7 @@ export class PartFetch {
     rules: Iterable<PartRule<T>>,
     taken: (value: T, bytes: Uint8Array) => Promise<void>,
   ): Promise<void> {
+    this.#beginAnew();
     const source = rules[Symbol.iterator]();
     const window: WantedPart<T>[] = [];
     let ahead = 0;
@@ -92,7 +105,7 @@ export class PartFetch {
       if (window.length === 0) return;
       if (this.#closed !== undefined) throw this.#closed;
       this.#put(window);
-      await this.#pause();
+      await this.#news.wait(LOOK_MILLIS);
     }
   }
 
@@ -100,21 +113,24 @@ export class PartFetch {
     return parts === 0 || (parts < AHEAD_PARTS && bytes <= AHEAD_BYTES);
   }
 
-  async #pause(): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, LOOK_MILLIS);
-    });
-    await Promise.race([this.#wake.promise, late]);
-    clearTimeout(timer);
-    this.#wake = Promise.withResolvers();
+  #beginAnew(): void {
+    this.#proven = { since: this.#with.steady(), parts: 0, bytes: 0 };
+  }
+
+  #count(bytes: number): void {
+    this.#proven.parts++;
+    this.#proven.bytes += bytes;
+    if (this.#proven.parts >= LEAST.parts || this.#proven.bytes >= LEAST.bytes) this.#beginAnew();
   }
 
   #put<T>(window: readonly WantedPart<T>[]): void {
     const now = this.#with.steady();
     const holders = this.#with.holders();
     if (holders.length > 0) this.#heldAt = now;
-    else if (now - this.#heldAt > LOST_MILLIS) throw new LostSnapshot('no peer has the snapshot any more');
+    else if (now - this.#heldAt >= this.#patience.heldMillis)
+      throw new LostSnapshot('no peer has the snapshot any more');
+    if (now - this.#proven.since >= this.#patience.provenMillis)
+      throw new LostSnapshot('those that have the snapshot do not deliver it');
     for (const peer of holders)
       while ((this.#asking.get(peer) ?? 0) < AT_ONCE.ofOnePeer && (this.#resting.get(peer) ?? 0) <= now) {
         const wanted = this.#next(window, peer, now);
@@ -136,7 +152,10 @@ export class PartFetch {
     const { blame, drop, steady } = this.#with;
     try {
       const bytes = await this.#whole(peer, wanted);
-      if (wanted.found === undefined) wanted.found = { value: wanted.rule.read(bytes), bytes };
+      if (wanted.found === undefined) {
+        wanted.found = { value: wanted.rule.read(bytes), bytes };
+        this.#count(bytes.length);
+      }
     } catch (error) {
       const isFalse = error instanceof SnapshotError;
       if (isFalse || error instanceof PeerFault || error instanceof NotThere) drop(peer);

@@ -4,7 +4,8 @@
  */
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { type CutHeader, decodeCutHeader } from '../../protocol/cut.ts';
-import type { ProvenHead } from '../snapshot/snapshot-head.ts';
+import { BoundedMap } from '../../runtime/bounded-map.ts';
+import { isSnapshotHeight, type ProvenHead } from '../snapshot/snapshot-head.ts';
 import { type Place, provenBack } from './cut-proof.ts';
 import { PeerFault } from './peer-fault.ts';
 import { decodeHeadersAnswer, encodeSyncQuestion, MAX_HEADERS } from './sync-messages.ts';
@@ -12,14 +13,12 @@ import type { PeerName } from './thread/host-types.ts';
 
 /** Headers that lead back from the trusted cut: eight days of them. */
 const MAX_BACK = 8 * 34_560;
+const MAX_LATE = 1_024;
 
 export type LinkDependencies = {
   ask(peer: PeerName, question: Uint8Array): Promise<Uint8Array>;
   blame(error: unknown, peer: PeerName): void;
 };
-
-export const isBefore = (trusted: CutHeader, offer: Place): boolean =>
-  offer.height < trusted.height && trusted.height - offer.height <= MAX_BACK;
 
 async function headersOf(
   peer: PeerName,
@@ -63,29 +62,70 @@ export function trustedHeader(
   return firstOf(peers, get, dependencies);
 }
 
-/** The identifier of the cut of a height before the trusted one. Undefined where no peer has the headers in between. */
-export async function idBefore(
-  trusted: CutHeader,
-  height: number,
-  peers: readonly PeerName[],
-  dependencies: LinkDependencies,
-): Promise<Bytes | undefined> {
-  let proven: Place = { height: trusted.height - 1, cutId: trusted.previousId };
-  while (proven.height > height) {
-    // The header of the height itself is not needed: the one after it names it.
-    const count = Math.min(MAX_HEADERS, proven.height - height);
-    const from = proven;
-    const get = async (peer: PeerName): Promise<CutHeader> => {
-      const headers = await headersOf(peer, from.height, count, dependencies);
-      const places = provenBack(from, headers);
-      if (typeof places === 'string') throw new PeerFault(peer, 'false_proof', places);
-      return decodeCutHeader(headers[0] as Bytes);
-    };
-    const first = await firstOf(peers, get, dependencies);
-    if (first === undefined) return undefined;
-    proven = { height: first.height - 1, cutId: first.previousId };
+/** A peer that took longer is asked after the others. */
+const LATE_MILLIS = 2_000;
+
+/**
+ * The way back from the trusted cut by headers. What is proven stays: it is walked once, whatever is offered, and goes on where peers were busy. Peers take turns; one that has no answer, a short one, or takes its time is asked after all others.
+ */
+export class WayBack {
+  readonly #with: LinkDependencies & { steady(): number };
+  readonly #trusted: CutHeader;
+  /** The lowest cut whose identifier is proven. */
+  #lowest!: Place;
+  /** Of the heights that snapshots are made of. */
+  readonly #proven = new Map<number, Bytes>();
+  readonly #lateAt = new BoundedMap<PeerName, number>(MAX_LATE);
+  #turn = 0;
+
+  constructor(trusted: CutHeader, dependencies: LinkDependencies & { steady(): number }) {
+    this.#trusted = trusted;
+    this.#with = dependencies;
+    this.#reach({ height: trusted.height - 1, cutId: trusted.previousId });
   }
-  return proven.cutId;
+
+  #reach(place: Place): void {
+    this.#lowest = place;
+    if (isSnapshotHeight(place.height)) this.#proven.set(place.height, place.cutId);
+  }
+
+  leadsTo({ height }: Place): boolean {
+    return height < this.#trusted.height && this.#trusted.height - height <= MAX_BACK && isSnapshotHeight(height);
+  }
+
+  /** The identifier of the cut of a height that the way leads to. Undefined where no peer has the headers in between now. */
+  async idOf(height: number, peers: readonly PeerName[]): Promise<Bytes | undefined> {
+    while (this.#lowest.height > height) {
+      const headers = await this.#headers(this.#lowest, Math.min(MAX_HEADERS, this.#lowest.height - height), peers);
+      if (headers === undefined) return undefined;
+      // The header of a height names the cut before it.
+      for (const { height: of, previousId } of headers.map(decodeCutHeader).reverse())
+        this.#reach({ height: of - 1, cutId: previousId });
+    }
+    return this.#proven.get(height);
+  }
+
+  /** So many up to a proven cut, from the first peer that has them all. */
+  async #headers(to: Place, count: number, peers: readonly PeerName[]): Promise<readonly Bytes[] | undefined> {
+    const { steady } = this.#with;
+    const get = async (peer: PeerName): Promise<readonly Bytes[]> => {
+      const askedAt = steady();
+      this.#lateAt.set(peer, askedAt);
+      const headers = await headersOf(peer, to.height, count, this.#with);
+      const wrong = provenBack(to, headers);
+      if (typeof wrong === 'string') throw new PeerFault(peer, 'false_proof', wrong);
+      if (headers.length < count) throw new Error(`${headers.length} of ${count} headers`);
+      if (steady() - askedAt < LATE_MILLIS) this.#lateAt.delete(peer);
+      return headers;
+    };
+    return await firstOf(this.#inTurn(peers), get, this.#with);
+  }
+
+  #inTurn(peers: readonly PeerName[]): readonly PeerName[] {
+    const first = this.#turn++ % Math.max(1, peers.length);
+    const late = (peer: PeerName) => this.#lateAt.get(peer) ?? 0;
+    return [...peers.slice(first), ...peers.slice(0, first)].sort((a, b) => late(a) - late(b));
+  }
 }
 
 /** Whether the committee that signed the cut of this head is the one of the trusted cut. The certificate was checked with the head. */

@@ -1,4 +1,7 @@
-/** Which peers say that they have which snapshots. Every peer is asked when it comes and now and then; one that did not deliver what it offered is not believed about it again. */
+/**
+ * Which peers say that they have which snapshots. Every peer is asked when it comes and now and then; one that did not have what it offered is not believed about it again. What was not delivered, and whatever else those offer who did not deliver it,
+ * comes after all other offers for a while: a peer may offer the newest snapshot and never send it, and another made-up one after that.
+ */
 import { BoundedMap } from '../../runtime/bounded-map.ts';
 import { nameOf } from '../ledger/registration.ts';
 import type { Place } from './cut-proof.ts';
@@ -8,11 +11,14 @@ import type { PeerName } from './thread/host-types.ts';
 
 const ASK_MILLIS = 10_000;
 const MAX_DROPPED = 1_024;
+const MAX_FAILED = 1_024;
+const LAST_MILLIS = 10 * 60_000;
 
 export type OfferDependencies = {
   ask(peer: PeerName, question: Uint8Array): Promise<Uint8Array>;
   blame(error: unknown, peer: PeerName): void;
   changed(): void;
+  steady(): number;
 };
 
 const keyOf = ({ height, cutId }: Place): string => `${height} ${nameOf(cutId)}`;
@@ -21,6 +27,8 @@ export class SnapshotOffers {
   readonly #with: OfferDependencies;
   readonly #offers = new Map<PeerName, readonly Place[]>();
   readonly #dropped = new BoundedMap<string, true>(MAX_DROPPED);
+  /** When nothing came, of a place or a peer. */
+  readonly #failed = new BoundedMap<string, number>(MAX_FAILED);
   readonly #timer: NodeJS.Timeout;
 
   constructor(dependencies: OfferDependencies) {
@@ -58,10 +66,25 @@ export class SnapshotOffers {
     return [...this.#offers.keys()];
   }
 
-  /** Each once, the newest first. */
+  /** Each once, the newest first; then those that nothing came of, the one that was tried longest ago first. */
   all(): readonly Place[] {
     const all = new Map([...this.#offers.values()].flat().map((offer) => [keyOf(offer), offer]));
-    return [...all.values()].sort((a, b) => b.height - a.height);
+    const ranked = [...all.values()].map((offer) => ({ offer, failedAt: this.#failedAt(offer) }));
+    const sorted = ranked.sort((a, b) => a.failedAt - b.failedAt || b.offer.height - a.offer.height);
+    return sorted.map(({ offer }) => offer);
+  }
+
+  /** Of the place, or of every peer that offers it. */
+  #failedAt(offer: Place): number {
+    const ofPeers = this.holders(offer).map((peer) => this.#failed.get(peer) ?? 0);
+    const at = Math.max(this.#failed.get(keyOf(offer)) ?? 0, Math.min(...ofPeers));
+    return this.#with.steady() - at < LAST_MILLIS ? at : 0;
+  }
+
+  /** Nothing came of it from these. */
+  failed(offer: Place, peers: Iterable<PeerName>): void {
+    const now = this.#with.steady();
+    for (const name of [keyOf(offer), ...peers]) this.#failed.set(name, now);
   }
 
   holders(offer: Place): readonly PeerName[] {

@@ -86,7 +86,7 @@ export function checkWanted(
     throw new SnapshotError('snapshot_other_chain', `the snapshot is of ${head.genesis.network}, not of ${network}`);
   if (genesis !== undefined && !equalBytes(encodeGenesis(genesis), encodeGenesis(head.genesis)))
     throw new SnapshotError('snapshot_other_chain', 'the snapshot is of another chain than the genesis document');
-  checkAge(head, nowMillis);
+  checkAge(head.cut.header, nowMillis);
 }
 
 const index = KEYS.index(INDEX_NAME);

@@ -163,12 +163,12 @@ function provenCuts({ cuts }: SnapshotHead, { network }: Genesis): ProvenCut[] {
 
 export const MAX_SNAPSHOT_AGE_MILLIS = 7 * 24 * 60 * 60 * 1000;
 
-/** Old keys can sign another history once their stake is withdrawn: an old snapshot proves nothing. */
-export function checkAge({ cut }: Pick<ProvenHead, 'cut'>, nowMillis: number): void {
-  const age = nowMillis - cut.header.timestampMillis;
+/** Old keys can sign another history once their stake is withdrawn: an old snapshot proves nothing, and an old cut proves no later one. */
+export function checkAge({ height, timestampMillis }: CutHeader, nowMillis: number): void {
+  const age = nowMillis - timestampMillis;
   if (age > MAX_SNAPSHOT_AGE_MILLIS)
     throw new SnapshotError(
       'snapshot_too_old',
-      `cut ${cut.header.height} is ${Math.floor(age / (24 * 60 * 60 * 1000))} days old, a snapshot at most 7: take a newer one, or read the chain from genesis`,
+      `cut ${height} is ${Math.floor(age / (24 * 60 * 60 * 1000))} days old, one to begin with at most 7: take a newer one, or read the chain from genesis`,
     );
 }

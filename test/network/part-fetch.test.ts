@@ -1,7 +1,13 @@
 /** Parts of a snapshot from several peers: in order, each proven before it is passed on, bounded ahead; who sends a false one pays, a slow one is passed, and nobody is waited for without end. */
 import { expect, test } from 'vitest';
-import { LostSnapshot, PartFetch, type PartFetchDependencies } from '../../node/network/part-fetch.ts';
-import { faultOf } from '../../node/network/peer-fault.ts';
+import {
+  LostSnapshot,
+  PATIENCE,
+  PartFetch,
+  type PartFetchDependencies,
+  type Patience,
+} from '../../node/network/part-fetch.ts';
+import { AskError, faultOf } from '../../node/network/peer-fault.ts';
 import { CHUNK_BYTES, encodeChunk, NO_CHUNK } from '../../node/network/snapshot-messages.ts';
 import { decodeSyncQuestion } from '../../node/network/sync-messages.ts';
 import { falsePart } from '../../node/snapshot/snapshot-error.ts';
@@ -36,7 +42,7 @@ class Peers {
   now = 0;
   readonly fetch: PartFetch;
 
-  constructor(peers: Record<string, Chunks>) {
+  constructor(peers: Record<string, Chunks>, patience: Patience = PATIENCE.fetch) {
     this.held = new Set(Object.keys(peers));
     const dependencies: PartFetchDependencies = {
       holders: () => [...this.held],
@@ -50,7 +56,7 @@ class Peers {
       drop: (peer) => void this.held.delete(peer),
       steady: () => this.now,
     };
-    this.fetch = new PartFetch(HEIGHT, dependencies);
+    this.fetch = new PartFetch(HEIGHT, patience, dependencies);
   }
 
   async taken(rules: Iterable<PartRule<number>>): Promise<number[]> {
@@ -142,6 +148,43 @@ test('what is fetched ahead is bounded: a part that does not come holds up the o
   expect([parts().size, begun.length]).toEqual([4, 5]);
   late.resolve();
   expect((await taking).length).toBe(12);
+});
+
+const { provenMillis } = PATIENCE.fetch;
+const busy: Chunks = () => {
+  throw new AskError('busy', 'the peer is busy');
+};
+
+test('who has it and never sends it, or now and then a part of it, is not waited for without end', async () => {
+  const peers = new Peers({ busy });
+  const lost = expect(peers.taken(rulesOf(1))).rejects.toBeInstanceOf(LostSnapshot);
+  while (peers.asked.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  peers.now = provenMillis;
+  peers.fetch.wake();
+  await lost;
+  expect([...peers.held]).toEqual(['busy']);
+  // A part in each minute: seven in that time are too few.
+  const late: (() => void)[] = [];
+  const dripping = new Peers({
+    dripping: async (part, from) => {
+      await new Promise<void>((resolve) => late.push(resolve));
+      return chunkOf(bytesOf(part), from);
+    },
+  });
+  const ended = expect(dripping.taken(rulesOf(100))).rejects.toBeInstanceOf(LostSnapshot);
+  for (let i = 1; i <= 7; i++) {
+    while (late.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    dripping.now = (i * provenMillis) / 8;
+    late.shift()?.();
+    while (dripping.asked.length < 2 + i) await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  dripping.now = provenMillis;
+  dripping.fetch.wake();
+  await ended;
+});
+
+test('of a snapshot that is only looked at nobody is waited for', async () => {
+  await expect(new Peers({}, PATIENCE.look).taken(rulesOf(1))).rejects.toBeInstanceOf(LostSnapshot);
 });
 
 test('nobody has it for a minute, or the node stops: the fetch ends', async () => {

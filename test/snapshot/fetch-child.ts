@@ -2,6 +2,7 @@
 import { loadGenesis } from '../../node/make-genesis.ts';
 import { fetchSnapshot } from '../../node/network/fetch-snapshot.ts';
 import { fromHex } from '../../protocol/bytes.ts';
+import { steadyMillis } from '../../runtime/clock.ts';
 import { quietLog } from '../quiet-log.ts';
 
 const [dataDir = '', genesis = '', cutId = '', height = '', peers = '', last = ''] = process.argv.slice(2);
@@ -17,6 +18,7 @@ await fetchSnapshot(
   {
     log: quietLog,
     now: Date.now,
+    steady: steadyMillis,
     signal: new AbortController().signal,
     onPart: (parts) => {
       if (parts === Number(last)) process.kill(process.pid, 'SIGKILL');

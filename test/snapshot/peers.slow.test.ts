@@ -13,6 +13,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { answerSync } from '../../node/network/cut-server.ts';
 import { fetchDirectory, fetchSnapshot } from '../../node/network/fetch-snapshot.ts';
+import { PATIENCE } from '../../node/network/part-fetch.ts';
 import { CHUNK_BYTES, decodeChunk, encodeChunk, encodeOffers } from '../../node/network/snapshot-messages.ts';
 import { answerSnapshot } from '../../node/network/snapshot-server.ts';
 import type { SyncQuestion } from '../../node/network/sync-messages.ts';
@@ -20,6 +21,7 @@ import { installSnapshot } from '../../node/snapshot/install-snapshot.ts';
 import type { Trust } from '../../node/snapshot/snapshot-options.ts';
 import { SnapshotShelf } from '../../node/snapshot/snapshot-shelf.ts';
 import { toHex } from '../../protocol/bytes.ts';
+import { steadyMillis } from '../../runtime/clock.ts';
 import { freePort } from '../../runtime/free-port.ts';
 import { createLogger, readLevelFilter } from '../../runtime/log.ts';
 import { lying as lyingNode, until } from '../network/peers.ts';
@@ -30,6 +32,8 @@ import { SNAPSHOT, SnapshotBed } from './snapshot-bed.ts';
 let made: SnapshotBed;
 let shelf: SnapshotShelf;
 let steady = 0;
+/** Milliseconds that the clock of those that fetch is ahead. */
+let waited = 0;
 const cutIdOf = (height: number) => made.source.node.chain.cut(height)?.cutId;
 const shelfOf = (directory: string) => new SnapshotShelf({ directory, cutIdOf, steady: () => steady, log: quietLog });
 
@@ -82,7 +86,7 @@ async function fetching(name: string, trust: Trust, onPart: (parts: number) => v
   const { genesis } = made.source.node.chain;
   const found = fetchSnapshot(
     { dataDir, peers, trust, genesis, release: '0.1.0' },
-    { log, now: () => made.bed.now, signal: closing.signal, onPart },
+    { log, now: () => made.bed.now, steady: () => steadyMillis() + waited, signal: closing.signal, onPart },
   );
   found.catch(() => undefined);
   const join_ = async (serve: Served): Promise<RawPeer> => {
@@ -181,6 +185,46 @@ test('a snapshot before the trusted cut is proven by the headers in between, one
   await liar.found;
 });
 
+const NOTHING = new Uint8Array(0);
+
+test('a newer snapshot that is offered and never sent does not keep a node from another one', async () => {
+  const before = SNAPSHOT - 5;
+  const fetched = await fetching('newer', { height: before, cutId: cutIdOf(before) as Uint8Array });
+  let newest = SNAPSHOT;
+  const busy = await fetched.join(async (question) => {
+    // Another one each time that it is asked.
+    if (question.type === 'snapshots') newest += 96;
+    if (question.type === 'snapshots') return encodeOffers([{ height: newest, cutId: made.trust }]);
+    return question.type === 'part' ? NOTHING : await honest(question);
+  });
+  await until(() => busy.asked.includes('sync part'));
+  await fetched.join(honest);
+  waited += PATIENCE.look.provenMillis;
+  expect(toHex((await fetched.found).cutId)).toBe(toHex(made.trust));
+});
+
+test('those that stop sending are not waited for; what they sent is not fetched again', async () => {
+  let last = 0;
+  const fetched = await fetching('stops', { cutId: made.trust }, (parts) => {
+    last = parts;
+  });
+  const stops = await fetched.join(async (question) =>
+    question.type === 'part' && last >= 40 ? NOTHING : await honest(question),
+  );
+  await until(() => last >= 40);
+  const parts = last;
+  waited += PATIENCE.fetch.provenMillis;
+  await until(() => fetched.lines.some((line) => /another snapshot is looked for/.test(line)));
+  await stops.close();
+  const asked: number[] = [];
+  await fetched.join(async (question) => {
+    if (question.type === 'part') asked.push(question.part);
+    return await honest(question);
+  });
+  await fetched.found;
+  expect(Math.min(...asked)).toBeGreaterThanOrEqual(parts);
+});
+
 test('over the end of an epoch, without a height, or with an identifier that nobody knows nothing is believed; who has another cut there pays nothing', async () => {
   const says = /no peer has a snapshot that the trusted cut proves/;
   const epochBefore = SNAPSHOT - 36;
@@ -202,7 +246,7 @@ test('over the end of an epoch, without a height, or with an identifier that nob
   }
 });
 
-test('one that is too old is refused', async () => {
+test('one that is too old is refused, and so is an old trusted cut', async () => {
   const now = made.bed.now;
   made.bed.now += 8 * 24 * 60 * 60 * 1000;
   try {
@@ -210,6 +254,12 @@ test('one that is too old is refused', async () => {
     await come(honest);
     // The peer is not to blame.
     await expect(found).rejects.toMatchObject({ code: 'snapshot_too_old' });
+    // Keys of its committee may be sold by now: the certificate of a later snapshot is not even looked at.
+    const trust = { height: SNAPSHOT - 5, cutId: cutIdOf(SNAPSHOT - 5) as Uint8Array };
+    const later = await fetching('old-trust', trust);
+    const peer = await later.join(honest);
+    await expect(later.found).rejects.toMatchObject({ code: 'snapshot_too_old' });
+    expect(peer.asked).not.toContain('sync part');
   } finally {
     made.bed.now = now;
   }
