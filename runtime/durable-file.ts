@@ -82,12 +82,24 @@ export async function createDurably(path: string, contents: string | Uint8Array,
   return true;
 }
 
+/** Makes the contents of all files in it durable, whoever wrote them, and their names. */
+export async function syncFiles(directory: string): Promise<void> {
+  for (const entry of await readdir(directory, { withFileTypes: true })) {
+    const path = join(directory, entry.name);
+    if (entry.isDirectory()) await syncFiles(path);
+    else if (entry.isFile()) await syncPath(path);
+  }
+  await syncDirectory(directory);
+}
+
 /** Makes the creation, renaming and removal of files in it durable. */
-export async function syncDirectory(path: string): Promise<void> {
-  const directory = await open(path, 'r');
+export const syncDirectory = (path: string): Promise<void> => syncPath(path);
+
+async function syncPath(path: string): Promise<void> {
+  const opened = await open(path, 'r');
   try {
-    await directory.sync();
+    await opened.sync();
   } finally {
-    await directory.close();
+    await opened.close();
   }
 }

@@ -20,6 +20,7 @@ import { answerRelay } from './relay-server.ts';
 import { ReleaseWatch } from './release-watch.ts';
 import { readRemembered, remember } from './remembered-peers.ts';
 import { ServingBudget } from './serving-budget.ts';
+import type { SnapshotQuestion } from './snapshot-messages.ts';
 import { answerSnapshot, type SnapshotSource } from './snapshot-server.ts';
 import { decodeSyncQuestion } from './sync-messages.ts';
 import { BUSY, type Finding, type HostFigures, type PeerName, type Protocol, type Topic } from './thread/host-types.ts';
@@ -153,8 +154,15 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
     if (protocol === 'relay') return answerRelay(node, decodeRelayQuestion(bytes));
     const question = decodeSyncQuestion(bytes);
     served?.(peer, question.type === 'cuts' && question.from >= chain.bodiesFrom() ? question.from : undefined);
-    if (question.type === 'snapshots' || question.type === 'part') return answerSnapshot(snapshots, question);
+    if (question.type === 'snapshots') return answerSnapshot(snapshots, question);
+    if (question.type === 'part') return answerPart(question);
     return answerSync(chain, question);
+  };
+  const answerPart = async (question: SnapshotQuestion): Promise<Uint8Array> => {
+    if (!budget.mayReadParts()) return BUSY;
+    const answer = await answerSnapshot(snapshots, question);
+    budget.chargePart(answer.length);
+    return answer;
   };
   const serve = async (peer: PeerName, protocol: Protocol, question: Uint8Array): Promise<Uint8Array | undefined> => {
     if (!budget.mayAsk(peer)) return BUSY;

@@ -11,6 +11,8 @@ import type { PeerName } from './thread/host-types.ts';
 /** Milliseconds of the main thread in a second, of all peers and of one. A node that syncs uses about 25 for 96 cuts with 2 MiB of blocks. */
 const MILLIS = { all: 300, one: 150 };
 const BYTES: BucketRate = { perSecond: 8 * 1_024 * 1_024, burst: 64 * 1_024 * 1_024 };
+/** Of snapshots, for all peers together: they are long, and cost the main thread nearly nothing. */
+const PART_BYTES: BucketRate = { perSecond: 16 * 1_024 * 1_024, burst: 32 * 1_024 * 1_024 };
 /** What was not used for so long is saved up, and so long a peer counts as one that asks. */
 const SAVED_SECONDS = 10;
 const MAX_HOLDERS = 1_024;
@@ -26,8 +28,11 @@ export class ServingBudget {
   /** Kept when a peer goes: a new connection is no new budget. */
   readonly #used = new BoundedMap<string, Used>(MAX_HOLDERS);
 
+  #parts: Bucket;
+
   constructor(steady: () => number) {
     this.#steady = steady;
+    this.#parts = fullBucket(PART_BYTES, steady());
   }
 
   joined(peer: PeerName, address: string): void {
@@ -63,6 +68,15 @@ export class ServingBudget {
   mayAsk(peer: PeerName): boolean {
     const { millis, bytes } = this.#of(peer);
     return millis.tokens > 0 && bytes.tokens > 0;
+  }
+
+  mayReadParts(): boolean {
+    this.#parts = refill(this.#parts, PART_BYTES, this.#steady());
+    return this.#parts.tokens > 0;
+  }
+
+  chargePart(bytes: number): void {
+    this.#parts = less(this.#parts, bytes);
   }
 
   charge(peer: PeerName, millis: number, bytes: number): void {

@@ -10,7 +10,7 @@ import { type Bytes, concat, equalBytes } from '../../protocol/bytes.ts';
 import { encodeCertificate } from '../../protocol/cut.ts';
 import { encodeGenesis, type Genesis } from '../../protocol/genesis.ts';
 import { ID_BYTES } from '../../protocol/identifier.ts';
-import { syncDirectory } from '../../runtime/durable-file.ts';
+import { syncDirectory, syncFiles } from '../../runtime/durable-file.ts';
 import { INDEX_NAME } from '../index/index-keys.ts';
 import { indexedOperation, registeredKeyOperation, unspentOperations } from '../index/unspent-index.ts';
 import { outputOfEntry } from '../ledger/output-set.ts';
@@ -58,6 +58,8 @@ export async function installSnapshot(settings: InstallSettings): Promise<Snapsh
     store = new StoreOfSnapshot(await openDatabase(unfinished), settings);
     const figures = await readSnapshot(file, trust, store);
     await store.finish();
+    // The store makes its newest log durable, and not those before it.
+    await syncFiles(unfinished);
     await rename(unfinished, storeDirectory);
     await syncDirectory(dirname(storeDirectory));
     return figures;

@@ -51,6 +51,21 @@ test('a new connection, and a new name at the same address, are no new budget', 
   expect([ask('first'), ask('first'), ask('second')]).toEqual([true, false, false]);
 });
 
+test('snapshots that many addresses read have one bound over all', () => {
+  let now = 0;
+  const budget = new ServingBudget(() => now);
+  let bytes = 0;
+  for (; now < 60_000; now += 10)
+    for (let i = 0; i < 30; i++)
+      if (budget.mayReadParts()) {
+        budget.chargePart(1_048_576);
+        bytes += 1_048_576;
+      }
+  // 16 MiB a second, what was saved up, and the answer that went beyond.
+  expect(bytes / 1_048_576).toBeGreaterThanOrEqual(16 * 60);
+  expect(bytes / 1_048_576).toBeLessThanOrEqual(16 * 60 + 33);
+});
+
 test('many peers together leave the main thread most of its time, and who asks little is answered', () => {
   let now = 0;
   const budget = new ServingBudget(() => now);

@@ -190,11 +190,11 @@ const NOTHING = new Uint8Array(0);
 test('a newer snapshot that is offered and never sent does not keep a node from another one', async () => {
   const before = SNAPSHOT - 5;
   const fetched = await fetching('newer', { height: before, cutId: cutIdOf(before) as Uint8Array });
-  let newest = SNAPSHOT;
+  const madeUp = (height: number) => ({ height, cutId: made.trust });
+  let another = SNAPSHOT;
   const busy = await fetched.join(async (question) => {
-    // Another one each time that it is asked.
-    if (question.type === 'snapshots') newest += 96;
-    if (question.type === 'snapshots') return encodeOffers([{ height: newest, cutId: made.trust }]);
+    if (question.type === 'snapshots') another += 96;
+    if (question.type === 'snapshots') return encodeOffers([madeUp(another), madeUp(SNAPSHOT + 96_000)]);
     return question.type === 'part' ? NOTHING : await honest(question);
   });
   await until(() => busy.asked.includes('sync part'));
