@@ -139,13 +139,16 @@ const commands = [
     {
       name: `${NAME} prove-address`,
       summary: 'answers an ownership request from a file or standard input',
-      options: sessionOptions,
-      operands: [{ name: 'FILE', help: 'the request as JSON (default: standard input)', optional: true }],
+      options: { ...sessionOptions, yes: flag({ help: 'sign without a question', short: 'y' }) },
+      operands: [{ name: 'FILE', help: 'the request as JSON (default: standard input, with --yes)', optional: true }],
       examples: [
-        { line: `${NAME} prove-address request.json > proof.json`, says: 'the purpose is shown on standard error' },
+        {
+          line: `${NAME} prove-address request.json > proof.json`,
+          says: 'shows address and purpose on standard error, and asks',
+        },
       ],
     },
-    (values, [file], terminal) => proveAddress({ values, terminal, prompt: terminalPrompt }, file),
+    (values, [file], terminal) => proveAddress({ values, terminal, prompt: terminalPrompt }, file, values.yes),
   ),
   walletCommand(
     {

@@ -31,7 +31,8 @@ function commands(path: string, atoms: string): string {
     'svc-wallet prove-address request.json > proof.json',
     `printf '{"threshold_atoms":"${atoms}","request":%s,"proof":%s}' "$(cat request.json)" "$(cat proof.json)" > change.json`,
     `${curl} -d @change.json '${url}'`,
-  ].join('\n');
+    // One command: pasted as four, the next line would be the answer to the wallet's question.
+  ].join(' &&\n');
 }
 
 /** `address`: as the pool writes it. */

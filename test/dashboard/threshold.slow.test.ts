@@ -104,7 +104,8 @@ test('the threshold is changed by a signature made in the page, and by the comma
 
   // The commands are what they claim to be.
   expect(shown).toContain('svc-wallet prove-address');
-  const script = shown.replaceAll('250000000', '700000000');
+  // Nobody is there to answer the wallet's question.
+  const script = shown.replaceAll('250000000', '700000000').replace('prove-address', 'prove-address --yes');
   const environment = { ...process.env, HOME: home, PATH: `${BIN}:${process.env.PATH}` };
   await promisify(execFile)('bash', ['-euc', script], { cwd: home, env: environment });
   expect(await threshold()).toBe(700_000_000n);

@@ -142,7 +142,13 @@ test('commands for people, beside a daemon and without one', async () => {
   expect(await balanceAt(to)).toBe(350_000_000n);
   expect((await runBeside(['history', ...alone])).stdout.match(/ sent /g)).toHaveLength(2);
   const request = await runBeside(['call', 'proof_request', JSON.stringify({ address: files.firstAddress }), ...alone]);
-  const proof = await runBeside(['prove-address', ...alone], request.stdout);
+  // Nothing is signed before the purpose was seen.
+  const unasked = { status: 1, stdout: '', stderr: expect.stringContaining('[confirmation_missing]') };
+  expect(await runBeside(['prove-address', ...alone], request.stdout)).toMatchObject(unasked);
+  const called = JSON.stringify({ request: JSON.parse(request.stdout) });
+  expect(await runBeside(['call', 'prove_address', called, ...alone])).toMatchObject(unasked);
+  const proof = await runBeside(['prove-address', '--yes', ...alone], request.stdout);
+  expect(proof.stderr).toMatch(/^address \| \S+[\s\S]*\npurpose \| \S/);
   const params = JSON.stringify({ request: JSON.parse(request.stdout), proof: JSON.parse(proof.stdout) });
   expect(JSON.parse((await runBeside(['call', 'verify_address_proof', params, ...alone])).stdout)).toEqual({
     valid: true,

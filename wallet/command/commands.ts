@@ -183,6 +183,25 @@ export const send = (context: Context, wish: SendWish): Promise<number> =>
     return show(context, result, () => `sent ${result.amount}, fee ${result.fee}\ntransaction ${result.transaction}\n`);
   });
 
+const SIGNING = {
+  refused: 'Nothing was signed.',
+  missing:
+    'a proof is signed only once it is confirmed: name the request’s file and answer at a terminal, or give --yes',
+};
+
+/** A request is another’s text, and may be of any form until the daemon has read it. */
+const SHOWN = ['address', 'purpose'] as const;
+
+/** Who signs sees what for, before it is signed: a pool changes a payout threshold by such a proof. */
+async function isProofWanted(context: Context, request: unknown, yes: boolean): Promise<boolean> {
+  const fields = (typeof request === 'object' && request !== null ? request : {}) as Readonly<Record<string, unknown>>;
+  const { columns } = context.prompt;
+  const room = columns === undefined ? {} : { columns };
+  const rows = SHOWN.flatMap((name) => foreignRows(`${name.padEnd(7)} | `, String(fields[name] ?? ''), room));
+  context.terminal.err(`${rows.join('\n')}\n`);
+  return confirmed(context, yes, 'Sign for this purpose that the address is yours?', SIGNING);
+}
+
 /** Methods that move money need a yes here as well. */
 const MOVES: ReadonlySet<string> = new Set([
   ...['send', 'send_many', 'sweep', 'burn', 'compound', 'chat_request', 'chat_accept', 'chat_send'],
@@ -210,12 +229,13 @@ export const callMethod = (context: Context, method: string, text: string, yes: 
       if (!yes && !context.values.json) context.terminal.err(reviewText(review, false, context.prompt.columns));
       if (!(await confirmed(context, yes, 'Send this?'))) return 1;
     }
+    if (method === 'prove_address' && !(await isProofWanted(context, params.request, yes))) return 1;
     const result = await session.call(method, params);
     context.terminal.out(`${jsonText(result, context.values.json ? 0 : 2)}\n`);
     return 0;
   });
 
-export const proveAddress = (context: Context, requestFile: string | undefined): Promise<number> =>
+export const proveAddress = (context: Context, requestFile: string | undefined, yes: boolean): Promise<number> =>
   withSession(context, async (session) => {
     const text = requestFile === undefined ? await context.prompt.readAll() : readFileSync(requestFile, 'utf8');
     let request: unknown;
@@ -224,12 +244,8 @@ export const proveAddress = (context: Context, requestFile: string | undefined):
     } catch {
       throw new WalletError('proof_request_invalid', 'the request is not JSON');
     }
+    if (!(await isProofWanted(context, request, yes))) return 1;
     const proof = await session.call('prove_address', { request });
-    // The daemon accepted the request, so its purpose is plain text: show it to the signer.
-    const { purpose } = request as { purpose: string };
-    const { columns } = context.prompt;
-    const rows = foreignRows('signed for | ', purpose, columns === undefined ? {} : { columns });
-    context.terminal.err(`${rows.join('\n')}\n`);
     context.terminal.out(`${jsonText(proof, context.values.json ? 0 : 2)}\n`);
     return 0;
   });
