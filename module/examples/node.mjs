@@ -47,18 +47,33 @@ export const sumOf = (outputs) => outputs.reduce((sum, { amount }) => sum + BigI
 const byAmount = (a, b) => Number(BigInt(b.amount) - BigInt(a.amount));
 const coins = (atoms) => svc.formatAmount(String(atoms));
 
+const nameOf = ({ outpoint: { transaction_id, output_index } }) => `${transaction_id}:${output_index}`;
+
+/** Outputs of the address that a waiting transaction spends: until it is final or void, the node lists them as unspent and refuses another that spends them. */
+async function waitingOf(api, address) {
+  const spent = new Set();
+  for (let cursor; ; ) {
+    const body = { addresses: [address], ...(cursor === undefined ? {} : { cursor }) };
+    const page = await post(`${api}/v1/mempool/pending`, body);
+    for (const payment of page.pending) if (payment.direction === 'outgoing') spent.add(nameOf(payment));
+    cursor = page.next_cursor;
+    if (cursor === undefined) return spent;
+  }
+}
+
 /**
  * As few outputs of the address as pay `paid`, the fee (`feeOf(outputs)`) and a change of at least one atom. The node lists outputs by their ids, not by amount: pages are read until the `most` largest of those
- * read so far are enough. `first`: an output of the address that is spent in any case.
+ * read so far are enough. What a waiting transaction spends is left out. `first`: an output of the address that is spent in any case.
  */
 export async function outputsFor(api, address, { most, paid, feeOf, first }) {
   const neededFor = (outputs) => paid + feeOf(outputs) + 1n;
-  const isFirst = ({ outpoint: { transaction_id, output_index } }) =>
-    transaction_id === first?.outpoint.transaction_id && output_index === first.outpoint.output_index;
+  const isFirst = (output) => first !== undefined && nameOf(output) === nameOf(first);
+  const waiting = await waitingOf(api, address);
   const before = first === undefined ? [] : [first];
   let largest = [];
   let held = 0n;
-  for await (const { utxos } of pages(`${api}/v1/address/${address}/utxos`)) {
+  for await (const page of pages(`${api}/v1/address/${address}/utxos`)) {
+    const utxos = page.utxos.filter((output) => !waiting.has(nameOf(output)));
     held += sumOf(utxos);
     const others = [...largest, ...utxos].filter((output) => !isFirst(output)).sort(byAmount);
     largest = [...before, ...others].slice(0, most);
@@ -67,10 +82,14 @@ export async function outputsFor(api, address, { most, paid, feeOf, first }) {
       if (sumOf(outputs) >= neededFor(outputs)) return outputs;
     }
   }
-  if (largest.length === 0) throw new Error(`${address} holds nothing: pay to it first`);
+  const wait =
+    waiting.size === 0
+      ? ''
+      : `; ${waiting.size} outputs are spent by transactions that wait: try again when these are final`;
+  if (largest.length === 0) throw new Error(`${address} holds nothing: pay to it first${wait}`);
   const needed = neededFor(largest);
   if (held < needed)
-    throw new Error(`${address} holds ${coins(held)} coins, and ${coins(needed)} are needed with the fee`);
+    throw new Error(`${address} holds ${coins(held)} coins, and ${coins(needed)} are needed with the fee${wait}`);
   const sum = sumOf(largest);
   const merged = sum - (needed - paid);
   throw new Error(

@@ -151,6 +151,16 @@ test('payment.mjs: the largest outputs of all pages, and what to do where they a
   expect((await bed.client.addressBalance({ address: shop.address })).balance).toBe(String(85n * COIN));
 });
 
+test('payment.mjs: what a waiting transaction spends is not chosen again', async () => {
+  const { pay } = await example('payment');
+  const [payer, shop] = [person(), person()];
+  const bed = await nodeFor(payer.address, payer.address);
+  for (let i = 0; i < 2; i++) expect(await pay(bed.base, payer.words, shop.address, '1')).toMatch(/^[0-9a-f]{96}$/);
+  await expect(pay(bed.base, payer.words, shop.address, '1')).rejects.toThrow(/holds nothing.*2 outputs are spent by/);
+  await seal(bed);
+  await pay(bed.base, payer.words, shop.address, '1');
+});
+
 test('multisig.mjs: as many of the largest outputs as fit into a transaction', async () => {
   const { keyOf, groupOf, propose, review, sign, send } = await example('multisig');
   const [members, shop] = [[person(), person(), person()], person()] as const;
