@@ -61,6 +61,26 @@ export function checkManifest(manifest: Manifest, network: NetworkName, chainId:
     throw new WalletError('node_other_chain', 'the node follows another chain than this wallet has known');
 }
 
+/** More pages than any list of a node has that the wallet reads: 4,194,304 changes. One that sends more, or the same page again, would keep the wallet reading until its memory is full, and is not believed. */
+const MAX_PAGES = 4_096;
+
+/** Pages of a list, one after the other. `what`: the list, in words. */
+export async function* pagesOf<Page extends { readonly next_cursor?: string | undefined }>(
+  what: string,
+  read: (place: { readonly cursor?: string }) => Promise<Page>,
+): AsyncGenerator<Page> {
+  let cursor: string | undefined;
+  for (let pages = 0; pages < MAX_PAGES; pages++) {
+    const page = await read(cursor === undefined ? {} : { cursor });
+    yield page;
+    const next = page.next_cursor;
+    if (next === undefined) return;
+    if (next === cursor) break;
+    cursor = next;
+  }
+  throw new WalletError('node_unreachable', `the node’s list of ${what} does not end`);
+}
+
 /**
  * Changes of these addresses in the cuts above `after` and up to `through`, oldest first. A node may index a little behind its
  * head: `complete` is how far the answer really goes.
@@ -74,20 +94,17 @@ export async function changesOfAddresses(
   const changes: ChangeDocument[] = [];
   let complete = through;
   for (const batch of batches(addresses)) {
-    let cursor: string | undefined;
-    do {
-      const page = await client.addressChanges({
-        addresses: batch,
-        after_height: after,
-        limit: through - after <= FEW_CUTS ? SMALL_PAGE : LARGE_PAGE,
-        ...(cursor === undefined ? {} : { cursor }),
-      });
+    const asked = {
+      addresses: batch,
+      after_height: after,
+      limit: through - after <= FEW_CUTS ? SMALL_PAGE : LARGE_PAGE,
+    };
+    for await (const page of pagesOf('changes', (place) => client.addressChanges({ ...asked, ...place }))) {
       for (const change of page.changes) if (change.finalized_height <= through) changes.push(change);
       complete = Math.min(complete, page.indexed_height);
       // Pages are in ascending order: everything after this one is newer still.
       if ((page.changes.at(-1)?.finalized_height ?? 0) > through) break;
-      cursor = page.next_cursor;
-    } while (cursor !== undefined);
+    }
   }
   return { changes: changes.filter((change) => change.finalized_height <= complete), complete };
 }
@@ -95,12 +112,9 @@ export async function changesOfAddresses(
 /** All changes of one cut, for wallets with more addresses than there are cuts to read. */
 export async function changesOfCut(client: NodeClient, height: number): Promise<ChangeDocument[]> {
   const found: ChangeDocument[] = [];
-  let cursor: string | undefined;
-  do {
-    const page = await client.cutChanges({ height, limit: LARGE_PAGE, ...(cursor === undefined ? {} : { cursor }) });
+  const asked = { height, limit: LARGE_PAGE };
+  for await (const page of pagesOf('changes of a cut', (place) => client.cutChanges({ ...asked, ...place })))
     found.push(...page.changes);
-    cursor = page.next_cursor;
-  } while (cursor !== undefined);
   return found;
 }
 
@@ -124,19 +138,14 @@ async function readTransactions(
   wanted: ReadonlySet<string>,
 ): Promise<Map<string, TransactionDocument>> {
   const found = new Map<string, TransactionDocument>();
-  let cursor: string | undefined;
-  while (found.size < wanted.size) {
-    const page = await client.cutTransactions({
-      height,
-      limit: TRANSACTION_PAGE,
-      ...(cursor === undefined ? {} : { cursor }),
-    });
+  if (wanted.size === 0) return found;
+  const asked = { height, limit: TRANSACTION_PAGE };
+  for await (const page of pagesOf('transactions', (place) => client.cutTransactions({ ...asked, ...place }))) {
     // A cut may name a transaction again that an earlier block already carried; only the one that ran counts.
     for (const document of page.transactions)
       if (wanted.has(document.transaction_id) && document.outcome === 'finalized')
         found.set(document.transaction_id, document);
-    cursor = page.next_cursor;
-    if (cursor === undefined) break;
+    if (found.size >= wanted.size) break;
   }
   return found;
 }
@@ -156,9 +165,8 @@ export const spentGenesisOutputs = (changes: readonly ChangeDocument[]): ChangeD
 export async function genesisOutputs(client: NodeClient, addresses: readonly string[]): Promise<ChangeDocument[]> {
   const found: ChangeDocument[] = [];
   for (const batch of batches(addresses)) {
-    let cursor: string | undefined;
-    do {
-      const page = await client.addressesUtxos({ addresses: batch, ...(cursor === undefined ? {} : { cursor }) });
+    const read = (place: { readonly cursor?: string }) => client.addressesUtxos({ addresses: batch, ...place });
+    for await (const page of pagesOf('outputs', read))
       for (const { outpoint, amount, address, source, finalized_height } of page.utxos)
         if (finalized_height === 0)
           found.push({
@@ -170,8 +178,6 @@ export async function genesisOutputs(client: NodeClient, addresses: readonly str
             source,
             transaction_id: outpoint.transaction_id,
           });
-      cursor = page.next_cursor;
-    } while (cursor !== undefined);
   }
   return found;
 }

@@ -30,7 +30,7 @@ import {
 import type { NetworkName } from '../../protocol/network.ts';
 import { transactionIdOfWire } from '../../protocol/transaction.ts';
 import type { Follower } from '../chain/follower.ts';
-import { isAway, type NodeClient, nodeFailure, readPending } from '../chain/node-link.ts';
+import { isAway, type NodeClient, nodeFailure, pagesOf, readPending } from '../chain/node-link.ts';
 import type { Keyring } from '../keys/keyring.ts';
 import { type SigningKey, signMessage, verifySignature } from '../keys/signing.ts';
 import type { Book } from '../state/book.ts';
@@ -172,17 +172,14 @@ export class Multisig {
         ]),
     );
     const free: GroupOutput[] = [];
-    let cursor: string | undefined;
-    do {
-      const page = await client.addressesUtxos({ addresses: [address], ...(cursor === undefined ? {} : { cursor }) });
+    const read = (place: { readonly cursor?: string }) => client.addressesUtxos({ addresses: [address], ...place });
+    for await (const page of pagesOf('outputs', read))
       for (const { outpoint, amount } of page.utxos)
         if (!waiting.has(outputKey(outpoint.transaction_id, outpoint.output_index)))
           free.push({
             outpoint: { transactionId: fromHex(outpoint.transaction_id), outputIndex: outpoint.output_index },
             amount: BigInt(amount),
           });
-      cursor = page.next_cursor;
-    } while (cursor !== undefined);
     return { free, waiting };
   }
 
