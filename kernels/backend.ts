@@ -61,6 +61,8 @@ export interface Backend {
   readonly kind: BackendKind;
   /** Hashes tried since the start. Only grows. */
   readonly hashes: number;
+  /** The same by thread, where there are threads. */
+  readonly threadHashes?: readonly number[];
   /** Epochs that can be searched now. */
   readonly epochs: readonly number[];
   /** Where the device times its own work, which is done for measurements. */

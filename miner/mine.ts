@@ -24,7 +24,7 @@ import { realParts } from './miner-parts.ts';
 import { openDevice } from './open-device.ts';
 import { defaultDataDir, type MinerValues, minerCommand } from './options.ts';
 import { ProgressLine } from './progress-line.ts';
-import { statsDocument, statusLines } from './stats.ts';
+import { statsDocument, statusLines, threadLines } from './stats.ts';
 import { BottomLine, bannerLines, liveLine, paintFor, summaryLines } from './terminal-view.ts';
 import { TuningFile } from './tuning-file.ts';
 
@@ -242,8 +242,12 @@ async function mine(
   });
   let statusTimer = setInterval(status, values.statusEvery);
   shutdown.add('status', () => clearInterval(statusTimer));
+  const hashRate = (): void => {
+    const snapshot = miner.snapshot();
+    say([...threadLines(snapshot), ...statusLines(snapshot)]);
+  };
   const actions = { pause: () => miner.pause(), resume: () => miner.resume() };
-  shutdown.add('keys', listenForKeys(input, { ...actions, hashRate: status, quit: () => shutdown.request('key q') }));
+  shutdown.add('keys', listenForKeys(input, { ...actions, hashRate, quit: () => shutdown.request('key q') }));
   await listen(values, miner, shutdown, log);
 
   if (configPath !== undefined) {

@@ -334,6 +334,7 @@ export class Miner {
         state: device.state,
         reason: device.stopped?.message,
         rates: device.rates(now),
+        threads: device.threadRates(now),
         hashes: device.hashes,
         shares: device.shares,
         sensor: device.kind === 'webgpu' ? this.#dependencies.parts.sensors.of(card++) : undefined,

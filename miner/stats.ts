@@ -13,6 +13,8 @@ export type DeviceSnapshot = {
   readonly state: DeviceState;
   readonly reason: string | undefined;
   readonly rates: Rates;
+  /** Of each thread over 10 s, where the device has threads. */
+  readonly threads: readonly (number | undefined)[];
   readonly hashes: number;
   readonly shares: Readonly<ShareCounts>;
   readonly sensor: Reading | undefined;
@@ -163,3 +165,17 @@ export function statusLines(snapshot: Snapshot): string[] {
   const total = `total: ${rateText(totalRates(devices))}  max ${showRate(snapshot.fastest)}  at the pool ${showRate(snapshot.poolRate)}  ${shareText(totalShares(devices))}`;
   return [...lines, `${total}  [${minerState(snapshot)}, ${where}${latency}]`];
 }
+
+const THREADS_PER_LINE = 8;
+
+/** The rate of every thread over 10 s, for a person who asks: a thread that shares its core is seen here. */
+export const threadLines = ({ devices }: Snapshot): string[] =>
+  devices.flatMap(({ number, threads }) =>
+    threads.length < 2
+      ? []
+      : Array.from({ length: Math.ceil(threads.length / THREADS_PER_LINE) }, (_, i) => {
+          const from = i * THREADS_PER_LINE;
+          const some = threads.slice(from, from + THREADS_PER_LINE);
+          return `device ${number} threads ${from}-${from + some.length - 1} (10 s): ${some.map(showRate).join('  ')}`;
+        }),
+  );

@@ -69,7 +69,8 @@ export function Leaders() {
         <>
           <Table caption="Most blocks first" columns={LEADERS} rows={rows} keyOf={(leader) => leader.address} />
           <p class="note">
-            ‘Luckiest’ is the least effort that one of the blocks took. With PPLNS everybody shares in every block.
+            <span class="minor">‘Luckiest’ is the least effort that one of the blocks took. </span>
+            With PPLNS everybody shares in every block.
           </p>
         </>
       )}

@@ -3,6 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { coins, count, minute, shortId, time } from '../format.ts';
 import { linkTo } from '../router.ts';
+import { copyText } from './copy-text.ts';
 
 export function Figure({ label, value, note }: { label: string; value: ComponentChildren; note?: ComponentChildren }) {
   return (
@@ -131,12 +132,8 @@ export function Table<T>({
 function useCopy(text: string): [boolean, () => void] {
   const [copied, setCopied] = useState(false);
   const copy = async () => {
-    const done = await navigator.clipboard?.writeText(text).then(
-      () => true,
-      () => false,
-    );
-    // Without the clipboard (plain http, no permission) the text can still be marked by hand: do not claim a copy.
-    if (done !== true) return;
+    // Where the browser refuses, the text can still be marked by hand: do not claim a copy.
+    if (!(await copyText(text))) return;
     setCopied(true);
     setTimeout(() => setCopied(false), 2000);
   };

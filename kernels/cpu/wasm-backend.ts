@@ -64,6 +64,7 @@ class WasmBackend implements Backend {
   #jobId = 0;
   #epoch: number | undefined;
   #hashes = 0;
+  readonly #threadHashes: number[];
   readonly #ending = new AbortController();
   #closed = false;
 
@@ -74,14 +75,19 @@ class WasmBackend implements Backend {
     const count = this.#shared ? (options.threads ?? coreCount()) : 1;
     const light = options.mode === 'light' ? ', light' : '';
     this.name = `CPU, ${count} thread${count === 1 ? '' : 's'}${light}`;
+    this.#threadHashes = new Array(count).fill(0);
     this.#threads = Array.from(
       { length: count },
-      () => new Thread({ onEvent: (event) => this.#take(event), onDeath: (reason) => this.#fail(reason) }),
+      (_, i) => new Thread({ onEvent: (event) => this.#take(event, i), onDeath: (reason) => this.#fail(reason) }),
     );
   }
 
   get hashes(): number {
     return this.#hashes;
+  }
+
+  get threadHashes(): readonly number[] {
+    return this.#threadHashes;
   }
 
   get epochs(): readonly number[] {
@@ -159,9 +165,10 @@ class WasmBackend implements Backend {
     for (const thread of this.#threads) thread.ask({ kind: 'pause', paused }).catch(() => {});
   }
 
-  #take(event: ThreadEvent): void {
+  #take(event: ThreadEvent, thread: number): void {
     if (event.event === 'searched') {
       this.#hashes += event.hashes;
+      this.#threadHashes[thread] = (this.#threadHashes[thread] ?? 0) + event.hashes;
       this.#countUse(event.hashes);
       for (const { nonce, hash } of event.hits) this.#dependencies.onHit({ jobId: event.jobId, nonce, hash });
     } else if (event.jobId === this.#jobId && ++this.#finished === this.#threads.length)

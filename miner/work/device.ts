@@ -4,7 +4,7 @@
  */
 import type { Backend, BackendEvents, BackendKind, Hit, Progress, SearchJob } from '../../kernels/backend.ts';
 import { MinerError, type MinerErrorCode } from '../miner-error.ts';
-import { HashRate, type Rates } from './hash-rate.ts';
+import { HashRate, type Rates, WINDOWS } from './hash-rate.ts';
 import { Watchdog } from './watchdog.ts';
 
 export type DeviceState = 'opening' | 'preparing' | 'searching' | 'idle' | 'paused' | 'stopped';
@@ -61,6 +61,7 @@ export class Device {
   readonly #times: DeviceTimes;
   readonly #dependencies: DeviceDependencies;
   readonly #rate = new HashRate();
+  #threadRates: readonly HashRate[] = [];
   readonly #watchdog: Watchdog;
   #name: string;
   #backend: Backend | undefined;
@@ -116,6 +117,11 @@ export class Device {
 
   rates(now: number): Rates {
     return this.#rate.rates(now);
+  }
+
+  /** Over 10 s; empty where the device has no threads. */
+  threadRates(now: number): (number | undefined)[] {
+    return this.#threadRates.map((rate) => rate.over(WINDOWS.short, now));
   }
 
   #isReady(): boolean {
@@ -236,9 +242,16 @@ export class Device {
   tick(now: number): void {
     if (this.#stopped !== undefined) return;
     this.#rate.read(now, this.hashes);
+    this.#readThreads(now);
     if (this.#troubles > 0 && now - this.#troubledAt > this.#times.forgiveMillis) this.#troubles = 0;
     if (this.#watchdog.check(now, this.state === 'searching', this.hashes))
       this.#trouble('device_silent', new Error(`no hashes for ${this.#times.silentMillis / 1_000} s`));
+  }
+
+  #readThreads(now: number): void {
+    const counts = this.#backend?.threadHashes ?? [];
+    if (counts.length !== this.#threadRates.length) this.#threadRates = counts.map(() => new HashRate());
+    for (const [i, rate] of this.#threadRates.entries()) rate.read(now, counts[i] ?? 0);
   }
 
   /** The device is given up, by name. */

@@ -197,6 +197,23 @@ test('an address of a table is copied whole', async () => {
   }
 });
 
+test('an address is copied on a page of plain http too, where the browser has no clipboard for it', async () => {
+  const url = await servePage(answers(3), { type: 'pool', data: POOL });
+  const { page, context } = await open(url);
+  await context.addInitScript(() => {
+    Object.defineProperty(Navigator.prototype, 'clipboard', { get: () => undefined });
+    document.addEventListener('copy', () => {
+      document.documentElement.dataset.copied = String(document.getSelection());
+    });
+  });
+  await page.reload();
+  await page.goto(`${url}#/miner`);
+  const button = page.getByRole('button', { name: /^Copy dsvc1/ }).nth(1);
+  await button.click();
+  await expect.poll(() => page.evaluate(() => document.documentElement.dataset.copied)).toBe(address(1));
+  expect(await button.evaluate((element) => element === document.activeElement)).toBe(true);
+});
+
 test('names with markup are text, wherever they are shown', async () => {
   const url = await servePage(answers(20), { type: 'pool', data: POOL });
   const { page, complaints } = await open(url);

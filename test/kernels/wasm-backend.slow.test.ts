@@ -59,6 +59,7 @@ test.each([
   expect(shown(hits)).toEqual(expectedHits(job));
   expect(hits.length).toBeGreaterThan(50);
   expect(backend.hashes).toBe(3_000);
+  expect(backend.threadHashes?.reduce((sum, hashes) => sum + hashes, 0)).toBe(3_000);
 });
 
 test('the easiest target loses no hit', async () => {

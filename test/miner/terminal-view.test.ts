@@ -1,7 +1,7 @@
 /** What a person at a terminal sees: banner, bottom line, summary. */
 import { expect, test } from 'vitest';
 import { showDuration } from '../../miner/duration.ts';
-import { type Snapshot, statusLines } from '../../miner/stats.ts';
+import { type Snapshot, statusLines, threadLines } from '../../miner/stats.ts';
 import { BottomLine, bannerLines, liveLine, paintFor, showWork, summaryLines } from '../../miner/terminal-view.ts';
 
 const device = {
@@ -11,6 +11,7 @@ const device = {
   state: 'searching',
   reason: undefined,
   rates: { short: 1_234_000, medium: 1_200_000, long: undefined },
+  threads: [],
   hashes: 600_000_000,
   shares: { accepted: 41, stale: 1, rejected: 0, lost: 0, bad: 0 },
   sensor: undefined,
@@ -40,6 +41,14 @@ const plain = paintFor(false, {});
 
 test('the key h shows the highest rate too', () => {
   expect(statusLines(snapshot).at(-1)).toMatch(/^total: .* {2}max 1\.30 MH\/s {2}at the pool/);
+});
+
+test('the key h shows every thread of a processor, eight to a line', () => {
+  const threads = [...Array.from({ length: 8 }, (_, i) => 1_000 * (i + 1)), undefined];
+  expect(threadLines({ ...snapshot, devices: [{ ...device, threads }, device] })).toEqual([
+    'device 0 threads 0-7 (10 s): 1.00 kH/s  2.00 kH/s  3.00 kH/s  4.00 kH/s  5.00 kH/s  6.00 kH/s  7.00 kH/s  8.00 kH/s',
+    'device 0 threads 8-8 (10 s): -',
+  ]);
 });
 
 test('the banner names pool, user, network, devices and keys', () => {
