@@ -152,7 +152,7 @@ class Machine {
 }
 
 test('a fifth validator from nothing to its last atom, by the lines of docs/validator.md', {
-  timeout: 600_000,
+  timeout: 1_200_000,
 }, async () => {
   const directory = temporaryDirectory();
   const at = (name: string) => join(directory, name);
