@@ -4,6 +4,7 @@
  * node:net server that writes the same bytes and does nothing else. `npm run bench -- stratum 2000 tcp` measures only TCP
  * with v1, the costs by processor time: on handles, on sockets, and with sessions that are not kept; with
  * SVC_BENCH_BEFORE=DIR also the server of another checkout, in the same run. `stratum 6000 pairs`: handles and sockets in turns.
+ * `stratum 6000 tcp own` measures only the server as it is. `stratum 1000 dataset`: shares that are verified with testnet's dataset of 2 GiB. Cores and profiles: stratum/asked.ts.
  * `npm run bench -- stratum soak` is about memory alone and lasts SVC_SOAK_MINUTES, one unless it says otherwise.
  */
 import { join } from 'node:path';
@@ -86,11 +87,12 @@ async function reconnects(server: Asked, load: Asked, connections: number): Prom
 }
 
 /** TCP with v1 alone, of one or several servers in turns. */
-async function benchTcp(b: Bench, connections: number): Promise<void> {
+async function benchTcp(b: Bench, connections: number, isAlone: boolean): Promise<void> {
   const before = process.env.SVC_BENCH_BEFORE;
   const own = './server-process.ts';
   const servers: [name: string, file: string, streams: 'handles' | 'sockets', resume: string][] = [
     ['bare-', './bare-process.ts', 'sockets', ''],
+    ['bare-handles-', './bare-process.ts', 'handles', ''],
     ...(before === undefined
       ? []
       : [['before-', join(before, 'test/bench/stratum/server-process.ts'), 'handles', 'resumable'] as const]),
@@ -99,7 +101,7 @@ async function benchTcp(b: Bench, connections: number): Promise<void> {
     ['forgotten-', own, 'handles', 'not resumable'],
     ['', own, 'handles', 'resumable'],
   ].map((each) => [...each] as [string, string, 'handles' | 'sockets', string]);
-  for (const [name, file, streams, resume] of servers) {
+  for (const [name, file, streams, resume] of isAlone ? servers.slice(-1) : servers) {
     const server = await started(file, '2', 'none', resume, streams);
     const crowded = await crowd(server, connections, 'tcp', 1, JOBS);
     b.figure(`${name}logins`, crowded.logins, '1/s');
@@ -144,6 +146,37 @@ async function benchPairs(b: Bench, connections: number): Promise<void> {
   }
 }
 
+/** Shares that are verified, sixteen in flight on each connection. */
+async function benchHashing(b: Bench, dataset: 'development' | 'testnet', connections: number): Promise<void> {
+  const server = await started('./server-process.ts', '2', dataset);
+  const { load } = await crowd(server, connections, 'tcp', 1, 1);
+  const verified = await load.ask<{ rate: number; errors: number }>('submits', {
+    connections,
+    inFlight: 16,
+    seconds: 4,
+  });
+  b.figure(`submits-hashed${dataset === 'testnet' ? '-2-GiB' : ''}`, verified.rate, '1/s');
+  b.note(`refused while hashing was in: ${verified.errors}`);
+  if (dataset === 'testnet') {
+    const change = setInterval(() => void server.ask('job'), 2_500);
+    const steady = await load.ask<Arrivals & { errors: number }>('steady', { perSecond: 1_000, seconds: 8 });
+    clearInterval(change);
+    b.figure('answer-p50-steady-2-GiB', steady.p50, 'ms');
+    b.figure('answer-p99-steady-2-GiB', steady.p99, 'ms');
+    b.note(`refused at 1,000 shares/s: ${steady.errors}`);
+    b.figure('memory-2-GiB', (await server.ask<number>('memory')) / 2 ** 20, 'MiB');
+  }
+  await load.stop();
+  await server.stop();
+}
+
+/** Development's dataset and testnet's, one after the other. */
+async function benchDataset(b: Bench, connections: number): Promise<void> {
+  await benchHashing(b, 'development', connections);
+  b.note('building the dataset of testnet');
+  await benchHashing(b, 'testnet', connections);
+}
+
 const against = (value: number, base: number, yardstick = 'the bare server') => ({ ratio: value / base, yardstick });
 
 export default bench('the stratum server under load, beside a bare node:net server', async (b) => {
@@ -159,7 +192,8 @@ export default bench('the stratum server under load, beside a bare node:net serv
   const connections = Number(b.words[0] ?? 10_000);
   b.note(`${connections} connections, two listener threads, load in a process of its own`);
   if (b.words[1] === 'pairs') return await benchPairs(b, connections);
-  if (b.words[1] === 'tcp') return await benchTcp(b, connections);
+  if (b.words[1] === 'tcp') return await benchTcp(b, connections, b.words[2] === 'own');
+  if (b.words[1] === 'dataset') return await benchDataset(b, connections);
 
   const bare = await started('./bare-process.ts', '2');
   const plain = await crowd(bare, connections, 'tcp', 1, JOBS);
@@ -212,15 +246,5 @@ export default bench('the stratum server under load, beside a bare node:net serv
     await other.stop();
   }
 
-  const hashing = await started('./server-process.ts', '2', 'development');
-  const real = await crowd(hashing, 1_000, 'tcp', 1, 1);
-  const verified = await real.load.ask<{ rate: number; errors: number }>('submits', {
-    connections: 1_000,
-    inFlight: 16,
-    seconds: 4,
-  });
-  b.figure('submits-hashed', verified.rate, '1/s');
-  b.note(`refused while hashing was in: ${verified.errors}`);
-  await real.load.stop();
-  await hashing.stop();
+  await benchHashing(b, 'development', 1_000);
 });

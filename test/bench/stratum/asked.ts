@@ -11,6 +11,16 @@ export function answerAsked(answers: Answers): void {
   process.send?.({ ready: true });
 }
 
+/** SVC_BENCH_SERVER_CPUS=0,1 and SVC_BENCH_LOAD_CPUS=2,3 keep servers and load on cores of their own. */
+const cpusOf = (file: string): string | undefined =>
+  file.includes('load-process') ? process.env.SVC_BENCH_LOAD_CPUS : process.env.SVC_BENCH_SERVER_CPUS;
+
+/** SVC_BENCH_PROFILE=DIR: servers leave a processor profile of each of their threads there. */
+const profileOf = (file: string): string[] => {
+  const { SVC_BENCH_PROFILE: directory } = process.env;
+  return directory === undefined || file.includes('load-process') ? [] : ['--cpu-prof', `--cpu-prof-dir=${directory}`];
+};
+
 export class Asked {
   readonly #child: ChildProcess;
   readonly #waiting = new Map<number, (value: never) => void>();
@@ -18,9 +28,11 @@ export class Asked {
   #next = 0;
 
   constructor(file: string, words: readonly string[] = [], gc = false) {
+    const cpus = cpusOf(file);
+    const options = [...(gc ? ['--expose-gc'] : []), ...profileOf(file)];
     this.#child = fork(new URL(file, import.meta.url), words, {
-      execPath: process.execPath,
-      execArgv: gc ? ['--expose-gc'] : [],
+      execPath: cpus === undefined ? process.execPath : 'taskset',
+      execArgv: cpus === undefined ? options : ['-c', cpus, process.execPath, ...options],
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     });
     this.ready = new Promise((resolve, reject) => {
@@ -46,7 +58,10 @@ export class Asked {
   async stop(): Promise<void> {
     this.ready.catch(() => {});
     const gone = new Promise((resolve) => this.#child.once('exit', resolve));
-    this.#child.kill('SIGKILL');
+    // A profile is written when a process ends by itself.
+    if (process.env.SVC_BENCH_PROFILE !== undefined)
+      this.#child.send({ id: this.#next++, name: 'stop', argument: null });
+    else this.#child.kill('SIGKILL');
     await gone;
   }
 }

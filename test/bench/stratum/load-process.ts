@@ -237,6 +237,7 @@ answerAsked({
     onAnswer = null;
     return { p50: percentile(waits, 0.5), p99: percentile(waits, 0.99), answers: waits.length, errors };
   },
+  stop: async () => process.exit(0),
   close: async () => {
     for (const miner of miners) miner.close();
     miners = [];

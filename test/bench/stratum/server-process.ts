@@ -17,7 +17,14 @@ const [threads = '2', hashing = 'none', resume = 'not resumable', streams = 'han
 useNativeSha384();
 
 const verifier =
-  hashing === 'none' ? withoutHashing() : createVerifier({ network: NETWORKS.development, mode: 'full', threads: 2 });
+  hashing === 'none'
+    ? withoutHashing()
+    : createVerifier({
+        network: hashing === 'testnet' ? NETWORKS.testnet : NETWORKS.development,
+        mode: 'full',
+        threads: 2,
+      });
+await verifier.prepare(0);
 const source = new TemplateSource();
 source.blockWork = 1n << 60n;
 const upstream = new NodeUpstream(
