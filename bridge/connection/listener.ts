@@ -48,6 +48,7 @@ const MAX_FIRST_BYTES = 2_048;
 export class Listener implements ListenerControl {
   readonly #options: ListenerOptions;
   readonly #desk: Desk;
+  readonly #warmUp: () => Promise<void>;
   readonly #log: Pick<Logger, 'error'>;
   readonly #proxies: TrustedProxies;
   readonly #counts: ConnectionCount;
@@ -64,9 +65,11 @@ export class Listener implements ListenerControl {
   #timer: NodeJS.Timeout | null = null;
   #accepting = true;
 
-  constructor(options: ListenerOptions, desk: Desk) {
+  /** `warmUp` has ended before the first port is opened. */
+  constructor(options: ListenerOptions, desk: Desk, warmUp = async (): Promise<void> => {}) {
     this.#options = options;
     this.#desk = desk;
+    this.#warmUp = warmUp;
     this.#log = { error: (message, fields = {}) => desk.log('error', message, fields) };
     this.#proxies = new TrustedProxies(options.proxies, {
       option: '--proxy-protocol',
@@ -91,6 +94,7 @@ export class Listener implements ListenerControl {
   }
 
   async listen(): Promise<readonly BoundAddress[]> {
+    await this.#warmUp();
     this.#timer = setInterval(() => this.#tick(), TICK_MILLIS);
     const bound: BoundAddress[] = [];
     for (const service of this.#options.services) {

@@ -8,6 +8,7 @@ import { useNativeSha384 } from '../../runtime/native-sha384.ts';
 import { randomPieces } from '../../runtime/random-pieces.ts';
 import { Desk } from '../connection/desk.ts';
 import { Listener } from '../connection/listener.ts';
+import { warmUp } from '../connection/warm-up.ts';
 import { packShares } from '../shares/share-batch.ts';
 import { exposed, HUB_CALLS, LISTENER_CALLS, type PortHub, remote } from './calls.ts';
 import { IntroducedMembers } from './introduced-members.ts';
@@ -46,4 +47,10 @@ const desk = new Desk(options.desk, {
     main.log(level, message, { ...fields, error: fields.error === undefined ? undefined : String(fields.error) }),
 });
 clientFaults.forwardTo((door, error) => main.clientFault(door, error));
-const listener = new Listener(options.listener, desk);
+const listener = new Listener(options.listener, desk, async () => {
+  try {
+    main.log('debug', 'warmed up', await warmUp(options.desk));
+  } catch (error) {
+    main.log('warn', 'the listener starts cold: its warm-up failed', { error: String(error) });
+  }
+});

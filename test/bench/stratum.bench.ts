@@ -17,6 +17,7 @@ type Ports = { readonly tcp: number; readonly ws: number };
 type Arrivals = { readonly p50: number; readonly p99: number };
 
 const JOBS = 7;
+const FIRST_LOGINS = 200;
 
 async function started(file: string, ...words: string[]): Promise<Asked> {
   const process = new Asked(file, words, true);
@@ -38,7 +39,9 @@ async function crowd(server: Asked, connections: number, transport: Transport, v
   const port = transport === 'ws' ? ports.ws : ports.tcp;
   // The first third warms everything up; what a connection costs is what the others add.
   const first = Math.floor(connections / 3);
-  await load.ask<number>('login', { port, count: first, transport, version });
+  const few = Math.min(first, FIRST_LOGINS);
+  const cold = await costOf(server, () => load.ask<number>('login', { port, count: few, transport, version }));
+  if (first > few) await load.ask<number>('login', { port, count: first - few, transport, version });
   const before = await server.ask<number>('memory');
   const added = connections - first;
   const login = await costOf(server, () => load.ask<number>('login', { port, count: added, transport, version }));
@@ -55,6 +58,7 @@ async function crowd(server: Asked, connections: number, transport: Transport, v
     load,
     logins: added / login.value,
     loginCpu: login.cpu / added,
+    firstLoginCpu: cold.cpu / few,
     memory: memory / added,
     p99,
     cpu: cpu / (jobs * connections),
@@ -105,6 +109,7 @@ async function benchTcp(b: Bench, connections: number, isAlone: boolean): Promis
     const server = await started(file, '2', 'none', resume, streams);
     const crowded = await crowd(server, connections, 'tcp', 1, JOBS);
     b.figure(`${name}logins`, crowded.logins, '1/s');
+    b.figure(`${name}first-login-cpu`, crowded.firstLoginCpu, 'us/login');
     b.figure(`${name}login-cpu`, crowded.loginCpu, 'us/login');
     b.figure(`${name}memory-tcp`, crowded.memory, 'B/connection');
     b.figure(`${name}job-p99-v1`, crowded.p99, 'ms');
@@ -210,6 +215,7 @@ export default bench('the stratum server under load, beside a bare node:net serv
   const server = await started('./server-process.ts', '2', 'none');
   const v1 = await crowd(server, connections, 'tcp', 1, JOBS);
   b.figure('logins', v1.logins, '1/s', against(v1.logins, plain.logins));
+  b.figure('first-login-cpu', v1.firstLoginCpu, 'us/login', against(v1.firstLoginCpu, plain.firstLoginCpu));
   b.figure('login-cpu', v1.loginCpu, 'us/login', against(v1.loginCpu, plain.loginCpu));
   b.figure('memory-tcp', v1.memory, 'B/connection', against(v1.memory, plain.memory));
   b.figure('job-p99-v1', v1.p99, 'ms', against(v1.p99, plain.p99));
