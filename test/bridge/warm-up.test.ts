@@ -30,7 +30,7 @@ const optionsOf = (asksSink: boolean, network = NETWORKS.development) => ({
 test.each(NETWORK_NAMES)('its logins get jobs and its shares are accepted, as on %s', async (name) => {
   for (const asksSink of [true, false]) {
     const { jobs, ...done } = await warmUp(optionsOf(asksSink, NETWORKS[name]));
-    expect(done).toEqual({ logins: 128, shares: 192 });
+    expect(done).toEqual({ logins: 64, shares: 96 });
     // How many depends on how much a slice of the fan-out brings.
     expect(jobs).toBeGreaterThan(0);
   }
