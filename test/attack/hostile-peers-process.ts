@@ -1,5 +1,5 @@
 /**
- * Hostile peers as a process of their own: real libp2p hosts that say a proper hello to the peer at the address they are given, and then do what hurts. Started with ADDRESS CHAIN_ID HEIGHT KIND...;
+ * Hostile peers as a process of their own: real libp2p hosts that say a proper hello to the peers at the addresses they are given, and then do what hurts. Started with ADDRESS[,ADDRESS...] CHAIN_ID HEIGHT KIND...;
  * ends when it is killed. Prints what it got through as lines of JSON.
  */
 import { randomBytes } from 'node:crypto';
@@ -15,7 +15,7 @@ import { createHost, type Host } from '../../node/network/thread/create-host.ts'
 import { PROTOCOLS } from '../../node/network/thread/host-types.ts';
 import { fromHex } from '../../protocol/bytes.ts';
 
-const [address = '', chainHex = '', heightText = '0', ...kinds] = process.argv.slice(2);
+const [addresses = '', chainHex = '', heightText = '0', ...kinds] = process.argv.slice(2);
 const chainId = fromHex(chainHex);
 const height = Number(heightText);
 const topic = (name: string) => `/svc/${chainHex.slice(0, 32)}/${name}/1`;
@@ -95,7 +95,11 @@ const ACTS: Record<string, Act> = {
   },
   /** Its hello names a height that nobody has; it answers every question with nothing. */
   height: async () => void (await pause(3_600_000)),
+  /** Answers every question just before it is too late. */
+  slow: async () => void (await pause(3_600_000)),
 };
+
+const SLOW_MILLIS = 15_000;
 
 async function attack(kind: string): Promise<void> {
   const settings = {
@@ -112,12 +116,17 @@ async function attack(kind: string): Promise<void> {
   };
   const host = await createHost(settings, TOPICS, { denyDialMultiaddr: () => false });
   await host.handle(SYNC, async (stream) => {
-    await answerStream(stream, { bytes: 8_192, millis: 5_000 }, async () =>
-      encodeCutsAnswer({ head: kind === 'height' ? 1e12 : height, bodiesFrom: 0 }, [], []),
-    );
+    await answerStream(stream, { bytes: 8_192, millis: 2 * SLOW_MILLIS }, async () => {
+      if (kind === 'slow') await pause(SLOW_MILLIS);
+      return encodeCutsAnswer({ head: kind === 'height' ? 1e12 : height, bodiesFrom: 0 }, [], []);
+    });
   });
   await host.start();
   for (const name of TOPICS) host.services.gossip.subscribe(name);
+  for (const address of addresses.split(',')) void attackOne(kind, address, host);
+}
+
+async function attackOne(kind: string, address: string, host: Host): Promise<void> {
   for (;;) {
     try {
       const connection = await host.dial(multiaddr(address), { signal: AbortSignal.timeout(3_000) });

@@ -99,6 +99,9 @@ async function round(work: Work, batch: number, seconds: number): Promise<number
   return (runs / elapsed) * 1000;
 }
 
+export const percentile = (values: readonly number[], part: number): number =>
+  [...values].sort((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * part))] ?? 0;
+
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = Math.floor(sorted.length / 2);

@@ -1,6 +1,7 @@
 /**
  * Nodes and their peers on this machine, every network in a thread of its own: `sync` of a late joiner against the same cuts executed from a local store, `spread` of transactions and blocks over a mesh, `memory` of a node
- * with peers, `relay` of many transactions to a node in a process of its own: processor time of its main thread, and bytes. Words: parts, and cuts=, nodes=, peers=, transactions=, rate=.
+ * with peers, `relay` of many transactions to a node in a process of its own: processor time of its main thread, and bytes; and only where they are named, because they take minutes, `late`: a node that takes a long chain and is killed twice,
+ * and one from a snapshot, and `hostile`: a mesh with hostile peers. Words: parts, and cuts=, nodes=, peers=, transactions=, rate=, hostile=, rounds=, seconds=.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
@@ -15,7 +16,9 @@ import type { Output } from '../../protocol/transaction.ts';
 import { type NodeFigures, NodeProcess } from '../network/child-node.ts';
 import { fundsOf, NetBed, type NetNode, until } from '../network/peers.ts';
 import { payment } from '../node/bed.ts';
-import { type Bench, bench } from './harness.ts';
+import { type Bench, bench, percentile } from './harness.ts';
+import { arrivals, measureHostile, meshOf } from './network/hostile-mesh.ts';
+import { measureLateJoiner } from './network/late-joiner.ts';
 
 const IDLE_PEERS = fileURLToPath(new URL('../attack/hostile-peers-process.ts', import.meta.url));
 const MEBIBYTE = 1024 * 1024;
@@ -23,8 +26,6 @@ const BOB = developmentKey('bob').address;
 
 const at = ({ view }: NetNode): string => view.addresses[0] as string;
 const height = ({ node }: NetNode): number => node.chain.head().height;
-const percentile = (values: readonly number[], part: number): number =>
-  [...values].sort((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * part))] ?? 0;
 
 /** The same cuts from the store of the other node, without a network and without certificates to check. */
 async function executeAgain({ chain }: ConsensusNode, { ledger }: ConsensusNode): Promise<void> {
@@ -81,13 +82,7 @@ async function measureSpread(b: Bench, count: number): Promise<void> {
   try {
     const source = await bed.start('source', {});
     await bed.seal(source, 2, 1);
-    const nodes = [source];
-    // Each is configured with two that exist; they learn of the others.
-    for (let i = 1; i < count; i++) {
-      const known = [nodes[i - 1], nodes[Math.floor((i - 1) / 2)]] as NetNode[];
-      nodes.push(await bed.start(`node-${i}`, { bootstrap: known.map(at), follows: true }));
-    }
-    await until(() => nodes.every(({ node }) => node.chain.sync().synced && node.chain.head().height === 2));
+    const nodes = await meshOf(bed, source, count);
     await new Promise((resolve) => setTimeout(resolve, 5_000));
     const bytes = () => nodes.reduce((sum, { view }) => sum + view.figures().receivedBytes, 0);
     const before = bytes();
@@ -185,17 +180,6 @@ async function measureRelay(b: Bench, transactions: number, rate: number): Promi
   }
 }
 
-/** Milliseconds until each of them has it. */
-async function arrivals(nodes: readonly NetNode[], has: (node: NetNode) => boolean): Promise<number[]> {
-  const began = performance.now();
-  return await Promise.all(
-    nodes.map(async (node) => {
-      while (!has(node)) await new Promise((resolve) => setTimeout(resolve, 1));
-      return performance.now() - began;
-    }),
-  );
-}
-
 async function measureMemory(b: Bench, peers: number): Promise<void> {
   const bed = new NetBed();
   let child: ChildProcess | undefined;
@@ -217,7 +201,7 @@ async function measureMemory(b: Bench, peers: number): Promise<void> {
 }
 
 export default bench(
-  'peers: sync against local execution, propagation over a mesh, memory, relay of transactions',
+  'peers: sync against local execution, propagation over a mesh, memory, relay of transactions; late joiners, hostile peers',
   async (b) => {
     const number = (key: string, otherwise: number): number =>
       Number(b.words.find((word) => word.startsWith(`${key}=`))?.slice(key.length + 1) ?? otherwise);
@@ -226,6 +210,12 @@ export default bench(
     if (wants('sync')) await measureSync(b, number('cuts', 1_000));
     if (wants('spread')) await measureSpread(b, number('nodes', 20));
     if (wants('memory')) await measureMemory(b, number('peers', 50));
+    if (parts.includes('late')) await measureLateJoiner(b, number('cuts', 10_000));
+    if (parts.includes('hostile')) {
+      const hostile = number('hostile', 6);
+      const honest = number('nodes', 20) - hostile;
+      await measureHostile(b, { honest, hostile, rounds: number('rounds', 60), maxSeconds: number('seconds', 240) });
+    }
     if (wants('relay')) await measureRelay(b, number('transactions', 3_000), number('rate', 1_000));
   },
 );

@@ -1,49 +1,15 @@
 /** A new node as a process takes a long chain with payments in its blocks from a peer while that chain goes on, is killed twice on the way, and has the same cuts and states in the end. */
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { developmentKey } from '../../node/development.ts';
-import type { UnspentOutput } from '../../node/full-node.ts';
 import { LedgerStore } from '../../node/store/ledger-store.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import { genesisOutpoint } from '../../protocol/genesis.ts';
-import { decodeTransaction, type Output, transactionIdOfWire } from '../../protocol/transaction.ts';
 import { count } from '../level.ts';
-import { payment } from '../node/bed.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { NodeProcess } from './child-node.ts';
-import { fundsOf, NetBed, type NetNode, until } from './peers.ts';
+import { PayingChain } from './paying-chain.ts';
+import { until } from './peers.ts';
 
 const CUTS = count({ full: 120, deep: 10_000 });
-const BOB = developmentKey('bob').address;
-
-/** Cuts with one block each, which carries one payment of what an earlier one gave back. */
-class PayingChain {
-  readonly bed = new NetBed(fundsOf(0));
-  #purses: UnspentOutput[] = [];
-  #next = 0;
-
-  async start(): Promise<NetNode> {
-    const source = await this.bed.start('source', {});
-    const { chain } = source.node;
-    const first = chain.genesis.outputs.length - 64;
-    this.#purses = chain.genesis.outputs.slice(first).map((output, i) => ({
-      outpoint: genesisOutpoint(chain.chainId, first + i),
-      ...output,
-      source: 'genesis',
-    }));
-    return source;
-  }
-
-  async seal(source: NetNode): Promise<void> {
-    const at = this.#next++ % this.#purses.length;
-    const wire = payment(source.node.chain, [this.#purses[at] as UnspentOutput], [{ address: BOB, amount: 5n }]);
-    expect(await source.node.submitTransaction(wire)).toMatchObject({ status: 'accepted' });
-    const change = decodeTransaction(wire).body.outputs[1] as Output;
-    const outpoint = { transactionId: transactionIdOfWire(wire), outputIndex: 1 };
-    this.#purses[at] = { outpoint, ...change, source: 'regular' };
-    await this.bed.seal(source, 1, 1);
-  }
-}
 
 /** Identifier and state root of every cut of an ended node. */
 async function rootsOf(directory: string): Promise<string[]> {
