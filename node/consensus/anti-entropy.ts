@@ -4,6 +4,7 @@
  * stayed behind. Answers to one neighbour are counted between two ticks of the own clock.
  */
 import type { Effect, Have, Message, Peer } from './effects.ts';
+import { isListening } from './listening.ts';
 import type { Rules } from './rules.ts';
 import type { ConsensusState, Round } from './state.ts';
 import { bitsOf, hasBit, NIL, proofOf, type Vote } from './votes.ts';
@@ -27,12 +28,14 @@ export function haveOf(state: ConsensusState): Have {
   const current = state.rounds.get(round);
   const proposal = current?.proposal;
   const asked = proposal?.validRound ?? -1;
+  // Another process may have voted with its key. Neighbours send only what is missing here, so while it listens it asks for its own votes too.
+  const unheard = isListening(state) ? 1n << BigInt(state.self) : 0n;
   const lastRound = proposal !== undefined && last?.rounds.has(proposal.lastRound) ? proposal.lastRound : last?.round;
   return {
     height,
     round,
-    prevotes: bitsOf(current?.prevotes.votes ?? []),
-    precommits: bitsOf(current?.precommits.votes ?? []),
+    prevotes: bitsOf(current?.prevotes.votes ?? []) & ~unheard,
+    precommits: bitsOf(current?.precommits.votes ?? []) & ~unheard,
     hasProposal: proposal !== undefined,
     validRound: state.validRound,
     wantPolka: asked >= 0 && state.rounds.get(asked)?.prevotes.quorum !== proposal?.cut ? asked : -1,

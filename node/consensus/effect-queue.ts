@@ -1,9 +1,9 @@
-/** Effects that wait for those before them. A disk that is full or slow can keep them waiting for long: what may be lost is lost then, and comes again by anti-entropy. Everything else is bounded by the rounds of one height. */
+/** Effects that wait for those before them. A disk that is full or slow can keep them waiting for long. What answers neighbours is lost then, and comes again by anti-entropy. Everything else, own votes too, is bounded by the rounds of one height. */
 import type { Effect } from './effects.ts';
 
 export const MAX_WAITING_EFFECTS = 10_000;
 
-const mayBeLost = (effect: Effect): boolean => effect.do === 'send' || effect.do === 'serve';
+const mayBeLost = (effect: Effect): boolean => effect.do === 'serve' || (effect.do === 'send' && effect.to !== 'all');
 
 export class EffectQueue {
   readonly #waiting: Effect[] = [];

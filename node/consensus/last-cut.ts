@@ -57,9 +57,18 @@ export function wantsLastVote({ last }: ConsensusState, vote: Vote): boolean {
 export function contraryLast({ last }: ConsensusState, { height, round, kind, member, cut }: Vote): Vote | undefined {
   if (last === undefined || height !== last.height || member === last.self || last.accused.has(member))
     return undefined;
-  const seen = last.seen.get(round);
-  const first =
-    (kind === PREVOTE ? seen?.prevotes : seen?.precommits)?.votes[member] ??
-    (kind === PRECOMMIT ? last.rounds.get(round)?.get(member) : undefined);
+  const first = seenVote(last, { round, kind, member });
   return first?.cut === cut ? undefined : first;
+}
+
+/** The first vote of that member, round and kind at the height before. */
+export function seenVote(
+  last: LastCut,
+  { round, kind, member }: Pick<Vote, 'round' | 'kind' | 'member'>,
+): Vote | undefined {
+  const seen = last.seen.get(round);
+  return (
+    (kind === PREVOTE ? seen?.prevotes : seen?.precommits)?.votes[member] ??
+    (kind === PRECOMMIT ? last.rounds.get(round)?.get(member) : undefined)
+  );
 }

@@ -8,6 +8,7 @@
  */
 import { equalBytes } from '../../protocol/bytes.ts';
 import type { Company, Neighbours } from './effects.ts';
+import { seenVote } from './last-cut.ts';
 import { isSettled } from './own-key.ts';
 import { TICKS_OF_A_CUT } from './pace.ts';
 import { RULES, type Rules } from './rules.ts';
@@ -88,10 +89,13 @@ export function listenAfterAway(state: ConsensusState): void {
 }
 
 /** Whether a vote of the height before was made with this member's key, and not by it: a process that is slow votes when the others have decided. */
-export function isOwnLate(state: ConsensusState, { height, member }: Pick<Vote, 'height' | 'member'>): boolean {
+export function isOwnLate(state: ConsensusState, vote: Vote): boolean {
+  const { height, member } = vote;
   const { listening, last, committee, self } = state;
   // At the heights of its log it was itself: others may have its precommit, though the certificate in its store was complete before.
   if (listening === undefined || height <= listening.logHeight || isSettled(state, height)) return false;
+  // Everybody has it, and anybody can send it again.
+  if (last !== undefined && seenVote(last, vote)?.cut === vote.cut) return false;
   const [voter, own] = [last?.committee.members[member], committee.members[self]];
   return (
     height === last?.height && voter !== undefined && own !== undefined && equalBytes(voter.publicKey, own.publicKey)

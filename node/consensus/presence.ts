@@ -7,7 +7,7 @@
 export type Clocks = { readonly wall: number; readonly steady: number };
 
 /** Longer than a busy machine keeps a process waiting, and much shorter than neighbours keep the connections of one that is silent (rule 22): until then no other process with its key gets to sign where they know this one. */
-export const AWAY_MILLIS = 10_000;
+export const AWAY_MILLIS = 20_000;
 
 /** `lookMillis`: the time after which there is a new look at the latest. */
 export function wasAway(before: Clocks, after: Clocks, lookMillis: number): boolean {

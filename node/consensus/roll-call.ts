@@ -57,8 +57,9 @@ export class RollCall {
   readonly #handedOn = new Map<Peer, number>();
   readonly #answers = new Map<Peer, { readonly tick: number; readonly answer: Answer }>();
   readonly #signatures = new BoundedMap<string, Bytes>(KEPT_SIGNATURES);
-  /** Neighbours to which a signature was given, or one of which was false, since the last tick: each has one. */
-  readonly #spent = new Set<Peer>();
+  /** Since the last tick each neighbour is given one signature, and may send one that is false. Two processes that come to their end together both give one and both get one: the first must not keep them from reading the second. */
+  readonly #signedFor = new Set<Peer>();
+  readonly #false = new Set<Peer>();
   /** Ticks of the own calls. */
   readonly #calls = new BoundedMap<string, number>(HERE_TICKS);
   #call = this.#newCall();
@@ -85,7 +86,8 @@ export class RollCall {
 
   tick(): void {
     this.#tick++;
-    this.#spent.clear();
+    this.#signedFor.clear();
+    this.#false.clear();
     const caller = this.#caller;
     if (caller === 'listens') this.#call = this.#newCall();
     // Once: who does not ask is known to sign.
@@ -195,8 +197,8 @@ export class RollCall {
     const { transport, signer, state, chainId, log } = this.#with;
     if (signer === undefined || state.self < 0 || state.stopped || isListening(state)) return;
     if (equalBytes(process, transport.process) || !transport.known().includes(peer)) return;
-    if (this.#spent.has(peer)) return;
-    this.#spent.add(peer);
+    if (this.#signedFor.has(peer)) return;
+    this.#signedFor.add(peer);
     const name = toHex(concat(process, call));
     const give = (signature: Bytes) =>
       transport.send(peer, encodeRollCall({ type: 'here', process, call, by: transport.process, signature }));
@@ -217,12 +219,12 @@ export class RollCall {
   #takeHere(peer: Peer, { process, call, by, signature }: RollCallMessage & { type: 'here' }, bytes: Bytes): void {
     const { transport, signer, chainId, state, found } = this.#with;
     if (signer !== undefined && equalBytes(process, transport.process)) {
-      if (state.stopped || this.#spent.has(peer) || !transport.known().includes(peer)) return;
+      if (state.stopped || this.#false.has(peer) || !transport.known().includes(peer)) return;
       // Of a call of long ago: the other process may have ended since.
       if (this.#calledAt(call, HERE_TICKS) === undefined) return;
       const isOther = !equalBytes(by, process);
       if (isOther && verifyMessage(signer.publicKey, hereMessage(chainId, process, call, by), signature)) found();
-      else this.#spent.add(peer);
+      else this.#false.add(peer);
       return;
     }
     const sender = transport.proven(peer);

@@ -1,7 +1,9 @@
 /** A process that did not run for a while (consensus rule 21) listens before it signs; and what was signed does not leave once it must not (rules 13 and 21). */
 import { afterEach, expect, test } from 'vitest';
+import { haveOf } from '../../node/consensus/anti-entropy.ts';
 import { EffectQueue, MAX_WAITING_EFFECTS } from '../../node/consensus/effect-queue.ts';
 import type { Effect, Message } from '../../node/consensus/effects.ts';
+import { lastCutOf } from '../../node/consensus/last-cut.ts';
 import { isListening } from '../../node/consensus/listening.ts';
 import { decodeMessage, MESSAGE_TYPES } from '../../node/consensus/messages.ts';
 import { mayLeave } from '../../node/consensus/own-messages.ts';
@@ -81,6 +83,50 @@ test('votes of its key from after the copy of its memory do not stop it; it sign
   member.feed({ type: 'away' });
   member.feed({ type: 'vote', vote: vote(PREVOTE, 3, 1, CUT) });
   expect([member.state.stopped, member.state.ownKey.barred]).toEqual([false, HEIGHT]);
+});
+
+test('while it listens it asks for votes of its own key, so that neighbours send one that it did not make', () => {
+  const [self, other] = [1, 2];
+  const member = new BenchMember(self, 4, undefined, HEIGHT);
+  for (let tick = 0; tick < 6; tick++) member.feed(TICK);
+  member.proposes(0, CUT);
+  const own = 1n << BigInt(self);
+  expect(haveOf(member.state).prevotes & own).toBe(own);
+  member.feed({ type: 'away' });
+  const have = haveOf(member.state);
+  expect(have.prevotes & own).toBe(0n);
+  const neighbour = new BenchMember(other);
+  neighbour.votes(PREVOTE, 0, cutNamed('another'), self);
+  const sent = neighbour.feed({ type: 'have', have, from: 'away' });
+  const contrary = {
+    do: 'send',
+    to: { peer: 'away' },
+    message: { type: 'vote', vote: vote(PREVOTE, 0, self, cutNamed('another')) },
+  };
+  expect(sent).toContainEqual(contrary);
+  member.votes(PREVOTE, 0, cutNamed('another'), self);
+  expect(member.state.ownKey.barred).toBe(HEIGHT);
+});
+
+test('its own votes of the height before, sent again by anybody, do not make it listen longer', () => {
+  const before = new BenchMember(1);
+  before.proposes(0, CUT);
+  for (const kind of [PREVOTE, PRECOMMIT] as const) before.votes(kind, 0, CUT, 0, 2);
+  const { rounds, accused, self, committee } = before.state;
+  const votes = [0, 1, 2].map((member) => vote(PRECOMMIT, 0, member, CUT, HEIGHT - 1));
+  const last = lastCutOf({ kind: PRECOMMIT, height: HEIGHT - 1, round: 0, cut: CUT, votes }, committee, {
+    rounds,
+    accused,
+    self,
+  });
+  const member = new BenchMember(1, 4, last, HEIGHT);
+  for (let tick = 0; tick < 6; tick++) member.feed(TICK);
+  member.feed({ type: 'away' });
+  for (let tick = 0; tick < 11; tick++) member.feed(TICK);
+  for (const kind of [PREVOTE, PRECOMMIT] as const)
+    member.feed({ type: 'vote', vote: vote(kind, 0, 1, CUT, HEIGHT - 1) });
+  member.feed(TICK);
+  expect(isListening(member.state)).toBe(false);
 });
 
 test('members that all slept together, in whatever step, go on together', () => {
@@ -167,11 +213,12 @@ test('messages of others leave all the same', () => {
   expect(messages.map((message) => mayLeave(state, message))).toEqual([false, true, false, !isOwnTurn]);
 });
 
-test('effects that wait for a full disk are bounded: messages are lost, and nothing else', () => {
+test('effects that wait for a full disk are bounded: answers are lost, and nothing else', () => {
   const queue = new EffectQueue();
   const lost: Effect = { do: 'serve', to: 1, height: 1 };
   queue.push(Array.from({ length: MAX_WAITING_EFFECTS + 5 }, () => lost));
   expect(queue.length).toBe(MAX_WAITING_EFFECTS);
-  queue.push([{ do: 'bar', vote: vote(PREVOTE, 0, 1, CUT) }, lost]);
-  expect(queue.length).toBe(MAX_WAITING_EFFECTS + 1);
+  const answer: Effect = { do: 'send', to: { peer: 1 }, message: { type: 'vote', vote: vote(PREVOTE, 0, 1, CUT) } };
+  queue.push([{ do: 'bar', vote: vote(PREVOTE, 0, 1, CUT) }, { ...answer, to: 'all' }, answer, lost]);
+  expect(queue.length).toBe(MAX_WAITING_EFFECTS + 2);
 });

@@ -160,6 +160,17 @@ test('of two processes that end their listening within one pause, or at one tick
   }
 });
 
+test('the signatures of two that end together cross within one tick: each is read', async () => {
+  const network = bed();
+  const neighbour = node(network, 'neighbour');
+  const [earlier, later] = [node(network, 'own 1', KEY), node(network, 'own 2', KEY)];
+  const all = [neighbour, later, earlier];
+  await ticks(2, all);
+  for (const { state } of [earlier, later]) state.listening = undefined;
+  await ticks(1, all);
+  await until(() => earlier.found.length > 0 && later.found.length > 0);
+});
+
 test('a member that is in the committee with its own key alone hears that it is clear; nobody can make up the other process', async () => {
   const network = bed();
   const [liar, own] = [node(network, 'liar', developmentKey(validatorName(1)), false), node(network, 'own 1', KEY)];
