@@ -26,7 +26,7 @@ export async function loadCopy(): Promise<Module> {
  * WebAssembly too, and start when they are first needed) are left out. `change` replaces exports of the instance with that number.
  */
 export async function watchedModule(
-  change: (number: number) => WebAssembly.Exports = () => ({}),
+  change: (number: number, exports: WebAssembly.Exports) => WebAssembly.Exports = () => ({}),
 ): Promise<{ module: Module; instances: readonly WebAssembly.Instance[] }> {
   const { Instance } = WebAssembly;
   const instances: WebAssembly.Instance[] = [];
@@ -37,7 +37,7 @@ export async function watchedModule(
     }
     override get exports(): WebAssembly.Exports {
       const number = instances.indexOf(this);
-      return number < 0 ? super.exports : { ...super.exports, ...change(number) };
+      return number < 0 ? super.exports : { ...super.exports, ...change(number, super.exports) };
     }
   }
   onTestFinished(() => {
