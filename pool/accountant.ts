@@ -66,7 +66,7 @@ export class Accountant {
   /** The newest final height that the node is known to have. */
   #head = 0;
   /** The newest slice that was refused because its anchor is too far beyond the chain. */
-  #unbelieved = -1;
+  #refusedSlice = -1;
   readonly #adoption: Adoption;
   readonly #judge: RewardJudge;
   readonly #watch: ChainWatch;
@@ -141,16 +141,16 @@ export class Accountant {
   async #newestSlice(entries: readonly JournalEntry[]): Promise<number> {
     const { chain, log } = this.#dependencies;
     const { sliceCuts } = this.#options;
-    const believed = () => sliceOfHeight(this.#head, sliceCuts) + SLICES_AHEAD;
+    const newest = () => sliceOfHeight(this.#head, sliceCuts) + SLICES_AHEAD;
     let anchor = 0;
     for (const { record } of entries) anchor = Math.max(anchor, anchorOfShare(record) ?? 0);
     const named = sliceOfHeight(anchor, sliceCuts);
-    if (named > believed()) {
+    if (named > newest()) {
       const height = await chain.headHeight();
       await this.#watch.checkHeight(height);
       this.#head = Math.max(this.#head, height);
     }
-    if (named > believed() && named > this.#unbelieved) {
+    if (named > newest() && named > this.#refusedSlice) {
       log.error(
         'shares name an anchor far beyond the chain: the node of a front end follows another chain, or is faulty',
         {
@@ -158,9 +158,9 @@ export class Accountant {
           head: this.#head,
         },
       );
-      this.#unbelieved = named;
+      this.#refusedSlice = named;
     }
-    return believed();
+    return newest();
   }
 
   /** What a node answered to a block, and its registration: shown to people, no money depends on it. */

@@ -66,7 +66,7 @@ export function poolMetrics(metrics: Metrics, dependencies: PoolMetricsDependenc
   const paid = total('svc_pool_blocks_paid_total', 'Blocks that the chain paid');
   const expired = total('svc_pool_blocks_expired_total', 'Blocks whose window closed without them');
   const held = metrics.gauge('svc_pool_rewards_held', {
-    help: "Blocks whose reward is not believed yet; what stays is the operator's",
+    help: 'Blocks whose reward is not confirmed yet; one that stays needs the operator',
   });
   const payoutsTotal = metrics.counter('svc_pool_payouts_total', {
     help: 'Payouts by the state they reached',

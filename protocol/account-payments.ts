@@ -26,7 +26,7 @@ const PAGE_CHANGES = 1_024;
 /** Of one cut and address. */
 const MAX_CHANGES_PAGES = 16;
 const MAX_TEXT = 256;
-/** No interval is believed to be longer. */
+/** A longer interval is refused. */
 const MAX_INTERVAL_MILLIS = 7 * 24 * 3_600_000;
 
 export type PaymentSources = {

@@ -82,7 +82,7 @@ export async function createDurably(path: string, contents: string | Uint8Array,
   return true;
 }
 
-/** Makes the contents of all files in it durable, whoever wrote them, and their names. */
+/** Makes the contents of all files in it durable, and their names, also of files that others wrote. */
 export async function syncFiles(directory: string): Promise<void> {
   for (const entry of await readdir(directory, { withFileTypes: true })) {
     const path = join(directory, entry.name);

@@ -6,7 +6,7 @@ export const nodeIdentityOption = (group?: string) =>
   repeated(
     parsed(
       {
-        help: 'identity of a node (GET /v1/node/identity); with it only answers signed by one of these are believed',
+        help: 'identity of a node (GET /v1/node/identity); with it only answers signed by one of these are accepted',
         placeholder: 'ID',
         ...(group === undefined ? {} : { group }),
       },

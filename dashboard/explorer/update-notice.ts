@@ -1,4 +1,4 @@
-/** What the reader is told when the pool's node needs another release (specification: Versioning 6). */
+/** The notice that is shown when the pool's node needs another release (specification: Versioning 6). */
 import type { RouteAnswer } from '../../protocol/api/routes.ts';
 
 type UpdateFlags = Pick<

@@ -45,7 +45,7 @@ export type BooksAlarm = {
 };
 
 const MESSAGES: Readonly<Record<BooksAlarmKind, string>> = {
-  key_changed: 'the pool has another key than before: its receipts are not believed',
+  key_changed: 'the pool has another key than before: its receipts are not accepted',
   receipt_bad: 'the pool sent a receipt that its key did not sign',
   receipts_less: 'the pool signs less work than it said it accepted',
   late: 'work that the pool accepted long ago is in none of its slices',

@@ -37,7 +37,7 @@ type Credit = { readonly atoms: bigint; readonly atMillis: number };
 type Threshold = { readonly atoms: bigint; readonly atMillis: number; readonly isRaised: boolean };
 
 export type PaymentRound = {
-  /** Why the node is not believed to follow the chain. */
+  /** Why the node is not taken to follow the chain. */
   readonly lapse: string | undefined;
   /** The newest slice that is closed. */
   readonly closed: number | undefined;

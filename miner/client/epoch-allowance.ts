@@ -26,7 +26,7 @@ const DEVELOPMENT_ALLOWANCE = { burst: 12, refillMillis: 5_000 } as const;
 const FASTEST_CUT_MILLIS = 1_250;
 /** A node may have been behind by so many cuts when it gave its first job: a day. */
 const CATCH_UP_CUTS = INTERVAL_CUTS;
-/** A pool whose chain was really replaced is believed again after so long without a job, or after a restart. */
+/** A pool whose chain was really replaced is accepted again after so long without a job, or after a restart. */
 const FORGET_MILLIS = 3_600_000;
 
 type Account = {

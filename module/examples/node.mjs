@@ -14,7 +14,7 @@ export async function post(url, body) {
   return JSON.parse(await answerOf(await fetch(url, options)));
 }
 
-/** Fees follow from what the node asks for, and a node can ask for anything: more than this is not believed. The wallet has the same limit. */
+/** Fees follow from what the node asks for, and a node can ask for anything: more than this is refused. The wallet has the same limit. */
 const MAX_FEE_PER_MASS = 100n;
 
 /** Loads the module as well. The text as it came: every call about transactions takes it. */

@@ -4,7 +4,7 @@
  *
  * What counts is time in which it would have been told, and neither clocks nor messages say when that is: clocks are wrong, and whatever was ever signed can be sent again. Two things cannot be made up. Connections: members
  * that proved their key, each with its stake; more than a third of the stake has an honest one among them. And the pace: at the tip heights take their time, while one that is behind, and has an honest neighbour, gets them much
- * faster, whoever sends them in whatever form. So every height that begins takes back a part of the time: whoever is behind does not get to the end, and whoever is at the tip does, however its cuts come.
+ * faster, from any sender and in any form. So every height that begins takes back a part of the time: a node that is behind does not get to the end, and one at the tip does, however its cuts come.
  */
 import { equalBytes } from '../../protocol/bytes.ts';
 import type { Company, Neighbours } from './effects.ts';

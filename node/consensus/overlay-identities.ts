@@ -1,5 +1,5 @@
 /**
- * Who the other end of a connection is (consensus rule 22), as far as it is worth finding out. Checks are counted by the key that is claimed: whoever claims a member's key falsely spends nobody else's, and is barred. They are made
+ * Who the other end of a connection is (consensus rule 22), as far as it is worth finding out. Checks are counted by the key that is claimed: a connection that claims a member's key falsely uses up only that key's checks, and is barred. They are made
  * off the main thread.
  */
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';

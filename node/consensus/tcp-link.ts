@@ -66,7 +66,7 @@ export type LinkSettings = {
    */
   readonly identify: (message: Bytes, claim: Claim | undefined) => Promise<Identity | undefined>;
   readonly limits: LinkLimits;
-  /** The validator that must be there, where one is dialled by its registered route: nobody else is told who this side is. */
+  /** The validator that must be there, where one is dialled by its registered route: this side identifies itself to no other. */
   readonly expects?: Bytes | undefined;
 };
 

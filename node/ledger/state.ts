@@ -185,7 +185,7 @@ export type StateParts = {
   committee(epoch: number): Bytes;
 };
 
-/** What stands before the parts that a state contains as digests. */
+/** What comes before the parts that a state contains as digests. */
 function readFigures(reader: ByteReader) {
   const head = {
     chainId: reader.take(ID_BYTES),

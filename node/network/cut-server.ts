@@ -33,7 +33,7 @@ function certificateOf(node: CutSource, height: number): Certificate | undefined
 }
 
 /**
- * Up to a cut whose certificate is kept, the last one that the question, the epoch and the size of an answer allow. Where none is, the cuts come without: whoever asks has the identifiers from
+ * Up to a cut whose certificate is kept, the last one that the question, the epoch and the size of an answer allow. Where none is, the cuts come without: the asking node has the identifiers from
  * the epoch's last certificate.
  */
 function answerCuts(node: CutSource, from: number, count: number): Uint8Array {

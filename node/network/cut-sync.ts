@@ -222,7 +222,7 @@ export class CutSync {
         this.#queued = cuts.length - i;
         if (this.#closed) return;
         await this.#admit(cut, fetch, (id) => fetched.has(Buffer.from(id).toString('latin1')));
-        // Whoever is closed meanwhile has not got all blocks.
+        // Closed meanwhile: not all blocks are there.
         if (this.#closed) return;
         await ledger.settled(SETTLED_MILLIS, cut.blockIds);
         const applied = ledger.execute(cut);

@@ -243,7 +243,7 @@ class SnapshotFetch {
     return false;
   }
 
-  /** Of an old one nothing is believed: the keys of its committee may be sold by now, and its snapshots are too old themselves. */
+  /** An old one is refused: the keys of its committee may be sold by now, and its snapshots are too old themselves. */
   async #trustedCut(trust: Place): Promise<TrustedCut | undefined> {
     if (this.#trusted === undefined) {
       const header = await trustedHeader(trust, this.#offers.peers, this.#link);

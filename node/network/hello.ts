@@ -1,5 +1,5 @@
 /**
- * The first exchange with a peer, `/svc/hello/1`: chain, rule set, release and height. Whoever is on another chain or under other rules is left alone; nothing else is
+ * The first exchange with a peer, `/svc/hello/1`: chain, rule set, release and height. A peer on another chain or under other rules is disconnected; nothing else is
  * asked of a peer before.
  */
 import { ByteReader, type Bytes, ByteWriter, equalBytes, fromUtf8, utf8 } from '../../protocol/bytes.ts';

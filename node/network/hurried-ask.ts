@@ -1,5 +1,5 @@
 /**
- * A question that several peers can answer, put to one of them; where it does not answer soon, to another as well. The first answer counts. Whoever answers just in time then delays by a moment, and loses its turn to the quicker ones.
+ * A question that several peers can answer, put to one of them; where it does not answer soon, to another as well. The first answer counts. A peer that answers just in time then delays by a moment only, and is asked after the quicker ones.
  */
 import type { PeerName } from './thread/host-types.ts';
 
@@ -16,7 +16,7 @@ export type HurriedDependencies = {
 
 export type Answered = { readonly peer: PeerName; readonly answer: Uint8Array };
 
-/** Rejects when nobody answered; `failed` was told why. */
+/** Rejects when no peer answered; `failed` was called with the reasons. */
 export function askHurried(
   first: PeerName,
   question: Uint8Array,

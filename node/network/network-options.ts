@@ -37,7 +37,7 @@ function readPeerAddress(word: string): string {
 export const networkOptions = {
   p2p: choice(
     {
-      help: 'off: no peers; validators still talk to the neighbours they are told',
+      help: 'off: no peers; validators still talk to their configured neighbours',
       group: GROUP,
       default: 'on',
       configPath: 'p2p.mode',
@@ -104,7 +104,7 @@ export type NetworkPlan = {
   readonly maxPeers: number;
 };
 
-/** Undefined without peers: switched off, or a development node that was told of none and listens for none. */
+/** Undefined without peers: switched off, or a development node without configured peers that listens for none. */
 export function networkPlan(values: NetworkValues): NetworkPlan | undefined {
   const { network, p2pListen, p2pAnnounce, bootstrap, maxPeers } = values;
   const isDevelopment = network === 'development';

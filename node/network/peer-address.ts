@@ -1,5 +1,5 @@
 /**
- * Addresses of peers: multiaddrs of TCP, by IP or by name. Names come from the operator alone: whoever tells a stranger's node a name decides where that leads at the moment of the call, also into the node's own network. An address has
+ * Addresses of peers: multiaddrs of TCP, by IP or by name. Names come from the operator alone: a peer that sends a name decides where it leads at the moment of the call, also into the node's own network. An address has
  * one form, so that limits by address and network count the same host once.
  */
 import { isIPv4 } from 'node:net';

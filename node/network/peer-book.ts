@@ -1,5 +1,5 @@
 /**
- * Addresses of peers: those that the operator named, those where this node reached a peer itself, and what peers tell. What is told never takes the place of what was found good, and one host or network has few places whoever tells of it.
+ * Addresses of peers: those that the operator named, those where this node reached a peer itself, and those that peers sent. An address that a peer sent never replaces one that was reached, and one host or network has few places, whatever peer sent it.
  * Pure but for what calls it: whom to dial next, how long to leave an address alone after it failed, and which addresses are worth keeping.
  */
 import { randomInt } from 'node:crypto';
@@ -84,7 +84,7 @@ export class PeerBook {
     );
   }
 
-  /** Whom to dial now: the operator's first, then where a peer was reached, the latest first, then what was told. `connected` are IP addresses in use. */
+  /** Whom to dial now: the operator's first, then where a peer was reached, the latest first, then those that peers sent. `connected` are IP addresses in use. */
   next(nowMillis: number, isTaken: (address: string) => boolean, connected: readonly string[]): string | undefined {
     const subnets = connected.filter((ip) => !this.#isNear(ip)).map(subnetOf);
     const may = ({ address, notBefore, host, subnet }: KnownAddress) => {

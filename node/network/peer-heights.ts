@@ -136,7 +136,7 @@ export class PeerHeights {
   figures(head: number): Omit<PeerSync, 'updateAnnounced' | 'updateRequired'> {
     const all = [...this.#peers.values()];
     const proven = Math.max(-1, ...all.map((peer) => peer.proven));
-    // Whoever delivers is believed about how much there is to come, until it is asked for that and does not have it.
+    // A peer that delivers counts with the height it claims, until it is asked for that and does not have it.
     const delivering = all.filter((peer) => peer.proven >= head && peer.failedFrom !== head + 1);
     const best = Math.max(proven, ...delivering.map(({ claim }) => claim));
     return {

@@ -1,6 +1,6 @@
 /**
  * What peers may cost this node by their questions: time of the main thread and bytes. Questions differ by a factor of a thousand in what they cost, so an answer is charged when it is made, by the time that it took. All that asked of late
- * share what there is; whoever used up its share is told that the node is busy. Pure but for the clock that is passed in.
+ * share what there is; a peer that used up its share is answered `busy`. Pure but for the clock that is passed in.
  */
 import { BoundedMap } from '../../runtime/bounded-map.ts';
 import { clientKey, isLoopback } from '../../runtime/client-address.ts';

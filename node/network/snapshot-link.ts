@@ -1,6 +1,6 @@
 /**
- * Why a cut S that a peer has a snapshot of is believed by a node that trusts a cut T. It is T; or T is later, and the headers lead back from T to S; or it is later than T, of the same epoch, and has a certificate of the committee that the header
- * of T names (which the head of the snapshot must have, snapshot-head.ts). Over the end of an epoch nothing is believed: the next committee is in a state that nobody keeps.
+ * Why a cut S that a peer has a snapshot of counts as proven for a node that trusts a cut T. It is T; or T is later, and the headers lead back from T to S; or it is later than T, of the same epoch, and has a certificate of the committee that the header
+ * of T names (which the head of the snapshot must have, snapshot-head.ts). Beyond the end of an epoch nothing is proven: the next committee is in a state that nobody keeps.
  */
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { type CutHeader, decodeCutHeader } from '../../protocol/cut.ts';

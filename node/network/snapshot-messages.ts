@@ -1,4 +1,4 @@
-/** Questions of `/svc/sync/1` about snapshots: which there are, and the bytes of a part. The parts are those of the file, in its order (node/snapshot/snapshot-parts.ts); what a part says is believed once it is proven, whole. */
+/** Questions of `/svc/sync/1` about snapshots: which there are, and the bytes of a part. The parts are those of the file, in its order (node/snapshot/snapshot-parts.ts); a part is used once all of it is proven. */
 import { ByteReader, type Bytes, ByteWriter } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { ID_BYTES } from '../../protocol/identifier.ts';

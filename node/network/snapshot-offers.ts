@@ -1,5 +1,5 @@
 /**
- * Which peers say that they have which snapshots. Every peer is asked when it comes and now and then; one that did not have what it offered is not believed about it again. What was not delivered, and whatever else those offer who did not deliver it,
+ * Which peers say that they have which snapshots. Every peer is asked when it comes and now and then; one that did not have what it offered is not asked for it again. What was not delivered, and whatever else those offer who did not deliver it,
  * comes after all other offers for a while: a peer may offer the newest snapshot and never send it, and another made-up one after that.
  */
 import { BoundedMap } from '../../runtime/bounded-map.ts';

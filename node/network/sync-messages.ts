@@ -1,5 +1,5 @@
 /**
- * Questions and answers of `/svc/sync/1`. An answer is bounded by what its question names; nothing in it is believed before the hash chain and a certificate prove it (cut-proof.ts).
+ * Questions and answers of `/svc/sync/1`. An answer is bounded by what its question names; nothing in it is used before the hash chain and a certificate prove it (cut-proof.ts).
  */
 import { MAX_BODY_BYTES } from '../../protocol/body.ts';
 import { ByteReader, type Bytes, ByteWriter } from '../../protocol/bytes.ts';
@@ -86,7 +86,7 @@ function readQuestion(reader: ByteReader): SyncQuestion {
 }
 
 export type CutsAnswer = {
-  /** Of whoever answers: a claim. */
+  /** Of the answering peer: a claim. */
   readonly head: number;
   /** The lowest cut whose blocks it has: a claim too. */
   readonly bodiesFrom: number;

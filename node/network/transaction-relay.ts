@@ -1,6 +1,6 @@
 /**
  * Transactions between peers: identifiers first, in batches by gossip; what is unknown is asked of those that announced it, and goes through the mempool's door. A batch is relayed as it came when all of it is
- * here and something of it was new; of any other batch, what was taken in is announced as if it had come to this node. So whoever relays a batch can deliver it.
+ * here and something of it was new; of any other batch, what was taken in is announced as if it had come to this node. So a node that relays a batch can deliver it.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';

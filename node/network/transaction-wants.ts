@@ -38,7 +38,7 @@ type Wanted = {
   /** Places in queues, and questions that are not answered. */
   pending: number;
   tries: number;
-  /** Whoever was asked takes its time: the next announcer is asked as soon as it is known. */
+  /** The peer that was asked is slow: the next announcer is asked as soon as it is known. */
   isLate: boolean;
   isBad: boolean;
   came: Came | undefined;

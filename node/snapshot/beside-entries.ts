@@ -8,7 +8,7 @@ import { ID_BYTES, id, LABELS } from '../../protocol/identifier.ts';
 import { PUBLIC_KEY_BYTES } from '../../protocol/key-sizes.ts';
 import { SETS, type SetName } from './committed-sets.ts';
 import { isPiece, type Piece } from './set-outline.ts';
-import { believed, falsePart } from './snapshot-error.ts';
+import { checkPart, falsePart } from './snapshot-error.ts';
 
 /** A record has at most 255 former keys, each with two epochs. */
 const MAX_RECORD_BYTES = 300 * (PUBLIC_KEY_BYTES + 16);
@@ -46,7 +46,7 @@ export function encodePiece(set: SetName, entries: Bytes, beside: (entry: Bytes)
 
 /** Throws where the bytes are not the piece. */
 export function readPiece(set: SetName, piece: Piece, bytes: Bytes): ProvenPiece {
-  return believed(`a piece of ${set}`, () => {
+  return checkPart(`a piece of ${set}`, () => {
     const { layout } = SETS[set];
     const reader = new ByteReader(bytes);
     const all = reader.view(piece.side.count * layout.entryBytes);

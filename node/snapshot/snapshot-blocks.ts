@@ -9,7 +9,7 @@ import { windowOf } from '../ledger/state.ts';
 import { readTransaction, readWorkBlock } from '../ledger/work-block.ts';
 import { checkBody } from '../mining/candidate.ts';
 import type { RegisteredWork } from './anchor-targets.ts';
-import { believed, falsePart } from './snapshot-error.ts';
+import { checkPart, falsePart } from './snapshot-error.ts';
 
 export type SnapshotBlock = RegisteredWork & {
   readonly transactionCount: number;
@@ -23,7 +23,7 @@ export type BlockPlace = { readonly id: Bytes; readonly cutHeight: number; reado
 export function readSnapshotBlock(bytes: Bytes, place: BlockPlace, state: LedgerState): SnapshotBlock {
   const headerBytes = Uint8Array.from(bytes.subarray(0, HEADER_BYTES));
   const bodyBytes = bytes.subarray(HEADER_BYTES);
-  return believed(`a block of cut ${place.cutHeight}`, () => {
+  return checkPart(`a block of cut ${place.cutHeight}`, () => {
     if (!equalBytes(blockId(headerBytes), place.id)) throw falsePart(`a block of cut ${place.cutHeight} is another`);
     const { anchorHeight, target } = decodeHeader(headerBytes);
     const work = workOfTarget(target);

@@ -15,8 +15,8 @@ export class SnapshotError extends CodedError<(typeof SNAPSHOT_ERROR_CODES)[numb
   override readonly name = 'SnapshotError';
 }
 
-/** Decodes a part of a snapshot: every decoding error becomes `snapshot_false`. */
-export function believed<T>(part: string, read: () => T): T {
+/** Reads or checks a part of a snapshot: every error becomes `snapshot_false`. */
+export function checkPart<T>(part: string, read: () => T): T {
   try {
     return read();
   } catch (error) {

@@ -22,7 +22,7 @@ import type { WorkRate } from '../ledger/retarget.ts';
 import { type Committee, decodeCommittee } from '../ledger/staking/committee.ts';
 import { checkValueEquation, decodeState, type LedgerState, stateRoot, workRateOf } from '../ledger/state.ts';
 import { endsStep } from '../store/kept-certificates.ts';
-import { believed, falsePart, SnapshotError } from './snapshot-error.ts';
+import { checkPart, falsePart, SnapshotError } from './snapshot-error.ts';
 
 /** S, and the 96 cuts before it. */
 export const SNAPSHOT_CUTS = REGISTRATION_WINDOW + 1;
@@ -94,7 +94,7 @@ export type ProvenHead = {
 
 /** `trust` is the identifier of the cut; without it the snapshot is only compared with itself. */
 export function proveHead(head: SnapshotHead, trust: Bytes | undefined): ProvenHead {
-  const genesis = believed('the genesis document', () => decodeGenesis(head.genesis));
+  const genesis = checkPart('the genesis document', () => decodeGenesis(head.genesis));
   const cuts = provenCuts(head, genesis);
   const cut = cuts.at(-1) as ProvenCut;
   const first = cuts[0] as ProvenCut;
@@ -109,19 +109,19 @@ export function proveHead(head: SnapshotHead, trust: Bytes | undefined): ProvenH
     throw falsePart(`the state is not that of cut ${height}`);
   if (!equalBytes(stateRoot(head.oldState), first.header.stateRoot))
     throw falsePart(`the old state is not that of cut ${first.header.height}`);
-  const committees = head.committees.map((bytes) => believed('a committee', () => decodeCommittee(bytes)));
-  const state = believed('the state', () => stateOf(head, committees, height));
+  const committees = head.committees.map((bytes) => checkPart('a committee', () => decodeCommittee(bytes)));
+  const state = checkPart('the state', () => stateOf(head, committees, height));
   if (!equalBytes(state.chainId, chainId(head.genesis)))
     throw new SnapshotError('snapshot_other_chain', 'the genesis document is not that of the state');
-  believed('the state', () => checkValueEquation(state));
-  const certificate = believed('the certificate', () => decodeCertificate(head.certificate));
+  checkPart('the state', () => checkValueEquation(state));
+  const certificate = checkPart('the certificate', () => decodeCertificate(head.certificate));
   const committee = committees.find(({ epoch }) => epoch === epochOf(height, state.intervalCuts));
   const members = committee?.members ?? [];
   const certifiable = { chainId: state.chainId, height, cutId: cut.cutId, committee: members };
   if (
     committee === undefined ||
     !equalBytes(committee.setId, cut.header.validatorSetId) ||
-    !believed('the certificate', () => verifyCertificate(certificate, certifiable))
+    !checkPart('the certificate', () => verifyCertificate(certificate, certifiable))
   )
     throw falsePart(`the certificate of cut ${height} does not verify`);
   return { genesis, state, cut, cuts, certificate, committees, firstRate: workRateOf(head.oldState) };
@@ -146,7 +146,7 @@ function stateOf(head: SnapshotHead, committees: readonly Committee[], height: n
 function provenCuts({ cuts }: SnapshotHead, { network }: Genesis): ProvenCut[] {
   let before: ProvenCut | undefined;
   return cuts.map(({ header: headerBytes, blockIds }) => {
-    const header = believed('a cut', () => decodeCutHeader(headerBytes));
+    const header = checkPart('a cut', () => decodeCutHeader(headerBytes));
     if (header.networkId !== NETWORKS[network].id)
       throw new SnapshotError('snapshot_other_chain', 'a cut is of another network than the genesis document');
     if (

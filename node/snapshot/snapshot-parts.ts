@@ -8,7 +8,7 @@ import { maxPieceBytes, type ProvenPiece, readPiece } from './beside-entries.ts'
 import { SET_NAMES, SETS, type SetName } from './committed-sets.ts';
 import { MAX_OUTLINE_BYTES, type Piece, readOutline } from './set-outline.ts';
 import { readSnapshotBlock, type SnapshotBlock } from './snapshot-blocks.ts';
-import { believed, falsePart } from './snapshot-error.ts';
+import { checkPart, falsePart } from './snapshot-error.ts';
 import { decodeSnapshotHead, type ProvenCut, type ProvenHead, proveHead } from './snapshot-head.ts';
 
 /** Two committees, 96 windows, 97 cuts and the genesis document, which may fund many addresses. */
@@ -25,7 +25,7 @@ export const headRule = (trust: Bytes | undefined): PartRule<ProvenHead> => ({
   maxBytes: MAX_HEAD_BYTES,
   read: (bytes) =>
     proveHead(
-      believed('the first part', () => decodeSnapshotHead(bytes)),
+      checkPart('the first part', () => decodeSnapshotHead(bytes)),
       trust,
     ),
 });
@@ -37,7 +37,7 @@ export const outlineRules = ({ state }: ProvenHead): readonly PartRule<OutlinedS
     maxBytes: MAX_OUTLINE_BYTES,
     read: (bytes) => ({
       set,
-      pieces: believed(`the outline of ${set}`, () => readOutline(bytes, state[set], SETS[set].pieceEntries)),
+      pieces: checkPart(`the outline of ${set}`, () => readOutline(bytes, state[set], SETS[set].pieceEntries)),
     }),
   }));
 

@@ -139,7 +139,7 @@ export function operatorRoutes({ sql, shared, now, config, wallet, isAccountant 
     operator({
       method: 'GET',
       path: '/rewards',
-      summary: 'Rewards that are held: what a node claims and why it is not believed',
+      summary: 'Rewards that are held: what a node claims and why it is not confirmed',
       answer: o.heldRewards,
       handle: async () => ({ api_version: API_VERSION, rewards: await heldRewards(sql) }),
     }),

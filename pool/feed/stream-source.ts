@@ -168,14 +168,14 @@ export class StreamSource implements EntrySource {
   }
 
   async #join(messages: readonly Message[]): Promise<TakenEntries> {
-    const believed = messages.filter((message) => message.entries !== null);
-    const unknown = [...new Set(believed.map((message) => message.bootId))].filter((boot) => !this.#known.has(boot));
+    const readable = messages.filter((message) => message.entries !== null);
+    const unknown = [...new Set(readable.map((message) => message.bootId))].filter((boot) => !this.#known.has(boot));
     if (unknown.length > 0)
       for (const [bootId, through] of await this.#positions(unknown)) this.#known.set(bootId, through);
     const reached = new Map<string, number>();
     const gaps = new Map<string, number>();
     const entries: JournalEntry[] = [];
-    for (const message of believed) {
+    for (const message of readable) {
       const position = reached.get(message.bootId) ?? this.#known.get(message.bootId) ?? -1;
       const sent = message.entries ?? [];
       if (message.after > position || message.reign !== this.#reign) {

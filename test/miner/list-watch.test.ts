@@ -316,7 +316,7 @@ test('a page shows what its watch found: jobs that change their service, and a p
   next.onOffer(0, { key: new Uint8Array(1952).fill(2), api: '' });
   next.stop();
   expect(next.figures.alarms.map(({ message }) => message)).toEqual([
-    'the pool has another key than before: its receipts are not believed',
+    'the pool has another key than before: its receipts are not accepted',
   ]);
   expect(shown).toBe(2);
 });

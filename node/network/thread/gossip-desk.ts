@@ -1,5 +1,5 @@
 /**
- * Announcements and who made them. The library shows a message once, and to whoever comes second it says that the message is known: the first announcer alone would decide whether what it announced ever arrives. So everybody who
+ * Announcements and who made them. The library shows a message once, and answers a second announcer that the message is known: the first announcer alone would decide whether what it announced ever arrives. So everybody who
  * announces a message is remembered while it is not settled; where one does not deliver, or takes its time, the next is asked. A message that nobody delivered stays open for a while for later announcers.
  */
 import { BoundedMap } from '../../../runtime/bounded-map.ts';

@@ -1,4 +1,4 @@
-/** Addresses that peers tell each other, `/svc/peers/1`, in bytes: an IP address, a port and the key of whoever is there. At most 32. */
+/** Addresses that peers tell each other, `/svc/peers/1`, in bytes: an IP address, a port and the key of the peer there. At most 32. */
 import { publicKeyFromRaw } from '@libp2p/crypto/keys';
 import { peerIdFromPublicKey, peerIdFromString } from '@libp2p/peer-id';
 import { ByteReader, type Bytes, ByteWriter } from '../../../protocol/bytes.ts';
@@ -42,7 +42,7 @@ export function encodePeers(addresses: readonly string[]): Uint8Array<ArrayBuffe
 export function decodePeers(bytes: Bytes): HostPlace[] {
   const reader = new ByteReader(bytes);
   const count = reader.u8();
-  if (count > MAX_PEERS_TOLD) throw new ProtocolError('out_of_range', `at most ${MAX_PEERS_TOLD} peers are told`);
+  if (count > MAX_PEERS_TOLD) throw new ProtocolError('out_of_range', `at most ${MAX_PEERS_TOLD} peers are sent`);
   const told = Array.from({ length: count }, () => readPlace(reader));
   reader.end();
   return told;
