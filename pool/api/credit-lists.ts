@@ -1,5 +1,5 @@
 /** Credit lists for reading: once made they never change, so those looked at last are kept, within a bound. */
-import { CREDIT_BYTES, creditOf } from '../books/packed.ts';
+import { CREDIT_BYTES, CreditIndex, creditOf } from '../books/packed.ts';
 import type { Sql } from '../database/connect.ts';
 
 export type CreditListRow = {
@@ -11,13 +11,39 @@ export type CreditListRow = {
   readonly madeMillis: number;
 };
 
-/** Credits kept: 200 lists of 10,000 accounts, 12 bytes each. */
+/** Credits kept: 200 lists of 10,000 accounts, 12 bytes each and 8 more with an index. */
 const KEPT_CREDITS = 2_000_000;
+/** A list is indexed once it was scanned so often: the index of 10,000 rows costs about as much as twenty scans. */
+const SCANS = 16;
+/** Lists indexed for one page, so that no page waits for the indexes of all its lists. */
+const INDEXED_AT_ONCE = 2;
 
-/** In packed form: scanning one is cheaper than decoding it, which would be most of a page's time. */
-type Credits = Buffer;
+/** One list in packed form. One that is asked for now and then is scanned, one that is asked for often is indexed. */
+class Credits {
+  readonly count: number;
+  readonly #packed: Buffer;
+  #scans = 0;
+  #index: CreditIndex | undefined;
 
-const countOf = (packed: Credits): number => packed.length / CREDIT_BYTES;
+  constructor(packed: Buffer) {
+    this.#packed = packed;
+    this.count = packed.length / CREDIT_BYTES;
+  }
+
+  get needsIndex(): boolean {
+    return this.#index === undefined && this.#scans >= SCANS;
+  }
+
+  index(): void {
+    this.#index = new CreditIndex(this.#packed);
+  }
+
+  of(accountId: number): bigint | undefined {
+    if (this.#index !== undefined) return this.#index.creditOf(accountId);
+    this.#scans++;
+    return creditOf(this.#packed, accountId);
+  }
+}
 
 export class CreditLists {
   readonly #sql: Sql;
@@ -59,11 +85,13 @@ export class CreditLists {
       onRead(await reading);
     }
     const found = new Map<number, bigint>();
+    let indexed = 0;
     for (const id of ids) {
       const list = this.#kept.get(id);
       if (list === undefined) continue;
       this.#keep(id, list);
-      const credit = creditOf(list, accountId);
+      if (list.needsIndex && indexed++ < INDEXED_AT_ONCE) list.index();
+      const credit = list.of(accountId);
       if (credit !== undefined) found.set(id, credit);
     }
     this.#trim();
@@ -75,12 +103,13 @@ export class CreditLists {
     if (missing.length === 0) return 0;
     const rows = await this.#sql<{ id: number; credits: Buffer }[]>`select id, credits from credit_lists
       where id = any(${missing}::int[])`;
-    for (const row of rows) this.#keep(row.id, row.credits);
-    return rows.reduce((sum, row) => sum + countOf(row.credits), 0);
+    const lists = rows.map((row) => [row.id, new Credits(row.credits)] as const);
+    for (const [id, list] of lists) this.#keep(id, list);
+    return lists.reduce((sum, [, list]) => sum + list.count, 0);
   }
 
   #keep(id: number, list: Credits): void {
-    if (!this.#kept.delete(id)) this.#size += countOf(list);
+    if (!this.#kept.delete(id)) this.#size += list.count;
     this.#kept.set(id, list);
   }
 
@@ -88,7 +117,7 @@ export class CreditLists {
     for (const [id, list] of this.#kept) {
       if (this.#size <= KEPT_CREDITS) return;
       this.#kept.delete(id);
-      this.#size -= countOf(list);
+      this.#size -= list.count;
     }
   }
 }

@@ -57,10 +57,40 @@ export const unpackWork = unpack((reader) => reader.u128());
 export const packCredits = pack((writer, value) => writer.u64(value));
 export const unpackCredits = unpack((reader) => reader.u64());
 
-/** One account's credit of a packed list. */
+/** One account's credit of a packed list. Reads half the list on average; `CreditIndex` is for lists that are asked often. */
 export function creditOf(bytes: Bytes, accountId: number): bigint | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   for (let at = 0; at < bytes.length; at += CREDIT_BYTES)
     if (view.getUint32(at, true) === accountId) return view.getBigUint64(at + 4, true);
   return undefined;
+}
+
+/** Room for the row's number beside the account id (u32) in a double, which holds 53 bits exactly. */
+const ROWS = 2 ** 21;
+
+/** A packed list of credits in the order of account ids, for binary search: 8 bytes a row beside the list. */
+export class CreditIndex {
+  readonly #view: DataView;
+  /** Account id * ROWS + row, ascending. */
+  readonly #keys: Float64Array;
+
+  constructor(bytes: Bytes) {
+    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.#keys = new Float64Array(bytes.length / CREDIT_BYTES);
+    if (this.#keys.length > ROWS) throw new RangeError(`a list of ${this.#keys.length} credits, at most ${ROWS}`);
+    for (let row = 0; row < this.#keys.length; row++)
+      this.#keys[row] = this.#view.getUint32(row * CREDIT_BYTES, true) * ROWS + row;
+    this.#keys.sort();
+  }
+
+  creditOf(accountId: number): bigint | undefined {
+    let [low, high] = [0, this.#keys.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.#keys[middle] as number) < accountId * ROWS) low = middle + 1;
+      else high = middle;
+    }
+    const row = (this.#keys[low] ?? -1) - accountId * ROWS;
+    return row >= 0 && row < ROWS ? this.#view.getBigUint64(row * CREDIT_BYTES + 4, true) : undefined;
+  }
 }

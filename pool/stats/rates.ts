@@ -17,7 +17,9 @@ const NONE: Rates = { tenMinutes: 0, hour: 0, day: 0 };
 /** The least that a rate is taken over: the first share of all is no rate. */
 const LEAST_SECONDS = 60;
 
-type Bucket = { readonly workers: Uint32Array; readonly work: Float64Array };
+/** `workers` ascends; `slots` are the places of the same workers in the sums of all rates. */
+type Bucket = { readonly workers: Uint32Array; readonly slots: Uint32Array; readonly work: Float64Array };
+type Summed = { -readonly [Window in keyof Rates]: Rates[Window] };
 export type WorkerRate = {
   readonly workerId: number;
   readonly accountId: number;
@@ -54,14 +56,19 @@ export class RateBoard {
   readonly #sql: Sql;
   readonly #now: () => number;
   readonly #buckets = new Map<Tier, Map<number, Bucket>>(TIERS.map((tier) => [tier, new Map()]));
+  /** The slot of each worker seen, counted from 0: sums over a million rows of buckets are then plain array additions. */
+  readonly #slots = new Map<number, number>();
+  readonly #slotWorkers: number[] = [];
   readonly #owners = new Map<number, { accountId: number; service: number }>();
+  /** Workers seen whose owner is not known yet. */
+  readonly #unowned = new Set<number>();
   readonly #workersOf = new Map<number, number[]>();
   #version = 0n;
   #firstAccount: number | undefined;
   #since: number | undefined;
   #workers = new Map<number, WorkerRate>();
-  #accounts = new Map<number, Rates>();
-  #services = new Map<number, Rates & { workers: number; accounts: number }>();
+  #accounts: ReadonlyMap<number, { readonly rates: Rates }> = new Map();
+  #services: ReadonlyMap<number, Rates & { readonly workers: number; readonly accounts: number }> = new Map();
   /** Accounts by falling rate. */
   #ranking: readonly { accountId: number; rates: Rates; workers: number }[] = [];
 
@@ -74,7 +81,10 @@ export class RateBoard {
   forget(): void {
     this.#version = 0n;
     for (const buckets of this.#buckets.values()) buckets.clear();
+    this.#slots.clear();
+    this.#slotWorkers.length = 0;
     this.#owners.clear();
+    this.#unowned.clear();
     this.#workersOf.clear();
     this.#firstAccount = undefined;
   }
@@ -89,20 +99,18 @@ export class RateBoard {
       version, packed from stats_recent where version > ${this.#version} order by version`;
     for (const { tier, bucket, version, packed } of rows) {
       const sums = unpackBucket(packed);
+      const workers = Uint32Array.from(sums.keys());
       this.#buckets.get(tier)?.set(bucket, {
-        workers: Uint32Array.from(sums.keys()),
+        workers,
+        slots: workers.map((workerId) => this.#slotOf(workerId)),
         work: Float64Array.from(sums.values(), (sum) => Number(sum.work)),
       });
       this.#version = version;
     }
     const now = this.#now() / 1000;
-    const unknown = new Set<number>();
     for (const [tier, buckets] of this.#buckets)
-      for (const [bucket, { workers }] of buckets) {
-        if (bucket < Math.floor(now / tier) - HELD[tier]) buckets.delete(bucket);
-        else for (const workerId of workers) if (!this.#owners.has(workerId)) unknown.add(workerId);
-      }
-    if (unknown.size > 0) await this.#learn([...unknown]);
+      for (const bucket of buckets.keys()) if (bucket < Math.floor(now / tier) - HELD[tier]) buckets.delete(bucket);
+    if (this.#unowned.size > 0) await this.#learn([...this.#unowned]);
     if (this.#firstAccount === undefined) {
       const [first] = await this.#sql<{ at: Date }[]>`select created_at as at from accounts order by id limit 1`;
       this.#firstAccount = first === undefined ? undefined : first.at.getTime() / 1000;
@@ -119,67 +127,66 @@ export class RateBoard {
     return minutes.length === 0 ? undefined : Math.max(account, Math.min(...minutes) * 60);
   }
 
+  #slotOf(workerId: number): number {
+    const known = this.#slots.get(workerId);
+    if (known !== undefined) return known;
+    this.#unowned.add(workerId);
+    this.#slots.set(workerId, this.#slotWorkers.length);
+    return this.#slotWorkers.push(workerId) - 1;
+  }
+
   async #learn(ids: readonly number[]): Promise<void> {
     const rows = await this.#sql<{ id: number; account_id: number; service: number }[]>`select id, account_id, service
       from workers where id = any(${[...ids]}::int[])`;
     for (const row of rows) {
+      this.#unowned.delete(row.id);
       this.#owners.set(row.id, { accountId: row.account_id, service: row.service });
       this.#workersOf.set(row.account_id, [...(this.#workersOf.get(row.account_id) ?? []), row.id]);
     }
   }
 
   #compute(now: number): void {
-    const sums = new Map<number, [number, number, number]>();
-    for (const [i, tier] of TIERS.entries())
-      for (const [bucket, { workers, work }] of this.#buckets.get(tier) as Map<number, Bucket>) {
+    const sums = TIERS.map((tier) => {
+      const sum = new Float64Array(this.#slotWorkers.length);
+      for (const [bucket, { slots, work }] of this.#buckets.get(tier) as Map<number, Bucket>) {
         const part = coverage(tier, bucket, now) / windowSeconds(tier * SPAN[tier], this.#since, now);
         if (part === 0) continue;
-        for (let at = 0; at < workers.length; at++) {
-          const workerId = workers[at] as number;
-          let sum = sums.get(workerId);
-          if (sum === undefined) {
-            sum = [0, 0, 0];
-            sums.set(workerId, sum);
-          }
-          sum[i] = (sum[i] as number) + (work[at] as number) * part;
-        }
+        for (let at = 0; at < slots.length; at++)
+          sum[slots[at] as number] = (sum[slots[at] as number] as number) + (work[at] as number) * part;
       }
-    this.#publish(sums);
+      return sum;
+    });
+    this.#publish(sums as [Float64Array, Float64Array, Float64Array]);
   }
 
-  #publish(sums: ReadonlyMap<number, [number, number, number]>): void {
+  #publish([tenMinutes, hours, days]: readonly [Float64Array, Float64Array, Float64Array]): void {
     const workers = new Map<number, WorkerRate>();
-    const accounts = new Map<number, { rates: Rates; workers: number }>();
-    const services = new Map<number, { rates: Rates; workers: number; accounts: Set<number> }>();
-    for (const [workerId, [tenMinutes, hour, day]] of sums) {
+    const accounts = new Map<number, { accountId: number; rates: Summed; workers: number }>();
+    const services = new Map<number, Summed & { workers: number; accounts: number }>();
+    const activeIn = new Map<number, Set<number>>();
+    for (const [slot, workerId] of this.#slotWorkers.entries()) {
+      const rates: Rates = {
+        tenMinutes: tenMinutes[slot] as number,
+        hour: hours[slot] as number,
+        day: days[slot] as number,
+      };
       const owner = this.#owners.get(workerId);
-      if (owner === undefined) continue;
-      const rates = { tenMinutes, hour, day };
-      workers.set(workerId, { workerId, ...owner, rates });
-      const isActive = hour > 0 ? 1 : 0;
-      const account = accounts.get(owner.accountId);
-      accounts.set(owner.accountId, {
-        rates: plus(account?.rates ?? NONE, rates),
-        workers: (account?.workers ?? 0) + isActive,
-      });
-      const service = services.get(owner.service) ?? { rates: NONE, workers: 0, accounts: new Set<number>() };
-      services.set(owner.service, {
-        rates: plus(service.rates, rates),
-        workers: service.workers + isActive,
-        accounts: isActive === 1 ? service.accounts.add(owner.accountId) : service.accounts,
-      });
+      if (owner === undefined || rates.tenMinutes + rates.hour + rates.day === 0) continue;
+      const { accountId, service } = owner;
+      workers.set(workerId, { workerId, accountId, service, rates });
+      const account = held(accounts, accountId, () => ({ accountId, rates: { ...NONE }, workers: 0 }));
+      const total = held(services, service, () => ({ ...NONE, workers: 0, accounts: 0 }));
+      add(account.rates, rates);
+      add(total, rates);
+      if (rates.hour === 0) continue;
+      account.workers++;
+      total.workers++;
+      total.accounts = held(activeIn, service, () => new Set<number>()).add(accountId).size;
     }
     this.#workers = workers;
-    this.#accounts = new Map([...accounts].map(([accountId, { rates }]) => [accountId, rates]));
-    this.#services = new Map(
-      [...services].map(([id, service]) => [
-        id,
-        { ...service.rates, workers: service.workers, accounts: service.accounts.size },
-      ]),
-    );
-    this.#ranking = [...accounts]
-      .map(([accountId, account]) => ({ accountId, ...account }))
-      .sort((a, b) => b.rates.hour - a.rates.hour || a.accountId - b.accountId);
+    this.#accounts = accounts;
+    this.#services = services;
+    this.#ranking = [...accounts.values()].sort((a, b) => b.rates.hour - a.rates.hour || a.accountId - b.accountId);
   }
 
   worker(workerId: number): Rates {
@@ -187,7 +194,7 @@ export class RateBoard {
   }
 
   account(accountId: number): Rates {
-    return this.#accounts.get(accountId) ?? NONE;
+    return this.#accounts.get(accountId)?.rates ?? NONE;
   }
 
   service(service: number): Rates & { readonly workers: number; readonly accounts: number } {
@@ -218,11 +225,20 @@ export class RateBoard {
   }
 }
 
-const plus = (a: Rates, b: Rates): Rates => ({
-  tenMinutes: a.tenMinutes + b.tenMinutes,
-  hour: a.hour + b.hour,
-  day: a.day + b.day,
-});
+/** The value under a key, made where there is none. */
+function held<V>(map: Map<number, V>, key: number, make: () => V): V {
+  const known = map.get(key);
+  if (known !== undefined) return known;
+  const made = make();
+  map.set(key, made);
+  return made;
+}
+
+function add(sum: Summed, rates: Rates): void {
+  sum.tenMinutes += rates.tenMinutes;
+  sum.hour += rates.hour;
+  sum.day += rates.day;
+}
 
 /** Place of a value in a rising array; -1 when it is not there. */
 function indexOf(values: Uint32Array, wanted: number): number {
