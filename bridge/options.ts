@@ -140,7 +140,7 @@ export const stratumOptions = {
     default: D.connectionsPerAddress,
   }),
   loginTime: duration({ help: 'time a connection has to log in', group: LIMITS, default: '15s' }),
-  idleTime: duration({ help: 'close a miner that is silent for this long', group: LIMITS, default: '10m' }),
+  idleTime: duration({ help: 'disconnect a miner that is silent for this long', group: LIMITS, default: '10m' }),
   drainTime: duration({ help: 'time miners get to leave when the server stops', group: LIMITS, default: '5s' }),
   submitRate: integer({
     help: 'submits per second of one connection',

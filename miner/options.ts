@@ -89,7 +89,7 @@ export const minerOptions = {
     readUser,
   ),
   password: text({
-    help: 'wishes to the server: d=WORK fixes the work of a share, min=WORK sets a floor, rate=HASHES says how fast it will be',
+    help: 'settings for the server: d=WORK fixes the work of a share, min=WORK sets a floor, rate=HASHES says how fast it will be',
     group: POOL,
     short: 'p',
   }),
@@ -107,7 +107,7 @@ export const minerOptions = {
       readPin,
     ),
   ),
-  tlsCa: path({ help: 'authorities to trust in place of the system’s, as PEM', group: POOL }),
+  tlsCa: path({ help: 'authorities to trust instead of the system’s, as PEM', group: POOL }),
   poolApi: parsed(
     { help: 'where the API of the pool is, when it does not say so itself', group: POOL, placeholder: 'URL' },
     readUrl,
@@ -130,7 +130,7 @@ export const minerOptions = {
   ),
   payoutThreshold: parsed(
     {
-      help: 'from what on the pool pays your address, when you do not want to take its word for that',
+      help: 'payout threshold to check the pool against, instead of the one that it states',
       group: POOL,
       placeholder: 'COINS',
     },
@@ -151,7 +151,7 @@ export const minerOptions = {
   ),
   gpu: flag({ help: 'use graphics cards', group: DEVICES, default: true }),
   cpuThreads: integer({
-    help: 'threads of the processor; 0 leaves it alone (by default 0 beside graphics cards, otherwise all cores)',
+    help: 'threads of the processor; 0 for none (by default 0 beside graphics cards, otherwise all cores)',
     group: DEVICES,
     max: 1_024,
   }),
@@ -168,7 +168,7 @@ export const minerOptions = {
     help: 'switch off the bounds checks of the graphics driver layer: one percent faster',
     group: DEVICES,
   }),
-  retune: flag({ help: 'forget what is remembered of the graphics cards and tune them again', group: DEVICES }),
+  retune: flag({ help: 'discard the saved tuning of the graphics cards and tune them again', group: DEVICES }),
   watchdog: duration({ help: 'restart a device that counts no hashes for this long', group: DEVICES, default: '30s' }),
   dataDir: path({
     help: `datasets and tunings are kept here (default ~/${DATA_DIR})`,
@@ -177,7 +177,7 @@ export const minerOptions = {
   }),
   listDevices: flag({ help: 'show the devices of this machine', group: INSTEAD }),
   benchmark: integer({
-    help: 'measure the hash rate for so many seconds, without a pool',
+    help: 'measure the hash rate for this many seconds, without a pool',
     group: INSTEAD,
     placeholder: 'SECONDS',
     min: 1,

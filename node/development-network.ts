@@ -134,7 +134,7 @@ export const developmentNetworkCommand = command(
     name: 'svcd development-network',
     summary: 'Writes genesis, keys and password for a development network of separate validators.',
     options: {
-      out: path({ help: 'directory to write to; a network that is there is left alone', placeholder: 'DIR' }),
+      out: path({ help: 'directory to write to; an existing network is left unchanged', placeholder: 'DIR' }),
       validators: integer({
         help: 'validators, each with 1,000,000 coins',
         min: 1,

@@ -143,7 +143,7 @@ function readGrant(word: string): { address: string; amount: bigint } {
 
 export const genesisOptions = {
   network: storeOptions.network,
-  out: path({ help: 'file to write; one that exists is left alone', default: 'genesis.json', placeholder: 'FILE' }),
+  out: path({ help: 'file to write; an existing one is never replaced', default: 'genesis.json', placeholder: 'FILE' }),
   validator: repeated(
     text({
       help: 'registration of a validator: svc-wallet validator-genesis-registration writes it',

@@ -14,7 +14,7 @@ const statusOptions = { dataDir: storeOptions.dataDir } as const;
 
 const dumpOptions = {
   dataDir: storeOptions.dataDir,
-  trace: flag({ help: 'the recorded events of the running height instead, which the engine can be run over again' }),
+  trace: flag({ help: 'the recorded events of the running height instead, for a replay' }),
 } as const;
 
 const read = async (dataDir: string): Promise<ConsensusReport> =>

@@ -12,9 +12,13 @@ export const backupCommand = command(
     summary: 'Copies the embedded database to a new folder, beside a running pool too, and the key of the receipts.',
     options: {
       dataDir: poolOptions.dataDir,
-      to: path({ help: 'folder that gets a folder for each copy', placeholder: 'DIR', default: '.data/backup' }),
+      to: path({
+        help: 'where the copies go, each into a folder of its own',
+        placeholder: 'DIR',
+        default: '.data/backup',
+      }),
       keep: integer({
-        help: 'delete copies of this pool there beyond so many, the oldest first',
+        help: 'keep this many copies of this pool there, and delete older ones',
         min: 1,
         max: 100_000,
       }),
@@ -44,8 +48,7 @@ export const backupCommand = command(
 export const restoreCommand = command(
   {
     name: 'svc-pool restore',
-    summary:
-      'Puts a copy of the books in the place of the embedded database of a stopped pool, which is kept, and pauses payouts.',
+    summary: 'Replaces the embedded database of a stopped pool by a copy, keeps the old one, and pauses payouts.',
     operands: [{ name: 'COPY', help: 'folder that svc-pool backup made' }],
     options: { dataDir: poolOptions.dataDir, ...logOptions },
     examples: [

@@ -182,12 +182,12 @@ export const poolOptions = {
     url(['postgres:', 'postgresql:'], 'postgres://user:password@host/pool'),
   ),
   journalKeep: duration({
-    help: 'how long a journal stays after the books have it; a database restored from a copy as old catches up by itself',
+    help: 'how long a journal stays after the books have it; a database restored from a copy of that age catches up by itself',
     group: MANY,
     default: '1d',
   }),
   journalKeepSize: size({
-    help: 'most disk that journals may take which the books have',
+    help: 'most disk space for journals that the books already have',
     group: MANY,
     default: '16GiB',
   }),
@@ -195,7 +195,7 @@ export const poolOptions = {
     { help: 'Redis server; needed by more than one instance', group: MANY, placeholder: 'URL' },
     url(['redis:', 'rediss:'], 'redis://:PASSWORD@127.0.0.1:6379'),
   ),
-  redisPrefix: text({ help: 'start of all names in Redis', group: MANY, default: 'svc-pool' }),
+  redisPrefix: text({ help: 'prefix of all keys in Redis', group: MANY, default: 'svc-pool' }),
   poolKeyFile: path({
     help: 'key that receipts are signed with, made if missing (default: DATA-DIR/pool.key); the same in all instances',
     placeholder: 'FILE',

@@ -1,6 +1,6 @@
 /**
- * `npm run pack:miner -- linux-x64|linux-arm64 [--out DIR] [--libraries DIR]`: one archive for rigs with Node, Dawn, the Vulkan
- * loader and the miner. It runs on a machine that has nothing but a graphics driver, from any folder.
+ * `npm run pack:miner -- linux-x64|linux-arm64 [--out DIR] [--libraries DIR] [--node FILE]`: one archive for rigs with Node, Dawn,
+ * the Vulkan loader and the miner. It runs on a machine that has nothing but a graphics driver, from any folder.
  */
 import { execFileSync } from 'node:child_process';
 import {
@@ -17,6 +17,8 @@ import {
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { fetchDebianLibraries } from './debian-libraries.ts';
+import { elfFiles } from './elf-files.ts';
 import { packModules, packSources } from './packed-modules.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -54,9 +56,17 @@ Cards of NVIDIA without a display: set VK_ICD_FILENAMES to the driver's nvidia_i
 
 class Refused extends Error {}
 
-function library(name: string, { arch, folders }: Platform, given: string | undefined): string {
-  const places = given === undefined ? (process.arch === arch ? folders : []) : [resolve(given)];
-  const found = places.map((folder) => join(folder, name)).find((path) => existsSync(path));
+/** Where the libraries are: the folder that was named, this machine's own, or what Debian has for another architecture. */
+function libraryFolders({ arch, folders }: Platform, given: string | undefined, scratch: string): string[] {
+  if (given !== undefined) return [resolve(given)];
+  if (process.arch === arch) return [...folders];
+  process.stdout.write(`fetching libraries for ${arch} from Debian\n`);
+  const fetched = fetchDebianLibraries(arch, scratch);
+  return fetched === undefined ? [] : folders.flatMap((path) => [join(fetched, path), join(fetched, path.slice(4))]);
+}
+
+function library(name: string, arch: string, folders: readonly string[]): string {
+  const found = folders.map((folder) => join(folder, name)).find((path) => existsSync(path));
   if (found === undefined)
     throw new Refused(
       `${name} for ${arch} was not found: unpack the Debian packages libvulkan1, libstdc++6 and libgcc-s1 of that architecture ` +
@@ -75,16 +85,30 @@ function nodeBinary(platform: string, scratch: string): string {
   };
   const wanted = `${name}@${optionalDependencies[name]}`;
   process.stdout.write(`fetching ${wanted}\n`);
-  const packed = execFileSync('npm', ['pack', '--silent', '--pack-destination', scratch, wanted], { encoding: 'utf8' });
+  let packed: string;
+  try {
+    packed = execFileSync('npm', ['pack', '--silent', '--pack-destination', scratch, wanted], { encoding: 'utf8' });
+  } catch {
+    throw new Refused(`${wanted} could not be fetched from npm: name a Node for ${platform} with --node FILE`);
+  }
   execFileSync('tar', ['-xzf', join(scratch, packed.trim()), '-C', scratch]);
   return join(scratch, 'package', 'bin', 'node');
 }
 
-function pack(platform: string, out: string, libraries: string | undefined): string {
+type Given = { readonly out: string; readonly libraries?: string | undefined; readonly node?: string | undefined };
+
+/** A rig would say no more than `Exec format error`. */
+function insistOn(arch: string, folder: string): void {
+  for (const file of elfFiles(folder))
+    if (file.arch !== arch) throw new Refused(`${file.path} is for ${file.arch}, the archive for ${arch}`);
+}
+
+function pack(platform: string, { out, libraries, node }: Given): string {
   const target = PLATFORMS[platform] as Platform;
   const scratch = mkdtempSync(join(tmpdir(), 'svc-pack-'));
   try {
-    const found = new Map([LOADER, ...SPARE].map((name) => [name, library(name, target, libraries)]));
+    const folders = libraryFolders(target, libraries, scratch);
+    const found = new Map([LOADER, ...SPARE].map((name) => [name, library(name, target.arch, folders)]));
     const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
     const name = `svc-miner-${version}-${platform}`;
     const folder = join(scratch, name);
@@ -95,12 +119,13 @@ function pack(platform: string, out: string, libraries: string | undefined): str
     const dawn = join('node_modules', 'webgpu');
     for (const file of ['package.json', 'index.js', 'LICENSE.md', join('dist', platform)])
       cpSync(join(root, dawn, file), join(program, dawn, file), { recursive: true });
-    copyFileSync(nodeBinary(platform, scratch), join(folder, 'node'));
+    copyFileSync(node ?? nodeBinary(platform, scratch), join(folder, 'node'));
     for (const [library, path] of found)
       copyFileSync(path, join(folder, library === LOADER ? 'lib' : 'lib-spare', library));
     writeFileSync(join(folder, 'svc-miner'), LAUNCHER);
     writeFileSync(join(folder, 'README'), README);
     for (const file of ['node', 'svc-miner']) chmodSync(join(folder, file), 0o755);
+    insistOn(target.arch, folder);
     mkdirSync(out, { recursive: true });
     const archive = join(out, `${name}.tar.gz`);
     execFileSync('tar', ['--owner=0', '--group=0', '--numeric-owner', '-C', scratch, '-czf', archive, name]);
@@ -111,18 +136,22 @@ function pack(platform: string, out: string, libraries: string | undefined): str
 }
 
 const { values, positionals } = parseArgs({
-  options: { out: { type: 'string', default: join(root, 'build', 'packed') }, libraries: { type: 'string' } },
+  options: {
+    out: { type: 'string', default: join(root, 'build', 'packed') },
+    libraries: { type: 'string' },
+    node: { type: 'string' },
+  },
   allowPositionals: true,
 });
 const [platform = ''] = positionals;
 if (PLATFORMS[platform] === undefined) {
   process.stderr.write(
-    `usage: npm run pack:miner -- ${Object.keys(PLATFORMS).join('|')} [--out DIR] [--libraries DIR]\n`,
+    `usage: npm run pack:miner -- ${Object.keys(PLATFORMS).join('|')} [--out DIR] [--libraries DIR] [--node FILE]\n`,
   );
   process.exitCode = 2;
 } else {
   try {
-    process.stdout.write(`${pack(platform, values.out, values.libraries)}\n`);
+    process.stdout.write(`${pack(platform, values)}\n`);
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     process.stderr.write(`pack:miner: ${error.message}\n`);

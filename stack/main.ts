@@ -256,7 +256,7 @@ const start = command(
     options,
     examples: [
       { line: 'npm start', says: 'everything, with one CPU miner' },
-      { line: 'npm start -- --reset', says: 'from a new chain' },
+      { line: 'npm start -- --reset', says: 'begin with a new chain' },
       { line: 'npm start -- --validators 4', says: 'four nodes, each with a validator, the pool at the first' },
     ],
   },

@@ -139,7 +139,7 @@ const commands = [
     {
       name: `${NAME} prove-address`,
       summary: 'answers an ownership request from a file or standard input',
-      options: { ...sessionOptions, yes: flag({ help: 'sign without a question', short: 'y' }) },
+      options: { ...sessionOptions, yes: flag({ help: 'sign without asking', short: 'y' }) },
       operands: [{ name: 'FILE', help: 'the request as JSON (default: standard input, with --yes)', optional: true }],
       examples: [
         {

@@ -101,7 +101,7 @@ export function chatCommands(program: string): Command {
         options: {
           ...sendOptions,
           from: text({
-            help: 'the own address that asks (default: that of the largest output)',
+            help: 'your address that asks (default: that of the largest output)',
             placeholder: 'ADDRESS',
           }),
         },

@@ -23,7 +23,7 @@ export const genesisRegistrationCommand = (name: string): Command =>
         ...fileOptions,
         ...jsonOption,
         ...registrationOptions,
-        registrationFile: path({ help: 'the file to write; one that exists is never replaced', required: true }),
+        registrationFile: path({ help: 'the file to write; an existing one is never replaced', required: true }),
       },
       examples: [
         {

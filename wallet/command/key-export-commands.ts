@@ -49,7 +49,7 @@ export const keyExportCommands = (name: string): Command[] => [
       summary: "writes the encrypted consensus key of a validator's node",
       options: {
         ...common,
-        validatorKeyFile: path({ help: 'the file to write; one that exists is never replaced', required: true }),
+        validatorKeyFile: path({ help: 'the file to write; an existing one is never replaced', required: true }),
         validatorKeyPasswordFile: path({
           help: 'its password: the first line is used; a missing file is made with a random password',
           required: true,
@@ -86,7 +86,7 @@ export const keyExportCommands = (name: string): Command[] => [
       summary: 'writes the encrypted key that pays for heartbeats, and shows the address to send coins to',
       options: {
         ...common,
-        heartbeatFeeKeyFile: path({ help: 'the file to write; one that exists is never replaced', required: true }),
+        heartbeatFeeKeyFile: path({ help: 'the file to write; an existing one is never replaced', required: true }),
         heartbeatFeeKeyPasswordFile: path({
           help: 'its password: the first line is used; a missing file is made with a random password',
           required: true,

@@ -186,10 +186,10 @@ async function combine(files: readonly string[], out: string): Promise<Fields> {
   }
 }
 
-const out = path({ help: 'the file to write; one that exists is never replaced', required: true });
+const out = path({ help: 'the file to write; an existing one is never replaced', required: true });
 const label = text({ help: 'a name for it', default: '' });
-const full = flag({ help: 'show payload and operation whole, however long they are' });
-const anyFee = flag({ help: 'also with a fee above the limit of the wallet (100 atoms per mass)' });
+const full = flag({ help: 'show payload and operation in full, however long they are' });
+const anyFee = flag({ help: 'allow a fee above the limit of the wallet (100 atoms per mass)' });
 const PACKAGE = { name: 'PACKAGE', help: 'a file of `propose`, `sign` or `combine`' };
 const DESCRIPTOR = { name: 'DESCRIPTOR', help: 'the file of `create`' };
 
@@ -222,7 +222,7 @@ export function multisigCommands(name: string): Command {
     walletCommand(
       {
         name: `${own} create`,
-        summary: 'makes the address of some members from their public keys, writes its descriptor and watches it',
+        summary: 'makes a shared address from the public keys of its members, writes its descriptor and watches it',
         options: {
           ...sessionOptions,
           threshold: integer({ help: 'how many must sign: 2 of 3 members, or 3 of 5', min: 2, max: 3, default: 2 }),
@@ -260,8 +260,8 @@ export function multisigCommands(name: string): Command {
           full,
           payload: text({ help: 'text for the recipient, public on the chain' }),
           validCuts: integer({ help: 'cuts in which it can be sent', min: 10, max: 1_000_000, default: 34_560 }),
-          inline: flag({ help: 'put whole keys into the package also where the chain has them: longer' }),
-          replaces: path({ help: 'an earlier package: at most one of both can be paid' }),
+          inline: flag({ help: 'put whole keys into the package even where the chain has them: longer' }),
+          replaces: path({ help: 'the package that this one replaces: at most one of the two can be paid' }),
         },
         operands: [
           { name: 'FROM', help: 'a multisig address that this wallet watches' },
@@ -298,13 +298,13 @@ export function multisigCommands(name: string): Command {
     walletCommand(
       {
         name: `${own} sign`,
-        summary: 'shows a package and signs it, after a yes',
+        summary: 'shows a package, asks, and signs it',
         options: {
           ...sessionOptions,
           out,
           full,
           anyFee,
-          digest: text({ help: 'the digest of the review: signs that package and no other, without a question' }),
+          digest: text({ help: 'the digest of the review: signs that package and no other, without asking' }),
           trustAmounts: flag({ help: 'sign without a node that says what the inputs hold: the fee may be false' }),
         },
         operands: [PACKAGE],
@@ -335,7 +335,7 @@ export function multisigCommands(name: string): Command {
     walletCommand(
       {
         name: `${own} send`,
-        summary: 'sends a package that enough members have signed, after a yes; again is harmless',
+        summary: 'sends a package that enough members have signed; asks first. Sending it again is harmless',
         options: { ...sessionOptions, full, anyFee, yes },
         operands: [PACKAGE],
         examples: [{ line: `${own} send rent-all.msig`, says: 'asks before it sends' }],

@@ -154,7 +154,8 @@ export const validatorChangeCommands = (name: string): Command[] => [
   walletCommand(
     {
       name: `${name} validator-exit`,
-      summary: 'ends a validator for ever, unbonding all its stake; withdraw the self-bond ten epochs (ten days) later',
+      summary:
+        'ends a validator permanently and unbonds all its stake; withdraw the self-bond ten epochs (ten days) later',
       options: changeOptions,
       examples: [{ line: `${name} validator-exit --validator 3f0a...`, says: 'asks first: an exit cannot be undone' }],
     },

@@ -22,8 +22,8 @@ export const eventsParams = object({
 });
 
 export const SOCKET_METHODS = {
-  subscribe: { group: 'Events', summary: 'Starts to send these events', params: eventsParams },
-  unsubscribe: { group: 'Events', summary: 'Stops to send these events', params: eventsParams },
+  subscribe: { group: 'Events', summary: 'Starts sending these events', params: eventsParams },
+  unsubscribe: { group: 'Events', summary: 'Stops sending these events', params: eventsParams },
 } as const;
 
 type Reader = { readonly events: Set<EventName>; lagged: boolean; frames: number };
