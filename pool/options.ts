@@ -44,13 +44,14 @@ const publicUrl = (word: string): string => {
 };
 
 /** Percent with up to four decimals, kept in parts per million. */
+export const readPercent = (word: string): number => {
+  const match = /^(\d{1,3})(?:\.(\d{1,4}))?$/.exec(word);
+  const ppm = match === null ? Number.NaN : Number(match[1]) * 10_000 + Number((match[2] ?? '').padEnd(4, '0'));
+  if (!(ppm <= 1_000_000)) throw new Error(`must be a percentage from 0 to 100 such as 0.75, not '${word}'`);
+  return ppm;
+};
 const percent = (settings: { help: string; default: string }) =>
-  parsed({ ...settings, group: MONEY, placeholder: 'PERCENT' }, (word) => {
-    const match = /^(\d{1,3})(?:\.(\d{1,4}))?$/.exec(word);
-    const ppm = match === null ? Number.NaN : Number(match[1]) * 10_000 + Number((match[2] ?? '').padEnd(4, '0'));
-    if (!(ppm <= 1_000_000)) throw new Error(`must be a percentage from 0 to 100 such as 0.75, not '${word}'`);
-    return ppm;
-  });
+  parsed({ ...settings, group: MONEY, placeholder: 'PERCENT' }, readPercent);
 
 /** Expected blocks with up to three decimals, kept in thousandths. */
 const readWindow = (word: string): bigint => {
@@ -61,10 +62,16 @@ const readWindow = (word: string): bigint => {
   return thousandths;
 };
 
-const readPoolName = (word: string): string => {
+export const readPoolName = (word: string): string => {
   if (!new RegExp(`^[A-Za-z0-9 ._/+-]{1,${MAX_TAG}}$`).test(word))
     throw new Error(`must be 1 to ${MAX_TAG} letters, digits, spaces or . _ / + -, not '${word}'`);
   return word;
+};
+
+export const readPayoutMin = (word: string): bigint => {
+  const atoms = parseCoins(word);
+  if (atoms < 1n) throw new Error('must be more than nothing');
+  return atoms;
 };
 
 const readPrefix = (word: string): string => {
@@ -158,11 +165,7 @@ export const poolOptions = {
   }),
   payoutMin: parsed(
     { help: 'smallest balance that is paid out', group: MONEY, placeholder: 'COINS', default: '1' },
-    (word) => {
-      const atoms = parseCoins(word);
-      if (atoms < 1n) throw new Error('must be more than nothing');
-      return atoms;
-    },
+    readPayoutMin,
   ),
   maxFeePerMass: integer({
     help: 'hold a reward with more fees than this, in atoms per mass, when one node alone names it',

@@ -1,7 +1,7 @@
 /**
  * Slices (docs/protocol/books.md, rules 2, 3 and 12): shares are summed by account into the slice that they are in
  * (share-slice.ts); work of one that is not open yet waits for it. A slice ends with the cuts of its number. Closing it commits its work by a Merkle sum tree, joins its
- * record to the chain of records and opens the next, with the terms that the pool was started with or those that are noted of it (noted-terms.ts, terms-in-force.ts). Slices that passed while the pool was offline are opened and closed empty, so that the
+ * record to the chain of records and opens the next, with the terms that the pool was started with, the fee that its operator set (edits/edited-fee.ts) or the terms that are noted of it (noted-terms.ts, terms-in-force.ts). Slices that passed while the pool was offline are opened and closed empty, so that the
  * numbers have no gaps.
  */
 import { FIRST_CHAIN, sliceChain, WINDOW_SLICES, windowWork } from '../../protocol/books-slice.ts';
@@ -11,6 +11,7 @@ import { sliceOfHeight } from '../../protocol/pplns.ts';
 import { sumTree } from '../../protocol/sum-tree.ts';
 import { targetToBytes } from '../../protocol/target.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
+import { editedFee } from '../edits/edited-fee.ts';
 import { SERVICES } from '../journal-record.ts';
 import { PoolError } from '../pool-error.ts';
 import { takeNotedTerms } from './noted-terms.ts';
@@ -61,15 +62,23 @@ export function slicesToOpen(open: ReadonlyMap<number, OpenSlice>, options: Slic
   return Array.from({ length: Math.max(0, number - first + 1) }, (_, i) => first + i);
 }
 
+/** What was published of a slice stays; else a fee that the operator set for it counts; else the terms of the start. */
+async function termsOf(transaction: Transaction, options: SliceOptions, { service, number }: OpenSlice) {
+  const noted = await takeNotedTerms(transaction, service, number);
+  if (noted?.isPublished === true) return noted;
+  const edited = await editedFee(transaction, service, number);
+  return {
+    windowThousandths: noted?.windowThousandths ?? options.windowThousandths,
+    feePpm: edited === undefined ? (noted?.feePpm ?? options.feePpm.get(service) ?? 0n) : BigInt(edited),
+  };
+}
+
 async function openSlice(transaction: Transaction, options: SliceOptions, next: OpenSlice, target: bigint) {
   const { service, number } = next;
   const newest = await transaction<{ total: string }[]>`select total::text from slices
     where service = ${service} and closed_height is not null and total > 0
     order by number desc limit ${WINDOW_SLICES}`;
-  const { windowThousandths, feePpm } = (await takeNotedTerms(transaction, service, number)) ?? {
-    windowThousandths: options.windowThousandths,
-    feePpm: options.feePpm.get(service) ?? 0n,
-  };
+  const { windowThousandths, feePpm } = await termsOf(transaction, options, next);
   const work = windowWork(
     target,
     windowThousandths,

@@ -5,12 +5,10 @@
 import { sliceOfHeight } from '../../protocol/pplns.ts';
 import type { Transaction } from '../database/connect.ts';
 import { PoolError } from '../pool-error.ts';
+import { BEFORE_ALL_NOTES } from './noted-terms.ts';
 import type { SliceOptions } from './slices.ts';
 
 export const TERMS_SETTING = 'terms_in_force';
-
-/** What counts while no journal notes something else of a slice (noted-terms.ts). */
-const BEFORE_ALL_NOTES = 0;
 
 type Terms = { readonly window: number; readonly fee: number };
 

@@ -7,6 +7,7 @@
 import type { Logger } from '../../runtime/log.ts';
 import { fenced } from '../books/term.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
+import { editedPayoutMin } from '../edits/edits.ts';
 import { AUDIT_FAILED } from './payout-hold.ts';
 import { type PayoutSeries, requestIdOf } from './payout-series.ts';
 import {
@@ -34,6 +35,7 @@ import { Reconciliation } from './reconciliation.ts';
 export type PayoutOptions = {
   readonly term: bigint;
   readonly series: PayoutSeries;
+  /** Of the options; an edit of the operator counts instead. */
   readonly minimum: bigint;
   /** Payouts that may be open at once: bounds what a fault could touch. */
   readonly maxOpen: number;
@@ -122,9 +124,10 @@ export class PayoutLoop {
     for (let reserved = 0; ; reserved++) {
       if (open + reserved >= this.#options.maxOpen) return { reserved, isComplete: false };
       const id = newId();
-      const made = await this.#fenced((transaction) =>
-        reservePayout(transaction, id, { minimum: this.#options.minimum }),
-      );
+      const made = await this.#fenced(async (transaction) => {
+        const minimum = (await editedPayoutMin(transaction)) ?? this.#options.minimum;
+        return reservePayout(transaction, id, { minimum });
+      });
       if (made === undefined) return { reserved, isComplete: true };
       log.info('reserved a payout', { payout: id, recipients: made.recipients, atoms: made.total });
     }

@@ -1,0 +1,55 @@
+/** What an operator can change in a running pool, and how each value is written: as in the options of the same name, checked by the same rules. */
+import { formatCoins } from '../../protocol/amount.ts';
+import { readPayoutMin, readPercent, readPoolName } from '../options.ts';
+
+export const EDITABLE = ['pool_name', 'payout_min', 'fee_pplns', 'fee_solo', 'notice', 'pause_note'] as const;
+export type Editable = (typeof EDITABLE)[number];
+
+/** Both are shown to everybody: plain text of one line. */
+export const MAX_WORDS = 500;
+
+const percentOf = (ppm: number): string => (ppm / 10_000).toString();
+const coinsOf = (atoms: bigint): string => formatCoins(atoms).replace(/\.?0+$/, '');
+
+/** Control characters, and those that change the direction of what follows. */
+const UNSHOWN = /[\p{Cc}\u202a-\u202e\u2066-\u2069]/u;
+
+function readWords(word: string): string {
+  const words = word.trim();
+  if (words.length > MAX_WORDS) throw new Error(`must have at most ${MAX_WORDS} characters`);
+  if (UNSHOWN.test(words)) throw new Error('must be plain text of one line');
+  if (words === '') throw new Error('must not be empty');
+  return words;
+}
+
+/** A value as it was typed, in the one way in which it is kept; throws what is wrong with it. */
+export const READERS: Readonly<Record<Editable, (word: string) => string>> = {
+  pool_name: readPoolName,
+  payout_min: (word) => coinsOf(readPayoutMin(word)),
+  fee_pplns: (word) => percentOf(readPercent(word)),
+  fee_solo: (word) => percentOf(readPercent(word)),
+  notice: readWords,
+  pause_note: readWords,
+};
+
+export type FeeName = 'fee_pplns' | 'fee_solo';
+export const FEE_SERVICES: Readonly<Record<FeeName, number>> = { fee_pplns: 0, fee_solo: 1 };
+export const isFee = (name: Editable): name is FeeName => name in FEE_SERVICES;
+
+export type FileTerms = {
+  readonly name: string;
+  readonly payoutMin: bigint;
+  readonly feePpm: { readonly pplns: number; readonly solo: number };
+};
+
+/** What the options say; null for what has no option. */
+export const fileValues = ({ name, payoutMin, feePpm }: FileTerms): Readonly<Record<Editable, string | null>> => ({
+  pool_name: name,
+  payout_min: coinsOf(payoutMin),
+  fee_pplns: percentOf(feePpm.pplns),
+  fee_solo: percentOf(feePpm.solo),
+  notice: null,
+  pause_note: null,
+});
+
+export const feeText = percentOf;

@@ -1,0 +1,208 @@
+/**
+ * The operator's changes of a running pool, kept in the books: they count instead of the options until they are taken back, in all instances and after every
+ * start. Each change is one transaction with its line of the operator's log, which has the value before.
+ */
+import { sliceOfHeight } from '../../protocol/pplns.ts';
+import type { Sql, Transaction } from '../database/connect.ts';
+import { readPayoutMin } from '../options.ts';
+import { PoolError } from '../pool-error.ts';
+import { EDITABLE, type Editable, FEE_SERVICES, type FileTerms, feeText, fileValues, isFee, READERS } from './editable.ts';
+import { feeRow, readSchedule } from './edited-fee.ts';
+import { announced, type FeeEntry, type FeeSchedule, feeAt, withFee } from './fee-schedule.ts';
+
+/** Of the table settings. The notice has had its name since before other things could be edited. */
+const rowOf = (name: Editable): string => (name === 'notice' ? name : `edit_${name}`);
+
+/** Null while the option counts. */
+async function readEdit(sql: Sql | Transaction, name: Exclude<Editable, `fee_${string}`>): Promise<string | null> {
+  const row = rowOf(name);
+  const [found] = await sql<{ value: string }[]>`select value from settings where name = ${row}`;
+  if (found === undefined || name === 'notice') return found?.value ?? null;
+  try {
+    return READERS[name](found.value);
+  } catch (error) {
+    throw new PoolError(
+      'terms_unreadable',
+      `the row ${row} of the table settings was changed and cannot be read (${(error as Error).message}): restore it from a backup, or delete it, and the option counts`,
+    );
+  }
+}
+
+/** In atoms. Payouts read it in the transaction that reserves one: what is reserved stays as it is. */
+export async function editedPayoutMin(sql: Sql | Transaction): Promise<bigint | undefined> {
+  const value = await readEdit(sql, 'payout_min');
+  return value === null ? undefined : readPayoutMin(value);
+}
+
+export const editedPoolName = async (sql: Sql | Transaction): Promise<string | undefined> =>
+  (await readEdit(sql, 'pool_name')) ?? undefined;
+
+/** Who made a change: the host, and the start of a hash of the token, which says whether it was the one before a replacement. */
+export type Editor = { readonly host: string; readonly token: string };
+
+/** The terms as they are now, and what is announced. */
+export type TermsNow = FileTerms & {
+  readonly feeChange: { readonly pplns: FeeChange | null; readonly solo: FeeChange | null };
+  readonly notice: string | null;
+  readonly pauseNote: string | null;
+};
+export type FeeChange = { readonly ppm: number; readonly fromSlice: number; readonly fromHeight: number };
+
+export type Setting = {
+  readonly name: Editable;
+  readonly value: string | null;
+  readonly fileValue: string | null;
+  readonly isEdited: boolean;
+  readonly change: { readonly value: string; readonly fromSlice: number; readonly fromHeight: number } | null;
+};
+
+export type EditOutcome = { readonly kind: 'made' | 'same' | 'too_many' };
+
+type Fees = { readonly schedule: FeeSchedule; readonly slice: number };
+
+export class Edits {
+  readonly #file: FileTerms & { readonly sliceCuts: number };
+  readonly #sql: Sql;
+  readonly #chainHeight: () => number | undefined;
+  #now: TermsNow;
+
+  constructor(
+    file: FileTerms & { readonly sliceCuts: number },
+    dependencies: { readonly sql: Sql; readonly chainHeight: () => number | undefined },
+  ) {
+    this.#file = file;
+    this.#sql = dependencies.sql;
+    this.#chainHeight = dependencies.chainHeight;
+    this.#now = { ...file, feeChange: { pplns: null, solo: null }, notice: null, pauseNote: null };
+  }
+
+  /** As last read. */
+  get now(): TermsNow {
+    return this.#now;
+  }
+
+  async refresh(): Promise<void> {
+    const sql = this.#sql;
+    const fees = [await this.#fees(sql, 0), await this.#fees(sql, 1)] as const;
+    const { name, payoutMin, feePpm } = this.#file;
+    const fileFees = [feePpm.pplns, feePpm.solo] as const;
+    const fee = (service: 0 | 1) => feeAt(fees[service].schedule, fees[service].slice) ?? fileFees[service];
+    const change = (service: 0 | 1): FeeChange | null => {
+      const next = announced(fees[service].schedule, fees[service].slice)[0];
+      return next === undefined
+        ? null
+        : { ppm: next.ppm ?? fileFees[service], fromSlice: next.from, fromHeight: next.from * this.#file.sliceCuts };
+    };
+    this.#now = {
+      name: (await editedPoolName(sql)) ?? name,
+      payoutMin: (await editedPayoutMin(sql)) ?? payoutMin,
+      feePpm: { pplns: fee(0), solo: fee(1) },
+      feeChange: { pplns: change(0), solo: change(1) },
+      notice: await readEdit(sql, 'notice'),
+      pauseNote: await readEdit(sql, 'pause_note'),
+    };
+  }
+
+  async #fees(sql: Sql | Transaction, service: number): Promise<Fees> {
+    const [row] = await sql<{ number: number | null }[]>`select max(number)::int as number from slices
+      where service = ${service}`;
+    const height = this.#chainHeight();
+    const ofChain = height === undefined ? -1 : sliceOfHeight(height, this.#file.sliceCuts);
+    return { schedule: await readSchedule(sql, service), slice: Math.max(row?.number ?? -1, ofChain) };
+  }
+
+  async list(): Promise<Setting[]> {
+    const file = fileValues(this.#file);
+    const settings: Setting[] = [];
+    for (const name of EDITABLE) {
+      const fileValue = file[name];
+      if (isFee(name)) {
+        const { schedule, slice } = await this.#fees(this.#sql, FEE_SERVICES[name]);
+        const ppm = feeAt(schedule, slice);
+        const next = announced(schedule, slice)[0];
+        const shown = ({ ppm: fee, from }: FeeEntry) => ({
+          value: fee === null ? (fileValue as string) : feeText(fee),
+          fromSlice: from,
+          fromHeight: from * this.#file.sliceCuts,
+        });
+        settings.push({
+          ...{ name, fileValue, value: ppm === undefined ? fileValue : feeText(ppm) },
+          isEdited: ppm !== undefined || next !== undefined,
+          change: next === undefined ? null : shown(next),
+        });
+        continue;
+      }
+      const edit = await readEdit(this.#sql, name);
+      settings.push({ name, fileValue, value: edit ?? fileValue, isEdited: edit !== null, change: null });
+    }
+    return settings;
+  }
+
+  /** Null takes an edit back. Throws what is wrong with a value. */
+  async change(name: Editable, word: string | null, editor: Editor): Promise<EditOutcome> {
+    const value = word === null ? null : READERS[name](word);
+    const outcome = await this.#sql.begin((transaction) =>
+      isFee(name)
+        ? this.#changeFee(transaction, name, value, editor)
+        : this.#changeValue(transaction, name, value, editor),
+    );
+    await this.refresh();
+    return outcome as EditOutcome;
+  }
+
+  async #changeValue(
+    transaction: Transaction,
+    name: Exclude<Editable, `fee_${string}`>,
+    value: string | null,
+    editor: Editor,
+  ): Promise<EditOutcome> {
+    await lockEdits(transaction);
+    const [row] = await transaction<{ value: string }[]>`select value from settings where name = ${rowOf(name)}`;
+    const before = row?.value ?? null;
+    if (before === value) return { kind: 'same' };
+    await write(transaction, rowOf(name), value);
+    const file = fileValues(this.#file)[name];
+    await logEdit(transaction, name, editor, { old: before ?? file, new: value ?? file, ...(value === null ? BACK : {}) });
+    return { kind: 'made' };
+  }
+
+  async #changeFee(
+    transaction: Transaction,
+    name: 'fee_pplns' | 'fee_solo',
+    value: string | null,
+    editor: Editor,
+  ): Promise<EditOutcome> {
+    await lockEdits(transaction);
+    // No slice opens between the look at the newest one and the announcement.
+    await transaction`lock table slices in share mode`;
+    const service = FEE_SERVICES[name];
+    const file = this.#file.feePpm[service === 0 ? 'pplns' : 'solo'];
+    const { schedule, slice } = await this.#fees(transaction, service);
+    const ppm = value === null ? null : Math.round(Number(value) * 10_000);
+    const next = withFee(schedule, ppm, { file, slice, sliceCuts: this.#file.sliceCuts });
+    if (next === undefined) return { kind: 'too_many' };
+    if (JSON.stringify(next) === JSON.stringify(schedule)) return { kind: 'same' };
+    await write(transaction, feeRow(service), next.length === 0 ? null : JSON.stringify(next));
+    await logEdit(transaction, name, editor, {
+      old: feeText(feeAt(schedule, slice) ?? file),
+      new: feeText(ppm ?? file),
+      from_slice: next.at(-1)?.from ?? null,
+      ...(value === null ? BACK : {}),
+    });
+    return { kind: 'made' };
+  }
+}
+
+const BACK = { back_to_options: true };
+
+/** One edit after another, so that each has the value before it on record. */
+const lockEdits = (transaction: Transaction) => transaction`select pg_advisory_xact_lock(${0x5356_4310})`;
+
+const write = (transaction: Transaction, row: string, value: string | null) =>
+  value === null
+    ? transaction`delete from settings where name = ${row}`
+    : transaction`insert into settings values (${row}, ${value}) on conflict (name) do update set value = excluded.value`;
+
+const logEdit = (transaction: Transaction, setting: Editable, { host, token }: Editor, details: object) =>
+  transaction`insert into operator_log (actor, action, details)
+    values (${host}, 'edit', ${transaction.json({ setting, ...details, token } as never)})`;

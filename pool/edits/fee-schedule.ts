@@ -1,0 +1,71 @@
+/**
+ * Fees that an operator changed in a running pool, by the slice from which each holds. A fee never counts for work that was done before it was announced: a
+ * lower one holds from the next slice on, a higher one a day later (a day of the chain, in cuts). Slices that are open or closed keep theirs.
+ */
+import { INTERVAL_CUTS } from '../../protocol/network.ts';
+import { sliceOfHeight } from '../../protocol/pplns.ts';
+
+/** `ppm` null: the fee that the pool was started with. */
+export type FeeEntry = { readonly from: number; readonly ppm: number | null };
+/** By `from`, ascending. */
+export type FeeSchedule = readonly FeeEntry[];
+
+/** Changes that may be announced at a time. */
+export const MOST_ANNOUNCED = 16;
+const ALL_PPM = 1_000_000;
+
+/** Cuts between the announcement of a higher fee and the slice that it begins with. */
+export const RISE_NOTICE_CUTS = INTERVAL_CUTS;
+
+export type FeeMoment = {
+  /** The fee that the pool was started with. */
+  readonly file: number;
+  /** The newest slice that is open, or that the chain is in. */
+  readonly slice: number;
+  readonly sliceCuts: number;
+};
+
+export const feeEntryAt = (schedule: FeeSchedule, slice: number): FeeEntry | undefined =>
+  schedule.findLast(({ from }) => from <= slice);
+
+/** Undefined where the fee of the start holds. */
+export const feeAt = (schedule: FeeSchedule, slice: number): number | undefined =>
+  feeEntryAt(schedule, slice)?.ppm ?? undefined;
+
+export const announced = (schedule: FeeSchedule, slice: number): FeeSchedule =>
+  schedule.filter(({ from }) => from > slice);
+
+/** Undefined where too much is announced already. A change takes the place of those that were announced for later. */
+export function withFee(schedule: FeeSchedule, ppm: number | null, moment: FeeMoment): FeeSchedule | undefined {
+  const { file, slice, sliceCuts } = moment;
+  const inForce = feeEntryAt(schedule, slice);
+  const coming = announced(schedule, slice);
+  const value = (entry: { readonly ppm: number | null } | undefined) => entry?.ppm ?? file;
+  // What was announced counts as promised: going back on a lower fee is a rise too.
+  const least = Math.min(value(inForce), ...coming.map(value));
+  const isRise = value({ ppm }) > least;
+  const from = isRise ? sliceOfHeight((slice + 1) * sliceCuts + RISE_NOTICE_CUTS - 1, sliceCuts) + 1 : slice + 1;
+  const before = coming.filter((entry) => entry.from < from);
+  if (before.length >= MOST_ANNOUNCED) return undefined;
+  const kept = inForce === undefined || inForce.ppm === null ? before : [inForce, ...before];
+  const last = kept.at(-1);
+  const isSame = (last?.ppm ?? null) === ppm;
+  return isSame ? kept : [...kept, { from, ppm }];
+}
+
+/** Undefined for a text that no edit wrote. */
+export function parseSchedule(text: string): FeeSchedule | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  if (!Array.isArray(value)) return undefined;
+  const isEntry = (entry: Partial<FeeEntry> | null) =>
+    Number.isSafeInteger(entry?.from) &&
+    (entry?.ppm === null || (Number.isSafeInteger(entry?.ppm) && (entry?.ppm as number) >= 0)) &&
+    (entry?.ppm ?? 0) <= ALL_PPM;
+  const isAscending = value.every((entry, i) => isEntry(entry) && (i === 0 || value[i - 1].from < entry.from));
+  return isAscending ? (value as FeeSchedule) : undefined;
+}
