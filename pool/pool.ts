@@ -35,6 +35,7 @@ import { checkOptions, webhookSecret } from './check-options.ts';
 import type { Sql } from './database/connect.ts';
 import { openDatabase } from './database/open-database.ts';
 import { lockAfterBackup } from './directory.ts';
+import { editedPoolName } from './edits/edits.ts';
 import { openFeed } from './feed/open-feed.ts';
 import { SERVICES } from './journal-record.ts';
 import { NodeChains } from './node-chains.ts';
@@ -179,9 +180,11 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
     log: log.child('receipts'),
   });
   const offer = poolKey === null ? {} : { receipts: { key: poolKey.publicKey, api: values.publicUrl ?? '' } };
-  const pool = { pool: { payout: payload, address, name: values.poolName }, ...offer };
+  // What miners and blocks are told is that of the start; pages follow an edit at once.
+  const poolName = (await editedPoolName(sql)) ?? values.poolName;
+  const pool = { pool: { payout: payload, address, name: poolName }, ...offer };
   const { sources } = node;
-  const stratum = await startPoolStratum(values, pool, { ...dependencies, bootId, verifier, sources, sink, shared });
+  const stratum = await startPoolStratum({ ...values, poolName }, pool, { ...dependencies, bootId, verifier, sources, sink, shared });
   const receipts =
     poolKey === null
       ? undefined
@@ -287,7 +290,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       prefix: values.webPath,
       proxies: values.trustedProxy,
       dashboard: values.dashboard,
-      title: values.poolName,
+      title: poolName,
       version,
       metrics: values.metrics,
       rate: PUBLIC_RATE_LIMIT,

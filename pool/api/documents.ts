@@ -55,6 +55,10 @@ const serviceFigures = object(
   {
     service,
     fee_ppm: count,
+    fee_change: described(
+      nullable(object({ fee_ppm: count, from_slice: count, from_height: height })),
+      'a fee that is announced: it holds for work from this slice on, which begins with this cut',
+    ),
     miners: count,
     workers: count,
     hash_rate: rates,
@@ -79,7 +83,12 @@ export const pool = object(
     pool_address: address,
     services: list(serviceFigures),
     network_figures: object({ height, hash_rate: number(), block_work: bigNumber, synced: flag() }),
-    payouts: object({ minimum: amount, interval_seconds: number(), paused: flag() }),
+    payouts: object({
+      minimum: amount,
+      interval_seconds: number(),
+      paused: flag(),
+      pause_note: described(nullable(text()), 'why, in the words of the operator; escape it where it is shown'),
+    }),
     notice: described(nullable(text()), 'what the operator says to everybody; escape it where it is shown'),
     paid_atoms: amount,
     since_millis: described(nullable(millis), "about when the pool's first share came; rates are taken since then"),

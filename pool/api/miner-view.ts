@@ -54,7 +54,7 @@ export class MinerView {
   readonly #network: NetworkName;
   readonly #sql: Sql;
   readonly #rates: RateBoard;
-  readonly #payoutMin: bigint;
+  readonly #options: { readonly payoutMin: bigint };
   readonly #pool: PoolView;
   readonly #lists: CreditLists;
   readonly #now: () => number;
@@ -62,11 +62,11 @@ export class MinerView {
   readonly #known = new Map<number, { readonly address: string; readonly sinceMillis: number }>();
 
   constructor(
-    options: { network: NetworkName; payoutMin: bigint },
+    options: { network: NetworkName; readonly payoutMin: bigint },
     dependencies: { sql: Sql; rates: RateBoard; pool: PoolView; now: () => number },
   ) {
     this.#network = options.network;
-    this.#payoutMin = options.payoutMin;
+    this.#options = options;
     this.#sql = dependencies.sql;
     this.#lists = new CreditLists(dependencies);
     this.#rates = dependencies.rates;
@@ -177,7 +177,7 @@ export class MinerView {
       paid: String(account.paid),
       advance: String(account.balance < 0n ? -account.balance : 0n),
       pending_estimate: String(this.#pool.pendingEstimate(rates) + BigInt(solo?.atoms ?? 0)),
-      payout_minimum: String(account.payoutMin ?? this.#payoutMin),
+      payout_minimum: String(account.payoutMin ?? this.#options.payoutMin),
       best_share: best === undefined ? null : bestDocument(best),
     };
   }

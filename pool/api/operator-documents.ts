@@ -8,9 +8,11 @@ import {
   nullable,
   object,
   oneOf,
+  optional,
   text,
 } from '../../protocol/api/schema.ts';
 import { address, amount, count, height, identifier, millis, version } from '../../protocol/api/values.ts';
+import { EDITABLE } from '../edits/editable.ts';
 import { payoutState, service } from './documents.ts';
 
 export const operatorStatus = object(
@@ -94,6 +96,26 @@ export const queue = object(
 );
 export type QueueDocument = Infer<typeof queue>;
 
+export const settings = object(
+  {
+    api_version: version,
+    settings: list(
+      object({
+        name: oneOf(EDITABLE),
+        value: described(nullable(text()), 'as it counts now, written as in the options'),
+        file_value: described(nullable(text()), 'of the options of this instance; null for what has no option'),
+        edited: described(flag(), 'an edit counts, or is announced, instead of the options'),
+        change: described(
+          nullable(object({ value: text(), from_slice: count, from_height: height })),
+          'a fee that is announced, and the slice and cut that it begins with',
+        ),
+      }),
+    ),
+  },
+  'Settings',
+);
+export type SettingsDocument = Infer<typeof settings>;
+
 export const notice = object({ api_version: version, notice: nullable(text()) }, 'Notice');
 export const pause = object({ api_version: version, payouts_paused: flag() }, 'Pause');
 export const released = object({ api_version: version, released: text() }, 'Released');
@@ -125,6 +147,7 @@ export const operatorLog = object(
     entries: list(
       object({ at_millis: millis, actor: text(), action: text(), details: anything('what belongs to the action') }),
     ),
+    next_cursor: optional(text()),
   },
   'OperatorLog',
 );

@@ -5,12 +5,14 @@ import { API_VERSION } from '../../protocol/api/values.ts';
 import { clientKey } from '../../runtime/client-address.ts';
 import { balanceSheet } from '../books/sheet.ts';
 import type { Sql } from '../database/connect.ts';
+import type { Edits } from '../edits/edits.ts';
 import { payoutsHeld, refusedAccounts } from '../payout/payout-hold.ts';
 import type { PayoutWallet } from '../payout/payout-wallet.ts';
 import type { SharedState } from '../shared/shared-state.ts';
 import { ApiRefusal } from './api-error.ts';
 import { acceptReward, heldRewards } from './held-rewards.ts';
-import { MAX_NOTICE, setNotice } from './notice.ts';
+import { editRoutes } from './edit-routes.ts';
+import { pageOf, readNumberCursor } from './keyset.ts';
 import * as o from './operator-documents.ts';
 import { operator } from './operator-route.ts';
 import { payoutsPaused } from './payout-pause.ts';
@@ -20,6 +22,7 @@ import { FIELDS, paged, pageOfQuery, type Route } from './route.ts';
 export type OperatorDependencies = {
   readonly sql: Sql;
   readonly shared: SharedState;
+  readonly edits: Edits;
   readonly now: () => number;
   /** Options as they were read, secrets left out. */
   readonly config: Readonly<Record<string, unknown>>;
@@ -29,7 +32,8 @@ export type OperatorDependencies = {
 
 const MAX_BAN_MINUTES = 365 * 24 * 60;
 
-export function operatorRoutes({ sql, shared, now, config, wallet, isAccountant }: OperatorDependencies): Route[] {
+export function operatorRoutes(dependencies: OperatorDependencies): Route[] {
+  const { sql, shared, edits, now, config, wallet, isAccountant } = dependencies;
   const note = (request: FastifyRequest, action: string, details: Record<string, unknown>) =>
     sql`insert into operator_log (actor, action, details) values (${request.ip}, ${action}, ${sql.json(details as never)})`;
   const status = async (): Promise<o.OperatorStatus> => {
@@ -122,20 +126,8 @@ export function operatorRoutes({ sql, shared, now, config, wallet, isAccountant 
       answer: o.operatorStatus,
       handle: () => status(),
     }),
-    operator({
-      method: 'POST',
-      path: '/notice',
-      summary: "Says something to everybody on the pool's page; an empty text takes it away",
-      body: object({ text: text({ maxLength: MAX_NOTICE, description: 'plain text' }) }),
-      answer: o.notice,
-      handle: async ({ body }, { request }) => {
-        const said = body.text.trim();
-        await note(request, 'notice', { text: said });
-        await setNotice(sql, said);
-        return { api_version: API_VERSION, notice: said === '' ? null : said };
-      },
-    }),
-    ...payoutRoutes({ sql, wallet, note }),
+    ...editRoutes({ edits }),
+    ...payoutRoutes({ sql, edits, wallet, note }),
     operator({
       method: 'GET',
       path: '/rewards',
@@ -164,18 +156,21 @@ export function operatorRoutes({ sql, shared, now, config, wallet, isAccountant 
       query: paged,
       answer: o.operatorLog,
       handle: async ({ query }) => {
-        const { limit } = pageOfQuery(query);
+        const { limit, cursor } = pageOfQuery(query);
+        const before = readNumberCursor(cursor) ?? null;
         const rows = await sql<
           { id: bigint; at: Date; actor: string; action: string; details: unknown }[]
         >`select id, at,
-          actor, action, details from operator_log order by id desc limit ${limit}`;
-        const entries = rows.map((row) => ({
+          actor, action, details from operator_log where ${before}::bigint is null or id < ${before}::bigint
+          order by id desc limit ${limit + 1}`;
+        const page = pageOf(rows, limit, ({ id }) => `${id}-0`);
+        const entries = page.rows.map((row) => ({
           at_millis: row.at.getTime(),
           actor: row.actor,
           action: row.action,
           details: row.details,
         }));
-        return { api_version: API_VERSION, entries };
+        return { api_version: API_VERSION, entries, ...page.more };
       },
     }),
   ];

@@ -3,6 +3,7 @@
 import type { NetworkName } from '../../protocol/network.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { Sql } from '../database/connect.ts';
+import { Edits } from '../edits/edits.ts';
 import { reignOf } from '../feed/positions.ts';
 import type { PayoutWallet } from '../payout/payout-wallet.ts';
 import { publicPoolKey } from '../receipts/pool-key.ts';
@@ -64,12 +65,25 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
   const { sql, shared, chain, log, now } = dependencies;
   const { network, terms } = options;
   const rates = new RateBoard({ sql, now });
-  const pool = new PoolView(terms, { sql, rates, now, chain });
+  const edits = new Edits(terms, { sql, chainHeight: () => chain()?.height });
+  const pool = new PoolView(terms, { sql, rates, edited: () => edits.now, now, chain });
   const ledger = new LedgerView({ sql });
   const figures = (): LiveFrame | undefined =>
     pool.document === undefined ? undefined : { type: 'pool', data: pool.document };
   const live = new LiveHub({}, { first: figures, log });
-  const miners = new MinerView({ network, payoutMin: terms.payoutMin }, { sql, rates, pool, now });
+  const edited = {
+    network,
+    get payoutMin() {
+      return edits.now.payoutMin;
+    },
+    get least() {
+      return edits.now.payoutMin;
+    },
+    get pool() {
+      return edits.now.name;
+    },
+  };
+  const miners = new MinerView(edited, { sql, rates, pool, now });
   const cache = new AnswerCache({}, { now });
   const proofs = new ProofMaker({ network }, { sql });
   const poolKey = () => publicPoolKey(sql);
@@ -84,7 +98,7 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
       history: new HistoryView({ sql, now }),
       proofs,
       thresholds: new PayoutThreshold(
-        { network, least: terms.payoutMin, pool: terms.name },
+        edited,
         { sql, now: dependencies.wall ?? now },
       ),
       connect: dependencies.connect,
@@ -96,6 +110,7 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
     ...operatorRoutes({
       sql,
       shared,
+      edits,
       now,
       config: options.config,
       wallet: dependencies.wallet,
@@ -137,6 +152,7 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
   const refresh = async () => {
     try {
       await followReign();
+      await edits.refresh();
       await pool.refresh();
       const frame = figures();
       if (frame !== undefined) live.send(frame);

@@ -3,10 +3,10 @@
  * request reads memory alone; while the database is away the last figures stay and say how old they are.
  */
 import type { Sql } from '../database/connect.ts';
+import type { FeeChange, TermsNow } from '../edits/edits.ts';
 import { SERVICES } from '../journal-record.ts';
 import type { RateBoard, Rates } from '../stats/rates.ts';
 import type { PoolDocument, RatesDocument, ServiceDocument } from './documents.ts';
-import { readNotice } from './notice.ts';
 import { payoutsPaused } from './payout-pause.ts';
 
 export type PoolTerms = {
@@ -31,6 +31,8 @@ export type ChainView = {
 export type PoolViewDependencies = {
   readonly sql: Sql;
   readonly rates: RateBoard;
+  /** What an operator can change, as it is now. */
+  readonly edited: () => TermsNow;
   readonly now: () => number;
   readonly chain: () => ChainView | undefined;
 };
@@ -74,6 +76,7 @@ export class PoolView {
 
   async refresh(): Promise<void> {
     const { sql, rates, now, chain } = this.#dependencies;
+    const edited = this.#dependencies.edited();
     await rates.refresh();
     const blocks = await this.#blocks();
     const hundred = await this.#luckOfHundred();
@@ -82,11 +85,11 @@ export class PoolView {
     const [pending] = await sql<{ open: string }[]>`select (count(*) * coalesce((select avg(reward) from
         (select reward from blocks where service = 0 and state = 'paid' order by found_at desc limit 100) r), 0))::bigint::text
         as open from blocks where service = 0 and credit_list is null and state in ('found', 'accepted', 'registered', 'paid')`;
-    this.#uncredited = (BigInt(pending?.open ?? 0) * BigInt(1_000_000 - this.#terms.feePpm.pplns)) / 1_000_000n;
+    this.#uncredited = (BigInt(pending?.open ?? 0) * BigInt(1_000_000 - edited.feePpm.pplns)) / 1_000_000n;
     const isPaused = await payoutsPaused(sql);
-    const notice = await readNotice(sql);
     const view = chain();
-    const { name, network, address, feePpm, payoutMin, payoutIntervalMillis, sliceCuts } = this.#terms;
+    const { network, address, payoutIntervalMillis, sliceCuts } = this.#terms;
+    const { name, feePpm, feeChange, payoutMin, notice, pauseNote } = edited;
     this.#document = {
       api_version: 1,
       name,
@@ -99,6 +102,7 @@ export class PoolView {
         return {
           service,
           fee_ppm: feePpm[service],
+          fee_change: feeChangeDocument(feeChange[service]),
           miners: accounts,
           workers,
           hash_rate: rateDocument(own),
@@ -115,7 +119,12 @@ export class PoolView {
         block_work: String(view?.targetWork ?? 0n),
         synced: view?.synced ?? false,
       },
-      payouts: { minimum: String(payoutMin), interval_seconds: payoutIntervalMillis / 1000, paused: isPaused },
+      payouts: {
+        minimum: String(payoutMin),
+        interval_seconds: payoutIntervalMillis / 1000,
+        paused: isPaused,
+        pause_note: isPaused ? pauseNote : null,
+      },
       notice,
       paid_atoms: totals?.paid ?? '0',
       since_millis: rates.since === undefined ? null : Math.round(rates.since * 1000),
@@ -154,6 +163,9 @@ export class PoolView {
     return luck;
   }
 }
+
+const feeChangeDocument = (change: FeeChange | null): ServiceDocument['fee_change'] =>
+  change === null ? null : { fee_ppm: change.ppm, from_slice: change.fromSlice, from_height: change.fromHeight };
 
 const numberOrNull = (text: string | null | undefined): number | null => (text == null ? null : Number(text));
 

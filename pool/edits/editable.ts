@@ -23,7 +23,7 @@ function readWords(word: string): string {
 }
 
 /** A value as it was typed, in the one way in which it is kept; throws what is wrong with it. */
-export const READERS: Readonly<Record<Editable, (word: string) => string>> = {
+const READERS: Readonly<Record<Editable, (word: string) => string>> = {
   pool_name: readPoolName,
   payout_min: (word) => coinsOf(readPayoutMin(word)),
   fee_pplns: (word) => percentOf(readPercent(word)),
@@ -31,6 +31,19 @@ export const READERS: Readonly<Record<Editable, (word: string) => string>> = {
   notice: readWords,
   pause_note: readWords,
 };
+
+/** What is wrong with a value. */
+export class EditRefusal extends Error {
+  override readonly name = 'EditRefusal';
+}
+
+export function readValue(name: Editable, word: string): string {
+  try {
+    return READERS[name](word);
+  } catch (error) {
+    throw new EditRefusal((error as Error).message);
+  }
+}
 
 export type FeeName = 'fee_pplns' | 'fee_solo';
 export const FEE_SERVICES: Readonly<Record<FeeName, number>> = { fee_pplns: 0, fee_solo: 1 };

@@ -6,7 +6,7 @@ import { sliceOfHeight } from '../../protocol/pplns.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
 import { readPayoutMin } from '../options.ts';
 import { PoolError } from '../pool-error.ts';
-import { EDITABLE, type Editable, FEE_SERVICES, type FileTerms, feeText, fileValues, isFee, READERS } from './editable.ts';
+import { EDITABLE, type Editable, FEE_SERVICES, type FileTerms, feeText, fileValues, isFee, readValue } from './editable.ts';
 import { feeRow, readSchedule } from './edited-fee.ts';
 import { announced, type FeeEntry, type FeeSchedule, feeAt, withFee } from './fee-schedule.ts';
 
@@ -19,7 +19,7 @@ async function readEdit(sql: Sql | Transaction, name: Exclude<Editable, `fee_${s
   const [found] = await sql<{ value: string }[]>`select value from settings where name = ${row}`;
   if (found === undefined || name === 'notice') return found?.value ?? null;
   try {
-    return READERS[name](found.value);
+    return readValue(name, found.value);
   } catch (error) {
     throw new PoolError(
       'terms_unreadable',
@@ -138,9 +138,9 @@ export class Edits {
     return settings;
   }
 
-  /** Null takes an edit back. Throws what is wrong with a value. */
+  /** Null takes an edit back. Throws an EditRefusal that says what is wrong with a value. */
   async change(name: Editable, word: string | null, editor: Editor): Promise<EditOutcome> {
-    const value = word === null ? null : READERS[name](word);
+    const value = word === null ? null : readValue(name, word);
     const outcome = await this.#sql.begin((transaction) =>
       isFee(name)
         ? this.#changeFee(transaction, name, value, editor)
