@@ -1,16 +1,16 @@
-/** The operator's page, behind the token: balance sheet, payout queue and pause, bans, instances, log of what was done. */
+/** The operator's page, behind the token: balance sheet, payout queue and pause, settings, bans, instances, log of what was done. */
 import { useEffect, useState } from 'preact/hooks';
-import type { PoolDocument } from '../../pool/api/documents.ts';
 import type {
   BansDocument,
   InstancesDocument,
-  OperatorLogDocument,
   OperatorStatus,
   QueueDocument,
+  SettingsDocument,
 } from '../../pool/api/operator-documents.ts';
 import { operate, type PoolError } from '../data/client.ts';
-import { useDocument } from '../data/hooks.ts';
 import { ago, coins, count, time } from '../format.ts';
+import { OperatorLog } from './operator-log.tsx';
+import { Settings } from './operator-settings.tsx';
 import { Identifier, Table } from './parts.tsx';
 import { type Act, Queue } from './payout-queue.tsx';
 
@@ -19,17 +19,17 @@ type Everything = {
   readonly instances: InstancesDocument['instances'];
   readonly bans: BansDocument['bans'];
   readonly queue: QueueDocument['payouts'];
-  readonly log: OperatorLogDocument['entries'];
+  readonly settings: SettingsDocument['settings'];
   readonly config: Readonly<Record<string, unknown>>;
 };
 
 async function readAll(token: string): Promise<Everything> {
-  const [status, instances, bans, queue, log, config] = await Promise.all([
+  const [status, instances, bans, queue, settings, config] = await Promise.all([
     operate<OperatorStatus>(token, 'status'),
     operate<InstancesDocument>(token, 'instances'),
     operate<BansDocument>(token, 'bans'),
     operate<QueueDocument>(token, 'queue'),
-    operate<OperatorLogDocument>(token, 'log'),
+    operate<SettingsDocument>(token, 'settings'),
     operate<{ config: Record<string, unknown> }>(token, 'config'),
   ]);
   return {
@@ -37,7 +37,7 @@ async function readAll(token: string): Promise<Everything> {
     instances: instances.instances,
     bans: bans.bans,
     queue: queue.payouts,
-    log: log.entries,
+    settings: settings.settings,
     config: config.config,
   };
 }
@@ -108,6 +108,8 @@ const problemOf = (error: PoolError): string =>
 function Desk({ token, onLeave }: { token: string; onLeave(): void }) {
   const [all, setAll] = useState<Everything>();
   const [problem, setProblem] = useState<string>();
+  /** Rises with everything that is done here. */
+  const [turn, setTurn] = useState(0);
   const load = () =>
     readAll(token).then(
       (everything) => {
@@ -122,7 +124,13 @@ function Desk({ token, onLeave }: { token: string; onLeave(): void }) {
     return () => clearInterval(timer);
   }, [token]);
   const act = (path: string, method: string, body?: object) => () =>
-    void operate(token, path, method, body).then(load, (error: PoolError) => setProblem(problemOf(error)));
+    void operate(token, path, method, body).then(
+      () => {
+        setTurn((now) => now + 1);
+        return load();
+      },
+      (error: PoolError) => setProblem(problemOf(error)),
+    );
   return (
     <>
       <h1>Operator</h1>
@@ -138,26 +146,11 @@ function Desk({ token, onLeave }: { token: string; onLeave(): void }) {
         <>
           <Sheet status={all.status} />
           <Queue payouts={all.queue} status={all.status} act={act} />
-          <Notice act={act} />
+          <Settings settings={all.settings} act={act} />
           <Bans bans={all.bans} act={act} />
           <Instances instances={all.instances} />
           <Options config={all.config} />
-          <section class="card">
-            <h2>What was done</h2>
-            {all.log.length === 0 ? <p class="note">Nothing yet.</p> : null}
-            <Table
-              hidden={all.log.length === 0}
-              caption="What was done, newest first"
-              columns={[
-                { title: 'Time', cell: (entry) => time(entry.at_millis) },
-                { title: 'Who', cell: (entry) => entry.actor },
-                { title: 'What', cell: (entry) => entry.action },
-                { title: 'Details', wide: true, cell: (entry) => <code>{JSON.stringify(entry.details)}</code> },
-              ]}
-              rows={all.log}
-              keyOf={(entry) => `${entry.at_millis}/${entry.action}/${JSON.stringify(entry.details)}`}
-            />
-          </section>
+          <OperatorLog token={token} turn={turn} />
         </>
       )}
     </>
@@ -202,31 +195,6 @@ function Sheet({ status }: { status: OperatorStatus }) {
         . Accountant: term {status.accountant.term}, {status.accountant.holder}
         {status.accountant.here ? ' (this instance)' : ''}.
       </p>
-    </section>
-  );
-}
-
-function Notice({ act }: { act: Act }) {
-  const pool = useDocument<PoolDocument>('pool', 5_000);
-  const [typed, setTyped] = useState<string>();
-  const said = pool.data?.notice ?? '';
-  return (
-    <section class="card">
-      <h2>Notice to everybody</h2>
-      <form
-        class="row"
-        onSubmit={(event) => {
-          event.preventDefault();
-          act('notice', 'POST', { text: typed ?? said })();
-          setTyped(undefined);
-        }}
-      >
-        <label class="grow">
-          Shown on every page until it is empty
-          <input maxLength={500} value={typed ?? said} onInput={(event) => setTyped(event.currentTarget.value)} />
-        </label>
-        <button type="submit">Say it</button>
-      </form>
     </section>
   );
 }

@@ -1,4 +1,5 @@
 /** The payouts under way: why one waits, and what an operator can do about it. */
+import { useState } from 'preact/hooks';
 import type { OperatorStatus, PayoutAction, QueueDocument } from '../../pool/api/operator-documents.ts';
 import { coins, count, time } from '../format.ts';
 import { Amount, Identifier, State, Table } from './parts.tsx';
@@ -47,6 +48,14 @@ export function Queue({
   act: Act;
 }) {
   const { payouts_paused: paused, payouts_held: held } = status;
+  const [note, setNote] = useState('');
+  const turn = (event: Event) => {
+    event.preventDefault();
+    const value = note.trim();
+    if (!paused && value !== '') act('settings', 'POST', { name: 'pause_note', value })();
+    act(paused ? 'resume' : 'pause', 'POST')();
+    setNote('');
+  };
   return (
     <section class="card">
       <h2>Payouts</h2>
@@ -61,14 +70,18 @@ export function Queue({
           the books right, then release their payouts below.
         </p>
       )}
-      <div class="row">
+      <form class="row" onSubmit={turn}>
         <strong class={paused || held !== null ? 'warn' : 'good'}>
           {paused ? 'paused' : held === null ? 'running' : 'held'}
         </strong>
-        <button type="button" onClick={act(paused ? 'resume' : 'pause', 'POST')}>
-          {paused ? 'Resume payouts' : 'Pause payouts'}
-        </button>
-      </div>
+        {paused ? null : (
+          <label class="grow">
+            Note to miners (may be empty)
+            <input maxLength={500} value={note} onInput={(event) => setNote(event.currentTarget.value)} />
+          </label>
+        )}
+        <button type="submit">{paused ? 'Resume payouts' : 'Pause payouts'}</button>
+      </form>
       {payouts.length === 0 ? <p class="note">Nothing is under way.</p> : null}
       <Table
         hidden={payouts.length === 0}

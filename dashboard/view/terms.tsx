@@ -2,18 +2,30 @@
 import { useState } from 'preact/hooks';
 import type { PoolDocument } from '../../pool/api/documents.ts';
 import { usePace } from '../data/pace.ts';
-import { earnedPerDay, RATE_UNITS, type RateUnit } from '../earnings.ts';
+import { earnedPerDay, type Pace, RATE_UNITS, type RateUnit } from '../earnings.ts';
 import { FactList, type Facts } from '../explorer/links.tsx';
 import { coins, count, duration, percent } from '../format.ts';
 import { linkTo } from '../router.ts';
 
 const MODES = { pplns: 'PPLNS', solo: 'Solo' } as const;
 
+/** The fee, and the one that is announced, with the time until it holds where the pace of the chain is known. */
+export function feeText(
+  { fee_ppm, fee_change: change }: PoolDocument['services'][number],
+  { network_figures: { height } }: PoolDocument,
+  pace: Pace | undefined,
+): string {
+  const fee = percent(fee_ppm / 1e6, 2);
+  if (change === null) return fee;
+  const seconds = pace === undefined ? undefined : (Math.max(0, change.from_height - height) * pace.cutMillis) / 1000;
+  const when = seconds === undefined ? '' : `, in about ${duration(seconds)}`;
+  return `${fee}; ${percent(change.fee_ppm / 1e6, 2)} from cut ${count(change.from_height)} on${when}`;
+}
+
 export function Terms({ pool }: { pool: PoolDocument }) {
+  const pace = usePace();
   const facts: Facts = [
-    ...pool.services.map(
-      ({ service, fee_ppm }) => [`Fee, ${MODES[service]}`, percent(fee_ppm / 1e6, 2)] as [string, string],
-    ),
+    ...pool.services.map((one) => [`Fee, ${MODES[one.service]}`, feeText(one, pool, pace)] as [string, string]),
     ['Paid out from', `${coins(pool.payouts.minimum)} coins; a miner can ask for more on the miner’s page`],
     ['Payouts', `every ${duration(pool.payouts.interval_seconds)}`],
     ['Credited', `a slice of ${count(pool.slice_cuts)} cuts at a time, when the chain has paid its blocks`],

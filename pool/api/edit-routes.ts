@@ -16,7 +16,7 @@ const TOKEN_MARK = 8;
 export const editorOf = (request: FastifyRequest): Editor => ({
   host: request.ip,
   token: createHash('sha256')
-    .update(request.headers.authorization ?? '')
+    .update((request.headers.authorization ?? '').replace(/^Bearer /, ''))
     .digest('hex')
     .slice(0, TOKEN_MARK),
 });

@@ -1,0 +1,72 @@
+/** What operators did, newest first, page by page. */
+import { useEffect, useState } from 'preact/hooks';
+import type { OperatorLogDocument } from '../../pool/api/operator-documents.ts';
+import { operate, query } from '../data/client.ts';
+import { time } from '../format.ts';
+import { Pager, Table } from './parts.tsx';
+
+type Entry = OperatorLogDocument['entries'][number];
+type Edit = { readonly setting: string; readonly old: unknown; readonly new: unknown; readonly from_slice?: number };
+
+const ROWS = 20;
+const EVERY_MILLIS = 5_000;
+
+const valueText = (value: unknown): string => (value === null ? 'nothing' : String(value));
+
+function Details({ entry }: { entry: Entry }) {
+  if (entry.action !== 'edit') return <code>{JSON.stringify(entry.details)}</code>;
+  const { setting, old, new: now, from_slice: slice, ...rest } = entry.details as Edit;
+  return (
+    <>
+      {setting}: from ‘{valueText(old)}’ to ‘{valueText(now)}’
+      {slice == null ? '' : ` from slice ${slice} on`} <code>{JSON.stringify(rest)}</code>
+    </>
+  );
+}
+
+export function OperatorLog({ token, turn }: { token: string; turn: number }) {
+  const [cursor, setCursor] = useState<string>();
+  const [log, setLog] = useState<OperatorLogDocument>();
+  useEffect(() => {
+    let over = false;
+    const load = () =>
+      operate<OperatorLogDocument>(token, `log${query({ cursor, limit: ROWS })}`).then(
+        (answer) => {
+          if (!over) setLog(answer);
+        },
+        // The desk above says what is wrong.
+        () => undefined,
+      );
+    void load();
+    const timer = setInterval(load, EVERY_MILLIS);
+    return () => {
+      over = true;
+      clearInterval(timer);
+    };
+  }, [token, cursor, turn]);
+  const entries = log?.entries ?? [];
+  return (
+    <section class="card">
+      <h2>What was done</h2>
+      {log !== undefined && entries.length === 0 ? <p class="note">Nothing yet.</p> : null}
+      <Table
+        hidden={entries.length === 0}
+        caption="What was done, newest first"
+        columns={[
+          { title: 'Time', cell: (entry) => time(entry.at_millis) },
+          { title: 'Who', cell: (entry) => entry.actor },
+          { title: 'What', cell: (entry) => entry.action },
+          { title: 'Details', wide: true, cell: (entry) => <Details entry={entry} /> },
+        ]}
+        rows={entries}
+        keyOf={(entry) => `${entry.at_millis}/${entry.action}/${JSON.stringify(entry.details)}`}
+      />
+      <Pager
+        first={cursor === undefined}
+        next={log?.next_cursor !== undefined}
+        onFirst={() => setCursor(undefined)}
+        onNext={() => setCursor(log?.next_cursor)}
+      />
+    </section>
+  );
+}
