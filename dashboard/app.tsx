@@ -109,7 +109,7 @@ export function App() {
         {pool.data?.payouts.paused === true ? (
           <p class="card warn" role="status">
             Payouts are paused by the operator. Shares are credited as ever, and what is due is paid when they go on.
-            {pool.data.payouts.pause_note === null ? '' : ` The operator says: ${pool.data.payouts.pause_note}`}
+            {pool.data.payouts.pause_note == null ? '' : ` The operator says: ${pool.data.payouts.pause_note}`}
           </p>
         ) : null}
         <Page key={place.page} place={place} />

@@ -16,7 +16,7 @@ export function feeText(
   pace: Pace | undefined,
 ): string {
   const fee = percent(fee_ppm / 1e6, 2);
-  if (change === null) return fee;
+  if (change == null) return fee;
   const seconds = pace === undefined ? undefined : (Math.max(0, change.from_height - height) * pace.cutMillis) / 1000;
   const when = seconds === undefined ? '' : `, in about ${duration(seconds)}`;
   return `${fee}; ${percent(change.fee_ppm / 1e6, 2)} from cut ${count(change.from_height)} on${when}`;

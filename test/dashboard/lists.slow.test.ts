@@ -26,6 +26,7 @@ const address = (i: number) => `dsvc1q${i.toString(36).padStart(84, 'q')}`;
 const service = (name: ServiceName) => ({
   service: name,
   fee_ppm: 10_000,
+  fee_change: null,
   miners: 10_000,
   workers: 30_000,
   hash_rate: rates(4.2e12),
@@ -42,7 +43,7 @@ const POOL: PoolDocument = {
   pool_address: address(0),
   services: [service('pplns'), service('solo')],
   network_figures: { height: 12_345_678, hash_rate: 9e13, block_work: '123456789012', synced: true },
-  payouts: { minimum: '100000000', interval_seconds: 3600, paused: false },
+  payouts: { minimum: '100000000', interval_seconds: 3600, paused: false, pause_note: null },
   notice: null,
   paid_atoms: '1234567890123456789',
   since_millis: NOW - 9e9,

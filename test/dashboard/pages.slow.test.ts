@@ -183,8 +183,9 @@ test('the operator pauses payouts, bans and lifts, and finds it in the log', asy
   await page.getByRole('button', { name: 'Resume payouts' }).click();
   await page.getByRole('button', { name: 'Pause payouts' }).waitFor();
   const said = 'Back at noon <b>sharp</b>';
-  await page.getByLabel(/Shown on every page/).fill(said);
-  await page.getByRole('button', { name: 'Say it' }).click();
+  const notice = page.locator('[data-setting=notice]');
+  await notice.getByRole('textbox').fill(said);
+  await notice.getByRole('button', { name: 'Change' }).click();
   const visitor = (await open(`${stack.webUrl}/`)).page;
   await expect
     .poll(async () => {
@@ -192,15 +193,20 @@ test('the operator pauses payouts, bans and lifts, and finds it in the log', asy
       return visitor.locator('main').innerText();
     })
     .toContain(said);
-  await page.getByLabel(/Shown on every page/).fill('');
-  await page.getByRole('button', { name: 'Say it' }).click();
+  await notice.getByRole('button', { name: /Take away/ }).click();
+  const fee = page.locator('[data-setting=fee_solo]');
+  await fee.getByRole('textbox').fill('2.5');
+  await fee.getByRole('button', { name: 'Change' }).click();
+  await expect.poll(() => fee.innerText()).toMatch(/Announced: 2\.5 from slice .*Changed here; the options say/);
+  await fee.getByRole('button', { name: /Back to the options/ }).click();
+  await expect.poll(() => fee.innerText()).not.toMatch(/Announced|Changed here/);
   expect(await page.getByRole('heading', { name: 'Options' }).count()).toBe(1);
   await page.getByLabel(/Address to ban/).fill('192.0.2.7');
   await page.getByRole('button', { name: 'Ban', exact: true }).click();
   await page.getByRole('button', { name: 'Lift' }).click();
   await expect
     .poll(() => page.locator('main').innerText())
-    .toMatch(/Nobody is banned[\s\S]*What was done[\s\S]*192\.0\.2\.7/);
+    .toMatch(/Nobody is banned[\s\S]*What was done[\s\S]*192\.0\.2\.7[\s\S]*fee_solo: from .* to .2\.5. from slice/);
   expect(await page.locator('tr', { hasText: 'Difference' }).innerText()).toMatch(/0\.00/);
   expect(await seriousFaults(page)).toEqual([]);
   // The wrong token is the one thing the browser itself reports.

@@ -79,7 +79,7 @@ async function fill(books: BooksBed): Promise<void> {
   await books.fenced((transaction) => foldStats(transaction, Date.now()));
 }
 
-export async function openPoolApiBed(): Promise<PoolApiBed> {
+export async function openPoolApiBed(options: { readonly refreshMillis?: number } = {}): Promise<PoolApiBed> {
   const books = await openBooks();
   const directory = mkdtempSync(join(tmpdir(), 'svc-api-'));
   mkdirSync(join(directory, 'page', 'assets'), { recursive: true });
@@ -100,6 +100,7 @@ export async function openPoolApiBed(): Promise<PoolApiBed> {
       },
       network: 'development',
       config: { fee: 1 },
+      ...options,
     },
     {
       sql: books.sql,

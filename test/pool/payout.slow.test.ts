@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { audit } from '../../pool/audit/audit.ts';
 import type { Sql } from '../../pool/database/connect.ts';
+import { Edits } from '../../pool/edits/edits.ts';
 import { payoutsHeld } from '../../pool/payout/payout-hold.ts';
 import { PAYOUT_DEFAULTS, type PayoutDependencies, PayoutLoop } from '../../pool/payout/payout-loop.ts';
 import { payoutSeries } from '../../pool/payout/payout-series.ts';
@@ -20,6 +21,7 @@ import type {
   WalletPayment,
   WalletStatus,
 } from '../../pool/payout/payout-wallet.ts';
+import { formatCoins } from '../../protocol/amount.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { count, seed } from '../level.ts';
 import { quietLog } from '../quiet-log.ts';
@@ -246,6 +248,33 @@ test('an address that was changed while the answer of the wallet was lost holds 
 async function addNewcomer(sql: Sql): Promise<void> {
   await sql`insert into accounts (payload, address, balance) values (${Buffer.from(pattern('new', 49))}, 'new', 7000)`;
 }
+
+test('a minimum that is edited counts for the next reservation, and changes nothing that is reserved', async () => {
+  const { sql } = await server.fresh();
+  await accounts(sql, [5000n, 3000n, 900n]);
+  const edits = new Edits(
+    { name: 'pool', payoutMin: MINIMUM, feePpm: { pplns: 0, solo: 0 }, sliceCuts: 4 },
+    { sql, chainHeight: () => undefined },
+  );
+  const set = (atoms: bigint | null) =>
+    edits.change('payout_min', atoms === null ? null : formatCoins(atoms), { host: 'here', token: '' });
+  const items = async () => (await openPayouts(sql)).flatMap(({ items }) => items.map(({ amount }) => amount));
+  // Away between the reservation and the request: what is reserved is below the minimum that comes then.
+  await set(4000n);
+  await loopOf(sql, new ShakyWallet(() => 0.12)).round('pay');
+  expect(await items()).toEqual([5000n]);
+  await set(100_000n);
+  const wallet = new ShakyWallet(() => 0.9);
+  await loopOf(sql, wallet).round('pay');
+  for (const request of wallet.requests.values()) request.fate = { state: 'finalized', height: 1, fee: 10n };
+  await loopOf(sql, wallet).round('pay');
+  expect(Object.fromEntries(wallet.received())).toEqual({ 'address-0': 5000n });
+  await set(null);
+  await loopOf(sql, wallet).round('pay');
+  expect(await items()).toEqual([3000n]);
+  const [sum] = await sql<{ n: bigint }[]>`select sum(balance + in_flight + paid)::bigint as n from accounts`;
+  expect(sum?.n).toBe(8900n);
+});
 
 test('paused payouts reserve and send nothing and still follow what is under way', async () => {
   const { sql } = await server.fresh();

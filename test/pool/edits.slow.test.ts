@@ -1,0 +1,136 @@
+/** Edits of a running pool over its API and real books: what they change, what they leave alone, and what is on record of them. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { MinerDocument, PoolDocument } from '../../pool/api/documents.ts';
+import type { OperatorLogDocument, SettingsDocument } from '../../pool/api/operator-documents.ts';
+import { Edits } from '../../pool/edits/edits.ts';
+import { INTERVAL_CUTS } from '../../protocol/network.ts';
+import { until } from '../until.ts';
+import { openPoolApiBed, type PoolApiBed } from './api-bed.ts';
+import { SLICE_CUTS } from './books-bed.ts';
+
+let bed: PoolApiBed;
+beforeAll(async () => {
+  bed = await openPoolApiBed({ refreshMillis: 50 });
+});
+afterAll(() => bed.close());
+
+const ask = async <T>(path: string, method = 'GET', body?: object): Promise<T & { error?: { code: string } }> => {
+  const response = await fetch(`http://127.0.0.1:${bed.web.address.port}/p/api/v1/${path}`, {
+    method,
+    headers: {
+      authorization: `Bearer ${bed.token}`,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  return (await response.json()) as T & { error?: { code: string } };
+};
+const edit = (name: string, value: string) => ask<SettingsDocument>('operator/settings', 'POST', { name, value });
+const takeBack = (name: string) => ask<SettingsDocument>('operator/settings', 'DELETE', { name });
+const settingOf = ({ settings }: SettingsDocument, name: string) => settings.find((one) => one.name === name);
+const log = (query = '') => ask<OperatorLogDocument>(`operator/log${query}`);
+/** The pool's document is made again every 50 ms here. */
+const pool = (isSo: (document: PoolDocument) => boolean) => until(async () => isSo(await ask<PoolDocument>('pool')));
+
+test('an edit counts instead of the options, is on record with both values, and can be taken back', async () => {
+  const refused = await fetch(`http://127.0.0.1:${bed.web.address.port}/p/api/v1/operator/settings`);
+  expect(refused.status).toBe(401);
+  const before = await ask<SettingsDocument>('operator/settings');
+  expect(settingOf(before, 'pool_name')).toEqual({
+    ...{ name: 'pool_name', value: 'test pool', file_value: 'test pool', edited: false, change: null },
+  });
+  expect(settingOf(await edit('pool_name', 'Another pool'), 'pool_name')).toMatchObject({
+    ...{ value: 'Another pool', file_value: 'test pool', edited: true },
+  });
+  await edit('notice', 'back at noon');
+  await edit('pause_note', 'the wallet moves');
+  await pool(({ name, notice }) => name === 'Another pool' && notice === 'back at noon');
+  await ask('operator/pause', 'POST');
+  await pool(({ payouts }) => payouts.paused && payouts.pause_note === 'the wallet moves');
+  await ask('operator/resume', 'POST');
+  await pool(({ payouts }) => !payouts.paused && payouts.pause_note === null);
+  for (const [name, value] of [
+    ['payout_min', '0'],
+    ['fee_pplns', '101'],
+    ['pool_name', '<b>'],
+    ['notice', 'two\nlines'],
+    ['network', 'mainnet'],
+  ] as const)
+    expect((await edit(name, value)).error?.code, name).toBe('bad_request');
+  await takeBack('pool_name');
+  await takeBack('notice');
+  await pool(({ name, notice }) => name === 'test pool' && notice === null);
+  // The same again changes nothing and is not on record.
+  await takeBack('notice');
+  const { entries } = await log();
+  const edits = entries.filter(({ action }) => action === 'edit');
+  expect(edits.map(({ details }) => details)).toMatchObject([
+    { setting: 'notice', old: 'back at noon', new: null, back_to_options: true },
+    { setting: 'pool_name', old: 'Another pool', new: 'test pool', back_to_options: true },
+    { setting: 'pause_note', old: 'the wallet moves', new: null },
+    { setting: 'pause_note', old: null, new: 'the wallet moves' },
+    { setting: 'notice', old: null, new: 'back at noon' },
+    { setting: 'pool_name', old: 'test pool', new: 'Another pool' },
+  ]);
+  expect(edits[0]?.actor).toBe('127.0.0.1');
+  expect((edits[0]?.details as { token: string }).token).toMatch(/^[0-9a-f]{8}$/);
+  expect(JSON.stringify(entries)).not.toContain(bed.token);
+  // Page by page, none twice and none left out.
+  const pages: unknown[] = [];
+  for (let cursor: string | undefined; ; ) {
+    const page: OperatorLogDocument = await log(`?limit=3${cursor === undefined ? '' : `&cursor=${cursor}`}`);
+    expect(page.entries.length).toBeLessThanOrEqual(3);
+    pages.push(...page.entries);
+    cursor = page.next_cursor;
+    if (cursor === undefined) break;
+  }
+  expect(pages).toEqual(entries);
+});
+
+test('a minimum payout counts at once for miners without a threshold of their own', async () => {
+  const [row] = await bed.books.sql<{ address: string }[]>`select address from accounts order by id limit 1`;
+  await edit('payout_min', '0.00005');
+  expect(await ask<MinerDocument>(`miners/${row?.address}`)).toMatchObject({ payout_minimum: '5000' });
+  await takeBack('payout_min');
+});
+
+test('a fee is announced, opens the slices that it was announced for, and no others', async () => {
+  const { sql } = bed.books;
+  const feesFrom = (slice: number) => sql<{ number: number; fee: number }[]>`select number::int as number,
+    fee_ppm::int as fee from slices where service = 0 and number >= ${slice} order by number`;
+  const [newest] = await sql<{ number: number }[]>`select max(number)::int as number from slices`;
+  const open = newest?.number as number;
+  const lower = settingOf(await edit('fee_pplns', '0.25'), 'fee_pplns');
+  expect(lower).toMatchObject({ value: '1', file_value: '1', edited: true });
+  const change = { from_slice: open + 1, from_height: (open + 1) * SLICE_CUTS };
+  expect(lower?.change).toEqual({ value: '0.25', ...change });
+  await pool(({ services }) => services[0]?.fee_change?.from_slice === open + 1 && services[0].fee_ppm === 10_000);
+  await bed.books.height((open + 2) * SLICE_CUTS);
+  expect([...(await feesFrom(open))]).toEqual([
+    { number: open, fee: 10_000 },
+    { number: open + 1, fee: 2_500 },
+    { number: open + 2, fee: 2_500 },
+  ]);
+  await pool(({ services }) => services[0]?.fee_ppm === 2_500 && services[0].fee_change === null);
+  // A start with another fee in the options: the edit counts, and back to the options is a rise with its notice.
+  await bed.books.height((open + 3) * SLICE_CUTS, new Map([[0, 30_000n]]));
+  expect((await feesFrom(open + 3))[0]).toEqual({ number: open + 3, fee: 2_500 });
+  const rise = settingOf(await takeBack('fee_pplns'), 'fee_pplns')?.change;
+  expect((rise?.from_height as number) - (open + 4) * SLICE_CUTS).toBe(INTERVAL_CUTS);
+  expect(settingOf(await edit('fee_pplns', '0.25'), 'fee_pplns')).toMatchObject({ value: '0.25', change: null });
+  // What another instance, or the next start, reads.
+  const file = { name: 'test pool', payoutMin: 1_000n, feePpm: { pplns: 30_000, solo: 5_000 }, sliceCuts: SLICE_CUTS };
+  const next = new Edits(file, { sql, chainHeight: () => undefined });
+  await next.refresh();
+  expect(next.now).toMatchObject({ feePpm: { pplns: 2_500, solo: 5_000 }, name: 'test pool', payoutMin: 1_000n });
+});
+
+test('a row that was changed outside the pool is named and not guessed', async () => {
+  const { sql } = bed.books;
+  await sql`update settings set value = '[{"from":0,"ppm":-5}]' where name = 'edit_fee_pplns'`;
+  const [newest] = await sql<{ number: number }[]>`select max(number)::int as number from slices`;
+  const next = ((newest?.number as number) + 1) * SLICE_CUTS;
+  await expect(bed.books.height(next)).rejects.toMatchObject({ code: 'terms_unreadable' });
+  await sql`delete from settings where name = 'edit_fee_pplns'`;
+  await bed.books.height(next);
+});

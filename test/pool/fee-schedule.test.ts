@@ -1,0 +1,80 @@
+import { expect, test } from 'vitest';
+import { EditRefusal, readValue } from '../../pool/edits/editable.ts';
+import { type FeeSchedule, feeAt, MOST_ANNOUNCED, parseSchedule, withFee } from '../../pool/edits/fee-schedule.ts';
+import { INTERVAL_CUTS } from '../../protocol/network.ts';
+
+const CUTS = 240;
+const DAY = INTERVAL_CUTS / CUTS;
+const at = (slice: number, file = 10_000) => ({ file, slice, sliceCuts: CUTS });
+const made = (schedule: FeeSchedule | undefined): FeeSchedule => schedule as FeeSchedule;
+
+test('a lower fee holds from the next slice on, a higher one a day later', () => {
+  expect(withFee([], 5_000, at(7))).toEqual([{ from: 8, ppm: 5_000 }]);
+  const rise = made(withFee([], 20_000, at(7)));
+  expect(rise).toEqual([{ from: 8 + DAY, ppm: 20_000 }]);
+  expect(feeAt(rise, 7 + DAY)).toBeUndefined();
+  expect(feeAt(rise, 8 + DAY)).toBe(20_000);
+  // The day is whole wherever in its slice the chain is: the slice of the announcement does not count.
+  expect((rise[0]?.from as number) * CUTS - 8 * CUTS).toBeGreaterThanOrEqual(INTERVAL_CUTS);
+});
+
+test('a lower fee that was announced is a promise: going back on it needs the notice of a rise', () => {
+  const lower = made(withFee([], 5_000, at(7)));
+  expect(withFee(lower, 8_000, at(7))).toEqual([...lower, { from: 8 + DAY, ppm: 8_000 }]);
+  expect(withFee(lower, null, at(7))).toEqual([...lower, { from: 8 + DAY, ppm: null }]);
+});
+
+test('a rise that was announced is taken back at once, and what holds now stays', () => {
+  const rise = made(withFee([], 20_000, at(7)));
+  expect(withFee(rise, null, at(8))).toEqual([]);
+  const set = [{ from: 3, ppm: 10_000 }];
+  expect(withFee(made(withFee(set, 20_000, at(7))), 10_000, at(7))).toEqual(set);
+});
+
+test('back to the options is a change as any other', () => {
+  const set = [{ from: 3, ppm: 5_000 }];
+  expect(withFee(set, null, at(7))).toEqual([...set, { from: 8 + DAY, ppm: null }]);
+  expect(withFee(set, null, at(7, 2_000))).toEqual([...set, { from: 8, ppm: null }]);
+  expect(feeAt([...set, { from: 8, ppm: null }], 8)).toBeUndefined();
+});
+
+test('what is announced is bounded', () => {
+  let schedule: FeeSchedule | undefined = [];
+  let slice = 0;
+  for (; schedule !== undefined && slice < 100; slice++) schedule = withFee(schedule, 20_000 + slice, at(slice));
+  expect(slice).toBe(MOST_ANNOUNCED + 1);
+});
+
+test('a schedule that no edit wrote is not read', () => {
+  const good = [
+    { from: 1, ppm: 5 },
+    { from: 2, ppm: null },
+  ];
+  expect(parseSchedule(JSON.stringify(good))).toEqual(good);
+  for (const text of ['', '{}', 'null', '[1]', '[{"from":1}]', '[{"from":1,"ppm":1000001}]', '[{"from":1,"ppm":-1}]'])
+    expect(parseSchedule(text), text).toBeUndefined();
+  expect(parseSchedule(JSON.stringify([...good].reverse()))).toBeUndefined();
+});
+
+test('values are read as the options are', () => {
+  expect(readValue('payout_min', '1.50')).toBe('1.5');
+  expect(readValue('payout_min', '100')).toBe('100');
+  expect(readValue('fee_solo', '0.0001')).toBe('0.0001');
+  expect(readValue('notice', '  back at noon ')).toBe('back at noon');
+  const wrong: [Parameters<typeof readValue>[0], string][] = [
+    ['payout_min', '0'],
+    ['payout_min', '-1'],
+    ['payout_min', '1e3'],
+    ['payout_min', '0.000000001'],
+    ['fee_pplns', '100.1'],
+    ['fee_pplns', '1,5'],
+    ['fee_pplns', ''],
+    ['pool_name', '<b>'],
+    ['pool_name', ''],
+    ['notice', 'a\nb'],
+    ['notice', 'a\u202eb'],
+    ['pause_note', ' '],
+    ['pause_note', 'x'.repeat(501)],
+  ];
+  for (const [name, word] of wrong) expect(() => readValue(name, word), `${name} ${word}`).toThrow(EditRefusal);
+});
