@@ -1,0 +1,86 @@
+/**
+ * Where a miner's webhook may lead. Anybody can become a miner, so a URL is a stranger's: the pool must not knock with it at doors of its own network. The
+ * name is looked up for each request, all addresses of it are judged, and the connection goes to one of these: a name that changes its address between
+ * check and connection gains nothing. Redirects are not followed.
+ */
+import { lookup as lookUp, type LookupAddress } from 'node:dns';
+import { request as requestHttp } from 'node:http';
+import { request as requestHttps } from 'node:https';
+import { isIP, type LookupFunction } from 'node:net';
+import { reachOf } from '../../runtime/address-reach.ts';
+
+/** `public`: https to addresses of the internet. `private`: also http, and addresses of the pool's own network. */
+export type WebhookReach = 'public' | 'private';
+
+/** What a miner signs must fit with it into 160 characters. */
+export const MAX_WEBHOOK_URL = 110;
+const HTTPS_PORT = 443;
+const FIRST_FREE_PORT = 1024;
+
+const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, '');
+
+/** What is wrong with a URL, before any name is looked up; undefined for one that is taken. */
+export function webhookFault(text: string, reach: WebhookReach): string | undefined {
+  if (text.length > MAX_WEBHOOK_URL) return `must have at most ${MAX_WEBHOOK_URL} characters`;
+  if (!/^[\x21-\x7e]+$/.test(text) || /["\\]/.test(text) || !URL.canParse(text)) return 'must be a URL such as https://example.org/hook';
+  const url = new URL(text);
+  if (url.protocol !== 'https:' && !(reach === 'private' && url.protocol === 'http:')) return 'must begin with https://';
+  if (url.username !== '' || url.password !== '' || url.hash !== '') return 'must have no user, password or fragment';
+  const host = hostOf(url);
+  if (host === '') return 'must name a host';
+  if (reach === 'private') return undefined;
+  const port = url.port === '' ? HTTPS_PORT : Number(url.port);
+  if (port !== HTTPS_PORT && port < FIRST_FREE_PORT) return 'must have the port 443 or one from 1024 on';
+  if (isIP(host) !== 0 && reachOf(host) !== 'public') return 'must lead to an address of the internet';
+  return undefined;
+}
+
+/** Refuses a name as soon as one of its addresses is not the internet's. */
+export const guardedLookup =
+  (reach: WebhookReach, resolve: typeof lookUp = lookUp): LookupFunction =>
+  (hostname, options, done) =>
+    void resolve(hostname, { ...options, all: true }, (error, found) => {
+      if (error !== null) return done(error, '', 0);
+      const addresses = found as LookupAddress[];
+      const inner = reach === 'private' ? undefined : addresses.find(({ address }) => reachOf(address) !== 'public');
+      const [first] = addresses;
+      if (inner !== undefined || first === undefined)
+        return done(new Error('the name leads to no address of the internet'), '', 0);
+      return options.all === true ? done(null, addresses) : done(null, first.address, first.family);
+    });
+
+export type WebhookRequest = {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  readonly timeoutMillis: number;
+  readonly signal: AbortSignal;
+};
+
+/** Undefined when it was accepted, else why not. Nothing of the answer but its status is read. */
+export function postWebhook(
+  text: string,
+  reach: WebhookReach,
+  { headers, body, timeoutMillis, signal }: WebhookRequest,
+  resolve: typeof lookUp = lookUp,
+): Promise<string | undefined> {
+  const fault = webhookFault(text, reach);
+  if (fault !== undefined) return Promise.resolve(`the URL ${fault}`);
+  const url = new URL(text);
+  const send = url.protocol === 'https:' ? requestHttps : requestHttp;
+  return new Promise((settle) => {
+    const request = send(url, {
+      method: 'POST',
+      headers: { ...headers, 'content-length': Buffer.byteLength(body) },
+      lookup: guardedLookup(reach, resolve),
+      // A connection of its own: none is left open in the hands of a stranger.
+      agent: false,
+      signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMillis)]),
+    });
+    request.on('error', (error) => settle(error.name === 'AbortError' ? 'no answer in time' : error.message));
+    request.once('response', ({ statusCode = 0 }) => {
+      settle(statusCode >= 200 && statusCode < 300 ? undefined : `status ${statusCode}`);
+      request.destroy();
+    });
+    request.end(body);
+  });
+}
