@@ -215,6 +215,13 @@ export const poolOptions = {
     ),
   ),
   webhookSecretFile: path({ help: 'key that webhooks are signed with' }),
+  minerWebhooks: choice(
+    {
+      help: 'webhooks that miners set for themselves: https to the internet; private: http and your own network too; or off',
+      default: 'public',
+    },
+    ['public', 'private', 'off'],
+  ),
   silentAfter: duration({ help: 'a worker without a share for this long is called silent', default: '15m' }),
   chartDays: integer({ help: 'days of charts by worker and miner', min: 1, max: 3650, default: 90 }),
   ...stratumOptions,

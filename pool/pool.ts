@@ -166,6 +166,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       shareDays: values.shareDays,
       chartDays: values.chartDays,
       silentMillis: values.silentAfter,
+      minerWebhooks: values.minerWebhooks,
       webhooks: { urls: values.webhook, secret: webhookSecret(values) },
     },
     {
@@ -251,6 +252,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       },
       network: network.name,
       config: shownConfig(values),
+      minerWebhooks: values.minerWebhooks,
     },
     {
       sql,

@@ -19,7 +19,9 @@ import { payoutSeries } from './payout/payout-series.ts';
 import type { PayoutWallet } from './payout/payout-wallet.ts';
 import { foldStats, pruneStats } from './stats/fold.ts';
 import { noteSilentWorkers } from './stats/silence.ts';
+import { MinerWebhooks } from './webhooks/miner-webhooks.ts';
 import { WebhookSender } from './webhooks/webhook-sender.ts';
+import type { WebhookReach } from './webhooks/webhook-target.ts';
 
 export type TermOptions = Omit<AccountantOptions, 'term'> & {
   readonly databaseUrl: string;
@@ -30,6 +32,7 @@ export type TermOptions = Omit<AccountantOptions, 'term'> & {
   readonly shareDays: number;
   readonly chartDays: number;
   readonly silentMillis: number;
+  readonly minerWebhooks: WebhookReach | 'off';
   readonly webhooks: { readonly urls: readonly string[]; readonly secret: string };
 };
 
@@ -115,6 +118,11 @@ export class TermRunner {
             ...this.#dependencies,
             log: this.#dependencies.log.child('webhooks'),
           });
+    const { minerWebhooks: reach } = this.#options;
+    const ofMiners =
+      reach === 'off'
+        ? undefined
+        : new MinerWebhooks({ reach }, { ...this.#dependencies, log: this.#dependencies.log.child('webhooks') });
     try {
       let head = 0;
       await run('opening the books', async () => {
@@ -141,7 +149,7 @@ export class TermRunner {
     } finally {
       this.#held = undefined;
       over.abort();
-      await webhooks?.close();
+      await Promise.all([webhooks?.close(), ofMiners?.close()]);
       await term.release().catch(() => undefined);
     }
   }

@@ -1,5 +1,5 @@
 /**
- * Answers the pool's request for a change of the payout threshold with the key of the miner's address (keys rules 9 to 12). The phrase goes into the memory of
+ * Answers the pool's request for a change with the key of the miner's address (keys rules 9 to 12). The phrase goes into the memory of
  * the protocol module and nowhere else; the root is freed before anything is sent.
  */
 import { addressFromPublicKey } from '../../module/text.ts';
@@ -12,11 +12,12 @@ export const SEARCHED = 1_000;
 /** A key takes about a millisecond: the page draws in between. */
 const AT_ONCE = 20;
 
-export type Wish = { readonly address: string; readonly atoms: string };
+/** `purpose`: how what is signed must begin. */
+export type Wish = { readonly address: string; readonly purpose: string };
 
 /** What the pool wants signed must be what the form says: nothing else gets a signature, whatever the pool asks for. */
-export function isForWish(request: AddressProofRequest, { address, atoms }: Wish): boolean {
-  return request.address === address && request.purpose.startsWith(`payout threshold of ${atoms} atoms at the pool "`);
+export function isForWish(request: AddressProofRequest, { address, purpose }: Wish): boolean {
+  return request.address === address && request.purpose.startsWith(purpose);
 }
 
 export async function signRequest(

@@ -18,6 +18,7 @@ import { ago, coins, count, DAY_SECONDS, duration, HOUR_SECONDS, hashes, hashRat
 import { NotifyMe } from '../notify/notifications.tsx';
 import { linkTo } from '../router.ts';
 import { ThresholdForm } from '../threshold/threshold-form.tsx';
+import { WebhookForm } from '../threshold/webhook-form.tsx';
 import { Chart } from './chart.tsx';
 import { chartPoints } from './chart-points.ts';
 import { BestShares, Leaders, Miners } from './miner-lists.tsx';
@@ -130,6 +131,7 @@ function Miner({ address }: { address: string }) {
       <Workers path={path} since={miner.since_millis} now={now} />
       <Credits path={path} address={address} />
       <ThresholdForm address={miner.address} minimum={miner.payout_minimum} onChange={reload} />
+      <WebhookForm address={miner.address} />
       <Payments address={address} own />
     </>
   );

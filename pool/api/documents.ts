@@ -305,6 +305,14 @@ export const addressProof = object(
 );
 export const thresholdChange = object({ address, payout_min_atoms: amount }, 'PayoutThreshold');
 
+export const webhookChange = object(
+  {
+    address,
+    secret: described(nullable(text()), 'what the requests are signed with, shown this once; null where it was taken away'),
+  },
+  'MinerWebhook',
+);
+
 /** GET api/v1/live, a WebSocket; the first frame is the pool's figures. */
 export type LiveFrame =
   | { readonly type: 'pool'; readonly data: PoolDocument }

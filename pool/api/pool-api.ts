@@ -9,6 +9,7 @@ import type { PayoutWallet } from '../payout/payout-wallet.ts';
 import { publicPoolKey } from '../receipts/pool-key.ts';
 import type { SharedState } from '../shared/shared-state.ts';
 import { RateBoard } from '../stats/rates.ts';
+import type { WebhookReach } from '../webhooks/webhook-target.ts';
 import { AnswerCache } from './answer-cache.ts';
 import { booksRoutes } from './books-routes.ts';
 import { BooksView } from './books-view.ts';
@@ -19,6 +20,7 @@ import { HistoryView } from './history-view.ts';
 import { LedgerView } from './ledger-view.ts';
 import { LiveHub, type PoolEvent } from './live.ts';
 import { MinerView } from './miner-view.ts';
+import { MinerWebhook } from './miner-webhook.ts';
 import { type NodeReads, nodeRoutes } from './node-routes.ts';
 import { operatorRoutes } from './operator-routes.ts';
 import { PayoutThreshold } from './payout-threshold.ts';
@@ -34,6 +36,8 @@ export type PoolApiOptions = {
   readonly terms: PoolTerms;
   readonly network: NetworkName;
   readonly config: Readonly<Record<string, unknown>>;
+  /** Off without it. */
+  readonly minerWebhooks?: WebhookReach | 'off';
   readonly refreshMillis?: number;
 };
 
@@ -79,6 +83,7 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
     get least() {
       return edits.now.payoutMin;
     },
+    webhooks: options.minerWebhooks ?? ('off' as const),
     get pool() {
       return edits.now.name;
     },
@@ -101,6 +106,7 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
         edited,
         { sql, now: dependencies.wall ?? now },
       ),
+      webhooks: new MinerWebhook(edited, { sql, now: dependencies.wall ?? now }),
       connect: dependencies.connect,
       now,
     }),

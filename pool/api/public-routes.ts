@@ -1,5 +1,6 @@
 /** Routes that anybody may ask. Answers are JSON; worker names in them are data: a page must escape them. */
 import { described, object, oneOf, optional, text } from '../../protocol/api/schema.ts';
+import { MAX_WEBHOOK_URL } from '../webhooks/webhook-target.ts';
 import { ApiRefusal } from './api-error.ts';
 import * as b from './books-documents.ts';
 import { CHART_HOURS, type ChartView } from './chart-view.ts';
@@ -7,6 +8,7 @@ import * as d from './documents.ts';
 import { HISTORY_SECONDS, type HistoryHours, type HistoryView } from './history-view.ts';
 import type { LedgerView } from './ledger-view.ts';
 import type { MinerView } from './miner-view.ts';
+import type { MinerWebhook } from './miner-webhook.ts';
 import type { PayoutThreshold } from './payout-threshold.ts';
 import type { PoolView } from './pool-view.ts';
 import type { ProofMaker } from './proofs.ts';
@@ -31,6 +33,7 @@ export type PublicDependencies = {
   readonly history: HistoryView;
   readonly proofs: ProofMaker;
   readonly thresholds: PayoutThreshold;
+  readonly webhooks: MinerWebhook;
   readonly connect: () => d.ConnectDocument;
   readonly now: () => number;
 };
@@ -42,10 +45,11 @@ const DAY_MILLIS = 86_400_000;
 
 const ofAddress = object({ address: FIELDS.address });
 const hours = object({ hours: FIELDS.hours });
+const webhookUrl = text({ maxLength: MAX_WEBHOOK_URL, description: 'empty: none' });
 const threshold = text({ maxLength: 32, description: 'atoms, decimal' });
 
 export function publicRoutes(dependencies: PublicDependencies): Route[] {
-  return [...poolRoutes(dependencies), ...minerRoutes(dependencies), ...proofRoutes(dependencies)];
+  return [...poolRoutes(dependencies), ...minerRoutes(dependencies), ...signedRoutes(dependencies), ...proofRoutes(dependencies)];
 }
 
 const numberOrAll = (name: d.ServiceName | undefined): number | undefined =>
@@ -146,7 +150,7 @@ function poolRoutes({ pool, charts, history, connect, ledger }: PublicDependenci
   ];
 }
 
-function minerRoutes({ miners, charts, ledger, now, thresholds }: PublicDependencies): Route[] {
+function minerRoutes({ miners, charts, ledger, now }: PublicDependencies): Route[] {
   return [
     route({
       method: 'GET',
@@ -245,6 +249,12 @@ function minerRoutes({ miners, charts, ledger, now, thresholds }: PublicDependen
         return charts.worker(id, account.sinceMillis / 1000, query.hours ?? CHART_HOURS.default);
       },
     }),
+  ];
+}
+
+/** What a miner changes with the key of its address. */
+function signedRoutes({ miners, thresholds, webhooks }: PublicDependencies): Route[] {
+  return [
     route({
       method: 'POST',
       path: '/miners/:address/payout-threshold/request',
@@ -267,6 +277,30 @@ function minerRoutes({ miners, charts, ledger, now, thresholds }: PublicDependen
       handle: async ({ params, body }) => {
         const account = await miners.account(params.address);
         return thresholds.change(account, body.threshold_atoms, body.request, body.proof);
+      },
+    }),
+    route({
+      method: 'POST',
+      path: '/miners/:address/webhook/request',
+      group: 'Miners',
+      summary: "Asks for what the address's key must sign to set its webhook, or to take it away",
+      params: ofAddress,
+      body: object({ url: webhookUrl }),
+      answer: d.proofRequest,
+      handle: ({ params, body }) => webhooks.request(params.address, body.url),
+    }),
+    route({
+      method: 'POST',
+      path: '/miners/:address/webhook',
+      group: 'Miners',
+      summary: 'Sets the webhook of an address, proven by its key, and answers with the secret that its requests are signed with',
+      params: ofAddress,
+      body: object({ url: webhookUrl, request: d.proofRequest, proof: d.addressProof }),
+      answer: d.webhookChange,
+      cost: COSTS.signature,
+      handle: async ({ params, body }) => {
+        const account = await miners.account(params.address);
+        return webhooks.change(account, body.url, body.request, body.proof);
       },
     }),
   ];

@@ -34,6 +34,8 @@ export const COVERAGE: Readonly<Record<string, string>> = {
   operator_log: 'not covered: a record for people',
   events: 'not covered: news for pages and webhooks',
   webhooks: 'not covered: how far each receiver has been notified',
+  miner_webhooks: 'not covered: where miners want their news',
+  miner_news: 'not covered: news for miners that wait to be sent',
   stats_pending: 'not covered: figures for display',
   stats_recent: 'not covered: figures for display',
   stats_state: 'not covered: figures for display',

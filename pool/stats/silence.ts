@@ -1,12 +1,14 @@
 /**
- * Workers that stopped sending (docs/pool.md, webhooks). Silence is measured against the newest share of the whole pool: an outage
+ * Workers that stopped sending, and those that came back (docs/pool.md, webhooks). Silence is measured against the newest share of the whole pool: an outage
  * of the feed or the database makes no worker silent.
  */
 import type { Transaction } from '../database/connect.ts';
 
 export async function noteSilentWorkers(transaction: Transaction, silentMillis: number): Promise<number> {
   const seconds = silentMillis / 1000;
-  await transaction`delete from silent_workers s using workers w where w.id = s.worker_id and w.last_share_at > s.since`;
+  const back = await transaction<{ id: number }[]>`delete from silent_workers s using workers w
+    where w.id = s.worker_id and w.last_share_at > s.since returning w.id`;
+  for (const { id } of back) await tellOf(transaction, 'worker_back', id);
   const [newest] = await transaction<{ at: Date | null }[]>`select max(last_share_at) as at from workers`;
   if (newest?.at == null) return 0;
   // Those silent for more than a day left long ago: they are not news.
@@ -15,10 +17,12 @@ export async function noteSilentWorkers(transaction: Transaction, silentMillis: 
     where last_share_at < ${newest.at}::timestamptz - make_interval(secs => ${seconds})
       and last_share_at > ${newest.at}::timestamptz - make_interval(secs => ${seconds + 86_400})
     on conflict (worker_id) do nothing returning worker_id`;
-  for (const { worker_id } of rows)
-    await transaction`select tell('worker_silent', jsonb_build_object('address', a.address, 'worker', w.name,
-      'service', (array['pplns', 'solo'])[w.service + 1],
-      'last_share_millis', (extract(epoch from w.last_share_at) * 1000)::bigint))
-      from workers w join accounts a on a.id = w.account_id where w.id = ${worker_id}`;
+  for (const { worker_id } of rows) await tellOf(transaction, 'worker_silent', worker_id);
   return rows.length;
 }
+
+const tellOf = (transaction: Transaction, kind: 'worker_silent' | 'worker_back', worker: number) =>
+  transaction`select tell(${kind}, jsonb_build_object('address', a.address, 'worker', w.name,
+      'service', (array['pplns', 'solo'])[w.service + 1],
+      'last_share_millis', (extract(epoch from w.last_share_at) * 1000)::bigint))
+    from workers w join accounts a on a.id = w.account_id where w.id = ${worker}`;

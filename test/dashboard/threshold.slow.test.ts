@@ -9,6 +9,7 @@ import { promisify } from 'node:util';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { isForWish, signRequest } from '../../dashboard/threshold/sign-request.ts';
+import { thresholdWish } from '../../dashboard/threshold/threshold-form.tsx';
 import { parseAddress } from '../../protocol/address.ts';
 import type { AddressProofRequest } from '../../protocol/address-proof.ts';
 import { openPoolApiBed } from '../attack/pool-api-bed.ts';
@@ -56,12 +57,13 @@ test('the threshold is changed by a signature made in the page, and by the comma
   await page.goto(`http://127.0.0.1:${bed.port}/#/miner/${address}`);
 
   const coins = page.getByLabel('Pay me from, in coins');
-  const words = page.getByLabel('24 words');
-  const outcome = page.locator('section', { has: coins }).getByRole('status');
+  const form = page.locator('section', { has: coins });
+  const words = form.getByLabel('24 words');
+  const outcome = form.getByRole('status');
   await coins.fill('2.5');
-  const shown = await page.locator('section', { has: coins }).locator('pre').innerText();
-  await page.getByText('Sign in this page instead').click();
-  expect(await page.locator('details').innerText()).toMatch(/Anyone who sees your 24 words can take all your coins/);
+  const shown = await form.locator('pre').innerText();
+  await form.getByText('Sign in this page instead').click();
+  expect(await form.locator('details').innerText()).toMatch(/Anyone who sees your 24 words can take all your coins/);
   expect(await seriousFaults(page)).toEqual([]);
 
   // The word list has words such as 'address', which stand in headers and documents anyway.
@@ -70,12 +72,12 @@ test('the threshold is changed by a signature made in the page, and by the comma
   const plain = [...sent, keptBefore, fields, NOT_FOUND].join().toLowerCase();
   const swapped = wallet.phrase.split(' ').reverse().join(' ');
   await words.fill(swapped);
-  await page.getByRole('button', { name: 'Sign and change' }).click();
+  await form.getByRole('button', { name: 'Sign and change' }).click();
   await expect
     .poll(() => outcome.innerText())
     .toMatch(/Nothing changed: .*(do not belong together|not among the first)/);
   await words.fill(wallet.phrase);
-  await page.getByRole('button', { name: 'Sign and change' }).click();
+  await form.getByRole('button', { name: 'Sign and change' }).click();
   await expect.poll(() => outcome.innerText()).toMatch(/Changed: you are paid out from 2\.50000000 coins/);
   expect(await threshold()).toBe(250_000_000n);
   await expect.poll(() => page.locator('main').innerText()).toMatch(/paid out from 2\.50 coins/);
@@ -84,7 +86,7 @@ test('the threshold is changed by a signature made in the page, and by the comma
   // person who uses the wrong wallet gets an error, and nothing is sent to the pool.
   await coins.fill('3');
   await words.fill(new WalletFiles(home).phrase);
-  await page.getByRole('button', { name: 'Sign and change' }).click();
+  await form.getByRole('button', { name: 'Sign and change' }).click();
   await expect.poll(() => outcome.innerText()).toMatch(/Nothing changed: this address is not among the first/);
   expect(await threshold()).toBe(250_000_000n);
 
@@ -116,7 +118,7 @@ test('nothing is signed that does not name the address and the amount of the for
     ...{ version: 1, network: 'development', address: 'dsvc1miner', challenge: '00'.repeat(32) },
     ...{ purpose: 'payout threshold of 500 atoms at the pool "x"', created_millis: 1, expires_millis: 2 },
   };
-  const wish = { address: 'dsvc1miner', atoms: '500' };
+  const wish = { address: 'dsvc1miner', purpose: thresholdWish('500').purpose };
   expect(isForWish(request, wish)).toBe(true);
   const secrets = { phrase: '', passphrase: '' };
   for (const lie of [

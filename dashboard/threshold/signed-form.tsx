@@ -1,0 +1,137 @@
+/** A change that the key of the miner's address signs: the command line first, and a form that signs in the page for people who have no wallet program at hand. */
+import type { ComponentChildren } from 'preact';
+import { useRef, useState } from 'preact/hooks';
+import type { AddressProofRequest } from '../../protocol/address-proof.ts';
+import { apiUrl, read } from '../data/client.ts';
+import { Command } from '../view/parts.tsx';
+
+type Outcome = { readonly tone: 'good' | 'bad' | 'note'; readonly text: string };
+
+/** What is to be signed, and the fields by which the pool knows it. */
+export type SignedWish = {
+  /** How what the pool wants signed must begin: nothing else gets a signature. */
+  readonly purpose: string;
+  readonly fields: Readonly<Record<string, string>>;
+};
+
+const post = <T,>(path: string, body: object): Promise<T> =>
+  read<T>(path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+
+/** For a word within single quotes of a shell. */
+const quoted = (text: string): string => text.replaceAll("'", "'\\''");
+
+/** What a person types who keeps the words where they are. */
+function commands(path: string, fields: SignedWish['fields']): string {
+  const url = apiUrl(path).href.replaceAll("'", '%27');
+  const curl = "curl -fsS -H 'content-type: application/json'";
+  const json = JSON.stringify(fields);
+  // printf reads its format: a percent sign of a URL is none of its own.
+  const start = json.slice(1, -1).replaceAll('\\', '\\\\').replaceAll('%', '%%');
+  return [
+    `${curl} -d '${quoted(json)}' '${url}/request' > request.json`,
+    'svc-wallet prove-address request.json > proof.json',
+    `printf '{${quoted(start)},"request":%s,"proof":%s}' "$(cat request.json)" "$(cat proof.json)" > change.json`,
+    `${curl} -d @change.json '${url}'`,
+    // One command: pasted as four, the next line would be the answer to the wallet's question.
+  ].join(' &&\n');
+}
+
+export function SignedForm<A>({
+  title,
+  address,
+  path,
+  label,
+  example,
+  wish,
+  done,
+  children,
+}: {
+  title: string;
+  /** As the pool writes it. */
+  address: string;
+  path: string;
+  /** Names the commands. */
+  label: string;
+  /** Fields of the commands while the form holds nothing that could be sent. */
+  example: SignedWish['fields'];
+  /** A text says what is wrong with the form. */
+  wish: SignedWish | string;
+  /** What the person reads when it is changed. */
+  done(answer: A): string;
+  children: ComponentChildren;
+}) {
+  const [busy, setBusy] = useState(false);
+  const [outcome, setOutcome] = useState<Outcome>();
+  // The page's state never holds them: they are read from the form once, and the fields are emptied.
+  const phrase = useRef<HTMLTextAreaElement>(null);
+  const passphrase = useRef<HTMLInputElement>(null);
+
+  const change = async (): Promise<Outcome> => {
+    const secrets = { phrase: phrase.current?.value ?? '', passphrase: passphrase.current?.value ?? '' };
+    if (phrase.current !== null) phrase.current.value = '';
+    if (passphrase.current !== null) passphrase.current.value = '';
+    if (typeof wish === 'string') return { tone: 'bad', text: wish };
+    const { signRequest } = await import('./sign-request.ts');
+    const request = await post<AddressProofRequest>(`${path}/request`, wish.fields);
+    const proof = await signRequest(request, { address, purpose: wish.purpose }, secrets);
+    return { tone: 'good', text: done(await post<A>(path, { ...wish.fields, request, proof })) };
+  };
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    setBusy(true);
+    setOutcome({ tone: 'note', text: 'Signing in this page…' });
+    setOutcome(
+      await change().catch((error: Error) => ({ tone: 'bad' as const, text: `Nothing changed: ${error.message}.` })),
+    );
+    setBusy(false);
+  };
+  return (
+    <section class="card">
+      <h2>{title}</h2>
+      <form onSubmit={submit}>
+        {children}
+        <p>
+          The change is signed by the key of your address. On the command line your words stay in your wallet; this is
+          the way we recommend:
+        </p>
+        <Command label={label} text={commands(path, typeof wish === 'string' ? example : wish.fields)} />
+        <details>
+          <summary>Sign in this page instead</summary>
+          <p class="warn">
+            Anyone who sees your 24 words can take all your coins. This page signs with them here, in your browser, and
+            sends only the signature. But you trust this pool’s page, your browser and its extensions not to copy them,
+            and you cannot check that. Never type the words of a wallet that holds more than you mine here.
+          </p>
+          <label>
+            24 words
+            <textarea
+              ref={phrase}
+              rows={3}
+              autocomplete="off"
+              autocapitalize="off"
+              spellcheck={false}
+              // Extensions that check spelling or fill in passwords send what they read elsewhere.
+              data-gramm="false"
+              data-lpignore="true"
+              data-1p-ignore
+            />
+          </label>
+          <label>
+            Passphrase, if the wallet has one
+            <input ref={passphrase} type="password" autocomplete="off" data-lpignore="true" data-1p-ignore />
+          </label>
+          <button type="submit" class="primary" disabled={busy}>
+            Sign and change
+          </button>
+        </details>
+      </form>
+      <p role="status" class={outcome?.tone ?? ''}>
+        {outcome?.text ?? ''}
+      </p>
+    </section>
+  );
+}
