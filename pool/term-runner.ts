@@ -32,7 +32,8 @@ export type TermOptions = Omit<AccountantOptions, 'term'> & {
   readonly shareDays: number;
   readonly chartDays: number;
   readonly silentMillis: number;
-  readonly minerWebhooks: WebhookReach | 'off';
+  /** Off without it. */
+  readonly minerWebhooks?: WebhookReach | 'off';
   readonly webhooks: { readonly urls: readonly string[]; readonly secret: string };
 };
 
@@ -118,7 +119,7 @@ export class TermRunner {
             ...this.#dependencies,
             log: this.#dependencies.log.child('webhooks'),
           });
-    const { minerWebhooks: reach } = this.#options;
+    const { minerWebhooks: reach = 'off' } = this.#options;
     const ofMiners =
       reach === 'off'
         ? undefined

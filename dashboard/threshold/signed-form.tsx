@@ -4,15 +4,9 @@ import { useRef, useState } from 'preact/hooks';
 import type { AddressProofRequest } from '../../protocol/address-proof.ts';
 import { apiUrl, read } from '../data/client.ts';
 import { Command } from '../view/parts.tsx';
+import type { SignedWish } from './wishes.ts';
 
 type Outcome = { readonly tone: 'good' | 'bad' | 'note'; readonly text: string };
-
-/** What is to be signed, and the fields by which the pool knows it. */
-export type SignedWish = {
-  /** How what the pool wants signed must begin: nothing else gets a signature. */
-  readonly purpose: string;
-  readonly fields: Readonly<Record<string, string>>;
-};
 
 const post = <T,>(path: string, body: object): Promise<T> =>
   read<T>(path, {

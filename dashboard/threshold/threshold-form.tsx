@@ -1,7 +1,8 @@
 /** A miner's own payout threshold. */
 import { useState } from 'preact/hooks';
 import { formatCoins, parseCoins } from '../../protocol/amount.ts';
-import { SignedForm, type SignedWish } from './signed-form.tsx';
+import { SignedForm } from './signed-form.tsx';
+import { thresholdWish } from './wishes.ts';
 
 function atomsOf(coins: string): string | undefined {
   try {
@@ -10,11 +11,6 @@ function atomsOf(coins: string): string | undefined {
     return undefined;
   }
 }
-
-export const thresholdWish = (atoms: string): SignedWish => ({
-  purpose: `payout threshold of ${atoms} atoms at the pool "`,
-  fields: { threshold_atoms: atoms },
-});
 
 /** `address`: as the pool writes it. */
 export function ThresholdForm({ address, minimum, onChange }: { address: string; minimum: string; onChange(): void }) {

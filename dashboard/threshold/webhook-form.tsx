@@ -1,11 +1,7 @@
 /** A miner's webhook: news of its blocks, payments and workers, sent to a URL of its own. */
 import { useState } from 'preact/hooks';
-import { SignedForm, type SignedWish } from './signed-form.tsx';
-
-export const webhookWish = (url: string): SignedWish => ({
-  purpose: url === '' ? 'no webhook at the pool "' : `webhook ${url} at the pool "`,
-  fields: { url },
-});
+import { SignedForm } from './signed-form.tsx';
+import { webhookWish } from './wishes.ts';
 
 /** `address`: as the pool writes it. */
 export function WebhookForm({ address }: { address: string }) {

@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { isForWish, signRequest } from '../../dashboard/threshold/sign-request.ts';
-import { thresholdWish } from '../../dashboard/threshold/threshold-form.tsx';
+import { thresholdWish } from '../../dashboard/threshold/wishes.ts';
 import { parseAddress } from '../../protocol/address.ts';
 import type { AddressProofRequest } from '../../protocol/address-proof.ts';
 import { openPoolApiBed } from '../attack/pool-api-bed.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { NO_RATE_LIMIT } from '../../node/api/rate-limit.ts';
 import { privateKeyOfSeed, rawPublicKey } from '../../node/ml-dsa.ts';
 import { OperatorToken } from '../../pool/api/operator-token.ts';
-import { openPoolApi, type PoolApi } from '../../pool/api/pool-api.ts';
+import { openPoolApi, type PoolApi, type PoolApiOptions } from '../../pool/api/pool-api.ts';
 import { startWeb, type WebListener } from '../../pool/api/web.ts';
 import { ClosedWork } from '../../pool/books/closed-work.ts';
 import { makeCredits } from '../../pool/books/credits.ts';
@@ -79,7 +79,7 @@ async function fill(books: BooksBed): Promise<void> {
   await books.fenced((transaction) => foldStats(transaction, Date.now()));
 }
 
-export async function openPoolApiBed(options: { readonly refreshMillis?: number } = {}): Promise<PoolApiBed> {
+export async function openPoolApiBed(options: Pick<PoolApiOptions, 'refreshMillis' | 'minerWebhooks'> = {}): Promise<PoolApiBed> {
   const books = await openBooks();
   const directory = mkdtempSync(join(tmpdir(), 'svc-api-'));
   mkdirSync(join(directory, 'page', 'assets'), { recursive: true });

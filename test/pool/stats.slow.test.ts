@@ -116,4 +116,6 @@ test('a worker that stops while others go on is reported once, and again after i
   const events = await books.sql<{ data: { worker: string } }[]>`select data from events where kind = 'worker_silent'
     order by id`;
   expect(events.map((event) => event.data.worker).sort()).toEqual(['x', 'x', 'y']);
+  const back = await books.sql<{ data: { worker: string } }[]>`select data from events where kind = 'worker_back'`;
+  expect(back.map((event) => event.data.worker)).toEqual(['x']);
 });

@@ -1,0 +1,131 @@
+/** A miner's webhook over the real API and books: set by a signature, filled by events of the database, sent to a real receiver. */
+import { createHmac } from 'node:crypto';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { rawPublicKey, signMessage } from '../../node/ml-dsa.ts';
+import { MinerWebhooks, MOST_WAITING, queueNews } from '../../pool/webhooks/miner-webhooks.ts';
+import { SIGNATURE_HEADER } from '../../pool/webhooks/webhook-sender.ts';
+import { formatAddress } from '../../protocol/address.ts';
+import { type AddressProofRequest, addressProofMessage } from '../../protocol/address-proof.ts';
+import { toHex } from '../../protocol/bytes.ts';
+import { quietLog } from '../quiet-log.ts';
+import { until } from '../until.ts';
+import { key, keyed, openPoolApiBed, type PoolApiBed } from './api-bed.ts';
+
+let bed: PoolApiBed;
+beforeAll(async () => {
+  bed = await openPoolApiBed({ minerWebhooks: 'private' });
+});
+afterAll(() => bed.close());
+
+const address = formatAddress(keyed, 'development');
+const post = async (path: string, body: object) => {
+  const response = await fetch(`http://127.0.0.1:${bed.web.address.port}/p/api/v1/miners/${address}/webhook${path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  return { status: response.status, body: (await response.json()) as { secret: string } & AddressProofRequest };
+};
+const proofOf = (request: AddressProofRequest) => ({
+  version: 1,
+  address,
+  challenge: request.challenge,
+  public_key: toHex(rawPublicKey(key)),
+  signature: toHex(signMessage(key, addressProofMessage(request))),
+});
+const signed = async (url: string) => {
+  const { body: request } = await post('/request', { url });
+  return { url, request, proof: proofOf(request) };
+};
+
+type Body = { id: number; kind: string; address: string; data: Record<string, unknown>; dropped: number };
+type Got = { readonly body: Body; readonly text: string; readonly signature: string };
+
+async function receiver(statusOf: (n: number) => number) {
+  const got: Got[] = [];
+  let n = 0;
+  const server = createServer(async (request, response) => {
+    const text = Buffer.concat(await request.toArray()).toString();
+    const status = statusOf(n++);
+    if (status < 300)
+      got.push({ body: JSON.parse(text), text, signature: String(request.headers[SIGNATURE_HEADER]) });
+    response.writeHead(status).end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return { got, asked: () => n, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook?rig=1` };
+}
+
+function sender(): void {
+  const webhooks = new MinerWebhooks(
+    { reach: 'private', pollMillis: 20, restMillis: 0 },
+    { sql: bed.books.sql, log: quietLog, now: Date.now },
+  );
+  onTestFinished(() => webhooks.close());
+}
+
+/** The sender begins with what happens after its first look: it has looked when its position is there. */
+const looked = () =>
+  until(async () => (await bed.books.sql`select 1 from settings where name = 'miner_news_through'`).length > 0);
+
+test('the key of the address sets it; its own news come in order, signed, repeated after a failure', async () => {
+  // The second request is refused: it comes again.
+  const { got, url, asked } = await receiver((n) => (n === 1 ? 500 : 204));
+  expect((await post('/request', { url: 'gopher://example.org/' })).status).toBe(400);
+  const wish = await signed(url);
+  expect(wish.request.purpose).toBe(`webhook ${url} at the pool "test pool"`);
+  expect((await post('', { ...wish, url: `${url}0` })).status).toBe(403);
+  const stranger = { ...wish.proof, signature: wish.proof.signature.replace(/^../, (start) => (start === '00' ? '01' : '00')) };
+  expect((await post('', { ...wish, proof: stranger })).status).toBe(403);
+  const { status, body } = await post('', wish);
+  expect(status).toBe(200);
+  expect(body.secret).toMatch(/^[0-9a-f]{64}$/);
+  expect((await post('', wish)).status).toBe(409);
+  sender();
+  await looked();
+  const tell = (kind: string, data: object) => bed.books.sql`select tell(${kind}, ${bed.books.sql.json(data as never)})`;
+  await tell('block_found', { block_id: 'ab', finder: 'somebody else', worker: 'x' });
+  await tell('block_found', { block_id: 'cd', finder: address, worker: 'x' });
+  const recipients = [
+    { address: 'somebody else', amount: '7' },
+    { address, amount: '5' },
+  ];
+  await tell('payout_final', { payout_id: 'p', transaction_id: 'ef', recipients });
+  await tell('worker_silent', { address, worker: 'x', service: 'pplns' });
+  await until(() => got.length >= 4);
+  expect(got.map(({ body: { kind } }) => kind)).toEqual(['webhook_set', 'block_found', 'payout_final', 'worker_silent']);
+  expect(asked()).toBe(5);
+  expect(got[1]?.body).toMatchObject({ address, data: { block_id: 'cd', worker: 'x' }, dropped: 0 });
+  expect(got[2]?.body.data).toEqual({ payout_id: 'p', transaction_id: 'ef', amount: '5' });
+  for (const { text, signature } of got) {
+    const [, at, mac] = /^t=(\d+),v1=([0-9a-f]{64})$/.exec(signature) as RegExpExecArray;
+    expect(mac).toBe(createHmac('sha256', body.secret).update(`${at}.${text}`).digest('hex'));
+    expect(text).not.toContain('somebody else');
+  }
+});
+
+test('a queue is bounded and says what it dropped; taking the webhook away ends it and cannot be undone by an old request', async () => {
+  const { got, url } = await receiver(() => 200);
+  const wish = await signed(url);
+  expect((await post('', wish)).status).toBe(200);
+  await bed.books.sql.begin(async (transaction) => {
+    for (let i = 1; i <= MOST_WAITING + 4; i++)
+      await queueNews(transaction, { eventId: i, address, kind: 'block_found', atMillis: Date.now(), data: {} });
+  });
+  const waiting = async () => (await bed.books.sql`select 1 from miner_news`).length;
+  expect(await waiting()).toBe(MOST_WAITING);
+  sender();
+  await until(() => got.length >= 2);
+  expect(got[0]?.body).toMatchObject({ kind: 'webhook_set', dropped: 5 });
+  expect(got[1]?.body).toMatchObject({ id: 1, dropped: 0 });
+  const none = await signed('');
+  expect(none.request.purpose).toBe('no webhook at the pool "test pool"');
+  expect(await post('', none)).toMatchObject({ status: 200, body: { secret: null } });
+  expect(await waiting()).toBe(0);
+  expect((await post('', wish)).status).toBe(409);
+});

@@ -1,0 +1,66 @@
+import { createServer } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { newsOf } from '../../pool/webhooks/miner-news.ts';
+import { postWebhook, webhookFault } from '../../pool/webhooks/webhook-target.ts';
+
+const wish = { headers: {}, body: '{}', timeoutMillis: 60_000, signal: new AbortController().signal };
+
+test('a URL of a stranger is https to the internet, and nothing else without the operator', () => {
+  expect(webhookFault('https://example.org/hook?a=1', 'public')).toBeUndefined();
+  expect(webhookFault('https://example.org:8443/', 'public')).toBeUndefined();
+  expect(webhookFault('https://8.8.8.8/', 'public')).toBeUndefined();
+  for (const url of [
+    ...['http://example.org/', 'ftp://example.org/', 'file:///etc/passwd', 'https:', '', 'example.org', 'https://'],
+    ...['https://user@example.org/', 'https://user:word@example.org/', 'https://example.org/#a', 'https://a b/'],
+    ...['https://example.org:22/', 'https://example.org/"', `https://example.org/${'a'.repeat(100)}`],
+    ...['https://127.0.0.1/', 'https://2130706433/', 'https://0x7f.1/', 'https://[::1]/', 'https://10.0.0.1/'],
+    ...['https://169.254.169.254/', 'https://192.168.1.1/', 'https://[fe80::1]/', 'https://[fd00::1]/'],
+    ...['https://0.0.0.0/', 'https://[::ffff:127.0.0.1]/', 'https://[::ffff:10.0.0.1]/', 'https://[64:ff9b::7f00:1]/'],
+  ])
+    expect(webhookFault(url, 'public'), url).toBeTypeOf('string');
+  for (const url of ['http://10.0.0.1:8080/hook', 'https://[::1]/', 'http://nas.lan/'])
+    expect(webhookFault(url, 'private'), url).toBeUndefined();
+  expect(webhookFault('ftp://10.0.0.1/', 'private')).toBeTypeOf('string');
+});
+
+test('a name is judged by the addresses that the connection would go to', async () => {
+  let connections = 0;
+  const server = createServer((socket) => {
+    connections++;
+    socket.destroy();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as { port: number };
+  const refused = 'the name leads to no address of the internet';
+  expect(await postWebhook(`https://localhost:${port}/`, 'public', wish)).toBe(refused);
+  // First an address of the internet, then one of the inside: a name that answers with both is refused whole.
+  const both = ((_name: string, _options: object, done: (error: null, found: object[]) => void) =>
+    done(null, [
+      { address: '192.0.66.1', family: 4 },
+      { address: '127.0.0.1', family: 4 },
+    ])) as never;
+  expect(await postWebhook(`https://example.org:${port}/`, 'public', wish, both)).toBe(refused);
+  expect(connections).toBe(0);
+  // The same door, where the operator admits it.
+  expect(await postWebhook(`http://localhost:${port}/`, 'private', wish)).toBeTypeOf('string');
+  expect(connections).toBeGreaterThan(0);
+});
+
+test('a miner gets its own part of an event, and nobody else’s', () => {
+  const event = (kind: string, data: object) => ({ id: 5, atMillis: 9, kind, data });
+  const recipients = [
+    { address: 'a', amount: '1' },
+    { address: 'b', amount: '2' },
+  ];
+  const payout = newsOf(event('payout_final', { payout_id: 'p', transaction_id: 't', recipients }));
+  expect(payout.map(({ address, data }) => ({ address, data }))).toEqual([
+    { address: 'a', data: { payout_id: 'p', transaction_id: 't', amount: '1' } },
+    { address: 'b', data: { payout_id: 'p', transaction_id: 't', amount: '2' } },
+  ]);
+  expect(newsOf(event('block_found', { block_id: 'x', finder: 'a' }))).toEqual([
+    { eventId: 5, address: 'a', kind: 'block_found', atMillis: 9, data: { block_id: 'x' } },
+  ]);
+  expect(newsOf(event('worker_back', { worker: 'w', address: 'a' }))).toMatchObject([{ address: 'a' }]);
+  expect(newsOf(event('payout_needs_person', { payout_id: 'p' }))).toEqual([]);
+});
