@@ -6,6 +6,7 @@ import { useDocument, useLiveState } from './data/hooks.ts';
 import { usePlace } from './data/place.ts';
 import type { ExplorerPlace } from './explorer/explorer-page.tsx';
 import { MiniBar } from './mine/mini-bar.tsx';
+import { Celebration } from './notify/celebration.tsx';
 import { useNotifications } from './notify/notifications.tsx';
 import { linkTo, PAGES, type Place } from './router.ts';
 import { BlocksPage } from './view/blocks-page.tsx';
@@ -115,6 +116,7 @@ export function App() {
         <Page key={place.page} place={place} />
       </main>
       {place.page === 'mine' ? null : <MiniBar />}
+      <Celebration />
       <footer>
         Amounts in coins; every credit can be checked on the miner’s page.{' '}
         {pool.data === undefined ? '' : `Network: ${pool.data.network}.`} <ThemeChoice />

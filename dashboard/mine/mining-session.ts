@@ -45,6 +45,7 @@ class MiningSession {
   #began = 0;
   #miner: PageMiner | undefined;
   #release: (() => void) | undefined;
+  #isClaiming = false;
   readonly #listeners = new Set<(view: SessionView) => void>();
 
   constructor() {
@@ -102,9 +103,12 @@ class MiningSession {
   }
 
   async start(options: PageMinerOptions): Promise<void> {
-    if (this.#release !== undefined) return;
+    // A second press while the slot is asked for would be refused it, and the slot of the first would never be given back.
+    if (this.#release !== undefined || this.#isClaiming) return;
     this.#problem = undefined;
+    this.#isClaiming = true;
     this.#release = await claimMining();
+    this.#isClaiming = false;
     this.#around = { ...this.#around, otherTab: this.#release === undefined };
     if (this.#release === undefined) {
       this.#problem = WHY_NOT.other_tab;

@@ -1,6 +1,6 @@
 /** Which live news is worth a notification: a payment to the miner, and a block that the miner found. */
 import type { LiveFrame } from '../../pool/api/documents.ts';
-import { coins } from '../format.ts';
+import { coins, percent } from '../format.ts';
 
 /** `tag`: a later notification of the same tag takes the place of an earlier one. */
 export type News = { readonly tag: string; readonly title: string; readonly body: string };
@@ -23,6 +23,19 @@ export function newsOf(frame: LiveFrame, address: string): News | undefined {
     title: 'You found a block',
     body: worker === '' ? 'The pool has it.' : `Worker ${worker}`,
   };
+}
+
+/** Found now, and not an old block of which there is news: the clocks of pool and visitor may differ by minutes. */
+const FRESH_MILLIS = 10 * 60_000;
+
+/** A block that any miner of the pool has just found. */
+export function blockNews(frame: LiveFrame, now: number): News | undefined {
+  if (frame.type !== 'block') return undefined;
+  const { block_id: id, state, reward, found_millis: found, effort } = frame.data;
+  const isNew = reward === null && state !== 'expired' && state !== 'refused' && Math.abs(now - found) < FRESH_MILLIS;
+  return isNew
+    ? { tag: `block/${id}`, title: 'The pool found a block', body: `with ${percent(effort, 0)} effort` }
+    : undefined;
 }
 
 /** A quick miner finds a block a second: one notification a minute is enough of those. */

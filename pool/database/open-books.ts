@@ -2,9 +2,9 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { NetworkName } from '../../protocol/network.ts';
-import { lockDirectory } from '../../runtime/directory-lock.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { booksOf } from '../audit/books-of.ts';
+import { lockAfterBackup } from '../directory.ts';
 import { PoolError } from '../pool-error.ts';
 import { connectDatabase, type Sql } from './connect.ts';
 import { isEmbeddedMade, startEmbeddedPostgres } from './embedded.ts';
@@ -32,7 +32,7 @@ export async function openBooks(place: BooksPlace, name: string, log: Logger): P
   try {
     if (place.database === undefined) insistPool(place.dataDir);
     if (place.database === undefined || place.locksDirectory === true) {
-      const lock = lockDirectory(place.dataDir);
+      const lock = await lockAfterBackup(place.dataDir, { log, started: () => undefined });
       stops.push(() => lock.release());
     }
     const server =

@@ -293,6 +293,58 @@ test('a miner that asks for it is notified of a payment', async () => {
   expect(complaints.filter((line) => !/503/.test(line))).toEqual([]);
 });
 
+test('a block is celebrated once, quietly, and without motion where that is wished', async () => {
+  const found: PoolBlock = { ...block(1), state: 'found', reward: null, credited: false, found_millis: Date.now() };
+  const url = await servePage(answers(3), { type: 'block', data: found });
+  for (const [reducedMotion, display] of [
+    ['no-preference', 'block'],
+    ['reduce', 'none'],
+  ] as const) {
+    const { page, context, complaints } = await open('about:blank', { reducedMotion });
+    // The effect lasts some seconds, which a slow test could miss: the page itself notes each one.
+    await context.addInitScript(() => {
+      const seen = new Map<Element, string>();
+      Object.assign(globalThis, { seen });
+      new MutationObserver(() => {
+        const sparks = document.querySelector('.sparks');
+        if (sparks !== null && !seen.has(sparks)) seen.set(sparks, getComputedStyle(sparks).display);
+      }).observe(document, { subtree: true, childList: true });
+    });
+    const seen = () => page.evaluate(() => [...(globalThis as unknown as { seen: Map<Element, string> }).seen.values()]);
+    let frames = 0;
+    page.on('websocket', (socket) => socket.on('framereceived', () => frames++));
+    await page.goto(url);
+    const words = page.locator('[data-block]');
+    await expect.poll(() => words.textContent()).toBe('The pool found a block with 100 % effort');
+    await page.locator('[data-block].hidden-text').waitFor({ state: 'attached' });
+    // The same block comes again and again, as its state changes.
+    const before = frames;
+    await expect.poll(() => frames).toBeGreaterThan(before + 2);
+    expect(await seen()).toEqual([display]);
+    expect(complaints.filter((line) => !/503/.test(line))).toEqual([]);
+  }
+});
+
+test('‘Luckiest’ and its explanation are shown together, or on a phone neither, and nothing is clipped', async () => {
+  const give = answers(3);
+  const leaders = [{ address: address(1), blocks: 12_345, reward: '1234567890123', luckiest: 0.0003 }];
+  const url = await servePage((path, query) => (path === 'leaders' ? { api_version: 1, leaders } : give(path, query)), {
+    type: 'pool',
+    data: POOL,
+  });
+  const { page } = await open(`${url}#/miner`);
+  const section = page.locator('section.card', { hasText: 'Most blocks in a day' });
+  const column = section.getByRole('columnheader', { name: 'Luckiest', includeHidden: true });
+  const words = section.getByText('‘Luckiest’ is the least effort');
+  await column.waitFor();
+  expect(await words.isVisible()).toBe(true);
+  await page.setViewportSize({ width: 360, height: 740 });
+  await column.waitFor({ state: 'hidden' });
+  expect(await words.isVisible()).toBe(false);
+  expect(await section.getByText('With PPLNS everybody shares').isVisible()).toBe(true);
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(360);
+});
+
 test('pages go on where the answer ended, and a search begins anew', async () => {
   const asked: string[] = [];
   const give = answers(50);

@@ -112,8 +112,14 @@ test('a second tab is refused in words, and may mine when the first has stopped'
   const context = await newContext();
   const [first, second] = [await context.newPage(), await context.newPage()];
   const complaints = [watch(first), watch(second)];
-  await start(first, { device: 'wasm', worker: 'one', throttle: 0.2 });
+  await fill(first, { device: 'wasm', worker: 'one', throttle: 0.2 });
+  await first.getByLabel(/I agree/).check();
+  // Pressed twice at once: the second press must not lose the slot that the first one gets.
+  await first.getByRole('button', { name: 'Start mining' }).evaluate((button) => {
+    for (let press = 0; press < 2; press++) (button as HTMLButtonElement).click();
+  });
   await first.getByTestId('accepted').waitFor();
+  expect(await first.getByText('Another tab').count()).toBe(0);
   await start(second, { device: 'wasm', worker: 'two', throttle: 0.2 });
   await second.getByText('Another tab of this page is mining').waitFor();
   await stop(first);

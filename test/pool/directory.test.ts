@@ -1,5 +1,8 @@
 /** The lock of the pool's data directory: a start waits for a backup, and for nothing else. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { openBooks } from '../../pool/database/open-books.ts';
 import { lockAfterBackup, lockForBackup } from '../../pool/directory.ts';
 import { lockDirectory } from '../../runtime/directory-lock.ts';
 import type { Logger } from '../../runtime/log.ts';
@@ -39,4 +42,19 @@ test('the wait ends with the program, and a pool that runs is not waited for', a
     code: 'directory_locked',
   });
   running.release();
+});
+
+test('a command that reads the books says at once that it waits for a backup, and goes on after it', async () => {
+  const dataDir = temporaryDirectory();
+  mkdirSync(join(dataDir, 'database'));
+  writeFileSync(join(dataDir, 'database', 'ready'), '');
+  const copying = lockForBackup(dataDir);
+  const { log, warned } = watchedLog();
+  // This database has no files: it goes on as far as that.
+  const over = expect(openBooks({ dataDir, database: undefined }, 'test', log)).rejects.toMatchObject({
+    code: 'database_unavailable',
+  });
+  await Promise.race([warned, over]);
+  copying.release();
+  await over;
 });
