@@ -104,6 +104,19 @@ test('the threshold is changed by a signature made in the page, and by the comma
   // This pool passes on no questions to a node, so the estimate of the page gets 404.
   expect(complaints.filter((line) => !/404/.test(line))).toEqual([]);
 
+  // The form of the webhook is the same one: signed in the page, and by its commands, whatever the URL holds.
+  const url = "https://example.org/hook?a=%25'b";
+  const hooks = async () =>
+    (await bed.sql<{ url: string | null }[]>`select url from miner_webhooks`).map((hook) => hook.url);
+  const hook = page.locator('section', { has: page.getByLabel('URL', { exact: true }) });
+  await hook.getByLabel('URL', { exact: true }).fill(url);
+  await hook.getByText('Sign in this page instead').click();
+  await hook.getByLabel('24 words').fill(wallet.phrase);
+  await hook.getByRole('button', { name: 'Sign and change' }).click();
+  await expect.poll(() => hook.getByRole('status').innerText()).toMatch(/^Set\. .*[0-9a-f]{64}$/);
+  expect(await hooks()).toEqual([url]);
+  const setting = await hook.locator('pre').innerText();
+
   // The commands are what they claim to be.
   expect(shown).toContain('svc-wallet prove-address');
   // Nobody is there to answer the wallet's question.
@@ -111,6 +124,10 @@ test('the threshold is changed by a signature made in the page, and by the comma
   const environment = { ...process.env, HOME: home, PATH: `${BIN}:${process.env.PATH}` };
   await promisify(execFile)('bash', ['-euc', script], { cwd: home, env: environment });
   expect(await threshold()).toBe(700_000_000n);
+  await bed.sql`update miner_webhooks set url = null`;
+  const hookScript = setting.replace('prove-address', 'prove-address --yes');
+  await promisify(execFile)('bash', ['-euc', hookScript], { cwd: home, env: environment });
+  expect(await hooks()).toEqual([url]);
 });
 
 test('nothing is signed that does not name the address and the amount of the form', async () => {
