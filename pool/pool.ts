@@ -185,7 +185,14 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
   const poolName = (await editedPoolName(sql)) ?? values.poolName;
   const pool = { pool: { payout: payload, address, name: poolName }, ...offer };
   const { sources } = node;
-  const stratum = await startPoolStratum({ ...values, poolName }, pool, { ...dependencies, bootId, verifier, sources, sink, shared });
+  const stratum = await startPoolStratum({ ...values, poolName }, pool, {
+    ...dependencies,
+    bootId,
+    verifier,
+    sources,
+    sink,
+    shared,
+  });
   const receipts =
     poolKey === null
       ? undefined

@@ -18,8 +18,8 @@ function Details({ entry }: { entry: Entry }) {
   const { setting, old, new: now, from_slice: slice, ...rest } = entry.details as Edit;
   return (
     <>
-      {setting}: from ‘{valueText(old)}’ to ‘{valueText(now)}’
-      {slice == null ? '' : ` from slice ${slice} on`} <code>{JSON.stringify(rest)}</code>
+      {setting}: from ‘{valueText(old)}’ to ‘{valueText(now)}’{slice == null ? '' : ` from slice ${slice} on`}{' '}
+      <code>{JSON.stringify(rest)}</code>
     </>
   );
 }

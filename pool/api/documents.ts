@@ -308,7 +308,10 @@ export const thresholdChange = object({ address, payout_min_atoms: amount }, 'Pa
 export const webhookChange = object(
   {
     address,
-    secret: described(nullable(text()), 'what the requests are signed with, shown this once; null where it was taken away'),
+    secret: described(
+      nullable(text()),
+      'what the requests are signed with, shown this once; null where it was taken away',
+    ),
   },
   'MinerWebhook',
 );

@@ -27,9 +27,7 @@ export function editRoutes({ edits }: { readonly edits: Edits }): Route[] {
     settings: (await edits.list()).map(({ name, value, fileValue, isEdited, change }) => ({
       ...{ name, value, file_value: fileValue, edited: isEdited },
       change:
-        change === null
-          ? null
-          : { value: change.value, from_slice: change.fromSlice, from_height: change.fromHeight },
+        change === null ? null : { value: change.value, from_slice: change.fromSlice, from_height: change.fromHeight },
     })),
   });
   const change = async (name: Editable, value: string | null, request: FastifyRequest): Promise<void> => {

@@ -10,8 +10,8 @@ import { payoutsHeld, refusedAccounts } from '../payout/payout-hold.ts';
 import type { PayoutWallet } from '../payout/payout-wallet.ts';
 import type { SharedState } from '../shared/shared-state.ts';
 import { ApiRefusal } from './api-error.ts';
+import { editorOf, editRoutes } from './edit-routes.ts';
 import { acceptReward, heldRewards } from './held-rewards.ts';
-import { editRoutes } from './edit-routes.ts';
 import { pageOf, readNumberCursor } from './keyset.ts';
 import * as o from './operator-documents.ts';
 import { operator } from './operator-route.ts';
@@ -127,7 +127,10 @@ export function operatorRoutes(dependencies: OperatorDependencies): Route[] {
       handle: () => status(),
     }),
     ...editRoutes({ edits }),
-    ...payoutRoutes({ sql, edits, wallet, note }),
+    ...payoutRoutes({
+      ...{ sql, wallet, note },
+      resumed: (request) => edits.change('pause_note', null, editorOf(request)),
+    }),
     operator({
       method: 'GET',
       path: '/rewards',

@@ -6,11 +6,9 @@ import type { FastifyRequest } from 'fastify';
 import { object, text } from '../../protocol/api/schema.ts';
 import { API_VERSION, identifier } from '../../protocol/api/values.ts';
 import type { Sql } from '../database/connect.ts';
-import type { Edits } from '../edits/edits.ts';
 import { markSubmitted, markVoid, type OpenPayout, openPayouts } from '../payout/payout-states.ts';
 import { type PayoutWallet, samePayment } from '../payout/payout-wallet.ts';
 import { ApiRefusal } from './api-error.ts';
-import { editorOf } from './edit-routes.ts';
 import type { PayoutAction, QueueDocument } from './operator-documents.ts';
 import * as o from './operator-documents.ts';
 import { operator } from './operator-route.ts';
@@ -19,10 +17,11 @@ import type { Route } from './route.ts';
 
 export type PayoutRoutesDependencies = {
   readonly sql: Sql;
-  readonly edits: Edits;
   readonly wallet: PayoutWallet;
   /** Writes what an operator did into the books. */
   readonly note: (request: FastifyRequest, action: string, details: Record<string, unknown>) => Promise<unknown>;
+  /** Payouts go on: what was said about the pause is over. */
+  readonly resumed?: (request: FastifyRequest) => Promise<unknown>;
 };
 
 const MOST_SHOWN = 200;
@@ -37,7 +36,7 @@ const ofPayout = object({
   id: text({ pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$', description: 'id of the payout' }),
 });
 
-export function payoutRoutes({ sql, edits, wallet, note }: PayoutRoutesDependencies): Route[] {
+export function payoutRoutes({ sql, wallet, note, resumed }: PayoutRoutesDependencies): Route[] {
   const payoutFor = async ({ id }: { readonly id: string }, action: PayoutAction): Promise<OpenPayout> => {
     const payout = (await openPayouts(sql)).find((one) => one.id === id);
     if (payout === undefined) throw new ApiRefusal('not_found', 'there is no open payout of this id');
@@ -79,8 +78,7 @@ export function payoutRoutes({ sql, edits, wallet, note }: PayoutRoutesDependenc
         handle: async (_input, { request }) => {
           await note(request, isPaused ? 'payouts_pause' : 'payouts_resume', {});
           await pausePayouts(sql, isPaused);
-          // The note says why this pause is; the next one has another.
-          if (!isPaused) await edits.change('pause_note', null, editorOf(request));
+          if (!isPaused) await resumed?.(request);
           return { api_version: API_VERSION, payouts_paused: isPaused };
         },
       }),

@@ -102,10 +102,7 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
       charts: new ChartView({ sql, rates, now }),
       history: new HistoryView({ sql, now }),
       proofs,
-      thresholds: new PayoutThreshold(
-        edited,
-        { sql, now: dependencies.wall ?? now },
-      ),
+      thresholds: new PayoutThreshold(edited, { sql, now: dependencies.wall ?? now }),
       webhooks: new MinerWebhook(edited, { sql, now: dependencies.wall ?? now }),
       connect: dependencies.connect,
       now,

@@ -49,7 +49,12 @@ const webhookUrl = text({ maxLength: MAX_WEBHOOK_URL, description: 'empty: none'
 const threshold = text({ maxLength: 32, description: 'atoms, decimal' });
 
 export function publicRoutes(dependencies: PublicDependencies): Route[] {
-  return [...poolRoutes(dependencies), ...minerRoutes(dependencies), ...signedRoutes(dependencies), ...proofRoutes(dependencies)];
+  return [
+    ...poolRoutes(dependencies),
+    ...minerRoutes(dependencies),
+    ...signedRoutes(dependencies),
+    ...proofRoutes(dependencies),
+  ];
 }
 
 const numberOrAll = (name: d.ServiceName | undefined): number | undefined =>
@@ -293,7 +298,8 @@ function signedRoutes({ miners, thresholds, webhooks }: PublicDependencies): Rou
       method: 'POST',
       path: '/miners/:address/webhook',
       group: 'Miners',
-      summary: 'Sets the webhook of an address, proven by its key, and answers with the secret that its requests are signed with',
+      summary:
+        'Sets the webhook of an address, proven by its key, and answers with the secret that its requests are signed with',
       params: ofAddress,
       body: object({ url: webhookUrl, request: d.proofRequest, proof: d.addressProof }),
       answer: d.webhookChange,

@@ -6,7 +6,16 @@ import { sliceOfHeight } from '../../protocol/pplns.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
 import { readPayoutMin } from '../options.ts';
 import { PoolError } from '../pool-error.ts';
-import { EDITABLE, type Editable, FEE_SERVICES, type FileTerms, feeText, fileValues, isFee, readValue } from './editable.ts';
+import {
+  EDITABLE,
+  type Editable,
+  FEE_SERVICES,
+  type FileTerms,
+  feeText,
+  fileValues,
+  isFee,
+  readValue,
+} from './editable.ts';
 import { feeRow, readSchedule } from './edited-fee.ts';
 import { announced, type FeeEntry, type FeeSchedule, feeAt, withFee } from './fee-schedule.ts';
 
@@ -162,7 +171,11 @@ export class Edits {
     if (before === value) return { kind: 'same' };
     await write(transaction, rowOf(name), value);
     const file = fileValues(this.#file)[name];
-    await logEdit(transaction, name, editor, { old: before ?? file, new: value ?? file, ...(value === null ? BACK : {}) });
+    await logEdit(transaction, name, editor, {
+      old: before ?? file,
+      new: value ?? file,
+      ...(value === null ? BACK : {}),
+    });
     return { kind: 'made' };
   }
 

@@ -117,7 +117,9 @@ export class MinerWebhooks {
   async #sendDue(): Promise<void> {
     const room = MOST_AT_ONCE - this.#busy.size;
     if (room <= 0) return;
-    const due = await this.#sql<Due[]>`select h.account_id, a.address, h.url, h.secret, h.attempts, h.dropped, n.id, n.event_id, n.kind,
+    const due = await this.#sql<
+      Due[]
+    >`select h.account_id, a.address, h.url, h.secret, h.attempts, h.dropped, n.id, n.event_id, n.kind,
         n.data, (extract(epoch from n.at) * 1000)::bigint::text as millis
       from miner_webhooks h join accounts a on a.id = h.account_id join lateral (
         select * from miner_news n where n.account_id = h.account_id order by n.id limit 1) n on true

@@ -3,7 +3,7 @@
  * name is looked up for each request, all addresses of it are judged, and the connection goes to one of these: a name that changes its address between
  * check and connection gains nothing. Redirects are not followed.
  */
-import { lookup as lookUp, type LookupAddress } from 'node:dns';
+import { type LookupAddress, lookup as lookUp } from 'node:dns';
 import { request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
@@ -22,9 +22,11 @@ const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, '');
 /** What is wrong with a URL, before any name is looked up; undefined for one that is taken. */
 export function webhookFault(text: string, reach: WebhookReach): string | undefined {
   if (text.length > MAX_WEBHOOK_URL) return `must have at most ${MAX_WEBHOOK_URL} characters`;
-  if (!/^[\x21-\x7e]+$/.test(text) || /["\\]/.test(text) || !URL.canParse(text)) return 'must be a URL such as https://example.org/hook';
+  if (!/^[\x21-\x7e]+$/.test(text) || /["\\]/.test(text) || !URL.canParse(text))
+    return 'must be a URL such as https://example.org/hook';
   const url = new URL(text);
-  if (url.protocol !== 'https:' && !(reach === 'private' && url.protocol === 'http:')) return 'must begin with https://';
+  if (url.protocol !== 'https:' && !(reach === 'private' && url.protocol === 'http:'))
+    return 'must begin with https://';
   if (url.username !== '' || url.password !== '' || url.hash !== '') return 'must have no user, password or fragment';
   const host = hostOf(url);
   if (host === '') return 'must name a host';

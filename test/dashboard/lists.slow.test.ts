@@ -310,7 +310,8 @@ test('a block is celebrated once, quietly, and without motion where that is wish
         if (sparks !== null && !seen.has(sparks)) seen.set(sparks, getComputedStyle(sparks).display);
       }).observe(document, { subtree: true, childList: true });
     });
-    const seen = () => page.evaluate(() => [...(globalThis as unknown as { seen: Map<Element, string> }).seen.values()]);
+    const seen = () =>
+      page.evaluate(() => [...(globalThis as unknown as { seen: Map<Element, string> }).seen.values()]);
     let frames = 0;
     page.on('websocket', (socket) => socket.on('framereceived', () => frames++));
     await page.goto(url);

@@ -79,7 +79,9 @@ async function fill(books: BooksBed): Promise<void> {
   await books.fenced((transaction) => foldStats(transaction, Date.now()));
 }
 
-export async function openPoolApiBed(options: Pick<PoolApiOptions, 'refreshMillis' | 'minerWebhooks'> = {}): Promise<PoolApiBed> {
+export async function openPoolApiBed(
+  options: Pick<PoolApiOptions, 'refreshMillis' | 'minerWebhooks'> = {},
+): Promise<PoolApiBed> {
   const books = await openBooks();
   const directory = mkdtempSync(join(tmpdir(), 'svc-api-'));
   mkdirSync(join(directory, 'page', 'assets'), { recursive: true });

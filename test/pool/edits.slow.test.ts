@@ -73,7 +73,7 @@ test('an edit counts instead of the options, is on record with both values, and 
     { setting: 'pool_name', old: 'test pool', new: 'Another pool' },
   ]);
   expect(edits[0]?.actor).toBe('127.0.0.1');
-  expect((edits[0]?.details as { token: string }).token).toMatch(/^[0-9a-f]{8}$/);
+  expect((edits[0] as { details: { token: string } }).details.token).toMatch(/^[0-9a-f]{8}$/);
   expect(JSON.stringify(entries)).not.toContain(bed.token);
   // Page by page, none twice and none left out.
   const pages: unknown[] = [];

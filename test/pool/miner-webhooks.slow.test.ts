@@ -49,8 +49,7 @@ async function receiver(statusOf: (n: number) => number) {
   const server = createServer(async (request, response) => {
     const text = Buffer.concat(await request.toArray()).toString();
     const status = statusOf(n++);
-    if (status < 300)
-      got.push({ body: JSON.parse(text), text, signature: String(request.headers[SIGNATURE_HEADER]) });
+    if (status < 300) got.push({ body: JSON.parse(text), text, signature: String(request.headers[SIGNATURE_HEADER]) });
     response.writeHead(status).end();
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -80,7 +79,10 @@ test('the key of the address sets it; its own news come in order, signed, repeat
   const wish = await signed(url);
   expect(wish.request.purpose).toBe(`webhook ${url} at the pool "test pool"`);
   expect((await post('', { ...wish, url: `${url}0` })).status).toBe(403);
-  const stranger = { ...wish.proof, signature: wish.proof.signature.replace(/^../, (start) => (start === '00' ? '01' : '00')) };
+  const stranger = {
+    ...wish.proof,
+    signature: wish.proof.signature.replace(/^../, (start) => (start === '00' ? '01' : '00')),
+  };
   expect((await post('', { ...wish, proof: stranger })).status).toBe(403);
   const { status, body } = await post('', wish);
   expect(status).toBe(200);
@@ -88,7 +90,8 @@ test('the key of the address sets it; its own news come in order, signed, repeat
   expect((await post('', wish)).status).toBe(409);
   sender();
   await looked();
-  const tell = (kind: string, data: object) => bed.books.sql`select tell(${kind}, ${bed.books.sql.json(data as never)})`;
+  const tell = (kind: string, data: object) =>
+    bed.books.sql`select tell(${kind}, ${bed.books.sql.json(data as never)})`;
   await tell('block_found', { block_id: 'ab', finder: 'somebody else', worker: 'x' });
   await tell('block_found', { block_id: 'cd', finder: address, worker: 'x' });
   const recipients = [
@@ -98,7 +101,12 @@ test('the key of the address sets it; its own news come in order, signed, repeat
   await tell('payout_final', { payout_id: 'p', transaction_id: 'ef', recipients });
   await tell('worker_silent', { address, worker: 'x', service: 'pplns' });
   await until(() => got.length >= 4);
-  expect(got.map(({ body: { kind } }) => kind)).toEqual(['webhook_set', 'block_found', 'payout_final', 'worker_silent']);
+  expect(got.map(({ body: { kind } }) => kind)).toEqual([
+    'webhook_set',
+    'block_found',
+    'payout_final',
+    'worker_silent',
+  ]);
   expect(asked()).toBe(5);
   expect(got[1]?.body).toMatchObject({ address, data: { block_id: 'cd', worker: 'x' }, dropped: 0 });
   expect(got[2]?.body.data).toEqual({ payout_id: 'p', transaction_id: 'ef', amount: '5' });
