@@ -1,8 +1,6 @@
 /** Which events of the pool are news of one miner, and what of them that miner gets: its own part and nobody else's. */
 import type { PoolEvent } from '../api/live.ts';
 
-export const MINER_EVENTS = ['block_found', 'payout_sent', 'payout_final', 'worker_silent', 'worker_back'] as const;
-
 export type MinerNews = {
   readonly eventId: number;
   readonly address: string;

@@ -19,22 +19,28 @@ const FIRST_FREE_PORT = 1024;
 
 const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, '');
 
-/** What is wrong with a URL, before any name is looked up; undefined for one that is taken. */
-export function webhookFault(text: string, reach: WebhookReach): string | undefined {
+/** The URL, or what is wrong with it, before any name is looked up. */
+function readTarget(text: string, reach: WebhookReach): URL | string {
   if (text.length > MAX_WEBHOOK_URL) return `must have at most ${MAX_WEBHOOK_URL} characters`;
-  if (!/^[\x21-\x7e]+$/.test(text) || /["\\]/.test(text) || !URL.canParse(text))
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  // What is signed has it between quotes.
+  if (url === undefined || !/^[\x21-\x7e]+$/.test(text) || /["\\]/.test(text))
     return 'must be a URL such as https://example.org/hook';
-  const url = new URL(text);
   if (url.protocol !== 'https:' && !(reach === 'private' && url.protocol === 'http:'))
     return 'must begin with https://';
   if (url.username !== '' || url.password !== '' || url.hash !== '') return 'must have no user, password or fragment';
   const host = hostOf(url);
   if (host === '') return 'must name a host';
-  if (reach === 'private') return undefined;
+  if (reach === 'private') return url;
   const port = url.port === '' ? HTTPS_PORT : Number(url.port);
   if (port !== HTTPS_PORT && port < FIRST_FREE_PORT) return 'must have the port 443 or one from 1024 on';
-  if (isIP(host) !== 0 && reachOf(host) !== 'public') return 'must lead to an address of the internet';
-  return undefined;
+  return isIP(host) !== 0 && reachOf(host) !== 'public' ? 'must lead to an address of the internet' : url;
+}
+
+/** Undefined for a URL that is taken. */
+export function webhookFault(text: string, reach: WebhookReach): string | undefined {
+  const target = readTarget(text, reach);
+  return typeof target === 'string' ? target : undefined;
 }
 
 /** Refuses a name as soon as one of its addresses is not the internet's. */
@@ -65,9 +71,8 @@ export function postWebhook(
   { headers, body, timeoutMillis, signal }: WebhookRequest,
   resolve: typeof lookUp = lookUp,
 ): Promise<string | undefined> {
-  const fault = webhookFault(text, reach);
-  if (fault !== undefined) return Promise.resolve(`the URL ${fault}`);
-  const url = new URL(text);
+  const url = readTarget(text, reach);
+  if (typeof url === 'string') return Promise.resolve(`the URL ${url}`);
   const send = url.protocol === 'https:' ? requestHttps : requestHttp;
   return new Promise((settle) => {
     const request = send(url, {

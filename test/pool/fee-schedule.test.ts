@@ -31,7 +31,7 @@ test('a rise that was announced is taken back at once, and what holds now stays'
   expect(withFee(made(withFee(set, 20_000, at(7))), 10_000, at(7))).toEqual(set);
 });
 
-test('back to the options is a change as any other', () => {
+test('back to the options is announced like every other change', () => {
   const set = [{ from: 3, ppm: 5_000 }];
   expect(withFee(set, null, at(7))).toEqual([...set, { from: 8 + DAY, ppm: null }]);
   expect(withFee(set, null, at(7, 2_000))).toEqual([...set, { from: 8, ppm: null }]);
