@@ -154,12 +154,13 @@ export class MinerWebhooks {
     const waitMillis = failure === undefined ? restMillis : retryMillis(attempts);
     const isOld = this.#now() - Number(due.millis) >= giveUpMillis;
     await this.#sql.begin(async (transaction) => {
-      if (failure === undefined || isOld) await transaction`delete from miner_news where id = ${due.id}`;
+      // The webhook first, as where it is changed: the other way round both could wait for each other.
       await transaction`update miner_webhooks set last_error = ${failure ?? null},
           attempts = ${failure === undefined ? 0 : attempts + 1},
           dropped = dropped ${failure === undefined ? transaction`- ${dropped}` : transaction`+ ${isOld ? 1 : 0}`},
           next_at = now() + make_interval(secs => ${waitMillis / 1000})
         where account_id = ${account} and url = ${url}`;
+      if (failure === undefined || isOld) await transaction`delete from miner_news where id = ${due.id}`;
     });
     if (failure !== undefined)
       this.#log.debug('a webhook of a miner was not accepted', { address: due.address, reason: failure });
