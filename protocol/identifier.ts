@@ -39,6 +39,7 @@ export const LABELS = {
   proposal: 'SVC_PROPOSAL_V1',
   proposer: 'SVC_PROPOSER_V1',
   receipts: 'SVC_RECEIPTS_V1',
+  relayRecord: 'SVC_RELAY_RECORD_V1',
   reward: 'SVC_REWARD_V1',
   rollCall: 'SVC_ROLL_CALL_V1',
   serviceAnswer: 'SVC_SERVICE_ANSWER_V1',

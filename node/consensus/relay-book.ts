@@ -1,0 +1,71 @@
+/** Records of validators without an open port, as they are known here: one of each validator that the chain lists now. */
+import type { Bytes } from '../../protocol/bytes.ts';
+import { type Bucket, fullBucket, take } from '../../runtime/token-bucket.ts';
+import { nameOf } from '../ledger/registration.ts';
+import { RECORD } from './relay-limits.ts';
+import { decodeRecord, judgeRecord, type RecordVerdict, type SignedRecord } from './relay-record.ts';
+
+export type BookDependencies = {
+  readonly chainId: Bytes;
+  /** Milliseconds since 1970. */
+  now(): number;
+  steady(): number;
+};
+
+export type BookVerdict = RecordVerdict | 'unknown_validator' | 'too_often';
+
+export class RelayBook {
+  readonly #with: BookDependencies;
+  /** Overlay keys by validator. */
+  #keys: ReadonlyMap<string, Bytes> = new Map();
+  readonly #records = new Map<string, SignedRecord>();
+  readonly #taken = new Map<string, Bucket>();
+
+  constructor(dependencies: BookDependencies) {
+    this.#with = dependencies;
+  }
+
+  /** Of these validators records are taken, by their names. Those of others are forgotten. */
+  know(overlayKeys: ReadonlyMap<string, Bytes>): void {
+    this.#keys = overlayKeys;
+    for (const map of [this.#records, this.#taken])
+      for (const name of map.keys()) if (!overlayKeys.has(name)) map.delete(name);
+  }
+
+  /** 'take' where it is news: it is kept then, and to be passed on. Throws a ProtocolError where it is malformed. `mayCheck`: whether a signature may be checked for its sender. */
+  take(bytes: Bytes, mayCheck: () => boolean = () => true): BookVerdict {
+    const signed = decodeRecord(bytes);
+    const name = nameOf(signed.record.validator);
+    const overlayKey = this.#keys.get(name);
+    if (overlayKey === undefined) return 'unknown_validator';
+    const { chainId, now, steady } = this.#with;
+    const held = this.#records.get(name)?.record;
+    if (held !== undefined && signed.record.sequence <= held.sequence) return 'not_newer';
+    if (!mayCheck()) return 'too_often';
+    const verdict = judgeRecord(signed, held, { chainId, now: now(), overlayKey });
+    if (verdict !== 'take') return verdict;
+    // After the signature: nobody else can use up what a validator may announce.
+    const bucket = take(this.#taken.get(name) ?? fullBucket(RECORD.ofOne, steady()), RECORD.ofOne, steady());
+    if (bucket === undefined) return 'too_often';
+    this.#taken.set(name, bucket);
+    this.#records.set(name, signed);
+    return 'take';
+  }
+
+  /** The relays of this validator, none where there is no record that is good now. */
+  relaysOf(name: string): readonly Bytes[] {
+    this.#expire();
+    return this.#records.get(name)?.record.relays ?? [];
+  }
+
+  /** Records that are good now. */
+  all(): readonly Bytes[] {
+    this.#expire();
+    return [...this.#records.values()].map(({ bytes }) => bytes);
+  }
+
+  #expire(): void {
+    const now = BigInt(this.#with.now());
+    for (const [name, { record }] of this.#records) if (record.expiry <= now) this.#records.delete(name);
+  }
+}

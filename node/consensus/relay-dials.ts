@@ -1,0 +1,55 @@
+/** When a validator without a route asks for a circuit to another without one, and of which relay: of each in turn, more and more seldom. */
+import { FIRST_ROUTE_RETRY_MILLIS, LAST_ROUTE_RETRY_MILLIS } from './overlay-limits.ts';
+
+export type Wanted = {
+  readonly name: string;
+  /** How long nobody with its key has been connected before it is asked for. */
+  readonly afterMillis: number;
+  /** Where it has a slot, of those that this validator is connected to. */
+  readonly relays: readonly string[];
+};
+
+export type RelayDial = { readonly name: string; readonly relay: string };
+
+type Wish = { missingSince: number | undefined; notBefore: number; retryMillis: number; tries: number };
+
+/** At one look, so that a relay is not called by all at once. */
+export const DIALS_AT_ONCE = 2;
+
+export class RelayDials {
+  readonly #wishes = new Map<string, Wish>();
+
+  /** `listed`: all that the chain lists. Those of them that are not wanted are connected. */
+  next(wanted: readonly Wanted[], listed: ReadonlySet<string>, now: number): readonly RelayDial[] {
+    for (const name of this.#wishes.keys()) if (!listed.has(name)) this.#wishes.delete(name);
+    const missing = new Set(wanted.map(({ name }) => name));
+    for (const [name, wish] of this.#wishes)
+      // The number of tries stays: where a relay breaks what it carries, the next one has its turn.
+      if (!missing.has(name))
+        Object.assign(wish, { missingSince: undefined, notBefore: 0, retryMillis: FIRST_ROUTE_RETRY_MILLIS });
+    const dials: RelayDial[] = [];
+    for (const { name, afterMillis, relays } of wanted) {
+      const wish = this.#wish(name);
+      wish.missingSince ??= now;
+      if (relays.length === 0 || now - wish.missingSince < afterMillis || now < wish.notBefore) continue;
+      if (dials.length === DIALS_AT_ONCE) break;
+      dials.push({ name, relay: relays[wish.tries++ % relays.length] as string });
+      wish.notBefore = now + wish.retryMillis;
+      wish.retryMillis = Math.min(LAST_ROUTE_RETRY_MILLIS, 2 * wish.retryMillis);
+    }
+    return dials;
+  }
+
+  #wish(name: string): Wish {
+    const found = this.#wishes.get(name);
+    if (found !== undefined) return found;
+    const wish: Wish = {
+      missingSince: undefined,
+      notBefore: 0,
+      retryMillis: FIRST_ROUTE_RETRY_MILLIS,
+      tries: 0,
+    };
+    this.#wishes.set(name, wish);
+    return wish;
+  }
+}
