@@ -1,0 +1,36 @@
+/** The connection of a validator to its relay that becomes its half of a circuit. */
+import { connect, type Socket } from 'node:net';
+import type { Bytes } from '../../protocol/bytes.ts';
+import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
+import { BEFORE_CIRCUIT_BYTES, circuitOpening, JOINED } from './circuit-messages.ts';
+import { CIRCUIT } from './relay-limits.ts';
+
+/** `joined` gets the connection once the other half is there, undefined where it did not come. Gives back how to end it before. */
+export function joinCircuit(
+  { host, port }: ListenAddress,
+  token: Bytes,
+  joined: (socket: Socket | undefined) => void,
+): () => void {
+  const socket = connect({ host, port });
+  const done = (found: Socket | undefined) => {
+    clearTimeout(timer);
+    socket.off('readable', read);
+    socket.off('close', failed);
+    if (found === undefined) socket.destroy();
+    joined(found);
+  };
+  const failed = () => done(undefined);
+  const timer = setTimeout(failed, CIRCUIT.joinMillis);
+  const read = () => {
+    // What is behind it is the other end's, and stays for it.
+    const before: Buffer | null = socket.read(BEFORE_CIRCUIT_BYTES);
+    if (before === null) return;
+    if (before.subarray(-JOINED.length).every((byte) => byte === 0)) done(socket);
+    else failed();
+  };
+  socket.on('error', () => undefined);
+  socket.once('close', failed);
+  socket.on('readable', read);
+  socket.once('connect', () => void socket.write(circuitOpening(token)));
+  return failed;
+}

@@ -1,0 +1,81 @@
+/** Who may be reached through this relay, and which circuits there are. Bounded for each validator, for two of them and together; who is no member has nothing here. */
+import { type Bucket, fullBucket, take } from '../../runtime/token-bucket.ts';
+import type { Peer } from './effects.ts';
+import type { Role } from './overlay-channel.ts';
+import { CIRCUIT, SLOT } from './relay-limits.ts';
+
+export type Circuit = {
+  readonly number: number;
+  /** The validators at its ends. */
+  readonly ends: { readonly [R in Role]: string };
+  readonly askedAt: number;
+  isOpen: boolean;
+};
+
+export type CircuitRefusal = 'same_validator' | 'no_slot' | 'too_often' | 'too_many';
+
+export class RelaySlots {
+  /** By validator. */
+  readonly #slots = new Map<string, Peer>();
+  readonly #circuits = new Map<number, Circuit>();
+  readonly #asked = new Map<string, Bucket>();
+  #count = 0;
+
+  /** A validator has one slot: the newest of its connections. */
+  grant(validator: string, peer: Peer): boolean {
+    if (this.#slots.size >= SLOT.most && !this.#slots.has(validator)) return false;
+    this.#slots.set(validator, peer);
+    return true;
+  }
+
+  at(validator: string): Peer | undefined {
+    return this.#slots.get(validator);
+  }
+
+  left(peer: Peer): void {
+    for (const [validator, held] of this.#slots) if (held === peer) this.#slots.delete(validator);
+  }
+
+  /** Only these are members now: others lose their slots. */
+  keep(members: ReadonlySet<string>): void {
+    for (const map of [this.#slots, this.#asked])
+      for (const validator of map.keys()) if (!members.has(validator)) map.delete(validator);
+  }
+
+  /** A circuit that waits for its ends. */
+  open(from: string, to: string, now: number): Circuit | CircuitRefusal {
+    if (from === to) return 'same_validator';
+    const bucket = take(this.#asked.get(from) ?? fullBucket(CIRCUIT.asked, now), CIRCUIT.asked, now);
+    if (bucket === undefined) return 'too_often';
+    this.#asked.set(from, bucket);
+    if (!this.#slots.has(to)) return 'no_slot';
+    const all = [...this.#circuits.values()];
+    const of = (validator: string) =>
+      all.filter(({ ends }) => ends.dialler === validator || ends.dialled === validator);
+    const isFull =
+      all.length >= CIRCUIT.most ||
+      [from, to].some((end) => of(end).length >= CIRCUIT.ofOne) ||
+      of(from).filter(({ ends }) => ends.dialler === to || ends.dialled === to).length >= CIRCUIT.ofTwo ||
+      all.filter(({ ends, isOpen }) => !isOpen && ends.dialler === from).length >= CIRCUIT.waitingOfOne;
+    if (isFull) return 'too_many';
+    const number = ++this.#count;
+    const circuit = { number, ends: { dialler: from, dialled: to }, askedAt: now, isOpen: false };
+    this.#circuits.set(number, circuit);
+    return circuit;
+  }
+
+  end(number: number): void {
+    this.#circuits.delete(number);
+  }
+
+  /** Circuits whose ends did not come in time; they are forgotten. */
+  late(now: number): readonly number[] {
+    const late = [...this.#circuits.values()].filter((each) => !each.isOpen && now - each.askedAt > CIRCUIT.joinMillis);
+    for (const { number } of late) this.#circuits.delete(number);
+    return late.map(({ number }) => number);
+  }
+
+  get size(): number {
+    return this.#circuits.size;
+  }
+}

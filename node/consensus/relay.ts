@@ -1,0 +1,123 @@
+/**
+ * The relay's side of circuits (consensus rule 24). Members that are connected ask for a slot and for circuits to others that have one; both ends then connect with a token of their own, and their bytes are handed on. The handshake of rule 22 runs between the two ends, so a relay can end a circuit and can neither
+ * say anything in it nor pass for one of its ends.
+ */
+import { randomBytes } from 'node:crypto';
+import type { Socket } from 'node:net';
+import { type Bytes, toHex } from '../../protocol/bytes.ts';
+import { Allowance } from './allowance.ts';
+import { encodeCircuitMessage, JOINED, TOKEN_BYTES } from './circuit-messages.ts';
+import { CircuitPipe } from './circuit-pipe.ts';
+import type { Peer } from './effects.ts';
+import type { Role } from './overlay-channel.ts';
+import { CIRCUIT } from './relay-limits.ts';
+import { type Circuit, type CircuitRefusal, RelaySlots } from './relay-slots.ts';
+
+export type RelayDependencies = {
+  steady(): number;
+  send(peer: Peer, bytes: Bytes): void;
+};
+
+/** A member that is connected. */
+export type RelayClient = { readonly peer: Peer; readonly name: string; readonly id: Bytes };
+
+type Expected = { readonly circuit: Circuit; readonly role: Role };
+
+export class Relay {
+  readonly #with: RelayDependencies;
+  readonly #slots = new RelaySlots();
+  /** By token. */
+  readonly #expected = new Map<string, Expected>();
+  /** First halves of circuits, by number. */
+  readonly #halves = new Map<number, Socket>();
+  readonly #pipes = new Set<CircuitPipe>();
+  readonly #together: Allowance;
+
+  constructor(dependencies: RelayDependencies) {
+    this.#with = dependencies;
+    this.#together = new Allowance(CIRCUIT.together, dependencies.steady(), CIRCUIT.mostMillis);
+  }
+
+  /** Circuits that there are, and that wait for their ends. */
+  get circuits(): number {
+    return this.#slots.size;
+  }
+
+  slot({ peer, name }: RelayClient): void {
+    if (this.#slots.grant(name, peer)) this.#with.send(peer, encodeCircuitMessage({ type: 'granted' }));
+  }
+
+  /** Undefined where both ends are invited. */
+  circuit(from: RelayClient, to: { readonly name: string; readonly id: Bytes }): CircuitRefusal | undefined {
+    const circuit = this.#slots.open(from.name, to.name, this.#with.steady());
+    if (typeof circuit === 'string') return circuit;
+    this.#invite(circuit, 'dialler', from.peer, to.id);
+    this.#invite(circuit, 'dialled', this.#slots.at(to.name) as Peer, from.id);
+    return undefined;
+  }
+
+  #invite(circuit: Circuit, role: Role, peer: Peer, validator: Bytes): void {
+    const token = randomBytes(TOKEN_BYTES);
+    this.#expected.set(toHex(token), { circuit, role });
+    this.#with.send(peer, encodeCircuitMessage({ type: 'invitation', validator, role, token }));
+  }
+
+  /** A connection that began with a token. A token is good for one. */
+  arrived(socket: Socket, token: Bytes): void {
+    const name = toHex(token);
+    const expected = this.#expected.get(name);
+    // A half that ends while it waits must not end this process.
+    socket.on('error', () => undefined);
+    if (expected === undefined) {
+      socket.destroy();
+      return;
+    }
+    this.#expected.delete(name);
+    const { circuit } = expected;
+    const first = this.#halves.get(circuit.number);
+    if (first === undefined) {
+      this.#halves.set(circuit.number, socket);
+      socket.once('close', () => this.#halves.get(circuit.number) === socket && this.#forget(circuit.number));
+      return;
+    }
+    this.#halves.delete(circuit.number);
+    this.#join(circuit, first, socket);
+  }
+
+  #join(circuit: Circuit, one: Socket, other: Socket): void {
+    circuit.isOpen = true;
+    for (const socket of [one, other]) socket.write(JOINED);
+    const pipe: CircuitPipe = new CircuitPipe([one, other], this.#together, this.#with.steady, () => {
+      this.#pipes.delete(pipe);
+      this.#slots.end(circuit.number);
+    });
+    this.#pipes.add(pipe);
+  }
+
+  left(peer: Peer): void {
+    this.#slots.left(peer);
+  }
+
+  /** These are members now, by name. */
+  keep(members: ReadonlySet<string>): void {
+    this.#slots.keep(members);
+  }
+
+  tick(): void {
+    for (const number of this.#slots.late(this.#with.steady())) this.#forget(number);
+  }
+
+  close(): void {
+    for (const pipe of [...this.#pipes]) pipe.end();
+    for (const number of [...this.#halves.keys()]) this.#forget(number);
+  }
+
+  /** A circuit that never came to be. */
+  #forget(number: number): void {
+    this.#slots.end(number);
+    for (const [token, { circuit }] of this.#expected) if (circuit.number === number) this.#expected.delete(token);
+    const half = this.#halves.get(number);
+    this.#halves.delete(number);
+    half?.destroy();
+  }
+}
