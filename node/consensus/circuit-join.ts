@@ -12,7 +12,10 @@ export function joinCircuit(
   joined: (socket: Socket | undefined) => void,
 ): () => void {
   const socket = connect({ host, port });
+  let isDone = false;
   const done = (found: Socket | undefined) => {
+    if (isDone) return;
+    isDone = true;
     clearTimeout(timer);
     socket.off('readable', read);
     socket.off('close', failed);
@@ -25,8 +28,8 @@ export function joinCircuit(
     // What is behind it is the other end's, and stays for it.
     const before: Buffer | null = socket.read(BEFORE_CIRCUIT_BYTES);
     if (before === null) return;
-    if (before.subarray(-JOINED.length).every((byte) => byte === 0)) done(socket);
-    else failed();
+    const isJoined = before.length === BEFORE_CIRCUIT_BYTES && before.subarray(-JOINED.length).equals(JOINED);
+    done(isJoined ? socket : undefined);
   };
   socket.on('error', () => undefined);
   socket.once('close', failed);

@@ -2,7 +2,7 @@
  * Which validators a validator connects to by the routes that they registered (specification: Validator reachability). Of two with a route the one with the lower identifier dials, the other dials back
  * where nothing arrived; one without a route dials all that have one.
  */
-import { type Bytes, compareBytes } from '../../protocol/bytes.ts';
+import { type Bytes, compareBytes, equalBytes } from '../../protocol/bytes.ts';
 import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
 
 export type Reachable = {
@@ -23,14 +23,15 @@ export const DIAL_AFTER_MILLIS = 1_000;
 /** With the time until the next look it is less than the shortest time of listening (rule 21): one that has to dial back hears those that are further before it signs. */
 export const DIAL_BACK_AFTER_MILLIS = 1_500;
 
+/** Between two of the same kind, with a route or without, the lower identifier is first. Without a route against one with: it alone dials. */
+export function dialAfter(own: Pick<Reachable, 'id' | 'routes'>, other: Pick<Reachable, 'id' | 'routes'>): number {
+  const isFirst = (own.routes.length === 0 && other.routes.length > 0) || compareBytes(own.id, other.id) < 0;
+  return isFirst ? DIAL_AFTER_MILLIS : DIAL_BACK_AFTER_MILLIS;
+}
+
 /** `own` has routes where this validator registered some. */
 export function dialPlan(own: Pick<Reachable, 'id' | 'routes'>, validators: readonly Reachable[]): DialOrder[] {
-  const orders: DialOrder[] = [];
-  for (const validator of validators) {
-    const order = compareBytes(own.id, validator.id);
-    if (order === 0 || validator.routes.length === 0) continue;
-    const isFirst = own.routes.length === 0 || order < 0;
-    orders.push({ validator, afterMillis: isFirst ? DIAL_AFTER_MILLIS : DIAL_BACK_AFTER_MILLIS });
-  }
-  return orders;
+  return validators
+    .filter(({ id, routes }) => !equalBytes(own.id, id) && routes.length > 0)
+    .map((validator) => ({ validator, afterMillis: dialAfter(own, validator) }));
 }

@@ -7,6 +7,7 @@ import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { validatorId } from '../../protocol/staking/names.ts';
 import { type Rate, ReadingAllowance } from './allowance.ts';
+import { tokenIn } from './circuit-messages.ts';
 import { isEcho, LinkEcho } from './link-echo.ts';
 import {
   Channel,
@@ -56,6 +57,8 @@ export type LinkEvents = {
   message(bytes: Bytes): void;
   /** `reason` is missing where the connection just ended. */
   ended(reason?: string): void;
+  /** It is to be one half of a circuit (rule 24), and no link from now on. */
+  circuit?(socket: Socket, token: Bytes): void;
 };
 
 export type LinkSettings = {
@@ -173,6 +176,14 @@ export class TcpLink {
     this.#events.ended(reason);
   }
 
+  #handOver(token: Bytes): void {
+    this.#isOver = true;
+    for (const timer of this.#timers) clearTimeout(timer);
+    for (const event of ['data', 'close', 'error']) this.#socket.removeAllListeners(event);
+    this.#socket.pause();
+    this.#events.circuit?.(this.#socket, token);
+  }
+
   #look(): void {
     const now = this.#steady();
     const { silentMillis, stalledMillis } = this.#settings.limits;
@@ -216,7 +227,9 @@ export class TcpLink {
 
   #take(frame: Bytes): void {
     if (this.#channel === undefined) {
-      this.#meet(readHello(frame, this.#hello));
+      const token = this.#events.circuit && tokenIn(frame);
+      if (token !== undefined) this.#handOver(token);
+      else this.#meet(readHello(frame, this.#hello));
       return;
     }
     const bytes = this.#channel.open(frame);

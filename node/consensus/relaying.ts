@@ -1,0 +1,233 @@
+/**
+ * Validators without an open port reach each other (consensus rule 24; specification: Validator reachability). Each keeps a slot at two relays, members with a route that it is connected to, and announces where in a signed record; members keep records and pass them on. To reach another one it asks a relay of that
+ * one's record, to which it is connected too, for a circuit. Nobody is dialled but relays, where they were dialled before.
+ */
+import { randomInt } from 'node:crypto';
+import type { Socket } from 'node:net';
+import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
+import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
+import type { Logger } from '../../runtime/log.ts';
+import { type Bucket, fullBucket, take } from '../../runtime/token-bucket.ts';
+import { nameOf } from '../ledger/registration.ts';
+import { joinCircuit } from './circuit-join.ts';
+import { type CircuitMessage, decodeCircuitMessage, encodeCircuitMessage } from './circuit-messages.ts';
+import { dialAfter, type Reachable } from './dial-plan.ts';
+import type { Peer } from './effects.ts';
+import type { Role } from './overlay-channel.ts';
+import { OwnSlots } from './own-slots.ts';
+import { Relay, type RelayClient } from './relay.ts';
+import { RelayBook } from './relay-book.ts';
+import { RelayDials } from './relay-dials.ts';
+import { CIRCUIT, RECORD } from './relay-limits.ts';
+import { signRecord } from './relay-record.ts';
+
+/** A validator as the chain lists it: of the committee, or perhaps of the next one. */
+export type Listed = Reachable & { readonly overlayKey: Bytes };
+
+/** What the chain says of this validator and of the others. */
+export type Listing = {
+  readonly own: Pick<Reachable, 'id' | 'routes'>;
+  readonly validators: readonly Listed[];
+  /** Signs with the overlay key that is registered; missing where this node has another one, or none. */
+  readonly sign?: ((message: Bytes) => Bytes) | undefined;
+};
+
+/** A connection whose other end proved its key. */
+export type ProvenLink = {
+  readonly peer: Peer;
+  readonly key: Bytes;
+  readonly isMember: boolean;
+  /** Where it was dialled; undefined for one that came, and for one through a relay. */
+  readonly at?: ListenAddress | undefined;
+};
+
+export type RelayingDependencies = {
+  readonly chainId: Bytes;
+  readonly log: Logger;
+  steady(): number;
+  /** Milliseconds since 1970. */
+  now(): number;
+  links(): readonly ProvenLink[];
+  send(peer: Peer, bytes: Bytes): void;
+  /** The half of a circuit: it goes on only if this validator's key is proven at the other end. */
+  connected(socket: Socket, validator: Reachable, role: Role): void;
+};
+
+const NOBODY: Listing = { own: { id: new Uint8Array(0), routes: [] }, validators: [] };
+
+export class Relaying {
+  readonly #with: RelayingDependencies;
+  readonly #book: RelayBook;
+  readonly #relay: Relay;
+  readonly #slots = new OwnSlots();
+  readonly #dials = new RelayDials();
+  readonly #checks = new Map<Peer, Bucket>();
+  /** Relays that were asked for a circuit, by the validator at its other end. */
+  readonly #asked = new Map<string, Peer>();
+  readonly #joins = new Set<() => void>();
+  #listing = NOBODY;
+  #listed: ReadonlyMap<string, Listed> = new Map();
+  #announced: { readonly relays: readonly string[]; readonly at: number; readonly bytes: Bytes } | undefined;
+  #sequence = 0n;
+
+  constructor(dependencies: RelayingDependencies) {
+    this.#with = dependencies;
+    this.#book = new RelayBook(dependencies);
+    this.#relay = new Relay(dependencies);
+  }
+
+  /** From now on this, in place of what was before. */
+  know(listing: Listing): void {
+    this.#listing = listing;
+    const others = listing.validators.filter(({ id }) => !equalBytes(id, listing.own.id));
+    this.#listed = new Map(others.map((validator) => [nameOf(validator.id), validator]));
+    this.#book.know(new Map(others.map(({ id, overlayKey }) => [nameOf(id), overlayKey])));
+    for (const name of this.#asked.keys()) if (!this.#listed.has(name)) this.#asked.delete(name);
+  }
+
+  /** Circuits of others through this node. */
+  get circuits(): number {
+    return this.#relay.circuits;
+  }
+
+  /** Relays that this validator has a slot at. */
+  get relays(): readonly string[] {
+    return this.#slots.relays();
+  }
+
+  joined(peer: Peer): void {
+    if (!this.#with.links().some((link) => link.peer === peer)) return;
+    const records = [...this.#book.all(), ...(this.#announced === undefined ? [] : [this.#announced.bytes])];
+    for (const bytes of records) this.#with.send(peer, encodeCircuitMessage({ type: 'record', bytes }));
+  }
+
+  left(peer: Peer): void {
+    this.#checks.delete(peer);
+    this.#relay.left(peer);
+  }
+
+  /** A connection that began with a token. */
+  arrived(socket: Socket, token: Bytes): void {
+    this.#relay.arrived(socket, token);
+  }
+
+  close(): void {
+    this.#relay.close();
+    for (const end of [...this.#joins]) end();
+  }
+
+  /** Whether it is a message about relays; what a stranger says about them is not looked at. Throws a ProtocolError for a malformed one. */
+  take(peer: Peer, bytes: Bytes): boolean {
+    const message = decodeCircuitMessage(bytes);
+    if (message === undefined) return false;
+    const link = this.#with.links().find((each) => each.peer === peer);
+    if (link !== undefined) this.#heard(link, message);
+    return true;
+  }
+
+  #heard(link: ProvenLink, message: CircuitMessage): void {
+    const { peer } = link;
+    if (message.type === 'record') this.#record(peer, message.bytes);
+    else if (message.type === 'granted') this.#slots.granted(peer);
+    else if (message.type === 'invitation') this.#invited(link, message);
+    else {
+      const client = this.#clientOf(link);
+      if (client === undefined) return;
+      if (message.type === 'slot') this.#relay.slot(client);
+      else this.#relay.circuit(client, { name: nameOf(message.validator), id: message.validator });
+    }
+  }
+
+  /** Members alone may use this node as a relay. */
+  #clientOf({ peer, key, isMember }: ProvenLink): RelayClient | undefined {
+    if (!isMember) return undefined;
+    for (const [name, { id, publicKey }] of this.#listed) if (equalBytes(publicKey, key)) return { peer, name, id };
+    return undefined;
+  }
+
+  #record(peer: Peer, bytes: Bytes): void {
+    if (this.#book.take(bytes, () => this.#mayCheck(peer)) !== 'take') return;
+    for (const link of this.#with.links())
+      if (link.peer !== peer) this.#with.send(link.peer, encodeCircuitMessage({ type: 'record', bytes }));
+  }
+
+  #mayCheck(peer: Peer): boolean {
+    const now = this.#with.steady();
+    const bucket = take(this.#checks.get(peer) ?? fullBucket(RECORD.checks, now), RECORD.checks, now);
+    if (bucket !== undefined) this.#checks.set(peer, bucket);
+    return bucket !== undefined;
+  }
+
+  /** Of a relay that was asked for this circuit, or where this validator has a slot. */
+  #invited({ peer, at }: ProvenLink, { validator, role, token }: CircuitMessage & { type: 'invitation' }): void {
+    const name = nameOf(validator);
+    const other = this.#listed.get(name);
+    const isExpected = role === 'dialler' ? this.#asked.get(name) === peer : this.#slots.isHeldAt(peer);
+    if (role === 'dialler' && isExpected) this.#asked.delete(name);
+    if (other === undefined || at === undefined || !isExpected || this.#joins.size >= CIRCUIT.joins) return;
+    const end = joinCircuit(at, token, (socket) => {
+      this.#joins.delete(end);
+      if (socket !== undefined) this.#with.connected(socket, other, role);
+    });
+    this.#joins.add(end);
+  }
+
+  tick(): void {
+    const links = this.#with.links();
+    this.#relay.keep(new Set(links.flatMap((link) => this.#clientOf(link)?.name ?? [])));
+    this.#relay.tick();
+    const { own, validators } = this.#listing;
+    if (own.routes.length > 0 || !validators.some(({ id }) => equalBytes(id, own.id))) {
+      this.#slots.clear();
+      this.#announced = undefined;
+      return;
+    }
+    const relays = new Map<string, Peer>();
+    for (const link of links)
+      if (link.at !== undefined) {
+        const client = this.#clientOf(link);
+        if (client !== undefined) relays.set(client.name, link.peer);
+      }
+    const candidates = [...relays].map(([name, peer]) => ({ name, peer }));
+    for (const { peer } of this.#slots.ask(candidates, this.#with.steady(), randomInt))
+      this.#with.send(peer, encodeCircuitMessage({ type: 'slot' }));
+    this.#announce();
+    this.#dial(links, relays);
+  }
+
+  #announce(): void {
+    const { own, sign } = this.#listing;
+    const { steady, now, chainId, links, send, log } = this.#with;
+    const relays = this.#slots.relays();
+    if (sign === undefined || relays.length === 0) return;
+    const last = this.#announced;
+    const isSame = last !== undefined && last.relays.length === relays.length && relays.every((each) => last.relays.includes(each));
+    if (isSame && steady() - last.at < RECORD.refreshMillis) return;
+    // The clock: it goes on over a restart.
+    this.#sequence = this.#sequence < BigInt(now()) ? BigInt(now()) : this.#sequence + 1n;
+    const record = {
+      ...{ chainId, validator: own.id, sequence: this.#sequence, expiry: BigInt(now() + RECORD.millis) },
+      relays: relays.map((name) => (this.#listed.get(name) as Listed).id),
+    };
+    const { bytes } = signRecord(record, sign);
+    this.#announced = { relays, at: steady(), bytes };
+    if (!isSame) log.info('reached through relays', { relays: record.relays });
+    for (const { peer } of links()) send(peer, encodeCircuitMessage({ type: 'record', bytes }));
+  }
+
+  #dial(links: readonly ProvenLink[], relays: ReadonlyMap<string, Peer>): void {
+    const { own } = this.#listing;
+    const wanted = [...this.#listed]
+      .filter(([, { routes, publicKey }]) => routes.length === 0 && !links.some(({ key }) => equalBytes(key, publicKey)))
+      .map(([name, { id }]) => ({
+        name,
+        afterMillis: dialAfter(own, { id, routes: [] }),
+        relays: this.#book.relaysOf(name).map(nameOf).filter((relay) => relays.has(relay)),
+      }));
+    for (const { name, relay } of this.#dials.next(wanted, new Set(this.#listed.keys()), this.#with.steady())) {
+      const peer = relays.get(relay) as Peer;
+      this.#asked.set(name, peer);
+      this.#with.send(peer, encodeCircuitMessage({ type: 'circuit', validator: (this.#listed.get(name) as Listed).id }));
+    }
+  }
+}
