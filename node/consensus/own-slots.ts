@@ -5,58 +5,60 @@ import { RECORD, SLOT } from './relay-limits.ts';
 /** A member with a route, that this validator is connected to. */
 export type Candidate = { readonly name: string; readonly peer: Peer };
 
+type Slot = { readonly peer: Peer; readonly askedAt: number; readonly isHeld: boolean; readonly isAnswered: boolean };
+
 export class OwnSlots {
-  readonly #asked = new Map<string, { readonly peer: Peer; readonly at: number }>();
-  readonly #held = new Map<string, Peer>();
+  /** By relay: those that were asked, and those that gave one. */
+  readonly #slots = new Map<string, Slot>();
   /** Until when others come first. */
   readonly #passedOver = new Map<string, number>();
 
-  /** Which of them to ask now. `random` gives an integer below its argument. */
+  /** Which of them to ask now: for a slot, or whether there still is one. `random` gives an integer below its argument. */
   ask(candidates: readonly Candidate[], now: number, random: (limit: number) => number): readonly Candidate[] {
     this.#forget(candidates, now);
     const asked: Candidate[] = [];
-    while (this.#held.size + this.#asked.size < RECORD.relays) {
-      const free = candidates.filter(({ name }) => !this.#held.has(name) && !this.#asked.has(name));
+    for (const [name, slot] of this.#slots)
+      if (slot.isAnswered && now - slot.askedAt >= SLOT.renewMillis) {
+        this.#slots.set(name, { ...slot, askedAt: now, isAnswered: false });
+        asked.push({ name, peer: slot.peer });
+      }
+    while (this.#slots.size < RECORD.relays) {
+      const free = candidates.filter(({ name }) => !this.#slots.has(name));
       const first = free.filter(({ name }) => !this.#passedOver.has(name));
       const from = first.length > 0 ? first : free;
-      const chosen = from[from.length === 0 ? 0 : random(from.length)];
+      const chosen = from.length === 0 ? undefined : from[random(from.length)];
       if (chosen === undefined) break;
-      this.#asked.set(chosen.name, { peer: chosen.peer, at: now });
+      this.#slots.set(chosen.name, { peer: chosen.peer, askedAt: now, isHeld: false, isAnswered: false });
       asked.push(chosen);
     }
     return asked;
   }
 
-  /** A relay says that it gives a slot; false where it was not asked. */
-  granted(peer: Peer): boolean {
-    for (const [name, asked] of this.#asked)
-      if (asked.peer === peer) {
-        this.#asked.delete(name);
-        this.#held.set(name, peer);
-        return true;
-      }
-    return false;
+  /** A relay says that there is a slot; of one that was not asked it is not believed. */
+  granted(peer: Peer): void {
+    for (const [name, slot] of this.#slots)
+      if (slot.peer === peer) this.#slots.set(name, { ...slot, isHeld: true, isAnswered: true });
   }
 
   isHeldAt(peer: Peer): boolean {
-    return [...this.#held.values()].includes(peer);
+    return [...this.#slots.values()].some((slot) => slot.isHeld && slot.peer === peer);
   }
 
   relays(): readonly string[] {
-    return [...this.#held.keys()];
+    return [...this.#slots].filter(([, { isHeld }]) => isHeld).map(([name]) => name);
   }
 
   clear(): void {
-    for (const map of [this.#asked, this.#held, this.#passedOver]) map.clear();
+    this.#slots.clear();
+    this.#passedOver.clear();
   }
 
   #forget(candidates: readonly Candidate[], now: number): void {
     const there = new Map(candidates.map(({ name, peer }) => [name, peer]));
-    for (const [name, peer] of this.#held) if (there.get(name) !== peer) this.#held.delete(name);
-    for (const [name, { peer, at }] of this.#asked) {
-      const isSilent = now - at >= SLOT.answerMillis;
+    for (const [name, { peer, askedAt, isAnswered }] of this.#slots) {
+      const isSilent = !isAnswered && now - askedAt >= SLOT.answerMillis;
       if (isSilent) this.#passedOver.set(name, now + SLOT.passedOverMillis);
-      if (isSilent || there.get(name) !== peer) this.#asked.delete(name);
+      if (isSilent || there.get(name) !== peer) this.#slots.delete(name);
     }
     for (const [name, until] of this.#passedOver) if (until <= now || !there.has(name)) this.#passedOver.delete(name);
   }

@@ -21,6 +21,8 @@ export const SLOT = {
   /** A relay that has not answered is passed over. */
   answerMillis: 5_000,
   passedOverMillis: 60_000,
+  /** How often a relay is asked whether there still is one. */
+  renewMillis: 60_000,
 } as const;
 
 export const CIRCUIT = {

@@ -186,7 +186,7 @@ export class Relaying {
     for (const link of links)
       if (link.at !== undefined) {
         const client = this.#clientOf(link);
-        if (client !== undefined) relays.set(client.name, link.peer);
+        if (client !== undefined && !relays.has(client.name)) relays.set(client.name, link.peer);
       }
     const candidates = [...relays].map(([name, peer]) => ({ name, peer }));
     for (const { peer } of this.#slots.ask(candidates, this.#with.steady(), randomInt))

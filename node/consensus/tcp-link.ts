@@ -94,6 +94,11 @@ export class TcpLink {
   #resume: NodeJS.Timeout | undefined;
   readonly #key: ConnectionKey = newConnectionKey();
   readonly #hello: Hello;
+  readonly #listeners = [
+    ['error', () => this.end()],
+    ['close', () => this.end()],
+    ['data', (piece: Buffer) => this.#read(piece)],
+  ] as const;
   #ends: Ends | undefined;
   #channel: Channel | undefined;
   /** The own identity is being signed: until it is sent the other has nothing to say. */
@@ -121,9 +126,7 @@ export class TcpLink {
       setInterval(() => this.#look(), Math.min(limits.echoMillis, limits.silentMillis, limits.stalledMillis)),
     ];
     socket.setNoDelay(true);
-    socket.on('error', () => this.end());
-    socket.on('close', () => this.end());
-    socket.on('data', (piece: Buffer) => this.#read(piece));
+    for (const [event, listener] of this.#listeners) socket.on(event, listener);
     this.#hello = { ...own, channelKey: this.#key.channelKey };
     socket.write(frameBytes(encodeHello(this.#hello)));
   }
@@ -179,7 +182,7 @@ export class TcpLink {
   #handOver(token: Bytes): void {
     this.#isOver = true;
     for (const timer of this.#timers) clearTimeout(timer);
-    for (const event of ['data', 'close', 'error']) this.#socket.removeAllListeners(event);
+    for (const [event, listener] of this.#listeners) this.#socket.off(event, listener);
     this.#socket.pause();
     this.#events.circuit?.(this.#socket, token);
   }

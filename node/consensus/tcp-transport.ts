@@ -3,22 +3,22 @@
  * connect: everything that counts is signed, what one connection or address can cost is bounded, and members and named neighbours have places that strangers cannot take (inbound-places.ts).
  */
 import { randomBytes, randomInt } from 'node:crypto';
-import { createServer, isIP, type LookupFunction, type Server, type Socket } from 'node:net';
-import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
+import { isIP, type LookupFunction, type Socket } from 'node:net';
+import { type Bytes, equalBytes, toHex } from '../../protocol/bytes.ts';
 import { validatorId } from '../../protocol/staking/names.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
 import { clientKey, isLoopback } from '../../runtime/client-address.ts';
 import { type ListenAddress, showListenAddress } from '../../runtime/command-line/command-line.ts';
 import type { Logger } from '../../runtime/log.ts';
-import { listenError } from '../../runtime/runtime-error.ts';
 import { type Bucket, fullBucket, take } from '../../runtime/token-bucket.ts';
 import { nameOf } from '../ledger/registration.ts';
 import { verifyMessage } from '../ml-dsa.ts';
 import { ReadingAllowance } from './allowance.ts';
-import type { DialOrder } from './dial-plan.ts';
-import { Dialler, type Ending, type Target } from './dialler.ts';
+import type { DialOrder, Reachable } from './dial-plan.ts';
+import { Dialler, type Ending, LOOK_MILLIS, type Target } from './dialler.ts';
 import type { Peer } from './effects.ts';
 import { admit, type Place, type Standing, seat } from './inbound-places.ts';
+import type { Role } from './overlay-channel.ts';
 import { OverlayIdentities, type Verdict } from './overlay-identities.ts';
 import {
   BARRED_FORGER_MILLIS,
@@ -32,7 +32,9 @@ import {
   STRANGER,
   STRANGERS,
 } from './overlay-limits.ts';
+import { OverlayListeners } from './overlay-listeners.ts';
 import { RegisteredRoutes } from './registered-routes.ts';
+import { type Listing, type ProvenLink, Relaying } from './relaying.ts';
 import { processName } from './roll-call-messages.ts';
 import { SentToStrangers } from './sent-to-strangers.ts';
 import { CHALLENGE_BYTES, type Identity, NO_VALIDATOR } from './tcp-frames.ts';
@@ -49,6 +51,8 @@ export type TcpSettings = {
 export type TcpDependencies = {
   readonly log: Logger;
   steady(): number;
+  /** Milliseconds since 1970, where not by the clock that only runs. */
+  readonly now?: (() => number) | undefined;
   /** Who this node is; without it, one that follows. */
   readonly signer?: { readonly publicKey: Bytes; readonly sign: (message: Bytes) => Promise<Bytes> } | undefined;
   /** Keys of the committee as it is now. */
@@ -72,7 +76,13 @@ type Link = {
   key?: Bytes | undefined;
   /** This side has not said who it is, for want of time. */
   isWithheld?: boolean;
+  /** Where it was dialled. */
+  readonly at?: ListenAddress | undefined;
 };
+
+/** What limits count by: an address, the network of one customer, or a validator that is behind a relay. */
+const RELAYED = 'relayed ';
+const placeKey = (address: string): string => (address.startsWith(RELAYED) ? address : clientKey(address));
 
 export class TcpTransport implements Transport {
   readonly #settings: TcpSettings;
@@ -89,9 +99,10 @@ export class TcpTransport implements Transport {
   readonly #sentToStrangers: SentToStrangers;
   readonly #dialler = new Dialler();
   readonly #routes: RegisteredRoutes;
-  readonly #servers: Server[] = [];
+  readonly #listeners: OverlayListeners;
+  readonly #relaying: Relaying;
   readonly #identities: OverlayIdentities;
-  #checking: NodeJS.Timeout | undefined;
+  #timers: readonly NodeJS.Timeout[] = [];
   #events: TransportEvents | undefined;
   #count = 0;
   #closed = false;
@@ -114,6 +125,14 @@ export class TcpTransport implements Transport {
       isConnected: (key) => this.#isConnected(key),
       connected: (socket, address, key, ended) => this.#dialled(socket, address, key, ended),
     });
+    this.#listeners = new OverlayListeners(dependencies.log, (socket) => this.#accept(socket));
+    this.#relaying = new Relaying({
+      ...{ chainId: settings.chainId, log: dependencies.log, steady: dependencies.steady },
+      now: dependencies.now ?? dependencies.steady,
+      links: () => this.#provenLinks(),
+      send: (peer, bytes) => this.send(peer, bytes),
+      connected: (socket, validator, role) => this.#circuit(socket, validator, role),
+    });
     for (const neighbour of settings.neighbours)
       if (isIP(neighbour.host) !== 0) this.#named.set(neighbour, clientKey(neighbour.host));
   }
@@ -121,36 +140,28 @@ export class TcpTransport implements Transport {
   /** Opens the listeners; gives back where they are. Before `start` nobody is let in. */
   async listen(): Promise<ListenAddress[]> {
     const addresses: ListenAddress[] = [];
-    for (const bind of this.#settings.binds) addresses.push(await this.#listen(bind));
+    for (const bind of this.#settings.binds) addresses.push(await this.#listeners.open(bind));
     return addresses;
-  }
-
-  async #listen(bind: ListenAddress): Promise<ListenAddress> {
-    const server = createServer((socket) => this.#accept(socket));
-    this.#servers.push(server);
-    await new Promise<void>((resolve, reject) => {
-      const failed = (error: Error) => reject(listenError('the validator overlay', bind, error));
-      server.once('error', failed);
-      server.listen({ host: bind.host, port: bind.port }, () => {
-        server.off('error', failed);
-        resolve();
-      });
-    });
-    server.on('error', (error) => this.#with.log.error('the overlay listener failed', { error }));
-    const address = server.address();
-    return typeof address === 'object' && address !== null ? { host: address.address, port: address.port } : bind;
   }
 
   start(events: TransportEvents): void {
     this.#events = events;
     for (const neighbour of this.#settings.neighbours) this.#dialler.keep(this.#neighbour(neighbour));
     const failed = (error: unknown) => this.#with.log.error('neighbours could not be checked again', { error });
-    this.#checking = setInterval(() => void this.#checkAgain().catch(failed), CHECK_AGAIN_MILLIS);
+    this.#timers = [
+      setInterval(() => void this.#checkAgain().catch(failed), CHECK_AGAIN_MILLIS),
+      setInterval(() => this.#relaying.tick(), LOOK_MILLIS),
+    ];
   }
 
   /** Registered validators to be connected to from now on, in place of those before. */
   reach(orders: readonly DialOrder[]): void {
     if (!this.#closed) this.#routes.set(orders);
+  }
+
+  /** What the chain says of this validator and of others: for those without a route (rule 24). */
+  know(listing: Listing): void {
+    this.#relaying.know(listing);
   }
 
   peers(): readonly Peer[] {
@@ -164,7 +175,7 @@ export class TcpTransport implements Transport {
   }
 
   placeOf(peer: Peer): string {
-    return clientKey(this.#links.get(peer)?.address ?? String(peer).replace(/#\d+$/, ''));
+    return placeKey(this.#links.get(peer)?.address ?? String(peer).replace(/#\d+$/, ''));
   }
 
   company(): readonly Companion[] {
@@ -202,29 +213,29 @@ export class TcpTransport implements Transport {
 
   async close(): Promise<void> {
     this.#closed = true;
-    clearInterval(this.#checking);
+    for (const timer of this.#timers) clearInterval(timer);
     this.#dialler.close();
+    this.#relaying.close();
     for (const { link } of [...this.#links.values()]) link.end();
-    for (const server of this.#servers)
-      if (server.listening) await new Promise<void>((resolve) => server.close(() => resolve()));
+    await this.#listeners.close();
   }
 
   #bar(address: string, millis: number): void {
-    if (!this.#isNear(address)) this.#barred.set(clientKey(address), this.#with.steady() + millis);
+    if (!this.#isNear(address)) this.#barred.set(placeKey(address), this.#with.steady() + millis);
   }
 
   #places(but?: Peer): Place[] {
     const places: Place[] = [];
     for (const [peer, { isInbound, address, standing, member }] of this.#links)
       if (isInbound && peer !== but)
-        places.push({ peer, address: clientKey(address), isNear: this.#isNear(address), standing, member });
+        places.push({ peer, address: placeKey(address), isNear: this.#isNear(address), standing, member });
     return places;
   }
 
   /** Whether somebody at this address may connect now. */
   #admits(address: string): boolean {
     if (this.#closed || this.#events === undefined) return false;
-    const [key, now, isNear] = [clientKey(address), this.#with.steady(), this.#isNear(address)];
+    const [key, now, isNear] = [placeKey(address), this.#with.steady(), this.#isNear(address)];
     if (!isNear) {
       if ((this.#barred.get(key) ?? 0) > now) return false;
       const bucket = take(this.#connections.get(key) ?? fullBucket(CONNECTIONS, now), CONNECTIONS, now);
@@ -246,6 +257,8 @@ export class TcpTransport implements Transport {
   }
 
   #link(socket: Socket, address: string, isInbound: boolean, ended: Ending, expected?: Bytes): void {
+    const { remoteAddress: host, remotePort: port } = socket;
+    const isDialled = !isInbound && !address.startsWith(RELAYED) && host !== undefined && port !== undefined;
     const peer = `${address}#${++this.#count}`;
     const { log, steady } = this.#with;
     const { chainId, limits = LINK_LIMITS } = this.#settings;
@@ -271,15 +284,23 @@ export class TcpTransport implements Transport {
       {
         ready: (claim) => {
           if (known === undefined) return;
+          // At the end of a circuit is the validator that was named, or nobody.
+          if (isInbound && expected !== undefined && verdict !== 'true') return link.end('it did not prove its key');
           if (!(isInbound ? this.#seat(peer, known, claim, verdict) : this.#isWho(known, claim, expected))) return;
           known.isReady = true;
           log.debug('a neighbour joined', { peer, standing: known.standing });
+          this.#relaying.joined(peer);
           this.#events?.joined(peer);
         },
-        message: (bytes) => this.#events?.message(peer, bytes),
+        message: (bytes) => this.#relaying.take(peer, bytes) || this.#events?.message(peer, bytes),
+        circuit: (half, token) => {
+          this.#links.delete(peer);
+          this.#relaying.arrived(half, token);
+        },
         ended: (reason) => {
           const wasReady = known?.isReady ?? false;
           this.#links.delete(peer);
+          this.#relaying.left(peer);
           // Strangers come and go: what each of them did is not worth a line that operators read.
           if (reason !== undefined)
             log[wasReady || !(isInbound || expected) ? 'info' : 'debug']('a neighbour was dropped', { peer, reason });
@@ -289,7 +310,8 @@ export class TcpTransport implements Transport {
       },
       steady,
     );
-    known = { link, address, isInbound, isReady: false, standing: isInbound ? 'waiting' : 'named' };
+    const at = isDialled ? { host, port } : undefined;
+    known = { link, address, isInbound, at, isReady: false, standing: isInbound ? 'waiting' : 'named' };
     this.#links.set(peer, known);
   }
 
@@ -318,7 +340,7 @@ export class TcpTransport implements Transport {
       known.link.end('its identity is false');
       return false;
     }
-    const [address, isNear] = [clientKey(known.address), this.#isNear(known.address)];
+    const [address, isNear] = [placeKey(known.address), this.#isNear(known.address)];
     const key = verdict === 'true' ? (claim?.identity.publicKey ?? known.key) : undefined;
     // A key stays proven when its seat is lost; its place is a stranger's then.
     const member = key !== undefined && this.#identities.isMember(key) ? nameOf(key) : undefined;
@@ -370,7 +392,7 @@ export class TcpTransport implements Transport {
       firstRetryMillis: FIRST_RETRY_MILLIS,
       lastRetryMillis: LAST_RETRY_MILLIS,
       connected: (socket, _, ended) => {
-        if (socket.remoteAddress !== undefined) this.#named.set(neighbour, clientKey(socket.remoteAddress));
+        if (socket.remoteAddress !== undefined) this.#named.set(neighbour, placeKey(socket.remoteAddress));
         this.#dialled(socket, neighbour, undefined, ended);
       },
     };
@@ -396,5 +418,19 @@ export class TcpTransport implements Transport {
     for (const { isReady, key: proven } of this.#links.values())
       if (isReady && proven !== undefined && equalBytes(proven, key)) return true;
     return false;
+  }
+
+  #provenLinks(): ProvenLink[] {
+    const found: ProvenLink[] = [];
+    for (const [peer, { isReady, key, at }] of this.#links)
+      if (isReady && key !== undefined) found.push({ peer, key, at, isMember: this.#identities.isMember(key) });
+    return found;
+  }
+
+  /** Its end of a circuit. */
+  #circuit(socket: Socket, { id, publicKey }: Reachable, role: Role): void {
+    const address = `${RELAYED}${toHex(id).slice(0, 16)}`;
+    if (this.#admits(address)) this.#link(socket, address, role === 'dialled', () => undefined, publicKey);
+    else socket.destroy();
   }
 }
