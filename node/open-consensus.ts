@@ -1,6 +1,6 @@
 /** Consensus put together for a node: key, log, network and driver. Without a key the node follows. */
 import { join } from 'node:path';
-import { type Bytes, toHex } from '../protocol/bytes.ts';
+import { type Bytes, equalBytes, toHex } from '../protocol/bytes.ts';
 import { validatorId } from '../protocol/staking/names.ts';
 import type { Evidence } from '../protocol/staking/operation.ts';
 import { steadyMillis } from '../runtime/clock.ts';
@@ -20,6 +20,7 @@ import { serveControl } from './control-socket.ts';
 import { signMessageAside } from './ml-dsa.ts';
 import type { ConsensusNode } from './node.ts';
 import type { NodeMetrics } from './node-metrics.ts';
+import { overlaySigner } from './overlay-key.ts';
 import { isTimeToLook, mayDial, ownReach, reachableValidators } from './reachable-validators.ts';
 import { SeatWatch } from './seat-watch.ts';
 import type { ValidatorKey } from './validator-key.ts';
@@ -61,6 +62,7 @@ export async function openConsensus(
     {
       log: log.child('overlay'),
       steady: steadyMillis,
+      now,
       // On a development network names may be those of this machine alone.
       lookup: isDevelopment ? undefined : routeLookup((ip) => isAllowed(ip)),
       members: () => node.ledger.committee(node.chain.head().height + 1)?.members ?? [],
@@ -106,11 +108,15 @@ export async function openConsensus(
     node.on('cut', () => seats.tick());
   }
   if (key !== undefined) {
+    const overlay = overlaySigner(dataDir);
     const reach = () => {
       const staking = node.chain.staking();
       const own = ownReach(staking, heartbeat?.validatorId ?? validatorOfKey(staking, key.publicKey));
       isAllowed = mayDial(own.routes, isDevelopment);
-      transport.reach(dialPlan(own, reachableValidators(staking, node.chain.head().height, isAllowed)));
+      const validators = reachableValidators(staking, node.chain.head().height, isAllowed);
+      transport.reach(dialPlan(own, validators));
+      const isRegistered = overlay && own.overlayKey && equalBytes(overlay.publicKey, own.overlayKey);
+      transport.know({ own, validators, sign: isRegistered ? overlay.sign : undefined });
     };
     reach();
     node.on('cut', ({ header }) => isTimeToLook(header.height, node.chain.staking().intervalCuts) && reach());

@@ -2,7 +2,8 @@
  * The overlay key of a validator and its endpoint (specification: Operator commands, `svcd validator-endpoint`). The key is made once, in `network/validator-overlay/` of the data
  * directory, and never replaced: the chain knows its public half.
  */
-import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:crypto';
+import { createPrivateKey, createPublicKey, generateKeyPairSync, sign } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { isIP, isIPv4 } from 'node:net';
 import { join } from 'node:path';
 import { utf8 } from '../protocol/bytes.ts';
@@ -56,11 +57,22 @@ export async function overlayKey(dataDir: string): Promise<Uint8Array> {
   } catch (error) {
     throw directoryError(join(file, '..'), error);
   }
+  return readOverlayKey(file).publicKey;
+}
+
+export type OverlaySigner = { readonly publicKey: Uint8Array; readonly sign: (message: Uint8Array) => Uint8Array };
+
+/** The key of this data directory, undefined where there is none. */
+export const overlaySigner = (dataDir: string): OverlaySigner | undefined =>
+  existsSync(keyFileOf(dataDir)) ? readOverlayKey(keyFileOf(dataDir)) : undefined;
+
+function readOverlayKey(file: string): OverlaySigner {
   try {
     const key = createPrivateKey(privateText(file, 'overlay key'));
     const spki = createPublicKey(key).export({ format: 'der', type: 'spki' });
     if (key.asymmetricKeyType !== 'ed25519') throw new Error('it is of another kind');
-    return new Uint8Array(spki.subarray(spki.length - OVERLAY_KEY_BYTES));
+    const publicKey = new Uint8Array(spki.subarray(spki.length - OVERLAY_KEY_BYTES));
+    return { publicKey, sign: (message) => sign(null, message, key) };
   } catch (error) {
     if ((error as { code?: string }).code?.startsWith('secret_file_') === true) throw error;
     throw new ValidatorError('validator_key_damaged', `${file} is no overlay key: ${(error as Error).message}`);

@@ -6,6 +6,7 @@ import { ATTENDANCE_WINDOWS } from '../protocol/staking/limits.ts';
 import { type Reach, reachOf } from '../runtime/address-reach.ts';
 import type { ListenAddress } from '../runtime/command-line/command-line.ts';
 import type { Reachable } from './consensus/dial-plan.ts';
+import type { Listed } from './consensus/relaying.ts';
 import type { Staking } from './full-node.ts';
 import { byStake, isEligible } from './ledger/staking/committee.ts';
 import { asOf, type Validator } from './ledger/staking/validator.ts';
@@ -32,9 +33,14 @@ export const isTimeToLook = (height: number, intervalCuts: number): boolean =>
   (height + 1) % Math.min(MOST_CUTS_BETWEEN, intervalCuts / ATTENDANCE_WINDOWS) === 0;
 
 /** This validator and its own routes; without any where it is not registered. */
-export function ownReach({ stake, validator }: ChainRecords, id: Bytes): Pick<Reachable, 'id' | 'routes'> {
-  const record = validator(id);
-  return { id, routes: record === undefined ? [] : routesOf(asOf(record, stake.committee.epoch)) };
+export function ownReach(
+  { stake, validator }: ChainRecords,
+  id: Bytes,
+): Pick<Reachable, 'id' | 'routes'> & Partial<Pick<Listed, 'overlayKey'>> {
+  const found = validator(id);
+  if (found === undefined) return { id, routes: [] };
+  const record = asOf(found, stake.committee.epoch);
+  return { id, routes: routesOf(record), overlayKey: decodeEndpoint(record.endpoint).overlayKey };
 }
 
 /**
@@ -53,12 +59,13 @@ export function reachableValidators(
   { stake, intervalCuts, validator, activeValidators }: ChainRecords,
   height: number,
   isAllowed: (ip: string) => boolean,
-): Reachable[] {
+): Listed[] {
   const { epoch, members } = stake.committee;
-  const found = new Map<string, Reachable>();
+  const found = new Map<string, Listed>();
   const add = (record: Validator, publicKey: Bytes) => {
+    const { overlayKey } = decodeEndpoint(record.endpoint);
     const routes = routesOf(record).filter(({ host }) => isIP(host) === 0 || isAllowed(host));
-    found.set(Buffer.from(publicKey).toString('latin1'), { id: record.id, publicKey, routes });
+    found.set(Buffer.from(publicKey).toString('latin1'), { id: record.id, publicKey, routes, overlayKey });
   };
   for (const { validatorId, publicKey } of members) {
     const record = validator(validatorId);

@@ -17,7 +17,7 @@ import { ReadingAllowance } from './allowance.ts';
 import type { DialOrder, Reachable } from './dial-plan.ts';
 import { Dialler, type Ending, LOOK_MILLIS, type Target } from './dialler.ts';
 import type { Peer } from './effects.ts';
-import { admit, type Place, type Standing, seat } from './inbound-places.ts';
+import { admit, seat } from './inbound-places.ts';
 import type { Role } from './overlay-channel.ts';
 import { OverlayIdentities, type Verdict } from './overlay-identities.ts';
 import {
@@ -32,9 +32,10 @@ import {
   STRANGER,
   STRANGERS,
 } from './overlay-limits.ts';
+import { type Link, OverlayLinks, placeKey, RELAYED } from './overlay-links.ts';
 import { OverlayListeners } from './overlay-listeners.ts';
 import { RegisteredRoutes } from './registered-routes.ts';
-import { type Listing, type ProvenLink, Relaying } from './relaying.ts';
+import { type Listing, Relaying } from './relaying.ts';
 import { processName } from './roll-call-messages.ts';
 import { SentToStrangers } from './sent-to-strangers.ts';
 import { CHALLENGE_BYTES, type Identity, NO_VALIDATOR } from './tcp-frames.ts';
@@ -63,34 +64,13 @@ export type TcpDependencies = {
   readonly isNear?: (address: string) => boolean;
 };
 
-type Link = {
-  readonly link: TcpLink;
-  readonly address: string;
-  readonly isInbound: boolean;
-  isReady: boolean;
-  standing: Standing;
-  /** Of a key that is not, or not yet, known to be a member's. */
-  claim?: Claim | undefined;
-  member?: string | undefined;
-  /** Proven. */
-  key?: Bytes | undefined;
-  /** This side has not said who it is, for want of time. */
-  isWithheld?: boolean;
-  /** Where it was dialled. */
-  readonly at?: ListenAddress | undefined;
-};
-
-/** What limits count by: an address, the network of one customer, or a validator that is behind a relay. */
-const RELAYED = 'relayed ';
-const placeKey = (address: string): string => (address.startsWith(RELAYED) ? address : clientKey(address));
-
 export class TcpTransport implements Transport {
   readonly #settings: TcpSettings;
   readonly #with: TcpDependencies;
   readonly process: Bytes;
   readonly #validator: Bytes;
   readonly #isNear: (address: string) => boolean;
-  readonly #links = new Map<Peer, Link>();
+  readonly #links = new OverlayLinks();
   readonly #barred = new BoundedMap<string, number>(MAX_BARRED);
   readonly #connections = new BoundedMap<string, Bucket>(MAX_COUNTED);
   /** Addresses of neighbours that the operator named: those given as such, and what names led to. */
@@ -122,14 +102,14 @@ export class TcpTransport implements Transport {
       dialler: this.#dialler,
       steady: dependencies.steady,
       lookup: dependencies.lookup,
-      isConnected: (key) => this.#isConnected(key),
+      isConnected: (key) => this.#links.isConnected(key),
       connected: (socket, address, key, ended) => this.#dialled(socket, address, key, ended),
     });
     this.#listeners = new OverlayListeners(dependencies.log, (socket) => this.#accept(socket));
     this.#relaying = new Relaying({
       ...{ chainId: settings.chainId, log: dependencies.log, steady: dependencies.steady },
       now: dependencies.now ?? dependencies.steady,
-      links: () => this.#provenLinks(),
+      links: () => this.#links.proven((key) => this.#identities.isMember(key)),
       send: (peer, bytes) => this.send(peer, bytes),
       connected: (socket, validator, role) => this.#circuit(socket, validator, role),
     });
@@ -165,13 +145,11 @@ export class TcpTransport implements Transport {
   }
 
   peers(): readonly Peer[] {
-    return [...this.#links].filter(([, { isReady }]) => isReady).map(([peer]) => peer);
+    return this.#links.ready();
   }
 
   known(): readonly Peer[] {
-    return [...this.#links]
-      .filter(([, { isReady, isInbound, standing }]) => isReady && (!isInbound || standing !== 'stranger'))
-      .map(([peer]) => peer);
+    return this.#links.known();
   }
 
   placeOf(peer: Peer): string {
@@ -179,19 +157,7 @@ export class TcpTransport implements Transport {
   }
 
   company(): readonly Companion[] {
-    const proven = new Map<string, { key: Bytes; peers: Peer[] }>();
-    const unproven: Companion[] = [];
-    for (const peer of this.known()) {
-      const { key, isInbound } = this.#links.get(peer) as Link;
-      if (key !== undefined) {
-        const found = proven.get(nameOf(key));
-        if (found === undefined) proven.set(nameOf(key), { key, peers: [peer] });
-        else found.peers.push(peer);
-      }
-      // Who comes from an address that the operator named may come as often as it likes. Dialled is each once.
-      else if (!isInbound) unproven.push({ key, peers: [peer] });
-    }
-    return [...proven.values(), ...unproven];
+    return this.#links.company();
   }
 
   proven(peer: Peer): Proven | undefined {
@@ -224,14 +190,6 @@ export class TcpTransport implements Transport {
     if (!this.#isNear(address)) this.#barred.set(placeKey(address), this.#with.steady() + millis);
   }
 
-  #places(but?: Peer): Place[] {
-    const places: Place[] = [];
-    for (const [peer, { isInbound, address, standing, member }] of this.#links)
-      if (isInbound && peer !== but)
-        places.push({ peer, address: placeKey(address), isNear: this.#isNear(address), standing, member });
-    return places;
-  }
-
   /** Whether somebody at this address may connect now. */
   #admits(address: string): boolean {
     if (this.#closed || this.#events === undefined) return false;
@@ -242,7 +200,7 @@ export class TcpTransport implements Transport {
       if (bucket === undefined) return false;
       this.#connections.set(key, bucket);
     }
-    const found = admit(this.#places(), { address: key, isNear }, randomInt);
+    const found = admit(this.#links.places(this.#isNear), { address: key, isNear }, randomInt);
     if (found.seated && found.evict !== undefined) this.#links.get(found.evict)?.link.end('others wait');
     return found.seated;
   }
@@ -344,7 +302,7 @@ export class TcpTransport implements Transport {
     const key = verdict === 'true' ? (claim?.identity.publicKey ?? known.key) : undefined;
     // A key stays proven when its seat is lost; its place is a stranger's then.
     const member = key !== undefined && this.#identities.isMember(key) ? nameOf(key) : undefined;
-    const places = this.#places(peer);
+    const places = this.#links.places(this.#isNear, peer);
     const isNamed =
       !isNear &&
       [...this.#named.values()].includes(address) &&
@@ -412,19 +370,6 @@ export class TcpTransport implements Transport {
       },
       expected,
     );
-  }
-
-  #isConnected(key: Bytes): boolean {
-    for (const { isReady, key: proven } of this.#links.values())
-      if (isReady && proven !== undefined && equalBytes(proven, key)) return true;
-    return false;
-  }
-
-  #provenLinks(): ProvenLink[] {
-    const found: ProvenLink[] = [];
-    for (const [peer, { isReady, key, at }] of this.#links)
-      if (isReady && key !== undefined) found.push({ peer, key, at, isMember: this.#identities.isMember(key) });
-    return found;
   }
 
   /** Its end of a circuit. */
