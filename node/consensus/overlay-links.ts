@@ -66,12 +66,10 @@ export class OverlayLinks extends Map<Peer, Link> {
     return false;
   }
 
-  /** Those whose other end proved its key. */
-  proven(isMember: (key: Bytes) => boolean): ProvenLink[] {
-    const found: ProvenLink[] = [];
-    for (const [peer, { isReady, key, at }] of this)
-      if (isReady && key !== undefined) found.push({ peer, key, at, isMember: isMember(key) });
-    return found;
+  /** Undefined where its other end proved nothing. */
+  provenOf(peer: Peer, isMember: (key: Bytes) => boolean): ProvenLink | undefined {
+    const { isReady, key, at } = this.get(peer) ?? {};
+    return isReady === true && key !== undefined ? { peer, key, at, isMember: isMember(key) } : undefined;
   }
 
   /** Of those that connected to this node, but one. */

@@ -48,6 +48,8 @@ export type RelayingDependencies = {
   /** Milliseconds since 1970. */
   now(): number;
   links(): readonly ProvenLink[];
+  /** Undefined where it proved nothing. */
+  link(peer: Peer): ProvenLink | undefined;
   send(peer: Peer, bytes: Bytes): void;
   /** The half of a circuit: it goes on only if this validator's key is proven at the other end. */
   connected(socket: Socket, validator: Reachable, role: Role): void;
@@ -96,7 +98,7 @@ export class Relaying {
   }
 
   joined(peer: Peer): void {
-    if (!this.#with.links().some((link) => link.peer === peer)) return;
+    if (this.#with.link(peer) === undefined) return;
     const records = [...this.#book.all(), ...(this.#announced === undefined ? [] : [this.#announced.bytes])];
     for (const bytes of records) this.#with.send(peer, encodeCircuitMessage({ type: 'record', bytes }));
   }
@@ -120,7 +122,7 @@ export class Relaying {
   take(peer: Peer, bytes: Bytes): boolean {
     const message = decodeCircuitMessage(bytes);
     if (message === undefined) return false;
-    const link = this.#with.links().find((each) => each.peer === peer);
+    const link = this.#with.link(peer);
     if (link !== undefined) this.#heard(link, message);
     return true;
   }

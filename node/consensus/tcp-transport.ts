@@ -35,7 +35,7 @@ import {
 import { type Link, OverlayLinks, placeKey, RELAYED } from './overlay-links.ts';
 import { OverlayListeners } from './overlay-listeners.ts';
 import { RegisteredRoutes } from './registered-routes.ts';
-import { type Listing, Relaying } from './relaying.ts';
+import { type Listing, type ProvenLink, Relaying } from './relaying.ts';
 import { processName } from './roll-call-messages.ts';
 import { SentToStrangers } from './sent-to-strangers.ts';
 import { CHALLENGE_BYTES, type Identity, NO_VALIDATOR } from './tcp-frames.ts';
@@ -109,7 +109,8 @@ export class TcpTransport implements Transport {
     this.#relaying = new Relaying({
       ...{ chainId: settings.chainId, log: dependencies.log, steady: dependencies.steady },
       now: dependencies.now ?? dependencies.steady,
-      links: () => this.#links.proven((key) => this.#identities.isMember(key)),
+      links: () => [...this.#links.keys()].flatMap((peer) => this.#provenLink(peer) ?? []),
+      link: (peer) => this.#provenLink(peer),
       send: (peer, bytes) => this.send(peer, bytes),
       connected: (socket, validator, role) => this.#circuit(socket, validator, role),
     });
@@ -370,6 +371,10 @@ export class TcpTransport implements Transport {
       },
       expected,
     );
+  }
+
+  #provenLink(peer: Peer): ProvenLink | undefined {
+    return this.#links.provenOf(peer, (key) => this.#identities.isMember(key));
   }
 
   /** Its end of a circuit. */
