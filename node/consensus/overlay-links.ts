@@ -26,7 +26,7 @@ export type Link = {
   isWithheld?: boolean;
 };
 
-/** What the address of a validator begins with that is reached through a relay: its identifier follows, so what it does is not held against the relay. */
+/** What the address of a validator begins with that is reached through a relay; both identifiers follow. */
 export const RELAYED = 'relayed ';
 
 /** What limits count by: an address, the network of one customer, or a validator behind a relay. */

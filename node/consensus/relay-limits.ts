@@ -38,7 +38,7 @@ export const CIRCUIT = {
   asked: { perSecond: 1, burst: 64 },
   /** Until both ends are there. */
   joinMillis: 10_000,
-  /** Connections to relays that one validator opens at once. */
+  /** Connections to one relay that a validator opens at once. */
   joins: 8,
   /** Echoes pass every 10 s (rule 22). */
   idleMillis: 60_000,

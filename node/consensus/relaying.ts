@@ -41,6 +41,8 @@ export type ProvenLink = {
   readonly at?: ListenAddress | undefined;
 };
 
+export type OwnCircuit = { readonly validator: Reachable; readonly role: Role; readonly relay: Bytes };
+
 export type RelayingDependencies = {
   readonly chainId: Bytes;
   readonly log: Logger;
@@ -51,8 +53,8 @@ export type RelayingDependencies = {
   /** Undefined where it proved nothing. */
   link(peer: Peer): ProvenLink | undefined;
   send(peer: Peer, bytes: Bytes): void;
-  /** The half of a circuit: it goes on only if this validator's key is proven at the other end. */
-  connected(socket: Socket, validator: Reachable, role: Role): void;
+  /** The half of a circuit through this relay: it goes on only if this validator's key is proven at the other end. */
+  connected(socket: Socket, circuit: OwnCircuit): void;
 };
 
 const NOBODY: Listing = { own: { id: new Uint8Array(0), routes: [] }, validators: [] };
@@ -66,7 +68,7 @@ export class Relaying {
   readonly #checks = new Map<Peer, Bucket>();
   /** Relays that were asked for a circuit, by the validator at its other end. */
   readonly #asked = new Map<string, Peer>();
-  readonly #joins = new Set<() => void>();
+  readonly #joins = new Set<{ readonly peer: Peer; readonly end: () => void }>();
   #listing = NOBODY;
   #listed: ReadonlyMap<string, Listed> = new Map();
   #announced: { readonly relays: readonly string[]; readonly at: number; readonly bytes: Bytes } | undefined;
@@ -115,7 +117,7 @@ export class Relaying {
 
   close(): void {
     this.#relay.close();
-    for (const end of [...this.#joins]) end();
+    for (const { end } of [...this.#joins]) end();
   }
 
   /** Whether it is a message about relays; what a stranger says about them is not looked at. Throws a ProtocolError for a malformed one. */
@@ -161,17 +163,23 @@ export class Relaying {
   }
 
   /** Of a relay that was asked for this circuit, or where this validator has a slot. */
-  #invited({ peer, at }: ProvenLink, { validator, role, token }: CircuitMessage & { type: 'invitation' }): void {
-    const name = nameOf(validator);
+  #invited(link: ProvenLink, { validator, role, token }: CircuitMessage & { type: 'invitation' }): void {
+    const { peer, at } = link;
+    const [name, relay] = [nameOf(validator), this.#clientOf(link)?.id];
     const other = this.#listed.get(name);
     const isExpected = role === 'dialler' ? this.#asked.get(name) === peer : this.#slots.isHeldAt(peer);
     if (role === 'dialler' && isExpected) this.#asked.delete(name);
-    if (other === undefined || at === undefined || !isExpected || this.#joins.size >= CIRCUIT.joins) return;
-    const end = joinCircuit(at, token, (socket) => {
-      this.#joins.delete(end);
-      if (socket !== undefined) this.#with.connected(socket, other, role);
-    });
-    this.#joins.add(end);
+    if (other === undefined || at === undefined || relay === undefined || !isExpected) return;
+    // One relay that never joins anything must not be in the way of the other.
+    if ([...this.#joins].filter((join) => join.peer === peer).length >= CIRCUIT.joins) return;
+    const join = {
+      peer,
+      end: joinCircuit(at, token, (socket) => {
+        this.#joins.delete(join);
+        if (socket !== undefined) this.#with.connected(socket, { validator: other, role, relay });
+      }),
+    };
+    this.#joins.add(join);
   }
 
   tick(): void {

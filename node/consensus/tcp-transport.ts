@@ -14,11 +14,10 @@ import { type Bucket, fullBucket, take } from '../../runtime/token-bucket.ts';
 import { nameOf } from '../ledger/registration.ts';
 import { verifyMessage } from '../ml-dsa.ts';
 import { ReadingAllowance } from './allowance.ts';
-import type { DialOrder, Reachable } from './dial-plan.ts';
+import type { DialOrder } from './dial-plan.ts';
 import { Dialler, type Ending, LOOK_MILLIS, type Target } from './dialler.ts';
 import type { Peer } from './effects.ts';
 import { admit, seat } from './inbound-places.ts';
-import type { Role } from './overlay-channel.ts';
 import { OverlayIdentities, type Verdict } from './overlay-identities.ts';
 import {
   BARRED_FORGER_MILLIS,
@@ -35,7 +34,7 @@ import {
 import { type Link, OverlayLinks, placeKey, RELAYED } from './overlay-links.ts';
 import { OverlayListeners } from './overlay-listeners.ts';
 import { RegisteredRoutes } from './registered-routes.ts';
-import { type Listing, type ProvenLink, Relaying } from './relaying.ts';
+import { type Listing, type OwnCircuit, type ProvenLink, Relaying } from './relaying.ts';
 import { processName } from './roll-call-messages.ts';
 import { SentToStrangers } from './sent-to-strangers.ts';
 import { CHALLENGE_BYTES, type Identity, NO_VALIDATOR } from './tcp-frames.ts';
@@ -112,7 +111,7 @@ export class TcpTransport implements Transport {
       links: () => [...this.#links.keys()].flatMap((peer) => this.#provenLink(peer) ?? []),
       link: (peer) => this.#provenLink(peer),
       send: (peer, bytes) => this.send(peer, bytes),
-      connected: (socket, validator, role) => this.#circuit(socket, validator, role),
+      connected: (socket, circuit) => this.#circuit(socket, circuit),
     });
     for (const neighbour of settings.neighbours)
       if (isIP(neighbour.host) !== 0) this.#named.set(neighbour, clientKey(neighbour.host));
@@ -252,10 +251,12 @@ export class TcpTransport implements Transport {
           this.#events?.joined(peer);
         },
         message: (bytes) => this.#relaying.take(peer, bytes) || this.#events?.message(peer, bytes),
-        circuit: (half, token) => {
-          this.#links.delete(peer);
-          this.#relaying.arrived(half, token);
-        },
+        ...(isInbound && expected === undefined && {
+          circuit: (half: Socket, token: Bytes) => {
+            this.#links.delete(peer);
+            this.#relaying.arrived(half, token);
+          },
+        }),
         ended: (reason) => {
           const wasReady = known?.isReady ?? false;
           this.#links.delete(peer);
@@ -377,9 +378,10 @@ export class TcpTransport implements Transport {
     return this.#links.provenOf(peer, (key) => this.#identities.isMember(key));
   }
 
-  /** Its end of a circuit. */
-  #circuit(socket: Socket, { id, publicKey }: Reachable, role: Role): void {
-    const address = `${RELAYED}${toHex(id).slice(0, 16)}`;
+  /** What one of both does is not held against the other, nor against the same validator through another relay. */
+  #circuit(socket: Socket, { validator: { id, publicKey }, role, relay }: OwnCircuit): void {
+    const [of, by] = [id, relay].map((each) => toHex(each).slice(0, 16));
+    const address = `${RELAYED}${of} by ${by}`;
     if (this.#admits(address)) this.#link(socket, address, role === 'dialled', () => undefined, publicKey);
     else socket.destroy();
   }
