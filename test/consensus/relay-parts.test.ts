@@ -1,0 +1,228 @@
+/** Relays of validators without an open port (consensus rule 24): records, slots, circuits and dials, without a network. */
+import { generateKeyPairSync, sign } from 'node:crypto';
+import { expect, test } from 'vitest';
+import {
+  type CircuitMessage,
+  circuitOpening,
+  decodeCircuitMessage,
+  encodeCircuitMessage,
+  tokenIn,
+} from '../../node/consensus/circuit-messages.ts';
+import { FIRST_ROUTE_RETRY_MILLIS } from '../../node/consensus/overlay-limits.ts';
+import { OwnSlots } from '../../node/consensus/own-slots.ts';
+import { RelayBook } from '../../node/consensus/relay-book.ts';
+import { RelayDials } from '../../node/consensus/relay-dials.ts';
+import { CIRCUIT, RECORD, SLOT } from '../../node/consensus/relay-limits.ts';
+import {
+  decodeRecord,
+  judgeRecord,
+  MAX_RECORD_BYTES,
+  type RelayRecord,
+  signRecord,
+} from '../../node/consensus/relay-record.ts';
+import { RelaySlots } from '../../node/consensus/relay-slots.ts';
+import { nameOf } from '../../node/ledger/registration.ts';
+import type { Bytes } from '../../protocol/bytes.ts';
+
+const NOW = 1_800_000_000_000;
+const of = (byte: number): Bytes => new Uint8Array(48).fill(byte);
+const [CHAIN, VALIDATOR] = [of(7), of(1)];
+
+function overlayKey() {
+  const { publicKey, privateKey } = generateKeyPairSync('ed25519');
+  const spki = publicKey.export({ format: 'der', type: 'spki' });
+  return {
+    publicKey: new Uint8Array(spki.subarray(spki.length - 32)),
+    sign: (message: Bytes) => new Uint8Array(sign(null, message, privateKey)),
+  };
+}
+const own = overlayKey();
+
+const record = (changes: Partial<RelayRecord> = {}): RelayRecord => ({
+  ...{ chainId: CHAIN, validator: VALIDATOR, sequence: 5n, expiry: BigInt(NOW + RECORD.millis), relays: [of(2), of(3)] },
+  ...changes,
+});
+const signed = (changes: Partial<RelayRecord> = {}, key = own) => signRecord(record(changes), key.sign);
+const context = { chainId: CHAIN, now: NOW, overlayKey: own.publicKey };
+
+test('a record is what its validator signed for this chain, newer than the one before and good for a while', () => {
+  const good = signed();
+  expect(good.bytes.length).toBe(MAX_RECORD_BYTES);
+  expect(decodeRecord(good.bytes)).toEqual(good);
+  expect(judgeRecord(good, undefined, context)).toBe('take');
+  expect(judgeRecord(good, record({ sequence: 4n }), context)).toBe('take');
+  expect(judgeRecord(good, record({ sequence: 5n }), context)).toBe('not_newer');
+  expect(judgeRecord(good, record({ sequence: 6n }), context)).toBe('not_newer');
+  expect(judgeRecord(signed({ chainId: of(8) }), undefined, context)).toBe('wrong_chain');
+  expect(judgeRecord(signed({ expiry: BigInt(NOW) }), undefined, context)).toBe('expired');
+  expect(judgeRecord(signed({ expiry: BigInt(NOW + RECORD.longestMillis + 1) }), undefined, context)).toBe(
+    'lasts_too_long',
+  );
+  expect(judgeRecord(signed({}, overlayKey()), undefined, context)).toBe('forged');
+  // Bytes that were registered as a key and are none.
+  expect(judgeRecord(good, undefined, { ...context, overlayKey: new Uint8Array(32).fill(255) })).toBe('forged');
+  for (const at of [100, 96, 113, 150, good.bytes.length - 64, good.bytes.length - 1]) {
+    const bytes = new Uint8Array(good.bytes);
+    bytes[at] = (bytes[at] as number) ^ 1;
+    const read = () => judgeRecord(decodeRecord(bytes), undefined, context);
+    // The first byte of the expiry is its lowest: one millisecond more or less is as long, and not signed.
+    expect(read(), `byte ${at}`).not.toBe('take');
+  }
+});
+
+test('a record of another form is none', () => {
+  const { bytes } = signed();
+  expect(() => decodeRecord(bytes.subarray(0, -1))).toThrow();
+  expect(() => decodeRecord(new Uint8Array([...bytes, 0]))).toThrow('a record of');
+  expect(() => signed({ relays: [] })).toThrow('1 to 2 relays');
+  expect(() => signed({ relays: [of(2), of(3), of(4)] })).toThrow('1 to 2 relays');
+  expect(() => decodeRecord(signed({ relays: [of(2), of(2)] }).bytes)).toThrow('twice');
+  const three = new Uint8Array(bytes);
+  three[112] = 3;
+  expect(() => decodeRecord(three)).toThrow('1 to 2 relays');
+});
+
+test('one record of each listed validator is kept; replays, forgeries and too many news are not, and forgeries use up nothing', () => {
+  let now = NOW;
+  const book = new RelayBook({ chainId: CHAIN, now: () => now, steady: () => now });
+  const name = nameOf(VALIDATOR);
+  expect(book.take(signed().bytes)).toBe('unknown_validator');
+  book.know(new Map([[name, own.publicKey]]));
+  expect(book.take(signed().bytes)).toBe('take');
+  const forger = overlayKey();
+  for (let i = 0; i < 100; i++) expect(book.take(signed({ sequence: 100n }, forger).bytes)).toBe('forged');
+  expect(book.take(signed({ sequence: 6n }).bytes, () => false)).toBe('too_often');
+  expect(book.take(signed({ sequence: 6n, relays: [of(4)] }).bytes)).toBe('take');
+  expect(book.take(signed().bytes)).toBe('not_newer');
+  expect(book.relaysOf(name)).toEqual([of(4)]);
+  expect(book.all()).toHaveLength(1);
+  for (let i = 2; i < RECORD.ofOne.burst; i++) expect(book.take(signed({ sequence: BigInt(10 + i) }).bytes)).toBe('take');
+  expect(book.take(signed({ sequence: 1_000n }).bytes)).toBe('too_often');
+  now += RECORD.millis;
+  expect([book.relaysOf(name), book.all()]).toEqual([[], []]);
+  // Expired, so a replay of it is too.
+  expect(book.take(signed({ sequence: 1_000n }).bytes)).toBe('expired');
+  expect(book.take(signed({ sequence: 2n, expiry: BigInt(now + 1) }).bytes)).toBe('take');
+  book.know(new Map());
+  expect(book.all()).toEqual([]);
+});
+
+test('a slot at two relays; one that is silent is passed over, one that is gone is replaced, none that was not asked is believed', () => {
+  const slots = new OwnSlots();
+  const candidates = ['a', 'b', 'c'].map((name) => ({ name, peer: `${name}#1` }));
+  const first = () => 0;
+  slots.granted('c#1');
+  expect(slots.relays()).toEqual([]);
+  expect(slots.ask(candidates, 0, first).map(({ name }) => name)).toEqual(['a', 'b']);
+  expect(slots.ask(candidates, 1, first)).toEqual([]);
+  slots.granted('b#1');
+  slots.granted('c#1');
+  expect(slots.relays()).toEqual(['b']);
+  expect([slots.isHeldAt('b#1'), slots.isHeldAt('a#1'), slots.isHeldAt('c#1')]).toEqual([true, false, false]);
+  // `a` says nothing.
+  expect(slots.ask(candidates, SLOT.answerMillis, first).map(({ name }) => name)).toEqual(['c']);
+  slots.granted('c#1');
+  expect(slots.relays()).toEqual(['b', 'c']);
+  // `b` is gone; `a` is the only one left, though it was passed over.
+  const left = candidates.filter(({ name }) => name !== 'b');
+  expect(slots.ask(left, SLOT.answerMillis + 1, first).map(({ name }) => name)).toEqual(['a']);
+  slots.granted('a#1');
+  expect(slots.relays()).toEqual(['c', 'a']);
+  // A slot is asked for again, and kept meanwhile; a relay that gives none any more is left.
+  const later = 2 * SLOT.answerMillis + SLOT.renewMillis;
+  expect(slots.ask(left, later, first).map(({ name }) => name)).toEqual(['c', 'a']);
+  slots.granted('a#1');
+  expect(slots.relays()).toEqual(['c', 'a']);
+  slots.ask(left, later + SLOT.answerMillis, first);
+  expect(slots.relays()).toEqual(['a']);
+  // Another connection to the same relay has no slot yet.
+  slots.ask([{ name: 'a', peer: 'a#2' }], later + SLOT.answerMillis, first);
+  expect([slots.relays(), slots.isHeldAt('a#1')]).toEqual([[], false]);
+});
+
+test('slots and circuits of a relay are bounded, for each validator, for two and together', () => {
+  const slots = new RelaySlots();
+  for (let i = 0; i < SLOT.most; i++) expect(slots.grant(`v${i}`, `v${i}#1`)).toBe(true);
+  expect(slots.grant('one more', 'x#1')).toBe(false);
+  expect(slots.grant('v0', 'v0#2')).toBe(true);
+  expect(slots.at('v0')).toBe('v0#2');
+  slots.left('v0#1');
+  expect(slots.at('v0')).toBe('v0#2');
+  expect(slots.open('v1', 'v1', NOW)).toBe('same_validator');
+  expect(slots.open('v1', 'nobody', NOW)).toBe('no_slot');
+  slots.left('v0#2');
+  expect(slots.open('v1', 'v0', NOW)).toBe('no_slot');
+  // Two between the same two, whoever asks.
+  expect([slots.open('v1', 'v2', NOW), slots.open('v2', 'v1', NOW)].every((each) => typeof each === 'object')).toBe(true);
+  expect(slots.open('v1', 'v2', NOW)).toBe('too_many');
+  // That wait, of one that asked.
+  for (let i = 3; i < 3 + CIRCUIT.waitingOfOne - 1; i++) expect(slots.open('v1', `v${i}`, NOW)).toBeTypeOf('object');
+  expect(slots.open('v1', 'v40', NOW)).toBe('too_many');
+  expect(slots.late(NOW + CIRCUIT.joinMillis)).toEqual([]);
+  expect(slots.late(NOW + CIRCUIT.joinMillis + 1)).toHaveLength(CIRCUIT.waitingOfOne + 1);
+  expect(slots.size).toBe(0);
+  // Together.
+  let open = 0;
+  for (let a = 1; a < SLOT.most; a++)
+    for (let b = a + 1; b < SLOT.most; b++) {
+      const circuit = slots.open(`v${a}`, `v${b}`, NOW + 1_000_000 * a);
+      if (typeof circuit === 'string') continue;
+      circuit.isOpen = true;
+      open++;
+    }
+  expect([open, slots.size]).toEqual([CIRCUIT.most, CIRCUIT.most]);
+  // Who is no member any more has no slot.
+  slots.keep(new Set(['v5']));
+  expect([slots.at('v5'), slots.at('v6')]).toEqual(['v5#1', undefined]);
+});
+
+test('one validator asks for so many circuits, and then for one a second', () => {
+  const slots = new RelaySlots();
+  for (let i = 0; i < CIRCUIT.asked.burst; i++) expect(slots.open('a', 'b', NOW)).toBe('no_slot');
+  expect(slots.open('a', 'b', NOW)).toBe('too_often');
+  expect(slots.open('c', 'b', NOW)).toBe('no_slot');
+  expect(slots.open('a', 'b', NOW + 1_000)).toBe('no_slot');
+});
+
+test('the relays of a record are asked in turn, more and more seldom, and in turn again after a connection', () => {
+  const dials = new RelayDials();
+  const listed = new Set(['w']);
+  const wanted = [{ name: 'w', afterMillis: 1_000, relays: ['r1', 'r2'] }];
+  const first = FIRST_ROUTE_RETRY_MILLIS;
+  expect(dials.next(wanted, listed, 0)).toEqual([]);
+  expect(dials.next(wanted, listed, 999)).toEqual([]);
+  expect(dials.next(wanted, listed, 1_000)).toEqual([{ name: 'w', relay: 'r1' }]);
+  expect(dials.next(wanted, listed, 999 + first)).toEqual([]);
+  expect(dials.next(wanted, listed, 1_000 + first)).toEqual([{ name: 'w', relay: 'r2' }]);
+  expect(dials.next(wanted, listed, 999 + 3 * first)).toEqual([]);
+  // Connected by r2, which then breaks it.
+  expect(dials.next([], listed, 1_001 + first)).toEqual([]);
+  expect(dials.next(wanted, listed, 1_002 + first)).toEqual([]);
+  expect(dials.next(wanted, listed, 2_002 + first)).toEqual([{ name: 'w', relay: 'r1' }]);
+  // No relay of it is connected.
+  expect(dials.next([{ ...(wanted[0] as (typeof wanted)[0]), relays: [] }], listed, 1e9)).toEqual([]);
+});
+
+test('messages about relays', () => {
+  const token = new Uint8Array(16).fill(9);
+  const messages: CircuitMessage[] = [
+    { type: 'record', bytes: signed().bytes },
+    { type: 'slot' },
+    { type: 'granted' },
+    { type: 'circuit', validator: of(1) },
+    { type: 'invitation', validator: of(1), role: 'dialler', token },
+    { type: 'invitation', validator: of(1), role: 'dialled', token },
+  ];
+  for (const message of messages) {
+    const bytes = encodeCircuitMessage(message);
+    expect(decodeCircuitMessage(bytes)).toEqual(message);
+    if (message.type !== 'record') expect(() => decodeCircuitMessage(new Uint8Array([...bytes, 0]))).toThrow();
+  }
+  expect(decodeCircuitMessage(Uint8Array.of(13))).toBeUndefined();
+  expect(decodeCircuitMessage(Uint8Array.of(19))).toBeUndefined();
+  const role = encodeCircuitMessage(messages[4] as CircuitMessage);
+  role[49] = 3;
+  expect(() => decodeCircuitMessage(role)).toThrow('a role is 1 or 2');
+  expect(tokenIn(circuitOpening(token).subarray(4))).toEqual(token);
+  expect(tokenIn(new Uint8Array(20))).toBeUndefined();
+});
