@@ -12,12 +12,14 @@ import { developmentGenesis, developmentKey, developmentValidator, validatorName
 import { signMessageAside } from '../../node/ml-dsa.ts';
 import { type ConsensusNode, createNode } from '../../node/node.ts';
 import { openConsensus } from '../../node/open-consensus.ts';
+import { overlayKey } from '../../node/overlay-key.ts';
 import { mayDial, reachableValidators } from '../../node/reachable-validators.ts';
 import { utf8 } from '../../protocol/bytes.ts';
 import { decodeEndpoint, encodeEndpoint, type Route } from '../../protocol/staking/endpoint.ts';
 import { validatorId } from '../../protocol/staking/names.ts';
 import { steadyMillis } from '../../runtime/clock.ts';
 import { freePorts } from '../../runtime/free-port.ts';
+import type { Logger } from '../../runtime/log.ts';
 import { Bed, quickHash, silentLog } from '../node/bed.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { until } from '../until.ts';
@@ -96,10 +98,31 @@ test('routes that may not be dialled are left out, names stay; candidates of the
   expect(found(23)).toHaveLength(2);
 });
 
-test('four validators without named neighbours, one of them without a route, make cuts', async () => {
+test('four validators without named neighbours, two of them without a route, make cuts; those two are reached through relays', async () => {
   const directory = temporaryDirectory();
   const ports = await freePorts(MEMBERS);
-  const validators = ports.map((port, i) => validatorAt(i, i === 0 ? [] : [local(port)]));
+  const hasRoute = (i: number) => i > 1;
+  const validators = await Promise.all(
+    ports.map(async (port, i) => ({
+      ...developmentValidator(i),
+      endpoint: encodeEndpoint({
+        overlayKey: await overlayKey(join(directory, String(i))),
+        routes: hasRoute(i) ? [local(port)] : [],
+      }),
+    })),
+  );
+  const joined = new Map<number, string[]>();
+  const logOf = (i: number): Logger => {
+    joined.set(i, []);
+    const log: Logger = {
+      ...silentLog,
+      child: () => log,
+      debug: (message, fields) => {
+        if (message === 'a neighbour joined') joined.get(i)?.push(String(fields?.['peer']));
+      },
+    };
+    return log;
+  };
   const genesis = { ...developmentGenesis({ timestampMillis: steadyMillis(), validators: MEMBERS }), validators };
   const nodes: ConsensusNode[] = [];
   for (const [i, port] of ports.entries()) {
@@ -119,9 +142,9 @@ test('four validators without named neighbours, one of them without a route, mak
     await openConsensus(
       {
         ...{ dataDir, cutMillis: CUT_MILLIS, key, neighbours: [] },
-        binds: [{ host: '127.0.0.1', port: i === 0 ? 0 : port }],
+        binds: [{ host: '127.0.0.1', port: hasRoute(i) ? port : 0 }],
       },
-      { node, log: silentLog, now: steadyMillis, started: (_, stop) => stops.push(stop) },
+      { node, log: logOf(i), now: steadyMillis, started: (_, stop) => stops.push(stop) },
     );
     nodes.push(node);
     onTestFinished(async () => {
@@ -130,6 +153,9 @@ test('four validators without named neighbours, one of them without a route, mak
     });
   }
   await until(() => nodes.every(({ chain }) => chain.head().height >= 3));
+  const isRelayed = (i: number) => joined.get(i)?.some((peer) => peer.startsWith('relayed '));
+  await until(() => isRelayed(0) && isRelayed(1));
+  expect([isRelayed(2), isRelayed(3)]).toEqual([false, false]);
 });
 
 test('somebody else at a registered route is left, the next route is tried, and an order that is taken back ends it', async () => {
