@@ -93,7 +93,7 @@ const tell = (from: Awaited<ReturnType<typeof open>>, to: Awaited<ReturnType<typ
     return to.heard.includes(text);
   });
 
-test('two validators without a route reach each other through a member with one; it ends, and the other relay takes over', async () => {
+test('two validators without a route reach each other through a member with one; it ends, and the other relay takes over; one comes back elsewhere', async () => {
   const [one, other, first, second] = await Promise.all([open(0), open(1), open(2), open(3)]);
   const nodes = [one, other, first, second];
   // The second relay has no route yet.
@@ -109,6 +109,12 @@ test('two validators without a route reach each other through a member with one;
   await tell(one, other, 'by the second relay');
   await tell(other, one, 'and back again');
   expect(one.circuits().some((circuit) => circuit.includes(`${shortOf(1)} by ${shortOf(3)}#`))).toBe(true);
+  // One ends and comes back at another place, with nothing but its keys.
+  await other.transport.close();
+  const again = await open(1);
+  again.know(all);
+  await tell(again, one, 'here I am');
+  await tell(one, again, 'welcome back');
   // Nothing that was said came to a relay as a message.
   expect([first.heard, second.heard]).toEqual([[], []]);
 });
