@@ -335,6 +335,7 @@ export class TcpTransport implements Transport {
       if (!known.isReady || !known.isInbound) continue;
       if (key !== undefined && this.#identities.isMember(key) !== (standing === 'member')) {
         if (this.#seat(peer, known, undefined, 'true') && known.standing === 'member') link.release();
+        this.#relaying.joined(peer);
         continue;
       }
       const verdict = key === undefined ? await this.#identities.verify(claim) : 'unknown';
@@ -342,7 +343,10 @@ export class TcpTransport implements Transport {
       if (verdict === 'unknown' || !this.#links.has(peer)) continue;
       // This side owes it its own identity: the next connection begins with it.
       if (verdict === 'true' && known.isWithheld) link.end();
-      else if (this.#seat(peer, known, claim, verdict)) link.release();
+      else if (this.#seat(peer, known, claim, verdict)) {
+        link.release();
+        this.#relaying.joined(peer);
+      }
     }
   }
 

@@ -323,12 +323,12 @@ export const SECTION_ROWS: readonly Row[] = [
       'test/consensus/registered-routes.test.ts',
       'of two with routes the lower identifier dials and the other dials back later; one without dials all that have one',
     ],
+    [
+      'without an open port: a slot at two relays, a record signed with the overlay key; a changed public IP needs no transaction',
+      'test/consensus/relayed.test.ts',
+      'two validators without a route reach each other through a member with one; it ends, and the other relay takes over; one comes back elsewhere',
+    ],
   ]),
-  notYet(
-    'Validator reachability',
-    'relays and signed records for validators without an open port',
-    'a validator without a route dials those with one; two without reach each other through the others, or by `neighbours` (docs/validator.md)',
-  ),
   ...rowsOf('Versioning', [
     ['1. `/v1/`, `api_version`', 'test/api/routes.test.ts', 'every answer fits the schema of its route'],
     ['2. envelope version', 'test/api/http.test.ts', 'a signed answer is checked by a few lines'],
