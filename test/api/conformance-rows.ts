@@ -15,17 +15,7 @@ export type Row = {
   readonly row: string;
   readonly check: Check;
   readonly note?: string;
-  readonly state?: 'not yet';
 };
-
-/** What the specification has and the project does not; the page says what there is instead. */
-export const notYet = (table: string, row: string, note: string): Row => ({
-  table,
-  row,
-  note,
-  state: 'not yet',
-  check: () => undefined,
-});
 
 /** The node that all rows are checked against, with one transaction and one block that was paid. */
 export const subject = {

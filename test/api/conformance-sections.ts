@@ -13,7 +13,7 @@ import {
   UNBONDING_EPOCHS,
 } from '../../protocol/staking/limits.ts';
 import { sessionOptions } from '../../wallet/command/options.ts';
-import { notYet, type Row, tested } from './conformance-rows.ts';
+import { type Row, tested } from './conformance-rows.ts';
 
 type Shown = readonly [row: string, file: string, title: string];
 

@@ -9,7 +9,7 @@ import { proposalMessage } from '../../protocol/proposal.ts';
 import { proposerPoint } from '../../protocol/proposer.ts';
 import { SIGNATURE_BYTES } from '../../protocol/transaction.ts';
 import { voteMessage } from '../../protocol/vote.ts';
-import { overlayVectors } from './overlay.ts';
+import { overlayVectors, relayRecordVector } from './overlay.ts';
 import { pattern } from './pattern.ts';
 
 const HEIGHT = 77;
@@ -113,5 +113,6 @@ export function consensusVectors(): unknown {
     },
     messages: consensusMessages().map(({ name, message }) => ({ name, hex: toHex(encodeMessage(message)) })),
     connection: overlayVectors(),
+    relay_record: relayRecordVector(),
   };
 }

@@ -1,10 +1,12 @@
-/** A connection of the overlay (consensus rule 22): both hellos, what each end signs, the keys of the channel and the tags of the first frames. */
-import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
+/** A connection of the overlay (consensus rule 22): both hellos, what each end signs, the keys of the channel and the tags of the first frames. And a record of relays (rule 24). */
+import { createPrivateKey, createPublicKey, type KeyObject, sign } from 'node:crypto';
 import { channelKeys, type Ends, identityMessage, tagOf } from '../../node/consensus/overlay-channel.ts';
+import { signRecord } from '../../node/consensus/relay-record.ts';
 import { encodeHello, type Hello } from '../../node/consensus/tcp-frames.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import { pattern } from './pattern.ts';
 
+const ED25519_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex');
 const PREFIX = Buffer.from('302e020100300506032b656e04220420', 'hex');
 
 const secretOf = (bytes: Bytes): KeyObject =>
@@ -21,6 +23,29 @@ function helloOf(name: string, validator: Bytes): { hello: Hello; secret: Bytes 
     validator,
   };
   return { hello, secret };
+}
+
+export function relayRecordVector(): unknown {
+  const secret = pattern('overlay/key secret', 32);
+  const key = createPrivateKey({ key: Buffer.concat([ED25519_PREFIX, secret]), format: 'der', type: 'pkcs8' });
+  const der = createPublicKey(key).export({ format: 'der', type: 'spki' });
+  const record = {
+    chainId: pattern('overlay/chain', 48),
+    validator: pattern('overlay/validator', 48),
+    sequence: 1_800_000_000_000n,
+    expiry: 1_800_000_600_000n,
+    relays: [pattern('overlay/relay 0', 48), pattern('overlay/relay 1', 48)],
+  };
+  return {
+    overlay_secret: toHex(secret),
+    overlay_key: toHex(new Uint8Array(der.subarray(-32))),
+    chain_id: toHex(record.chainId),
+    validator: toHex(record.validator),
+    sequence: String(record.sequence),
+    expiry: String(record.expiry),
+    relays: record.relays.map(toHex),
+    bytes: toHex(signRecord(record, (message) => sign(null, message, key)).bytes),
+  };
 }
 
 export function overlayVectors(): unknown {
