@@ -1,8 +1,18 @@
 /** Messages between validators: vectors, the decoders' property, sizes, and what a relay cannot spoil. */
-import { createCipheriv, createHash, createPrivateKey, createPublicKey, diffieHellman, hkdfSync } from 'node:crypto';
+import {
+  createCipheriv,
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  diffieHellman,
+  hkdfSync,
+  verify,
+} from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { decodeCircuitMessage, encodeCircuitMessage } from '../../node/consensus/circuit-messages.ts';
 import { decodeMessage, encodeMessage, MAX_MESSAGE_BYTES } from '../../node/consensus/messages.ts';
+import { decodeRecord, signRecord } from '../../node/consensus/relay-record.ts';
 import { type Bytes, fromHex, toHex } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { consensusMessages } from '../../vectors/generate/consensus.ts';
@@ -19,6 +29,9 @@ type Vectors = {
     'dialler' | 'dialled',
     { channel_secret: string; hello: string; signed: string; key: string; frames: { bytes: string; tag: string }[] }
   >;
+  relay_record: Record<'overlay_key' | 'chain_id' | 'validator' | 'sequence' | 'expiry' | 'bytes', string> & {
+    relays: string[];
+  };
 };
 const vectors: Vectors = JSON.parse(
   readFileSync(new URL('../../vectors/consensus.json', import.meta.url), 'utf8'),
@@ -50,6 +63,42 @@ test('who proposes follows from SHA-384 and the stakes alone', () => {
     while (left >= BigInt(stakes[at] as string)) left -= BigInt(stakes[at++] as string);
     expect(at).toBe(member);
   }
+});
+
+test('a record of relays: what is signed follows from its bytes by SHA-384, and the signature is the one of Ed25519', () => {
+  const { overlay_key, chain_id, validator, sequence, expiry, relays, bytes } = vectors.relay_record;
+  const all = Buffer.from(bytes, 'hex');
+  const body = all.subarray(0, -64);
+  expect(toHex(body.subarray(0, 96))).toBe(chain_id + validator);
+  expect([body.readBigUInt64LE(96), body.readBigUInt64LE(104), body[112]]).toEqual([BigInt(sequence), BigInt(expiry), 2]);
+  expect(toHex(body.subarray(113))).toBe(relays.join(''));
+  const der = Buffer.from(`302a300506032b6570032100${overlay_key}`, 'hex');
+  const key = createPublicKey({ key: der, format: 'der', type: 'spki' });
+  const signed = createHash('sha384').update('SVC_RELAY_RECORD_V1\0').update(body).digest();
+  expect(verify(null, signed, key, all.subarray(-64))).toBe(true);
+  expect(decodeRecord(all).record).toMatchObject({ sequence: BigInt(sequence), relays: relays.map((each) => fromHex(each)) });
+});
+
+test('fuzzed records and messages about relays are read as they were written, or are a ProtocolError', () => {
+  const { bytes } = vectors.relay_record;
+  fuzzDecoder({
+    name: 'relay record',
+    decode: decodeRecord,
+    encode: (signed) => signRecord(signed.record, () => signed.bytes.subarray(-64)).bytes,
+    samples: [fromHex(bytes)],
+  });
+  fuzzDecoder({
+    name: 'message about relays',
+    decode: (input) => {
+      const message = decodeCircuitMessage(input);
+      if (message === undefined) throw new ProtocolError('unsupported_kind', 'another message');
+      return message;
+    },
+    encode: encodeCircuitMessage,
+    samples: [`0e${bytes}`, '0f', '10', `11${'07'.repeat(48)}`, `12${'07'.repeat(48)}02${'08'.repeat(16)}`].map((hex) =>
+      fromHex(hex),
+    ),
+  });
 });
 
 test('a connection: what each end signs, the keys of the channel and the tags follow from both hellos by SHA-384, X25519, HKDF and AES-GCM', () => {
