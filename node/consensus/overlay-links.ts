@@ -59,10 +59,10 @@ export class OverlayLinks extends Map<Peer, Link> {
     return [...proven.values(), ...unproven];
   }
 
-  /** Whether somebody is connected that proved this key. */
+  /** Whether somebody is connected that proved this key, and not through a relay: one that gets a route is dialled there. */
   isConnected(key: Bytes): boolean {
-    for (const { isReady, key: proven } of this.values())
-      if (isReady && proven !== undefined && equalBytes(proven, key)) return true;
+    for (const { isReady, key: proven, address } of this.values())
+      if (isReady && proven !== undefined && !address.startsWith(RELAYED) && equalBytes(proven, key)) return true;
     return false;
   }
 

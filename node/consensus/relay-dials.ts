@@ -23,8 +23,8 @@ export class RelayDials {
   next(wanted: readonly Wanted[], listed: ReadonlySet<string>, now: number): readonly RelayDial[] {
     for (const name of this.#wishes.keys()) if (!listed.has(name)) this.#wishes.delete(name);
     const missing = new Set(wanted.map(({ name }) => name));
+    // The number of tries stays: where a relay breaks what it carries, the next one has its turn.
     for (const [name, wish] of this.#wishes)
-      // The number of tries stays: where a relay breaks what it carries, the next one has its turn.
       if (!missing.has(name))
         Object.assign(wish, { missingSince: undefined, notBefore: 0, retryMillis: FIRST_ROUTE_RETRY_MILLIS });
     const dials: RelayDial[] = [];

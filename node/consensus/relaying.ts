@@ -138,7 +138,8 @@ export class Relaying {
       const client = this.#clientOf(link);
       if (client === undefined) return;
       if (message.type === 'slot') this.#relay.slot(client);
-      else this.#relay.circuit(client, { name: nameOf(message.validator), id: message.validator });
+      else if (message.type === 'circuit')
+        this.#relay.circuit(client, { name: nameOf(message.validator), id: message.validator });
     }
   }
 
@@ -211,7 +212,8 @@ export class Relaying {
     const relays = this.#slots.relays();
     if (sign === undefined || relays.length === 0) return;
     const last = this.#announced;
-    const isSame = last !== undefined && last.relays.length === relays.length && relays.every((each) => last.relays.includes(each));
+    const isSame =
+      last !== undefined && last.relays.length === relays.length && relays.every((each) => last.relays.includes(each));
     if (isSame && steady() - last.at < RECORD.refreshMillis) return;
     // The clock: it goes on over a restart.
     this.#sequence = this.#sequence < BigInt(now()) ? BigInt(now()) : this.#sequence + 1n;
@@ -228,16 +230,24 @@ export class Relaying {
   #dial(links: readonly ProvenLink[], relays: ReadonlyMap<string, Peer>): void {
     const { own } = this.#listing;
     const wanted = [...this.#listed]
-      .filter(([, { routes, publicKey }]) => routes.length === 0 && !links.some(({ key }) => equalBytes(key, publicKey)))
+      .filter(
+        ([, { routes, publicKey }]) => routes.length === 0 && !links.some(({ key }) => equalBytes(key, publicKey)),
+      )
       .map(([name, { id }]) => ({
         name,
         afterMillis: dialAfter(own, { id, routes: [] }),
-        relays: this.#book.relaysOf(name).map(nameOf).filter((relay) => relays.has(relay)),
+        relays: this.#book
+          .relaysOf(name)
+          .map(nameOf)
+          .filter((relay) => relays.has(relay)),
       }));
     for (const { name, relay } of this.#dials.next(wanted, new Set(this.#listed.keys()), this.#with.steady())) {
       const peer = relays.get(relay) as Peer;
       this.#asked.set(name, peer);
-      this.#with.send(peer, encodeCircuitMessage({ type: 'circuit', validator: (this.#listed.get(name) as Listed).id }));
+      this.#with.send(
+        peer,
+        encodeCircuitMessage({ type: 'circuit', validator: (this.#listed.get(name) as Listed).id }),
+      );
     }
   }
 }

@@ -251,12 +251,13 @@ export class TcpTransport implements Transport {
           this.#events?.joined(peer);
         },
         message: (bytes) => this.#relaying.take(peer, bytes) || this.#events?.message(peer, bytes),
-        ...(isInbound && expected === undefined && {
-          circuit: (half: Socket, token: Bytes) => {
-            this.#links.delete(peer);
-            this.#relaying.arrived(half, token);
-          },
-        }),
+        ...(isInbound &&
+          expected === undefined && {
+            circuit: (half: Socket, token: Bytes) => {
+              this.#links.delete(peer);
+              this.#relaying.arrived(half, token);
+            },
+          }),
         ended: (reason) => {
           const wasReady = known?.isReady ?? false;
           this.#links.delete(peer);

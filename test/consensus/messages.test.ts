@@ -70,13 +70,20 @@ test('a record of relays: what is signed follows from its bytes by SHA-384, and 
   const all = Buffer.from(bytes, 'hex');
   const body = all.subarray(0, -64);
   expect(toHex(body.subarray(0, 96))).toBe(chain_id + validator);
-  expect([body.readBigUInt64LE(96), body.readBigUInt64LE(104), body[112]]).toEqual([BigInt(sequence), BigInt(expiry), 2]);
+  expect([body.readBigUInt64LE(96), body.readBigUInt64LE(104), body[112]]).toEqual([
+    BigInt(sequence),
+    BigInt(expiry),
+    2,
+  ]);
   expect(toHex(body.subarray(113))).toBe(relays.join(''));
   const der = Buffer.from(`302a300506032b6570032100${overlay_key}`, 'hex');
   const key = createPublicKey({ key: der, format: 'der', type: 'spki' });
   const signed = createHash('sha384').update('SVC_RELAY_RECORD_V1\0').update(body).digest();
   expect(verify(null, signed, key, all.subarray(-64))).toBe(true);
-  expect(decodeRecord(all).record).toMatchObject({ sequence: BigInt(sequence), relays: relays.map((each) => fromHex(each)) });
+  expect(decodeRecord(all).record).toMatchObject({
+    sequence: BigInt(sequence),
+    relays: relays.map((each) => fromHex(each)),
+  });
 });
 
 test('fuzzed records and messages about relays are read as they were written, or are a ProtocolError', () => {

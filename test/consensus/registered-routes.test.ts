@@ -118,7 +118,7 @@ test('four validators without named neighbours, two of them without a route, mak
       ...silentLog,
       child: () => log,
       debug: (message, fields) => {
-        if (message === 'a neighbour joined') joined.get(i)?.push(String(fields?.['peer']));
+        if (message === 'a neighbour joined') joined.get(i)?.push(String(fields?.peer));
       },
     };
     return log;

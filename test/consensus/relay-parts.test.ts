@@ -39,7 +39,13 @@ function overlayKey() {
 const own = overlayKey();
 
 const record = (changes: Partial<RelayRecord> = {}): RelayRecord => ({
-  ...{ chainId: CHAIN, validator: VALIDATOR, sequence: 5n, expiry: BigInt(NOW + RECORD.millis), relays: [of(2), of(3)] },
+  ...{
+    chainId: CHAIN,
+    validator: VALIDATOR,
+    sequence: 5n,
+    expiry: BigInt(NOW + RECORD.millis),
+    relays: [of(2), of(3)],
+  },
   ...changes,
 });
 const signed = (changes: Partial<RelayRecord> = {}, key = own) => signRecord(record(changes), key.sign);
@@ -94,7 +100,8 @@ test('one record of each listed validator is kept; replays, forgeries and too ma
   expect(book.take(signed().bytes)).toBe('not_newer');
   expect(book.relaysOf(name)).toEqual([of(4)]);
   expect(book.all()).toHaveLength(1);
-  for (let i = 2; i < RECORD.ofOne.burst; i++) expect(book.take(signed({ sequence: BigInt(10 + i) }).bytes)).toBe('take');
+  for (let i = 2; i < RECORD.ofOne.burst; i++)
+    expect(book.take(signed({ sequence: BigInt(10 + i) }).bytes)).toBe('take');
   expect(book.take(signed({ sequence: 1_000n }).bytes)).toBe('too_often');
   now += RECORD.millis;
   expect([book.relaysOf(name), book.all()]).toEqual([[], []]);
@@ -151,7 +158,9 @@ test('slots and circuits of a relay are bounded, for each validator, for two and
   slots.left('v0#2');
   expect(slots.open('v1', 'v0', NOW)).toBe('no_slot');
   // Two between the same two, whoever asks.
-  expect([slots.open('v1', 'v2', NOW), slots.open('v2', 'v1', NOW)].every((each) => typeof each === 'object')).toBe(true);
+  expect([slots.open('v1', 'v2', NOW), slots.open('v2', 'v1', NOW)].every((each) => typeof each === 'object')).toBe(
+    true,
+  );
   expect(slots.open('v1', 'v2', NOW)).toBe('too_many');
   // That wait, of one that asked.
   for (let i = 3; i < 3 + CIRCUIT.waitingOfOne - 1; i++) expect(slots.open('v1', `v${i}`, NOW)).toBeTypeOf('object');

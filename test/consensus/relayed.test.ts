@@ -53,7 +53,7 @@ async function open(member: number) {
   const log: Logger = {
     ...silentLog,
     info: (message, fields) => {
-      if (message === 'reached through relays') relays = fields?.['relays'] as readonly Bytes[];
+      if (message === 'reached through relays') relays = fields?.relays as readonly Bytes[];
     },
     child: () => log,
   };
@@ -233,7 +233,10 @@ test('an invitation is followed where this validator has a slot or asked for it,
   const at = { host: '127.0.0.1', port: (relay.address() as AddressInfo).port };
   const { part, sent } = relaying([linkOf(2, true, at), linkOf(3)]);
   const invite = (peer: Peer, role: 'dialler' | 'dialled', byte: number, validator = idOf(1)) =>
-    part.take(peer, encodeCircuitMessage({ type: 'invitation', validator, role, token: new Uint8Array(16).fill(byte) }));
+    part.take(
+      peer,
+      encodeCircuitMessage({ type: 'invitation', validator, role, token: new Uint8Array(16).fill(byte) }),
+    );
   invite('m2', 'dialled', 1);
   part.tick();
   expect(sent).toEqual([{ peer: 'm2', type: 15 }]);
