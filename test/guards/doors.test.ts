@@ -21,7 +21,7 @@ const RULES: Readonly<Record<string, Rule>> = {
       'bridge/connection/listener.ts': 'stratum over TLS is not HTTP; it destroys what it refuses',
       'bridge/connection/tcp-server.ts': 'stratum over TCP is not HTTP; the listener destroys what it refuses',
       'node/control-socket.ts': 'a socket of the own user in the data directory; nothing that is sent is read',
-      'node/consensus/tcp-transport.ts':
+      'node/consensus/overlay-listeners.ts':
         'frames between validators are not HTTP; a socket that is refused is destroyed',
       'runtime/free-port.ts': 'holds a port for a moment and serves nobody',
     },
