@@ -82,6 +82,8 @@ export function addressList(entries: readonly string[]): (address: string) => bo
     else if ('ipv4' in parsed && length >= 96) list.addSubnet(parsed.ipv4, length - 96, 'ipv4');
     else list.addSubnet(network, length, 'ipv6');
   }
+  // Most lists are empty, and each connection asks.
+  if (entries.length === 0) return () => false;
   return (address) => {
     const parsed = parse(address);
     if (parsed === undefined) return false;

@@ -3,8 +3,10 @@
  * measure times with a clock that starts at the system's time and is monotonic. Only times that must agree with the outside use the system clock.
  */
 
+const { timeOrigin } = performance;
+
 /** Milliseconds since 1970, from the system's time at the start and the monotonic clock since. */
-export const steadyNow = (): number => performance.timeOrigin + performance.now();
+export const steadyNow = (): number => timeOrigin + performance.now();
 
 /** The same in whole milliseconds. */
 export const steadyMillis = (): number => Math.floor(steadyNow());

@@ -2,7 +2,7 @@
  * A listener thread without its sockets: the conversations, the templates they mine on, fan-out, share checks, and the
  * calls to the main thread, gathered per turn of the event loop. One timer serves all connections.
  */
-import { type Bytes, toHex } from '../../protocol/bytes.ts';
+import type { Bytes } from '../../protocol/bytes.ts';
 import type { Network } from '../../protocol/network.ts';
 import type { RefusalCode } from '../../protocol/stratum/errors.ts';
 import { clientKey } from '../../runtime/client-address.ts';
@@ -12,12 +12,14 @@ import { ServedTemplate } from '../nodes/served-template.ts';
 import type { StratumLimits } from '../options.ts';
 import type { StratumService } from '../service.ts';
 import type { Fault } from '../session/ban-score.ts';
-import { ConnectionCounter } from '../session/extranonce.ts';
+import { ConnectionCounter, numbersOf } from '../session/extranonce.ts';
 import { TemplateShelf } from '../session/job-book.ts';
+import { KnownAddresses } from '../session/known-addresses.ts';
 import type { PendingShare } from '../session/pending-share.ts';
 import type { Session } from '../session/session.ts';
+import { newSessionId } from '../session/session-id.ts';
 import type { SessionRecord } from '../session/session-record.ts';
-import type { ConnectionNumbers } from '../session/surroundings.ts';
+import type { ConnectionNumbers, SessionDesk } from '../session/surroundings.ts';
 import { type ReceiptDelivery, ReceiptFanOut } from '../shares/receipts.ts';
 import { ShareCheck } from '../shares/share-check.ts';
 import type { Balance, ListenerFigures, Member, Publication } from '../threads/hub.ts';
@@ -47,6 +49,7 @@ export class Desk implements ConversationDesk {
   readonly thread: number;
   readonly bootId: Bytes;
   readonly asksSink: boolean;
+  readonly readAddress: SessionDesk['readAddress'];
   ready = false;
   headHeight = 0;
   overall: Bucket;
@@ -76,6 +79,7 @@ export class Desk implements ConversationDesk {
     this.thread = options.thread;
     this.bootId = options.bootId;
     this.asksSink = options.asksSink;
+    this.readAddress = new KnownAddresses(options.network.name).read;
     this.#dependencies = dependencies;
     this.shelf = new TemplateShelf(options.limits.jobs);
     this.#counter = new ConnectionCounter(options.bootId, options.thread, options.connectionNumbers);
@@ -173,17 +177,11 @@ export class Desk implements ConversationDesk {
   }
 
   newNumbers(mark = 0): ConnectionNumbers {
-    const owner = this.#counter.next(mark);
-    const view = new DataView(owner.buffer, owner.byteOffset + owner.length - 4);
-    const number = view.getUint32(0, true);
-    return { owner, prefix: number & 0xffff, handle: number };
+    return numbersOf(this.#counter.next(mark));
   }
 
-  /** The first byte names the thread, so that the main thread knows which thread has the session; the rest is random. */
   newSessionId(): string {
-    const bytes = this.#dependencies.randomBytes(16).slice();
-    bytes[0] = this.thread;
-    return toHex(bytes);
+    return newSessionId(this.thread, this.#dependencies.randomBytes);
   }
 
   resume(conversation: Conversation, id: string): void {

@@ -12,6 +12,7 @@ import { type Handle, type HandleParts, handleParts, type Request } from './hand
 
 /** Called with the stream as `this`, one function each for all streams; they must not throw. */
 export type StreamEvents = {
+  /** A chunk is only good during the call: the next read of any stream writes over it. */
   readonly onData: (this: HandleStream, chunk: Bytes) => void;
   readonly onClose: (this: HandleStream) => void;
 };
@@ -34,7 +35,6 @@ export class HandleStream implements Peer {
   queued = 0;
   /** What came while a write was under way. */
   #waiting: Bytes[] | null = null;
-  #usesRoom = false;
   #isEnding = false;
   #isShut = false;
   #isAtEnd = false;
@@ -45,6 +45,7 @@ export class HandleStream implements Peer {
     this.#events = events;
     this.#handle[STREAM] = this;
     handle.onread = onRead;
+    handle.useUserBuffer(room);
     handle.setNoDelay(true);
   }
 
@@ -61,13 +62,6 @@ export class HandleStream implements Peer {
 
   start(): void {
     if (this.#handle.readStart() !== 0) this.destroy();
-  }
-
-  /** From now on it is read into memory that all streams share. Not before it is known that it stays a stream of this kind. */
-  settle(): void {
-    if (this.#usesRoom || this.#isClosed) return;
-    this.#usesRoom = true;
-    this.#handle.useUserBuffer(room);
   }
 
   write(data: Bytes | string, wide: boolean): void {
@@ -150,13 +144,12 @@ export class HandleStream implements Peer {
     this.#handle.close(onClosed);
   }
 
-  read(data: ArrayBuffer | undefined): void {
+  /** What was read is in the room. */
+  read(): void {
     const count = parts.streamBaseState[parts.kReadBytesOrError] as number;
     if (this.#isClosed || count === 0) return;
     if (count > 0) {
-      const offset = parts.streamBaseState[parts.kArrayBufferOffset] as number;
-      const chunk = data === undefined ? Buffer.from(room.subarray(0, count)) : Buffer.from(data, offset, count);
-      this.#events.onData.call(this, chunk);
+      this.#events.onData.call(this, room.subarray(0, count));
       return;
     }
     this.#isAtEnd = true;
@@ -169,13 +162,16 @@ export class HandleStream implements Peer {
     this.#events.onClose.call(this);
   }
 
-  /** Moves the connection to a socket of node:net; `read` are bytes that were read already. This stream ends without an event. */
+  /**
+   * Moves the connection to a socket of node:net, for TLS; `read` are bytes that were read already. This stream ends without an event. TLS reads
+   * past the socket into memory of its own, so the shared room is used no more.
+   */
   toSocket(read: Bytes): Socket {
     this.#isClosed = true;
     delete this.#handle[STREAM];
     const options = { handle: this.#handle, pauseOnCreate: true, readable: true, writable: true };
     const socket = new Socket(options as object);
-    socket.unshift(read);
+    socket.unshift(Buffer.from(read));
     return socket;
   }
 }
@@ -189,8 +185,8 @@ function newWrite(): Request {
   return request;
 }
 
-function onRead(this: OwnedHandle, data: ArrayBuffer | undefined): void {
-  this[STREAM]?.read(data);
+function onRead(this: OwnedHandle): void {
+  this[STREAM]?.read();
 }
 
 function onWritten(this: Request, status: number): void {

@@ -16,7 +16,7 @@ export type Request = {
 };
 
 export interface Handle {
-  onread: (this: Handle, data: ArrayBuffer | undefined) => void;
+  onread: (this: Handle) => void;
   readStart(): number;
   useUserBuffer(buffer: Uint8Array): void;
   writeBuffer(request: Request, data: Bytes): number;
@@ -36,14 +36,13 @@ export type HandleParts = {
   /** What the last call on a handle of this thread left: indexed by the numbers below. */
   readonly streamBaseState: Int32Array;
   readonly kReadBytesOrError: number;
-  readonly kArrayBufferOffset: number;
   readonly kBytesWritten: number;
   readonly kLastWriteWasAsync: number;
 };
 
 const TESTED_VERSIONS = ['24'];
 const FUNCTIONS = ['WriteWrap', 'ShutdownWrap'] as const;
-const NUMBERS = ['kReadBytesOrError', 'kArrayBufferOffset', 'kBytesWritten', 'kLastWriteWasAsync'] as const;
+const NUMBERS = ['kReadBytesOrError', 'kBytesWritten', 'kLastWriteWasAsync'] as const;
 const METHODS = [
   'readStart',
   'useUserBuffer',

@@ -83,11 +83,11 @@ export class Listener implements ListenerControl {
       origins: options.wsOrigins,
       proxies: this.#proxies,
       places: {
-        take: (remote) => this.#takePlace(remote),
+        take: (remote) => this.#takePlace(remote, this.#proxies.has(remote)),
         add: (key) => this.#counts.add(key, 1),
         giveBack: (key) => this.#counts.add(key, -1),
       },
-      admit: (address, isCounted) => this.#admit(address, isCounted),
+      admit: (address, isCounted) => this.#admit(clientKey(address), isCounted),
       count: (amount) => this.#count('ws', amount),
     });
     if (options.certificate !== null) this.setCertificate(options.certificate);
@@ -132,9 +132,9 @@ export class Listener implements ListenerControl {
     const now = this.#desk.now();
     // The peer may be gone before it was accepted.
     if (address === undefined) return void stream.destroy();
-    const key = this.#takePlace(address);
-    if (key === undefined) return void this.#refuse(stream);
     const proxied = this.#proxies.has(address);
+    const key = this.#takePlace(address, proxied);
+    if (key === undefined) return void this.#refuse(stream);
     stream[ARRIVAL] = {
       service,
       address,
@@ -156,12 +156,10 @@ export class Listener implements ListenerControl {
   }
 
   /** Counts a connection before anything is read of it; undefined when there is no place. A proxy has many clients. */
-  #takePlace(address: string): string | undefined {
-    const isFull = this.#proxies.has(address)
-      ? this.#counts.all >= this.#desk.limits.connections
-      : !this.#admit(address, false);
-    if (!this.#accepting || isFull || !this.#admitRate(this.#desk.now())) return undefined;
+  #takePlace(address: string, isProxy: boolean): string | undefined {
     const key = clientKey(address);
+    const isFull = isProxy ? this.#counts.all >= this.#desk.limits.connections : !this.#admit(key, false);
+    if (!this.#accepting || isFull || !this.#admitRate(this.#desk.now())) return undefined;
     this.#counts.add(key, 1);
     return key;
   }
@@ -173,11 +171,11 @@ export class Listener implements ListenerControl {
     return bucket !== undefined;
   }
 
-  /** Whether this client may have one more connection; `isCounted`: it has a place among all already, in the proxy's name. */
-  #admit(address: string, isCounted: boolean): boolean {
+  /** Whether the client of this key may have one more connection; `isCounted`: it has a place among all already, in the proxy's name. */
+  #admit(key: string, isCounted: boolean): boolean {
     const { connections, connectionsPerAddress } = this.#desk.limits;
     const hasPlace = isCounted || this.#counts.all < connections;
-    return hasPlace && this.#counts.of(clientKey(address)) < connectionsPerAddress;
+    return hasPlace && this.#counts.of(key) < connectionsPerAddress;
   }
 
   #count(transport: Transport, amount: 1 | -1): void {
@@ -254,9 +252,7 @@ export class Listener implements ListenerControl {
   }
 
   #peerOf(stream: Stream): Peer {
-    if (!(stream instanceof HandleStream)) return new StreamPeer(stream);
-    stream.settle();
-    return stream;
+    return stream instanceof HandleStream ? stream : new StreamPeer(stream);
   }
 
   #hold(stream: ArrivedStream, arrival: Arrival, bytes: Bytes): void {
@@ -271,8 +267,8 @@ export class Listener implements ListenerControl {
 
   /** The address the proxy names is the one that counts. */
   #moveTo(arrival: Arrival, address: string): boolean {
-    if (!this.#admit(address, true)) return false;
     const key = clientKey(address);
+    if (!this.#admit(key, true)) return false;
     this.#counts.add(arrival.key, -1);
     this.#counts.add(key, 1);
     arrival.address = address;

@@ -1,17 +1,25 @@
 /** A conversation in lines of JSON (docs/protocol/stratum.md, v1). */
-import { type Bytes, concat } from '../../protocol/bytes.ts';
+import type { Bytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { CODE, type ErrorReply, errorReply } from '../../protocol/stratum/errors.ts';
 import type { JobPart } from '../../protocol/stratum/job-template.ts';
 import { LineSplitter } from '../../protocol/stratum/line.ts';
 import type { Authorized, Reconnect, Subscribed } from '../../protocol/stratum/messages.ts';
 import type { ReceiptsOffer } from '../../protocol/stratum/receipt-messages.ts';
-import { encodeAccepted, encodeError, encodeNotification, encodeResult } from '../../protocol/stratum/v1-answer.ts';
+import {
+  encodeAccepted,
+  encodeAuthorized,
+  encodeError,
+  encodeNotification,
+  encodeResult,
+  encodeSubscribed,
+} from '../../protocol/stratum/v1-answer.ts';
 import { decodeRequest, type Invalid, type Request, type RequestId } from '../../protocol/stratum/v1-request.ts';
 import type { ServedTemplate } from '../nodes/served-template.ts';
 import type { AnswerId } from '../session/voice.ts';
 import type { ReceiptMessage } from '../shares/receipts.ts';
 import { Conversation } from './conversation.ts';
+import { sendTogether } from './joined-write.ts';
 
 export class V1Conversation extends Conversation {
   #splitter: LineSplitter | null = null;
@@ -101,11 +109,13 @@ export class V1Conversation extends Conversation {
   }
 
   override subscribed(id: AnswerId, result: Subscribed): void {
-    this.#sayWide(encodeResult(id as RequestId, { method: 'mining.subscribe', result }));
+    if (typeof id !== 'number' || result.pool !== null) this.#wide = true;
+    this.#say(encodeSubscribed(id as RequestId, result));
   }
 
   override authorized(id: AnswerId, result: Authorized): void {
-    this.#sayWide(encodeResult(id as RequestId, { method: 'mining.authorize', result }));
+    if (typeof id !== 'number') this.#wide = true;
+    this.#say(encodeAuthorized(id as RequestId, result));
   }
 
   override refuse(id: AnswerId, error: ErrorReply): void {
@@ -134,11 +144,11 @@ export class V1Conversation extends Conversation {
       if (this.peer.queued > 0) template.notify.keep();
       return;
     }
-    const said = Buffer.from(this.#out, this.#wide ? 'utf8' : 'latin1');
+    const [text, wide] = [this.#out, this.#wide];
     this.#out = '';
     this.#wide = false;
     this.isTouched = false;
-    this.peer.write(concat(said, job), false);
+    sendTogether(this.peer, text, wide, job);
   }
 
   override reconnect(params: Reconnect): void {

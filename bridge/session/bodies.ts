@@ -7,10 +7,17 @@
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import { rewardRoot } from '../../protocol/reward.ts';
+import { headerDigest } from '../../protocol/share-identity.ts';
 import { extranonceOf, nextGeneration } from './extranonce.ts';
 import type { JobLog, Terms } from './job-log.ts';
 
-export type Body = { readonly terms: Terms; readonly extranonce: Bytes; readonly rewardRoot: Bytes };
+export type Body = {
+  readonly terms: Terms;
+  readonly extranonce: Bytes;
+  readonly rewardRoot: Bytes;
+  /** What names its header on a template (protocol/share-identity.ts), of the newest template that a share came for: shares of one job have one. */
+  named: { readonly serial: number; readonly digest: Bytes } | null;
+};
 
 /** What the extranonces of a connection have in common, and whom its blocks pay. */
 export type BodyOwner = { readonly tag: string; readonly owner: Bytes; readonly payout: Bytes };
@@ -23,8 +30,14 @@ export type JobPlace = { readonly serial: number; readonly isFresh: boolean };
 
 const bodyOf = ({ tag, owner, payout }: BodyOwner, terms: Terms): Body => {
   const extranonce = extranonceOf(tag, owner, terms.generation);
-  return { terms, extranonce, rewardRoot: rewardRoot(payout, extranonce) };
+  return { terms, extranonce, rewardRoot: rewardRoot(payout, extranonce), named: null };
 };
+
+/** The digest of the header of a body on a template; the nonce in it does not matter. */
+export function headerDigestOf(body: Body, serial: number, header: Bytes): Bytes {
+  if (body.named?.serial !== serial) body.named = { serial, digest: headerDigest(header) };
+  return body.named.digest;
+}
 
 export class Bodies {
   readonly #log: JobLog;

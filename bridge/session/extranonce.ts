@@ -19,6 +19,19 @@ export type ConnectionName = { readonly bootId: Bytes; readonly thread: number; 
 export const ownerBytes = (name: ConnectionName): Uint8Array<ArrayBuffer> =>
   new ByteWriter(OWNER_BYTES).raw(name.bootId).u8(name.thread).u32(name.connection).done();
 
+/** The number in them. Read byte by byte: a view would move these few bytes out of the heap. */
+export function connectionNumber(owner: Bytes): number {
+  const at = owner.length - 4;
+  const low = (owner[at] as number) | ((owner[at + 1] as number) << 8) | ((owner[at + 2] as number) << 16);
+  return (low | ((owner[at + 3] as number) << 24)) >>> 0;
+}
+
+/** The numbers of the connection that they name. */
+export function numbersOf(owner: Bytes): { readonly owner: Bytes; readonly prefix: number; readonly handle: number } {
+  const handle = connectionNumber(owner);
+  return { owner, prefix: handle & 0xffff, handle };
+}
+
 export const extranonceOf = (tag: string, owner: Bytes, generation: number): Uint8Array<ArrayBuffer> =>
   encodeExtranonce(tag, new ByteWriter(UNIQUE_BYTES).raw(owner).u32(generation).done());
 

@@ -26,6 +26,7 @@ export type JobsStart = {
 
 export class Jobs {
   readonly log: JobLog;
+  readonly draw: number;
   readonly #desk: SessionDesk;
   readonly #voice: Pick<Voice, 'job' | 'end'>;
   readonly #owner: JobsOwner;
@@ -42,6 +43,7 @@ export class Jobs {
     { vardiff, jobs, wishes }: JobsStart,
   ) {
     const { limits } = desk;
+    this.draw = owner.draw;
     this.#desk = desk;
     this.#voice = voice;
     this.#owner = owner;
@@ -55,10 +57,6 @@ export class Jobs {
       const spare = jobs.spare === null ? null : (this.log.termsOf(jobs.spare) as Terms);
       this.#bodies = new Bodies(owner, this.log, this.log.termsOf(jobs.current) as Terms, spare);
     }
-  }
-
-  get draw(): number {
-    return this.#owner.draw;
   }
 
   get hashRate(): number {

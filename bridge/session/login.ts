@@ -9,6 +9,7 @@ import type { Authorize, Subscribe } from '../../protocol/stratum/messages.ts';
 import { parsePassword, parseUsername, type Wishes } from '../../protocol/stratum/username.ts';
 import { type StratumService, tagOf } from '../service.ts';
 import type { Member } from '../threads/hub.ts';
+import { connectionNumber } from './extranonce.ts';
 import type { JobsOwner } from './jobs.ts';
 import type { SessionRecord } from './session-record.ts';
 import type { ConnectionNumbers, SessionDesk, SessionHost } from './surroundings.ts';
@@ -80,8 +81,7 @@ export class Login implements JobsOwner {
 
   /** Decides which of the draws of a cut it mines on. */
   get draw(): number {
-    const { owner } = this;
-    return (owner.at(-4) as number) | ((owner.at(-3) as number) << 8);
+    return connectionNumber(this.owner) & 0xffff;
   }
 
   subscribe(id: AnswerId, asked: Subscribe): void {
@@ -134,7 +134,7 @@ export class Login implements JobsOwner {
     let worker: string;
     let wishes: Wishes;
     try {
-      const username = parseUsername(asked.username, this.#desk.network.name);
+      const username = parseUsername(asked.username, this.#desk.network.name, this.#desk.readAddress);
       address = username.text;
       account = username.address.payload;
       worker = username.worker;

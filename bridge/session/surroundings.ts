@@ -2,6 +2,7 @@
  * What a session has around it. It reads what all sessions of a listener share (`SessionDesk`) and asks its own connection
  * for everything else (`SessionHost`). Calls go one way: desk, conversation, session; answers come back through the host.
  */
+import type { Address } from '../../protocol/address.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { Network } from '../../protocol/network.ts';
 import type { RefusalCode } from '../../protocol/stratum/errors.ts';
@@ -32,6 +33,8 @@ export interface SessionDesk {
   newest(draw: number): ServedTemplate | undefined;
   /** The template that came just before the newest, for the same draw. */
   before(draw: number): ServedTemplate | undefined;
+  /** An address of the network (known-addresses.ts); throws what parseAddress throws. */
+  readonly readAddress: (text: string) => Address;
   newNumbers(mark?: number): ConnectionNumbers;
   newSessionId(): string;
 }

@@ -2,8 +2,9 @@
  * The plain bridge's sink: counters per worker, bounded, for its statistics. Every miner is paid by the chain itself to
  * its own address, so nothing here needs to survive a restart.
  */
-import { type Bytes, toHex } from '../../protocol/bytes.ts';
+import type { Bytes } from '../../protocol/bytes.ts';
 import { CODE, type StratumCode, stratumError } from '../../protocol/stratum/errors.ts';
+import { hexSlice } from '../../runtime/hex-slice.ts';
 import type { AcceptedShare, BlockFate, FoundBlock, RefusedShare, ShareSink, WorkerEvent } from './sink.ts';
 
 export type WorkerCounters = {
@@ -91,7 +92,7 @@ export class Counters implements ShareSink {
   }
 
   #find(account: Bytes, worker: string): WorkerCounters {
-    const key = `${toHex(account)}.${worker}`;
+    const key = `${hexSlice.call(account, 0, account.length)}.${worker}`;
     const known = this.#workers.get(key);
     if (known !== undefined) return known;
     const counters: WorkerCounters = {

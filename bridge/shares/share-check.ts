@@ -8,9 +8,9 @@ import { KernelError } from '../../kernels/kernel-error.ts';
 import type { Verifier } from '../../kernels/verifier.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { blockId, HEADER_BYTES } from '../../protocol/header.ts';
-import { headerDigest } from '../../protocol/share-identity.ts';
 import { CODE, type RefusalCode } from '../../protocol/stratum/errors.ts';
 import { meetsTarget, workOfHash } from '../../protocol/target.ts';
+import { headerDigestOf } from '../session/bodies.ts';
 import type { PendingShare, Submitter } from '../session/pending-share.ts';
 import type { Candidate, Hub, JudgedShare, Member } from '../threads/hub.ts';
 
@@ -118,7 +118,7 @@ export class ShareCheck {
       work: terms.work,
       hashWork: workOfHash(hash),
       cutHeight: template.cutHeight,
-      headerDigest: headerDigest(header),
+      headerDigest: headerDigestOf(session.bodyOf(share.terms), template.serial, header),
       nonce: share.nonce,
       atMillis: share.atMillis,
     };

@@ -3,14 +3,18 @@
  * `call` is answered, a `tell` is not.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
-import type { Hub, ListenerControl, Member } from './hub.ts';
+import type { SessionRecord } from '../session/session-record.ts';
+import type { Hub, ListenerControl } from './hub.ts';
+import type { Packed } from './packed-members.ts';
 import type { Methods, PortCalls } from './port-calls.ts';
 
-/** The hub as it looks over a port: shares are packed, and members are named by their handles. */
-export interface PortHub extends Omit<Hub, 'shares'> {
-  introduce(members: readonly Member[]): void;
+/** The hub as it looks over a port: lists are packed, and members are named by their handles. */
+export interface PortHub extends Omit<Hub, 'shares' | 'worker' | 'ended'> {
+  introduce(members: Packed): void;
   left(handles: readonly number[]): void;
   shares(packed: Bytes): Promise<void>;
+  worker(events: Packed): void;
+  ended(records: readonly SessionRecord[]): void;
   log(level: 'error' | 'warn' | 'info' | 'debug', message: string, fields: Readonly<Record<string, unknown>>): void;
   clientFault(door: string, error: Error): void;
 }

@@ -2,14 +2,19 @@
  * The members of a listener thread that the main thread has handles for. Each is announced right before its first share, on
  * the same port: a login without shares costs no message and no memory in the main thread.
  */
-import type { PortHub } from './calls.ts';
 import type { JudgedShare, Member, MemberBook } from './hub.ts';
 
+/** The main thread, as it is told of members. */
+export interface MemberList {
+  introduce(members: readonly Member[]): void;
+  left(handles: readonly number[]): void;
+}
+
 export class IntroducedMembers implements MemberBook {
-  readonly #main: Pick<PortHub, 'introduce' | 'left'>;
+  readonly #main: MemberList;
   readonly #known = new Set<Member>();
 
-  constructor(main: Pick<PortHub, 'introduce' | 'left'>) {
+  constructor(main: MemberList) {
     this.#main = main;
   }
 

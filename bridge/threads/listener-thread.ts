@@ -11,8 +11,10 @@ import { Listener } from '../connection/listener.ts';
 import { warmUp } from '../connection/warm-up.ts';
 import { packShares } from '../shares/share-batch.ts';
 import { exposed, HUB_CALLS, LISTENER_CALLS, type PortHub, remote } from './calls.ts';
+import { EndedSessions } from './ended-sessions.ts';
 import { IntroducedMembers } from './introduced-members.ts';
 import type { ListenerThreadOptions } from './listener-threads.ts';
+import { type Packed, packEvents, packMembers } from './packed-members.ts';
 import { PortCalls } from './port-calls.ts';
 
 if (parentPort === null) throw new Error('this file is the program of a worker thread');
@@ -23,11 +25,25 @@ const { options, ticket } = workerData as { options: ListenerThreadOptions; tick
 
 const calls = new PortCalls(
   parentPort,
-  exposed(() => listener, LISTENER_CALLS),
+  {
+    ...exposed(() => listener, LISTENER_CALLS),
+    takeSession: (id: string) => {
+      ended.flush();
+      return listener.takeSession(id);
+    },
+    close: () => listener.close().finally(() => ended.flush()),
+  },
   (name, error) => main.log('error', 'a call from the main thread failed', { name, error: String(error) }),
 );
 const main = remote<PortHub>(calls, HUB_CALLS);
-const members = new IntroducedMembers(main);
+/** Bytes are given away, not copied. */
+const tellPacked = (name: 'introduce' | 'worker', packed: Packed): void =>
+  calls.tell(name, [packed], [packed.bytes.buffer]);
+const members = new IntroducedMembers({
+  introduce: (list) => tellPacked('introduce', packMembers(list)),
+  left: main.left,
+});
+const ended = new EndedSessions(setImmediate, main.ended);
 
 const desk = new Desk(options.desk, {
   hub: {
@@ -37,6 +53,8 @@ const desk = new Desk(options.desk, {
       const packed = packShares(shares);
       return calls.call<void>('shares', [packed], [packed.buffer]);
     },
+    worker: (events) => tellPacked('worker', packEvents(events)),
+    ended: (record) => ended.add(record),
   },
   members,
   verifier: attachVerifier(ticket),

@@ -12,6 +12,7 @@ import type { ListenerOptions } from '../connection/listener.ts';
 import { unpackShares } from '../shares/share-batch.ts';
 import { exposed, HUB_CALLS, LISTENER_CALLS, type PortHub, remote } from './calls.ts';
 import type { Hub, ListenerControl, Member } from './hub.ts';
+import { unpackEvents, unpackMembers } from './packed-members.ts';
 import { PortCalls } from './port-calls.ts';
 
 export type ListenerThreadOptions = { readonly desk: DeskOptions; readonly listener: ListenerOptions };
@@ -48,14 +49,18 @@ export function startListenerThread(
     return member;
   };
   /** What is not simply the hub's: members are named by handles, and only this side has the log. */
-  const ofThread: Pick<PortHub, Exclude<keyof PortHub, keyof Hub> | 'shares'> = {
-    introduce: (list) => {
-      for (const member of list) members.set(member.handle, member);
+  const ofThread: Pick<PortHub, Exclude<keyof PortHub, keyof Hub> | 'shares' | 'worker' | 'ended'> = {
+    introduce: (packed) => {
+      for (const member of unpackMembers(packed)) members.set(member.handle, member);
     },
     left: (handles) => {
       for (const handle of handles) members.delete(handle);
     },
     shares: (packed) => hub.shares(unpackShares(packed, memberOf)),
+    worker: (packed) => hub.worker(unpackEvents(packed)),
+    ended: (records) => {
+      for (const record of records) hub.ended(record);
+    },
     log: (level, message, fields) => log[level](message, fields),
     clientFault: (door, error) => clientFaults.report(door, error, log),
   };

@@ -7,6 +7,7 @@ import { clientKey } from '../../runtime/client-address.ts';
 import { bodyFor, carriedBy, type KeptTemplate } from '../nodes/template-store.ts';
 import type { BanList, Fault } from '../session/ban-score.ts';
 import { extranonceOf } from '../session/extranonce.ts';
+import { threadOf } from '../session/session-id.ts';
 import type { SessionRecord } from '../session/session-record.ts';
 import type { SessionShelf } from '../session/session-shelf.ts';
 import type { FoundBlocks } from '../shares/found-blocks.ts';
@@ -66,7 +67,7 @@ export class MainHub implements Hub {
 
   async resume(id: string, thread: number): Promise<SessionRecord | null> {
     const { shelf, listener } = this.#dependencies;
-    const holder = this.#moved.get(id) ?? Number.parseInt(id.slice(0, 2), 16);
+    const holder = this.#moved.get(id) ?? threadOf(id);
     const record = (await shelf.take(id)) ?? (await listener(holder)?.takeSession(id)) ?? (await shelf.take(id));
     if (record == null) return null;
     if (record.bannedUntilMillis > this.#dependencies.now()) {
@@ -74,7 +75,7 @@ export class MainHub implements Hub {
       this.ended(record);
       return record;
     }
-    if (thread === Number.parseInt(id.slice(0, 2), 16)) this.#moved.delete(id);
+    if (thread === threadOf(id)) this.#moved.delete(id);
     else this.#moved.set(id, thread);
     return record;
   }

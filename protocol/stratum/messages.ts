@@ -127,6 +127,8 @@ function checkAgent(field: string, text: string): void {
 
 /** Other text: UTF-8 of bounded length without control characters. */
 export function checkText(field: string, text: string, maxBytes = TEXT_MAX_BYTES): string {
+  // Nearly all text is ASCII, which needs no encoding to be counted.
+  if (text.length <= maxBytes && PRINTABLE.test(text)) return text;
   if (text.length > maxBytes || CONTROL.test(text) || !text.isWellFormed() || utf8(text).length > maxBytes)
     refuse(field, `UTF-8 text of at most ${maxBytes} bytes without control characters`);
   return text;

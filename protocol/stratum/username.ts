@@ -16,13 +16,17 @@ export interface Username {
   worker: string;
 }
 
-/** Throws an address_* code for a bad address (answered with 29) and username_text for a bad worker name (-32602). */
-export function parseUsername(username: string, network: NetworkName): Username {
+/** `readAddress` reads addresses of the network as parseAddress does. Throws an address_* code for a bad address (answered with 29) and username_text for a bad worker name (-32602). */
+export function parseUsername(
+  username: string,
+  network: NetworkName,
+  readAddress = (text: string): Address => parseAddress(text, network),
+): Username {
   const dot = username.indexOf('.');
   const text = dot < 0 ? username : username.slice(0, dot);
   const worker = dot < 0 ? '' : username.slice(dot + 1);
   if (dot >= 0 && worker === '') throw new ProtocolError('username_text', 'a worker name must follow the dot');
-  const address = parseAddress(text, network);
+  const address = readAddress(text);
   // The burn address can never be paid, and a pool would try for ever. Multisig addresses can be paid like any other.
   if (address.kind === 'burn')
     throw new ProtocolError(

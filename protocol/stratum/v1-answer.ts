@@ -123,10 +123,20 @@ export function encodeResult(id: RequestId, answer: Result): string {
   return JSON.stringify({ jsonrpc: '2.0', id, result: resultBody(answer) });
 }
 
-/** The most frequent answer, written directly. Equal to encodeResult. */
-export function encodeAccepted(id: RequestId, work: bigint): string {
-  const idText = typeof id === 'number' ? String(id) : JSON.stringify(id);
-  return `{"jsonrpc":"2.0","id":${idText},"result":{"status":"accepted","work":"${work}"}}`;
+const idText = (id: RequestId): string => (typeof id === 'number' ? String(id) : JSON.stringify(id));
+
+/** The most frequent answers, written directly, for values that were checked before. Equal to encodeResult; a test keeps it so. */
+export const encodeAccepted = (id: RequestId, work: bigint): string =>
+  `{"jsonrpc":"2.0","id":${idText(id)},"result":{"status":"accepted","work":"${work}"}}`;
+
+/** Address and worker have no character that JSON would escape. */
+export const encodeAuthorized = (id: RequestId, { address, worker }: Authorized): string =>
+  `{"jsonrpc":"2.0","id":${idText(id)},"result":{"address":"${address}","worker":"${worker}"}}`;
+
+export function encodeSubscribed(id: RequestId, { session, noncePrefix, network, server, pool }: Subscribed): string {
+  const prefix = (0x1_0000 | ((noncePrefix[0] as number) << 8) | (noncePrefix[1] as number)).toString(16).slice(1);
+  const payee = pool === null ? '' : `,"pool_address":"${pool.address}","pool_name":${JSON.stringify(pool.name)}`;
+  return `{"jsonrpc":"2.0","id":${idText(id)},"result":{"protocol":"${PROTOCOL_V1}","session":"${session}","nonce_prefix":"${prefix}","network":${network},"server":${JSON.stringify(server)}${payee}}}`;
 }
 
 export function encodeError(id: RequestId | null, error: ErrorReply): string {

@@ -3,7 +3,8 @@
  * takes some minutes; `npm run bench -- stratum 2000` uses fewer connections than 10,000. The yardstick is a bare
  * node:net server that writes the same bytes and does nothing else. `npm run bench -- stratum 2000 tcp` measures only TCP
  * with v1, the costs by processor time: on handles, on sockets, and with sessions that are not kept; with
- * SVC_BENCH_BEFORE=DIR also the server of another checkout, in the same run. `stratum 6000 pairs`: handles and sockets in turns.
+ * SVC_BENCH_BEFORE=DIR also the server of another checkout, in the same run. `stratum 6000 pairs`: handles and sockets in turns, or with SVC_BENCH_BEFORE=DIR
+ * that server and this one; SVC_BENCH_TURNS is how often (3), SVC_BENCH_ACCOUNTS how many addresses log in (1).
  * `stratum 6000 tcp own` measures only the server as it is. `stratum 1000 dataset`: shares that are verified with testnet's dataset of 2 GiB. Cores and profiles: stratum/asked.ts.
  * `npm run bench -- stratum soak` is about memory alone and lasts SVC_SOAK_MINUTES, one unless it says otherwise.
  */
@@ -33,18 +34,29 @@ async function costOf<T>(server: Asked, work: () => Promise<T>): Promise<{ value
 }
 
 /** One server with its miners: logins, memory a connection, jobs to all. */
-async function crowd(server: Asked, connections: number, transport: Transport, version: 1 | 2, jobs: number) {
+async function crowd(
+  server: Asked,
+  connections: number,
+  transport: Transport,
+  version: 1 | 2,
+  jobs: number,
+  accounts = 1,
+) {
   const ports = await server.ask<Ports>('ports');
   const load = await started('./load-process.ts');
   const port = transport === 'ws' ? ports.ws : ports.tcp;
   // The first third warms everything up; what a connection costs is what the others add.
   const first = Math.floor(connections / 3);
   const few = Math.min(first, FIRST_LOGINS);
-  const cold = await costOf(server, () => load.ask<number>('login', { port, count: few, transport, version }));
-  if (first > few) await load.ask<number>('login', { port, count: first - few, transport, version });
+  const cold = await costOf(server, () =>
+    load.ask<number>('login', { port, count: few, transport, version, accounts }),
+  );
+  if (first > few) await load.ask<number>('login', { port, count: first - few, transport, version, accounts });
   const before = await server.ask<number>('memory');
   const added = connections - first;
-  const login = await costOf(server, () => load.ask<number>('login', { port, count: added, transport, version }));
+  const login = await costOf(server, () =>
+    load.ask<number>('login', { port, count: added, transport, version, accounts }),
+  );
   const memory = (await server.ask<number>('memory')) - before;
   const arrivals: Arrivals[] = [];
   const { cpu } = await costOf(server, async () => {
@@ -127,27 +139,57 @@ async function benchTcp(b: Bench, connections: number, isAlone: boolean): Promis
   }
 }
 
-/** Handles and sockets in turns: a busy machine changes the means of both alike. */
+type Contender = { readonly name: string; readonly file: string; readonly streams: 'handles' | 'sockets' };
+
+/** Two servers in turns: a busy machine changes the means of both alike. The second is compared with the first. */
 async function benchPairs(b: Bench, connections: number): Promise<void> {
-  const turns = ['sockets', 'handles', 'handles', 'sockets', 'sockets', 'handles'] as const;
-  const sums = new Map<string, number>();
-  const add = (name: string, value: number) => sums.set(name, (sums.get(name) ?? 0) + (2 * value) / turns.length);
-  for (const streams of turns) {
-    const server = await started('./server-process.ts', '2', 'none', 'not resumable', streams);
-    const crowded = await crowd(server, connections, 'tcp', 1, JOBS);
-    await crowded.load.stop();
-    await server.stop();
-    add(`${streams} login-cpu us`, crowded.loginCpu);
-    add(`${streams} memory B`, crowded.memory);
-    add(`${streams} job-cpu us`, crowded.cpu);
-    b.note(
-      `${streams}: login ${crowded.loginCpu.toFixed(0)} us, job ${crowded.cpu.toFixed(1)} us, ${crowded.memory.toFixed(0)} B a connection`,
-    );
-  }
-  for (const figure of ['login-cpu us', 'job-cpu us', 'memory B']) {
+  const {
+    SVC_BENCH_BEFORE: before,
+    SVC_BENCH_TURNS: turnsAsked = '3',
+    SVC_BENCH_ACCOUNTS: accounts = '1',
+  } = process.env;
+  const own = './server-process.ts';
+  const first: Contender =
+    before === undefined
+      ? { name: 'sockets', file: own, streams: 'sockets' }
+      : { name: 'before', file: join(before, 'test/bench/stratum/server-process.ts'), streams: 'handles' };
+  const second: Contender = { name: before === undefined ? 'handles' : 'after', file: own, streams: 'handles' };
+  const figures = new Map<string, number[]>();
+  const add = (name: string, value: number) => figures.set(name, [...(figures.get(name) ?? []), value]);
+  for (let turn = 0; turn < Number(turnsAsked); turn++)
+    for (const { name, file, streams } of turn % 2 === 0 ? [first, second] : [second, first]) {
+      const server = await started(file, '2', 'none', 'not resumable', streams);
+      const crowded = await crowd(server, connections, 'tcp', 1, JOBS, Number(accounts));
+      add(`${name} login-cpu us`, crowded.loginCpu);
+      add(`${name} memory B`, crowded.memory);
+      add(`${name} job-cpu us`, crowded.cpu);
+      for (const inFlight of [1, 16]) {
+        const count = inFlight === 1 ? connections : Math.min(connections, 1_000);
+        const { cpu } = await submits(server, crowded.load, count, inFlight);
+        add(`${name} submit-cpu-${inFlight}-in-flight us`, cpu);
+      }
+      await crowded.load.stop();
+      await server.stop();
+    }
+  const mean = (values: readonly number[] = []): number =>
+    values.reduce((sum, value) => sum + value, 0) / values.length;
+  for (const figure of [
+    'login-cpu us',
+    'job-cpu us',
+    'memory B',
+    'submit-cpu-1-in-flight us',
+    'submit-cpu-16-in-flight us',
+  ]) {
     const [name = '', unit = ''] = figure.split(' ');
-    const [handles = 0, sockets = 1] = [sums.get(`handles ${figure}`), sums.get(`sockets ${figure}`)];
-    b.figure(`handles-${name}`, handles, unit, against(handles, sockets, 'the same on sockets, in turns'));
+    const [yardstick, measured] = [first, second].map((each) => figures.get(`${each.name} ${figure}`) ?? []);
+    const listOf = (values: readonly number[] = []) => values.map((value) => value.toFixed(1)).join(', ');
+    b.note(`${name} ${unit}: ${first.name} ${listOf(yardstick)}; ${second.name} ${listOf(measured)}`);
+    b.figure(
+      `${second.name}-${name}`,
+      mean(measured),
+      unit,
+      against(mean(measured), mean(yardstick), `${first.name}, in turns`),
+    );
   }
 }
 

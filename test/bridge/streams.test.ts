@@ -45,7 +45,6 @@ async function pair(streams: Streams): Promise<Pair> {
       accept: (stream) => {
         if (stream instanceof HandleStream) {
           stream.start();
-          stream.settle();
           accepted(stream);
           return;
         }
@@ -163,6 +162,37 @@ test.each(BOTH)('%s: cut off or reset while much is queued, it closes once and t
     peer.write('more', false);
     peer.end();
   }
+});
+
+test.each(BOTH)('%s: a line that comes in halves stays its own while others send theirs', async (streams) => {
+  const { port } = await startBed({ streams });
+  const halves = (name: string) => {
+    const line = `{"jsonrpc":"2.0","id":"${name}","method":"mining.subscribe","params":{"agent":"x/1"}}\n`;
+    return [line.slice(0, 40), line.slice(40)] as const;
+  };
+  const names = ['one', 'two', 'three'];
+  const clients = await Promise.all(
+    names.map(async () => {
+      const client = connect(port, '127.0.0.1');
+      let text = '';
+      client.on('data', (chunk: Buffer) => {
+        text += chunk.toString();
+      });
+      onTestFinished(() => void client.destroy());
+      await once(client, 'connect');
+      return { client, text: () => text };
+    }),
+  );
+  const one = clients[0]!;
+  one.client.write(halves('one')[0]);
+  // The answers to the others show that the server has read after the first half came.
+  for (const [i, { client, text }] of clients.entries())
+    if (i > 0) {
+      client.write(halves(names[i]!).join(''));
+      await expect.poll(text).toContain(`"id":"${names[i]}","result"`);
+    }
+  one.client.write(halves('one')[1]);
+  await expect.poll(one.text).toContain('"id":"one","result"');
 });
 
 test.each(BOTH)(

@@ -18,6 +18,42 @@ test('integers survive a round trip in little-endian order', () => {
   reader.end();
 });
 
+test('integers at their bounds are those of a DataView', () => {
+  const view = new DataView(new ArrayBuffer(8));
+  for (const value of [
+    0,
+    1,
+    255,
+    256,
+    65_535,
+    65_536,
+    2 ** 31,
+    2 ** 32 - 1,
+    2 ** 32,
+    2 ** 40 + 3,
+    Number.MAX_SAFE_INTEGER,
+  ]) {
+    view.setBigUint64(0, BigInt(value), true);
+    const bytes = new ByteWriter(8).height(value).done();
+    expect(bytes).toEqual(new Uint8Array(view.buffer));
+    // Read from the middle of other bytes, as from a message.
+    const reader = new ByteReader(Uint8Array.of(7, ...bytes, ...bytes, 9).subarray(1, 17));
+    expect(reader.height()).toBe(value);
+    expect([reader.u16(), reader.u16(), reader.u32()]).toEqual([
+      view.getUint16(0, true),
+      view.getUint16(2, true),
+      view.getUint32(4, true),
+    ]);
+    expect(() => reader.u8()).toThrow(/1 bytes wanted, 0 left/);
+    if (value < 2 ** 32) expect(toHex(new ByteWriter().u32(value).done())).toBe(toHex(bytes.slice(0, 4)));
+    else expect(() => new ByteWriter().u32(value)).toThrow(/not an integer/);
+  }
+  for (const wrong of [-1, 0.5, 2 ** 53]) expect(() => new ByteWriter().height(wrong)).toThrow(/not an integer/);
+  for (const wrong of [-1, 65_536]) expect(() => new ByteWriter().u16(wrong)).toThrow(/not an integer/);
+  expect(() => new ByteReader(new Uint8Array(8).fill(255)).height()).toThrow(/too large/);
+  expect(() => new ByteReader(new Uint8Array(7)).height()).toThrow(/8 bytes wanted, 7 left/);
+});
+
 test('hex has one spelling', () => {
   expect(() => fromHex('AB')).toThrow(/only 0-9 and a-f/);
   expect(() => fromHex('abc')).toThrow(/odd number/);

@@ -1,6 +1,6 @@
 /** Both wire forms against vectors/stratum-v1.json and stratum-v2.json, in both directions. */
 import { expect, test } from 'vitest';
-import { burnAddressPayload, formatAddress, parseAddress } from '../../protocol/address.ts';
+import { burnAddressPayload, formatAddress, keyAddressPayload, parseAddress } from '../../protocol/address.ts';
 import { concat, fromHex, toHex, utf8 } from '../../protocol/bytes.ts';
 import { attempt, ProtocolError } from '../../protocol/errors.ts';
 import { blockId, decodeHeader, NONCE_OFFSET, REWARD_ROOT_OFFSET } from '../../protocol/header.ts';
@@ -16,9 +16,11 @@ import { formatUsername, parsePassword, parseUsername, withRate } from '../../pr
 import {
   decodeServerMessage,
   encodeAccepted,
+  encodeAuthorized,
   encodeError,
   encodeNotification,
   encodeResult,
+  encodeSubscribed,
 } from '../../protocol/stratum/v1-answer.ts';
 import { decodeRequest, encodeRequest } from '../../protocol/stratum/v1-request.ts';
 import { matchSubmit } from '../../protocol/stratum/v1-submit.ts';
@@ -178,6 +180,22 @@ test('the quick answer to a share is the plain one', () => {
     expect(encodeAccepted(id, 123n)).toBe(
       encodeResult(id, { method: 'mining.submit', result: { work: 123n, blockId: null } }),
     );
+});
+
+test('the quick answers to a login are the plain ones', () => {
+  const address = formatAddress(keyAddressPayload(new Uint8Array(32)), 'development');
+  for (const id of [0, 42, 'a"b']) {
+    for (const worker of ['', 'rig-7_a.b']) {
+      const result = { address, worker };
+      expect(encodeAuthorized(id, result)).toBe(encodeResult(id, { method: 'mining.authorize', result }));
+    }
+    for (const pool of [null, { address, name: 'A "pool" of \u20ac' }])
+      for (const prefix of [0, 7, 0xfedc]) {
+        const noncePrefix = Uint8Array.of(prefix >> 8, prefix & 255);
+        const result = { session: '0a'.repeat(16), noncePrefix, network: 4, server: 'svc "x"\\/1', pool };
+        expect(encodeSubscribed(id, result)).toBe(encodeResult(id, { method: 'mining.subscribe', result }));
+      }
+  }
 });
 
 test('the quick reader takes the canonical submit and leaves the rest alone', () => {

@@ -42,7 +42,7 @@ export function sameHeaderForAnotherWork(): () => void {
     const [name, isSpent] = [toHex(owner.owner), this.current.terms.isSpent];
     const fresh = forJob.call(this, owner, shareWork, on);
     const { extranonce, rewardRoot } = (isSpent ? undefined : roots.get(name)) ?? fresh;
-    this.current = { terms: fresh.terms, extranonce, rewardRoot };
+    this.current = { terms: fresh.terms, extranonce, rewardRoot, named: null };
     roots.set(name, this.current);
     bodies.set(`${name} ${fresh.terms.generation}`, this.current);
     return this.current;

@@ -48,7 +48,6 @@ function serve(port: number, streams: string): Promise<{ port: number; job(): vo
   };
   const take = (stream: HandleStream): void => {
     handles.add(stream);
-    stream.settle();
     stream.start();
   };
   const bytes = Buffer.from(JOB, 'latin1');
