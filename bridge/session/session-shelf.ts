@@ -3,7 +3,7 @@
  * make sessions by logging in, so those that brought a share have room of their own that strangers cannot fill; a
  * banned one is kept until its ban ends (S59).
  */
-import { deserialize, serialize } from 'node:v8';
+import { packRecord, unpackRecord } from './packed-record.ts';
 import type { SessionRecord } from './session-record.ts';
 
 export interface SessionShelf {
@@ -24,10 +24,6 @@ export const isProven = ({ accepted }: SessionRecord): boolean => accepted > 0;
 export const keptMillis = (record: SessionRecord, resumeMillis: number, nowMillis: number): number =>
   Math.max(resumeMillis, Math.ceil(record.bannedUntilMillis - nowMillis));
 
-/** As text of one byte a character: a tenth of what the record takes as objects. Most are never asked for. */
-const pack = (record: SessionRecord): string => serialize(record).toString('latin1');
-const unpack = (packed: string): SessionRecord => deserialize(Buffer.from(packed, 'latin1')) as SessionRecord;
-
 /** Records of about the same life, the oldest first. */
 class Row {
   readonly #capacity: number;
@@ -39,7 +35,7 @@ class Row {
 
   put(record: SessionRecord, untilMillis: number, nowMillis: number): void {
     this.#kept.delete(record.id);
-    this.#kept.set(record.id, { packed: pack(record), untilMillis });
+    this.#kept.set(record.id, { packed: packRecord(record), untilMillis });
     for (const [id, kept] of this.#kept) {
       if (this.#kept.size <= this.#capacity && kept.untilMillis >= nowMillis) break;
       this.#kept.delete(id);
@@ -50,7 +46,7 @@ class Row {
     const kept = this.#kept.get(id);
     if (kept === undefined) return null;
     this.#kept.delete(id);
-    return kept.untilMillis < nowMillis ? null : unpack(kept.packed);
+    return kept.untilMillis < nowMillis ? null : unpackRecord(kept.packed);
   }
 }
 
