@@ -33,8 +33,8 @@ export function unpackRecord(packed: string): SessionRecord {
   };
 }
 
-type Terms = NonNullable<SessionRecord['jobs']>['log']['terms'][number];
-type PackedTerms = Omit<Terms, 'shareWork'> & { readonly shareWork: string };
+type SentTerms = NonNullable<SessionRecord['jobs']>['log']['terms'][number];
+type PackedTerms = Omit<SentTerms, 'shareWork'> & { readonly shareWork: string };
 
-const packTerms = (terms: Terms): PackedTerms => ({ ...terms, shareWork: String(terms.shareWork) });
-const unpackTerms = (terms: PackedTerms): Terms => ({ ...terms, shareWork: BigInt(terms.shareWork) });
+const packTerms = (terms: SentTerms): PackedTerms => ({ ...terms, shareWork: String(terms.shareWork) });
+const unpackTerms = (terms: PackedTerms): SentTerms => ({ ...terms, shareWork: BigInt(terms.shareWork) });
