@@ -54,6 +54,8 @@ export type PeerView = {
   heightOf(peer: PeerName): number | undefined;
   queuedCuts(): number;
   queuedBlocks(): number;
+  /** Bytes of the answers to this node's questions of a kind: bodies, where announcements come by gossip. */
+  answeredBytes(protocol: Protocol): number;
   /** For one that catches up: resolves when it follows no more. Rejects when the network is closed before. */
   caughtUp(): Promise<void>;
   close(): Promise<void>;
@@ -86,6 +88,7 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
         heights.joined(peer, info.height);
         pull.joined(peer, info);
         budget.joined(peer, info.address);
+        node.expectTransactions();
         sync?.wake();
         const wasAnnounced = releases.isAnnounced();
         releases.joined(peer, info);
@@ -204,6 +207,7 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
     heightOf: (peer) => heights.get(peer)?.claim,
     queuedBlocks: () => blocks.judged,
     queuedCuts: () => sync?.queued ?? 0,
+    answeredBytes: (protocol) => network.answeredBytes[protocol],
     caughtUp: async () => {
       const found = await caughtUp(
         {

@@ -43,6 +43,8 @@ export class PeerNetwork implements PeerAsking {
   #figures = NO_FIGURES;
   /** Of threads that are gone: counters never go back. */
   #before = { receivedBytes: 0, sentBytes: 0 };
+  /** Of whole answers, by what was asked. */
+  readonly answeredBytes: Record<Protocol, number> = { sync: 0, relay: 0 };
   #closed = false;
 
   constructor(settings: () => HostSettings, handlers: PeerHandlers, log: Logger) {
@@ -134,7 +136,9 @@ export class PeerNetwork implements PeerAsking {
 
   async ask(peer: PeerName, protocol: Protocol, question: Uint8Array): Promise<Uint8Array> {
     if (this.#calls === undefined || !this.#peers.has(peer)) throw new Error('the peer is gone');
-    return await this.#calls.remote.ask(peer, protocol, question);
+    const answer = await this.#calls.remote.ask(peer, protocol, question);
+    this.answeredBytes[protocol] += answer.length;
+    return answer;
   }
 
   publish(topic: Topic, data: Uint8Array): void {

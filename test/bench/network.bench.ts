@@ -87,12 +87,15 @@ async function measureSpread(b: Bench, count: number): Promise<void> {
     const bytes = () => nodes.reduce((sum, { view }) => sum + view.figures().receivedBytes, 0);
     const before = bytes();
     const [transactions, blocks, cuts]: number[][] = [[], [], []];
+    const slowest: number[] = [];
     for (let i = 0; i < 20; i++) {
       const from = nodes[(i * 7) % count] as NetNode;
       const wire = payment(from.node.chain, [treasury(from.node, i)], [{ address: BOB, amount: 5n }]);
       await from.node.submitTransaction(wire);
       const isThere = ({ node }: NetNode) => node.mempool.count === i + 1;
-      transactions?.push(...(await arrivals(nodes, isThere)));
+      const took = await arrivals(nodes, isThere);
+      transactions?.push(...took);
+      slowest.push(Math.round(Math.max(...took)));
     }
     for (let i = 0; i < 20; i++) {
       const id = await bed.mine((nodes[(i * 7) % count] as NetNode).node);
@@ -102,6 +105,7 @@ async function measureSpread(b: Bench, count: number): Promise<void> {
       cuts?.push(...(await arrivals(nodes, (node) => height(node) >= wanted)));
     }
     b.note(`${count} nodes in one process; every transaction, block and cut is waited for at every node`);
+    b.note(`the last node of each transaction after ${slowest.join(', ')} ms`);
     for (const [name, values] of Object.entries({ transaction: transactions, block: blocks, cut: cuts })) {
       b.figure(`${name}-p50`, percentile(values as number[], 0.5), 'ms');
       b.figure(`${name}-p99`, percentile(values as number[], 0.99), 'ms');
@@ -114,13 +118,17 @@ async function measureSpread(b: Bench, count: number): Promise<void> {
   }
 }
 
-/** Bytes that a node receives for a transaction, over the transaction's own: what is announced, and what comes more than once. What comes without any transaction is measured before for as long and taken off. */
+/**
+ * Bytes that a node receives for a transaction, over the transaction's own: of bodies, which come as answers, and of all, with what is announced. What comes without any transaction is measured before for as long and taken off.
+ */
 async function measureDuplicates(b: Bench, nodes: readonly NetNode[], bytes: () => number): Promise<void> {
   const rest = () => new Promise((resolve) => setTimeout(resolve, 5_000));
   const first = bytes();
   await rest();
   const idle = bytes() - first;
   const start = bytes();
+  const answered = () => nodes.reduce((sum, { view }) => sum + view.answeredBytes('relay'), 0);
+  const answeredBefore = answered();
   const [from] = nodes as [NetNode];
   const had = from.node.mempool.count;
   let sent = 0;
@@ -132,6 +140,7 @@ async function measureDuplicates(b: Bench, nodes: readonly NetNode[], bytes: () 
   await arrivals(nodes, ({ node }) => node.mempool.count === had + 40);
   await rest();
   const received = (bytes() - start - idle) / (nodes.length - 1);
+  b.figure('bodies-over-sent', (answered() - answeredBefore) / (nodes.length - 1) / sent, 'times');
   b.figure('received-over-sent', received / sent, 'times');
 }
 

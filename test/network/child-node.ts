@@ -7,6 +7,8 @@ const NODE_PROCESS = fileURLToPath(new URL('node-process.ts', import.meta.url));
 
 export type NodeFigures = {
   readonly height: number;
+  /** The lowest cut whose blocks it has. */
+  readonly bodiesFrom: number;
   readonly transactions: number;
   readonly synced: boolean;
   /** Processor time of the main thread. */

@@ -11,6 +11,7 @@ import {
   type PeerView,
 } from '../../node/network/open-network.ts';
 import { type ConsensusNode, createNode } from '../../node/node.ts';
+import type { StorageMode } from '../../node/store/storage-mode.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { developmentKeys, quickHash, START_MILLIS, searchNonce } from '../node/bed.ts';
 import { quietLog } from '../quiet-log.ts';
@@ -46,9 +47,11 @@ export class NetBed {
     });
   }
 
-  async openChain(name: string, makesCuts = false): Promise<ConsensusNode> {
+  async openChain(name: string, makesCuts = false, storage: StorageMode = 'full'): Promise<ConsensusNode> {
+    const storeDirectory = join(this.directory, name, 'store');
     return await createNode(
-      { storeDirectory: join(this.directory, name, 'store'), genesis: this.#genesis, cutMillis: 0, makesCuts },
+      // Many nodes share a machine: one thread for signatures each.
+      { storeDirectory, genesis: this.#genesis, cutMillis: 0, makesCuts, storage, signatureThreads: 1 },
       {
         verifier: { prepare: async () => undefined, hash: async (_, header) => quickHash(header) },
         certify: certifyWith(developmentKeys(VALIDATORS)),
@@ -64,8 +67,9 @@ export class NetBed {
     name: string,
     plan: Partial<NetworkSettings>,
     alter: (node: ConsensusNode) => Partial<NetworkDependencies> = () => ({}),
+    storage: StorageMode = 'full',
   ): Promise<NetNode> {
-    const node = await this.openChain(name);
+    const node = await this.openChain(name, false, storage);
     const directory = join(this.directory, name);
     const view = await openNetwork(
       { listen: ['/ip4/127.0.0.1/tcp/0'], announce: [], bootstrap: [], maxPeers: 50, follows: false, ...plan },
