@@ -13,6 +13,7 @@ import type { Logger } from '../runtime/log.ts';
 import { AutoPruning } from './auto-pruning.ts';
 import { beginWithSnapshot } from './begin-with-snapshot.ts';
 import { certifyWith } from './certificate.ts';
+import { type Checkpoint, checkpointsOf, checkStoredChain } from './checkpoints.ts';
 import {
   DEVELOPMENT_DEFAULTS,
   developmentGenesis,
@@ -79,6 +80,8 @@ export type NodeSettings = {
   readonly peers?: NetworkPlan | undefined;
   readonly release?: string;
   readonly snapshots?: SnapshotPlan;
+  /** Beside those of the release. */
+  readonly checkpoint?: readonly Checkpoint[];
 } & Partial<ChainSettings>;
 
 export type OpenNodeDependencies = {
@@ -206,6 +209,7 @@ export async function openNode(given: NodeSettings, dependencies: OpenNodeDepend
   const mayMakeCuts = validators === undefined && (peers === undefined || peers.bootstrap.length === 0);
   // Before anything is opened: a key that cannot be used stops the start.
   const key = validators?.files && (await loadValidatorKey(validators.files, 'consensus', network));
+  const checkpoints = checkpointsOf(network, settings.checkpoint ?? []);
   const genesis = settings.genesis === undefined ? undefined : loadGenesis(settings.genesis, network);
   const begin = settings.snapshots?.begin;
   if (begin !== undefined && key !== undefined)
@@ -254,6 +258,7 @@ export async function openNode(given: NodeSettings, dependencies: OpenNodeDepend
   );
   started('node', () => node.close());
   checkStorage(node, settings.storage, key !== undefined, log);
+  checkStoredChain(node.chain, checkpoints);
   const pruning = settings.storage === 'pruned' ? new AutoPruning({ node, log, steady: steadyMillis }) : undefined;
   if (pruning !== undefined) started('pruning', () => pruning.stop());
   pruning?.begin();
@@ -293,6 +298,7 @@ export async function openNode(given: NodeSettings, dependencies: OpenNodeDepend
         log: log.child('p2p'),
         served: (peer, of) => pruning?.served(peer, of),
         snapshots: shelf,
+        checkpoints,
       },
     );
     started('peers', () => view.close());

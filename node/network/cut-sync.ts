@@ -8,8 +8,10 @@ import { ProtocolError } from '../../protocol/errors.ts';
 import type { ProposedCut } from '../../protocol/proposal.ts';
 import { epochOf } from '../../protocol/staking/limits.ts';
 import type { Logger } from '../../runtime/log.ts';
+import type { Checkpoint } from '../checkpoints.ts';
 import type { CutLedger } from '../cut-ledger.ts';
 import { BlockFetch } from './block-fetch.ts';
+import { CheckpointProof, ContradictedError } from './checkpoint-proof.ts';
 import { brokenChain, isCertified, type Place } from './cut-proof.ts';
 import { EpochProof } from './epoch-proof.ts';
 import { type Answered, askHurried } from './hurried-ask.ts';
@@ -39,6 +41,8 @@ export type CutSyncDependencies = {
   readonly ledger: CutLedger;
   readonly network: PeerAsking;
   readonly log: Logger;
+  /** Ascending. */
+  readonly checkpoints: readonly Checkpoint[];
   steady(): number;
   /** Without news for so long somebody is asked whether there are any. */
   readonly probeMillis: number;
@@ -50,6 +54,7 @@ export class CutSync {
   readonly heights = new PeerHeights();
   readonly #with: CutSyncDependencies;
   readonly #epochs: EpochProof;
+  readonly #checkpoints: CheckpointProof;
   readonly #news = new WakeUp();
   #running: Promise<void> | undefined;
   #closed = false;
@@ -58,7 +63,9 @@ export class CutSync {
 
   constructor(dependencies: CutSyncDependencies) {
     this.#with = dependencies;
-    this.#epochs = new EpochProof(dependencies.ledger, (peer, question) => this.#askSoon(peer, question));
+    const ask = (peer: PeerName, question: SyncQuestion) => this.#askSoon(peer, question);
+    this.#epochs = new EpochProof(dependencies.ledger, ask);
+    this.#checkpoints = new CheckpointProof({ ...dependencies, ask });
   }
 
   /** Cuts that are proven and not executed yet. */
@@ -150,8 +157,15 @@ export class CutSync {
     } catch (error) {
       if (error instanceof ProtocolError && error.code === 'unsupported_version' && (await this.#isUnknown(peer, from)))
         return;
-      this.#failed(peer, error);
+      if (error instanceof ContradictedError) this.#end(error);
+      else this.#failed(peer, error);
     }
+  }
+
+  /** The chain went where this node cannot follow. */
+  #end(error: Error): void {
+    this.#closed = true;
+    this.#with.ledger.fail(error);
   }
 
   /** Whether the committee made a cut final that this release cannot read. */
@@ -190,17 +204,18 @@ export class CutSync {
     if (broken !== undefined) throw new PeerFault(peer, 'false_proof', broken);
     if (epochOf(last.header.height, ledger.intervalCuts) !== epochOf(from, ledger.intervalCuts))
       throw new PeerFault(peer, 'malformed', 'cuts of two epochs');
-    if (!certificates.has(last.header.height)) {
+    const places = cuts.map(({ header, cutId }) => ({ height: header.height, cutId }));
+    const isVouchedFor = await this.#checkpoints.proves(peer, places);
+    if (!isVouchedFor && !certificates.has(last.header.height)) {
       const proven = await this.#epochs.idOf(peer, last.header.height, from);
       if (!equalBytes(proven, last.cutId))
         throw new PeerFault(peer, 'false_proof', 'the epoch ends with another chain');
     }
-    for (const { header, cutId } of cuts) {
-      const certificate = certificates.get(header.height);
+    for (const place of places) {
+      const certificate = certificates.get(place.height);
       if (certificate === undefined) continue;
-      const place = { height: header.height, cutId };
       if (!(await isCertified(ledger.chainId, place, certificate, committee.members)))
-        throw new PeerFault(peer, 'false_proof', `the certificate of cut ${header.height} does not verify`);
+        throw new PeerFault(peer, 'false_proof', `the certificate of cut ${place.height} does not verify`);
     }
   }
 
@@ -232,10 +247,7 @@ export class CutSync {
       }
       this.#tell();
     } catch (error) {
-      if (error instanceof StoppedError) {
-        this.#closed = true;
-        ledger.fail(error);
-      }
+      if (error instanceof StoppedError) this.#end(error);
       throw error;
     } finally {
       this.#queued = 0;

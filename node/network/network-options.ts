@@ -1,7 +1,10 @@
 /** Options of the peer-to-peer network: section `p2p` of the config file, and what follows from them. */
 import { isIP, isIPv4 } from 'node:net';
+import { fromHex } from '../../protocol/bytes.ts';
+import { ID_BYTES } from '../../protocol/identifier.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import { choice, integer, parsed, readListenAddress, repeated } from '../../runtime/command-line/command-line.ts';
+import type { Checkpoint } from '../checkpoints.ts';
 import { NetworkError } from './network-error.ts';
 import { isDialable } from './peer-address.ts';
 
@@ -32,6 +35,15 @@ function readPeerAddress(word: string): string {
   if (!isDialable(word))
     throw new Error('must be an address such as /ip4/192.0.2.1/tcp/28705, with or without /p2p/PEER');
   return word;
+}
+
+function readCheckpoint(word: string): Checkpoint {
+  const [, height = '', cutId = ''] = /^(\d{1,15}):(.*)$/.exec(word) ?? [];
+  try {
+    return { height: Number(height), cutId: fromHex(cutId, ID_BYTES) };
+  } catch {
+    throw new Error(`must be HEIGHT:CUT_ID, the identifier in ${2 * ID_BYTES} hex characters`);
+  }
 }
 
 export const networkOptions = {
@@ -75,6 +87,17 @@ export const networkOptions = {
         configPath: 'p2p.bootstrap',
       },
       readPeerAddress,
+    ),
+  ),
+  checkpoint: repeated(
+    parsed(
+      {
+        help: 'cut that the chain must have, beside those of the release; a chain with another is refused',
+        group: GROUP,
+        placeholder: 'HEIGHT:CUT_ID',
+        configPath: 'p2p.checkpoints',
+      },
+      readCheckpoint,
     ),
   ),
   maxPeers: integer({

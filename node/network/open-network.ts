@@ -3,6 +3,7 @@ import { ProtocolError } from '../../protocol/errors.ts';
 import { RULE_SET } from '../../protocol/transaction.ts';
 import { steadyMillis } from '../../runtime/clock.ts';
 import type { Logger } from '../../runtime/log.ts';
+import type { Checkpoint } from '../checkpoints.ts';
 import type { ConsensusNode } from '../node.ts';
 import { BlockRelay } from './block-relay.ts';
 import { caughtUp } from './catching-up.ts';
@@ -42,6 +43,8 @@ export type NetworkDependencies = {
   readonly served?: ((peer: PeerName, from?: number) => void) | undefined;
   /** What it can serve to nodes that begin with a snapshot. */
   readonly snapshots?: SnapshotSource | undefined;
+  /** Ascending; a chain that contradicts one is not followed. */
+  readonly checkpoints?: readonly Checkpoint[];
   /** For tests of the limits. */
   readonly countsNear?: boolean;
 };
@@ -116,6 +119,7 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
         ledger,
         network,
         log,
+        checkpoints: dependencies.checkpoints ?? [],
         steady: steadyMillis,
         probeMillis: Math.max(LEAST_PROBE_MILLIS, PROBE_CUTS * cutMillis),
         updateRequired: (version) => {

@@ -37,7 +37,7 @@ import type { StorageMode } from './storage-mode.ts';
 
 const MEBIBYTE = 1024 * 1024;
 
-export const STORE_ERROR_CODES = ['store_format', 'store_genesis', 'store_damaged'] as const;
+export const STORE_ERROR_CODES = ['store_format', 'store_genesis', 'store_damaged', 'store_checkpoint'] as const;
 
 export class StoreError extends CodedError<(typeof STORE_ERROR_CODES)[number]> {
   override readonly name = 'StoreError';

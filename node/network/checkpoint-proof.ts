@@ -1,0 +1,125 @@
+/**
+ * The way back from the next checkpoint. A chain that stolen keys signed looks right until the checkpoint's height; by then a node would have executed it. So before anything below a checkpoint is executed, the headers are read back from it to the own
+ * head, from any peers: the chain of hashes proves them. What is kept of it is every 96th identifier, 1 MB for three million cuts.
+ */
+import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
+import { decodeCutHeader } from '../../protocol/cut.ts';
+import type { LogFields, Logger } from '../../runtime/log.ts';
+import { type Checkpoint, nextCheckpoint } from '../checkpoints.ts';
+import type { CutLedger } from '../cut-ledger.ts';
+import { type Place, provenBack } from './cut-proof.ts';
+import type { Answered } from './hurried-ask.ts';
+import { PeerFault } from './peer-fault.ts';
+import { decodeHeadersAnswer, MAX_CUTS, MAX_HEADERS, type SyncQuestion } from './sync-messages.ts';
+import type { PeerName } from './thread/host-types.ts';
+
+const TELL_MILLIS = 10_000;
+
+export type CheckpointProofDependencies = {
+  readonly ledger: Pick<CutLedger, 'head'>;
+  readonly checkpoints: readonly Checkpoint[];
+  ask(peer: PeerName, question: SyncQuestion): Promise<Answered>;
+  readonly log: Logger;
+  steady(): number;
+};
+
+/** The own chain is not the one that the checkpoint is of. */
+export class ContradictedError extends Error {}
+
+type Way = { readonly checkpoint: Checkpoint; readonly marks: Map<number, Bytes>; lowest: Place };
+
+const isMark = (height: number): boolean => (height + 1) % MAX_CUTS === 0;
+
+export class CheckpointProof {
+  readonly #with: CheckpointProofDependencies;
+  #way: Way | undefined;
+  #toldAt = Number.NEGATIVE_INFINITY;
+
+  constructor(dependencies: CheckpointProofDependencies) {
+    this.#with = dependencies;
+  }
+
+  /**
+   * Compares cuts that follow the own head with the next checkpoint: true where that proves all of them, false where there is none, or they go beyond it. Rejects with a PeerFault where they are others, with a ContradictedError where the own chain is.
+   */
+  async proves(peer: PeerName, cuts: readonly Place[]): Promise<boolean> {
+    const { ledger, checkpoints } = this.#with;
+    const first = (cuts[0] as Place).height;
+    const last = cuts.at(-1) as Place;
+    const checkpoint = nextCheckpoint(checkpoints, first);
+    if (checkpoint === undefined) return false;
+    if (this.#way?.checkpoint !== checkpoint)
+      this.#way = { checkpoint, marks: new Map([[checkpoint.height, checkpoint.cutId]]), lowest: checkpoint };
+    const way = this.#way;
+    const { lowest } = await this.#walk(peer, way, first);
+    const head = ledger.head();
+    if (lowest.height === head.height && !equalBytes(lowest.cutId, head.cutId))
+      throw new ContradictedError(
+        `cut ${head.height} of this data directory does not lead to the checkpoint of cut ${checkpoint.height}: compare the checkpoint with nodes that you trust; if it is right, sync into a new data directory`,
+      );
+    const compared = last.height <= checkpoint.height ? last : (cuts[checkpoint.height - first] as Place);
+    if (!equalBytes(await this.#idOf(peer, way, compared.height), compared.cutId))
+      throw new PeerFault(peer, 'false_proof', `its cut ${compared.height} contradicts the checkpoint of cut ${checkpoint.height}`);
+    return compared === last;
+  }
+
+  /** Down to the cut before `from`. What is proven stays, whoever fails. */
+  async #walk(first: PeerName, way: Way, from: number): Promise<Way> {
+    let asked = first;
+    while (way.lowest.height >= from) {
+      const { height } = way.lowest;
+      const { peer, headers } = await this.#headers(asked, way, Math.min(MAX_HEADERS, height - from + 1));
+      asked = peer;
+      for (const place of provenBackOf(peer, way, headers))
+        if (isMark(place.height)) way.marks.set(place.height, place.cutId);
+      const lowest = decodeCutHeader(headers[0] as Bytes);
+      way.lowest = { height: lowest.height - 1, cutId: lowest.previousId };
+      if (way.lowest.height >= from)
+        this.#tell('info', 'headers are read back from a checkpoint', { at: way.lowest.height, to: from }, way);
+    }
+    return way;
+  }
+
+  async #headers(first: PeerName, { lowest, checkpoint }: Pick<Way, 'lowest' | 'checkpoint'>, count: number) {
+    const { peer, answer } = await this.#with.ask(first, { type: 'headers', to: lowest.height, count });
+    const { headers } = decodeHeadersAnswer(answer);
+    if (headers.length === 0) {
+      // It may be on its way to it.
+      this.#tell('warn', 'a peer does not have the cut of a checkpoint', { peer, height: lowest.height }, { checkpoint });
+      throw new Error(`no header ${lowest.height}`);
+    }
+    if (headers.length > count) throw new PeerFault(peer, 'malformed', 'more headers than were asked for');
+    return { peer, headers };
+  }
+
+  #tell(level: 'info' | 'warn', message: string, fields: LogFields, { checkpoint }: Pick<Way, 'checkpoint'>): void {
+    const { log, steady } = this.#with;
+    if (steady() - this.#toldAt < TELL_MILLIS) return;
+    this.#toldAt = steady();
+    log[level](message, { checkpoint: checkpoint.height, ...fields });
+  }
+
+  async #idOf(asked: PeerName, way: Way, height: number): Promise<Bytes> {
+    const known = way.marks.get(height);
+    if (known !== undefined) return known;
+    const mark = Math.min(height + MAX_CUTS - 1 - (height % MAX_CUTS), way.checkpoint.height);
+    const between = { checkpoint: way.checkpoint, lowest: { height: mark, cutId: way.marks.get(mark) as Bytes } };
+    const count = mark - height + 1;
+    const { peer, headers } = await this.#headers(asked, between, count);
+    const places = provenBackOf(peer, between, headers);
+    if (places.length < count) throw new Error(`${headers.length} of ${count} headers`);
+    return (places[0] as Place).cutId;
+  }
+}
+
+/** They lead to the lowest cut that is proven, or the peer has another chain. */
+function provenBackOf(
+  peer: PeerName,
+  { lowest, checkpoint }: Pick<Way, 'lowest' | 'checkpoint'>,
+  headers: readonly Bytes[],
+): readonly Place[] {
+  const places = provenBack(lowest, headers);
+  if (typeof places !== 'string') return places;
+  const reason = lowest === checkpoint ? `its cut ${lowest.height} contradicts the checkpoint` : places;
+  throw new PeerFault(peer, 'false_proof', reason);
+}
