@@ -1,5 +1,5 @@
 /**
- * Nodes and their peers on this machine, every network in a thread of its own: `sync` of a late joiner against the same cuts executed from a local store, `spread` of transactions and blocks over a mesh, `memory` of a node
+ * Nodes and their peers on this machine, every network in a thread of its own: `sync` of a late joiner against the same cuts executed from a local store, `spread` of transactions and blocks over a mesh, `line` over a line, `memory` of a node
  * with peers, `relay` of many transactions to a node in a process of its own: processor time of its main thread, and bytes; and only where they are named, because they take minutes, `late`: a node that takes a long chain and is killed twice,
  * and one from a snapshot, and `hostile`: a mesh with hostile peers. Words: parts, and cuts=, nodes=, peers=, transactions=, rate=, hostile=, rounds=, seconds=.
  */
@@ -7,18 +7,17 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { developmentKey } from '../../node/development.ts';
-import type { UnspentOutput } from '../../node/full-node.ts';
 import type { ConsensusNode } from '../../node/node.ts';
 import { concat, toHex } from '../../protocol/bytes.ts';
 import { genesisOutpoint } from '../../protocol/genesis.ts';
 import { decodeProposedCut } from '../../protocol/proposal.ts';
-import type { Output } from '../../protocol/transaction.ts';
 import { type NodeFigures, NodeProcess } from '../network/child-node.ts';
 import { fundsOf, NetBed, type NetNode, until } from '../network/peers.ts';
 import { payment } from '../node/bed.ts';
-import { type Bench, bench, percentile } from './harness.ts';
-import { arrivals, measureHostile, meshOf } from './network/hostile-mesh.ts';
+import { type Bench, bench } from './harness.ts';
+import { measureHostile } from './network/hostile-mesh.ts';
 import { measureLateJoiner } from './network/late-joiner.ts';
+import { measureLine, measureSpread } from './network/spread.ts';
 
 const IDLE_PEERS = fileURLToPath(new URL('../attack/hostile-peers-process.ts', import.meta.url));
 const MEBIBYTE = 1024 * 1024;
@@ -66,82 +65,6 @@ async function measureSync(b: Bench, cuts: number): Promise<void> {
   } finally {
     await bed.close();
   }
-}
-
-function treasury({ chain }: ConsensusNode, index: number): UnspentOutput {
-  const place = chain.genesis.outputs.length - 64 + index;
-  return {
-    outpoint: genesisOutpoint(chain.chainId, place),
-    ...(chain.genesis.outputs[place] as Output),
-    source: 'genesis',
-  };
-}
-
-async function measureSpread(b: Bench, count: number): Promise<void> {
-  const bed = new NetBed();
-  try {
-    const source = await bed.start('source', {});
-    await bed.seal(source, 2, 1);
-    const nodes = await meshOf(bed, source, count);
-    await new Promise((resolve) => setTimeout(resolve, 5_000));
-    const bytes = () => nodes.reduce((sum, { view }) => sum + view.figures().receivedBytes, 0);
-    const before = bytes();
-    const [transactions, blocks, cuts]: number[][] = [[], [], []];
-    const slowest: number[] = [];
-    for (let i = 0; i < 20; i++) {
-      const from = nodes[(i * 7) % count] as NetNode;
-      const wire = payment(from.node.chain, [treasury(from.node, i)], [{ address: BOB, amount: 5n }]);
-      await from.node.submitTransaction(wire);
-      const isThere = ({ node }: NetNode) => node.mempool.count === i + 1;
-      const took = await arrivals(nodes, isThere);
-      transactions?.push(...took);
-      slowest.push(Math.round(Math.max(...took)));
-    }
-    for (let i = 0; i < 20; i++) {
-      const id = await bed.mine((nodes[(i * 7) % count] as NetNode).node);
-      blocks?.push(...(await arrivals(nodes, ({ node }) => node.chain.block(id) !== undefined)));
-      await bed.seal(source, 1);
-      const wanted = height(source);
-      cuts?.push(...(await arrivals(nodes, (node) => height(node) >= wanted)));
-    }
-    b.note(`${count} nodes in one process; every transaction, block and cut is waited for at every node`);
-    b.note(`the last node of each transaction after ${slowest.join(', ')} ms`);
-    for (const [name, values] of Object.entries({ transaction: transactions, block: blocks, cut: cuts })) {
-      b.figure(`${name}-p50`, percentile(values as number[], 0.5), 'ms');
-      b.figure(`${name}-p99`, percentile(values as number[], 0.99), 'ms');
-    }
-    await new Promise((resolve) => setTimeout(resolve, 1_500));
-    b.figure('received-per-node', (bytes() - before) / count / 1024, 'KiB');
-    await measureDuplicates(b, nodes, bytes);
-  } finally {
-    await bed.close();
-  }
-}
-
-/**
- * Bytes that a node receives for a transaction, over the transaction's own: of bodies, which come as answers, and of all, with what is announced. What comes without any transaction is measured before for as long and taken off.
- */
-async function measureDuplicates(b: Bench, nodes: readonly NetNode[], bytes: () => number): Promise<void> {
-  const rest = () => new Promise((resolve) => setTimeout(resolve, 5_000));
-  const first = bytes();
-  await rest();
-  const idle = bytes() - first;
-  const start = bytes();
-  const answered = () => nodes.reduce((sum, { view }) => sum + view.answeredBytes('relay'), 0);
-  const answeredBefore = answered();
-  const [from] = nodes as [NetNode];
-  const had = from.node.mempool.count;
-  let sent = 0;
-  for (let i = 20; i < 60; i++) {
-    const wire = payment(from.node.chain, [treasury(from.node, i)], [{ address: BOB, amount: 5n }]);
-    sent += wire.length;
-    await from.node.submitTransaction(wire);
-  }
-  await arrivals(nodes, ({ node }) => node.mempool.count === had + 40);
-  await rest();
-  const received = (bytes() - start - idle) / (nodes.length - 1);
-  b.figure('bodies-over-sent', (answered() - answeredBefore) / (nodes.length - 1) / sent, 'times');
-  b.figure('received-over-sent', received / sent, 'times');
 }
 
 /** Transactions that a node gets from one peer; the node is alone in its process, so that its main thread can be measured. */
@@ -210,7 +133,7 @@ async function measureMemory(b: Bench, peers: number): Promise<void> {
 }
 
 export default bench(
-  'peers: sync against local execution, propagation over a mesh, memory, relay of transactions; late joiners, hostile peers',
+  'peers: sync against local execution, propagation over a mesh and a line, memory, relay of transactions; late joiners, hostile peers',
   async (b) => {
     const number = (key: string, otherwise: number): number =>
       Number(b.words.find((word) => word.startsWith(`${key}=`))?.slice(key.length + 1) ?? otherwise);
@@ -218,6 +141,7 @@ export default bench(
     const wants = (part: string) => parts.length === 0 || parts.includes(part);
     if (wants('sync')) await measureSync(b, number('cuts', 1_000));
     if (wants('spread')) await measureSpread(b, number('nodes', 20));
+    if (wants('line')) await measureLine(b, number('nodes', 7));
     if (wants('memory')) await measureMemory(b, number('peers', 50));
     if (parts.includes('late')) await measureLateJoiner(b, number('cuts', 10_000));
     if (parts.includes('hostile')) {

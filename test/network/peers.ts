@@ -13,6 +13,8 @@ import {
 import { type ConsensusNode, createNode } from '../../node/node.ts';
 import type { StorageMode } from '../../node/store/storage-mode.ts';
 import { toHex } from '../../protocol/bytes.ts';
+import { genesisOutpoint } from '../../protocol/genesis.ts';
+import type { Output } from '../../protocol/transaction.ts';
 import { developmentKeys, quickHash, START_MILLIS, searchNonce } from '../node/bed.ts';
 import { quietLog } from '../quiet-log.ts';
 import { randomOf } from '../random.ts';
@@ -130,6 +132,13 @@ export const headOf = ({ node }: Pick<NetNode, 'node'>): string => {
   const { height, cutId, stateRoot } = node.chain.head();
   return `${height} ${toHex(cutId)} ${toHex(stateRoot)}`;
 };
+
+/** An output of the treasury's key in the genesis. */
+export function treasuryOutput({ genesis, chainId }: Pick<ConsensusNode['chain'], 'genesis' | 'chainId'>, index: number) {
+  const place = genesis.outputs.length - 64 + index;
+  const source = 'genesis' as const;
+  return { outpoint: genesisOutpoint(chainId, place), ...(genesis.outputs[place] as Output), source };
+}
 
 /** The same node with some reads of its chain replaced: what a peer that lies would serve. */
 export const lying = (node: ConsensusNode, lies: Partial<ConsensusNode['chain']>): ConsensusNode => {

@@ -2,15 +2,14 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { certifyWith } from '../../node/certificate.ts';
 import { developmentKey } from '../../node/development.ts';
-import type { CutRecord, UnspentOutput } from '../../node/full-node.ts';
+import type { CutRecord } from '../../node/full-node.ts';
 import { answerSync } from '../../node/network/cut-server.ts';
 import { decodeCutsAnswer } from '../../node/network/sync-messages.ts';
 import { cutId } from '../../protocol/cut.ts';
-import { genesisOutpoint } from '../../protocol/genesis.ts';
-import { type Output, transactionIdOfWire } from '../../protocol/transaction.ts';
+import { transactionIdOfWire } from '../../protocol/transaction.ts';
 import { developmentKeys, payment } from '../node/bed.ts';
 import { quietLog } from '../quiet-log.ts';
-import { headOf, lying, NetBed, type NetNode, until } from './peers.ts';
+import { headOf, lying, NetBed, type NetNode, treasuryOutput, until } from './peers.ts';
 
 const INTERVAL = 36;
 const BOB = developmentKey('bob').address;
@@ -24,14 +23,7 @@ const at = ({ view }: NetNode): string => view.addresses[0] as string;
 const height = ({ node }: NetNode): number => node.chain.head().height;
 const isSynced = ({ node }: NetNode): boolean => node.chain.sync().synced;
 
-function treasury({ node: { chain } }: NetNode, index: number): UnspentOutput {
-  const place = chain.genesis.outputs.length - 64 + index;
-  return {
-    outpoint: genesisOutpoint(chain.chainId, place),
-    ...(chain.genesis.outputs[place] as Output),
-    source: 'genesis',
-  };
-}
+const treasury = ({ node }: NetNode, index: number) => treasuryOutput(node.chain, index);
 
 test('a new node syncs the chain with its blocks, goes on where it was stopped, and follows from then on', async () => {
   const source = await bed.start('source', {});
@@ -213,6 +205,21 @@ test('a node whose newest cut is old is not synced, whatever its peers prove', a
   expect([fresh, source].map(isSynced)).toEqual([false, false]);
   await bed.seal(source, 1);
   await until(() => isSynced(fresh) && isSynced(source));
+});
+
+test('whatever its clock does while it syncs, a node has the same chain, and is synced when the clock is right', async () => {
+  const source = await bed.start('source', {});
+  await bed.seal(source, 150, 1);
+  const right = bed.now;
+  let shift = -86_400_000;
+  const fresh = await bed.start('fresh', { bootstrap: [at(source)], follows: true }, () => ({ now: () => right + shift }));
+  await until(() => height(fresh) > 20);
+  shift = 10 * 86_400_000;
+  await until(() => height(fresh) === 150);
+  expect(isSynced(fresh)).toBe(false);
+  shift = 0;
+  await until(() => isSynced(fresh));
+  expect(headOf(fresh)).toBe(headOf(source));
 });
 
 test('a final cut of an unknown version stops the node and says that an update is required; a false one is malformed', async () => {
