@@ -5,6 +5,9 @@ import { fileURLToPath } from 'node:url';
 
 const NODE_PROCESS = fileURLToPath(new URL('node-process.ts', import.meta.url));
 
+/** Exit code of a node that cannot go on. */
+export const FAULT = 3;
+
 export type NodeFigures = {
   readonly height: number;
   /** The lowest cut whose blocks it has. */
@@ -21,6 +24,8 @@ export class NodeProcess {
   #child: ChildProcess | undefined;
   /** What it printed last. */
   latest: NodeFigures | undefined;
+  /** The code that it ended with by itself; undefined while it runs. */
+  code: number | undefined;
 
   constructor(words: readonly string[]) {
     this.#words = words;
@@ -30,9 +35,17 @@ export class NodeProcess {
     const child = spawn(process.execPath, [NODE_PROCESS, ...this.#words], { stdio: ['pipe', 'pipe', 'inherit'] });
     this.#child = child;
     this.latest = undefined;
+    this.code = undefined;
+    child.once('exit', (code) => {
+      if (this.#child === child) this.code = code ?? undefined;
+    });
     createInterface(child.stdout).on('line', (line) => {
       if (this.#child === child) this.latest = JSON.parse(line) as NodeFigures;
     });
+  }
+
+  get pid(): number {
+    return this.#child?.pid ?? 0;
   }
 
   async kill(): Promise<void> {

@@ -5,7 +5,7 @@
 import { AutoPruning } from '../../node/auto-pruning.ts';
 import { steadyMillis } from '../../runtime/clock.ts';
 import { quietLog } from '../quiet-log.ts';
-import type { NodeFigures } from './child-node.ts';
+import { FAULT, type NodeFigures } from './child-node.ts';
 import { fundsOf, NetBed } from './peers.ts';
 
 const TELL_MILLIS = 50;
@@ -26,6 +26,8 @@ const { node, view } = await bed.start(
   },
   keeps === undefined ? 'full' : 'pruned',
 );
+// It cannot go on, and svcd ends too.
+node.on('fault', () => process.exit(FAULT));
 setInterval(() => {
   const { user, system } = process.threadCpuUsage();
   const figures: NodeFigures = {
