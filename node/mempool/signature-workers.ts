@@ -59,7 +59,8 @@ export class SignatureWorkers {
       for (const job of this.#waiting.splice(0)) job.reject(new Error('the signature workers are closed'));
       return;
     }
-    const wanted = Math.min(this.#threads, this.#waiting.length);
+    const batches = this.#hands.reduce((sum, hand) => sum + hand.batches.size, 0);
+    const wanted = Math.min(this.#threads, batches + this.#waiting.length);
     while (this.#hands.length < wanted) this.#hands.push(this.#start());
     for (let round = 0; round < BATCHES_PER_WORKER; round++)
       for (const hand of this.#hands) {

@@ -25,8 +25,8 @@ test('a sync that the disk has no room for ends the node, and goes on once there
   while (late.code === undefined) await paying.seal(source);
   expect(late.code).toBe(FAULT);
   const reached = late.latest?.height ?? 0;
-  disk.free(late.pid);
   late.start();
+  disk.free(late.pid);
   const { height } = source.node.chain.head();
   await until(() => (late.latest?.height ?? 0) >= reached);
   await until(() => late.latest?.height === height);
