@@ -12,6 +12,8 @@ const LOOK_MILLIS = 250;
 
 export type CatchingUpDependencies = {
   height(): number;
+  /** Headers that were read back from checkpoints: until they are there nothing is executed. */
+  headers(): number;
   /** Whether a peer says that it has this cut. */
   isClaimed(height: number): boolean;
   /** Whether there is anybody to wait for. */
@@ -21,16 +23,17 @@ export type CatchingUpDependencies = {
 
 /** Resolves when the neighbours can do the rest: 'near', or 'stalled' where nothing came of what peers claim. Rejects when the signal says so. */
 export async function caughtUp(
-  { height, isClaimed, expectsPeers, steady }: CatchingUpDependencies,
+  { height, headers, isClaimed, expectsPeers, steady }: CatchingUpDependencies,
   signal: AbortSignal,
 ): Promise<'near' | 'stalled'> {
   const start = steady();
-  let [last, movedAt] = [height(), start];
+  let [last, movedAt] = [height() + headers(), start];
   for (;;) {
     signal.throwIfAborted();
     const now = steady();
     const head = height();
-    if (head > last) [last, movedAt] = [head, now];
+    const done = head + headers();
+    if (done > last) [last, movedAt] = [done, now];
     const hasMet = !expectsPeers || now - start >= MEET_MILLIS;
     if (!isClaimed(head + NEAR_CUTS) && hasMet) return 'near';
     if (now - movedAt >= STALL_MILLIS) return 'stalled';

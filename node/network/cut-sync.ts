@@ -73,6 +73,11 @@ export class CutSync {
     return this.#queued;
   }
 
+  /** Headers that were read back from checkpoints. */
+  get headers(): number {
+    return this.#checkpoints.headers;
+  }
+
   start(): void {
     this.#running = this.#run();
   }

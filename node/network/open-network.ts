@@ -216,6 +216,7 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
       const found = await caughtUp(
         {
           height: () => chain.head().height,
+          headers: () => sync?.headers ?? 0,
           isClaimed: (height) => heights.isClaimed(height - 1),
           expectsPeers: plan.bootstrap.length + remembered.length > 0,
           steady: steadyMillis,
