@@ -14,7 +14,7 @@ import { decodeIds, encodeIds, MAX_TRANSACTIONS } from './relay-messages.ts';
 import type { Finding, PeerName, Topic } from './thread/host-types.ts';
 import { type Came, TransactionWants } from './transaction-wants.ts';
 
-/** How long identifiers are gathered for a batch. */
+/** Between two batches: the first identifier after a quiet time goes at once, those that follow are gathered. */
 const GATHER_MILLIS = 50;
 /** Identifiers of one peer that are looked up, each a read of the store. */
 const LOOKED_UP: BucketRate = { perSecond: 5_000, burst: 20_000 };
@@ -73,16 +73,17 @@ export class TransactionRelay {
 
   #gather(id: Bytes): void {
     this.#gathered.set(nameOf(id), id);
-    if (this.#gathered.size >= MAX_TRANSACTIONS) this.#announce();
-    else this.#timer ??= setTimeout(() => this.#announce(), GATHER_MILLIS);
+    if (this.#timer === undefined || this.#gathered.size >= MAX_TRANSACTIONS) this.#announce();
   }
 
   #announce(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     const ids = [...this.#gathered.values()];
+    if (ids.length === 0) return;
     this.#gathered.clear();
-    if (ids.length > 0) this.#with.network.publish('transactions', encodeIds(ids));
+    this.#with.network.publish('transactions', encodeIds(ids));
+    this.#timer = setTimeout(() => this.#announce(), GATHER_MILLIS);
   }
 
   async judge(peer: PeerName, data: Bytes): Promise<Finding> {

@@ -52,6 +52,7 @@ function syncAt(answers: Readonly<Record<string, (from: number) => Promise<Uint8
     network,
     log: quietLog,
     steady: () => performance.now(),
+    checkpoints: [],
     probeMillis: 20,
     updateRequired: () => undefined,
   };
