@@ -74,7 +74,11 @@ export type NodeDependencies = {
 };
 
 /** A node whose cuts can be made by consensus. `expectTransactions`: peers may send some soon, so the threads that check them are started. */
-export type ConsensusNode = FullNode & { readonly ledger: CutLedger; frozen(): FrozenStore; expectTransactions(): void };
+export type ConsensusNode = FullNode & {
+  readonly ledger: CutLedger;
+  frozen(): FrozenStore;
+  expectTransactions(): void;
+};
 
 export async function createNode(options: NodeOptions, dependencies: NodeDependencies): Promise<ConsensusNode> {
   const store = await LedgerStore.open(options.storeDirectory, { mode: options.storage ?? 'full' });

@@ -61,7 +61,11 @@ export class CheckpointProof {
       );
     const compared = last.height <= checkpoint.height ? last : (cuts[checkpoint.height - first] as Place);
     if (!equalBytes(await this.#idOf(peer, way, compared.height), compared.cutId))
-      throw new PeerFault(peer, 'false_proof', `its cut ${compared.height} contradicts the checkpoint of cut ${checkpoint.height}`);
+      throw new PeerFault(
+        peer,
+        'false_proof',
+        `its cut ${compared.height} contradicts the checkpoint of cut ${checkpoint.height}`,
+      );
     return compared === last;
   }
 
@@ -88,7 +92,12 @@ export class CheckpointProof {
     const { headers } = decodeHeadersAnswer(answer);
     if (headers.length === 0) {
       // It may be on its way to it.
-      this.#tell('warn', 'a peer does not have the cut of a checkpoint', { peer, height: lowest.height }, { checkpoint });
+      this.#tell(
+        'warn',
+        'a peer does not have the cut of a checkpoint',
+        { peer, height: lowest.height },
+        { checkpoint },
+      );
       throw new Error(`no header ${lowest.height}`);
     }
     if (headers.length > count) throw new PeerFault(peer, 'malformed', 'more headers than were asked for');

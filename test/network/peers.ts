@@ -134,7 +134,10 @@ export const headOf = ({ node }: Pick<NetNode, 'node'>): string => {
 };
 
 /** An output of the treasury's key in the genesis. */
-export function treasuryOutput({ genesis, chainId }: Pick<ConsensusNode['chain'], 'genesis' | 'chainId'>, index: number) {
+export function treasuryOutput(
+  { genesis, chainId }: Pick<ConsensusNode['chain'], 'genesis' | 'chainId'>,
+  index: number,
+) {
   const place = genesis.outputs.length - 64 + index;
   const source = 'genesis' as const;
   return { outpoint: genesisOutpoint(chainId, place), ...(genesis.outputs[place] as Output), source };

@@ -92,7 +92,9 @@ async function measurePruned(b: Bench, paying: PayingChain, pruned: PrunedJoiner
     const { bodiesFrom } = joiner.latest ?? {};
     await joiner.kill();
     const same = await sameState(join(directory, 'node', 'store'), source);
-    b.note(`the pruned node began with cut ${first}, was killed, has bodies from ${bodiesFrom} on, and the same state root after cut ${same}`);
+    b.note(
+      `the pruned node began with cut ${first}, was killed, has bodies from ${bodiesFrom} on, and the same state root after cut ${same}`,
+    );
   } finally {
     await joiner.kill();
   }

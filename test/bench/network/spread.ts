@@ -1,8 +1,8 @@
 /** Transactions, blocks and cuts over nodes of one process: how long each takes to every node, and how often its bytes come. */
 import { developmentKey } from '../../../node/development.ts';
-import { payment } from '../../node/bed.ts';
 import { startApart } from '../../network/cable.ts';
 import { NetBed, type NetNode, treasuryOutput, until } from '../../network/peers.ts';
+import { payment } from '../../node/bed.ts';
 import { type Bench, percentile } from '../harness.ts';
 import { arrivals, meshOf } from './hostile-mesh.ts';
 
