@@ -41,30 +41,34 @@ export class CheckpointProof {
     this.#with = dependencies;
   }
 
-  /**
-   * Compares cuts that follow the own head with the next checkpoint: true where that proves all of them, false where there is none, or they go beyond it. Rejects with a PeerFault where they are others, with a ContradictedError where the own chain is.
-   */
-  async proves(peer: PeerName, cuts: readonly Place[]): Promise<boolean> {
+  /** Reads back from the next checkpoint to the own head, before the cuts from this height on are looked at. Rejects with a ContradictedError where the own chain is another. */
+  async lead(peer: PeerName, from: number): Promise<void> {
     const { ledger, checkpoints } = this.#with;
-    const first = (cuts[0] as Place).height;
-    const last = cuts.at(-1) as Place;
-    const checkpoint = nextCheckpoint(checkpoints, first);
-    if (checkpoint === undefined) return false;
+    const checkpoint = nextCheckpoint(checkpoints, from);
+    if (checkpoint === undefined) return;
     if (this.#way?.checkpoint !== checkpoint)
       this.#way = { checkpoint, marks: new Map([[checkpoint.height, checkpoint.cutId]]), lowest: checkpoint };
-    const way = this.#way;
-    const { lowest } = await this.#walk(peer, way, first);
+    const { lowest } = await this.#walk(peer, this.#way, from);
     const head = ledger.head();
     if (lowest.height === head.height && !equalBytes(lowest.cutId, head.cutId))
       throw new ContradictedError(
         `cut ${head.height} of this data directory does not lead to the checkpoint of cut ${checkpoint.height}: compare the checkpoint with nodes that you trust; if it is right, sync into a new data directory`,
       );
-    const compared = last.height <= checkpoint.height ? last : (cuts[checkpoint.height - first] as Place);
+  }
+
+  /** Compares cuts that follow the own head: true where the checkpoint proves all of them, false where there is none, or they go beyond it. Rejects with a PeerFault where they are others. */
+  async proves(peer: PeerName, cuts: readonly Place[]): Promise<boolean> {
+    const first = (cuts[0] as Place).height;
+    const last = cuts.at(-1) as Place;
+    const way = this.#way;
+    if (way === undefined || way.checkpoint.height < first) return false;
+    const { height } = way.checkpoint;
+    const compared = last.height <= height ? last : (cuts[height - first] as Place);
     if (!equalBytes(await this.#idOf(peer, way, compared.height), compared.cutId))
       throw new PeerFault(
         peer,
         'false_proof',
-        `its cut ${compared.height} contradicts the checkpoint of cut ${checkpoint.height}`,
+        `its cut ${compared.height} contradicts the checkpoint of cut ${height}`,
       );
     return compared === last;
   }

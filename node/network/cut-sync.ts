@@ -205,6 +205,7 @@ export class CutSync {
     const committee = ledger.committee(from);
     const head = ledger.head();
     if (head.height !== from - 1 || committee === undefined) throw new Error('the chain went on meanwhile');
+    await this.#checkpoints.lead(peer, from);
     const broken = brokenChain(head, cuts);
     if (broken !== undefined) throw new PeerFault(peer, 'false_proof', broken);
     if (epochOf(last.header.height, ledger.intervalCuts) !== epochOf(from, ledger.intervalCuts))

@@ -15,9 +15,10 @@ beforeEach(async () => {
   // Batches end with epochs too, where no identifier of the way back is kept.
   bed = new NetBed({ intervalCuts: 60 });
   honest = await bed.start('honest', {});
-  await bed.seal(honest, 130, 1);
+  await bed.seal(honest, 1, 1);
+  await bed.seal(honest, 109);
   forger = await bed.start('forger', {});
-  await bed.seal(forger, 160);
+  await bed.seal(forger, 125);
 });
 afterEach(() => bed.close());
 
@@ -38,39 +39,39 @@ test('a node with checkpoints follows the chain that has them, and bars a peer w
       if (message === 'a peer is barred') said.push(fields ?? {});
     },
   };
-  const checkpoints = [40, 120].map((of) => checkpointOf(honest, of));
+  const checkpoints = [100, 105].map((of) => checkpointOf(honest, of));
   const fresh = await bed.start('fresh', { bootstrap: [at(forger)], follows: true }, () => ({ checkpoints, log }));
   await until(() => said.length > 0);
-  expect(said[0]).toMatchObject({ fault: 'false_proof', reason: 'its cut 40 contradicts the checkpoint' });
+  expect(said[0]).toMatchObject({ fault: 'false_proof', reason: 'its cut 100 contradicts the checkpoint' });
   expect(height(fresh)).toBe(0);
   await fresh.close();
   const again = await bed.start('fresh', { bootstrap: [at(forger), at(honest)], follows: true }, () => ({
     checkpoints,
   }));
-  await until(() => height(again) === 130);
+  await until(() => height(again) === 110);
   expect(headOf(again)).toBe(headOf(honest));
 });
 
 test('one that already followed the other past says so and stops; a chain that has passed the checkpoint is not opened', async () => {
   // It was fooled as long as it knew no better.
   const fooled = await bed.start('fooled', { bootstrap: [at(forger)], follows: true });
-  await until(() => height(fooled) === 160);
+  await until(() => height(fooled) === 125);
   expect(() => checkStoredChain(fooled.node.chain, [checkpointOf(forger, 40)])).not.toThrow();
   expect(() => checkStoredChain(fooled.node.chain, [checkpointOf(honest, 40)])).toThrow(
     /^cut 40 of this data directory is [0-9a-f]+, and the checkpoint is .*sync into a new data directory$/,
   );
-  await bed.seal(honest, 40, 1);
+  await bed.seal(honest, 30);
   const faults: string[] = [];
   await fooled.close();
   // Its own chain ends before the checkpoint: only the way back from it shows.
-  const checkpoints = [checkpointOf(honest, 170)];
+  const checkpoints = [checkpointOf(honest, 130)];
   const again = await bed.start('fooled', { bootstrap: [at(honest)], follows: true }, (node) => {
     node.on('fault', ({ message }) => void faults.push(message));
     return { checkpoints };
   });
   await until(() => faults.length > 0);
-  expect(faults[0]).toMatch(/^cut 160 of this data directory does not lead to the checkpoint of cut 170: /);
-  expect(height(again)).toBe(160);
+  expect(faults[0]).toMatch(/^cut 125 of this data directory does not lead to the checkpoint of cut 130: /);
+  expect(height(again)).toBe(125);
 });
 
 test('checkpoints are read as HEIGHT:CUT_ID, and two of one height must agree', () => {
