@@ -73,12 +73,8 @@ export type NodeDependencies = {
   readonly onSubmission?: (kind: 'block' | 'transaction', result: string) => void;
 };
 
-/** A node whose cuts can be made by consensus. `expectTransactions`: peers may send some soon, so the threads that check them are started. */
-export type ConsensusNode = FullNode & {
-  readonly ledger: CutLedger;
-  frozen(): FrozenStore;
-  expectTransactions(): void;
-};
+/** A node whose cuts can be made by consensus. `warmUp`: peers may send transactions soon, so the threads that check them are started. */
+export type ConsensusNode = FullNode & { readonly ledger: CutLedger; frozen(): FrozenStore; warmUp(): void };
 
 export async function createNode(options: NodeOptions, dependencies: NodeDependencies): Promise<ConsensusNode> {
   const store = await LedgerStore.open(options.storeDirectory, { mode: options.storage ?? 'full' });
@@ -95,7 +91,7 @@ export async function createNode(options: NodeOptions, dependencies: NodeDepende
 
 class EmbeddedNode implements ConsensusNode {
   makesCuts = false;
-  readonly expectTransactions = (): void => this.#workers.warm();
+  readonly warmUp = (): void => this.#workers.warm();
   readonly chain: FinalizedChain;
   readonly mempool: Mempool;
   /** For consensus, which makes cuts in the place of the clock. */

@@ -91,7 +91,7 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
         heights.joined(peer, info.height);
         pull.joined(peer, info);
         budget.joined(peer, info.address);
-        node.expectTransactions();
+        node.warmUp();
         sync?.wake();
         const wasAnnounced = releases.isAnnounced();
         releases.joined(peer, info);
