@@ -30,7 +30,6 @@ export function WebhookForm({ address }: { address: string }) {
           type="url"
           value={url}
           maxLength={110}
-          placeholder="https://example.org/hook"
           autocomplete="off"
           spellcheck={false}
           onInput={(event) => setUrl(event.currentTarget.value)}

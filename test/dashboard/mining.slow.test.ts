@@ -143,7 +143,8 @@ test('a second tab is refused in words, and may mine when the first has stopped'
   await first.getByRole('button', { name: 'Start mining' }).click();
   await first.getByRole('button', { name: 'Stop mining' }).waitFor();
   await stop(first);
-  expect(complaints).toEqual([[], []]);
+  // The browser reports by itself the 404 of an account that has no share in the books yet.
+  expect(complaints.map((lines) => lines.filter((line) => !/404/.test(line)))).toEqual([[], []]);
 });
 
 /** Chromium without a screen shows every tab; the page is told otherwise. */
