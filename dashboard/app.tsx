@@ -78,7 +78,7 @@ export function App() {
   return (
     <>
       <button type="button" class="skip" onClick={() => document.getElementById('main')?.focus()}>
-        Skip to the figures
+        Skip to content
       </button>
       <header class="top">
         <div class="bar">
@@ -109,7 +109,7 @@ export function App() {
         )}
         {pool.data?.payouts.paused === true ? (
           <p class="card warn" role="status">
-            Payouts are paused by the operator. Shares are credited as ever, and what is due is paid when they go on.
+            Payouts are paused by the operator. Shares are still credited, and what is owed is paid when payouts resume.
             {pool.data.payouts.pause_note == null ? '' : ` The operator says: ${pool.data.payouts.pause_note}`}
           </p>
         ) : null}
@@ -118,7 +118,7 @@ export function App() {
       {place.page === 'mine' ? null : <MiniBar />}
       <Celebration />
       <footer>
-        Amounts in coins; every credit can be checked on the miner’s page.{' '}
+        Amounts are in coins; every credit can be checked on the miner’s page.{' '}
         {pool.data === undefined ? '' : `Network: ${pool.data.network}.`} <ThemeChoice />
       </footer>
     </>

@@ -37,9 +37,9 @@ export function MakeAddress({ network, onAddress }: { network: NetworkName; onAd
       <section class="card">
         <h2>No address yet?</h2>
         <p>
-          Make one here. You get 24 words; they are your wallet, and the only one: the page does not keep them and sends
-          them nowhere. Later you open them with <code>svc-wallet restore</code> to spend what you mined. For large
-          amounts make your wallet with <code>svc-wallet</code> on a machine of your own instead.
+          Make one here. You get 24 words, which are your wallet. The page does not keep them and sends them nowhere, so
+          there is no other copy. To spend what you mined, enter them in <code>svc-wallet restore</code> later. For
+          large amounts, make the wallet with <code>svc-wallet</code> on your own machine instead.
         </p>
         <button type="button" onClick={() => void make()}>
           Make an address
@@ -57,8 +57,8 @@ export function MakeAddress({ network, onAddress }: { network: NetworkName; onAd
       <section class="card sheet">
         <h2>Your 24 words</h2>
         <p class="warn">
-          Write them down in this order. Anybody who has them has your coins; without them your coins are lost. They are
-          shown this once.
+          Write them down in this order. Anyone who has them can take your coins; without them your coins are lost. They
+          are shown only once.
         </p>
         <ol class="words">
           {made.words.map((word, i) => (
@@ -119,7 +119,8 @@ export function MakeAddress({ network, onAddress }: { network: NetworkName; onAd
     <section class="card">
       <h2>Your address is ready</h2>
       <p role="status">
-        <span class="mono long">{stage.address}</span> is in the form. The words are gone from this page.
+        <span class="mono long">{stage.address}</span> has been entered in the form. The words are no longer on this
+        page.
       </p>
     </section>
   );

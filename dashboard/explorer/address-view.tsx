@@ -14,7 +14,7 @@ type Event = RouteAnswer<'addressHistory'>['events'][number];
 const SOURCES: Readonly<Record<Event['source'], string>> = {
   regular: 'payment',
   work_reward: 'reward of a work block',
-  stake_reward: 'reward of stake',
+  stake_reward: 'staking reward',
   genesis: 'genesis',
   stake_withdrawal: 'stake withdrawn',
 };

@@ -89,7 +89,7 @@ export function BlockView({ id }: { id: string }) {
           {block.transactions === null ? (
             <p class="note">This node has removed the block's body.</p>
           ) : block.transactions.length === 0 ? (
-            <p class="note">It carries none.</p>
+            <p class="note">It carries no transactions.</p>
           ) : (
             <ul class="plain">
               {block.transactions.map((transaction) => (

@@ -131,7 +131,7 @@ function Rewards({ height }: { height: number }) {
     <section class="card">
       <h2>Blocks paid by this cut</h2>
       {data === undefined || data.rewards.length === 0 ? (
-        <Placeholder error={error} loading={data === undefined} empty="This cut paid no block." />
+        <Placeholder error={error} loading={data === undefined} empty="This cut paid for no blocks." />
       ) : (
         <Table caption="Blocks paid" columns={rewardColumns} rows={data.rewards} keyOf={({ block_id: id }) => id} />
       )}

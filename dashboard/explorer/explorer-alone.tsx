@@ -69,11 +69,11 @@ function Alone() {
             Read
           </button>
           <p id="node-problem" class={isWrong ? 'bad' : 'hidden-text'} role="status">
-            {isWrong ? 'That is not the address of a node, which begins with http or https.' : ''}
+            {isWrong ? 'That is not the address of a node: it must begin with http or https.' : ''}
           </p>
         </form>
         {node === '' ? (
-          <p class="note">The node must admit this page: run it with --browser-origin {location.origin}.</p>
+          <p class="note">The node must allow this page: run it with --browser-origin {location.origin}.</p>
         ) : (
           <div key={node}>
             <ExplorerPage kind={shown.kind} id={shown.id} />
@@ -81,7 +81,7 @@ function Alone() {
         )}
       </main>
       <footer>
-        What you see is the word of the node that you named. <ThemeChoice />
+        Everything shown here comes from the node that you named. <ThemeChoice />
       </footer>
     </>
   );

@@ -139,7 +139,7 @@ function Find({ id }: { id: string }) {
         <p class="note">Looking…</p>
       ) : (
         <p role="status">
-          The node knows no block, transaction or validator of this id. A transaction that was never sent, or was
+          The node knows no block, transaction or validator with this id. A transaction that was never sent, or was
           dropped before a cut, leaves no trace. ({problem})
         </p>
       )}

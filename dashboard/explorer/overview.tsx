@@ -112,7 +112,7 @@ function Blocks() {
     <section class="card">
       <h2>Newest work blocks</h2>
       {data === undefined || data.blocks.length === 0 ? (
-        <Placeholder error={error} loading={data === undefined} empty="No block was registered in the newest cuts." />
+        <Placeholder error={error} loading={data === undefined} empty="No blocks were registered in the newest cuts." />
       ) : (
         <>
           <p class="note">
@@ -138,7 +138,7 @@ function Transactions() {
     <section class="card">
       <h2>Newest transactions</h2>
       {data === undefined || data.transactions.length === 0 ? (
-        <Placeholder error={error} loading={data === undefined} empty="There is none in the newest cuts." />
+        <Placeholder error={error} loading={data === undefined} empty="There are none in the newest cuts." />
       ) : (
         <Table
           caption="Newest transactions"

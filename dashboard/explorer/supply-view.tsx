@@ -39,8 +39,8 @@ export function SupplyView() {
         <h2>Supply at cut {count(supply.finalized_height)}</h2>
         <FactList
           facts={[
-            ['There are', <Amount key="total" atoms={supply.total_supply} />],
-            ['There will be at most', <Amount key="max" atoms={supply.max_supply} />],
+            ['Total supply', <Amount key="total" atoms={supply.total_supply} />],
+            ['Maximum supply', <Amount key="max" atoms={supply.max_supply} />],
             ['Circulating', <Amount key="circulating" atoms={supply.circulating_supply} />],
             ['Staked', <Amount key="bonded" atoms={supply.bonded} />],
             ['Unbonding', <Amount key="unbonding" atoms={supply.unbonding} />],
@@ -90,7 +90,7 @@ function Curve({ interval }: { interval: number }) {
       </svg>
       <figcaption class="note">
         Coins over the first {count(INTERVALS)} intervals; the dot is interval {count(interval)}, now. Every interval
-        emits 0.3 % of what is left: {percent((most - (curve[0] as number)) / 180_000_000, 1)} of all emission lies in
+        emits 0.3 % of what is left: {percent((most - (curve[0] as number)) / 180_000_000, 1)} of all emission is in
         this picture.
       </figcaption>
     </figure>

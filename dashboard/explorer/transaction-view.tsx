@@ -124,7 +124,7 @@ const inputColumns: Column<Input>[] = [
   { title: 'Address', cell: ({ address }) => (address === null ? '–' : <ChainLink kind="address" id={address} />) },
   { title: 'Coins', number: true, cell: ({ amount }) => <Amount atoms={amount} /> },
   {
-    title: 'Made by',
+    title: 'Created by',
     minor: true,
     cell: ({ outpoint }) => (
       <>
@@ -172,9 +172,9 @@ function Executed({ transaction }: { transaction: ExecutedTransaction }) {
         />
       </section>
       <section class="card">
-        <h2>Made</h2>
+        <h2>Created</h2>
         <Table
-          caption="Outputs it made"
+          caption="Outputs it created"
           columns={outputColumns}
           rows={outputs}
           keyOf={({ output_index: index }) => String(index)}

@@ -16,6 +16,6 @@ export function updateNotice(status: UpdateFlags | undefined): UpdateNotice | un
       text: `The network follows rules that this pool’s node (release ${status.version}) does not know. It stopped at cut ${status.finalized_height} and needs an update; nothing newer is shown, and mining here finds no blocks until then.`,
     };
   if (status?.update_announced === true)
-    return { kind: 'note', text: `A newer release than that of this pool’s node (${status.version}) is out.` };
+    return { kind: 'note', text: `A newer release than that of this pool’s node (${status.version}) is available.` };
   return undefined;
 }

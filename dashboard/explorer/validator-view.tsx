@@ -31,7 +31,7 @@ export function ValidatorView({ id }: { id: string }) {
       </section>
       {isAlone() ? null : (
         <p>
-          <a href={linkTo('staking')}>All validators, and what stake may earn</a>
+          <a href={linkTo('staking')}>All validators, and what staking may earn</a>
         </p>
       )}
     </>

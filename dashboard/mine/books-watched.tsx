@@ -20,7 +20,7 @@ export function BooksWatched({ books }: { books: PageBooksFigures | undefined })
         </p>
       ))}
       {books.alarms.length === 0
-        ? books.compared > 0 && <p>The pool's books hold all that it signed for, up to slice {books.newest}.</p>
+        ? books.compared > 0 && <p>The pool’s books contain everything it signed for, up to slice {books.newest}.</p>
         : books.alarms.map(({ message, slice, evidence }) => (
             <p class="error" role="alert" key={`${message} ${slice}`}>
               {message}

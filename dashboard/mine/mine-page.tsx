@@ -60,11 +60,11 @@ function keep(settings: Settings): void {
 export function missing(device: Device): string[] {
   const words: string[] = [];
   if (device === 'webgpu' && !hasWebGpu())
-    words.push('This browser offers no WebGPU: choose the processor, or a browser with WebGPU switched on.');
+    words.push('This browser does not support WebGPU: choose the processor, or use a browser with WebGPU enabled.');
   if (device === 'auto' && !hasWebGpu()) words.push('No WebGPU in this browser: the processor will be used.');
   if (globalThis.crossOriginIsolated !== true)
     words.push(
-      'The page is not isolated, so the processor can use one thread only. A proxy may have dropped its headers.',
+      'This page is not cross-origin isolated, so only one processor thread can be used. A proxy may have removed its headers.',
     );
   return words;
 }
@@ -112,9 +112,9 @@ export function MinePage() {
       <section class="card">
         <p>
           This uses your graphics card or processor, and so your electricity. It starts only when you press the button,
-          stops when you press it again or close the tab, and pays the address you type. Other pages of this site can be
-          open meanwhile. On the main network the first start builds a dataset of 2 GiB; light mode needs 64 MiB and is
-          much slower.
+          stops when you press it again or close the tab, and pays the address you enter. You can open other pages of
+          this site meanwhile. On the main network the first start builds a dataset of 2 GiB; light mode needs 64 MiB
+          and is much slower.
         </p>
         <form
           class="row"
@@ -272,7 +272,7 @@ function Running({ stats, points, address }: { stats: PageMinerStats; points: re
         />
         <Figure label="Accepted" value={<span data-testid="accepted">{count(stats.accepted)}</span>} note="shares" />
         <Figure label="Stale" value={count(stats.stale)} note={`${count(stats.rejected)} rejected`} />
-        <Figure label="As the pool sees it" value={stats.poolRate === undefined ? '–' : hashRate(stats.poolRate)} />
+        <Figure label="Measured by the pool" value={stats.poolRate === undefined ? '–' : hashRate(stats.poolRate)} />
       </div>
       <BooksWatched books={stats.books} />
       <section class="card">

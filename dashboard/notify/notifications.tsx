@@ -60,7 +60,7 @@ export function NotifyMe({ address }: { address: string }) {
       {refused ? (
         <span class="warn" role="status">
           {' '}
-          The browser does not let this page notify you.
+          The browser does not allow notifications from this page.
         </span>
       ) : null}
     </p>

@@ -89,16 +89,16 @@ export function SignedForm<A>({
       <form onSubmit={submit}>
         {children}
         <p>
-          The change is signed by the key of your address. On the command line your words stay in your wallet; this is
-          the way we recommend:
+          The change must be signed with the key of your address. On the command line your words stay in your wallet, so
+          this is the way we recommend:
         </p>
         <Command label={label} text={commands(path, typeof wish === 'string' ? example : wish.fields)} />
         <details>
           <summary>Sign in this page instead</summary>
           <p class="warn">
             Anyone who sees your 24 words can take all your coins. This page signs with them here, in your browser, and
-            sends only the signature. But you trust this pool’s page, your browser and its extensions not to copy them,
-            and you cannot check that. Never type the words of a wallet that holds more than you mine here.
+            sends only the signature. But you have to trust this pool’s page, your browser and its extensions not to
+            copy them, and you cannot check that. Never enter the words of a wallet that holds more than you mine here.
           </p>
           <label>
             24 words

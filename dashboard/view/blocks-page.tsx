@@ -132,7 +132,7 @@ function BlockList() {
           </select>
         </label>
         <label class="grow">
-          Finder’s address, or a block’s id
+          Finder’s address or block id
           <input
             type="search"
             value={finder}

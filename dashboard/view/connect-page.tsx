@@ -42,7 +42,7 @@ export function ConnectPage() {
                 label={`${service.service}, TCP`}
                 text={`svc-miner -o stratum+${service.tls ? 'tls' : 'tcp'}://${host()}:${service.port} -u ${user}`}
               />
-              <p>The same in the binary protocol, which costs a fraction of the traffic:</p>
+              <p>The same in the binary protocol, which needs a fraction of the traffic:</p>
               <Command
                 label={`${service.service}, binary protocol`}
                 text={`svc-miner -o stratum2+${service.tls ? 'tls' : 'tcp'}://${host()}:${service.port} -u ${user}`}
@@ -51,7 +51,7 @@ export function ConnectPage() {
           )}
           {webSocketOf(service) === undefined ? null : (
             <>
-              <p>Through a WebSocket, where only the web is let out:</p>
+              <p>Through a WebSocket, for networks that allow only web traffic:</p>
               <Command
                 label={`${service.service}, WebSocket`}
                 text={`svc-miner -o ${webSocketOf(service)} -u ${user}`}
@@ -63,18 +63,19 @@ export function ConnectPage() {
       <section class="card">
         <h2>A miner for rigs</h2>
         <p>
-          One archive with all that the miner needs but the graphics driver; make it on any machine with the sources:
+          One archive with everything the miner needs except the graphics driver. Make it on any machine with the
+          sources:
         </p>
         <Command label="archive for rigs" text="npm run pack:miner -- linux-x64" />
-        <p>Unpack it on the rig, look at its cards, then mine with a command from above:</p>
+        <p>Unpack it on the rig, list its graphics cards, then mine with one of the commands above:</p>
         <Command
           label="unpack"
           text="tar -xzf svc-miner-*-linux-x64.tar.gz && cd svc-miner-*/ && ./svc-miner --list-devices"
         />
       </section>
       <section class="card">
-        <h2>Settings of other miners</h2>
-        <p>Any program that computes this network’s proof of work and speaks stratum takes the same values:</p>
+        <h2>Settings for other miners</h2>
+        <p>Any program that supports this network’s proof of work and stratum takes the same values:</p>
         <FactList
           facts={[
             [
@@ -91,8 +92,8 @@ export function ConnectPage() {
         />
       </section>
       <section class="card">
-        <h2>Without any pool</h2>
-        <p>The bridge pays each miner’s own address and takes nothing; run it beside your own node:</p>
+        <h2>Without a pool</h2>
+        <p>The bridge pays each miner’s own address and takes no fee. Run it next to your own node:</p>
         <Command label="bridge" text="svc-bridge --node http://127.0.0.1:28702" />
         <Command label="miner at the bridge" text={`svc-miner -o stratum+tcp://127.0.0.1:28710 -u ${user}`} />
       </section>

@@ -37,7 +37,7 @@ export function Miners() {
       {rows.length === 0 ? (
         <Placeholder error={miners.error} loading={miners.data === undefined} empty="Nobody mines here yet." />
       ) : (
-        <Table caption="The fastest first" columns={columns} rows={rows} keyOf={(miner) => miner.address} />
+        <Table caption="Fastest first" columns={columns} rows={rows} keyOf={(miner) => miner.address} />
       )}
       <Pager
         first={cursor === undefined}
@@ -94,12 +94,13 @@ export function BestShares() {
     <section class="card">
       <h2>Best shares</h2>
       {rows.length === 0 ? (
-        <Placeholder error={best.error} loading={best.data === undefined} empty="No share yet." />
+        <Placeholder error={best.error} loading={best.data === undefined} empty="No shares yet." />
       ) : (
         <>
-          <Table caption="The best share first" columns={columns} rows={rows} keyOf={(row) => row.address} />
+          <Table caption="Best share first" columns={columns} rows={rows} keyOf={(row) => row.address} />
           <p class="note">
-            How many hashes a share as good takes on average. 100 % of a block or more is a block at today’s difficulty.
+            The number of hashes that a share this good takes on average. 100 % of a block or more is a block at today’s
+            difficulty.
           </p>
         </>
       )}

@@ -69,7 +69,7 @@ export function MinerPage({ address }: { address: string | undefined }) {
       </form>
       {address === undefined ? (
         <>
-          <p class="note">Type the address you mine to. It needs no account and no password.</p>
+          <p class="note">Enter the address you mine to. There is no account and no password.</p>
           <Miners />
           <Leaders />
           <BestShares />
@@ -139,8 +139,8 @@ function Miner({ address }: { address: string }) {
 
 function ratesNote({ hash_rate, since_millis }: MinerDocument, now: number): string {
   const [hour, day] = [
-    overTime('in an hour', HOUR_SECONDS, since_millis, now),
-    overTime('in a day', DAY_SECONDS, since_millis, now),
+    overTime('over an hour', HOUR_SECONDS, since_millis, now),
+    overTime('over a day', DAY_SECONDS, since_millis, now),
   ];
   return hour === day
     ? `${hashRate(hash_rate.hour)} ${hour}`
@@ -187,7 +187,7 @@ function RateChart({ path, since, title }: { path: string; since: number; title:
         <Hours hours={hours} onChange={setHours} />
       </div>
       {points.length === 0 ? (
-        <Placeholder error={chart.error} loading={chart.data === undefined} empty="Nothing in this time." />
+        <Placeholder error={chart.error} loading={chart.data === undefined} empty="Nothing in this period." />
       ) : (
         <Chart points={points} hours={hours} label={title} />
       )}
@@ -236,7 +236,7 @@ function Workers({ path, since, now }: { path: string; since: number; now: numbe
     <section class="card">
       <h2>Workers</h2>
       {rows.length === 0 ? (
-        <Placeholder error={workers.error} loading={workers.data === undefined} empty="No worker yet." />
+        <Placeholder error={workers.error} loading={workers.data === undefined} empty="No workers yet." />
       ) : (
         <Table caption="Workers" columns={columns} rows={rows} keyOf={(worker) => `${worker.service}/${worker.name}`} />
       )}
@@ -247,7 +247,7 @@ function Workers({ path, since, now }: { path: string; since: number; now: numbe
         onNext={() => setCursor(workers.data?.next_cursor)}
       />
       {shown === undefined ? (
-        <p class="note">A worker’s name shows its own chart.</p>
+        <p class="note">Select a worker’s name to see its own chart.</p>
       ) : (
         <RateChart
           key={workerPath(shown)}
@@ -277,10 +277,10 @@ function Credits({ path, address }: { path: string; address: string }) {
     <section class="card">
       <h2>Credits</h2>
       <p class="note">
-        Each line is your share of the blocks of one slice. ‘Check my share’ downloads the pool’s proof and judges it
+        Each row is your share of the blocks of one slice. ‘Check my share’ downloads the pool’s proof and checks it
         here, in your browser: your work in each slice of the window, the window itself, the fee, and your credit to the
-        atom. It says ‘Proven’ only when a node of your own confirms the rewards. Run svcd on this computer with the
-        option --browser-origin {location.origin} and name it here.
+        atom. It says ‘Proven’ only when your own node confirms the rewards: run svcd on this computer with the option
+        --browser-origin {location.origin} and enter its address here.
       </p>
       <p>
         <CheckNode />
@@ -289,7 +289,7 @@ function Credits({ path, address }: { path: string; address: string }) {
         <Placeholder
           error={credits.error}
           loading={credits.data === undefined}
-          empty="No credit yet: the first comes when the chain has paid a block of the pool."
+          empty="No credits yet: the first one comes when the chain has paid for a block of this pool."
         />
       ) : (
         <Table caption="Credits, newest first" columns={columns} rows={rows} keyOf={(c) => `${c.service}/${c.slice}`} />

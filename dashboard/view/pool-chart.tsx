@@ -23,7 +23,7 @@ type Kind =
 const KINDS: readonly [Kind, ...Kind[]] = [
   { from: 'chart', what: 'hash_rate', title: 'Hash rate', write: hashRate },
   { from: 'chart', what: 'workers', title: 'Workers', write: number },
-  { from: 'chart', what: 'shares', title: 'Shares a minute', write: number },
+  { from: 'chart', what: 'shares', title: 'Shares per minute', write: number },
   { from: 'history', what: 'blocks', title: 'Blocks found', write: number },
   { from: 'history', what: 'luck', title: 'Luck', write: luck },
   { from: 'history', what: 'paid', title: 'Payments, coins', write: number },
@@ -82,7 +82,7 @@ export function PoolChart({ rate, since }: { rate: number; since: number | null 
           empty={
             kind.from === 'chart'
               ? 'The chart begins with the first share.'
-              : 'The chart begins with the first block in this time.'
+              : 'The chart begins with the first block in this period.'
           }
         />
       ) : (

@@ -21,14 +21,14 @@ const MISSING: Readonly<Record<NotChecked, string>> = {
   block_service: 'which mode a block was found in could not be compared with a node',
   later_list: 'the pool says that it holds a block of this slice, or credits it with a later list; check that one too',
   commitments: 'what payouts say of the books could not be compared with a node',
-  solo_finder: 'who found a solo block is known to the pool and the finder alone',
+  solo_finder: 'only the pool and the finder know who found a solo block',
 };
 
 export async function checkShare(address: string, credit: CreditDocument, node: string): Promise<Outcome> {
   const path = `proofs/${credit.service}/${credit.slice}?address=${encodeURIComponent(address)}`;
   const proof = await read<PoolProof>(path);
   if (proof.address !== address || proof.slice !== credit.slice || proof.service !== credit.service)
-    return { tone: 'bad', text: 'The pool sent the proof of something else.' };
+    return { tone: 'bad', text: 'The pool sent a proof of something else.' };
   let evidence: Awaited<ReturnType<typeof gatherEvidence>>;
   try {
     evidence = await gatherEvidence(proof, { pool: read, node: node === '' ? null : nodeReads(node) });

@@ -104,7 +104,7 @@ function Estimate({ node }: { node: string }) {
           </div>
           <p class="note">
             At the pace of the running day, fees included, before the commission of the validator, and only while it is
-            in the committee and attends. Nobody promises it.
+            in the committee and attends. None of it is guaranteed.
           </p>
         </>
       )}
@@ -147,7 +147,7 @@ function Validators({ node }: { node: string }) {
         </p>
       )}
       {rows.length === 0 ? (
-        <Placeholder error={error} loading={data === undefined} empty="There is no validator." />
+        <Placeholder error={error} loading={data === undefined} empty="There are no validators." />
       ) : (
         <Table caption="Validators" columns={columns} rows={rows} keyOf={({ validator_id: id }) => id} />
       )}
@@ -199,7 +199,7 @@ function Rewards({ node, address }: { node: string; address: string }) {
         <Placeholder
           error={error}
           loading={data === undefined}
-          empty="No reward of stake was paid to this address here."
+          empty="No staking rewards were paid to this address in this part of its history."
         />
       ) : (
         <>
@@ -208,7 +208,7 @@ function Rewards({ node, address }: { node: string; address: string }) {
             position.
           </p>
           <Table
-            caption="Rewards of stake, newest first"
+            caption="Staking rewards, newest first"
             columns={rewardColumns}
             rows={rows}
             keyOf={({ outpoint }) => `${outpoint.transaction_id}/${outpoint.output_index}`}
@@ -233,8 +233,8 @@ export function StakingPage({ address }: { address: string | undefined }) {
       <h1>Staking</h1>
       <section class="card">
         <p class="note">
-          To read only: staking is done with svc-wallet. The figures are those of the pool’s node. To see what a node of
-          your own says, run svcd on this computer with the option --browser-origin {location.origin} and name it here.
+          Read-only: staking is done with svc-wallet. The figures come from the pool’s node. To use your own node, run
+          svcd on this computer with the option --browser-origin {location.origin} and enter its address here.
         </p>
         <form class="row" onSubmit={(event) => event.preventDefault()}>
           <label class="grow">

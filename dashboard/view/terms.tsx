@@ -28,8 +28,8 @@ export function Terms({ pool }: { pool: PoolDocument }) {
     ...pool.services.map((one) => [`Fee, ${MODES[one.service]}`, feeText(one, pool, pace)] as [string, string]),
     ['Paid out from', `${coins(pool.payouts.minimum)} coins; a miner can ask for more on the miner’s page`],
     ['Payouts', `every ${duration(pool.payouts.interval_seconds)}`],
-    ['Credited', `a slice of ${count(pool.slice_cuts)} cuts at a time, when the chain has paid its blocks`],
-    ['Account', 'none: the address you mine to is all there is'],
+    ['Credited', `one slice of ${count(pool.slice_cuts)} cuts at a time, once the chain has paid for its blocks`],
+    ['Account', 'none: all you need is the address you mine to'],
   ];
   return (
     <section class="card">
@@ -82,7 +82,7 @@ export function Calculator({ pool }: { pool: PoolDocument }) {
       </form>
       {perDay === undefined ? (
         <p class="note" role="status">
-          {hashes > 0 ? 'The network’s figures are not there yet.' : 'Type a hash rate such as 10.'}
+          {hashes > 0 ? 'The network’s figures are not available yet.' : 'Type a hash rate such as 10.'}
         </p>
       ) : (
         <div role="status">
@@ -90,8 +90,8 @@ export function Calculator({ pool }: { pool: PoolDocument }) {
         </div>
       )}
       <p class="note">
-        At the present difficulty, fee taken off. It is an average: solo income comes rarely and whole, PPLNS often and
-        in parts.
+        At the current difficulty, after the fee. This is an average: solo pays rarely but in full, PPLNS often and in
+        small parts.
       </p>
     </section>
   );
@@ -101,15 +101,15 @@ export function Calculator({ pool }: { pool: PoolDocument }) {
 const QUESTIONS: readonly (readonly [string, string])[] = [
   [
     'What do I need to start?',
-    'An address of this network and the miner, or nothing but this browser: the Mine page makes an address and mines with it. There is no account and no password.',
+    'An address on this network and the miner program, or just this browser: the page ‘Mine here’ makes an address and mines with it. There is no account and no password.',
   ],
   [
     'What is a share?',
-    'A hash that is good enough to prove work, but not good enough for a block. Shares are how the pool measures what each miner does.',
+    'A hash that is good enough to prove work, but usually not good enough for a block. Shares are how the pool measures each miner’s work.',
   ],
   [
     'What is PPLNS, and what is solo?',
-    'With PPLNS every block is divided among the miners of the last shares, by their work. With solo the finder gets the whole block, less the fee.',
+    'With PPLNS every block is divided among the recent miners in proportion to their work. With solo the finder gets the whole block, less the fee.',
   ],
   [
     'What are effort and luck?',
@@ -117,19 +117,19 @@ const QUESTIONS: readonly (readonly [string, string])[] = [
   ],
   [
     'What is a slice?',
-    'A run of cuts whose blocks are credited together. It closes after its last cut, and is credited when the chain has paid its blocks.',
+    'A run of cuts whose blocks are credited together. It closes after its last cut and is credited once the chain has paid for its blocks.',
   ],
   [
     'When am I paid?',
-    'When your balance has reached the minimum, at the next round of payouts. The miner’s page shows how far it is.',
+    'In the next round of payouts after your balance has reached the minimum. The miner’s page shows how close it is.',
   ],
   [
-    'Why is my hash rate here not the one of my miner?',
-    'The pool only sees shares, and counts their work over ten minutes, an hour or a day. Over ten minutes chance moves the figure by a tenth or more.',
+    'Why does my miner show a different hash rate?',
+    'The pool sees only shares, and counts their work over ten minutes, an hour or a day. Over ten minutes, chance alone can change the figure by a tenth or more.',
   ],
   [
     'How do I know that the pool pays what it owes?',
-    'Every credit has a proof, which ‘Check my share’ on the miner’s page judges in your browser. The miner compares the books by itself while it runs.',
+    'Every credit has a proof, which ‘Check my share’ on the miner’s page checks in your browser. The miner program also checks the books while it runs.',
   ],
 ];
 

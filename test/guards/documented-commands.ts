@@ -31,10 +31,10 @@ export const NOT_EXECUTED: readonly (readonly [RegExp, string])[] = [
   ],
   [/^svc-(?:bridge|miner)/, `${OWN_TEST}test/miner/svc-miner.slow.test.ts, test/stack/whole-path.slow.test.ts`],
   [
-    /^svcd (?:run .*--(?:genesis|bootstrap|write-snapshots|overlay-listen)|snapshot)/,
+    /^svcd (?:run .*--(?:genesis|bootstrap|write-snapshots|overlay-listen)|snapshot|genesis)/,
     `${OWN_TEST}test/snapshot, test/network`,
   ],
-  [/^svcd run --cut-millis/, 'the node of the first line with other settings'],
+  [/^svcd run .*--cut-millis/, 'the node of the first line with other settings'],
   [
     /^svc-wallet (?:validator|reward-address|stake|unstake|withdraw|positions)/,
     `${OWN_TEST}test/stack/validators.slow.test.ts`,
