@@ -7,6 +7,7 @@ import { poolSecret } from '../../pool/shared/pool-secret.ts';
 import { redisKeys } from '../../pool/shared/redis.ts';
 import { Seal } from '../../pool/shared/seal.ts';
 import { Program } from '../bridge/program.ts';
+import { oneValidator } from '../one-validator.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { WalletFiles } from '../wallet/wallet-files.ts';
 import { type PostgresServer, startPostgresServer } from './postgres-server.ts';
@@ -53,7 +54,7 @@ export class Fleet {
     onTestFinished(() => postgres.stop());
     const node = new Program('svcd', [
       ...['run', '--data-dir', join(directory, 'node'), '--cut-millis', String(options.cutMillis)],
-      ...['--initial-work', String(options.blockWork), '--minimum-work', String(options.blockWork)],
+      ...oneValidator(directory, { initialWork: options.blockWork, minimumWork: options.blockWork }),
       ...['--api-bind', ANY, '--mining-bind', ANY],
     ]);
     const api = `http://${HOST}:${await node.until(/public API address=127.0.0.1:(\d+)/)}`;

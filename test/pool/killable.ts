@@ -5,6 +5,7 @@ import { onTestFinished } from 'vitest';
 import { connectDatabase, type Sql } from '../../pool/database/connect.ts';
 import { freePorts } from '../../runtime/free-port.ts';
 import { Program } from '../bridge/program.ts';
+import { oneValidator } from '../one-validator.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { WalletFiles } from '../wallet/wallet-files.ts';
 import { bringCluster } from './ready-cluster.ts';
@@ -78,8 +79,7 @@ export class KillableStack {
   async #startNode(): Promise<void> {
     this.#node = new Program('svcd', [
       ...['run', '--data-dir', this.#nodeDirectory, '--cut-millis', String(this.#options.cutMillis)],
-      ...['--initial-work', String(this.#options.initialWork)],
-      ...['--minimum-work', String(this.#options.minimumWork)],
+      ...oneValidator(this.#directory, this.#options),
       ...['--api-bind', this.#fixed.api, '--mining-bind', this.#fixed.mining],
     ]);
     this.#fixed.api = `${HOST}:${await this.#node.until(/public API address=127.0.0.1:(\d+)/)}`;

@@ -23,6 +23,7 @@ import {
   walletPart,
 } from '../../stack/parts.ts';
 import { RunningPart, runToEnd } from '../../stack/process.ts';
+import { oneValidator } from '../one-validator.ts';
 import { bringCluster } from '../pool/ready-cluster.ts';
 import { WalletFiles } from '../wallet/wallet-files.ts';
 
@@ -51,7 +52,7 @@ export type StackOptions = {
   readonly blockWork?: number;
   /** Ports at which the other parts reach the node, where something is in between. */
   readonly nodeSeenAt?: () => Promise<Pick<Ports, 'api' | 'mining'>>;
-  /** So many separate validators instead of one node that signs for all. */
+  /** So many separate validators instead of one inside the node. */
   readonly validators?: number;
 };
 
@@ -65,7 +66,7 @@ export class StackFixture {
   readonly #minerWords: readonly string[];
   readonly #nodeSeenAt: StackOptions['nodeSeenAt'];
   readonly #validators: number;
-  readonly #chainWords: readonly string[];
+  readonly #blockWork: number | undefined;
   #seen: Ports;
   #minerAddress: string | undefined;
   readonly #running = new Map<string, RunningPart>();
@@ -78,8 +79,7 @@ export class StackFixture {
     this.#minerWords = options.minerWords ?? ['--throttle', '5'];
     this.#nodeSeenAt = options.nodeSeenAt;
     this.#validators = options.validators ?? 1;
-    const work = options.blockWork;
-    this.#chainWords = work === undefined ? [] : ['--initial-work', String(work), '--minimum-work', String(work)];
+    this.#blockWork = options.blockWork;
     this.#seen = ports;
   }
 
@@ -108,9 +108,14 @@ export class StackFixture {
   }
 
   async #nodes(): Promise<Part[]> {
-    if (this.#validators === 1) return [nodePart(this.data, this.ports, this.#pace, this.#chainWords)];
+    const work = this.#blockWork;
+    if (this.#validators === 1) {
+      const chain = oneValidator(this.data, work === undefined ? {} : { initialWork: work, minimumWork: work });
+      return [nodePart(this.data, this.ports, this.#pace, chain)];
+    }
     const { network } = this.files;
-    const words = ['--out', network, '--validators', String(this.#validators), ...this.#chainWords];
+    const workWords = work === undefined ? [] : ['--initial-work', String(work), '--minimum-work', String(work)];
+    const words = ['--out', network, '--validators', String(this.#validators), ...workWords];
     await runToEnd('svcd', ['development-network', ...words]);
     const free = await freePorts(3 * this.#validators);
     const validators = Array.from({ length: this.#validators }, (_, member) => ({
