@@ -39,7 +39,7 @@ test('every page while there is nothing to show', async () => {
   expect(complaints.filter((line) => !/404/.test(line))).toEqual([]);
 });
 
-type Wish = { readonly device: string; readonly worker: string; readonly throttle?: number };
+type Wish = { readonly device: string; readonly worker: string };
 
 async function fill(page: Page, wish: Wish): Promise<void> {
   await page.goto(`${stack.webUrl}/#/mine`);
@@ -47,7 +47,7 @@ async function fill(page: Page, wish: Wish): Promise<void> {
   await page.getByLabel('Name of this worker').fill(wish.worker);
   await page.getByLabel('Device').selectOption(wish.device);
   // Few hashes are enough, and other tests want the processor.
-  await page.getByLabel(/Share of the time/).fill(String(wish.throttle ?? 0.3));
+  await page.getByLabel(/Share of the time/).fill(wish.device === 'wasm' ? '0.05' : '0.3');
 }
 
 async function start(page: Page, wish: Wish): Promise<void> {
@@ -103,7 +103,7 @@ test('a pool that publishes another address than its jobs pay is reported', asyn
     const terms = (await response.json()) as object;
     await route.fulfill({ response, json: { ...terms, address: MINER_ADDRESS } });
   });
-  await start(page, { device: 'wasm', worker: 'watchful', throttle: 0.2 });
+  await start(page, { device: 'wasm', worker: 'watchful' });
   await page.getByText('the pool publishes another address than its jobs pay').waitFor();
   await stop(page);
 });
@@ -112,7 +112,7 @@ test('a second tab is refused in words, and may mine when the first has stopped'
   const context = await newContext();
   const [first, second] = [await context.newPage(), await context.newPage()];
   const complaints = [watch(first), watch(second)];
-  await fill(first, { device: 'wasm', worker: 'one', throttle: 0.2 });
+  await fill(first, { device: 'wasm', worker: 'one' });
   await first.getByLabel(/I agree/).check();
   // Pressed twice at once: the second press must not lose the slot that the first one gets.
   await first.getByRole('button', { name: 'Start mining' }).evaluate((button) => {
@@ -120,7 +120,7 @@ test('a second tab is refused in words, and may mine when the first has stopped'
   });
   await first.getByTestId('accepted').waitFor();
   expect(await first.getByText('Another tab').count()).toBe(0);
-  await start(second, { device: 'wasm', worker: 'two', throttle: 0.2 });
+  await start(second, { device: 'wasm', worker: 'two' });
   await second.getByText('Another tab of this page is mining').waitFor();
   await stop(first);
   await first.getByRole('button', { name: 'Start mining' }).waitFor();
