@@ -55,7 +55,7 @@ export class Fleet {
     const node = new Program('svcd', [
       ...['run', '--data-dir', join(directory, 'node'), '--cut-millis', String(options.cutMillis)],
       ...oneValidator(directory, { initialWork: options.blockWork, minimumWork: options.blockWork }),
-      ...['--api-bind', ANY, '--mining-bind', ANY],
+      ...['--api-bind', ANY, '--mining-bind', ANY, '--pow-mode', 'light', '--signature-threads', '1'],
     ]);
     const api = `http://${HOST}:${await node.until(/public API address=127.0.0.1:(\d+)/)}`;
     const mining = `http://${HOST}:${await node.until(/mining listener address=127.0.0.1:(\d+)/)}`;

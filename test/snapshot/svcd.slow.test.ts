@@ -23,7 +23,7 @@ test('svcd run --write-snapshots, svcd snapshot verify, svcd run --snapshot, svc
   const ports = await freePorts(8);
   const port = (i: number) => ports[i] as number;
   const genesis = join(directory, 'genesis.json');
-  writeGenesis(genesis, developmentGenesis({ timestampMillis: Date.now(), validators: 2 }));
+  writeGenesis(genesis, developmentGenesis({ timestampMillis: Date.now(), validators: 1 }));
   const common = (name: string) => [
     ...['--data-dir', join(directory, name), '--genesis', genesis, '--cut-millis', '20', '--pow-mode', 'light'],
   ];

@@ -56,6 +56,10 @@ export type StackOptions = {
   readonly validators?: number;
 };
 
+/** Few threads and no dataset: each takes half a second of a start, and these chains have few blocks and shares. */
+const SMALL_NODE = ['--pow-mode', 'light', '--signature-threads', '1'];
+const SMALL_LISTENERS = ['--threads', '1', '--verify-threads', '1', '--pow-mode', 'light'];
+
 const withWords = (part: Part, more: readonly string[]): Part => ({ ...part, words: [...part.words, ...more] });
 
 export class StackFixture {
@@ -111,7 +115,7 @@ export class StackFixture {
     const work = this.#blockWork;
     if (this.#validators === 1) {
       const chain = oneValidator(this.data, work === undefined ? {} : { initialWork: work, minimumWork: work });
-      return [nodePart(this.data, this.ports, this.#pace, chain)];
+      return [nodePart(this.data, this.ports, this.#pace, [...chain, ...SMALL_NODE])];
     }
     const { network } = this.files;
     const workWords = work === undefined ? [] : ['--initial-work', String(work), '--minimum-work', String(work)];
@@ -127,7 +131,7 @@ export class StackFixture {
   }
 
   startPool(): Promise<void> {
-    return this.#run(withWords(poolPart(this.data, this.#seen, this.#pace), this.#poolWords));
+    return this.#run(withWords(poolPart(this.data, this.#seen, this.#pace), [...SMALL_LISTENERS, ...this.#poolWords]));
   }
 
   /** A miner with a wallet of its own. Returns the address it is paid to. */
@@ -138,7 +142,7 @@ export class StackFixture {
   }
 
   startBridge(): Promise<void> {
-    return this.#run(bridgePart(this.data, this.#seen));
+    return this.#run(withWords(bridgePart(this.data, this.#seen), SMALL_LISTENERS));
   }
 
   /** A bridge, and a miner at it that is paid to another address: the chain goes on without the pool. */
