@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { TEST_CERTIFICATE, TEST_FINGERPRINT } from '../miner/certificate.ts';
+import { oneValidator } from '../one-validator.ts';
 import { Program } from './program.ts';
 import { addressOf } from './stratum-client.ts';
 
@@ -25,7 +26,8 @@ function folder(): string {
 
 const node = (directory: string) =>
   new Program('svcd', [
-    ...['run', '--data-dir', directory, '--cut-millis', '100', '--initial-work', '3000', '--minimum-work', '500'],
+    ...['run', '--data-dir', directory, '--cut-millis', '100', '--pow-mode', 'light', '--signature-threads', '1'],
+    ...oneValidator(join(directory, 'genesis'), { initialWork: 3_000, minimumWork: 500 }),
     ...['--api-bind', '127.0.0.1:0', '--mining-bind', '127.0.0.1:0'],
   ]);
 

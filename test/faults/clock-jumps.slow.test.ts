@@ -15,6 +15,7 @@ import { readToken } from '../../wallet/rpc/token.ts';
 import { Program } from '../bridge/program.ts';
 import { addressOf } from '../bridge/stratum-client.ts';
 import { level } from '../level.ts';
+import { oneValidator } from '../one-validator.ts';
 import { startPostgresServer } from '../pool/postgres-server.ts';
 import { startRedisServer } from '../pool/redis-server.ts';
 import { booksCaughtUp, Rig } from '../pool/rig.ts';
@@ -61,17 +62,8 @@ class Machines {
     onTestFinished(() => postgres.stop());
     this.database = postgres.url;
     const node = this.#run('node', 'svcd', [
-      ...[
-        'run',
-        '--data-dir',
-        this.#path('node'),
-        '--cut-millis',
-        '100',
-        '--initial-work',
-        '60',
-        '--minimum-work',
-        '60',
-      ],
+      ...['run', '--data-dir', this.#path('node'), '--cut-millis', '100'],
+      ...oneValidator(this.#directory, { initialWork: 60, minimumWork: 60 }),
       ...['--api-bind', ANY, '--mining-bind', ANY, '--pow-mode', 'light'],
     ]);
     this.api = `http://${HOST}:${await node.until(/public API address=127.0.0.1:(\d+)/)}`;
