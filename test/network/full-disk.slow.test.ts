@@ -10,7 +10,7 @@ import { PayingChain } from './paying-chain.ts';
 import { until } from './peers.ts';
 
 test('a sync that the disk has no room for ends the node, and goes on once there is room', {
-  timeout: 300_000,
+  timeout: 600_000,
 }, async () => {
   const paying = new PayingChain();
   onTestFinished(() => paying.bed.close());

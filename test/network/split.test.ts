@@ -12,7 +12,7 @@ const BOB = developmentKey('bob').address;
 const height = ({ node }: NetNode): number => node.chain.head().height;
 
 test('two halves that were parted have the same chain and the same waiting transactions afterwards', {
-  timeout: 120_000 + SPLIT_SECONDS * 2_000,
+  timeout: 600_000 + SPLIT_SECONDS * 2_000,
 }, async () => {
   const bed = new NetBed();
   const source = await startApart(bed, 'source', []);
