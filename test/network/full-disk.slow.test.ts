@@ -9,9 +9,7 @@ import { FAULT, NodeProcess } from './child-node.ts';
 import { PayingChain } from './paying-chain.ts';
 import { until } from './peers.ts';
 
-test('a sync that the disk has no room for ends the node, and goes on once there is room', {
-  timeout: 600_000,
-}, async () => {
+test('a sync that the disk has no room for ends the node, and goes on once there is room', async () => {
   const paying = new PayingChain();
   onTestFinished(() => paying.bed.close());
   const source = await paying.start();

@@ -11,9 +11,7 @@ import { PrunedJoiner } from './pruned-joiner.ts';
 /** The fewest that a node can keep. */
 const KEEPS = 96;
 
-test('a pruned node from a snapshot of a peer follows, prunes, is killed, and has the same states', {
-  timeout: 600_000,
-}, async () => {
+test('a pruned node from a snapshot of a peer follows, prunes, is killed, and has the same states', async () => {
   const paying = new PayingChain();
   const pruned = new PrunedJoiner(paying);
   const source = await pruned.start();

@@ -11,9 +11,7 @@ const SPLIT_SECONDS = level === 'deep' ? 300 : 0;
 const BOB = developmentKey('bob').address;
 const height = ({ node }: NetNode): number => node.chain.head().height;
 
-test('two halves that were parted have the same chain and the same waiting transactions afterwards', {
-  timeout: 600_000 + SPLIT_SECONDS * 2_000,
-}, async () => {
+test('two halves that were parted have the same chain and the same waiting transactions afterwards', async () => {
   const bed = new NetBed();
   const source = await startApart(bed, 'source', []);
   await bed.seal(source, 3, 1);
