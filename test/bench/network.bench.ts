@@ -1,5 +1,5 @@
 /**
- * Nodes and their peers on this machine, every network in a thread of its own: `sync` of a late joiner against the same cuts executed from a local store, `spread` of transactions and blocks over a mesh, `line` over a line, `memory` of a node
+ * Nodes and their peers on this machine, every network in a thread of its own: `sync` of a late joiner against the same cuts executed from a local store, `spread` of transactions and blocks over a mesh, `memory` of a node
  * with peers, `relay` of many transactions to a node in a process of its own: processor time of its main thread, and bytes; and only where they are named, because they take minutes, `late`: a node that takes a long chain and is killed twice,
  * and one from a snapshot, and `hostile`: a mesh with hostile peers. Words: parts, and cuts=, nodes=, peers=, transactions=, rate=, hostile=, rounds=, seconds=.
  */
@@ -17,7 +17,7 @@ import { payment } from '../node/bed.ts';
 import { type Bench, bench } from './harness.ts';
 import { measureHostile } from './network/hostile-mesh.ts';
 import { measureLateJoiner } from './network/late-joiner.ts';
-import { measureLine, measureSpread } from './network/spread.ts';
+import { measureSpread } from './network/spread.ts';
 
 const IDLE_PEERS = fileURLToPath(new URL('../attack/hostile-peers-process.ts', import.meta.url));
 const MEBIBYTE = 1024 * 1024;
@@ -133,7 +133,7 @@ async function measureMemory(b: Bench, peers: number): Promise<void> {
 }
 
 export default bench(
-  'peers: sync against local execution, propagation over a mesh and a line, memory, relay of transactions; late joiners, hostile peers',
+  'peers: sync against local execution, propagation over a mesh, memory, relay of transactions; late joiners, hostile peers',
   async (b) => {
     const number = (key: string, otherwise: number): number =>
       Number(b.words.find((word) => word.startsWith(`${key}=`))?.slice(key.length + 1) ?? otherwise);
@@ -141,7 +141,6 @@ export default bench(
     const wants = (part: string) => parts.length === 0 || parts.includes(part);
     if (wants('sync')) await measureSync(b, number('cuts', 1_000));
     if (wants('spread')) await measureSpread(b, number('nodes', 20));
-    if (wants('line')) await measureLine(b, number('nodes', 7));
     if (wants('memory')) await measureMemory(b, number('peers', 50));
     if (parts.includes('late')) await measureLateJoiner(b, number('cuts', 10_000));
     if (parts.includes('hostile')) {

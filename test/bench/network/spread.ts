@@ -1,7 +1,6 @@
 /** Transactions, blocks and cuts over nodes of one process: how long each takes to every node, and how often its bytes come. */
 import { developmentKey } from '../../../node/development.ts';
-import { startApart } from '../../network/cable.ts';
-import { NetBed, type NetNode, treasuryOutput, until } from '../../network/peers.ts';
+import { NetBed, type NetNode, treasuryOutput } from '../../network/peers.ts';
 import { payment } from '../../node/bed.ts';
 import { type Bench, percentile } from '../harness.ts';
 import { arrivals, meshOf } from './hostile-mesh.ts';
@@ -22,7 +21,7 @@ async function pay({ node }: NetNode, index: number): Promise<Uint8Array> {
 }
 
 /** The first node makes the cuts; transactions and blocks begin at different ones. */
-async function measureArrivals(b: Bench, bed: NetBed, nodes: readonly NetNode[], name: string): Promise<void> {
+async function measureArrivals(b: Bench, bed: NetBed, nodes: readonly NetNode[]): Promise<void> {
   const [source] = nodes as [NetNode];
   const [transactions, blocks, cuts]: [number[], number[], number[]] = [[], [], []];
   const slowest: number[] = [];
@@ -42,8 +41,8 @@ async function measureArrivals(b: Bench, bed: NetBed, nodes: readonly NetNode[],
   b.note(`${nodes.length} nodes in one process; every transaction, block and cut is waited for at every node`);
   b.note(`the last node of each transaction after ${slowest.join(', ')} ms`);
   for (const [what, values] of Object.entries({ transaction: transactions, block: blocks, cut: cuts })) {
-    b.figure(`${name}${what}-p50`, percentile(values, 0.5), 'ms');
-    b.figure(`${name}${what}-p99`, percentile(values, 0.99), 'ms');
+    b.figure(`${what}-p50`, percentile(values, 0.5), 'ms');
+    b.figure(`${what}-p99`, percentile(values, 0.99), 'ms');
   }
 }
 
@@ -56,31 +55,10 @@ export async function measureSpread(b: Bench, count: number): Promise<void> {
     await pause(SETTLE_MILLIS);
     const bytes = bytesOf(nodes);
     const before = bytes();
-    await measureArrivals(b, bed, nodes, '');
+    await measureArrivals(b, bed, nodes);
     await pause(1_500);
     b.figure('received-per-node', (bytes() - before) / count / 1024, 'KiB');
     await measureDuplicates(b, nodes, bytes);
-  } finally {
-    await bed.close();
-  }
-}
-
-/** Each node knows the one before it alone. */
-export async function measureLine(b: Bench, count: number): Promise<void> {
-  const bed = new NetBed();
-  try {
-    const source = await startApart(bed, 'source', []);
-    await bed.seal(source, 2, 1);
-    const nodes = [source];
-    for (let i = 1; i < count; i++) {
-      const next = await startApart(bed, `node-${i}`, [(nodes[i - 1] as typeof source).port]);
-      nodes.push(next);
-      await until(() => next.node.chain.sync().synced && height(next) === 2);
-    }
-    await pause(SETTLE_MILLIS);
-    const peers = nodes.map(({ view }) => view.figures().peers.length);
-    if (peers.some((of, i) => of !== (i === 0 || i === count - 1 ? 1 : 2))) throw new Error(`no line: ${peers.join()}`);
-    await measureArrivals(b, bed, nodes, 'line-');
   } finally {
     await bed.close();
   }
