@@ -202,7 +202,7 @@ test('a wrong address, a refused WebSocket, no WebGPU and no memory are said in 
     });
   });
   await start(bare, { device: 'webgpu', worker: 'bare' });
-  await expect.poll(() => bare.locator('main').innerText()).toMatch(/offers no WebGPU/);
+  await expect.poll(() => bare.locator('main').innerText()).toMatch(/does not support WebGPU/);
   await bare.reload();
   await start(bare, { device: 'wasm', worker: 'bare' });
   await expect.poll(() => bare.getByRole('alert').innerText()).toMatch(/memory/i);
