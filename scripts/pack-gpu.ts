@@ -29,6 +29,7 @@ const PROGRAM_FILES = [
   'test/bench/pow-gpu.ts',
   'test/bench/run.ts',
   'test/bench/session.bench.ts',
+  'test/until.ts',
 ];
 const PROGRAM_MODULES = [
   '@noble/hashes',

@@ -47,6 +47,8 @@ async function freePort(): Promise<number> {
 class Processes {
   readonly #folder = mkdtempSync(join(tmpdir(), 'session-'));
   readonly #children: ChildProcess[] = [];
+  /** The program that ended by itself. */
+  #failed: string | undefined;
 
   path(name: string): string {
     return join(this.#folder, name);
@@ -59,10 +61,21 @@ class Processes {
       { cwd: this.#folder, stdio: ['ignore', 'ignore', 'inherit'] },
     );
     child.once('exit', (code) => {
-      if (code !== 0 && code !== null) process.stderr.write(`${program} ended with ${code}\n${this.log(program)}\n`);
+      if (code === 0 || code === null) return;
+      this.#failed = program;
+      process.stderr.write(`${program} ended with ${code}\n${this.log(program)}\n`);
     });
     this.#children.push(child);
     return child;
+  }
+
+  /** Looks until there is something, as long as all programs run. */
+  seen<T>(what: string, seconds: number, look: () => Promise<T | undefined>): Promise<T> {
+    const attempt = () => {
+      if (this.#failed !== undefined) throw new Error(`${this.#failed} ended while ${what} was waited for`);
+      return look().catch(() => undefined);
+    };
+    return until(attempt, { millis: seconds * 1000, everyMillis: 100, why: () => what });
   }
 
   log(program: string): string {
@@ -86,9 +99,6 @@ class Processes {
 async function read<T>(url: string): Promise<T> {
   return (await (await fetch(url, { signal: AbortSignal.timeout(5_000) })).json()) as T;
 }
-
-const seen = <T>(what: string, seconds: number, look: () => Promise<T | undefined>) =>
-  until(() => look().catch(() => undefined), { millis: seconds * 1000, everyMillis: 100, why: () => what });
 
 /** Seconds of processor time that a process has used, by the kernel's count. */
 function processorSeconds(pid: number): number {
@@ -136,7 +146,7 @@ export default bench('node, bridge and svc-miner together: hashes done and work 
         '--data-dir',
         processes.path('node'),
       ],
-      ...['--api-bind', 'off', '--mining-bind', `127.0.0.1:${ports.mining}`, '--pow-mode', 'light'],
+      ...['--api-bind', 'off', '--mining-bind', `127.0.0.1:${ports.mining}`, '--pow-mode', 'light', '--p2p', 'off'],
       ...['--cut-millis', ofChain('cut-millis') ?? '2500'],
     ]);
     processes.start('bridge', [
@@ -146,7 +156,7 @@ export default bench('node, bridge and svc-miner together: hashes done and work 
     ]);
     const began = performance.now();
     const bridgeStats = () => read<BridgeStats>(`http://127.0.0.1:${ports.stats}/v1/stats`);
-    await seen('the bridge', 600, async () => ((await bridgeStats()).ready ? true : undefined));
+    await processes.seen('the bridge', 600, async () => ((await bridgeStats()).ready ? true : undefined));
     b.figure('bridge ready after its start', (performance.now() - began) / 1_000, 's');
     const started = performance.now();
     const miner = processes.start('miner', [
@@ -156,7 +166,7 @@ export default bench('node, bridge and svc-miner together: hashes done and work 
     ]);
     const minerStats = () => read<MinerStats>(`http://127.0.0.1:${ports.miner}/v1/stats`);
     const hashes = (stats: MinerStats) => stats.devices.reduce((sum, device) => sum + device.hashes, 0);
-    const first = await seen('a share', 300, async () => {
+    const first = await processes.seen('a share', 300, async () => {
       const stats = await minerStats();
       return stats.shares.accepted > 0 ? stats : undefined;
     });
