@@ -3,7 +3,7 @@ import type { Bytes } from '../../protocol/bytes.ts';
 import { type Bucket, fullBucket, take } from '../../runtime/token-bucket.ts';
 import { nameOf } from '../ledger/registration.ts';
 import { RECORD } from './relay-limits.ts';
-import { decodeRecord, judgeRecord, type RecordVerdict, type SignedRecord } from './relay-record.ts';
+import { decodeRecord, isSigned, judgeRecord, type RecordVerdict, type SignedRecord } from './relay-record.ts';
 
 export type BookDependencies = {
   readonly chainId: Bytes;
@@ -25,15 +25,19 @@ export class RelayBook {
     this.#with = dependencies;
   }
 
-  /** Of these validators records are taken, by their names. Those of others are forgotten. */
+  /** Of these validators records are taken, by their names. Those of others, and those of keys that were replaced, are forgotten. */
   know(overlayKeys: ReadonlyMap<string, Bytes>): void {
     this.#keys = overlayKeys;
-    for (const map of [this.#records, this.#taken])
-      for (const name of map.keys()) if (!overlayKeys.has(name)) map.delete(name);
+    for (const name of this.#taken.keys()) if (!overlayKeys.has(name)) this.#taken.delete(name);
+    for (const [name, signed] of this.#records) {
+      const overlayKey = overlayKeys.get(name);
+      if (overlayKey === undefined || !isSigned(signed, overlayKey)) this.#records.delete(name);
+    }
   }
 
   /** 'take' where it is news: it is kept then, and to be passed on. Throws a ProtocolError where it is malformed. `mayCheck`: whether a signature may be checked for its sender. */
   take(bytes: Bytes, mayCheck: () => boolean = () => true): BookVerdict {
+    this.#expire();
     const signed = decodeRecord(bytes);
     const name = nameOf(signed.record.validator);
     const overlayKey = this.#keys.get(name);

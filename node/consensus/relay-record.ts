@@ -16,7 +16,7 @@ export const MAX_RECORD_BYTES = HEAD_BYTES + RECORD.relays * ID_BYTES + SIGNATUR
 export type RelayRecord = {
   readonly chainId: Bytes;
   readonly validator: Bytes;
-  /** A later record of a validator has a higher one. */
+  /** A later record of a validator has a higher one: its time, in milliseconds since 1970. */
   readonly sequence: bigint;
   /** Milliseconds since 1970. */
   readonly expiry: bigint;
@@ -70,7 +70,14 @@ export function isSigned({ bytes }: SignedRecord, overlayKey: Bytes): boolean {
   }
 }
 
-export type RecordVerdict = 'take' | 'wrong_chain' | 'not_newer' | 'expired' | 'lasts_too_long' | 'forged';
+export type RecordVerdict =
+  | 'take'
+  | 'wrong_chain'
+  | 'not_newer'
+  | 'too_early'
+  | 'expired'
+  | 'lasts_too_long'
+  | 'forged';
 
 /** `held` is the record of the same validator that is known, `overlayKey` the one that the chain has for it. The signature comes last: it costs the most. */
 export function judgeRecord(
@@ -81,6 +88,8 @@ export function judgeRecord(
   const { record } = signed;
   if (!equalBytes(record.chainId, chainId)) return 'wrong_chain';
   if (held !== undefined && record.sequence <= held.sequence) return 'not_newer';
+  // No later record could replace it.
+  if (record.sequence > BigInt(now + RECORD.longestMillis)) return 'too_early';
   if (record.expiry <= BigInt(now)) return 'expired';
   if (record.expiry > BigInt(now + RECORD.longestMillis)) return 'lasts_too_long';
   return isSigned(signed, overlayKey) ? 'take' : 'forged';

@@ -19,7 +19,7 @@ import { Relay, type RelayClient } from './relay.ts';
 import { RelayBook } from './relay-book.ts';
 import { RelayDials } from './relay-dials.ts';
 import { CIRCUIT, RECORD } from './relay-limits.ts';
-import { signRecord } from './relay-record.ts';
+import { decodeRecord, judgeRecord, signRecord } from './relay-record.ts';
 
 /** A validator as the chain lists it: of the committee, or perhaps of the next one. */
 export type Listed = Reachable & { readonly overlayKey: Bytes };
@@ -151,9 +151,24 @@ export class Relaying {
   }
 
   #record(peer: Peer, bytes: Bytes): void {
+    this.#ownRecord(peer, bytes);
     if (this.#book.take(bytes, () => this.#mayCheck(peer)) !== 'take') return;
     for (const link of this.#with.links())
       if (link.peer !== peer) this.#with.send(link.peer, encodeCircuitMessage({ type: 'record', bytes }));
+  }
+
+  /** A record of this validator that is newer than its last one: the clock was ahead when it was made, and is right now. The next one has to be newer still. */
+  #ownRecord(peer: Peer, bytes: Bytes): void {
+    const { own, validators } = this.#listing;
+    const signed = decodeRecord(bytes);
+    const { validator, sequence } = signed.record;
+    if (!equalBytes(validator, own.id) || sequence <= this.#sequence || !this.#mayCheck(peer)) return;
+    const [now, { chainId }] = [this.#with.now(), this.#with];
+    const keys = validators.filter(({ id }) => equalBytes(id, own.id)).map(({ overlayKey }) => overlayKey);
+    if (!keys.some((overlayKey) => judgeRecord(signed, undefined, { chainId, now, overlayKey }) === 'take')) return;
+    this.#sequence = sequence;
+    // It is sent at the next look.
+    this.#announced &&= { ...this.#announced, at: Number.NEGATIVE_INFINITY };
   }
 
   #mayCheck(peer: Peer): boolean {

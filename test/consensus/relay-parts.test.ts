@@ -67,7 +67,7 @@ test('a record is what its validator signed for this chain, newer than the one b
   expect(judgeRecord(signed({}, overlayKey()), undefined, context)).toBe('forged');
   // Bytes that were registered as a key and are none.
   expect(judgeRecord(good, undefined, { ...context, overlayKey: new Uint8Array(32).fill(255) })).toBe('forged');
-  for (const at of [48, 96, 103, 104, 113, 150, good.bytes.length - 64, good.bytes.length - 1]) {
+  for (const at of [48, 96, 100, 104, 113, 150, good.bytes.length - 64, good.bytes.length - 1]) {
     const bytes = new Uint8Array(good.bytes);
     bytes[at] = (bytes[at] as number) ^ 1;
     expect(judgeRecord(decodeRecord(bytes), undefined, context), `byte ${at}`).toBe('forged');
@@ -110,6 +110,25 @@ test('one record of each listed validator is kept; replays, forgeries and too ma
   expect(book.take(signed({ sequence: 2n, expiry: BigInt(now + 1) }).bytes)).toBe('take');
   book.know(new Map());
   expect(book.all()).toEqual([]);
+});
+
+test('a record that is over, one of a key that was replaced and one from far ahead are not in the way of the next', () => {
+  let now = NOW;
+  const book = new RelayBook({ chainId: CHAIN, now: () => now, steady: () => now });
+  const [name, next] = [nameOf(VALIDATOR), overlayKey()];
+  book.know(new Map([[name, own.publicKey]]));
+  const ahead = BigInt(NOW + RECORD.longestMillis);
+  expect(book.take(signed({ sequence: ahead + 1n }).bytes)).toBe('too_early');
+  expect(book.take(signed({ sequence: ahead }).bytes)).toBe('take');
+  expect(book.take(signed({ sequence: BigInt(NOW) }).bytes)).toBe('not_newer');
+  now += RECORD.millis;
+  const later = { sequence: BigInt(now), expiry: BigInt(now + RECORD.millis) };
+  expect(book.take(signed(later).bytes)).toBe('take');
+  book.know(new Map([[name, new Uint8Array(own.publicKey)]]));
+  expect(book.relaysOf(name)).toHaveLength(2);
+  book.know(new Map([[name, next.publicKey]]));
+  expect(book.relaysOf(name)).toEqual([]);
+  expect(book.take(signed(later, next).bytes)).toBe('take');
 });
 
 test('a slot at two relays; one that is silent is passed over, one that is gone is replaced, none that was not asked is believed', () => {

@@ -2,10 +2,15 @@
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
-import { encodeCircuitMessage, tokenIn } from '../../node/consensus/circuit-messages.ts';
+import {
+  type CircuitMessage,
+  decodeCircuitMessage,
+  encodeCircuitMessage,
+  tokenIn,
+} from '../../node/consensus/circuit-messages.ts';
 import { dialPlan } from '../../node/consensus/dial-plan.ts';
 import type { Peer } from '../../node/consensus/effects.ts';
-import { MAX_RECORD_BYTES, signRecord } from '../../node/consensus/relay-record.ts';
+import { decodeRecord, MAX_RECORD_BYTES, signRecord } from '../../node/consensus/relay-record.ts';
 import { type Listed, type ProvenLink, Relaying } from '../../node/consensus/relaying.ts';
 import { TcpTransport } from '../../node/consensus/tcp-transport.ts';
 import { developmentKey, validatorName } from '../../node/development.ts';
@@ -157,17 +162,23 @@ test('a relay that changes bytes of a circuit gets nothing heard that was not sa
 /** The part that speaks of relays, with links that are said to be there. */
 function relaying(links: readonly ProvenLink[], own = 0) {
   const sent: { readonly peer: Peer; readonly type: number }[] = [];
+  const messages: CircuitMessage[] = [];
   const connected: Socket[] = [];
   const part = new Relaying({
     ...{ chainId: CHAIN, log: silentLog, steady: steadyMillis, now: steadyMillis, links: () => links },
     link: (peer) => links.find((link) => link.peer === peer),
-    send: (peer, bytes) => void sent.push({ peer, type: bytes[0] as number }),
+    send: (peer, bytes) => {
+      sent.push({ peer, type: bytes[0] as number });
+      messages.push(decodeCircuitMessage(bytes) as CircuitMessage);
+    },
     connected: (socket) => void connected.push(socket),
   });
   closing.push(() => part.close());
   const validators = [listed(0, []), listed(1, []), listed(2, [{ host: '192.0.2.1', port: 1 }]), listed(3, [])];
   part.know({ own: validators[own] as Listed, validators, sign: overlayKeys[own]?.signRecord });
-  return { part, sent, connected };
+  const records = () =>
+    messages.flatMap((message) => (message.type === 'record' ? decodeRecord(message.bytes).record : []));
+  return { part, sent, connected, records };
 }
 
 const linkOf = (member: number, isMember = true, at?: ListenAddress): ProvenLink => ({
@@ -217,6 +228,37 @@ test('a record is passed on once, to all but its bringer; a forged one, one of a
   expect(sent).toHaveLength(3);
   const tooLong = encodeCircuitMessage({ type: 'record', bytes: new Uint8Array(MAX_RECORD_BYTES + 1) });
   expect(() => part.take('m0', tooLong)).toThrow('a record of');
+});
+
+test('a validator that is shown a newer record of its own, from a clock that was ahead, announces one that is newer still', () => {
+  const at = { host: '192.0.2.1', port: 1 };
+  const { part, records } = relaying([linkOf(2, true, at)]);
+  part.tick();
+  part.take('m2', encodeCircuitMessage({ type: 'granted' }));
+  part.tick();
+  part.tick();
+  const sequences = () => records().map(({ sequence }) => sequence);
+  expect(sequences()).toHaveLength(1);
+  const ahead = BigInt(steadyMillis() + 600_000);
+  const shown = (member: number, sequence: bigint) =>
+    part.take(
+      'm2',
+      encodeCircuitMessage({
+        type: 'record',
+        bytes: signRecord(
+          { chainId: CHAIN, validator: idOf(0), sequence, expiry: ahead, relays: [idOf(2)] },
+          (overlayKeys[member] as (typeof overlayKeys)[0]).signRecord,
+        ).bytes,
+      }),
+    );
+  // Forged, and not newer.
+  shown(1, ahead);
+  shown(0, sequences()[0] as bigint);
+  part.tick();
+  expect(sequences()).toHaveLength(1);
+  shown(0, ahead);
+  part.tick();
+  expect(sequences().slice(1)).toEqual([ahead + 1n]);
 });
 
 test('an invitation is followed where this validator has a slot or asked for it, and nowhere else', async () => {
