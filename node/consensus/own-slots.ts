@@ -1,6 +1,7 @@
 /** The slots of a validator without an open port: at two relays, and at others in the place of one that is gone or does not answer. */
+import { type Bucket, fullBucket, refill, take } from '../../runtime/token-bucket.ts';
 import type { Peer } from './effects.ts';
-import { RECORD, SLOT } from './relay-limits.ts';
+import { CIRCUIT, RECORD, SLOT } from './relay-limits.ts';
 
 /** A member with a route, that this validator is connected to. */
 export type Candidate = { readonly name: string; readonly peer: Peer };
@@ -12,6 +13,8 @@ export class OwnSlots {
   readonly #slots = new Map<string, Slot>();
   /** Until when others come first. */
   readonly #passedOver = new Map<string, number>();
+  /** By relay: a new connection to it has no more. */
+  readonly #invited = new Map<string, Bucket>();
 
   /** Which of them to ask now: for a slot, or whether there still is one. `random` gives an integer below its argument. */
   ask(candidates: readonly Candidate[], now: number, random: (limit: number) => number): readonly Candidate[] {
@@ -40,8 +43,18 @@ export class OwnSlots {
       if (slot.peer === peer) this.#slots.set(name, { ...slot, isHeld: true, isAnswered: true });
   }
 
-  isHeldAt(peer: Peer): boolean {
-    return [...this.#slots.values()].some((slot) => slot.isHeld && slot.peer === peer);
+  /** Whether an invitation of this relay is followed. One that invites too often is left, as every invitation costs a connection. */
+  mayInvite(peer: Peer, now: number): boolean {
+    const [name] = [...this.#slots].find(([, slot]) => slot.isHeld && slot.peer === peer) ?? [];
+    if (name === undefined) return false;
+    const rate = CIRCUIT.invited;
+    const bucket = take(this.#invited.get(name) ?? fullBucket(rate, now), rate, now);
+    if (bucket !== undefined) this.#invited.set(name, bucket);
+    else {
+      this.#slots.delete(name);
+      this.#passedOver.set(name, now + SLOT.passedOverMillis);
+    }
+    return bucket !== undefined;
   }
 
   relays(): readonly string[] {
@@ -54,6 +67,8 @@ export class OwnSlots {
   }
 
   #forget(candidates: readonly Candidate[], now: number): void {
+    for (const [name, bucket] of this.#invited)
+      if (refill(bucket, CIRCUIT.invited, now).tokens >= CIRCUIT.invited.burst) this.#invited.delete(name);
     const there = new Map(candidates.map(({ name, peer }) => [name, peer]));
     for (const [name, { peer, askedAt, isAnswered }] of this.#slots) {
       const isSilent = !isAnswered && now - askedAt >= SLOT.answerMillis;

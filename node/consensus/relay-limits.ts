@@ -40,6 +40,8 @@ export const CIRCUIT = {
   joinMillis: 10_000,
   /** Connections to one relay that a validator opens at once. */
   joins: 8,
+  /** Invitations of one relay that a validator follows because of its slot. At a start each member may ask twice; where nothing comes of it each asks once a minute. */
+  invited: { perSecond: 2, burst: 128 },
   /** Echoes pass every 10 s (rule 22). */
   idleMillis: 60_000,
   /** In each direction, and of all circuits of a relay together. */

@@ -183,11 +183,12 @@ export class Relaying {
     const { peer, at } = link;
     const [name, relay] = [nameOf(validator), this.#clientOf(link)?.id];
     const other = this.#listed.get(name);
-    const isExpected = role === 'dialler' ? this.#asked.get(name) === peer : this.#slots.isHeldAt(peer);
-    if (role === 'dialler' && isExpected) this.#asked.delete(name);
-    if (other === undefined || at === undefined || relay === undefined || !isExpected) return;
+    const isAsked = role === 'dialler' && this.#asked.get(name) === peer;
+    if (isAsked) this.#asked.delete(name);
+    if (other === undefined || at === undefined || relay === undefined) return;
     // One relay that never joins anything must not be in the way of the other.
     if ([...this.#joins].filter((join) => join.peer === peer).length >= CIRCUIT.joins) return;
+    if (role === 'dialler' ? !isAsked : !this.#slots.mayInvite(peer, this.#with.steady())) return;
     const join = {
       peer,
       end: joinCircuit(at, token, (socket) => {

@@ -142,7 +142,7 @@ test('a slot at two relays; one that is silent is passed over, one that is gone 
   slots.granted('b#1');
   slots.granted('c#1');
   expect(slots.relays()).toEqual(['b']);
-  expect([slots.isHeldAt('b#1'), slots.isHeldAt('a#1'), slots.isHeldAt('c#1')]).toEqual([true, false, false]);
+  expect(['b#1', 'a#1', 'c#1'].map((peer) => slots.mayInvite(peer, 1))).toEqual([true, false, false]);
   // `a` says nothing.
   expect(slots.ask(candidates, SLOT.answerMillis, first).map(({ name }) => name)).toEqual(['c']);
   slots.granted('c#1');
@@ -161,7 +161,30 @@ test('a slot at two relays; one that is silent is passed over, one that is gone 
   expect(slots.relays()).toEqual(['a']);
   // Another connection to the same relay has no slot yet.
   slots.ask([{ name: 'a', peer: 'a#2' }], later + SLOT.answerMillis, first);
-  expect([slots.relays(), slots.isHeldAt('a#1')]).toEqual([[], false]);
+  expect([slots.relays(), slots.mayInvite('a#1', later)]).toEqual([[], false]);
+});
+
+test('a relay that invites too often is left for another one, and a new connection to it has no more', () => {
+  const slots = new OwnSlots();
+  const [relay, other] = [
+    { name: 'a', peer: 'a#1' },
+    { name: 'b', peer: 'b#1' },
+  ];
+  const invited = (peer: string, times: number, now: number) =>
+    Array.from({ length: times }, () => slots.mayInvite(peer, now)).filter(Boolean).length;
+  slots.ask([relay], 0, () => 0);
+  slots.granted('a#1');
+  expect(invited('a#1', CIRCUIT.invited.burst, 0)).toBe(CIRCUIT.invited.burst);
+  expect(slots.relays()).toEqual(['a']);
+  expect(invited('a#1', 10, 0)).toBe(0);
+  expect(slots.relays()).toEqual([]);
+  // There is no other yet.
+  const again = { name: 'a', peer: 'a#2' };
+  expect(slots.ask([again], 1_000, () => 0)).toEqual([again]);
+  slots.granted('a#2');
+  expect(invited('a#2', 10, 1_000)).toBe(CIRCUIT.invited.perSecond);
+  const more = { name: 'c', peer: 'c#1' };
+  expect(slots.ask([again, other, more], 1_001, () => 0)).toEqual([other, more]);
 });
 
 test('slots and circuits of a relay are bounded, for each validator, for two and together', () => {
