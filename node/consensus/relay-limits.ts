@@ -44,6 +44,8 @@ export const CIRCUIT = {
   invited: { perSecond: 2, burst: 128 },
   /** Echoes pass every 10 s (rule 22). */
   idleMillis: 60_000,
+  /** How long a circuit stays of which an end is not listed any more. */
+  unlistedMillis: 60_000,
   /** In each direction, and of all circuits of a relay together. */
   bytes: { perSecond: 1024 * 1024, burst: 8 * 1024 * 1024 },
   together: { perSecond: 16 * 1024 * 1024, burst: 64 * 1024 * 1024 },

@@ -10,6 +10,8 @@ export type Circuit = {
   readonly ends: { readonly [R in Role]: string };
   readonly askedAt: number;
   isOpen: boolean;
+  /** Since when one of its ends is not listed. */
+  unlistedSince?: number | undefined;
 };
 
 export type CircuitRefusal = 'same_validator' | 'no_slot' | 'too_often' | 'too_many';
@@ -73,6 +75,18 @@ export class RelaySlots {
     const late = [...this.#circuits.values()].filter((each) => !each.isOpen && now - each.askedAt > CIRCUIT.joinMillis);
     for (const { number } of late) this.#circuits.delete(number);
     return late.map(({ number }) => number);
+  }
+
+  /** Circuits of which an end has not been listed for a while. */
+  unlisted(listed: ReadonlySet<string>, now: number): readonly number[] {
+    const found: number[] = [];
+    for (const circuit of this.#circuits.values()) {
+      const { dialler, dialled } = circuit.ends;
+      circuit.unlistedSince =
+        listed.has(dialler) && listed.has(dialled) ? undefined : (circuit.unlistedSince ?? now);
+      if (now - (circuit.unlistedSince ?? now) > CIRCUIT.unlistedMillis) found.push(circuit.number);
+    }
+    return found;
   }
 
   get size(): number {

@@ -30,7 +30,8 @@ export class Relay {
   readonly #expected = new Map<string, Expected>();
   /** First halves of circuits, by number. */
   readonly #halves = new Map<number, Socket>();
-  readonly #pipes = new Set<CircuitPipe>();
+  /** Of open circuits, by number. */
+  readonly #pipes = new Map<number, CircuitPipe>();
   readonly #together: Allowance;
 
   constructor(dependencies: RelayDependencies) {
@@ -87,11 +88,11 @@ export class Relay {
   #join(circuit: Circuit, one: Socket, other: Socket): void {
     circuit.isOpen = true;
     for (const socket of [one, other]) socket.write(JOINED);
-    const pipe: CircuitPipe = new CircuitPipe([one, other], this.#together, this.#with.steady, () => {
-      this.#pipes.delete(pipe);
+    const pipe = new CircuitPipe([one, other], this.#together, this.#with.steady, () => {
+      this.#pipes.delete(circuit.number);
       this.#slots.end(circuit.number);
     });
-    this.#pipes.add(pipe);
+    this.#pipes.set(circuit.number, pipe);
   }
 
   left(peer: Peer): void {
@@ -103,12 +104,18 @@ export class Relay {
     this.#slots.keep(members);
   }
 
-  tick(): void {
-    for (const number of this.#slots.late(this.#with.steady())) this.#forget(number);
+  /** `listed`: validators that the chain lists now, by name. */
+  tick(listed: ReadonlySet<string>): void {
+    const now = this.#with.steady();
+    for (const number of this.#slots.late(now)) this.#forget(number);
+    for (const number of this.#slots.unlisted(listed, now)) {
+      this.#pipes.get(number)?.end();
+      this.#forget(number);
+    }
   }
 
   close(): void {
-    for (const pipe of [...this.#pipes]) pipe.end();
+    for (const pipe of [...this.#pipes.values()]) pipe.end();
     for (const number of [...this.#halves.keys()]) this.#forget(number);
   }
 

@@ -202,7 +202,7 @@ export class Relaying {
   tick(): void {
     const links = this.#with.links();
     this.#relay.keep(new Set(links.flatMap((link) => this.#clientOf(link)?.name ?? [])));
-    this.#relay.tick();
+    this.#relay.tick(new Set(this.#listed.keys()));
     const { own, validators } = this.#listing;
     if (own.routes.length > 0 || !validators.some(({ id }) => equalBytes(id, own.id))) {
       this.#slots.clear();

@@ -20,7 +20,7 @@ import {
   type RelayRecord,
   signRecord,
 } from '../../node/consensus/relay-record.ts';
-import { RelaySlots } from '../../node/consensus/relay-slots.ts';
+import { type Circuit, RelaySlots } from '../../node/consensus/relay-slots.ts';
 import { nameOf } from '../../node/ledger/registration.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 
@@ -223,6 +223,20 @@ test('slots and circuits of a relay are bounded, for each validator, for two and
   // Who is no member any more has no slot.
   slots.keep(new Set(['v5']));
   expect([slots.at('v5'), slots.at('v6')]).toEqual(['v5#1', undefined]);
+});
+
+test('a circuit ends where an end of it has not been listed for a minute', () => {
+  const slots = new RelaySlots();
+  slots.grant('b', 'b#1');
+  const circuit = slots.open('a', 'b', NOW) as Circuit;
+  circuit.isOpen = true;
+  const [both, one] = [new Set(['a', 'b']), new Set(['b'])];
+  const later = NOW + CIRCUIT.unlistedMillis;
+  expect(slots.unlisted(one, NOW)).toEqual([]);
+  expect(slots.unlisted(one, later)).toEqual([]);
+  expect(slots.unlisted(both, later + 1)).toEqual([]);
+  expect(slots.unlisted(one, later + 2)).toEqual([]);
+  expect(slots.unlisted(one, later + 3 + CIRCUIT.unlistedMillis)).toEqual([circuit.number]);
 });
 
 test('one validator asks for so many circuits, and then for one a second', () => {
