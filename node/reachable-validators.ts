@@ -1,6 +1,6 @@
 /** Validators that a validator keeps connections to, and where they are dialled: by what the chain says. */
 import { isIP } from 'node:net';
-import { type Bytes, fromUtf8 } from '../protocol/bytes.ts';
+import { type Bytes, equalBytes, fromUtf8 } from '../protocol/bytes.ts';
 import { decodeEndpoint, type Route } from '../protocol/staking/endpoint.ts';
 import { ATTENDANCE_WINDOWS } from '../protocol/staking/limits.ts';
 import { type Reach, reachOf } from '../runtime/address-reach.ts';
@@ -65,7 +65,11 @@ export function reachableValidators(
   const add = (record: Validator, publicKey: Bytes) => {
     const { overlayKey } = decodeEndpoint(record.endpoint);
     const routes = routesOf(record).filter(({ host }) => isIP(host) === 0 || isAllowed(host));
-    found.set(Buffer.from(publicKey).toString('latin1'), { id: record.id, publicKey, routes, overlayKey });
+    const name = Buffer.from(publicKey).toString('latin1');
+    const now = found.get(name);
+    // Until the epoch ends a member is where its endpoint of now says.
+    if (now === undefined) found.set(name, { id: record.id, publicKey, routes, overlayKey });
+    else if (!equalBytes(now.overlayKey, overlayKey)) found.set(name, { ...now, nextOverlayKey: overlayKey });
   };
   for (const { validatorId, publicKey } of members) {
     const record = validator(validatorId);

@@ -17,7 +17,7 @@ export type BookVerdict = RecordVerdict | 'unknown_validator' | 'too_often';
 export class RelayBook {
   readonly #with: BookDependencies;
   /** Overlay keys by validator. */
-  #keys: ReadonlyMap<string, Bytes> = new Map();
+  #keys: ReadonlyMap<string, readonly Bytes[]> = new Map();
   readonly #records = new Map<string, SignedRecord>();
   readonly #taken = new Map<string, Bucket>();
 
@@ -26,13 +26,11 @@ export class RelayBook {
   }
 
   /** Of these validators records are taken, by their names. Those of others, and those of keys that were replaced, are forgotten. */
-  know(overlayKeys: ReadonlyMap<string, Bytes>): void {
+  know(overlayKeys: ReadonlyMap<string, readonly Bytes[]>): void {
     this.#keys = overlayKeys;
     for (const name of this.#taken.keys()) if (!overlayKeys.has(name)) this.#taken.delete(name);
-    for (const [name, signed] of this.#records) {
-      const overlayKey = overlayKeys.get(name);
-      if (overlayKey === undefined || !isSigned(signed, overlayKey)) this.#records.delete(name);
-    }
+    for (const [name, signed] of this.#records)
+      if (!overlayKeys.get(name)?.some((overlayKey) => isSigned(signed, overlayKey))) this.#records.delete(name);
   }
 
   /** 'take' where it is news: it is kept then, and to be passed on. Throws a ProtocolError where it is malformed. `mayCheck`: whether a signature may be checked for its sender. */
@@ -40,13 +38,13 @@ export class RelayBook {
     this.#expire();
     const signed = decodeRecord(bytes);
     const name = nameOf(signed.record.validator);
-    const overlayKey = this.#keys.get(name);
-    if (overlayKey === undefined) return 'unknown_validator';
+    const overlayKeys = this.#keys.get(name);
+    if (overlayKeys === undefined) return 'unknown_validator';
     const { chainId, now, steady } = this.#with;
     const held = this.#records.get(name)?.record;
     if (held !== undefined && signed.record.sequence <= held.sequence) return 'not_newer';
     if (!mayCheck()) return 'too_often';
-    const verdict = judgeRecord(signed, held, { chainId, now: now(), overlayKey });
+    const verdict = judgeRecord(signed, held, { chainId, now: now(), overlayKeys });
     if (verdict !== 'take') return verdict;
     // After the signature: nobody else can use up what a validator may announce.
     const bucket = take(this.#taken.get(name) ?? fullBucket(RECORD.ofOne, steady()), RECORD.ofOne, steady());

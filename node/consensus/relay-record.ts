@@ -79,11 +79,15 @@ export type RecordVerdict =
   | 'lasts_too_long'
   | 'forged';
 
-/** `held` is the record of the same validator that is known, `overlayKey` the one that the chain has for it. The signature comes last: it costs the most. */
+/** `held` is the record of the same validator that is known, `overlayKeys` those that the chain has for it, now and in the next epoch. The signature comes last: it costs the most. */
 export function judgeRecord(
   signed: SignedRecord,
   held: RelayRecord | undefined,
-  { chainId, now, overlayKey }: { readonly chainId: Bytes; readonly now: number; readonly overlayKey: Bytes },
+  {
+    chainId,
+    now,
+    overlayKeys,
+  }: { readonly chainId: Bytes; readonly now: number; readonly overlayKeys: readonly Bytes[] },
 ): RecordVerdict {
   const { record } = signed;
   if (!equalBytes(record.chainId, chainId)) return 'wrong_chain';
@@ -92,5 +96,5 @@ export function judgeRecord(
   if (record.sequence > BigInt(now + RECORD.longestMillis)) return 'too_early';
   if (record.expiry <= BigInt(now)) return 'expired';
   if (record.expiry > BigInt(now + RECORD.longestMillis)) return 'lasts_too_long';
-  return isSigned(signed, overlayKey) ? 'take' : 'forged';
+  return overlayKeys.some((overlayKey) => isSigned(signed, overlayKey)) ? 'take' : 'forged';
 }

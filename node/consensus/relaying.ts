@@ -22,11 +22,16 @@ import { CIRCUIT, RECORD } from './relay-limits.ts';
 import { decodeRecord, judgeRecord, signRecord } from './relay-record.ts';
 
 /** A validator as the chain lists it: of the committee, or perhaps of the next one. */
-export type Listed = Reachable & { readonly overlayKey: Bytes };
+export type Listed = Reachable & {
+  readonly overlayKey: Bytes;
+  /** That of the next epoch, where it is near. */
+  readonly nextOverlayKey?: Bytes | undefined;
+};
 
 /** What the chain says of this validator and of the others. */
 export type Listing = {
   readonly own: Pick<Reachable, 'id' | 'routes'>;
+  /** One with another key in the next epoch is there twice: as it is now, and behind it as it will be. */
   readonly validators: readonly Listed[];
   /** Signs with the overlay key that is registered; missing where this node has another one, or none. */
   readonly sign?: ((message: Bytes) => Bytes) | undefined;
@@ -70,6 +75,8 @@ export class Relaying {
   readonly #asked = new Map<string, Peer>();
   readonly #joins = new Set<{ readonly peer: Peer; readonly end: () => void }>();
   #listing = NOBODY;
+  #others: readonly Listed[] = [];
+  /** The others, as they are now. */
   #listed: ReadonlyMap<string, Listed> = new Map();
   #announced: { readonly relays: readonly string[]; readonly at: number; readonly bytes: Bytes } | undefined;
   #sequence = 0n;
@@ -83,10 +90,18 @@ export class Relaying {
   /** From now on this, in place of what was before. */
   know(listing: Listing): void {
     this.#listing = listing;
-    const others = listing.validators.filter(({ id }) => !equalBytes(id, listing.own.id));
-    this.#listed = new Map(others.map((validator) => [nameOf(validator.id), validator]));
-    this.#book.know(new Map(others.map(({ id, overlayKey }) => [nameOf(id), overlayKey])));
+    this.#others = listing.validators.filter(({ id }) => !equalBytes(id, listing.own.id));
+    // The first of each stays.
+    this.#listed = new Map([...this.#others].reverse().map((validator) => [nameOf(validator.id), validator]));
+    this.#book.know(new Map(this.#others.map(({ id }) => [nameOf(id), this.#overlayKeysOf(id)])));
     for (const name of this.#asked.keys()) if (!this.#listed.has(name)) this.#asked.delete(name);
+  }
+
+  /** Those of now and of the next epoch. */
+  #overlayKeysOf(id: Bytes): readonly Bytes[] {
+    return this.#listing.validators
+      .filter((each) => equalBytes(each.id, id))
+      .flatMap(({ overlayKey, nextOverlayKey }) => [overlayKey, ...(nextOverlayKey ? [nextOverlayKey] : [])]);
   }
 
   /** Circuits of others through this node. */
@@ -146,8 +161,8 @@ export class Relaying {
   /** Members alone may use this node as a relay. */
   #clientOf({ peer, key, isMember }: ProvenLink): RelayClient | undefined {
     if (!isMember) return undefined;
-    for (const [name, { id, publicKey }] of this.#listed) if (equalBytes(publicKey, key)) return { peer, name, id };
-    return undefined;
+    const found = this.#others.find(({ publicKey }) => equalBytes(publicKey, key));
+    return found && { peer, name: nameOf(found.id), id: found.id };
   }
 
   #record(peer: Peer, bytes: Bytes): void {
@@ -159,13 +174,12 @@ export class Relaying {
 
   /** A record of this validator that is newer than its last one: the clock was ahead when it was made, and is right now. The next one has to be newer still. */
   #ownRecord(peer: Peer, bytes: Bytes): void {
-    const { own, validators } = this.#listing;
+    const { own } = this.#listing;
     const signed = decodeRecord(bytes);
     const { validator, sequence } = signed.record;
     if (!equalBytes(validator, own.id) || sequence <= this.#sequence || !this.#mayCheck(peer)) return;
-    const [now, { chainId }] = [this.#with.now(), this.#with];
-    const keys = validators.filter(({ id }) => equalBytes(id, own.id)).map(({ overlayKey }) => overlayKey);
-    if (!keys.some((overlayKey) => judgeRecord(signed, undefined, { chainId, now, overlayKey }) === 'take')) return;
+    const [now, { chainId }, overlayKeys] = [this.#with.now(), this.#with, this.#overlayKeysOf(own.id)];
+    if (judgeRecord(signed, undefined, { chainId, now, overlayKeys }) !== 'take') return;
     this.#sequence = sequence;
     // It is sent at the next look.
     this.#announced &&= { ...this.#announced, at: Number.NEGATIVE_INFINITY };

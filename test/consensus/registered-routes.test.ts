@@ -14,7 +14,7 @@ import { type ConsensusNode, createNode } from '../../node/node.ts';
 import { openConsensus } from '../../node/open-consensus.ts';
 import { overlayKey } from '../../node/overlay-key.ts';
 import { mayDial, reachableValidators } from '../../node/reachable-validators.ts';
-import { utf8 } from '../../protocol/bytes.ts';
+import { type Bytes, equalBytes, utf8 } from '../../protocol/bytes.ts';
 import { decodeEndpoint, encodeEndpoint, type Route } from '../../protocol/staking/endpoint.ts';
 import { validatorId } from '../../protocol/staking/names.ts';
 import { steadyMillis } from '../../runtime/clock.ts';
@@ -96,6 +96,14 @@ test('routes that may not be dialled are left out, names stay; candidates of the
   expect(last).toHaveLength(2 + 96);
   expect(last[2]).toMatchObject({ id: added[99]?.id, routes: [{ host: 'a.example.org', port: 9 }] });
   expect(found(23)).toHaveLength(2);
+  // A member with another endpoint in the next epoch is where it is now; records of either overlay key count.
+  const nextOverlayKey = new Uint8Array(32).fill(9);
+  const next = encodeEndpoint({ overlayKey: nextOverlayKey, routes });
+  const moved = [{ ...(record as NonNullable<typeof record>), endpoint: next }];
+  const [now] = found(20).filter(({ publicKey }) => equalBytes(publicKey, moved[0]?.key as Bytes));
+  const near = reachableValidators({ ...staking, activeValidators: () => moved }, 21, mayDial([], false));
+  expect(near).toHaveLength(2);
+  expect(near).toContainEqual({ ...now, routes: [], nextOverlayKey });
 });
 
 test('four validators without named neighbours, two of them without a route, make cuts; those two are reached through relays', async () => {

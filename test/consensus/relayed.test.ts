@@ -160,7 +160,7 @@ test('a relay that changes bytes of a circuit gets nothing heard that was not sa
 });
 
 /** The part that speaks of relays, with links that are said to be there. */
-function relaying(links: readonly ProvenLink[], own = 0) {
+function relaying(links: readonly ProvenLink[], own = 0, next: readonly Listed[] = []) {
   const sent: { readonly peer: Peer; readonly type: number }[] = [];
   const messages: CircuitMessage[] = [];
   const connected: Socket[] = [];
@@ -174,7 +174,8 @@ function relaying(links: readonly ProvenLink[], own = 0) {
     connected: (socket) => void connected.push(socket),
   });
   closing.push(() => part.close());
-  const validators = [listed(0, []), listed(1, []), listed(2, [{ host: '192.0.2.1', port: 1 }]), listed(3, [])];
+  const now = [listed(0, []), listed(1, []), listed(2, [{ host: '192.0.2.1', port: 1 }]), listed(3, [])];
+  const validators = [...now, ...next];
   part.know({ own: validators[own] as Listed, validators, sign: overlayKeys[own]?.signRecord });
   const records = () =>
     messages.flatMap((message) => (message.type === 'record' ? decodeRecord(message.bytes).record : []));
@@ -204,6 +205,24 @@ test('a relay gives slots and circuits to members alone', () => {
   expect([others.sent, others.part.circuits]).toEqual([[], 0]);
   expect(member.part.take('m0', Uint8Array.of(2))).toBe(false);
   expect(() => member.part.take('m0', Uint8Array.of(15, 0))).toThrow();
+});
+
+test('a validator with another key in the next epoch has its slot, its circuits and its records with the key of now', () => {
+  const next = { ...listed(0, []), publicKey: new Uint8Array(1952), overlayKey: new Uint8Array(32) };
+  const { part, sent, records } = relaying([linkOf(0), linkOf(1)], 2, [next]);
+  for (const peer of ['m0', 'm1']) part.take(peer, encodeCircuitMessage({ type: 'slot' }));
+  part.take('m0', encodeCircuitMessage({ type: 'circuit', validator: idOf(1) }));
+  expect(sent.map(({ peer, type }) => [peer, type])).toEqual([
+    ['m0', 16],
+    ['m1', 16],
+    ['m0', 18],
+    ['m1', 18],
+  ]);
+  const expiry = BigInt(steadyMillis() + 60_000);
+  const record = { chainId: CHAIN, validator: idOf(0), sequence: 1n, expiry, relays: [idOf(2)] };
+  const { bytes } = signRecord(record, (overlayKeys[0] as (typeof overlayKeys)[0]).signRecord);
+  part.take('m0', encodeCircuitMessage({ type: 'record', bytes }));
+  expect(records()).toEqual([record]);
 });
 
 test('a record is passed on once, to all but its bringer; a forged one, one of a stranger and one too long is not', () => {
