@@ -36,6 +36,8 @@ export const CIRCUIT = {
   waitingOfOne: 8,
   /** Asked for by one validator: at a start there may be one to each member. */
   asked: { perSecond: 1, burst: 64 },
+  /** That one validator gets to the same other one: each makes the other connect. */
+  toOne: { perSecond: 0.1, burst: 4 },
   /** Until both ends are there. */
   joinMillis: 10_000,
   /** Connections to one relay that a validator opens at once. */

@@ -21,6 +21,8 @@ export class RelaySlots {
   readonly #slots = new Map<string, Peer>();
   readonly #circuits = new Map<number, Circuit>();
   readonly #asked = new Map<string, Bucket>();
+  /** By who asked, then by the other. */
+  readonly #toOne = new Map<string, Map<string, Bucket>>();
   #count = 0;
 
   /** A validator has one slot: the newest of its connections. */
@@ -38,10 +40,11 @@ export class RelaySlots {
     for (const [validator, held] of this.#slots) if (held === peer) this.#slots.delete(validator);
   }
 
-  /** Only these are members now: others lose their slots. */
-  keep(members: ReadonlySet<string>): void {
-    for (const map of [this.#slots, this.#asked])
-      for (const validator of map.keys()) if (!members.has(validator)) map.delete(validator);
+  /** Only these members are connected now: others lose their slots. What was asked is counted while a validator is listed: a new connection has no more. */
+  keep(members: ReadonlySet<string>, listed: ReadonlySet<string>): void {
+    for (const validator of this.#slots.keys()) if (!members.has(validator)) this.#slots.delete(validator);
+    for (const map of [this.#asked, this.#toOne, ...this.#toOne.values()])
+      for (const validator of map.keys()) if (!listed.has(validator)) map.delete(validator);
   }
 
   /** A circuit that waits for its ends. */
@@ -60,6 +63,10 @@ export class RelaySlots {
       of(from).filter(({ ends }) => ends.dialler === to || ends.dialled === to).length >= CIRCUIT.ofTwo ||
       all.filter(({ ends, isOpen }) => !isOpen && ends.dialler === from).length >= CIRCUIT.waitingOfOne;
     if (isFull) return 'too_many';
+    const toOne = this.#toOne.get(from) ?? new Map<string, Bucket>();
+    const left = take(toOne.get(to) ?? fullBucket(CIRCUIT.toOne, now), CIRCUIT.toOne, now);
+    if (left === undefined) return 'too_often';
+    this.#toOne.set(from, toOne.set(to, left));
     const number = ++this.#count;
     const circuit = { number, ends: { dialler: from, dialled: to }, askedAt: now, isOpen: false };
     this.#circuits.set(number, circuit);

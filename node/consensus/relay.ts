@@ -63,15 +63,15 @@ export class Relay {
     this.#with.send(peer, encodeCircuitMessage({ type: 'invitation', validator, role, token }));
   }
 
-  /** A connection that began with a token. A token is good for one. */
-  arrived(socket: Socket, token: Bytes): void {
+  /** A connection that began with a token. A token is good for one. False where it is not known. */
+  arrived(socket: Socket, token: Bytes): boolean {
     const name = toHex(token);
     const expected = this.#expected.get(name);
     // A half that ends while it waits must not end this process.
     socket.on('error', () => undefined);
     if (expected === undefined) {
       socket.destroy();
-      return;
+      return false;
     }
     this.#expected.delete(name);
     const { circuit } = expected;
@@ -79,10 +79,11 @@ export class Relay {
     if (first === undefined) {
       this.#halves.set(circuit.number, socket);
       socket.once('close', () => this.#halves.get(circuit.number) === socket && this.#forget(circuit.number));
-      return;
+      return true;
     }
     this.#halves.delete(circuit.number);
     this.#join(circuit, first, socket);
+    return true;
   }
 
   #join(circuit: Circuit, one: Socket, other: Socket): void {
@@ -99,14 +100,10 @@ export class Relay {
     this.#slots.left(peer);
   }
 
-  /** These are members now, by name. */
-  keep(members: ReadonlySet<string>): void {
-    this.#slots.keep(members);
-  }
-
-  /** `listed`: validators that the chain lists now, by name. */
-  tick(listed: ReadonlySet<string>): void {
+  /** By name: members that are connected, and validators that the chain lists now. */
+  tick(members: ReadonlySet<string>, listed: ReadonlySet<string>): void {
     const now = this.#with.steady();
+    this.#slots.keep(members, listed);
     for (const number of this.#slots.late(now)) this.#forget(number);
     for (const number of this.#slots.unlisted(listed, now)) {
       this.#pipes.get(number)?.end();

@@ -125,9 +125,9 @@ export class Relaying {
     this.#relay.left(peer);
   }
 
-  /** A connection that began with a token. */
-  arrived(socket: Socket, token: Bytes): void {
-    this.#relay.arrived(socket, token);
+  /** A connection that began with a token; whether this node gave it out. */
+  arrived(socket: Socket, token: Bytes): boolean {
+    return this.#relay.arrived(socket, token);
   }
 
   close(): void {
@@ -215,8 +215,8 @@ export class Relaying {
 
   tick(): void {
     const links = this.#with.links();
-    this.#relay.keep(new Set(links.flatMap((link) => this.#clientOf(link)?.name ?? [])));
-    this.#relay.tick(new Set(this.#listed.keys()));
+    const members = links.flatMap((link) => this.#clientOf(link)?.name ?? []);
+    this.#relay.tick(new Set(members), new Set(this.#listed.keys()));
     const { own, validators } = this.#listing;
     if (own.routes.length > 0 || !validators.some(({ id }) => equalBytes(id, own.id))) {
       this.#slots.clear();

@@ -10,7 +10,7 @@ import { BoundedMap } from '../../runtime/bounded-map.ts';
 import { clientKey, isLoopback } from '../../runtime/client-address.ts';
 import { type ListenAddress, showListenAddress } from '../../runtime/command-line/command-line.ts';
 import type { Logger } from '../../runtime/log.ts';
-import { type Bucket, fullBucket, take } from '../../runtime/token-bucket.ts';
+import { type Bucket, fullBucket, give, take } from '../../runtime/token-bucket.ts';
 import { nameOf } from '../ledger/registration.ts';
 import { verifyMessage } from '../ml-dsa.ts';
 import { ReadingAllowance } from './allowance.ts';
@@ -255,7 +255,10 @@ export class TcpTransport implements Transport {
           expected === undefined && {
             circuit: (half: Socket, token: Bytes) => {
               this.#links.delete(peer);
-              this.#relaying.arrived(half, token);
+              // It was invited: what others ask for does not use up what its address has.
+              const bucket = this.#connections.get(placeKey(address));
+              if (this.#relaying.arrived(half, token) && bucket !== undefined)
+                this.#connections.set(placeKey(address), give(bucket, CONNECTIONS, 1));
             },
           }),
         ended: (reason) => {

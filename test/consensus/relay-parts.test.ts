@@ -222,7 +222,7 @@ test('slots and circuits of a relay are bounded, for each validator, for two and
     }
   expect([open, slots.size]).toEqual([CIRCUIT.most, CIRCUIT.most]);
   // Who is no member any more has no slot.
-  slots.keep(new Set(['v5']));
+  slots.keep(new Set(['v5']), new Set(['v5', 'v6']));
   expect([slots.at('v5'), slots.at('v6')]).toEqual(['v5#1', undefined]);
 });
 
@@ -246,6 +246,29 @@ test('one validator asks for so many circuits, and then for one a second', () =>
   expect(slots.open('a', 'b', NOW)).toBe('too_often');
   expect(slots.open('c', 'b', NOW)).toBe('no_slot');
   expect(slots.open('a', 'b', NOW + 1_000)).toBe('no_slot');
+});
+
+test('one validator gets four circuits to the same other one, then one in ten seconds, and no more with a new connection', () => {
+  const slots = new RelaySlots();
+  const listed = new Set(['a', 'b', 'c']);
+  for (const validator of ['b', 'c']) slots.grant(validator, `${validator}#1`);
+  const opened = (from: string, to: string, now: number) => {
+    const circuit = slots.open(from, to, now);
+    if (typeof circuit === 'string') return circuit;
+    slots.end(circuit.number);
+    return 'opened';
+  };
+  for (let i = 0; i < CIRCUIT.toOne.burst; i++) expect(opened('a', 'b', NOW)).toBe('opened');
+  expect(opened('a', 'b', NOW)).toBe('too_often');
+  expect([opened('a', 'c', NOW), opened('c', 'b', NOW)]).toEqual(['opened', 'opened']);
+  // The one that asks is away for a moment.
+  slots.keep(new Set(['b', 'c']), listed);
+  expect(opened('a', 'b', NOW)).toBe('too_often');
+  for (let i = CIRCUIT.toOne.burst + 3; i < CIRCUIT.asked.burst; i++) slots.open('a', 'nobody', NOW);
+  slots.keep(new Set(['b', 'c']), listed);
+  expect(opened('a', 'c', NOW)).toBe('too_often');
+  expect(opened('a', 'b', NOW + 10_000)).toBe('opened');
+  expect(opened('a', 'b', NOW + 10_000)).toBe('too_often');
 });
 
 test('the relays of a record are asked in turn, more and more seldom, and in turn again after a connection', () => {
