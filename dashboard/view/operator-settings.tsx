@@ -41,7 +41,7 @@ export const Settings = ({ settings, act }: { settings: readonly Setting[]; act:
 );
 
 function One({ setting, act }: { setting: Setting; act: Act }) {
-  const { name, value, file_value: file, edited, change } = setting;
+  const { name, value, file_value: file, edited, changes } = setting;
   const { title, note } = WORDS[name];
   const [typed, setTyped] = useState<string>();
   const send = (event: Event) => {
@@ -63,11 +63,11 @@ function One({ setting, act }: { setting: Setting; act: Act }) {
         />
         <span class="note">
           {note}{' '}
-          {change === null ? null : (
-            <strong>
+          {changes.map((change) => (
+            <strong key={change.from_slice}>
               Announced: {change.value} from slice {count(change.from_slice)} (cut {count(change.from_height)}) on.{' '}
             </strong>
-          )}
+          ))}
           {edited && file !== null ? <strong class="warn">Changed here; the options say {file}.</strong> : null}
         </span>
       </label>

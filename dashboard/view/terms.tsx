@@ -9,17 +9,18 @@ import { linkTo } from '../router.ts';
 
 const MODES = { pplns: 'PPLNS', solo: 'Solo' } as const;
 
-/** The fee, and the one that is announced, with the time until it holds where the pace of the chain is known. */
+/** The fee, and those that are announced, with the time until each holds where the pace of the chain is known. */
 export function feeText(
-  { fee_ppm, fee_change: change }: PoolDocument['services'][number],
+  { fee_ppm, fee_changes: changes }: PoolDocument['services'][number],
   { network_figures: { height } }: PoolDocument,
   pace: Pace | undefined,
 ): string {
-  const fee = percent(fee_ppm / 1e6, 2);
-  if (change == null) return fee;
-  const seconds = pace === undefined ? undefined : (Math.max(0, change.from_height - height) * pace.cutMillis) / 1000;
-  const when = seconds === undefined ? '' : `, in about ${duration(seconds)}`;
-  return `${fee}; ${percent(change.fee_ppm / 1e6, 2)} from cut ${count(change.from_height)} on${when}`;
+  const until = (cut: number) =>
+    pace === undefined ? '' : `, in about ${duration((Math.max(0, cut - height) * pace.cutMillis) / 1000)}`;
+  const coming = changes.map(
+    (one) => `${percent(one.fee_ppm / 1e6, 2)} from cut ${count(one.from_height)} on${until(one.from_height)}`,
+  );
+  return [percent(fee_ppm / 1e6, 2), ...coming].join('; ');
 }
 
 export function Terms({ pool }: { pool: PoolDocument }) {

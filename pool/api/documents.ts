@@ -55,9 +55,9 @@ const serviceFigures = object(
   {
     service,
     fee_ppm: count,
-    fee_change: described(
-      nullable(object({ fee_ppm: count, from_slice: count, from_height: height })),
-      'a fee that is announced: it holds for work from this slice on, which begins with this cut',
+    fee_changes: described(
+      list(object({ fee_ppm: count, from_slice: count, from_height: height })),
+      'fees that are announced, in their order: each holds for work from its slice on, which begins with this cut',
     ),
     miners: count,
     workers: count,

@@ -24,10 +24,9 @@ export const editorOf = (request: FastifyRequest): Editor => ({
 export function editRoutes({ edits }: { readonly edits: Edits }): Route[] {
   const document = async (): Promise<o.SettingsDocument> => ({
     api_version: API_VERSION,
-    settings: (await edits.list()).map(({ name, value, fileValue, isEdited, change }) => ({
+    settings: (await edits.list()).map(({ name, value, fileValue, isEdited, changes }) => ({
       ...{ name, value, file_value: fileValue, edited: isEdited },
-      change:
-        change === null ? null : { value: change.value, from_slice: change.fromSlice, from_height: change.fromHeight },
+      changes: changes.map((one) => ({ value: one.value, from_slice: one.fromSlice, from_height: one.fromHeight })),
     })),
   });
   const change = async (name: Editable, value: string | null, request: FastifyRequest): Promise<void> => {

@@ -105,9 +105,9 @@ export const settings = object(
         value: described(nullable(text()), 'as it counts now, written as in the options'),
         file_value: described(nullable(text()), 'of the options of this instance; null for what has no option'),
         edited: described(flag(), 'an edit counts, or is announced, instead of the options'),
-        change: described(
-          nullable(object({ value: text(), from_slice: count, from_height: height })),
-          'a fee that is announced, and the slice and cut that it begins with',
+        changes: described(
+          list(object({ value: text(), from_slice: count, from_height: height })),
+          'fees that are announced, in their order, and the slice and cut that each begins with',
         ),
       }),
     ),

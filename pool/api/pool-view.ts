@@ -89,7 +89,7 @@ export class PoolView {
     const isPaused = await payoutsPaused(sql);
     const view = chain();
     const { network, address, payoutIntervalMillis, sliceCuts } = this.#terms;
-    const { name, feePpm, feeChange, payoutMin, notice, pauseNote } = edited;
+    const { name, feePpm, feeChanges, payoutMin, notice, pauseNote } = edited;
     this.#document = {
       api_version: 1,
       name,
@@ -102,7 +102,7 @@ export class PoolView {
         return {
           service,
           fee_ppm: feePpm[service],
-          fee_change: feeChangeDocument(feeChange[service]),
+          fee_changes: feeChanges[service].map(feeChangeDocument),
           miners: accounts,
           workers,
           hash_rate: rateDocument(own),
@@ -164,8 +164,9 @@ export class PoolView {
   }
 }
 
-const feeChangeDocument = (change: FeeChange | null): ServiceDocument['fee_change'] =>
-  change === null ? null : { fee_ppm: change.ppm, from_slice: change.fromSlice, from_height: change.fromHeight };
+const feeChangeDocument = ({ ppm, fromSlice, fromHeight }: FeeChange): ServiceDocument['fee_changes'][number] => ({
+  ...{ fee_ppm: ppm, from_slice: fromSlice, from_height: fromHeight },
+});
 
 const numberOrNull = (text: string | null | undefined): number | null => (text == null ? null : Number(text));
 

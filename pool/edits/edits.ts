@@ -51,7 +51,8 @@ export type Editor = { readonly host: string; readonly token: string };
 
 /** The terms as they are now, and what is announced. */
 export type TermsNow = FileTerms & {
-  readonly feeChange: { readonly pplns: FeeChange | null; readonly solo: FeeChange | null };
+  /** All that are announced, in their order. */
+  readonly feeChanges: { readonly pplns: readonly FeeChange[]; readonly solo: readonly FeeChange[] };
   readonly notice: string | null;
   readonly pauseNote: string | null;
 };
@@ -62,7 +63,7 @@ export type Setting = {
   readonly value: string | null;
   readonly fileValue: string | null;
   readonly isEdited: boolean;
-  readonly change: { readonly value: string; readonly fromSlice: number; readonly fromHeight: number } | null;
+  readonly changes: readonly { readonly value: string; readonly fromSlice: number; readonly fromHeight: number }[];
 };
 
 export type EditOutcome = { readonly kind: 'made' | 'same' | 'too_many' };
@@ -82,7 +83,7 @@ export class Edits {
     this.#file = file;
     this.#sql = dependencies.sql;
     this.#chainHeight = dependencies.chainHeight;
-    this.#now = { ...file, feeChange: { pplns: null, solo: null }, notice: null, pauseNote: null };
+    this.#now = { ...file, feeChanges: { pplns: [], solo: [] }, notice: null, pauseNote: null };
   }
 
   /** As last read. */
@@ -96,17 +97,15 @@ export class Edits {
     const { name, payoutMin, feePpm } = this.#file;
     const fileFees = [feePpm.pplns, feePpm.solo] as const;
     const fee = (service: 0 | 1) => feeAt(fees[service].schedule, fees[service].slice) ?? fileFees[service];
-    const change = (service: 0 | 1): FeeChange | null => {
-      const next = announced(fees[service].schedule, fees[service].slice)[0];
-      return next === undefined
-        ? null
-        : { ppm: next.ppm ?? fileFees[service], fromSlice: next.from, fromHeight: next.from * this.#file.sliceCuts };
-    };
+    const changes = (service: 0 | 1): FeeChange[] =>
+      announced(fees[service].schedule, fees[service].slice).map(({ ppm, from }) => ({
+        ...{ ppm: ppm ?? fileFees[service], fromSlice: from, fromHeight: from * this.#file.sliceCuts },
+      }));
     this.#now = {
       name: (await editedPoolName(sql)) ?? name,
       payoutMin: (await editedPayoutMin(sql)) ?? payoutMin,
       feePpm: { pplns: fee(0), solo: fee(1) },
-      feeChange: { pplns: change(0), solo: change(1) },
+      feeChanges: { pplns: changes(0), solo: changes(1) },
       notice: await readEdit(sql, 'notice'),
       pauseNote: await readEdit(sql, 'pause_note'),
     };
@@ -128,7 +127,7 @@ export class Edits {
       if (isFee(name)) {
         const { schedule, slice } = await this.#fees(this.#sql, FEE_SERVICES[name]);
         const ppm = feeAt(schedule, slice);
-        const next = announced(schedule, slice)[0];
+        const coming = announced(schedule, slice);
         const shown = ({ ppm: fee, from }: FeeEntry) => ({
           value: fee === null ? (fileValue as string) : feeText(fee),
           fromSlice: from,
@@ -136,13 +135,13 @@ export class Edits {
         });
         settings.push({
           ...{ name, fileValue, value: ppm === undefined ? fileValue : feeText(ppm) },
-          isEdited: ppm !== undefined || next !== undefined,
-          change: next === undefined ? null : shown(next),
+          isEdited: ppm !== undefined || coming.length > 0,
+          changes: coming.map(shown),
         });
         continue;
       }
       const edit = await readEdit(this.#sql, name);
-      settings.push({ name, fileValue, value: edit ?? fileValue, isEdited: edit !== null, change: null });
+      settings.push({ name, fileValue, value: edit ?? fileValue, isEdited: edit !== null, changes: [] });
     }
     return settings;
   }

@@ -35,7 +35,10 @@ export const feeAt = (schedule: FeeSchedule, slice: number): number | undefined 
 export const announced = (schedule: FeeSchedule, slice: number): FeeSchedule =>
   schedule.filter(({ from }) => from > slice);
 
-/** Undefined where too much is announced already. A change takes the place of those that were announced for later. */
+/**
+ * Undefined where too much is announced already. A change takes the place of those that were announced for later, and a rise that of every rise announced
+ * before: nobody has to look behind one change for the next. Lower fees that were announced stay, and so does the same rise, with its earlier slice.
+ */
 export function withFee(schedule: FeeSchedule, ppm: number | null, moment: FeeMoment): FeeSchedule | undefined {
   const { file, slice, sliceCuts } = moment;
   const inForce = feeEntryAt(schedule, slice);
@@ -45,11 +48,15 @@ export function withFee(schedule: FeeSchedule, ppm: number | null, moment: FeeMo
   const least = Math.min(value(inForce), ...coming.map(value));
   const isRise = value({ ppm }) > least;
   const from = isRise ? sliceOfHeight((slice + 1) * sliceCuts + RISE_NOTICE_CUTS - 1, sliceCuts) + 1 : slice + 1;
-  const before = coming.filter((entry) => entry.from < from);
+  let last = value(inForce);
+  const before = coming.filter((entry) => {
+    if (entry.from >= from || (isRise && entry.ppm !== ppm && value(entry) > last)) return false;
+    last = value(entry);
+    return true;
+  });
   if (before.length >= MOST_ANNOUNCED) return undefined;
   const kept = inForce === undefined || inForce.ppm === null ? before : [inForce, ...before];
-  const last = kept.at(-1);
-  const isSame = (last?.ppm ?? null) === ppm;
+  const isSame = (kept.at(-1)?.ppm ?? null) === ppm;
   return isSame ? kept : [...kept, { from, ppm }];
 }
 

@@ -21,7 +21,7 @@ export const address = (i: number) => `dsvc1q${i.toString(36).padStart(84, 'q')}
 const service = (name: ServiceName) => ({
   service: name,
   fee_ppm: 10_000,
-  fee_change: null,
+  fee_changes: [],
   miners: 10_000,
   workers: 30_000,
   hash_rate: rates(4.2e12),

@@ -37,7 +37,7 @@ test('an edit counts instead of the options, is on record with both values, and 
   expect(refused.status).toBe(401);
   const before = await ask<SettingsDocument>('operator/settings');
   expect(settingOf(before, 'pool_name')).toEqual({
-    ...{ name: 'pool_name', value: 'test pool', file_value: 'test pool', edited: false, change: null },
+    ...{ name: 'pool_name', value: 'test pool', file_value: 'test pool', edited: false, changes: [] },
   });
   expect(settingOf(await edit('pool_name', 'Another pool'), 'pool_name')).toMatchObject({
     ...{ value: 'Another pool', file_value: 'test pool', edited: true },
@@ -103,21 +103,32 @@ test('a fee is announced, opens the slices that it was announced for, and no oth
   const lower = settingOf(await edit('fee_pplns', '0.25'), 'fee_pplns');
   expect(lower).toMatchObject({ value: '1', file_value: '1', edited: true });
   const change = { from_slice: open + 1, from_height: (open + 1) * SLICE_CUTS };
-  expect(lower?.change).toEqual({ value: '0.25', ...change });
-  await pool(({ services }) => services[0]?.fee_change?.from_slice === open + 1 && services[0].fee_ppm === 10_000);
+  expect(lower?.changes).toEqual([{ value: '0.25', ...change }]);
+  await pool(({ services }) => services[0]?.fee_changes[0]?.from_slice === open + 1 && services[0].fee_ppm === 10_000);
   await bed.books.height((open + 2) * SLICE_CUTS);
   expect([...(await feesFrom(open))]).toEqual([
     { number: open, fee: 10_000 },
     { number: open + 1, fee: 2_500 },
     { number: open + 2, fee: 2_500 },
   ]);
-  await pool(({ services }) => services[0]?.fee_ppm === 2_500 && services[0].fee_change === null);
+  await pool(({ services }) => services[0]?.fee_ppm === 2_500 && services[0].fee_changes.length === 0);
   // A start with another fee in the options: the edit counts, and back to the options is a rise with its notice.
   await bed.books.height((open + 3) * SLICE_CUTS, new Map([[0, 30_000n]]));
   expect((await feesFrom(open + 3))[0]).toEqual({ number: open + 3, fee: 2_500 });
-  const rise = settingOf(await takeBack('fee_pplns'), 'fee_pplns')?.change;
+  const rise = settingOf(await takeBack('fee_pplns'), 'fee_pplns')?.changes[0];
   expect((rise?.from_height as number) - (open + 4) * SLICE_CUTS).toBe(INTERVAL_CUTS);
-  expect(settingOf(await edit('fee_pplns', '0.25'), 'fee_pplns')).toMatchObject({ value: '0.25', change: null });
+  expect(settingOf(await edit('fee_pplns', '0.25'), 'fee_pplns')).toMatchObject({ value: '0.25', changes: [] });
+  // A rise that follows another takes its place, and everybody reads of it at once.
+  await edit('fee_pplns', '0.2501');
+  await bed.books.height((open + 4) * SLICE_CUTS);
+  const [second] = (settingOf(await edit('fee_pplns', '50'), 'fee_pplns') as SettingsDocument['settings'][number]).changes;
+  expect(second).toMatchObject({ value: '50' });
+  await pool(({ services }) => services[0]?.fee_changes[0]?.fee_ppm === 500_000);
+  // A lower fee hides no rise behind it.
+  await edit('fee_pplns', '0.1');
+  expect(settingOf(await edit('fee_pplns', '3'), 'fee_pplns')?.changes.map(({ value }) => value)).toEqual(['0.1', '3']);
+  await pool(({ services }) => services[0]?.fee_changes.map(({ fee_ppm }) => fee_ppm).join() === '1000,30000');
+  await bed.books.sql`update settings set value = '[{"from":0,"ppm":2500}]' where name = 'edit_fee_pplns'`;
   // What another instance, or the next start, reads.
   const file = { name: 'test pool', payoutMin: 1_000n, feePpm: { pplns: 30_000, solo: 5_000 }, sliceCuts: SLICE_CUTS };
   const next = new Edits(file, { sql, chainHeight: () => undefined });

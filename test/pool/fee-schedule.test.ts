@@ -31,6 +31,20 @@ test('a rise that was announced is taken back at once, and what holds now stays'
   expect(withFee(made(withFee(set, 20_000, at(7))), 10_000, at(7))).toEqual(set);
 });
 
+test('a rise takes the place of rises that were announced before, not of lower fees', () => {
+  const small = made(withFee([], 10_001, at(7)));
+  expect(withFee(small, 500_000, at(8))).toEqual([{ from: 9 + DAY, ppm: 500_000 }]);
+  expect(withFee(small, 10_001, at(8))).toEqual(small);
+  const dip = made(withFee(made(withFee([], 5_000, at(7))), 8_000, at(7)));
+  expect(withFee(dip, 7_000, at(8))).toEqual([dip[0], { from: 9 + DAY, ppm: 7_000 }]);
+  // Of a schedule of an earlier version: the lower fee after the same rise was promised too.
+  const old = [
+    { from: 8 + DAY, ppm: 20_000 },
+    { from: 9 + DAY, ppm: 15_000 },
+  ];
+  expect(withFee(old, 20_000, at(9))).toEqual([...old, { from: 10 + DAY, ppm: 20_000 }]);
+});
+
 test('back to the options is announced like every other change', () => {
   const set = [{ from: 3, ppm: 5_000 }];
   expect(withFee(set, null, at(7))).toEqual([...set, { from: 8 + DAY, ppm: null }]);
@@ -39,10 +53,9 @@ test('back to the options is announced like every other change', () => {
 });
 
 test('what is announced is bounded', () => {
-  let schedule: FeeSchedule | undefined = [];
-  let slice = 0;
-  for (; schedule !== undefined && slice < 100; slice++) schedule = withFee(schedule, 20_000 + slice, at(slice));
-  expect(slice).toBe(MOST_ANNOUNCED + 1);
+  const lower = Array.from({ length: MOST_ANNOUNCED }, (_, i) => ({ from: 8 + i, ppm: 9_000 - i }));
+  expect(withFee(lower, 20_000, at(7))).toBeUndefined();
+  expect(withFee(lower, 20_000, at(8))).toHaveLength(MOST_ANNOUNCED + 1);
 });
 
 test('a schedule that no edit wrote is not read', () => {
