@@ -68,7 +68,7 @@ export type Setting = {
 
 export type EditOutcome = { readonly kind: 'made' | 'same' | 'too_many' };
 
-type Fees = { readonly schedule: FeeSchedule; readonly slice: number };
+type Fees = { readonly schedule: FeeSchedule; readonly slice: number; readonly opened: number };
 
 export class Edits {
   readonly #file: FileTerms & { readonly sliceCuts: number };
@@ -116,7 +116,8 @@ export class Edits {
       where service = ${service}`;
     const height = this.#chainHeight();
     const ofChain = height === undefined ? -1 : sliceOfHeight(height, this.#file.sliceCuts);
-    return { schedule: await readSchedule(sql, service), slice: Math.max(row?.number ?? -1, ofChain) };
+    const opened = row?.number ?? -1;
+    return { schedule: await readSchedule(sql, service), slice: Math.max(opened, ofChain), opened };
   }
 
   async list(): Promise<Setting[]> {
@@ -189,9 +190,9 @@ export class Edits {
     await transaction`lock table slices in share mode`;
     const service = FEE_SERVICES[name];
     const file = this.#file.feePpm[service === 0 ? 'pplns' : 'solo'];
-    const { schedule, slice } = await this.#fees(transaction, service);
+    const { schedule, slice, opened } = await this.#fees(transaction, service);
     const ppm = value === null ? null : Math.round(Number(value) * 10_000);
-    const next = withFee(schedule, ppm, { file, slice, sliceCuts: this.#file.sliceCuts });
+    const next = withFee(schedule, ppm, { file, slice, opened, sliceCuts: this.#file.sliceCuts });
     if (next === undefined) return { kind: 'too_many' };
     if (JSON.stringify(next) === JSON.stringify(schedule)) return { kind: 'same' };
     await write(transaction, feeRow(service), next.length === 0 ? null : JSON.stringify(next));

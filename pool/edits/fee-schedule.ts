@@ -10,7 +10,7 @@ export type FeeEntry = { readonly from: number; readonly ppm: number | null };
 /** By `from`, ascending. */
 export type FeeSchedule = readonly FeeEntry[];
 
-/** Changes that may be announced at a time. */
+/** Changes that may be announced at a time, with those that the books still need. */
 export const MOST_ANNOUNCED = 16;
 const ALL_PPM = 1_000_000;
 
@@ -22,6 +22,8 @@ export type FeeMoment = {
   readonly file: number;
   /** The newest slice that is open, or that the chain is in. */
   readonly slice: number;
+  /** The newest slice of the books: where they are behind the chain, those between are opened later, with the fees that were announced for them. */
+  readonly opened: number;
   readonly sliceCuts: number;
 };
 
@@ -40,7 +42,7 @@ export const announced = (schedule: FeeSchedule, slice: number): FeeSchedule =>
  * before: nobody has to look behind one change for the next. Lower fees that were announced stay, and so does the same rise, with its earlier slice.
  */
 export function withFee(schedule: FeeSchedule, ppm: number | null, moment: FeeMoment): FeeSchedule | undefined {
-  const { file, slice, sliceCuts } = moment;
+  const { file, slice, opened, sliceCuts } = moment;
   const inForce = feeEntryAt(schedule, slice);
   const coming = announced(schedule, slice);
   const value = (entry: { readonly ppm: number | null } | undefined) => entry?.ppm ?? file;
@@ -54,8 +56,11 @@ export function withFee(schedule: FeeSchedule, ppm: number | null, moment: FeeMo
     last = value(entry);
     return true;
   });
-  if (before.length >= MOST_ANNOUNCED) return undefined;
-  const kept = inForce === undefined || inForce.ppm === null ? before : [inForce, ...before];
+  const oldest = feeEntryAt(schedule, Math.min(opened, slice))?.from ?? 0;
+  const needed = [...schedule.filter((entry) => entry.from >= oldest && entry.from <= slice), ...before];
+  const first = needed.findIndex((entry) => entry.ppm !== null);
+  const kept = first === -1 ? [] : needed.slice(first);
+  if (kept.length >= MOST_ANNOUNCED) return undefined;
   const isSame = (kept.at(-1)?.ppm ?? null) === ppm;
   return isSame ? kept : [...kept, { from, ppm }];
 }

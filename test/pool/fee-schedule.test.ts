@@ -5,7 +5,7 @@ import { INTERVAL_CUTS } from '../../protocol/network.ts';
 
 const CUTS = 240;
 const DAY = INTERVAL_CUTS / CUTS;
-const at = (slice: number, file = 10_000) => ({ file, slice, sliceCuts: CUTS });
+const at = (slice: number, file = 10_000, opened = slice) => ({ file, slice, opened, sliceCuts: CUTS });
 const made = (schedule: FeeSchedule | undefined): FeeSchedule => schedule as FeeSchedule;
 
 test('a lower fee holds from the next slice on, a higher one a day later', () => {
@@ -45,6 +45,21 @@ test('a rise takes the place of rises that were announced before, not of lower f
   expect(withFee(old, 20_000, at(9))).toEqual([...old, { from: 10 + DAY, ppm: 20_000 }]);
 });
 
+test('books that are behind the chain keep the fees of the slices that they open later', () => {
+  const set = [
+    { from: 3, ppm: 1_000 },
+    { from: 20, ppm: 2_000 },
+  ];
+  const lower = made(withFee(set, 500, at(22, 50_000, 15)));
+  expect(lower).toEqual([...set, { from: 23, ppm: 500 }]);
+  expect(made(withFee(lower, 400, at(22, 50_000, 15)))).toEqual([...set, { from: 23, ppm: 400 }]);
+  expect(made(withFee(lower, 400, at(30, 50_000, 22)))).toEqual([...lower.slice(1), { from: 31, ppm: 400 }]);
+  // Back to the options between two fees is kept as long as the first one is.
+  const back = [set[0], { from: 20, ppm: null }] as FeeSchedule;
+  expect(withFee(back, 500, at(22, 600, 15))).toEqual([...back, { from: 23, ppm: 500 }]);
+  expect(withFee(back, 500, at(22, 600, 20))).toEqual([{ from: 23, ppm: 500 }]);
+});
+
 test('back to the options is announced like every other change', () => {
   const set = [{ from: 3, ppm: 5_000 }];
   expect(withFee(set, null, at(7))).toEqual([...set, { from: 8 + DAY, ppm: null }]);
@@ -55,7 +70,8 @@ test('back to the options is announced like every other change', () => {
 test('what is announced is bounded', () => {
   const lower = Array.from({ length: MOST_ANNOUNCED }, (_, i) => ({ from: 8 + i, ppm: 9_000 - i }));
   expect(withFee(lower, 20_000, at(7))).toBeUndefined();
-  expect(withFee(lower, 20_000, at(8))).toHaveLength(MOST_ANNOUNCED + 1);
+  expect(withFee(lower, 20_000, at(8))).toBeUndefined();
+  expect(withFee(lower, 20_000, at(9))).toHaveLength(MOST_ANNOUNCED);
 });
 
 test('a schedule that no edit wrote is not read', () => {
