@@ -1,9 +1,10 @@
 /**
  * Where a miner's webhook may lead. Anybody can become a miner, so a URL is a stranger's: the pool must not knock with it at doors of its own network. The
  * name is looked up for each request, all addresses of it are judged, and the connection goes to one of these: a name that changes its address between
- * check and connection gains nothing. Redirects are not followed.
+ * check and connection gains nothing. Redirects are not followed. Names of strangers are asked of the name servers directly: lookups of the system share two
+ * threads of this process and cannot be ended, so names without an answer would hold up the database's.
  */
-import { type LookupAddress, lookup as lookUp } from 'node:dns';
+import { type LookupAddress, lookup as lookUp, Resolver } from 'node:dns';
 import { request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
@@ -43,19 +44,59 @@ export function webhookFault(text: string, reach: WebhookReach): string | undefi
   return typeof target === 'string' ? target : undefined;
 }
 
+/** For the limits by host: as a connection would use it. */
+export const webhookHost = (text: string): string => (URL.canParse(text) ? hostOf(new URL(text)) : '');
+
+/** All addresses of a name. Throws where there is none. `end` ends what is under way. */
+export type Names = { addresses(name: string): Promise<readonly LookupAddress[]>; end(): void };
+
+/** Of the name servers, without the hosts file and search domains of this machine. */
+export function serverNames(servers?: readonly string[]): Names {
+  const resolver = new Resolver({ timeout: 2_000, tries: 2 });
+  if (servers !== undefined) resolver.setServers(servers);
+  const ask = (name: string, family: 4 | 6) =>
+    new Promise<LookupAddress[]>((resolve, reject) =>
+      resolver[family === 4 ? 'resolve4' : 'resolve6'](name, (error, found) =>
+        error === null ? resolve(found.map((address) => ({ address, family }))) : reject(error),
+      ),
+    );
+  return {
+    async addresses(name) {
+      const answers = await Promise.allSettled([ask(name, 4), ask(name, 6)]);
+      const found = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
+      const failure = answers.find((answer) => answer.status === 'rejected');
+      if (found.length === 0 && failure !== undefined) throw failure.reason;
+      return found;
+    },
+    end: () => resolver.cancel(),
+  };
+}
+
+/** Of the system, as every other name of the pool: names of its own network may be in its hosts file only. */
+const systemNames: Names = {
+  addresses: (name) =>
+    new Promise((resolve, reject) =>
+      lookUp(name, { all: true }, (error, found) => (error === null ? resolve(found) : reject(error))),
+    ),
+  end: () => undefined,
+};
+
 /** Refuses a name as soon as one of its addresses is not the internet's. */
-export const guardedLookup =
-  (reach: WebhookReach, resolve: typeof lookUp = lookUp): LookupFunction =>
-  (hostname, options, done) =>
-    void resolve(hostname, { ...options, all: true }, (error, found) => {
-      if (error !== null) return done(error, '', 0);
-      const addresses = found as LookupAddress[];
-      const inner = reach === 'private' ? undefined : addresses.find(({ address }) => reachOf(address) !== 'public');
-      const [first] = addresses;
-      if (inner !== undefined || first === undefined)
-        return done(new Error('the name leads to no address of the internet'), '', 0);
-      return options.all === true ? done(null, addresses) : done(null, first.address, first.family);
-    });
+const guardedLookup =
+  (reach: WebhookReach, names: Names): LookupFunction =>
+  (hostname, options, done) => {
+    const refuse = () => done(new Error('the name leads to no address of the internet'), '', 0);
+    if (reach === 'public' && /(?:^|\.)localhost\.?$/i.test(hostname)) return refuse();
+    names.addresses(hostname).then(
+      (addresses) => {
+        const inner = reach === 'private' ? undefined : addresses.find(({ address }) => reachOf(address) !== 'public');
+        const [first] = addresses;
+        if (inner !== undefined || first === undefined) return refuse();
+        return options.all === true ? done(null, [...addresses]) : done(null, first.address, first.family);
+      },
+      (error: NodeJS.ErrnoException) => done(error, '', 0),
+    );
+  };
 
 export type WebhookRequest = {
   readonly headers: Readonly<Record<string, string>>;
@@ -69,16 +110,16 @@ export function postWebhook(
   text: string,
   reach: WebhookReach,
   { headers, body, timeoutMillis, signal }: WebhookRequest,
-  resolve: typeof lookUp = lookUp,
+  names: Names = reach === 'private' ? systemNames : serverNames(),
 ): Promise<string | undefined> {
   const url = readTarget(text, reach);
   if (typeof url === 'string') return Promise.resolve(`the URL ${url}`);
   const send = url.protocol === 'https:' ? requestHttps : requestHttp;
-  return new Promise((settle) => {
+  return new Promise<string | undefined>((settle) => {
     const request = send(url, {
       method: 'POST',
       headers: { ...headers, 'content-length': Buffer.byteLength(body) },
-      lookup: guardedLookup(reach, resolve),
+      lookup: guardedLookup(reach, names),
       // A connection of its own: none is left open in the hands of a stranger.
       agent: false,
       signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMillis)]),
@@ -89,5 +130,5 @@ export function postWebhook(
       request.destroy();
     });
     request.end(body);
-  });
+  }).finally(() => names.end());
 }

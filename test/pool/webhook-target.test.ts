@@ -1,5 +1,7 @@
+import { createHook } from 'node:async_hooks';
 import { createServer } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
+import { HostLimits, MOST_OF_A_HOST } from '../../pool/webhooks/host-limits.ts';
 import { newsOf } from '../../pool/webhooks/miner-news.ts';
 import { postWebhook, webhookFault } from '../../pool/webhooks/webhook-target.ts';
 
@@ -35,16 +37,39 @@ test('a name is judged by the addresses that the connection would go to', async 
   const refused = 'the name leads to no address of the internet';
   expect(await postWebhook(`https://localhost:${port}/`, 'public', wish)).toBe(refused);
   // First an address of the internet, then one of the inside: a name that answers with both is refused whole.
-  const both = ((_name: string, _options: object, done: (error: null, found: object[]) => void) =>
-    done(null, [
-      { address: '192.0.66.1', family: 4 },
-      { address: '127.0.0.1', family: 4 },
-    ])) as never;
+  const both = {
+    addresses: async () => ['192.0.66.1', '127.0.0.1'].map((address) => ({ address, family: 4 })),
+    end: () => undefined,
+  };
   expect(await postWebhook(`https://example.org:${port}/`, 'public', wish, both)).toBe(refused);
   expect(connections).toBe(0);
   // The same door, where the operator admits it.
   expect(await postWebhook(`http://localhost:${port}/`, 'private', wish)).toBeTypeOf('string');
   expect(connections).toBeGreaterThan(0);
+});
+
+test('a name of a stranger uses no lookup of the system, which the database would wait behind', async () => {
+  const made: string[] = [];
+  const hook = createHook({ init: (_id, type) => void made.push(type) }).enable();
+  onTestFinished(() => void hook.disable());
+  expect(await postWebhook('https://nothing.invalid/', 'public', wish)).toBeTypeOf('string');
+  expect(made).toContain('QUERYWRAP');
+  expect(made).not.toContain('GETADDRINFOREQWRAP');
+});
+
+test('of one host few webhooks are sent to at once, and one at a time that has accepted nothing yet', () => {
+  const hosts = new HostLimits({ restMillis: 10_000 });
+  const first = hosts.begin('a', true, 0);
+  expect(first).toBeTypeOf('function');
+  expect(hosts.begin('a', true, 0)).toBeUndefined();
+  first?.();
+  expect(hosts.begin('a', true, 9_999)).toBeUndefined();
+  expect(hosts.begin('b', true, 9_999)).toBeTypeOf('function');
+  expect(hosts.begin('a', true, 10_000)).toBeTypeOf('function');
+  const known = Array.from({ length: MOST_OF_A_HOST }, () => hosts.begin('a', false, 10_000));
+  expect(known.filter((end) => end !== undefined)).toHaveLength(MOST_OF_A_HOST - 1);
+  known[0]?.();
+  expect(hosts.begin('a', false, 10_000)).toBeTypeOf('function');
 });
 
 test('a miner gets its own part of an event, and nobody else’s', () => {
