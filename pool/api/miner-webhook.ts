@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type { AddressProof, AddressProofRequest } from '../../protocol/address-proof.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import type { Sql } from '../database/connect.ts';
-import { queueNews } from '../webhooks/miner-webhooks.ts';
+import { FIRST_NEWS, queueNews } from '../webhooks/miner-webhooks.ts';
 import { type WebhookReach, webhookFault } from '../webhooks/webhook-target.ts';
 import { ApiRefusal } from './api-error.ts';
 import type { Account } from './miner-view.ts';
@@ -15,9 +15,6 @@ export type MinerWebhookOptions = {
   readonly pool: string;
   readonly webhooks: WebhookReach | 'off';
 };
-
-/** What the receiver gets first, so that the miner sees that it works. */
-export const FIRST_NEWS = 'webhook_set';
 
 export class MinerWebhook {
   readonly #options: MinerWebhookOptions;

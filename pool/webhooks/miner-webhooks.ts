@@ -6,16 +6,19 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../../runtime/log.ts';
 import { eventsAfter } from '../api/event-follower.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
+import { HostLimits } from './host-limits.ts';
 import { type MinerNews, newsOf } from './miner-news.ts';
 import { retryMillis, SIGNATURE_HEADER, signWebhook } from './webhook-sender.ts';
-import { postWebhook, type WebhookReach } from './webhook-target.ts';
+import { postWebhook, type WebhookReach, webhookHost } from './webhook-target.ts';
 
 export type MinerWebhookOptions = {
   readonly reach: WebhookReach;
   readonly pollMillis?: number;
   readonly timeoutMillis?: number;
-  /** Least time between two requests to one URL. */
+  /** Least time between two requests of one miner. */
   readonly restMillis?: number;
+  /** Least time between two requests to one host by webhooks that have accepted nothing yet. */
+  readonly hostRestMillis?: number;
   /** News older than this are dropped. */
   readonly giveUpMillis?: number;
 };
@@ -24,12 +27,19 @@ export const MINER_WEBHOOK_DEFAULTS = {
   pollMillis: 1_000,
   timeoutMillis: 10_000,
   restMillis: 1_000,
+  hostRestMillis: 5_000,
   giveUpMillis: 86_400_000,
 } as const;
 
 /** News of one miner that wait; more are dropped and counted. */
 export const MOST_WAITING = 100;
 const MOST_AT_ONCE = 32;
+/** Webhooks that are due and looked at in one round; those whose host has enough wait. */
+const MOST_LOOKED_AT = 256;
+/** What the receiver gets first, so that the miner sees that it works. */
+export const FIRST_NEWS = 'webhook_set';
+/** Tries of the first news: after these the webhook is taken away, for nobody there has asked for it. */
+export const FIRST_TRIES = 5;
 const THROUGH = 'miner_news_through';
 
 type Due = {
@@ -70,6 +80,7 @@ export class MinerWebhooks {
   readonly #wall: () => number;
   readonly #stop = new AbortController();
   readonly #busy = new Map<number, Promise<void>>();
+  readonly #hosts: HostLimits;
   readonly #loop: Promise<void>;
 
   /** Only the accountant's instance sends. */
@@ -82,6 +93,7 @@ export class MinerWebhooks {
     this.#log = dependencies.log;
     this.#now = dependencies.now;
     this.#wall = dependencies.wall ?? dependencies.now;
+    this.#hosts = new HostLimits({ restMillis: this.#options.hostRestMillis });
     this.#loop = this.#run();
   }
 
@@ -124,18 +136,34 @@ export class MinerWebhooks {
       from miner_webhooks h join accounts a on a.id = h.account_id join lateral (
         select * from miner_news n where n.account_id = h.account_id order by n.id limit 1) n on true
       where h.url is not null and h.next_at <= now() and h.account_id <> all(${[...this.#busy.keys()]}::int[])
-      order by h.next_at limit ${room}`;
+      order by h.next_at limit ${MOST_LOOKED_AT}`;
+    const waiting: number[] = [];
     for (const one of due) {
+      if (this.#busy.size >= MOST_AT_ONCE) break;
+      const end = this.#hosts.begin(webhookHost(one.url), one.kind === FIRST_NEWS, this.#now());
+      if (end === undefined) {
+        waiting.push(one.account_id);
+        continue;
+      }
       const sending = this.#send(one)
         .catch((error: Error) => this.#log.debug('webhooks of miners wait for the database', { reason: error.message }))
-        .finally(() => this.#busy.delete(one.account_id));
+        .finally(() => {
+          end();
+          this.#busy.delete(one.account_id);
+        });
       this.#busy.set(one.account_id, sending);
     }
+    // To the end of the line, so that the others are looked at too.
+    if (waiting.length > 0)
+      await this.#sql`update miner_webhooks set next_at = now() + interval '1 second'
+        where account_id = any(${waiting}::int[]) and next_at <= now()`;
   }
 
   async #send(due: Due): Promise<void> {
     const { url, secret, attempts, dropped, account_id: account } = due;
     const { reach, timeoutMillis, restMillis, giveUpMillis } = this.#options;
+    const oldest = new Date(this.#now() - giveUpMillis);
+    if (Number(due.millis) <= oldest.getTime()) return this.#dropOld(due, oldest);
     const body = JSON.stringify({
       ...{ id: Number(due.event_id), kind: due.kind, at_millis: Number(due.millis), address: due.address },
       ...{ data: due.data, dropped },
@@ -151,19 +179,43 @@ export class MinerWebhooks {
       signal: this.#stop.signal,
     });
     if (this.#stop.signal.aborted && failure !== undefined) return;
+    if (failure !== undefined && due.kind === FIRST_NEWS && attempts + 1 >= FIRST_TRIES)
+      return this.#takeAway(due, failure);
     const waitMillis = failure === undefined ? restMillis : retryMillis(attempts);
-    const isOld = this.#now() - Number(due.millis) >= giveUpMillis;
     await this.#sql.begin(async (transaction) => {
       // The webhook first, as where it is changed: the other way round both could wait for each other.
       await transaction`update miner_webhooks set last_error = ${failure ?? null},
           attempts = ${failure === undefined ? 0 : attempts + 1},
-          dropped = dropped ${failure === undefined ? transaction`- ${dropped}` : transaction`+ ${isOld ? 1 : 0}`},
+          dropped = dropped - ${failure === undefined ? dropped : 0},
           next_at = now() + make_interval(secs => ${waitMillis / 1000})
-        where account_id = ${account} and url = ${url}`;
-      if (failure === undefined || isOld) await transaction`delete from miner_news where id = ${due.id}`;
+        where account_id = ${account} and secret = ${secret}`;
+      if (failure === undefined) await transaction`delete from miner_news where id = ${due.id}`;
     });
     if (failure !== undefined)
       this.#log.debug('a webhook of a miner was not accepted', { address: due.address, reason: failure });
+  }
+
+  /** News that became old while they waited, also for the operator to switch webhooks on again, are not sent. */
+  async #dropOld(due: Due, oldest: Date): Promise<void> {
+    if (due.kind === FIRST_NEWS) return this.#takeAway(due, 'not accepted in time');
+    const account = due.account_id;
+    await this.#sql.begin(async (transaction) => {
+      const hook = await transaction`select 1 from miner_webhooks where account_id = ${account} for update`;
+      if (hook.length === 0) return;
+      const gone =
+        await transaction`delete from miner_news where account_id = ${account} and at <= ${oldest} returning 1`;
+      await transaction`update miner_webhooks set dropped = dropped + ${gone.length} where account_id = ${account}`;
+    });
+  }
+
+  /** As the miner itself could; it can set the webhook again. */
+  async #takeAway({ account_id: account, secret, address }: Due, reason: string): Promise<void> {
+    await this.#sql.begin(async (transaction) => {
+      const taken = await transaction`update miner_webhooks set url = null, last_error = ${reason}
+        where account_id = ${account} and secret = ${secret} returning 1`;
+      if (taken.length > 0) await transaction`delete from miner_news where account_id = ${account}`;
+    });
+    this.#log.debug('a webhook of a miner is taken away: its first news was never accepted', { address, reason });
   }
 
   async close(): Promise<void> {

@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { rawPublicKey, signMessage } from '../../node/ml-dsa.ts';
-import { MinerWebhooks, MOST_WAITING, queueNews } from '../../pool/webhooks/miner-webhooks.ts';
+import { FIRST_TRIES, MinerWebhooks, MOST_WAITING, queueNews } from '../../pool/webhooks/miner-webhooks.ts';
 import { SIGNATURE_HEADER } from '../../pool/webhooks/webhook-sender.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import { type AddressProofRequest, addressProofMessage } from '../../protocol/address-proof.ts';
@@ -62,7 +62,7 @@ async function receiver(statusOf: (n: number) => number) {
 
 function sender(): void {
   const webhooks = new MinerWebhooks(
-    { reach: 'private', pollMillis: 20, restMillis: 0 },
+    { reach: 'private', pollMillis: 20, restMillis: 0, hostRestMillis: 0 },
     { sql: bed.books.sql, log: quietLog, now: Date.now },
   );
   onTestFinished(() => webhooks.close());
@@ -136,4 +136,32 @@ test('a queue is bounded and says what it dropped; taking the webhook away ends 
   expect(await post('', none)).toMatchObject({ status: 200, body: { secret: null } });
   expect(await waiting()).toBe(0);
   expect((await post('', wish)).status).toBe(409);
+});
+
+test('a host that never accepted the first news is left alone after a few tries, and old news are not sent', async () => {
+  const { sql } = bed.books;
+  const hook = async () =>
+    (await sql<{ url: string | null; dropped: number }[]>`select url, dropped from miner_webhooks`)[0];
+  const refusing = await receiver(() => 500);
+  expect((await post('', await signed(refusing.url))).status).toBe(200);
+  sender();
+  // The time between the tries is left out.
+  await until(async () => {
+    await sql`update miner_webhooks set next_at = now()`;
+    return (await hook())?.url === null;
+  });
+  expect(refusing.asked()).toBe(FIRST_TRIES);
+  expect((await sql`select 1 from miner_news`).length).toBe(0);
+  const { got, url } = await receiver(() => 200);
+  expect((await post('', await signed(url))).status).toBe(200);
+  await until(() => got.length === 1);
+  const news = (id: number, atMillis: number) =>
+    sql.begin((transaction) =>
+      queueNews(transaction, { eventId: id, address, kind: 'block_found', atMillis, data: {} }),
+    );
+  await news(1, Date.now() - 100 * 86_400_000);
+  await until(async () => (await hook())?.dropped === 1);
+  await news(2, Date.now());
+  await until(() => got.length === 2);
+  expect(got[1]?.body).toMatchObject({ id: 2, dropped: 1 });
 });
