@@ -208,8 +208,10 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
   let view: ChainView | undefined;
   const client = clientOf(node.apiUrl, 1, 5_000);
   const look = async () => {
+    const atMillis = steadyMillis();
     const rates = await client.chainRates();
     view = {
+      atMillis,
       height: rates.finalized_height,
       targetWork: BigInt(rates.block_work),
       hashesPerSecond: BigInt(rates.hashrate),

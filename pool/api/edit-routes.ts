@@ -11,6 +11,9 @@ import { operator } from './operator-route.ts';
 import type { Route } from './route.ts';
 
 const TOKEN_MARK = 8;
+const NO_HEIGHT =
+  'a higher fee needs its notice, and the pool does not know the height of the chain now: its node does not answer or is not synced';
+const NO_HEIGHT_RETRY_MILLIS = 10_000;
 
 /** The token itself is never kept: the start of its hash tells one from its replacement. */
 export const editorOf = (request: FastifyRequest): Editor => ({
@@ -37,6 +40,7 @@ export function editRoutes({ edits }: { readonly edits: Edits }): Route[] {
       if (error instanceof EditRefusal) throw new ApiRefusal('bad_request', `${name} ${error.message}`);
       throw error;
     }
+    if (outcome.kind === 'no_height') throw new ApiRefusal('unavailable', NO_HEIGHT, NO_HEIGHT_RETRY_MILLIS);
     if (outcome.kind === 'too_many')
       throw new ApiRefusal('conflict', 'too many changes of this fee are announced: take one back first');
   };

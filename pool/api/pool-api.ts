@@ -69,7 +69,7 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
   const { sql, shared, chain, log, now } = dependencies;
   const { network, terms } = options;
   const rates = new RateBoard({ sql, now });
-  const edits = new Edits(terms, { sql, chainHeight: () => chain()?.height });
+  const edits = new Edits(terms, { sql, chain, now });
   const pool = new PoolView(terms, { sql, rates, edited: () => edits.now, now, chain });
   const ledger = new LedgerView({ sql });
   const figures = (): LiveFrame | undefined =>

@@ -26,6 +26,8 @@ export type ChainView = {
   readonly targetWork: bigint;
   readonly hashesPerSecond: bigint;
   readonly synced: boolean;
+  /** When the pool looked. */
+  readonly atMillis: number;
 };
 
 export type PoolViewDependencies = {

@@ -3,7 +3,7 @@
  * chain then open the slices before it with the terms that were in force, so that no fee counts for work that was done before it was announced.
  */
 import { sliceOfHeight } from '../../protocol/pplns.ts';
-import type { Transaction } from '../database/connect.ts';
+import type { Sql, Transaction } from '../database/connect.ts';
 import { PoolError } from '../pool-error.ts';
 import { BEFORE_ALL_NOTES } from './noted-terms.ts';
 import type { SliceOptions } from './slices.ts';
@@ -32,7 +32,7 @@ export function parseInForce(text: string): InForce | undefined {
   return isWhole ? (value as InForce) : undefined;
 }
 
-async function readInForce(transaction: Transaction): Promise<InForce | undefined> {
+async function readInForce(transaction: Sql | Transaction): Promise<InForce | undefined> {
   const [row] = await transaction<{ value: string }[]>`select value from settings where name = ${TERMS_SETTING}`;
   if (row === undefined) return undefined;
   const terms = parseInForce(row.value);
@@ -43,6 +43,10 @@ async function readInForce(transaction: Transaction): Promise<InForce | undefine
     );
   return terms;
 }
+
+/** The fee that the accountant was started with; undefined before its first start. */
+export const startFee = async (sql: Sql | Transaction, service: number): Promise<number | undefined> =>
+  (await readInForce(sql))?.terms[service]?.fee;
 
 /** `height` is that of the chain, not of the books. */
 export async function beginTerms(transaction: Transaction, options: SliceOptions, height: number): Promise<void> {

@@ -3,6 +3,7 @@
  * start. Each change is one transaction with its line of the operator's log, which has the value before.
  */
 import { sliceOfHeight } from '../../protocol/pplns.ts';
+import { startFee } from '../books/terms-in-force.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
 import { readPayoutMin } from '../options.ts';
 import { PoolError } from '../pool-error.ts';
@@ -66,23 +67,36 @@ export type Setting = {
   readonly changes: readonly { readonly value: string; readonly fromSlice: number; readonly fromHeight: number }[];
 };
 
-export type EditOutcome = { readonly kind: 'made' | 'same' | 'too_many' };
+export type EditOutcome = { readonly kind: 'made' | 'same' | 'too_many' | 'no_height' };
 
-type Fees = { readonly schedule: FeeSchedule; readonly slice: number; readonly opened: number };
+/** The pool's last look at the chain. */
+export type ChainLook = { readonly height: number; readonly synced: boolean; readonly atMillis: number };
+/** An older look says too little about the slice that the chain is in: the notice of a rise is counted from it. */
+export const MAX_LOOK_AGE = 60_000;
+
+type Fees = {
+  readonly schedule: FeeSchedule;
+  /** Of the accountant's options, which slices without an edit have: an instance may have been started with others. */
+  readonly file: number;
+  readonly slice: number;
+  readonly opened: number;
+};
 
 export class Edits {
   readonly #file: FileTerms & { readonly sliceCuts: number };
   readonly #sql: Sql;
-  readonly #chainHeight: () => number | undefined;
+  readonly #chain: () => ChainLook | undefined;
+  readonly #time: () => number;
   #now: TermsNow;
 
   constructor(
     file: FileTerms & { readonly sliceCuts: number },
-    dependencies: { readonly sql: Sql; readonly chainHeight: () => number | undefined },
+    dependencies: { readonly sql: Sql; readonly chain: () => ChainLook | undefined; readonly now: () => number },
   ) {
     this.#file = file;
     this.#sql = dependencies.sql;
-    this.#chainHeight = dependencies.chainHeight;
+    this.#chain = dependencies.chain;
+    this.#time = dependencies.now;
     this.#now = { ...file, feeChanges: { pplns: [], solo: [] }, notice: null, pauseNote: null };
   }
 
@@ -94,12 +108,11 @@ export class Edits {
   async refresh(): Promise<void> {
     const sql = this.#sql;
     const fees = [await this.#fees(sql, 0), await this.#fees(sql, 1)] as const;
-    const { name, payoutMin, feePpm } = this.#file;
-    const fileFees = [feePpm.pplns, feePpm.solo] as const;
-    const fee = (service: 0 | 1) => feeAt(fees[service].schedule, fees[service].slice) ?? fileFees[service];
+    const { name, payoutMin } = this.#file;
+    const fee = (service: 0 | 1) => feeAt(fees[service].schedule, fees[service].slice) ?? fees[service].file;
     const changes = (service: 0 | 1): FeeChange[] =>
       announced(fees[service].schedule, fees[service].slice).map(({ ppm, from }) => ({
-        ...{ ppm: ppm ?? fileFees[service], fromSlice: from, fromHeight: from * this.#file.sliceCuts },
+        ...{ ppm: ppm ?? fees[service].file, fromSlice: from, fromHeight: from * this.#file.sliceCuts },
       }));
     this.#now = {
       name: (await editedPoolName(sql)) ?? name,
@@ -114,23 +127,24 @@ export class Edits {
   async #fees(sql: Sql | Transaction, service: number): Promise<Fees> {
     const [row] = await sql<{ number: number | null }[]>`select max(number)::int as number from slices
       where service = ${service}`;
-    const height = this.#chainHeight();
+    const height = this.#chain()?.height;
     const ofChain = height === undefined ? -1 : sliceOfHeight(height, this.#file.sliceCuts);
     const opened = row?.number ?? -1;
-    return { schedule: await readSchedule(sql, service), slice: Math.max(opened, ofChain), opened };
+    const own = this.#file.feePpm[service === 0 ? 'pplns' : 'solo'];
+    const file = (await startFee(sql, service)) ?? own;
+    return { schedule: await readSchedule(sql, service), file, slice: Math.max(opened, ofChain), opened };
   }
 
   async list(): Promise<Setting[]> {
-    const file = fileValues(this.#file);
     const settings: Setting[] = [];
     for (const name of EDITABLE) {
-      const fileValue = file[name];
       if (isFee(name)) {
-        const { schedule, slice } = await this.#fees(this.#sql, FEE_SERVICES[name]);
+        const { schedule, file, slice } = await this.#fees(this.#sql, FEE_SERVICES[name]);
+        const fileValue = feeText(file);
         const ppm = feeAt(schedule, slice);
         const coming = announced(schedule, slice);
         const shown = ({ ppm: fee, from }: FeeEntry) => ({
-          value: fee === null ? (fileValue as string) : feeText(fee),
+          value: feeText(fee ?? file),
           fromSlice: from,
           fromHeight: from * this.#file.sliceCuts,
         });
@@ -141,6 +155,7 @@ export class Edits {
         });
         continue;
       }
+      const fileValue = fileValues(this.#file)[name];
       const edit = await readEdit(this.#sql, name);
       settings.push({ name, fileValue, value: edit ?? fileValue, isEdited: edit !== null, changes: [] });
     }
@@ -189,12 +204,15 @@ export class Edits {
     // No slice opens between the look at the newest one and the announcement.
     await transaction`lock table slices in share mode`;
     const service = FEE_SERVICES[name];
-    const file = this.#file.feePpm[service === 0 ? 'pplns' : 'solo'];
-    const { schedule, slice, opened } = await this.#fees(transaction, service);
+    const { schedule, file, slice, opened } = await this.#fees(transaction, service);
     const ppm = value === null ? null : Math.round(Number(value) * 10_000);
     const next = withFee(schedule, ppm, { file, slice, opened, sliceCuts: this.#file.sliceCuts });
     if (next === undefined) return { kind: 'too_many' };
     if (JSON.stringify(next) === JSON.stringify(schedule)) return { kind: 'same' };
+    const look = this.#chain();
+    const isKnown = look?.synced === true && this.#time() - look.atMillis <= MAX_LOOK_AGE;
+    const needsNotice = announced(next, slice).some(({ from }) => from > slice + 1);
+    if (needsNotice && !isKnown) return { kind: 'no_height' };
     await write(transaction, feeRow(service), next.length === 0 ? null : JSON.stringify(next));
     await logEdit(transaction, name, editor, {
       old: feeText(feeAt(schedule, slice) ?? file),

@@ -121,7 +121,8 @@ test('a fee is announced, opens the slices that it was announced for, and no oth
   // A rise that follows another takes its place, and everybody reads of it at once.
   await edit('fee_pplns', '0.2501');
   await bed.books.height((open + 4) * SLICE_CUTS);
-  const [second] = (settingOf(await edit('fee_pplns', '50'), 'fee_pplns') as SettingsDocument['settings'][number]).changes;
+  const [second] = (settingOf(await edit('fee_pplns', '50'), 'fee_pplns') as SettingsDocument['settings'][number])
+    .changes;
   expect(second).toMatchObject({ value: '50' });
   await pool(({ services }) => services[0]?.fee_changes[0]?.fee_ppm === 500_000);
   // A lower fee hides no rise behind it.
@@ -131,9 +132,31 @@ test('a fee is announced, opens the slices that it was announced for, and no oth
   await bed.books.sql`update settings set value = '[{"from":0,"ppm":2500}]' where name = 'edit_fee_pplns'`;
   // What another instance, or the next start, reads.
   const file = { name: 'test pool', payoutMin: 1_000n, feePpm: { pplns: 30_000, solo: 5_000 }, sliceCuts: SLICE_CUTS };
-  const next = new Edits(file, { sql, chainHeight: () => undefined });
+  const next = new Edits(file, { sql, chain: () => undefined, now: Date.now });
   await next.refresh();
   expect(next.now).toMatchObject({ feePpm: { pplns: 2_500, solo: 5_000 }, name: 'test pool', payoutMin: 1_000n });
+});
+
+test('the options of a fee are those of the accountant, and a rise needs a height that is known', async () => {
+  const { sql } = bed.books;
+  const terms = { through: 0, terms: { 0: { window: 1000, fee: 50_000 }, 1: { window: 1000, fee: 5_000 } } };
+  await sql`insert into settings values ('terms_in_force', ${JSON.stringify(terms)})`;
+  await sql`update settings set value = '[{"from":0,"ppm":20000}]' where name = 'edit_fee_pplns'`;
+  const [newest] = await sql<{ number: number }[]>`select max(number)::int as number from slices`;
+  const height = (newest?.number as number) * SLICE_CUTS;
+  const file = { name: 'test pool', payoutMin: 1_000n, feePpm: { pplns: 10_000, solo: 5_000 }, sliceCuts: SLICE_CUTS };
+  const editor = { host: 'here', token: '' };
+  const at = (look: { synced: boolean; atMillis: number } | undefined) =>
+    new Edits(file, { sql, chain: () => look && { ...look, height }, now: () => 100_000 });
+  const unknown = [undefined, { synced: false, atMillis: 100_000 }, { synced: true, atMillis: 39_999 }].map(at);
+  for (const edits of unknown) expect(await edits.change('fee_pplns', null, editor)).toEqual({ kind: 'no_height' });
+  const known = at({ synced: true, atMillis: 40_000 });
+  expect(await known.change('fee_pplns', null, editor)).toEqual({ kind: 'made' });
+  expect(known.now.feeChanges.pplns).toMatchObject([{ ppm: 50_000 }]);
+  expect(known.now.feeChanges.pplns[0]?.fromHeight).toBe(height + SLICE_CUTS + INTERVAL_CUTS);
+  // A lower fee needs no notice.
+  expect(await unknown[0]?.change('fee_pplns', '0.1', editor)).toEqual({ kind: 'made' });
+  await sql`delete from settings where name = 'terms_in_force'`;
 });
 
 test('a row that was changed outside the pool is named and not guessed', async () => {

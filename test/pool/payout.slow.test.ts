@@ -254,7 +254,7 @@ test('a minimum that is edited counts for the next reservation, and changes noth
   await accounts(sql, [5000n, 3000n, 900n]);
   const edits = new Edits(
     { name: 'pool', payoutMin: MINIMUM, feePpm: { pplns: 0, solo: 0 }, sliceCuts: 4 },
-    { sql, chainHeight: () => undefined },
+    { sql, chain: () => undefined, now: Date.now },
   );
   const set = (atoms: bigint | null) =>
     edits.change('payout_min', atoms === null ? null : formatCoins(atoms), { host: 'here', token: '' });

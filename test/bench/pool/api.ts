@@ -123,7 +123,13 @@ async function serve(sql: Sql) {
     {
       sql,
       shared: new LocalSharedState({ resumeMillis: 1, resumeSessions: 1 }, Date.now),
-      chain: () => ({ height: 1_000_000, targetWork: 1_000_000n, hashesPerSecond: 1_000_000n, synced: true }),
+      chain: () => ({
+        height: 1_000_000,
+        targetWork: 1_000_000n,
+        hashesPerSecond: 1_000_000n,
+        synced: true,
+        atMillis: Date.now(),
+      }),
       connect: () => ({ api_version: 1, services: [] }),
       wallet: absentWallet('none here'),
       isAccountant: () => true,
