@@ -4,6 +4,7 @@
  */
 import { parseInForce, TERMS_SETTING } from '../books/terms-in-force.ts';
 import type { Sql } from '../database/connect.ts';
+import { isEdit } from '../edits/edits.ts';
 import { SERVICES } from '../journal-record.ts';
 import type { Findings } from './findings.ts';
 
@@ -77,9 +78,18 @@ export async function auditSettings(
   const [terms] = await sql<{ value: string }[]>`select value from settings where name = ${TERMS_SETTING}`;
   if (terms !== undefined && parseInForce(terms.value) === undefined)
     findings.add(`setting ${TERMS_SETTING}`, terms.value, 'terms of a start, by service');
+  await auditEdits(sql, findings);
   if (ledger === undefined) return;
   const [address] = await sql<{ value: string }[]>`select value from settings where name = 'pool_address'`;
   findings.compare('setting pool_address', address?.value ?? 'none', ledger.poolAddress);
+}
+
+/** The books and the payouts stop at an edit that they cannot read. */
+async function auditEdits(sql: Sql, findings: Findings): Promise<void> {
+  const rows = await sql<{ name: string; value: string }[]>`select name, value from settings
+    where name like 'edit\\_%' order by name`;
+  for (const { name, value } of rows)
+    if (!isEdit(name, value)) findings.add(`setting ${name}`, value, 'a value that an edit wrote');
 }
 
 /** A list is made after its slice has closed, in the order of ids, at a cut that the books have read. */

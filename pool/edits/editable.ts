@@ -11,8 +11,8 @@ export const MAX_WORDS = 500;
 const percentOf = (ppm: number): string => (ppm / 10_000).toString();
 const coinsOf = (atoms: bigint): string => formatCoins(atoms).replace(/\.?0+$/, '');
 
-/** Control characters, and those that change the direction of what follows. */
-const UNSHOWN = /[\p{Cc}\u202a-\u202e\u2066-\u2069]/u;
+/** Control characters, ends of lines, and what is not seen itself: marks of direction, spaces without width, tags. */
+const UNSHOWN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
 
 function readWords(word: string): string {
   const words = word.trim();

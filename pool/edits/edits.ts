@@ -18,10 +18,23 @@ import {
   readValue,
 } from './editable.ts';
 import { feeRow, readSchedule } from './edited-fee.ts';
-import { announced, type FeeEntry, type FeeSchedule, feeAt, withFee } from './fee-schedule.ts';
+import { announced, type FeeEntry, type FeeSchedule, feeAt, parseSchedule, withFee } from './fee-schedule.ts';
 
 /** Of the table settings. The notice has had its name since before other things could be edited. */
 const rowOf = (name: Editable): string => (name === 'notice' ? name : `edit_${name}`);
+
+/** False for a row of an edit that cannot be read. */
+export function isEdit(row: string, value: string): boolean {
+  const name = EDITABLE.find((one) => rowOf(one) === row);
+  if (name === undefined) return true;
+  if (isFee(name)) return parseSchedule(value) !== undefined;
+  try {
+    readValue(name, value);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 /** Null while the option counts. */
 async function readEdit(sql: Sql | Transaction, name: Exclude<Editable, `fee_${string}`>): Promise<string | null> {

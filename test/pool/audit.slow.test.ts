@@ -206,6 +206,8 @@ const EDITS: readonly (readonly [edit: string, names: RegExp])[] = [
   [`${putBack}; delete from settings where name = 'chain_height'`, /setting chain_height/],
   [`update settings set value = 'x' where name = 'chain_height'`, /setting chain_height/],
   [`insert into settings values ('terms_in_force', '{}')`, /setting terms_in_force/],
+  [`insert into settings values ('edit_fee_pplns', '{}')`, /setting edit_fee_pplns/],
+  [`insert into settings values ('edit_payout_min', '0')`, /setting edit_payout_min/],
   [`update settings set value = '99999999' where name = 'chain_height'`, /setting chain_height/],
   [`update settings set value = 'dsvc1thief' where name = 'pool_address'`, /setting pool_address/],
   [`update blocks set state = 'held' where state <> 'paid'`, /block [0-9a-f]+: state/],

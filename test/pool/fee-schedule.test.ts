@@ -102,6 +102,10 @@ test('values are read as the options are', () => {
     ['pool_name', ''],
     ['notice', 'a\nb'],
     ['notice', 'a\u202eb'],
+    ['notice', 'a\u2028b'],
+    ['notice', 'a\u200fb'],
+    ['notice', '\u200b'],
+    ['pause_note', 'a\u{e0041}b'],
     ['pause_note', ' '],
     ['pause_note', 'x'.repeat(501)],
   ];
