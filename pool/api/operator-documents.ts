@@ -103,7 +103,10 @@ export const settings = object(
       object({
         name: oneOf(EDITABLE),
         value: described(nullable(text()), 'as it counts now, written as in the options'),
-        file_value: described(nullable(text()), 'of the options of this instance, a fee of those of the accountant; null for what has no option'),
+        file_value: described(
+          nullable(text()),
+          'of the options of this instance, a fee of those of the accountant; null for what has no option',
+        ),
         edited: described(flag(), 'an edit counts, or is announced, instead of the options'),
         changes: described(
           list(object({ value: text(), from_slice: count, from_height: height })),
