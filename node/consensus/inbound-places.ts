@@ -12,8 +12,6 @@ export const PLACES = {
   strangersPerAddress: 8,
   /** Of one member: one that comes back is there before its old connection is known to be dead. */
   perMember: 2,
-  /** Processes of one member's key (rule 23): none of them takes the last place of another. */
-  processesPerMember: 4,
   perNamedAddress: 4,
 } as const;
 
@@ -28,8 +26,6 @@ export type Place = {
   readonly standing: Standing;
   /** The key of a member. */
   readonly member?: string | undefined;
-  /** The process at the other end. */
-  readonly process?: string | undefined;
 };
 
 /** `evict` makes room, where it is needed. */
@@ -64,23 +60,14 @@ export function admit(
   return { seated: true, evict: (crowd[random(crowd.length)] as Place).peer };
 }
 
-/** `own`: the other places of its key, the oldest first. The oldest of the same process makes room, or the oldest of a process that has another: a process that is in the way of this one must stay known here. */
-function seatMember(own: readonly Place[], process: string | undefined): Seat {
-  if (own.length < PLACES.perMember) return FREE;
-  const of = (one: string | undefined) => own.filter((place) => place.process === one);
-  const oldest = of(process)[0] ?? own.find((place) => of(place.process).length > 1);
-  if (oldest !== undefined) return { seated: true, evict: oldest.peer };
-  return own.length < PLACES.processesPerMember ? FREE : REFUSED;
-}
-
 /** A connection that has said who it is. `places` are the others. */
 export function seat(places: readonly Place[], place: Omit<Place, 'peer'>): Seat {
   const same = places.filter(({ standing }) => standing === place.standing);
-  if (place.standing === 'member')
-    return seatMember(
-      same.filter(({ member }) => member === place.member),
-      place.process,
-    );
+  if (place.standing === 'member') {
+    const own = same.filter(({ member }) => member === place.member);
+    const [oldest] = own.length < PLACES.perMember ? [] : own;
+    return oldest === undefined ? FREE : { seated: true, evict: oldest.peer };
+  }
   const own = ofAddress(same, place.address);
   if (place.standing === 'named') return own.length < PLACES.perNamedAddress ? FREE : REFUSED;
   if (!place.isNear && own.length >= PLACES.strangersPerAddress) return REFUSED;

@@ -75,11 +75,9 @@ export class OverlayLinks extends Map<Peer, Link> {
   /** Of those that connected to this node, but one. */
   places(isNear: (address: string) => boolean, but?: Peer): Place[] {
     const places: Place[] = [];
-    for (const [peer, { isInbound, address, standing, member, link }] of this)
-      if (isInbound && peer !== but) {
-        const process = link.process && nameOf(link.process);
-        places.push({ peer, address: placeKey(address), isNear: isNear(address), standing, member, process });
-      }
+    for (const [peer, { isInbound, address, standing, member }] of this)
+      if (isInbound && peer !== but)
+        places.push({ peer, address: placeKey(address), isNear: isNear(address), standing, member });
     return places;
   }
 }

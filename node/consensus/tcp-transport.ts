@@ -314,8 +314,7 @@ export class TcpTransport implements Transport {
       [...this.#named.values()].includes(address) &&
       seat(places, { address, isNear, standing: 'named' }).seated;
     const standing = member !== undefined ? 'member' : isNamed ? 'named' : 'stranger';
-    const process = known.link.process && nameOf(known.link.process);
-    const found = seat(places, { address, isNear, standing, member, process });
+    const found = seat(places, { address, isNear, standing, member });
     if (!found.seated) {
       known.link.end('there is no place');
       return false;

@@ -293,22 +293,6 @@ test('places: whatever comes, members and named addresses keep theirs, and no co
   }
 });
 
-test('of the places of one key the oldest of the same process makes room, never the last of another process', () => {
-  const of = (...processes: string[]): Place[] =>
-    processes.map((process, peer) => ({
-      ...{ peer, address: `10.0.0.${peer}`, isNear: false, standing: 'member', member: 'key', process },
-    }));
-  const seated = (places: readonly Place[], process: string) =>
-    seat(places, { address: '10.0.1.0', isNear: false, standing: 'member', member: 'key', process });
-  expect(seated(of('a'), 'b')).toEqual({ seated: true });
-  expect(seated(of('a', 'a'), 'a')).toEqual({ seated: true, evict: 0 });
-  expect(seated(of('a', 'b'), 'b')).toEqual({ seated: true, evict: 1 });
-  expect(seated(of('a', 'b', 'b'), 'c')).toEqual({ seated: true, evict: 1 });
-  expect(seated(of('a', 'b'), 'c')).toEqual({ seated: true });
-  expect(seated(of('a', 'b', 'c', 'd'), 'e')).toEqual({ seated: false });
-  expect(seated(of('a', 'b', 'c', 'd'), 'd')).toEqual({ seated: true, evict: 3 });
-});
-
 test('where all addresses are as crowded any connection makes room, not always the oldest', () => {
   const all = Array.from({ length: PLACES.waiting }, (_, peer) => peer);
   const places: Place[] = all.map((peer) => ({
