@@ -24,8 +24,11 @@ const READ_BYTES = 65_536;
 const ENDED_AT_ONCE = 1;
 
 const parts = handleParts as HandleParts;
-/** The system holds its address as long as there are streams, so it lives as long as the thread. */
-const room = Buffer.alloc(handleParts === null ? 0 : READ_BYTES);
+/**
+ * The system holds its address as long as there are streams, so it lives as long as the thread. No Buffer: the `slice` of a
+ * Buffer is a view, and one that is kept would change with the next read.
+ */
+const room = new Uint8Array(handleParts === null ? 0 : READ_BYTES);
 let spareWrite: Request | null = null;
 
 export class HandleStream implements Peer {

@@ -8,7 +8,18 @@ import { type PaidIn, usePaidIn } from '../data/paid-in.ts';
 import { ChainLink, CutLink } from '../explorer/links.tsx';
 import { ago, coins, count, percent, time } from '../format.ts';
 import { linkTo } from '../router.ts';
-import { Amount, BlockLink, type Column, MinerLink, Pager, Placeholder, State, Table, WholeName } from './parts.tsx';
+import {
+  Amount,
+  BlockLink,
+  type Column,
+  EnteredText,
+  MinerLink,
+  Pager,
+  Placeholder,
+  State,
+  Table,
+  WholeName,
+} from './parts.tsx';
 
 export const blockColumns = (now: number, paidIn: PaidIn): Column<PoolBlock>[] => [
   { title: 'Found', cell: (block) => <span title={time(block.found_millis)}>{ago(block.found_millis, now)}</span> },
@@ -131,15 +142,7 @@ function BlockList() {
             ))}
           </select>
         </label>
-        <label class="grow">
-          Finder’s address or block id
-          <input
-            type="search"
-            value={finder}
-            spellcheck={false}
-            onChange={(event) => search(event.currentTarget.value.trim())}
-          />
-        </label>
+        <EnteredText label="Finder’s address or block id" value={finder} onEnter={search} />
       </form>
       <section class="card">
         {rows.length === 0 ? (

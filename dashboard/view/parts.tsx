@@ -15,6 +15,34 @@ export function Figure({ label, value, note }: { label: string; value: Component
   );
 }
 
+/** A labelled text that counts once it is entered. What is being typed stays when the page is drawn again meanwhile. */
+export function EnteredText(props: {
+  label: string;
+  value: string;
+  inputMode?: 'search' | 'url';
+  placeholder?: string;
+  onEnter: (text: string) => void;
+}) {
+  const [typed, setTyped] = useState<string>();
+  return (
+    <label class="grow">
+      {props.label}
+      <input
+        type="search"
+        inputMode={props.inputMode ?? 'search'}
+        value={typed ?? props.value}
+        placeholder={props.placeholder ?? ''}
+        spellcheck={false}
+        onInput={(event) => setTyped(event.currentTarget.value)}
+        onChange={(event) => {
+          setTyped(undefined);
+          props.onEnter(event.currentTarget.value.trim());
+        }}
+      />
+    </label>
+  );
+}
+
 export const Amount = ({ atoms }: { atoms: string | null }) => (
   <span title={atoms === null ? '' : `${atoms} atoms`}>{atoms === null ? '–' : coins(atoms)}</span>
 );

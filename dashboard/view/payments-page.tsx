@@ -4,7 +4,7 @@ import type { PaymentDocument, PaymentsDocument } from '../../pool/api/documents
 import { query } from '../data/client.ts';
 import { useDocument } from '../data/hooks.ts';
 import { ChainLink, CutLink } from '../explorer/links.tsx';
-import { Amount, type Column, MinerLink, Pager, Placeholder, State, Table, When } from './parts.tsx';
+import { Amount, type Column, EnteredText, MinerLink, Pager, Placeholder, State, Table, When } from './parts.tsx';
 
 const columns: Column<PaymentDocument>[] = [
   { title: 'Time', cell: (payment) => <When millis={payment.created_millis} /> },
@@ -59,15 +59,7 @@ export function PaymentsPage() {
     <>
       <h1>Payments</h1>
       <form class="row" onSubmit={(event) => event.preventDefault()}>
-        <label class="grow">
-          Address
-          <input
-            type="search"
-            value={address}
-            spellcheck={false}
-            onChange={(event) => setAddress(event.currentTarget.value.trim())}
-          />
-        </label>
+        <EnteredText label="Address" value={address} onEnter={setAddress} />
       </form>
       <Payments key={address} address={address === '' ? undefined : address} />
     </>

@@ -18,7 +18,7 @@ import { type NodeRequest, useNodeDocument } from '../data/node-document.ts';
 import { ChainLink } from '../explorer/links.tsx';
 import { coins, count, percent } from '../format.ts';
 import { linkTo } from '../router.ts';
-import { Amount, type Column, Figure, Identifier, Pager, Placeholder, State, Table } from './parts.tsx';
+import { Amount, type Column, EnteredText, Figure, Identifier, Pager, Placeholder, State, Table } from './parts.tsx';
 
 type History = Infer<typeof addressHistory>;
 type HistoryEvent = History['events'][number];
@@ -237,30 +237,23 @@ export function StakingPage({ address }: { address: string | undefined }) {
           svcd on this computer with the option --browser-origin {location.origin} and enter its address here.
         </p>
         <form class="row" onSubmit={(event) => event.preventDefault()}>
-          <label class="grow">
-            Node to read from
-            <input
-              type="url"
-              value={own}
-              placeholder="http://127.0.0.1:28701"
-              onChange={(event) => {
-                setOwn(event.currentTarget.value.trim());
-                rememberCheckNode(event.currentTarget.value.trim());
-              }}
-            />
-          </label>
-          <label class="grow">
-            Address of a staker
-            <input
-              type="search"
-              value={address ?? ''}
-              spellcheck={false}
-              onChange={(event) => {
-                const typed = event.currentTarget.value.trim();
-                location.hash = linkTo('staking', typed === '' ? undefined : typed);
-              }}
-            />
-          </label>
+          <EnteredText
+            label="Node to read from"
+            inputMode="url"
+            value={own}
+            placeholder="http://127.0.0.1:28701"
+            onEnter={(typed) => {
+              setOwn(typed);
+              rememberCheckNode(typed);
+            }}
+          />
+          <EnteredText
+            label="Address of a staker"
+            value={address ?? ''}
+            onEnter={(typed) => {
+              location.hash = linkTo('staking', typed === '' ? undefined : typed);
+            }}
+          />
         </form>
       </section>
       {address === undefined ? null : (
