@@ -89,8 +89,7 @@ export class RelaySlots {
     const found: number[] = [];
     for (const circuit of this.#circuits.values()) {
       const { dialler, dialled } = circuit.ends;
-      circuit.unlistedSince =
-        listed.has(dialler) && listed.has(dialled) ? undefined : (circuit.unlistedSince ?? now);
+      circuit.unlistedSince = listed.has(dialler) && listed.has(dialled) ? undefined : (circuit.unlistedSince ?? now);
       if (now - (circuit.unlistedSince ?? now) > CIRCUIT.unlistedMillis) found.push(circuit.number);
     }
     return found;
