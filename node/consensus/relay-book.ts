@@ -27,10 +27,14 @@ export class RelayBook {
 
   /** Of these validators records are taken, by their names. Those of others, and those of keys that were replaced, are forgotten. */
   know(overlayKeys: ReadonlyMap<string, readonly Bytes[]>): void {
+    const before = this.#keys;
     this.#keys = overlayKeys;
     for (const name of this.#taken.keys()) if (!overlayKeys.has(name)) this.#taken.delete(name);
-    for (const [name, signed] of this.#records)
-      if (!overlayKeys.get(name)?.some((overlayKey) => isSigned(signed, overlayKey))) this.#records.delete(name);
+    for (const [name, signed] of this.#records) {
+      const keys = overlayKeys.get(name) ?? [];
+      const isSame = String(keys) === String(before.get(name));
+      if (!isSame && !keys.some((overlayKey) => isSigned(signed, overlayKey))) this.#records.delete(name);
+    }
   }
 
   /** 'take' where it is news: it is kept then, and to be passed on. Throws a ProtocolError where it is malformed. `mayCheck`: whether a signature may be checked for its sender. */
