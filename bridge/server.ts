@@ -76,7 +76,10 @@ class MainServer implements StratumServer {
   readonly #anchors = new DrawnAnchors();
   #healthy = false;
   #unhealthySince = 0;
+  /** What the listeners are told. */
   #isReady = false;
+  /** What the log and the figures say: whoever reads 'ready' there finds every listener ready. */
+  #isAnnounced = false;
   #poll: NodeJS.Timeout | null = null;
   #closing = false;
 
@@ -212,7 +215,7 @@ class MainServer implements StratumServer {
 
   #greet(listener: ListenerControl): void {
     if (this.#publication !== null) listener.publish(this.#publication);
-    listener.setReady(this.#isReady);
+    void listener.setReady(this.#isReady);
     for (const { key, untilMillis } of this.#bans.bans(this.#now())) listener.ban(key, untilMillis);
   }
 
@@ -298,8 +301,15 @@ class MainServer implements StratumServer {
     const isReady = this.#publication !== null && isServed && sink.accepting && !this.#closing;
     if (isReady === this.#isReady) return;
     this.#isReady = isReady;
-    this.#dependencies.log.info(isReady ? 'ready' : 'not ready', { healthy: this.#healthy, sink: sink.accepting });
-    this.#each((listener) => listener.setReady(isReady));
+    const told = [...this.#listeners.values()].map((listener) => listener.setReady(isReady));
+    void Promise.all(told).then(() => this.#announce());
+  }
+
+  #announce(): void {
+    if (this.#isAnnounced === this.#isReady) return;
+    this.#isAnnounced = this.#isReady;
+    const { sink, log } = this.#dependencies;
+    log.info(this.#isReady ? 'ready' : 'not ready', { healthy: this.#healthy, sink: sink.accepting });
   }
 
   // --- control ------------------------------------------------------------------------------------------------------------
@@ -317,7 +327,7 @@ class MainServer implements StratumServer {
     const current = this.#publication?.templates[0];
     const template = current === undefined ? undefined : this.#templates.get(current.serial);
     return {
-      ready: this.#isReady,
+      ready: this.#isAnnounced,
       bootId: this.bootId,
       headHeight: this.#publication?.headHeight ?? 0,
       listeners: await Promise.all([...this.#listeners.values()].map((listener) => listener.figures())),

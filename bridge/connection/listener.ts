@@ -339,7 +339,7 @@ export class Listener implements ListenerControl {
     this.#desk.publish(publication);
   }
 
-  setReady(ready: boolean): void {
+  async setReady(ready: boolean): Promise<void> {
     this.#desk.ready = ready;
   }
 

@@ -40,7 +40,7 @@ export const HUB_CALLS: Table<PortHub> = {
 export const LISTENER_CALLS: Table<ListenerControl> = {
   listen: 'call',
   publish: 'tell',
-  setReady: 'tell',
+  setReady: 'call',
   setCertificate: 'tell',
   ban: 'tell',
   takeSession: 'call',

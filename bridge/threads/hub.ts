@@ -107,7 +107,8 @@ export type CertificatePem = { readonly cert: string; readonly key: string };
 export interface ListenerControl {
   listen(): Promise<readonly BoundAddress[]>;
   publish(publication: Publication): void;
-  setReady(ready: boolean): void;
+  /** Resolves when every login from now on is answered by it. */
+  setReady(ready: boolean): Promise<void>;
   setCertificate(certificate: CertificatePem): void;
   ban(key: string, untilMillis: number): void;
   takeSession(id: string): Promise<SessionRecord | null>;

@@ -86,7 +86,8 @@ export function startListenerThread(
       listener.listen().catch((error: Error) => {
         throw new RuntimeError('listen_failed', error.message);
       }),
-    // A thread that is gone holds no session and drains nothing.
+    // A thread that is gone takes no login, holds no session and drains nothing.
+    setReady: (ready) => listener.setReady(ready).catch(() => {}),
     takeSession: (id) => listener.takeSession(id).catch(() => null),
     drain: () => listener.drain().catch(() => {}),
     close: async () => {
