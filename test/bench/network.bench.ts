@@ -1,7 +1,8 @@
 /**
  * Nodes and their peers on this machine, every network in a thread of its own: `sync` of a late joiner against the same cuts executed from a local store, `spread` of transactions and blocks over a mesh, `memory` of a node
  * with peers, `relay` of many transactions to a node in a process of its own: processor time of its main thread, and bytes; and only where they are named, because they take minutes, `late`: a node that takes a long chain and is killed twice,
- * and one from a snapshot, and `hostile`: a mesh with hostile peers. Words: parts, and cuts=, nodes=, peers=, transactions=, rate=, hostile=, rounds=, seconds=.
+ * and one from a snapshot, `hostile`: a mesh with hostile peers, `line`: as `spread`, but each node has only the one before and the one after it, and `split`: two halves of
+ * validators and followers, parted for minutes. Words: parts, and cuts=, nodes=, peers=, transactions=, rate=, hostile=, rounds=, seconds=, millis=.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
@@ -17,6 +18,7 @@ import { payment } from '../node/bed.ts';
 import { type Bench, bench } from './harness.ts';
 import { measureHostile } from './network/hostile-mesh.ts';
 import { measureLateJoiner } from './network/late-joiner.ts';
+import { measureSplit } from './network/split.ts';
 import { measureSpread } from './network/spread.ts';
 
 const IDLE_PEERS = fileURLToPath(new URL('../attack/hostile-peers-process.ts', import.meta.url));
@@ -133,7 +135,7 @@ async function measureMemory(b: Bench, peers: number): Promise<void> {
 }
 
 export default bench(
-  'peers: sync against local execution, propagation over a mesh, memory, relay of transactions; late joiners, hostile peers',
+  'peers: sync against local execution, propagation over a mesh, memory, relay of transactions; late joiners, hostile peers, a line, a split',
   async (b) => {
     const number = (key: string, otherwise: number): number =>
       Number(b.words.find((word) => word.startsWith(`${key}=`))?.slice(key.length + 1) ?? otherwise);
@@ -143,6 +145,8 @@ export default bench(
     if (wants('spread')) await measureSpread(b, number('nodes', 20));
     if (wants('memory')) await measureMemory(b, number('peers', 50));
     if (parts.includes('late')) await measureLateJoiner(b, number('cuts', 10_000));
+    if (parts.includes('line')) await measureSpread(b, number('nodes', 7), 'line');
+    if (parts.includes('split')) await measureSplit(b, number('seconds', 300), number('millis', 1_000));
     if (parts.includes('hostile')) {
       const hostile = number('hostile', 6);
       const honest = number('nodes', 20) - hostile;

@@ -7,20 +7,16 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { HttpNode } from '../../bridge/nodes/node-http.ts';
 import type { Message } from '../../node/consensus/effects.ts';
 import { decodeMessage, MESSAGE_TYPES } from '../../node/consensus/messages.ts';
-import { developmentGenesis, developmentKey, developmentSeed, validatorName } from '../../node/development.ts';
+import { developmentGenesis, developmentSeed, validatorName } from '../../node/development.ts';
 import { writeGenesis } from '../../node/make-genesis.ts';
 import { LedgerStore } from '../../node/store/ledger-store.ts';
 import { sealValidatorKey } from '../../node/validator-key.ts';
-import { formatAddress } from '../../protocol/address.ts';
-import { encodeBody } from '../../protocol/body.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
-import { NONCE_OFFSET } from '../../protocol/header.ts';
 import { steadyMillis } from '../../runtime/clock.ts';
 import { freePorts } from '../../runtime/free-port.ts';
-import { nodeTransport } from '../../runtime/node-transport.ts';
+import { findBlock } from '../network/find-block.ts';
 import { OverlayProxy } from './overlay-proxy.ts';
 
 const MAIN = fileURLToPath(new URL('../../node/main.ts', import.meta.url));
@@ -164,24 +160,7 @@ export class ValidatorProcesses {
 
   /** Finds a block at the first node that follows. */
   async mine(): Promise<void> {
-    const node = new HttpNode(
-      {
-        ...{ url: `http://127.0.0.1:${this.plain.ports.mining}`, anchors: 'newest', timeoutMillis: 60_000 },
-        ...{ payout: formatAddress(developmentKey('alice').address, 'development'), maxTransactions: 100 },
-        // No body serves two blocks.
-        extranonce: (++this.#found).toString(16).padStart(80, '0'),
-      },
-      nodeTransport(),
-    );
-    const { header, body } = await node.template(0);
-    const candidate = Uint8Array.from(header);
-    for (let nonce = 0n; ; nonce++) {
-      new DataView(candidate.buffer).setBigUint64(NONCE_OFFSET, nonce, true);
-      // The work of a block is a few hashes: the node itself says which nonce has it.
-      const { state } = await node.submit(candidate, encodeBody(body));
-      if (state === 'accepted') return;
-      if (state !== 'refused') throw new Error(`the block is ${state}`);
-    }
+    await findBlock(this.plain.ports.mining as number, ++this.#found);
   }
 
   /** Sections of node.json as the specification has them. Each dials those after it. */

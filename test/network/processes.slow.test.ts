@@ -3,13 +3,12 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { developmentFiles, writeDevelopmentNetwork } from '../../node/development-network.ts';
-import { LedgerStore } from '../../node/store/ledger-store.ts';
-import { toHex } from '../../protocol/bytes.ts';
 import { steadyMillis } from '../../runtime/clock.ts';
 import { freePorts } from '../../runtime/free-port.ts';
 import { count } from '../level.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { until } from './peers.ts';
+import { rootsOf } from './stored-chain.ts';
 import { Svcd } from './svcd.ts';
 
 const CUTS = count({ full: 120, deep: 2_000 });
@@ -79,15 +78,3 @@ test('plain nodes follow validators over their peers, through kill -9, to the sa
     expect(chain).toEqual(first.slice(0, chain.length));
   }
 });
-
-/** Identifier and state root of every cut of an ended node. */
-async function rootsOf(storeDirectory: string): Promise<string[]> {
-  const store = await LedgerStore.open(storeDirectory);
-  const { height } = store.state();
-  const roots = Array.from({ length: height + 1 }, (_, at) => {
-    const cut = store.cut(at);
-    return cut === undefined ? '' : `${toHex(cut.cutId)} ${toHex(cut.header.stateRoot)}`;
-  });
-  await store.close();
-  return roots;
-}

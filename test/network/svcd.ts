@@ -4,6 +4,9 @@ import { fileURLToPath } from 'node:url';
 
 const MAIN = fileURLToPath(new URL('../../node/main.ts', import.meta.url));
 
+/** An address of this machine that nodes do not pass on to others: only nodes that are configured with it know it. */
+export const untold = (port: number): string => `/ip4/0.0.0.0/tcp/${port}`;
+
 export type SyncDocument = {
   readonly synced: boolean;
   readonly finalized_height: number;

@@ -1,5 +1,6 @@
 /** Transactions, blocks and cuts over nodes of one process: how long each takes to every node, and how often its bytes come. */
 import { developmentKey } from '../../../node/development.ts';
+import { lineOf, strangersIn } from '../../network/line.ts';
 import { NetBed, type NetNode, treasuryOutput } from '../../network/peers.ts';
 import { payment } from '../../node/bed.ts';
 import { type Bench, percentile } from '../harness.ts';
@@ -46,12 +47,16 @@ async function measureArrivals(b: Bench, bed: NetBed, nodes: readonly NetNode[])
   }
 }
 
-export async function measureSpread(b: Bench, count: number): Promise<void> {
+async function meshFrom(bed: NetBed, count: number): Promise<NetNode[]> {
+  const source = await bed.start('source', {});
+  await bed.seal(source, 2, 1);
+  return await meshOf(bed, source, count);
+}
+
+export async function measureSpread(b: Bench, count: number, shape: 'mesh' | 'line' = 'mesh'): Promise<void> {
   const bed = new NetBed();
   try {
-    const source = await bed.start('source', {});
-    await bed.seal(source, 2, 1);
-    const nodes = await meshOf(bed, source, count);
+    const nodes = await (shape === 'mesh' ? meshFrom : lineOf)(bed, count);
     await pause(SETTLE_MILLIS);
     const bytes = bytesOf(nodes);
     const before = bytes();
@@ -59,6 +64,7 @@ export async function measureSpread(b: Bench, count: number): Promise<void> {
     await pause(1_500);
     b.figure('received-per-node', (bytes() - before) / count / 1024, 'KiB');
     await measureDuplicates(b, nodes, bytes);
+    if (shape === 'line' && strangersIn(nodes).length > 0) throw new Error('nodes of the line found others than their neighbours');
   } finally {
     await bed.close();
   }
