@@ -2,8 +2,9 @@
  * Validators as processes and two nodes that follow, in two halves with nothing between them but forwarders of the test: overlay links between validators, and one link between the followers. Neither half can make a cut alone. Each
  * follower knows a validator of its half and the other follower, by addresses that nodes do not pass on.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
+
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { developmentFiles, writeDevelopmentNetwork } from '../../node/development-network.ts';
 import { steadyMillis } from '../../runtime/clock.ts';
 import { freePorts } from '../../runtime/free-port.ts';

@@ -80,9 +80,10 @@ test('three nodes of this machine find each other, know that they are parted, an
   const healed = await first.height();
   await until(async () => (await Promise.all(followers.map((node) => node.height()))).every((own) => own >= healed));
   await Promise.all(nodes.map((node) => node.end('SIGTERM')));
-  const [chain, ...others] = (await Promise.all(
-    NAMES.map((name) => rootsOf(join(directory, name, 'store'))),
-  )) as [string[], ...string[][]];
+  const [chain, ...others] = (await Promise.all(NAMES.map((name) => rootsOf(join(directory, name, 'store'))))) as [
+    string[],
+    ...string[][],
+  ];
   for (const other of others) {
     expect(other.length).toBeGreaterThan(healed);
     expect(other).toEqual(chain.slice(0, other.length));

@@ -12,7 +12,9 @@ export async function measureSplit(b: Bench, seconds: number, cutMillis: number)
     halves = await Halves.prepare(directory, { validators: 4, cutMillis });
     await halves.start();
     const { height, firstCutMillis, bothBlocksMillis, wholeMillis } = await halves.split(seconds * 1_000);
-    b.note(`parted for ${seconds} s after cut ${height}, no cut meanwhile; a cut every ${cutMillis} ms before and after`);
+    b.note(
+      `parted for ${seconds} s after cut ${height}, no cut meanwhile; a cut every ${cutMillis} ms before and after`,
+    );
     b.figure('split-first-cut', firstCutMillis / 1_000, 's');
     b.figure('split-both-blocks', bothBlocksMillis / 1_000, 's');
     b.figure('split-whole', wholeMillis / 1_000, 's');

@@ -1,10 +1,10 @@
 /** Transactions, blocks and cuts over nodes of one process: how long each takes to every node, and how often its bytes come. */
 import { developmentKey } from '../../../node/development.ts';
-import { lineOf, strangersIn } from '../../network/line.ts';
 import { NetBed, type NetNode, treasuryOutput } from '../../network/peers.ts';
 import { payment } from '../../node/bed.ts';
 import { type Bench, percentile } from '../harness.ts';
 import { arrivals, meshOf } from './hostile-mesh.ts';
+import { lineOf, strangersIn } from './line.ts';
 
 const ROUNDS = 20;
 const SETTLE_MILLIS = 5_000;
@@ -64,7 +64,8 @@ export async function measureSpread(b: Bench, count: number, shape: 'mesh' | 'li
     await pause(1_500);
     b.figure('received-per-node', (bytes() - before) / count / 1024, 'KiB');
     await measureDuplicates(b, nodes, bytes);
-    if (shape === 'line' && strangersIn(nodes).length > 0) throw new Error('nodes of the line found others than their neighbours');
+    if (shape === 'line' && strangersIn(nodes).length > 0)
+      throw new Error('nodes of the line found others than their neighbours');
   } finally {
     await bed.close();
   }

@@ -1,7 +1,7 @@
 /** Nodes of one process in a line: each is connected to the one before and the one after it, and knows no other. */
-import { freePort } from '../../runtime/free-port.ts';
-import { type NetBed, type NetNode, until } from './peers.ts';
-import { untold } from './svcd.ts';
+import { freePort } from '../../../runtime/free-port.ts';
+import { type NetBed, type NetNode, until } from '../../network/peers.ts';
+import { untold } from '../../network/svcd.ts';
 
 const CUTS = 2;
 
