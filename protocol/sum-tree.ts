@@ -5,7 +5,7 @@
  */
 import { type Bytes, compareBytes, equalBytes } from './bytes.ts';
 import { ProtocolError } from './errors.ts';
-import { id, LABELS } from './identifier.ts';
+import { ID_BYTES, id, LABELS } from './identifier.ts';
 
 export type SumLeaf = { readonly key: Bytes; readonly value: bigint };
 export type SumNode = { readonly hash: Bytes; readonly sum: bigint };
@@ -19,8 +19,12 @@ const LOW = 0xffff_ffff_ffff_ffffn;
 const place = new Uint8Array(512);
 const view = new DataView(place.buffer);
 
-function putSum(at: number, sum: bigint): number {
+function checkSum(sum: bigint): void {
   if (sum < 0n || sum >= MAX_SUM) throw new ProtocolError('out_of_range', `${sum} does not fit 128 bits`);
+}
+
+function putSum(at: number, sum: bigint): number {
+  checkSum(sum);
   const isSmall = sum <= LOW;
   view.setBigUint64(at, isSmall ? sum : sum & LOW, true);
   view.setBigUint64(at + 8, isSmall ? 0n : sum >> 64n, true);
@@ -58,8 +62,35 @@ function rootOf(count: number, top: SumNode): SumRoot {
   return { hash: id(LABELS.booksRoot, place.subarray(0, end)), sum: top.sum, count };
 }
 
+/** The nodes of a row in two blocks of memory: 64 bytes a node, where an object for each took five times as much. */
+class SumRow {
+  readonly length: number;
+  readonly #hashes: Uint8Array;
+  /** Low and high half of each sum. */
+  readonly #sums: BigUint64Array;
+
+  constructor(length: number) {
+    this.length = length;
+    this.#hashes = new Uint8Array(length * ID_BYTES);
+    this.#sums = new BigUint64Array(2 * length);
+  }
+
+  set(at: number, { hash, sum }: SumNode): void {
+    checkSum(sum);
+    this.#hashes.set(hash, at * ID_BYTES);
+    this.#sums[2 * at] = sum & LOW;
+    this.#sums[2 * at + 1] = sum >> 64n;
+  }
+
+  node(at: number): SumNode {
+    const [low, high] = [this.#sums[2 * at] as bigint, this.#sums[2 * at + 1] as bigint];
+    const hash = this.#hashes.slice(at * ID_BYTES, (at + 1) * ID_BYTES);
+    return { hash, sum: high === 0n ? low : (high << 64n) | low };
+  }
+}
+
 /** All rows of a tree, leaves first. Kept, it serves every branch of the tree without hashing again. */
-export type SumTree = { readonly root: SumRoot; readonly rows: readonly (readonly SumNode[])[] };
+export type SumTree = { readonly root: SumRoot; readonly rows: readonly SumRow[] };
 
 /** Nodes between two pauses of `sumTreeSteps`: a millisecond or two of hashing. */
 const STEP_NODES = 256;
@@ -67,26 +98,25 @@ const STEP_NODES = 256;
 /** Builds a tree with pauses, so that the caller's thread stays responsive. */
 export function* sumTreeSteps(leaves: readonly SumLeaf[]): Generator<undefined, SumTree> {
   checkOrder(leaves);
-  if (leaves.length === 0) return { root: EMPTY_ROOT, rows: [[]] };
+  let row = new SumRow(leaves.length);
+  if (leaves.length === 0) return { root: EMPTY_ROOT, rows: [row] };
   let made = 0;
-  let row: SumNode[] = [];
-  for (const leaf of leaves) {
-    row.push(sumLeafNode(leaf));
+  for (const [i, leaf] of leaves.entries()) {
+    row.set(i, sumLeafNode(leaf));
     if (++made % STEP_NODES === 0) yield;
   }
-  const rows: SumNode[][] = [row];
+  const rows = [row];
   while (row.length > 1) {
-    const next: SumNode[] = [];
-    for (let i = 0; i < row.length; i += 2) {
-      const left = row[i] as SumNode;
-      const right = row[i + 1];
-      next.push(right === undefined ? left : parent(left, right));
+    const next = new SumRow(Math.ceil(row.length / 2));
+    for (let i = 0; i < next.length; i++) {
+      const left = row.node(2 * i);
+      next.set(i, 2 * i + 1 < row.length ? parent(left, row.node(2 * i + 1)) : left);
       if (++made % STEP_NODES === 0) yield;
     }
     rows.push(next);
     row = next;
   }
-  return { root: rootOf(leaves.length, (rows.at(-1) as SumNode[])[0] as SumNode), rows };
+  return { root: rootOf(leaves.length, row.node(0)), rows };
 }
 
 export function sumTree(leaves: readonly SumLeaf[]): SumTree {
@@ -101,14 +131,13 @@ export function sumTree(leaves: readonly SumLeaf[]): SumTree {
 export const EMPTY_ROOT: SumRoot = rootOf(0, { hash: id(LABELS.sumEmpty, new Uint8Array(0)), sum: 0n });
 
 export function sumBranch(tree: SumTree, index: number): SumBranch {
-  const count = (tree.rows[0] as readonly SumNode[]).length;
+  const { count } = tree.root;
   if (!Number.isInteger(index) || index < 0 || index >= count)
     throw new ProtocolError('out_of_range', `no leaf ${index} in a tree of ${count}`);
   const siblings: SumNode[] = [];
   let at = index;
   for (const row of tree.rows.slice(0, -1)) {
-    const sibling = row[at ^ 1];
-    if (sibling !== undefined) siblings.push(sibling);
+    if ((at ^ 1) < row.length) siblings.push(row.node(at ^ 1));
     at >>= 1;
   }
   return { index, siblings };

@@ -27,8 +27,8 @@ import { type Page, readNumberCursor } from './keyset.ts';
 type Committed = {
   readonly tree: SumTree;
   readonly values: readonly bigint[];
+  /** In ascending order, as the leaves of the tree. */
   readonly payloads: readonly Buffer[];
-  readonly index: ReadonlyMap<string, number>;
 };
 
 type ListRow = {
@@ -48,8 +48,8 @@ const RETRY_MILLIS = 5_000;
 
 export const PROOF_DEFAULTS = { keptTrees: 24 } as const;
 
-/** The place of the first key above another one, of keys in ascending order; their number when there is none. */
-function firstAbove(keys: readonly Buffer[], key: Buffer): number {
+/** The place of the first key that is not below another one, of keys in ascending order; their number when there is none. */
+function firstNotBelow(keys: readonly Buffer[], key: Buffer): number {
   let [low, high] = [0, keys.length];
   while (low < high) {
     const middle = (low + high) >> 1;
@@ -88,7 +88,7 @@ export class ProofMaker {
   ): Promise<PoolProof | undefined> {
     const row = await this.#list(service, slice);
     if (row === undefined) return undefined;
-    const key = toHex(payload);
+    const key = Buffer.from(payload);
     const window = [];
     for (const part of row.window_parts) {
       const committed = await this.#slice(service, part.slice, onBuilt);
@@ -106,15 +106,14 @@ export class ProofMaker {
     payload: Bytes,
     onBuilt: (leaves: number) => void = () => undefined,
   ): Promise<MembershipDocument> {
-    return this.#membership(await this.#slice(service, slice, onBuilt), toHex(payload));
+    return this.#membership(await this.#slice(service, slice, onBuilt), Buffer.from(payload));
   }
 
-  #membership(committed: Committed, key: string): MembershipDocument {
-    const at = committed.index.get(key);
-    if (at !== undefined)
+  #membership(committed: Committed, key: Buffer): MembershipDocument {
+    const at = firstNotBelow(committed.payloads, key);
+    if (committed.payloads[at]?.equals(key) === true)
       return { value: String(committed.values[at]), branch: branchDocument(sumBranch(committed.tree, at)) };
-    const right = firstAbove(committed.payloads, Buffer.from(key, 'hex'));
-    return { absent: { before: this.#neighbour(committed, right - 1), after: this.#neighbour(committed, right) } };
+    return { absent: { before: this.#neighbour(committed, at - 1), after: this.#neighbour(committed, at) } };
   }
 
   #neighbour(committed: Committed, at: number): NeighbourDocument | null {
@@ -231,7 +230,6 @@ export class ProofMaker {
       tree: step.value,
       values: rows.map((row) => row.value),
       payloads,
-      index: new Map(payloads.map((payload, i) => [payload.toString('hex'), i])),
     };
   }
 

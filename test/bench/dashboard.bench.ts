@@ -11,6 +11,7 @@ import { bench, median } from './harness.ts';
 
 const LOADS = 9;
 const PAGES = 1_000;
+const CLIENTS = 200;
 const WATCH_MILLIS = 20_000;
 const ROUNDS = 2;
 /** Longer than the window of the miners' short rate. */
@@ -43,7 +44,11 @@ async function coreShare(stack: StackFixture): Promise<number> {
 async function openPages(stack: StackFixture): Promise<{ frames: () => number; close(): void }> {
   let frames = 0;
   const url = `${stack.webUrl.replace('http', 'ws')}/api/v1/live`;
-  const sockets = Array.from({ length: PAGES }, () => new WebSocket(url));
+  // Of many addresses: one client may hold only so many.
+  const sockets = Array.from(
+    { length: PAGES },
+    (_, i) => new WebSocket(url, { localAddress: `127.0.1.${1 + (i % CLIENTS)}` }),
+  );
   for (const socket of sockets)
     socket.on('message', () => {
       frames++;
