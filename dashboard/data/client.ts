@@ -34,6 +34,15 @@ export async function read<T>(path: string, init: RequestInit = {}): Promise<T> 
   );
 }
 
+const underWay = new Map<string, Promise<unknown>>();
+
+/** Parts of a page that ask for the same document at the same time share one request. */
+export function readTogether<T>(path: string): Promise<T> {
+  const found = underWay.get(path) ?? read<T>(path).finally(() => underWay.delete(path));
+  underWay.set(path, found);
+  return found as Promise<T>;
+}
+
 /** A call of the operator, with the token the operator typed. */
 export const operate = <T>(token: string, path: string, method = 'GET', body?: object): Promise<T> =>
   read<T>(`operator/${path}`, {

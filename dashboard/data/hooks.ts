@@ -1,7 +1,7 @@
 /** How views get their data: read once, again on an interval and when live news says so; the last good answer stays. */
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { LiveFrame } from '../../pool/api/documents.ts';
-import { type PoolError, read } from './client.ts';
+import { type PoolError, read, readTogether } from './client.ts';
 import { FIRST_WAIT, LiveFeed, type LiveState, nextWait } from './live.ts';
 
 let feed: LiveFeed | undefined;
@@ -21,7 +21,8 @@ export function useDocument<T>(path: string | undefined, everyMillis = 30_000): 
   const [error, setError] = useState<PoolError>();
   const [turn, setTurn] = useState(0);
   const shown = useRef<string>('');
-  useEffect(() => {
+  // Before the first paint: an ordinary effect would ask for the figures only after the empty page was drawn.
+  useLayoutEffect(() => {
     if (path === undefined) return;
     if (shown.current !== path) setData(undefined);
     shown.current = path;
@@ -29,7 +30,8 @@ export function useDocument<T>(path: string | undefined, everyMillis = 30_000): 
     let again: ReturnType<typeof setTimeout> | undefined;
     let wait = FIRST_WAIT;
     const load = (): Promise<void> =>
-      read<T>(path).then(
+      // A reload shows what a change has done, so it shares no earlier request.
+      (turn === 0 ? readTogether<T>(path) : read<T>(path)).then(
         (answer) => {
           if (over) return;
           clearTimeout(again);
