@@ -11,7 +11,9 @@ const named = [...page.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match
 
 test('the first load is at most 120 KB compressed, and the miner is not part of it', () => {
   expect(named.length).toBeGreaterThanOrEqual(3);
-  const files = ['index.html', ...named.filter((name) => !name.startsWith('./api/'))].map((name) => readFileSync(join(BUILT_PAGE, name)));
+  const files = ['index.html', ...named.filter((name) => !name.startsWith('./api/'))].map((name) =>
+    readFileSync(join(BUILT_PAGE, name)),
+  );
   const size = files.reduce((sum, file) => sum + gzipSync(file).length, 0);
   expect(size).toBeLessThan(FIRST_LOAD);
   expect(named.filter((name) => /mine-page|\.wasm|\.wgsl|worker/.test(name))).toEqual([]);
