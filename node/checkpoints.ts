@@ -34,6 +34,16 @@ export function checkpointsOf(network: NetworkName, named: readonly Checkpoint[]
 export const nextCheckpoint = (checkpoints: readonly Checkpoint[], height: number): Checkpoint | undefined =>
   checkpoints.find((checkpoint) => checkpoint.height >= height);
 
+/** Why a cut cannot be the one of its height; undefined where no checkpoint names another. */
+export function contradictionOf(
+  checkpoints: readonly Checkpoint[],
+  { height, cutId }: Pick<Checkpoint, 'height' | 'cutId'>,
+): string | undefined {
+  const named = checkpoints.find((checkpoint) => checkpoint.height === height);
+  if (named === undefined || equalBytes(named.cutId, cutId)) return undefined;
+  return `cut ${height} is ${toHex(cutId)}, and the checkpoint is ${toHex(named.cutId)}: compare the checkpoint with nodes that you trust`;
+}
+
 /** Throws where the chain of a data directory has another cut. Of cuts before a snapshot nothing is here to compare. */
 export function checkStoredChain(chain: Pick<Chain, 'cut'>, checkpoints: readonly Checkpoint[]): void {
   for (const { height, cutId } of checkpoints) {

@@ -2,6 +2,7 @@
 import { type Bytes, equalBytes } from '../protocol/bytes.ts';
 import type { Certificate } from '../protocol/cut.ts';
 import type { ProposedCut } from '../protocol/proposal.ts';
+import { type Checkpoint, contradictionOf } from './checkpoints.ts';
 import type { CutMaker, CutParts } from './cut-maker.ts';
 import type { BlockRecord, Chain, CutRecord, Head, Submission } from './full-node.ts';
 import type { AppliedCut } from './ledger/apply-cut.ts';
@@ -65,6 +66,8 @@ export type CutLedgerParts = {
   >;
   readonly cuts: CutMaker;
   readonly pool: WorkPool;
+  /** Whoever signed it and whichever way it came, a cut that contradicts one of these is not executed and not written. */
+  readonly checkpoints: readonly Checkpoint[];
   readonly committee: CutLedger['committee'];
   submit(header: Bytes, body: Bytes, cutMillis: number): Promise<Submission>;
   readonly settled: CutLedger['settled'];
@@ -128,16 +131,22 @@ export const cutLedgerOf = (parts: CutLedgerParts): CutLedger => {
     examineHeader: parts.examineHeader,
     execute: (cut) => execute(cut, parts, executions),
     sync: parts.sync,
-    commit: (cut, certificate) => parts.finish(executions.newest(cut), certificate),
+    commit: async (cut, certificate) => {
+      const wrong = contradictionOf(parts.checkpoints, { height: cut.state.height, cutId: cut.effects.cutId });
+      if (wrong !== undefined) throw new Error(wrong);
+      await parts.finish(executions.newest(cut), certificate);
+    },
     fail: parts.fail,
   };
 };
 
 function execute(
-  { header, blockIds, content }: ProposedCut,
-  { cuts, pool }: CutLedgerParts,
+  { header, cutId, blockIds, content }: ProposedCut,
+  { cuts, pool, checkpoints }: CutLedgerParts,
   executions: Executions,
 ): AppliedCut | string {
+  const wrong = contradictionOf(checkpoints, { height: header.height, cutId });
+  if (wrong !== undefined) return wrong;
   const blocks = blockIds.flatMap((id) => pool.get(id) ?? []);
   if (blocks.length !== blockIds.length) return 'a block is not here';
   if (!blocks.every((block) => cuts.isDated(block, header.timestampMillis))) return 'the time of a block does not fit';

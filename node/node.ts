@@ -205,6 +205,7 @@ class EmbeddedNode implements ConsensusNode {
       chain: this.chain,
       cuts: this.#cuts,
       pool: this.#pool,
+      checkpoints: options.checkpoints ?? [],
       committee: (height) => this.chain.committeeOf(height),
       submit: (header, body, cutMillis) => this.#door.submit(header, body, 'relayed', cutMillis),
       settled: (millis, ids) => this.#ahead.settled(millis, ids),
@@ -271,11 +272,8 @@ class EmbeddedNode implements ConsensusNode {
     const { record } = block;
     this.mempool.carried(nameOf(block.id), block.transactions);
     this.#ahead.begin(block);
-    this.#dependencies.log.debug('block accepted', {
-      block: block.id,
-      anchor: record.anchorHeight,
-      origin: record.origin,
-    });
+    const { anchorHeight: anchor, origin } = record;
+    this.#dependencies.log.debug('block accepted', { block: block.id, anchor, origin });
     this.#listeners.emit('block', record);
   }
 

@@ -6,6 +6,7 @@ import type { Network } from '../protocol/network.ts';
 import { epochOf } from '../protocol/staking/limits.ts';
 import type { Logger } from '../runtime/log.ts';
 import { type Certifiable, type Certify, verifyCertificate } from './certificate.ts';
+import type { Checkpoint } from './checkpoints.ts';
 import type { CutRecord } from './full-node.ts';
 import { genesisCut } from './ledger/genesis-cut.ts';
 import type { Committee } from './ledger/staking/committee.ts';
@@ -27,6 +28,7 @@ export type OpenOptions = {
   readonly newGenesis?: () => Genesis;
   /** The network a store that has a genesis must be of. */
   readonly network?: Network;
+  readonly checkpoints?: readonly Checkpoint[];
 };
 
 export type OpenDependencies = {

@@ -240,6 +240,7 @@ export async function openNode(given: NodeSettings, dependencies: OpenNodeDepend
       mempoolBytes: settings.mempoolSize,
       signatureThreads: settings.signatureThreads,
       makesCuts: mayMakeCuts,
+      checkpoints,
       // Inventing a genesis for another network would make a chain that nobody else is on.
       ...(settings.network === 'development' && mayMakeCuts && { newGenesis }),
       ...(genesis !== undefined && { genesis }),

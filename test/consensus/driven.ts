@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Checkpoint } from '../../node/checkpoints.ts';
 import { ConsensusDriver } from '../../node/consensus/driver.ts';
 import type { DriverDependencies, Signer } from '../../node/consensus/driver-dependencies.ts';
 import { ConsensusLog } from '../../node/consensus/log-file.ts';
@@ -41,13 +42,19 @@ export class DrivenNetwork {
   }
 
   /** `member` undefined: a node that only follows. The same name opens the same store again. */
-  async start(name: string, member?: number, altered: Partial<DriverDependencies> = {}): Promise<Driven> {
+  async start(
+    name: string,
+    member?: number,
+    altered: Partial<DriverDependencies> = {},
+    checkpoints: readonly Checkpoint[] = [],
+  ): Promise<Driven> {
     const node = await createNode(
       {
         storeDirectory: join(this.directory, name, 'store'),
         genesis: this.#genesis,
         cutMillis: CUT_MILLIS,
         makesCuts: false,
+        checkpoints,
       },
       {
         verifier: { prepare: async () => undefined, hash: async (_, header) => quickHash(header) },

@@ -57,6 +57,22 @@ test('four members and a node that follows make one chain, over an epoch’s end
   expect(nodeOf('m0').chain.certificate(25)?.signatures.length).toBeGreaterThanOrEqual(3);
 });
 
+test('a member with a checkpoint stops before a cut that contradicts it, whoever signed that', async () => {
+  const names = ['m0', 'm1', 'm2'];
+  await Promise.all(names.map((name, i) => network.start(name, i)));
+  await reached(4);
+  const truth = nodeOf('m0').chain.cut(2)?.cutId as Bytes;
+  const { node } = await network.start('m3', 3, {}, [
+    { height: 2, cutId: truth },
+    { height: 4, cutId: new Uint8Array(truth.length) },
+  ]);
+  const faults: string[] = [];
+  node.on('fault', ({ message }) => void faults.push(message));
+  await until(() => faults.length > 0 || node.chain.head().height >= 4);
+  expect(faults).toEqual([expect.stringMatching(/cut 4 is [0-9a-f]+, and the checkpoint is 0+: compare/)]);
+  expect(node.chain.head().height).toBe(3);
+});
+
 test('with one member away the chain goes on; it comes back with its store and log, and catches up', async () => {
   await startAll();
   await reached(3);
