@@ -8,7 +8,7 @@ import type { Duplex } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Bytes } from '../protocol/bytes.ts';
 import { steadyNow } from '../runtime/clock.ts';
-import { connectionCountMemory } from './connection/connection-count.ts';
+import { ConnectionCount, connectionCountMemory } from './connection/connection-count.ts';
 import { Desk } from './connection/desk.ts';
 import { insistFreePorts } from './connection/free-ports.ts';
 import { Listener, type ListenerOptions } from './connection/listener.ts';
@@ -136,16 +136,23 @@ class MainServer implements StratumServer {
   async #startThread(thread: number): Promise<void> {
     const { log, verifier } = this.#dependencies;
     const services = this.#options.services.map((service) => this.#bound(service));
+    const ownCounts = connectionCountMemory();
     const listener = startListenerThread(
       {
         desk: this.#deskOptions(thread),
-        listener: this.#listenerOptions(services, this.#options.threads > 1 || this.addresses.length > 0),
+        listener: {
+          ...this.#listenerOptions(services, this.#options.threads > 1 || this.addresses.length > 0),
+          ownCounts,
+        },
       },
       {
         hub: this.#hub,
         verifier,
         log: log.child(`listener-${thread}`),
-        onExit: (reason) => void this.#replaceThread(thread, reason),
+        onExit: (reason) => {
+          new ConnectionCount(this.#counts, ownCounts).giveBackAll();
+          void this.#replaceThread(thread, reason);
+        },
       },
     );
     const addresses = await listener.listen();
@@ -188,7 +195,7 @@ class MainServer implements StratumServer {
     };
   }
 
-  #listenerOptions(services: readonly StratumService[], sharePorts: boolean): ListenerOptions {
+  #listenerOptions(services: readonly StratumService[], sharePorts: boolean): Omit<ListenerOptions, 'ownCounts'> {
     const { wsOrigins, proxies } = this.#options;
     const { streams = 'handles' } = this.#options;
     return { services, wsOrigins, proxies, sharePorts, streams, counts: this.#counts, certificate: this.#certificate };
@@ -207,7 +214,8 @@ class MainServer implements StratumServer {
       randomBytes,
       log: (level, message, fields) => log[level](message, fields),
     });
-    const listener = new Listener(this.#listenerOptions(services, false), desk);
+    const own = { ownCounts: connectionCountMemory() };
+    const listener = new Listener({ ...this.#listenerOptions(services, false), ...own }, desk);
     this.#listeners.set(LOCAL_THREAD, listener);
     this.#greet(listener);
     return listener;
@@ -296,9 +304,11 @@ class MainServer implements StratumServer {
   }
 
   #decideReady(): void {
+    // Miners that are asked to leave go on until they do, and what they find counts: listeners are told nothing more.
+    if (this.#closing) return;
     const { sink } = this.#dependencies;
     const isServed = this.#healthy || performance.now() - this.#unhealthySince < NODE_AWAY_MILLIS;
-    const isReady = this.#publication !== null && isServed && sink.accepting && !this.#closing;
+    const isReady = this.#publication !== null && isServed && sink.accepting;
     if (isReady === this.#isReady) return;
     this.#isReady = isReady;
     const told = [...this.#listeners.values()].map((listener) => listener.setReady(isReady));
@@ -365,6 +375,8 @@ class MainServer implements StratumServer {
   async drain(): Promise<void> {
     if (this.#closing) return;
     this.#closing = true;
+    this.#isReady = false;
+    this.#announce();
     await Promise.all([...this.#listeners.values()].map((listener) => listener.drain()));
   }
 

@@ -1,6 +1,7 @@
 /**
  * Connections per address, counted by all listener threads in shared memory: two rows of counters under two hashes of the
- * address, of which the smaller is never too small. The first cell is the sum of all.
+ * address, of which the smaller is never too small. The first cell is the sum of all. Each thread also counts its own by themselves: one that
+ * dies closes its connections without a word, and their places are given back from there.
  */
 const CELLS = 1 << 16;
 
@@ -15,9 +16,12 @@ export const connectionCountMemory = (): SharedArrayBuffer => new SharedArrayBuf
 
 export class ConnectionCount {
   readonly #cells: Int32Array;
+  readonly #own: Int32Array;
 
-  constructor(memory: SharedArrayBuffer) {
+  /** `own` is of one thread. */
+  constructor(memory: SharedArrayBuffer, own: SharedArrayBuffer) {
     this.#cells = new Int32Array(memory);
+    this.#own = new Int32Array(own);
   }
 
   get all(): number {
@@ -31,10 +35,23 @@ export class ConnectionCount {
 
   add(key: string, amount: 1 | -1): void {
     const [first, second] = places(key);
-    Atomics.add(this.#cells, 0, amount);
-    Atomics.add(this.#cells, first, amount);
-    Atomics.add(this.#cells, second, amount);
+    addAt(this.#cells, first, second, amount);
+    addAt(this.#own, first, second, amount);
   }
+
+  /** The thread is gone, and all its connections with it. */
+  giveBackAll(): void {
+    for (let i = 0; i < this.#own.length; i++) {
+      const count = Atomics.exchange(this.#own, i, 0);
+      if (count !== 0) Atomics.sub(this.#cells, i, count);
+    }
+  }
+}
+
+function addAt(cells: Int32Array, first: number, second: number, amount: 1 | -1): void {
+  Atomics.add(cells, 0, amount);
+  Atomics.add(cells, first, amount);
+  Atomics.add(cells, second, amount);
 }
 
 const places = (key: string): readonly [number, number] => [

@@ -32,7 +32,9 @@ export type ListenerOptions = {
   readonly proxies: readonly string[];
   /** Several threads listen on the same ports. */
   readonly sharePorts: boolean;
+  /** Of all threads, and of this one. */
   readonly counts: SharedArrayBuffer;
+  readonly ownCounts: SharedArrayBuffer;
   readonly certificate: CertificatePem | null;
   /** What carries TCP connections (tcp-server.ts). */
   readonly streams: 'handles' | 'sockets';
@@ -75,7 +77,7 @@ export class Listener implements ListenerControl {
       option: '--proxy-protocol',
       warn: (message, fields) => desk.log('warn', message, fields),
     });
-    this.#counts = new ConnectionCount(options.counts);
+    this.#counts = new ConnectionCount(options.counts, options.ownCounts);
     this.#logins = fullBucket(desk.limits.logins, desk.now());
     this.#sockets = new StratumSockets({
       desk,

@@ -6,7 +6,7 @@ import { blockId } from '../../protocol/header.ts';
 import { headerPays } from '../../protocol/reward.ts';
 import { targetOfWork, targetToBytes } from '../../protocol/target.ts';
 import { TEST_CERTIFICATE } from '../miner/certificate.ts';
-import { startBed } from './bed.ts';
+import { EASY, startBed } from './bed.ts';
 import { accountOf, addressOf, mine, type Transport, V1Client, V2Client } from './stratum-client.ts';
 
 const TRANSPORTS: Transport[] = ['tcp', 'tls', 'ws'];
@@ -97,4 +97,22 @@ test('a block: to the node first, then the books; a fresh body and job at once; 
   for (let i = 0; i < 96; i++) source.cut();
   await expect.poll(() => sink.fates.at(-1)?.fate.state).toBe('expired');
   client.close();
+});
+
+test('what miners find until they leave a server that drains is theirs', async () => {
+  const { server, port, sink } = await startBed({ limits: { ...EASY, drainMillis: 60_000 } });
+  const client = await V1Client.open(port);
+  await client.login(`${addressOf(1)}.rig`);
+  const drained = server.drain();
+  await client.until(() =>
+    client.received.find((message) => message.kind === 'notification' && message.method === 'mining.reconnect'),
+  );
+  expect((await server.figures()).ready).toBe(false);
+  // The server looks at itself every 250 ms.
+  await new Promise((resolve) => setTimeout(resolve, 600));
+  const job = client.jobs.at(-1)!;
+  expect(await client.submitCode(job.jobId, mine(job, client.prefix).nonce)).toBe(0);
+  expect(sink.accepted.length).toBe(1);
+  client.close();
+  await drained;
 });

@@ -48,6 +48,7 @@ const listening = (listen: ListenAddress): ListenerOptions => ({
   proxies: [],
   sharePorts: false,
   counts: connectionCountMemory(),
+  ownCounts: connectionCountMemory(),
   certificate: null,
   streams: 'handles',
 });
