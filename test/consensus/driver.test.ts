@@ -7,6 +7,8 @@ import { developmentKey } from '../../node/development.ts';
 import { type Bytes, concat, equalBytes, toHex } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { blockId } from '../../protocol/header.ts';
+import type { LogFields } from '../../runtime/log.ts';
+import { quietLog } from '../quiet-log.ts';
 import { until } from '../until.ts';
 import { DrivenNetwork, MEMBERS, mineOn, type DrivenNetwork as Network } from './driven.ts';
 
@@ -62,14 +64,17 @@ test('a member with a checkpoint stops before a cut that contradicts it, whoever
   await Promise.all(names.map((name, i) => network.start(name, i)));
   await reached(4);
   const truth = nodeOf('m0').chain.cut(2)?.cutId as Bytes;
-  const { node } = await network.start('m3', 3, {}, [
+  const reasons: unknown[] = [];
+  const log = { ...quietLog, warn: (_: string, fields?: LogFields) => void reasons.push(fields?.reason) };
+  const { node } = await network.start('m3', 3, { log }, [
     { height: 2, cutId: truth },
     { height: 4, cutId: new Uint8Array(truth.length) },
   ]);
   const faults: string[] = [];
   node.on('fault', ({ message }) => void faults.push(message));
   await until(() => faults.length > 0 || node.chain.head().height >= 4);
-  expect(faults).toEqual([expect.stringMatching(/cut 4 is [0-9a-f]+, and the checkpoint is 0+: compare/)]);
+  expect(faults).toEqual([expect.stringMatching(/^more than two thirds of the stake .* not valid here$/)]);
+  expect(reasons).toContainEqual(expect.stringMatching(/^cut 4 is [0-9a-f]+, and the checkpoint is 0+: compare/));
   expect(node.chain.head().height).toBe(3);
 });
 
