@@ -1,6 +1,6 @@
 /** A miner's own payout threshold, changed with the key of its address (signed-change.ts). */
 import type { AddressProof, AddressProofRequest } from '../../protocol/address-proof.ts';
-import { parseAtoms } from '../../protocol/amount.ts';
+import { ATOMS_PER_COIN, parseAtoms } from '../../protocol/amount.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import type { Sql } from '../database/connect.ts';
@@ -15,6 +15,9 @@ export type PayoutThresholdOptions = {
   /** Name of the pool: it is part of what the miner signs. */
   readonly pool: string;
 };
+
+/** A digit too many must not leave a miner unpaid for years. */
+export const MAX_THRESHOLD = 10_000n * ATOMS_PER_COIN;
 
 export class PayoutThreshold {
   readonly #options: PayoutThresholdOptions;
@@ -42,6 +45,9 @@ export class PayoutThreshold {
     }
     if (threshold < this.#options.least)
       throw new ApiRefusal('bad_request', `the threshold is at least ${this.#options.least} atoms`);
+    const { least } = this.#options;
+    const most = least > MAX_THRESHOLD ? least : MAX_THRESHOLD;
+    if (threshold > most) throw new ApiRefusal('bad_request', `the threshold is at most ${most} atoms`);
     return threshold;
   }
 

@@ -1,5 +1,5 @@
 /** What an operator can change in a running pool, and how each value is written: as in the options of the same name, checked by the same rules. */
-import { formatCoins } from '../../protocol/amount.ts';
+import { ATOMS_PER_COIN, formatCoins } from '../../protocol/amount.ts';
 import { readPayoutMin, readPercent, readPoolName } from '../options.ts';
 
 export const EDITABLE = ['pool_name', 'payout_min', 'fee_pplns', 'fee_solo', 'notice', 'pause_note'] as const;
@@ -31,6 +31,16 @@ const READERS: Readonly<Record<Editable, (word: string) => string>> = {
   notice: readWords,
   pause_note: readWords,
 };
+
+/** An edit needs no notice: with a higher minimum everybody's payouts would stop from one moment to the next. */
+export const MAX_EDITED_PAYOUT_MIN = 100n * ATOMS_PER_COIN;
+
+/** Of a new edit only: one that is in the books is read whatever it is. `file`: the minimum of the options, which may be higher. */
+export function insistPayoutMin(value: string, file: bigint): void {
+  const most = file > MAX_EDITED_PAYOUT_MIN ? file : MAX_EDITED_PAYOUT_MIN;
+  if (readPayoutMin(value) > most)
+    throw new EditRefusal(`must be at most ${coinsOf(most)} coins: a higher one needs the option and a restart`);
+}
 
 /** What is wrong with a value. */
 export class EditRefusal extends Error {

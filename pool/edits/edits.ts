@@ -14,6 +14,7 @@ import {
   type FileTerms,
   feeText,
   fileValues,
+  insistPayoutMin,
   isFee,
   readValue,
 } from './editable.ts';
@@ -178,6 +179,7 @@ export class Edits {
   /** Null takes an edit back. Throws an EditRefusal that says what is wrong with a value. */
   async change(name: Editable, word: string | null, editor: Editor): Promise<EditOutcome> {
     const value = word === null ? null : readValue(name, word);
+    if (name === 'payout_min' && value !== null) insistPayoutMin(value, this.#file.payoutMin);
     const outcome = await this.#sql.begin((transaction) =>
       isFee(name)
         ? this.#changeFee(transaction, name, value, editor)

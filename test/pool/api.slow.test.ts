@@ -282,6 +282,8 @@ test('a payout threshold is changed by the key of the address and nobody else', 
       body: JSON.stringify(body),
     });
   expect((await post(`${path}/request`, { threshold_atoms: '999' })).status).toBe(400);
+  expect((await post(`${path}/request`, { threshold_atoms: '1000000000001' })).status).toBe(400);
+  expect((await post(`${path}/request`, { threshold_atoms: '1000000000000' })).status).toBe(200);
   const request = await (await post(`${path}/request`, { threshold_atoms: '5000' })).json();
   const proof = {
     version: 1,

@@ -51,6 +51,7 @@ test('an edit counts instead of the options, is on record with both values, and 
   await pool(({ payouts }) => !payouts.paused && payouts.pause_note === null);
   for (const [name, value] of [
     ['payout_min', '0'],
+    ['payout_min', '100.00000001'],
     ['fee_pplns', '101'],
     ['pool_name', '<b>'],
     ['notice', 'two\nlines'],

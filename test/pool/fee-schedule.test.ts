@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { EditRefusal, readValue } from '../../pool/edits/editable.ts';
+import { EditRefusal, insistPayoutMin, readValue } from '../../pool/edits/editable.ts';
 import { type FeeSchedule, feeAt, MOST_ANNOUNCED, parseSchedule, withFee } from '../../pool/edits/fee-schedule.ts';
 import { INTERVAL_CUTS } from '../../protocol/network.ts';
 
@@ -110,4 +110,14 @@ test('values are read as the options are', () => {
     ['pause_note', 'x'.repeat(501)],
   ];
   for (const [name, word] of wrong) expect(() => readValue(name, word), `${name} ${word}`).toThrow(EditRefusal);
+});
+
+test('an edited minimum payout is bounded, by that of the options where it is higher', () => {
+  const coin = 100_000_000n;
+  expect(() => insistPayoutMin('100', coin)).not.toThrow();
+  expect(() => insistPayoutMin('100.00000001', coin)).toThrow(EditRefusal);
+  expect(() => insistPayoutMin('500', 500n * coin)).not.toThrow();
+  expect(() => insistPayoutMin('501', 500n * coin)).toThrow(EditRefusal);
+  // A row of the books is read whatever it is: the books must not stop because of the bound.
+  expect(readValue('payout_min', '21000000')).toBe('21000000');
 });
