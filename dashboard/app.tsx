@@ -38,6 +38,10 @@ const LazyStakingPage = lazyPage<{ address: string | undefined }>(
   'This page',
   async () => (await import('./view/staking-page.tsx')).StakingPage,
 );
+const LazyMailPage = lazyPage<{ act: 'confirm' | 'stop'; code: string }>(
+  'This page',
+  async () => (await import('./view/mail-page.tsx')).MailPage,
+);
 const LazyExplorerPage = lazyPage<ExplorerPlace>(
   'The explorer',
   async () => (await import('./explorer/explorer-page.tsx')).ExplorerPage,
@@ -61,6 +65,8 @@ function Page({ place }: { place: Place }) {
       return <ConnectPage />;
     case 'operator':
       return <OperatorPage />;
+    case 'mail':
+      return <LazyMailPage act={place.act} code={place.code} />;
     case 'mine':
       return <LazyMinePage />;
   }
@@ -70,7 +76,7 @@ export function App() {
   const place = usePlace();
   const live = useLiveState();
   const pool = useDocument<PoolDocument>('pool', 60_000);
-  const title = PAGES.find(({ page }) => page === place.page)?.title;
+  const title = PAGES.find(({ page }) => page === place.page)?.title ?? 'E-mail';
   useEffect(() => {
     document.title = `${title} – ${pool.data?.name ?? 'Mining pool'}`;
   }, [pool.data, title]);

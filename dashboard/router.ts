@@ -3,6 +3,8 @@
 export type Place =
   | { readonly page: 'pool' | 'payments' | 'connect' | 'operator' | 'mine' }
   | { readonly page: 'blocks'; readonly block?: string }
+  /** What links in mails open; no page of the menu. */
+  | { readonly page: 'mail'; readonly act: 'confirm' | 'stop'; readonly code: string }
   | { readonly page: 'explorer'; readonly kind?: ExplorerKind; readonly id?: string }
   | { readonly page: 'miner' | 'staking'; readonly address?: string };
 
@@ -37,6 +39,8 @@ export function placeOf(hash: string, path = '/'): Place {
   }
   if (name === 'miner' || name === 'staking')
     return argument === '' ? { page: name } : { page: name, address: argument };
+  if (name === 'mail' && (argument === 'confirm' || argument === 'stop') && id !== '')
+    return { page: 'mail', act: argument, code: id };
   if (name === 'blocks') return argument === '' ? { page: 'blocks' } : { page: 'blocks', block: argument };
   const found = PAGES.find((entry) => entry.page === name);
   return { page: (found?.page ?? 'pool') as 'pool' };

@@ -23,6 +23,8 @@ import {
 } from '../runtime/command-line/command-line.ts';
 import { logOptions } from '../runtime/log.ts';
 import { nodeIdentityOption } from '../runtime/node-identity.ts';
+import { mailboxFault } from './mail/mailbox.ts';
+import { readSmtpServer, SMTP_URL } from './mail/smtp-server.ts';
 
 const LISTENERS = 'Listeners';
 const NODE = 'Node and wallet';
@@ -72,6 +74,18 @@ export const readPayoutMin = (word: string): bigint => {
   const atoms = parseCoins(word);
   if (atoms < 1n) throw new Error('must be more than nothing');
   return atoms;
+};
+
+/** Never repeats what was typed: it may hold a password. */
+const smtpUrl = (word: string): string => {
+  if (readSmtpServer(word) === undefined) throw new Error(SMTP_URL);
+  return word;
+};
+
+const mailFrom = (word: string): string => {
+  const fault = mailboxFault(word);
+  if (fault !== undefined) throw new Error(fault);
+  return word;
 };
 
 const readPrefix = (word: string): string => {
@@ -222,6 +236,12 @@ export const poolOptions = {
     },
     ['public', 'private', 'off'],
   ),
+  smtpUrl: parsed(
+    { help: 'mail server, for e-mail to miners; without one none is sent', placeholder: 'URL' },
+    smtpUrl,
+  ),
+  smtpUrlFile: path({ help: 'file with that URL, where it has a password', placeholder: 'FILE' }),
+  mailFrom: parsed({ help: 'sender of the mails', placeholder: 'ADDRESS' }, mailFrom),
   silentAfter: duration({ help: 'a worker without a share for this long is called silent', default: '15m' }),
   chartDays: integer({ help: 'days of charts by worker and miner', min: 1, max: 3650, default: 90 }),
   ...stratumOptions,

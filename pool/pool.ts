@@ -31,13 +31,14 @@ import { BALANCE_DEFAULTS, Balances } from './balances.ts';
 import { serviceNumber } from './books/intake.ts';
 import { insistSliceCuts } from './books/slices.ts';
 import { chainOfApi } from './chain.ts';
-import { checkOptions, webhookSecret } from './check-options.ts';
+import { checkOptions, mailOptions, webhookSecret } from './check-options.ts';
 import type { Sql } from './database/connect.ts';
 import { openDatabase } from './database/open-database.ts';
 import { lockAfterBackup } from './directory.ts';
 import { editedPoolName } from './edits/edits.ts';
 import { openFeed } from './feed/open-feed.ts';
 import { SERVICES } from './journal-record.ts';
+import { loadSmtp } from './mail/smtp.ts';
 import { NodeChains } from './node-chains.ts';
 import { openPoolNode } from './node-link.ts';
 import { insistOneInstance } from './one-instance.ts';
@@ -146,6 +147,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
     return verifier.hash(epoch, header);
   };
   if (values.payoutsPaused) await pausePayouts(sql, true);
+  const mail = mailOptions(values);
   const walletClient = createWalletClient({ ...wallet, address });
   const runner = new TermRunner(
     {
@@ -167,11 +169,13 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       chartDays: values.chartDays,
       silentMillis: values.silentAfter,
       minerWebhooks: values.minerWebhooks,
+      ...(mail === undefined ? {} : { mails: { publicUrl: mail.publicUrl, poolName: values.poolName } }),
       webhooks: { urls: values.webhook, secret: webhookSecret(values) },
     },
     {
       ...{ sql, source, chain, wallet: walletClient, log: log.child('books'), now: steadyMillis, wall: Date.now },
       ...(node.isEmbedded ? {} : { powHash }),
+      ...(mail === undefined ? {} : { openMailer: await loadSmtp(mail.server, mail.from) }),
     },
   );
   started('books', () => runner.close());
@@ -262,6 +266,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       network: network.name,
       config: shownConfig(values),
       minerWebhooks: values.minerWebhooks,
+      sendsMail: mail !== undefined,
     },
     {
       sql,

@@ -13,6 +13,8 @@ import { fenced, type Term, TermLostError, tryElection } from './books/term.ts';
 import type { Chain } from './chain.ts';
 import { connectDatabase, type Sql, type Transaction } from './database/connect.ts';
 import type { EntrySource } from './feed/entry-source.ts';
+import type { Mailer } from './mail/mailer.ts';
+import { MinerMails } from './mail/miner-mails.ts';
 import { AccountCheck } from './payout/account-check.ts';
 import { PAYOUT_DEFAULTS, PayoutLoop } from './payout/payout-loop.ts';
 import { payoutSeries } from './payout/payout-series.ts';
@@ -34,6 +36,8 @@ export type TermOptions = Omit<AccountantOptions, 'term'> & {
   readonly silentMillis: number;
   /** Off without it. */
   readonly minerWebhooks?: WebhookReach | 'off';
+  /** Of the page, for the links in mails. */
+  readonly mails?: { readonly publicUrl: string; readonly poolName: string };
   readonly webhooks: { readonly urls: readonly string[]; readonly secret: string };
 };
 
@@ -43,6 +47,8 @@ export type TermDependencies = {
   readonly chain: Chain;
   readonly wallet: PayoutWallet;
   readonly powHash?: AdoptionDependencies['powHash'] & {};
+  /** One for each term; no mails without it. */
+  readonly openMailer?: () => Mailer;
   readonly log: Logger;
   readonly now: () => number;
   /** The system's time, for what receivers elsewhere compare with their own; `now` without it. */
@@ -124,6 +130,7 @@ export class TermRunner {
       reach === 'off'
         ? undefined
         : new MinerWebhooks({ reach }, { ...this.#dependencies, log: this.#dependencies.log.child('webhooks') });
+    const mails = this.#openMails();
     try {
       let head = 0;
       await run('opening the books', async () => {
@@ -150,9 +157,16 @@ export class TermRunner {
     } finally {
       this.#held = undefined;
       over.abort();
-      await Promise.all([webhooks?.close(), ofMiners?.close()]);
+      await Promise.all([webhooks?.close(), ofMiners?.close(), mails?.close()]);
       await term.release().catch(() => undefined);
     }
+  }
+
+  #openMails(): MinerMails | undefined {
+    const { openMailer, ...rest } = this.#dependencies;
+    const { mails } = this.#options;
+    if (openMailer === undefined || mails === undefined) return undefined;
+    return new MinerMails(mails, { ...rest, mailer: openMailer(), log: rest.log.child('mail') });
   }
 
   /** Runs until it ends; a failure is tried again, a lost term ends everything. */

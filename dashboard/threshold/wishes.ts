@@ -4,7 +4,7 @@
 export type SignedWish = {
   /** How what the pool wants signed must begin: nothing else gets a signature. */
   readonly purpose: string;
-  readonly fields: Readonly<Record<string, string>>;
+  readonly fields: Readonly<Record<string, string | readonly string[]>>;
 };
 
 export const thresholdWish = (atoms: string): SignedWish => ({
@@ -13,7 +13,18 @@ export const thresholdWish = (atoms: string): SignedWish => ({
 });
 
 /** Empty takes the webhook away. */
-export const webhookWish = (url: string): SignedWish => ({
-  purpose: url === '' ? 'no webhook at the pool "' : `webhook ${url} at the pool "`,
-  fields: { url },
-});
+export const webhookWish = (url: string, events: readonly string[]): SignedWish | string =>
+  events.length === 0
+    ? NO_EVENTS
+    : { purpose: url === '' ? 'no webhook at the pool "' : `webhook ${url} at the pool "`, fields: { url, events } };
+
+/** Empty takes the address away. */
+export const mailWish = (email: string, events: readonly string[]): SignedWish | string =>
+  events.length === 0
+    ? NO_EVENTS
+    : {
+        purpose: email === '' ? 'no e-mail at the pool "' : `e-mail to ${email} at the pool "`,
+        fields: { email, events },
+      };
+
+const NO_EVENTS = 'Choose at least one kind of news. To end all of them, empty the field above.';

@@ -5,6 +5,7 @@ import type {
   CreditDocument,
   CreditsDocument,
   MinerDocument,
+  NotificationsDocument,
   PoolDocument,
   WorkerDocument,
   WorkersDocument,
@@ -17,6 +18,7 @@ import { earnedPerDay, payoutProgress, secondsToPayout } from '../earnings.ts';
 import { ago, coins, count, DAY_SECONDS, duration, HOUR_SECONDS, hashes, hashRate, overTime } from '../format.ts';
 import { NotifyMe } from '../notify/notifications.tsx';
 import { linkTo } from '../router.ts';
+import { MailForm } from '../threshold/mail-form.tsx';
 import { ThresholdForm } from '../threshold/threshold-form.tsx';
 import { WebhookForm } from '../threshold/webhook-form.tsx';
 import { Chart } from './chart.tsx';
@@ -131,8 +133,20 @@ function Miner({ address }: { address: string }) {
       <Workers path={path} since={miner.since_millis} now={now} />
       <Credits path={path} address={address} />
       <ThresholdForm address={miner.address} minimum={miner.payout_minimum} onChange={reload} />
-      <WebhookForm address={miner.address} />
+      <NewsForms address={miner.address} now={now} />
       <Payments address={address} own />
+    </>
+  );
+}
+
+/** What the pool sends to miners, as far as it does. */
+function NewsForms({ address, now }: { address: string; now: number }) {
+  const { data } = useDocument<NotificationsDocument>(`miners/${encodeURIComponent(address)}/notifications`, 60_000);
+  if (data === undefined) return null;
+  return (
+    <>
+      {data.webhooks ? <WebhookForm address={address} state={data.webhook} now={now} /> : null}
+      {data.mail ? <MailForm address={address} /> : null}
     </>
   );
 }

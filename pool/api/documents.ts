@@ -30,6 +30,7 @@ import {
   version,
 } from '../../protocol/api/values.ts';
 import { SERVICES } from '../journal-record.ts';
+import { NEWS_GROUPS } from '../webhooks/news-groups.ts';
 
 export const service = oneOf(SERVICES, 'reward scheme');
 export type ServiceName = Infer<typeof service>;
@@ -315,6 +316,35 @@ export const webhookChange = object(
   },
   'MinerWebhook',
 );
+
+export const newsGroups = described(
+  list(oneOf(NEWS_GROUPS), { maxItems: NEWS_GROUPS.length }),
+  'which news; all of them where it is missing',
+);
+
+export const mailChange = object(
+  { address, state: oneOf(['off', 'unconfirmed', 'on'], 'unconfirmed: a mail with a link to confirm it is on its way') },
+  'MinerMail',
+);
+
+export const notifications = object(
+  {
+    api_version: version,
+    webhooks: flag('whether the pool sends webhooks to miners'),
+    mail: flag('whether the pool sends e-mail to miners'),
+    webhook: described(
+      object({
+        state: oneOf(['none', 'waiting', 'working', 'failing', 'taken_away']),
+        last_success_millis: nullable(millis),
+        last_failure_millis: nullable(millis),
+        failure: nullable(oneOf(['refused', 'unreachable'])),
+      }),
+      'how the last messages to the webhook of this address went; its URL is shown to nobody',
+    ),
+  },
+  'Notifications',
+);
+export type NotificationsDocument = Infer<typeof notifications>;
 
 /** GET api/v1/live, a WebSocket; the first frame is the pool's figures. */
 export type LiveFrame =

@@ -1,9 +1,10 @@
-/** A miner's webhook, set and taken away with the key of its address (signed-change.ts). The URL is shown to nobody. */
+/** A miner's webhook, set and taken away with the key of its address (signed-change.ts). The URL is shown to nobody; whether it works, to everybody. */
 import { randomBytes } from 'node:crypto';
 import type { AddressProof, AddressProofRequest } from '../../protocol/address-proof.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import type { Sql } from '../database/connect.ts';
 import { FIRST_NEWS, queueNews } from '../webhooks/miner-webhooks.ts';
+import { NEWS_GROUPS, type NewsGroup, orderedGroups } from '../webhooks/news-groups.ts';
 import { type WebhookReach, webhookFault } from '../webhooks/webhook-target.ts';
 import { ApiRefusal } from './api-error.ts';
 import type { Account } from './miner-view.ts';
@@ -15,6 +16,18 @@ export type MinerWebhookOptions = {
   readonly pool: string;
   readonly webhooks: WebhookReach | 'off';
 };
+
+export type WebhookWish = { readonly url: string; readonly events?: readonly NewsGroup[] | undefined };
+
+/** `refused`: it answers, but not with 2xx. More would tell strangers about the network behind a name. */
+export type WebhookFailure = 'refused' | 'unreachable';
+export type WebhookState = {
+  readonly state: 'none' | 'waiting' | 'working' | 'failing' | 'taken_away';
+  readonly last_success_millis: number | null;
+  readonly last_failure_millis: number | null;
+  readonly failure: WebhookFailure | null;
+};
+type StateRow = { url: string | null; error: string | null; success: string | null; failed: string | null };
 
 export class MinerWebhook {
   readonly #options: MinerWebhookOptions;
@@ -30,29 +43,34 @@ export class MinerWebhook {
   }
 
   /** An empty URL takes the webhook away. */
-  #change(address: string, url: string): Change {
+  #change(address: string, { url, events }: WebhookWish): Change {
     const { webhooks, pool } = this.#options;
     if (webhooks === 'off') throw new ApiRefusal('forbidden', 'this pool sends no webhooks to miners');
     const fault = url === '' ? undefined : webhookFault(url, webhooks);
     if (fault !== undefined) throw new ApiRefusal('bad_request', `url ${fault}`);
+    if (events?.length === 0) throw new ApiRefusal('bad_request', 'events must name one at least');
     const what = url === '' ? 'no webhook' : `webhook ${url}`;
-    return { address, bound: `webhook ${url}`, purpose: `${what} at the pool "${pool}"`, what: 'webhook' };
+    const groups = orderedGroups(events);
+    const bound = `webhook ${url}${groups.length === NEWS_GROUPS.length ? '' : ` ${groups.join(',')}`}`;
+    return { address, bound, purpose: `${what} at the pool "${pool}"`, what: 'webhook' };
   }
 
-  async request(address: string, url: string): Promise<AddressProofRequest> {
+  async request(address: string, wish: WebhookWish): Promise<AddressProofRequest> {
     const [row] = await this.#sql<{ millis: string }[]>`select h.set_millis::text as millis from miner_webhooks h
       join accounts a on a.id = h.account_id where a.address = ${address}`;
-    return this.#signed.request(this.#change(address, url), Number(row?.millis ?? -1));
+    return this.#signed.request(this.#change(address, wish), Number(row?.millis ?? -1));
   }
 
-  async change(account: Account, url: string, request: AddressProofRequest, proof: AddressProof) {
-    await this.#signed.insist(this.#change(account.address, url), request, proof);
+  async change(account: Account, wish: WebhookWish, request: AddressProofRequest, proof: AddressProof) {
+    await this.#signed.insist(this.#change(account.address, wish), request, proof);
+    const { url } = wish;
     const secret = randomBytes(32).toString('hex');
     await this.#sql.begin(async (transaction) => {
-      const made = await transaction`insert into miner_webhooks (account_id, url, secret, set_millis)
-        values (${account.id}, ${url || null}, ${secret}, ${request.created_millis})
+      const made = await transaction`insert into miner_webhooks (account_id, url, secret, set_millis, events)
+        values (${account.id}, ${url || null}, ${secret}, ${request.created_millis}, ${orderedGroups(wish.events)}::text[])
         on conflict (account_id) do update set url = excluded.url, secret = excluded.secret, attempts = 0,
-          set_millis = excluded.set_millis, next_at = now(), dropped = 0, last_error = null
+          set_millis = excluded.set_millis, next_at = now(), dropped = 0, last_error = null,
+          events = excluded.events, last_success = null, last_failure = null
         where miner_webhooks.set_millis < excluded.set_millis returning account_id`;
       if (made.length === 0) throw madeAlready();
       await transaction`delete from miner_news where account_id = ${account.id}`;
@@ -61,4 +79,33 @@ export class MinerWebhook {
     });
     return { address: account.address, secret: url === '' ? null : secret };
   }
+  async state(account: Account): Promise<WebhookState> {
+    const [row] = await this.#sql<StateRow[]>`select url, last_error as error,
+        (extract(epoch from last_success) * 1000)::bigint::text as success,
+        (extract(epoch from last_failure) * 1000)::bigint::text as failed
+      from miner_webhooks where account_id = ${account.id}`;
+    return webhookState(row);
+  }
+}
+
+export function webhookState(row: StateRow | undefined): WebhookState {
+  const { url = null, error = null, success = null, failed = null } = row ?? {};
+  const state =
+    url === null
+      ? error === null
+        ? 'none'
+        : 'taken_away'
+      : error !== null
+        ? 'failing'
+        : success === null
+          ? 'waiting'
+          : 'working';
+  const millis = (text: string | null) => (text === null ? null : Number(text));
+  const isKept = state !== 'none';
+  return {
+    state,
+    last_success_millis: isKept ? millis(success) : null,
+    last_failure_millis: isKept ? millis(failed) : null,
+    failure: error === null ? null : /^status \d/.test(error) ? 'refused' : 'unreachable',
+  };
 }

@@ -19,6 +19,7 @@ import { EventFollower } from './event-follower.ts';
 import { HistoryView } from './history-view.ts';
 import { LedgerView } from './ledger-view.ts';
 import { LiveHub, type PoolEvent } from './live.ts';
+import { MinerMail } from './miner-mail.ts';
 import { MinerView } from './miner-view.ts';
 import { MinerWebhook } from './miner-webhook.ts';
 import { type NodeReads, nodeRoutes } from './node-routes.ts';
@@ -31,6 +32,7 @@ import { receiptRoutes } from './receipt-routes.ts';
 import { ReceiptView } from './receipt-view.ts';
 import type { Route } from './route.ts';
 import { keepingAnswers } from './send-answer.ts';
+import { signedRoutes } from './signed-routes.ts';
 
 export type PoolApiOptions = {
   readonly terms: PoolTerms;
@@ -38,6 +40,8 @@ export type PoolApiOptions = {
   readonly config: Readonly<Record<string, unknown>>;
   /** Off without it. */
   readonly minerWebhooks?: WebhookReach | 'off';
+  /** Whether the pool sends mails to miners; not without it. */
+  readonly sendsMail?: boolean;
   readonly refreshMillis?: number;
 };
 
@@ -84,10 +88,12 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
       return edits.now.payoutMin;
     },
     webhooks: options.minerWebhooks ?? ('off' as const),
+    sendsMail: options.sendsMail ?? false,
     get pool() {
       return edits.now.name;
     },
   };
+  const signing = { sql, now: dependencies.wall ?? now };
   const miners = new MinerView(edited, { sql, rates, pool, now });
   const cache = new AnswerCache({}, { now });
   const proofs = new ProofMaker({ network }, { sql });
@@ -102,10 +108,15 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
       charts: new ChartView({ sql, rates, now }),
       history: new HistoryView({ sql, now }),
       proofs,
-      thresholds: new PayoutThreshold(edited, { sql, now: dependencies.wall ?? now }),
-      webhooks: new MinerWebhook(edited, { sql, now: dependencies.wall ?? now }),
       connect: dependencies.connect,
       now,
+    }),
+    ...signedRoutes({
+      miners,
+      thresholds: new PayoutThreshold(edited, signing),
+      webhooks: new MinerWebhook(edited, signing),
+      mails: new MinerMail(edited, signing),
+      offers: { webhooks: edited.webhooks !== 'off', mail: edited.sendsMail },
     }),
     ...booksRoutes({ books }),
     ...receiptRoutes({ receipts }),

@@ -1,6 +1,5 @@
 /** Routes that anybody may ask. Answers are JSON; worker names in them are data: a page must escape them. */
-import { described, object, oneOf, optional, text } from '../../protocol/api/schema.ts';
-import { MAX_WEBHOOK_URL } from '../webhooks/webhook-target.ts';
+import { described, object, oneOf, optional } from '../../protocol/api/schema.ts';
 import { ApiRefusal } from './api-error.ts';
 import * as b from './books-documents.ts';
 import { CHART_HOURS, type ChartView } from './chart-view.ts';
@@ -8,8 +7,6 @@ import * as d from './documents.ts';
 import { HISTORY_SECONDS, type HistoryHours, type HistoryView } from './history-view.ts';
 import type { LedgerView } from './ledger-view.ts';
 import type { MinerView } from './miner-view.ts';
-import type { MinerWebhook } from './miner-webhook.ts';
-import type { PayoutThreshold } from './payout-threshold.ts';
 import type { PoolView } from './pool-view.ts';
 import type { ProofMaker } from './proofs.ts';
 import {
@@ -32,8 +29,6 @@ export type PublicDependencies = {
   readonly charts: ChartView;
   readonly history: HistoryView;
   readonly proofs: ProofMaker;
-  readonly thresholds: PayoutThreshold;
-  readonly webhooks: MinerWebhook;
   readonly connect: () => d.ConnectDocument;
   readonly now: () => number;
 };
@@ -45,14 +40,11 @@ const DAY_MILLIS = 86_400_000;
 
 const ofAddress = object({ address: FIELDS.address });
 const hours = object({ hours: FIELDS.hours });
-const webhookUrl = text({ maxLength: MAX_WEBHOOK_URL, description: 'empty: none' });
-const threshold = text({ maxLength: 32, description: 'atoms, decimal' });
 
 export function publicRoutes(dependencies: PublicDependencies): Route[] {
   return [
     ...poolRoutes(dependencies),
     ...minerRoutes(dependencies),
-    ...signedRoutes(dependencies),
     ...proofRoutes(dependencies),
   ];
 }
@@ -252,61 +244,6 @@ function minerRoutes({ miners, charts, ledger, now }: PublicDependencies): Route
         const account = await miners.account(address);
         const id = await miners.workerId(account, serviceNumber(service), worker === '-' ? '' : worker);
         return charts.worker(id, account.sinceMillis / 1000, query.hours ?? CHART_HOURS.default);
-      },
-    }),
-  ];
-}
-
-/** What a miner changes with the key of its address. */
-function signedRoutes({ miners, thresholds, webhooks }: PublicDependencies): Route[] {
-  return [
-    route({
-      method: 'POST',
-      path: '/miners/:address/payout-threshold/request',
-      group: 'Miners',
-      summary: "Asks for what the address's key must sign to change its payout threshold",
-      params: ofAddress,
-      body: object({ threshold_atoms: threshold }),
-      answer: d.proofRequest,
-      handle: ({ params, body }) => thresholds.request(params.address, body.threshold_atoms),
-    }),
-    route({
-      method: 'POST',
-      path: '/miners/:address/payout-threshold',
-      group: 'Miners',
-      summary: 'Changes the payout threshold of an address, proven by its key (svc-wallet prove)',
-      params: ofAddress,
-      body: object({ threshold_atoms: threshold, request: d.proofRequest, proof: d.addressProof }),
-      answer: d.thresholdChange,
-      cost: COSTS.signature,
-      handle: async ({ params, body }) => {
-        const account = await miners.account(params.address);
-        return thresholds.change(account, body.threshold_atoms, body.request, body.proof);
-      },
-    }),
-    route({
-      method: 'POST',
-      path: '/miners/:address/webhook/request',
-      group: 'Miners',
-      summary: "Asks for what the address's key must sign to set its webhook, or to take it away",
-      params: ofAddress,
-      body: object({ url: webhookUrl }),
-      answer: d.proofRequest,
-      handle: ({ params, body }) => webhooks.request(params.address, body.url),
-    }),
-    route({
-      method: 'POST',
-      path: '/miners/:address/webhook',
-      group: 'Miners',
-      summary:
-        'Sets the webhook of an address, proven by its key, and answers with the secret that its requests are signed with',
-      params: ofAddress,
-      body: object({ url: webhookUrl, request: d.proofRequest, proof: d.addressProof }),
-      answer: d.webhookChange,
-      cost: COSTS.signature,
-      handle: async ({ params, body }) => {
-        const account = await miners.account(params.address);
-        return webhooks.change(account, body.url, body.request, body.proof);
       },
     }),
   ];

@@ -4,10 +4,11 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../../runtime/log.ts';
-import { eventsAfter } from '../api/event-follower.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
 import { HostLimits } from './host-limits.ts';
-import { type MinerNews, newsOf } from './miner-news.ts';
+import type { MinerNews } from './miner-news.ts';
+import { feedNews } from './news-feed.ts';
+import { newsGroup } from './news-groups.ts';
 import { retryMillis, SIGNATURE_HEADER, signWebhook } from './webhook-sender.ts';
 import { postWebhook, type WebhookReach, webhookHost } from './webhook-target.ts';
 
@@ -56,14 +57,16 @@ type Due = {
   millis: string;
 };
 
-/** Puts one piece of news into the queue of its miner, if that has a webhook. */
+/** Puts one piece of news into the queue of its miner, if that has a webhook and chose such news. */
 export async function queueNews(
   transaction: Transaction,
   { eventId, address, kind, atMillis, data }: MinerNews,
 ): Promise<void> {
+  const group = newsGroup(kind) ?? null;
   const [hook] = await transaction<{ id: number; waiting: number }[]>`select h.account_id as id,
       (select count(*)::int from miner_news n where n.account_id = h.account_id) as waiting
-    from miner_webhooks h join accounts a on a.id = h.account_id where a.address = ${address} and h.url is not null`;
+    from miner_webhooks h join accounts a on a.id = h.account_id where a.address = ${address} and h.url is not null
+      and (${group}::text is null or ${group} = any(h.events))`;
   if (hook === undefined) return;
   if (hook.waiting >= MOST_WAITING)
     await transaction`update miner_webhooks set dropped = dropped + 1 where account_id = ${hook.id}`;
@@ -100,7 +103,7 @@ export class MinerWebhooks {
   async #run(): Promise<void> {
     while (!this.#stop.signal.aborted) {
       try {
-        while ((await this.#fill()) && !this.#stop.signal.aborted);
+        while ((await feedNews(this.#sql, THROUGH, queueNews)) && !this.#stop.signal.aborted);
         await this.#sendDue();
       } catch (error) {
         this.#log.debug('webhooks of miners wait for the database', { reason: (error as Error).message });
@@ -108,22 +111,6 @@ export class MinerWebhooks {
       await sleep(this.#options.pollMillis, undefined, { signal: this.#stop.signal }).catch(() => undefined);
     }
     await Promise.all(this.#busy.values());
-  }
-
-  /** Events into queues, each once: the position is in the same transaction. True while there may be more. */
-  async #fill(): Promise<boolean> {
-    const sql = this.#sql;
-    const [row] = await sql<{ value: string }[]>`insert into settings values (${THROUGH},
-        (select coalesce(max(id), 0)::text from events)) on conflict (name) do update set value = settings.value
-      returning value`;
-    const events = await eventsAfter(sql, Number(row?.value ?? 0));
-    const last = events.at(-1);
-    if (last === undefined) return false;
-    await sql.begin(async (transaction) => {
-      for (const news of events.flatMap(newsOf)) await queueNews(transaction, news);
-      await transaction`update settings set value = ${String(last.id)} where name = ${THROUGH}`;
-    });
-    return true;
   }
 
   async #sendDue(): Promise<void> {
@@ -185,6 +172,8 @@ export class MinerWebhooks {
     await this.#sql.begin(async (transaction) => {
       // The webhook first, as where it is changed: the other way round both could wait for each other.
       await transaction`update miner_webhooks set last_error = ${failure ?? null},
+          last_success = case when ${failure === undefined} then now() else last_success end,
+          last_failure = case when ${failure === undefined} then last_failure else now() end,
           attempts = ${failure === undefined ? 0 : attempts + 1},
           dropped = dropped - ${failure === undefined ? dropped : 0},
           next_at = now() + make_interval(secs => ${waitMillis / 1000})
@@ -211,7 +200,7 @@ export class MinerWebhooks {
   /** As the miner itself could; it can set the webhook again. */
   async #takeAway({ account_id: account, secret, address }: Due, reason: string): Promise<void> {
     await this.#sql.begin(async (transaction) => {
-      const taken = await transaction`update miner_webhooks set url = null, last_error = ${reason}
+      const taken = await transaction`update miner_webhooks set url = null, last_error = ${reason}, last_failure = now()
         where account_id = ${account} and secret = ${secret} returning 1`;
       if (taken.length > 0) await transaction`delete from miner_news where account_id = ${account}`;
     });

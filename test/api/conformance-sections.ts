@@ -195,6 +195,24 @@ export const SECTION_ROWS: readonly Row[] = [
       'a threshold that the pool raises is reported; the user’s own word decides',
     ],
   ]),
+  ...rowsOf('News for miners, beyond the specification', [
+    [
+      '`miners/ADDRESS/webhook`',
+      'test/pool/miner-webhooks.slow.test.ts',
+      'the key of the address sets it; its own news come in order',
+    ],
+    [
+      '`miners/ADDRESS/mail`, `mail/confirm`, `mail/stop`',
+      'test/pool/miner-mails.slow.test.ts',
+      'gets the news of its miner only after it was confirmed',
+    ],
+    ['`miners/ADDRESS/notifications`', 'test/pool/mail.test.ts', 'the state of a webhook says whether it works'],
+    [
+      '`--smtp-url`, `--smtp-url-file`, `--mail-from`',
+      'test/pool/mail.test.ts',
+      'options of mail that do not fit together are refused',
+    ],
+  ]),
   ...rowsOf('Events: wallet daemon', [
     [
       '`unconfirmed`, `removed`, `finalized`, `confirmations`, `settled`, `resync_required`',

@@ -76,7 +76,7 @@ export async function openPoolApiBed(options: PoolApiBedOptions = {}): Promise<P
     ...{ windowThousandths: 1_000n, sliceCuts: SLICE_CUTS },
   } as const;
   const api = await openPoolApi(
-    { terms, network: 'development', config: {}, minerWebhooks: 'public' },
+    { terms, network: 'development', config: {}, minerWebhooks: 'public', sendsMail: true },
     {
       sql: books.sql,
       shared: new LocalSharedState({ resumeMillis: 1, resumeSessions: 1 }, Date.now),

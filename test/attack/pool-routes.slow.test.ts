@@ -85,6 +85,13 @@ const BODIES: readonly unknown[] = [
     { threshold_atoms: '5000', request: { address: 1 }, proof: [] },
   ],
   ...[
+    { email: 'a@example.org' },
+    { email: 'a@example.org\r\nBcc: b@example.org', events: ['blocks'] },
+    { email: 'a@example.org', events: [], request: {}, proof: {} },
+    { url: '', events: ['blocks', 'blocks', 'x'] },
+    { code: 'x'.repeat(32) },
+  ],
+  ...[
     { transaction_id: 'a'.repeat(96), fee_atoms: '9'.repeat(18) },
     { transaction_id: '\u0000', fee_atoms: '-1' },
   ],

@@ -5,6 +5,7 @@ import type {
   ConnectDocument,
   MinerDocument,
   MinersDocument,
+  NotificationsDocument,
   PaymentsDocument,
   PoolBlock,
   PoolDocument,
@@ -120,6 +121,10 @@ export function answers(rows: number): Answers {
     [`miners/${address(1)}`]: MINER,
     [`miners/${address(1)}/chart`]: CHART,
     [`miners/${address(1)}/workers`]: { api_version: 1, workers: many(worker) } satisfies WorkersDocument,
+    [`miners/${address(1)}/notifications`]: {
+      ...{ api_version: 1, webhooks: true, mail: true },
+      webhook: { state: 'failing', last_success_millis: NOW - 9e6, last_failure_millis: NOW, failure: 'refused' },
+    } satisfies NotificationsDocument,
     [`miners/${address(1)}/credits`]: { api_version: 1, credits: [] },
     payments: {
       api_version: 1,

@@ -91,6 +91,9 @@ test('every page has an address, and any other text leads somewhere', () => {
   for (const { page } of PAGES) expect(placeOf(linkTo(page))).toEqual({ page });
   expect(placeOf('')).toEqual({ page: 'pool' });
   expect(placeOf('#/%E0%A4%A')).toEqual({ page: 'pool' });
+  expect(placeOf('#/mail/stop/a_B-9')).toEqual({ page: 'mail', act: 'stop', code: 'a_B-9' });
+  expect(placeOf('#/mail/other/a')).toEqual({ page: 'pool' });
+  expect(placeOf('#/mail/stop')).toEqual({ page: 'pool' });
   fc.assert(
     fc.property(
       fc.string({ minLength: 1, unit: 'binary' }).filter((text) => !/[\ud800-\udfff]/.test(text)),

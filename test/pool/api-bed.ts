@@ -80,7 +80,7 @@ async function fill(books: BooksBed): Promise<void> {
 }
 
 export async function openPoolApiBed(
-  options: Pick<PoolApiOptions, 'refreshMillis' | 'minerWebhooks'> = {},
+  options: Pick<PoolApiOptions, 'refreshMillis' | 'minerWebhooks' | 'sendsMail'> = {},
 ): Promise<PoolApiBed> {
   const books = await openBooks();
   const directory = mkdtempSync(join(tmpdir(), 'svc-api-'));

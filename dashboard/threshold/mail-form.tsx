@@ -1,0 +1,46 @@
+/** A miner's e-mail address: the same news as by a webhook, gathered into a few mails. */
+import { useState } from 'preact/hooks';
+import { NewsChoice, useNewsChoice } from './news-choice.tsx';
+import { SignedForm } from './signed-form.tsx';
+import { mailWish } from './wishes.ts';
+
+const DONE = {
+  off: 'Taken away: no more mails.',
+  unconfirmed: 'Set. You get a mail with a link: nothing else is sent until you confirm the address with it.',
+  on: 'Changed. The address was confirmed before.',
+} as const;
+
+/** `address`: as the pool writes it. */
+export function MailForm({ address }: { address: string }) {
+  const [email, setEmail] = useState('');
+  const news = useNewsChoice();
+  return (
+    <SignedForm<{ state: keyof typeof DONE }>
+      title="E-mail"
+      address={address}
+      path={`miners/${encodeURIComponent(address)}/mail`}
+      label="e-mail"
+      example={{ email: '', events: news.chosen }}
+      wish={mailWish(email.trim(), news.chosen)}
+      done={({ state }) => DONE[state]}
+    >
+      <p class="note">
+        The pool mails you when you find a block, when you are paid, and when a worker falls silent or comes back, at
+        most four times an hour. The address is shown to nobody. Empty takes it away; every mail has a link that does
+        the same.
+      </p>
+      <label>
+        E-mail address
+        <input
+          type="email"
+          value={email}
+          maxLength={100}
+          autocomplete="email"
+          spellcheck={false}
+          onInput={(event) => setEmail(event.currentTarget.value)}
+        />
+      </label>
+      <NewsChoice {...news} />
+    </SignedForm>
+  );
+}

@@ -1,0 +1,33 @@
+/** Which news a miner wants. */
+import { useState } from 'preact/hooks';
+
+const NEWS = [
+  { group: 'blocks', label: 'Blocks that I find' },
+  { group: 'payments', label: 'Payments' },
+  { group: 'workers', label: 'Workers that fall silent or come back' },
+] as const;
+
+export function useNewsChoice() {
+  const [left, setLeft] = useState<readonly string[]>([]);
+  const chosen = NEWS.map(({ group }) => group).filter((group) => !left.includes(group));
+  const change = (group: string, isChosen: boolean) =>
+    setLeft(isChosen ? left.filter((one) => one !== group) : [...left, group]);
+  return { chosen, change };
+}
+
+export function NewsChoice({ chosen, change }: ReturnType<typeof useNewsChoice>) {
+  return (
+    <div class="row full" role="group" aria-label="News">
+      {NEWS.map(({ group, label }) => (
+        <label key={group} class="inline">
+          <input
+            type="checkbox"
+            checked={(chosen as readonly string[]).includes(group)}
+            onChange={(event) => change(group, event.currentTarget.checked)}
+          />
+          {label}
+        </label>
+      ))}
+    </div>
+  );
+}

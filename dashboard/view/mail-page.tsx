@@ -1,0 +1,57 @@
+/** What the links in the pool's mails open. Programs that look at links in mails press no buttons: nothing is done before a person does. */
+import { useState } from 'preact/hooks';
+import { read } from '../data/client.ts';
+import { linkTo } from '../router.ts';
+
+export type MailAct = 'confirm' | 'stop';
+
+const WORDS = {
+  confirm: {
+    title: 'Confirm your e-mail address',
+    text: 'The pool will send the news of your miner to this address. Every mail has a link that ends them.',
+    button: 'Confirm',
+    done: 'Confirmed: you get the news of your miner by e-mail.',
+  },
+  stop: {
+    title: 'No more e-mail',
+    text: 'The pool forgets this e-mail address. An address that was never confirmed is not written to again.',
+    button: 'Stop the e-mails',
+    done: 'Done: nothing is sent to this address any more.',
+  },
+} as const;
+
+export function MailPage({ act, code }: { act: MailAct; code: string }) {
+  const [busy, setBusy] = useState(false);
+  const [outcome, setOutcome] = useState<{ readonly text: string; readonly address?: string; readonly isBad?: boolean }>();
+  const { title, text, button, done } = WORDS[act];
+  const press = async () => {
+    setBusy(true);
+    setOutcome(
+      await read<{ address: string }>(`mail/${act}`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ code }),
+      }).then(
+        ({ address }) => ({ text: done, address }),
+        (error: Error) => ({ text: `Nothing changed: ${error.message}.`, isBad: true }),
+      ),
+    );
+    setBusy(false);
+  };
+  const isDone = outcome !== undefined && outcome.isBad !== true;
+  return (
+    <section class="card">
+      <h1>{title}</h1>
+      <p>{text}</p>
+      {isDone ? null : (
+        <button type="button" class="primary" disabled={busy} onClick={press}>
+          {button}
+        </button>
+      )}
+      <p role="status" class={outcome === undefined ? '' : isDone ? 'good' : 'bad'}>
+        {outcome?.text ?? ''}
+      </p>
+      {outcome?.address === undefined ? null : <a href={linkTo('miner', outcome.address)}>To the miner’s page</a>}
+    </section>
+  );
+}

@@ -1,0 +1,80 @@
+/** The words of the mails. A confirmation may reach a stranger: nothing in it is chosen by the miner but the address that mines. */
+import { formatCoins } from '../../protocol/amount.ts';
+
+export type MailText = { readonly subject: string; readonly text: string; readonly stopUrl: string };
+export type MailNews = { readonly kind: string; readonly atMillis: number; readonly data: Readonly<Record<string, unknown>> };
+
+export type MailPlace = {
+  /** Name of the pool. */
+  readonly pool: string;
+  readonly publicUrl: string;
+  /** The miner's. */
+  readonly address: string;
+  readonly code: string;
+};
+
+const UNSHOWN = /[\p{C}\p{Zl}\p{Zp}]/gu;
+const MAX_WORD = 100;
+
+/** Worker names are what miners typed: one line, bounded. */
+const word = (value: unknown): string => String(value ?? '').slice(0, MAX_WORD).replace(UNSHOWN, '?');
+const workerOf = ({ worker, service }: MailNews['data']): string =>
+  `${word(worker) || '(no name)'}${service === undefined ? '' : ` (${word(service)})`}`;
+const timeOf = (millis: number): string => `${new Date(millis).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+const coinsOf = (atoms: unknown): string =>
+  typeof atoms === 'string' && /^\d{1,20}$/.test(atoms) ? formatCoins(BigInt(atoms)).replace(/\.?0+$/, '') : '?';
+
+const LINES: Readonly<Record<string, (data: MailNews['data']) => string>> = {
+  block_found: (data) => `Worker ${workerOf(data)} found block ${word(data.block_id)}.`,
+  payout_final: (data) => `A payment of ${coinsOf(data.amount)} coins is final: transaction ${word(data.transaction_id)}.`,
+  worker_silent: (data) => `Worker ${workerOf(data)} sends no shares.`,
+  worker_back: (data) => `Worker ${workerOf(data)} sends shares again.`,
+};
+
+/** `payout_sent` is not among them: its payment comes again when it is final. */
+export const isMailed = (kind: string): boolean => Object.hasOwn(LINES, kind);
+
+const stopUrlOf = ({ publicUrl, code }: MailPlace): string => `${publicUrl}/#/mail/stop/${code}`;
+const linesOf = (...lines: readonly string[]): string => `${lines.join('\n')}\n`;
+
+export function confirmationMail(place: MailPlace): MailText {
+  const { pool, publicUrl, address, code } = place;
+  const stopUrl = stopUrlOf(place);
+  return {
+    subject: `${pool}: confirm your e-mail address`,
+    stopUrl,
+    text: linesOf(
+      `The miner ${address} at the mining pool ${pool} wants its news sent to this e-mail address.`,
+      '',
+      'If that is you, confirm it here:',
+      `${publicUrl}/#/mail/confirm/${code}`,
+      '',
+      'If it is not, do nothing: without a confirmation nothing is sent. If you want no such requests of this pool any more:',
+      stopUrl,
+    ),
+  };
+}
+
+/** `news` is not empty. */
+export function newsMail(place: MailPlace, news: readonly MailNews[], dropped: number): MailText {
+  const stopUrl = stopUrlOf(place);
+  const lines = news.flatMap(({ kind, atMillis, data }) => {
+    const line = LINES[kind]?.(data);
+    return line === undefined ? [] : [`${timeOf(atMillis)}  ${line}`];
+  });
+  return {
+    subject: `${place.pool}: news of your miner (${news.length + dropped})`,
+    stopUrl,
+    text: linesOf(
+      `Miner ${place.address}`,
+      '',
+      ...lines,
+      ...(dropped === 0 ? [] : ['', `And ${dropped} more that did not fit.`]),
+      '',
+      `${place.publicUrl}/#/miner/${place.address}`,
+      '',
+      'No more of these mails:',
+      stopUrl,
+    ),
+  };
+}

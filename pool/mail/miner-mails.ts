@@ -1,0 +1,242 @@
+/**
+ * Mails miners their news (docs/pool.md, e-mail to miners). News wait in a short queue for each miner; what has come together since its last mail is one mail.
+ * One mail is under way at a time, in a loop of its own: a server that is slow or away delays nothing but mails.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from '../../runtime/log.ts';
+import type { Sql, Transaction } from '../database/connect.ts';
+import { editedPoolName } from '../edits/edits.ts';
+import type { MinerNews } from '../webhooks/miner-news.ts';
+import { feedNews } from '../webhooks/news-feed.ts';
+import { newsGroup } from '../webhooks/news-groups.ts';
+import { retryMillis } from '../webhooks/webhook-sender.ts';
+import { confirmationVerdict, type Sent } from './confirmation-limits.ts';
+import { confirmationMail, isMailed, type MailNews, newsMail } from './mail-text.ts';
+import { mailboxKey } from './mailbox.ts';
+import type { Mailer, MailFailure } from './mailer.ts';
+
+export type MinerMailsOptions = {
+  /** Where the pool's page is reached. */
+  readonly publicUrl: string;
+  /** Name of the pool, unless it was edited. */
+  readonly poolName: string;
+  readonly pollMillis?: number;
+  /** Least time between two mails of news to one miner. */
+  readonly restMillis?: number;
+  /** How long the first news wait for others. */
+  readonly gatherMillis?: number;
+};
+
+export const MINER_MAIL_DEFAULTS = { pollMillis: 5_000, restMillis: 15 * 60_000, gatherMillis: 60_000 } as const;
+
+/** News of one miner that wait; more are dropped and counted. */
+export const MOST_NEWS = 100;
+const GIVE_UP_MILLIS = 86_400_000;
+const MOST_A_ROUND = 32;
+/** A mailbox that the server does not take is removed after so many tries. */
+export const MAILBOX_TRIES = 3;
+const WAIT_SECONDS = 300;
+const TIDY_ROUNDS = 100;
+const THROUGH = 'miner_mail_through';
+
+type Due = { account_id: number; address: string; mailbox: string; code: string; attempts: number; dropped: number };
+type NewsRow = { id: bigint; kind: string; millis: string; data: MailNews['data'] };
+
+/** Puts one piece of news into the queue of its miner, if that has confirmed a mailbox and chose such news. */
+export async function queueMailNews(
+  transaction: Transaction,
+  { address, kind, atMillis, data }: MinerNews,
+  { gatherMillis, now }: { readonly gatherMillis: number; readonly now: number },
+): Promise<void> {
+  if (!isMailed(kind) || atMillis <= now - GIVE_UP_MILLIS) return;
+  const [mail] = await transaction<{ id: number; waiting: number }[]>`select m.account_id as id,
+      (select count(*)::int from miner_mail_news n where n.account_id = m.account_id) as waiting
+    from miner_mails m join accounts a on a.id = m.account_id where a.address = ${address} and m.mailbox is not null
+      and m.confirmed and ${newsGroup(kind) ?? ''} = any(m.events) for update of m`;
+  if (mail === undefined) return;
+  if (mail.waiting >= MOST_NEWS) {
+    await transaction`update miner_mails set dropped = dropped + 1 where account_id = ${mail.id}`;
+    return;
+  }
+  if (mail.waiting === 0)
+    await transaction`update miner_mails set
+      next_at = greatest(next_at, now() + make_interval(secs => ${gatherMillis / 1000})) where account_id = ${mail.id}`;
+  await transaction`insert into miner_mail_news (account_id, at, kind, data)
+    values (${mail.id}, ${new Date(atMillis)}, ${kind}, ${transaction.json(data as never)})`;
+}
+
+/** As the miner itself could; it can set the address again. */
+export async function removeMailbox(transaction: Transaction, account: number): Promise<void> {
+  await transaction`update miner_mails set mailbox = null, confirmed = false, dropped = 0, attempts = 0
+    where account_id = ${account}`;
+  await transaction`delete from miner_mail_news where account_id = ${account}`;
+}
+
+export class MinerMails {
+  readonly #options: Required<MinerMailsOptions>;
+  readonly #sql: Sql;
+  readonly #mailer: Mailer;
+  readonly #log: Logger;
+  readonly #now: () => number;
+  readonly #stop = new AbortController();
+  #away = { attempts: 0, until: 0 };
+  readonly #loop: Promise<void>;
+
+  /** Only the accountant's instance sends. */
+  constructor(
+    options: MinerMailsOptions,
+    dependencies: { sql: Sql; mailer: Mailer; log: Logger; now: () => number },
+  ) {
+    this.#options = { ...MINER_MAIL_DEFAULTS, ...options };
+    this.#sql = dependencies.sql;
+    this.#mailer = dependencies.mailer;
+    this.#log = dependencies.log;
+    this.#now = dependencies.now;
+    this.#loop = this.#run();
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stop;
+    const { gatherMillis, pollMillis } = this.#options;
+    const queue = (transaction: Transaction, news: MinerNews) =>
+      queueMailNews(transaction, news, { gatherMillis, now: this.#now() });
+    for (let round = 0; !signal.aborted; round++) {
+      try {
+        while ((await feedNews(this.#sql, THROUGH, queue)) && !signal.aborted);
+        if (round % TIDY_ROUNDS === 0) await this.#tidy();
+        await this.#confirmDue();
+        await this.#sendDue();
+      } catch (error) {
+        this.#log.debug('mails to miners wait for the database', { reason: (error as Error).message });
+      }
+      await sleep(pollMillis, undefined, { signal }).catch(() => undefined);
+    }
+  }
+
+  /** A mailbox that nobody confirmed is forgotten; so are news that nobody could be sent. */
+  async #tidy(): Promise<void> {
+    const oldest = new Date(this.#now() - GIVE_UP_MILLIS);
+    await this.#sql`update miner_mails set mailbox = null
+      where mailbox is not null and not confirmed and since < now() - interval '3 days'`;
+    await this.#sql`delete from mail_confirmations where at < now() - interval '7 days'`;
+    await this.#sql`with gone as (delete from miner_mail_news where at <= ${oldest} returning account_id)
+      update miner_mails m set dropped = m.dropped + g.n
+      from (select account_id, count(*)::int as n from gone group by account_id) g where g.account_id = m.account_id`;
+  }
+
+  get #isEnd(): boolean {
+    return this.#stop.signal.aborted || this.#now() < this.#away.until;
+  }
+
+  async #send(due: Due, kind: 'confirmation' | readonly MailNews[]): Promise<MailFailure | undefined> {
+    const { publicUrl, poolName } = this.#options;
+    const { address, code } = due;
+    const place = { publicUrl, address, code, pool: (await editedPoolName(this.#sql)) ?? poolName };
+    const mail = kind === 'confirmation' ? confirmationMail(place) : newsMail(place, kind, due.dropped);
+    const failure = await this.#mailer.send(due.mailbox, mail);
+    if (failure?.kind === 'away' && !this.#stop.signal.aborted) {
+      const waitMillis = retryMillis(this.#away.attempts + 2);
+      this.#away = { attempts: this.#away.attempts + 1, until: this.#now() + waitMillis };
+      this.#log.warn('mails to miners wait for the mail server', { reason: failure.reason });
+    } else if (failure !== undefined) this.#log.debug('a mail to a miner was not accepted', { address, ...failure });
+    else this.#away = { attempts: 0, until: 0 };
+    return failure;
+  }
+
+  async #confirmDue(): Promise<void> {
+    if (this.#isEnd) return;
+    const due = await this.#sql<Due[]>`select m.account_id, a.address, m.mailbox, m.code, m.attempts, m.dropped
+      from miner_mails m join accounts a on a.id = m.account_id
+      where m.mailbox is not null and not m.confirmed and m.asked_at is null and m.next_at <= now()
+      order by m.next_at limit ${MOST_A_ROUND}`;
+    for (const one of due) {
+      if (this.#isEnd) return;
+      await this.#confirm(one);
+    }
+  }
+
+  async #confirm(due: Due): Promise<void> {
+    const { account_id: account, code } = due;
+    const key = mailboxKey(due.mailbox);
+    const [sent] = await this.#sql<[Sent]>`select count(*) filter (where is_new)::int as "allOfHour",
+        count(*) filter (where is_new and account_id = ${account})::int as "minersOfHour",
+        count(*) filter (where is_new and mailbox_key = ${key})::int as "mailboxesOfHour",
+        count(*) filter (where mailbox_key = ${key})::int as "mailboxesOfWeek",
+        exists (select 1 from mail_refusals where mailbox_key = ${key}) as "isRefused"
+      from (select *, at > now() - interval '1 hour' as is_new from mail_confirmations
+        where at > now() - interval '7 days') c`;
+    const verdict = confirmationVerdict(sent);
+    if (verdict === 'wait') {
+      // To the end of the line, so that the others are looked at too.
+      await this.#sql`update miner_mails set next_at = now() + make_interval(secs => ${WAIT_SECONDS})
+        where account_id = ${account} and code = ${code}`;
+      return;
+    }
+    // On record before it is sent: neither a crash nor another instance makes it two.
+    const isMine = await this.#sql.begin(async (transaction) => {
+      const taken = await transaction`update miner_mails set asked_at = now()
+        where account_id = ${account} and code = ${code} and mailbox is not null and asked_at is null returning 1`;
+      if (taken.length > 0 && verdict === 'send')
+        await transaction`insert into mail_confirmations (mailbox_key, account_id) values (${key}, ${account})`;
+      return taken.length > 0;
+    });
+    if (!isMine || verdict !== 'send') return;
+    const failure = await this.#send(due, 'confirmation');
+    if (failure?.kind !== 'away' && failure?.kind !== 'later') return;
+    const waitSeconds = failure.kind === 'away' ? 0 : WAIT_SECONDS;
+    await this.#sql.begin(async (transaction) => {
+      await transaction`update miner_mails set asked_at = null, next_at = now() + make_interval(secs => ${waitSeconds})
+        where account_id = ${account} and code = ${code} and not confirmed`;
+      await transaction`delete from mail_confirmations where ctid = (select ctid from mail_confirmations
+        where mailbox_key = ${key} and account_id = ${account} order by at desc limit 1)`;
+    });
+  }
+
+  async #sendDue(): Promise<void> {
+    if (this.#isEnd) return;
+    const due = await this.#sql<Due[]>`select m.account_id, a.address, m.mailbox, m.code, m.attempts, m.dropped
+      from miner_mails m join accounts a on a.id = m.account_id
+      where m.mailbox is not null and m.confirmed and m.next_at <= now()
+        and exists (select 1 from miner_mail_news n where n.account_id = m.account_id)
+      order by m.next_at limit ${MOST_A_ROUND}`;
+    for (const one of due) {
+      if (this.#isEnd) return;
+      await this.#sendNews(one);
+    }
+  }
+
+  async #sendNews(due: Due): Promise<void> {
+    const { account_id: account, code, attempts } = due;
+    const { restMillis } = this.#options;
+    // The rest begins before the mail is sent: not even a crash in between makes two within it.
+    const taken = await this.#sql`update miner_mails set next_at = now() + make_interval(secs => ${restMillis / 1000})
+      where account_id = ${account} and code = ${code} and mailbox is not null and next_at <= now() returning 1`;
+    if (taken.length === 0) return;
+    const rows = await this.#sql<NewsRow[]>`select id, kind, data, (extract(epoch from at) * 1000)::bigint::text as millis
+      from miner_mail_news where account_id = ${account} order by id limit ${MOST_NEWS}`;
+    const last = rows.at(-1);
+    if (last === undefined) return;
+    const news = rows.map(({ kind, data, millis }) => ({ kind, data, atMillis: Number(millis) }));
+    const failure = await this.#send(due, news);
+    await this.#sql.begin(async (transaction) => {
+      const own = await transaction`select 1 from miner_mails where account_id = ${account} and code = ${code} for update`;
+      if (own.length === 0) return;
+      if (failure?.kind === 'away') {
+        // Nothing was sent: it is due as soon as the server is back.
+        await transaction`update miner_mails set next_at = now() where account_id = ${account}`;
+        return;
+      }
+      if (failure?.kind === 'mailbox' && attempts + 1 >= MAILBOX_TRIES) return removeMailbox(transaction, account);
+      await transaction`update miner_mails set attempts = ${failure === undefined ? 0 : attempts + 1},
+        dropped = dropped - ${failure === undefined ? due.dropped : 0} where account_id = ${account}`;
+      if (failure === undefined)
+        await transaction`delete from miner_mail_news where account_id = ${account} and id <= ${last.id}`;
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    this.#mailer.close();
+    await this.#loop;
+  }
+}

@@ -1,0 +1,68 @@
+/** Mails over SMTP, by nodemailer. It is loaded only here: pools without a mail server do without it. */
+import { isIP } from 'node:net';
+import { isLoopback } from '../../runtime/client-address.ts';
+import type { MailText } from './mail-text.ts';
+import type { Mailer, MailFailure } from './mailer.ts';
+import type { SmtpServer } from './smtp-server.ts';
+
+/** A server that does not answer holds up nothing but mails; still, the next look should not be far away. */
+const TIMEOUT_MILLIS = 15_000;
+
+type SmtpError = Error & { readonly code?: string; readonly command?: string; readonly responseCode?: number };
+
+/** What the failure says about the mail. */
+export function failureOf({ message, code, command, responseCode = 0 }: SmtpError): MailFailure {
+  // The words of a server may hold anything, also the mailbox: they are not for the log.
+  const reason = responseCode > 0 ? `status ${responseCode}` : (code ?? message);
+  if (command === 'RCPT TO' || (command === 'DATA' && responseCode > 0))
+    return { kind: responseCode >= 500 ? 'mailbox' : 'later', reason };
+  if (code === 'EAUTH' || command === 'MAIL FROM' || responseCode > 0) return { kind: 'away', reason };
+  return { kind: AWAY.has(code ?? '') ? 'away' : 'unsure', reason };
+}
+const AWAY = new Set(['EDNS', 'ETLS', 'ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND']);
+
+const isHere = (host: string): boolean => host === 'localhost' || (isIP(host) !== 0 && isLoopback(host));
+
+/** Loaded before the pool starts: what is missing shows at once. The function opens a mailer. */
+export async function loadSmtp(server: SmtpServer, from: string): Promise<() => Mailer> {
+  const { createTransport } = await import('nodemailer');
+  return () => openMailer(createTransport, server, from);
+}
+
+function openMailer(createTransport: typeof import('nodemailer').createTransport, server: SmtpServer, from: string): Mailer {
+  const { host, port, isSecure: secure, login } = server;
+  const transport = createTransport({
+    ...{ host, port, secure, connectionTimeout: TIMEOUT_MILLIS, greetingTimeout: TIMEOUT_MILLIS },
+    ...{ socketTimeout: TIMEOUT_MILLIS, disableFileAccess: true, disableUrlAccess: true },
+    ...(login === undefined ? {} : { auth: login }),
+    // A password is sent over TLS only; to a server of this machine nothing needs it.
+    ...(isHere(host) ? { ignoreTLS: true } : { requireTLS: login !== undefined }),
+  });
+  const stop = new AbortController();
+  const send = async (mailbox: string, { subject, text, stopUrl }: MailText): Promise<MailFailure | undefined> => {
+    try {
+      await transport.sendMail({
+        // Objects are not read as a list of addresses.
+        from: { name: '', address: from },
+        to: { name: '', address: mailbox },
+        envelope: { from, to: [mailbox] },
+        subject,
+        text,
+        headers: { 'List-Unsubscribe': `<${stopUrl}>`, 'Auto-Submitted': 'auto-generated' },
+      });
+      return undefined;
+    } catch (error) {
+      return failureOf(error as SmtpError);
+    }
+  };
+  const stopped = new Promise<MailFailure>((resolve) =>
+    stop.signal.addEventListener('abort', () => resolve({ kind: 'unsure', reason: 'the pool stops' })),
+  );
+  return {
+    send: (mailbox, mail) => Promise.race([send(mailbox, mail), stopped]),
+    close: () => {
+      stop.abort();
+      transport.close();
+    },
+  };
+}

@@ -1,0 +1,112 @@
+import { expect, test } from 'vitest';
+import { webhookState } from '../../pool/api/miner-webhook.ts';
+import { mailOptions } from '../../pool/check-options.ts';
+import { CONFIRMATIONS, confirmationVerdict } from '../../pool/mail/confirmation-limits.ts';
+import { confirmationMail, newsMail } from '../../pool/mail/mail-text.ts';
+import { mailboxFault, mailboxKey } from '../../pool/mail/mailbox.ts';
+import { failureOf } from '../../pool/mail/smtp.ts';
+import { readSmtpServer } from '../../pool/mail/smtp-server.ts';
+import { type PoolValues, shownConfig } from '../../pool/options.ts';
+
+test('a mailbox is one plain address, and nothing that ends a line or names a second one', () => {
+  for (const good of ['a@example.org', 'first.last+rig@mail.example.co.uk', 'A_b%c-1@x-y.io', 'a@xn--bcher-kva.example'])
+    expect(mailboxFault(good), good).toBeUndefined();
+  for (const bad of [
+    ...['', 'a', '@example.org', 'a@', 'a@localhost', 'a@example', 'a@127.0.0.1', 'a@[127.0.0.1]', 'a b@example.org'],
+    ...['a@example.org\r\nBcc: b@example.org', 'a@example.org\n', '\na@example.org', 'a@example.org,b@example.org'],
+    ...['A <a@example.org>', '"a b"@example.org', 'a@b@example.org', '.a@example.org', 'a..b@example.org'],
+    ...['a@-x.org', 'a@x..org', 'ä@example.org', 'a@exämple.org', `${'a'.repeat(65)}@example.org`],
+    `a@${'b'.repeat(60)}.${'c'.repeat(60)}.org`,
+  ])
+    expect(mailboxFault(bad), bad).toBeTypeOf('string');
+});
+
+test('spellings of one mailbox have one key, which does not show it', () => {
+  const key = mailboxKey('first.last@example.org');
+  expect(key).toMatch(/^[0-9a-f]{64}$/);
+  expect(mailboxKey('FirstLast+rig@EXAMPLE.org')).toBe(key);
+  expect(mailboxKey('firstlast@example.com')).not.toBe(key);
+});
+
+test('confirmations are bounded for a mailbox, a miner and all, and a mailbox that refused gets none', () => {
+  const none = { allOfHour: 0, minersOfHour: 0, mailboxesOfHour: 0, mailboxesOfWeek: 0, isRefused: false };
+  expect(confirmationVerdict(none)).toBe('send');
+  for (const [name, most] of Object.entries(CONFIRMATIONS)) {
+    expect(confirmationVerdict({ ...none, [name]: most - 1 }), name).toBe('send');
+    expect(confirmationVerdict({ ...none, [name]: most }), name).toBe('wait');
+  }
+  expect(confirmationVerdict({ ...none, isRefused: true })).toBe('never');
+});
+
+test('a mail says what happened, in lines that no worker name breaks, with the link that stops it', () => {
+  const place = { pool: 'A pool', publicUrl: 'https://pool.example/p', address: 'dsvc1miner', code: 'c0de' };
+  const first = confirmationMail(place);
+  expect(first.text).toContain('https://pool.example/p/#/mail/confirm/c0de\n');
+  expect(first.text).toContain('https://pool.example/p/#/mail/stop/c0de\n');
+  const news = [
+    { kind: 'block_found', atMillis: 0, data: { block_id: 'ab', worker: 'rig\r\nBcc: x@y.z\u202e', service: 'pplns' } },
+    { kind: 'payout_final', atMillis: 60_000, data: { amount: '150000000', transaction_id: 'cd' } },
+    { kind: 'worker_silent', atMillis: 0, data: { worker: '', service: 'solo' } },
+    { kind: 'worker_back', atMillis: 0, data: { worker: 'x'.repeat(5_000) } },
+  ];
+  const { text, subject, stopUrl } = newsMail(place, news, 7);
+  expect(subject).toBe('A pool: news of your miner (11)');
+  expect(text).toContain('1970-01-01 00:00 UTC  Worker rig??Bcc: x@y.z? (pplns) found block ab.\n');
+  expect(text).toContain('00:01 UTC  A payment of 1.5 coins is final: transaction cd.\n');
+  expect(text).toContain('Worker (no name) (solo) sends no shares.\n');
+  expect(text).toContain('And 7 more that did not fit.\n');
+  expect(text).toContain(`${stopUrl}\n`);
+  expect(text.length).toBeLessThan(1_000);
+});
+
+test('a mail server is a URL whose password is never shown', () => {
+  expect(readSmtpServer('smtp://pool:p%40ss@mail.example:2525')).toEqual({
+    ...{ host: 'mail.example', port: 2525, isSecure: false, login: { user: 'pool', pass: 'p@ss' } },
+  });
+  expect(readSmtpServer('smtps://mail.example')).toMatchObject({ port: 465, isSecure: true, login: undefined });
+  expect(readSmtpServer('smtp://[::1]/')).toMatchObject({ host: '::1', port: 587 });
+  for (const bad of [
+    ...['', 'mail.example', 'http://mail.example', 'smtp://', 'smtp://user@mail.example', 'smtp://u:p@ss@mail.example'],
+    ...['smtp://mail.example/path', 'smtp://mail.example?tls=no', 'smtp://mail.example#a', 'smtp://a b/'],
+  ])
+    expect(readSmtpServer(bad), bad).toBeUndefined();
+  const shown = shownConfig({ smtpUrl: 'smtp://pool:p%40ss@mail.example' } as PoolValues);
+  expect(JSON.stringify(shown)).not.toMatch(/p%40ss|p@ss/);
+});
+
+test('options of mail that do not fit together are refused before anything starts', () => {
+  const all = { smtpUrl: 'smtp://mail.example', mailFrom: 'pool@example.org', publicUrl: 'https://pool.example' };
+  const of = (values: object) => mailOptions(values as PoolValues);
+  expect(of({})).toBeUndefined();
+  expect(of(all)).toMatchObject({ from: 'pool@example.org', server: { host: 'mail.example' } });
+  for (const wrong of [
+    ...[{ ...all, mailFrom: undefined }, { ...all, publicUrl: undefined }, { mailFrom: 'pool@example.org' }],
+    { ...all, smtpUrlFile: '/nowhere' },
+  ])
+    expect(() => of(wrong)).toThrow(expect.objectContaining({ code: 'options_disagree' }));
+});
+
+test('what a failure of the mail server says about the mail', () => {
+  const kind = (fields: object) => failureOf(Object.assign(new Error('x'), fields)).kind;
+  expect(kind({ code: 'EENVELOPE', command: 'RCPT TO', responseCode: 550 })).toBe('mailbox');
+  expect(kind({ code: 'EENVELOPE', command: 'RCPT TO', responseCode: 451 })).toBe('later');
+  expect(kind({ code: 'EMESSAGE', command: 'DATA', responseCode: 554 })).toBe('mailbox');
+  expect(kind({ code: 'EENVELOPE', command: 'MAIL FROM', responseCode: 550 })).toBe('away');
+  expect(kind({ code: 'EAUTH', command: 'AUTH PLAIN', responseCode: 535 })).toBe('away');
+  expect(kind({ code: 'ETIMEDOUT', command: 'CONN' })).toBe('unsure');
+  const { reason } = failureOf(Object.assign(new Error('550 no such user a@example.org'), { responseCode: 550 }));
+  expect(reason).toBe('status 550');
+});
+
+test('the state of a webhook says whether it works, and nothing about what is behind it', () => {
+  const row = { url: 'https://x.example/', error: null, success: null, failed: null };
+  expect(webhookState(undefined).state).toBe('none');
+  expect(webhookState({ ...row, url: null }).state).toBe('none');
+  expect(webhookState(row).state).toBe('waiting');
+  expect(webhookState({ ...row, success: '5' })).toMatchObject({ state: 'working', last_success_millis: 5 });
+  expect(webhookState({ ...row, error: 'status 500', failed: '6' })).toMatchObject({
+    ...{ state: 'failing', failure: 'refused', last_failure_millis: 6 },
+  });
+  expect(webhookState({ ...row, error: 'connect ECONNREFUSED 10.0.0.1:22' }).failure).toBe('unreachable');
+  expect(webhookState({ ...row, url: null, error: 'status 404' }).state).toBe('taken_away');
+});

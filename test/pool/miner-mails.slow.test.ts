@@ -1,0 +1,261 @@
+/** E-mail to a miner over the real API, books and mail program, to a mail server on a socket: set by a signature, confirmed by the mail's link, filled by events. */
+import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { rawPublicKey, signMessage } from '../../node/ml-dsa.ts';
+import type { MailFailure } from '../../pool/mail/mailer.ts';
+import { MAILBOX_TRIES, MinerMails, MOST_NEWS, queueMailNews } from '../../pool/mail/miner-mails.ts';
+import { loadSmtp } from '../../pool/mail/smtp.ts';
+import { readSmtpServer, type SmtpServer } from '../../pool/mail/smtp-server.ts';
+import { formatAddress } from '../../protocol/address.ts';
+import { type AddressProofRequest, addressProofMessage } from '../../protocol/address-proof.ts';
+import { toHex } from '../../protocol/bytes.ts';
+import { quietLog } from '../quiet-log.ts';
+import { until } from '../until.ts';
+import { key, keyed, openPoolApiBed, type PoolApiBed } from './api-bed.ts';
+
+let bed: PoolApiBed;
+beforeAll(async () => {
+  bed = await openPoolApiBed({ sendsMail: true });
+});
+afterAll(() => bed.close());
+beforeEach(async () => {
+  const { sql } = bed.books;
+  for (const table of ['miner_mail_news', 'miner_mails', 'mail_confirmations', 'mail_refusals'])
+    await sql`delete from ${sql(table)}`;
+});
+
+const MAILBOX = 'first.last@example.org';
+const address = formatAddress(keyed, 'development');
+const base = () => `http://127.0.0.1:${bed.web.address.port}/p/api/v1`;
+const post = async (path: string, body: object) => {
+  const headers = { 'content-type': 'application/json' };
+  const response = await fetch(`${base()}/${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
+  return { status: response.status, body: (await response.json()) as { state: string } & AddressProofRequest };
+};
+const signed = async (wish: { email: string; events?: string[] }) => {
+  const { body: request } = await post(`miners/${address}/mail/request`, wish);
+  const proof = {
+    ...{ version: 1, address, challenge: request.challenge, public_key: toHex(rawPublicKey(key)) },
+    signature: toHex(signMessage(key, addressProofMessage(request))),
+  };
+  return { ...wish, request, proof };
+};
+const set = async (email: string, events?: string[]) =>
+  post(`miners/${address}/mail`, await signed({ email, ...(events === undefined ? {} : { events }) }));
+
+type Mail = { readonly from: string; readonly to: readonly string[]; readonly data: string };
+
+/** Headers and lines that were folded, as they are meant. */
+function readable(mail: string): string {
+  const [head = '', ...body] = mail.split('\r\n\r\n');
+  const text = body.join('\r\n\r\n').replace(/=\r\n/g, '').replaceAll('=3D', '=');
+  return `${head.replace(/\r\n[ \t]+/g, ' ')}\r\n\r\n${text}`;
+}
+
+/** Speaks as much SMTP as a mail takes. `rcpt` answers for a recipient. */
+async function mailServer(rcpt: () => string = () => '250 ok') {
+  const got: Mail[] = [];
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket.setEncoding('latin1'));
+    let [text, from, to, isData] = ['', '', [] as string[], false];
+    const say = (line: string) => socket.write(`${line}\r\n`);
+    const line = (word: string) => {
+      if (/^EHLO|^HELO/.test(word)) say('250 test');
+      else if (word.startsWith('MAIL FROM:')) {
+        [from, to] = [word.slice(10), []];
+        say('250 ok');
+      } else if (word.startsWith('RCPT TO:')) {
+        to.push(word.slice(8));
+        say(rcpt());
+      } else if (word === 'DATA') {
+        isData = true;
+        say('354 go on');
+      } else if (word === 'QUIT') socket.end('221 bye\r\n');
+      else say('502 what');
+    };
+    socket.on('error', () => undefined);
+    socket.on('data', (chunk) => {
+      text += chunk;
+      for (;;) {
+        const end = text.indexOf(isData ? '\r\n.\r\n' : '\r\n');
+        if (end === -1) return;
+        const part = text.slice(0, end);
+        text = text.slice(end + (isData ? 5 : 2));
+        if (isData) {
+          isData = false;
+          got.push({ from, to, data: readable(part) });
+          say('250 ok');
+        } else line(part);
+      }
+    });
+    say('220 test');
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const close = () => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  };
+  onTestFinished(close);
+  return { got, close, url: `smtp://127.0.0.1:${(server.address() as AddressInfo).port}` };
+}
+
+async function sender(url: string, restMillis = 0, onSent?: (failure: MailFailure | undefined) => void) {
+  const mailer = (await loadSmtp(readSmtpServer(url) as SmtpServer, 'pool@example.org'))();
+  const send: typeof mailer.send = async (...mail) => {
+    const failure = await mailer.send(...mail);
+    onSent?.(failure);
+    return failure;
+  };
+  const mails = new MinerMails(
+    { publicUrl: 'https://pool.example/p', poolName: 'test pool', pollMillis: 20, restMillis, gatherMillis: 0 },
+    { sql: bed.books.sql, mailer: { ...mailer, send }, log: quietLog, now: Date.now },
+  );
+  onTestFinished(() => mails.close());
+  return mails;
+}
+
+const row = async () =>
+  (
+    await bed.books.sql<
+      { mailbox: string | null; asked: boolean; confirmed: boolean; waits: boolean; attempts: number; dropped: number }[]
+    >`select mailbox, asked_at is not null as asked, confirmed, next_at > now() as waits, attempts, dropped
+      from miner_mails m join accounts a on a.id = m.account_id where a.address = ${address}`
+  )[0];
+const tell = (kind: string, data: object) =>
+  bed.books.sql`select tell(${kind}, ${bed.books.sql.json(data as never)})`;
+/** Every event so far was looked at by the sender. */
+const looked = () =>
+  until(
+    async () =>
+      (
+        await bed.books.sql`select 1 from settings where name = 'miner_mail_through'
+          and value::bigint >= (select coalesce(max(id), 0) from events)`
+      ).length > 0,
+  );
+const waiting = async () => (await bed.books.sql`select 1 from miner_mail_news`).length;
+const codeOf = (mail: Mail | undefined) => /#\/mail\/confirm\/([\w-]{32})\r\n/.exec(mail?.data ?? '')?.[1] as string;
+
+test('a mailbox is set by the key of the address, written to once, and gets the news of its miner only after it was confirmed', async () => {
+  for (const email of ['nobody', `${MAILBOX}\r\nBcc: other@example.org`, `${MAILBOX},other@example.org`])
+    expect((await post(`miners/${address}/mail/request`, { email })).status).toBe(400);
+  const wish = await signed({ email: MAILBOX });
+  expect(wish.request.purpose).toBe(`e-mail to ${MAILBOX} at the pool "test pool"`);
+  expect((await post(`miners/${address}/mail`, { ...wish, email: `x${MAILBOX}` })).status).toBe(403);
+  expect((await post(`miners/${address}/mail`, { ...wish, events: ['blocks'] })).status).toBe(403);
+  expect(await post(`miners/${address}/mail`, wish)).toMatchObject({ status: 200, body: { state: 'unconfirmed' } });
+  expect((await post(`miners/${address}/mail`, wish)).status).toBe(409);
+  for (const path of [`miners/${address}`, `miners/${address}/notifications`, 'miners'])
+    expect(await (await fetch(`${base()}/${path}`)).text()).not.toContain('example.org');
+
+  const { got, url } = await mailServer();
+  // A long rest: the second mail of the miner must wait for it.
+  const first = await sender(url, 3_600_000);
+  await until(() => got.length === 1);
+  expect(got[0]).toMatchObject({ from: '<pool@example.org>', to: [`<${MAILBOX}>`] });
+  const code = codeOf(got[0]);
+  expect(got[0]?.data).toContain(`List-Unsubscribe: <https://pool.example/p/#/mail/stop/${code}>\r\n`);
+  expect(got[0]?.data).toContain(`The miner ${address} at the mining pool test pool`);
+  await looked();
+  await tell('block_found', { block_id: 'too early', finder: address, worker: 'x' });
+  await looked();
+  expect(await waiting()).toBe(0);
+  expect((await post('mail/confirm', { code: 'x'.repeat(32) })).status).toBe(404);
+  expect(await post('mail/confirm', { code })).toMatchObject({ status: 200, body: { address, state: 'on' } });
+  await first.close();
+
+  await tell('block_found', { block_id: 'cd', finder: address, worker: 'x\r\nBcc: other@example.org' });
+  await tell('block_found', { block_id: 'ef', finder: 'somebody else', worker: 'x' });
+  const recipients = [{ address, amount: '150000000' }];
+  await tell('payout_sent', { payout_id: 'p', transaction_id: 'ab', recipients });
+  await tell('payout_final', { payout_id: 'p', transaction_id: 'ab', recipients });
+  await sender(url, 3_600_000);
+  await until(() => got.length === 2);
+  expect(got[1]?.data).toContain('Subject: test pool: news of your miner (2)\r\n');
+  expect(got[1]?.data).toMatch(/found block cd[^]*payment of 1\.5 coins[^]*#\/mail\/stop\//);
+  expect(got[1]?.data).not.toMatch(/somebody else|found block ef|^Bcc:/m);
+  await until(async () => (await waiting()) === 0);
+  await tell('worker_silent', { address, worker: 'x', service: 'pplns' });
+  await looked();
+  expect(await waiting()).toBe(1);
+  expect(await row()).toMatchObject({ waits: true });
+
+  // Another choice of events needs no new confirmation; what is not chosen is not kept.
+  expect(await set(MAILBOX, ['payments'])).toMatchObject({ status: 200, body: { state: 'on' } });
+  await tell('worker_back', { address, worker: 'x', service: 'pplns' });
+  await looked();
+  expect(await waiting()).toBe(1);
+  expect(await post('mail/stop', { code })).toMatchObject({ status: 200, body: { state: 'off' } });
+  expect(await row()).toMatchObject({ mailbox: null, confirmed: false });
+  expect(await waiting()).toBe(0);
+  expect((await post('mail/confirm', { code })).status).toBe(404);
+  expect(got).toHaveLength(2);
+});
+
+test('a mailbox gets one confirmation an hour, whoever names it in whatever spelling, and none after it refused', async () => {
+  const { sql } = bed.books;
+  const { got, url } = await mailServer();
+  expect((await set(MAILBOX)).status).toBe(200);
+  await sender(url);
+  await until(() => got.length === 1);
+  const [other] = await sql<{ id: number }[]>`select id from accounts where address <> ${address} limit 1`;
+  await sql`insert into miner_mails (account_id, mailbox, set_millis, code, events)
+    values (${other?.id as number}, 'FirstLast+2@example.org', 1, 'another', '{blocks}')`;
+  const moved = async () =>
+    (await sql`select 1 from miner_mails where code = 'another' and asked_at is null and next_at > now()`).length > 0;
+  await until(moved);
+  // It refuses: the next wish looks as if it had been written to.
+  expect((await post('mail/stop', { code: codeOf(got[0]) })).status).toBe(200);
+  await sql`update mail_confirmations set at = at - interval '2 hours'`;
+  await sql`update miner_mails set next_at = now()`;
+  const asked = async () => (await sql`select 1 from miner_mails where code = 'another' and asked_at is not null`).length;
+  await until(async () => (await asked()) > 0);
+  expect((await set(MAILBOX)).body.state).toBe('unconfirmed');
+  await until(async () => (await row())?.asked);
+  expect(await sql`select 1 from mail_confirmations`).toHaveLength(1);
+  expect(got).toHaveLength(1);
+  // What nobody confirmed is forgotten.
+  await sql`update miner_mails set since = now() - interval '4 days'`;
+  await sender(url);
+  await until(async () => (await row())?.mailbox === null);
+});
+
+test('a server that is away loses nothing; a full queue drops and says so; a mailbox that is not taken is removed', async () => {
+  const { sql } = bed.books;
+  const away = await mailServer();
+  away.close();
+  expect((await set(MAILBOX)).status).toBe(200);
+  let failure: MailFailure | undefined;
+  const first = await sender(away.url, 0, (failed) => {
+    failure = failed;
+  });
+  await until(() => failure !== undefined);
+  await first.close();
+  expect(failure).toMatchObject({ kind: 'away' });
+  expect(await row()).toMatchObject({ mailbox: MAILBOX, asked: false });
+  expect(await sql`select 1 from mail_confirmations`).toHaveLength(0);
+  let answer = '250 ok';
+  let asked = 0;
+  const { got, url } = await mailServer(() => {
+    asked++;
+    return answer;
+  });
+  await sender(url);
+  await until(() => got.length === 1);
+  expect((await post('mail/confirm', { code: codeOf(got[0]) })).status).toBe(200);
+  await sql.begin(async (transaction) => {
+    const news = { eventId: 0, address, kind: 'block_found', atMillis: Date.now(), data: {} };
+    for (let i = 0; i < MOST_NEWS + 5; i++)
+      await queueMailNews(transaction, news, { gatherMillis: 0, now: Date.now() });
+  });
+  await until(() => got.length === 2);
+  expect(got[1]?.data).toContain(`news of your miner (${MOST_NEWS + 5})`);
+  expect(got[1]?.data).toContain('And 5 more that did not fit.');
+  await until(async () => (await row())?.dropped === 0 && (await waiting()) === 0);
+  answer = '550 no such user';
+  asked = 0;
+  await tell('worker_silent', { address, worker: 'x', service: 'pplns' });
+  await until(async () => (await row())?.mailbox === null);
+  expect(asked).toBe(MAILBOX_TRIES);
+  expect(await waiting()).toBe(0);
+});
