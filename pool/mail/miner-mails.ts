@@ -131,10 +131,12 @@ export class MinerMails {
   async #send(due: Due, kind: 'confirmation' | readonly MailNews[]): Promise<MailFailure | undefined> {
     const { publicUrl, poolName } = this.#options;
     const { address, code } = due;
-    const place = { publicUrl, address, code, pool: (await editedPoolName(this.#sql)) ?? poolName };
+    const pool = (await editedPoolName(this.#sql).catch(() => undefined)) ?? poolName;
+    const place = { publicUrl, address, code, pool };
     const mail = kind === 'confirmation' ? confirmationMail(place) : newsMail(place, kind, due.dropped);
     const failure = await this.#mailer.send(due.mailbox, mail);
-    if (failure?.kind === 'away' && !this.#stop.signal.aborted) {
+    const isServers = failure?.kind === 'away' || failure?.kind === 'unsure';
+    if (isServers && !this.#stop.signal.aborted) {
       const waitMillis = retryMillis(this.#away.attempts + 2);
       this.#away = { attempts: this.#away.attempts + 1, until: this.#now() + waitMillis };
       this.#log.warn('mails to miners wait for the mail server', { reason: failure.reason });

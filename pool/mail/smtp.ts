@@ -8,18 +8,25 @@ import type { SmtpServer } from './smtp-server.ts';
 /** A server that does not answer holds up nothing but mails; still, the next look should not be far away. */
 const TIMEOUT_MILLIS = 15_000;
 
-type SmtpError = Error & { readonly code?: string; readonly command?: string; readonly responseCode?: number };
+type SmtpError = Error & {
+  readonly code?: string;
+  readonly command?: string;
+  readonly responseCode?: number;
+  readonly syscall?: string;
+};
 
 /** What the failure says about the mail. */
-export function failureOf({ message, code, command, responseCode = 0 }: SmtpError): MailFailure {
+export function failureOf({ message, code, command, responseCode = 0, syscall }: SmtpError): MailFailure {
   // The words of a server may hold anything, also the mailbox: they are not for the log.
   const reason = responseCode > 0 ? `status ${responseCode}` : (code ?? message);
-  if (command === 'RCPT TO' || (command === 'DATA' && responseCode > 0))
+  if (responseCode > 0 && (command === 'RCPT TO' || command === 'DATA'))
     return { kind: responseCode >= 500 ? 'mailbox' : 'later', reason };
-  if (code === 'EAUTH' || command === 'MAIL FROM' || responseCode > 0) return { kind: 'away', reason };
-  return { kind: AWAY.has(code ?? '') ? 'away' : 'unsure', reason };
+  const isEarly = responseCode > 0 || EARLY_CODES.has(code ?? '') || EARLY_WORDS.has(message) || syscall === 'connect';
+  return { kind: isEarly ? 'away' : 'unsure', reason };
 }
-const AWAY = new Set(['EDNS', 'ETLS', 'ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND']);
+/** Before anything of a mail is sent. */
+const EARLY_CODES = new Set(['EAUTH', 'EDNS', 'ETLS']);
+const EARLY_WORDS = new Set(['Connection timeout', 'Greeting never received']);
 
 const isHere = (host: string): boolean => host === 'localhost' || (isIP(host) !== 0 && isLoopback(host));
 

@@ -93,6 +93,7 @@ test('what a failure of the mail server says about the mail', () => {
   expect(kind({ code: 'EMESSAGE', command: 'DATA', responseCode: 554 })).toBe('mailbox');
   expect(kind({ code: 'EENVELOPE', command: 'MAIL FROM', responseCode: 550 })).toBe('away');
   expect(kind({ code: 'EAUTH', command: 'AUTH PLAIN', responseCode: 535 })).toBe('away');
+  expect(kind({ code: 'ESOCKET', command: 'CONN', syscall: 'connect' })).toBe('away');
   expect(kind({ code: 'ETIMEDOUT', command: 'CONN' })).toBe('unsure');
   const { reason } = failureOf(Object.assign(new Error('550 no such user a@example.org'), { responseCode: 550 }));
   expect(reason).toBe('status 550');

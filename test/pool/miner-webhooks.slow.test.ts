@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { rawPublicKey, signMessage } from '../../node/ml-dsa.ts';
+import type { NotificationsDocument } from '../../pool/api/documents.ts';
 import { FIRST_TRIES, MinerWebhooks, MOST_WAITING, queueNews } from '../../pool/webhooks/miner-webhooks.ts';
 import { SIGNATURE_HEADER } from '../../pool/webhooks/webhook-sender.ts';
 import { formatAddress } from '../../protocol/address.ts';
@@ -35,9 +36,14 @@ const proofOf = (request: AddressProofRequest) => ({
   public_key: toHex(rawPublicKey(key)),
   signature: toHex(signMessage(key, addressProofMessage(request))),
 });
-const signed = async (url: string) => {
-  const { body: request } = await post('/request', { url });
-  return { url, request, proof: proofOf(request) };
+const signed = async (url: string, events?: readonly string[]) => {
+  const wish = { url, ...(events === undefined ? {} : { events }) };
+  const { body: request } = await post('/request', wish);
+  return { ...wish, request, proof: proofOf(request) };
+};
+const state = async () => {
+  const response = await fetch(`http://127.0.0.1:${bed.web.address.port}/p/api/v1/miners/${address}/notifications`);
+  return ((await response.json()) as NotificationsDocument).webhook;
 };
 
 type Body = { id: number; kind: string; address: string; data: Record<string, unknown>; dropped: number };
@@ -115,10 +121,23 @@ test('the key of the address sets it; its own news come in order, signed, repeat
     expect(mac).toBe(createHmac('sha256', body.secret).update(`${at}.${text}`).digest('hex'));
     expect(text).not.toContain('somebody else');
   }
+  await until(async () => (await state()).state === 'working' && (await state()).last_success_millis !== null);
+  // Other events than those that were signed.
+  const chosen = await signed(url, ['payments']);
+  expect((await post('', { ...chosen, events: ['blocks'] })).status).toBe(403);
 });
 
 test('a queue is bounded and says what it dropped; taking the webhook away ends it and cannot be undone by an old request', async () => {
   const { got, url } = await receiver(() => 200);
+  // Only what was chosen.
+  expect((await post('', await signed(url, ['payments']))).status).toBe(200);
+  await bed.books.sql.begin(async (transaction) => {
+    for (const kind of ['block_found', 'payout_final', 'worker_back'])
+      await queueNews(transaction, { eventId: 1, address, kind, atMillis: Date.now(), data: {} });
+  });
+  const kinds = await bed.books.sql<{ kind: string }[]>`select kind from miner_news order by id`;
+  expect(kinds.map(({ kind }) => kind)).toEqual(['webhook_set', 'payout_final']);
+  expect(await state()).toMatchObject({ state: 'waiting', last_success_millis: null });
   const wish = await signed(url);
   expect((await post('', wish)).status).toBe(200);
   await bed.books.sql.begin(async (transaction) => {
@@ -152,6 +171,7 @@ test('a host that never accepted the first news is left alone after a few tries,
   });
   expect(refusing.asked()).toBe(FIRST_TRIES);
   expect((await sql`select 1 from miner_news`).length).toBe(0);
+  expect(await state()).toMatchObject({ state: 'taken_away', failure: 'refused' });
   const { got, url } = await receiver(() => 200);
   expect((await post('', await signed(url))).status).toBe(200);
   await until(() => got.length === 1);
