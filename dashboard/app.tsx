@@ -66,7 +66,7 @@ function Page({ place }: { place: Place }) {
     case 'operator':
       return <OperatorPage />;
     case 'mail':
-      return <LazyMailPage act={place.act} code={place.code} />;
+      return <LazyMailPage key={place.act} act={place.act} code={place.code} />;
     case 'mine':
       return <LazyMinePage />;
   }

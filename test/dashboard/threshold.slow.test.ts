@@ -117,6 +117,26 @@ test('the threshold is changed by a signature made in the page, and by the comma
   expect(await hooks()).toEqual([url]);
   const setting = await hook.locator('pre').innerText();
 
+  // So is that of the e-mail address; the links of the pool's mails open a page with one button.
+  const mail = page.locator('section', { has: page.getByLabel('E-mail address', { exact: true }) });
+  await mail.getByLabel('E-mail address', { exact: true }).fill('first.last@example.org');
+  await mail.getByText('Sign in this page instead').click();
+  await mail.getByLabel('24 words').fill(wallet.phrase);
+  await mail.getByRole('button', { name: 'Sign and change' }).click();
+  await expect.poll(() => mail.getByRole('status').innerText()).toMatch(/^Set\. You get a mail/);
+  const [set] = await bed.sql<{ code: string; mailbox: string }[]>`update miner_mails set asked_at = now()
+    returning code, mailbox`;
+  expect(set?.mailbox).toBe('first.last@example.org');
+  const linked = page.locator('main section');
+  await page.goto(`http://127.0.0.1:${bed.port}/#/mail/confirm/${set?.code}`);
+  await linked.getByRole('button', { name: 'Confirm' }).click();
+  await expect.poll(() => linked.getByRole('status').innerText()).toMatch(/^Confirmed/);
+  expect(await seriousFaults(page)).toEqual([]);
+  await page.goto(`http://127.0.0.1:${bed.port}/#/mail/stop/${set?.code}`);
+  await linked.getByRole('button', { name: 'Stop the e-mails' }).click();
+  await expect.poll(() => linked.getByRole('status').innerText()).toMatch(/^Done/);
+  expect((await bed.sql`select 1 from miner_mails where mailbox is not null`).length).toBe(0);
+
   // The commands are what they claim to be.
   expect(shown).toContain('svc-wallet prove-address');
   // Nobody is there to answer the wallet's question.
