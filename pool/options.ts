@@ -236,10 +236,7 @@ export const poolOptions = {
     },
     ['public', 'private', 'off'],
   ),
-  smtpUrl: parsed(
-    { help: 'mail server, for e-mail to miners; without one none is sent', placeholder: 'URL' },
-    smtpUrl,
-  ),
+  smtpUrl: parsed({ help: 'mail server, for e-mail to miners; without one none is sent', placeholder: 'URL' }, smtpUrl),
   smtpUrlFile: path({ help: 'file with that URL, where it has a password', placeholder: 'FILE' }),
   mailFrom: parsed({ help: 'sender of the mails', placeholder: 'ADDRESS' }, mailFrom),
   silentAfter: duration({ help: 'a worker without a share for this long is called silent', default: '15m' }),

@@ -17,7 +17,8 @@ export function useNewsChoice() {
 
 export function NewsChoice({ chosen, change }: ReturnType<typeof useNewsChoice>) {
   return (
-    <div class="row full" role="group" aria-label="News">
+    <fieldset class="row full">
+      <legend>News</legend>
       {NEWS.map(({ group, label }) => (
         <label key={group} class="inline">
           <input
@@ -28,6 +29,6 @@ export function NewsChoice({ chosen, change }: ReturnType<typeof useNewsChoice>)
           {label}
         </label>
       ))}
-    </div>
+    </fieldset>
   );
 }

@@ -22,7 +22,11 @@ const WORDS = {
 
 export function MailPage({ act, code }: { act: MailAct; code: string }) {
   const [busy, setBusy] = useState(false);
-  const [outcome, setOutcome] = useState<{ readonly text: string; readonly address?: string; readonly isBad?: boolean }>();
+  const [outcome, setOutcome] = useState<{
+    readonly text: string;
+    readonly address?: string;
+    readonly isBad?: boolean;
+  }>();
   const { title, text, button, done } = WORDS[act];
   const press = async () => {
     setBusy(true);

@@ -323,7 +323,10 @@ export const newsGroups = described(
 );
 
 export const mailChange = object(
-  { address, state: oneOf(['off', 'unconfirmed', 'on'], 'unconfirmed: a mail with a link to confirm it is on its way') },
+  {
+    address,
+    state: oneOf(['off', 'unconfirmed', 'on'], 'unconfirmed: a mail with a link to confirm it is on its way'),
+  },
   'MinerMail',
 );
 

@@ -42,11 +42,7 @@ const ofAddress = object({ address: FIELDS.address });
 const hours = object({ hours: FIELDS.hours });
 
 export function publicRoutes(dependencies: PublicDependencies): Route[] {
-  return [
-    ...poolRoutes(dependencies),
-    ...minerRoutes(dependencies),
-    ...proofRoutes(dependencies),
-  ];
+  return [...poolRoutes(dependencies), ...minerRoutes(dependencies), ...proofRoutes(dependencies)];
 }
 
 const numberOrAll = (name: d.ServiceName | undefined): number | undefined =>

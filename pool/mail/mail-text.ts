@@ -2,7 +2,11 @@
 import { formatCoins } from '../../protocol/amount.ts';
 
 export type MailText = { readonly subject: string; readonly text: string; readonly stopUrl: string };
-export type MailNews = { readonly kind: string; readonly atMillis: number; readonly data: Readonly<Record<string, unknown>> };
+export type MailNews = {
+  readonly kind: string;
+  readonly atMillis: number;
+  readonly data: Readonly<Record<string, unknown>>;
+};
 
 export type MailPlace = {
   /** Name of the pool. */
@@ -17,7 +21,10 @@ const UNSHOWN = /[\p{C}\p{Zl}\p{Zp}]/gu;
 const MAX_WORD = 100;
 
 /** Worker names are what miners typed: one line, bounded. */
-const word = (value: unknown): string => String(value ?? '').slice(0, MAX_WORD).replace(UNSHOWN, '?');
+const word = (value: unknown): string =>
+  String(value ?? '')
+    .slice(0, MAX_WORD)
+    .replace(UNSHOWN, '?');
 const workerOf = ({ worker, service }: MailNews['data']): string =>
   `${word(worker) || '(no name)'}${service === undefined ? '' : ` (${word(service)})`}`;
 const timeOf = (millis: number): string => `${new Date(millis).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
@@ -26,7 +33,8 @@ const coinsOf = (atoms: unknown): string =>
 
 const LINES: Readonly<Record<string, (data: MailNews['data']) => string>> = {
   block_found: (data) => `Worker ${workerOf(data)} found block ${word(data.block_id)}.`,
-  payout_final: (data) => `A payment of ${coinsOf(data.amount)} coins is final: transaction ${word(data.transaction_id)}.`,
+  payout_final: (data) =>
+    `A payment of ${coinsOf(data.amount)} coins is final: transaction ${word(data.transaction_id)}.`,
   worker_silent: (data) => `Worker ${workerOf(data)} sends no shares.`,
   worker_back: (data) => `Worker ${workerOf(data)} sends shares again.`,
 };

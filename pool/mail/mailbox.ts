@@ -12,7 +12,8 @@ export function mailboxFault(text: string): string | undefined {
   if (text.length > MAX_MAILBOX) return `must have at most ${MAX_MAILBOX} characters`;
   const [local = '', domain = '', ...more] = text.split('@');
   const labels = domain.split('.');
-  const isDomain = labels.length >= 2 && labels.every((label) => LABEL.test(label)) && /[a-z]/i.test(labels.at(-1) ?? '');
+  const isDomain =
+    labels.length >= 2 && labels.every((label) => LABEL.test(label)) && /[a-z]/i.test(labels.at(-1) ?? '');
   const isPlain = more.length === 0 && local.length <= 64 && LOCAL.test(local) && isDomain;
   return isPlain ? undefined : 'must be an e-mail address such as name@example.org';
 }

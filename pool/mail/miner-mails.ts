@@ -83,10 +83,7 @@ export class MinerMails {
   readonly #loop: Promise<void>;
 
   /** Only the accountant's instance sends. */
-  constructor(
-    options: MinerMailsOptions,
-    dependencies: { sql: Sql; mailer: Mailer; log: Logger; now: () => number },
-  ) {
+  constructor(options: MinerMailsOptions, dependencies: { sql: Sql; mailer: Mailer; log: Logger; now: () => number }) {
     this.#options = { ...MINER_MAIL_DEFAULTS, ...options };
     this.#sql = dependencies.sql;
     this.#mailer = dependencies.mailer;
@@ -214,14 +211,17 @@ export class MinerMails {
     const taken = await this.#sql`update miner_mails set next_at = now() + make_interval(secs => ${restMillis / 1000})
       where account_id = ${account} and code = ${code} and mailbox is not null and next_at <= now() returning 1`;
     if (taken.length === 0) return;
-    const rows = await this.#sql<NewsRow[]>`select id, kind, data, (extract(epoch from at) * 1000)::bigint::text as millis
+    const rows = await this.#sql<
+      NewsRow[]
+    >`select id, kind, data, (extract(epoch from at) * 1000)::bigint::text as millis
       from miner_mail_news where account_id = ${account} order by id limit ${MOST_NEWS}`;
     const last = rows.at(-1);
     if (last === undefined) return;
     const news = rows.map(({ kind, data, millis }) => ({ kind, data, atMillis: Number(millis) }));
     const failure = await this.#send(due, news);
     await this.#sql.begin(async (transaction) => {
-      const own = await transaction`select 1 from miner_mails where account_id = ${account} and code = ${code} for update`;
+      const own =
+        await transaction`select 1 from miner_mails where account_id = ${account} and code = ${code} for update`;
       if (own.length === 0) return;
       if (failure?.kind === 'away') {
         // Nothing was sent: it is due as soon as the server is back.

@@ -18,7 +18,8 @@ const PORTS = { 'smtp:': 587, 'smtps:': 465 } as const;
 export function readSmtpServer(text: string): SmtpServer | undefined {
   if (!/^[\x21-\x7e]+$/.test(text) || text.split('@').length > 2 || !URL.canParse(text)) return undefined;
   const { protocol, hostname, port, username, password, pathname, search, hash } = new URL(text);
-  if (!(protocol in PORTS) || hostname === '' || search !== '' || hash !== '' || !/^\/?$/.test(pathname)) return undefined;
+  if (!(protocol in PORTS) || hostname === '' || search !== '' || hash !== '' || !/^\/?$/.test(pathname))
+    return undefined;
   if ((username === '') !== (password === '')) return undefined;
   return {
     host: hostname.replace(/^\[|\]$/g, ''),

@@ -36,7 +36,11 @@ export async function loadSmtp(server: SmtpServer, from: string): Promise<() => 
   return () => openMailer(createTransport, server, from);
 }
 
-function openMailer(createTransport: typeof import('nodemailer').createTransport, server: SmtpServer, from: string): Mailer {
+function openMailer(
+  createTransport: typeof import('nodemailer').createTransport,
+  server: SmtpServer,
+  from: string,
+): Mailer {
   const { host, port, isSecure: secure, login } = server;
   const transport = createTransport({
     ...{ host, port, secure, connectionTimeout: TIMEOUT_MILLIS, greetingTimeout: TIMEOUT_MILLIS },

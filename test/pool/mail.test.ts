@@ -9,7 +9,12 @@ import { readSmtpServer } from '../../pool/mail/smtp-server.ts';
 import { type PoolValues, shownConfig } from '../../pool/options.ts';
 
 test('a mailbox is one plain address, and nothing that ends a line or names a second one', () => {
-  for (const good of ['a@example.org', 'first.last+rig@mail.example.co.uk', 'A_b%c-1@x-y.io', 'a@xn--bcher-kva.example'])
+  for (const good of [
+    'a@example.org',
+    'first.last+rig@mail.example.co.uk',
+    'A_b%c-1@x-y.io',
+    'a@xn--bcher-kva.example',
+  ])
     expect(mailboxFault(good), good).toBeUndefined();
   for (const bad of [
     ...['', 'a', '@example.org', 'a@', 'a@localhost', 'a@example', 'a@127.0.0.1', 'a@[127.0.0.1]', 'a b@example.org'],

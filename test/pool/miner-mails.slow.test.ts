@@ -118,12 +118,18 @@ async function sender(url: string, restMillis = 0, onSent?: (failure: MailFailur
 const row = async () =>
   (
     await bed.books.sql<
-      { mailbox: string | null; asked: boolean; confirmed: boolean; waits: boolean; attempts: number; dropped: number }[]
+      {
+        mailbox: string | null;
+        asked: boolean;
+        confirmed: boolean;
+        waits: boolean;
+        attempts: number;
+        dropped: number;
+      }[]
     >`select mailbox, asked_at is not null as asked, confirmed, next_at > now() as waits, attempts, dropped
       from miner_mails m join accounts a on a.id = m.account_id where a.address = ${address}`
   )[0];
-const tell = (kind: string, data: object) =>
-  bed.books.sql`select tell(${kind}, ${bed.books.sql.json(data as never)})`;
+const tell = (kind: string, data: object) => bed.books.sql`select tell(${kind}, ${bed.books.sql.json(data as never)})`;
 /** Every event so far was looked at by the sender. */
 const looked = () =>
   until(
@@ -172,7 +178,7 @@ test('a mailbox is set by the key of the address, written to once, and gets the 
   await sender(url, 3_600_000);
   await until(() => got.length === 2);
   expect(got[1]?.data).toContain('Subject: test pool: news of your miner (2)\r\n');
-  expect(got[1]?.data).toMatch(/found block cd[^]*payment of 1\.5 coins[^]*#\/mail\/stop\//);
+  expect(got[1]?.data).toMatch(/found block cd[\s\S]*payment of 1\.5 coins[\s\S]*#\/mail\/stop\//);
   expect(got[1]?.data).not.toMatch(/somebody else|found block ef|^Bcc:/m);
   await until(async () => (await waiting()) === 0);
   await tell('worker_silent', { address, worker: 'x', service: 'pplns' });
@@ -208,7 +214,8 @@ test('a mailbox gets one confirmation an hour, whoever names it in whatever spel
   expect((await post('mail/stop', { code: codeOf(got[0]) })).status).toBe(200);
   await sql`update mail_confirmations set at = at - interval '2 hours'`;
   await sql`update miner_mails set next_at = now()`;
-  const asked = async () => (await sql`select 1 from miner_mails where code = 'another' and asked_at is not null`).length;
+  const asked = async () =>
+    (await sql`select 1 from miner_mails where code = 'another' and asked_at is not null`).length;
   await until(async () => (await asked()) > 0);
   expect((await set(MAILBOX)).body.state).toBe('unconfirmed');
   await until(async () => (await row())?.asked);
