@@ -16,8 +16,10 @@ const PORTS = { 'smtp:': 587, 'smtps:': 465 } as const;
 
 /** Undefined for anything else. One @ alone: what blanks the password elsewhere ends at the first one. */
 export function readSmtpServer(text: string): SmtpServer | undefined {
-  if (!/^[\x21-\x7e]+$/.test(text) || text.split('@').length > 2 || !URL.canParse(text)) return undefined;
-  const { protocol, hostname, port, username, password, pathname, search, hash } = new URL(text);
+  if (!/^[\x21-\x7e]+$/.test(text) || text.split('@').length > 2) return undefined;
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined) return undefined;
+  const { protocol, hostname, port, username, password, pathname, search, hash } = url;
   if (!(protocol in PORTS) || hostname === '' || search !== '' || hash !== '' || !/^\/?$/.test(pathname))
     return undefined;
   if ((username === '') !== (password === '')) return undefined;

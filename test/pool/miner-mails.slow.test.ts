@@ -198,7 +198,7 @@ test('a mailbox is set by the key of the address, written to once, and gets the 
   expect(got).toHaveLength(2);
 });
 
-test('a mailbox gets one confirmation an hour, whoever names it in whatever spelling, and none after it refused', async () => {
+test('a mailbox gets one confirmation an hour, in all spellings and from all miners, and none after it refused', async () => {
   const { sql } = bed.books;
   const { got, url } = await mailServer();
   expect((await set(MAILBOX)).status).toBe(200);
