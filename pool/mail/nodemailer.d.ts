@@ -1,5 +1,6 @@
 /** The part of nodemailer that the pool uses. */
 declare module 'nodemailer' {
+  type Socket = import('node:net').Socket;
   type Address = { readonly name: string; readonly address: string };
   export type SmtpOptions = {
     readonly host: string;
@@ -8,7 +9,7 @@ declare module 'nodemailer' {
     readonly auth?: { readonly user: string; readonly pass: string };
     readonly requireTLS?: boolean;
     readonly ignoreTLS?: boolean;
-    readonly connectionTimeout: number;
+    readonly getSocket: (options: unknown, done: (error: Error | null, made?: { connection: Socket }) => void) => void;
     readonly greetingTimeout: number;
     readonly socketTimeout: number;
     readonly disableFileAccess: boolean;

@@ -1,5 +1,5 @@
 /** Mails over SMTP, by nodemailer. It is loaded only here: pools without a mail server do without it. */
-import { isIP } from 'node:net';
+import { connect, isIP, type Socket } from 'node:net';
 import { isLoopback } from '../../runtime/client-address.ts';
 import type { MailText } from './mail-text.ts';
 import type { Mailer, MailFailure } from './mailer.ts';
@@ -26,7 +26,7 @@ export function failureOf({ message, code, command, responseCode = 0, syscall }:
 }
 /** Before anything of a mail is sent. */
 const EARLY_CODES = new Set(['EAUTH', 'EDNS', 'ETLS']);
-const EARLY_WORDS = new Set(['Connection timeout', 'Greeting never received']);
+const EARLY_WORDS = new Set(['Greeting never received']);
 
 const isHere = (host: string): boolean => host === 'localhost' || (isIP(host) !== 0 && isLoopback(host));
 
@@ -42,14 +42,30 @@ function openMailer(
   from: string,
 ): Mailer {
   const { host, port, isSecure: secure, login } = server;
+  // Connections of its own, which end with the pool however long the server takes.
+  const sockets = new Set<Socket>();
+  const end = Promise.withResolvers<MailFailure>();
   const transport = createTransport({
-    ...{ host, port, secure, connectionTimeout: TIMEOUT_MILLIS, greetingTimeout: TIMEOUT_MILLIS },
+    getSocket: (_, done) => {
+      const socket = connect({ host, port, timeout: TIMEOUT_MILLIS });
+      sockets.add(socket);
+      socket.once('close', () => sockets.delete(socket));
+      const fail = (error: Error) => done(Object.assign(error, { syscall: 'connect' }));
+      const tooLate = () => socket.destroy(new Error('no connection in time'));
+      // One listener stays: an error that comes when nobody waits for it must not end the pool.
+      socket.on('error', () => undefined);
+      socket.once('error', fail).once('timeout', tooLate);
+      socket.once('connect', () => {
+        socket.setTimeout(0).off('error', fail).off('timeout', tooLate);
+        done(null, { connection: socket });
+      });
+    },
+    ...{ host, port, secure, greetingTimeout: TIMEOUT_MILLIS },
     ...{ socketTimeout: TIMEOUT_MILLIS, disableFileAccess: true, disableUrlAccess: true },
     ...(login === undefined ? {} : { auth: login }),
     // A password is sent over TLS only; to a server of this machine nothing needs it.
     ...(isHere(host) ? { ignoreTLS: true } : { requireTLS: login !== undefined }),
   });
-  const stop = new AbortController();
   const send = async (mailbox: string, { subject, text, stopUrl }: MailText): Promise<MailFailure | undefined> => {
     try {
       await transport.sendMail({
@@ -66,13 +82,11 @@ function openMailer(
       return failureOf(error as SmtpError);
     }
   };
-  const stopped = new Promise<MailFailure>((resolve) =>
-    stop.signal.addEventListener('abort', () => resolve({ kind: 'unsure', reason: 'the pool stops' })),
-  );
   return {
-    send: (mailbox, mail) => Promise.race([send(mailbox, mail), stopped]),
+    send: (mailbox, mail) => Promise.race([send(mailbox, mail), end.promise]),
     close: () => {
-      stop.abort();
+      end.resolve({ kind: 'unsure', reason: 'the pool stops' });
+      for (const socket of sockets) socket.destroy();
       transport.close();
     },
   };
