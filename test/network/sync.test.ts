@@ -187,7 +187,10 @@ test('a node that only catches up takes old cuts from peers, is not synced meanw
   await bed.seal(source, 130);
   const validator = await bed.start('validator', { bootstrap: [at(source)], follows: 'until caught up' });
   expect(isSynced(validator)).toBe(false);
-  await validator.view.caughtUp();
+  // It waits three seconds for the first peer, and a busy machine may take longer than that.
+  const { view } = validator;
+  await until(() => view.figures().peers.some(({ peer }) => view.heightOf(peer) !== undefined));
+  await view.caughtUp();
   // The rest comes from its neighbours, of which it has none here.
   const reached = height(validator);
   expect(reached).toBeGreaterThanOrEqual(130 - 96);
