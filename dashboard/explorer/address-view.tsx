@@ -75,12 +75,7 @@ export function AddressView({ address }: { address: string }) {
             keyOf={({ kind, outpoint }) => `${kind}/${outpoint.transaction_id}/${outpoint.output_index}`}
           />
         )}
-        <Pager
-          first={cursor === undefined}
-          next={data?.next_cursor !== undefined}
-          onFirst={() => setCursor(undefined)}
-          onNext={() => setCursor(data?.next_cursor)}
-        />
+        <Pager cursor={cursor} next={data?.next_cursor} onMove={setCursor} />
       </section>
     </>
   );

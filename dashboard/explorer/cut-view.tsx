@@ -113,13 +113,7 @@ function Transactions({ height }: { height: number }) {
           keyOf={({ transaction_id: id }) => id}
         />
       )}
-      <Pager
-        first={cursor === undefined}
-        next={data?.next_cursor !== undefined}
-        onFirst={() => setCursor(undefined)}
-        onNext={() => setCursor(data?.next_cursor)}
-        words={['First', 'More']}
-      />
+      <Pager cursor={cursor} next={data?.next_cursor} onMove={setCursor} words={['First', 'More']} />
     </section>
   );
 }
@@ -135,13 +129,7 @@ function Rewards({ height }: { height: number }) {
       ) : (
         <Table caption="Blocks paid" columns={rewardColumns} rows={data.rewards} keyOf={({ block_id: id }) => id} />
       )}
-      <Pager
-        first={cursor === undefined}
-        next={data?.next_cursor !== undefined}
-        onFirst={() => setCursor(undefined)}
-        onNext={() => setCursor(data?.next_cursor)}
-        words={['First', 'More']}
-      />
+      <Pager cursor={cursor} next={data?.next_cursor} onMove={setCursor} words={['First', 'More']} />
     </section>
   );
 }

@@ -1,11 +1,10 @@
 /** All blocks of the pool with the state of their rewards, by service, state and finder, in pages. */
-import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import type { BlockDocument, BlocksDocument, PoolBlock, PoolDocument } from '../../pool/api/documents.ts';
 import { query } from '../data/client.ts';
 import { useDocument, useNow } from '../data/hooks.ts';
 import { type PaidIn, usePaidIn } from '../data/paid-in.ts';
-import { ChainLink, CutLink } from '../explorer/links.tsx';
+import { ChainLink, CutLink, FactList, type Facts } from '../explorer/links.tsx';
 import { ago, coins, count, percent, time } from '../format.ts';
 import { linkTo } from '../router.ts';
 import {
@@ -52,7 +51,7 @@ function OneBlock({ id }: { id: string }) {
   const { data: block, error } = useDocument<BlockDocument>(`blocks/${encodeURIComponent(id)}`, 5000);
   const paidIn = usePaidIn(useDocument<PoolDocument>('pool', 5_000).data);
   const now = useNow();
-  const facts: [string, ComponentChildren][] =
+  const facts: Facts =
     block === undefined
       ? []
       : [
@@ -85,14 +84,7 @@ function OneBlock({ id }: { id: string }) {
             <Placeholder error={error} loading empty="" />
           )
         ) : (
-          <dl class="facts">
-            {facts.map(([name, value]) => (
-              <div key={name}>
-                <dt>{name}</dt>
-                <dd>{value}</dd>
-              </div>
-            ))}
-          </dl>
+          <FactList facts={facts} />
         )}
       </section>
       <p>
@@ -155,12 +147,7 @@ function BlockList() {
             keyOf={(block) => block.block_id}
           />
         )}
-        <Pager
-          first={cursor === undefined}
-          next={blocks.data?.next_cursor !== undefined}
-          onFirst={() => setCursor(undefined)}
-          onNext={() => setCursor(blocks.data?.next_cursor)}
-        />
+        <Pager cursor={cursor} next={blocks.data?.next_cursor} onMove={setCursor} />
       </section>
     </>
   );

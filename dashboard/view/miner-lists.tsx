@@ -39,13 +39,7 @@ export function Miners() {
       ) : (
         <Table caption="Fastest first" columns={columns} rows={rows} keyOf={(miner) => miner.address} />
       )}
-      <Pager
-        first={cursor === undefined}
-        next={miners.data?.next_cursor !== undefined}
-        onFirst={() => setCursor(undefined)}
-        onNext={() => setCursor(miners.data?.next_cursor)}
-        words={['Fastest', 'More']}
-      />
+      <Pager cursor={cursor} next={miners.data?.next_cursor} onMove={setCursor} words={['Fastest', 'More']} />
     </section>
   );
 }

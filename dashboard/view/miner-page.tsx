@@ -254,12 +254,7 @@ function Workers({ path, since, now }: { path: string; since: number; now: numbe
       ) : (
         <Table caption="Workers" columns={columns} rows={rows} keyOf={(worker) => `${worker.service}/${worker.name}`} />
       )}
-      <Pager
-        first={cursor === undefined}
-        next={workers.data?.next_cursor !== undefined}
-        onFirst={() => setCursor(undefined)}
-        onNext={() => setCursor(workers.data?.next_cursor)}
-      />
+      <Pager cursor={cursor} next={workers.data?.next_cursor} onMove={setCursor} />
       {shown === undefined ? (
         <p class="note">Select a worker’s name to see its own chart.</p>
       ) : (
@@ -308,12 +303,7 @@ function Credits({ path, address }: { path: string; address: string }) {
       ) : (
         <Table caption="Credits, newest first" columns={columns} rows={rows} keyOf={(c) => `${c.service}/${c.slice}`} />
       )}
-      <Pager
-        first={cursor === undefined}
-        next={credits.data?.next_cursor !== undefined}
-        onFirst={() => setCursor(undefined)}
-        onNext={() => setCursor(credits.data?.next_cursor)}
-      />
+      <Pager cursor={cursor} next={credits.data?.next_cursor} onMove={setCursor} />
     </section>
   );
 }

@@ -61,12 +61,7 @@ export function OperatorLog({ token, turn }: { token: string; turn: number }) {
         rows={entries}
         keyOf={(entry) => `${entry.at_millis}/${entry.action}/${JSON.stringify(entry.details)}`}
       />
-      <Pager
-        first={cursor === undefined}
-        next={log?.next_cursor !== undefined}
-        onFirst={() => setCursor(undefined)}
-        onNext={() => setCursor(log?.next_cursor)}
-      />
+      <Pager cursor={cursor} next={log?.next_cursor} onMove={setCursor} />
     </section>
   );
 }

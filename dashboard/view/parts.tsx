@@ -215,27 +215,27 @@ export const WholeName = ({ text, label }: { text: string; label: string }) => (
   </p>
 );
 
-/** Nothing at all where one page holds everything. */
+/** Between pages of a list, by the cursor of the one that is shown and of the one after it. Nothing at all where one page holds everything. */
 export function Pager({
+  cursor,
   next,
-  first,
-  onNext,
-  onFirst,
+  onMove,
   words = ['Newest', 'Older'],
 }: {
-  next: boolean;
-  first: boolean;
-  onNext(): void;
-  onFirst(): void;
+  cursor: string | undefined;
+  next: string | undefined;
+  onMove(cursor: string | undefined): void;
   words?: readonly [string, string];
 }) {
-  if (first && !next) return null;
+  const isFirst = cursor === undefined;
+  const isLast = next === undefined;
+  if (isFirst && isLast) return null;
   return (
     <div class="row pager">
-      <button type="button" disabled={first} onClick={onFirst}>
+      <button type="button" disabled={isFirst} onClick={() => onMove(undefined)}>
         {words[0]}
       </button>
-      <button type="button" disabled={!next} onClick={onNext}>
+      <button type="button" disabled={isLast} onClick={() => onMove(next)}>
         {words[1]}
       </button>
     </div>

@@ -43,12 +43,7 @@ export function Payments({ address, own = false }: { address: string | undefined
           keyOf={(payment) => `${payment.payout_id}/${payment.address}`}
         />
       )}
-      <Pager
-        first={cursor === undefined}
-        next={payments.data?.next_cursor !== undefined}
-        onFirst={() => setCursor(undefined)}
-        onNext={() => setCursor(payments.data?.next_cursor)}
-      />
+      <Pager cursor={cursor} next={payments.data?.next_cursor} onMove={setCursor} />
     </section>
   );
 }

@@ -151,13 +151,7 @@ function Validators({ node }: { node: string }) {
       ) : (
         <Table caption="Validators" columns={columns} rows={rows} keyOf={({ validator_id: id }) => id} />
       )}
-      <Pager
-        first={cursor === undefined}
-        next={data?.next_cursor !== undefined}
-        onFirst={() => setCursor(undefined)}
-        onNext={() => setCursor(data?.next_cursor)}
-        words={['First', 'More']}
-      />
+      <Pager cursor={cursor} next={data?.next_cursor} onMove={setCursor} words={['First', 'More']} />
     </section>
   );
 }
@@ -215,12 +209,7 @@ function Rewards({ node, address }: { node: string; address: string }) {
           />
         </>
       )}
-      <Pager
-        first={cursor === undefined}
-        next={data?.next_cursor !== undefined}
-        onFirst={() => setCursor(undefined)}
-        onNext={() => setCursor(data?.next_cursor)}
-      />
+      <Pager cursor={cursor} next={data?.next_cursor} onMove={setCursor} />
     </section>
   );
 }

@@ -10,7 +10,7 @@
  *   node multisig.mjs send http://127.0.0.1:28701 PACKAGE PACKAGE
  */
 import init, * as svc from '../svc_wasm.js';
-import { manifestOf, outputsFor, post, submit, sumOf } from './node.mjs';
+import { manifestOf, outputsFor, paymentBody, post, submit, sumOf } from './node.mjs';
 import { standardInput, startFromShell } from './shell.mjs';
 
 /** People sign, and not at once. */
@@ -51,27 +51,12 @@ async function firstOutputOf(api, earlier, address) {
 /** The module selects no coins: `outputsFor` does. `replaces`: an earlier package that has not been paid. */
 export async function propose(api, descriptor, recipient, coins, replaces) {
   const manifest = await manifestOf(api);
-  const { network, finalized_height: height } = JSON.parse(svc.validateManifest(manifest));
+  const { network } = JSON.parse(svc.validateManifest(manifest));
   const address = svc.multisigAddress(descriptor, network);
   const { form, most } = FORMS[JSON.parse(descriptor).threshold];
   const paid = BigInt(svc.parseAmount(coins));
   const bodyWith = (outputs, change) =>
-    svc.encodeTransactionBody(
-      JSON.stringify({
-        valid_from_height: height,
-        valid_until_height: String(BigInt(height) + VALID_CUTS),
-        inputs: outputs.map(({ outpoint: { transaction_id, output_index } }) => ({
-          transaction_id,
-          output_index: String(output_index),
-        })),
-        outputs: [
-          { address: recipient, amount: String(paid) },
-          { address, amount: String(change) },
-        ],
-        payload_hex: '',
-      }),
-      manifest,
-    );
+    paymentBody(manifest, { address, outputs, recipient, paid, change, cuts: VALID_CUTS });
   const feeOf = (outputs) => {
     const profiles = JSON.stringify(outputs.map(() => `multisig_inline_${form}`));
     const quote = svc.quoteTransactionWithInputProfiles(bodyWith(outputs, 1n), profiles, manifest);

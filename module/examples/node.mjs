@@ -1,4 +1,4 @@
-/** Requests to a node's API, and the choice of the outputs that a transaction spends. Used by the other examples. */
+/** Requests to a node's API, the choice of the outputs that a transaction spends, and the body of a payment. Used by the other examples. */
 import init, * as svc from '../svc_wasm.js';
 
 async function answerOf(response) {
@@ -99,4 +99,23 @@ export async function outputsFor(api, address, { most, paid, feeOf, first }) {
         : 'spending them costs more than they hold: pay to it first'
     }`,
   );
+}
+
+/** The body of a transaction that spends `outputs` of `address`: `paid` atoms to `recipient`, and `change` back. It is valid for `cuts` cuts. */
+export function paymentBody(manifest, { address, outputs, recipient, paid, change, cuts, payload = '' }) {
+  const { finalized_height: height } = JSON.parse(svc.validateManifest(manifest));
+  const body = {
+    valid_from_height: height,
+    valid_until_height: String(BigInt(height) + cuts),
+    inputs: outputs.map(({ outpoint: { transaction_id, output_index } }) => ({
+      transaction_id,
+      output_index: String(output_index),
+    })),
+    outputs: [
+      { address: recipient, amount: String(paid) },
+      { address, amount: String(change) },
+    ],
+    payload_hex: payload,
+  };
+  return svc.encodeTransactionBody(JSON.stringify(body), manifest);
 }

@@ -3,7 +3,7 @@
  *   node node_modules/svc-wasm/examples/payment.mjs http://127.0.0.1:28701 RECIPIENT 1.25 < words.txt
  */
 import * as svc from '../svc_wasm.js';
-import { manifestOf, outputsFor, submit, sumOf } from './node.mjs';
+import { manifestOf, outputsFor, paymentBody, submit, sumOf } from './node.mjs';
 import { standardInput, startFromShell } from './shell.mjs';
 
 const VALID_CUTS = 1000n;
@@ -23,24 +23,9 @@ export async function withWallet(api, words, use) {
 
 /** Pays from the first address, to which the change returns. The module selects no coins: `outputsFor` does. */
 export async function spend({ api, manifest, root, publicKey, address }, recipient, paid, payload = '') {
-  const { finalized_height: height, max_inputs: most } = JSON.parse(svc.validateManifest(manifest));
+  const { max_inputs: most } = JSON.parse(svc.validateManifest(manifest));
   const bodyWith = (outputs, change) =>
-    svc.encodeTransactionBody(
-      JSON.stringify({
-        valid_from_height: height,
-        valid_until_height: String(BigInt(height) + VALID_CUTS),
-        inputs: outputs.map(({ outpoint: { transaction_id, output_index } }) => ({
-          transaction_id,
-          output_index: String(output_index),
-        })),
-        outputs: [
-          { address: recipient, amount: String(paid) },
-          { address, amount: String(change) },
-        ],
-        payload_hex: payload,
-      }),
-      manifest,
-    );
+    paymentBody(manifest, { address, outputs, recipient, paid, change, cuts: VALID_CUTS, payload });
   // The fee follows from the size, and the size does not depend on the change.
   const feeOf = (outputs) => BigInt(JSON.parse(svc.quoteTransaction(bodyWith(outputs, 1n), manifest)).minimum_fee);
   const outputs = await outputsFor(api, address, { most: Number(most), paid, feeOf });
