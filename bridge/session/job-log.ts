@@ -30,7 +30,8 @@ export type JobLogState = {
     readonly generation: number;
     readonly shareWork: bigint;
     readonly isSpent: boolean;
-    readonly seen: readonly (readonly [serial: number, nonces: readonly number[]])[];
+    /** One block of memory for each serial: a session of many shares is copied between threads as often as its miner reconnects. */
+    readonly seen: readonly (readonly [serial: number, nonces: Float64Array])[];
   }[];
   readonly runs: readonly {
     readonly generation: number;
@@ -88,7 +89,7 @@ export class JobLog {
         isSpent,
         seen: [...(seen ?? [])].map(([serial, nonces]) => [
           serial,
-          typeof nonces === 'number' ? [nonces] : [...nonces],
+          Float64Array.from(typeof nonces === 'number' ? [nonces] : nonces),
         ]),
       })),
       runs: this.#runs.map(({ terms, revision, from, to }) => ({ generation: terms.generation, revision, from, to })),

@@ -34,7 +34,24 @@ export function unpackRecord(packed: string): SessionRecord {
 }
 
 type SentTerms = NonNullable<SessionRecord['jobs']>['log']['terms'][number];
-type PackedTerms = Omit<SentTerms, 'shareWork'> & { readonly shareWork: string };
+type PackedTerms = Omit<SentTerms, 'shareWork' | 'seen'> & {
+  readonly shareWork: string;
+  readonly seen: readonly (readonly [serial: number, nonces: string])[];
+};
 
-const packTerms = (terms: SentTerms): PackedTerms => ({ ...terms, shareWork: String(terms.shareWork) });
-const unpackTerms = (terms: PackedTerms): SentTerms => ({ ...terms, shareWork: BigInt(terms.shareWork) });
+const packTerms = (terms: SentTerms): PackedTerms => ({
+  ...terms,
+  shareWork: String(terms.shareWork),
+  seen: terms.seen.map(([serial, nonces]) => [serial, packNumbers(nonces)]),
+});
+const unpackTerms = (terms: PackedTerms): SentTerms => ({
+  ...terms,
+  shareWork: BigInt(terms.shareWork),
+  seen: terms.seen.map(([serial, packed]) => [serial, unpackNumbers(packed)]),
+});
+
+/** As their bytes: 25,000 nonces as decimal numbers took 30 ms. */
+const packNumbers = ({ buffer, byteOffset, byteLength }: Float64Array): string =>
+  Buffer.from(buffer, byteOffset, byteLength).toString('base64');
+const unpackNumbers = (packed: string): Float64Array =>
+  new Float64Array(new Uint8Array(Buffer.from(packed, 'base64')).buffer);

@@ -27,7 +27,7 @@ export const waiting = (id: string): SessionRecord => ({
   jobs: {
     log: {
       lastJobId: 65,
-      terms: [{ generation: 1, shareWork: 1n << 40n, isSpent: true, seen: [[65, [1, 2 ** 47]]] }],
+      terms: [{ generation: 1, shareWork: 1n << 40n, isSpent: true, seen: [[65, Float64Array.of(1, 2 ** 47)]] }],
       runs: [{ generation: 1, revision: 1, from: 1, to: 1 }],
     },
     current: 1,
