@@ -50,7 +50,7 @@ const unpackTerms = (terms: PackedTerms): SentTerms => ({
   seen: terms.seen.map(([serial, packed]) => [serial, unpackNumbers(packed)]),
 });
 
-/** As their bytes: 25,000 nonces as decimal numbers took 30 ms. */
+/** As their bytes: 25,000 nonces as decimal numbers took 7 ms. */
 const packNumbers = ({ buffer, byteOffset, byteLength }: Float64Array): string =>
   Buffer.from(buffer, byteOffset, byteLength).toString('base64');
 const unpackNumbers = (packed: string): Float64Array =>
