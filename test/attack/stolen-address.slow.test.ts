@@ -10,6 +10,7 @@ import { KillableStack } from '../pool/killable.ts';
 import { svcPool } from '../pool/svc-pool.ts';
 
 const [VICTIM, OTHER, THIEF] = [1, 2, 3];
+const LOGIN_MILLIS = 20_000;
 const SOON = { timeout: 300_000, interval: 250 };
 
 /** Mines until the signal, through restarts of the pool. */
@@ -24,7 +25,9 @@ async function mining(stack: KillableStack, account: number, signal: AbortSignal
 }
 
 async function work(client: V1Client, account: number, signal: AbortSignal): Promise<void> {
-  await client.login(`${addressOf(account)}.rig`, 'd=4');
+  // While the pool is away its port may be another program's, which never answers.
+  const login = client.login(`${addressOf(account)}.rig`, 'd=4');
+  await Promise.race([login, sleep(LOGIN_MILLIS).then(() => Promise.reject(new Error('no answer')))]);
   for (let from = 0n; !signal.aborted; await sleep(40)) {
     const job = client.jobs.at(-1) as (typeof client.jobs)[number];
     const { nonce, next } = mine(job, client.prefix, from);
