@@ -158,11 +158,15 @@ export class MinerMails {
   #noteFailure(failure: MailFailure, of: { isOwn: boolean; isKnown: boolean; address: string }): void {
     const { kind, reason } = failure;
     if (this.#stop.signal.aborted) return;
-    if (of.isOwn || kind === 'later')
-      return this.#log.debug('a mail to a miner was not accepted', { address: of.address, ...failure });
+    if (of.isOwn || kind === 'later') {
+      this.#log.debug('a mail to a miner was not accepted', { address: of.address, ...failure });
+      return;
+    }
     // A mailbox that nobody confirmed may not exist: that it is refused is no reason for the others to wait.
-    if (kind === 'mailbox' && !of.isKnown)
-      return this.#log.warn('the mail server refuses the mailbox of a miner', { reason });
+    if (kind === 'mailbox' && !of.isKnown) {
+      this.#log.warn('the mail server refuses the mailbox of a miner', { reason });
+      return;
+    }
     const waitMillis = retryMillis(this.#away.attempts + 2);
     this.#away = { attempts: this.#away.attempts + 1, until: this.#now() + waitMillis };
     this.#log.warn('mails to miners wait for the mail server', { reason });

@@ -316,6 +316,24 @@ test('keys that cost nothing do not use up the confirmations of an hour: those w
   expect(got[1]?.to).toEqual(['<poor@example.org>']);
 });
 
+test('news go before confirmations: mailboxes that nobody confirmed do not hold them up', async () => {
+  const { sql } = bed.books;
+  const [other] = await others();
+  expect((await set(MAILBOX)).status).toBe(200);
+  await sql`insert into miner_mails (account_id, mailbox, set_millis, code, events, confirmed, asked_at)
+    values (${other.id}, 'good@example.org', 1, 'good', '{workers}', true, now())`;
+  await sql`insert into miner_mail_news (account_id, at, kind, data)
+    values (${other.id}, now(), 'worker_silent', '{"worker":"x"}')`;
+  const recipients: string[] = [];
+  const { url } = await mailServer((recipient) => {
+    recipients.push(recipient);
+    return '250 ok';
+  });
+  await sender(url);
+  await until(() => recipients.length === 2);
+  expect(recipients).toEqual(['<good@example.org>', `<${MAILBOX}>`]);
+});
+
 test('a server that refuses every mailbox removes none; one that alone is refused is removed', async () => {
   const { sql } = bed.books;
   const [other] = await others();
