@@ -89,25 +89,35 @@ export class MinerMail {
   /** Only who reads the mails of the mailbox has its code. */
   async confirm(code: string): Promise<{ address: string; state: MailState }> {
     this.#insist();
-    const [row] = await this.#sql<{ address: string }[]>`update miner_mails m set confirmed = true from accounts a
-      where a.id = m.account_id and m.code = ${code} and m.mailbox is not null and m.asked_at is not null
-      returning a.address`;
-    if (row === undefined) throw unknownCode();
-    return { address: row.address, state: 'on' };
+    const address = await this.#sql.begin(async (transaction) => {
+      const [row] = await transaction<{ address: string }[]>`update miner_mails m set confirmed = true from accounts a
+        where a.id = m.account_id and m.code = ${code} and m.mailbox is not null returning a.address`;
+      if (row === undefined) throw unknownCode();
+      await transaction`update mail_confirmations set code = null where code = ${code}`;
+      return row.address;
+    });
+    return { address, state: 'on' };
   }
 
-  /** Works also while the pool sends no mail. A mailbox that was never confirmed is not written to again. */
+  /**
+   * Works also while the pool sends no mail. A mailbox that was never confirmed is not written to again, whatever the miner that named it did since: otherwise
+   * a miner that names mailbox after mailbox would leave none of them a way to refuse.
+   */
   async stop(code: string): Promise<{ address: string; state: MailState }> {
     const address = await this.#sql.begin(async (transaction) => {
       const [row] = await transaction<{ id: number; address: string; mailbox: string | null; confirmed: boolean }[]>`
         select m.account_id as id, a.address, m.mailbox, m.confirmed from miner_mails m
         join accounts a on a.id = m.account_id where m.code = ${code} for update of m`;
-      if (row === undefined) throw unknownCode();
-      if (row.mailbox !== null && !row.confirmed)
-        await transaction`insert into mail_refusals (mailbox_key) values (${mailboxKey(row.mailbox)})
-          on conflict do nothing`;
-      await removeMailbox(transaction, row.id);
-      return row.address;
+      const [asked] = await transaction<{ key: string; address: string }[]>`select c.mailbox_key as key, a.address
+        from mail_confirmations c join accounts a on a.id = c.account_id where c.code = ${code} limit 1`;
+      const address = row?.address ?? asked?.address;
+      if (address === undefined) throw unknownCode();
+      const named = row?.mailbox ?? null;
+      const key = asked?.key ?? (named === null ? undefined : mailboxKey(named));
+      if (key !== undefined && row?.confirmed !== true)
+        await transaction`insert into mail_refusals (mailbox_key) values (${key}) on conflict do nothing`;
+      if (row !== undefined) await removeMailbox(transaction, row.id);
+      return address;
     });
     return { address, state: 'off' };
   }

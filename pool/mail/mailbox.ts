@@ -1,10 +1,10 @@
-/** Addresses of e-mail: a plain form of them, in which nothing can end a line or name a second recipient. */
+/** Addresses of e-mail: a plain form of them, in which nothing can end a line, name a second recipient, or (by a %) a route that leads to another mailbox. */
 import { createHash } from 'node:crypto';
 
 /** What a miner signs must fit with it into 160 characters. */
 export const MAX_MAILBOX = 100;
 
-const LOCAL = /^[a-z0-9_%+-]+(?:\.[a-z0-9_%+-]+)*$/i;
+const LOCAL = /^[a-z0-9_+-]+(?:\.[a-z0-9_+-]+)*$/i;
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i;
 
 /** Undefined for a mailbox that is taken. */

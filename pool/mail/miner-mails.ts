@@ -33,13 +33,21 @@ export const MINER_MAIL_DEFAULTS = { pollMillis: 5_000, restMillis: 15 * 60_000,
 export const MOST_NEWS = 100;
 const GIVE_UP_MILLIS = 86_400_000;
 const MOST_A_ROUND = 32;
-/** A mailbox that the server does not take is removed after so many tries. */
+/** A mailbox is removed after so many failures of its own: the server took mails for others in between. */
 export const MAILBOX_TRIES = 3;
 const WAIT_SECONDS = 300;
+/** How long the stop link of a confirmation works when the miner has named another mailbox since. */
+const CODE_DAYS = 30;
 const TIDY_ROUNDS = 100;
 const THROUGH = 'miner_mail_through';
 
 type Due = { account_id: number; address: string; mailbox: string; code: string; attempts: number; dropped: number };
+type PendingMail = Due & { is_earner: boolean };
+type Outcome = {
+  readonly failure: MailFailure | undefined;
+  /** The failure comes from this mailbox, and not from a server that takes nothing at all. */
+  readonly isOwn: boolean;
+};
 type NewsRow = { id: bigint; kind: string; millis: string; data: MailNews['data'] };
 
 /** Puts one piece of news into the queue of its miner, if that has confirmed a mailbox and chose such news. */
@@ -80,6 +88,8 @@ export class MinerMails {
   readonly #now: () => number;
   readonly #stop = new AbortController();
   #away = { attempts: 0, until: 0 };
+  /** The server took a mail since the last failure. */
+  #takes = false;
   readonly #loop: Promise<void>;
 
   /** Only the accountant's instance sends. */
@@ -101,8 +111,9 @@ export class MinerMails {
       try {
         while ((await feedNews(this.#sql, THROUGH, queue)) && !signal.aborted);
         if (round % TIDY_ROUNDS === 0) await this.#tidy();
-        await this.#confirmDue();
+        // First those that were confirmed: mailboxes that nobody confirmed, and that make the server slow, must not hold them up.
         await this.#sendDue();
+        await this.#confirmDue();
       } catch (error) {
         this.#log.debug('mails to miners wait for the database', { reason: (error as Error).message });
       }
@@ -115,7 +126,7 @@ export class MinerMails {
     const oldest = new Date(this.#now() - GIVE_UP_MILLIS);
     await this.#sql`update miner_mails set mailbox = null
       where mailbox is not null and not confirmed and since < now() - interval '3 days'`;
-    await this.#sql`delete from mail_confirmations where at < now() - interval '7 days'`;
+    await this.#sql`delete from mail_confirmations where at < now() - make_interval(days => ${CODE_DAYS})`;
     await this.#sql`with gone as (delete from miner_mail_news where at <= ${oldest} returning account_id)
       update miner_mails m set dropped = m.dropped + g.n
       from (select account_id, count(*)::int as n from gone group by account_id) g where g.account_id = m.account_id`;
@@ -125,63 +136,83 @@ export class MinerMails {
     return this.#stop.signal.aborted || this.#now() < this.#away.until;
   }
 
-  async #send(due: Due, kind: 'confirmation' | readonly MailNews[]): Promise<MailFailure | undefined> {
+  async #send(due: Due, kind: 'confirmation' | readonly MailNews[]): Promise<Outcome> {
     const { publicUrl, poolName } = this.#options;
     const { address, code } = due;
     const pool = (await editedPoolName(this.#sql).catch(() => undefined)) ?? poolName;
     const place = { publicUrl, address, code, pool };
     const mail = kind === 'confirmation' ? confirmationMail(place) : newsMail(place, kind, due.dropped);
     const failure = await this.#mailer.send(due.mailbox, mail);
-    const isServers = failure?.kind === 'away' || failure?.kind === 'unsure';
-    if (isServers && !this.#stop.signal.aborted) {
-      const waitMillis = retryMillis(this.#away.attempts + 2);
-      this.#away = { attempts: this.#away.attempts + 1, until: this.#now() + waitMillis };
-      this.#log.warn('mails to miners wait for the mail server', { reason: failure.reason });
-    } else if (failure !== undefined) this.#log.debug('a mail to a miner was not accepted', { address, ...failure });
-    else this.#away = { attempts: 0, until: 0 };
-    return failure;
+    if (failure === undefined) {
+      this.#away = { attempts: 0, until: 0 };
+      this.#takes = true;
+      return { failure, isOwn: false };
+    }
+    const isOwn = this.#takes && failure.kind !== 'away' && failure.kind !== 'later';
+    if (failure.kind !== 'later') this.#takes = false;
+    this.#noteFailure(failure, { isOwn, isKnown: kind !== 'confirmation', address });
+    return { failure, isOwn };
+  }
+
+  /** `isKnown`: the mailbox was confirmed, so it has taken mails. */
+  #noteFailure(failure: MailFailure, of: { isOwn: boolean; isKnown: boolean; address: string }): void {
+    const { kind, reason } = failure;
+    if (this.#stop.signal.aborted) return;
+    if (of.isOwn || kind === 'later') {
+      this.#log.debug('a mail to a miner was not accepted', { address: of.address, ...failure });
+      return;
+    }
+    // A mailbox that nobody confirmed may not exist: that it is refused is no reason for the others to wait.
+    if (kind === 'mailbox' && !of.isKnown) {
+      this.#log.warn('the mail server refuses the mailbox of a miner', { reason });
+      return;
+    }
+    const waitMillis = retryMillis(this.#away.attempts + 2);
+    this.#away = { attempts: this.#away.attempts + 1, until: this.#now() + waitMillis };
+    this.#log.warn('mails to miners wait for the mail server', { reason });
   }
 
   async #confirmDue(): Promise<void> {
     if (this.#isEnd) return;
-    const due = await this.#sql<Due[]>`select m.account_id, a.address, m.mailbox, m.code, m.attempts, m.dropped
+    const due = await this.#sql<PendingMail[]>`select m.account_id, a.address, m.mailbox, m.code, m.attempts, m.dropped,
+        a.balance + a.in_flight + a.paid > 0 as is_earner
       from miner_mails m join accounts a on a.id = m.account_id
       where m.mailbox is not null and not m.confirmed and m.asked_at is null and m.next_at <= now()
-      order by m.next_at limit ${MOST_A_ROUND}`;
-    for (const one of due) {
-      if (this.#isEnd) return;
-      await this.#confirm(one);
-    }
+      order by a.balance + a.in_flight + a.paid desc, m.next_at limit ${MOST_A_ROUND}`;
+    for (const one of due) if (this.#isEnd || (await this.#confirm(one)) === 'full') return;
   }
 
-  async #confirm(due: Due): Promise<void> {
+  async #confirm(due: PendingMail): Promise<'full' | undefined> {
     const { account_id: account, code } = due;
     const key = mailboxKey(due.mailbox);
-    const [sent] = await this.#sql<[Sent]>`select count(*) filter (where is_new)::int as "allOfHour",
+    const [sent] = await this.#sql<[Omit<Sent, 'isEarner'>]>`select count(*) filter (where is_new)::int as "allOfHour",
         count(*) filter (where is_new and account_id = ${account})::int as "minersOfHour",
         count(*) filter (where is_new and mailbox_key = ${key})::int as "mailboxesOfHour",
         count(*) filter (where mailbox_key = ${key})::int as "mailboxesOfWeek",
         exists (select 1 from mail_refusals where mailbox_key = ${key}) as "isRefused"
       from (select *, at > now() - interval '1 hour' as is_new from mail_confirmations
         where at > now() - interval '7 days') c`;
-    const verdict = confirmationVerdict(sent);
+    const verdict = confirmationVerdict({ ...sent, isEarner: due.is_earner });
+    // Each keeps its place: the next one of the hour is for the miner that earned most.
+    if (verdict === 'full') return 'full';
     if (verdict === 'wait') {
       // To the end of the line, so that the others are looked at too.
       await this.#sql`update miner_mails set next_at = now() + make_interval(secs => ${WAIT_SECONDS})
         where account_id = ${account} and code = ${code}`;
-      return;
+      return undefined;
     }
     // On record before it is sent: neither a crash nor another instance makes it two.
     const isMine = await this.#sql.begin(async (transaction) => {
       const taken = await transaction`update miner_mails set asked_at = now()
         where account_id = ${account} and code = ${code} and mailbox is not null and asked_at is null returning 1`;
       if (taken.length > 0 && verdict === 'send')
-        await transaction`insert into mail_confirmations (mailbox_key, account_id) values (${key}, ${account})`;
+        await transaction`insert into mail_confirmations (mailbox_key, account_id, code)
+          values (${key}, ${account}, ${code})`;
       return taken.length > 0;
     });
-    if (!isMine || verdict !== 'send') return;
-    const failure = await this.#send(due, 'confirmation');
-    if (failure?.kind !== 'away' && failure?.kind !== 'later') return;
+    if (!isMine || verdict !== 'send') return undefined;
+    const { failure } = await this.#send(due, 'confirmation');
+    if (failure?.kind !== 'away' && failure?.kind !== 'later') return undefined;
     const waitSeconds = failure.kind === 'away' ? 0 : WAIT_SECONDS;
     await this.#sql.begin(async (transaction) => {
       await transaction`update miner_mails set asked_at = null, next_at = now() + make_interval(secs => ${waitSeconds})
@@ -189,6 +220,7 @@ export class MinerMails {
       await transaction`delete from mail_confirmations where ctid = (select ctid from mail_confirmations
         where mailbox_key = ${key} and account_id = ${account} order by at desc limit 1)`;
     });
+    return undefined;
   }
 
   async #sendDue(): Promise<void> {
@@ -218,7 +250,8 @@ export class MinerMails {
     const last = rows.at(-1);
     if (last === undefined) return;
     const news = rows.map(({ kind, data, millis }) => ({ kind, data, atMillis: Number(millis) }));
-    const failure = await this.#send(due, news);
+    const { failure, isOwn } = await this.#send(due, news);
+    const failures = failure === undefined ? 0 : attempts + (isOwn ? 1 : 0);
     await this.#sql.begin(async (transaction) => {
       const own =
         await transaction`select 1 from miner_mails where account_id = ${account} and code = ${code} for update`;
@@ -228,8 +261,8 @@ export class MinerMails {
         await transaction`update miner_mails set next_at = now() where account_id = ${account}`;
         return;
       }
-      if (failure?.kind === 'mailbox' && attempts + 1 >= MAILBOX_TRIES) return removeMailbox(transaction, account);
-      await transaction`update miner_mails set attempts = ${failure === undefined ? 0 : attempts + 1},
+      if (failures >= MAILBOX_TRIES) return removeMailbox(transaction, account);
+      await transaction`update miner_mails set attempts = ${failures},
         dropped = dropped - ${failure === undefined ? due.dropped : 0} where account_id = ${account}`;
       if (failure === undefined)
         await transaction`delete from miner_mail_news where account_id = ${account} and id <= ${last.id}`;

@@ -7,6 +7,8 @@ import type { SmtpServer } from './smtp-server.ts';
 
 /** A server that does not answer holds up nothing but mails; still, the next look should not be far away. */
 const TIMEOUT_MILLIS = 15_000;
+/** For a whole mail: a server can answer a little at a time, for ever. */
+const MAIL_MILLIS = 120_000;
 
 type SmtpError = Error & {
   readonly code?: string;
@@ -31,20 +33,21 @@ const EARLY_WORDS = new Set(['Greeting never received']);
 const isHere = (host: string): boolean => host === 'localhost' || (isIP(host) !== 0 && isLoopback(host));
 
 /** Loaded before the pool starts: what is missing shows at once. The function opens a mailer. */
-export async function loadSmtp(server: SmtpServer, from: string): Promise<() => Mailer> {
+export async function loadSmtp(server: SmtpServer, from: string, mailMillis = MAIL_MILLIS): Promise<() => Mailer> {
   const { createTransport } = await import('nodemailer');
-  return () => openMailer(createTransport, server, from);
+  return () => openMailer(createTransport, server, { from, mailMillis });
 }
 
 function openMailer(
   createTransport: typeof import('nodemailer').createTransport,
   server: SmtpServer,
-  from: string,
+  { from, mailMillis }: { readonly from: string; readonly mailMillis: number },
 ): Mailer {
   const { host, port, isSecure: secure, login } = server;
   // Connections of its own, which end with the pool however long the server takes.
   const sockets = new Set<Socket>();
-  const end = Promise.withResolvers<MailFailure>();
+  const ends = new Set<(reason: string) => void>();
+  let isClosed = false;
   const transport = createTransport({
     getSocket: (_, done) => {
       const socket = connect({ host, port, timeout: TIMEOUT_MILLIS });
@@ -82,11 +85,31 @@ function openMailer(
       return failureOf(error as SmtpError);
     }
   };
+  const destroyAll = () => {
+    for (const socket of sockets) socket.destroy();
+  };
   return {
-    send: (mailbox, mail) => Promise.race([send(mailbox, mail), end.promise]),
+    send: async (mailbox, mail) => {
+      if (isClosed) return { kind: 'away', reason: 'the pool stops' };
+      const end = Promise.withResolvers<MailFailure>();
+      const stop = (reason: string) => end.resolve({ kind: 'unsure', reason });
+      const timer = setTimeout(() => {
+        stop('the server took too long');
+        // One mail is under way at a time: these are its own.
+        destroyAll();
+      }, mailMillis);
+      ends.add(stop);
+      try {
+        return await Promise.race([send(mailbox, mail), end.promise]);
+      } finally {
+        clearTimeout(timer);
+        ends.delete(stop);
+      }
+    },
     close: () => {
-      end.resolve({ kind: 'unsure', reason: 'the pool stops' });
-      for (const socket of sockets) socket.destroy();
+      isClosed = true;
+      for (const stop of ends) stop('the pool stops');
+      destroyAll();
       transport.close();
     },
   };

@@ -1,18 +1,19 @@
-import { expect, test } from 'vitest';
+import { type AddressInfo, createServer } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
 import { webhookState } from '../../pool/api/miner-webhook.ts';
 import { mailOptions } from '../../pool/check-options.ts';
-import { CONFIRMATIONS, confirmationVerdict } from '../../pool/mail/confirmation-limits.ts';
+import { CONFIRMATIONS, confirmationVerdict, FOR_NEW_MINERS, type Sent } from '../../pool/mail/confirmation-limits.ts';
 import { confirmationMail, newsMail } from '../../pool/mail/mail-text.ts';
 import { mailboxFault, mailboxKey } from '../../pool/mail/mailbox.ts';
-import { failureOf } from '../../pool/mail/smtp.ts';
-import { readSmtpServer } from '../../pool/mail/smtp-server.ts';
+import { failureOf, loadSmtp } from '../../pool/mail/smtp.ts';
+import { readSmtpServer, type SmtpServer } from '../../pool/mail/smtp-server.ts';
 import { type PoolValues, shownConfig } from '../../pool/options.ts';
 
-test('a mailbox is one plain address, and nothing that ends a line or names a second one', () => {
+test('a mailbox is one plain address, and nothing that ends a line, names a second one or a route to another', () => {
   for (const good of [
     'a@example.org',
     'first.last+rig@mail.example.co.uk',
-    'A_b%c-1@x-y.io',
+    'A_b-c-1@x-y.io',
     'a@xn--bcher-kva.example',
   ])
     expect(mailboxFault(good), good).toBeUndefined();
@@ -20,6 +21,12 @@ test('a mailbox is one plain address, and nothing that ends a line or names a se
     ...['', 'a', '@example.org', 'a@', 'a@localhost', 'a@example', 'a@127.0.0.1', 'a@[127.0.0.1]', 'a b@example.org'],
     ...['a@example.org\r\nBcc: b@example.org', 'a@example.org\n', '\na@example.org', 'a@example.org,b@example.org'],
     ...['A <a@example.org>', '"a b"@example.org', 'a@b@example.org', '.a@example.org', 'a..b@example.org'],
+    ...[
+      'victim%example.com@example.org',
+      'example.com!victim@example.org',
+      'a@example.org;b@example.org',
+      'a(b)@example.org',
+    ],
     ...['a@-x.org', 'a@x..org', 'ä@example.org', 'a@exämple.org', `${'a'.repeat(65)}@example.org`],
     `a@${'b'.repeat(60)}.${'c'.repeat(60)}.org`,
   ])
@@ -34,12 +41,16 @@ test('spellings of one mailbox have one key, which does not show it', () => {
 });
 
 test('confirmations are bounded for a mailbox, a miner and all, and a mailbox that refused gets none', () => {
-  const none = { allOfHour: 0, minersOfHour: 0, mailboxesOfHour: 0, mailboxesOfWeek: 0, isRefused: false };
+  const counts = { allOfHour: 0, minersOfHour: 0, mailboxesOfHour: 0, mailboxesOfWeek: 0 };
+  const none: Sent = { ...counts, isRefused: false, isEarner: true };
   expect(confirmationVerdict(none)).toBe('send');
   for (const [name, most] of Object.entries(CONFIRMATIONS)) {
     expect(confirmationVerdict({ ...none, [name]: most - 1 }), name).toBe('send');
-    expect(confirmationVerdict({ ...none, [name]: most }), name).toBe('wait');
+    expect(confirmationVerdict({ ...none, [name]: most }), name).toBe(name === 'allOfHour' ? 'full' : 'wait');
   }
+  // Keys cost nothing: miners that have earned nothing leave a part of the hour to the others.
+  expect(confirmationVerdict({ ...none, isEarner: false, allOfHour: FOR_NEW_MINERS - 1 })).toBe('send');
+  expect(confirmationVerdict({ ...none, isEarner: false, allOfHour: FOR_NEW_MINERS })).toBe('full');
   expect(confirmationVerdict({ ...none, isRefused: true })).toBe('never');
 });
 
@@ -102,6 +113,22 @@ test('what a failure of the mail server says about the mail', () => {
   expect(kind({ code: 'ETIMEDOUT', command: 'CONN' })).toBe('unsure');
   const { reason } = failureOf(Object.assign(new Error('550 no such user a@example.org'), { responseCode: 550 }));
   expect(reason).toBe('status 550');
+});
+
+test('a mail ends in time, also with a server that answers a little at a time for ever', async () => {
+  const server = createServer((socket) => {
+    const drip = setInterval(() => socket.write('2'), 20);
+    socket.on('error', () => undefined).on('close', () => clearInterval(drip));
+    socket.write('220 test\r\n');
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  const at = readSmtpServer(`smtp://127.0.0.1:${(server.address() as AddressInfo).port}`) as SmtpServer;
+  const mailer = (await loadSmtp(at, 'pool@example.org', 500))();
+  const mail = { subject: 'x', text: 'x', stopUrl: 'https://pool.example/' };
+  expect(await mailer.send('a@example.org', mail)).toEqual({ kind: 'unsure', reason: 'the server took too long' });
+  mailer.close();
+  expect(await mailer.send('a@example.org', mail)).toEqual({ kind: 'away', reason: 'the pool stops' });
 });
 
 test('the state of a webhook says whether it works, and nothing about what is behind it', () => {

@@ -2,6 +2,8 @@
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { rawPublicKey, signMessage } from '../../node/ml-dsa.ts';
+import { CONFIRMATIONS } from '../../pool/mail/confirmation-limits.ts';
+import { mailboxKey } from '../../pool/mail/mailbox.ts';
 import type { MailFailure } from '../../pool/mail/mailer.ts';
 import { MAILBOX_TRIES, MinerMails, MOST_NEWS, queueMailNews } from '../../pool/mail/miner-mails.ts';
 import { loadSmtp } from '../../pool/mail/smtp.ts';
@@ -53,7 +55,7 @@ function readable(mail: string): string {
 }
 
 /** Speaks as much SMTP as a mail takes. `rcpt` answers for a recipient. */
-async function mailServer(rcpt: () => string = () => '250 ok') {
+async function mailServer(rcpt: (recipient: string) => string = () => '250 ok') {
   const got: Mail[] = [];
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
@@ -67,7 +69,7 @@ async function mailServer(rcpt: () => string = () => '250 ok') {
         say('250 ok');
       } else if (word.startsWith('RCPT TO:')) {
         to.push(word.slice(8));
-        say(rcpt());
+        say(rcpt(word.slice(8)));
       } else if (word === 'DATA') {
         isData = true;
         say('354 go on');
@@ -100,7 +102,12 @@ async function mailServer(rcpt: () => string = () => '250 ok') {
   return { got, close, url: `smtp://127.0.0.1:${(server.address() as AddressInfo).port}` };
 }
 
-async function sender(url: string, restMillis = 0, onSent?: (failure: MailFailure | undefined) => void) {
+async function sender(
+  url: string,
+  restMillis = 0,
+  onSent?: (failure: MailFailure | undefined) => void,
+  now = Date.now,
+) {
   const mailer = (await loadSmtp(readSmtpServer(url) as SmtpServer, 'pool@example.org'))();
   const send: typeof mailer.send = async (...mail) => {
     const failure = await mailer.send(...mail);
@@ -109,7 +116,7 @@ async function sender(url: string, restMillis = 0, onSent?: (failure: MailFailur
   };
   const mails = new MinerMails(
     { publicUrl: 'https://pool.example/p', poolName: 'test pool', pollMillis: 20, restMillis, gatherMillis: 0 },
-    { sql: bed.books.sql, mailer: { ...mailer, send }, log: quietLog, now: Date.now },
+    { sql: bed.books.sql, mailer: { ...mailer, send }, log: quietLog, now },
   );
   onTestFinished(() => mails.close());
   return mails;
@@ -227,7 +234,7 @@ test('a mailbox gets one confirmation an hour, in all spellings and from all min
   await until(async () => (await row())?.mailbox === null);
 });
 
-test('a server that is away loses nothing; a full queue drops and says so; a mailbox that is not taken is removed', async () => {
+test('a server that is away loses nothing; a full queue drops and says so', async () => {
   const { sql } = bed.books;
   const away = await mailServer();
   away.close();
@@ -241,12 +248,7 @@ test('a server that is away loses nothing; a full queue drops and says so; a mai
   expect(failure).toMatchObject({ kind: 'away' });
   expect(await row()).toMatchObject({ mailbox: MAILBOX, asked: false });
   expect(await sql`select 1 from mail_confirmations`).toHaveLength(0);
-  let answer = '250 ok';
-  let asked = 0;
-  const { got, url } = await mailServer(() => {
-    asked++;
-    return answer;
-  });
+  const { got, url } = await mailServer();
   await sender(url);
   await until(() => got.length === 1);
   expect((await post('mail/confirm', { code: codeOf(got[0]) })).status).toBe(200);
@@ -259,10 +261,106 @@ test('a server that is away loses nothing; a full queue drops and says so; a mai
   expect(got[1]?.data).toContain(`news of your miner (${MOST_NEWS + 5})`);
   expect(got[1]?.data).toContain('And 5 more that did not fit.');
   await until(async () => (await row())?.dropped === 0 && (await waiting()) === 0);
-  answer = '550 no such user';
-  asked = 0;
-  await tell('worker_silent', { address, worker: 'x', service: 'pplns' });
-  await until(async () => (await row())?.mailbox === null);
-  expect(asked).toBe(MAILBOX_TRIES);
-  expect(await waiting()).toBe(0);
+});
+
+const others = async () => {
+  const rows = await bed.books.sql<{ id: number; address: string }[]>`select id, address from accounts
+    where address <> ${address} order by balance + in_flight + paid, id limit 2`;
+  return rows as unknown as [(typeof rows)[number], (typeof rows)[number]];
+};
+
+test('the link of a confirmation also works after the same mailbox was set again', async () => {
+  const { sql } = bed.books;
+  const { got, url } = await mailServer();
+  expect((await set(MAILBOX)).status).toBe(200);
+  await sender(url);
+  await until(() => got.length === 1);
+  const code = codeOf(got[0]);
+  expect((await set(MAILBOX, ['payments'])).body.state).toBe('unconfirmed');
+  expect(await post('mail/confirm', { code })).toMatchObject({ status: 200, body: { state: 'on' } });
+  // It was confirmed: to stop its mails is no refusal, however often.
+  for (let i = 0; i < 2; i++) expect((await post('mail/stop', { code })).status).toBe(200);
+  expect(await sql`select 1 from mail_refusals`).toHaveLength(0);
+});
+
+test('a mailbox can refuse also after the miner named another one', async () => {
+  const { sql } = bed.books;
+  const { got, url } = await mailServer();
+  expect((await set('stranger@example.org')).status).toBe(200);
+  await sender(url);
+  await until(() => got.length === 1);
+  const code = codeOf(got[0]);
+  expect((await set(MAILBOX)).status).toBe(200);
+  expect((await post('mail/confirm', { code })).status).toBe(404);
+  expect(await post('mail/stop', { code })).toMatchObject({ status: 200, body: { address, state: 'off' } });
+  expect(await sql`select mailbox_key from mail_refusals`).toEqual([
+    { mailbox_key: mailboxKey('stranger@example.org') },
+  ]);
+  expect(await row()).toMatchObject({ mailbox: MAILBOX });
+});
+
+test('keys that cost nothing do not use up the confirmations of an hour: those who earned most come first', async () => {
+  const { sql } = bed.books;
+  const [poor, busy] = await others();
+  const { got, url } = await mailServer();
+  await sql`insert into mail_confirmations (mailbox_key, account_id)
+    select 'key ' || i, ${busy.id} from generate_series(2, ${CONFIRMATIONS.allOfHour}::int) i`;
+  expect((await set(MAILBOX)).status).toBe(200);
+  await sql`insert into miner_mails (account_id, mailbox, set_millis, code, events, next_at)
+    values (${poor.id}, 'poor@example.org', 1, 'poor', '{blocks}', now() - interval '1 day')`;
+  await sender(url);
+  await until(() => got.length === 1);
+  expect(got[0]?.to).toEqual([`<${MAILBOX}>`]);
+  await sql`update mail_confirmations set at = at - interval '2 hours'`;
+  await until(() => got.length === 2);
+  expect(got[1]?.to).toEqual(['<poor@example.org>']);
+});
+
+test('news go before confirmations: mailboxes that nobody confirmed do not hold them up', async () => {
+  const { sql } = bed.books;
+  const [other] = await others();
+  expect((await set(MAILBOX)).status).toBe(200);
+  await sql`insert into miner_mails (account_id, mailbox, set_millis, code, events, confirmed, asked_at)
+    values (${other.id}, 'good@example.org', 1, 'good', '{workers}', true, now())`;
+  await sql`insert into miner_mail_news (account_id, at, kind, data)
+    values (${other.id}, now(), 'worker_silent', '{"worker":"x"}')`;
+  const recipients: string[] = [];
+  const { url } = await mailServer((recipient) => {
+    recipients.push(recipient);
+    return '250 ok';
+  });
+  await sender(url);
+  await until(() => recipients.length === 2);
+  expect(recipients).toEqual(['<good@example.org>', `<${MAILBOX}>`]);
+});
+
+test('a server that refuses every mailbox removes none; one that alone is refused is removed', async () => {
+  const { sql } = bed.books;
+  const [other] = await others();
+  await sql`insert into miner_mails (account_id, mailbox, set_millis, code, events, confirmed, asked_at)
+    select id, case when id = ${other.id} then 'good@example.org' else ${MAILBOX} end, 1, address, '{workers}', true, now()
+    from accounts where id = ${other.id} or address = ${address}`;
+  let refused = /./;
+  let asked = 0;
+  const { url } = await mailServer((recipient) => {
+    if (!refused.test(recipient)) return '250 ok';
+    asked++;
+    return '550 no';
+  });
+  // Each look at the clock is 20 seconds: the sender's pauses are short here.
+  let looks = 0;
+  await sender(url, 0, undefined, () => Date.now() + 20_000 * looks++);
+  await looked();
+  const news = (of: string) => tell('worker_silent', { address: of, worker: 'x', service: 'pplns' });
+  await news(address);
+  await news(other.address);
+  await until(() => asked > 2 * MAILBOX_TRIES);
+  const kept = async () => (await sql`select 1 from miner_mails where mailbox is not null`).length;
+  expect(await kept()).toBe(2);
+  refused = /first/;
+  await until(async () => {
+    await news(other.address);
+    return (await row())?.mailbox === null;
+  });
+  expect(await kept()).toBe(1);
 });
