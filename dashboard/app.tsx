@@ -88,7 +88,10 @@ export function App() {
       </button>
       <header class="top">
         <div class="bar">
-          <span class="name">{pool.data?.name ?? 'Mining pool'}</span>
+          <span class="name">
+            <img src="icon.svg" alt="" width="24" height="24" />
+            {pool.data?.name ?? 'Mining pool'}
+          </span>
           <nav aria-label="Pages">
             <ul>
               {PAGES.map(({ page, title }) => (
@@ -105,7 +108,7 @@ export function App() {
       <main id="main" tabIndex={-1}>
         {live === 'away' ? (
           <p class="banner" role="status">
-            The pool does not answer. What you see may be old; the page reconnects by itself.
+            The pool is not responding. The figures may be out of date; the page reconnects automatically.
           </p>
         ) : null}
         {pool.data === undefined || pool.data.notice === null ? null : (

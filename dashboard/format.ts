@@ -12,6 +12,8 @@ function short(amount: number, unit: string): string {
   return `${size === 0 ? Math.round(value) : value.toPrecision(3)} ${PREFIXES[size]}${unit}`.trimEnd();
 }
 
+export const MODES = { pplns: 'PPLNS', solo: 'Solo' } as const;
+
 export const hashRate = (perSecond: number): string => short(perSecond, 'H/s');
 
 /** Work, in hashes: `12.3 M`. */
@@ -30,6 +32,15 @@ export function coins(atoms: string | bigint): string {
     .padStart(DECIMALS, '0')
     .replace(/0{1,6}$/, '');
   return `${sign}${(size / ATOMS).toLocaleString('en')}.${rest}`;
+}
+
+/** Large amounts need no atoms: figures and estimates are read, not added up. */
+export function roundedCoins(atoms: string | bigint): string {
+  const value = BigInt(atoms);
+  const whole = value / ATOMS;
+  const digits = whole >= 1_000n ? 2n : whole >= 1n ? 4n : BigInt(DECIMALS);
+  const unit = 10n ** (BigInt(DECIMALS) - digits);
+  return coins((value / unit) * unit);
 }
 
 export const count = (value: number | bigint): string => value.toLocaleString('en');
@@ -55,12 +66,14 @@ export function ago(millis: number | null, now: number): string {
 
 // Made once: a Date that is asked for its text makes one for each answer, which takes a thousand times as long.
 const TIME = new Intl.DateTimeFormat(undefined, { dateStyle: 'short', timeStyle: 'medium' });
-const MINUTE = new Intl.DateTimeFormat(undefined, { dateStyle: 'short', timeStyle: 'short' });
+const DATE = new Intl.DateTimeFormat(undefined, { dateStyle: 'short' });
+const CLOCK = new Intl.DateTimeFormat(undefined, { timeStyle: 'short' });
 
 export const time = (millis: number): string => TIME.format(millis);
 
-/** The same without seconds, for lists. */
-export const minute = (millis: number): string => MINUTE.format(millis);
+/** For lists: without seconds, in two parts. */
+export const date = (millis: number): string => DATE.format(millis);
+export const clock = (millis: number): string => CLOCK.format(millis);
 
 export const shortId = (id: string): string => (id.length <= 20 ? id : `${id.slice(0, 10)}…${id.slice(-6)}`);
 
@@ -73,6 +86,10 @@ export function duration(seconds: number): string {
   if (seconds < 172_800) return `${(seconds / 3600).toFixed(1)} h`;
   return `${(seconds / 86_400).toFixed(1)} days`;
 }
+
+/** How often something comes: `a block every 12 s`. */
+export const howOften = (what: string, seconds: number): string =>
+  seconds < 0.1 ? `more than ten ${what}s a second` : `a ${what} every ${duration(seconds)}`;
 
 export const DAY_SECONDS = 86_400;
 export const HOUR_SECONDS = 3_600;

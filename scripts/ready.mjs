@@ -38,6 +38,11 @@ const tasks = {
     const node = await bring();
     return runChild(root, node, [join(root, 'scripts/pack-miner.ts'), ...words]);
   },
+  async screenshots(words) {
+    bringSystemPackages(thisSystem());
+    const node = await bring();
+    return runChild(root, node, [join(root, 'test/dashboard/screenshots.ts'), ...words]);
+  },
   async bench(words) {
     const node = await bring();
     return runChild(root, node, [join(root, 'test/bench/run.ts'), ...words]);

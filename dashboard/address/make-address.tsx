@@ -78,7 +78,7 @@ export function MakeAddress({ network, onAddress }: { network: NetworkName; onAd
             Print this sheet
           </button>
           <button type="button" onClick={() => setStage({ name: 'offer' })}>
-            Throw them away
+            Discard them
           </button>
         </div>
       </section>
@@ -111,7 +111,7 @@ export function MakeAddress({ network, onAddress }: { network: NetworkName; onAd
           </button>
         </form>
         <p role="alert" class="bad">
-          {stage.wrong ? 'These are not the words. Look at your sheet again.' : ''}
+          {stage.wrong ? 'These words do not match. Check your sheet.' : ''}
         </p>
       </section>
     );

@@ -45,7 +45,7 @@ export async function nodeCall<T>(base: string, path: string, body?: object): Pr
   try {
     response = await ask(base, path, body);
   } catch {
-    throw new Error('No node answers there, or it does not admit this page.');
+    throw new Error('No node answers there, or it does not allow this page.');
   }
   const answer = (await response.json().catch(() => undefined)) as (T & { error?: { message?: string } }) | undefined;
   if (response.ok && answer !== undefined) return answer;

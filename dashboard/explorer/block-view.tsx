@@ -45,8 +45,8 @@ function factsOf(block: BlockDocument): Facts {
         ]
       : [
           [
-            'Of it',
-            `${coins(reward.work_amount ?? '0')} for the work, ${coins(reward.fee_amount ?? '0')} fees of its transactions`,
+            'Made up of',
+            `${coins(reward.work_amount ?? '0')} for the work, ${coins(reward.fee_amount ?? '0')} in fees of its transactions`,
           ] as const,
         ]),
     ['Work', `${count(workOfTarget(BigInt(`0x${block.target}`)))} hashes on average`],
@@ -87,7 +87,7 @@ export function BlockView({ id }: { id: string }) {
         <section class="card">
           <h2>Transactions</h2>
           {block.transactions === null ? (
-            <p class="note">This node has removed the block's body.</p>
+            <p class="note">This node has removed the block’s body.</p>
           ) : block.transactions.length === 0 ? (
             <p class="note">It carries no transactions.</p>
           ) : (

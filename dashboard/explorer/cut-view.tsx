@@ -69,7 +69,7 @@ export function CutView({ height }: { height: number }) {
           <p role="status">
             {height > data.finalized_height
               ? `Cut ${count(height)} is not there yet: the newest is ${count(data.finalized_height)}.`
-              : 'The node does not have this cut any more.'}
+              : 'The node no longer has this cut.'}
           </p>
         )}
       </section>
@@ -80,9 +80,9 @@ export function CutView({ height }: { height: number }) {
         <div class="row head">
           <h2>Cut {count(height)}</h2>
           <span>
-            {height > 0 ? <a href={explorerLink('cut', height - 1)}>Before</a> : null}{' '}
+            {height > 0 ? <a href={explorerLink('cut', height - 1)}>Previous</a> : null}{' '}
             {data !== undefined && height < data.finalized_height ? (
-              <a href={explorerLink('cut', height + 1)}>After</a>
+              <a href={explorerLink('cut', height + 1)}>Next</a>
             ) : null}
           </span>
         </div>
@@ -104,7 +104,7 @@ function Transactions({ height }: { height: number }) {
     <section class="card">
       <h2>Transactions</h2>
       {data === undefined || data.transactions.length === 0 ? (
-        <Placeholder error={error} loading={data === undefined} empty="This cut executed no transaction." />
+        <Placeholder error={error} loading={data === undefined} empty="This cut executed no transactions." />
       ) : (
         <Table
           caption="Transactions, in the order of execution"

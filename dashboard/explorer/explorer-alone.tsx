@@ -50,7 +50,10 @@ function Alone() {
     <>
       <header class="top">
         <div class="bar">
-          <span class="name">Explorer</span>
+          <span class="name">
+            <img src="icon.svg" alt="" width="24" height="24" />
+            Explorer
+          </span>
         </div>
       </header>
       <main id="main" tabIndex={-1}>

@@ -25,7 +25,7 @@ export function ExplorerPage({ kind, id }: ExplorerPlace) {
       </div>
       {kind === undefined ? null : (
         <p>
-          <a href={linkTo('explorer')}>The newest of the chain</a>
+          <a href={linkTo('explorer')}>Back to the newest cuts</a>
         </p>
       )}
     </>

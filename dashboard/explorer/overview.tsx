@@ -1,9 +1,9 @@
 /** The newest of the chain: its figures, cuts, work blocks with their parents, and transactions; followed while the page is open. */
 import type { RouteAnswer } from '../../protocol/api/routes.ts';
 import { useNow } from '../data/hooks.ts';
-import { ago, coins, count, hashRate } from '../format.ts';
+import { ago, count, hashRate } from '../format.ts';
 import { explorerLink } from '../router.ts';
-import { Amount, type Column, Figure, Placeholder, State, Table } from '../view/parts.tsx';
+import { Amount, type Column, Figure, Placeholder, RoundedAmount, State, Table } from '../view/parts.tsx';
 import { BlockGraph } from './block-graph.tsx';
 import { type ListedCut, useChain } from './chain-document.ts';
 import { ChainLink, CutLink } from './links.tsx';
@@ -72,7 +72,7 @@ function Head() {
       />
       <Figure
         label="Supply"
-        value={supply === undefined ? '…' : coins(supply.total_supply)}
+        value={supply === undefined ? '…' : <RoundedAmount atoms={supply.total_supply} />}
         note={<a href={explorerLink('supply')}>Supply and emission</a>}
       />
       <Figure

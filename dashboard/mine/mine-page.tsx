@@ -124,7 +124,7 @@ export function MinePage() {
           }}
         >
           <label class="grow">
-            Address that is paid
+            Address to pay
             <input
               required
               spellcheck={false}
@@ -134,7 +134,7 @@ export function MinePage() {
             />
           </label>
           <label>
-            Name of this worker
+            Worker name
             <input
               value={settings.worker}
               disabled={wanted}
@@ -150,7 +150,7 @@ export function MinePage() {
               onChange={(event) => change({ service: event.currentTarget.value as ServiceName })}
             >
               <option value="pplns">PPLNS</option>
-              <option value="solo">solo</option>
+              <option value="solo">Solo</option>
             </select>
           </label>
           <label>
@@ -178,7 +178,7 @@ export function MinePage() {
             />
           </label>
           <label>
-            Share of the time: {percent(settings.throttle)}
+            Time spent mining: {percent(settings.throttle)}
             <input
               type="range"
               min={0.05}
@@ -199,7 +199,7 @@ export function MinePage() {
                 checked={settings.whenHidden}
                 onChange={(event) => change({ whenHidden: event.currentTarget.checked })}
               />
-              go on while the tab is hidden
+              keep mining while the tab is hidden
             </label>
             <label class="inline">
               <input
@@ -207,7 +207,7 @@ export function MinePage() {
                 checked={settings.onBattery}
                 onChange={(event) => change({ onBattery: event.currentTarget.checked })}
               />
-              go on while on battery
+              keep mining on battery
             </label>
             <label class="inline">
               <input
@@ -216,7 +216,7 @@ export function MinePage() {
                 disabled={wanted}
                 onChange={(event) => setAgreed(event.currentTarget.checked)}
               />
-              I agree that this page mines on my machine
+              I agree that this page may mine on my machine
             </label>
           </div>
           <button type="submit" class="primary" disabled={!wanted && (!agreed || settings.address.trim() === '')}>
@@ -268,7 +268,11 @@ function Running({ stats, points, address }: { stats: PageMinerStats; points: re
         <Figure
           label={stats.device || 'Device'}
           value={<span data-testid="rate">{hashRate(stats.rates.short ?? 0)}</span>}
-          note={stats.connected ? `connected, ${stats.latencyMillis ?? '–'} ms` : 'not connected'}
+          note={
+            stats.connected
+              ? `connected, ${stats.latencyMillis === undefined ? '–' : Math.round(stats.latencyMillis)} ms`
+              : 'not connected'
+          }
         />
         <Figure label="Accepted" value={<span data-testid="accepted">{count(stats.accepted)}</span>} note="shares" />
         <Figure label="Stale" value={count(stats.stale)} note={`${count(stats.rejected)} rejected`} />

@@ -55,7 +55,7 @@ export function NotifyMe({ address }: { address: string }) {
     <p>
       <label class="inline">
         <input type="checkbox" checked={isOn} onChange={turn} />
-        Notify me of payments and of blocks that I find, while this page is open
+        Notify me about payments and blocks I find while this page is open
       </label>
       {refused ? (
         <span class="warn" role="status">

@@ -23,14 +23,14 @@ export function ThresholdForm({ address, minimum, onChange }: { address: string;
       path={`miners/${encodeURIComponent(address)}/payout-threshold`}
       label="payout threshold"
       example={{ threshold_atoms: 'ATOMS' }}
-      wish={atoms === undefined ? 'Type an amount in coins, such as 1.25.' : thresholdWish(atoms)}
+      wish={atoms === undefined ? 'Enter an amount in coins, such as 1.25.' : thresholdWish(atoms)}
       done={({ payout_min_atoms: changed }) => {
         onChange();
-        return `Changed: you are paid out from ${formatCoins(BigInt(changed))} coins.`;
+        return `Changed: you are paid out at ${formatCoins(BigInt(changed))} coins.`;
       }}
     >
       <label>
-        Pay me from, in coins
+        Minimum payout, in coins
         <input
           value={coins}
           inputmode="decimal"

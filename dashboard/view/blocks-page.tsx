@@ -5,7 +5,7 @@ import { query } from '../data/client.ts';
 import { useDocument, useNow } from '../data/hooks.ts';
 import { type PaidIn, usePaidIn } from '../data/paid-in.ts';
 import { ChainLink, CutLink, FactList, type Facts } from '../explorer/links.tsx';
-import { ago, coins, count, percent, time } from '../format.ts';
+import { ago, coins, count, MODES, percent, time } from '../format.ts';
 import { linkTo } from '../router.ts';
 import {
   Amount,
@@ -15,6 +15,7 @@ import {
   MinerLink,
   Pager,
   Placeholder,
+  StartMining,
   State,
   Table,
   WholeName,
@@ -24,7 +25,7 @@ export const blockColumns = (now: number, paidIn: PaidIn): Column<PoolBlock>[] =
   { title: 'Found', cell: (block) => <span title={time(block.found_millis)}>{ago(block.found_millis, now)}</span> },
   { title: 'Anchor', number: true, minor: true, cell: (block) => <CutLink height={block.anchor_height} /> },
   { title: 'Block', cell: (block) => <BlockLink id={block.block_id} /> },
-  { title: 'Mode', minor: true, cell: (block) => block.service },
+  { title: 'Mode', minor: true, cell: (block) => MODES[block.service] },
   { title: 'Finder', minor: true, cell: (block) => <MinerLink address={block.finder} /> },
   { title: 'Worker', minor: true, cell: (block) => block.worker || '–' },
   { title: 'Effort', number: true, minor: true, cell: (block) => percent(block.effort) },
@@ -34,7 +35,7 @@ export const blockColumns = (now: number, paidIn: PaidIn): Column<PoolBlock>[] =
     cell: (block) => (
       <span title={block.reason ?? ''}>
         <State state={block.state} />
-        <span class="note">{paidIn(block)}</span>
+        <span class="note below minor">{paidIn(block)}</span>
       </span>
     ),
   },
@@ -59,7 +60,7 @@ function OneBlock({ id }: { id: string }) {
           ...(block.reason === null ? [] : [['Reason', block.reason] as [string, string]]),
           ['Found', `${time(block.found_millis)}, ${ago(block.found_millis, now)}`],
           ['Reward', block.reward === null ? (paidIn(block) ?? 'not paid yet') : `${coins(block.reward)} coins`],
-          ['Mode', block.service === 'pplns' ? 'PPLNS' : 'solo'],
+          ['Mode', MODES[block.service]],
           [
             'Finder',
             <a key="finder" class="mono" href={linkTo('miner', block.finder)}>
@@ -120,7 +121,7 @@ function BlockList() {
           <select value={service} onChange={(event) => chosen(setService)(event.currentTarget.value)}>
             <option value="">all</option>
             <option value="pplns">PPLNS</option>
-            <option value="solo">solo</option>
+            <option value="solo">Solo</option>
           </select>
         </label>
         <label>
@@ -138,7 +139,19 @@ function BlockList() {
       </form>
       <section class="card">
         {rows.length === 0 ? (
-          <Placeholder error={blocks.error} loading={blocks.data === undefined} empty="No block matches." />
+          <Placeholder
+            error={blocks.error}
+            loading={blocks.data === undefined}
+            empty={
+              service + state + finder === '' ? (
+                <>
+                  No blocks found yet. <StartMining />
+                </>
+              ) : (
+                'No blocks match these filters.'
+              )
+            }
+          />
         ) : (
           <Table
             caption="Blocks, newest first"

@@ -28,7 +28,7 @@ function options({ width, few, range }: Look, write: (value: number) => string):
       y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] },
     },
     axes: [
-      { ...axis, space: LABEL_SPACE, values: (_, ticks, __, ___, apart) => timeLabels(ticks, apart) },
+      { ...axis, space: LABEL_SPACE, values: (_, ticks, __, ___, apart) => onlyOnce(timeLabels(ticks, apart)) },
       { ...axis, size: 90, space: 40, values: (_, ticks) => onlyOnce(ticks.map((tick) => write(tick))) },
     ],
     series: [
@@ -44,7 +44,7 @@ function options({ width, few, range }: Look, write: (value: number) => string):
   };
 }
 
-/** Small values round to the same text: the first line of each has it. */
+/** Small values, and times within a second, round to the same text: the first line of each has it. */
 const onlyOnce = (labels: readonly string[]): string[] =>
   labels.map((label, i) => (i > 0 && labels[i - 1] === label ? '' : label));
 

@@ -12,7 +12,7 @@ import { partOfBlock, useBlockWork } from '../data/block-work.ts';
 import { query } from '../data/client.ts';
 import { useDocument, useNow } from '../data/hooks.ts';
 import { ago, count, hashes, hashRate, percent } from '../format.ts';
-import { Amount, type Column, MinerLink, Pager, Placeholder, Table } from './parts.tsx';
+import { Amount, type Column, MinerLink, Pager, Placeholder, StartMining, Table } from './parts.tsx';
 
 const MINERS: Column<MinerSummary>[] = [
   { title: 'Miner', cell: (miner) => <MinerLink address={miner.address} /> },
@@ -35,7 +35,15 @@ export function Miners() {
     <section class="card">
       <h2>Miners of this pool</h2>
       {rows.length === 0 ? (
-        <Placeholder error={miners.error} loading={miners.data === undefined} empty="Nobody mines here yet." />
+        <Placeholder
+          error={miners.error}
+          loading={miners.data === undefined}
+          empty={
+            <>
+              Nobody is mining here yet. <StartMining />
+            </>
+          }
+        />
       ) : (
         <Table caption="Fastest first" columns={columns} rows={rows} keyOf={(miner) => miner.address} />
       )}
@@ -56,14 +64,14 @@ export function Leaders() {
   const rows = leaders.data?.leaders ?? [];
   return (
     <section class="card">
-      <h2>Most blocks in a day</h2>
+      <h2>Most blocks in the last day</h2>
       {rows.length === 0 ? (
-        <Placeholder error={leaders.error} loading={leaders.data === undefined} empty="No block in a day." />
+        <Placeholder error={leaders.error} loading={leaders.data === undefined} empty="No blocks in the last day." />
       ) : (
         <>
           <Table caption="Most blocks first" columns={LEADERS} rows={rows} keyOf={(leader) => leader.address} />
           <p class="note">
-            <span class="minor">‘Luckiest’ is the least effort that one of the blocks took. </span>
+            <span class="minor">‘Luckiest’ is the lowest effort among the miner’s blocks. </span>
             With PPLNS everybody shares in every block.
           </p>
         </>

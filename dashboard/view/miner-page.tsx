@@ -15,7 +15,19 @@ import { query } from '../data/client.ts';
 import { useDocument, useNow } from '../data/hooks.ts';
 import { usePace } from '../data/pace.ts';
 import { earnedPerDay, payoutProgress, secondsToPayout } from '../earnings.ts';
-import { ago, coins, count, DAY_SECONDS, duration, HOUR_SECONDS, hashes, hashRate, overTime } from '../format.ts';
+import {
+  ago,
+  coins,
+  count,
+  DAY_SECONDS,
+  duration,
+  HOUR_SECONDS,
+  hashes,
+  hashRate,
+  MODES,
+  overTime,
+  roundedCoins,
+} from '../format.ts';
 import { NotifyMe } from '../notify/notifications.tsx';
 import { linkTo } from '../router.ts';
 import { MailForm } from '../threshold/mail-form.tsx';
@@ -24,7 +36,7 @@ import { WebhookForm } from '../threshold/webhook-form.tsx';
 import { Chart } from './chart.tsx';
 import { chartPoints } from './chart-points.ts';
 import { BestShares, Leaders, Miners } from './miner-lists.tsx';
-import { Amount, type Column, Figure, Pager, Placeholder, Table, When, WholeName } from './parts.tsx';
+import { Amount, type Column, Figure, Pager, Placeholder, RoundedAmount, Table, When, WholeName } from './parts.tsx';
 import { Payments } from './payments-page.tsx';
 import { Hours, hoursOf } from './pool-chart.tsx';
 import { CheckNode, ShareCheck } from './share-check.tsx';
@@ -103,8 +115,8 @@ function Miner({ address }: { address: string }) {
   if (miner === undefined)
     return error?.status === 404 ? (
       <p role="status">
-        This pool has never seen a share of that address. Check the address, or <a href={linkTo('connect')}>connect</a>{' '}
-        a miner to it.
+        This pool has never received a share from that address. Check the address, or{' '}
+        <a href={linkTo('connect')}>connect a miner</a>.
       </p>
     ) : (
       <Placeholder error={error} loading empty="" />
@@ -118,10 +130,10 @@ function Miner({ address }: { address: string }) {
         <NextPayout miner={miner} />
         <Figure
           label="On its way"
-          value={coins(miner.in_flight)}
-          note={`pending about ${coins(miner.pending_estimate)}`}
+          value={<RoundedAmount atoms={miner.in_flight} />}
+          note={`about ${roundedCoins(miner.pending_estimate)} pending`}
         />
-        <Figure label="Paid" value={coins(miner.paid)} note="coins" />
+        <Figure label="Paid" value={<RoundedAmount atoms={miner.paid} />} note="coins" />
         <Figure
           label="Shares"
           value={count(miner.accepted)}
@@ -131,10 +143,10 @@ function Miner({ address }: { address: string }) {
       </div>
       <RateChart path={path} since={miner.since_millis} title="Hash rate" />
       <Workers path={path} since={miner.since_millis} now={now} />
+      <Payments address={address} own />
       <Credits path={path} address={address} />
       <ThresholdForm address={miner.address} minimum={miner.payout_minimum} onChange={reload} />
       <NewsForms address={miner.address} now={now} />
-      <Payments address={address} own />
     </>
   );
 }
@@ -174,12 +186,12 @@ function NextPayout({ miner }: { miner: MinerDocument }) {
   return (
     <Figure
       label="Balance"
-      value={coins(miner.balance)}
+      value={<RoundedAmount atoms={miner.balance} />}
       note={
         <>
-          <progress value={part} max={100} aria-label={`${part} % of the way to the next payout`} /> paid out from{' '}
+          <progress value={part} max={100} aria-label={`${part} % of the way to the next payout`} /> paid out at{' '}
           {coins(miner.payout_minimum)} coins{when}
-          {perDay === undefined || perDay === 0n ? null : <>; earns about {coins(perDay)} coins a day</>}
+          {perDay === undefined || perDay === 0n ? null : <>; earns about {roundedCoins(perDay)} coins a day</>}
         </>
       }
     />
@@ -232,17 +244,17 @@ function Workers({ path, since, now }: { path: string; since: number; now: numbe
         </button>
       ),
     },
-    { title: 'Mode', minor: true, cell: (worker) => worker.service },
+    { title: 'Mode', minor: true, cell: (worker) => MODES[worker.service] },
     {
       title: 'State',
-      cell: (worker) => <span class={worker.online ? 'good' : 'warn'}>{worker.online ? 'online' : 'silent'}</span>,
+      cell: (worker) => <span class={worker.online ? 'good' : 'warn'}>{worker.online ? 'online' : 'offline'}</span>,
     },
     { title: '10 min', number: true, cell: (worker) => hashRate(worker.hash_rate.ten_minutes) },
-    { title: '1 h', number: true, cell: (worker) => hashRate(worker.hash_rate.hour) },
-    { title: '24 h', number: true, cell: (worker) => hashRate(worker.hash_rate.day) },
-    { title: 'Accepted', number: true, cell: (worker) => count(worker.accepted) },
-    { title: 'Stale', number: true, cell: (worker) => count(worker.stale) },
-    { title: 'Rejected', number: true, cell: (worker) => count(worker.rejected) },
+    { title: '1 h', number: true, minor: true, cell: (worker) => hashRate(worker.hash_rate.hour) },
+    { title: '24 h', number: true, minor: true, cell: (worker) => hashRate(worker.hash_rate.day) },
+    { title: 'Accepted', number: true, minor: true, cell: (worker) => count(worker.accepted) },
+    { title: 'Stale', number: true, minor: true, cell: (worker) => count(worker.stale) },
+    { title: 'Rejected', number: true, minor: true, cell: (worker) => count(worker.rejected) },
     { title: 'Last share', cell: (worker) => ago(worker.last_share_millis, now) },
   ];
   const rows = workers.data?.workers ?? [];
@@ -274,7 +286,7 @@ function Credits({ path, address }: { path: string; address: string }) {
   const credits = useDocument<CreditsDocument>(`${path}/credits${query({ cursor, limit: 20 })}`);
   const columns: Column<CreditDocument>[] = [
     { title: 'Credited', minor: true, cell: (credit) => <When millis={credit.made_millis} /> },
-    { title: 'Mode', minor: true, cell: (credit) => credit.service },
+    { title: 'Mode', minor: true, cell: (credit) => MODES[credit.service] },
     { title: 'Slice', number: true, cell: (credit) => count(credit.slice) },
     { title: 'Blocks', number: true, minor: true, cell: (credit) => count(credit.blocks) },
     { title: 'Rewards', number: true, minor: true, cell: (credit) => <Amount atoms={credit.reward} /> },

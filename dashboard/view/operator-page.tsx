@@ -160,11 +160,11 @@ function Desk({ token, onLeave }: { token: string; onLeave(): void }) {
 const SHEET = [
   ['rewards', 'Rewards the chain paid'],
   ['uncredited', 'Not credited yet'],
-  ['balances', 'Balances of miners'],
+  ['balances', 'Miners’ balances'],
   ['in_flight', 'Payouts under way'],
   ['paid', 'Paid to miners'],
-  ['pool_fees', 'Fees of the pool'],
-  ['network_fees', 'Fees to the network'],
+  ['pool_fees', 'Pool fees'],
+  ['network_fees', 'Network fees'],
   ['gap', 'Difference (must be zero)'],
 ] as const;
 
@@ -230,7 +230,7 @@ function Bans({ bans, act }: { bans: BansDocument['bans']; act: Act }) {
         }}
       >
         <label class="grow">
-          Address to ban for an hour
+          IP address to ban for an hour
           <input value={key} onInput={(event) => setKey(event.currentTarget.value)} />
         </label>
         <button type="submit">Ban</button>
@@ -243,7 +243,7 @@ function Bans({ bans, act }: { bans: BansDocument['bans']; act: Act }) {
           { title: 'Address', cell: (ban) => ban.key },
           { title: 'Until', cell: (ban) => time(ban.until_millis) },
           {
-            title: 'Do',
+            title: 'Action',
             cell: (ban) => (
               <button type="button" onClick={act('bans', 'DELETE', { key: ban.key })}>
                 Lift
@@ -267,7 +267,7 @@ function Instances({ instances }: { instances: InstancesDocument['instances'] })
         caption="Processes of this pool"
         columns={[
           { title: 'Instance', cell: (one) => one.instance },
-          { title: 'Boot', cell: (one) => <Identifier id={one.boot_id} /> },
+          { title: 'Boot id', cell: (one) => <Identifier id={one.boot_id} /> },
           { title: 'Connections', number: true, cell: (one) => count(one.connections) },
           { title: 'Accountant', cell: (one) => (one.accountant ? 'yes' : 'stand-by') },
           { title: 'Started', cell: (one) => time(one.started_millis) },

@@ -8,22 +8,22 @@ type Setting = SettingsDocument['settings'][number];
 
 const WORDS: Readonly<Record<Setting['name'], { readonly title: string; readonly note: string }>> = {
   pool_name: {
-    title: 'Name of the pool',
-    note: 'Pages show it at once; miners and blocks have it after the next start of each instance.',
+    title: 'Pool name',
+    note: 'Shown on the pages at once; miners and blocks get it after the next restart of each instance.',
   },
   payout_min: {
     title: 'Minimum payout, in coins',
-    note: 'Counts for balances that are not in a payout yet. Miners who chose a threshold of their own keep it.',
+    note: 'Applies to balances that are not in a payout yet. Miners who set their own threshold keep it.',
   },
   fee_pplns: {
-    title: 'Fee of PPLNS, in percent',
-    note: 'A lower fee holds from the next slice on, a higher one a day later; the pool’s page announces it.',
+    title: 'PPLNS fee, in percent',
+    note: 'A lower fee applies from the next slice, a higher one a day later; the pool’s page announces it.',
   },
-  fee_solo: { title: 'Fee of solo, in percent', note: 'As above.' },
-  notice: { title: 'Notice to everybody', note: 'Shown on every page until it is taken away.' },
+  fee_solo: { title: 'Solo fee, in percent', note: 'As above.' },
+  notice: { title: 'Notice to everybody', note: 'Shown on every page until you remove it.' },
   pause_note: {
     title: 'Note while payouts are paused',
-    note: 'Shown to miners beside the news that payouts are paused; resuming takes it away.',
+    note: 'Shown to miners while payouts are paused; removed when they resume.',
   },
 };
 
@@ -31,8 +31,8 @@ export const Settings = ({ settings, act }: { settings: readonly Setting[]; act:
   <section class="card">
     <h2>Settings</h2>
     <p class="note">
-      Changed without a restart. A change counts instead of the options and the config file, in all instances and after
-      restarts, until you take it back. Each is listed below under ‘What was done’.
+      Changed without a restart. A change replaces the option or the entry of the config file, in all instances and
+      after restarts, until you undo it. Each change is listed below under ‘What was done’.
     </p>
     {settings.map((setting) => (
       <One key={setting.name} setting={setting} act={act} />
@@ -68,7 +68,7 @@ function One({ setting, act }: { setting: Setting; act: Act }) {
               Announced: {change.value} from slice {count(change.from_slice)} (cut {count(change.from_height)}) on.{' '}
             </strong>
           ))}
-          {edited && file !== null ? <strong class="warn">Changed here; the options say {file}.</strong> : null}
+          {edited && file !== null ? <strong class="warn">Changed here; the options say ‘{file}’.</strong> : null}
         </span>
       </label>
       <button type="submit" disabled={typed === undefined}>
@@ -78,9 +78,9 @@ function One({ setting, act }: { setting: Setting; act: Act }) {
         type="button"
         disabled={!edited}
         onClick={act('settings', 'DELETE', { name })}
-        aria-label={`${file === null ? 'Take away' : 'Back to the options'}: ${title}`}
+        aria-label={`${file === null ? 'Remove' : 'Undo'}: ${title}`}
       >
-        {file === null ? 'Take away' : 'Back to the options'}
+        {file === null ? 'Remove' : 'Undo'}
       </button>
     </form>
   );

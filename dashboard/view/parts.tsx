@@ -1,7 +1,7 @@
 /** Small pieces that every page is made of. Text from outside goes in as text nodes only. */
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
-import { coins, count, minute, shortId, time } from '../format.ts';
+import { clock, coins, count, date, roundedCoins, shortId, time } from '../format.ts';
 import { linkTo } from '../router.ts';
 import { copyText } from './copy-text.ts';
 
@@ -47,7 +47,22 @@ export const Amount = ({ atoms }: { atoms: string | null }) => (
   <span title={atoms === null ? '' : `${atoms} atoms`}>{atoms === null ? '–' : coins(atoms)}</span>
 );
 
-export const When = ({ millis }: { millis: number }) => <span title={time(millis)}>{minute(millis)}</span>;
+/** A narrow screen has room for the time of today, or for the date of another day. */
+export const When = ({ millis }: { millis: number }) => {
+  const isToday = date(millis) === date(Date.now());
+  return (
+    <span title={time(millis)}>
+      <span class={isToday ? 'minor' : ''}>{date(millis)}</span>
+      <span class="minor">, </span>
+      <span class={isToday ? '' : 'minor'}>{clock(millis)}</span>
+    </span>
+  );
+};
+
+/** An amount as a figure; the title has it to the atom. */
+export const RoundedAmount = ({ atoms }: { atoms: string }) => (
+  <span title={`${coins(atoms)} coins`}>{roundedCoins(atoms)}</span>
+);
 
 export const Identifier = ({ id }: { id: string }) => (
   <Copied text={id}>
@@ -75,6 +90,13 @@ export const MinerLink = ({ address }: { address: string }) => (
 
 export const State = ({ state }: { state: string }) => <span class={`state state-${state}`}>{state}</span>;
 
+/** What to do where there is nothing yet. */
+export const StartMining = () => (
+  <>
+    <a href={linkTo('connect')}>Connect a miner</a> or <a href={linkTo('mine')}>mine in this browser</a>.
+  </>
+);
+
 /** What a list shows when there is nothing, when it loads and when it failed. */
 export function Placeholder({
   error,
@@ -83,7 +105,7 @@ export function Placeholder({
 }: {
   error: Pick<Error, 'message'> | undefined;
   loading: boolean;
-  empty: string;
+  empty: ComponentChildren;
 }) {
   if (error !== undefined)
     return (
@@ -151,7 +173,7 @@ export function Table<T>({
           ))}
         </tbody>
       </table>
-      {rows.length > MOST_ROWS ? <p class="note">{count(rows.length - MOST_ROWS)} more lines are not shown.</p> : null}
+      {rows.length > MOST_ROWS ? <p class="note">{count(rows.length - MOST_ROWS)} more rows are not shown.</p> : null}
     </section>
   );
 }

@@ -34,7 +34,11 @@ export function Payments({ address, own = false }: { address: string | undefined
     <section class="card">
       <h2>Payments</h2>
       {rows.length === 0 ? (
-        <Placeholder error={payments.error} loading={payments.data === undefined} empty="No payment yet." />
+        <Placeholder
+          error={payments.error}
+          loading={payments.data === undefined}
+          empty="No payments yet. A miner is paid in the next round after its balance has reached the minimum."
+        />
       ) : (
         <Table
           caption="Payments, newest first"

@@ -1,8 +1,8 @@
 /** The payouts under way: why one waits, and what an operator can do about it. */
 import { useState } from 'preact/hooks';
 import type { OperatorStatus, PayoutAction, QueueDocument } from '../../pool/api/operator-documents.ts';
-import { coins, count, time } from '../format.ts';
-import { Amount, Identifier, State, Table } from './parts.tsx';
+import { coins, count } from '../format.ts';
+import { Amount, Identifier, State, Table, When } from './parts.tsx';
 
 /** Makes a handler that calls a route of the operator and reads everything again. */
 export type Act = (path: string, method: string, body?: object) => () => void;
@@ -87,14 +87,14 @@ export function Queue({
         hidden={payouts.length === 0}
         caption="Payouts under way"
         columns={[
-          { title: 'Made', cell: (payout) => time(payout.created_millis) },
-          { title: 'Payout', cell: (payout) => <Identifier id={payout.payout_id} /> },
-          { title: 'Recipients', number: true, cell: (payout) => count(payout.recipients) },
+          { title: 'Made', cell: (payout) => <When millis={payout.created_millis} /> },
+          { title: 'Payout', minor: true, cell: (payout) => <Identifier id={payout.payout_id} /> },
+          { title: 'Recipients', number: true, minor: true, cell: (payout) => count(payout.recipients) },
           { title: 'Coins', number: true, cell: (payout) => <Amount atoms={payout.total} /> },
           { title: 'State', cell: (payout) => <State state={payout.state} /> },
-          { title: 'Needs a person', wide: true, cell: (payout) => <Trouble payout={payout} /> },
+          { title: 'Needs attention', wide: true, cell: (payout) => <Trouble payout={payout} /> },
           {
-            title: 'Do',
+            title: 'Action',
             cell: (payout) =>
               payout.actions.map((action) => (
                 <button

@@ -3,10 +3,10 @@ import { useState } from 'preact/hooks';
 import type { BlocksDocument, PoolBlock, PoolDocument, ServiceDocument } from '../../pool/api/documents.ts';
 import { useDocument, useLive, useNow } from '../data/hooks.ts';
 import { usePaidIn } from '../data/paid-in.ts';
-import { ago, coins, count, DAY_SECONDS, duration, hashRate, overTime, percent, plural } from '../format.ts';
+import { ago, count, DAY_SECONDS, hashRate, howOften, MODES, overTime, percent, plural } from '../format.ts';
 import { linkTo } from '../router.ts';
 import { blockColumns } from './blocks-page.tsx';
-import { Figure, Placeholder, Table } from './parts.tsx';
+import { Figure, Placeholder, RoundedAmount, StartMining, Table } from './parts.tsx';
 import { PoolChart } from './pool-chart.tsx';
 import { Calculator, Questions, Terms } from './terms.tsx';
 
@@ -59,7 +59,7 @@ export function PoolPage() {
           value={count(sum(pool.services, (service) => service.blocks_found))}
           note={`${count(sum(pool.services, (service) => service.blocks_paid))} paid`}
         />
-        <Figure label="Paid to miners" value={coins(pool.paid_atoms)} note="coins" />
+        <Figure label="Paid to miners" value={<RoundedAmount atoms={pool.paid_atoms} />} note="coins" />
         <Figure
           label="Network"
           value={hashRate(pool.network_figures.hash_rate)}
@@ -75,7 +75,15 @@ export function PoolPage() {
       <section class="card">
         <h2>Newest blocks</h2>
         {blocks.length === 0 ? (
-          <Placeholder error={newest.error} loading={newest.data === undefined} empty="No block found yet." />
+          <Placeholder
+            error={newest.error}
+            loading={newest.data === undefined}
+            empty={
+              <>
+                No blocks found yet. <StartMining />
+              </>
+            }
+          />
         ) : (
           <Table
             caption="Newest blocks first"
@@ -99,20 +107,22 @@ export function PoolPage() {
 
 function ServiceCard({ service, blockWork, now }: { service: ServiceDocument; blockWork: string; now: number }) {
   const rate = service.hash_rate.ten_minutes;
-  const expected = rate > 0 ? Number(blockWork) / rate : Number.POSITIVE_INFINITY;
   return (
     <section class="card">
-      <h2>{service.service === 'pplns' ? 'PPLNS' : 'Solo'}</h2>
+      <h2>{MODES[service.service]}</h2>
       <p class="note">
         Fee {percent(service.fee_ppm / 1e6, 2)}, {plural(service.miners, 'miner')}, {hashRate(rate)}
       </p>
       <p>
         Effort since the last block: <strong>{percent(service.effort)}</strong>
         <br />
-        Luck of the last hundred blocks: {service.luck.hundred === null ? '–' : percent(service.luck.hundred)}; of a
-        day: {service.luck.day === null ? '–' : percent(service.luck.day)}
-        <br />A block every {duration(expected)} on average; the last one{' '}
-        {service.last_block_millis === null ? 'is still to come' : ago(service.last_block_millis, now)}
+        Luck over the last 100 blocks: {service.luck.hundred === null ? '–' : percent(service.luck.hundred)}; over the
+        last day: {service.luck.day === null ? '–' : percent(service.luck.day)}
+        <br />
+        {rate > 0 ? `On average ${howOften('block', Number(blockWork) / rate)}` : 'No work in the last 10 minutes'};{' '}
+        {service.last_block_millis === null
+          ? 'no block found yet'
+          : `last block ${ago(service.last_block_millis, now)}`}
       </p>
     </section>
   );

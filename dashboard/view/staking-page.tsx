@@ -85,7 +85,7 @@ function Estimate({ node }: { node: string }) {
         </label>
       </form>
       {atoms === undefined ? (
-        <p class="bad">Write a number of coins, such as 1000 or 250.5.</p>
+        <p class="bad">Enter a number of coins, such as 1000 or 250.5.</p>
       ) : data === undefined ? (
         <Placeholder error={error} loading empty="" />
       ) : (
@@ -198,7 +198,7 @@ function Rewards({ node, address }: { node: string; address: string }) {
       ) : (
         <>
           <p class="note">
-            {coins(sum)} coins in these lines. Rewards come by themselves, once a day, to the reward address of a
+            {coins(sum)} coins in these rows. Rewards are paid automatically, once a day, to the reward address of a
             position.
           </p>
           <Table

@@ -4,10 +4,8 @@ import type { PoolDocument } from '../../pool/api/documents.ts';
 import { usePace } from '../data/pace.ts';
 import { earnedPerDay, type Pace, RATE_UNITS, type RateUnit } from '../earnings.ts';
 import { FactList, type Facts } from '../explorer/links.tsx';
-import { coins, count, duration, percent } from '../format.ts';
+import { coins, count, duration, MODES, percent, roundedCoins } from '../format.ts';
 import { linkTo } from '../router.ts';
-
-const MODES = { pplns: 'PPLNS', solo: 'Solo' } as const;
 
 /** The fee, and those that are announced, with the time until each holds where the pace of the chain is known. */
 export function feeText(
@@ -27,7 +25,7 @@ export function Terms({ pool }: { pool: PoolDocument }) {
   const pace = usePace();
   const facts: Facts = [
     ...pool.services.map((one) => [`Fee, ${MODES[one.service]}`, feeText(one, pool, pace)] as [string, string]),
-    ['Paid out from', `${coins(pool.payouts.minimum)} coins; a miner can ask for more on the miner’s page`],
+    ['Minimum payout', `${coins(pool.payouts.minimum)} coins; you can set a higher one on the miner’s page`],
     ['Payouts', `every ${duration(pool.payouts.interval_seconds)}`],
     ['Credited', `one slice of ${count(pool.slice_cuts)} cuts at a time, once the chain has paid for its blocks`],
     ['Account', 'none: all you need is the address you mine to'],
@@ -83,11 +81,11 @@ export function Calculator({ pool }: { pool: PoolDocument }) {
       </form>
       {perDay === undefined ? (
         <p class="note" role="status">
-          {hashes > 0 ? 'The network’s figures are not available yet.' : 'Type a hash rate such as 10.'}
+          {hashes > 0 ? 'The network’s figures are not available yet.' : 'Enter a hash rate, such as 10.'}
         </p>
       ) : (
         <div role="status">
-          <FactList facts={DAYS.map(([name, days]) => [`In ${name}`, `about ${coins(perDay * days)} coins`])} />
+          <FactList facts={DAYS.map(([name, days]) => [`In ${name}`, `about ${roundedCoins(perDay * days)} coins`])} />
         </div>
       )}
       <p class="note">
@@ -114,7 +112,7 @@ const QUESTIONS: readonly (readonly [string, string])[] = [
   ],
   [
     'What are effort and luck?',
-    'Effort is the work since the last block, compared with what a block takes on average. Luck is found blocks over expected blocks: over 100 % is more than expected.',
+    'Effort is the work since the last block, compared with what a block takes on average. Luck is the number of blocks found divided by the number expected: above 100 % is more than expected.',
   ],
   [
     'What is a slice?',

@@ -66,10 +66,10 @@ async function browserRate(browser: Browser, stack: StackFixture, address: strin
   try {
     const page = await context.newPage();
     await page.goto(`${stack.webUrl}/#/mine`);
-    await page.getByLabel('Address that is paid').fill(address);
+    await page.getByLabel('Address to pay').fill(address);
     await page.getByLabel('Device').selectOption('wasm');
     await page.getByLabel('Threads').fill('1');
-    await page.getByLabel(/Share of the time/).fill('1');
+    await page.getByLabel(/Time spent mining/).fill('1');
     await page.getByLabel(/I agree/).check();
     await page.getByRole('button', { name: 'Start mining' }).click();
     const rate = page.getByTestId('rate');

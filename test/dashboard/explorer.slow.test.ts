@@ -65,7 +65,7 @@ test('everything on the chain is found by what it is called', async () => {
   const cut = (await client.cuts({ before: head, limit: 1 })).cuts[0];
   await expect.poll(() => textOf(page)).toContain(cut?.cut_id);
   await expect.poll(() => page.url()).toContain(`#/explorer/cut/${head - 1}`);
-  await page.getByRole('link', { name: 'After' }).click();
+  await page.getByRole('link', { name: 'Next' }).click();
   await expect.poll(() => page.getByRole('heading', { level: 2 }).first().innerText()).toBe(`Cut ${count(head)}`);
   await search(page, String(head + 1000));
   await expect.poll(() => textOf(page)).toContain('is not there yet');

@@ -13,7 +13,7 @@ test('ten thousand miners, workers, blocks and payments in one answer each', asy
   const { page, complaints } = await open(url);
   for (const place of ['#/miner', `#/miner/${address(1)}`, '#/blocks', '#/payments']) {
     await page.goto(`${url}${place}`);
-    await page.getByText('9,800 more lines are not shown.').first().waitFor();
+    await page.getByText('9,800 more rows are not shown.').first().waitFor();
     // The page still answers: a click is handled while the list is shown.
     await page.getByRole('link', { name: 'Connect' }).click();
   }
@@ -148,14 +148,14 @@ test('a miner that asks for it is notified of a payment', async () => {
   });
   const shown = () => page.evaluate(() => (globalThis as unknown as { shown: string[] }).shown);
   await page.goto(`${url}#/miner/${address(1)}`);
-  await page.getByLabel(/Notify me of payments/).waitFor();
+  await page.getByLabel(/Notify me about payments/).waitFor();
   expect(await shown()).toEqual([]);
-  await page.getByLabel(/Notify me of payments/).check();
+  await page.getByLabel(/Notify me about payments/).check();
   await expect.poll(shown).toEqual(['Payment received: 0.000001 coins']);
   // It is remembered, and each payment is told once.
   await page.reload();
   await expect.poll(shown).toEqual(['Payment received: 0.000001 coins']);
-  await page.getByLabel(/Notify me of payments/).uncheck();
+  await page.getByLabel(/Notify me about payments/).uncheck();
   expect(complaints.filter((line) => !/503/.test(line))).toEqual([]);
 });
 
@@ -200,9 +200,9 @@ test('‘Luckiest’ and its explanation are shown together, or on a phone neith
     data: POOL,
   });
   const { page } = await open(`${url}#/miner`);
-  const section = page.locator('section.card', { hasText: 'Most blocks in a day' });
+  const section = page.locator('section.card', { hasText: 'Most blocks in the last day' });
   const column = section.getByRole('columnheader', { name: 'Luckiest', includeHidden: true });
-  const words = section.getByText('‘Luckiest’ is the least effort');
+  const words = section.getByText('‘Luckiest’ is the lowest effort');
   await column.waitFor();
   expect(await words.isVisible()).toBe(true);
   await page.setViewportSize({ width: 360, height: 740 });
@@ -259,7 +259,7 @@ test('an address that changes while the page is being drawn is followed', async 
     }).observe(document, { childList: true, subtree: true });
   });
   await page.goto(url);
-  await page.getByLabel('Address that is paid').waitFor();
+  await page.getByLabel('Address to pay').waitFor();
 });
 
 test('what failed once is asked for again soon, however seldom it changes', async () => {
@@ -270,6 +270,6 @@ test('what failed once is asked for again soon, however seldom it changes', asyn
     return asked > 2 ? CONNECT : undefined;
   });
   const { page } = await open(`${url}#/mine`);
-  await page.getByLabel('Address that is paid').waitFor();
+  await page.getByLabel('Address to pay').waitFor();
   expect(asked).toBe(3);
 });

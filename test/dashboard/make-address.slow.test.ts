@@ -22,7 +22,7 @@ test('a person without a wallet gets an address and the words for it', async () 
   await page.getByRole('button', { name: 'Make an address' }).click();
   await page.locator('ol.words').waitFor();
   const thrown = await words();
-  await page.getByRole('button', { name: 'Throw them away' }).click();
+  await page.getByRole('button', { name: 'Discard them' }).click();
   await page.getByRole('button', { name: 'Make an address' }).click();
   await page.locator('ol.words').waitFor();
   const list = await words();
@@ -30,7 +30,7 @@ test('a person without a wallet gets an address and the words for it', async () 
   expect(list).not.toEqual(thrown);
   expect(await seriousFaults(page)).toEqual([]);
   await page.emulateMedia({ media: 'print' });
-  expect(await page.getByLabel('Address that is paid').isVisible()).toBe(false);
+  expect(await page.getByLabel('Address to pay').isVisible()).toBe(false);
   expect(await page.locator('ol.words').isVisible()).toBe(true);
   await page.emulateMedia({ media: 'screen' });
 
@@ -40,7 +40,7 @@ test('a person without a wallet gets an address and the words for it', async () 
   expect(await page.locator('ol.words').count()).toBe(0);
   for (let i = 0; i < 3; i++) await asked.nth(i).fill('zebra');
   await page.getByRole('button', { name: 'Check' }).click();
-  await page.getByText('These are not the words').waitFor();
+  await page.getByText('These words do not match').waitFor();
   const places = (await page.locator('label', { hasText: /^Word \d+$/ }).allInnerTexts()).map(
     (text) => Number(/\d+/.exec(text)?.[0]) - 1,
   );
@@ -50,7 +50,7 @@ test('a person without a wallet gets an address and the words for it', async () 
 
   const keyring = new Keyring(new WalletRoot(list.join(' '), '', 'development'));
   const { address } = keyring.addressRecord('receive', 0, 0);
-  expect(await page.getByLabel('Address that is paid').inputValue()).toBe(address);
+  expect(await page.getByLabel('Address to pay').inputValue()).toBe(address);
   // The page's own text has words of the list, and now and then two in a row: three in a row are the phrase.
   const between = '(\\W|%20|\\+|\\\\n)*';
   const parts = list.slice(2).map((_, i) => new RegExp(list.slice(i, i + 3).join(between), 'i'));

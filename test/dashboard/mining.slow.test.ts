@@ -23,12 +23,12 @@ afterAll(() => stack?.stop());
 test('every page while there is nothing to show', async () => {
   const { page, complaints } = await open(`${stack.webUrl}/`);
   const empty: [string, RegExp][] = [
-    ['#/pool', /begins with the first share[\s\S]*No block found yet/],
-    ['#/miner', /Nobody mines here yet/],
-    ['#/blocks', /No block matches/],
+    ['#/pool', /begins with the first share[\s\S]*No blocks found yet/],
+    ['#/miner', /Nobody is mining here yet/],
+    ['#/blocks', /No blocks found yet/],
     [`#/blocks/${'0'.repeat(96)}`, /found no such block/],
-    ['#/payments', /No payment yet/],
-    ['#/nothing-of-this-name', /No block found yet/],
+    ['#/payments', /No payments yet/],
+    ['#/nothing-of-this-name', /No blocks found yet/],
   ];
   for (const [place, text] of empty) {
     await page.goto(`${stack.webUrl}/${place}`);
@@ -43,11 +43,11 @@ type Wish = { readonly device: string; readonly worker: string };
 
 async function fill(page: Page, wish: Wish): Promise<void> {
   await page.goto(`${stack.webUrl}/#/mine`);
-  await page.getByLabel('Address that is paid').fill(MINER_ADDRESS);
-  await page.getByLabel('Name of this worker').fill(wish.worker);
+  await page.getByLabel('Address to pay').fill(MINER_ADDRESS);
+  await page.getByLabel('Worker name').fill(wish.worker);
   await page.getByLabel('Device').selectOption(wish.device);
   // Few hashes are enough, and other tests want the processor.
-  await page.getByLabel(/Share of the time/).fill(wish.device === 'wasm' ? '0.05' : '0.3');
+  await page.getByLabel(/Time spent mining/).fill(wish.device === 'wasm' ? '0.05' : '0.3');
 }
 
 async function start(page: Page, wish: Wish): Promise<void> {
@@ -91,7 +91,7 @@ test.each(['wasm', 'light', 'webgpu'])('shares of %s are accepted and shown', as
   await page.getByRole('button', { name: 'Start mining' }).waitFor();
   await page.goto(`${stack.webUrl}/#/miner/${MINER_ADDRESS}`);
   const row = page.locator('tr', { hasText: `tab-${device}` });
-  await expect.poll(() => row.innerText()).toMatch(/pplns\s+online/);
+  await expect.poll(() => row.innerText()).toMatch(/PPLNS\s+online/);
   // The browser reports by itself the 404 of an account that has no share in the books yet.
   expect(complaints.filter((line) => !/404/.test(line))).toEqual([]);
 });
@@ -168,9 +168,9 @@ test('a hidden tab rests, unless told otherwise', async () => {
   };
   await expect.poll(growth).toBe(0);
   const resting = await accepted(page);
-  await page.getByLabel(/go on while the tab is hidden/).check();
+  await page.getByLabel(/keep mining while the tab is hidden/).check();
   await expect.poll(() => accepted(page)).toBeGreaterThan(resting);
-  await page.getByLabel(/go on while the tab is hidden/).uncheck();
+  await page.getByLabel(/keep mining while the tab is hidden/).uncheck();
   await page.getByText('Paused: the tab is hidden.').waitFor();
   await hide(page, false);
   await expect.poll(() => page.getByText('Paused: the tab is hidden.').count()).toBe(0);
@@ -179,7 +179,7 @@ test('a hidden tab rests, unless told otherwise', async () => {
 
 test('a wrong address, a refused WebSocket, no WebGPU and no memory are said in words', async () => {
   const { page, context } = await open(`${stack.webUrl}/#/mine`);
-  await page.getByLabel('Address that is paid').fill('dsvc1nonsense');
+  await page.getByLabel('Address to pay').fill('dsvc1nonsense');
   await page.getByLabel(/I agree/).check();
   await page.getByRole('button', { name: 'Start mining' }).click();
   await expect.poll(() => page.getByRole('alert').innerText()).toMatch(/address/);

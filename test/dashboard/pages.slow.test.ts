@@ -42,18 +42,18 @@ afterAll(() => stack?.stop());
 
 /** Each page with a text that only its data brings. */
 const pages = (): [string, RegExp][] => [
-  ['#/pool', /Newest blocks[\s\S]*[0-9a-f]{10}…[0-9a-f]{6}[\s\S]*Paid out from[\s\S]*In a day/],
-  [`#/miner/${address}`, /coins a day[\s\S]*Best share\s*[1-9][\s\S]*Check my share[\s\S]*finalized/],
+  ['#/pool', /Newest blocks[\s\S]*[0-9a-f]{10}…[0-9a-f]{6}[\s\S]*Minimum payout[\s\S]*In a day/],
+  [`#/miner/${address}`, /coins a day[\s\S]*Best share\s*[1-9][\s\S]*finalized[\s\S]*Check my share/],
   [
     '#/miner',
-    /Miners of this pool[\s\S]*dsvc1\w+…[\s\S]*Most blocks in a day[\s\S]*dsvc1\w+…[\s\S]*Best shares[\s\S]*dsvc1\w+…/,
+    /Miners of this pool[\s\S]*dsvc1\w+…[\s\S]*Most blocks in the last day[\s\S]*dsvc1\w+…[\s\S]*Best shares[\s\S]*dsvc1\w+…/,
   ],
   ['#/blocks', /paid/],
   [`#/blocks/${paidBlock}`, /Reward\s*[\d.,]+ coins/],
   ['#/payments', /finalized/],
   ['#/connect', new RegExp(`stratum\\+tcp://127\\.0\\.0\\.1:${stack.ports.pplns}`)],
   ['#/staking', /Node to read from/],
-  ['#/mine', /I agree that this page mines/],
+  ['#/mine', /I agree that this page may mine/],
   ['#/operator', /Operator token/],
 ];
 
@@ -94,7 +94,7 @@ test('the calculator follows what is typed, and the colours what is chosen', asy
   const card = page.locator('section', { has: page.getByRole('heading', { name: 'What would I earn?' }) });
   await expect.poll(() => card.innerText()).toMatch(/In a day\s+about [\d.,]+ coins/);
   await card.getByLabel('Hash rate').fill('nothing');
-  await expect.poll(() => card.innerText()).toMatch(/Type a hash rate/);
+  await expect.poll(() => card.innerText()).toMatch(/Enter a hash rate/);
   const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   const light = await ground();
   await page.getByLabel('Colours').selectOption('dark');
@@ -162,7 +162,7 @@ test('a proof is verified in the page, and one with a changed byte is refused', 
 test('an address nobody mined to is answered in words', async () => {
   const stranger = (await readJson<{ pool_address: string }>(`${stack.webUrl}/api/v1/pool`)).pool_address;
   const { page } = await open(`${stack.webUrl}/#/miner/${stranger}`);
-  await expect.poll(() => page.locator('main').innerText()).toMatch(/never seen a share of that address/);
+  await expect.poll(() => page.locator('main').innerText()).toMatch(/never received a share from that address/);
   await page.goto(`${stack.webUrl}/#/miner/${encodeURIComponent('<b>nobody</b>')}`);
   // The form beside it says 'address' too: only the refusal says that this is none.
   await expect.poll(() => page.locator('main').innerText()).toMatch(/not an address: expected/);
@@ -193,15 +193,15 @@ test('the operator pauses payouts, bans and lifts, and finds it in the log', asy
       return visitor.locator('main').innerText();
     })
     .toContain(said);
-  await notice.getByRole('button', { name: /Take away/ }).click();
+  await notice.getByRole('button', { name: /Remove/ }).click();
   const fee = page.locator('[data-setting=fee_solo]');
   await fee.getByRole('textbox').fill('2.5');
   await fee.getByRole('button', { name: 'Change' }).click();
   await expect.poll(() => fee.innerText()).toMatch(/Announced: 2\.5 from slice .*Changed here; the options say/);
-  await fee.getByRole('button', { name: /Back to the options/ }).click();
+  await fee.getByRole('button', { name: /Undo/ }).click();
   await expect.poll(() => fee.innerText()).not.toMatch(/Announced|Changed here/);
   expect(await page.getByRole('heading', { name: 'Options' }).count()).toBe(1);
-  await page.getByLabel(/Address to ban/).fill('192.0.2.7');
+  await page.getByLabel(/IP address to ban/).fill('192.0.2.7');
   await page.getByRole('button', { name: 'Ban', exact: true }).click();
   await page.getByRole('button', { name: 'Lift' }).click();
   await expect
@@ -216,7 +216,7 @@ test('the operator pauses payouts, bans and lifts, and finds it in the log', asy
 /** At full speed a page finds so many blocks that every program is busy with them. */
 async function mineLittle(page: Page): Promise<void> {
   await page.getByLabel('Device').selectOption('wasm');
-  await page.getByLabel(/Share of the time/).fill('0.05');
+  await page.getByLabel(/Time spent mining/).fill('0.05');
 }
 
 /** Strips nothing and adds nothing but what a proxy must: the prefix is the pool's own option. */
@@ -262,8 +262,8 @@ test('works under a path prefix behind a proxy: pages, live figures, miner', asy
   for (const [place, text] of pages()) await show(page, `${url}${place}`, text);
   expect(await page.locator('.banner').count()).toBe(0);
   await page.goto(`${url}#/mine`);
-  await page.getByLabel('Address that is paid').fill(address);
-  await page.getByLabel('Name of this worker').fill('behind-a-proxy');
+  await page.getByLabel('Address to pay').fill(address);
+  await page.getByLabel('Worker name').fill('behind-a-proxy');
   await mineLittle(page);
   await page.getByLabel(/I agree/).check();
   await page.getByRole('button', { name: 'Start mining' }).click();
@@ -284,7 +284,7 @@ test('a person with a browser and nothing else makes an address, mines, sees ear
     await asked.nth(i).fill(words[Number(/\d+/.exec(text)?.[0]) - 1] as string);
   await page.getByRole('button', { name: 'Check' }).click();
   await page.getByText('Your address is ready').waitFor();
-  const own = await page.getByLabel('Address that is paid').inputValue();
+  const own = await page.getByLabel('Address to pay').inputValue();
   await mineLittle(page);
   await page.getByLabel(/I agree/).check();
   await page.getByRole('button', { name: 'Start mining' }).click();
@@ -312,7 +312,7 @@ test('the pool goes away and comes back: a banner, no blank page, and live again
   await page.evaluate(() => {
     location.hash = '#/payments';
   });
-  await expect.poll(() => page.locator('main').innerText()).toMatch(/does not answer[\s\S]*Payments/);
+  await expect.poll(() => page.locator('main').innerText()).toMatch(/not responding[\s\S]*Payments/);
   expect(await seriousFaults(page)).toEqual([]);
   await stack.startPool();
   await page.locator('.banner').waitFor({ state: 'detached' });

@@ -11,8 +11,10 @@ import {
   duration,
   hashes,
   hashRate,
+  howOften,
   overTime,
   percent,
+  roundedCoins,
   shortId,
   smallPercent,
 } from '../../dashboard/format.ts';
@@ -162,6 +164,11 @@ test('the way to the next payout', () => {
 
 test('a young pool says since when, an old one over which time', () => {
   const now = 1_000_000_000;
+  expect(roundedCoins('88264946830447')).toBe('882,649.46');
+  expect(roundedCoins('6961026299')).toBe('69.6102');
+  expect(roundedCoins('1234')).toBe('0.00001234');
+  expect(howOften('block', 0.02)).toBe('more than ten blocks a second');
+  expect(howOften('block', 12)).toBe('a block every 12 s');
   expect(overTime('over a day', 86_400, now - 240_000, now)).toBe('since the start, 4 min ago');
   expect(overTime('over a day', 86_400, now - 86_400_000, now)).toBe('over a day');
   expect(overTime('over a day', 86_400, null, now)).toBe('over a day');

@@ -68,7 +68,7 @@ test('what the page shows is what the node says; light, dark, on a phone, and in
   expect(rewards.length).toBeGreaterThan(1);
   let sum = 0n;
   for (const { amount } of rewards) sum += BigInt(amount);
-  await expect.poll(() => section(page, 'Rewards').innerText()).toContain(`${coins(sum)} coins in these lines`);
+  await expect.poll(() => section(page, 'Rewards').innerText()).toContain(`${coins(sum)} coins in these rows`);
   expect(await section(page, 'Rewards').locator('tbody tr').count()).toBe(rewards.length);
 
   const { validators } = await client.stakingValidators({});
@@ -83,7 +83,7 @@ test('what the page shows is what the node says; light, dark, on a phone, and in
   await page.getByLabel('Coins to stake').fill('250.5');
   await expect.poll(() => section(page, 'Estimate').innerText()).toContain(await estimate('25050000000'));
   await page.getByLabel('Coins to stake').fill('many');
-  await expect.poll(() => textOf(page)).toContain('Write a number of coins');
+  await expect.poll(() => textOf(page)).toContain('Enter a number of coins');
   expect(await seriousFaults(page)).toEqual([]);
   await page.emulateMedia({ colorScheme: 'dark' });
   expect(await seriousFaults(page, ['color-contrast'])).toEqual([]);
@@ -99,7 +99,7 @@ test('what the page shows is what the node says; light, dark, on a phone, and in
   expect(await page.locator('main b').count()).toBe(0);
   await node.api.close();
   await page.getByLabel('Coins to stake').fill('7');
-  await expect.poll(() => textOf(page)).toContain('No node answers there, or it does not admit this page.');
+  await expect.poll(() => textOf(page)).toContain('No node answers there, or it does not allow this page.');
 });
 
 test("without a node of one's own the pool's is asked, and no other", async () => {

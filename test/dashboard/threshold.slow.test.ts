@@ -56,7 +56,7 @@ test('the threshold is changed by a signature made in the page, and by the comma
   });
   await page.goto(`http://127.0.0.1:${bed.port}/#/miner/${address}`);
 
-  const coins = page.getByLabel('Pay me from, in coins');
+  const coins = page.getByLabel('Minimum payout, in coins');
   const form = page.locator('section', { has: coins });
   const words = form.getByLabel('24 words');
   const outcome = form.getByRole('status');
@@ -78,9 +78,9 @@ test('the threshold is changed by a signature made in the page, and by the comma
     .toMatch(/Nothing changed: .*(do not belong together|not among the first)/);
   await words.fill(wallet.phrase);
   await form.getByRole('button', { name: 'Sign and change' }).click();
-  await expect.poll(() => outcome.innerText()).toMatch(/Changed: you are paid out from 2\.50000000 coins/);
+  await expect.poll(() => outcome.innerText()).toMatch(/Changed: you are paid out at 2\.50000000 coins/);
   expect(await threshold()).toBe(250_000_000n);
-  await expect.poll(() => page.locator('main').innerText()).toMatch(/paid out from 2\.50 coins/);
+  await expect.poll(() => page.locator('main').innerText()).toMatch(/paid out at 2\.50 coins/);
   expect(await words.inputValue()).toBe('');
   // Another address of the same words is not in the books, and words of another wallet do not hold this address: a
   // person who uses the wrong wallet gets an error, and nothing is sent to the pool.

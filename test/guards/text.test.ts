@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { FILES, isCode, read, SOURCES, topFolder } from './project-files.ts';
 
-const BINARY = /\.(wasm|png|ico|woff2)$/;
+const BINARY = /\.(wasm|png|webp|ico|woff2)$/;
 const HERE = 'test/guards/text.test.ts';
 const TEXTS = FILES.filter((path) => !BINARY.test(path) && path !== HERE && path !== 'package-lock.json');
 
