@@ -357,6 +357,10 @@ const openNumber = (open: OpenSlices, service: number): number => (open.get(serv
 const workerKey = (accountId: number, record: MinerRecord): string =>
   `${accountId}/${serviceNumber(record.service)}/${record.worker}`;
 
+/**
+ * The account of each payload. It goes by the payload that an account was made with: an account whose row was changed since keeps its owner's
+ * work and waits for the operator. A second one of the same owner would be twice in one list, which no list can be.
+ */
 export async function ensureAccounts(
   sql: Sql | Transaction,
   payloads: readonly string[],
@@ -365,9 +369,14 @@ export async function ensureAccounts(
   const bytes = byteaTexts(payloads);
   const addresses = payloads.map((payload) => formatAddress(fromHex(payload), network));
   await sql`with made as (insert into accounts (payload, address)
-      select * from unnest(${bytes}::text[]::bytea[], ${addresses}::text[]) on conflict do nothing returning id, payload)
+      select w.payload, w.address from unnest(${bytes}::text[]::bytea[], ${addresses}::text[]) as w (payload, address)
+      where not exists (select from account_names n where n.payload = w.payload)
+      on conflict do nothing returning id, payload)
     insert into account_names (account_id, payload) select id, payload from made`;
-  const rows = await sql<{ id: number; payload: Buffer }[]>`select id, payload from accounts
-    where payload = any(${bytes}::text[]::bytea[])`;
+  // The first account of an owner comes last, so it is the one that a map of these rows has.
+  const rows = await sql<{ id: number; payload: Buffer }[]>`select id, payload from (
+      select id, payload, false as named from accounts where payload = any(${bytes}::text[]::bytea[])
+      union all select account_id, payload, true from account_names where payload = any(${bytes}::text[]::bytea[])
+    ) as found order by named, id desc`;
   return rows.map((row) => [row.payload.toString('hex'), row.id]);
 }

@@ -138,13 +138,16 @@ async function bookItem(
 
 async function accountOf(transaction: Transaction, address: string, isCaughtUp: boolean) {
   type Row = { id: number; balance: bigint };
+  const payload = Buffer.from(parseAddress(address).payload);
+  const [named] = await transaction<Row[]>`select id, balance from accounts where id = (select min(account_id)
+    from account_names where payload = ${payload}) for update`;
+  if (named !== undefined) return named;
   const [row] = await transaction<Row[]>`select id, balance from accounts where address = ${address} for update`;
   if (row !== undefined) return row;
   if (!isCaughtUp)
     throw new UncoveredError(`the wallet paid ${address}, whom the books do not know yet: they are still catching up`);
-  const { payload } = parseAddress(address);
   const [made] = await transaction<Row[]>`with made as (insert into accounts (payload, address)
-      values (${Buffer.from(payload)}, ${address}) returning id, payload, balance),
+      values (${payload}, ${address}) returning id, payload, balance),
     named as (insert into account_names (account_id, payload) select id, payload from made)
     select id, balance from made`;
   return made as Row;
