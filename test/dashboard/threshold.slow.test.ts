@@ -69,7 +69,16 @@ test('the threshold is changed by a signature made in the page, and by the comma
   // The word list has words such as 'address', which stand in headers and documents anyway.
   const keptBefore = await kept(page);
   const fields = 'version network address purpose challenge signature payout threshold request public';
-  const plain = [...sent, keptBefore, fields, NOT_FOUND].join().toLowerCase();
+  // What is signed names the network and the pool.
+  const signed = await (
+    await fetch(`http://127.0.0.1:${bed.port}/api/v1/miners/${address}/payout-threshold/request`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ threshold_atoms: '250000000' }),
+    })
+  ).text();
+  expect(signed).toMatch(/"development"/);
+  const plain = [...sent, keptBefore, fields, signed, NOT_FOUND].join().toLowerCase();
   const swapped = wallet.phrase.split(' ').reverse().join(' ');
   await words.fill(swapped);
   await form.getByRole('button', { name: 'Sign and change' }).click();
