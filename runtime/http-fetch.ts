@@ -26,6 +26,8 @@ export function httpFetch({ maxBytes = MAX_ANSWER_BYTES }: { readonly maxBytes?:
         : requestHttp(url, { ...options, agent: agents.http });
       sent.on('error', reject);
       sent.once('response', (response) => resolve(answerOf(response, maxBytes)));
+      // An answer that switches protocols is neither a response nor an error, and no signal ends what has ended.
+      sent.once('close', () => reject(new Error('the connection ended without an answer')));
       sent.end(body);
     });
 }

@@ -129,6 +129,8 @@ export function postWebhook(
       settle(statusCode >= 200 && statusCode < 300 ? undefined : `status ${statusCode}`);
       request.destroy();
     });
+    // An answer that switches protocols is neither a response nor an error, and no signal ends what has ended.
+    request.once('close', () => settle('no answer'));
     request.end(body);
   }).finally(() => names.end());
 }

@@ -91,3 +91,16 @@ test('a miner gets its own part of an event, and nobody else’s', () => {
   expect(newsOf(event('worker_back', { worker: 'w', address: 'a' }))).toMatchObject([{ address: 'a' }]);
   expect(newsOf(event('payout_needs_person', { payout_id: 'p' }))).toEqual([]);
 });
+
+test('a receiver that switches protocols has not accepted anything, and holds nothing up', async () => {
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.once('data', () =>
+      socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: other\r\n\r\n'),
+    );
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as { port: number };
+  expect(await postWebhook(`http://127.0.0.1:${port}/`, 'private', wish)).toBe('no answer');
+});

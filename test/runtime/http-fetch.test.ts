@@ -1,6 +1,6 @@
 /** The fetch over node:http: kept connections, and every way in which an answer can be lost is a rejection. */
 import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer as createConnections } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { httpFetch } from '../../runtime/http-fetch.ts';
 
@@ -103,4 +103,15 @@ test('a redirect is an answer like any other: nobody is asked in its place', asy
   const { url } = await serve((_, response) => response.writeHead(302, { location: elsewhere.url }).end());
   expect((await httpFetch()(url, get)).status).toBe(302);
   expect(asked).toBe(0);
+});
+
+test('an answer that switches protocols is a rejection too', async () => {
+  const server = createConnections((socket) => {
+    socket.on('error', () => undefined);
+    socket.once('data', () => socket.write('HTTP/1.1 101 Ok\r\nconnection: upgrade\r\nupgrade: other\r\n\r\n'));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  await expect(httpFetch()(url, get)).rejects.toThrow('without an answer');
 });
