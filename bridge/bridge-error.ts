@@ -1,4 +1,7 @@
-/** What keeps a stratum server from starting, through no defect of its own. The codes are listed in docs/errors.md. */
+/**
+ * An error that prevents a stratum server from starting and is not a bug in it (configuration, ports, files). The codes
+ * are listed in docs/errors.md.
+ */
 import { CodedError } from '../protocol/coded-error.ts';
 
 export const BRIDGE_ERROR_CODES = ['certificate_unusable', 'options_disagree'] as const;

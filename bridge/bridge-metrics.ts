@@ -2,7 +2,7 @@
 import type { Counter, Metrics } from '../runtime/metrics.ts';
 import type { StratumFigures } from './stratum-server.ts';
 
-/** A counter that is set to totals: adds the increase since the last one. */
+/** A counter that is fed with totals: adds the increase since the last total. */
 class Totals {
   readonly #counter: { add(amount: number, labels?: Record<string, string>): void };
   readonly #last = new Map<string, number>();
@@ -15,7 +15,7 @@ class Totals {
     const key = JSON.stringify(labels ?? {});
     const rise = total - (this.#last.get(key) ?? 0);
     this.#last.set(key, total);
-    // A listener thread that was replaced starts again from nothing.
+    // A listener thread that was replaced starts again from 0.
     this.#counter.add(rise < 0 ? total : rise, labels);
   }
 }
@@ -34,7 +34,7 @@ export function stratumMetrics(metrics: Metrics, prefix: string): (figures: Stra
   const verifying = metrics.gauge(name('shares_verifying'), { help: 'Shares without a verdict yet' });
   const fanOut = metrics.gauge(name('fan_out_seconds'), { help: 'Time the last job took to reach all connections' });
   const bans = metrics.gauge(name('bans'), { help: 'Addresses banned now' });
-  const opened = new Totals(metrics.counter(name('opened_total'), { help: 'Connections that said what they speak' }));
+  const opened = new Totals(metrics.counter(name('opened_total'), { help: 'Connections whose protocol is known' }));
   const turnedAway = new Totals(metrics.counter(name('turned_away_total'), { help: 'Connections refused on arrival' }));
   const closed = new Totals(
     metrics.counter(name('closed_total'), { help: 'Connections ended, by reason', labels: ['reason'], maxSeries: 32 }),

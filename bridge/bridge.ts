@@ -1,6 +1,6 @@
 /**
- * `svc-bridge`, put together: verifier, node or nodes, stratum server with counters, statistics and metrics, in this
- * order, each handed to the shutdown as it starts.
+ * Assembles `svc-bridge`: verifier, node or nodes, stratum server with counters, statistics and metrics, in this order.
+ * Each is registered with the shutdown as it starts.
  */
 import type { Verifier } from '../kernels/verifier.ts';
 import { NETWORK_NAMES, NETWORKS } from '../protocol/network.ts';
@@ -71,7 +71,7 @@ export type BridgeDependencies = {
   readonly log: Logger;
   readonly shutdown: Shutdown;
   readonly version: string;
-  /** Instead of the bridge's own; for tests. */
+  /** Replaces the bridge's own; for tests. */
   readonly verifier?: Verifier;
 };
 

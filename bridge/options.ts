@@ -38,11 +38,11 @@ export type StratumLimits = {
   readonly requests: BucketRate;
   /** Submits of one connection. */
   readonly submits: BucketRate;
-  /** Submits of all connections of one thread: what the verifier is asked for at most. */
+  /** Submits of all connections of one thread: the verifier's maximum load. */
   readonly submitsOverall: BucketRate;
   /** Submits of one connection for expired jobs: hashed only because one may be a block. */
   readonly lateSubmits: BucketRate;
-  /** Submits of one connection that are hashed whatever others send. */
+  /** Submits of one connection that are hashed regardless of the load by others. */
   readonly owedSubmits: BucketRate;
   /** Requests held back while one before them is being answered. */
   readonly heldRequests: number;
@@ -78,7 +78,7 @@ export const LIMIT_DEFAULTS: StratumLimits = {
   vardiff: VARDIFF_DEFAULTS,
 };
 
-/** How long miners may go on with one template while no node serves, with a margin. */
+/** How long miners may keep working on one template while no node serves, with a margin. */
 const LONGEST_TEMPLATE_MILLIS = 90_000;
 
 /** Nonces that a session can have had judged on jobs that are still known, at the pace it may submit. */

@@ -32,7 +32,7 @@ import type { BoundAddress, CertificatePem, Hub, ListenerControl, Publication } 
 import { startListenerThread } from './threads/listener-threads.ts';
 import { MainHub } from './threads/main-hub.ts';
 
-/** How long miners go on without a node before they get code 31. */
+/** How long miners keep working without a node before they get code 31. */
 const NODE_AWAY_MILLIS = 60_000;
 const READY_POLL_MILLIS = 250;
 /** The next dataset is prepared this many cuts ahead: an hour. */
@@ -76,9 +76,9 @@ class MainServer implements StratumServer {
   readonly #anchors = new DrawnAnchors();
   #healthy = false;
   #unhealthySince = 0;
-  /** What the listeners are told. */
+  /** The state that the listeners were sent. */
   #isReady = false;
-  /** What the log and the figures say: whoever reads 'ready' there finds every listener ready. */
+  /** The state that the log and the figures show: 'ready' appears there only when every listener is ready. */
   #isAnnounced = false;
   #poll: NodeJS.Timeout | null = null;
   #closing = false;
@@ -201,7 +201,10 @@ class MainServer implements StratumServer {
     return { services, wsOrigins, proxies, sharePorts, streams, counts: this.#counts, certificate: this.#certificate };
   }
 
-  /** The listener of the main thread: all there is with 0 threads, and where handed-over upgrades go. */
+  /**
+   * The listener of the main thread: the only one with 0 threads; it also takes the WebSocket upgrades from other web
+   * servers.
+   */
   #local(services: readonly StratumService[]): Listener {
     const existing = this.#listeners.get(LOCAL_THREAD);
     if (existing instanceof Listener) return existing;
@@ -239,7 +242,7 @@ class MainServer implements StratumServer {
 
   // --- templates --------------------------------------------------------------------------------------------------------
 
-  /** The set itself is not held on to: while a dataset is built, newer ones come. */
+  /** The set itself is not retained: while a dataset is built, newer ones arrive. */
   #publish({ templates, ...about }: TemplateSet): Promise<void> {
     const kept = templates.map((template) => this.#templates.put(template));
     for (const { serial } of this.#waiting) this.#templates.forget(serial);
@@ -304,7 +307,8 @@ class MainServer implements StratumServer {
   }
 
   #decideReady(): void {
-    // Miners that are asked to leave go on until they do, and what they find counts: listeners are told nothing more.
+    // Miners that are asked to leave keep working until they do, and their shares count: so listeners get no further
+    // state.
     if (this.#closing) return;
     const { sink } = this.#dependencies;
     const isServed = this.#healthy || performance.now() - this.#unhealthySince < NODE_AWAY_MILLIS;

@@ -1,6 +1,6 @@
 /**
- * What a stratum server offers on its ports. A bridge has one service, which pays each miner's own address; a pool has
- * one per reward scheme, which pay the pool. Plain data: it goes to the listener threads as it is.
+ * A service of a stratum server, on its own ports. A bridge has one service, which pays each miner's own address; a
+ * pool has one per reward scheme, which pay the pool. Plain data: it goes to the listener threads as it is.
  */
 import type { Bytes } from '../protocol/bytes.ts';
 import type { ReceiptsOffer } from '../protocol/stratum/receipt-messages.ts';
@@ -19,7 +19,10 @@ export type StratumService = {
   readonly tag: 'miner' | { readonly otherwise: string };
   /** The key that receipts are signed with, and where the API is; absent where none are given. */
   readonly receipts?: NonNullable<ReceiptsOffer>;
-  /** What its extranonces carry in the byte of the thread, so that the ledger shows which service of a pool found a block; 0 without. */
+  /**
+   * The service's mark, added to the thread byte of its extranonces, so that the ledger shows which service of a pool
+   * found a block; 0 for none.
+   */
   readonly mark?: number;
 };
 

@@ -1,6 +1,6 @@
 /**
- * A stratum server with all that belongs to it, started: certificate and its renewal, templates of the nodes, listeners.
- * Used by svc-bridge and svc-pool.
+ * Starts a stratum server with its parts: certificate and its renewal, templates of the nodes, listeners. Used by
+ * svc-bridge and svc-pool.
  */
 import { join } from 'node:path';
 import { createVerifier, type Verifier, type VerifierMode } from '../kernels/verifier.ts';
@@ -20,7 +20,7 @@ type Started = (name: string, stop: () => Promise<void> | void) => void;
 
 export type StratumOptions = {
   readonly network: NetworkName;
-  /** How the server calls itself to miners. */
+  /** The server name sent to miners. */
   readonly server: string;
   readonly services: readonly StratumService[];
   readonly values: StratumValues;

@@ -12,7 +12,7 @@ export interface StatsListener {
 export type StatsListenerDependencies = {
   readonly stats: () => Promise<unknown>;
   readonly log: Pick<Logger, 'error'>;
-  /** Names it may be called by, besides addresses and local ones. */
+  /** Host names it accepts, besides addresses and local names. */
   readonly hosts?: readonly string[];
 };
 
@@ -34,7 +34,7 @@ export async function listenForStats(
         else
           await gather().then(
             (document) => send(200, document),
-            () => send(503, { error: 'the figures could not be had' }),
+            () => send(503, { error: 'the statistics could not be read' }),
           );
       },
     },

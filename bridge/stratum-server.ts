@@ -1,4 +1,4 @@
-/** A stratum server, as the bridge and the pool use it: what it is made from, what it can be asked, what it counts. */
+/** The stratum server's interface for the bridge and the pool: its options, its methods and its counters. */
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Verifier } from '../kernels/verifier.ts';
@@ -18,7 +18,7 @@ import type { BoundAddress, CertificatePem, ListenerFigures } from './threads/hu
 
 export type StratumServerOptions = {
   readonly network: Network;
-  /** Name and version told to miners, such as `svc-bridge/0.1.0`. */
+  /** Name and version sent to miners, such as `svc-bridge/0.1.0`. */
   readonly server: string;
   readonly services: readonly StratumService[];
   /** Listener threads; 0 listens in the main thread. */
@@ -32,7 +32,7 @@ export type StratumServerOptions = {
   readonly certificate: CertificatePem | null;
   /** 8 bytes that no other start of any instance ever has; by default random. */
   readonly bootId?: Bytes;
-  /** What carries TCP connections (connection/tcp-server.ts); `handles` unless given. */
+  /** Implementation of TCP streams (connection/tcp-server.ts); `handles` unless given. */
   readonly streams?: 'handles' | 'sockets';
 };
 
@@ -41,7 +41,7 @@ export type StratumServerDependencies = {
   readonly sink: ShareSink;
   readonly verifier: Verifier;
   readonly log: Logger;
-  /** Where ended sessions wait; instances that share one resume each other's. */
+  /** Storage of ended sessions; instances that share it can resume each other's. */
   readonly sessions?: SessionShelf;
   /** Called for every ban by this server, so that other instances can apply it too. */
   readonly onBan?: (key: string, untilMillis: number) => void;
@@ -69,9 +69,9 @@ export type StratumFigures = {
 export interface StratumServer {
   readonly bootId: Bytes;
   readonly addresses: readonly BoundAddress[];
-  /** Cuts of a proof-of-work epoch, as the newest template tells it. */
+  /** Cuts of a proof-of-work epoch, as given in the newest template. */
   readonly epochLength: number | undefined;
-  /** Takes over a WebSocket upgrade that another web server got for one of the services, from the client it names. */
+  /** Takes over a WebSocket upgrade that another web server received for one of the services, from the given client. */
   handleUpgrade(service: string, request: IncomingMessage, socket: Duplex, head: Bytes, client: string): void;
   setCertificate(certificate: CertificatePem): void;
   /** Sends the receipts of a slice to the connections that asked for them. */
@@ -82,7 +82,7 @@ export interface StratumServer {
   /** A ban decided elsewhere. */
   ban(key: string, untilMillis: number): void;
   unban(key: string): boolean;
-  /** Stops accepting, sends miners away, finishes what is being verified. */
+  /** Stops accepting, asks miners to reconnect elsewhere, and finishes verifying. */
   drain(): Promise<void>;
   close(): Promise<void>;
 }

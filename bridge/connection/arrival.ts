@@ -1,4 +1,4 @@
-/** What a connection is before its conversation begins; then `conversation` takes over. It is kept with its stream. */
+/** State of a connection before its conversation begins; then `conversation` takes over. Stored on its stream. */
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { StratumService } from '../service.ts';
 import type { Conversation } from './conversation.ts';

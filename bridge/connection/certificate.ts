@@ -24,14 +24,14 @@ export function readCertificate(files: CertificateFiles): ReadCertificate {
     if (secret.kind !== 'text') throw new Error(secret.kind === 'missing' ? 'there is no key file' : secret.reason);
     const key = secret.text;
     const parsed = new X509Certificate(cert);
-    if (!parsed.checkPrivateKey(createPrivateKey(key))) throw new Error('the key is not the one of the certificate');
+    if (!parsed.checkPrivateKey(createPrivateKey(key))) throw new Error('the key does not belong to the certificate');
     return { cert, key, expiresMillis: Date.parse(parsed.validTo) };
   } catch (error) {
     throw new BridgeError('certificate_unusable', `${files.cert} and ${files.key}: ${(error as Error).message}`);
   }
 }
 
-/** Returns how to stop watching. `read` is the certificate in use; once a day it is looked whether it runs out. */
+/** Returns a function that stops watching. `read` is the certificate in use; its expiry is checked once a day. */
 export function watchCertificate(
   files: CertificateFiles,
   read: ReadCertificate,

@@ -1,7 +1,8 @@
 /**
- * Connections per address, counted by all listener threads in shared memory: two rows of counters under two hashes of the
- * address, of which the smaller is never too small. The first cell is the sum of all. Each thread also counts its own by themselves: one that
- * dies closes its connections without a word, and their places are given back from there.
+ * Connections per address, counted by all listener threads in shared memory: two rows of counters, indexed by two
+ * hashes of the address. The smaller of the two counters is never too small. The first cell is the total. Each thread
+ * also keeps its own counts: a thread that dies closes its connections without counting them down, and its own counts
+ * are subtracted then.
  */
 const CELLS = 1 << 16;
 
@@ -18,7 +19,7 @@ export class ConnectionCount {
   readonly #cells: Int32Array;
   readonly #own: Int32Array;
 
-  /** `own` is of one thread. */
+  /** `own` holds the counts of one thread. */
   constructor(memory: SharedArrayBuffer, own: SharedArrayBuffer) {
     this.#cells = new Int32Array(memory);
     this.#own = new Int32Array(own);
@@ -39,7 +40,7 @@ export class ConnectionCount {
     addAt(this.#own, first, second, amount);
   }
 
-  /** The thread is gone, and all its connections with it. */
+  /** The thread has died, and all its connections with it. */
   giveBackAll(): void {
     for (let i = 0; i < this.#own.length; i++) {
       const count = Atomics.exchange(this.#own, i, 0);

@@ -1,7 +1,7 @@
 /**
- * One connection: cuts what comes in into requests, hands them to the session, and passes what the session asks for on to
- * the desk of its listener. How a request and an answer look in bytes is in v1-conversation.ts and v2-conversation.ts.
- * Nothing here knows sockets: a Peer takes the bytes.
+ * One connection: splits its input into requests, hands them to the session, and forwards the session's calls to the
+ * desk of its listener. The encoding of requests and answers is in v1-conversation.ts and v2-conversation.ts. There are
+ * no sockets here: bytes are written to a Peer.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { ErrorReply, RefusalCode } from '../../protocol/stratum/errors.ts';
@@ -25,7 +25,7 @@ export interface Peer {
   readonly queued: number;
   /** `text` may hold more than ASCII when `wide` is set. Once `queued` is 0, `data` is not needed any more. */
   write(data: Bytes | string, wide: boolean): void;
-  /** Closes after what was written. */
+  /** Closes once everything written has been sent. */
   end(): void;
   destroy(): void;
 }
@@ -41,7 +41,7 @@ export interface ConversationDesk extends SessionDesk {
   refusedShare(conversation: Conversation, code: RefusalCode): void;
   wantsReceipts(conversation: Conversation): void;
   defect(conversation: Conversation, error: unknown): void;
-  /** The conversation has bytes to be flushed at the end of a batch of verdicts. */
+  /** The conversation has bytes to flush at the end of a batch of verdicts. */
   touched(conversation: Conversation): void;
   /** An acknowledgement is due within 250 ms. */
   acknowledgeSoon(conversation: Conversation): void;
@@ -55,11 +55,11 @@ export abstract class Conversation implements SessionHost {
   readonly peer: Peer;
   readonly address: string;
   readonly sinceMillis: number;
-  /** Requests that came while the one before them was waiting for the main thread. */
+  /** Requests that arrived while an earlier one was waiting for the main thread. */
   #held: unknown[] | null = null;
   isEnding = false;
   isTouched = false;
-  /** Since when the peer has had bytes it did not take; 0 when it has none. */
+  /** Since when bytes have been waiting for the peer; 0 when none are. */
   stalledSinceMillis = 0;
 
   constructor(service: StratumService, desk: ConversationDesk, peer: Peer, address: string) {
@@ -74,11 +74,11 @@ export abstract class Conversation implements SessionHost {
   abstract receive(chunk: Bytes): void;
   /** One whole message, as a WebSocket brings it. */
   abstract receiveMessage(message: Bytes): void;
-  /** Gives the peer what was said since. */
+  /** Writes to the peer everything said since the last flush. */
   abstract flush(): void;
   protected abstract handle(request: unknown): void;
 
-  /** After the session was busy: what was held back is handled, until it is busy again. */
+  /** After the session was busy: handles the requests held back, until it is busy again. */
   proceed(): void {
     while (this.#held !== null && !this.session.busy && !this.isEnding) {
       const next = this.#held.shift();
@@ -88,7 +88,7 @@ export abstract class Conversation implements SessionHost {
     this.flush();
   }
 
-  /** After a chunk: what is about to be answered goes out with what was, in one write. */
+  /** After a chunk: verdicts that are about to come and the answers so far go out in one write. */
   protected settle(): void {
     if (!this.session.busy || this.isEnding) this.flush();
   }
@@ -105,7 +105,7 @@ export abstract class Conversation implements SessionHost {
     return !this.isEnding;
   }
 
-  /** Something no correct miner does: the connection ends. */
+  /** A protocol violation: the connection ends. */
   protected violation(reason: string): void {
     this.session.fault('protocol_violation');
     this.end(reason);

@@ -1,4 +1,4 @@
-/** What the desk of a listener is made from. */
+/** Options and dependencies of a listener's desk. */
 import type { Verifier } from '../../kernels/verifier.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { Network } from '../../protocol/network.ts';
@@ -19,12 +19,12 @@ export type DeskOptions = {
 
 export type DeskDependencies = {
   readonly hub: Hub;
-  /** Where members are named by their handle: over a port to another thread. */
+  /** Set where members are named by their handle: over a port to another thread. */
   readonly members?: MemberBook;
   readonly verifier: Pick<Verifier, 'hashMany'>;
   /** Milliseconds since 1970, never going back (runtime/clock.ts). */
   readonly now: () => number;
-  /** After what this turn of the event loop still has to read. */
+  /** Runs a function after the remaining reads of this turn of the event loop. */
   readonly soon: (run: () => void) => void;
   readonly randomBytes: (count: number) => Bytes;
   readonly log: (

@@ -1,6 +1,6 @@
 /**
  * A listener thread without its sockets: the conversations, the templates they mine on, fan-out, share checks, and the
- * calls to the main thread, gathered per turn of the event loop. One timer serves all connections.
+ * calls to the main thread, batched per turn of the event loop. One timer serves all connections.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { Network } from '../../protocol/network.ts';
@@ -33,10 +33,10 @@ import { bump, Reports } from './reports.ts';
 import { V1Conversation } from './v1-conversation.ts';
 import { V2Conversation } from './v2-conversation.ts';
 
-/** The one timer: acknowledgements of v2 go out at each tick, every connection is looked at once in SWEEP_TICKS. */
+/** The one timer: acknowledgements of v2 go out at each tick, every connection is checked once in SWEEP_TICKS. */
 export const TICK_MILLIS = 50;
 const SWEEP_TICKS = 20;
-/** Old jobs are forgotten by each session once in so many sweeps. */
+/** Sessions drop their old jobs once in this many sweeps. */
 const FORGET_SWEEPS = 30;
 const ofDraw = (templates: readonly ServedTemplate[], draw: number): ServedTemplate | undefined =>
   templates[draw % Math.max(1, templates.length)];
@@ -263,7 +263,7 @@ export class Desk implements ConversationDesk {
     this.#fanOut.start(clean);
   }
 
-  /** Closes the session's connection and gives its state away. */
+  /** Closes the session's connection and returns its state. */
   async takeSession(id: string): Promise<SessionRecord | null> {
     const conversation = this.#sessions.take(id);
     if (conversation === undefined) return null;
@@ -281,7 +281,7 @@ export class Desk implements ConversationDesk {
     this.#draining = true;
     for (const conversation of [...this.#conversations]) {
       const [low = 0, high = 0] = this.#dependencies.randomBytes(2);
-      // Spread over time: all of them reconnect to the next server.
+      // Spread over time, because all of them reconnect to the next server.
       conversation.session.drain(1_000 + (((high << 8) | low) % 4_000));
       conversation.flush();
     }
@@ -340,7 +340,7 @@ export class Desk implements ConversationDesk {
     const lapse = lapseOf(conversation, now, this.limits);
     if (lapse.kind === 'cut off') this.#cutOff(conversation, lapse.reason);
     else if (lapse.kind === 'end') {
-      // Not a fault of the miner where it waited for us or was asked to retry.
+      // Not the miner's fault if it was waiting for the server or was asked to retry.
       if (lapse.isLoginTimeout && !session.isPutOff) session.fault('login_timeout');
       conversation.end(lapse.reason);
     } else if (session.isMining && !conversation.isEnding) {

@@ -1,7 +1,7 @@
 /**
- * A new job to every connection: in slices of about a millisecond, so that submits are read and answered between them;
- * the newest job only; and none to a connection that has not taken what it was sent before, which gets the newest
- * one when it has. So a slow reader does not delay others, and is never sent two jobs where one would do.
+ * Sends a new job to every connection, in slices of about a millisecond, so that submits are read and answered between
+ * them. Only the newest job is sent. A connection with unsent output gets none until that output is gone, and then the
+ * newest. So a slow reader does not delay others, and is never sent two jobs where one is enough.
  */
 import type { Conversation } from './conversation.ts';
 
@@ -12,7 +12,7 @@ const CHECK_EVERY = 8;
 export type FanOutDependencies = {
   readonly soon: (run: () => void) => void;
   readonly now: () => number;
-  /** An unexpected error over one connection: it ends, the others get their job. */
+  /** An unexpected error on one connection: it ends, the others get their job. */
   readonly onDefect: (conversation: Conversation, error: unknown) => void;
 };
 
@@ -77,7 +77,7 @@ export class FanOut {
     }
   }
 
-  /** At every tick: those who have read again get the newest job. */
+  /** At every tick: connections that have caught up get the newest job. */
   pay(): void {
     for (const conversation of this.#owing)
       if (conversation.peer.queued === 0) {

@@ -1,6 +1,6 @@
 /**
- * Listener threads share their ports (`reusePort`), and the system would share them with another program of the same user as
- * well: half of the miners would be served by each. So every port is taken once without sharing, and given back.
+ * Listener threads share their ports (`reusePort`), but the system would also share them with another program of the
+ * same user, and each would serve half of the miners. So every port is first bound once without sharing, and released.
  */
 import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
 import { tryPort } from '../../runtime/free-port.ts';

@@ -1,8 +1,8 @@
 /**
  * A TCP connection on the handle beneath `net.Socket`: no streams, no events, one buffer for all reads of a thread, and
- * one request for all writes that the system takes at once, which are nearly all. It behaves as a socket of node:net does:
- * what the system does not take waits in order and is counted, `end` comes after it, and the end of what the peer sends ends
- * the connection too.
+ * one shared request object for all writes that complete synchronously, which are nearly all. It behaves like a socket
+ * of node:net: bytes that the system does not accept at once are queued in order and counted, `end` takes effect after
+ * them, and the end of the peer's input ends the connection.
  */
 import { Socket } from 'node:net';
 import { type Bytes, concat } from '../../protocol/bytes.ts';
@@ -12,7 +12,7 @@ import { type Handle, type HandleParts, handleParts, type Request } from './hand
 
 /** Called with the stream as `this`, one function each for all streams; they must not throw. */
 export type StreamEvents = {
-  /** A chunk is only good during the call: the next read of any stream writes over it. */
+  /** A chunk is valid only during the call: the next read of any stream overwrites it. */
   readonly onData: (this: HandleStream, chunk: Bytes) => void;
   readonly onClose: (this: HandleStream) => void;
 };
@@ -25,8 +25,8 @@ const ENDED_AT_ONCE = 1;
 
 const parts = handleParts as HandleParts;
 /**
- * The system holds its address as long as there are streams, so it lives as long as the thread. No Buffer: the `slice` of a
- * Buffer is a view, and one that is kept would change with the next read.
+ * libuv keeps its address while streams exist, so it lives as long as the thread. Not a Buffer: `slice` of a Buffer is
+ * a view, which would change with the next read.
  */
 const room = new Uint8Array(handleParts === null ? 0 : READ_BYTES);
 let spareWrite: Request | null = null;
@@ -36,7 +36,7 @@ export class HandleStream implements Peer {
   readonly #events: StreamEvents;
   [ARRIVAL]: Arrival | undefined = undefined;
   queued = 0;
-  /** What came while a write was under way. */
+  /** Data queued while a write was pending. */
   #waiting: Bytes[] | null = null;
   #isEnding = false;
   #isShut = false;
@@ -79,7 +79,7 @@ export class HandleStream implements Peer {
     this.queued += bytes.length;
   }
 
-  /** Returns the bytes that are under way: 0 when the system took all of them. */
+  /** Returns the number of bytes still pending: 0 when the system accepted all of them. */
   #send(data: Bytes | string, wide: boolean): number {
     const handle = this.#handle;
     const request = spareWrite ?? newWrite();
@@ -100,12 +100,12 @@ export class HandleStream implements Peer {
     }
     request.stream = this;
     request.bytes = parts.streamBaseState[parts.kBytesWritten] as number;
-    // The system reads it later: it must stay where it is.
+    // The system reads it later: the memory must not be reused before.
     request.data = data;
     return request.bytes;
   }
 
-  /** A write that was under way has ended. */
+  /** A pending write has completed. */
   written(status: number, bytes: number): void {
     if (status !== 0) this.destroy();
     if (this.#isClosed) return;
@@ -133,7 +133,7 @@ export class HandleStream implements Peer {
     else if (status !== 0) this.destroy();
   }
 
-  /** The peer knows that nothing more comes. */
+  /** The peer has been sent the end of output. */
   shut(status: number): void {
     this.#isShut = true;
     if (status !== 0 || this.#isAtEnd) this.destroy();
@@ -147,7 +147,7 @@ export class HandleStream implements Peer {
     this.#handle.close(onClosed);
   }
 
-  /** What was read is in the room. */
+  /** The bytes read are in `room`. */
   read(): void {
     const count = parts.streamBaseState[parts.kReadBytesOrError] as number;
     if (this.#isClosed || count === 0) return;
@@ -166,8 +166,8 @@ export class HandleStream implements Peer {
   }
 
   /**
-   * Moves the connection to a socket of node:net, for TLS; `read` are bytes that were read already. This stream ends without an event. TLS reads
-   * past the socket into memory of its own, so the shared room is used no more.
+   * Moves the connection to a socket of node:net, for TLS; `read` are bytes that were read already. This stream ends
+   * without an event. TLS reads into memory of its own, so the shared room is no longer used.
    */
   toSocket(read: Bytes): Socket {
     this.#isClosed = true;

@@ -1,15 +1,17 @@
 /**
- * The parts of Node beneath `net.Socket`, as far as a stream of bytes needs them. They are not documented, so they are used
- * only where all of them are as expected, in versions of Node that the tests ran on; otherwise `net.Socket` serves. An
- * operator can ask for that too: SVC_STREAMS=sockets in the environment.
+ * The internals of Node beneath `net.Socket` that a byte stream needs. They are not documented, so they are used only
+ * where all of them look as expected, in versions of Node that the tests ran on; otherwise `net.Socket` is used. An
+ * operator can force that too: SVC_STREAMS=sockets in the environment.
  */
 import type { Server } from 'node:net';
 import type { Bytes } from '../../protocol/bytes.ts';
 
-/** A request to the system: a write or a shutdown. Its `oncomplete` is called only where it did not end at once. */
+/**
+ * A request to the system: a write or a shutdown. Its `oncomplete` is called only if it did not complete synchronously.
+ */
 export type Request = {
   oncomplete: (this: Request, status: number) => void;
-  /** What it was made for; Node does not look at these. */
+  /** Our own fields, for `oncomplete`; Node ignores them. */
   stream: object | null;
   bytes: number;
   data: Bytes | string | null;
@@ -33,7 +35,7 @@ type ServerHandle = Handle & { onconnection: (status: number, handle: Handle | u
 export type HandleParts = {
   readonly WriteWrap: new () => Request;
   readonly ShutdownWrap: new () => Request;
-  /** What the last call on a handle of this thread left: indexed by the numbers below. */
+  /** Results of the last call on a handle of this thread, indexed by the numbers below. */
   readonly streamBaseState: Int32Array;
   readonly kReadBytesOrError: number;
   readonly kBytesWritten: number;
@@ -72,10 +74,13 @@ function readParts(): HandleParts | null {
   }
 }
 
-/** Null where this Node's are unknown. */
+/** Null where this version of Node is not known. */
 export const handleParts: HandleParts | null = readParts();
 
-/** Connections of a listening server come to `take` as handles. Returns false, and changes nothing, where that cannot be. */
+/**
+ * Makes a listening server pass its connections to `take` as handles. Returns false, and changes nothing, where that is
+ * not possible.
+ */
 export function takeHandles(server: Server, take: (handle: Handle) => void, refused: () => void): boolean {
   const { _handle: handle } = server as unknown as { _handle?: ServerHandle | null };
   if (handleParts === null || handle == null || typeof handle.onconnection !== 'function') return false;

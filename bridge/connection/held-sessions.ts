@@ -1,13 +1,13 @@
 /**
- * The sessions of a listener by their id, and how each leaves it: to the shelf of ended sessions, or to another connection
- * that resumes it. A session is given away once, and its member stays known until its last submit has a verdict.
+ * The sessions of a listener by id, and how each leaves it: to the shelf of ended sessions, or to another connection
+ * that resumes it. A session is handed over only once, and its member stays known until its last submit has a verdict.
  */
 import type { Session } from '../session/session.ts';
 import type { SessionRecord } from '../session/session-record.ts';
 import type { Hub, Member, MemberBook } from '../threads/hub.ts';
 import type { Conversation } from './conversation.ts';
 
-/** How long a session that is asked for waits for the verdicts of its submits. */
+/** How long handing over a session waits for the verdicts of its submits. */
 const EXPORT_WAIT_MILLIS = 2_000;
 
 export type HeldSessionsDependencies = {
@@ -23,7 +23,7 @@ export class HeldSessions {
   /** Sessions that mine or were resumed, or ended with submits still being verified. */
   readonly #byId = new Map<string, Conversation>();
   readonly #retiring = new Set<Conversation>();
-  /** Sessions that were given away before all their submits were verified. */
+  /** Sessions that were handed over before all their submits were verified. */
   readonly #leaving = new Set<Session>();
 
   constructor(dependencies: HeldSessionsDependencies) {
@@ -55,7 +55,9 @@ export class HeldSessions {
     if (record !== null && this.#dependencies.areKept) this.#dependencies.hub.ended(record);
   }
 
-  /** The conversation of a session that somebody resumes. From here on it is neither resumed twice nor put on the shelf. */
+  /**
+   * Takes the conversation of a session that is being resumed. From here on it is neither resumed twice nor shelved.
+   */
   take(id: string): Conversation | undefined {
     const conversation = this.#byId.get(id);
     if (conversation === undefined) return undefined;
@@ -69,13 +71,13 @@ export class HeldSessions {
     const { now } = this.#dependencies;
     const until = now() + EXPORT_WAIT_MILLIS;
     while (session.pending > 0 && now() < until) await new Promise((resolve) => setTimeout(resolve, 5));
-    // A share of a member that has left would fail its whole batch.
+    // A share of a member that was removed would fail its whole batch.
     if (session.pending > 0) this.#leaving.add(session);
     else this.left(session.member as Member);
     return session.record();
   }
 
-  /** At every tick: those whose last verdict has come. */
+  /** At every tick: shelves the sessions whose last verdict has arrived. */
   settle(): void {
     for (const conversation of this.#retiring)
       if (conversation.session.pending === 0) {

@@ -1,6 +1,6 @@
 /**
- * Text and bytes in one write, as a login needs it: the answers and the first job. They are put together in memory that is used again
- * and again; a new array for each login would cost more than writing it.
+ * Text and bytes in one write, for logins: the answers and the first job. They are joined in a reused buffer; a new
+ * array for each login would cost more than the write itself.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { Peer } from './conversation.ts';
@@ -18,7 +18,7 @@ export function sendTogether(peer: Peer, text: string, wide: boolean, bytes: Byt
   const length = into.write(text, 0, wide ? 'utf8' : 'latin1');
   into.set(bytes, length);
   peer.write(into.subarray(0, length + bytes.length), false);
-  // The system took all of it, or the peer still holds it.
+  // The buffer can be reused once the system has accepted all of it.
   if (peer.queued > 0) room = NONE;
   else if (into.length <= MAX_ROOM_BYTES) room = into;
 }

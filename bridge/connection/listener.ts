@@ -32,11 +32,11 @@ export type ListenerOptions = {
   readonly proxies: readonly string[];
   /** Several threads listen on the same ports. */
   readonly sharePorts: boolean;
-  /** Of all threads, and of this one. */
+  /** Connection counts of all threads, and of this one. */
   readonly counts: SharedArrayBuffer;
   readonly ownCounts: SharedArrayBuffer;
   readonly certificate: CertificatePem | null;
-  /** What carries TCP connections (tcp-server.ts). */
+  /** Implementation of TCP streams (tcp-server.ts). */
   readonly streams: 'handles' | 'sockets';
 };
 
@@ -44,7 +44,7 @@ type Transport = 'tcp' | 'tls' | 'ws';
 type Stream = Socket | HandleStream;
 type ArrivedStream = Stream & { [ARRIVAL]?: Arrival | undefined };
 
-/** Bytes of a connection that are buffered at most before its protocol is known. */
+/** Maximum number of bytes buffered before a connection's protocol is known. */
 const MAX_FIRST_BYTES = 2_048;
 
 export class Listener implements ListenerControl {
@@ -67,7 +67,7 @@ export class Listener implements ListenerControl {
   #timer: NodeJS.Timeout | null = null;
   #accepting = true;
 
-  /** `warmUp` has ended before the first port is opened. */
+  /** `warmUp` completes before the first port is opened. */
   constructor(options: ListenerOptions, desk: Desk, warmUp = async (): Promise<void> => {}) {
     this.#options = options;
     this.#desk = desk;
@@ -132,7 +132,7 @@ export class Listener implements ListenerControl {
   #accept(stream: ArrivedStream, service: StratumService): void {
     const address = stream.remoteAddress;
     const now = this.#desk.now();
-    // The peer may be gone before it was accepted.
+    // The peer may have disconnected before it was accepted.
     if (address === undefined) return void stream.destroy();
     const proxied = this.#proxies.has(address);
     const key = this.#takePlace(address, proxied);
@@ -157,7 +157,10 @@ export class Listener implements ListenerControl {
     stream.on('data', onData).on('error', onError).on('close', onClose);
   }
 
-  /** Counts a connection before anything is read of it; undefined when there is no place. A proxy has many clients. */
+  /**
+   * Counts a connection before anything is read from it; undefined when a limit is reached. A proxy has many clients,
+   * so its address has no limit of its own.
+   */
   #takePlace(address: string, isProxy: boolean): string | undefined {
     const key = clientKey(address);
     const isFull = isProxy ? this.#counts.all >= this.#desk.limits.connections : !this.#admit(key, false);
@@ -173,7 +176,10 @@ export class Listener implements ListenerControl {
     return bucket !== undefined;
   }
 
-  /** Whether the client of this key may have one more connection; `isCounted`: it has a place among all already, in the proxy's name. */
+  /**
+   * Whether the client of this key may have one more connection; `isCounted`: the total already includes it, under the
+   * proxy's address.
+   */
   #admit(key: string, isCounted: boolean): boolean {
     const { connections, connectionsPerAddress } = this.#desk.limits;
     const hasPlace = isCounted || this.#counts.all < connections;
@@ -185,7 +191,7 @@ export class Listener implements ListenerControl {
     if (this.#transports.tcp + this.#transports.tls === 0) this.#onEmpty();
   }
 
-  // One function each for all streams: a closure per connection would be a tenth of what a connection may cost.
+  // One function each for all streams: closures per connection would take a tenth of a connection's memory budget.
   readonly onAccept = this.#listener(function (this: ArrivedStream, listener, service: StratumService) {
     listener.#accept(this, service);
   });
@@ -212,7 +218,7 @@ export class Listener implements ListenerControl {
     if (arrival.conversation !== null) listener.#desk.gone(arrival.conversation, 'closed by the miner');
   });
 
-  /** A handler for streams that knows its listener; what it throws ends the stream it was called for. */
+  /** Wraps a stream handler with its listener; an error it throws ends only that stream. */
   #listener<A extends unknown[]>(
     run: (this: ArrivedStream, listener: Listener, ...args: A) => void,
   ): (this: ArrivedStream, ...args: A) => void {
@@ -227,7 +233,7 @@ export class Listener implements ListenerControl {
     };
   }
 
-  /** The first bytes: a PROXY header where one is required, then those that identify the protocol. */
+  /** Reads the first bytes: a PROXY header where one is required, then those that identify the protocol. */
   #arrive(stream: ArrivedStream, arrival: Arrival, chunk: Bytes): void {
     let bytes = arrival.held === null ? chunk : concat(arrival.held, chunk);
     arrival.held = null;
@@ -290,7 +296,7 @@ export class Listener implements ListenerControl {
     this.#tls.on('tlsClientError', (_error, socket) => socket.destroy());
   }
 
-  /** Gives the connection, with what was read of it, to the TLS server; it comes back as a new socket. */
+  /** Passes the connection, with the bytes already read, to the TLS server, which returns it as a new socket. */
   #secure(stream: ArrivedStream, bytes: Bytes): void {
     if (stream instanceof HandleStream) {
       const socket: Socket & ArrivedStream = stream.toSocket(bytes);
@@ -308,7 +314,7 @@ export class Listener implements ListenerControl {
   }
 
   #secured(secure: TLSSocket): void {
-    // The public name of the socket underneath does not exist; the server set its arrival before wrapping it.
+    // There is no public name for the socket underneath; its arrival was set before it was wrapped.
     const under = (secure as unknown as { _parent?: Socket & ArrivedStream })._parent;
     const arrival = under?.[ARRIVAL];
     if (under === undefined || arrival === undefined) return void secure.destroy();
@@ -328,7 +334,7 @@ export class Listener implements ListenerControl {
 
   #tick(): void {
     this.#desk.tick();
-    // Sockets arrive in order of time, so the first that is new enough ends the search.
+    // Sockets are in order of arrival, so the search ends at the first that is new enough.
     const before = this.#desk.now() - this.#desk.limits.loginMillis;
     for (const socket of this.#arrivals) {
       if ((socket[ARRIVAL]?.sinceMillis ?? 0) > before) break;
@@ -376,7 +382,7 @@ export class Listener implements ListenerControl {
     for (const socket of this.#arrivals) socket.destroy();
     this.#desk.close();
     const closed = this.#servers.map((server) => new Promise<void>((resolve) => void server.close(() => resolve())));
-    // A server knows sockets only, not the streams on handles.
+    // A server tracks only sockets, not the streams on handles.
     const isEmpty = this.#transports.tcp + this.#transports.tls === 0;
     const { promise: emptied, resolve } = Promise.withResolvers<void>();
     this.#onEmpty = resolve;

@@ -1,4 +1,4 @@
-/** Logins that wait for the main thread: for a session to resume, or for the sink to keep what the miner finds. */
+/** Logins that wait for the main thread: for a session to resume, or for the sink to register the miner. */
 import type { Hub, Member } from '../threads/hub.ts';
 import type { Conversation } from './conversation.ts';
 import type { HeldSessions } from './held-sessions.ts';
@@ -35,16 +35,16 @@ export class Logins {
         over(conversation, () => {
           const { session } = conversation;
           session.resumed(record);
-          // One that is banned, or of another service, is not this connection's: it stays where it was.
+          // A banned session, or one of another service, is not resumed here and stays where it was.
           if (record !== null && session.id !== record.id) hub.ended(record);
-          // From here on it can be lost or taken like one that mines, though it still has to authorize.
+          // From here on it can be shelved or taken over like a mining session, though it has yet to authorize.
           if (session.isResumed) sessions.hold(conversation);
           conversation.proceed();
         });
       });
   }
 
-  /** All of one turn of the event loop are asked for together. */
+  /** Requests of one turn of the event loop are sent together. */
   own(conversation: Conversation): void {
     this.#owning.push(conversation);
     if (this.#owning.length === 1) this.#dependencies.soon(() => void this.#ownAll());

@@ -40,7 +40,7 @@ const BINARY = { binary: true, compress: false };
 
 export class WebSocketPeer implements Peer {
   readonly #socket: WebSocket;
-  /** v2 frames are binary, v1 messages are text whatever they come in. */
+  /** v2 frames are binary; v1 messages are text, even if given as bytes. */
   readonly #options: typeof TEXT;
 
   constructor(socket: WebSocket, form: 'v1' | 'v2') {

@@ -1,6 +1,6 @@
 /**
- * The PROXY header, versions 1 and 2 (docs/protocol/stratum.md, S5): which address a connection through a proxy comes
- * from. Read only from proxies that the operator listed, and mandatory from them.
+ * The PROXY header, versions 1 and 2 (docs/protocol/stratum.md, S5): the client address of a connection through a
+ * proxy. It is read only from proxies that the operator listed, and they must send it.
  */
 import { isIP } from 'node:net';
 import { type Bytes, fromUtf8 } from '../../protocol/bytes.ts';
@@ -14,7 +14,7 @@ export type ProxyHeader =
 const SIGNATURE = Uint8Array.of(0x0d, 0x0a, 0x0d, 0x0a, 0x00, 0x0d, 0x0a, 0x51, 0x55, 0x49, 0x54, 0x0a);
 const V1_START = Uint8Array.of(0x50, 0x52, 0x4f, 0x58, 0x59, 0x20);
 const V1_MAX = 107;
-/** Room for the addresses and some extensions; more is no stratum proxy's. */
+/** Enough for the addresses and some extensions; a stratum proxy sends no more. */
 const V2_MAX = 1_024;
 
 const invalid: ProxyHeader = { kind: 'invalid' };

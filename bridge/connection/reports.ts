@@ -1,6 +1,6 @@
 /**
- * What is used for figures only: counts of this listener, refused shares, and workers that connected or left, for the main
- * thread. Sent once per tick: one message per event cost 10 % of a login.
+ * Statistics for the main thread: counts of this listener, refused shares, and workers that connected or left. Sent
+ * once per tick: one message per event cost 10 % of a login.
  */
 import type { RefusalCode } from '../../protocol/stratum/errors.ts';
 import type { RefusedShare, WorkerEvent } from '../shares/sink.ts';

@@ -10,7 +10,7 @@ export const BACKLOG = 16_384;
 export type TcpServerOptions = {
   /** Several threads listen on the same port. */
   readonly sharePorts: boolean;
-  /** Handles are an offer, for speed: they serve where this Node has them. */
+  /** `handles` is faster; where this version of Node does not support it, sockets are used. */
   readonly streams: 'handles' | 'sockets';
 };
 

@@ -140,7 +140,7 @@ export class V1Conversation extends Conversation {
     const job = template.notify.fill(part);
     if (this.#out === '') {
       this.peer.write(job, false);
-      // The system took all of it, or the peer still holds it.
+      // The buffer can be reused once the system has accepted all of it.
       if (this.peer.queued > 0) template.notify.keep();
       return;
     }

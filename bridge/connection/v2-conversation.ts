@@ -1,4 +1,4 @@
-/** A conversation in binary frames (docs/protocol/stratum.md, v2). Accepted submits are acknowledged in runs. */
+/** A conversation in binary frames (docs/protocol/stratum.md, v2). Accepted submits are acknowledged in batches. */
 import { type Bytes, concat } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { answerTo, CODE, type ErrorReply, errorReply } from '../../protocol/stratum/errors.ts';
@@ -71,7 +71,7 @@ export class V2Conversation extends Conversation {
     switch (frame.type) {
       case 'submit':
         if (frame.sequence !== this.#lastSequence + 1) {
-          this.refuse(null, errorReply(CODE.invalid_request, `the sequence goes on with ${this.#lastSequence + 1}`));
+          this.refuse(null, errorReply(CODE.invalid_request, `the next sequence number is ${this.#lastSequence + 1}`));
           this.violation('a sequence number was left out or repeated');
           return;
         }
@@ -170,13 +170,13 @@ export class V2Conversation extends Conversation {
   override job(template: ServedTemplate, part: JobPart): void {
     const job = template.frame.fill(part);
     if (this.#out.length > 0) {
-      // With what was said before it, in one write.
+      // In one write with the pending output.
       this.#out.push(job.slice());
       this.flush();
       return;
     }
     this.peer.write(job, false);
-    // The system took all of it, or the peer still holds it.
+    // The buffer can be reused once the system has accepted all of it.
     if (this.peer.queued > 0) template.frame.keep();
   }
 

@@ -1,7 +1,8 @@
 /**
- * The first logins of a thread would find cold code, which costs several times as much until V8 has compiled it. So a thread
- * plays some logins, jobs and shares to a desk of its own before it listens. That desk is then forgotten: it has no socket,
- * takes no name of a connection from the real one, and neither figures nor the main thread see anything of it.
+ * The first logins of a thread would run cold code, which costs several times as much until V8 has compiled it. So
+ * before it listens, a thread runs some logins, jobs and shares through a separate desk, which is then dropped. That
+ * desk has no sockets, uses no connection numbers of the real one, and does not appear in figures or in the main
+ * thread.
  */
 import { randomBytes } from 'node:crypto';
 import { formatAddress, keyAddressPayload } from '../../protocol/address.ts';
@@ -22,7 +23,7 @@ export type WarmedUp = { readonly logins: number; readonly jobs: number; readonl
 
 const ROUNDS = 2;
 const LOGINS_A_ROUND = 32;
-/** One in so many speaks v2. */
+/** One connection in this many uses v2. */
 const V2_EVERY = 4;
 const SHARES_A_LOGIN = 2;
 
@@ -89,7 +90,7 @@ export async function warmUp(options: DeskOptions): Promise<WarmedUp> {
   for (let round = 1; round <= ROUNDS; round++) {
     const header = templateHeader(options.network.id, round);
     const template = { serial: round, header, epoch: 0, draw: 0, draws: 1, isFresh: false, cutHeight: round };
-    // Those that logged in before get it as a job.
+    // Connections that are already logged in get it as a job.
     desk.publish({ templates: [template], headHeight: round, clean: false });
     for (let i = 0; i < LOGINS_A_ROUND; i++) miners.push(login(desk, username, i % V2_EVERY === 0 ? 'v2' : 'v1'));
     await turn();
@@ -102,7 +103,7 @@ export async function warmUp(options: DeskOptions): Promise<WarmedUp> {
   return { ...done, logins: mining, jobs: jobsSent };
 }
 
-/** What was put off to the next turn of the event loop, and what that put off. */
+/** Runs the work deferred to the next turn of the event loop, and the work deferred by that. */
 async function turn(): Promise<void> {
   for (let i = 0; i < 3; i++) await new Promise((resolve) => setImmediate(resolve));
 }
@@ -127,7 +128,7 @@ function login(desk: Desk, username: string, form: 'v1' | 'v2'): [Conversation, 
   return [conversation, peer];
 }
 
-/** Shares of v1: what follows the reading of a share is the same for both. */
+/** Shares of v1 only: apart from parsing, both protocols run the same code. */
 function submit(conversation: Conversation, { text }: DeafPeer): void {
   const prefix = /"nonce_prefix":"([0-9a-f]{4})"/.exec(text)?.[1];
   const job = /"job_id":"([0-9a-f]{8})"/.exec(text)?.[1];

@@ -30,7 +30,7 @@ export type StratumSocketsDependencies = {
   readonly places: Places & { add(key: string): void };
   /** Whether one more of this client may be counted. */
   readonly admit: (address: string, isCounted: boolean) => boolean;
-  /** A WebSocket was opened (1) or is gone (-1). */
+  /** A WebSocket was opened (1) or closed (-1). */
   readonly count: (amount: 1 | -1) => void;
 };
 
@@ -48,7 +48,7 @@ export class StratumSockets {
     this.#sockets = new WebSockets({ name: NAME, frameBytes: MAX_LINE_BYTES }, dependencies);
   }
 
-  /** Connections that found no place. */
+  /** Connections refused because of a limit. */
   get refused(): number {
     return this.#doors.reduce((sum, door) => sum + door.figures.refused, 0);
   }
@@ -68,7 +68,7 @@ export class StratumSockets {
           requestMillis: loginMillis,
           answerMillis: loginMillis,
           stallMillis: loginMillis,
-          // Plain HTTP requests are at the wrong port.
+          // Plain HTTP requests do not belong on this port.
           idleMillis: 1_000,
         },
         hosts: null,
@@ -91,7 +91,7 @@ export class StratumSockets {
     await Promise.all(this.#doors.map((door) => door.close()));
   }
 
-  /** `client`: the address, where the web server that took the request knows it already; that one has its own count. */
+  /** `client`: the address, if the web server that accepted the request determined it; that server counts it itself. */
   upgrade(service: StratumService, request: IncomingMessage, socket: Duplex, head: Bytes, client?: string): void {
     const { origins, proxies, admit } = this.#dependencies;
     const remote = request.socket.remoteAddress;
@@ -143,7 +143,7 @@ export class StratumSockets {
     });
   }
 
-  /** Counts a connection under the client it belongs to. One of our own door gives its place back by itself. */
+  /** Counts a connection under its client's address. A connection accepted here is uncounted when it closes. */
   #take(key: string, counted: Connection | undefined): (() => void) | undefined {
     const { places } = this.#dependencies;
     if (counted === undefined) {

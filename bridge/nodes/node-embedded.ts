@@ -14,7 +14,7 @@ export type EmbeddedNodeOptions = {
   readonly anchors: AnchorPolicy;
 };
 
-/** Its body is bytes only once a block is found. */
+/** The body is encoded only when a block is found. */
 const answerOf = (template: NodeTemplate): TemplateAnswer => {
   const { header, anchor, payout, extranonce, parents, transactions, fees, pow } = template;
   return {
@@ -75,6 +75,6 @@ export class EmbeddedNode implements NodeSource {
     queueMicrotask(() => events.head(head.height, toHex(head.cutId)));
   }
 
-  /** The node is closed where it was started. */
+  /** The caller that started the node closes it. */
   async close(): Promise<void> {}
 }

@@ -1,6 +1,6 @@
 /**
- * A node reached over its mining listener (docs/protocol/mining.md): templates and blocks by HTTP, cuts by WebSocket.
- * A connection that goes quiet, is refused or answers nonsense makes the node `lost` until it is back.
+ * A node reached over its mining listener (docs/protocol/mining.md): templates and blocks by HTTP, cuts by WebSocket. A
+ * connection that goes silent, is refused or answers nonsense makes the node `lost` until it works again.
  */
 import type { AnchorPolicy } from '../../node/mining/anchor-choice.ts';
 import { parseAtoms } from '../../protocol/amount.ts';
@@ -19,14 +19,14 @@ import type { CandidateAnswer, CutNews, NodeEvents, NodeSource } from './upstrea
 
 export type HttpNodeOptions = {
   readonly url: string;
-  /** Any address: each connection's own is put in its place. */
+  /** A placeholder: it is replaced by each connection's own address. */
   readonly payout: string;
   readonly maxTransactions: number;
   /** As long as the longest one a connection can have, so that the body leaves room for it. */
   readonly extranonce: string;
   readonly anchors: AnchorPolicy;
   readonly timeoutMillis: number;
-  /** With it, only answers of such a node are accepted. Cuts are not signed: they only trigger a new request. */
+  /** If set, only answers signed with this key are accepted. Cuts are not signed: they only trigger a new request. */
   readonly pin?: Pin | undefined;
 };
 
@@ -117,7 +117,7 @@ export class HttpNode implements NodeSource {
     const nonce = this.#pinned === undefined ? undefined : this.#dependencies.randomBytes?.(NONCE_BYTES);
     const answer = await this.#fetch('POST', path, requestBody, nonce);
     const { status, bytes } = answer;
-    // Overload and the like are not signed, and are not taken for a verdict.
+    // Answers such as 'overloaded' are not signed, and do not count as a verdict.
     const isStatement = status < 500 && status !== 429;
     if (this.#pinned !== undefined && isStatement)
       await this.#pinned.prove({ method: 'POST', target: path, requestBody, nonce: nonce as Bytes }, answer);
@@ -154,7 +154,7 @@ export class HttpNode implements NodeSource {
         if (item.type === 'cut_finalized') events.cut(cutNewsOf(item.data));
     };
     const goOn = async () => {
-      // An error over one cut must not end the subscription.
+      // An error while handling one cut must not end the subscription.
       while (!signal.aborted)
         await follow().catch(async (error: unknown) => {
           events.lost(String(error));
@@ -167,7 +167,7 @@ export class HttpNode implements NodeSource {
   async close(): Promise<void> {}
 }
 
-/** Shown to people and written into the pool's books: a node must not fill either. */
+/** Shortened, because it is shown to people and written into the pool's database. */
 const MAX_REASON = 120;
 
 const reasonOf = (answer: unknown): string => {

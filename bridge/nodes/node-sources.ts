@@ -69,7 +69,7 @@ export async function openNodeSources(
   const directory = join(dataDir, 'node');
   const lock = lockDirectory(directory);
   started("the node's directory lock", () => lock.release());
-  // A program that is given nodes starts without the code of one.
+  // Loaded only when needed: a program with external nodes does not load the node's code.
   const { openNode } = await import('../../node/open-node.ts');
   const node = await openNode(
     { network, dataDir: directory },

@@ -1,7 +1,7 @@
 /**
- * The transactions of all templates that are kept, each once, whatever number of templates carries it. A transaction is
- * identified by the hash of its whole wire form, which its template's root was computed from. Templates of one cut
- * and of the next few carry nearly the same transactions: without this, four draws of a full mempool every half second
+ * The transactions of all templates that are kept, each stored once, however many templates carry it. A transaction is
+ * identified by the hash of its whole wire form, which its template's root was computed from. Templates of one cut and
+ * of the next few carry nearly the same transactions: without this, four draws of a full mempool every half second
  * would be eight megabytes a second.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
@@ -26,7 +26,10 @@ export class SharedTransactions {
     return this.#known.size;
   }
 
-  /** A template's transactions; `leaves` are their hashes. What is new is copied, so that nothing holds on to the body it came in. */
+  /**
+   * A template's transactions; `leaves` are their hashes. New transactions are copied, so that the body they came in is
+   * not retained.
+   */
   take(leaves: readonly Bytes[], wires: readonly Bytes[]): readonly SharedTransaction[] {
     return leaves.map((leaf, i) => {
       const name = latin1Slice.call(leaf, 0, leaf.length);
@@ -41,7 +44,7 @@ export class SharedTransactions {
     });
   }
 
-  /** The template is forgotten. A list that is still in use, for a block under way, stays valid. */
+  /** Called when a template is dropped. A list that is still in use, for a block being submitted, stays valid. */
   give(transactions: readonly SharedTransaction[]): void {
     for (const shared of transactions) {
       shared.carriers--;

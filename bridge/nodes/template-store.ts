@@ -17,7 +17,7 @@ import type { CheckedTemplate } from './template.ts';
 
 /** 64 cuts of four full bodies that have no transaction in common. */
 export const MAX_BYTES = 256 * 1024 * 1024;
-/** Until listener threads have heard of a publication, and what they sent before that has been read. */
+/** Time for listener threads to receive a publication, and for their earlier messages to be read. */
 const MESSAGE_MILLIS = 5_000;
 
 /** A checked template without its body's bytes. */
@@ -71,7 +71,7 @@ export class TemplateStore {
     return kept;
   }
 
-  /** These are published, in place of all before them. */
+  /** Publishes these templates in place of all earlier ones. */
   publish(serials: readonly number[], headHeight: number, nowMillis: number): void {
     const newest = Math.min(...serials);
     const { graceMillis, memoryMillis } = this.#life;
@@ -84,7 +84,7 @@ export class TemplateStore {
     }
   }
 
-  /** A template that nobody was given a job of, or that no block can need any more. */
+  /** Drops a template that no job was sent for, or that no block can need any more. */
   forget(serial: number): void {
     const entry = this.#entries.get(serial);
     if (entry === undefined) return;
@@ -98,8 +98,8 @@ export const bodyFor = ({ parents, transactions }: KeptTemplate, payout: Bytes, 
   encodeBody({ payout, extranonce, parents, transactions: transactions.map(({ wire }) => wire) });
 
 /**
- * A block's part of its transactions' fees, as the node said before anyone hashed on them, and what they weigh at most: they
- * are not read here, so each counts with as many outputs as it may have.
+ * A block's share of its transactions' fees, as the node stated with the template, and their maximum weight:
+ * transactions are not parsed here, so each counts with the maximum number of outputs.
  */
 export type Carried = { readonly fees: bigint; readonly mass: number };
 

@@ -52,15 +52,16 @@ export type KnownChain = { readonly network: Network; readonly headHeight: numbe
 const CLOCK_SLACK_MILLIS = 60_000;
 
 /**
- * A right seed of a wrong epoch lets everybody hash on a dataset whose blocks no node takes. An epoch follows from the anchor's height; only
- * a development network may have epochs of another length than the rest, and then says so.
+ * With a valid seed of the wrong epoch, all miners would hash on a dataset whose blocks no node accepts. The epoch
+ * follows from the anchor's height; only a development network may have epochs of another length, and then states it.
  */
 function epochFault(
   { name }: Network,
   anchorHeight: number,
   { epoch, epochLength = POW_EPOCH_CUTS }: { epoch: number; epochLength: number | undefined },
 ): string | undefined {
-  if (!Number.isSafeInteger(epochLength) || epochLength < 1) return 'the length of an epoch is no number of cuts';
+  if (!Number.isSafeInteger(epochLength) || epochLength < 1)
+    return 'the length of an epoch is not a valid number of cuts';
   if (name !== 'development' && epochLength !== POW_EPOCH_CUTS)
     return `an epoch has ${POW_EPOCH_CUTS} cuts on ${name}, not ${epochLength}`;
   const due = powEpoch(anchorHeight, epochLength);
@@ -79,7 +80,7 @@ export function checkTemplate(answer: TemplateAnswer, chain: KnownChain): Templa
     if (header.target === 0n) return refuse('the target is zero');
     if (registrationWindowEnd(header.anchorHeight) <= chain.headHeight)
       return refuse(`anchor ${header.anchorHeight} is too old: the head is ${chain.headHeight}`);
-    // The node may have gone on since it told its head, by a few cuts.
+    // The node may have advanced by a few cuts since it reported its head.
     if (header.anchorHeight > registrationWindowEnd(chain.headHeight))
       return refuse(`anchor ${header.anchorHeight} is not there yet: the head is ${chain.headHeight}`);
     const wrongTime = timestampFault(header.timestampMillis, {

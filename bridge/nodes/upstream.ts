@@ -21,7 +21,7 @@ export type CandidateAnswer =
   | { readonly state: 'refused'; readonly reason: string };
 
 export type NodeEvents = {
-  /** The node is there and finalized up to this height. */
+  /** The node is reachable and finalized up to this height. */
   head(height: number, cutId: string): void;
   cut(cut: CutNews): void;
   lost(reason: string): void;
@@ -32,7 +32,7 @@ export interface NodeSource {
   readonly name: string;
   template(draw: number): Promise<TemplateAnswer>;
   submit(header: Bytes, body: Bytes): Promise<CandidateAnswer>;
-  /** Goes on until `signal` is aborted, whatever happens to the node. */
+  /** Runs until `signal` is aborted, also across failures of the node. */
   follow(events: NodeEvents, signal: AbortSignal): void;
   close(): Promise<void>;
 }
@@ -84,19 +84,19 @@ export type UpstreamDependencies = {
 type Followed = {
   readonly source: NodeSource;
   isThere: boolean;
-  /** It was logged as unavailable; also at the start, before the first connection. */
+  /** Whether it was logged as unavailable; also true at the start, before the first connection. */
   isToldAway: boolean;
-  /** Its last template was refused or could not be had; tried again with its next cut or after a while. */
+  /** Its last template was refused or could not be fetched; tried again with its next cut or after a while. */
   isBroken: boolean;
   height: number;
   cutId: string;
-  /** Its newest cuts: should it begin to serve, those that the node before did not report are reported then. */
+  /** Its newest cuts: when it takes over, those that the previous node did not report are reported. */
   readonly cuts: CutNews[];
-  /** At its height another node has another cut. */
+  /** Another node has a different cut at the same height. */
   disagrees: boolean;
   /** Blocks on their way to it. */
   sending: number;
-  /** Blocks that did not reach it since the last that did. */
+  /** Consecutive blocks that did not reach it. */
   unreached: number;
 };
 
@@ -119,8 +119,8 @@ export type NodeAnswer = { readonly node: string; readonly answer: CandidateAnsw
 export interface Upstream {
   start(events: UpstreamEvents): void;
   /**
-   * What each node said; a node that could not be reached is missing. Resolves when one has accepted the block: it is
-   * sent to the others too, without waiting for them.
+   * The answer of each node; a node that could not be reached is missing. Resolves when one has accepted the block: it
+   * is sent to the others too, without waiting for them.
    */
   submit(header: Bytes, body: () => Bytes): Promise<readonly NodeAnswer[]>;
   figures(): readonly NodeFigures[];
@@ -198,8 +198,8 @@ export class NodeUpstream implements Upstream {
   }
 
   /**
-   * Every cut comes once, from the node that serves: one of another chain pays nobody here. Only as far as a template of the node was found good: a
-   * false height would expire every waiting block, and hide the real cuts.
+   * Reports every cut once, from the serving node: rewards of another chain do not count here. Only up to the height of
+   * the node's last valid template: a false height would expire every waiting block, and hide the real cuts.
    */
   #tellCuts(node: Followed): void {
     const through = this.#published?.node === node ? this.#published.height : -1;
@@ -249,7 +249,7 @@ export class NodeUpstream implements Upstream {
     if (isBehind || age >= this.#options.refreshMillis || age < 0) void this.#fetch();
   }
 
-  /** One fetch at a time; what happens meanwhile is caught up with once. */
+  /** One fetch at a time; if something changes meanwhile, one more follows. */
   async #fetch(): Promise<void> {
     if (this.#fetching) {
       this.#again = true;
@@ -308,7 +308,7 @@ export class NodeUpstream implements Upstream {
     }
   }
 
-  /** A node that is merely behind will accept the work that is out later; one of another chain never will. */
+  /** A node that is only behind will accept the current jobs later; one on another chain never will. */
   #isOtherChain(height: number, cutId: string, lastHeight: number): boolean {
     const known = this.#anchors.get(height);
     return known === undefined ? height + REGISTRATION_WINDOW <= lastHeight : known !== cutId;

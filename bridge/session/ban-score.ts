@@ -57,7 +57,7 @@ export class BanList {
     return isLoopback(address) || this.#allowed(address);
   }
 
-  /** Adds a fault of an address. Returns until when it is now banned, if it is. */
+  /** Adds a fault of an address. Returns the end of its ban, if it is banned now. */
   score(address: string, fault: Fault, nowMillis: number): number | undefined {
     if (this.exempt(address)) return undefined;
     const key = clientKey(address);

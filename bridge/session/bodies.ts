@@ -1,9 +1,9 @@
 /**
- * The bodies of one connection (docs/protocol/stratum.md, S53, S57 and S58). A body is good for one block and has one share
- * work, so the connection has a current one that new jobs are on; after a block on it, or for another share work, the next.
- * A large miner holds a second one in advance, the spare: it moves there as soon as it finds a block, instead of
- * searching a spent body until the answer and the next job have come. Generations only count up. A body that was left
- * without a block is not spent: a hit that was under way then is still a block.
+ * The bodies of one connection (docs/protocol/stratum.md, S53, S57 and S58). A body is good for one block and has one
+ * share work, so new jobs use the connection's current body; after a block on it, or for another share work, they use
+ * the next one. A large miner holds a second one in advance, the spare: it moves there as soon as it finds a block,
+ * instead of searching a spent body until the answer and the next job have come. Generations only count up. A body that
+ * was replaced without having had a block is not spent: a hit on it that arrives later is still a block.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import { ID_BYTES } from '../../protocol/identifier.ts';
@@ -16,7 +16,10 @@ export type Body = {
   readonly terms: Terms;
   readonly extranonce: Bytes;
   readonly rewardRoot: Bytes;
-  /** What names its header on a template (protocol/share-identity.ts), of the newest template that a share came for: shares of one job have one. */
+  /**
+   * The digest of its header (protocol/share-identity.ts) on the newest template that a share came for. Shares of one
+   * job have the same.
+   */
   named: { readonly serial: number; readonly digest: Bytes } | null;
 };
 
@@ -24,8 +27,10 @@ export type Body = {
 export type BodyOwner = { readonly tag: string; readonly owner: Bytes; readonly payout: Bytes };
 
 /**
- * A template as a place for a job. On a fresh one every job has a body that had no other. One is fresh that has the bytes of an earlier one: what was sent on that may be the
- * same header. So are all whose anchors are drawn: a body carries no anchor, and two blocks with one body on two anchors would be one.
+ * A template, as far as jobs are concerned. If `isFresh` is set, every job on it uses a body that had no other job.
+ * That is so for a template with the same bytes as an earlier one, because its header may have been sent already. It is
+ * also so for all templates with drawn anchors: a body contains no anchor, so two blocks with the same body on two
+ * anchors would count as one.
  */
 export type JobPlace = { readonly serial: number; readonly isFresh: boolean };
 
@@ -67,7 +72,7 @@ export class Bodies {
   readonly #log: JobLog;
   current: Body;
   spare: Body | null;
-  /** There is no generation after the current one, and one is needed. */
+  /** A new generation is needed, but all are used up. */
   isOver = false;
 
   constructor(owner: BodyOwner, log: JobLog, current: Terms, spare: Terms | null) {
@@ -82,13 +87,13 @@ export class Bodies {
     return new HeldBody(owner, terms);
   }
 
-  /** What the next job on a template is on: the current body, or a fresh one where that cannot be. */
+  /** The body for the next job on a template: the current one, or a fresh one if that cannot be used. */
   forJob(owner: BodyOwner, shareWork: bigint, on: JobPlace): Body {
     if (!this.#suits(this.current, shareWork, on)) this.#freshen(owner, shareWork);
     return this.current;
   }
 
-  /** The spare for a template; where there is none that will do, the current body becomes it. */
+  /** The spare for a template; if none is suitable, the current body becomes the spare. */
   keepSpare(owner: BodyOwner, shareWork: bigint, on: JobPlace): Body {
     if (this.spare !== null && this.#suits(this.spare, shareWork, on)) return this.spare;
     this.spare = this.forJob(owner, shareWork, on);

@@ -26,7 +26,7 @@ export function connectionNumber(owner: Bytes): number {
   return (low | ((owner[at + 3] as number) << 24)) >>> 0;
 }
 
-/** The numbers of the connection that they name. */
+/** The parts of the connection's name. */
 export function numbersOf(owner: Bytes): { readonly owner: Bytes; readonly prefix: number; readonly handle: number } {
   const handle = connectionNumber(owner);
   return { owner, prefix: handle & 0xffff, handle };

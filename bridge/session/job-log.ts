@@ -1,7 +1,8 @@
 /**
- * What one session was sent and what it has submitted (docs/protocol/stratum.md, S51, S52 and S58). The identity of work is
- * the header, and a header is a template with a body: so terms belong to the body's generation, nonces are kept by
- * (generation, template), and each header goes out under one job id. An id that is not on record here was never sent.
+ * The jobs sent to one session and the nonces it has submitted (docs/protocol/stratum.md, S51, S52 and S58). The
+ * identity of work is the header, and a header is a template with a body: so terms belong to the body's generation,
+ * nonces are kept by (generation, template), and each header goes out under one job id. An id that is not on record
+ * here was never sent.
  *
  * A job costs no memory of its own: as long as a session gets each template as it comes, under the same revision and on
  * the same body, its jobs are one run.
@@ -11,11 +12,11 @@ import { jobIdOf, MAX_REVISION, revisionOf, serialOf } from './job-book.ts';
 
 type Nonces = number | Set<number>;
 
-/** What holds for one body of a session, for ever. Another share work takes another body. */
+/** The terms of one body of a session. They never change: another share work takes another body. */
 export type Terms = {
   readonly generation: number;
   readonly shareWork: bigint;
-  /** It had its block: hits on it are shares and nothing more. */
+  /** It had its block: further hits on it are only shares. */
   isSpent: boolean;
   /** Nonces judged, by the serial of the template. Most headers see one share or none: a set is made for the second. */
   seen: Map<number, Nonces> | undefined;
@@ -41,7 +42,7 @@ export type JobLogState = {
   }[];
 };
 
-/** The six bytes that are the miner's to fill, as a number: the last two are the session's prefix and never differ. */
+/** The six bytes that the miner chooses, as a number: the other two are the session's prefix and never differ. */
 const nonceKey = (nonce: Bytes): number =>
   (nonce[0] as number) +
   (nonce[1] as number) * 0x100 +
@@ -54,9 +55,11 @@ const sizeOf = (nonces: Nonces | undefined): number =>
   nonces === undefined ? 0 : typeof nonces === 'number' ? 1 : nonces.size;
 
 export class JobLog {
-  /** Nonces remembered at most. What is beyond it is refused: forgetting one would let it count again. */
+  /** Maximum number of nonces remembered. Further ones are refused: a forgotten nonce could be counted twice. */
   readonly #limit: number;
-  /** Arrays as long as they are: most sessions have one of each, and a push would make room for seventeen. */
+  /**
+   * Arrays without spare capacity: most sessions have one element in each, and a push would reserve room for seventeen.
+   */
   #terms: readonly Terms[] = [];
   #runs: readonly Run[] = [];
   #judged = 0;
@@ -122,9 +125,9 @@ export class JobLog {
   }
 
   /**
-   * The id of a job on the template `serial`, from now on a known one; undefined when the template has no more ids, or the
-   * session had a newer one already, from another thread. `before` is the serial of the template that came just before it,
-   * for this session's draw: with a gap in between a new run begins.
+   * Records a job on the template `serial` and returns its id; undefined when the template has no more ids, or the
+   * session already had a newer template, from another thread. `before` is the serial of the template that came just
+   * before it, for this session's draw: with a gap in between a new run begins.
    */
   send(serial: number, before: number | undefined, terms: Terms): number | undefined {
     if (this.isSent(serial, terms)) throw new Error('a header is sent once');

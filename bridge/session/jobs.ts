@@ -9,7 +9,7 @@ import type { SessionDesk } from './surroundings.ts';
 import { hashRate, newVardiff, onShare, retarget, type Vardiff } from './vardiff.ts';
 import type { Voice } from './voice.ts';
 
-/** A miner that finds a block this often, or oftener, is a large one. */
+/** A miner that finds a block at least this often is a large one. */
 const LARGE_SECONDS = 60;
 
 export type JobsOwner = BodyOwner & {
@@ -18,7 +18,7 @@ export type JobsOwner = BodyOwner & {
 };
 
 export type JobsStart = {
-  /** From the session that is resumed, or new. */
+  /** Taken from the session that is resumed, or new. */
   readonly vardiff: Vardiff | null;
   readonly jobs: SessionJobs | null;
   readonly wishes: Wishes | null;
@@ -75,7 +75,7 @@ export class Jobs {
     return minWork !== null && minWork > work ? minWork : work;
   }
 
-  /** Whether its share work was found and makes its shares rarer than blocks would be: then their rate is its own choice. */
+  /** Whether its share work is settled and below the block's: only then does it control the rate of shares. */
   get isPaced(): boolean {
     const isSettled = this.#vardiff.phase === 'settled' || this.#wishes?.fixedWork != null;
     return isSettled && this.shareWork < (this.#desk.newest(this.draw)?.blockWork ?? 0n);
@@ -96,14 +96,14 @@ export class Jobs {
     const spare = isFirst && this.#isLarge(template) ? this.#bodies.keepSpare(this.#owner, shareWork, template) : null;
     const body = this.#bodies.forJob(this.#owner, shareWork, template);
     if (this.#bodies.isOver) {
-      this.#voice.end('every body of this connection was used');
+      this.#voice.end('this connection has used all its bodies');
       return;
     }
     if (spare !== null) this.#send(template, spare, clean);
     this.#send(template, body, clean && spare === null);
   }
 
-  /** Under the next id of the template; without one left the miner goes on with what it has until the next template. */
+  /** Uses the next id of the template; if none is left, the miner keeps its current job until the next template. */
   #send(template: ServedTemplate, { terms, extranonce, rewardRoot }: Body, clean: boolean): void {
     const before = this.#desk.before(this.draw)?.serial;
     const jobId = this.log.send(template.serial, before, terms);
@@ -114,7 +114,7 @@ export class Jobs {
     this.#voice.job(template, { jobId, rewardRoot, shareTarget, payout, extranonce, clean });
   }
 
-  /** Whether it finds blocks so often that the wait for a job after each would cost it work. */
+  /** Whether it finds blocks so often that waiting for a job after each would waste work. */
   #isLarge({ blockWork }: ServedTemplate): boolean {
     return this.#vardiff.phase === 'settled' && this.hashRate * LARGE_SECONDS >= Number(blockWork);
   }

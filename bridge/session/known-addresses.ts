@@ -1,6 +1,6 @@
 /**
- * Addresses that miners logged in with lately. The rigs of a farm log in with one address: it is decoded once, and all of them share its
- * bytes.
+ * Addresses that miners used for recent logins. The rigs of a farm log in with one address: it is decoded once, and all
+ * of them share its bytes.
  */
 import { type Address, parseAddress } from '../../protocol/address.ts';
 import type { NetworkName } from '../../protocol/network.ts';
@@ -23,7 +23,7 @@ export class KnownAddresses {
     if (known !== undefined) return known;
     const address = parseAddress(text, this.#network);
     if (this.#known.size >= this.#capacity) this.#known.delete(this.#known.keys().next().value as string);
-    // A text of its own: a part of a line would keep the line in memory.
+    // A copy: a substring would keep the whole line in memory.
     this.#known.set(Buffer.from(text, 'latin1').toString('latin1'), address);
     return address;
   };

@@ -1,6 +1,6 @@
 /**
- * The login of a session (docs/protocol/stratum.md, S20 to S25, S55 and S59): subscribe or resume, authorize, and the wait
- * until the sink will keep what the miner finds. Then the session mines.
+ * The login of a session (docs/protocol/stratum.md, S20 to S25, S55 and S59): subscribe or resume, authorize, and the
+ * wait until the sink has registered the miner. Then the session mines.
  */
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
@@ -31,9 +31,9 @@ export class Login implements JobsOwner {
   tag = '';
   member: Member | null = null;
   wishes: Wishes | null = null;
-  /** What an earlier connection left, where this one resumes it; until it mines. */
+  /** The record of an earlier connection, if this one resumes it; kept until it mines. */
   record: SessionRecord | null = null;
-  /** Whether its jobs of before go on: the session was resumed in the process that served it. */
+  /** Whether its earlier jobs stay valid: the session was resumed in the process that served it. */
   isResumed = false;
   /** A request waits for the main thread: those after it must wait too, or answers would overtake each other. */
   busy = false;
@@ -45,7 +45,7 @@ export class Login implements JobsOwner {
   #agent = '';
   /** The request that `busy` is about. */
   #open: AnswerId = null;
-  /** As the miner wrote it, until it is answered. */
+  /** As the miner sent it, until it is answered. */
   #address = '';
   #wasPutOff = false;
 
@@ -56,12 +56,12 @@ export class Login implements JobsOwner {
     this.#session = session;
   }
 
-  /** The miner waits for us, or was asked to come again: it is not at fault for not having logged in. */
+  /** The miner waits for the server, or was asked to retry: it is not its fault that it has not logged in. */
   get isPutOff(): boolean {
     return this.busy || this.#wasPutOff;
   }
 
-  /** The last login request was put off by us: a refusal that follows from it is not the miner's fault. */
+  /** The server deferred the last login request: a refusal caused by that is not the miner's fault. */
   get wasPutOff(): boolean {
     return this.#wasPutOff;
   }
@@ -112,8 +112,9 @@ export class Login implements JobsOwner {
       return;
     }
     const numbers = this.#desk.newNumbers(this.#service.mark);
-    // From another instance, or from before a restart: its jobs are not known here, and neither is what was judged on them.
-    // Another owner keeps the headers apart, should several connections come with the same record; all else goes on.
+    // From another instance, or from before a restart: its jobs are not known here, and neither is what was judged on
+    // them. A new owner keeps the headers distinct if several connections present the same record; everything else is
+    // kept.
     const jobs = equalBytes(record.bootId, this.#desk.bootId) ? record.jobs : null;
     this.record = { ...record, jobs };
     this.isResumed = jobs !== null;
@@ -176,13 +177,13 @@ export class Login implements JobsOwner {
     return true;
   }
 
-  /** An address has one spelling (protocol/address.ts), so the miner's own text is what it is answered with. */
+  /** An address has one spelling (protocol/address.ts), so the answer repeats the miner's text. */
   answerAuthorize(): void {
     this.#host.authorized(this.#open, { address: this.#address, worker: (this.member as Member).worker });
     this.#address = '';
   }
 
-  /** What it finds could not be kept now: nothing the miner did. */
+  /** The sink could not register the miner now; this is not the miner's fault. */
   notOwned(): void {
     this.busy = false;
     if (this.state !== 'authorized') return;
@@ -216,7 +217,7 @@ export class Login implements JobsOwner {
     this.member = { handle, owner, service, account, worker, tag: this.tag, agent: this.#agent };
   }
 
-  /** We are not ready, or could not keep what it finds. */
+  /** The server is not ready, or the sink could not register the miner. */
   #putOff(id: AnswerId, code: (typeof CODE)['internal' | 'not_ready']): void {
     this.#wasPutOff = true;
     this.#session.refuse(id, code);

@@ -1,11 +1,14 @@
-/** A session record as text, for as long as nobody asks for it: a fifth of the memory that its objects take. Most are never asked for. */
+/**
+ * A session record as text while it is stored: it takes a fifth of the memory of its objects. Most are never read
+ * again.
+ */
 import { type Bytes, fromHex } from '../../protocol/bytes.ts';
 import { hexSlice } from '../../runtime/hex-slice.ts';
 import type { SessionRecord } from './session-record.ts';
 
 const hex = (bytes: Bytes): string => hexSlice.call(bytes, 0, bytes.length);
 
-/** What JSON has no value for is text: bytes and large integers. */
+/** Values that JSON does not have are stored as text: bytes and large integers. */
 export function packRecord(record: SessionRecord): string {
   const { vardiff, jobs } = record;
   return JSON.stringify({
@@ -50,7 +53,7 @@ const unpackTerms = (terms: PackedTerms): SentTerms => ({
   seen: terms.seen.map(([serial, packed]) => [serial, unpackNumbers(packed)]),
 });
 
-/** As their bytes: 25,000 nonces as decimal numbers took 7 ms. */
+/** Stored as their bytes: 25,000 nonces as decimal numbers took 7 ms. */
 const packNumbers = ({ buffer, byteOffset, byteLength }: Float64Array): string =>
   Buffer.from(buffer, byteOffset, byteLength).toString('base64');
 const unpackNumbers = (packed: string): Float64Array =>

@@ -1,4 +1,6 @@
-/** A submit that passed the cheap checks and waits for its hash, and what its verdict needs of the session it came from. */
+/**
+ * A submit that passed the cheap checks and waits for its hash, and the parts of its session that its verdict needs.
+ */
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { CODE, RefusalCode } from '../../protocol/stratum/errors.ts';
 import type { ServedTemplate } from '../nodes/served-template.ts';
@@ -17,7 +19,7 @@ export type PendingShare = {
   readonly template: ServedTemplate;
   readonly terms: Terms;
   readonly refusal: LateCode | null;
-  /** One of the few of its connection that are hashed however much others send. */
+  /** One of the few per connection that are hashed regardless of the load by others. */
   readonly isOwed: boolean;
   readonly atMillis: number;
 };
@@ -34,6 +36,6 @@ export interface Submitter {
   accepted(share: PendingShare, work: bigint, blockId: Bytes | null): void;
   /** `again`: nothing was judged, so the miner may send the nonce once more. */
   refused(share: PendingShare, code: RefusalCode, again: boolean, message?: string): void;
-  /** An unexpected error over this session: its connection ends. */
+  /** An unexpected error in this session: its connection ends. */
   defect(error: unknown): void;
 }

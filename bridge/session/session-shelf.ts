@@ -1,7 +1,7 @@
 /**
- * Sessions whose connection ended, kept for a while to be resumed (S55). Several instances may share one shelf. Anyone can
- * make sessions by logging in, so those that brought a share have room of their own that strangers cannot fill; a
- * banned one is kept until its ban ends (S59).
+ * Sessions whose connection ended, kept for a while to be resumed (S55). Several instances may share one shelf. Anyone
+ * can create sessions by logging in, so those with an accepted share have a separate limit that others cannot exhaust;
+ * a banned one is kept until its ban ends (S59).
  */
 import { packRecord, unpackRecord } from './packed-record.ts';
 import type { SessionRecord } from './session-record.ts';
@@ -14,7 +14,7 @@ export interface SessionShelf {
 
 export type SessionShelfOptions = { readonly resumeMillis: number; readonly resumeSessions: number };
 
-/** Of sessions without a share, and of banned ones, so many times fewer are kept. */
+/** The limit for sessions without a share, and for banned ones, is lower by this factor. */
 const FEWER = 4;
 
 /** Whether it has done work. Records without work cost nothing to make, so fewer of them are kept. */
@@ -24,7 +24,7 @@ export const isProven = ({ accepted }: SessionRecord): boolean => accepted > 0;
 export const keptMillis = (record: SessionRecord, resumeMillis: number, nowMillis: number): number =>
   Math.max(resumeMillis, Math.ceil(record.bannedUntilMillis - nowMillis));
 
-/** Records of about the same life, the oldest first. */
+/** Records with about the same lifetime, oldest first. */
 class Row {
   readonly #capacity: number;
   readonly #kept = new Map<string, { readonly packed: string; readonly untilMillis: number }>();

@@ -1,7 +1,8 @@
 /**
  * A session as a state machine (docs/protocol/stratum.md, S50 to S59): login (login.ts), then jobs (jobs.ts) and shares
- * (submit.ts) until it drains. Requests and verdicts come in as calls, everything goes out through the host; time, names
- * and randomness come from the desk. So a recorded session replays byte for byte, and no test of it needs a socket.
+ * (submit.ts) until it drains. Requests and verdicts come in as calls, everything goes out through the host; time,
+ * names and randomness come from the desk. So a recorded session can be replayed byte for byte, and tests need no
+ * socket.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import { bannedReply, CODE, errorReply, type RefusalCode } from '../../protocol/stratum/errors.ts';
@@ -24,7 +25,7 @@ import type { AnswerId } from './voice.ts';
 
 export type SessionState = Exclude<LoginState, 'finished'> | 'mining' | 'draining';
 
-/** Excess submits are not scored for this long after a share was accepted, or refused through a fault of ours. */
+/** Excess submits are not scored for this long after a share was accepted, or refused through the server's fault. */
 const GOOD_FAITH_MILLIS = 10_000;
 const TOO_MANY_REQUESTS = 'more requests than one connection may send';
 const UNUSED: SubmitBudgets = { submits: null, owed: null, late: null };
@@ -38,9 +39,9 @@ export class Session implements Submitter {
   #isDraining = false;
   #budgets = UNUSED;
   readonly #conduct = new Conduct();
-  /** Submits of before the resume that may come again, because their answers were lost. */
+  /** Submits from before the resume that may be repeated, because their answers were lost. */
   #forgiven = 0;
-  /** When a share was last accepted, or refused for a reason of ours. */
+  /** When a share was last accepted, or refused through the server's fault. */
   #servedMillis: number;
   readonly #tally = new Tally();
   /** Submits that are being verified. */
@@ -120,7 +121,7 @@ export class Session implements Submitter {
     if (this.#login.state === 'authorized' && !this.#login.busy) this.owned();
   }
 
-  /** The sink keeps what it finds: from now on the connection may mine. */
+  /** The sink has registered the miner: from now on the connection may mine. */
   owned(): void {
     const login = this.#login;
     if (!login.owned()) return;
@@ -134,7 +135,7 @@ export class Session implements Submitter {
     this.offer(!login.isResumed);
   }
 
-  /** What it finds could not be kept now. */
+  /** The sink could not register the miner now. */
   notOwned(): void {
     this.#login.notOwned();
   }
@@ -204,8 +205,8 @@ export class Session implements Submitter {
   }
 
   /**
-   * Whether excess submits are the miner's fault. They are not while the server is still finding its share work, or while
-   * the block target is easier than the work it would have, as long as its shares are accepted.
+   * Whether excess submits are the miner's fault. They are not while the server is still looking for its share work, or
+   * while the block target is easier than its share work would be, as long as its shares are accepted.
    */
   #isOwnExcess(jobs: Jobs, now: number): boolean {
     const isServed = this.pending > 0 || !this.#desk.ready || now - this.#servedMillis < GOOD_FAITH_MILLIS;
@@ -277,7 +278,7 @@ export class Session implements Submitter {
   stats(id: AnswerId, tell: (stats: WorkerStats) => void): void {
     const jobs = this.#miningJobs(id);
     if (jobs === null) return;
-    // Nothing waits for this answer: a database that is slow holds up no submit.
+    // Nothing waits for this answer, so a slow database delays no submit.
     if (this.service.pool === null) tell(this.#stats(jobs, null));
     else this.#host.balance((balance) => tell(this.#stats(jobs, balance)));
   }
@@ -328,7 +329,7 @@ export class Session implements Submitter {
 
   #scoreFor(code: RefusalCode): void {
     const fault = FAULTS[code];
-    // Requests that were sent ahead, before the one in front of them was put off.
+    // Pipelined requests, sent before an earlier one was deferred.
     if (fault === undefined || (fault === 'unauthorized' && this.#login.wasPutOff)) return;
     this.fault(fault);
   }

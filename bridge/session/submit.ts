@@ -1,6 +1,6 @@
 /**
- * The verdict over a submit before anything is hashed (docs/protocol/stratum.md, S51 to S56): a pure function of what the
- * session and its listener know. The session answers, and keeps the budgets that the verdict leaves.
+ * The verdict over a submit before anything is hashed (docs/protocol/stratum.md, S51 to S56): a pure function of what
+ * the session and its listener know. The session sends the answer and stores the remaining budgets.
  */
 import { CODE } from '../../protocol/stratum/errors.ts';
 import { type Bucket, fullBucket, take } from '../../runtime/token-bucket.ts';
@@ -12,7 +12,7 @@ import type { LateCode } from './pending-share.ts';
 /** What one connection may send; null is a full bucket that was never used. */
 export type SubmitBudgets = {
   readonly submits: Bucket | null;
-  /** The few submits that are hashed however much others send: one of them may be a block. */
+  /** The few submits that are hashed regardless of the load by others: one of them may be a block. */
   readonly owed: Bucket | null;
   /** Late shares are hashed only because one may be a block. */
   readonly late: Bucket | null;

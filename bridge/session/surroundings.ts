@@ -1,6 +1,7 @@
 /**
- * What a session has around it. It reads what all sessions of a listener share (`SessionDesk`) and asks its own connection
- * for everything else (`SessionHost`). Calls go one way: desk, conversation, session; answers come back through the host.
+ * The interfaces that a session uses: the state that all sessions of a listener share (`SessionDesk`), and its own
+ * connection for everything else (`SessionHost`). Calls go one way: desk, conversation, session; answers come back
+ * through the host.
  */
 import type { Address } from '../../protocol/address.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
@@ -27,7 +28,7 @@ export interface SessionDesk {
   readonly asksSink: boolean;
   readonly headHeight: number;
   readonly shelf: TemplateShelf<ServedTemplate>;
-  /** What all connections of the listener together may have hashed. */
+  /** The hashing budget of all connections of the listener together. */
   overall: Bucket;
   now(): number;
   newest(draw: number): ServedTemplate | undefined;
@@ -52,7 +53,7 @@ export interface SessionHost extends Voice {
   faultOfAddress(fault: Fault): void;
   balance(tell: (balance: Balance | null) => void): void;
   refusedShare(code: RefusalCode): void;
-  /** The session is to be sent its receipts. */
+  /** The session wants receipts. */
   wantsReceipts(): void;
   defect(error: unknown): void;
 }

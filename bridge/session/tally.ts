@@ -1,4 +1,4 @@
-/** What a session has done so far: for `mining.stats`, and for the connection that resumes it. */
+/** Totals of a session, for `mining.stats` and for the connection that resumes it. */
 import { CODE, type RefusalCode, stratumError } from '../../protocol/stratum/errors.ts';
 import type { RejectReason } from '../../protocol/stratum/messages.ts';
 
@@ -9,7 +9,7 @@ export type TallyState = {
   readonly work: bigint;
 };
 
-/** Most sessions are never refused anything: they share this. */
+/** Shared by all sessions without a refused share, which are most. */
 const NO_REJECTS: Readonly<Record<string, number>> = {};
 
 export class Tally {

@@ -1,5 +1,5 @@
 /**
- * Share work per connection: a pure function of what was accepted and the clock.
+ * Share work per connection: a pure function of the accepted shares and the clock.
  *
  * The hash rate is estimated from work over time with two exponential windows. The long one is calm; the short one
  * notices a real change. Shares arrive as a Poisson process, so an estimate from n shares is only good to about
@@ -114,7 +114,7 @@ function standsOut(ratio: number, shares: number, sigmas: number): boolean {
   return change > Math.log(LEAST_CHANGE) && change > sigmas / Math.sqrt(Math.max(shares, 0.25));
 }
 
-/** Half a share is added to each estimate, so that silence is a low rate and not an impossible one. */
+/** Half a share is added to each estimate, so that silence means a low rate and not zero. */
 function estimate(sums: WindowSums, work: number): { rate: number; shares: number } {
   return { rate: (sums.work + work / 2) / Math.max(sums.seconds, 0.05), shares: sums.shares + 0.5 };
 }

@@ -1,6 +1,6 @@
 /**
- * What a session sends, independent of the wire form. `id` is the request's in v1; in v2 it is a submit's sequence, and null for
- * everything else. connection/conversation.ts puts it into bytes; tests record it.
+ * The messages of a session, independent of the wire form. `id` is the request's in v1; in v2 it is a submit's
+ * sequence, and null for everything else. connection/conversation.ts puts it into bytes; tests record it.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { ErrorReply } from '../../protocol/stratum/errors.ts';
@@ -24,6 +24,6 @@ export interface Voice {
   job(template: ServedTemplate, part: JobPart): void;
   reconnect(value: Reconnect): void;
   receipts(id: AnswerId, offer: ReceiptsOffer): void;
-  /** Closes the connection after everything that was said. */
+  /** Closes the connection after everything was sent. */
   end(reason: string): void;
 }

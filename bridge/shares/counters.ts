@@ -29,7 +29,7 @@ const MAX_WORKERS = 100_000;
 export class Counters implements ShareSink {
   readonly accepting = true;
   readonly #workers = new Map<string, WorkerCounters>();
-  /** The same by the account's own bytes: members keep theirs, so most shares need no key made of text. */
+  /** The same, keyed by the account's array itself: members keep theirs, so most shares need no text key. */
   readonly #byAccount = new WeakMap<Bytes, WorkerCounters>();
   readonly totals = { accepted: 0, stale: 0, work: 0n, rejected: {} as Record<string, number> };
 

@@ -1,7 +1,7 @@
 /**
- * Blocks on their way: booked, then sent to every node at once, again while no node could be reached, and followed until
- * the cut that pays their anchor says `paid` or the window closes without them. What was seen is reported to the sink and kept
- * for the statistics.
+ * Found blocks: each is recorded by the sink, then sent to all nodes at once, again while no node can be reached, and
+ * tracked until the cut that pays its anchor pays it too, or its window closes. Results are reported to the sink and
+ * kept for the statistics.
  */
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import { MAX_CUT_BLOCKS } from '../../protocol/cut.ts';
@@ -33,24 +33,25 @@ export type FoundBlocksDependencies = {
 };
 
 /**
- * How long the nodes wait for the books. A block that no journal names is a reward whose finder must be looked for, and a
- * journal takes milliseconds; but a block must not be late because a disk hangs.
+ * How long sending waits for the sink. A reward whose block was not recorded has to be matched to its finder later, and
+ * recording takes milliseconds; but a block must not be late because a disk hangs.
  */
 const BOOK_MILLIS = 250;
 /**
- * How long they wait where the finder is not on record: the first share of a connection is a block. If it were sent before and
- * this process ended now, the finder of its reward would be unknown. It is a small part of the 96 cuts in which a block can be registered; a
- * disk that hangs for longer has failed, and a block that is not sent is lost for certain.
+ * How long it waits when the finder is not on record, because the first share of a connection is a block. If it were
+ * sent first and this process ended, the finder of its reward would be unknown. This is a small part of the 96 cuts in
+ * which a block can be registered; a disk that hangs for longer has failed, and a block that is not sent is certainly
+ * lost.
  */
 const FIRST_BOOK_MILLIS = 20_000;
-/** Between tries to book a block whose finder nothing else names. */
+/** Delay between attempts to record a block whose finder is not on record. */
 const BOOK_AGAIN_MILLIS = 500;
 const RETRY_MILLIS = { first: 250, most: 10_000 };
 /** Finished blocks kept for the statistics. */
 const KEPT = 1_000;
 /**
- * Blocks without a final state: as many as a whole window of cuts can register. There are more only where a node names a target that
- * every hash meets; the oldest are dropped then.
+ * Blocks without a final state: as many as a whole window of cuts can register. There can be more only if a node sends
+ * a target that every hash meets; then the oldest are dropped.
  */
 const MAX_OPEN = MAX_CUT_BLOCKS * REGISTRATION_WINDOW;
 
@@ -68,7 +69,10 @@ export class FoundBlocks {
     this.#dependencies = dependencies;
   }
 
-  /** First the books, then the nodes. The body is made for each sending: it is a mebibyte, and it may take long until a node can be reached. */
+  /**
+   * First the sink, then the nodes. The body is encoded for each attempt: it is a mebibyte, and it may take long until
+   * a node can be reached.
+   */
   add(block: FoundBlock, body: () => Bytes): void {
     const id = toHex(block.blockId);
     const { service, account, worker, anchorHeight, atMillis } = block;
@@ -103,7 +107,7 @@ export class FoundBlocks {
     }
   }
 
-  /** No node takes it any more, or it has its fate. */
+  /** No node accepts it any more, or its result is known. */
   #isOver(entry: BlockEntry): boolean {
     const isOpen = !this.#closed && this.#open.has(entry.id);
     return !isOpen || this.#height >= registrationWindowEnd(entry.anchorHeight);
@@ -131,7 +135,7 @@ export class FoundBlocks {
     }
   }
 
-  /** A cut pays anchors: a block that is not among its rewards when its window has closed never will be. */
+  /** A cut pays the blocks of one anchor: a block that is not among them will never be paid. */
   onCut(cut: CutNews): void {
     this.#height = Math.max(this.#height, cut.height);
     for (const { blockId, transactionId, outputIndex, amount } of cut.rewards) {
@@ -172,7 +176,7 @@ export class FoundBlocks {
     return [...this.#done, ...this.#open.values()].sort((a, b) => b.atMillis - a.atMillis).slice(0, limit);
   }
 
-  /** Waits until blocks being sent have an answer; those that no node takes now are given up. */
+  /** Waits until blocks being sent have an answer; those that no node accepts are given up. */
   async close(): Promise<void> {
     this.#closed = true;
     await Promise.all(this.#sending);

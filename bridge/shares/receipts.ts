@@ -1,8 +1,8 @@
 /**
- * Receipts to connections (docs/protocol/stratum.md, S33 to S36). A pool hands over a finished sheet: the signed head and all
- * receipts with their branches, in one piece of shared memory, so that no thread copies it. Each listener looks up
- * those of its own connections and sends them in slices of about a millisecond: jobs and answers go between them. A connection
- * that does not read gets none; it can ask the pool's API later.
+ * Receipts to connections (docs/protocol/stratum.md, S33 to S36). A pool hands over a finished sheet: the signed head
+ * and all receipts with their branches, in one piece of shared memory, so that no thread copies it. Each listener looks
+ * up those of its own connections and sends them in slices of about a millisecond: jobs and answers go between them. A
+ * connection with unread output gets none; the miner can ask the pool's API later.
  */
 
 import { ADDRESS_PAYLOAD_BYTES } from '../../protocol/address.ts';
@@ -11,7 +11,7 @@ import type { ReceiptHead } from '../../protocol/receipt.ts';
 import { entryOfBytes, receiptLines } from '../../protocol/stratum/receipt-messages.ts';
 import { encodeServerFrame } from '../../protocol/stratum/v2.ts';
 
-/** Entries (protocol/receipt.ts) one behind the other in their order; entry i is at `offsets[i]` to `offsets[i + 1]`. */
+/** Sorted entries (protocol/receipt.ts), one after the other; entry i is at `offsets[i]` to `offsets[i + 1]`. */
 export type ReceiptDelivery = {
   readonly head: ReceiptHead;
   readonly signature: Bytes;
@@ -22,7 +22,7 @@ export type ReceiptDelivery = {
 /** One receipt, encoded for the protocol of the connection. */
 export type ReceiptMessage = { line(): string; frames(): readonly Bytes[] };
 
-/** Writes the receipts of a sheet; what is the same in all of them is written once. */
+/** Encodes the receipts of a sheet; their common part is encoded once. */
 function writerOf({ head, signature }: ReceiptDelivery): (entry: Bytes) => ReceiptMessage {
   const line = receiptLines(head, signature);
   let headFrame: Bytes | undefined;
@@ -67,7 +67,7 @@ export function sharedDelivery(head: ReceiptHead, signature: Bytes, entries: rea
 const entryAt = ({ entries, offsets }: ReceiptDelivery, i: number): Bytes =>
   entries.subarray(offsets[i] as number, offsets[i + 1] as number);
 
-/** By halving: entries are in ascending order of account and worker. */
+/** Binary search: entries are sorted by account and worker. */
 export function findEntry(delivery: ReceiptDelivery, account: Bytes, worker: string): Bytes | undefined {
   const name = utf8(worker);
   let [low, high] = [0, delivery.offsets.length - 2];

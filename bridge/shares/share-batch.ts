@@ -1,6 +1,6 @@
 /**
- * Judged shares as bytes, for the way from a listener thread to the main thread: 72 bytes each instead of an object graph
- * to be cloned. Who a share belongs to is named by the handle that the main thread learnt with the ownership.
+ * Judged shares as bytes, for the message from a listener thread to the main thread: 72 bytes each instead of an object
+ * graph to clone. A share's member is named by the handle that the main thread was sent before.
  */
 import { ByteReader, type Bytes, ByteWriter } from '../../protocol/bytes.ts';
 import { HEADER_DIGEST_BYTES } from '../../protocol/share-identity.ts';

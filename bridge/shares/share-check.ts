@@ -1,8 +1,8 @@
 /**
  * From pending shares to verdicts: all that came in one turn of the event loop are hashed as one batch off the loop. A
  * possible block goes to the nodes before anything is accounted; a hash that fails is computed once more before it
- * counts against the miner; accepted shares are answered once the sink has them safe. A fault of the server never counts
- * against the miner: what was not judged may be sent again.
+ * counts against the miner; accepted shares are answered once the sink has stored them. A fault of the server never
+ * counts against the miner: a share that was not judged may be sent again.
  */
 import { KernelError } from '../../kernels/kernel-error.ts';
 import type { Verifier } from '../../kernels/verifier.ts';
@@ -17,7 +17,9 @@ import type { Candidate, Hub, JudgedShare, Member } from '../threads/hub.ts';
 type Hashing = Pick<Verifier, 'hashMany'>;
 type Accepted = { readonly share: PendingShare; readonly judged: JudgedShare; readonly blockId: Bytes | null };
 
-/** How often, and how many times, shares that a connection is owed are offered to a verifier whose queue is full. */
+/**
+ * How often, and how many times, shares within a connection's own budget are offered to a verifier whose queue is full.
+ */
 const BUSY_MILLIS = 50;
 const BUSY_TRIES = 100;
 
@@ -68,7 +70,7 @@ export class ShareCheck {
     const first = shares[0];
     if (first === undefined) return;
     if (shares.every((share) => share.template.epoch === first.template.epoch)) return void this.#batch(shares, false);
-    // Around a change of epoch there are two.
+    // One per epoch; around a change of epoch there are two.
     for (const group of Map.groupBy(shares, (share) => share.template.epoch).values()) void this.#batch(group, false);
   }
 
@@ -145,7 +147,7 @@ export class ShareCheck {
   #failed(shares: readonly PendingShare[], error: unknown, again: boolean, tries: number): void {
     const isBusy = error instanceof KernelError && error.code === 'kernel_busy';
     if (!isBusy) this.#dependencies.onFault(error);
-    // Shares within the connection's own budget are not refused because others send much: they are offered again.
+    // Shares within the connection's own budget are not refused because of load by others: they are offered again.
     const owed = isBusy && tries > 0 ? shares.filter(({ isOwed }) => isOwed) : [];
     if (owed.length > 0) setTimeout(() => void this.#batch(owed, again, tries - 1), BUSY_MILLIS);
     for (const share of shares)

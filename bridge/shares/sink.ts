@@ -1,13 +1,13 @@
 /**
- * What the stratum server hands on, and to whom. The server owns this interface; the plain bridge implements it with
- * counters (bridge/shares/counters.ts), the pool with its books. Calls come in batches from the main thread only.
+ * The receiver of shares, blocks and logins. The server owns this interface; the plain bridge implements it with
+ * counters (bridge/shares/counters.ts), the pool with its database. Calls come in batches from the main thread only.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { Carried } from '../nodes/template-store.ts';
 
 /** Which account a connection's blocks belong to: on record before its first block is sent, so every reward has a finder. */
 export type Ownership = {
-  /** What all extranonces of the connection share (extranonce.ts, readExtranonce): boot id, thread and number. */
+  /** The common part of the connection's extranonces (extranonce.ts, readExtranonce): boot id, thread and number. */
   readonly owner: Bytes;
   /** The listener group that the miner connected to, such as `bridge`, `pplns` or `solo`. */
   readonly service: string;
@@ -22,9 +22,11 @@ export type AcceptedShare = {
   readonly worker: string;
   /** Work of the job's own share target: what the share is worth. */
   readonly work: bigint;
-  /** Work that its own hash would have met: for figures alone, never for money. */
+  /** Work that its own hash would have met: for statistics only, never for money. */
   readonly hashWork: number;
-  /** The newest cut when its job's template was published. Whatever anchor was drawn for it, the work was done after this cut. */
+  /**
+   * The newest cut when its job's template was published. The work was done after this cut, whatever anchor was drawn.
+   */
   readonly cutHeight: number;
   readonly extranonce: Bytes;
   /** Names the header hashed (protocol/share-identity.ts): with the nonce it identifies the share. */
@@ -51,7 +53,7 @@ export type FoundBlock = AcceptedShare & {
   readonly carried: Carried;
 };
 
-/** A block's way: sent to the nodes, then paid or expired as the cuts say. */
+/** What became of a block: sent to the nodes, then paid or expired according to the cuts. */
 export type BlockFate =
   | { readonly state: 'accepted' | 'known' | 'late' | 'refused'; readonly reason?: string }
   | { readonly state: 'registered'; readonly height: number }
@@ -75,15 +77,15 @@ export type WorkerEvent = {
 };
 
 export interface ShareSink {
-  /** False while the sink cannot keep more shares safe: the server answers code 31 instead of taking them. */
+  /** False while the sink cannot store more shares: the server then answers code 31 instead of accepting them. */
   readonly accepting: boolean;
   /**
-   * Connections that want jobs; rejects while nothing they find could be kept. Nothing of it need be durable yet: anyone
-   * can log in, and a login without a share leaves no trace. Absent where there is nothing to ask: then a login does not
-   * wait for the main thread.
+   * Registers connections that want jobs; rejects while their shares could not be stored. Nothing has to be durable
+   * yet: anyone can log in, and a login without a share leaves no trace. Absent where no registration is needed: then a
+   * login does not wait for the main thread.
    */
   own?(ownerships: readonly Ownership[]): Promise<void>;
-  /** Resolves when the shares cannot be lost any more; only then are they answered. */
+  /** Resolves when the shares are durable; only then are they answered. */
   shares(shares: readonly AcceptedShare[]): Promise<void>;
   refused(shares: readonly RefusedShare[]): void;
   /** Called before the block is sent to the nodes; they wait for it a moment (found-blocks.ts). */
@@ -95,6 +97,8 @@ export interface ShareSink {
   knowsFinder?(block: FoundBlock): boolean;
   blockFate(blockId: Bytes, fate: BlockFate): Promise<void>;
   worker(event: WorkerEvent): void;
-  /** What `mining.stats` adds for an account: pending and paid atoms on a pool; undefined while that is not known. */
+  /**
+   * The amounts in `mining.stats` of an account: pending and paid atoms on a pool; undefined while they are not known.
+   */
   balance?(service: string, account: Bytes): Promise<{ pending: bigint; paid: bigint } | undefined>;
 }

@@ -58,7 +58,10 @@ export function remote<T>(calls: PortCalls, table: Table<T>): T {
   ) as unknown as T;
 }
 
-/** The near side's methods, as the far side may call them: those of the table and no others. The target may be made later. */
+/**
+ * The near side's methods that the far side may call: those of the table and no others. The target may be created
+ * later.
+ */
 export function exposed(target: () => object, table: Readonly<Record<string, 'call' | 'tell'>>): Methods {
   return Object.fromEntries(
     Object.keys(table).map((name) => [name, (...args: never[]) => (target() as Methods)[name]?.(...args)]),

@@ -1,6 +1,6 @@
 /**
- * Ended sessions on their way to the main thread: all of one turn of the event loop in one message. After a break in the network thousands
- * end at once.
+ * Sends ended sessions to the main thread: all of one turn of the event loop in one message. After a network failure
+ * thousands end at once.
  */
 import type { SessionRecord } from '../session/session-record.ts';
 
@@ -18,7 +18,7 @@ export class EndedSessions {
     if (this.#records.push(record) === 1) this.#soon(() => this.flush());
   }
 
-  /** Before the main thread hears that a session is not here: then it has it, or gets it first. */
+  /** Called before the main thread is answered that a session is not here: so it receives an ended session first. */
   flush(): void {
     const records = this.#records;
     this.#records = [];

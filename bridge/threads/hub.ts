@@ -1,7 +1,7 @@
 /**
- * The two interfaces between a listener and the main thread. Listeners own sockets, sessions and checks; the main thread
- * owns the nodes, the sink, bans and sessions that may be resumed. In one thread both sides call each other directly; over
- * a MessagePort (port-calls.ts) the same calls are messages. Which of the two is a choice of deployment, not of design.
+ * The two interfaces between a listener and the main thread. Listeners own sockets, sessions and checks; the main
+ * thread owns the nodes, the sink, bans and sessions that may be resumed. In one thread both sides call each other
+ * directly; over a MessagePort (port-calls.ts) the same calls are messages. The number of threads decides which.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { Fault } from '../session/ban-score.ts';
@@ -18,7 +18,7 @@ export type PublishedTemplate = {
   /** Which of how many draws of its cut. */
   readonly draw: number;
   readonly draws: number;
-  /** Its jobs are on bodies that had no other job: an earlier template had the same bytes, or anchors are drawn. */
+  /** Its jobs must use bodies that had no other job: an earlier template had the same bytes, or anchors are drawn. */
   readonly isFresh: boolean;
   /** The newest cut when it was published: its anchor, unless that was drawn. */
   readonly cutHeight: number;
@@ -38,7 +38,7 @@ export type JudgedShare = {
   readonly member: Member;
   readonly generation: number;
   readonly work: bigint;
-  /** Of its own hash (protocol/target.ts, workOfHash): for figures alone. */
+  /** Work of its own hash (protocol/target.ts, workOfHash): for statistics only. */
   readonly hashWork: number;
   readonly cutHeight: number;
   readonly headerDigest: Bytes;
@@ -51,7 +51,7 @@ export type Candidate = {
   readonly serial: number;
   readonly payout: Bytes;
   readonly extranonce: Bytes;
-  /** With its nonce. */
+  /** The header with its nonce. */
   readonly header: Bytes;
   readonly blockId: Bytes;
 };
@@ -60,22 +60,22 @@ export type Balance = { readonly pending: bigint; readonly paid: bigint };
 
 /** What a listener asks of the main thread. */
 export interface Hub {
-  /** Resolves when the members may have jobs. Not called where the sink is not asked (desk-options.ts). */
+  /** Resolves when the members may have jobs. Not called if the sink needs no registration (desk-options.ts). */
   own(members: readonly Member[]): Promise<void>;
   shares(shares: readonly JudgedShare[]): Promise<void>;
   refused(shares: readonly RefusedShare[]): void;
   block(candidate: Candidate): void;
   worker(events: readonly WorkerEvent[]): void;
-  /** The session, wherever it is; its older connection is closed first. */
+  /** The session, from whichever thread has it; its older connection is closed first. */
   resume(id: string, thread: number): Promise<SessionRecord | null>;
   ended(record: SessionRecord): void;
   fault(address: string, fault: Fault): void;
   balance(service: string, account: Bytes): Promise<Balance | null>;
 }
 
-/** Who the handles in the shares of another thread name (introduced-members.ts). */
+/** Announces the members behind the handles in later shares (introduced-members.ts). */
 export interface MemberBook {
-  /** No share of these members comes any more. */
+  /** These members send no more shares. */
   left(members: readonly Member[]): void;
 }
 
@@ -107,15 +107,15 @@ export type CertificatePem = { readonly cert: string; readonly key: string };
 export interface ListenerControl {
   listen(): Promise<readonly BoundAddress[]>;
   publish(publication: Publication): void;
-  /** Resolves when every login from now on is answered by it. */
+  /** Resolves when every further login is answered accordingly. */
   setReady(ready: boolean): Promise<void>;
   setCertificate(certificate: CertificatePem): void;
   ban(key: string, untilMillis: number): void;
   takeSession(id: string): Promise<SessionRecord | null>;
-  /** Of a slice that closed, to the connections that asked for receipts. */
+  /** Sends the receipts of a closed slice to the connections that asked for them. */
   receipts(delivery: ReceiptDelivery): void;
   figures(): Promise<ListenerFigures>;
-  /** Stops accepting, asks miners to reconnect, and resolves when nothing is left half answered. */
+  /** Stops accepting, asks miners to reconnect, and resolves when every request is answered. */
   drain(): Promise<void>;
   close(): Promise<void>;
 }

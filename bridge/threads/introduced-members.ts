@@ -4,7 +4,7 @@
  */
 import type { JudgedShare, Member, MemberBook } from './hub.ts';
 
-/** The main thread, as it is told of members. */
+/** The part of the hub that members are announced to. */
 export interface MemberList {
   introduce(members: readonly Member[]): void;
   left(handles: readonly number[]): void;
@@ -18,7 +18,7 @@ export class IntroducedMembers implements MemberBook {
     this.#main = main;
   }
 
-  /** Before these shares are sent. */
+  /** Called before these shares are sent. */
   introduce(shares: readonly JudgedShare[]): void {
     const strangers: Member[] = [];
     for (const { member } of shares) {

@@ -36,7 +36,7 @@ const calls = new PortCalls(
   (name, error) => main.log('error', 'a call from the main thread failed', { name, error: String(error) }),
 );
 const main = remote<PortHub>(calls, HUB_CALLS);
-/** Bytes are given away, not copied. */
+/** Bytes are transferred, not copied. */
 const tellPacked = (name: 'introduce' | 'worker', packed: Packed): void =>
   calls.tell(name, [packed], [packed.bytes.buffer]);
 const members = new IntroducedMembers({

@@ -21,13 +21,13 @@ export type ListenerThreadDependencies = {
   readonly hub: Hub;
   readonly verifier: Verifier;
   readonly log: Logger;
-  /** The thread has ended without having been asked to. */
+  /** The thread has ended unexpectedly. */
   readonly onExit: (reason: string) => void;
 };
 
 /**
- * What a listener makes lives either for one message or for a connection, so a small nursery is enough; V8's own would take
- * more memory than ten thousand connections do.
+ * Objects of a listener live either for one message or for a whole connection, so a small young generation is enough;
+ * V8's default would take more memory than ten thousand connections.
  */
 const YOUNG_GENERATION_MB = 8;
 
@@ -48,7 +48,7 @@ export function startListenerThread(
     if (member === undefined) throw new Error(`no member has the handle ${handle}`);
     return member;
   };
-  /** What is not simply the hub's: members are named by handles, and only this side has the log. */
+  /** The methods that differ from the hub's: members are named by handles, and only this side has the log. */
   const ofThread: Pick<PortHub, Exclude<keyof PortHub, keyof Hub> | 'shares' | 'worker' | 'ended'> = {
     introduce: (packed) => {
       for (const member of unpackMembers(packed)) members.set(member.handle, member);
@@ -86,7 +86,7 @@ export function startListenerThread(
       listener.listen().catch((error: Error) => {
         throw new RuntimeError('listen_failed', error.message);
       }),
-    // A thread that is gone takes no login, holds no session and drains nothing.
+    // A thread that has died has no logins and no sessions, and nothing to drain.
     setReady: (ready) => listener.setReady(ready).catch(() => {}),
     takeSession: (id) => listener.takeSession(id).catch(() => null),
     drain: () => listener.drain().catch(() => {}),

@@ -1,6 +1,6 @@
 /**
- * The main thread's side of the hub: what every listener, in whichever thread, calls. Feeds the sink, keeps bans and
- * ended sessions, and turns candidates into blocks.
+ * The main thread's side of the hub, called by the listeners of all threads. Feeds the sink, keeps bans and ended
+ * sessions, and turns candidates into blocks.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import { clientKey } from '../../runtime/client-address.ts';
@@ -28,7 +28,7 @@ export type MainHubDependencies = {
 
 export class MainHub implements Hub {
   readonly #dependencies: MainHubDependencies;
-  /** Sessions that a thread resumed from another one: their id still names the first. */
+  /** Sessions that a thread resumed from another thread: their id still names the first one. */
   readonly #moved = new Map<string, number>();
 
   constructor(dependencies: MainHubDependencies) {
@@ -41,7 +41,7 @@ export class MainHub implements Hub {
 
   async shares(shares: readonly JudgedShare[]): Promise<void> {
     const { sink } = this.#dependencies;
-    if (!sink.accepting) throw new Error('the sink takes no shares now');
+    if (!sink.accepting) throw new Error('the sink accepts no shares now');
     await sink.shares(shares.map(acceptedOf));
   }
 
@@ -71,7 +71,7 @@ export class MainHub implements Hub {
     const record = (await shelf.take(id)) ?? (await listener(holder)?.takeSession(id)) ?? (await shelf.take(id));
     if (record == null) return null;
     if (record.bannedUntilMillis > this.#dependencies.now()) {
-      // Kept, so that every further resume is refused too.
+      // Put back, so that every further resume is refused too.
       this.ended(record);
       return record;
     }
@@ -100,7 +100,7 @@ export class MainHub implements Hub {
   }
 }
 
-/** Of each member's newest generation: a share costs no encoding. */
+/** Kept for each member's newest generation, so that a share needs no encoding. */
 const extranonces = new WeakMap<Member, { readonly generation: number; readonly extranonce: Bytes }>();
 
 function extranonceFor(member: Member, generation: number): Bytes {

@@ -1,6 +1,7 @@
 /**
- * Members, and workers that connected or left, for the way from a listener thread to the main thread: one array of bytes and one of texts for
- * all of a message. An array of bytes in each would cost its own memory outside of the heap on both sides.
+ * Members, and workers that connected or left, for messages from a listener thread to the main thread: one byte array
+ * and one list of texts per message. A byte array for each member would cost its own memory outside the heap on both
+ * sides.
  */
 import { ByteReader, ByteWriter } from '../../protocol/bytes.ts';
 import type { WorkerEvent } from '../shares/sink.ts';

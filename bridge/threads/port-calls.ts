@@ -26,7 +26,7 @@ export class PortCalls {
   #next = 0;
   #closed = false;
 
-  /** `methods` are what the other side may call; `failed` is called for a `tell` that threw or rejected. */
+  /** `methods` may be called by the other side; `failed` is called for a `tell` that threw or rejected. */
   constructor(port: CallPort, methods: Methods, failed: (name: string, error: unknown) => void) {
     this.#port = port;
     port.on('message', (message: Message) => {
