@@ -1,7 +1,7 @@
 /**
- * The one writer of the books. Journal entries and finalized cuts come in, each becomes one fenced transaction, and
- * they are taken one after another. A share is in the slice of its anchor, or in the open one where that is closed. It runs only while its
- * instance holds the term (pool/books/term.ts).
+ * The only writer of the books. Each journal entry and finalized cut becomes one fenced transaction; they are processed
+ * one after another. A share is counted in the slice of its anchor, or in the open slice if that one is closed. It runs
+ * only while its instance holds the term (pool/books/term.ts).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { formatAddress } from '../protocol/address.ts';
@@ -47,12 +47,12 @@ export type AccountantDependencies = Pick<AdoptionDependencies, 'source' | 'powH
 
 const FINDER_RETRY_MILLIS = 250;
 
-/** Cuts read ahead while the books are busy: after an outage they come faster than transactions end. */
+/** Cuts read ahead while the books are busy: after an outage cuts arrive faster than transactions complete. */
 const MAX_BATCH_CUTS = 1_000;
-/** Slices opened in one transaction after the pool was away. */
+/** Slices opened in one transaction after an outage of the pool. */
 const MAX_BATCH_SLICES = 500;
 
-/** Nodes of front ends may be ahead of the one that is followed here, by no more slices than these. */
+/** Nodes of front ends may be ahead of the accountant's node by at most this many slices. */
 const SLICES_AHEAD = 2;
 
 export class Accountant {
@@ -61,7 +61,7 @@ export class Accountant {
   readonly #intake: Intake;
   #closed = new ClosedWork();
   #turn: Promise<unknown> = Promise.resolve();
-  /** The newest slice that was seen open; only this instance opens slices during its term, and none is opened twice. */
+  /** The newest slice known to be open; only this instance opens slices during its term, and none is opened twice. */
   #opened = -1;
   /** The newest final height that the node is known to have. */
   #head = 0;
@@ -85,14 +85,14 @@ export class Accountant {
     try {
       return await fenced(this.#dependencies.sql, this.#options.term, work);
     } catch (error) {
-      // Accounts that this transaction made may have been rolled back: their ids are forgotten.
+      // Accounts created by this transaction may have been rolled back: their cached ids are dropped.
       this.#intake.forget();
       this.#closed = new ClosedWork();
       throw error;
     }
   }
 
-  /** One after another, whatever order the callers come in. */
+  /** Runs the callers' work one after another. */
   #next<T>(work: () => Promise<T>): Promise<T> {
     const turn = this.#turn.then(work, work);
     this.#turn = turn.catch(() => undefined);
@@ -100,8 +100,8 @@ export class Accountant {
   }
 
   /**
-   * Opens a new pool's first slices, which must have happened before shares are taken in. Slices that are open stay so until
-   * the chain is followed: what waits in the journals belongs to them.
+   * Opens a new pool's first slices; this must happen before shares are taken in. Open slices stay open until the chain
+   * is followed: entries that wait in the journals belong to them.
    */
   start(): Promise<number> {
     return this.#next(async () => {
@@ -124,7 +124,7 @@ export class Accountant {
     });
     if (result.lost > 0)
       this.#dependencies.log.error('the books went on without entries that no journal holds', { entries: result.lost });
-    // The stratum server refuses these: a journal was copied, or there is a bug.
+    // The stratum server refuses duplicates, so a journal was copied, or there is a bug.
     if (result.doubled > 0)
       this.#dependencies.log.error('shares came twice and count once', { shares: result.doubled });
     if (result.unread > 0)
@@ -163,7 +163,7 @@ export class Accountant {
     return newest();
   }
 
-  /** What a node answered to a block, and its registration: shown to people, no money depends on it. */
+  /** A node's answer to a block, and the block's registration: for display; no money depends on it. */
   blockNews(blockId: Bytes, state: 'accepted' | 'refused' | 'registered', reason?: string): Promise<void> {
     return this.#next(() =>
       this.#fenced((transaction) =>
@@ -189,7 +189,7 @@ export class Accountant {
       for await (const items of inBatches(cuts, MAX_BATCH_CUTS))
         for (const item of this.#worthTaking(items)) {
           if (signal.aborted) return;
-          // Now that there is a connection: the node may have been replaced between the first look and this one.
+          // Checked again with each connection: the node may have been replaced since the first check.
           if (!isSamePlace) await this.#watch.checkPlace();
           isSamePlace = true;
           if (item.type === 'missed') await this.#catchUp(item.data, signal);
@@ -210,7 +210,7 @@ export class Accountant {
     });
   }
 
-  /** Meanwhile entries are taken in, perhaps the one that names the finder. */
+  /** Meanwhile entries are taken in, perhaps the one with the finder. */
   async #wait(cut: PaidCut, signal: AbortSignal): Promise<void> {
     while (!(await this.#next(() => this.#take(cut))) && !signal.aborted) await sleep(FINDER_RETRY_MILLIS);
   }
@@ -253,7 +253,7 @@ export class Accountant {
       log.error('the node names another amount for a reward that is in the books', { block, booked, said });
   }
 
-  /** Blocks that went down as expired: a node that lied, or was of another chain, may have been replaced since. */
+  /** Blocks recorded as expired: a node that lied, or was on another chain, may have been replaced since. */
   async #lookBack(height: number): Promise<void> {
     const verdicts = await this.#judge.lately(height);
     if (verdicts.length === 0) return;
@@ -289,7 +289,10 @@ export class Accountant {
     this.#opened = sliceOfHeight(height, this.#options.sliceCuts);
   }
 
-  /** After a gap that the stream cannot replay, every cut that paid the pool is taken as if it came now: a journal may have named none of its blocks. */
+  /**
+   * After a gap that the stream cannot replay, every cut that paid the pool is processed as if it were new: its blocks
+   * may be missing from all journals.
+   */
   async #catchUp(range: CutRange, signal: AbortSignal): Promise<void> {
     const { chain, log } = this.#dependencies;
     const { network, poolAddress } = this.#options;
@@ -301,14 +304,14 @@ export class Accountant {
         await this.#wait(cut, signal);
       }
     } catch (error) {
-      // A node of an older release: the books must go on.
+      // A node of an older release: the books must continue anyway.
       if (!(error instanceof ApiError && error.code === 'route_unknown')) throw error;
       log.error('the node cannot name the blocks of old cuts: those that no journal names are not adopted', range);
     }
     if (!signal.aborted) await this.#next(() => this.#reconcile(range.to));
   }
 
-  /** Each block that is open still is asked for by name. */
+  /** Each block that is still open is queried by its id. */
   async #reconcile(height: number): Promise<void> {
     const verdicts = await this.#verdicts({ height, sharers: 1 });
     await this.#advance(height);

@@ -1,7 +1,8 @@
 /**
- * Blocks that pay the pool and that no journal named: a crash came between the node's `accepted` and the journal, or the
- * journal has not come yet. The extranonce names the connection, whose account is on record since its first share or block. A node outside
- * this process must prove such a block: by a header with that identifier and valid work.
+ * Adopts blocks that pay the pool but are in no journal: a crash happened between the node's `accepted` and the
+ * journal, or the journal has not arrived yet. The extranonce identifies the connection, whose account is on record
+ * since its first share or block. A node outside this process must prove such a block by a header with that identifier
+ * and valid work.
  */
 import { BOOT_ID_BYTES, readExtranonce } from '../bridge/session/extranonce.ts';
 import { formatAddress } from '../protocol/address.ts';
@@ -34,7 +35,10 @@ export type AdoptionDependencies = {
 
 /** How long rewards wait for the journal that may name their finder. A lost machine must not stop the credits of others. */
 const FINDER_MILLIS = 600_000;
-/** The target of an adopted block may be this much easier than at the first cut of its slice: what a network loses in ten minutes. */
+/**
+ * The target of an adopted block may be easier than at the first cut of its slice by this factor: a network may lose
+ * that much hash rate in ten minutes.
+ */
 const EASIER = 16n;
 
 export class Adoption {
@@ -48,7 +52,10 @@ export class Adoption {
     this.#dependencies = dependencies;
   }
 
-  /** Of the blocks that a cut pays, all of one anchor. Undefined while a journal that the books have not read to its end may name one of them. */
+  /**
+   * Handles the blocks that a cut pays, all of one anchor. Undefined while one of them may still be in a journal that
+   * the books have not read to its end.
+   */
   async adoptable(blockIds: readonly string[], anchorHeight: number): Promise<BlockRecord[] | undefined> {
     if (blockIds.length === 0) return [];
     const { sql, chain } = this.#dependencies;
@@ -140,8 +147,9 @@ export class Adoption {
       return { ...base, service, account: new Uint8Array(row.payload), worker: row.name };
     }
     if (await this.#isAwaited(toHex(owner.subarray(0, BOOT_ID_BYTES)), document.block_id)) return undefined;
-    // An unknown finder, or a lost journal: the reward still went to the pool. The block itself shows its service (books rule 22), so anybody can
-    // check what the books say. PPLNS divides it without asking who found it; on solo it is put down to the pool, for the operator to pass on.
+    // An unknown finder, or a lost journal: the reward still went to the pool. The block itself shows its service
+    // (books rule 22), so anybody can check the books. PPLNS divides it without regard to its finder; a solo reward is
+    // credited to the pool, for the operator to pass on.
     const service = bookedService(extranonce);
     log.error('a block pays the pool and its finder is not on record', {
       block: document.block_id,

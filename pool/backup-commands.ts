@@ -1,4 +1,4 @@
-/** The commands that copy the books and put a copy back. */
+/** The commands that back up and restore the books. */
 import { steadyMillis } from '../runtime/clock.ts';
 import { integer, path } from '../runtime/command-line/command-line.ts';
 import { logOptions, openLog } from '../runtime/log.ts';
@@ -9,7 +9,8 @@ import { poolOptions } from './options.ts';
 export const backupCommand = command(
   {
     name: 'svc-pool backup',
-    summary: 'Copies the embedded database to a new folder, beside a running pool too, and the key of the receipts.',
+    summary:
+      'Copies the embedded database and the key of the receipts to a new folder, also while the pool is running.',
     options: {
       dataDir: poolOptions.dataDir,
       to: path({
@@ -62,7 +63,7 @@ export const restoreCommand = command(
     const { log, close } = openLog('restore', values, terminal.env);
     try {
       const { poolAddress, kept } = await restore(from as string, values.dataDir, log, steadyMillis());
-      const before = kept === undefined ? '' : `The database that was there is now ${kept}.\n`;
+      const before = kept === undefined ? '' : `The previous database is now at ${kept}.\n`;
       terminal.out(
         `Restored the books of ${poolAddress}.\n${before}Payouts are paused. Start the pool, run svc-pool audit when it has caught up, and resume them on the operator page.\n`,
       );

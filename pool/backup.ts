@@ -1,6 +1,7 @@
 /**
- * Copies of the books that are kept in the embedded database. `backup` makes one beside a running pool or without one; `restore` puts one in
- * the place of the database of a stopped pool, keeps what was there, and leaves payouts paused: a person looks first.
+ * Copies of the books in the embedded database. `backup` makes one, whether or not the pool is running; `restore`
+ * replaces the database of a stopped pool by a copy, keeps the old one, and leaves payouts paused until a person
+ * resumes them.
  */
 import { existsSync } from 'node:fs';
 import { mkdir, open, readdir, rename, rm } from 'node:fs/promises';
@@ -32,7 +33,9 @@ const stamp = (millis: number): string => new Date(millis).toISOString().replace
 
 export type Copy = { readonly name: string; readonly cluster: string | undefined };
 
-/** Of the copies of this pool up to the one just made, the oldest beyond so many. */
+/**
+ * The copies to delete: the oldest ones of this pool beyond the number to keep, not counting copies with a later time.
+ */
 export const outdated = (copies: readonly Copy[], made: string, cluster: string, keep: number): string[] =>
   copies
     .filter((copy) => NAME.test(copy.name) && copy.cluster === cluster && copy.name <= made)
@@ -40,14 +43,14 @@ export const outdated = (copies: readonly Copy[], made: string, cluster: string,
     .sort()
     .slice(0, -keep);
 
-/** Half copies of this pool whose process is gone; another machine or pool may be at work on the others. */
+/** Unfinished copies of this pool whose process has ended; another machine or pool may be writing the others. */
 export const leftovers = (names: readonly string[], cluster: string, isAlive: (pid: number) => boolean): string[] =>
   names.filter((name) => {
     const [, owner, pid] = DRAFT.exec(name) ?? [];
     return owner === cluster && !isAlive(Number(pid));
   });
 
-/** The number that PostgreSQL gave a database when it was made, and that all its copies have: the first eight bytes of `pg_control`. */
+/** PostgreSQL's system identifier, which all copies of a database share: the first eight bytes of `pg_control`. */
 async function clusterOf(folder: string): Promise<string | undefined> {
   const file = await open(join(folder, 'data', 'global', 'pg_control'), 'r').catch(() => undefined);
   try {
@@ -61,11 +64,11 @@ async function clusterOf(folder: string): Promise<string | undefined> {
 export type BackupOptions = {
   readonly dataDir: string;
   readonly to: string;
-  /** All of them without it. */
+  /** Absent: all copies are kept. */
   readonly keep: number | undefined;
 };
 
-/** Returns the folder of the copy. It has its name only when it is whole. */
+/** Returns the folder of the copy. It gets its final name only when it is complete. */
 export async function backup(options: BackupOptions, log: Logger, nowMillis: number): Promise<string> {
   const { dataDir, to } = options;
   insistPool(dataDir);
@@ -104,7 +107,7 @@ async function prune(to: string, { made, cluster, keep }: Pruning, log: Logger):
   if (later.length > 0) log.warn('copies with a later time stay: look at the clock', { copies: later.length, made });
 }
 
-/** A process of that number runs, and it is not this one: an earlier process may have had the same number. */
+/** Whether another process with that id is running; an ended one may have had this process's id. */
 function isOthers(pid: number): boolean {
   if (pid === process.pid) return false;
   try {
@@ -115,7 +118,7 @@ function isOthers(pid: number): boolean {
   }
 }
 
-/** With the server of the running pool, or one that is started for this. */
+/** Uses the server of the running pool, or starts one for this. */
 async function withServer(dataDir: string, log: Logger, run: (url: string) => Promise<void>): Promise<void> {
   const database = join(dataDir, 'database');
   try {
@@ -143,12 +146,12 @@ export type Restored = { readonly poolAddress: string; readonly kept: string | u
 
 /** The pool must be stopped. */
 export async function restore(from: string, dataDir: string, log: Logger, nowMillis: number): Promise<Restored> {
-  if (!isEmbeddedMade(from)) throw new PoolError('backup_unusable', `${from} is not a whole copy of a pool's books`);
+  if (!isEmbeddedMade(from)) throw new PoolError('backup_unusable', `${from} is not a complete copy of a pool's books`);
   const lock = lockDirectory(dataDir);
   const database = join(dataDir, 'database');
   const draft = `${database}.part`;
   try {
-    // Of a restore or a pool that was killed: they would go on writing in the folders that are moved.
+    // Servers left by a restore or a pool that was killed would keep writing to the folders that are moved.
     for (const folder of [draft, database]) await endForgotten(folder, log);
     await rm(draft, { recursive: true, force: true });
     await mkdir(draft, { mode: 0o755 });
@@ -157,7 +160,8 @@ export async function restore(from: string, dataDir: string, log: Logger, nowMil
     const owner = databaseOwner();
     if (owner !== undefined) await giveTo(join(draft, 'data'), owner, owner);
     await syncDirectory(draft);
-    // Before it takes its place: a restore that is interrupted must not leave books that pay at once, nor replace good ones by a copy that cannot be opened.
+    // Paused before the copy takes its place: an interrupted restore must not leave books that pay at once, nor replace
+    // good ones by a copy that cannot be opened.
     const poolAddress = await pauseAt(draft, log);
     if (existsSync(join(from, KEY)) && !existsSync(join(dataDir, KEY)))
       await copyDurably(join(from, KEY), join(dataDir, KEY));
@@ -167,7 +171,7 @@ export async function restore(from: string, dataDir: string, log: Logger, nowMil
   }
 }
 
-/** Returns where the database that was there is now. */
+/** Returns the new path of the previous database. */
 async function exchange(draft: string, database: string, nowMillis: number): Promise<string | undefined> {
   const kept = existsSync(database) ? resolve(`${database}.before-${stamp(nowMillis)}`) : keptBefore(database);
   await markRestoring(database, kept);

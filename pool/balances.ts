@@ -1,6 +1,7 @@
 /**
- * What an account is owed and was paid, for a miner who asks over stratum. A connection's requests wait for each other, so it
- * must not wait for an unavailable database: the balance is then not known, and shares go on.
+ * The amounts that an account is owed and was paid, for requests over stratum. A connection's requests are answered in
+ * order, so they must not wait for an unavailable database: the balance is then unknown, and shares are still
+ * processed.
  */
 import { type Bytes, toHex } from '../protocol/bytes.ts';
 import type { Sql } from './database/connect.ts';
@@ -10,7 +11,7 @@ export type Owed = { readonly pending: bigint; readonly paid: bigint };
 export type BalanceOptions = {
   /** How long a miner's connection may wait for the database. */
   readonly waitMillis: number;
-  /** Questions the database has not answered; beyond them none is asked. */
+  /** Maximum number of pending queries; beyond it none is made. */
   readonly atOnce: number;
 };
 
@@ -26,7 +27,7 @@ export class Balances {
     this.#sql = dependencies.sql;
   }
 
-  /** Undefined when the database does not say in time. */
+  /** Undefined if the database does not answer in time. */
   async of(account: Bytes): Promise<Owed | undefined> {
     if (this.#asked >= this.#options.atOnce) return undefined;
     this.#asked++;

@@ -1,7 +1,8 @@
 /**
- * Whether the node that the books follow is still on the chain that they were kept by (docs/pool.md, A node that lies): the same chain
- * id, the same cuts of an interval, the same cut at the books' height, and no more cuts than the time since the pool's first start allows. The
- * books wait, and report why, instead of following another chain: slices opened at a wrong height cannot be undone.
+ * Checks that the node is still on the chain that the books were kept by (docs/pool.md, A node that lies): the same
+ * chain id, the same cuts of an interval, the same cut at the books' height, and no more cuts than the time since the
+ * pool's first start allows. The books wait, and report why, instead of following another chain: slices opened at a
+ * wrong height cannot be undone.
  */
 import { checkInterval } from '../protocol/genesis.ts';
 import { INTERVAL_CUTS, type NetworkName } from '../protocol/network.ts';
@@ -16,7 +17,7 @@ const LEAST_CUT_MILLIS: Readonly<Record<NetworkName, number>> = {
   testnet100: 1_250,
   development: 10,
 };
-/** For a clock that was wrong at the first start, or is now. */
+/** Allowance for a clock that was wrong at the first start, or is now. */
 const SLACK_CUTS = INTERVAL_CUTS;
 
 export type ChainStart = { readonly height: number; readonly atMillis: number };
@@ -80,7 +81,7 @@ export class ChainWatch {
     this.#intervalCuts = known;
   }
 
-  /** What the books have noted under a name; what is said now where they have nothing yet. */
+  /** The value stored under a name; if there is none yet, the present one is stored. */
   async #kept(name: string, said: string): Promise<string> {
     const known = await this.#setting(name);
     if (known !== undefined) return known;
@@ -96,7 +97,7 @@ export class ChainWatch {
     if (found === undefined)
       throw new PoolError(
         'chain_changed',
-        `the node does not have cut ${height}, where the books stand: it is behind them`,
+        `the node does not have cut ${height}, which the books have reached: it is behind them`,
       );
     if (found !== cutId)
       throw new PoolError('chain_changed', `cut ${height} of the node is ${found}, the books were kept by ${cutId}`);
@@ -127,7 +128,7 @@ export async function noteCut(transaction: Transaction, height: number, cutId: s
       on conflict (name) do update set value = excluded.value`;
 }
 
-/** A cut that pays blocks pays the anchor 96 cuts before it: what was carried over is spent. */
+/** A cut that pays blocks pays the anchor 96 cuts before it: the amount carried over is spent. */
 export async function notePaidAnchor(transaction: Transaction, anchorHeight: number): Promise<void> {
   await transaction`insert into settings values ('paid_anchor', ${String(anchorHeight)})
     on conflict (name) do update set value = excluded.value where settings.value::bigint < excluded.value::bigint`;

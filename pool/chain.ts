@@ -1,4 +1,4 @@
-/** What the accountant reads of the chain, and how it gets it from a node's public API. */
+/** The accountant's view of the chain, read from a node's public API. */
 import type { ApiClient } from '../protocol/api/client.ts';
 import { ApiError } from '../protocol/api/client.ts';
 import type { CutStreamItem } from '../protocol/api/client-events.ts';
@@ -12,11 +12,11 @@ import type { BlockSource, Witness } from './reward-statements.ts';
 
 export interface Chain {
   /**
-   * Every finalized cut above a height, once and in order; a range that cannot be replayed is named instead. Fails when the connection is lost:
-   * what answers then may be an older copy of the node.
+   * Every finalized cut above a height, once and in order; a range that cannot be replayed is reported instead. Fails
+   * when the connection is lost: after that, an older copy of the node may answer.
    */
   cuts(afterHeight: number | undefined, signal: AbortSignal): AsyncIterable<CutStreamItem>;
-  /** Those cuts of a range that the stream named as missed which paid an address, in order. */
+  /** The cuts of a missed range that paid an address, in order. */
   cutsThatPaid?(address: string, range: CutRange): AsyncIterable<PaidCut>;
   /** The target of work on a cut. */
   targetAt(height: number): Promise<bigint>;
@@ -26,7 +26,7 @@ export interface Chain {
   chainId?(): Promise<string>;
   /** Cuts of an interval, which a development chain chooses. */
   intervalCuts?(): Promise<number>;
-  /** The cut of a height; undefined when the node is not there yet. */
+  /** The cut of a height; undefined if the node has not reached it. */
   cutIdAt?(height: number): Promise<string | undefined>;
   /** Other nodes that are asked about rewards too. */
   readonly others?: readonly Witness[];
@@ -40,7 +40,7 @@ const blockSource = (client: ApiClient): BlockSource => ({
     try {
       return await client.block({ id: blockId });
     } catch (error) {
-      // By the code: an unproven answer is ignored, whatever its status.
+      // Checked by code: an unproven answer is ignored, whatever its status.
       if (error instanceof ApiError && error.code === 'block_unknown') return undefined;
       throw error;
     }

@@ -1,4 +1,4 @@
-/** What can be found wrong in the options of `svc-pool run` before anything is opened or made. */
+/** Checks the options of `svc-pool run` before anything is opened or created. */
 import { checkCertificate } from '../bridge/start-stratum.ts';
 import { privateText } from '../runtime/private-file.ts';
 import { readSmtpServer, SMTP_URL, type SmtpServer } from './mail/smtp-server.ts';

@@ -1,6 +1,7 @@
 /**
- * Reading ahead: a source is read while its reader is busy, and the reader gets all that came meanwhile at once. Bounded: a
- * source that is faster than its reader waits. A reader that stops early must end the source by its signal.
+ * Reads ahead: a source is read while its consumer is busy, and the consumer gets everything read meanwhile as one
+ * batch. Bounded: a source that is faster than its consumer waits. A consumer that stops early must end the source by
+ * its signal.
  */
 export async function* inBatches<T>(source: AsyncIterable<T>, max: number): AsyncGenerator<readonly T[]> {
   let waiting: T[] = [];

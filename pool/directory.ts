@@ -1,4 +1,7 @@
-/** The pool's data directory: one process at a time. A copy of the books ends by itself, so a pool that starts meanwhile, or a command that reads the books, waits for it and says so at once. */
+/**
+ * The pool's data directory: one process at a time. A backup ends by itself, so a pool that starts meanwhile, or a
+ * command that reads the books, waits for it and reports that.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type DirectoryLock, DirectoryLockedError, lockDirectory } from '../runtime/directory-lock.ts';
 import type { PoolDependencies } from './pool-dependencies.ts';

@@ -12,7 +12,10 @@ import { SHARE_IDENTITY_BYTES } from '../protocol/share-identity.ts';
 export const SERVICES = ['pplns', 'solo'] as const;
 export type Service = (typeof SERVICES)[number];
 
-/** Whose an extranonce is. `owner` names the connection; it is part of every extranonce of the connection. */
+/**
+ * The account behind an extranonce. `owner` identifies the connection; it is part of every extranonce of the
+ * connection.
+ */
 export type OwnershipRecord = {
   readonly kind: 'ownership';
   readonly owner: Bytes;
@@ -45,11 +48,11 @@ export type BlockRecord = {
   readonly target: bigint;
   readonly extranonce: Bytes;
   readonly atMillis: number;
-  /** What its body carried. Absent where the block is known from the chain alone. */
+  /** Fees and mass of its body. Absent if the block is known only from the chain. */
   readonly carried?: { readonly fees: bigint; readonly mass: number };
 };
 
-/** What slices opened with, from the first to the last one named, as the books said at a time by the database's clock. It is of no miner. */
+/** The terms of a range of slices, as read from the books at a time by the database's clock. Not related to a miner. */
 export type TermsRecord = {
   readonly kind: 'terms';
   readonly service: Service;
@@ -60,7 +63,7 @@ export type TermsRecord = {
   readonly atMillis: number;
 };
 
-/** Of a miner. */
+/** The kinds that belong to a miner. */
 export type MinerRecord = OwnershipRecord | ShareRecord | BlockRecord;
 export type JournalRecord = MinerRecord | TermsRecord;
 
@@ -69,12 +72,15 @@ const KINDS = { ownership: 1, plainShare: 2, block: 3, share: 4, terms: 5 } as c
 
 const HEIGHT_BYTES = 8;
 
-/** What the books have room for (pool/database/migrations). A record beyond is damaged or made up: decoding refuses it, so that one bad record never makes the database refuse a batch. */
+/**
+ * Limits of the database columns (pool/database/migrations). A record beyond them is damaged or forged: decoding
+ * refuses it, so that one bad record never makes the database refuse a batch.
+ */
 const END_OF_INTEGERS = 2 ** 31;
 const END_OF_BIGINTS = 1n << 63n;
-/** Far above any share's, and far enough below the end of u128 that sums of them stay in it. */
+/** Far above any share's work, and low enough that sums fit into u128. */
 const END_OF_WORK = 1n << 96n;
-/** The year 10000: days have names of ten letters. */
+/** The year 10000: names of days have ten characters. */
 const END_OF_TIME = 253_402_300_800_000;
 const ALL_PPM = 1_000_000;
 
@@ -140,7 +146,7 @@ function decodeTerms(reader: ByteReader, service: Service): TermsRecord {
   return record;
 }
 
-/** The cut that a share names, read without the rest; undefined for what has none. */
+/** The cut in a share, read without decoding the rest; undefined if it has none. */
 export function anchorOfShare(bytes: Bytes): number | undefined {
   if (bytes[0] !== KINDS.share) return undefined;
   const anchor = attempt(() => new ByteReader(bytes.subarray(-SHARE_IDENTITY_BYTES - HEIGHT_BYTES)).height());

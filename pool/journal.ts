@@ -1,10 +1,10 @@
 /**
- * The local share journal: an accepted share is here, on disk, before it is answered. Appends of the same moment are
- * written and synced as one (group commit). Sequences of a boot count 0, 1, 2, ... without a gap, so a missing
- * one is noticed. Files are segments of one boot: `<boot id>/<first sequence>.journal`, each a row of `u32 length | u32 crc32 |
- * u64 sequence | record`; `.taken` instead of `.journal` says that the books had all of it at the file's time. A torn tail,
- * left by a crash or a full disk, ends a segment; what was answered is never in it, because it was synced before. Where a
- * tail and the next segment both have a sequence, the segment's is the one that counts.
+ * The local share journal: an accepted share is written to disk here before it is answered. Concurrent appends are
+ * written and synced together (group commit). Sequences of a boot count 0, 1, 2, ... without a gap, so a missing one is
+ * noticed. Files are segments of one boot: `<boot id>/<first sequence>.journal`, each a row of `u32 length | u32 crc32
+ * | u64 sequence | record`; `.taken` instead of `.journal` says that the books had all of it at the file's time. A torn
+ * tail, left by a crash or a full disk, ends a segment; it never contains answered shares, because those were synced
+ * before. If a tail and the next segment both contain a sequence, the next segment's entry counts.
  */
 import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -28,9 +28,12 @@ export type JournalEntry = {
   readonly bootId: string;
   readonly sequence: number;
   readonly record: Bytes;
-  /** Only where the journal itself has a hole: the last sequence before this one that is still on the disk, or -1. */
+  /** Set only if the journal itself has a gap: the last sequence before this one that is still on disk, or -1. */
   readonly after?: number;
-  /** The slice that the entry counted in before the books fell back, or the first that it can count in; see slice-marks.ts. */
+  /**
+   * The slice that the entry counted in before the database was replaced, or the first that it can count in; see
+   * slice-marks.ts.
+   */
   readonly slice?: number;
 };
 
@@ -59,7 +62,7 @@ function framesOf(records: readonly Bytes[], first: number): Uint8Array<ArrayBuf
   return bytes;
 }
 
-/** The whole frames of a segment's bytes; stops at the first that is torn or damaged and says how far it came. */
+/** The complete frames of a segment; stops at the first torn or damaged one and returns its offset. */
 export function readFrames(bytes: Bytes): { entries: { sequence: number; record: Bytes }[]; goodBytes: number } {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const entries: { sequence: number; record: Bytes }[] = [];
@@ -80,7 +83,7 @@ const TAKEN = '.taken';
 const segmentName = (sequence: number) => `${sequence.toString().padStart(SEQUENCE_DIGITS, '0')}${OPEN}`;
 const segmentStart = (name: string) => Number(name.slice(0, SEQUENCE_DIGITS));
 
-/** The writing end: one per process, in a directory of its own boot id. */
+/** The writer: one per process, in a directory named by its boot id. */
 export class Journal {
   readonly bootId: string;
   readonly #directory: string;
@@ -107,7 +110,7 @@ export class Journal {
     return journal;
   }
 
-  /** False while the disk is behind or refused the last write: take no shares that could not be kept. */
+  /** False while the disk is behind or the last write failed: then shares must not be accepted. */
   get accepting(): boolean {
     return this.#failed === undefined && this.#pendingBytes < this.#maxPendingBytes;
   }
@@ -132,7 +135,7 @@ export class Journal {
   }
 
   async #drain(): Promise<void> {
-    // Waiting one turn lets the shares of this moment share one sync.
+    // Waiting one turn of the event loop lets concurrent shares share one sync.
     await new Promise<void>((resolve) => setImmediate(resolve));
     while (this.#waiting.length > 0) {
       const batch = this.#waiting;
@@ -143,7 +146,7 @@ export class Journal {
       try {
         await this.#write(frames, first);
         this.#failed = undefined;
-        // Only what was written has used its numbers up: a failure leaves no gap.
+        // Sequences advance only after a successful write: a failure leaves no gap.
         for (const waiting of batch) {
           waiting.resolve(this.#next);
           this.#next += waiting.records.length;
@@ -161,13 +164,13 @@ export class Journal {
   async #write(frames: Bytes, first: number): Promise<void> {
     if (this.#segment !== undefined && this.#segment.bytes >= this.#segmentBytes) await this.#closeSegment();
     if (this.#segment === undefined) {
-      // A file of this name is what a failed write left: nothing in it was answered.
+      // An existing file of this name was left by a failed write: nothing in it was answered.
       const handle = await open(join(this.#directory, segmentName(first)), 'w');
       this.#segment = { handle, bytes: 0 };
       await syncDirectory(this.#directory);
     }
     const { handle, bytes } = this.#segment;
-    // A disk that fills up writes a part without an error: only the next write fails.
+    // A full disk may accept part of a write without an error: only the next write fails.
     for (let at = 0; at < frames.length; ) {
       const { bytesWritten } = await handle.write(frames, at, frames.length - at, bytes + at);
       if (bytesWritten === 0) throw new Error('the disk wrote nothing');
@@ -232,7 +235,7 @@ export async function journalSegments(directory: string, bootId: string): Promis
 
 async function readSegment(directory: string, bootId: string, { name, nextStart }: Segment): Promise<JournalEntry[]> {
   const bytes = await readFile(join(directory, bootId, name)).catch((error: NodeJS.ErrnoException) => {
-    // Marked, or no longer marked, since the directory was read.
+    // The mark may have changed since the directory was read.
     if (error.code !== 'ENOENT') throw error;
     return readFile(join(directory, bootId, otherName(name)));
   });
@@ -262,7 +265,7 @@ export async function lastOfJournal(directory: string, bootId: string): Promise<
   return -1;
 }
 
-/** Notes on the disk that the books have all of a segment as of now, or that they do not. */
+/** Marks on disk that the books now have all of a segment, or removes the mark. */
 export async function markSegment(
   directory: string,
   bootId: string,
@@ -271,7 +274,7 @@ export async function markSegment(
   nowMillis: number,
 ): Promise<void> {
   const path = join(directory, bootId, segment.name);
-  // The time first: a mark with an older time would let the segment go too soon.
+  // The time is set first: a mark with an older time would delete the segment too soon.
   if (isTaken) await utimes(path, nowMillis / 1000, nowMillis / 1000);
   if (isTaken !== segment.isTaken) await rename(path, join(directory, bootId, otherName(segment.name)));
 }
@@ -289,6 +292,6 @@ export async function segmentState(
 export const dropSegment = (directory: string, bootId: string, { name }: Segment): Promise<void> =>
   rm(join(directory, bootId, name));
 
-/** Removes what is left of a boot that is over. */
+/** Removes the remaining files of an ended boot. */
 export const dropJournal = (directory: string, bootId: string): Promise<void> =>
   rm(join(directory, bootId), { recursive: true, force: true });

@@ -47,7 +47,7 @@ const runCommand = command(
     const shutdown = new Shutdown({ limitMs }, { log, process, now: steadyMillis });
     shutdown.add('log', close);
     try {
-      // The other commands start in half the time without it.
+      // Loaded only here: the other commands start in half the time without it.
       const { createPool } = await import('./pool.ts');
       await createPool(values, {
         log,
@@ -129,7 +129,7 @@ const auditCommand = command(
       { line: 'svc-pool audit --data-dir .data/pool', says: 'with the pool stopped' },
       {
         line: 'svc-pool audit --database postgres://pool:secret@db/pool --node-api http://127.0.0.1:28701',
-        says: 'beside a running pool, against the ledger too',
+        says: 'while the pool is running, against the ledger too',
       },
       {
         line: 'svc-pool audit --public https://pool.example/ --node-api http://127.0.0.1:28701',
@@ -147,7 +147,7 @@ const auditCommand = command(
         if (values.report !== undefined) await writeReport(values.report, report);
         return PUBLIC_EXITS[report.verdict];
       } catch (error) {
-        // Bad answers of a pool are no defect of this program: one line, without a stack.
+        // Bad answers of a pool are not a bug of this program: one line, without a stack.
         const { message } = error as Error;
         failed(
           'svc-pool audit',
@@ -194,8 +194,7 @@ const auditCommand = command(
 const repairCommand = command(
   {
     name: 'svc-pool repair-payouts',
-    summary:
-      'Compares the payouts of the books with the payments of the wallet, and with --apply puts the books right.',
+    summary: 'Compares the payouts of the books with the payments of the wallet, and with --apply corrects the books.',
     options: {
       network: poolOptions.network,
       dataDir: poolOptions.dataDir,
@@ -206,14 +205,16 @@ const repairCommand = command(
       wallet: poolOptions.wallet,
       walletTokenFile: poolOptions.walletTokenFile,
       nodeApi: poolOptions.nodeApi,
-      apply: flag({ help: 'put the books right; without it nothing is changed' }),
-      advance: flag({ help: 'book also what is more than the books have credited and the pool has earned' }),
+      apply: flag({ help: 'correct the books; without it nothing is changed' }),
+      advance: flag({
+        help: 'also record payments that exceed the credits in the books and the income of the pool itself',
+      }),
       ...logOptions,
     },
     examples: [
       {
         line: 'svc-pool repair-payouts --database postgres://pool:secret@db/pool --wallet http://127.0.0.1:28703 --wallet-token-file wallet.token',
-        says: 'beside a running pool: shows what differs',
+        says: 'while the pool is running: shows the differences',
       },
     ],
   },
@@ -261,11 +262,14 @@ const evidenceCommand = command(
         },
       ),
       poolApi: parsed(
-        { help: 'API of the pool: says also whether it publishes this key and this slice', placeholder: 'URL' },
+        { help: 'API of the pool: to check also whether it publishes this key and this slice', placeholder: 'URL' },
         (word) => word,
       ),
       nodeApi: parsed(
-        { help: 'API of a node: says also, with --pool-api, whether the ledger holds this slice', placeholder: 'URL' },
+        {
+          help: 'API of a node: to check also, with --pool-api, whether the ledger commits to this slice',
+          placeholder: 'URL',
+        },
         (word) => word,
       ),
       json: flag({ help: 'answer in JSON' }),

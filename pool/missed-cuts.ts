@@ -1,6 +1,6 @@
 /**
- * Cuts that the stream of events does not reach back to. Those that paid the pool are read over HTTP, for the whole time: a block that no journal named is known only
- * by its reward.
+ * Cuts that are too old for the event stream. Those that paid the pool are read over HTTP, for the whole range: a block
+ * that is in no journal is known only by its reward.
  */
 import type { ApiClient } from '../protocol/api/client.ts';
 import { ApiError } from '../protocol/api/client.ts';
@@ -17,7 +17,7 @@ type Node = Pick<ApiClient, 'addressChanges' | 'cutRewards'>;
 
 const refused = (why: string): ApiError => new ApiError('client_bad_answer', 200, why);
 
-/** In the order of heights, each with all that it paid. Fails where the node cannot tell all of them. */
+/** In the order of heights, each with all its rewards. Fails if the node does not have all of them. */
 export async function* cutsThatPaid(node: Node, address: string, { from, to }: CutRange): AsyncGenerator<PaidCut> {
   let last = from - 1;
   let cursor: string | undefined;

@@ -1,6 +1,6 @@
 /**
  * The nodes of --node and --node-api must follow one chain: templates come from the first and rewards are read from the
- * second, so that on two chains every miner would work for nothing. Nodes that do not answer yet are waited for; they may
+ * second, so with two chains all miners would work for nothing. Nodes that do not answer yet are waited for; they may
  * start after the pool.
  */
 import { createApiClient } from '../protocol/api/client.ts';
@@ -14,7 +14,7 @@ export type NodeChain = NamedNode & { readonly chainId: string };
 const SHOWN_CHARACTERS = 16;
 const ASK_MILLIS = 3_000;
 
-/** Why these nodes do not belong together; undefined when they do. */
+/** Why these nodes do not follow one chain; undefined if they do. */
 export function chainConflict(nodes: readonly NodeChain[]): string | undefined {
   const [first, ...others] = nodes;
   const other = others.find(({ chainId }) => chainId !== first?.chainId);
@@ -35,7 +35,7 @@ export class NodeChains {
     this.#dependencies = dependencies;
   }
 
-  /** Asks those that have not answered yet. Throws when two are on different chains. */
+  /** Queries the nodes that have not answered yet. Throws when two are on different chains. */
   async look(): Promise<void> {
     const asked = this.#unasked.splice(0);
     await Promise.all(asked.map((node) => this.#ask(node)));

@@ -1,7 +1,7 @@
 /**
- * Several instances on one database need Redis: without it the one that keeps the books never sees the shares of the
- * others. An instance without Redis therefore holds a lock in the database that keeps all others out; those with Redis share
- * it. The lock belongs to a connection of its own, and is taken again after the connection was cut.
+ * Several instances on one database need Redis: without it the accountant never sees the shares of the others. An
+ * instance without Redis therefore holds an exclusive lock in the database; instances with Redis share it. The lock is
+ * held by a separate connection, and taken again after that connection was lost.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connectDatabase, type Sql } from './database/connect.ts';
@@ -10,13 +10,16 @@ import { PoolError } from './pool-error.ts';
 import { every } from './rounds.ts';
 
 const INSTANCE_LOCK = 0x5356_4303;
-/** A predecessor that was killed, or whose machine lost its power, is gone from the server within this time (LOST_CLIENT in database/connect.ts). */
+/**
+ * A predecessor that was killed, or whose machine lost its power, is dropped by the server within this time
+ * (LOST_CLIENT in database/connect.ts).
+ */
 const WAIT_MILLIS = 20_000;
 const RETRY_MILLIS = 250;
 /** More often than the driver closes idle connections. */
 const KEEP_MILLIS = 10_000;
 
-/** The number of the server's process that holds the lock; undefined while another instance keeps it. */
+/** The id of the server's process that holds the lock; undefined while another instance has it. */
 async function tryLock(sql: Sql, hasRedis: boolean): Promise<number | undefined> {
   const [row] = hasRedis
     ? await sql<

@@ -1,6 +1,6 @@
 /**
- * What this instance shares with others, and the accountant's end of the feed: in this process alone, or over Redis, where
- * everything is sealed with the secret that the database keeps (shared/seal.ts).
+ * Opens the state shared between instances, and the accountant's end of the feed: in this process alone, or over Redis,
+ * where everything is sealed with a secret from the database (shared/seal.ts).
  */
 import { limitsOf } from '../bridge/options.ts';
 import { steadyMillis } from '../runtime/clock.ts';
@@ -85,7 +85,7 @@ async function openRedis(url: string, values: PoolValues, dependencies: OpenShar
   return { shared, source, unread: () => unread.counts };
 }
 
-/** A database that was restored, or put in another's place, has another secret. */
+/** A database that was restored or replaced has another secret. */
 function followSecret(seal: Seal, { sql, log, started }: OpenSharedDependencies): void {
   const timer = setInterval(() => {
     poolSecret(sql).then(

@@ -38,7 +38,7 @@ const url = (protocols: readonly string[], example: string) => (word: string) =>
 };
 const http = (example: string) => url(['http:', 'https:'], example);
 
-/** As miners take it (stratum S33). */
+/** In the form that miners accept (stratum S33). */
 const publicUrl = (word: string): string => {
   if (word === '' || !isApiUrl(word))
     throw new Error('must be a URL such as https://pool.example, without user, query or fragment');
@@ -76,7 +76,7 @@ export const readPayoutMin = (word: string): bigint => {
   return atoms;
 };
 
-/** Never repeats what was typed: it may hold a password. */
+/** The error never repeats the value: it may contain a password. */
 const smtpUrl = (word: string): string => {
   if (readSmtpServer(word) === undefined) throw new Error(SMTP_URL);
   return word;
@@ -106,7 +106,7 @@ export const poolOptions = {
   soloListenWs: listenAddressOrOff({ help: 'the same over WebSocket', group: LISTENERS, default: '127.0.0.1:28731' }),
   webListen: listenAddress({ help: 'API, dashboard and metrics', group: LISTENERS, default: '127.0.0.1:28740' }),
   webPath: parsed(
-    { help: 'path below which all of it lies', group: LISTENERS, default: '/', placeholder: 'PATH' },
+    { help: 'path prefix of all of it', group: LISTENERS, default: '/', placeholder: 'PATH' },
     readPrefix,
   ),
   trustedProxy: repeated(
@@ -247,7 +247,7 @@ export const poolOptions = {
 
 export type PoolValues = ValuesOf<typeof poolOptions>;
 
-/** For the operator's eyes: passwords in URLs are blanked, files are named and not read. */
+/** For display to the operator: passwords in URLs are hidden, and files are named but not read. */
 export function shownConfig(values: PoolValues): Record<string, unknown> {
   const blank = (word: string) => word.replace(/(:\/\/[^:@/]*:)[^@/]*@/, '$1***@');
   const shown = (value: unknown): unknown => {

@@ -40,7 +40,7 @@ async function newAddress(wallet: Wallet): Promise<string> {
   }
 }
 
-/** Whether the wallet says that an address is none of its own. No answer counts as no. */
+/** Whether the wallet says that an address is not its own. No answer counts as false. */
 async function isForeign(wallet: Wallet, address: string): Promise<boolean> {
   const answer = await ask<object>(wallet, 'balance', { address }).catch(() => undefined);
   return answer?.error?.data?.code === 'address_not_mine';
@@ -59,7 +59,7 @@ export async function poolAddress(
     (await sql<{ value: string }[]>`select value from settings where name = ${SETTING}`)[0]?.value;
   let address = await known();
   if (address === undefined) {
-    // Blocks would pay it from the first hash on, and nothing of that could ever be paid out.
+    // Blocks would pay it from the start, and none of that could ever be paid out.
     if (options.given !== undefined && (await isForeign(options.wallet, options.given)))
       throw new PoolError(
         'pool_address',
@@ -73,7 +73,7 @@ export async function poolAddress(
     throw new PoolError('pool_address', `the books of this pool were made for ${address}, not for --pool-address`);
   if (parseAddress(address).network !== options.network)
     throw new PoolError('pool_address', `the books of this pool are of another network than ${options.network}`);
-  // Miners go on: the books know who is owed what. A wallet that was restored may still have to find the address.
+  // Mining continues: the books record all debts. A wallet that was restored may still have to find the address.
   else if (await isForeign(options.wallet, address))
     log.error(
       'THE WALLET DOES NOT OWN THE POOL’S ADDRESS: blocks pay an address that payouts cannot spend from; start with the wallet of this pool',

@@ -1,4 +1,4 @@
-/** What keeps the pool from starting, or its books from going on, through no defect of its own. The codes are listed in docs/errors.md. */
+/** Errors that stop the pool or its books and are not bugs. The codes are listed in docs/errors.md. */
 
 import { CodedError } from '../protocol/coded-error.ts';
 

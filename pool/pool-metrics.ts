@@ -22,7 +22,7 @@ export type PoolMetricsDependencies = {
   readonly unread: (() => Readonly<Record<string, number>>) | undefined;
 };
 
-/** A total from the database as a counter: it grows by what was added since the last read. */
+/** A counter fed with totals from the database: it grows by the increase since the last read. */
 function readTotal(add: (amount: number) => void): (total: number) => void {
   let known = 0;
   return (total) => {
@@ -101,7 +101,7 @@ export function poolMetrics(metrics: Metrics, dependencies: PoolMetricsDependenc
   });
   const unread = readTotals((amount, reason) => unreadTotal.add(amount, { reason }));
 
-  /** The newest cut that the books have taken in. */
+  /** The newest cut in the books. */
   let taken: number | undefined;
   metrics.beforeScrape(() => {
     for (const [reason, total] of Object.entries(dependencies.unread?.() ?? {})) unread(total, reason);
@@ -114,7 +114,8 @@ export function poolMetrics(metrics: Metrics, dependencies: PoolMetricsDependenc
     waiting.set(dependencies.waiting());
     kept.set(dependencies.kept());
     accountant.set(dependencies.isAccountant() ? 1 : 0);
-    // From what the database said last: while it is away the books fall behind. A pool that has not taken in its first cut is behind nothing.
+    // Computed from the last values of the database: while it is unavailable the books fall behind. A pool without a
+    // first cut is not behind.
     behind.set(taken === undefined ? 0 : Math.max(0, dependencies.headHeight() - taken));
     live.set(api.live.pages);
   });

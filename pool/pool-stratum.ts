@@ -1,4 +1,6 @@
-/** The pool's stratum server: the bridge's, with a port for PPLNS and one for solo, and a sink that keeps the books. */
+/**
+ * The pool's stratum server: the bridge's, with a port for PPLNS and one for solo, and a sink that writes the journal.
+ */
 
 import type { NodeSource } from '../bridge/nodes/upstream.ts';
 import type { StratumService } from '../bridge/service.ts';

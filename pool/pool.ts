@@ -1,7 +1,7 @@
 /**
- * The pool, put together (docs/pool.md): journal and feed under the bridge's stratum server, the books while this instance
- * holds the term, the API beside them. Parts start in the order in which they need each other; `stop` is handed each as it
- * starts and must run them in reverse.
+ * Assembles the pool (docs/pool.md): journal and feed under the bridge's stratum server, the books while this instance
+ * holds the term, the API beside them. Parts start in the order of their dependencies; each is registered with `stop`
+ * as it starts, which must stop them in reverse.
  */
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
@@ -185,7 +185,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
     log: log.child('receipts'),
   });
   const offer = poolKey === null ? {} : { receipts: { key: poolKey.publicKey, api: values.publicUrl ?? '' } };
-  // What miners and blocks are told is that of the start; pages follow an edit at once.
+  // Miners and blocks get the name from the start; pages follow an edit at once.
   const poolName = (await editedPoolName(sql)) ?? values.poolName;
   const pool = { pool: { payout: payload, address, name: poolName }, ...offer };
   const { sources } = node;
@@ -248,7 +248,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
   every(FLUSH_MILLIS, () => keep.round(), 'journals', dependencies);
   every(SLICE_MILLIS, () => outbox.marks.look(ends), 'slices that closed', dependencies);
   every(SLICE_MILLIS, async () => receipts?.round(), 'receipts', dependencies);
-  // A disk that is full gets room at once from what is only kept in case of a restore.
+  // On a full disk, journals kept only for a restore are deleted at once.
   every(FULL_DISK_MILLIS, async () => journal.failure && keep.round(), 'room for the journal', dependencies);
 
   const api = await openPoolApi(
@@ -334,7 +334,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
   };
 }
 
-/** On two chains nothing starts; should a node that was away turn out to be on another one, the pool ends. */
+/** With two chains nothing starts; if a node that answers later is on another chain, the pool ends. */
 async function watchChains(
   values: PoolValues,
   transport: NodeTransport,

@@ -1,4 +1,4 @@
-/** Reads what a pool publishes, from its API. */
+/** Reads a pool's public API. */
 import { apiClientDependencies } from '../runtime/api-client.ts';
 
 const READ_MILLIS = 15_000;

@@ -1,7 +1,7 @@
 /**
- * Decides whether a node's statement about the pool's blocks is accepted: asks every configured node, compares them, and checks
- * the amount (books rule 15). A reward that does not pass is held: it credits nobody, the operator sees it, and it is asked for
- * again until it passes, turns out to be none, or the operator accepts the amount.
+ * Decides whether a node's statement about the pool's blocks is accepted: asks every configured node, compares them,
+ * and checks the amount (books rule 15). A reward that does not pass is held: it is not credited, the operator sees it,
+ * and it is checked again until it passes, turns out not to exist, or the operator accepts the amount.
  */
 import { formatAddress } from '../protocol/address.ts';
 import type { Bytes } from '../protocol/bytes.ts';
@@ -14,7 +14,7 @@ import { agreementOf, type BlockSource, type Said, statementOf, type Witness } f
 export type JudgeOptions = {
   readonly network: { readonly name: NetworkName };
   readonly poolAddress: Bytes;
-  /** Undefined where the node is this process's own. */
+  /** Undefined if the node is embedded in this process. */
   readonly maxFeePerMass?: bigint | undefined;
 };
 
@@ -29,7 +29,7 @@ export type JudgeDependencies = {
   readonly steadyNow?: () => number;
 };
 
-/** What the reward of an anchor's blocks is bounded by. */
+/** The limits on the rewards of an anchor's blocks. */
 export type Bounds = { readonly paidBefore: number; readonly sharers: number };
 
 export type Verdict = { readonly blockId: Bytes; readonly bounds: Bounds } & (
@@ -38,15 +38,18 @@ export type Verdict = { readonly blockId: Bytes; readonly bounds: Bounds } & (
   | { readonly kind: 'unpaid' }
 );
 
-/** What a cut says about the anchor it pays. */
+/** The rewards of a cut for the anchor it pays. */
 export type PayingCut = { readonly height: number; readonly sharers: number };
 
-/** How long a node that is away or behind is waited for: less than the books wait for a held block before its list is made. */
+/**
+ * How long to wait for a node that is unavailable or behind: less than the books wait for a held block before its list
+ * is made.
+ */
 const PATIENCE_MILLIS = 120_000;
-/** How often a held reward is asked for again, and how many of them at a time. */
+/** How often a held reward is checked again, and how many at a time. */
 const AGAIN_MILLIS = 5_000;
 const AGAIN_BLOCKS = 100;
-/** Also after a database was restored, or a node that lied was replaced: what expired lately is asked for once more. */
+/** After a database was restored, or a lying node was replaced, blocks that expired recently are checked once more. */
 const EXPIRED_CUTS = 34_560;
 const EXPIRED_BLOCKS = 500;
 
@@ -69,7 +72,7 @@ export class RewardJudge {
   readonly #options: JudgeOptions;
   readonly #dependencies: JudgeDependencies;
   readonly #steadyNow: () => number;
-  /** Since when a block waits for a node, and when a held one was asked for last. */
+  /** Since when a block waits for a node, and when a held one was last checked. */
   readonly #since = new Map<string, number>();
   readonly #asked = new Map<string, number>();
   readonly #told = new Map<string, string>();
@@ -80,7 +83,7 @@ export class RewardJudge {
     this.#steadyNow = dependencies.steadyNow ?? (() => performance.now());
   }
 
-  /** Everything whose window is closed at a height and whose fate is open, each asked for by name. */
+  /** All open blocks whose window is closed at a height, each queried by its id. */
   async due(cut: PayingCut): Promise<Verdict[]> {
     const { sql } = this.#dependencies;
     const open = await sql<BlockRow[]>`select ${columns(sql)} from blocks
@@ -90,7 +93,7 @@ export class RewardJudge {
     return this.#judgeAll([...open, ...this.#again(held)], cut);
   }
 
-  /** What is on record as expired, and what the nodes say of it today. Those they paid after all. */
+  /** Queries blocks recorded as expired again. Returns those that were paid after all. */
   async lately(height: number): Promise<Verdict[]> {
     const { sql } = this.#dependencies;
     const expired = await sql<BlockRow[]>`select ${columns(sql)} from blocks
@@ -99,7 +102,7 @@ export class RewardJudge {
     return verdicts.filter(({ kind }) => kind !== 'unpaid');
   }
 
-  /** Those that were not asked for a moment ago, the longest waiting first. */
+  /** Those that were not checked recently, the longest waiting first. */
   #again(held: readonly BlockRow[]): readonly BlockRow[] {
     const now = this.#steadyNow();
     const names = new Set(held.map(nameOf));
@@ -111,7 +114,7 @@ export class RewardJudge {
     return chosen;
   }
 
-  /** One after another: each that passes counts against what its anchor can still pay. */
+  /** One after another: each accepted reward reduces what its anchor can still pay. */
   async #judgeAll(rows: readonly BlockRow[], cut: PayingCut): Promise<Verdict[]> {
     const verdicts: Verdict[] = [];
     const passed = new Map<number, { amount: bigint; carried: Carried | undefined }[]>();
@@ -165,7 +168,7 @@ export class RewardJudge {
     return flaw === undefined ? { kind: 'paid', blockId, bounds, claim } : hold(flaw, claim.amount);
   }
 
-  /** The books wait for the node that they follow; another that is away has said nothing. */
+  /** The books wait for the node that they follow; another unavailable node is ignored. */
   async #ask(blockId: string, dueHeight: number): Promise<Said[]> {
     const { chain } = this.#dependencies;
     const others = (chain.others ?? []).map(async (witness): Promise<Said> => {
@@ -191,7 +194,7 @@ export class RewardJudge {
     this.#dependencies.log[reason === WAITS ? 'warn' : 'error']('a reward is held', { block, reason, ...fields });
   }
 
-  /** As they were when the cut that pays the anchor was read. Where it was not read, with room for all that it may have said. */
+  /** The limits when the cut that pays the anchor was read. If it was not read, the widest possible limits. */
   async #boundsOf({ anchor_height, paid_before, sharers }: BlockRow, cut: PayingCut): Promise<Bounds> {
     const anchorHeight = Number(anchor_height);
     if (paid_before !== null && sharers !== null) return { paidBefore: Number(paid_before), sharers };

@@ -1,6 +1,6 @@
 /**
- * What nodes say about one block's reward, and what follows when there are several (books rule 15): they must say the same. A
- * node that is unavailable or behind is waited for a while, and then left out.
+ * The nodes' statements about one block's reward (books rule 15): they must agree. A node that is unavailable or behind
+ * is waited for a while, and then left out.
  */
 import type { BlockDocument } from '../protocol/api/documents.ts';
 import { fromHex } from '../protocol/bytes.ts';
@@ -15,7 +15,7 @@ export type Witness = BlockSource & { readonly name: string };
 
 export type Statement =
   | { readonly kind: 'paid'; readonly claim: Claim; readonly payout: string; readonly anchorHeight: number }
-  /** It has finalized the cut that would have paid the block, and did not. */
+  /** The cut that would have paid the block is final, and did not pay it. */
   | { readonly kind: 'unpaid' }
   | { readonly kind: 'silent'; readonly reason: string };
 
@@ -49,7 +49,7 @@ export type Agreement =
 const show = ({ name, statement }: Said): string =>
   `${name}: ${statement.kind === 'paid' ? `${statement.claim.amount} atoms` : 'nothing'}`;
 
-/** `isPatient`: who is silent is still waited for. The first is the node that the books follow. */
+/** `isPatient`: nodes without an answer are still waited for. The first is the node that the books follow. */
 export function agreementOf(said: readonly Said[], isPatient: boolean): Agreement {
   const silent = said.filter(({ statement }) => statement.kind === 'silent');
   const spoken = said.filter(({ statement }) => statement.kind !== 'silent');

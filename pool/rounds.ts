@@ -1,7 +1,7 @@
 /** Periodic tasks of the pool. */
 import type { PoolDependencies } from './pool-dependencies.ts';
 
-/** A round that fails is tried again at the next: what it gathers is for display. */
+/** A failed round is repeated at the next interval: its data is only for display. */
 export function every(
   millis: number,
   work: () => Promise<unknown>,

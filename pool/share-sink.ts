@@ -1,8 +1,8 @@
 /**
- * The pool's side of the stratum server (bridge/shares/sink.ts): every share and block is in the local journal, on disk, before its
- * call resolves, and in the outbox right after. The first share or block of a connection is preceded, in the same write, by
- * the owner of its extranonces: a login alone stores nothing, and no block is sent whose finder is not on record. Only a
- * journal that cannot be written stops the acceptance of shares: neither the database nor Redis is used
+ * The pool's side of the stratum server (bridge/shares/sink.ts): every share and block is in the local journal, on
+ * disk, before its call resolves, and in the outbox right after. The first share or block of a connection is preceded,
+ * in the same write, by the owner of its extranonces: a login alone stores nothing, and no block is sent whose finder
+ * is not on record. Shares are refused only if the journal cannot be written: neither the database nor Redis is used
  * here.
  */
 import { readExtranonce } from '../bridge/session/extranonce.ts';
@@ -22,12 +22,12 @@ import type { Outbox } from './feed/outbox.ts';
 import type { Journal } from './journal.ts';
 import { encodeRecord, type JournalRecord, SERVICES, type Service } from './journal-record.ts';
 
-/** How long a journal that failed is left alone before the next share tries it again. */
+/** How long after a failure of the journal the next share tries it again. */
 const RETRY_MILLIS = 1_000;
 
 /**
- * Connections remembered to be on record. One that was forgotten is written once more with its next share, which changes
- * nothing in the books.
+ * Connections known to be on record. One that was evicted is written again with its next share, which changes nothing
+ * in the books.
  */
 const MAX_ON_RECORD = 100_000;
 
@@ -53,7 +53,7 @@ export class PoolSink implements ShareSink {
   readonly #dependencies: PoolSinkDependencies;
   #failedAt = Number.NEGATIVE_INFINITY;
   readonly #onRecord = new Set<string>();
-  /** The same by the extranonce's own bytes: connections keep theirs, so most shares need no key made of text. */
+  /** The same, keyed by the extranonce's array itself: connections keep theirs, so most shares need no text key. */
   readonly #known = new WeakSet<Bytes>();
   readonly #told = new WeakSet<FoundBlock>();
 
@@ -61,7 +61,7 @@ export class PoolSink implements ShareSink {
     this.#dependencies = dependencies;
   }
 
-  /** After a failure one batch a second may try the disk: the journal recovers by a write that succeeds. */
+  /** After a failure one batch a second may try the disk: the journal recovers with a successful write. */
   get accepting(): boolean {
     const { journal, now } = this.#dependencies;
     return journal.failure === undefined ? journal.accepting : now() - this.#failedAt >= RETRY_MILLIS;
@@ -92,7 +92,7 @@ export class PoolSink implements ShareSink {
     if (journal.failure !== undefined) await this.#keep(ownerships.slice(0, 1).map(recordOf));
   }
 
-  /** Whose connections these are, as far as that is not on record yet. */
+  /** Owner records for those connections that are not on record yet. */
   #unrecorded(shares: readonly AcceptedShare[]): Map<string, JournalRecord> {
     const records = new Map<string, JournalRecord>();
     for (const { extranonce, service, account, worker } of shares) {
@@ -140,8 +140,8 @@ export class PoolSink implements ShareSink {
   }
 
   /**
-   * Should the journal fail here, the reward still finds its owner where the connection is on record by an earlier share. Where
-   * it is not, this is called again.
+   * If the journal fails here, the finder is still known if the connection is on record by an earlier share. If not,
+   * this is called again.
    */
   async block(block: FoundBlock): Promise<void> {
     if (!this.#told.has(block)) this.#dependencies.listener?.block?.(block);

@@ -1,6 +1,6 @@
 /**
- * What runs only in the instance that holds the term: taking entries into the books, following the chain, statistics,
- * payouts, webhooks. Losing the term, or the database, ends all of it; the next election starts anew from the books.
+ * Runs the tasks of the instance that holds the term: taking entries into the books, following the chain, statistics,
+ * payouts, webhooks. Losing the term, or the database, ends all of them; the next election starts again from the books.
  */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -34,9 +34,9 @@ export type TermOptions = Omit<AccountantOptions, 'term'> & {
   readonly shareDays: number;
   readonly chartDays: number;
   readonly silentMillis: number;
-  /** Off without it. */
+  /** Absent: no webhooks. */
   readonly minerWebhooks?: WebhookReach | 'off';
-  /** Of the page, for the links in mails. */
+  /** URL of the page, for the links in mails. */
   readonly mails?: { readonly publicUrl: string; readonly poolName: string };
   readonly webhooks: { readonly urls: readonly string[]; readonly secret: string };
 };
@@ -47,15 +47,15 @@ export type TermDependencies = {
   readonly chain: Chain;
   readonly wallet: PayoutWallet;
   readonly powHash?: AdoptionDependencies['powHash'] & {};
-  /** One for each term; no mails without it. */
+  /** Opens a mailer for each term; absent: no mails. */
   readonly openMailer?: () => Mailer;
   readonly log: Logger;
   readonly now: () => number;
-  /** The system's time, for what receivers elsewhere compare with their own; `now` without it. */
+  /** The system's time, for times that receivers compare with their own clock; default `now`. */
   readonly wall?: () => number;
 };
 
-/** Entries of one transaction: enough that a batch's fixed cost is small, few enough that it ends soon. */
+/** Entries per transaction: enough to make the fixed cost of a batch small, few enough that it ends soon. */
 const BATCH_ENTRIES = 5_000;
 const WAIT_MILLIS = 250;
 const RETRY_MILLIS = 1_000;
@@ -78,7 +78,7 @@ export class TermRunner {
     this.#loop = this.#elect();
   }
 
-  /** The accountant, while this instance is it. */
+  /** The accountant, while this instance holds the term. */
   get accountant(): Accountant | undefined {
     return this.#held?.accountant;
   }
@@ -90,7 +90,7 @@ export class TermRunner {
   async #elect(): Promise<void> {
     const { log } = this.#dependencies;
     while (!this.#stop.signal.aborted) {
-      // A connection of its own: it holds the lock, and nothing else may ever wait on it.
+      // A separate connection: it holds the lock, and nothing else may ever wait on it.
       const connection = connectDatabase(this.#options.databaseUrl, { max: 1, name: 'svc-pool-election' });
       try {
         const term = await tryElection(connection, this.#options.holder);
@@ -139,7 +139,7 @@ export class TermRunner {
       });
       if (!signal.aborted) {
         this.#held = { number: term.number, accountant };
-        // A reward must not be read before the journal that names its finder: what waits is taken in first.
+        // A reward must not be read before the journal with its finder: waiting entries are taken in first.
         const caughtUp = Promise.withResolvers<void>();
         signal.addEventListener('abort', () => caughtUp.resolve());
         let isFed = false;
@@ -229,7 +229,10 @@ export class TermRunner {
     return Number(row?.value ?? 0);
   }
 
-  /** Begins anew with every term and after every failure: then the books are compared with the wallet before anything is paid. */
+  /**
+   * Created again with every term and after every failure: so the books are compared with the wallet before anything is
+   * paid.
+   */
   async #pay(term: bigint, signal: AbortSignal, isCaughtUp: () => Promise<boolean>): Promise<void> {
     const { sql, wallet, log, now } = this.#dependencies;
     const { payoutMin: minimum, payoutIntervalMillis } = this.#options;
@@ -249,7 +252,7 @@ export class TermRunner {
       const isDue = age >= payoutIntervalMillis || age < 0;
       const mode = (await payoutsPaused(sql)) ? 'follow' : isDue ? 'pay' : 'send';
       const { isComplete } = await loop.round(mode);
-      // As long as somebody is due the next round goes on, and the interval begins when everybody is served.
+      // While more accounts are due, the next round follows at once; the interval begins when all are paid.
       if (isComplete)
         await sql`insert into settings values (${LAST_PAYOUT}, ${String(now())})
           on conflict (name) do update set value = excluded.value`;

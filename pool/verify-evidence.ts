@@ -1,6 +1,7 @@
 /**
- * `svc-pool verify-evidence FILE`: judges a miner's evidence against a pool (books rule 20). Needs the file and the pool's public key, and nothing else;
- * with the pool's API it also says whether the pool publishes that key and that slice, and with a node too whether the pool's payouts commit it.
+ * `svc-pool verify-evidence FILE`: judges a miner's evidence against a pool (books rule 20). Needs only the file and
+ * the pool's public key; with the pool's API it also checks whether the pool publishes that key and that slice, and
+ * with a node also whether the pool's payouts commit to it.
  */
 import { createApiClient } from '../protocol/api/client.ts';
 import { gatherRecord, PoolSilence } from '../protocol/books-evidence.ts';
@@ -47,10 +48,10 @@ const WHY: Readonly<Record<EvidenceShortcoming, string>> = {
   books_suffice: 'the books hold at least what the pool signed for',
 };
 
-/** Of what the pool did not sign the ledger says nothing. */
+/** The ledger cannot confirm data that the pool did not sign. */
 const UNSIGNED: readonly EvidenceShortcoming[] = ['malformed', 'key', 'receipt'];
 
-/** `isKnown`: the key is the pool's, and not only one that a file names. */
+/** `isKnown`: the key is known to be the pool's, and not only taken from the file. */
 function wordsOf(verdict: EvidenceVerdict, isKnown: boolean): string {
   if (verdict.verdict === 'does_not') {
     const figures =
@@ -66,10 +67,10 @@ function wordsOf(verdict: EvidenceVerdict, isKnown: boolean): string {
     : `The evidence convicts the holder of the key in the file: ${charge}. Anybody can make a key: whether that is the pool’s key is not known.`;
 }
 
-/** `hidden`: the pool answers, and shows no record of the slice. */
+/** `hidden`: the pool answers, but shows no record of the slice. */
 type Published = { readonly key: boolean | null; readonly record: boolean | null; readonly hidden: boolean };
 
-/** Whether the pool says the same in public now; null where it could not be asked. */
+/** Whether the pool publishes the same now; null if it could not be queried. */
 async function publishedOf(first: Receipt | undefined, key: string, api: string | undefined): Promise<Published> {
   if (api === undefined) return { key: null, record: null, hidden: false };
   const read = publishedApi(api);
@@ -97,10 +98,16 @@ const publicWords = ({ key, record, hidden }: Published): string[] => [
       ]),
 ];
 
-/** `hidden`: the pool answers without a record that it must have, because it signed it or a payout commits it. Its books may have fallen back for the moment. */
+/**
+ * `hidden`: the pool answers without a record that it must have, because it signed it or a payout commits to it. Its
+ * database may have been replaced by an older copy for the moment.
+ */
 type LedgerVerdict = BooksVerdict | { readonly verdict: 'hidden'; readonly reason: string };
 
-/** Whether the record that the pool signed is the one that its payouts commit on the ledger; null without a pool and a node. */
+/**
+ * Whether the record that the pool signed is the one that its payouts commit to on the ledger; null without a pool and
+ * a node.
+ */
 async function ledgerOf(first: Receipt | undefined, values: VerifyEvidenceValues): Promise<LedgerVerdict | null> {
   const { poolApi, nodeApi } = values;
   if (first === undefined || poolApi === undefined || nodeApi === undefined) return null;
@@ -131,7 +138,7 @@ function ledgerWords(verdict: LedgerVerdict | null): string[] {
   ];
 }
 
-/** What the receipts name, where it can be named at all. */
+/** Account and slice of the receipts, if they can be read. */
 function firstOf(receipts: unknown): Receipt | undefined {
   const [first] = Array.isArray(receipts) ? (receipts as (Receipt | null)[]) : [];
   const texts = [first?.address, first?.service, first?.network];

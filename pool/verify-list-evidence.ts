@@ -1,6 +1,6 @@
 /**
- * `svc-pool verify-evidence` on a file about two credit lists of one slice (books rule 20a). The pool signs no list: the file shows what the two say, and the pool's API
- * shows which of them it publishes now.
+ * `svc-pool verify-evidence` on a file about two credit lists of one slice (books rule 20a). The pool signs no list:
+ * the file contains both lists, and the pool's API shows which of them it publishes now.
  */
 import type { ShownRecord } from '../protocol/books-slice.ts';
 import { judgeListEvidence, type ListEvidence, type ListEvidenceVerdict } from '../protocol/list-evidence.ts';
@@ -27,7 +27,7 @@ const PUBLISHED: Readonly<Record<'before' | 'now' | 'neither', string>> = {
   neither: 'The pool publishes a third list of this slice, or none.',
 };
 
-/** Which of the two the pool publishes; null where it could not be asked. */
+/** Which of the two the pool publishes; null if it could not be queried. */
 async function publishedOf(evidence: ListEvidence, api: string | undefined): Promise<PublishedList> {
   if (api === undefined) return null;
   const path = `slices/${evidence.service}?limit=1&cursor=${evidence.slice + 1}-0`;

@@ -1,6 +1,7 @@
 /**
- * `svc-pool verify-evidence` on a file about credits that were not paid (books rule 29): reads the lists that it names, and all payments since, from the pool and from a node, and
- * adds them up. The file itself is nobody's word; what it names is public.
+ * `svc-pool verify-evidence` on a file about credits that were not paid (books rule 29): reads the lists named in it,
+ * and all payments since, from the pool and from a node, and adds them up. The file itself proves nothing; the data it
+ * refers to is public.
  */
 import { newPayments, readPayoutTerms } from '../protocol/account-payments.ts';
 import { type ApiClient, createApiClient } from '../protocol/api/client.ts';
@@ -22,17 +23,20 @@ type Judged = {
   readonly paid?: bigint;
 };
 
-/** The whole check takes no longer: a pool may answer each of many questions slowly. */
+/** Time limit of the whole check: a pool may answer each of many requests slowly. */
 const MAX_MILLIS = 10 * 60_000;
-/** A reward is credited at the latest so many cuts after the slice, unless it is held (rule 7). */
+/** A reward is credited at the latest this many cuts after the slice, unless it is held (rule 7). */
 const LIST_CUTS = 96;
 
-/** Lists that are judged as a whole, spread over all of them. They rest on the same length of slices and the same address as the others. */
+/**
+ * Number of lists that are checked completely, spread over all of them. All lists share the same slice length and
+ * address.
+ */
 const MAX_JUDGED = 8;
 
 type Read = (path: string) => Promise<unknown>;
 
-/** Reads until the time is over. */
+/** Reads until the time limit. */
 function timed(read: Read, nowMillis: () => number): Read {
   const began = nowMillis();
   return (path) => {
@@ -41,7 +45,7 @@ function timed(read: Read, nowMillis: () => number): Read {
   };
 }
 
-/** What the pool's lists credit now. A list that it does not show, or shows otherwise, is named. */
+/** The credits in the pool's lists now. A list that is missing or different is reported. */
 async function creditedBy(credits: UnpaidEvidence['credits'], address: string, read: Read, node: ApiClient) {
   let credited = 0n;
   const step = Math.ceil(credits.length / MAX_JUDGED);
@@ -55,7 +59,7 @@ async function creditedBy(credits: UnpaidEvidence['credits'], address: string, r
         `the pool’s list ${service}/${slice} credits ${checked.credit} atoms now, the file says ${amount}`,
       );
     credited += checked.credit;
-    // With another address of its own, or another length of slices, a pool could show payments of others, or no list that is old enough.
+    // With a false address or slice length, a pool could show payments of others, or no list that is old enough.
     const verdict = i % step === 0 ? judgeProof(proof, await gatherEvidence(proof, { pool: read, node })) : undefined;
     if (verdict?.verdict === 'unchecked' && verdict.missing.includes('rewards'))
       throw new Error(`the node does not show the rewards of the list ${service}/${slice}`);
@@ -65,7 +69,7 @@ async function creditedBy(credits: UnpaidEvidence['credits'], address: string, r
   return credited;
 }
 
-/** Those of the credits, in ascending order of slice, that are older than the bound by the times of the ledger. */
+/** The credits, in ascending order of slice, that are older than the limit by the ledger's times. */
 async function oldOnes(
   credits: UnpaidEvidence['credits'],
   { cuts, bound, node }: { readonly cuts: number; readonly bound: number; readonly node: Pick<ApiClient, 'cuts'> },
@@ -89,7 +93,7 @@ async function oldOnes(
   return sorted.slice(0, from);
 }
 
-/** Nothing but the names of the lists is the file's word. */
+/** Only the names of the lists are taken from the file. */
 async function judge(evidence: UnpaidEvidence, { poolApi, nodeApi }: Values): Promise<Judged> {
   if (poolApi === undefined || nodeApi === undefined)
     return { verdict: 'unchecked', why: 'it takes --pool-api and --node-api' };
@@ -98,7 +102,7 @@ async function judge(evidence: UnpaidEvidence, { poolApi, nodeApi }: Values): Pr
   try {
     const { address } = evidence;
     const published = (await read('terms')) as PublishedTerms;
-    // One document for all: the address whose payments count is the one that the lists are judged by.
+    // One document for all checks: payments and lists are checked against the same address.
     const pool: Read = async (path) => (path === 'terms' ? published : read(path));
     const cuts = sliceCutsOf(published.terms);
     if (cuts === undefined) throw new Error('the pool publishes no terms');
@@ -106,7 +110,7 @@ async function judge(evidence: UnpaidEvidence, { poolApi, nodeApi }: Values): Pr
     const credits = await oldOnes(evidence.credits, { cuts, bound: unpaidBound(terms.intervalMillis), node });
     if (credits.length === 0) throw new Error('none of the lists is old enough by the terms that the pool publishes');
     const credited = await creditedBy(credits, address, pool, node);
-    // A list is made after its slice: what was paid before the first of these slices closed was owed for others.
+    // A list is made after its slice: payments from before the first of these slices closed were for other lists.
     const fromHeight = ((credits[0]?.slice ?? 0) + 1) * cuts;
     const asked = { address, payer: published.address, known: new Map(), fromHeight };
     const { found } = await newPayments(asked, { pool, node });

@@ -24,7 +24,7 @@ export async function openWalletLink(
   if (values.wallet !== undefined) {
     if (values.walletTokenFile === undefined)
       throw new PoolError('options_disagree', '--wallet needs --wallet-token-file');
-    // One that the wallet has yet to make is waited for; one that others can read is not used.
+    // If the wallet has not created the token file yet, the pool waits for it; a file that others can read is refused.
     if (readPrivateFile(values.walletTokenFile).kind !== 'missing')
       privateText(values.walletTokenFile, '--wallet-token-file');
     return { url: values.wallet, tokenFile: values.walletTokenFile };
@@ -33,7 +33,7 @@ export async function openWalletLink(
   const wallet = await startEmbeddedWallet(
     {
       ...{ directory: join(values.dataDir, 'wallet'), network: values.network, nodeApi },
-      // An embedded node makes its own identity.
+      // An embedded node creates its own identity.
       nodeIdentity: (values.node ?? []).length === 0 ? [] : (values.nodeIdentity ?? []),
     },
     { log: log.child('wallet'), fault: (error) => fault(`the wallet's state cannot be written: ${error.message}`) },

@@ -1,7 +1,7 @@
 /**
- * Answers kept as finished bytes with their ETag. One build at a time per key, however many ask; an answer that is being
- * rebuilt is served as it was. Bounded in number and bytes: the least recently used go first. Refusals are not
- * cached.
+ * Answers kept as finished bytes with their ETag. One build at a time per key, for any number of requests; while an
+ * answer is rebuilt, the old one is served. Bounded in number and bytes: the least recently used are dropped first.
+ * Refusals are not cached.
  */
 import { hash } from 'node:crypto';
 

@@ -38,7 +38,7 @@ export class ApiRefusal extends CodedError<PoolApiErrorCode> {
   }
 }
 
-/** The form in which the door sends it to a socket that reaches no route. */
+/** The form in which the listener's admission check sends it, before any route is reached. */
 export const wordsOf = ({ status, document }: ApiRefusal): Words => ({
   status,
   type: 'application/json; charset=utf-8',

@@ -1,6 +1,6 @@
 /**
- * Documents by which anybody recomputes the books (docs/protocol/books.md). Their types are those of protocol/, which page, miner and audit share; here
- * they are schemas for the API's description.
+ * Documents from which anybody can recompute the books (docs/protocol/books.md). Their types are those of protocol/,
+ * which page, miner and audit share; here they are schemas for the API's description.
  */
 import {
   either,
@@ -47,7 +47,7 @@ export const terms = object(
   },
   'Terms',
 );
-/** The terms, and the newest finalized cut that the books have taken in: absent before the first. */
+/** The terms, and the newest finalized cut in the books: absent before the first. */
 export type TermsDocument = Infer<typeof terms>;
 
 const recordFields = {

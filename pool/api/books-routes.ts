@@ -1,4 +1,4 @@
-/** Routes by which anybody recomputes the books: terms, slice records, their leaves and their blocks. */
+/** Routes from which anybody can recompute the books: terms, slice records, their leaves and their blocks. */
 import { described, object, optional } from '../../protocol/api/schema.ts';
 import * as b from './books-documents.ts';
 import type { BooksView } from './books-view.ts';

@@ -1,6 +1,6 @@
 /**
- * What a pool publishes about its books (docs/protocol/books.md, rules 2, 3, 12 and 13), apart from any proof: the terms by slice, the
- * records of closed slices with their leaves, and the head of each credit list.
+ * The published parts of a pool's books (docs/protocol/books.md, rules 2, 3, 12 and 13), without proofs: the terms by
+ * slice, the records of closed slices with their leaves, and the head of each credit list.
  */
 import { formatAddress } from '../../protocol/address.ts';
 import type { Infer } from '../../protocol/api/schema.ts';
@@ -41,7 +41,7 @@ type CommitmentDbRow = {
 
 type CreditRow = { reward: bigint | null; fee: bigint | null; credited: bigint | null; credit_root: Buffer | null };
 
-/** More than any slice has; a place beyond it is beyond its end. */
+/** More leaves than any slice has. */
 const MAX_LEAVES = 100_000_000;
 
 export type BooksViewOptions = {
@@ -78,7 +78,7 @@ export class BooksView {
     };
   }
 
-  /** Closed slices, newest first, each with its record and what its rewards came to. */
+  /** Closed slices, newest first, each with its record and the total of its rewards. */
   async slices(service: number, page: Page): Promise<Infer<typeof b.slices>> {
     const before = readNumberCursor(page.cursor) ?? 2_147_483_647;
     const rows = await this.#sql<(RecordRow & CreditRow)[]>`select s.number, s.window_work::text, s.slice_cuts,
@@ -142,9 +142,9 @@ export class BooksView {
     };
   }
 
-  /** From which slice on which terms hold; the first entry is the pool's first slice. */
+  /** The terms and the slice from which each holds; the first entry is the pool's first slice. */
   async terms(): Promise<Infer<typeof b.terms>> {
-    // First: the terms are then those of the slice that this cut is in, and not of the one before.
+    // Read before the terms, so that they include those of the slice that contains this cut.
     const [height] = await this.#sql<{ value: string }[]>`select value from settings where name = 'chain_height'`;
     const terms = {} as Record<BooksService, TermsFrom[]>;
     for (const [service, name] of SERVICES.entries())

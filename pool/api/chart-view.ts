@@ -1,6 +1,7 @@
 /**
- * Hash rates over time, in points that a page can draw as they are: minutes for the last hour, ten minutes or hours before it. A point's
- * rate is taken over the seconds of it that were counted, so that the one being filled is no dip.
+ * Hash rates over time, in points that a page can draw as they are: minutes for the last hour, ten minutes or hours
+ * before it. A point's rate is taken over the seconds counted so far, so that the current point does not look like a
+ * dip.
  */
 import type { Sql } from '../database/connect.ts';
 import { countedSeconds } from '../stats/counted.ts';
@@ -13,7 +14,7 @@ export const CHART_HOURS = { default: 24, max: 24 * 90 } as const;
 const FINE_HOURS = 48;
 
 const tierOfPool = (hours: number): Tier => (hours <= 1 ? 60 : hours <= FINE_HOURS ? 600 : 3600);
-/** Of one miner only the hours are kept; the finer points are those in memory. */
+/** For a single miner only hours are stored; finer points exist only in memory. */
 const tierOfMiner = (hours: number): Tier => (hours <= 1 ? 60 : hours <= (HELD[600] * 600) / 3600 ? 600 : 3600);
 
 type Sum = {
@@ -61,7 +62,7 @@ export class ChartView {
     return Math.floor((this.#now() / 3_600_000 - hours) / 24);
   }
 
-  /** What is in memory takes precedence over the day rows, which contain it later. */
+  /** Points in memory take precedence over the day rows, which contain them only later. */
   #ofMiner(
     rows: readonly DayRow[],
     hours: number,
@@ -79,7 +80,7 @@ export class ChartView {
       .filter(([bucket]) => bucket >= first)
       .sort(([a], [b]) => a - b)
       .map(([bucket, sum]) => ({ bucket, work: sum, workers: null, shares: null }));
-    // Miners connect some time before the first share of all.
+    // Miners connect some time before the very first share.
     return this.#chart(tier, sums, Math.max(since, this.#rates.since ?? 0));
   }
 

@@ -1,4 +1,4 @@
-/** Credit lists for reading: once made they never change, so those looked at last are kept, within a bound. */
+/** A bounded cache of credit lists: they never change, so the most recently used ones are kept. */
 import { CREDIT_BYTES, CreditIndex, creditOf } from '../books/packed.ts';
 import type { Sql } from '../database/connect.ts';
 
@@ -13,12 +13,12 @@ export type CreditListRow = {
 
 /** Credits kept: 200 lists of 10,000 accounts, 12 bytes each and 8 more with an index. */
 const KEPT_CREDITS = 2_000_000;
-/** A list is indexed once it was scanned so often: the index of 10,000 rows costs about as much as twenty scans. */
+/** A list is indexed after this many scans: the index of 10,000 rows costs about as much as twenty scans. */
 const SCANS = 16;
 /** Lists indexed for one page, so that no page waits for the indexes of all its lists. */
 const INDEXED_AT_ONCE = 2;
 
-/** One list in packed form. One that is asked for now and then is scanned, one that is asked for often is indexed. */
+/** One list in packed form. A list that is rarely read is scanned, one that is often read is indexed. */
 class Credits {
   readonly count: number;
   readonly #packed: Buffer;
@@ -73,7 +73,10 @@ export class CreditLists {
     return rows.map(({ made_millis, ...row }) => ({ ...row, madeMillis: Number(made_millis) }));
   }
 
-  /** What an account got of each list; lists that gave it nothing are left out. `onRead` gets the number of credits that had to be read. */
+  /**
+   * An account's credit in each list; lists without one are left out. `onRead` gets the number of credits that had to
+   * be read.
+   */
   async creditsOf(
     accountId: number,
     ids: readonly number[],

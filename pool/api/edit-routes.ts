@@ -1,4 +1,4 @@
-/** The operator's routes that change a running pool: its name, its fees, the minimum payout, and what it says to everybody. */
+/** The operator's routes that change a running pool: its name, its fees, the minimum payout, and its announcement. */
 import { createHash } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import { object, oneOf, text } from '../../protocol/api/schema.ts';
@@ -15,7 +15,7 @@ const NO_HEIGHT =
   'a higher fee needs its notice, and the pool does not know the height of the chain now: its node does not answer or is not synced';
 const NO_HEIGHT_RETRY_MILLIS = 10_000;
 
-/** The token itself is never kept: the start of its hash tells one from its replacement. */
+/** The token itself is never stored: the start of its hash distinguishes it from a replacement. */
 export const editorOf = (request: FastifyRequest): Editor => ({
   host: request.ip,
   token: createHash('sha256')

@@ -49,7 +49,7 @@ export class EventFollower {
     this.#timer = setInterval(() => this.look(), LOOK_MILLIS);
   }
 
-  /** The books fell back: events come again under numbers that were given before. */
+  /** The database was replaced by an older copy: event numbers are used again. */
   async goBack(): Promise<void> {
     const [row] = await this.#sql<{ last: bigint | null }[]>`select max(id) as last from events`;
     this.#last = Math.min(this.#last ?? 0, Number(row?.last ?? 0));

@@ -27,7 +27,10 @@ export async function heldRewards(sql: Sql): Promise<HeldRewardsDocument['reward
   }));
 }
 
-/** The accountant takes it up at the next look. The request contains the amount, so that a different claim made later is not accepted by mistake. */
+/**
+ * The accountant picks it up at its next check. The request contains the amount, so that a different claim made later
+ * is not accepted by mistake.
+ */
 export async function acceptReward(sql: Sql, blockId: string, amount: bigint): Promise<boolean> {
   const rows = await sql`update blocks set operator_accepts = ${String(amount)}::numeric
     where block_id = decode(${blockId}, 'hex') and state = 'held' and claimed_reward = ${String(amount)}::numeric

@@ -1,4 +1,4 @@
-/** What became of the pool over time: blocks found, their luck, the network's difficulty at them, and payments. */
+/** The pool over time: blocks found, their luck, the network's difficulty at them, and payments. */
 import type { Sql } from '../database/connect.ts';
 import type { HistoryDocument } from './documents.ts';
 import { ratio } from './pool-view.ts';

@@ -6,12 +6,12 @@ export type Page = { readonly cursor: string | undefined; readonly limit: number
 export const PAGE_LIMIT = { default: 50, max: 200 } as const;
 
 const MAX_INTEGER = 2_147_483_647;
-/** Until the year 5138, which the database can still tell. */
+/** Until the year 5138, which the database can still represent. */
 const MICROS = /^\d{1,17}$/;
 
-const refused = () => new ApiRefusal('bad_request', 'cursor is not one that this API gave');
+const refused = () => new ApiRefusal('bad_request', 'cursor is not one that this API returned');
 
-/** A cursor `microseconds-key` of rows in the order of their time; the key must look as this list's keys do. */
+/** A cursor `microseconds-key` of rows in the order of their time; the key must match the form of this list's keys. */
 export function readTimeCursor(cursor: string | undefined, key: RegExp): { micros: string; key: string } | undefined {
   if (cursor === undefined) return undefined;
   const at = cursor.indexOf('-');

@@ -1,6 +1,7 @@
 /**
- * Live frames over WebSocket: the pool's figures every few seconds, blocks and payments as the books learn of them. A frame
- * is serialised once for all pages; a page that does not read is disconnected, and fetches what it missed after a reconnect.
+ * Live frames over WebSocket: the pool's figures every few seconds, blocks and payments as they enter the books. A
+ * frame is serialised once for all pages; a page that does not read is disconnected, and fetches the missed data after
+ * a reconnect.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -19,7 +20,7 @@ export type PoolEvent = {
 };
 
 export type LiveOptions = {
-  /** In all, and of one client. */
+  /** Connections in total, and of one client. */
   readonly maxPages?: number;
   readonly maxPagesPerClient?: number;
   readonly maxQueuedBytes?: number;
@@ -33,7 +34,7 @@ export const LIVE_DEFAULTS = {
 } as const;
 
 export type LiveDependencies = {
-  /** What a page gets at once. */
+  /** The frames that a page gets when it connects. */
   readonly first: () => LiveFrame | undefined;
   readonly log: Pick<Logger, 'error'>;
 };
@@ -68,7 +69,7 @@ export class LiveHub {
       this.#pages.add(page);
       page.on('close', () => this.#pages.delete(page));
       // Pages send nothing.
-      page.on('message', () => page.close(1003, 'nothing is asked here'));
+      page.on('message', () => page.close(1003, 'this connection takes no messages'));
       const frame = this.#first();
       if (frame !== undefined) page.send(JSON.stringify(frame));
     });

@@ -1,6 +1,6 @@
 /**
- * A miner's e-mail address, set and taken away with the key of its address (signed-change.ts), confirmed by the code of the mail that was sent to it. It is shown
- * to nobody. What is answered is the same whether the mailbox is known here or not.
+ * A miner's e-mail address, set and removed with the key of its address (signed-change.ts), confirmed by the code of
+ * the mail that was sent to it. It is never shown. The answer is the same whether the mailbox is known here or not.
  */
 import { randomBytes } from 'node:crypto';
 import type { AddressProof, AddressProofRequest } from '../../protocol/address-proof.ts';
@@ -39,7 +39,7 @@ export class MinerMail {
     if (!this.#options.sendsMail) throw new ApiRefusal('forbidden', 'this pool sends no e-mail');
   }
 
-  /** An empty address takes it away. */
+  /** An empty address removes it. */
   #change(address: string, { email, events }: MailWish): Change {
     this.#insist();
     const fault = email === '' ? undefined : mailboxFault(email);
@@ -65,7 +65,8 @@ export class MinerMail {
       const [before] = await transaction<{ mailbox: string | null; set_millis: string }[]>`select mailbox,
         set_millis::text from miner_mails where account_id = ${account.id} for update`;
       if (before !== undefined && Number(before.set_millis) >= request.created_millis) throw madeAlready();
-      // The same mailbox stays confirmed, and the links of its mails hold. The time of the next mail stays in any case.
+      // The same mailbox stays confirmed, and the links in its mails stay valid. The time of the next mail does not
+      // change.
       if (before !== undefined && mailbox !== null && before.mailbox === mailbox) {
         const [row] = await transaction<{ confirmed: boolean }[]>`update miner_mails set events = ${events}::text[],
             set_millis = ${request.created_millis}, since = now(),
@@ -86,7 +87,7 @@ export class MinerMail {
     return { address: account.address, state };
   }
 
-  /** Only who reads the mails of the mailbox has its code. */
+  /** Only a reader of the mailbox has its code. */
   async confirm(code: string): Promise<{ address: string; state: MailState }> {
     this.#insist();
     const address = await this.#sql.begin(async (transaction) => {
@@ -100,8 +101,8 @@ export class MinerMail {
   }
 
   /**
-   * Works also while the pool sends no mail. A mailbox that was never confirmed is not written to again, whatever the miner that named it did since: otherwise
-   * a miner that names mailbox after mailbox would leave none of them a way to refuse.
+   * Works also while the pool sends no mail. A mailbox that was never confirmed gets no more mail, whatever its miner
+   * has set since: otherwise a miner that enters one mailbox after another would leave their owners no way to refuse.
    */
   async stop(code: string): Promise<{ address: string; state: MailState }> {
     const address = await this.#sql.begin(async (transaction) => {
@@ -124,4 +125,4 @@ export class MinerMail {
 }
 
 const unknownCode = () =>
-  new ApiRefusal('not_found', 'this link is not valid any more: the e-mail address was changed or taken away');
+  new ApiRefusal('not_found', 'this link is no longer valid: the e-mail address was changed or removed');

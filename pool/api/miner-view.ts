@@ -46,9 +46,9 @@ const bestDocument = ({ worker, work, at }: BestRow) => ({ work: String(work), w
 
 /** Lines of the list of best shares. */
 const BEST_SHARES = 10;
-/** At most so many credit lists are looked through for one page of a miner's credits. */
+/** At most this many credit lists are searched for one page of a miner's credits. */
 const CREDIT_LISTS = 48;
-/** A worker without a share for this long is shown as away. */
+/** A worker without a share for this long is shown as offline. */
 const ONLINE_MILLIS = 600_000;
 export class MinerView {
   readonly #network: NetworkName;
@@ -58,7 +58,7 @@ export class MinerView {
   readonly #pool: PoolView;
   readonly #lists: CreditLists;
   readonly #now: () => number;
-  /** Addresses never change their id, nor when they came, as long as the books do not fall back. */
+  /** An address keeps its id and its first time, unless the database is replaced by an older copy. */
   readonly #known = new Map<number, { readonly address: string; readonly sinceMillis: number }>();
 
   constructor(
@@ -110,7 +110,7 @@ export class MinerView {
     };
   }
 
-  /** By falling rate of the last hour; a cursor is a rank, since the whole list is in memory. */
+  /** Sorted by hash rate of the last hour, highest first; a cursor is a rank, since the whole list is in memory. */
   async miners(page: Page): Promise<MinersDocument> {
     const from = readNumberCursor(page.cursor) ?? 0;
     const ranking = this.#rates.ranking.filter((row) => row.rates.day > 0);
@@ -144,7 +144,7 @@ export class MinerView {
     for (const row of rows) this.#known.set(row.id, { address: row.address, sinceMillis: row.created_at.getTime() });
   }
 
-  /** A miner that came an hour ago has the rate of that hour, not of a day. */
+  /** A miner that started an hour ago has the rate of that hour, not of a day. */
   #rateDocument(rates: Rates, sinceMillis: number): RatesDocument {
     return rateDocument(ratesSince(rates, this.#rates.since, sinceMillis / 1000, this.#now() / 1000));
   }
@@ -212,11 +212,12 @@ export class MinerView {
     };
   }
 
-  /** What the account got of the latest credit lists; each can be proven. */
+  /** The account's credits in the latest lists; each can be proven. */
   async credits(address: string, page: Page, onRead?: (credits: number) => void): Promise<CreditsDocument> {
     const account = await this.account(address);
     const before = readNumberCursor(page.cursor) ?? 2_147_483_647;
-    // A page looks through so many lists, and the account need not be in each: no more rows than asked for, perhaps fewer.
+    // A page searches a limited number of lists, and the account need not be in each, so it may have fewer rows than
+    // requested.
     const lists = Math.min(CREDIT_LISTS, page.limit);
     const rows = await this.#lists.before(before, lists + 1);
     const { rows: shown, more } = pageOf(rows, lists, (row) => `${row.id}-0`);

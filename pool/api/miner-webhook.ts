@@ -1,4 +1,7 @@
-/** A miner's webhook, set and taken away with the key of its address (signed-change.ts). The URL is shown to nobody; whether it works, to everybody. */
+/**
+ * A miner's webhook, set and removed with the key of its address (signed-change.ts). The URL is never shown; whether it
+ * works is public.
+ */
 import { randomBytes } from 'node:crypto';
 import type { AddressProof, AddressProofRequest } from '../../protocol/address-proof.ts';
 import type { NetworkName } from '../../protocol/network.ts';
@@ -19,7 +22,7 @@ export type MinerWebhookOptions = {
 
 export type WebhookWish = { readonly url: string; readonly events?: readonly NewsGroup[] | undefined };
 
-/** `refused`: it answers, but not with 2xx. More would tell strangers about the network behind a name. */
+/** `refused`: it answers, but not with 2xx. More detail would reveal to strangers which hosts exist behind a name. */
 export type WebhookFailure = 'refused' | 'unreachable';
 export type WebhookState = {
   readonly state: 'none' | 'waiting' | 'working' | 'failing' | 'taken_away';
@@ -42,7 +45,7 @@ export class MinerWebhook {
     this.#signed = new SignedChange(options.network, dependencies);
   }
 
-  /** An empty URL takes the webhook away. */
+  /** An empty URL removes the webhook. */
   #change(address: string, { url, events }: WebhookWish): Change {
     const { webhooks, pool } = this.#options;
     if (webhooks === 'off') throw new ApiRefusal('forbidden', 'this pool sends no webhooks to miners');

@@ -33,20 +33,26 @@ const OFFERED = [
 ] as const;
 type Offered = (typeof OFFERED)[number];
 
-/** What the routes need of the client of a node. */
+/** The part of a node client that the routes use. */
 export type NodeReads = Pick<ApiClient, Offered>;
 
 const AT_ONCE = 8;
 const WAITING = 64;
-/** Of these places, what one client can have; a page asks for some dozens at once. */
+/** Concurrent reads of one client; a page makes some dozens at once. */
 const CLIENT_AT_ONCE = 4;
 const CLIENT_WAITING = 32;
-/** Of all visitors together: less than half of what a node allows one reader (PUBLIC_RATE_LIMIT), so that the pool has the rest. */
+/**
+ * Limit for all visitors together: less than half of a node's limit for one reader (PUBLIC_RATE_LIMIT), so that the
+ * pool has the rest.
+ */
 const ALLOWANCE = { perSecond: 20, burst: 200 } as const;
-/** After a node has refused the pool for reading too much, for as long as it may block a reader. */
+/** Pause after the node has rate-limited the pool: as long as it may block a reader. */
 const PAUSE_MILLIS = 60_000;
 const RETRY_MILLIS = 2_000;
-/** The time of a cut: the newest of the chain, asked by any number of pages, costs the node a third of the allowance. */
+/**
+ * About the time of one cut: reads of the chain's head, for any number of pages, then take a third of the limit at
+ * most.
+ */
 const KEEP_MILLIS = 2_500;
 
 const tooMuch = (millis = RETRY_MILLIS) => new ApiRefusal('unavailable', 'the node has too much to answer', millis);
@@ -64,7 +70,7 @@ export function nodeRoutes(node: NodeReads, now: () => number = () => performanc
     bucket = left ?? refill(bucket, ALLOWANCE, at);
     if (left === undefined) throw tooMuch();
   };
-  /** The places are of all clients together; each waits among its own requests first. */
+  /** The limit is shared by all clients; each client first waits for its own requests. */
   const inTurn = async <T>(client: string, work: () => Promise<T>): Promise<T> => {
     const endOwn = await ofClient.take(client);
     if (endOwn === undefined) throw tooMuch();
@@ -81,7 +87,7 @@ export function nodeRoutes(node: NodeReads, now: () => number = () => performanc
     }
   };
   const read = async (name: Offered, { params, query, body }: Input, cost: number, { request }: Exchange) => {
-    // The client is gone. Others that asked for the same meanwhile have to ask again.
+    // The client has disconnected. Others that joined the same read have to retry.
     if (request.raw.socket.destroyed) throw new ApiRefusal('unavailable', 'the client is gone', RETRY_MILLIS);
     pay(cost);
     try {
@@ -105,7 +111,7 @@ export function nodeRoutes(node: NodeReads, now: () => number = () => performanc
       ...(spec.body === undefined ? {} : { body: spec.body }),
       answer: spec.answer,
       cost: spec.cost,
-      // A kept answer is named by path and query alone.
+      // The cache key is path and query only.
       ...(spec.method === 'GET' ? { keep: KEEP_MILLIS } : {}),
       handle: (input, exchange) => {
         const cost = callCost(spec, (input.query as { limit?: number }).limit);

@@ -1,4 +1,4 @@
-/** The API described by itself: an OpenAPI document and a page for people, both made from the route tables. */
+/** The API's description: an OpenAPI document and a page for people, both made from the route tables. */
 import { Components, content, type Json, parameters } from '../../protocol/api/openapi-parts.ts';
 import { error } from './documents.ts';
 import type { Route } from './route.ts';

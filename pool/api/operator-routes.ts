@@ -24,7 +24,7 @@ export type OperatorDependencies = {
   readonly shared: SharedState;
   readonly edits: Edits;
   readonly now: () => number;
-  /** Options as they were read, secrets left out. */
+  /** The options of this instance, without secrets. */
   readonly config: Readonly<Record<string, unknown>>;
   readonly wallet: PayoutWallet;
   readonly isAccountant: () => boolean;

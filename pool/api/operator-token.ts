@@ -10,7 +10,7 @@ const MIN_CHARACTERS = 16;
 export class OperatorToken {
   readonly #path: string;
   readonly #log: Logger;
-  /** Undefined as long as the file cannot be used: then nobody is admitted. */
+  /** Undefined while the file cannot be used: then every request is refused. */
   #kept: { readonly token: string | undefined; readonly changed: string } | undefined;
 
   constructor(path: string, dependencies: { log: Logger }) {

@@ -1,6 +1,6 @@
 /**
- * The operator's routes about payouts. What they offer is safe by itself: whether a payout may be given back or called sent is checked with the
- * wallet. Nothing here pays; the accountant does, and the wallet pays under each number once.
+ * The operator's routes about payouts. They are safe to use: before a payout is given back or marked as sent, this is
+ * checked with the wallet. Nothing here pays; the accountant does, and the wallet pays each payout number only once.
  */
 import type { FastifyRequest } from 'fastify';
 import { object, text } from '../../protocol/api/schema.ts';
@@ -20,7 +20,7 @@ export type PayoutRoutesDependencies = {
   readonly wallet: PayoutWallet;
   /** Writes what an operator did into the books. */
   readonly note: (request: FastifyRequest, action: string, details: Record<string, unknown>) => Promise<unknown>;
-  /** Payouts go on: what was said about the pause is over. */
+  /** Payouts resume: clears the notice about the pause. */
   readonly resumed?: (request: FastifyRequest) => Promise<unknown>;
 };
 
@@ -52,7 +52,7 @@ export function payoutRoutes({ sql, wallet, note, resumed }: PayoutRoutesDepende
     const status = await wallet.status();
     const listed = requestId === null ? undefined : await wallet.payments(requestId);
     if (status.kind !== 'ok' || listed?.kind !== 'ok')
-      throw new ApiRefusal('unavailable', 'the wallet does not say now whether it has paid this: try again');
+      throw new ApiRefusal('unavailable', 'the wallet does not answer now whether it has paid this: try again');
     if (listed.value.some((one) => one.requestId === requestId))
       throw new ApiRefusal('conflict', 'the wallet has this payment on record: release it, and it is followed');
     if (status.value.requestTable !== requestTable)

@@ -1,4 +1,6 @@
-/** The API put together: views over the database, the board of hash rates, live events, and the loop that keeps them fresh. */
+/**
+ * Assembles the API: views over the database, the board of hash rates, live events, and the loop that refreshes them.
+ */
 
 import type { NetworkName } from '../../protocol/network.ts';
 import type { Logger } from '../../runtime/log.ts';
@@ -38,9 +40,9 @@ export type PoolApiOptions = {
   readonly terms: PoolTerms;
   readonly network: NetworkName;
   readonly config: Readonly<Record<string, unknown>>;
-  /** Off without it. */
+  /** Absent: the operator routes are off. */
   readonly minerWebhooks?: WebhookReach | 'off';
-  /** Whether the pool sends mails to miners; not without it. */
+  /** Whether the pool sends mails to miners; default false. */
   readonly sendsMail?: boolean;
   readonly refreshMillis?: number;
 };
@@ -51,11 +53,11 @@ export type PoolApiDependencies = {
   readonly chain: () => ChainView | undefined;
   readonly log: Logger;
   readonly now: () => number;
-  /** The system's time, for what a wallet elsewhere compares with its own; `now` without it. */
+  /** The system's time, for times that a wallet on another machine compares with its own; default `now`. */
   readonly wall?: () => number;
   readonly connect: () => ConnectDocument;
   readonly wallet: PayoutWallet;
-  /** The pool's node; without it the API offers nothing of the chain. */
+  /** The pool's node; without it the API has no chain routes. */
   readonly node?: NodeReads;
   readonly isAccountant: () => boolean;
 };
@@ -131,7 +133,7 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
       isAccountant: dependencies.isAccountant,
     }),
   ].map((each) => keepingAnswers(each, cache));
-  /** Events say what changed; pages get the document as it is now. */
+  /** Events only say what changed; pages get the current document. */
   const tell = async ({ kind, data }: PoolEvent): Promise<void> => {
     if (live.pages === 0) return;
     if (kind.startsWith('block_')) {
@@ -151,7 +153,7 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
   });
   const reignNow = reignOf(sql);
   let reign: string | undefined;
-  /** With every term, because the database may have been replaced by an older copy: caches are cleared. */
+  /** At every new term the caches are cleared, because the database may have been replaced by an older copy. */
   const followReign = async () => {
     const now = await reignNow();
     if (now === reign) return;
@@ -160,7 +162,7 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
       cache.clear();
       await follower.goBack();
     }
-    // Last: what failed is done again with the next look.
+    // Updated last, so that a failed refresh is repeated at the next check.
     reign = now;
   };
   const refresh = async () => {

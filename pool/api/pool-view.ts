@@ -1,6 +1,6 @@
 /**
  * The pool as a whole, as its front page shows it: rates, blocks, effort and luck. Refreshed in the background, so a
- * request reads memory alone; while the database is away the last figures stay and say how old they are.
+ * request reads only memory; while the database is unavailable the last figures stay, with their age.
  */
 import type { Sql } from '../database/connect.ts';
 import type { FeeChange, TermsNow } from '../edits/edits.ts';
@@ -26,14 +26,14 @@ export type ChainView = {
   readonly targetWork: bigint;
   readonly hashesPerSecond: bigint;
   readonly synced: boolean;
-  /** When the pool looked. */
+  /** When the figures were read. */
   readonly atMillis: number;
 };
 
 export type PoolViewDependencies = {
   readonly sql: Sql;
   readonly rates: RateBoard;
-  /** What an operator can change, as it is now. */
+  /** Current values of the settings that an operator can change. */
   readonly edited: () => TermsNow;
   readonly now: () => number;
   readonly chain: () => ChainView | undefined;
@@ -57,7 +57,7 @@ export class PoolView {
   readonly #terms: PoolTerms;
   readonly #dependencies: PoolViewDependencies;
   #document: PoolDocument | undefined;
-  /** What the PPLNS blocks that are not credited yet will bring the miners, about. */
+  /** Estimated income of the miners from PPLNS blocks that are not credited yet. */
   #uncredited = 0n;
 
   constructor(terms: PoolTerms, dependencies: PoolViewDependencies) {
@@ -69,7 +69,7 @@ export class PoolView {
     return this.#document;
   }
 
-  /** An account's part of the blocks not credited yet, by its part of the work of a day. For display. */
+  /** An account's estimated part of the blocks not credited yet, by its part of a day's work. For display only. */
   pendingEstimate(rates: Rates): bigint {
     const all = this.#dependencies.rates.service(0).day;
     if (all <= 0) return 0n;
@@ -172,6 +172,6 @@ const feeChangeDocument = ({ ppm, fromSlice, fromHeight }: FeeChange): ServiceDo
 
 const numberOrNull = (text: string | null | undefined): number | null => (text == null ? null : Number(text));
 
-/** To four decimals, without leaving integers before the last step. */
+/** Rounded to four decimals; integers up to the last step. */
 export const ratio = (part: bigint, whole: bigint): number =>
   whole === 0n ? 0 : Number((part * 10_000n) / whole) / 10_000;

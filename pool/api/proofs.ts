@@ -1,6 +1,6 @@
 /**
- * Proofs as the API hands them out (protocol/pool-proof.ts checks them): made from closed slices and finished credit lists,
- * which never change, so trees are built once and kept.
+ * Proofs served by the API (protocol/pool-proof.ts checks them): made from closed slices and finished credit lists,
+ * which never change, so trees are built once and cached.
  */
 import { setImmediate as immediate } from 'node:timers/promises';
 import { formatAddress } from '../../protocol/address.ts';
@@ -48,7 +48,9 @@ const RETRY_MILLIS = 5_000;
 
 export const PROOF_DEFAULTS = { keptTrees: 24 } as const;
 
-/** The place of the first key that is not below another one, of keys in ascending order; their number when there is none. */
+/**
+ * Binary search: index of the first key not below the given one, in ascending keys; their number when there is none.
+ */
 function firstNotBelow(keys: readonly Buffer[], key: Buffer): number {
   let [low, high] = [0, keys.length];
   while (low < high) {
@@ -99,7 +101,7 @@ export class ProofMaker {
     return { ...(await this.#head(service, slice, row, window)), address, window, credit };
   }
 
-  /** An account's leaf in a closed slice, or its absence; for slices that have no list yet too. */
+  /** An account's leaf in a closed slice, or its absence; also for slices that have no list yet. */
   async leaf(
     service: number,
     slice: number,
@@ -127,8 +129,8 @@ export class ProofMaker {
   }
 
   /**
-   * Everybody's, a page at a time. The leaves of the window are published with their slices (books-view.ts). Nothing is hashed
-   * for it: roots and counts are in the books.
+   * The credits of all accounts, a page at a time. The leaves of the window are published with their slices
+   * (books-view.ts). Nothing is hashed here: roots and counts are in the database.
    */
   async list(service: number, slice: number, page: Page): Promise<PoolListPage | undefined> {
     const row = await this.#list(service, slice);
@@ -233,7 +235,10 @@ export class ProofMaker {
     };
   }
 
-  /** The least recently used tree goes first. One is built at a time, in pieces, so that nothing else waits for it. */
+  /**
+   * The least recently used tree is dropped first. One is built at a time, in pieces, so that it does not block other
+   * work.
+   */
   #kept(key: string, onBuilt: (leaves: number) => void, make: () => Promise<Committed>): Promise<Committed> {
     const found = this.#trees.get(key) ?? this.#build(make, onBuilt);
     this.#trees.delete(key);

@@ -1,4 +1,4 @@
-/** Routes that anybody may ask. Answers are JSON; worker names in them are data: a page must escape them. */
+/** Public routes. Answers are JSON; worker names in them are untrusted text that a page must escape. */
 import { described, object, oneOf, optional } from '../../protocol/api/schema.ts';
 import { ApiRefusal } from './api-error.ts';
 import * as b from './books-documents.ts';
@@ -201,7 +201,7 @@ function minerRoutes({ miners, charts, ledger, now }: PublicDependencies): Route
       method: 'GET',
       path: '/miners/:address/credits',
       group: 'Miners',
-      summary: 'What a miner got of each credit list; each can be proven',
+      summary: 'The credit of a miner in each list; each can be proven',
       params: ofAddress,
       query: paged,
       answer: d.credits,

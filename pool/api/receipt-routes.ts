@@ -1,11 +1,11 @@
-/** The route by which a miner gets the receipts that it missed, with what the books hold of it in the same slices. */
+/** The route for receipts that a miner missed, with its account's leaves in the same slices. */
 import { integer, object, optional } from '../../protocol/api/schema.ts';
 import * as b from './books-documents.ts';
 import { BEFORE_ALL, type ReceiptView } from './receipt-view.ts';
 import { COSTS, FIELDS, type Route, readMinerAddress, route } from './route.ts';
 
 const MILLIS = 2_000;
-/** A miner that only wants to know the newest slice asks for what comes after all. */
+/** To learn only the newest slice, a miner asks for receipts after the largest number. */
 const MAX_AFTER = 2_147_483_647;
 
 export function receiptRoutes({ receipts }: { receipts: ReceiptView }): Route[] {

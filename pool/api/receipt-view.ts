@@ -1,7 +1,7 @@
 /**
- * Receipts for those who were away when they were sent (books rule 18), each slice with what the books hold of the account. Sheets are
- * kept in pages (receipts/sheet-pages.ts): only those that contain the account are read and hashed, so nothing is kept in memory, and an account without
- * receipts costs one lookup.
+ * Receipts for miners that were offline when they were sent (books rule 18), each slice with the account's leaf. Sheets
+ * are stored in pages (receipts/sheet-pages.ts): only those that contain the account are read and hashed, so nothing is
+ * kept in memory, and an account without receipts costs one lookup.
  */
 import { setImmediate as immediate } from 'node:timers/promises';
 import type { BooksService } from '../../protocol/books-slice.ts';
@@ -16,7 +16,7 @@ import type { ReceiptSlice, ReceiptsDocument } from './books-documents.ts';
 import type { BooksView } from './books-view.ts';
 import type { ProofMaker } from './proofs.ts';
 
-/** Slices of one answer, and pages of sheets that are read for it. */
+/** Slices in one answer, and sheet pages read for it. */
 const PAGE_SLICES = 8;
 const PAGE_ROWS = 32;
 /** No page is read after this many receipts, of which each is some 8 KB: an account may have thousands of workers in one slice. */
@@ -56,8 +56,9 @@ export class ReceiptView {
   }
 
   /**
-   * Receipts of an account in slices after `after`, oldest first, at most some 250 of them. `onBuilt` gets the number of leaves that had to be hashed; `cursor` is
-   * that of the answer before. A cursor within slice 0 goes on there, although no `after` that an answer can name lies before it.
+   * Receipts of an account in slices after `after`, oldest first, at most some 250 of them. `onBuilt` gets the number
+   * of leaves that had to be hashed; `cursor` is from the previous answer. A cursor within slice 0 continues there,
+   * although no `after` can lie before slice 0.
    */
   async ofAccount(
     payload: Bytes,
@@ -133,17 +134,17 @@ type Found = { readonly slice: number; readonly service: number; readonly receip
 const placeAfter = ({ slice, service, boot_id, page }: PageRow): string =>
   `${slice}-${service}-${boot_id.toString('hex')}-${page}`;
 
-/** The last page of a sheet that was read; without a cursor a place before all. */
+/** The last sheet page that was read; without a cursor, a position before all. */
 function readPlace(cursor: string | undefined) {
   if (cursor === undefined) return { slice: -1, service: 0, boot: Buffer.alloc(0), page: 0 };
   const [, slice, service, boot = '', page] = CURSOR.exec(cursor) ?? [];
   const place = { slice: Number(slice), service: Number(service), boot: Buffer.from(boot, 'hex'), page: Number(page) };
   if (!(place.slice <= MAX_INTEGER && place.page <= MAX_INTEGER))
-    throw new ApiRefusal('bad_request', 'cursor is not one that this API gave');
+    throw new ApiRefusal('bad_request', 'cursor is not one that this API returned');
   return place;
 }
 
-/** The `after` of a reader that names none: slice 0 is after it too. */
+/** The default of `after`: slice 0 is after it too. */
 export const BEFORE_ALL = -1;
 
 const CURSOR = /^(\d{1,10})-([01])-([0-9a-f]{16})-(\d{1,10})$/;

@@ -1,4 +1,4 @@
-/** What a route of the pool's API is: its place, its words for the API page, the schemas of what it takes and answers, how it answers. */
+/** A route of the pool's API: path, description for the API page, schemas of requests and answers, and handler. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Address, parseAddress } from '../../protocol/address.ts';
 import {
@@ -28,9 +28,12 @@ export type Charge = (units: number) => void;
 export type Exchange = {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
-  /** Names the client as its allowance does. */
+  /** The client's key in the rate limiter. */
   readonly client: string;
-  /** Takes costs that are known only later, such as lists that had to be read. The length of an answer is charged anyway. */
+  /**
+   * Charges costs that are known only later, such as lists that had to be read. The length of an answer is charged
+   * automatically.
+   */
   readonly charge: Charge;
 };
 
@@ -41,11 +44,11 @@ type Place = {
   /** With `:name` parts, below the API's prefix. */
   readonly path: string;
   readonly summary: string;
-  /** Units of the client's allowance that are taken before anything is done; 1 where it is cheap. */
+  /** Units of the client's allowance charged in advance; 1 for a cheap route. */
   readonly cost?: number;
-  /** The cost is known only afterwards and may be high: a client has one such request under way at a time. */
+  /** The cost is known only afterwards and may be high: such requests of a client run one at a time. */
   readonly isDear?: boolean;
-  /** For how many milliseconds an answer may be kept, here and by browsers and proxies. Without it each request gets its own. */
+  /** For how many milliseconds an answer may be cached, here and by browsers and proxies. Not cached by default. */
   readonly keep?: number | 'forever';
 };
 
@@ -64,7 +67,7 @@ export type Route = Place &
 const nothing = object({});
 export type Nothing = Infer<typeof nothing>;
 
-/** A route whose handler takes what its schemas say and answers what they say. */
+/** A route whose handler's types follow from its schemas. */
 export type Definition<A, P = Nothing, Q = Nothing, B = undefined> = Place & {
   readonly params?: Schema<P>;
   readonly query?: Schema<Q>;
@@ -84,11 +87,11 @@ export const route = <A, P = Nothing, Q = Nothing, B = undefined>(
 });
 
 /**
- * What work costs, in units of the allowance (50 a second for each client). One unit is about a millisecond of the main
- * thread, so that no client uses more than a twentieth of it.
+ * Costs in units of the allowance (50 a second for each client). One unit is about a millisecond of the main thread, so
+ * that no client uses more than a twentieth of it.
  */
 export const COSTS = {
-  /** A page that the database may have to look for. */
+  /** A page that may need a database search. */
   search: 4,
   chart: 4,
   /** A signature that is verified. */
@@ -100,10 +103,10 @@ export const COSTS = {
   rows: 10_000,
 } as const;
 
-/** Text as it came: an address that nobody has finds nothing. */
+/** Not checked: an unknown address finds nothing. */
 const addressText = text({ pattern: '^[a-z0-9]{1,100}$' });
 
-/** Fields that requests are made of. */
+/** Fields used in requests. */
 export const FIELDS = {
   address: text({ description: "the miner's address" }),
   service: described(service, 'reward scheme'),
@@ -126,7 +129,7 @@ export const PAGE_FIELDS = {
   ),
 } as const;
 
-/** What most requests are: for a page, and about one slice. */
+/** Common requests: a page, and one slice. */
 export const paged = object(PAGE_FIELDS);
 export const ofSlice = object({ service: FIELDS.service, slice: FIELDS.slice });
 
@@ -146,11 +149,11 @@ export const serviceNumber = (name: ServiceName): number => SERVICES.indexOf(nam
 /** Longer than any valid value of a parameter. */
 const MAX_VALUE = 256;
 
-/** Text that the database and JSON both can hold. */
+/** Text that both the database and JSON can hold. */
 const isText = (value: unknown): value is string =>
   typeof value === 'string' && value.length <= MAX_VALUE && !value.includes('\0') && value.isWellFormed();
 
-/** No string anywhere in a body that the database could not hold. */
+/** Whether all strings in a body can be stored in the database. */
 function isStorable(value: unknown, depth = 0): boolean {
   if (typeof value === 'string') return !value.includes('\0') && value.isWellFormed();
   if (typeof value !== 'object' || value === null) return true;
@@ -175,18 +178,18 @@ function refuse(schema: Schema<unknown>, value: unknown): void {
 }
 
 /**
- * What a request says, with the types of its route. What the route does not know is refused before anything is done for it: a misspelt
- * parameter is an error, and junk parameters can neither bypass nor fill the answer cache.
+ * Parses a request into the types of its route. Unknown parameters are refused first: a misspelt parameter is an error,
+ * and junk parameters can neither bypass nor fill the answer cache.
  */
 export function readRequest(route: Route, request: Pick<FastifyRequest, 'params' | 'query' | 'body'>): Input {
   const query = readFields(route.query, request.query);
   const params = readFields(route.params, request.params);
-  if (!isStorable(request.body)) throw new ApiRefusal('bad_request', 'the body holds text that cannot be kept');
+  if (!isStorable(request.body)) throw new ApiRefusal('bad_request', 'the body contains text that cannot be stored');
   if (route.body !== undefined) refuse(route.body, request.body);
   return { params, query, body: route.body === undefined ? undefined : request.body };
 }
 
-/** Names an answer by what it depends on: the route and its parameters, however they were written. */
+/** The cache key of an answer: the route and its normalised parameters. */
 export function answerKey(request: FastifyRequest): string {
   const query = Object.entries(request.query as Record<string, string>).sort(([a], [b]) => (a < b ? -1 : 1));
   return JSON.stringify([request.routeOptions.url, request.params, query]);

@@ -3,7 +3,7 @@ import type { FastifyReply } from 'fastify';
 import { type Answer, type AnswerCache, jsonAnswer } from './answer-cache.ts';
 import { answerKey, type Exchange, type Route } from './route.ts';
 
-/** What can no longer change may be kept by browsers and proxies for a day. */
+/** Documents that never change may be cached by browsers and proxies for a day. */
 const FOREVER = 'public, max-age=86400, immutable';
 
 /** A client that has the bytes already gets 304. */
@@ -13,7 +13,10 @@ function sendAnswer({ request, reply }: Exchange, answer: Answer, control: strin
   return reply.header('content-type', 'application/json; charset=utf-8').send(answer.body);
 }
 
-/** The route with its answers kept for as long as it says. What lasts for ever is not kept here: it is large, and readers keep it. */
+/**
+ * Adds caching to a route for the time it declares. Documents that never change are not cached here: they are large,
+ * and readers cache them.
+ */
 export function keepingAnswers(route: Route, cache: AnswerCache): Route {
   const { keep, handle } = route;
   if (keep === undefined) return route;

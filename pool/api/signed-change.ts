@@ -1,6 +1,7 @@
 /**
- * A change that the holder of an address makes with its key (protocol/address-proof.ts). The challenge itself binds address, change and time under a secret that
- * all instances share, so nothing is kept between the two requests. Who keeps the change also keeps its time, and only newer requests count: a change cannot be made twice.
+ * A change that the holder of an address makes with its key (protocol/address-proof.ts). The challenge itself binds
+ * address, change and time under a secret that all instances share, so nothing is stored between the two requests. The
+ * time is stored with each change, and only newer requests count: a change cannot be replayed.
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { verifyMessage } from '../../node/ml-dsa.ts';
@@ -17,16 +18,16 @@ import type { Sql } from '../database/connect.ts';
 import { ApiRefusal } from './api-error.ts';
 
 const VALID_MILLIS = 15 * 60_000;
-/** The threshold came first; its name stays, so that requests of before an upgrade count. */
+/** Named after the threshold, the first such change; kept, so that requests from before an upgrade stay valid. */
 const SECRET = 'payout_threshold_secret';
 
 export type Change = {
   readonly address: string;
-  /** What is bound by the challenge: no two different changes have the same. */
+  /** The text bound by the challenge; different for every change. */
   readonly bound: string;
-  /** What the holder reads and signs. */
+  /** The text that the holder reads and signs. */
   readonly purpose: string;
-  /** In a refusal: 'the request was not made here, or is for another ...'. */
+  /** The noun in the refusal 'the request was not made here, or is for another ...'. */
   readonly what: string;
 };
 
@@ -61,7 +62,7 @@ export class SignedChange {
       .digest('hex');
   }
 
-  /** `newest`: time of the last change that was made. The request is later than it, whatever a clock did meanwhile. */
+  /** `newest`: time of the last change. The request gets a later time, even if the clock went back. */
   async request(change: Change, newest: number): Promise<AddressProofRequest> {
     const created = Math.max(this.#now(), newest + 1);
     const request: AddressProofRequest = {

@@ -1,4 +1,4 @@
-/** What a miner changes with the key of its address, and what the mails to it lead to. */
+/** Settings that a miner changes with the key of its address, and the links in its mails. */
 import { object, optional, text } from '../../protocol/api/schema.ts';
 import { API_VERSION } from '../../protocol/api/values.ts';
 import { MAX_MAILBOX } from '../mail/mailbox.ts';

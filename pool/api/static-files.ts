@@ -1,6 +1,6 @@
 /**
  * The dashboard's files, read into memory at start and served as they are. Their headers isolate the page (so that its
- * miner may share memory between threads) and forbid anything that is not the pool's own.
+ * miner may share memory between threads) and forbid anything from other origins.
  */
 import { hash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
@@ -12,7 +12,7 @@ export type StaticFile = {
   readonly body: Buffer;
   readonly brotli: Buffer | undefined;
   readonly etag: string;
-  /** Its name holds a hash of its contents: it never changes. */
+  /** The file name contains a hash of its contents: it never changes. */
   readonly isHashed: boolean;
 };
 

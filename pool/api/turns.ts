@@ -1,4 +1,4 @@
-/** A lock per name with a bounded queue: `holders` at a time (one, where nothing is said), at most `most` waiting. */
+/** A lock per name with a bounded queue: `holders` at a time (default one), at most `most` waiting. */
 export class Turns {
   readonly #most: number;
   readonly #holders: number;

@@ -26,7 +26,7 @@ import { Turns } from './turns.ts';
 
 export type WebOptions = {
   readonly listen: ListenAddress;
-  /** Where everything lies, such as `/pool`; empty at the root. */
+  /** Path prefix, such as `/pool`; empty at the root. */
   readonly prefix: string;
   /** Proxies whose X-Forwarded-* headers are trusted. */
   readonly proxies: readonly string[];
@@ -44,7 +44,7 @@ export type WebDependencies = {
   readonly metrics: Metrics;
   readonly log: Logger;
   readonly now: () => number;
-  /** Takes over a stratum connection that came by the web listener, from the client it names. */
+  /** Takes over a stratum connection from the web listener, for the given client. */
   readonly stratum?: (service: string, request: IncomingMessage, socket: Duplex, head: Buffer, client: string) => void;
   readonly live: (request: IncomingMessage, socket: Duplex, head: Buffer, client: string) => void;
   readonly ready: () => boolean;
@@ -52,7 +52,7 @@ export type WebDependencies = {
 
 export const API_BASE = '/api/v1';
 
-/** For public clients; a listed proxy may carry many of them. */
+/** Limits for public clients; a listed proxy may carry many of them. */
 export const WEB_LIMITS: DoorLimits = {
   connections: 16_384,
   perClient: 256,
@@ -99,7 +99,7 @@ export async function startWeb(options: WebOptions, dependencies: WebDependencie
       route = handler;
       return door.server;
     },
-    // The door's.
+    // Of the admission check.
     clientErrorHandler: () => undefined,
   });
   const web = new Web(app, options, dependencies, proxies, await loadStaticFiles(options.dashboard));
@@ -121,7 +121,7 @@ class Web {
   readonly #proxies: TrustedProxies;
   readonly #files: ReadonlyMap<string, StaticFile>;
   readonly #rate: RateLimiter;
-  /** Its own: readers of the API behind the same address must not keep the operator's monitoring out. */
+  /** A separate limit: API readers behind the same address must not block the operator's monitoring. */
   readonly #metricsRate: RateLimiter;
   readonly #turns = new Turns({ most: DEAR_WAITING });
 
@@ -198,7 +198,7 @@ class Web {
     const end = await this.#turns.take(clientKey(this.#clientOf(request.raw)));
     if (end === undefined) throw new ApiRefusal('too_many_requests', 'too many requests', DEAR_RETRY_MILLIS);
     try {
-      // The client is gone.
+      // The client has disconnected.
       if (request.raw.socket.destroyed) throw new ApiRefusal('bad_request', 'the client is gone');
       this.#take(request, 0);
       return await handle();
@@ -233,16 +233,16 @@ class Web {
 
   #translate(error: unknown, request: FastifyRequest): ApiRefusal {
     const { statusCode, code, message } = error as { statusCode?: number; code?: string; message: string };
-    // What fastify refuses by itself: a body that is no JSON, or too large.
+    // Refusals by fastify itself: a body that is not JSON, or too large.
     if (statusCode !== undefined && statusCode >= 400 && statusCode < 500)
       return new ApiRefusal('bad_request', message);
     const isAway = /^(CONNECT|CONNECTION|ECONN|EPIPE|ENOTFOUND|57P0|08)/.test(code ?? '');
-    if (isAway) return new ApiRefusal('unavailable', 'the database is away for the moment', 5_000);
+    if (isAway) return new ApiRefusal('unavailable', 'the database is unavailable for the moment', 5_000);
     clientFaults.report(`web ${request.routeOptions.url}`, error, this.#dependencies.log);
     return new ApiRefusal('internal', 'internal error: see the log of the pool');
   }
 
-  /** The dashboard: files by name, and its page for every other path, since it routes by itself. */
+  /** The dashboard: files by name, and its page for every other path, since routing is done in the browser. */
   #static(request: FastifyRequest, reply: FastifyReply): FastifyReply {
     const { prefix } = this.#options;
     const path = (request.url.split('?')[0] as string).replace(/\/+$/, '') || '/';
@@ -267,7 +267,7 @@ class Web {
     return reply.code(200).send(file.body);
   }
 
-  /** WebSockets of the dashboard's own page. Its origin is this listener, so it needs no admission of its own. */
+  /** WebSockets of the dashboard's own page. Its origin is this listener, so it need not be on the list of origins. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, { path }: Target): void {
     const { prefix } = this.#options;
     const { stratum, live } = this.#dependencies;
@@ -285,7 +285,7 @@ class Web {
       refuseUpgrade(socket, wordsOf(new ApiRefusal('not_found', 'there is nothing here')));
       return;
     }
-    // Behind a proxy that does not say who its clients are, all of them would share one limit and one ban.
+    // Behind a proxy that does not forward client addresses, all clients would share one limit and one ban.
     if (this.#proxies.hidesClients(peer, request.headers['x-forwarded-for'])) {
       refuseUpgrade(socket, wordsOf(new ApiRefusal('bad_request', 'the proxy does not say who its client is')));
       return;
@@ -296,7 +296,7 @@ class Web {
   }
 }
 
-/** Names and origins are not the door's business here: the pool is for everybody. */
+/** Host names and origins are not restricted here: the pool is public. */
 const DOOR_WORDS = {
   bad_request: 'bad_request',
   origin_refused: 'forbidden',

@@ -1,4 +1,4 @@
-/** Accounts: address and payload are one thing, and balance, in flight and paid follow from credits and payouts. */
+/** Checks accounts: address and payload match, and balance, in flight and paid follow from credits and payouts. */
 import { formatAddress } from '../../protocol/address.ts';
 import { attempt } from '../../protocol/errors.ts';
 import type { NetworkName } from '../../protocol/network.ts';

@@ -26,11 +26,13 @@ export type AuditReport = {
   readonly ledger: boolean;
   /** Whether all payouts and merges were compared with the wallet's record. */
   readonly wallet: boolean;
-  /** Differences in all; `findings` holds the first of them. */
+  /** Total number of differences; `findings` holds the first of them. */
   readonly differences: number;
   /** Parts that could not be read; each counts as a difference. */
   readonly unread: number;
-  /** What the books have not reached yet, while they read the chain again after being replaced by an older copy. */
+  /**
+   * Items that the books have not reached yet, while they read the chain again after being replaced by an older copy.
+   */
   readonly not_checked: readonly string[];
   /** Rewards that the books hold for the pool because it did not know their finders in time, and that a journal has named since. */
   readonly owed: readonly string[];
@@ -44,7 +46,7 @@ export type AuditOptions = {
   /** The wallet that pays, and the names of the pool's requests at it. */
   readonly wallet?: { readonly reads: WalletReads; readonly series: PayoutSeries };
   readonly onProgress?: Progress;
-  /** How long is waited for a running pool that is about to note a cut. */
+  /** How long to wait for a running pool that is about to record a cut. */
   readonly pauseMillis?: number;
 };
 

@@ -1,9 +1,12 @@
-/** Commitments (books rule 21): the head that each payout carries is the one that the slices give, in the books and on the ledger. */
+/**
+ * Checks commitments (books rule 21): the head in each payout, in the books and on the ledger, is the one computed from
+ * the slices.
+ */
 import { commitmentPayload, headAt, readCommitment } from '../../protocol/books-commitment.ts';
 import type { Sql } from '../database/connect.ts';
 import { type Findings, REMEDIES } from './findings.ts';
 
-/** The newest cut that the books have taken in; -1 for none. */
+/** The newest cut in the books; -1 for none. */
 export async function reachedBy(sql: Sql): Promise<number> {
   const [row] = await sql<{ value: string }[]>`select value from settings where name = 'chain_height'`;
   return Number(row?.value ?? -1);
@@ -18,7 +21,7 @@ export class Heads {
     this.#sql = sql;
   }
 
-  /** Whether a slice was closed at a cut, and the books, which fell back to an older copy, have not come to its end again. */
+  /** Whether a slice was closed at a cut, but the books, replaced by an older copy, have not reached its end again. */
   async isUnreached(slice: number, height: number): Promise<boolean> {
     const [row] = await this.#sql<{ slice_cuts: number }[]>`select slice_cuts from slices order by number desc limit 1`;
     const closes = (slice + 1) * (row?.slice_cuts ?? 1);
@@ -69,7 +72,10 @@ type Carried = {
   readonly final_height: bigint | null;
 };
 
-/** What the transaction carries on the ledger. A payout that was booked again from the wallet's record has no head of its own. */
+/**
+ * The commitment of the transaction on the ledger. A payout that was restored from the wallet's record has no head of
+ * its own.
+ */
 export async function auditCarried(
   name: string,
   { number, books_slice: slice, books_head: head, final_height: height }: Carried,

@@ -1,11 +1,16 @@
-/** Reading the ledger at a node: what an address received and spent, and transactions by the cut that executed them. */
+/**
+ * Reads the ledger from a node: amounts that an address received and spent, and transactions by the cut that executed
+ * them.
+ */
 import type { ApiClient } from '../../protocol/api/client.ts';
 import type { TransactionDocument } from '../../protocol/api/transaction-documents.ts';
 
 const PAGE_CHANGES = 1024;
 const PAGE_TRANSACTIONS = 64;
 
-/** Every change of some addresses above a height, oldest first. Returns the height up to which that is everything. */
+/**
+ * Every change of some addresses above a height, oldest first. Returns the height up to which the result is complete.
+ */
 export async function* changesOf(
   node: Pick<ApiClient, 'addressChanges'>,
   addresses: readonly string[],
@@ -24,7 +29,7 @@ export async function* changesOf(
   }
 }
 
-/** Finalized transactions by id. The cut that was read last is kept: ask in the order of heights. */
+/** Finalized transactions by id. The last cut is cached: call it in the order of heights. */
 export class CutReader {
   readonly #node: Pick<ApiClient, 'cutTransactions'>;
   #height = -1;

@@ -1,4 +1,4 @@
-/** What an audit found: where, what the books say, what was computed, and what the operator does about it. */
+/** A finding of an audit: where, the value in the books, the computed value, and the remedy. */
 export type Finding = {
   readonly what: string;
   readonly books: string;
@@ -20,7 +20,7 @@ export const REMEDIES = {
     'A block is credited to the pool although its finder was on record: a row was changed outside the pool, or the pool has a fault. Stop payouts, pass the reward on to the finder, and look who can write to the database.',
   shares: 'Raw shares and slices disagree. Compare with the journals of the front ends; restore from a backup.',
   published:
-    'What the pool publishes does not hold. Keep this report and ask the operator; do not mine on until it is explained.',
+    'The published data is not consistent. Keep this report and ask the operator; do not mine on until it is explained.',
   failed: 'This part could not be read. Fix what the message names and run the audit again.',
 } as const;
 
@@ -29,7 +29,7 @@ export class Findings {
   count = 0;
   /** Parts that could not be read. */
   failed = 0;
-  /** What could not be compared, for a reason that is no difference. */
+  /** Parts that could not be compared, for a reason that is not a difference. */
   readonly notChecked: string[] = [];
   /** Correct in the books, but to be paid by the operator. */
   readonly owed: string[] = [];
@@ -52,7 +52,7 @@ export class Findings {
     if (String(books) !== String(computed)) this.add(what, books, computed, remedy);
   }
 
-  /** A section that throws is a finding, and the others go on: an edited row must not hide the rest. */
+  /** A section that throws is a finding, and the others continue: an edited row must not hide the rest. */
   async section<T>(what: string, work: () => Promise<T>, otherwise: T): Promise<T> {
     try {
       return await work();

@@ -1,6 +1,7 @@
 /**
- * Slice records that the public audit has read, in the form of the pool's pages. Lists are judged by the very records that were audited: a pool cannot show one set of records to be
- * audited and another, or none, to judge its lists by. Only what is newer than all that was read comes from the pool.
+ * Slice records that the public audit has read, in the form of the pool's pages. Lists are checked against these
+ * audited records: a pool cannot show one set of records to the audit and another, or none, for its lists. Only records
+ * newer than all of these are fetched from the pool.
  */
 import type { BooksSources } from '../../protocol/books-evidence.ts';
 import type { BooksService } from '../../protocol/books-slice.ts';
@@ -8,7 +9,7 @@ import type { PublishedRecord } from './public-rows.ts';
 
 const PAGE = /^slices\/(pplns|solo)\?limit=(\d{1,3})&cursor=(\d{1,15})-0$/;
 
-/** Undefined for a path that is none of such a page. */
+/** Undefined if the path is not one of such a page. */
 export async function pageOfKnown(
   path: string,
   known: ReadonlyMap<BooksService, readonly PublishedRecord[]>,
@@ -32,7 +33,7 @@ async function newerOf(path: string, newest: number, pool: BooksSources['pool'])
   return Array.isArray(slices) ? slices.filter((each) => Number(each?.slice) > newest) : [];
 }
 
-/** How many records are of slices before this one. They are ascending; where they are not, that is a finding of its own. */
+/** How many records are of slices before this one. They are ascending; if not, that is a separate finding. */
 function placeOf(records: readonly PublishedRecord[], slice: number): number {
   let [low, high] = [0, records.length];
   while (low < high) {

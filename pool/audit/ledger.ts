@@ -22,7 +22,7 @@ export type LedgerAuditOptions = { readonly poolAddress: string };
 
 const SOLO = 1;
 const BATCH_ADDRESSES = 64;
-/** Cuts that the books may need to note a payment again that they have lost. */
+/** Cuts that the books may need to restore a lost payment. */
 const MAX_LAG = 16;
 
 type BlockRow = {
@@ -40,11 +40,11 @@ type BlockRow = {
   reward_output: number | null;
   settled_height: bigint | null;
   credit_list: number | null;
-  /** Of the finder, as the books have it. */
+  /** Address of the finder in the books. */
   address: string | null;
 };
 
-/** The height after which the books begin. Cut 0 is the genesis: nothing of the books is in it. */
+/** The height after which the books begin. Cut 0 is the genesis, which the books do not cover. */
 async function heightBefore(sql: Sql): Promise<number> {
   const [row] = await sql<{ height: bigint | null }[]>`select min(opened_height) as height from slices`;
   return Math.max(0, Number(row?.height ?? 0) - 1);
@@ -72,7 +72,7 @@ async function auditBlocks(
     for (const row of rows) {
       const id = row.block_id.toString('hex');
       const name = `block ${id}`;
-      // Paid after the ledger was read: the books have gone on.
+      // Paid after the ledger was read: the books have advanced meanwhile.
       const settled = Number(row.settled_height ?? 0);
       if (row.state === 'paid' && settled > through && settled <= (await reachedBy(sql))) continue;
       const transaction = rewardTransaction(id);
@@ -90,7 +90,7 @@ async function auditBlocks(
         findings.compare(`${name}: reward output`, row.reward_output, 0, REMEDIES.block);
         findings.compare(`${name}: paid at`, row.settled_height, paid.height, REMEDIES.block);
         findings.compare(`${name}: anchor`, row.anchor_height, paid.height - REGISTRATION_WINDOW, REMEDIES.block);
-        // A reward that was found late is divided with a later slice, never with an earlier one.
+        // A late reward is divided with a later slice, never with an earlier one.
         if (row.slice_cuts === null || row.slice < Math.floor(Number(row.anchor_height) / row.slice_cuts))
           findings.add(`${name}: slice`, row.slice, 'that of its anchor, or a later one');
         // The finder of a PPLNS block is in the list's id (rule 9). One that was not on record when the list was made stays so.
@@ -192,7 +192,7 @@ async function auditPayments(
       if (at === -1) findings.add(`${name}: to ${item.address}`, item.amount, 'no such output', REMEDIES.payment);
       else made.splice(at, 1);
     }
-    // What is left is the change, which returns to the pool's address (books rule 25).
+    // The remaining outputs are change, which returns to the pool's address (books rule 25).
     for (const output of made)
       if (!output.startsWith(`${options.poolAddress} `))
         findings.add(`${name}: output ${output}`, 'no payment', 'paid by the ledger', REMEDIES.payment);

@@ -1,4 +1,4 @@
-/** Credit lists (books rules 4 to 8): each is made again from slices and blocks and compared to the atom. */
+/** Checks credit lists (books rules 4 to 8): each is recomputed from slices and blocks and compared to the atom. */
 import { toHex } from '../../protocol/bytes.ts';
 import { attempt } from '../../protocol/errors.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
@@ -30,7 +30,7 @@ type ListRow = {
 const canonical = (parts: readonly object[]): string =>
   JSON.stringify(parts.map((part) => Object.entries(part).sort()));
 
-/** Made again from the slices; `closed` keeps what was read for the next one. */
+/** Recomputed from the slices; `closed` caches the slices for the next list. */
 async function auditList(sql: Sql, closed: ClosedWork, row: ListRow, name: string, findings: Findings): Promise<void> {
   const list = await computeCredits(sql, closed, row.service, row.slice);
   if (list === undefined) {
@@ -56,7 +56,7 @@ async function auditList(sql: Sql, closed: ClosedWork, row: ListRow, name: strin
   findings.compare(`${name}: blocks that name it`, joined?.count, list.blocks);
 }
 
-/** What the pool noted of everybody's credits through a list, where it did. */
+/** The pool's totals of all credits up to a list, if it stored them. */
 async function auditTotals(
   sql: Sql,
   list: number,
@@ -106,7 +106,7 @@ export async function auditLists(sql: Sql, findings: Findings, onProgress: Progr
   return { lists: rows.length, credited };
 }
 
-/** Every paid block is credited once its slice is settled; a block that names no list was left out. */
+/** Every paid block is credited once its slice is settled; a block without a list was left out. */
 async function auditDue(sql: Sql, findings: Findings): Promise<void> {
   const reached = await reachedBy(sql);
   // An invalid height is reported by another check.

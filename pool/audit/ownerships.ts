@@ -1,4 +1,7 @@
-/** Owners of connections (books rule 22): on record twice, and which list was the newest then never falls. */
+/**
+ * Checks the owners of connections (books rule 22): both records of each agree, and the newest list at that time never
+ * decreases.
+ */
 import type { Sql } from '../database/connect.ts';
 import { type Findings, REMEDIES } from './findings.ts';
 

@@ -1,4 +1,7 @@
-/** Commitments that a pool publishes (books rule 21): numbers without a gap, and what each payout carries is the head that the records give. */
+/**
+ * Checks the commitments that a pool publishes (books rule 21): numbers without a gap, and in each payout the head
+ * computed from the records.
+ */
 import {
   type BooksCommitment,
   checkCommitment,
@@ -33,18 +36,24 @@ export function auditNumbers(rows: readonly CommitmentRow[], findings: Findings)
   }
 }
 
-/** Cuts by which the books may be behind a payout that they have not noted again: they compare themselves with the wallet a moment after they have caught up. */
+/**
+ * Cuts by which the books may be behind a payout that they have not restored yet: they are compared with the wallet
+ * shortly after they have caught up.
+ */
 const MAX_LAG = 16;
 
-/** Payouts may wait for the wallet: their commitments can be of older slices. By so many, and they hold little of the books. */
+/**
+ * Payouts may wait for the wallet, so their commitments can be of older slices. If older by this many, they prove
+ * little.
+ */
 const MAX_BEHIND = 24;
 
-/** How far the books had got before the records were read, and how long slices are. */
+/** The height of the books before the records were read, and the length of slices. */
 export type Reached = { readonly height: number; readonly sliceCuts: number };
 
 type Payments = {
   readonly underWay: PaymentsUnderWay;
-  /** What the pool lists for each transaction. */
+  /** The payments that the pool lists for each transaction. */
   readonly paid: ReadonlyMap<string, readonly string[]>;
 };
 
@@ -55,10 +64,13 @@ export class CommitmentAudit {
   readonly #reached: Reached;
   readonly #unread: UnreadRows;
   readonly #checkedOnes = new Set<string>();
-  /** Transactions of cuts that the books, which fell back to an older state of themselves, have not come to again; and what is not checked for that reason. */
+  /**
+   * Transactions of cuts that the books, replaced by an older copy, have not reached again; and the checks skipped for
+   * that reason.
+   */
   readonly unreached = new Set<string>();
   readonly notChecked: string[] = [];
-  /** The newest slice that a payout commits, and the cut of the newest payout. */
+  /** The newest slice that a payout commits to, and the cut of the newest payout. */
   #committed = { slice: -1, height: -1 };
 
   constructor(
@@ -73,7 +85,10 @@ export class CommitmentAudit {
     this.#findings = findings;
   }
 
-  /** What final payouts carry, by their numbers. Returns how many are final beyond the cut that the node has read. */
+  /**
+   * Checks the commitments of final payouts, by number. Returns how many are final beyond the cut that the node has
+   * read.
+   */
   async listed(rows: readonly CommitmentRow[], through: number, money: AddressMoney | undefined): Promise<number> {
     const findings = this.#findings;
     const wasSpent = spendsOf(money);
@@ -113,9 +128,9 @@ export class CommitmentAudit {
   }
 
   /**
-   * Every transaction that spent from the pool's address was signed by the pool: a commitment in it counts, whether the pool lists it, and as what. One that pays
-   * just what the pool says is under way is on the ledger before the pool has noted it; returns these. One that pays somebody what the pool lists carries a
-   * commitment.
+   * Every transaction that spent from the pool's address was signed by the pool: a commitment in it counts, whether or
+   * not the pool lists it. A transaction that pays exactly one pending payout is on the ledger before the pool has
+   * recorded it; these are returned. A transaction with listed payments must carry a commitment.
    */
   async unlisted(
     rows: readonly CommitmentRow[],
@@ -154,7 +169,7 @@ export class CommitmentAudit {
     return noted;
   }
 
-  /** Why the payouts do not hold the books, though there are payouts. */
+  /** Why the payouts do not prove the books, although there are payouts. */
   get stale(): string | undefined {
     const { slice, height } = this.#committed;
     const cuts = this.#records.get('pplns')?.at(-1)?.slice_cuts;
@@ -184,7 +199,9 @@ export class CommitmentAudit {
     return undefined;
   }
 
-  /** Books that fell back lack slices that were closed when the payout was made, as long as they have not come to them again. */
+  /**
+   * Books replaced by an older copy lack slices that were closed when the payout was made, until they reach them again.
+   */
   #isUnreached({ payload_hex: payload, height }: LedgerCommitment): boolean {
     const carried = payload === null ? undefined : readCommitment(payload);
     if (carried === undefined) return false;

@@ -1,6 +1,6 @@
 /**
- * What a pool lists as paid and committed, and what left its address, against the ledger (books rules 21 and 25). Row by row: one that the node cannot tell of, because it deleted the
- * cut, is not checked, and all others are.
+ * Checks listed payments and commitments, and all spends of the pool's address, against the ledger (books rules 21 and
+ * 25). Row by row: a row whose cut the node has deleted is not checked, all others are.
  */
 import type { CommitmentRow } from '../../protocol/ledger-payouts.ts';
 import type { PaymentDocument } from '../api/documents.ts';
@@ -21,11 +21,11 @@ export type PoolSide = {
   readonly commitments: readonly CommitmentRow[];
   readonly records: Records;
   readonly reached: Reached;
-  /** Of all lists. */
+  /** Totals of all lists. */
   readonly fees: bigint;
 };
 
-/** The cut that the node's index is at by now. */
+/** The current cut of the node's index. */
 export async function indexedHeight(
   node: LedgerNode,
   { address, height }: Pick<AddressMoney, 'address' | 'height'>,
@@ -33,13 +33,13 @@ export async function indexedHeight(
   return (await node.addressChanges({ addresses: [address], after_height: height, limit: 1 })).indexed_height;
 }
 
-/** The same of a node that does not have the whole history of the address. */
+/** The same with a node that does not have the whole history of the address. */
 async function newestIndexed(node: LedgerNode, address: string): Promise<number> {
   const [newest] = (await node.cuts({ limit: 1 })).cuts;
   return indexedHeight(node, { address, height: newest?.height ?? 0 });
 }
 
-/** Null where what left the address could not be judged. */
+/** Null if the spends of the address could not be judged. */
 export async function auditLedger(
   { node, money }: LedgerSide,
   { address, payments, commitments, records, reached, fees }: PoolSide,
@@ -49,7 +49,7 @@ export async function auditLedger(
   const cuts = new CutReader(node);
   const unread = new UnreadRows();
   const { notChecked } = sections;
-  // The pool may have paid since its address was read: the node has gone on as well.
+  // The pool may have paid since its address was read: the node has advanced as well.
   const height = () => (money === undefined ? newestIndexed(node, address) : indexedHeight(node, money));
   const through = await sections.run('the ledger’s height', height, money?.height);
   if (through === undefined) return null;

@@ -1,7 +1,8 @@
 /**
- * What left the pool's address (books rule 25). The pool pays from that address alone and change returns to it, so every payment that it ever makes is a
- * spend of that address, seen by anybody. An output of such a transaction is a payment that the pool lists, change, or money that the pool took
- * for itself; what it took, and the network's fees, are never more than the fees of its lists and what others put in.
+ * Checks all spends of the pool's address (books rule 25). The pool pays only from that address and change returns to
+ * it, so every payment is a publicly visible spend of that address. An output of such a transaction is a listed
+ * payment, change, or money that the pool took for itself. Its own withdrawals and the network's fees must never exceed
+ * the fees of its lists and deposits by others.
  */
 import { ApiError } from '../../protocol/api/client-calls.ts';
 import type { BooksSources } from '../../protocol/books-evidence.ts';
@@ -12,19 +13,22 @@ import type { UnreadRows } from './public-unread.ts';
 export type LedgerNode = NonNullable<BooksSources['node']>;
 
 export type LedgerReward = { readonly transaction: string; readonly height: number; readonly amount: bigint };
-/** `returned`: what of it came back to the address. */
+/** `returned`: the part that came back to the address. */
 type Spend = LedgerReward & { readonly returned: bigint };
 
-/** The history of the pool's address, read before anything that the pool says: what it lists later explains all of it. */
+/** The history of the pool's address, read before any answer of the pool: later answers then cover all of it. */
 export type AddressMoney = {
   readonly address: string;
   /** Everything up to this cut. */
   readonly height: number;
   /** Transactions that spent from the address, in the order of cuts. */
   readonly spends: readonly Spend[];
-  /** What it received for blocks. */
+  /** Amount received for blocks. */
   readonly rewards: readonly LedgerReward[];
-  /** Received by transactions that spent nothing from it, other than for blocks; and outputs of before the first cut that were spent. */
+  /**
+   * Deposits: amounts other than rewards, received by transactions that spent nothing from it; and spent outputs from
+   * before the first cut.
+   */
   readonly deposits: bigint;
 };
 
@@ -70,30 +74,31 @@ export function spendsOf(money: AddressMoney | undefined): (transaction: string,
 export type Withdrawal = { readonly transaction_id: string; readonly height: number; readonly amount: string };
 
 export type MoneyReport = {
-  /** Fees of the lists, and what others put in. */
+  /** Fees of the lists, and deposits by others. */
   readonly allowed: string;
   readonly network_fees: string;
   readonly withdrawn: string;
   readonly withdrawals: readonly Withdrawal[];
 };
 
-/** How an output is written in lists of payments by transaction. */
+/** The key of an output in the payments by transaction. */
 export const outputText = ({ address, amount }: { readonly address: string; readonly amount: string }): string =>
   `${address} ${amount}`;
 
 export type MoneyFacts = {
-  /** What the pool lists for each transaction. */
+  /** The payments that the pool lists for each transaction. */
   readonly paid: ReadonlyMap<string, readonly string[]>;
-  /** Of all lists. */
+  /** Totals of all lists. */
   readonly fees: bigint;
-  /** Transactions that the books have not reached: what they paid is not listed yet. */
+  /** Transactions that the books have not reached: their payments are not listed yet. */
   readonly unreached: ReadonlySet<string>;
   /** Payments whose transactions the pool does not know yet: one that the node has deleted may have paid them. */
   readonly underWay: bigint;
 };
 
 /**
- * What left the address by a transaction that the node has deleted: at least what neither came back nor is listed, taken that it paid all that is listed.
+ * The amount that left the address by a transaction that the node has deleted: at least the part that neither came back
+ * nor is listed, assuming that it paid all listed payments.
  */
 function unseenSpend({ amount, returned }: Spend, listed: readonly string[], own: string) {
   let [paid, deposits] = [0n, 0n];
@@ -150,7 +155,7 @@ export async function auditMoney(
         taken += BigInt(output.amount);
         to.push(output.address);
       }
-      // The pool's own account was paid: from now on that is its own money.
+      // A payment to the pool's own account becomes its own money.
       if (isListed && isOwn) deposits += BigInt(output.amount);
     }
     left += rest;

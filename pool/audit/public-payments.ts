@@ -1,4 +1,7 @@
-/** Payments that a pool publishes: each is an output of a final transaction, and nobody was paid more than the lists credited. */
+/**
+ * Checks the payments that a pool publishes: each is an output of a final transaction, and no account was paid more
+ * than it was credited.
+ */
 import type { BooksSources } from '../../protocol/books-evidence.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import type { PaymentDocument } from '../api/documents.ts';
@@ -9,7 +12,7 @@ import { pagesOf } from './public-reads.ts';
 import { readPayment } from './public-rows.ts';
 import type { UnreadRows } from './public-unread.ts';
 
-/** All payments but those that can never run. */
+/** All payments except void ones. */
 export async function readPayments(pool: BooksSources['pool'], network: NetworkName): Promise<PaymentDocument[]> {
   const payments: PaymentDocument[] = [];
   const read = (row: unknown) => readPayment(row, network);
@@ -18,7 +21,7 @@ export async function readPayments(pool: BooksSources['pool'], network: NetworkN
   return payments;
 }
 
-/** What is listed for each transaction, as `address amount`. */
+/** The listed payments of each transaction, as `address amount`. */
 export function paidByTransaction(payments: readonly PaymentDocument[]): Map<string, string[]> {
   const paid = new Map<string, string[]>();
   for (const payment of payments) {
@@ -41,7 +44,7 @@ export class PaymentsUnderWay {
   readonly #open = new Map<string, string[]>();
   readonly #paid: Map<string, string[]>;
 
-  /** `paid` is given what is found here. */
+  /** Matched payments are added to `paid`. */
   constructor(payments: readonly PaymentDocument[], paid: Map<string, string[]>) {
     this.#paid = paid;
     for (const payment of payments) {
@@ -52,13 +55,13 @@ export class PaymentsUnderWay {
     }
   }
 
-  /** All that is still open. */
+  /** All pending payments. */
   get amount(): bigint {
     const open = [...this.#open.values()].flat();
     return open.reduce((sum, each) => sum + BigInt(each.split(' ')[1] as string), 0n);
   }
 
-  /** Whether a transaction pays just one of these payouts, and the rest returns to the pool. */
+  /** Whether a transaction pays exactly one of these payouts, and the rest returns to the pool. */
   take(transaction: string, outputs: readonly Output[], poolAddress: string): boolean {
     const strangers = outputs.filter(({ address }) => address !== poolAddress).map(outputText);
     const all = outputs.map(outputText);
@@ -73,7 +76,7 @@ export class PaymentsUnderWay {
   }
 }
 
-/** Each of `some` is one of `all`, as often as it is there. */
+/** Whether the multiset `some` is contained in `all`. */
 function isWithin(some: readonly string[], all: readonly string[]): boolean {
   const left = [...all];
   return some.every((each) => {
@@ -83,10 +86,10 @@ function isWithin(some: readonly string[], all: readonly string[]): boolean {
   });
 }
 
-/** What lists credited and the pool has not paid. When it is due is between the pool and each account: nobody else knows the threshold. */
+/** Credits that the pool has not paid. When they are due depends on each account's threshold, which is not public. */
 type Unpaid = { readonly accounts: number; readonly amount: string };
 
-/** Nobody was paid more than was credited. */
+/** No account was paid more than it was credited. */
 export function auditSums(
   payments: readonly PaymentDocument[],
   credited: ReadonlyMap<string, bigint>,
@@ -112,8 +115,9 @@ export type PaymentReads = {
 };
 
 /**
- * Each final payment is an output of its transaction, and the pool made that transaction: it spent from the pool's address (rule 25). That much the address's history says of
- * cuts whose transactions the node has deleted too. Returns how many are final beyond the cut that the node has read.
+ * Each final payment is an output of its transaction, and the pool made that transaction: it spent from the pool's
+ * address (rule 25). The address's history shows that even for transactions that the node has deleted. Returns how many
+ * are final beyond the cut that the node has read.
  */
 export async function auditOutputs(
   payments: readonly PaymentDocument[],

@@ -10,31 +10,31 @@ import { steadyNow } from '../../runtime/clock.ts';
 import { PoolError } from '../pool-error.ts';
 import { fieldsOf, listOf } from './public-rows.ts';
 
-/** Rows that are asked for at once, and that a page has which names a next one. */
+/** Rows requested per page; a page with a next one has exactly this many. */
 const PAGE = 200;
-/** Rows of one list that are read: as many fit into memory. */
+/** Maximum number of rows read of one list, so that they fit into memory. */
 const MAX_ROWS = 2_000_000;
 const MAX_CURSOR = 256;
 const MAX_TRIES = 20;
-/** How often a request is made whose connection is lost: a pool or a proxy that starts again is back within seconds. */
+/** Attempts per request when the connection is lost: a pool or proxy that restarts is back within seconds. */
 const MAX_LOST = 4;
-/** Pages are far smaller. Each page of a list has its head, with all parts of the window. */
+/** Pages are far smaller. Each page of a list repeats its head, with all parts of the window. */
 const ANSWER_BYTES = 512 * 1024;
 const LIST_BYTES = 8 * 1024 * 1024;
 const pause = (millis: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, millis));
 export const newerAnswers = (): Promise<void> => pause(NEWER_MILLIS);
 
 export type ReadLimits = {
-  /** For one answer, with its body. */
+  /** Time for one answer, with its body. */
   readonly answerMillis: number;
-  /** For all of them. */
+  /** Time for all of them. */
   readonly totalMillis: number;
   /** The longest wait before a busy pool is asked again. */
   readonly waitMillis: number;
 };
 export const READ_LIMITS: ReadLimits = { answerMillis: 30_000, totalMillis: 12 * 3_600_000, waitMillis: 30_000 };
 
-/** The pool did not answer, or not in time: this is not checked, which is not a finding. */
+/** The pool did not answer in time: this part is not checked, which is not a finding. */
 export class PoolSilence extends Error {}
 
 /** Too many requests, or busy. */
@@ -62,7 +62,7 @@ export function publicPool(url: string, limits: ReadLimits = READ_LIMITS): Books
     } catch (error) {
       const why = whyOf(error as Error);
       const isRedirect = REDIRECTED.test(why);
-      const remedy = isRedirect ? '; it sends callers elsewhere: name that address' : '';
+      const remedy = isRedirect ? '; it redirects to another address: use that one' : '';
       // Retried only if the pool has answered before, and not after a timeout.
       if (isFound && !isRedirect && !signal.aborted && tries < MAX_LOST) return undefined;
       if (isFound) throw new PoolSilence(`${path}: no answer: ${why}`);
@@ -108,14 +108,14 @@ export async function* pagesOf<T>(
     const answer = fieldsOf(await pool(`${path}?limit=${PAGE}${from}`));
     const page = listOf(answer[rows], PAGE);
     count += page.length;
-    // More rows than the reader's limit are no finding; more than the pool itself states are one.
+    // More rows than the reader's limit are not a finding; more than the pool itself states are.
     if (count > MAX_ROWS) throw new PoolSilence(`${path}: more than the ${MAX_ROWS} rows that are read`);
     if (count > most) throw new Error(`${path}: more than ${most} rows`);
     for (const row of page) yield read(row);
     const next = answer.next_cursor;
     if (next === undefined) return;
     if (typeof next !== 'string' || next === '' || next.length > MAX_CURSOR)
-      throw new Error(`${path}: no such cursor is given`);
+      throw new Error(`${path}: the cursor is not valid`);
     if (page.length < PAGE || next === cursor) throw new Error(`${path}: the pages do not end`);
     cursor = next;
   }

@@ -1,6 +1,7 @@
 /**
- * Every reward of the pool's address is in one credit list, and in no other (books rule 7). Each list is judged by itself elsewhere; here they are taken together: a
- * block in two lists credits the same money twice, and rewards that no list ever gets to are kept from the miners.
+ * Every reward of the pool's address is in one credit list, and in no other (books rule 7). Each list is checked
+ * separately elsewhere; here they are checked together: a block in two lists credits the same money twice, and rewards
+ * that never enter a list are withheld from the miners.
  */
 import type { BooksSources } from '../../protocol/books-evidence.ts';
 import { type BooksService, readWork, type SliceRecord } from '../../protocol/books-slice.ts';
@@ -14,13 +15,13 @@ import { type BlockPlace, fieldsOf, listOf, type PublishedRecord, readBlockPlace
 
 /** A list is made when all rewards of its slice are known, and waits as long again for one that is held (rules 7 and 15). */
 const LIST_CUTS = 2 * REGISTRATION_WINDOW;
-/** So long after the cut that paid it, a reward that no list has is withheld (rule 27): four hours. */
+/** This long after the cut that paid it (four hours), a reward in no list is considered withheld (rule 27). */
 const WITHHELD_CUTS = 5_760;
 const MAX_BLOCKS = 20_000;
 
 type Listed = Pick<SliceRecord, 'service' | 'slice' | 'slice_cuts'>;
 
-/** Which list has which block. */
+/** The list of each block. */
 export class CreditedBlocks {
   readonly #lists = new Map<string, Listed>();
   readonly #findings: Findings;
@@ -53,18 +54,20 @@ export type RewardReads = {
   readonly pool: BooksSources['pool'];
   readonly records: ReadonlyMap<BooksService, readonly PublishedRecord[]>;
   readonly credited: CreditedBlocks;
-  /** The first slice of the terms, and how long slices are: what counts while there is no record. */
+  /** The first slice of the terms, and the length of slices: used while there is no record. */
   readonly opening: { readonly from_slice: number; readonly slice_cuts: number } | undefined;
-  /** What was due by this cut is in the records: both the pool, as it says, and the node had it before they were read. */
+  /** Rewards due by this cut are in the records: pool and node had both reached it before the records were read. */
   readonly height: number;
-  /** The cut that the node is at by now. Where the pool credits a block is read last, perhaps hours after the records. */
+  /** The node's current cut. The list that credits a block is looked up last, perhaps hours after the records. */
   readonly now: () => Promise<number>;
 };
 
 type Named = BlockPlace & { readonly service: BooksService };
 type Sum = { readonly rewards: number; readonly amount: string };
 
-/** What of the ledger's rewards no list has yet, and what of that cannot be checked; and what a later list has than its own. */
+/**
+ * Rewards of the ledger in no list yet, those of them that cannot be checked, and those in a later list than their own.
+ */
 export type OpenRewards = Sum & { readonly moved: Sum; readonly withheld: Sum; readonly notChecked: readonly string[] };
 
 const sumOf = (rewards: readonly LedgerReward[]): Sum => ({
@@ -100,7 +103,7 @@ export async function auditRewards(
       continue;
     }
     if (anchor + cuts + LIST_CUTS > reads.height) {
-      // However long slices are: rule 27 counts from the cut that paid.
+      // Independent of the slice length: rule 27 counts from the cut that paid.
       if (isLong(reward)) withheld.push(reward);
       continue;
     }
@@ -127,14 +130,15 @@ export async function auditRewards(
   const notChecked: string[] = [];
   if (early > 0) notChecked.push(`${early} rewards of the pool’s address for work before its first slice`);
   if (held > 0) notChecked.push(`${held} rewards that the pool holds and credits to nobody yet`);
-  if (later > 0) notChecked.push(`${later} rewards that the pool says a list will have that is not there yet`);
+  if (later > 0)
+    notChecked.push(`${later} rewards that, according to the pool, will be in a list that does not exist yet`);
   if (untold > 0) notChecked.push(`${untold} rewards that are in no list: the pool does not answer where they are`);
   return { ...sumOf(open), moved: sumOf(moved), withheld: sumOf(withheld), notChecked };
 }
 
 /**
- * The first cut of the books, how long slices are, and the newest closed slice. From the records, which the payouts commit. S never changes (rule 3): records of
- * another length are false by themselves, and move no deadline here.
+ * The first cut of the books, how long slices are, and the newest closed slice. From the records, which the payouts
+ * commit. S never changes (rule 3): records of another length are reported elsewhere and change no deadline here.
  */
 function slicing({ records, opening }: RewardReads) {
   const firsts = SERVICES.flatMap((service) => records.get(service)?.[0] ?? []);
@@ -147,24 +151,27 @@ function slicing({ records, opening }: RewardReads) {
   };
 }
 
-/** Whether the list that should have a block must be there by now. PPLNS lists wait for the first slice that has work (rule 4). */
+/**
+ * Whether the list that should contain a block must exist by now. PPLNS lists wait for the first slice that has work
+ * (rule 4).
+ */
 function isOverdue(service: BooksService, slice: number, cuts: number, { records, height }: RewardReads): boolean {
   const hasWork = (records.get('pplns') ?? []).some((record) => readWork(record.total_work) > 0n);
   return (service === 'solo' || hasWork) && (slice + 1) * cuts + LIST_CUTS <= height;
 }
 
-/** Where the pool says that blocks of a slice are credited. */
+/** The lists that, according to the pool, credit the blocks of a slice. */
 class Places {
   readonly #pool: BooksSources['pool'];
   #slice = -1;
-  /** Undefined where the pool did not answer: that slice alone is not checked. */
+  /** Undefined if the pool did not answer: then only that slice is not checked. */
   #blocks: ReadonlyMap<string, Named> | undefined = new Map();
 
   constructor(pool: BooksSources['pool']) {
     this.#pool = pool;
   }
 
-  /** Ask in the order of slices: those of one are kept. */
+  /** Call it in the order of slices: the last one is cached. */
   async of(slice: number, transaction: string): Promise<Named | 'untold' | undefined> {
     if (slice !== this.#slice)
       this.#blocks = await this.#read(slice).catch((error: unknown) => {

@@ -1,4 +1,4 @@
-/** Rows that a pool publishes, read into their forms: whatever is not of the form is refused, and nothing else of them is kept. */
+/** Parses the rows that a pool publishes: malformed rows are refused, and unknown fields are dropped. */
 import { parseAddress } from '../../protocol/address.ts';
 import { parseAtoms } from '../../protocol/amount.ts';
 import { type BooksService, readWork, type SliceRecord } from '../../protocol/books-slice.ts';
@@ -12,7 +12,7 @@ const MAX_ID = 64;
 const HASH = /^[0-9a-f]{96}$/;
 const TARGET = /^[0-9a-f]{64}$/;
 
-const refused = (what: string): Error => new Error(`${what} of another form than the pool's`);
+const refused = (what: string): Error => new Error(`${what} has an invalid form`);
 
 export function fieldsOf(value: unknown): Fields {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw refused('a document');
@@ -27,7 +27,7 @@ export function listOf(value: unknown, most: number): readonly unknown[] {
 function numberOf(fields: Fields, name: string): number {
   const value = fields[name];
   if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 0) throw refused(name);
-  // Zero has two forms in JSON.
+  // JSON has two zeros, 0 and -0.
   return value === 0 ? 0 : value;
 }
 
@@ -49,7 +49,7 @@ const orNull = <T>(fields: Fields, name: string, read: (fields: Fields, name: st
 
 const hashOf = (fields: Fields, name: string): string => textOf(fields, name, HASH);
 
-/** An amount has one spelling and is never below zero: a row of less than nothing would hide another. */
+/** An amount has one spelling and is never negative: a negative row could hide another. */
 function atomsOf(fields: Fields, name: string): string {
   const text = textOf(fields, name, MAX_ID);
   parseAtoms(text);
@@ -89,7 +89,7 @@ export function readCommitmentRow(value: unknown): CommitmentRow {
   };
 }
 
-/** With the root of its list, where it has one. */
+/** With the root of its list, if it has one. */
 export type PublishedRecord = SliceRecord & { readonly credits: { readonly root: string } | null };
 
 function workOf(fields: Fields, name: string): string {

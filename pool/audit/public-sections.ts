@@ -1,13 +1,13 @@
 /**
- * Parts of the public audit. A missing answer means not checked, and so does everything that depends on it: a payment that was not read must not look like theft. A
- * malformed answer is a finding.
+ * Parts of the public audit. A missing answer means 'not checked', also for everything that depends on it: a payment
+ * that was not read must not look like theft. A malformed answer is a finding.
  */
 import { ApiError } from '../../protocol/api/client-calls.ts';
 import { PoolError } from '../pool-error.ts';
 import { type Findings, REMEDIES } from './findings.ts';
 import { PoolSilence } from './public-reads.ts';
 
-/** What other parts rest on. */
+/** The results that other parts use. */
 export type AuditPart = 'payments' | 'commitments' | 'slices' | 'lists' | 'spends';
 
 export class AuditSections {
@@ -34,7 +34,7 @@ export class AuditSections {
     }
   }
 
-  /** Whether all of these parts were read wholly; where one was not, `what` is reported as not checked. */
+  /** Whether all of these parts were read completely; otherwise `what` is reported as not checked. */
   have(what: string, parts: readonly AuditPart[]): boolean {
     const unread = parts.filter((part) => this.#unread.has(part));
     if (unread.length > 0) this.notChecked.push(`${what}: ${unread.join(', ')} could not all be read`);

@@ -1,4 +1,4 @@
-/** The terms that a pool publishes, read into their form: whatever is not of the form is refused. */
+/** Parses the terms that a pool publishes: malformed terms are refused. */
 import { parseAddress } from '../../protocol/address.ts';
 import { isWhole } from '../../protocol/books-slice.ts';
 import { type PublishedTerms, termsFault } from '../../protocol/books-terms.ts';
@@ -10,7 +10,7 @@ import { fieldsOf, isNetwork } from './public-rows.ts';
 const MAX_TERMS = 10_000;
 const TERMS_FIELDS = ['from_slice', 'slice_cuts', 'window_thousandths', 'fee_ppm'] as const;
 
-/** The terms as they are published, and the newest cut that the books have taken in. */
+/** The published terms, and the newest cut in the books. */
 export type ReadTerms = PublishedTerms & { readonly height?: number };
 
 export function readTerms(answer: unknown): ReadTerms {
@@ -21,7 +21,7 @@ export function readTerms(answer: unknown): ReadTerms {
   return { address, network, terms, ...(height === undefined ? {} : { height }) };
 }
 
-/** Lists of terms with whole numbers, each service with one at least. */
+/** Lists of terms with integers, at least one for each service. */
 function isTerms(terms: unknown): terms is PublishedTerms['terms'] {
   return SERVICES.every((service) => {
     const list: unknown = (terms as PublishedTerms['terms'] | undefined)?.[service];
@@ -33,7 +33,7 @@ function isTerms(terms: unknown): terms is PublishedTerms['terms'] {
   });
 }
 
-/** Terms that no pool can have (rule 3). One that has taken no cut in has none yet. */
+/** Terms that no pool can have (rule 3). A pool without a cut has none yet. */
 export function auditTerms({ terms, height }: ReadTerms, findings: Findings): void {
   const fault = termsFault(terms, height);
   if (fault === undefined || (fault === 'empty' && height === undefined)) return;

@@ -1,10 +1,10 @@
 /**
- * Rows of which the node cannot tell: it deleted the cut, or never had it. Each such row is not checked, and all others are: by naming one old cut, a pool must not
- * keep the rest from being judged.
+ * Rows that the node cannot confirm, because it deleted the cut or never had it. Such rows are not checked, all others
+ * are: with one old cut, a pool must not prevent the check of the rest.
  */
 import { ApiError } from '../../protocol/api/client-calls.ts';
 
-/** The node answered, and refused this one. A node that does not answer, or is busy, is no matter of one row. */
+/** The node answered and refused this row. A node that does not answer, or is busy, does not concern a single row. */
 const isRefusal = (error: unknown): error is ApiError =>
   error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429;
 
@@ -13,7 +13,7 @@ type Unread = { readonly kind: string; readonly first: string; readonly why: str
 export class UnreadRows {
   readonly #rows = new Map<string, Unread>();
 
-  /** What `work` reads for a row; undefined where the node refuses it. `kind`: what rows of that sort are, in the plural. */
+  /** The result of `work` for a row; undefined if the node refuses it. `kind` names such rows, in the plural. */
   async read<T>(kind: string, name: string, work: () => Promise<T>): Promise<{ readonly value: T } | undefined> {
     try {
       return { value: await work() };
@@ -28,7 +28,7 @@ export class UnreadRows {
     }
   }
 
-  /** Each sort of rows and each reason on a line, with how many there are. */
+  /** One line for each kind of rows and reason, with their number. */
   get lines(): string[] {
     return [...this.#rows.values()].map(
       ({ kind, first, why, count }) => `${count} ${kind}, the first ${first}: ${why}`,

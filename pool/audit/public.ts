@@ -1,6 +1,7 @@
 /**
- * `svc-pool audit --public`: what a pool publishes, recomputed by anybody, without its database (books rule 24). Slices from their leaves, records and W from
- * each other, every credit list by the one verifier, commitments and payments against a node of the auditor's choice.
+ * `svc-pool audit --public`: recomputes the published data of a pool, without its database (books rule 24). Slices from
+ * their leaves, records and W from each other, every credit list by the one verifier, commitments and payments against
+ * a node of the auditor's choice.
  */
 
 import { parseAtoms } from '../../protocol/amount.ts';
@@ -27,12 +28,12 @@ import { AuditSections } from './public-sections.ts';
 import { auditTerms, type ReadTerms, readTerms } from './public-terms.ts';
 
 /**
- * `false`: something does not hold. `unchecked`: nothing was found to be wrong, and not everything could be checked. `suspicious`: the same, and it has been so for longer than
- * an honest pool needs (rule 27).
+ * `false`: something is wrong. `unchecked`: nothing was found to be wrong, but not everything could be checked.
+ * `suspicious`: the same, for longer than an honest pool needs (rule 27).
  */
 export type PublicVerdict = 'holds' | 'unchecked' | 'suspicious' | 'false';
 
-/** What has honest reasons, and should have ended by now. */
+/** States that can have honest reasons, but should have ended by now. */
 export type Suspicion = { readonly name: 'rewards_withheld' | 'books_behind'; readonly says: string };
 
 export type PublicReport = {
@@ -47,7 +48,7 @@ export type PublicReport = {
   readonly missing: Readonly<Partial<Record<NotChecked, number>>>;
   readonly commitments: number;
   readonly payments: number;
-  /** What left the pool's address; null without a node. */
+  /** Spends of the pool's address; null without a node. */
   readonly money: MoneyReport | null;
   readonly unpaid: ReturnType<typeof auditSums> | null;
   /** Rewards of the ledger that are in no list yet; null without a node. */
@@ -56,14 +57,14 @@ export type PublicReport = {
   readonly moved: OpenRewards['moved'] | null;
   /** The cut that the node has read up to; null without a node. */
   readonly ledger_height: number | null;
-  /** What was not checked at all. */
+  /** Parts that were not checked at all. */
   readonly not_checked: readonly string[];
   readonly suspicions: readonly Suspicion[];
   readonly differences: number;
   readonly findings: readonly Finding[];
 };
 
-/** Only the pool and the finder can know this, so an audit without it is complete. */
+/** Only the pool and the finder can check this, so an audit is complete without it. */
 const NEVER_CHECKED: NotChecked = 'solo_finder';
 
 /** The audit itself follows blocks into later lists. */
@@ -71,7 +72,7 @@ const FOLLOWED: NotChecked = 'later_list';
 
 /** Cuts by which a node may be behind the pool's, or the pool's books behind the node. */
 const MAX_LAG = 16;
-/** An hour: books that are further behind the ledger show none of what is due. */
+/** An hour: books further behind the ledger do not show what is due. */
 const MAX_BEHIND = 1_440;
 /** Slices of one service: twenty years and more. */
 const MAX_RECORDS = 200_000;
@@ -98,12 +99,15 @@ class PublicAudit {
   /** Whether rewards were followed into the lists that have them. */
   #isFollowed = false;
   #terms: ReadTerms | undefined;
-  /** The newest cut that the books had taken in before records were read, as the pool says: what was due by then is in the records. */
+  /**
+   * The newest cut in the books before records were read, according to the pool: everything due by then is in the
+   * records.
+   */
   #reached = 0;
   readonly #sections: AuditSections;
   readonly #notChecked: string[];
   readonly #suspicions: Suspicion[] = [];
-  /** Lists of one service ask for the same pages again and again. */
+  /** Lists of one service need the same pages repeatedly. */
   readonly #answers = new BoundedMap<string, Promise<unknown>>(KEPT_ANSWERS);
 
   constructor(sources: BooksSources, settle: () => Promise<void>, findings: Findings) {
@@ -123,12 +127,12 @@ class PublicAudit {
     const { pool } = this.#sources;
     const asked = pageOfKnown(path, this.#records, pool).then((page) => page ?? pool(path));
     this.#answers.set(path, asked);
-    // What was lost once may be there when it is asked for again.
+    // A failed read may succeed later, so it is not cached.
     asked.catch(() => this.#answers.delete(path));
     return asked;
   };
 
-  /** A pool has one address and one network: what is looked up under the one must not be judged under another. */
+  /** A pool has one address and one network: all parts of the audit must use the same ones. */
   async #readTerms(): Promise<ReadTerms> {
     const terms = readTerms(await this.#sources.pool('terms'));
     const { address, network } = terms;
@@ -141,7 +145,10 @@ class PublicAudit {
     return terms;
   }
 
-  /** Reads in the order of books rule 26, so that new payouts and slices of a running pool are no findings: what is read later explains what was read before. */
+  /**
+   * Reads in the order of books rule 26, so that new payouts and slices of a running pool are not findings: later
+   * answers explain earlier ones.
+   */
   async run(): Promise<PublicReport> {
     const findings = this.#findings;
     const { pool, node } = this.#sources;
@@ -212,7 +219,7 @@ class PublicAudit {
     return this.#terms?.height ?? null;
   }
 
-  /** Every reward is in one list. A pool and a node at different cuts are reported. */
+  /** Checks that every reward is in one list. Reports if pool and node are at different cuts. */
   async #rewards(money: AddressMoney): Promise<PublicReport['uncredited']> {
     const height = this.#height ?? 0;
     if (height > money.height + MAX_LAG)
@@ -279,7 +286,7 @@ class PublicAudit {
     }
   }
 
-  /** Slices close by height alone (rule 2): those that are closed are all there, and no others. */
+  /** Slices close by height alone (rule 2): all closed slices must be published, and no others. */
   async #ending(service: BooksService, records: readonly PublishedRecord[], terms: ReadTerms): Promise<void> {
     const newest = records.at(-1);
     const first = terms.terms[service][0];
@@ -291,7 +298,8 @@ class PublicAudit {
       this.#findings.add(`slices of ${service}`, `end with ${has}`, `${due} is closed`, REMEDIES.published);
     const earlyAt = (height: number) => records.find((record) => (record.slice + 1) * record.slice_cuts > height);
     if (earlyAt(terms.height ?? 0) === undefined) return;
-    // The terms may be an answer of before the records, and the books close slices before they note the cut: the ledger says whether it is there.
+    // The terms may be older than the records, and the books close slices before they record the cut: the ledger
+    // decides.
     await this.#settle();
     const { node } = this.#sources;
     const height = (await this.#readTerms()).height ?? 0;
@@ -337,7 +345,7 @@ class PublicAudit {
       this.#findings.add(name, 'the list of something else', 'this list', REMEDIES.published);
       return;
     }
-    // False or not, this is what the pool says it credited: payments are compared with it.
+    // Valid or not, these are the pool's credits: payments are compared with them.
     for (const { address, amount } of list.credits)
       this.#credited.set(address, (this.#credited.get(address) ?? 0n) + parseAtoms(amount));
     this.#fees += parseAtoms(list.fee);

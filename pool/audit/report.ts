@@ -1,10 +1,10 @@
-/** An audit's report in words: each difference on a line, then what to do about them, then what was checked. */
+/** The text of an audit's report: each difference on a line, then the remedies, then the parts that were checked. */
 import { visible } from '../../runtime/visible.ts';
 import type { AuditReport } from './audit.ts';
 import { COVERAGE, UNCOVERED_COLUMNS } from './coverage.ts';
 import type { PublicReport } from './public.ts';
 
-/** Nothing differs, and the operator owes somebody a reward. */
+/** No difference, but the operator has rewards to pass on. */
 export const OWED_EXIT = 5;
 
 const textOf = (lines: readonly string[]): string => `${lines.map(visible).join('\n')}\n`;
@@ -94,6 +94,6 @@ export function publicReportText(report: PublicReport): string {
   return textOf(lines);
 }
 
-/** For a terminal: texts of a pool are untrusted. */
+/** Escaped for a terminal: texts of a pool are untrusted. */
 export const reportJson = (report: AuditReport | PublicReport): string =>
   `${JSON.stringify(report, undefined, 2).split('\n').map(visible).join('\n')}\n`;

@@ -1,6 +1,6 @@
 /**
- * The height that the books have read, which everything that is due is counted from, and what follows from it: slices close by height alone (books rule 2), so
- * that height lies in the open slice; no list was made before its slice closed or after it.
+ * Checks the height of the books, from which all deadlines are counted: slices close by height alone (books rule 2), so
+ * it lies in the open slice; and no list was made before its slice closed, or at a later height than this.
  */
 import { parseInForce, TERMS_SETTING } from '../books/terms-in-force.ts';
 import type { Sql } from '../database/connect.ts';
@@ -31,7 +31,9 @@ const readReached = async (sql: Sql): Promise<NotedHeight> => {
 
 const sliceAt = ({ height, slice_cuts: cuts }: NotedHeight): number => Math.floor(Number(height) / (cuts ?? 1));
 
-/** The books open slices a moment before they note the cut that opened them: as long as they go on, that is waited for. */
+/**
+ * The books open slices a moment before they record the cut that opened them: a running pool is given time for that.
+ */
 async function settled(sql: Sql, pauseMillis: number): Promise<NotedHeight> {
   let reached = await readReached(sql);
   for (let tries = 0; tries < MAX_PAUSES; tries++) {
@@ -46,7 +48,7 @@ async function settled(sql: Sql, pauseMillis: number): Promise<NotedHeight> {
 }
 
 export type SettingsOptions = {
-  /** How long is waited for a running pool that is about to note a cut. */
+  /** How long to wait for a running pool that is about to record a cut. */
   readonly pauseMillis?: number;
   /** The address that blocks pay, and the newest cut of a node. */
   readonly ledger?: { readonly poolAddress: string; readonly height: number };
@@ -61,13 +63,14 @@ export async function auditSettings(
   const { height, slice, closed } = reached;
   const name = 'setting chain_height';
   if (height === null) {
-    // A pool that has just begun has opened a slice and noted no cut. Books alone, without a ledger, show nothing that would be due.
+    // A new pool has opened a slice but recorded no cut. Without a ledger, the books alone do not show whether anything
+    // is due.
     if (closed > 0 && ledger !== undefined) findings.add(name, 'none', `a cut of slice ${slice}`);
     else if (closed > 0) findings.skip(name, 'none is on record');
   } else if (!WHOLE.test(height)) findings.add(name, height, `a cut of slice ${slice}`);
   else {
     const ahead = slice === null ? 0 : slice - sliceAt(reached);
-    // A node that does not answer can hold the books between the opening of a slice and the cut that they note.
+    // If the node does not answer, the books can stop between opening a slice and recording the cut.
     if (ahead === 1) findings.skip(name, `cut ${height} is before slice ${slice}, which is open`);
     else if (ahead !== 0) findings.add(name, height, `a cut of slice ${slice}, the newest one`);
     if (ledger !== undefined && Number(height) > ledger.height + MAX_LAG)
@@ -84,7 +87,7 @@ export async function auditSettings(
   findings.compare('setting pool_address', address?.value ?? 'none', ledger.poolAddress);
 }
 
-/** The books and the payouts stop at an edit that they cannot read. */
+/** An edit that cannot be read stops the books and the payouts. */
 async function auditEdits(sql: Sql, findings: Findings): Promise<void> {
   const rows = await sql<{ name: string; value: string }[]>`select name, value from settings
     where name like 'edit\\_%' order by name`;

@@ -1,6 +1,6 @@
 /**
- * Raw shares against slices: each closed slice's leaves, and the open slice's work, are sums of what was taken in. And against
- * each other: a header and nonce count once.
+ * Checks raw shares against slices: each closed slice's leaves, and the open slice's work, are sums of raw shares. And
+ * against each other: a header and nonce count once.
  */
 import { unpackWork } from '../books/packed.ts';
 import { prunedThrough } from '../books/partitions.ts';
@@ -10,7 +10,7 @@ import { type Progress, sliceName } from './slices.ts';
 
 type SliceSum = { readonly service: number; readonly slice: number; readonly work: Map<number, string> };
 
-/** What the books hold of a slice, by account. */
+/** The work of a slice in the books, by account. */
 async function bookedWork(sql: Sql, service: number, slice: number): Promise<Map<number, string>> {
   const [row] = await sql<{ leaves: Buffer | null }[]>`select leaves from slices
     where service = ${service} and number = ${slice}`;

@@ -1,4 +1,6 @@
-/** Slices (books rules 1, 2, 3 and 12): numbers without gaps, roots, totals, heights, W and the chain of records. */
+/**
+ * Checks slices (books rules 1, 2, 3 and 12): numbers without gaps, roots, totals, heights, W and the chain of records.
+ */
 import { FIRST_CHAIN, sliceChain, WINDOW_SLICES, windowWork } from '../../protocol/books-slice.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import type { NetworkName } from '../../protocol/network.ts';
@@ -37,7 +39,7 @@ const BATCH = 64;
 export const sliceName = (service: number, slice: number): string =>
   `slice ${slice} of ${SERVICES[service] ?? service}`;
 
-/** The root of packed leaves; undefined when they are no tree, which is a finding. */
+/** The root of packed leaves; undefined if they do not form a tree, which is a finding. */
 async function rootOf(sql: Sql, name: string, leaves: Buffer, findings: Findings): Promise<SumRoot | undefined> {
   const rows = unpackWork(leaves);
   const ids = rows.map((row) => row.accountId);

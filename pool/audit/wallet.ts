@@ -1,6 +1,7 @@
 /**
- * The books against the wallet's record (books rule 16): every request of the pool's series is a payout or a merge of the books and the other way
- * round, with the same recipients, transaction, fee and fate. The wallet's record is a list that no edit of the database can shorten.
+ * Checks the books against the wallet's record (books rule 16): every request of the pool's series is a payout or a
+ * merge in the books and vice versa, with the same recipients, transaction, fee and result. The wallet's record is
+ * outside the database, so no edit there can shorten it.
  */
 import type { Sql } from '../database/connect.ts';
 import { numberOf, type PayoutSeries } from '../payout/payout-series.ts';
@@ -47,7 +48,8 @@ function auditPayout(row: BookedPayment, payment: WalletPayment, findings: Findi
   const own = row.transaction_id?.toString('hex') ?? 'none';
   findings.compare(`${name}: transaction at the wallet`, own, payment.transactionId ?? 'none', REMEDIES.payment);
   if (row.fee !== null) findings.compare(`${name}: fee at the wallet`, row.fee, payment.fee, REMEDIES.payment);
-  // The books follow the wallet: what it has as final may still be under way in them, never the other way round.
+  // The books follow the wallet: a payment that is final there may still be pending in the books, never the other way
+  // round.
   if (row.state !== 'submitted')
     findings.compare(`${name}: fate at the wallet`, BOOKED[row.state], payment.fate.state, REMEDIES.payment);
 }

@@ -1,6 +1,6 @@
 /**
- * Accounts in ascending order of payload, which is the order of slices, of lists and of ties. An account never changes, so
- * what was read once is kept: 49 bytes for each account that ever earned something, instead of a row read for every list.
+ * Accounts in ascending order of payload, which is the order of slices, of lists and of ties. An account never changes,
+ * so it is cached: 49 bytes for each account that ever earned something, instead of a row read for every list.
  */
 import type { Sql, Transaction } from '../database/connect.ts';
 
@@ -9,7 +9,7 @@ const PAYLOAD_BYTES = 49;
 const HEAD_BYTES = 6;
 
 export class AccountOrder {
-  /** By place of arrival. */
+  /** In order of arrival. */
   #ids: number[] = [];
   #payloads: Buffer = Buffer.alloc(0);
   /** Places in ascending order of payload: the rank is the index. */
@@ -20,7 +20,7 @@ export class AccountOrder {
     return this.#ids.length;
   }
 
-  /** Reads those of the accounts that are not known yet. Ranks hold until the next call. */
+  /** Reads the accounts that are not known yet. Ranks are valid until the next call. */
   async know(sql: Sql | Transaction, ids: readonly number[]): Promise<void> {
     const unknown = ids.filter((id) => (this.#rankById[id] ?? -1) < 0);
     if (unknown.length === 0) return;

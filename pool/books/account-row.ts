@@ -1,21 +1,21 @@
-/** An account with what its payouts come to: what an audit compares, and the check before a payout (books rule 23). */
+/** An account with the sums of its payouts, for the audit and for the check before a payout (books rule 23). */
 import type { Sql, Transaction } from '../database/connect.ts';
 
 export type AccountRow = {
   id: number;
   payload: Buffer;
   address: string;
-  /** The payload that it was made with. */
+  /** The payload that it was created with. */
   name: Buffer | null;
   balance: bigint;
   in_flight: bigint;
   paid: bigint;
-  /** Of payouts that have not ended. */
+  /** Sum of payouts that have not ended. */
   flying: string;
   settled: string;
 };
 
-/** Of some accounts, or of all by id. */
+/** Reads some accounts, or all, by id. */
 export const accountRows = (sql: Sql | Transaction, ids?: readonly number[]) =>
   sql<AccountRow[]>`select a.id, a.payload, a.address, n.payload as name, a.balance, a.in_flight, a.paid,
       coalesce(sum(i.amount) filter (where p.state in ('reserved', 'submitting', 'submitted')), 0)::text as flying,
@@ -24,6 +24,6 @@ export const accountRows = (sql: Sql | Transaction, ids?: readonly number[]) =>
       left join account_names n on n.account_id = a.id
     ${ids === undefined ? sql`` : sql`where a.id = any(${[...ids]}::int[])`} group by a.id, n.payload order by a.id`;
 
-/** What the balance of an account must be, from all of its credits. */
+/** The expected balance of an account, from all of its credits. */
 export const balanceOf = (credited: bigint, { flying, settled }: Pick<AccountRow, 'flying' | 'settled'>): bigint =>
   credited - BigInt(flying) - BigInt(settled);

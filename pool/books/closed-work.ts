@@ -1,7 +1,7 @@
 /**
- * What credits are made of: the work of closed slices, and the accounts in it. Neither ever changes, so what was read once is
- * kept, slices for as long as they are in the window. Make a new one after a failed transaction: the rows
- * that it read may have been rolled back.
+ * The input of credits: the work of closed slices, and the accounts in it. Neither ever changes, so both are cached,
+ * slices for as long as they are in the window. Create a new one after a failed transaction: rows that it read may have
+ * been rolled back.
  */
 import type { RankedSlice, Window } from '../../protocol/pplns.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
@@ -12,7 +12,7 @@ type Slice = { readonly number: number; readonly total: bigint; readonly leaves:
 
 export class ClosedWork {
   readonly accounts = new AccountOrder();
-  /** Those of the last window, by service. */
+  /** The slices of the last window, by service. */
   readonly #slices = new Map<number, readonly Slice[]>();
 
   /** The slices of a window, with accounts by their rank in `accounts`; it holds until the next call. */

@@ -49,7 +49,7 @@ export type NotedTotals = {
   readonly through: number;
   readonly root: Bytes;
   readonly rows: readonly PackedRow[];
-  /** Notes that do not add up: they are left out, and an older one is taken. */
+  /** Notes that do not add up: they are ignored, and an older one is used. */
   readonly wrong: readonly number[];
 };
 
@@ -68,7 +68,7 @@ export async function readTotals(sql: Sql | Transaction): Promise<NotedTotals> {
   }
 }
 
-/** A tree built in pieces, so that the event loop is not blocked. Undefined where the leaves are no tree. */
+/** A tree built in pieces, so that the event loop is not blocked. Undefined if the leaves do not form a tree. */
 export async function treeOf(leaves: readonly SumLeaf[]): Promise<SumTree | undefined> {
   const steps = sumTreeSteps(leaves);
   for (;;) {
@@ -79,7 +79,7 @@ export async function treeOf(leaves: readonly SumLeaf[]): Promise<SumTree | unde
   }
 }
 
-/** Lists after `after`, oldest first, and those of `again`. */
+/** Lists after `after`, oldest first, and those in `again`. */
 export async function* listsAfter(
   sql: Sql | Transaction,
   after: number,
@@ -91,8 +91,9 @@ export async function* listsAfter(
 }
 
 /**
- * Adds a note when enough lists have come since the last one; called in the transaction that makes them. Books that have no notes yet get them step by step. Nothing is
- * noted on top of a note that does not give its root, nor of lists that do not add up: what was edited before is found for as long as it is not put right.
+ * Adds a note when enough lists have come since the last one; called in the transaction that makes them. Books that
+ * have no notes yet get them step by step. Nothing is added after a note that does not match its root, or after lists
+ * that do not add up: an earlier edit stays detectable until it is corrected.
  */
 export async function noteTotals(transaction: Transaction, lists: number): Promise<void> {
   const [newest] = await transaction<
@@ -106,7 +107,7 @@ export async function noteTotals(transaction: Transaction, lists: number): Promi
   const totals = new Map<number, CreditTotal>();
   addCredits(totals, 0, rows);
   let last = through;
-  // A new account has the payload that its first list commits to: one that was edited since is not used.
+  // A new account has the payload that its first list commits to: a payload that was edited since is not used.
   const firsts: number[] = [];
   for await (const list of listsAfter(transaction, through, { most: lists })) {
     const { credits, addsUp } = creditsOfList(list);

@@ -26,7 +26,7 @@ export function creditsOf(accounts: AccountOrder, shares: readonly bigint[]): Cr
 
 /**
  * The window of a slice's blocks, from closed slices alone. A new pool's first blocks, with no work before them, are
- * divided over the first slice from their own on that has any. Undefined while that slice is not closed yet.
+ * divided over the first slice with work, starting from their own. Undefined while that slice is not closed yet.
  */
 export async function windowOfSlice(
   sql: Sql | Transaction,
@@ -52,7 +52,7 @@ export async function windowOfSlice(
   return { window: windowOf(windowWork, [{ slice: first.number, total: BigInt(first.total) }]), windowWork };
 }
 
-/** The fee that held when the slice opened; of a block before the pool's first slice, that of the first. */
+/** The fee in force when the slice opened; for a block before the pool's first slice, that of the first. */
 async function feePpmOf(sql: Sql | Transaction, service: number, slice: number): Promise<bigint> {
   const [row] = await sql<{ fee_ppm: number }[]>`select fee_ppm from slices where service = ${service}
     order by number > ${slice}, abs(number - ${slice}) limit 1`;
@@ -68,14 +68,14 @@ export type CreditList = {
   readonly feePpm: bigint;
   readonly window: Window;
   readonly windowWork: bigint;
-  /** By rank among the accounts of the closed work it was made of. */
+  /** Indexed by rank among the accounts of the closed work. */
   readonly shares: readonly bigint[];
 };
 
 export const PPLNS = 0;
 export const SOLO = 1;
 
-/** What a settled slice's blocks are worth to whom. Pure reading: the audit calls it too. */
+/** Computes the credits of a settled slice's blocks. Read-only: the audit calls it too. */
 export async function computeCredits(
   sql: Sql | Transaction,
   closed: ClosedWork,
@@ -155,7 +155,7 @@ export type CreditOptions = {
   readonly listsANote?: number;
 };
 
-/** Makes every list that is due at a finalized height. Each call makes at most one list per service and slice, ever. */
+/** Makes every list that is due at a finalized height. Only one list is ever made per service and slice. */
 export async function makeCredits(
   transaction: Transaction,
   closed: ClosedWork,
@@ -170,7 +170,8 @@ export async function makeCredits(
     group by service, slice having count(*) filter (where state = 'paid') > 0 order by slice, service`;
   const made: CreditList[] = [];
   for (const { service, slice, open } of due) {
-    // A block still open here waits for its fate. One that is held is waited for as long as a window, and then counts later (rule 7).
+    // The list waits while one of its blocks is open. For a held block it waits as long as a window; then that block
+    // counts later (rule 7).
     if (open > 0) continue;
     const list = await computeCredits(transaction, closed, service, slice);
     if (list === undefined) continue;

@@ -28,7 +28,7 @@ function hash(): number {
 export class IdentitySet {
   #slots = new Uint32Array(WORDS * FIRST_SLOTS);
   #mask = FIRST_SLOTS - 1;
-  /** A slot of zeros is an empty one. */
+  /** A slot of zeros is empty. */
   #hasZero = false;
   size = 0;
 
@@ -43,7 +43,7 @@ export class IdentitySet {
     return true;
   }
 
-  /** Puts `words` into the first empty slot of its row, unless it is found on the way. */
+  /** Linear probing: puts `words` into the first empty slot, unless it is found before. */
   #place(): boolean {
     const slots = this.#slots;
     for (let slot = hash() & this.#mask; ; slot = (slot + 1) & this.#mask) {

@@ -1,7 +1,7 @@
 /**
- * Taking journal entries into the books: one fenced transaction per batch. Entries at or below a boot's position were
- * taken before and are passed over, so any replay, from any instance, counts each share once; an entry that does not join
- * the position is refused, so nothing is ever passed over unseen (books rule 11).
+ * Takes journal entries into the books: one fenced transaction per batch. Entries at or below a boot's position were
+ * taken before and are skipped, so any replay, from any instance, counts each share once; an entry that does not
+ * directly follow the position is refused, so no entry is ever missed (books rule 11).
  */
 
 import { formatAddress } from '../../protocol/address.ts';
@@ -32,10 +32,10 @@ import { setAside, type UnreadRecord } from './unread-records.ts';
 
 export const serviceNumber = (service: (typeof SERVICES)[number]): number => SERVICES.indexOf(service);
 
-/** Worker name of a block whose finder is not on record. No miner can have it: worker names hold no brackets. */
+/** Worker name of a block whose finder is not on record. No miner can have it: worker names cannot contain brackets. */
 export const UNKNOWN_FINDER = '(unknown)';
 
-/** Under this name shares that came twice are counted beside those that miners were refused. */
+/** Duplicate shares are counted under this name, among the refused ones. */
 export const COUNTED_BEFORE = 'counted_before';
 
 export type IntakeOptions = { readonly network: NetworkName; readonly sliceCuts: number };
@@ -47,7 +47,7 @@ type Taken = {
   readonly slice: number | undefined;
 };
 type CountedShare = Taken & { readonly record: ShareRecord; readonly accountId: number; readonly workerId: number };
-/** With the slice that it is in. */
+/** A share with its slice. */
 type TakenShare = CountedShare & { readonly slice: number };
 
 export type IntakeResult = {
@@ -62,7 +62,7 @@ export type IntakeResult = {
   readonly unread: number;
 };
 
-/** Entries are missing between the books' position and what came: they must be sent again from there. */
+/** Entries are missing after the books' position: they must be sent again from there. */
 export class EntryGapError extends Error {
   constructor(bootId: string, position: number, sequence: number) {
     super(`the books have boot ${bootId} up to ${position} and cannot take ${sequence} next`);
@@ -70,7 +70,7 @@ export class EntryGapError extends Error {
   }
 }
 
-/** Ids of accounts and workers by their natural keys; filled from the database, forgotten with a failed transaction, bounded. */
+/** A bounded cache of account and worker ids by their natural keys; cleared after a failed transaction. */
 export class IdCache {
   readonly #ids = new Map<string, number>();
   readonly #capacity: number;
@@ -195,7 +195,7 @@ export class Intake {
         continue;
       }
       if (sequence !== position + 1) {
-        // Only the journal itself can say that there is nothing in between.
+        // Only the journal itself can state that there are no entries in between.
         if (after === undefined || after > position) throw new EntryGapError(bootId, position, sequence);
         lost += sequence - position - 1;
         await transaction`insert into journal_holes (boot_id, after, until)
@@ -307,9 +307,9 @@ export class Intake {
   }
 
   /**
-   * Idempotent: a block may come by the journal of its finder and by the chain. A journal that comes after the chain
-   * corrects a finder that was not on record then, as long as nothing is credited. An anchor may lie before the pool's first slice: such a block is one of
-   * the first (books rule 7), because nothing is published of slices before it.
+   * Idempotent: a block may arrive from the journal of its finder and from the chain. A journal that arrives after the
+   * chain corrects an unknown finder, as long as nothing is credited. An anchor may lie before the pool's first slice:
+   * such a block counts in the first slice (books rule 7), because no earlier slice is published.
    */
   async addBlock(transaction: Transaction, record: BlockRecord): Promise<void> {
     const service = serviceNumber(record.service);
@@ -335,7 +335,9 @@ export class Intake {
         where block_id = ${Buffer.from(record.blockId)} and carried_fees is null and credit_list is null`;
   }
 
-  /** A block that the chain paid and no journal named: its finder is known from the ownership of its extranonce. */
+  /**
+   * A block that the chain paid but that is in no journal: its finder is known from the ownership of its extranonce.
+   */
   async adoptBlock(transaction: Transaction, record: BlockRecord): Promise<void> {
     await this.#resolveIds(transaction, [record]);
     await this.addBlock(transaction, record);
@@ -358,8 +360,9 @@ const workerKey = (accountId: number, record: MinerRecord): string =>
   `${accountId}/${serviceNumber(record.service)}/${record.worker}`;
 
 /**
- * The account of each payload. It goes by the payload that an account was made with: an account whose row was changed since keeps its owner's
- * work and waits for the operator. A second one of the same owner would be twice in one list, which no list can be.
+ * The account of each payload, by the payload that it was created with: an account whose row was changed since keeps
+ * its owner's work and waits for the operator. A second account of the same owner would appear twice in one list, which
+ * is not valid.
  */
 export async function ensureAccounts(
   sql: Sql | Transaction,
@@ -373,7 +376,7 @@ export async function ensureAccounts(
       where not exists (select from account_names n where n.payload = w.payload)
       on conflict do nothing returning id, payload)
     insert into account_names (account_id, payload) select id, payload from made`;
-  // The first account of an owner comes last, so it is the one that a map of these rows has.
+  // The first account of an owner comes last, so it is the one that remains in the map.
   const rows = await sql<{ id: number; payload: Buffer }[]>`select id, payload from (
       select id, payload, false as named from accounts where payload = any(${bytes}::text[]::bytea[])
       union all select account_id, payload, true from account_names where payload = any(${bytes}::text[]::bytea[])

@@ -1,7 +1,8 @@
 /**
- * Terms of slices that the books do not have, as journals note them (feed/terms-notes.ts): the database fell back, and the pool may have been
- * started with another fee or window since. A slice that was published opens again with the terms that it had (books rule 11). Of several
- * notes of a slice the newest counts: after two replacements of the database it may have been published twice, and miners have the last version.
+ * Terms of slices that are missing in the books, as noted in journals (feed/terms-notes.ts): the database was replaced
+ * by an older copy, and the pool may have been started with another fee or window since. A published slice opens again
+ * with its original terms (books rule 11). Of several notes of a slice the newest counts: after two replacements of the
+ * database it may have been published twice, and miners have the last version.
  */
 import type { Transaction } from '../database/connect.ts';
 import { SERVICES, type TermsRecord } from '../journal-record.ts';
@@ -13,18 +14,19 @@ export type SliceTerms = {
   readonly isPublished: boolean;
 };
 
-/** Time of a note that counts while no journal notes something else of a slice. */
+/** Time of a note that is replaced by any note of a journal. */
 export const BEFORE_ALL_NOTES = 0;
 
 /**
- * A note and the slice that its journal entry counted in before the books fell back (slice-marks.ts). The mark also
- * counts for shares while the node is behind.
+ * A note and the slice that its journal entry counted in before the database was replaced (slice-marks.ts). The mark
+ * also counts for shares while the node is behind.
  */
 export type MarkedNote = { readonly record: TermsRecord; readonly slice: number | undefined };
 
 /**
- * Notes of slices that the books have say nothing new: that is all of them, as long as the database did not fall back. Nobody can have seen a slice beyond
- * `newest` and the mark, so a note that reaches further is cut short: a made-up one must not set the terms of all slices to come.
+ * Notes of slices that are in the books are ignored; without a replaced database that is all of them. No slice beyond
+ * `newest` and the mark can have been published, so a note that reaches further is shortened: a forged note must not
+ * set the terms of all future slices.
  */
 export async function keepNotedTerms(
   transaction: Transaction,
@@ -45,7 +47,7 @@ export async function keepNotedTerms(
     where n.last > coalesce((select max(s.number) from slices s where s.service = n.service), -1)`;
 }
 
-/** What is noted of a slice that opens now; undefined for one that was never published. Notes up to it are done with. */
+/** The noted terms of a slice that opens now; undefined if it was never published. Deletes notes up to it. */
 export async function takeNotedTerms(
   transaction: Transaction,
   service: number,

@@ -57,7 +57,10 @@ export const unpackWork = unpack((reader) => reader.u128());
 export const packCredits = pack((writer, value) => writer.u64(value));
 export const unpackCredits = unpack((reader) => reader.u64());
 
-/** One account's credit of a packed list. Reads half the list on average; `CreditIndex` is for lists that are asked often. */
+/**
+ * One account's credit in a packed list. Reads half the list on average; `CreditIndex` is for lists that are read
+ * often.
+ */
 export function creditOf(bytes: Bytes, accountId: number): bigint | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   for (let at = 0; at < bytes.length; at += CREDIT_BYTES)

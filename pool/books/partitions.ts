@@ -1,4 +1,7 @@
-/** Raw shares live in one partition per day, made as shares of that day come and dropped as a whole when they are old. */
+/**
+ * Raw shares are stored in one partition per day, created with the first share of that day and dropped as a whole when
+ * old.
+ */
 import type { Sql, Transaction } from '../database/connect.ts';
 
 const DAY_MILLIS = 86_400_000;
@@ -20,9 +23,9 @@ export async function ensureSharePartitions(transaction: Transaction, times: rea
 const PRUNED = 'shares_pruned_through_';
 
 /**
- * Drops the partitions of days before `beforeMillis`; returns their names. Slices, which all credits are computed from, stay. A share
- * is kept by the day it was made and counted in the slice it was taken into, which a late journal or a wrong clock can put
- * days apart: so the last slice that lost raw shares is remembered.
+ * Drops the partitions of days before `beforeMillis`; returns their names. Slices, which all credits are computed from,
+ * stay. A share is stored by the day of its time and counted in the slice it was taken into; with a late journal or a
+ * wrong clock these can be days apart, so the last slice that lost raw shares is recorded.
  */
 export async function dropOldShares(sql: Sql, beforeMillis: number): Promise<string[]> {
   const rows = await sql<{ name: string }[]>`select c.relname as name from pg_inherits i
@@ -40,7 +43,7 @@ export async function dropOldShares(sql: Sql, beforeMillis: number): Promise<str
   return old;
 }
 
-/** By service, the last slice whose raw shares are perhaps not all there. */
+/** By service, the last slice whose raw shares may be incomplete. */
 export async function prunedThrough(sql: Sql): Promise<ReadonlyMap<number, number>> {
   const rows = await sql<
     { service: number; slice: number }[]

@@ -1,7 +1,7 @@
 /**
- * What a node says a block was paid, against what the rules allow (books rule 15). Pure. The chain pays a block one output whose
- * place follows from the block's identifier, 96 cuts after its anchor, and no more than: an equal part of the work halves of the
- * subsidies since the last anchor that had work, and half of the fees of the transactions it carried.
+ * Checks the reward that a node reports for a block against the rules (books rule 15). Pure. The chain pays a block one
+ * output, at an index that follows from the block's identifier, 96 cuts after its anchor, and at most: an equal part of
+ * the work halves of the subsidies since the last anchor that had work, and half of the fees of its transactions.
  */
 import { MAX_SUPPLY } from '../../protocol/amount.ts';
 import { MAX_BODY_BYTES } from '../../protocol/body.ts';
@@ -17,12 +17,12 @@ export type Claim = {
   readonly height: number;
 };
 
-/** The block's part of the fees as the template said it, and the mass of its transactions at most. */
+/** The block's part of the fees according to the template, and the maximum mass of its transactions. */
 export type Carried = { readonly fees: bigint; readonly mass: number };
 
 export type RewardFacts = {
   readonly anchorHeight: number;
-  /** Of the chain: what an interval emits is spread over them. */
+  /** Cuts per interval of the chain, over which an interval's emission is spread. */
   readonly intervalCuts: number;
   /** The newest anchor before this one of which a reward is known; -1 for none. */
   readonly paidBefore: number;
@@ -30,9 +30,9 @@ export type RewardFacts = {
   readonly sharers: number;
   /** Other blocks of this anchor in the books. */
   readonly siblings: readonly { readonly amount: bigint; readonly carried: Carried | undefined }[];
-  /** Undefined for a block that no journal named. */
+  /** Undefined for a block that is in no journal. */
   readonly carried: Carried | undefined;
-  /** Atoms per unit of mass beyond which the claim of a single node is not accepted; undefined where no such bound is wanted. */
+  /** Atoms per unit of mass beyond which the claim of a single node is not accepted; undefined for no limit. */
   readonly maxFeePerMass: bigint | undefined;
 };
 
@@ -50,7 +50,7 @@ const MAX_BODY_MASS = 2 * MAX_BODY_BYTES;
 const feesAtRate = (carried: Carried | undefined, perMass: bigint): bigint =>
   (BigInt(carried?.mass ?? MAX_BODY_MASS) * perMass) / 2n;
 
-/** Undefined when there is nothing wrong with it. */
+/** Undefined if the reward is valid. */
 export function rewardFlaw(claim: Claim, facts: RewardFacts): string | undefined {
   const outpoint = workRewardOutpoint(claim.blockId);
   const isOutput =

@@ -1,4 +1,4 @@
-/** The fate of the pool's blocks, from finalized cuts. A reward is taken once, with its amount and output. */
+/** Results of the pool's blocks, from finalized cuts. A reward is recorded once, with its amount and output. */
 import type { Bytes } from '../../protocol/bytes.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { byteaTexts, type Sql, type Transaction } from '../database/connect.ts';
@@ -17,8 +17,8 @@ export async function recordVerdict(transaction: Transaction, verdict: Verdict, 
 }
 
 /**
- * False when it was recorded before, or the block is not known. A slice is credited once: what comes to light after that is
- * divided with the blocks of the slice that is open now (books rule 7).
+ * False when it was recorded before, or the block is not known. A slice is credited once: a reward that becomes known
+ * later is divided with the blocks of the slice that is open now (books rule 7).
  */
 export async function recordPaid(transaction: Transaction, claim: Claim): Promise<boolean> {
   const id = Buffer.from(claim.blockId);
@@ -33,8 +33,9 @@ export async function recordPaid(transaction: Transaction, claim: Claim): Promis
 }
 
 /**
- * A claim that is held: it credits nobody, and its block does not expire. The list of its slice waits for it, counted from the cut that pays it and not from when the
- * books read of it: anybody knows from the chain by when a list must be there (rule 24).
+ * Holds a claim: it is not credited, and its block does not expire. The list of its slice waits for it, counted from
+ * the cut that pays it and not from the time when the books read it: so anybody can tell from the chain when a list is
+ * due (rule 24).
  */
 async function recordHeld(
   transaction: Transaction,
@@ -46,13 +47,13 @@ async function recordHeld(
     where block_id = ${Buffer.from(blockId)} and state <> 'paid'`;
 }
 
-/** What was held, and turned out to be nothing. All others expire with their window. */
+/** Expires a held block that turned out to have no reward. All others expire with their window. */
 async function recordUnpaid(transaction: Transaction, blockId: Bytes, height: number): Promise<void> {
   await transaction`update blocks set state = 'expired', reason = null, claimed_reward = null, settled_height = ${height}
     where block_id = ${Buffer.from(blockId)} and state = 'held'`;
 }
 
-/** Rewards in the books for which a node now names another amount. */
+/** Rewards in the books for which a node now reports another amount. */
 export async function conflictingRewards(
   sql: Sql,
   rewards: readonly { readonly block_id: string; readonly amount: string }[],

@@ -1,7 +1,7 @@
 /**
- * A (header, nonce) counts once (docs/protocol/books.md, rule 14), whatever journal, instance or replay it comes by. The raw
- * shares are the record of what counted; those of the anchors that shares are coming for are kept in memory, and read
- * from the raw shares when they are not there: after a start, or for a journal that comes late. Why not an index:
+ * A (header, nonce) counts once (docs/protocol/books.md, rule 14), whatever journal, instance or replay it comes by.
+ * The raw shares record which ones counted. Identities of recent anchors are kept in memory, and read from the raw
+ * shares when missing: after a start, or for a late journal. Why not an index:
  * docs/decisions/0003-a-share-counts-once.md.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
@@ -9,14 +9,14 @@ import type { Transaction } from '../database/connect.ts';
 import type { ShareIdentity } from '../journal-record.ts';
 import { IdentitySet } from './identity-set.ts';
 
-/** Anchors that are read and forgotten together: forty seconds of a pool. */
+/** Anchors that are loaded and dropped together: forty seconds of a pool. */
 const ANCHORS = 16;
-/** Identities kept in memory, besides those of the anchors at hand. */
+/** Identities kept in memory, besides those of the anchors in use. */
 const KEPT = 1_000_000;
 const READ_ROWS = 10_000;
 
 export class ShareIdentities {
-  /** The most lately used last. */
+  /** The most recently used last. */
   readonly #known = new Map<number, IdentitySet>();
   #size = 0;
 
@@ -33,7 +33,7 @@ export class ShareIdentities {
     });
   }
 
-  /** To be called when a transaction failed: what it took counts nowhere. */
+  /** To be called when a transaction failed: its shares were not counted. */
   forget(): void {
     this.#known.clear();
     this.#size = 0;

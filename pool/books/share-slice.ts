@@ -1,26 +1,30 @@
 /**
- * Which slice a share is in (books rule 2), and the work of slices that are still to be opened. Shares of a journal are in rising
- * slices, so that a slice is one piece of each journal (feed/slice-marks.ts): the slice of the newest anchor so far, and none that is closed.
+ * Which slice a share is in (books rule 2), and the work of slices that are still to be opened. Slice numbers never
+ * decrease within a journal, so that a slice is one contiguous part of each journal (feed/slice-marks.ts): a share is
+ * in the slice of the newest anchor so far, or the open one if that is closed.
  */
 import { sliceOfHeight } from '../../protocol/pplns.ts';
 import { byteaTexts, type Transaction } from '../database/connect.ts';
 import type { ShareRecord } from '../journal-record.ts';
 
-/** Anchors that are more slices ahead are ignored: a made-up one would keep its journal's work out of the books until that slice opens. */
+/**
+ * Anchors more slices ahead are ignored: a forged one would keep its journal's work out of the books until that slice
+ * opens.
+ */
 export type SliceBound = { readonly newest: number; readonly sliceCuts: number };
 
 type PlacedShare = {
   readonly bootId: string;
   readonly sequence: number;
   readonly record: Pick<ShareRecord, 'identity'>;
-  /** Known from before the books fell back. */
+  /** Known from before the database was replaced by an older copy. */
   readonly slice: number | undefined;
 };
 
-/** Places the shares of one transaction, each journal's in their order. */
+/** Assigns slices to the shares of one transaction, in the order of each journal. */
 export class SharePlaces {
   readonly #bound: SliceBound;
-  /** The slice that each journal has come to, by boot. */
+  /** The slice that each journal has reached, by boot. */
   readonly #reached: Map<string, number>;
 
   private constructor(bound: SliceBound, reached: Map<string, number>) {
@@ -47,7 +51,7 @@ export class SharePlaces {
   }
 }
 
-/** Sums of what one transaction has of slices that are still to be opened. */
+/** Work of one transaction in slices that are still to be opened. */
 export class LaterWork {
   /** By `service/account/slice`. */
   readonly #work = new Map<string, bigint>();

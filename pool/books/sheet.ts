@@ -1,5 +1,5 @@
 /**
- * The balance sheet: everything the chain paid the pool must be somewhere. Rewards = balances + in flight + paid +
+ * The balance sheet: everything the chain paid the pool must be accounted for. Rewards = balances + in flight + paid +
  * pool fees + rewards not credited yet; network fees of payouts and compounding come out of the pool's fees.
  */
 import type { Sql, Transaction } from '../database/connect.ts';
@@ -12,7 +12,7 @@ export type BalanceSheet = {
   readonly paid: bigint;
   readonly poolFees: bigint;
   readonly networkFees: bigint;
-  /** Not zero is an alarm. */
+  /** A value other than zero is an alarm. */
   readonly gap: bigint;
 };
 

@@ -62,7 +62,10 @@ export function slicesToOpen(open: ReadonlyMap<number, OpenSlice>, options: Slic
   return Array.from({ length: Math.max(0, number - first + 1) }, (_, i) => first + i);
 }
 
-/** What was published of a slice stays; else a fee that the operator set for it counts; else the terms of the start. */
+/**
+ * Published terms of a slice stay; otherwise a fee that the operator set for it counts; otherwise the terms of the
+ * start.
+ */
 async function termsOf(transaction: Transaction, options: SliceOptions, { service, number }: OpenSlice) {
   const noted = await takeNotedTerms(transaction, service, number);
   if (noted?.isPublished === true) return noted;
@@ -95,8 +98,8 @@ async function openSlice(transaction: Transaction, options: SliceOptions, next: 
 }
 
 /**
- * How far each journal is in the slice that closes; read by the front end that keeps the journal (feed/slice-marks.ts). Where
- * the chain is behind the journals, the books have entries already that belong to slices still to come: these are not in this one.
+ * How far each journal is in the slice that closes; read by the front end that keeps the journal (feed/slice-marks.ts).
+ * If the chain is behind the journals, the books already have entries of future slices: these are not in this one.
  */
 async function noteEnds(transaction: Transaction, slice: number): Promise<void> {
   await transaction`insert into slice_ends (slice, boot_id, through)

@@ -1,9 +1,9 @@
 /**
- * The one active accountant (docs/pool.md, many instances). A PostgreSQL advisory lock on a connection of its own elects
- * it; each election raises the term, and every transaction of the books first checks that its own term is still the
- * newest, and that the server is the run of it that the term was won on. So an accountant that was cut off and comes back
- * late can write nothing. Nor can one whose database was replaced by an older copy under the same address, until it has
- * started again from the state of that copy.
+ * The one active accountant (docs/pool.md, many instances). A PostgreSQL advisory lock on a connection of its own
+ * elects it; each election raises the term, and every transaction of the books first checks that its own term is still
+ * the newest, and that the server is the run of it that the term was won on. So an accountant that lost its connection
+ * and returns late can write nothing. Nor can one whose database was replaced by an older copy under the same address,
+ * until it has restarted from the state of that copy.
  */
 import type { Sql, Transaction } from '../database/connect.ts';
 import { checkSchema } from '../database/migrate.ts';
@@ -14,7 +14,7 @@ export class TermLostError extends Error {
   constructor(own: bigint, newest: bigint) {
     super(
       newest === own
-        ? `term ${own} is over: the database server is not the one it was won on`
+        ? `term ${own} is over: the database server is not the one that it began on`
         : `term ${own} is over: term ${newest} has begun`,
     );
     this.name = 'TermLostError';
@@ -23,15 +23,15 @@ export class TermLostError extends Error {
 
 export type Term = {
   readonly number: bigint;
-  /** Resolves when the connection that holds the lock is gone. */
+  /** Resolves when the connection that holds the lock is lost. */
   readonly lost: Promise<void>;
   release(): Promise<void>;
 };
 
 /**
- * Tries once; undefined while another instance is the accountant. `sql` must be a client of one connection of its own. The
- * connection is not reserved: the driver ends the process when a reserved one is used after it was cut. After a cut it
- * connects anew, and the lock is not there: the server's process has another number.
+ * Tries once; undefined while another instance is the accountant. `sql` must be a separate client with one connection.
+ * The connection is not reserved: the driver ends the process when a reserved one is used after it was lost. After a
+ * loss it reconnects, and the lock is gone: the server's process has another id.
  */
 export async function tryElection(sql: Sql, holder: string): Promise<Term | undefined> {
   await checkSchema(sql);

@@ -1,6 +1,7 @@
 /**
- * From which slice on new terms hold (books rule 3): from the one after that which the chain is in when an accountant starts with them. Books that are behind the
- * chain then open the slices before it with the terms that were in force, so that no fee counts for work that was done before it was announced.
+ * The slice from which new terms hold (books rule 3): the one after the slice that the chain is in when an accountant
+ * starts with them. Books that are behind the chain then open the slices before it with the terms that were in force,
+ * so that no fee counts for work that was done before it was announced.
  */
 import { sliceOfHeight } from '../../protocol/pplns.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
@@ -19,7 +20,7 @@ type NewestSlice = Terms & { readonly service: number; readonly number: number }
 
 const isCount = (value: unknown, least = 0): boolean => Number.isSafeInteger(value) && (value as number) >= least;
 
-/** Undefined for a text that no start of a pool wrote. */
+/** Undefined for a text that the pool did not write. */
 export function parseInForce(text: string): InForce | undefined {
   let value: Partial<InForce> | null;
   try {

@@ -1,6 +1,6 @@
 /**
- * Records of journals that cannot be read: a damaged disk, a bug, or a compromised front end. They are kept as they came and count nothing. The
- * books go on: one bad record must not hold up everybody's shares.
+ * Records of journals that cannot be read: a damaged disk, a bug, or a compromised front end. They are stored unchanged
+ * and count nothing. The books continue: one bad record must not delay all other shares.
  */
 import { byteaTexts, type Transaction } from '../database/connect.ts';
 import type { JournalEntry } from '../journal.ts';

@@ -1,6 +1,6 @@
 /**
- * A copy of the embedded database's files, taken while its server runs: PostgreSQL's own way of base backups. A page that was read half is
- * made good by the log, which a replication slot keeps until it is copied too.
+ * A copy of the embedded database's files, taken while its server runs: a PostgreSQL base backup. Pages that changed
+ * while they were read are repaired from the log, which a replication slot keeps until it is copied too.
  */
 import type { Dirent } from 'node:fs';
 import { chmod, chown, copyFile, lstat, mkdir, open, readdir, writeFile } from 'node:fs/promises';
@@ -8,12 +8,12 @@ import { join } from 'node:path';
 import { PoolError } from '../pool-error.ts';
 import { connectDatabase } from './connect.ts';
 
-/** Of the running server alone, or made anew by a start; the log is copied last. */
+/** Left out: files of the running server, or recreated at a start; the log is copied last. */
 const LEFT_OUT = new Set(['postmaster.pid', 'postmaster.opts', 'pg_wal', 'backup_label', 'pg_replslot', 'pg_stat_tmp']);
-/** Folders that a server must find, empty. */
+/** Folders that must exist but may be empty. */
 const EMPTY = ['pg_replslot', 'pg_stat_tmp'];
 
-/** Files of one folder: a disk flushes several in the time of one. */
+/** Files copied concurrently: a disk flushes several in the time of one. */
 const AT_ONCE = 16;
 
 const isGone = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'ENOENT';
@@ -73,7 +73,7 @@ export async function copyRunning(data: string, url: string, to: string): Promis
   }
 }
 
-/** All that a folder holds belongs to this user from now on. */
+/** Gives a folder and its contents to this user. */
 export async function giveTo(path: string, uid: number, gid: number): Promise<void> {
   await chown(path, uid, gid);
   if (!(await lstat(path)).isDirectory()) return;

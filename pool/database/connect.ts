@@ -1,4 +1,4 @@
-/** The one way to PostgreSQL: exact integers both ways, bounded waits, and quiet notices. */
+/** The only way to connect to PostgreSQL: exact integers both ways, timeouts, and no notices. */
 import postgres from 'postgres';
 import { DatabaseSocket } from './connection-socket.ts';
 
@@ -6,14 +6,14 @@ export type Sql = postgres.Sql<{ bigint: bigint }>;
 export type Transaction = postgres.TransactionSql<{ bigint: bigint }>;
 
 /**
- * Array types by their number in PostgreSQL. The driver can ask the server for them on every connection, but a connection
- * that is cut in the middle of that question ends the process; these are all that the pool uses.
+ * Array types by their number in PostgreSQL. The driver can ask the server for them on every connection, but a
+ * connection that is lost during that query ends the process; these are all that the pool uses.
  */
 const ARRAYS = { int2Array: 1005, int4Array: 1007, textArray: 1009, int8Array: 1016, numericArray: 1231 };
 
 /**
- * In seconds and probes: the server ends the connection of a machine that lost its power after 14 s. Its own setting is two hours, for which the
- * locks of that machine would keep its successor out.
+ * In seconds and probes: the server ends the connection of a machine that lost its power after 14 s. The default is two
+ * hours, during which the locks of that machine would block its successor.
  */
 const LOST_CLIENT = { tcp_keepalives_idle: 5, tcp_keepalives_interval: 3, tcp_keepalives_count: 3 };
 

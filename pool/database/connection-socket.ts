@@ -4,8 +4,8 @@
  * promise and would end the process. This socket emits 'error' first, and 'close' only after those statements were written
  * (to a dead socket, which is harmless), so that they are rejected normally.
  *
- * No setting of the driver avoids it: the defect is its issue 1208 (also 1154), open as of 3.4.9; the proposed fix is its
- * pull request 1209. When a release has that, this file goes and connect.ts needs no `socket`.
+ * No setting of the driver avoids it: the defect is its issue 1208 (also 1154), open as of 3.4.9; the proposed fix is
+ * its pull request 1209. Once a release has it, delete this file and the `socket` in connect.ts.
  */
 import { Socket } from 'node:net';
 

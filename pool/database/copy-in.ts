@@ -11,7 +11,7 @@ type Rejecting = { reject: (error: Error) => void };
 export async function copyIn(statement: PendingQuery<Row[]>, text: string): Promise<void> {
   const ended = Promise.withResolvers<void>();
   const stream: Writable = await statement.writable();
-  // From here on the driver's rejections end up here.
+  // From here on the driver's rejections are handled here.
   (statement as unknown as Rejecting).reject = ended.reject;
   stream.once('error', ended.reject).once('finish', () => ended.resolve());
   stream.end(text);

@@ -1,7 +1,7 @@
 /**
- * The PostgreSQL that comes with the package, under the data directory: the default when no `--database` is named. It is
- * a real server of the same version everywhere, started as a child process and reached over loopback with a password of
- * its own. PostgreSQL refuses to run as root, so under root it runs as `nobody`, who then owns its files.
+ * The PostgreSQL that comes with the package, under the data directory: the default without `--database`. It is a full
+ * server of the same version everywhere, started as a child process and reached over loopback with its own password.
+ * PostgreSQL refuses to run as root, so under root it runs as `nobody`, who then owns its files.
  */
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -20,7 +20,10 @@ const NOBODY = 65_534;
 const USER = 'svc_pool';
 const CONNECTIONS = 40;
 const START_ATTEMPTS = 3;
-/** A server that lives is left alone for this long: after a crash it reads its log and flushes its files, which a slow disk takes minutes for. */
+/**
+ * How long a running server may take to start: after a crash it reads its log and flushes its files, which takes
+ * minutes on a slow disk.
+ */
 const START_MILLIS = 600_000;
 const TOLD_MILLIS = 10_000;
 const ANSWER_SECONDS = 10;
@@ -29,7 +32,7 @@ const STOP_MILLIS = 15_000;
 const KEPT_LOG = '8GB';
 
 export type EmbeddedPostgresOptions = {
-  /** A free one unless it is named. */
+  /** Default: a free port. */
   readonly port?: number;
   readonly connections?: number;
 };
@@ -37,7 +40,7 @@ export type EmbeddedPostgresOptions = {
 export type EmbeddedPostgres = {
   readonly url: string;
   readonly pid: number;
-  /** Resolves when the server ended, whether it was asked to or not. */
+  /** Resolves when the server has ended, for any reason. */
   readonly exited: Promise<void>;
   stop(): Promise<void>;
 };
@@ -55,7 +58,7 @@ async function binaries(): Promise<Binaries> {
   }
 }
 
-/** Whether another user can walk to a path: every directory above it lets others pass. */
+/** Whether other users can reach a path: every directory above it must be executable for others. */
 async function reachable(path: string): Promise<boolean> {
   for (let at = dirname(resolve(path)); ; at = dirname(at)) {
     if (((await stat(at)).mode & 0o001) === 0) return false;
@@ -71,8 +74,8 @@ type Launch = {
 };
 
 /**
- * How to run a program as a user whom PostgreSQL accepts. Where `nobody` could not walk to the files (a checkout under
- * /root), it keeps the one capability that passes directories.
+ * How to run a program as a user that PostgreSQL accepts. Where `nobody` could not reach the files (a checkout under
+ * /root), it keeps the one capability that allows traversing directories.
  */
 async function launch(program: string, words: readonly string[], directory: string): Promise<Launch> {
   if (process.getuid?.() !== 0) return { command: program, words };
@@ -102,10 +105,10 @@ async function run(program: string, words: readonly string[], directory: string)
   if (code !== 0) throw new Error(`${program} failed with code ${code}: ${complaint.trim()}`);
 }
 
-/** Whom the files of the database belong to, where that is not the user of this process. */
+/** The owner of the database files, if not the user of this process. */
 export const databaseOwner = (): number | undefined => (process.getuid?.() === 0 ? NOBODY : undefined);
 
-/** Where the server that runs on this folder is reached; undefined when none does. */
+/** The URL of the server running on this folder; undefined if there is none. */
 export async function runningEmbedded(folder: string): Promise<string | undefined> {
   const directory = resolve(folder);
   const file = await readFile(join(directory, 'data', 'postmaster.pid'), 'utf8').catch(() => '');
@@ -120,7 +123,7 @@ const urlOf = (password: string, port: number): string => `postgres://${USER}:${
 
 export const isEmbeddedMade = (directory: string): boolean => existsSync(join(directory, 'ready'));
 
-/** Creates the cluster if there is none. `ready` is written last, so a half-made cluster is made anew. */
+/** Creates the cluster if there is none. `ready` is written last, so an incomplete cluster is created again. */
 async function prepare(directory: string, initdb: string, log: Logger): Promise<string> {
   const data = join(directory, 'data');
   const passwordFile = join(directory, 'password');
@@ -176,11 +179,11 @@ async function start(
     ...setting('max_connections', String(options.connections ?? CONNECTIONS)),
     ...setting('shared_buffers', '128MB'),
     ...setting('logging_collector', 'off'),
-    // A backup that hangs must not fill the pool's disk: its copy fails instead.
+    // Limits the log kept for a hanging backup, so that it cannot fill the pool's disk: the backup fails instead.
     ...setting('max_slot_wal_keep_size', KEPT_LOG),
   ];
   const { command, words: all, ...user } = await launch(server, words, directory);
-  // A group of its own: Ctrl-C in the terminal reaches the pool, which then stops the database last.
+  // A separate process group: Ctrl-C in the terminal reaches only the pool, which then stops the database last.
   const child = spawn(command, all, { ...user, stdio: ['ignore', 'ignore', 'pipe'], cwd: '/', detached: true });
   let tail = '';
   child.stderr.on('data', (chunk: Buffer) => {
@@ -188,7 +191,7 @@ async function start(
     log.debug('postgres', { line: chunk.toString().trimEnd() });
   });
   let over = false;
-  // A pool that is killed leaves no database running.
+  // If the pool is killed, its database is stopped too.
   const endWithPool = (): void => void child.kill('SIGINT');
   process.once('exit', endWithPool);
   const exited = new Promise<void>((resolve) => {
@@ -251,7 +254,7 @@ export async function endForgotten(folder: string, log: Logger): Promise<void> {
   if (!Number.isInteger(pid) || pid <= 1) return;
   const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
   if (!command.includes(join(directory, 'data'))) return;
-  log.info('ending the database of a pool that was killed', { pid });
+  log.info('stopping the database of a pool that was killed', { pid });
   process.kill(pid, 'SIGINT');
   for (const end = performance.now() + STOP_MILLIS; performance.now() < end; await sleep(50)) {
     const alive = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');

@@ -1,6 +1,7 @@
 /**
- * A restore moves the database away and the copy into its place: two renames. A power cut between them leaves no database, and a start would
- * make an empty one. A file beside the folder says so from before the first until after the second.
+ * A restore moves the database away and the copy into its place: two renames. A power failure between them leaves no
+ * database, and a start would create an empty one. A marker file beside the folder exists from before the first rename
+ * until after the second.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -10,7 +11,7 @@ import { PoolError } from '../pool-error.ts';
 
 const markOf = (database: string): string => `${resolve(database)}.restoring`;
 
-/** `kept` is where the database that was there is moved to. */
+/** `kept` is the new path of the previous database. */
 export const markRestoring = (database: string, kept: string | undefined): Promise<void> =>
   writeDurably(markOf(database), `${kept ?? ''}\n`);
 
@@ -19,7 +20,7 @@ export async function unmarkRestoring(database: string): Promise<void> {
   await syncDirectory(dirname(resolve(database)));
 }
 
-/** Where a restore that was interrupted put the database; undefined when there was none. */
+/** The path to which an interrupted restore moved the database; undefined if there was none. */
 export function keptBefore(database: string): string | undefined {
   const mark = markOf(database);
   return (existsSync(mark) && readFileSync(mark, 'utf8').trim()) || undefined;

@@ -49,7 +49,7 @@ const migrateOne = (sql: Sql, known: readonly Migration[], log: Logger, director
     log.info('migrating the database', { migration: next.name });
     await transaction.unsafe(await readFile(new URL(next.name, directory), 'utf8'));
     await transaction`insert into schema_version (number, name) values (${next.number}, ${next.name})`;
-    // An accountant of the release before does not know the change: this stops its writes.
+    // An accountant of the previous release does not know the change: this stops its writes.
     await transaction`update term set number = number + 1`;
     return true;
   }) as Promise<boolean>;

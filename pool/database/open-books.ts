@@ -1,4 +1,7 @@
-/** The books of a pool, for the commands that read or repair them. Nothing is created: a directory without a pool is refused. */
+/**
+ * Opens the books of a pool, for the commands that read or repair them. Nothing is created: a directory without a pool
+ * is refused.
+ */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { NetworkName } from '../../protocol/network.ts';

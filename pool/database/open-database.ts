@@ -1,4 +1,4 @@
-/** The pool's database, ready to be used: a server named by --database, or the embedded one under the data directory. */
+/** Opens the pool's database: a server named by --database, or the embedded one under the data directory. */
 import { join } from 'node:path';
 import type { PoolValues } from '../options.ts';
 import type { PoolDependencies } from '../pool-dependencies.ts';

@@ -1,17 +1,20 @@
-/** What an operator can change in a running pool, and how each value is written: as in the options of the same name, checked by the same rules. */
+/**
+ * The settings that an operator can change in a running pool. Values are written as in the options of the same name,
+ * and checked by the same rules.
+ */
 import { ATOMS_PER_COIN, formatCoins } from '../../protocol/amount.ts';
 import { readPayoutMin, readPercent, readPoolName } from '../options.ts';
 
 export const EDITABLE = ['pool_name', 'payout_min', 'fee_pplns', 'fee_solo', 'notice', 'pause_note'] as const;
 export type Editable = (typeof EDITABLE)[number];
 
-/** Both are shown to everybody: plain text of one line. */
+/** Both are public: plain text of one line. */
 export const MAX_WORDS = 500;
 
 const percentOf = (ppm: number): string => (ppm / 10_000).toString();
 const coinsOf = (atoms: bigint): string => formatCoins(atoms).replace(/\.?0+$/, '');
 
-/** Control characters, ends of lines, and what is not seen itself: marks of direction, spaces without width, tags. */
+/** Control characters, line ends, and invisible characters: direction marks, zero-width spaces, tags. */
 const UNSHOWN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;
 
 function readWords(word: string): string {
@@ -22,7 +25,7 @@ function readWords(word: string): string {
   return words;
 }
 
-/** A value as it was typed, in the one way in which it is kept; throws what is wrong with it. */
+/** Normalises a value as typed; throws an error that says what is wrong with it. */
 const READERS: Readonly<Record<Editable, (word: string) => string>> = {
   pool_name: readPoolName,
   payout_min: (word) => coinsOf(readPayoutMin(word)),
@@ -32,17 +35,19 @@ const READERS: Readonly<Record<Editable, (word: string) => string>> = {
   pause_note: readWords,
 };
 
-/** An edit needs no notice: with a higher minimum everybody's payouts would stop from one moment to the next. */
+/** An edit takes effect without notice: with a much higher minimum all payouts would stop suddenly. */
 export const MAX_EDITED_PAYOUT_MIN = 100n * ATOMS_PER_COIN;
 
-/** Of a new edit only: one that is in the books is read whatever it is. `file`: the minimum of the options, which may be higher. */
+/**
+ * Applies to new edits only: a stored one is always accepted. `file`: the minimum of the options, which may be higher.
+ */
 export function insistPayoutMin(value: string, file: bigint): void {
   const most = file > MAX_EDITED_PAYOUT_MIN ? file : MAX_EDITED_PAYOUT_MIN;
   if (readPayoutMin(value) > most)
     throw new EditRefusal(`must be at most ${coinsOf(most)} coins: a higher one needs the option and a restart`);
 }
 
-/** What is wrong with a value. */
+/** An error that says what is wrong with a value. */
 export class EditRefusal extends Error {
   override readonly name = 'EditRefusal';
 }
@@ -65,7 +70,7 @@ export type FileTerms = {
   readonly feePpm: { readonly pplns: number; readonly solo: number };
 };
 
-/** What the options say; null for what has no option. */
+/** The value of the option; null if there is no such option. */
 export const fileValues = ({ name, payoutMin, feePpm }: FileTerms): Readonly<Record<Editable, string | null>> => ({
   pool_name: name,
   payout_min: coinsOf(payoutMin),

@@ -1,4 +1,4 @@
-/** The fees that an operator has set, as the books read them when a slice opens. */
+/** Reads the fees that an operator has set, when a slice opens. */
 import type { Sql, Transaction } from '../database/connect.ts';
 import { PoolError } from '../pool-error.ts';
 import { type FeeSchedule, feeAt, parseSchedule } from './fee-schedule.ts';
@@ -20,6 +20,6 @@ export async function readSchedule(sql: Sql | Transaction, service: number): Pro
   return schedule;
 }
 
-/** Undefined where the fee of the options counts. */
+/** Undefined if the fee of the options counts. */
 export const editedFee = async (sql: Sql | Transaction, service: number, slice: number): Promise<number | undefined> =>
   feeAt(await readSchedule(sql, service), slice);

@@ -1,6 +1,7 @@
 /**
- * The operator's changes of a running pool, kept in the books: they count instead of the options until they are taken back, in all instances and after every
- * start. Each change is one transaction with its line of the operator's log, which has the value before.
+ * The operator's changes of a running pool, kept in the books: they replace the options until they are undone, in all
+ * instances and after every start. Each change is one transaction with its entry in the operator's log, which includes
+ * the previous value.
  */
 import { sliceOfHeight } from '../../protocol/pplns.ts';
 import { startFee } from '../books/terms-in-force.ts';
@@ -21,7 +22,7 @@ import {
 import { feeRow, readSchedule } from './edited-fee.ts';
 import { announced, type FeeEntry, type FeeSchedule, feeAt, parseSchedule, withFee } from './fee-schedule.ts';
 
-/** Of the table settings. The notice has had its name since before other things could be edited. */
+/** Row names in the table settings. The notice's name is older than the others. */
 const rowOf = (name: Editable): string => (name === 'notice' ? name : `edit_${name}`);
 
 /** False for a row of an edit that cannot be read. */
@@ -64,9 +65,9 @@ export const editedPoolName = async (sql: Sql | Transaction): Promise<string | u
 /** Who made a change: the host, and the start of a hash of the token, which says whether it was the one before a replacement. */
 export type Editor = { readonly host: string; readonly token: string };
 
-/** The terms as they are now, and what is announced. */
+/** The current terms, and the announced changes. */
 export type TermsNow = FileTerms & {
-  /** All that are announced, in their order. */
+  /** All announced changes, in order. */
   readonly feeChanges: { readonly pplns: readonly FeeChange[]; readonly solo: readonly FeeChange[] };
   readonly notice: string | null;
   readonly pauseNote: string | null;
@@ -83,14 +84,14 @@ export type Setting = {
 
 export type EditOutcome = { readonly kind: 'made' | 'same' | 'too_many' | 'no_height' };
 
-/** The pool's last look at the chain. */
+/** The pool's last reading of the chain. */
 export type ChainLook = { readonly height: number; readonly synced: boolean; readonly atMillis: number };
-/** An older look says too little about the slice that the chain is in: the notice of a rise is counted from it. */
+/** An older reading is too inaccurate about the chain's current slice, from which the notice of a rise is counted. */
 export const MAX_LOOK_AGE = 60_000;
 
 type Fees = {
   readonly schedule: FeeSchedule;
-  /** Of the accountant's options, which slices without an edit have: an instance may have been started with others. */
+  /** The accountant's option, used for slices without an edit: this instance may have been started with another. */
   readonly file: number;
   readonly slice: number;
   readonly opened: number;
@@ -176,7 +177,7 @@ export class Edits {
     return settings;
   }
 
-  /** Null takes an edit back. Throws an EditRefusal that says what is wrong with a value. */
+  /** Null undoes an edit. Throws an EditRefusal that says what is wrong with a value. */
   async change(name: Editable, word: string | null, editor: Editor): Promise<EditOutcome> {
     const value = word === null ? null : readValue(name, word);
     if (name === 'payout_min' && value !== null) insistPayoutMin(value, this.#file.payoutMin);
@@ -216,7 +217,7 @@ export class Edits {
     editor: Editor,
   ): Promise<EditOutcome> {
     await lockEdits(transaction);
-    // No slice opens between the look at the newest one and the announcement.
+    // Locked, so that no slice opens between reading the newest one and the announcement.
     await transaction`lock table slices in share mode`;
     const service = FEE_SERVICES[name];
     const { schedule, file, slice, opened } = await this.#fees(transaction, service);

@@ -1,6 +1,7 @@
 /**
- * Fees that an operator changed in a running pool, by the slice from which each holds. A fee never counts for work that was done before it was announced: a
- * lower one holds from the next slice on, a higher one a day later (a day of the chain, in cuts). Slices that are open or closed keep theirs.
+ * Fees that an operator changed in a running pool, by the slice from which each holds. A fee never applies to work done
+ * before it was announced: a lower one holds from the next slice on, a higher one a day later (a day of the chain, in
+ * cuts). Slices that are open or closed keep theirs.
  */
 import { INTERVAL_CUTS } from '../../protocol/network.ts';
 import { sliceOfHeight } from '../../protocol/pplns.ts';
@@ -30,7 +31,7 @@ export type FeeMoment = {
 export const feeEntryAt = (schedule: FeeSchedule, slice: number): FeeEntry | undefined =>
   schedule.findLast(({ from }) => from <= slice);
 
-/** Undefined where the fee of the start holds. */
+/** Undefined if the fee of the start holds. */
 export const feeAt = (schedule: FeeSchedule, slice: number): number | undefined =>
   feeEntryAt(schedule, slice)?.ppm ?? undefined;
 
@@ -38,15 +39,16 @@ export const announced = (schedule: FeeSchedule, slice: number): FeeSchedule =>
   schedule.filter(({ from }) => from > slice);
 
 /**
- * Undefined where too much is announced already. A change takes the place of those that were announced for later, and a rise that of every rise announced
- * before: nobody has to look behind one change for the next. Lower fees that were announced stay, and so does the same rise, with its earlier slice.
+ * Undefined if too many changes are announced already. A change replaces those announced for later slices, and a rise
+ * replaces every rise announced before, so that at most one rise is pending. Announced lower fees stay, and so does the
+ * same rise, with its earlier slice.
  */
 export function withFee(schedule: FeeSchedule, ppm: number | null, moment: FeeMoment): FeeSchedule | undefined {
   const { file, slice, opened, sliceCuts } = moment;
   const inForce = feeEntryAt(schedule, slice);
   const coming = announced(schedule, slice);
   const value = (entry: { readonly ppm: number | null } | undefined) => entry?.ppm ?? file;
-  // What was announced counts as promised: going back on a lower fee is a rise too.
+  // Announced fees count as promised: cancelling a lower fee is a rise too.
   const least = Math.min(value(inForce), ...coming.map(value));
   const isRise = value({ ppm }) > least;
   const from = isRise ? sliceOfHeight((slice + 1) * sliceCuts + RISE_NOTICE_CUTS - 1, sliceCuts) + 1 : slice + 1;
@@ -65,7 +67,7 @@ export function withFee(schedule: FeeSchedule, ppm: number | null, moment: FeeMo
   return isSame ? kept : [...kept, { from, ppm }];
 }
 
-/** Undefined for a text that no edit wrote. */
+/** Undefined for a text that was not written by an edit. */
 export function parseSchedule(text: string): FeeSchedule | undefined {
   let value: unknown;
   try {

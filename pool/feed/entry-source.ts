@@ -1,7 +1,7 @@
 /**
- * How journal entries reach the accountant (docs/pool.md, many instances). Positions belong to the books: a source starts
- * from what the database says, and the books refuse an entry that does not join their position (books rule 11). So whatever
- * a source, Redis or a restored database forgot is asked for again, and nothing is passed over.
+ * How journal entries reach the accountant (docs/pool.md, many instances). Positions are stored in the books: a source
+ * starts from the position in the database, and the books refuse an entry that does not directly follow it (books rule
+ * 11). So entries lost by a source, Redis or a restored database are requested again, and none is skipped.
  */
 import type { JournalEntry } from '../journal.ts';
 
@@ -12,7 +12,7 @@ export type TakenEntries = {
   committed(): Promise<void>;
 };
 
-/** The accountant's end of the feed. One batch is under way at a time. */
+/** The accountant's end of the feed. One batch is processed at a time. */
 export interface EntrySource {
   /**
    * Called when an instance becomes the accountant, and after a failed transaction: entries start at the database's current
@@ -20,7 +20,7 @@ export interface EntrySource {
    */
   begin(): Promise<void>;
   take(maxEntries: number, waitMillis: number): Promise<TakenEntries>;
-  /** Whether the books hold what the journals that can be reached held when `begin` was called. */
+  /** Whether the books have all entries that the reachable journals had when `begin` was called. */
   isCaughtUp(): Promise<boolean>;
   /** Whether the journal of a boot may hold entries that the books do not have yet. */
   mayTell(bootId: string): Promise<boolean>;
@@ -29,7 +29,7 @@ export interface EntrySource {
 
 export const NOTHING: TakenEntries = { entries: [], committed: async () => undefined };
 
-/** How far the books have taken each boot's journal; -1 for a boot they do not know. */
+/** The books' position in each boot's journal; -1 for an unknown boot. */
 export type Positions = (bootIds: readonly string[]) => Promise<ReadonlyMap<string, number>>;
 
 /** The name of the term that the books are kept under. */

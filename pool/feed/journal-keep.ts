@@ -1,7 +1,7 @@
 /**
- * How long journals stay. A segment that the books have as a whole is marked, and goes only when they have had it for a
- * stated time: a database that is restored from a copy within that time gets again what the copy lacks. What is kept for
- * that alone is bounded: by a size, and by the last tenth of the disk, which shares to come need more.
+ * Retention of journals. A segment that is completely in the books is marked, and deleted only some time later: a
+ * database that is restored from a copy within that time gets the missing entries again. The size of marked segments is
+ * limited, and the last tenth of the disk is reserved for new shares.
  */
 import { statfs } from 'node:fs/promises';
 import type { Logger } from '../../runtime/log.ts';
@@ -20,11 +20,11 @@ export type JournalKeepOptions = {
   readonly directory: string;
   /** How long the books must have had a segment. */
   readonly keepMillis: number;
-  /** Bytes that segments may take which the books have. */
+  /** Maximum size of the segments that are in the books. */
   readonly maxBytes: number;
 };
 
-/** One part in this many of the disk is left to the shares to come. */
+/** This fraction of the disk (1 in N) is reserved for new shares. */
 const FREE_PART = 10;
 const WARN_MILLIS = 3_600_000;
 
@@ -36,7 +36,7 @@ export class JournalKeep {
   readonly #log: Logger;
   readonly #now: () => number;
   #warnedAt = Number.NEGATIVE_INFINITY;
-  /** What is kept only for a database that might be restored. */
+  /** Size of the segments kept only for a possible restore. */
   bytes = 0;
 
   constructor(options: JournalKeepOptions, dependencies: { outbox: Outbox; log: Logger; now: () => number }) {
@@ -46,7 +46,7 @@ export class JournalKeep {
     this.#now = dependencies.now;
   }
 
-  /** Marks what the books have, and removes what they have had for long enough or what there is no room for. */
+  /** Marks segments that are in the books, and removes those kept long enough or beyond the limits. */
   async round(): Promise<void> {
     const { directory, keepMillis, maxBytes } = this.#options;
     const boots = new Set(await journalBoots(directory));
@@ -81,7 +81,7 @@ export class JournalKeep {
     for (const segment of await journalSegments(directory, bootId)) {
       const end = endOf(segment, line);
       const isTaken = end !== undefined && end <= line.taken;
-      // A clock that was wrong must not keep a segment for ever: a time still to come is set right.
+      // A wrong clock must not keep a segment for ever: a mark in the future is corrected.
       const isWrong = segment.isTaken && (await segmentState(directory, bootId, segment)).atMillis > this.#now();
       if (isTaken !== segment.isTaken || isWrong) await markSegment(directory, bootId, segment, isTaken, this.#now());
     }

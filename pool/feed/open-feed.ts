@@ -1,4 +1,7 @@
-/** The path from a share's answer to the books: the journal, what of it the books do not have yet, and how long it is kept. */
+/**
+ * The path from an accepted share to the books: the journal, the outbox of entries not yet in the books, and the
+ * journal's retention.
+ */
 import { join } from 'node:path';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { steadyMillis } from '../../runtime/clock.ts';

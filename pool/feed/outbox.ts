@@ -1,8 +1,8 @@
 /**
- * What the journals of this machine hold and the books have not taken yet: the journal being written, and those of earlier
- * boots. The books' position comes from the database alone (`standAt`), and may go back: a restored database gets
- * again what it lost. Recent entries are kept in memory, bounded; older ones are read back from the files. Entries of a boot
- * always leave in order, each batch with the sequence before its first entry.
+ * Journal entries of this machine that the books have not taken yet: of the journal being written, and of earlier
+ * boots. The books' position comes only from the database (`standAt`), and may go back: a restored database gets the
+ * lost entries again. Recent entries are kept in memory, bounded; older ones are read back from the files. Entries of a
+ * boot always leave in order, each batch with the sequence before its first entry.
  */
 import type { Logger } from '../../runtime/log.ts';
 import { dropJournal, type JournalEntry, journalBoots, lastOfJournal, readJournal } from '../journal.ts';
@@ -12,7 +12,7 @@ export type OutgoingBatch = {
   readonly bootId: string;
   /** Sequence of the entry before the first of this batch; -1 at the start of a journal. */
   readonly after: number;
-  /** Of all entries (slice-marks.ts); undefined where it is not known. */
+  /** The slice of all entries (slice-marks.ts); undefined if not known. */
   readonly slice: number | undefined;
   readonly entries: readonly JournalEntry[];
 };
@@ -29,18 +29,20 @@ export const OUTBOX_DEFAULTS = { memoryEntries: 50_000 } as const;
 /** One journal being sent, for inspection. */
 export type OutboxLine = {
   readonly bootId: string;
-  /** The boot is over: nothing is added any more. */
+  /** The boot has ended: no entries are added. */
   readonly ended: boolean;
   readonly last: number;
   readonly sent: number;
-  /** How far the books have it. */
+  /** The books' position in this journal. */
   readonly taken: number;
 };
 
 type Line = { -readonly [K in keyof OutboxLine]: OutboxLine[K] } & {
-  /** False until the database said how far the books are: a day of old journals is not sent needlessly. */
+  /**
+   * False until the books' position was read from the database, so that a day of old journals is not sent needlessly.
+   */
   isKnown: boolean;
-  /** Newest entries, joined without a gap; `recentAfter` is the sequence before the first. */
+  /** Newest entries, without a gap; `recentAfter` is the sequence before the first. */
   recent: JournalEntry[];
   recentAfter: number;
   /** A segment read back from disk; `at` is the index of the entry after the one sent last. */
@@ -77,7 +79,7 @@ export class Outbox {
     this.#log = log;
   }
 
-  /** Finds what earlier boots left behind. Their entries go out first. */
+  /** Finds the journals of earlier boots. Their entries are sent first. */
   static async open(options: OutboxOptions, dependencies: { log: Logger }): Promise<Outbox> {
     const outbox = new Outbox(options, dependencies.log);
     for (const bootId of await journalBoots(options.directory)) {
@@ -107,7 +109,7 @@ export class Outbox {
     return [...this.#lines.values()];
   }
 
-  /** Entries that the books have not taken yet; all of a journal of which the database has not said how far they are. */
+  /** Number of entries that the books have not taken yet; all entries of a journal whose position is not known yet. */
   get waiting(): number {
     let sum = 0;
     for (const line of this.#lines.values()) sum += Math.max(0, line.last - line.taken);
@@ -120,7 +122,7 @@ export class Outbox {
       if (!line.isKnown || line.sent >= line.last || line.sent - line.taken >= maxAhead) continue;
       const after = line.sent;
       const entries = await this.#entriesAfter(line, max);
-      // Files were read: meanwhile the line may have been moved, and these entries no longer join it.
+      // While files were read, the position may have moved; then these entries no longer follow it.
       if (line.sent !== after) continue;
       const [first] = entries;
       if (first === undefined) {
@@ -143,7 +145,7 @@ export class Outbox {
     line.sent = (entries.at(-1) as JournalEntry).sequence;
     if (first.sequence === after + 1) return { bootId, after, slice, entries };
     const hole = { bootId, from: after + 1, to: first.sequence - 1 };
-    this.#log.error('the journal does not hold entries that the books lack', hole);
+    this.#log.error('the journal does not have entries that the books lack', hole);
     return { bootId, after, slice, entries: [{ ...first, after }, ...entries.slice(1)] };
   }
 
@@ -171,7 +173,7 @@ export class Outbox {
   /** The newest files of a finished boot were removed: missing entries are not waited for. */
   #end(line: Line): void {
     const hole = { bootId: line.bootId, from: line.sent + 1, to: line.last };
-    this.#log.error('the journal does not hold entries that the books lack', hole);
+    this.#log.error('the journal does not have entries that the books lack', hole);
     line.last = line.sent;
   }
 
@@ -188,11 +190,15 @@ export class Outbox {
     });
   }
 
-  /** As the database says now: the books hold everything of the boot up to `through`, and nothing after it. */
+  /**
+   * Sets the position read from the database: the books have everything of the boot up to `through`, and nothing after
+   * it.
+   */
   standAt(bootId: string, through: number): void {
     const line = this.#lines.get(bootId);
     if (line === undefined || (line.isKnown && through === line.taken)) return;
-    // Entries leave this journal before the books can have them. Where the position in the database was changed, what comes next would count nothing.
+    // The books cannot have entries that were never sent. So the position in the database was changed, and new entries
+    // would not be counted.
     if (through > line.last)
       this.#log.error(
         'the books say that they hold entries that this journal never had: what it adds next would not count',
@@ -213,12 +219,12 @@ export class Outbox {
     if (isBack) this.#wakeAll();
   }
 
-  /** The books took entries just now: they hold everything of the boot up to `through`, and perhaps more. */
+  /** The books have just taken entries: they have everything of the boot up to `through`, and perhaps more. */
   taken(bootId: string, through: number): void {
     if (through > (this.#lines.get(bootId)?.taken ?? through)) this.standAt(bootId, through);
   }
 
-  /** Whatever was sent and not taken goes out again. */
+  /** Everything that was sent but not taken is sent again. */
   rewind(bootId?: string): void {
     for (const line of this.#lines.values())
       if (bootId === undefined || line.bootId === bootId) {
@@ -228,7 +234,7 @@ export class Outbox {
     this.#wakeAll();
   }
 
-  /** The journal of a boot that is over was removed. */
+  /** The journal of an ended boot was removed. */
   drop(bootId: string): void {
     if (bootId === this.#own.bootId) return;
     this.#lines.delete(bootId);

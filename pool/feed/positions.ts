@@ -13,8 +13,8 @@ export const positionsOf =
   };
 
 /**
- * Which election the books are kept under, and on which run of the server: after any fall of the database it is another, though the
- * number alone may come again.
+ * Identifies the accountant's term and the run of the database server: it differs after any failure of the database,
+ * although the number alone may be repeated.
  */
 export const reignOf =
   (sql: Sql): Reign =>
@@ -24,7 +24,7 @@ export const reignOf =
     return (row as { reign: string }).reign;
   };
 
-/** A boot that is new to the books counts from the slice that is open now: nothing of it is in those that are closed. */
+/** A boot that is new to the books starts in the slice that is open now: it has no entries in closed slices. */
 export const sliceEndsOf =
   (sql: Sql): SliceEnds =>
   async (known) => {

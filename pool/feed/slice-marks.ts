@@ -9,10 +9,10 @@ import { join } from 'node:path';
 /** Everything of the boot up to `through`, and after the mark before, is in the slice. */
 export type SliceMark = { readonly slice: number; readonly through: number };
 
-/** A slice that closed; without `through` where the books had nothing new of the boot. */
+/** A closed slice; without `through` if the books had nothing new of the boot. */
 export type SliceEnd = { readonly slice: number; readonly through: number | undefined };
 
-/** What the books say of slices that closed after the one that is known for each boot; oldest first. */
+/** Reads from the books the slices that closed after the last known one of each boot; oldest first. */
 export type SliceEnds = (
   known: ReadonlyMap<string, number | undefined>,
 ) => Promise<ReadonlyMap<string, readonly SliceEnd[]>>;
@@ -23,7 +23,7 @@ const MAX_MARKS = 2_000;
 
 const fileOf = (directory: string, bootId: string): string => join(directory, bootId, FILE);
 
-/** Whole lines `slice through`, both rising; a line that a crash cut short is ignored. */
+/** Complete lines `slice through`, both increasing; a line truncated by a crash is ignored. */
 export function readMarks(text: string): SliceMark[] {
   const marks: SliceMark[] = [];
   for (const line of text.split('\n').slice(0, -1)) {
@@ -45,7 +45,7 @@ export class SliceMarks {
     this.#directory = directory;
   }
 
-  /** Reads what is known of a boot. */
+  /** Reads the marks of a boot. */
   async know(bootId: string): Promise<void> {
     const text = await readFile(fileOf(this.#directory, bootId), 'utf8').catch(() => '');
     this.#marks.set(bootId, readMarks(text).slice(-MAX_MARKS));
@@ -55,7 +55,10 @@ export class SliceMarks {
     this.#marks.delete(bootId);
   }
 
-  /** Reads from the books what closed since, and stores it. Serialized: two at once would store the same twice, or in the wrong order. */
+  /**
+   * Reads newly closed slices from the books and stores their marks. Serialized: two at once would store the same
+   * twice, or in the wrong order.
+   */
   look(ends: SliceEnds): Promise<void> {
     const look = this.#looking.then(() => this.#look(ends));
     this.#looking = look.catch(() => undefined);
@@ -68,8 +71,8 @@ export class SliceMarks {
     const told = await ends(known);
     for (const [bootId, slice] of known) {
       const found = told.get(bootId) ?? [];
-      // A boot begins after every slice that this machine has known to be closed, even where the books have just fallen back to before
-      // that: nothing of it was in them.
+      // A boot begins after every slice that this machine knows to be closed, even if the books were just replaced by
+      // an older copy: it had no entries in them.
       const isBehind = slice === undefined && (found.at(-1)?.slice ?? -1) < newest;
       await this.#keep(bootId, isBehind ? [...found, { slice: newest, through: undefined }] : found);
     }
@@ -83,7 +86,7 @@ export class SliceMarks {
       const before = added.at(-1)?.through ?? marks.at(-1)?.through ?? -1;
       added.push({ slice, through: Math.max(before, through ?? before) });
     }
-    // The first line break ends whatever a crash left of a line.
+    // The leading line break ends a line that a crash may have truncated.
     const file = await open(fileOf(this.#directory, bootId), 'a');
     try {
       await file.appendFile(`\n${added.map(({ slice, through }) => `${slice} ${through}\n`).join('')}`);
@@ -95,7 +98,7 @@ export class SliceMarks {
     if (marks.length > 2 * MAX_MARKS) marks.splice(0, marks.length - MAX_MARKS);
   }
 
-  /** What is known of a boot, oldest first; where the entries before the first mark began is not known. */
+  /** The marks of a boot, oldest first; the start of the entries before the first mark is not known. */
   of(bootId: string): readonly SliceMark[] {
     return this.#marks.get(bootId) ?? [];
   }

@@ -1,7 +1,7 @@
 /**
- * What the share stream carries. A message: entries of one boot as `u64 sequence | u32 length | record`, packed, without a hole
- * but perhaps before the first. A report of a gap: the books' position and a unique word. All of it is
- * sealed (seal.ts): shares are money, and what no front end of this pool sent is not read.
+ * Messages of the share stream. Entries: those of one boot as `u64 sequence | u32 length | record`, packed, without a
+ * gap except perhaps before the first. A gap report: the books' position and a unique word. Both are sealed (seal.ts):
+ * shares are money, and only messages from front ends of this pool are read.
  */
 import { type Bytes, concat } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
@@ -22,9 +22,9 @@ export function packEntries(entries: readonly JournalEntry[]): Uint8Array<ArrayB
 }
 
 /**
- * What a message says of its entries besides. `after` is the sequence before the first. `reign` names the term that it was
- * sent for: a message of an earlier one, which a Redis that was restored brings again, may name a slice that its front end has since
- * learnt to be another.
+ * Fields of a message besides its entries. `after` is the sequence before the first. `reign` identifies the term that
+ * it was sent for: a message of an earlier term, redelivered by a restored Redis, may contain a slice that its front
+ * end has corrected since.
  */
 export type MessageHead = {
   readonly bootId: string;
@@ -54,13 +54,13 @@ export function unpackEntries({ bootId, after, slice }: Omit<MessageHead, 'reign
   return entries;
 }
 
-/** What a message is sealed under: the same entries of another boot, at another place, for another slice or term, do not open. */
+/** The context that a message is sealed with: it cannot be opened as one of another boot, position, slice or term. */
 export const messageName = ({ bootId, after, slice, reign }: MessageHead): string =>
   `${bootId} ${after} ${slice ?? '-'} ${reign}`;
 
 export const gapReport = (position: number, word: string): string => `${position} ${word}`;
 
-/** The position of a report; undefined for what is none. */
+/** The position in a report; undefined if it is not a report. */
 export function readGap(report: string): number | undefined {
   const match = /^(-1|\d{1,15}) /.exec(report);
   return match === null ? undefined : Number(match[1]);

@@ -20,9 +20,9 @@ export type StreamSenderOptions = {
   readonly keys: RedisKeys;
   readonly batchEntries?: number;
   readonly maxAhead?: number;
-  /** Between two checks for gaps that the accountant reports. */
+  /** Time between two checks for gap reports of the accountant. */
   readonly pollMillis?: number;
-  /** Between two reads of the books' position. */
+  /** Time between two reads of the books' position. */
   readonly positionMillis?: number;
 };
 
@@ -34,10 +34,13 @@ export const STREAM_SENDER_DEFAULTS = {
 } as const;
 
 const LINGER_MILLIS = 20;
-/** Looks between two rounds of sending what was refused, at most: an accountant of another release takes nothing until it is replaced. */
+/**
+ * Maximum number of checks between two attempts to resend refused entries: an accountant of another release refuses
+ * everything until it is replaced.
+ */
 const AGAIN_LOOKS = 60;
 
-/** The newest message of a boot. While it is in the stream, the accountant has not processed it. */
+/** The newest message of a boot. As long as it is in the stream, the accountant has not processed it. */
 type Sent = { readonly id: string; readonly through: number };
 
 export type StreamSenderDependencies = {
@@ -56,7 +59,7 @@ export class StreamSender {
   readonly #outbox: Outbox;
   readonly #positions: Positions;
   readonly #askReign: Reign;
-  /** The term that is sent for; undefined until the database has said. */
+  /** The current term; undefined until it was read from the database. */
   #reign: string | undefined;
   readonly #seal: Seal;
   readonly #unread: UnreadValues;
@@ -78,7 +81,7 @@ export class StreamSender {
     this.#seal = dependencies.seal;
     this.#unread = dependencies.unread;
     this.#log = dependencies.log;
-    // A server that lost its data, or a replacement, does not have what was sent.
+    // A server that lost its data, or was replaced, does not have the sent entries.
     this.#redis.on('ready', () => this.#outbox.rewind());
     const { pollMillis, positionMillis } = this.#options;
     this.#loops = Promise.all([
@@ -98,7 +101,7 @@ export class StreamSender {
 
   async #every(millis: number, work: () => Promise<void>): Promise<void> {
     for (; !this.#isStopped; await this.#pause(millis))
-      await work().catch((error: Error) => this.#log.debug('no look at the feed', { reason: error.message }));
+      await work().catch((error: Error) => this.#log.debug('the feed could not be checked', { reason: error.message }));
   }
 
   async #sendLoop(): Promise<void> {
@@ -123,11 +126,11 @@ export class StreamSender {
     const place = ['boot', bootId, 'after', String(after), ...(slice === undefined ? [] : ['slice', String(slice)])];
     const id = await this.#redis.xadd(keys.feed, '*', ...place, 'reign', reign, 'entries', sealed);
     if (id !== null) this.#sent.set(bootId, { id, through: (entries.at(-1) as JournalEntry).sequence });
-    // A moment's wait gathers what is trickling in: few large messages cost the accountant less than many small ones.
+    // A short wait batches entries: few large messages cost the accountant less than many small ones.
     if (entries.length * 4 < batchEntries) await this.#pause(LINGER_MILLIS);
   }
 
-  /** The accountant misses entries of a boot: they are sent again from the books' position. */
+  /** The accountant is missing entries of a boot: they are sent again from the books' position. */
   async #obeyGaps(): Promise<void> {
     const boots = underWay(this.#outbox.lines()).map((line) => line.bootId);
     if (boots.length === 0) return;
@@ -145,19 +148,20 @@ export class StreamSender {
       const told = readGap(fromUtf8(opened.payload));
       // Perhaps they were refused because another term has begun.
       this.#reign = await this.#askReign().catch(() => this.#reign);
-      // The report may be an old one, of a Redis that was restored: the database knows better, when it answers.
+      // The report may be an old one from a restored Redis: the position in the database takes precedence, if it
+      // answers.
       const position = await this.#positions([bootId]).then(
         (positions) => positions.get(bootId),
         () => told,
       );
-      this.#log.info('the accountant misses entries, sending again', { bootId, after: position });
+      this.#log.info('the accountant is missing entries, sending again', { bootId, after: position });
       if (position !== undefined) this.#outbox.standAt(bootId, position);
       this.#outbox.rewind(bootId);
     }
   }
 
   async #lookAtBooks(): Promise<void> {
-    // In this order: a message leaves Redis only after the database has what is in it.
+    // The order matters: a message leaves Redis only after its entries are in the database.
     const gone = await this.#goneFromStream().catch((): [string, Sent][] => []);
     this.#reign = await this.#askReign();
     const positions = await this.#positions(this.#outbox.lines().map((line) => line.bootId));
@@ -176,7 +180,9 @@ export class StreamSender {
     return gone;
   }
 
-  /** The message is gone, and its entries are not in the books: refused, or removed by somebody else. */
+  /**
+   * The message is no longer in the stream, but its entries are not in the books: it was refused, or removed otherwise.
+   */
   #sendAgain(bootId: string): void {
     const now = performance.now();
     const { positionMillis } = this.#options;
@@ -187,7 +193,7 @@ export class StreamSender {
     this.#outbox.rewind(bootId);
   }
 
-  /** Tells the accountant the newest sequence, so that it knows whether a journal has more entries. */
+  /** Sends the accountant the newest sequence, so that it knows whether a journal has more entries. */
   async #reportLasts(): Promise<void> {
     const { keys } = this.#options;
     // The counter shows that the sender is alive.

@@ -1,9 +1,10 @@
 /**
- * The accountant's end of the share stream: a Redis Stream read through a consumer group. What an earlier accountant read
- * and did not commit is claimed first. A message is acknowledged and deleted only after the books committed it; one that
- * does not join the books' position (Redis lost messages, another accountant holds them, or the database went back), or that
- * was sent for an earlier term, is dropped and reported as a gap with that position, and its front end sends again from there. A message that no front end
- * of this pool sealed is removed unread.
+ * The accountant's end of the share stream: a Redis Stream read through a consumer group. Messages that an earlier
+ * accountant read but did not commit are claimed first. A message is acknowledged and deleted only after the books
+ * committed it; one that does not directly follow the books' position (Redis lost messages, another accountant holds
+ * them, or the database went back), or that was sent for an earlier term, is dropped and reported as a gap with that
+ * position, and its front end sends again from there. A message that no front end of this pool sealed is removed
+ * unread.
  */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -20,9 +21,9 @@ import { gapReport, type MessageHead, messageName, unpackEntries } from './strea
 
 const GROUP = 'accountant';
 const CLAIM_COUNT = 100;
-/** Messages of one read, however small they are: bounds what a batch can grow to. */
+/** Maximum number of messages per read, which bounds the size of a batch. */
 const MAX_MESSAGES = 200;
-/** Within this time after a (re)connection every running front end has reported how much its journals hold. */
+/** Within this time after a (re)connection every running front end has reported the newest sequence of its journals. */
 const REPORT_MILLIS = 3_000;
 /** Messages that another reader took and never finished are claimed again after this long. */
 const RECLAIM_MILLIS = 15_000;
@@ -31,7 +32,7 @@ export type StreamSourceOptions = {
   readonly keys: RedisKeys;
   /** Name of this instance in the group. */
   readonly consumer: string;
-  /** Entries in one message, as first guessed; the read asks for as many messages as make up a batch. */
+  /** Initial estimate of entries per message; a read requests enough messages for a batch. */
   readonly messageEntries?: number;
   readonly reportMillis?: number;
 };
@@ -75,13 +76,13 @@ export class StreamSource implements EntrySource {
   #unreadable: string | undefined;
   #usualEntries: number;
   readonly #reportMillis: number;
-  /** When the connection came about; undefined while there is none. */
+  /** When the connection was established; undefined while there is none. */
   #readySince: number | undefined;
-  /** What front ends reported of their journals after `begin`, and which of them the books have caught up with. */
+  /** Reports of front ends about their journals since `begin`, and the journals that the books have caught up with. */
   #reports: { readonly atMillis: number; readonly texts: Readonly<Record<string, string>> } | undefined;
   #goals: ReadonlyMap<string, number> | undefined;
 
-  /** `redis` is a connection of its own: reads on it block. */
+  /** `redis` must be a separate connection: reads on it block. */
   constructor(options: StreamSourceOptions, dependencies: StreamSourceDependencies) {
     this.#keys = options.keys;
     this.#consumer = options.consumer;
@@ -122,7 +123,7 @@ export class StreamSource implements EntrySource {
       if (/NOGROUP/.test((error as Error).message)) await this.#createGroup().catch(() => undefined);
       else {
         this.#noteUnreadable((error as Error).message);
-        // What was read and not handed out stays pending in the group: claim it again.
+        // Messages that were read but not handed out stay pending in the group: claim them again.
         this.#claimFrom = '0-0';
         this.#claimIdleMillis = 0;
         await sleep(Math.min(waitMillis, 500));
@@ -159,7 +160,8 @@ export class StreamSource implements EntrySource {
       const messages = rows.flatMap((row) => this.#message(row));
       if (messages.length > 0) return messages;
     }
-    // By the client's own method: the answer to a raw call has the form of the protocol's version, a list in one and a map in the other.
+    // Uses the client's own method: the answer to a raw call depends on the protocol version, a list in one and a map
+    // in the other.
     const answer: [Buffer, StreamRow[]][] | null = await this.#redis.xreadgroupBuffer(
       ...(['GROUP', GROUP, this.#consumer, 'COUNT', count, 'BLOCK', waitMillis] as const),
       ...(['STREAMS', this.#keys.feed, '>'] as const),
@@ -182,7 +184,8 @@ export class StreamSource implements EntrySource {
         if ((sent.at(-1)?.sequence ?? -1) > position) gaps.set(message.bootId, position);
         continue;
       }
-      // Repeated ones too: the books decide which of them count, and may be further back than is remembered here.
+      // Including duplicates: the books decide which of them count, and may be further back than this process
+      // remembers.
       for (const entry of sent) entries.push(entry);
       reached.set(message.bootId, Math.max(position, sent.at(-1)?.sequence ?? -1));
     }
@@ -240,7 +243,7 @@ export class StreamSource implements EntrySource {
       const report = utf8(gapReport(position, randomBytes(6).toString('hex')));
       change.hset(gapsKey, bootId, this.#seal.seal('gap', bootId, report));
     }
-    // The books have committed: if Redis is unavailable now, the messages come again and count nothing.
+    // The books have committed: if Redis is unavailable now, the messages are delivered again and ignored.
     await change.exec().catch((error: Error) => this.#log.debug('entries not acknowledged', { reason: error.message }));
   }
 
@@ -273,7 +276,7 @@ export class StreamSource implements EntrySource {
     return ((await this.#positions([bootId])).get(bootId) ?? -1) < Number.parseInt(text, 10);
   }
 
-  /** What a front end reported of its journal. */
+  /** The report of a front end about its journal. */
   #last(bootId: string, sealed: Buffer): string | undefined {
     const opened = this.#seal.open('last', bootId, sealed);
     if (opened.kind === 'payload') return fromUtf8(opened.payload);
@@ -281,7 +284,7 @@ export class StreamSource implements EntrySource {
     return undefined;
   }
 
-  /** Whether enough time has gone by, connected, for every front end to report. */
+  /** Whether the connection has lasted long enough for every front end to report. */
   #isReported(sinceMillis: number): boolean {
     const now = this.#now();
     return this.#readySince !== undefined && now - Math.max(this.#readySince, sinceMillis) >= this.#reportMillis;

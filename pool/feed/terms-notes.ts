@@ -1,6 +1,6 @@
 /**
- * Notes in a front end's journal the terms that slices opened with. If the database is replaced by an older copy, the notes come again
- * with the rest of the journal, and the slices open with the same terms (books/noted-terms.ts).
+ * Records the terms of opened slices in a front end's journal. If the database is replaced by an older copy, these
+ * notes are sent again with the rest of the journal, and the slices open with the same terms (books/noted-terms.ts).
  */
 import type { Sql } from '../database/connect.ts';
 import type { Journal } from '../journal.ts';
@@ -12,14 +12,17 @@ import type { SliceEnds } from './slice-marks.ts';
 const KEPT_SLICES = 1_024;
 
 type SliceRow = { service: number; number: number; window: number; fee: number };
-/** Where the books are: their newest slice, the run of the database server, and the time by its clock. */
+/** State of the books: their newest slice, the run of the database server, and the time by its clock. */
 type BooksRow = { newest: number; run: string; at: number };
 
 export class TermsNotes {
   readonly #sql: Sql;
   readonly #journal: Pick<Journal, 'append' | 'bootId'>;
   readonly #outbox: Pick<Outbox, 'push'>;
-  /** The newest slice that this boot has noted, in both services, and the run of the database server that said so. */
+  /**
+   * The newest slice that this boot has noted, in both services, and the run of the database server that it was read
+   * from.
+   */
   #noted = -1;
   #run = '';
 
@@ -33,7 +36,7 @@ export class TermsNotes {
     this.#outbox = dependencies.outbox;
   }
 
-  /** Resolves when the terms of all slices that are there are on the disk. */
+  /** Resolves when the terms of all present slices are on disk. */
   async look(): Promise<void> {
     const { books, rows } = await this.#unnoted();
     if (rows.length === 0) return;
@@ -51,7 +54,7 @@ export class TermsNotes {
       const [row] = await transaction<BooksRow[]>`select coalesce(max(number), -1) as newest,
         pg_postmaster_start_time()::text as run, floor(extract(epoch from now()) * 1000)::float8 as at from slices`;
       const books = row as BooksRow;
-      // Books that fell back open slices anew, perhaps with other terms: what was noted of them is old.
+      // Books replaced by an older copy open slices again, perhaps with other terms: earlier notes are outdated.
       const isSame = books.run === this.#run && books.newest >= this.#noted;
       const rows = await transaction<SliceRow[]>`select service, number, window_thousandths as window, fee_ppm as fee
         from slices where number > ${isSame ? this.#noted : -1} order by number desc, service

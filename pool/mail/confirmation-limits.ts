@@ -1,7 +1,8 @@
 /**
- * How many confirmations the pool sends. Anybody with a share can name any mailbox, so a confirmation may go to a stranger: one mailbox gets few of them, one
- * miner causes few, and all miners together do not make the pool a source of unwanted mail. Keys cost nothing: those who earned something come first, most
- * earnings first, and a part of the hour is kept for them.
+ * How many confirmations the pool sends. Anybody with a share can name any mailbox, so a confirmation may go to a
+ * stranger: one mailbox gets few of them, one miner causes few, and all miners together do not make the pool a source
+ * of unwanted mail. Keys cost nothing: so miners with earnings come first, highest first, and part of the hourly limit
+ * is reserved for them.
  */
 
 /** Confirmations sent: of the last hour, and of the last week. */
@@ -17,12 +18,13 @@ export type Sent = {
 };
 
 export const CONFIRMATIONS = { allOfHour: 60, minersOfHour: 3, mailboxesOfHour: 1, mailboxesOfWeek: 10 } as const;
-/** Of all of an hour, what those get who have not earned anything yet. */
+/** The part of the hourly limit for miners without earnings. */
 export const FOR_NEW_MINERS = CONFIRMATIONS.allOfHour / 2;
 
 /**
- * `never`: it looks to the miner as if it had been sent, which says nothing about the mailbox. `wait`: this one has enough. `full`: the hour has enough, for
- * this one and for all that earned less.
+ * `never`: not sent, but to the miner it looks as if it were, which reveals nothing about the mailbox. `wait`: the
+ * limit of this miner or mailbox is reached. `full`: the hourly limit is reached, for this miner and all with lower
+ * earnings.
  */
 export function confirmationVerdict(sent: Sent): 'send' | 'wait' | 'full' | 'never' {
   if (sent.isRefused) return 'never';

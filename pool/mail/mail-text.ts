@@ -1,4 +1,6 @@
-/** The words of the mails. A confirmation may reach a stranger: nothing in it is chosen by the miner but the address that mines. */
+/**
+ * The texts of the mails. A confirmation may reach a stranger: the mining address is the only part chosen by the miner.
+ */
 import { formatCoins } from '../../protocol/amount.ts';
 
 export type MailText = { readonly subject: string; readonly text: string; readonly stopUrl: string };
@@ -12,7 +14,7 @@ export type MailPlace = {
   /** Name of the pool. */
   readonly pool: string;
   readonly publicUrl: string;
-  /** The miner's. */
+  /** The miner's address. */
   readonly address: string;
   readonly code: string;
 };
@@ -20,7 +22,7 @@ export type MailPlace = {
 const UNSHOWN = /[\p{C}\p{Zl}\p{Zp}]/gu;
 const MAX_WORD = 100;
 
-/** Worker names are what miners typed: one line, bounded. */
+/** Worker names are chosen by miners: reduced to one line, with a maximum length. */
 const word = (value: unknown): string =>
   String(value ?? '')
     .slice(0, MAX_WORD)
@@ -39,7 +41,7 @@ const LINES: Readonly<Record<string, (data: MailNews['data']) => string>> = {
   worker_back: (data) => `Worker ${workerOf(data)} sends shares again.`,
 };
 
-/** `payout_sent` is not among them: its payment comes again when it is final. */
+/** `payout_sent` is not included: its payment is reported when it is final. */
 export const isMailed = (kind: string): boolean => Object.hasOwn(LINES, kind);
 
 const stopUrlOf = ({ publicUrl, code }: MailPlace): string => `${publicUrl}/#/mail/stop/${code}`;

@@ -1,13 +1,13 @@
-/** Addresses of e-mail: a plain form of them, in which nothing can end a line, name a second recipient, or (by a %) a route that leads to another mailbox. */
+/** E-mail addresses in a restricted form: without line breaks, a second recipient, or a % route to another mailbox. */
 import { createHash } from 'node:crypto';
 
-/** What a miner signs must fit with it into 160 characters. */
+/** The signed text, which contains it, has at most 160 characters. */
 export const MAX_MAILBOX = 100;
 
 const LOCAL = /^[a-z0-9_+-]+(?:\.[a-z0-9_+-]+)*$/i;
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i;
 
-/** Undefined for a mailbox that is taken. */
+/** Undefined if the mailbox is valid. */
 export function mailboxFault(text: string): string | undefined {
   if (text.length > MAX_MAILBOX) return `must have at most ${MAX_MAILBOX} characters`;
   const [local = '', domain = '', ...more] = text.split('@');
@@ -18,7 +18,7 @@ export function mailboxFault(text: string): string | undefined {
   return isPlain ? undefined : 'must be an e-mail address such as name@example.org';
 }
 
-/** The same for all spellings that usually lead to one mailbox: limits count by it, and no mailbox can be read from it. */
+/** A hash that is the same for all spellings that usually mean one mailbox; limits are counted by it. */
 export function mailboxKey(mailbox: string): string {
   const [local = '', domain = ''] = mailbox.toLowerCase().split('@');
   const plain = (local.split('+')[0] as string).replaceAll('.', '');

@@ -1,6 +1,7 @@
 /**
- * Mails miners their news (docs/pool.md, e-mail to miners). News wait in a short queue for each miner; what has come together since its last mail is one mail.
- * One mail is under way at a time, in a loop of its own: a server that is slow or away delays nothing but mails.
+ * Sends miners their news by mail (docs/pool.md, e-mail to miners). News wait in a short queue per miner; all news
+ * since the last mail go into one mail. Mails are sent one at a time, in a separate loop: a slow or unavailable server
+ * delays only mails.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../../runtime/log.ts';
@@ -16,12 +17,12 @@ import { mailboxKey } from './mailbox.ts';
 import type { Mailer, MailFailure } from './mailer.ts';
 
 export type MinerMailsOptions = {
-  /** Where the pool's page is reached. */
+  /** URL of the pool's page. */
   readonly publicUrl: string;
   /** Name of the pool, unless it was edited. */
   readonly poolName: string;
   readonly pollMillis?: number;
-  /** Least time between two mails of news to one miner. */
+  /** Minimum time between two news mails to one miner. */
   readonly restMillis?: number;
   /** How long the first news wait for others. */
   readonly gatherMillis?: number;
@@ -33,7 +34,7 @@ export const MINER_MAIL_DEFAULTS = { pollMillis: 5_000, restMillis: 15 * 60_000,
 export const MOST_NEWS = 100;
 const GIVE_UP_MILLIS = 86_400_000;
 const MOST_A_ROUND = 32;
-/** A mailbox is removed after so many failures of its own: the server took mails for others in between. */
+/** A mailbox is removed after this many failures, counted only if the server accepted mails for others in between. */
 export const MAILBOX_TRIES = 3;
 const WAIT_SECONDS = 300;
 /** How long the stop link of a confirmation works when the miner has named another mailbox since. */
@@ -45,12 +46,12 @@ type Due = { account_id: number; address: string; mailbox: string; code: string;
 type PendingMail = Due & { is_earner: boolean };
 type Outcome = {
   readonly failure: MailFailure | undefined;
-  /** The failure comes from this mailbox, and not from a server that takes nothing at all. */
+  /** The failure is due to this mailbox, and not to a server that refuses all mails. */
   readonly isOwn: boolean;
 };
 type NewsRow = { id: bigint; kind: string; millis: string; data: MailNews['data'] };
 
-/** Puts one piece of news into the queue of its miner, if that has confirmed a mailbox and chose such news. */
+/** Queues one news item for its miner, if it has a confirmed mailbox and chose such news. */
 export async function queueMailNews(
   transaction: Transaction,
   { address, kind, atMillis, data }: MinerNews,
@@ -73,7 +74,7 @@ export async function queueMailNews(
     values (${mail.id}, ${new Date(atMillis)}, ${kind}, ${transaction.json(data as never)})`;
 }
 
-/** As the miner itself could; it can set the address again. */
+/** The miner can set the address again. */
 export async function removeMailbox(transaction: Transaction, account: number): Promise<void> {
   await transaction`update miner_mails set mailbox = null, confirmed = false, dropped = 0, attempts = 0
     where account_id = ${account}`;
@@ -111,7 +112,7 @@ export class MinerMails {
       try {
         while ((await feedNews(this.#sql, THROUGH, queue)) && !signal.aborted);
         if (round % TIDY_ROUNDS === 0) await this.#tidy();
-        // First those that were confirmed: mailboxes that nobody confirmed, and that make the server slow, must not hold them up.
+        // Confirmed mailboxes first: unconfirmed ones may be slow at the server, and must not delay them.
         await this.#sendDue();
         await this.#confirmDue();
       } catch (error) {
@@ -121,7 +122,7 @@ export class MinerMails {
     }
   }
 
-  /** A mailbox that nobody confirmed is forgotten; so are news that nobody could be sent. */
+  /** Deletes unconfirmed mailboxes, and news that could not be sent. */
   async #tidy(): Promise<void> {
     const oldest = new Date(this.#now() - GIVE_UP_MILLIS);
     await this.#sql`update miner_mails set mailbox = null
@@ -162,7 +163,7 @@ export class MinerMails {
       this.#log.debug('a mail to a miner was not accepted', { address: of.address, ...failure });
       return;
     }
-    // A mailbox that nobody confirmed may not exist: that it is refused is no reason for the others to wait.
+    // An unconfirmed mailbox may not exist: if it is refused, the others need not wait.
     if (kind === 'mailbox' && !of.isKnown) {
       this.#log.warn('the mail server refuses the mailbox of a miner', { reason });
       return;
@@ -196,12 +197,12 @@ export class MinerMails {
     // Each keeps its place: the next one of the hour is for the miner that earned most.
     if (verdict === 'full') return 'full';
     if (verdict === 'wait') {
-      // To the end of the line, so that the others are looked at too.
+      // Moved to the end of the queue, so that the others are tried too.
       await this.#sql`update miner_mails set next_at = now() + make_interval(secs => ${WAIT_SECONDS})
         where account_id = ${account} and code = ${code}`;
       return undefined;
     }
-    // On record before it is sent: neither a crash nor another instance makes it two.
+    // Recorded before it is sent, so that neither a crash nor another instance sends it twice.
     const isMine = await this.#sql.begin(async (transaction) => {
       const taken = await transaction`update miner_mails set asked_at = now()
         where account_id = ${account} and code = ${code} and mailbox is not null and asked_at is null returning 1`;
@@ -239,7 +240,7 @@ export class MinerMails {
   async #sendNews(due: Due): Promise<void> {
     const { account_id: account, code, attempts } = due;
     const { restMillis } = this.#options;
-    // The rest begins before the mail is sent: not even a crash in between makes two within it.
+    // The minimum time starts before the mail is sent, so that it holds even after a crash in between.
     const taken = await this.#sql`update miner_mails set next_at = now() + make_interval(secs => ${restMillis / 1000})
       where account_id = ${account} and code = ${code} and mailbox is not null and next_at <= now() returning 1`;
     if (taken.length === 0) return;

@@ -8,13 +8,15 @@ export type SmtpServer = {
   readonly login: { readonly user: string; readonly pass: string } | undefined;
 };
 
-/** What is wrong with any other. */
+/** Error text for any other URL. */
 export const SMTP_URL =
   'must be a URL such as smtp://user:password@mail.example:587 or smtps://mail.example, with %40 for an @ in the password';
 
 const PORTS = { 'smtp:': 587, 'smtps:': 465 } as const;
 
-/** Undefined for anything else. One @ alone: what blanks the password elsewhere ends at the first one. */
+/**
+ * Undefined for anything else. Only one @ is allowed: the code that hides passwords elsewhere stops at the first one.
+ */
 export function readSmtpServer(text: string): SmtpServer | undefined {
   if (!/^[\x21-\x7e]+$/.test(text) || text.split('@').length > 2) return undefined;
   const url = URL.canParse(text) ? new URL(text) : undefined;

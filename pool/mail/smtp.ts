@@ -1,13 +1,13 @@
-/** Mails over SMTP, by nodemailer. It is loaded only here: pools without a mail server do without it. */
+/** Sends mails over SMTP, with nodemailer. It is loaded only if a mail server is configured. */
 import { connect, isIP, type Socket } from 'node:net';
 import { isLoopback } from '../../runtime/client-address.ts';
 import type { MailText } from './mail-text.ts';
 import type { Mailer, MailFailure } from './mailer.ts';
 import type { SmtpServer } from './smtp-server.ts';
 
-/** A server that does not answer holds up nothing but mails; still, the next look should not be far away. */
+/** A server that does not answer delays only mails; still, the next attempt should be soon. */
 const TIMEOUT_MILLIS = 15_000;
-/** For a whole mail: a server can answer a little at a time, for ever. */
+/** For a whole mail: a server can answer very slowly without end. */
 const MAIL_MILLIS = 120_000;
 
 type SmtpError = Error & {
@@ -17,22 +17,22 @@ type SmtpError = Error & {
   readonly syscall?: string;
 };
 
-/** What the failure says about the mail. */
+/** The class of a failure. */
 export function failureOf({ message, code, command, responseCode = 0, syscall }: SmtpError): MailFailure {
-  // The words of a server may hold anything, also the mailbox: they are not for the log.
+  // A server's message may contain anything, also the mailbox: it is not logged.
   const reason = responseCode > 0 ? `status ${responseCode}` : (code ?? message);
   if (responseCode > 0 && (command === 'RCPT TO' || command === 'DATA'))
     return { kind: responseCode >= 500 ? 'mailbox' : 'later', reason };
   const isEarly = responseCode > 0 || EARLY_CODES.has(code ?? '') || EARLY_WORDS.has(message) || syscall === 'connect';
   return { kind: isEarly ? 'away' : 'unsure', reason };
 }
-/** Before anything of a mail is sent. */
+/** Errors before any part of a mail is sent. */
 const EARLY_CODES = new Set(['EAUTH', 'EDNS', 'ETLS']);
 const EARLY_WORDS = new Set(['Greeting never received']);
 
 const isHere = (host: string): boolean => host === 'localhost' || (isIP(host) !== 0 && isLoopback(host));
 
-/** Loaded before the pool starts: what is missing shows at once. The function opens a mailer. */
+/** Loaded before the pool starts, so that a missing package is reported at once. The function opens a mailer. */
 export async function loadSmtp(server: SmtpServer, from: string, mailMillis = MAIL_MILLIS): Promise<() => Mailer> {
   const { createTransport } = await import('nodemailer');
   return () => openMailer(createTransport, server, { from, mailMillis });
@@ -44,7 +44,7 @@ function openMailer(
   { from, mailMillis }: { readonly from: string; readonly mailMillis: number },
 ): Mailer {
   const { host, port, isSecure: secure, login } = server;
-  // Connections of its own, which end with the pool however long the server takes.
+  // Connections are made here, so that they end with the pool however long the server takes.
   const sockets = new Set<Socket>();
   const ends = new Set<(reason: string) => void>();
   let isClosed = false;
@@ -55,7 +55,7 @@ function openMailer(
       socket.once('close', () => sockets.delete(socket));
       const fail = (error: Error) => done(Object.assign(error, { syscall: 'connect' }));
       const tooLate = () => socket.destroy(new Error('no connection in time'));
-      // One listener stays: an error that comes when nobody waits for it must not end the pool.
+      // One listener stays: a late error must not end the pool.
       socket.on('error', () => undefined);
       socket.once('error', fail).once('timeout', tooLate);
       socket.once('connect', () => {
@@ -72,7 +72,7 @@ function openMailer(
   const send = async (mailbox: string, { subject, text, stopUrl }: MailText): Promise<MailFailure | undefined> => {
     try {
       await transport.sendMail({
-        // Objects are not read as a list of addresses.
+        // An object, so that the text is not parsed as a list of addresses.
         from: { name: '', address: from },
         to: { name: '', address: mailbox },
         envelope: { from, to: [mailbox] },
@@ -95,7 +95,7 @@ function openMailer(
       const stop = (reason: string) => end.resolve({ kind: 'unsure', reason });
       const timer = setTimeout(() => {
         stop('the server took too long');
-        // One mail is under way at a time: these are its own.
+        // Mails are sent one at a time: these connections are this mail's.
         destroyAll();
       }, mailMillis);
       ends.add(stop);

@@ -1,7 +1,7 @@
 /**
- * The books of a payout's recipients, audited before anything is sent (books rule 23): an account whose row does not follow from its credits and
- * payments is not paid, and the others are. Costs a few rows a payout: credit lists never change, so each is read once, when it is new, and at the start only
- * those after the newest note of everybody's credits.
+ * Audits the accounts of a payout's recipients before anything is sent (books rule 23): an account whose row does not
+ * follow from its credits and payments is not paid; the others are. This reads a few rows per payout: credit lists
+ * never change, so each is read once, when it is new, and at the start only those after the newest note of all credits.
  */
 import { formatAddress } from '../../protocol/address.ts';
 import { equalBytes } from '../../protocol/bytes.ts';
@@ -13,12 +13,14 @@ import { addCredits, type CreditTotal, creditsOfList, listsAfter, readTotals, tr
 import { unpackCredits } from '../books/packed.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
 
-/** A list that failed is read again after this time and not for every recipient: it may have been put right. */
+/**
+ * A list that failed is read again after this time, because it may have been corrected, and not for every recipient.
+ */
 export const RETRY_MILLIS = 10_000;
 
 type Committing = { root: Buffer; credits: Buffer };
 
-/** In place of a list: the note of all credits that the reading began with. */
+/** In place of a list: the note of all credits that reading started from. */
 const NOTE = 0;
 
 export type AccountCheckDependencies = {
@@ -35,15 +37,15 @@ export class AccountCheck {
   readonly #now: () => number;
   /** By account: all credits, and the newest list that has one. Summed up when a list is first read: a later edit of it changes nothing here. */
   readonly #credits = new Map<number, CreditTotal>();
-  /** By account: the first list that has a credit of it; NOTE where the note has. */
+  /** By account: the first list with a credit for it; NOTE if that is the note. */
   readonly #first = new Map<number, number>();
   /** Lists whose amounts do not add up, and their accounts. */
   readonly #broken = new Map<number, ReadonlySet<number>>();
-  /** Lists that were found to give their root, or not. */
+  /** Whether each checked list matches its root. */
   readonly #rooted = new Map<number, boolean>();
-  /** Address payloads that a list's root was found to commit. */
+  /** Address payloads that a list's root commits to. */
   readonly #committed = new Map<number, Buffer>();
-  /** Accounts all of whose lists, of those that are looked at, gave their roots. */
+  /** Accounts whose checked lists all matched their roots. */
   readonly #passed = new Set<number>();
   #through: number | undefined;
   #note = 0;
@@ -56,7 +58,7 @@ export class AccountCheck {
     this.#now = dependencies.now ?? (() => performance.now());
   }
 
-  /** Why accounts are not to be paid; those that may be are left out. */
+  /** Why accounts must not be paid; accounts that may be paid are left out. */
   failures(accountIds: readonly number[]): Promise<Map<number, string>> {
     // One snapshot of the books: a list that is made meanwhile changes balances.
     return this.#sql.begin('isolation level repeatable read read only', (sql) => this.#failures(sql, accountIds));
@@ -90,8 +92,8 @@ export class AccountCheck {
   }
 
   /**
-   * Who the account is: its payload is the one that it was made with, its address is that of the payload, and lists from before and of now were
-   * committed with it. The first finds an edit of one table; the last finds an edit of both.
+   * Checks the identity of an account: its payload is the one it was created with, its address matches the payload, and
+   * old and recent lists commit to it. The first check finds an edit of one table; the last finds an edit of both.
    */
   async #identity(sql: Transaction, { id, payload, address, name }: AccountRow): Promise<string | undefined> {
     const own = attempt(() => formatAddress(payload, this.#network));
@@ -121,14 +123,17 @@ export class AccountCheck {
 
   async #isRooted(sql: Transaction, list: number, account: number): Promise<boolean> {
     const known = this.#rooted.get(list);
-    // An account that was edited when the list was looked at, and is not any more, was not committed then.
+    // If an account was edited when the list was checked, and has been corrected since, the list is checked again.
     if (known !== undefined && (!known || this.#committed.has(account))) return known;
     const isRooted = await this.#proves(sql, list);
     this.#rooted.set(list, isRooted);
     return isRooted;
   }
 
-  /** Whether a list gives its root with the payloads that its accounts were made with, or with those that they have: an edit in one table is one account's. */
+  /**
+   * Whether a list matches its root with the payloads its accounts were created with, or with their current ones: so an
+   * edit in one table affects only one account.
+   */
   async #proves(sql: Transaction, list: number): Promise<boolean> {
     const [row] =
       list === NOTE
@@ -156,7 +161,7 @@ export class AccountCheck {
     return false;
   }
 
-  /** Lists that are new since the last look, and from time to time those that did not add up then. */
+  /** Reads lists that are new since the last call, and from time to time those that did not add up. */
   async #readLists(sql: Transaction): Promise<void> {
     if (this.#through === undefined) await this.#readNote(sql);
     const isRetry = this.#now() >= this.#retryAt;

@@ -1,6 +1,8 @@
 /**
- * Brings the books to what the wallet paid (books rule 16), after they fell back to an older copy. What was reserved is given back first: it was due, and is due again,
- * unless the wallet has paid it. Then each payment that the books lack is booked. One that the balance does not cover is an advance: later income makes up for it.
+ * Brings the books in line with the wallet's payments (books rule 16), after they were replaced by an older copy.
+ * Reserved payouts are given back first: they were due, and are due again, unless the wallet has paid them. Then each
+ * payment missing in the books is recorded. A payment that the balance does not cover is an advance: later income makes
+ * up for it.
  */
 import { randomUUID } from 'node:crypto';
 import { parseAddress } from '../../protocol/address.ts';
@@ -12,7 +14,7 @@ import type { BookedPayout, Comparison } from './witness.ts';
 
 export type RepairTerms = {
   readonly requestTable: string;
-  /** Shares and cuts are taken in as far as they are known: what is not covered now will not be covered by waiting. */
+  /** All known shares and cuts are in the books: an amount that is not covered now will not be covered by waiting. */
   readonly isCaughtUp: boolean;
   /** The operator allows advances larger than what the pool has earned itself. */
   readonly isAdvanceAllowed: boolean;
@@ -20,10 +22,10 @@ export type RepairTerms = {
 
 export type Repaired = { readonly payments: number; readonly total: bigint; readonly advanced: bigint };
 
-/** Thrown to leave the books as they were. */
+/** Thrown to roll back the transaction. */
 export class UncoveredError extends Error {}
 
-/** A payment to be booked: by its number, or only by its transaction where the wallet has forgotten the number. */
+/** A payment to be recorded: by its number, or only by its transaction if the wallet has lost the number. */
 export type LostPayment = {
   readonly number: number | null;
   readonly requestId: string | null;
@@ -67,7 +69,7 @@ export async function bookedPayouts(sql: Sql | Transaction, from: number): Promi
   return [...found.values()];
 }
 
-/** Throws an UncoveredError when the balances do not cover it and nobody may advance it. */
+/** Throws an UncoveredError if the balances do not cover it and it must not be advanced. */
 export async function bookLost(
   transaction: Transaction,
   lost: readonly LostPayment[],
@@ -124,7 +126,7 @@ async function bookItem(
 ): Promise<bigint> {
   const account = await accountOf(transaction, address, isCaughtUp);
   await transaction`insert into payout_items (payout_id, account_id, amount) values (${payout}, ${account.id}, ${amount})`;
-  // It was given back, or never taken: the balance has it.
+  // It was given back, or never reserved: it is in the balance.
   if (state === 'void') return 0n;
   const covered = account.balance > 0n ? account.balance : 0n;
   const uncovered = amount > covered ? amount - covered : 0n;
@@ -153,7 +155,7 @@ async function accountOf(transaction: Transaction, address: string, isCaughtUp: 
   return made as Row;
 }
 
-/** A payout that is settled in the books and not in the wallet is followed again; for a person to decide. */
+/** A payout that is settled in the books but not in the wallet is tracked again; only a person can decide this. */
 export async function unsettle(transaction: Transaction, { id, state }: BookedPayout): Promise<void> {
   // A trigger refuses this update without the setting.
   await transaction`select set_config('svc_pool.unsettle', 'on', true)`;

@@ -4,7 +4,7 @@ import type { Sql, Transaction } from '../database/connect.ts';
 
 export type StoredHead = { readonly slice: number; readonly head: Buffer };
 
-/** Undefined while no slice is closed in both: nothing is credited then, so nothing is due. */
+/** Undefined while no slice is closed in both services: then nothing is credited, so nothing is due. */
 export async function newestHead(sql: Sql | Transaction): Promise<StoredHead | undefined> {
   const [row] = await sql<{ slice: number; pplns: Buffer; solo: Buffer }[]>`select a.number as slice, a.chain as pplns,
       b.chain as solo

@@ -1,6 +1,6 @@
 /**
- * Why payouts are held, for everybody to see: the books and the wallet do not agree, and until they do nothing is reserved or sent. Set and lifted by the
- * accountant alone; the operator's switch is another (pool/api/payout-pause.ts).
+ * The public reason why payouts are held: the books and the wallet do not agree, and until they do nothing is reserved
+ * or sent. Set and cleared only by the accountant; the operator's switch is separate (pool/api/payout-pause.ts).
  */
 import type { Sql, Transaction } from '../database/connect.ts';
 
@@ -18,7 +18,7 @@ export async function holdPayouts(transaction: Transaction | Sql, reason: string
       on conflict (name) do update set value = excluded.value`;
 }
 
-/** Begins the reason of a payout whose recipient's books failed the audit (account-check.ts). */
+/** Start of the reason of a payout whose recipient's books failed the audit (account-check.ts). */
 export const AUDIT_FAILED = 'not paid, the audit of account ';
 
 export async function refusedAccounts(sql: Sql): Promise<{ account: number; address: string; why: string }[]> {

@@ -1,8 +1,9 @@
 /**
- * Paying out: one round compares the books with the wallet, reserves what is due, submits what is reserved, and asks for the fate of what is submitted.
- * Payouts are numbered and sent one after another, and the wallet pays under each number once: a database that fell back asks for a number that is taken, and
- * what it has forgotten is found and booked before anything else is paid (pool/payout/reconciliation.ts). Anything unclear is asked again with the same
- * number; a recipient whom the wallet refuses waits alone for a person.
+ * The payout loop: one round compares the books with the wallet, reserves due balances, submits reserved payouts, and
+ * asks for the state of submitted ones. Payouts are numbered and sent one after another, and the wallet pays each
+ * number once: a database replaced by an older copy asks for a number that is taken, and the lost payouts are found and
+ * recorded before anything else is paid (pool/payout/reconciliation.ts). Unclear requests are repeated with the same
+ * number; a recipient that the wallet refuses is set aside for a person to decide.
  */
 import type { Logger } from '../../runtime/log.ts';
 import { fenced } from '../books/term.ts';
@@ -35,9 +36,9 @@ import { Reconciliation } from './reconciliation.ts';
 export type PayoutOptions = {
   readonly term: bigint;
   readonly series: PayoutSeries;
-  /** Of the options; an edit of the operator counts instead. */
+  /** From the options; an edit of the operator takes precedence. */
   readonly minimum: bigint;
-  /** Payouts that may be open at once: bounds what a fault could touch. */
+  /** Maximum number of open payouts: limits the damage of a fault. */
   readonly maxOpen: number;
   /** Outputs in the hot wallet above which they are merged, and merges per round. */
   readonly compoundAbove: number;
@@ -53,25 +54,31 @@ export type PayoutDependencies = {
   readonly now: () => number;
   /** Row ids; not used outside the database. */
   readonly newId: () => string;
-  /** Shares and cuts are in the books as far as they are known. */
+  /** Whether all known shares and cuts are in the books. */
   readonly isCaughtUp: () => Promise<boolean>;
-  /** Why accounts are not to be paid, by account: their books are audited before each request to the wallet (account-check.ts). */
+  /**
+   * Why accounts must not be paid, by account: their books are audited before each request to the wallet
+   * (account-check.ts).
+   */
   readonly failures?: (accountIds: readonly number[]) => Promise<ReadonlyMap<number, string>>;
   readonly onFinalized?: (payout: OpenPayout, height: number) => void;
 };
 
-/** `follow`: nothing is reserved or sent. `send`: what is reserved is sent. `pay`: what is due is reserved, too. */
+/** `follow`: nothing is reserved or sent. `send`: reserved payouts are sent. `pay`: due balances are reserved, too. */
 export type RoundMode = 'follow' | 'send' | 'pay';
 
 export type RoundReport = {
   readonly reserved: number;
   readonly submitted: number;
   readonly finalized: number;
-  /** Nobody else is due. */
+  /** No other account is due. */
   readonly isComplete: boolean;
 };
 
-/** What became of one payout in a round: whether the next number may be given, and whether this one can be tried again at once. */
+/**
+ * Result of one payout in a round: whether the next number may be assigned, and whether this one can be tried again at
+ * once.
+ */
 type Step = 'sent' | 'again' | 'next' | 'stop';
 
 export class PayoutLoop {
@@ -80,7 +87,10 @@ export class PayoutLoop {
   readonly #reconciliation: Reconciliation;
   /** A payout needed more outputs than a transaction may spend: merge, however few there are. */
   #tooManyOutputs = false;
-  /** Books and wallet were compared since this loop began: one begins with every term and after every failure of the database. */
+  /**
+   * Whether books and wallet were compared since this loop began: a new loop begins with every term and after every
+   * failure of the database.
+   */
   #isCompared = false;
 
   constructor(options: PayoutOptions, dependencies: PayoutDependencies) {
@@ -112,7 +122,10 @@ export class PayoutLoop {
     return { reserved, submitted: await this.#sendAll(status.value), finalized, isComplete };
   }
 
-  /** Open, does not wait for a person, and not asked of a request table that the wallet has lost (only time settles those). */
+  /**
+   * Open, not waiting for a person, and not requested from a table that the wallet has lost (those are settled only by
+   * time).
+   */
   #isToSend({ state, needsPerson, requestTable }: OpenPayout, status: WalletStatus): boolean {
     if (needsPerson !== null) return false;
     return state === 'reserved' || (state === 'submitting' && requestTable === status.requestTable);
@@ -133,7 +146,7 @@ export class PayoutLoop {
     }
   }
 
-  /** One after another, what is in doubt first: a number is given only when all before it are on the wallet's record. */
+  /** One after another, unclear ones first: a number is assigned only when all before it are in the wallet's record. */
   async #sendAll(status: WalletStatus): Promise<number> {
     const { sql } = this.#dependencies;
     let submitted = 0;
@@ -150,7 +163,7 @@ export class PayoutLoop {
     }
   }
 
-  /** Undefined when everybody's books add up; else what became of those whose do not. */
+  /** Undefined if the books of all recipients add up; else the result for the others. */
   async #refuseFailing(payout: OpenPayout): Promise<Step | undefined> {
     const { wallet, log, newId, failures } = this.#dependencies;
     const found = (await failures?.(payout.items.map(({ accountId }) => accountId))) ?? new Map<number, string>();
@@ -178,8 +191,9 @@ export class PayoutLoop {
   }
 
   /**
-   * On the wallet's record, so the request is not repeated with what the books say now: an edit of a failing account's row would make it another payment, and
-   * nobody would be paid until a person had looked. Undefined where the rest of it is not the same either.
+   * The payment is in the wallet's record, so the request is not repeated with the books' current values: an edit of a
+   * failing account's row would make it a different payment, and all payouts would stop until a person had looked.
+   * Undefined if the rest of it differs too.
    */
   async #alreadySent(
     payout: OpenPayout,
@@ -208,7 +222,8 @@ export class PayoutLoop {
       case 'ok': {
         const { transactionId, fee, recipients } = answer.value;
         if (!samePayment(recipients, payout.items)) {
-          // The number was used for another payment: the books have lost that one. They are compared before anything else is sent.
+          // The number was used for another payment, which the books have lost. They are compared before anything else
+          // is sent.
           log.error('the wallet has paid others under this number', { payout: payout.id, requestId });
           this.#isCompared = false;
           return 'stop';
@@ -249,7 +264,7 @@ export class PayoutLoop {
   ): Promise<Step> {
     const { wallet, log, newId } = this.#dependencies;
     const listed = await wallet.payments(requestId);
-    // A payment on record is asked for again in the next round; so is one of which the wallet cannot say now.
+    // A recorded payment is queried again in the next round; so is one that the wallet cannot answer about now.
     if (listed.kind !== 'ok' || listed.value.some((one) => one.requestId === requestId)) return 'stop';
     const item = recipient === null ? undefined : payout.items[recipient];
     const isLeft = await this.#fenced((transaction) =>
@@ -281,7 +296,9 @@ export class PayoutLoop {
     return finalized;
   }
 
-  /** Thousands of small rewards a day and 8 inputs a transaction: merging is a steady job with a budget of its own. */
+  /**
+   * With thousands of small rewards a day and 8 inputs per transaction, merging runs all the time, with its own budget.
+   */
   async #compound(status: WalletStatus): Promise<void> {
     const { sql, newId } = this.#dependencies;
     const rows = await sql<{ id: string; request_id: string }[]>`select id, request_id from compoundings
@@ -305,12 +322,12 @@ export class PayoutLoop {
     }
   }
 
-  /** Asks for a merge, or how it went: the same call. True while it is under way. */
+  /** Requests a merge, or its result: the call is the same. True while it is pending. */
   async #merge(id: string, requestId: string): Promise<boolean> {
     const answer = await this.#dependencies.wallet.compound(requestId);
     if (answer.kind === 'unknown' || (answer.kind === 'later' && !answer.isUnused)) return true;
     if (answer.kind !== 'ok') {
-      // Refused before anything was signed: the id was never used, and nothing needs to be remembered of it.
+      // Refused before anything was signed: the id was never used, and nothing needs to be stored.
       await this.#fenced(
         (transaction) => transaction`delete from compoundings where id = ${id} and state = 'submitting'`,
       );

@@ -1,6 +1,7 @@
 /**
- * Names of a pool's payments at its wallet (books rule 16). They are numbered, from 1 on and without a gap, and the series is named by the address that
- * the pool's blocks pay: a database that fell back to an older copy makes the same names again, and a wallet pays under each name once.
+ * Names of a pool's payments at its wallet (books rule 16). They are numbered, from 1 on and without a gap, and the
+ * series is named by the address that the pool's blocks pay: a database replaced by an older copy makes the same names
+ * again, and a wallet pays each name once.
  */
 import { createHash } from 'node:crypto';
 import type { Bytes } from '../../protocol/bytes.ts';
@@ -10,7 +11,7 @@ export type PayoutSeries = {
   readonly merges: string;
 };
 
-/** Sorted as texts they are sorted as numbers, so that a wallet lists them in order. */
+/** Padded, so that sorting as text sorts by number and a wallet lists them in order. */
 const DIGITS = 12;
 
 export function payoutSeries(poolAddress: Bytes): PayoutSeries {

@@ -1,7 +1,8 @@
 /**
- * The durable states of a payout (docs/pool.md, payouts): reserved, submitting, submitted, finalized or void. Each step is
- * one fenced transaction; money leaves a balance when it is reserved and comes back only when a finalized cut says that
- * the transaction can never execute. The request id is made of the payout's number, on record before the wallet is asked.
+ * The durable states of a payout (docs/pool.md, payouts): reserved, submitting, submitted, finalized or void. Each step
+ * is one fenced transaction; money leaves a balance when it is reserved and comes back only when a finalized cut says
+ * that the transaction can never execute. The request id is derived from the payout's number, which is recorded before
+ * the wallet is asked.
  */
 import type { Sql, Transaction } from '../database/connect.ts';
 import { newestHead, payloadTextOf } from './commitment.ts';
@@ -12,11 +13,11 @@ export type PayoutState = 'reserved' | 'submitting' | 'submitted' | 'finalized' 
 export type OpenPayout = {
   readonly id: string;
   readonly state: 'reserved' | 'submitting' | 'submitted';
-  /** Its place among the wallet's payments to this pool's miners, from the moment the wallet is asked. */
+  /** Its number among the wallet's payments to this pool's miners, assigned when the wallet is asked. */
   readonly number: number | null;
   readonly requestId: string | null;
   readonly requestTable: string | null;
-  /** What the transaction carries (books rule 21), the same for every repetition of the request. */
+  /** The commitment in the transaction (books rule 21), the same for every repetition of the request. */
   readonly payloadText: string | null;
   readonly askedHeight: number | null;
   readonly transactionId: string | null;
@@ -33,8 +34,8 @@ export type ReserveOptions = {
 };
 
 /**
- * Moves due balances, the largest first, into a new payout. Undefined when nobody is due. Accounts that were set aside wait for the operator
- * and are skipped.
+ * Moves due balances, the largest first, into a new payout. Undefined when no account is due. Accounts that were set
+ * aside wait for the operator and are skipped.
  */
 export async function reservePayout(
   transaction: Transaction,
@@ -109,8 +110,9 @@ async function step(
 }
 
 /**
- * The next number, on record before the wallet is asked: whatever happens next, the same request is made again. A number is given only when all before it are on
- * the wallet's record, so the caller sends one payout after another.
+ * Assigns the next number, recorded before the wallet is asked: whatever happens next, the same request is made again.
+ * A number is assigned only when all before it are in the wallet's record, so the caller sends one payout after
+ * another.
  */
 export async function markSubmitting(
   transaction: Transaction,
@@ -161,7 +163,7 @@ export const markSubmitted = (
     needs_person: null,
   });
 
-/** `fee` comes with the fate where the answer to the request did not have it. */
+/** `fee` is given here if the answer to the request did not contain it. */
 export async function markFinalized(
   transaction: Transaction,
   id: string,
@@ -175,8 +177,8 @@ export async function markFinalized(
 }
 
 /**
- * Only for a transaction that a finalized cut declared impossible, or one that the wallet does not have: `submitting` is for a payout whose request id
- * the wallet says it never used.
+ * Only for a transaction that, by a finalized cut, can never execute, or one that the wallet does not have:
+ * `submitting` is for a payout whose request id the wallet reports as unused.
  */
 export async function markVoid(
   transaction: Transaction,
@@ -191,8 +193,8 @@ export async function markVoid(
 }
 
 /**
- * Takes accounts whose books do not add up out of a payout that is reserved, each into a payout of its own that waits for the operator. True when
- * something of it can be sent.
+ * Moves accounts whose books do not add up out of a reserved payout, each into a separate payout that waits for the
+ * operator. True if something remains to be sent.
  */
 export async function setAsideFailing(
   transaction: Transaction,
@@ -217,8 +219,9 @@ export async function setAsideFailing(
 }
 
 /**
- * Takes one recipient, whom the wallet refuses, out of a payout and into the operator's queue; the others are paid. Without `account` it is not known who is at
- * fault: each gets a payout of its own, and the next answers show it. True when something of it can be sent.
+ * Moves one recipient that the wallet refuses out of a payout and into the operator's queue; the others are paid.
+ * Without `account` it is not known which one is at fault: each gets a separate payout, and the next answers show it.
+ * True if something remains to be sent.
  */
 export async function setAside(
   transaction: Transaction,

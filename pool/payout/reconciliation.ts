@@ -1,6 +1,7 @@
 /**
- * Compares the books with the wallet before anything is reserved or sent, and repairs the books where the wallet's record leaves no doubt (books rule 16). Where it
- * does, payouts are held and the reason is published: `svc-pool repair-payouts` shows what differs and lets a person decide.
+ * Compares the books with the wallet before anything is reserved or sent, and repairs the books where the wallet's
+ * record is unambiguous (books rule 16). Otherwise payouts are held and the reason is published: `svc-pool
+ * repair-payouts` shows the differences and lets a person decide.
  */
 import type { Logger } from '../../runtime/log.ts';
 import { fenced } from '../books/term.ts';
@@ -17,7 +18,7 @@ const TABLE = 'payout_request_table';
 const HEIGHT = 'payout_checked_height';
 /** Settled payouts that are compared again: a chain that was rolled back shows in the newest. */
 const LOOK_BACK = 50;
-/** A payment may be signed a few cuts after the height was noted. */
+/** A payment may be signed a few cuts after the height was recorded. */
 const SLACK_CUTS = 32;
 const HELD_AGAIN_MILLIS = 300_000;
 
@@ -28,13 +29,13 @@ export type ReconciliationDependencies = {
   readonly wallet: PayoutWallet;
   readonly log: Logger;
   readonly now: () => number;
-  /** Shares and cuts are in the books as far as they are known. */
+  /** Whether all known shares and cuts are in the books. */
   readonly isCaughtUp: () => Promise<boolean>;
-  /** Why accounts are not to be paid (account-check.ts). */
+  /** Why accounts must not be paid (account-check.ts). */
   readonly failures?: (accountIds: readonly number[]) => Promise<ReadonlyMap<number, string>>;
 };
 
-/** Where the books stood when they last agreed with the wallet. */
+/** Position of the books when they last agreed with the wallet. */
 export async function lastAgreement(sql: Sql): Promise<{ table: string | undefined; height: number }> {
   const rows = await sql<{ name: string; value: string }[]>`select name, value from settings
     where name in (${TABLE}, ${HEIGHT})`;
@@ -51,7 +52,7 @@ export async function noteAgreement(transaction: Transaction, table: string, hei
       on conflict (name) do update set value = excluded.value where settings.value <> excluded.value`;
 }
 
-/** Undefined when the wallet does not say now. */
+/** Undefined if the wallet does not answer now. */
 export async function compareBooks(
   sql: Sql,
   wallet: PayoutWallet,
@@ -121,7 +122,10 @@ export class Reconciliation {
     return true;
   }
 
-  /** Says why payouts are held, to the log, the operator's page and the metrics; false, for callers to return. */
+  /**
+   * Reports why payouts are held, in the log, on the operator's page and in the metrics. Returns false, for callers to
+   * return.
+   */
   async hold(reason: string): Promise<false> {
     const { sql, log, now } = this.#with;
     this.#held ??= (await payoutsHeld(sql)) === reason ? { reason, at: 0 } : undefined;
@@ -138,7 +142,7 @@ export class Reconciliation {
     return compareBooks(sql, wallet, this.#options.series, requestTable, failures);
   }
 
-  /** Undefined when the books are as the wallet says; else why they are not. */
+  /** Undefined if the books agree with the wallet; else why they do not. */
   async #repair({ missing, displaced }: Comparison, requestTable: string): Promise<string | undefined> {
     if (missing.length === 0 && displaced.length === 0) return undefined;
     const { log, isCaughtUp } = this.#with;
@@ -163,7 +167,10 @@ export class Reconciliation {
     }
   }
 
-  /** The wallet has forgotten its requests; the chain has not. True when the books have every payment of it, undefined when it cannot be told now. */
+  /**
+   * The wallet has lost its requests; the chain still has the payments. True if the books have all of them, undefined
+   * if that is not known now.
+   */
   async #explainHistory(status: WalletStatus, since: number): Promise<true | string | undefined> {
     const { sql, wallet } = this.#with;
     const paid = await wallet.paidSince(since);
@@ -178,8 +185,8 @@ export class Reconciliation {
   }
 
   /**
-   * Payouts that were asked of a request table that is gone. The wallet's record, or the chain, may hold the payment; once its validity is over and
-   * neither does, it was never made and never will be.
+   * Payouts that were requested from a lost request table. The wallet's record or the chain may have the payment; if
+   * neither has it when its validity is over, it was never made and never will be.
    */
   async #resolveForgotten(status: WalletStatus): Promise<void> {
     const { sql, wallet, log } = this.#with;
@@ -229,14 +236,14 @@ export async function noteRepair(
     values (${actor}, 'payouts_repaired', ${transaction.json(details as never)})`;
 }
 
-/** Asked of a table that the wallet no longer has. */
+/** Requested from a table that the wallet no longer has. */
 async function forgotten(sql: Sql, requestTable: string): Promise<OpenPayout[]> {
   return (await openPayouts(sql)).filter(
     ({ state, requestTable: table }) => state === 'submitting' && table !== requestTable,
   );
 }
 
-/** What only a person can decide. */
+/** Differences that only a person can decide. */
 export function problemOf({ contradictions, unsettled }: Comparison): string | undefined {
   const [first] = contradictions;
   if (first !== undefined) return first;

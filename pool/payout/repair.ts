@@ -1,6 +1,7 @@
 /**
- * `svc-pool repair-payouts`: what the wallet paid against what the books say, and the books put right on a person's word. The accountant does by itself what leaves no
- * doubt (pool/payout/reconciliation.ts); this is for the rest, and to look.
+ * `svc-pool repair-payouts`: compares the wallet's payments with the books, and corrects the books at a person's
+ * request. The accountant itself makes unambiguous repairs (pool/payout/reconciliation.ts); this is for the rest, and
+ * for inspection.
  */
 import type { Sql } from '../database/connect.ts';
 import { bookLost, type LostPayment, lostOnChain, UncoveredError, unsettle } from './books-repair.ts';
@@ -11,9 +12,9 @@ import { compareBooks, lastAgreement, noteAgreement, noteRepair, unknownPayments
 import type { Comparison } from './witness.ts';
 
 export type RepairOptions = {
-  /** Without it the books are only looked at. */
+  /** Without it the books are only read. */
   readonly apply: boolean;
-  /** Payments beyond what the books have credited are booked however large they are. */
+  /** Payments beyond the credits in the books are recorded, however large they are. */
   readonly advance: boolean;
 };
 
@@ -24,7 +25,7 @@ export type RepairReport = {
 };
 
 type Findings = Comparison & {
-  /** Of a wallet that has forgotten its requests: payments that the books do not know, to miners alone, and others. */
+  /** For a wallet that has lost its requests: payments missing in the books, to miners only, and others. */
   readonly toMiners: readonly ChainPayment[];
   readonly toOthers: readonly ChainPayment[];
 };
@@ -52,7 +53,7 @@ export async function repairPayouts(
       lines: [...lines, 'the last lines cannot be repaired here: they are not what a rollback does'],
       agree: false,
     };
-  if (!options.apply) return { lines: [...lines, 'nothing was changed; --apply puts the books right'], agree: false };
+  if (!options.apply) return { lines: [...lines, 'nothing was changed; --apply corrects the books'], agree: false };
   const lost: LostPayment[] = [...missing, ...toMiners.map(lostOnChain)];
   const terms = { requestTable, isCaughtUp: true, isAdvanceAllowed: options.advance };
   try {
@@ -69,10 +70,10 @@ export async function repairPayouts(
   } catch (error) {
     if (!(error instanceof UncoveredError)) throw error;
     const advice =
-      'if that is so and stays so, --advance books it all the same: later income of these miners makes up for it';
+      'if that is correct and will not change, --advance records it anyway: later income of these miners makes up for it';
     return { lines: [...lines, error.message, advice], agree: false };
   }
-  return { lines: [...lines, 'the books are put right'], agree: true };
+  return { lines: [...lines, 'the books are corrected'], agree: true };
 }
 
 async function find(
@@ -116,7 +117,7 @@ function linesOf({ missing, displaced, unsettled, contradictions, toMiners, toOt
     ...toMiners.map(
       chain('the wallet has forgotten under which number it paid these miners; to be booked as their payout'),
     ),
-    ...toOthers.map(chain('to somebody who is no miner here: taken for a payment of yours, not a payout')),
+    ...toOthers.map(chain('to an address that is not a miner here: taken for a payment of yours, not a payout')),
     ...contradictions,
   ];
 }

@@ -34,11 +34,13 @@ const WALLET_HELD = -32003;
 const NODE_REFUSED = -32004;
 const REFUSED = -32000;
 const NOT_FOUND_WORD = 'not_found';
-/** Words of -32003 and -32000 that do not mean what their code means to payouts. */
+/** Detail codes of -32003 and -32000 that payouts treat differently from their error code. */
 const UNWRITABLE_WORD = 'state_unwritable';
 const STOPPED_WORD = 'payments_stopped';
 const PAGE = 1000;
-/** Params that name the pool's own address: a wallet that refuses them is the wrong wallet, and no recipient is at fault. */
+/**
+ * Parameters with the pool's own address: a wallet that refuses them is the wrong wallet, and no recipient is at fault.
+ */
 const OWN_FIELDS: ReadonlySet<string> = new Set(['address', 'from_address']);
 
 function answerOf<T>({ code, message, data }: RpcError): WalletAnswer<T> {
@@ -46,7 +48,7 @@ function answerOf<T>({ code, message, data }: RpcError): WalletAnswer<T> {
   switch (code) {
     case NODE_DOWN:
     case WALLET_HELD:
-      // A disk that refused may have taken the payment all the same.
+      // A failed disk write may have stored the payment anyway.
       return { kind: 'later', reason, isUnused: data?.code !== UNWRITABLE_WORD };
     case OUTCOME_UNKNOWN:
     case NODE_REFUSED:
@@ -122,7 +124,7 @@ function fateOf({ outgoing, finalized_height: seen, history }: RpcTransaction): 
   if (outgoing?.state === 'finalized' && outgoing.final_height !== null)
     return { state: 'finalized', height: outgoing.final_height, fee: parseCoins(outgoing.fee) };
   if (outgoing?.state === 'void') return { state: 'void', reason: outgoing.reason ?? 'void' };
-  // A wallet that forgot what it signed still knows what the chain holds.
+  // A wallet that lost its requests still knows the payments on the chain.
   if (outgoing === null && seen !== null)
     return { state: 'finalized', height: seen, fee: history?.fee == null ? null : parseCoins(history.fee) };
   return { state: 'open' };
@@ -152,7 +154,7 @@ export function createWalletClient(options: WalletClientOptions): PayoutWallet {
     return { kind: 'ok', value: read(answer.result as never) };
   }
 
-  /** Pages of a listing, until `more` has seen enough. */
+  /** Reads pages of a listing until `more` returns false. */
   async function pages<P extends { next_cursor?: string }>(
     method: string,
     params: object,

@@ -1,6 +1,6 @@
 /**
- * The wallet as the witness of payments (books rule 16): its record compared with the books. Pure. A database that fell back to an older copy has lost the newest
- * payouts and nothing else, so whatever the wallet has beyond the books is what they lost.
+ * Compares the wallet's record of payments with the books (books rule 16). Pure. A database replaced by an older copy
+ * has lost only the newest payouts, so the payments that only the wallet has are the lost ones.
  */
 import { numberOf } from './payout-series.ts';
 import { type PaymentFate, type Recipient, samePayment, samePaymentBut, type WalletPayment } from './payout-wallet.ts';
@@ -20,13 +20,14 @@ export type Comparison = {
   readonly displaced: readonly BookedPayout[];
   /** Settled in the books, and the wallet says otherwise: the chain was rolled back, or a person decided wrongly. */
   readonly unsettled: readonly { readonly payout: BookedPayout; readonly says: PaymentFate['state'] }[];
-  /** What no rollback explains. */
+  /** Differences that no rollback explains. */
   readonly contradictions: readonly string[];
 };
 
 /**
- * `books` are the numbered payouts from a number on, `wallet` what it lists from there. `failing` are accounts whose books fail the audit: they are not
- * paid (account-check.ts), and what was paid to them before says nothing about the others.
+ * `books` are the numbered payouts from a number on, `wallet` its payments from there. `failing` are accounts whose
+ * books fail the audit: they are not paid (account-check.ts), and a difference in an earlier payment to them does not
+ * stop the others.
  */
 export function compareWithWallet(
   prefix: string,

@@ -1,7 +1,7 @@
 /**
- * The key that a pool signs receipts with: ML-DSA-65, made at the first start in a private file. The books keep its public half,
- * and all instances sign with the same key, because miners pin it. An instance that has another key, or none while another
- * instance made one, gives no receipts and says what to copy.
+ * The key that a pool signs receipts with: ML-DSA-65, made at the first start in a private file. The database stores
+ * its public key, and all instances sign with the same key, because miners pin it. An instance with another key, or
+ * without one after another instance made one, gives no receipts and logs what to copy.
  */
 import { createPrivateKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { rawPublicKey, signMessageAside } from '../../node/ml-dsa.ts';
@@ -28,7 +28,7 @@ async function known(sql: Sql): Promise<Bytes | undefined> {
   return row === undefined ? undefined : fromHex(row.value, PUBLIC_KEY_BYTES);
 }
 
-/** Null when this instance cannot sign; the log says why. Throws where others can read the file. */
+/** Null when this instance cannot sign; the log says why. Throws if others can read the file. */
 export async function openPoolKey(path: string, { sql, log }: { sql: Sql; log: Logger }): Promise<PoolKey | null> {
   const noReceipts = (why: string, key: Bytes): null => {
     log.error(`this instance gives no receipts: ${why}`, {

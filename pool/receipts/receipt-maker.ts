@@ -1,10 +1,11 @@
 /**
- * Makes the receipts of a front end once slices have closed (books rules 17 to 19): reads its journals in a thread of its own, signs
- * one head for each slice and service, keeps the sheet in the database for miners that were offline, and sends it to the connections.
- * A journal of an earlier start is treated alike: what it accepted before a crash gets its receipts from the next start.
+ * Makes the receipts of a front end once slices have closed (books rules 17 to 19): reads its journals in a separate
+ * thread, signs one head for each slice and service, stores the sheet in the database for miners that were offline, and
+ * sends it to the connections. Journals of earlier starts are included: shares accepted before a crash get their
+ * receipts from the next start.
  *
- * Slices are dealt with one after the other, and what is done stays done. Nothing is signed that the books do not hold, and no slice is signed
- * with two records (signed-slices.ts): a database that fell back may have closed it differently.
+ * Slices are processed one after the other, each only once. Nothing is signed that is not in the books, and no slice is
+ * signed with two records (signed-slices.ts): a database replaced by an older copy may have closed it differently.
  */
 import type { ReceiptDelivery } from '../../bridge/shares/receipts.ts';
 import { toHex } from '../../protocol/bytes.ts';
@@ -22,9 +23,9 @@ import { SheetStore } from './sheet-store.ts';
 import { SignedSlices } from './signed-slices.ts';
 import type { SliceRange } from './tally.ts';
 
-/** Slices of one boot that are caught up with. */
+/** Maximum number of past slices of one boot to process. */
 const MAX_SLICES = 256;
-/** A sheet that took longer than this since the journal was read is made again: its `open` would be out of date. */
+/** A sheet is made again if it took longer than this since the journal was read: its `open` would be out of date. */
 const MAX_MAKING_MILLIS = 30_000;
 
 export type ReceiptMakerOptions = { readonly network: NetworkName; readonly directory: string };
@@ -37,7 +38,7 @@ export type ReceiptMakerDependencies = {
   readonly deliver: (delivery: ReceiptDelivery) => void;
 };
 
-/** By the journal's marks; what the books have is not looked up yet. */
+/** By the journal's marks; not compared with the books yet. */
 type MarkedRange = Omit<SliceRange, 'held'>;
 
 export class ReceiptMaker {
@@ -45,12 +46,12 @@ export class ReceiptMaker {
   readonly #dependencies: ReceiptMakerDependencies;
   readonly #store: SheetStore;
   #signed: SignedSlices | undefined;
-  /** Newest slice that is dealt with, by boot, and the term that this is true of. */
+  /** Newest slice that is done, by boot, and the term in which it was. */
   readonly #done = new Map<string, number>();
   #reign: string | undefined;
-  /** Fewer slices than usual, where those before could not be made in time. */
+  /** A lower limit of slices, after earlier ones could not be made in time. */
   readonly #most = new Map<string, number>();
-  /** What failed last, by boot, so that it is logged once. */
+  /** The last failure, by boot, so that it is logged once. */
   readonly #failures = new Map<string, string>();
   /** Receipts made since the start. */
   made = 0;
@@ -66,7 +67,7 @@ export class ReceiptMaker {
     const { sql, outbox } = this.#dependencies;
     await this.#trying('', async () => {
       const reign = await reignOf(sql)();
-      // Perhaps the database fell back: sheets that it does not have are made again, of the same slices.
+      // The database may have been replaced by an older copy: missing sheets are made again, for the same slices.
       if (reign !== this.#reign) this.#done.clear();
       this.#reign = reign;
       this.#signed ??= SignedSlices.open(this.#options.directory);
@@ -113,7 +114,7 @@ export class ReceiptMaker {
     return row?.first === first.slice ? first.slice : undefined;
   }
 
-  /** The newest slice that is dealt with; undefined when that is none. */
+  /** The newest slice that is done; undefined if there is none. */
   async #make(line: OutboxLine, ranges: readonly SliceRange[]): Promise<number | undefined> {
     const { log } = this.#dependencies;
     const { bootId } = line;
@@ -126,7 +127,7 @@ export class ReceiptMaker {
     const desk: SheetDesk = {
       ask: async (service, slice) => {
         asked = { service, slice };
-        // Everything of the slices before is dealt with.
+        // All earlier slices are done.
         through = ranges.findLast((range) => range.slice < slice)?.slice;
         const found = isLate() ? undefined : await this.#store.books(service, slice);
         if (found === undefined) {
@@ -168,14 +169,16 @@ export class ReceiptMaker {
     return through;
   }
 
-  /** What follows a slice has to be read for its receipts too. Where that takes too long, the newest slices are made at least. */
+  /**
+   * Receipts of a slice also need the entries after it. If that takes too long, at least the newest slices are made.
+   */
   #giveUpOldest(bootId: string, ranges: readonly SliceRange[]): void {
     const most = Math.max(1, ranges.length >> 1);
     this.#most.set(bootId, most);
     this.#dependencies.log.warn('receipts take too long', { boot: bootId, slices: ranges.length, next: most });
   }
 
-  /** Signs, keeps and sends. False when it is too late for that. */
+  /** Signs, stores and sends a sheet. False if it is too late for that. */
   async #finish(boot: string, sheet: MadeSheet, books: SignedBooks, isLate: () => boolean): Promise<boolean> {
     const { key, log, deliver } = this.#dependencies;
     const { service, slice, count, root } = sheet;

@@ -8,7 +8,7 @@ export type SheetOrder = {
   readonly directory: string;
   readonly bootId: string;
   readonly ranges: readonly SliceRange[];
-  /** The newest sequence that is on disk for sure. */
+  /** The newest sequence that is certainly on disk. */
   readonly last: number;
 };
 
@@ -17,7 +17,7 @@ export type MadeSheet = {
   readonly slice: number;
   readonly root: Uint8Array;
   readonly count: number;
-  /** To be kept. */
+  /** Pages to be stored. */
   readonly pages: readonly SheetPage[];
   /** Entries in shared memory, and where each begins. */
   readonly entries: Uint8Array;
@@ -33,16 +33,22 @@ export type SheetMessage =
   | { readonly kind: 'sheet'; readonly sheet: MadeSheet; readonly less: number }
   | ({ readonly kind: 'end' } & SheetEnd);
 
-/** To a question: rows of `account 49 || u128 work`, or that no such sheet is wanted. To a sheet: go on. Stop: nothing more is wanted. */
+/**
+ * Answer to a question: rows of `account 49 || u128 work`, or that the sheet is not needed. Answer to a sheet:
+ * continue. Stop: end of the order.
+ */
 export type SheetAnswer = Uint8Array | 'skip' | 'go' | 'stop';
 
 export type SheetDesk = {
-  /** What the books hold of the accounts in a slice. Sheets come oldest first. */
+  /** The accounts' work in a slice of the books. Sheets come oldest first. */
   ask(service: Service, slice: number): Promise<Uint8Array | 'skip' | 'stop'>;
   take(sheet: MadeSheet, less: number): Promise<'go' | 'stop'>;
 };
 
-/** A start of the thread loads its modules again, which takes 0.2 s of the processor. Where slices are short the next order comes sooner than this. */
+/**
+ * Starting the thread loads its modules again, which takes 0.2 s of CPU time. With short slices the next order arrives
+ * before this time is over.
+ */
 const KEEP_MILLIS = 30_000;
 
 /** The thread of the last order. It does not keep the process alive. */
@@ -58,7 +64,7 @@ function takeThread(): Worker {
   return worker;
 }
 
-/** Not all listeners: a Worker has some of its own, and without them no message comes. */
+/** Removes only our own listeners: a Worker needs its internal ones to receive messages. */
 function forget(worker: Worker): void {
   for (const event of ['message', 'error', 'exit']) worker.removeAllListeners(event);
 }

@@ -1,7 +1,7 @@
 /**
- * A sheet of receipts as the database keeps it: pages of a few leaves, each with the part of the branch that all of them share. An account's
- * receipts are then made from the pages that contain it, however many others there are. A page is a whole subtree of the
- * sheet's tree, because its size is a power of two.
+ * A sheet of receipts as stored in the database: pages of a few leaves, each with the common part of their branches. An
+ * account's receipts are then made from the pages that contain it, however many others there are. A page is a whole
+ * subtree of the sheet's tree, because its size is a power of two.
  */
 import { ADDRESS_PAYLOAD_BYTES } from '../../protocol/address.ts';
 import { ByteReader, type Bytes, concat, equalBytes } from '../../protocol/bytes.ts';

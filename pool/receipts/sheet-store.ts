@@ -1,4 +1,4 @@
-/** What receipts need of the database: the books of closed slices, and the sheets that were made. */
+/** Database access for receipts: the records of closed slices, and the sheets made so far. */
 import { ADDRESS_PAYLOAD_BYTES } from '../../protocol/address.ts';
 import { type Bytes, ByteWriter, toHex } from '../../protocol/bytes.ts';
 import { encodeReceiptHead, type ReceiptHead, type SignedBooks } from '../../protocol/receipt.ts';
@@ -8,7 +8,7 @@ import { SERVICES, type Service } from '../journal-record.ts';
 import type { SheetPage } from './sheet-pages.ts';
 import type { SliceRange } from './tally.ts';
 
-/** How long receipts can be asked for. */
+/** How long receipts are available. */
 const RECEIPT_HOURS = 24;
 
 type SliceRow = { chain: Buffer; root: Buffer; total: string; leaves: Buffer };

@@ -1,7 +1,7 @@
 /**
- * A thread of its own reads the journal, sums it up and builds the trees: a slice of ten thousand miners takes it a second. It asks for
- * what the books hold before it builds a sheet, and waits until the sheet is dealt with: one sheet is in memory at a time. Orders come one
- * after another.
+ * The thread that reads the journal, sums it up and builds the trees: a slice of ten thousand miners takes a second. It
+ * asks for the slice's work in the books before it builds a sheet, and waits until the sheet is stored: one sheet is in
+ * memory at a time. Orders are processed one after another.
  */
 import { once } from 'node:events';
 import { type MessagePort, parentPort } from 'node:worker_threads';
@@ -35,7 +35,8 @@ async function run({ directory, bootId, ranges, last }: SheetOrder, port: Messag
 }
 
 function sheetOf({ service, slice, leaves }: SliceLeaves, booked: ReadonlyMap<string, bigint>): SheetMessage {
-  // Signed anyway: a receipt states what was accepted, also where the books have lost some of it. The receipt maker logs an error.
+  // Signed anyway: a receipt states the accepted work, even if the books have lost some of it. The receipt maker logs
+  // an error.
   const less = leaves.filter(({ account, accountWork }) => (booked.get(textOf(account)) ?? 0n) < accountWork).length;
   const sheet = receiptSheet(leaves);
   const made = {

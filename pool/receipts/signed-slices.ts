@@ -1,6 +1,7 @@
 /**
- * Which record of a closed slice this front end has signed, on its own disk beside the journals: a database can fall back and close a slice
- * differently, and two signed records of one slice convict the pool (books rule 20). A slice that was signed is signed again only as it was.
+ * Which record of a closed slice this front end has signed, on its own disk beside the journals: a database replaced by
+ * an older copy can close a slice differently, and two signed records of one slice convict the pool (books rule 20). A
+ * signed slice is signed again only with the same record.
  */
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
@@ -25,7 +26,7 @@ export class SignedSlices {
     this.#known = known;
   }
 
-  /** Throws for a file that cannot be read: what was signed is not known then. */
+  /** Throws if the file cannot be read: then the signed records are not known. */
   static open(directory: string): SignedSlices {
     const path = join(directory, FILE);
     const found = readPrivateFile(path);

@@ -1,6 +1,7 @@
 /**
- * Sums up a front end's journal for receipts (books rule 17): which work it accepted of each worker in each closed slice. Where the slices end
- * in the journal is known from its marks (feed/slice-marks.ts), so the sums are those of the books, entry for entry.
+ * Sums up a front end's journal for receipts (books rule 17): the accepted work of each worker in each closed slice.
+ * The ends of slices in the journal are known from its marks (feed/slice-marks.ts), so the sums contain the same
+ * entries as the books.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import { attempt } from '../../protocol/errors.ts';
@@ -29,16 +30,16 @@ const KEPT_GROUPS = 64;
 
 export class JournalTally {
   readonly #ranges: readonly SliceRange[];
-  /** By service, for each range; one more for what is in no closed slice. */
+  /** By service, for each range; one more for entries in no closed slice. */
   readonly #sums: readonly (readonly Sums[])[];
   readonly #identities = new Map<number, IdentitySet>();
   #at = 0;
-  /** The last sequence taken; entries that are missing leave the slice that they are in without receipts. */
+  /** The last sequence taken; a slice with missing entries gets no receipts. */
   #last: number;
   readonly #holed = new Set<number>();
   readonly #unheld = new Set<number>();
 
-  /** Ranges are joined, oldest first. */
+  /** Ranges are contiguous, oldest first. */
   constructor(ranges: readonly SliceRange[]) {
     this.#ranges = ranges;
     this.#last = (ranges[0] as SliceRange).after;
@@ -52,7 +53,7 @@ export class JournalTally {
     this.#last = sequence;
     while (this.#at < this.#ranges.length && sequence > (this.#ranges[this.#at] as SliceRange).through) this.#at++;
     const decoded = attempt(() => decodeRecord(bytes));
-    // It may have been a share: the books count nothing for it, and nobody knows whose it was.
+    // It may have been a share: the books do not count it, and its owner is unknown.
     if (!decoded.ok) {
       this.#miss(sequence, sequence);
       return;

@@ -1,7 +1,7 @@
 /**
- * Values as bytes, for what instances leave for each other in Redis. A codec is a list of fields with their bounds: what it
- * reads is a value of exactly that shape, or a ProtocolError. Nothing that is read decides what is built, how large it
- * gets, or which code runs.
+ * Binary encoding of the values that instances exchange in Redis. A codec is a list of fields with their bounds:
+ * decoding gives a value of exactly that shape, or a ProtocolError. The input never decides which types are built, how
+ * large they get, or which code runs.
  */
 import { ByteReader, type Bytes, ByteWriter } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
@@ -76,7 +76,7 @@ export const text = (max: number): Codec<string> => ({
   read: (reader) => reader.text(max),
 });
 
-/** One of a few words, by its place among them. */
+/** One of a few words, by its index. */
 export const choice = <const T extends string>(words: readonly T[]): Codec<T> => ({
   write: (writer, value) => writer.u8(words.indexOf(value)),
   read(reader) {
@@ -94,7 +94,7 @@ export const nullable = <T>(codec: Codec<T>): Codec<T | null> => ({
   read: (reader) => (flag.read(reader) ? codec.read(reader) : null),
 });
 
-/** At most `max` values; one that is written with more is refused too. */
+/** At most `max` values; also checked when encoding. */
 export const list = <T>(codec: Codec<T>, max: number): Codec<readonly T[]> => ({
   write(writer, values) {
     if (values.length > max) throw new ProtocolError('too_long', `${values.length} values, at most ${max} allowed`);
@@ -104,7 +104,7 @@ export const list = <T>(codec: Codec<T>, max: number): Codec<readonly T[]> => ({
   read(reader) {
     const length = reader.u32();
     if (length > max) throw new ProtocolError('too_long', `${length} values, at most ${max} allowed`);
-    // Grown value by value: a length that the bytes do not hold ends at the first that is missing.
+    // Grown value by value: with a false length, decoding stops at the first missing value.
     const values: T[] = [];
     for (let i = 0; i < length; i++) values.push(codec.read(reader));
     return values;
@@ -132,7 +132,7 @@ export const dictionary = <T>(codec: Codec<T>, max: number): Codec<Readonly<Reco
   };
 };
 
-/** All fields of a type, in the order given here. One that is missing does not compile. */
+/** All fields of a type, in the order given here. A missing field is a compile error. */
 export const struct = <T extends object>(fields: { readonly [K in keyof T]-?: Codec<T[K]> }): Codec<T> => {
   const names = Object.keys(fields) as (keyof T)[];
   return {

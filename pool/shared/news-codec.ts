@@ -1,6 +1,6 @@
 /**
- * Messages between instances: each instance numbers its own, and receivers ignore numbers that do not increase. So somebody who can
- * write to Redis cannot lift a ban by replaying an old 'unban'.
+ * Messages between instances: each instance numbers its own, and receivers ignore numbers that do not increase. So an
+ * attacker who can write to Redis cannot lift a ban by replaying an old 'unban'.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';

@@ -1,6 +1,6 @@
 /**
- * What instances share, in Redis. While it is unavailable each instance goes on with what it has: bans stay local and are sent
- * again afterwards, ended sessions wait locally, figures of others expire.
+ * The shared state of instances in Redis. While it is unavailable each instance uses its local state: bans stay local
+ * and are sent again afterwards, ended sessions wait locally, statistics of others expire.
  */
 import type { Redis } from 'ioredis';
 import type { SessionRecord } from '../../bridge/session/session-record.ts';
@@ -29,17 +29,17 @@ import {
 } from './shared-state.ts';
 import type { UnreadValues } from './unread-values.ts';
 
-/** Figures of an instance that is gone for this long are removed by the next reader. */
+/** Statistics of an instance that has been gone for this long are removed by the next reader. */
 const FORGET_MILLIS = 3_600_000;
 /** Bans kept in Redis and in each instance. */
 const MAX_BANS = 65_536;
 
-/** What reads and writes the values of a pool. */
+/** Codecs and seal for the values of a pool. */
 export type Sealed = { readonly seal: Seal; readonly unread: UnreadValues };
 
 export type RedisSharedDependencies = Sealed & {
   readonly redis: Redis;
-  /** A connection of its own: a subscriber can do nothing else. */
+  /** A separate connection: a subscriber can do nothing else. */
   readonly subscriber: Redis;
   readonly keys: RedisKeys;
   /** Boot id in hex. */
@@ -48,7 +48,7 @@ export type RedisSharedDependencies = Sealed & {
   readonly now: () => number;
 };
 
-/** The value that an instance of this pool left under a name; undefined, and noted, for anything else. */
+/** The value that an instance of this pool stored under a name; undefined, and counted, for anything else. */
 function readSealed<T>(
   codec: Codec<T>,
   purpose: Purpose,
@@ -175,7 +175,7 @@ export class RedisSharedState implements SharedState {
 
   async publish(news: News): Promise<void> {
     const { redis, keys } = this.#dependencies;
-    // Comes back over Redis like those of other instances; while Redis is unavailable it is delivered locally.
+    // Received over Redis like those of other instances; while Redis is unavailable it is delivered locally.
     await redis.publish(keys.news, this.#newsWriter.write(news)).catch(() => this.#apply(news));
   }
 
@@ -192,10 +192,10 @@ export class RedisSharedState implements SharedState {
 type ShelfDependencies = Sealed & { readonly redis: Redis; readonly keys: RedisKeys; readonly now: () => number };
 
 /**
- * A session is on one shelf only, so that no two connections ever get the same: here when Redis was away before anything
- * was sent, or when it has done no work yet; there otherwise. Where it is not sure whether Redis took it, it is dropped; the
- * miner begins a new session. What was sent and judged never leaves this process: others have no use for it, and who
- * repeats an older value in Redis must not make a nonce count again.
+ * A session is stored in one place only, so that no two connections ever get the same: locally if Redis was unavailable
+ * before anything was sent, or if the session has done no work yet; otherwise in Redis. If it is unclear whether Redis
+ * stored it, it is dropped, and the miner starts a new session. Jobs and judged nonces never leave this process: other
+ * instances do not need them, and replaying an older value in Redis must not make a nonce count again.
  */
 export class RedisSessionShelf implements SessionShelf {
   readonly #options: SessionShelfOptions;

@@ -1,6 +1,6 @@
 /**
- * The one way to Redis. Commands fail at once while it is away instead of piling up in memory: every user has a
- * journal, a cache or a later retry, so an unavailable Redis only causes delay.
+ * The only way to connect to Redis. Commands fail at once while it is unavailable instead of queueing in memory: every
+ * caller has a journal, a cache or a later retry, so an unavailable Redis only causes delay.
  */
 import { Redis } from 'ioredis';
 import type { Logger } from '../../runtime/log.ts';

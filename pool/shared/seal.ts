@@ -7,7 +7,7 @@
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import { type Bytes, concat, utf8 } from '../../protocol/bytes.ts';
 
-/** Raised whenever any value in Redis changes its form. Instances of different formats leave each other's values alone. */
+/** Raised whenever any value in Redis changes its form. Instances of different formats ignore each other's values. */
 export const SHARED_FORMAT = 1;
 
 export type Purpose = 'entries' | 'gap' | 'last' | 'ban' | 'session' | 'instance' | 'news';
@@ -43,7 +43,7 @@ export class Seal {
     this.#keys.clear();
   }
 
-  /** `name` is what the value is found under: under another one it does not open. */
+  /** `name` is the key of the value: under another one it cannot be opened. */
   seal(purpose: Purpose, name: string, payload: Bytes): Buffer {
     const code = this.#code(purpose, name, this.#format, payload);
     return Buffer.concat([Uint8Array.of(this.#format), code, payload]);
@@ -59,7 +59,7 @@ export class Seal {
     return { kind: 'payload', payload };
   }
 
-  /** For names that must not be read in Redis: a session's id lets its owner take it up. */
+  /** For names that must not be readable in Redis: anyone who knows a session's id can resume it. */
   hiddenName(purpose: Purpose, name: string): string {
     return this.#code(purpose, name, this.#format, new Uint8Array(0)).toString('hex');
   }

@@ -1,14 +1,14 @@
 /**
- * What several instances of a pool share (docs/pool.md, many instances): bans, sessions to be resumed, live figures and
- * news of blocks. A single instance has the same things in its own process; nothing of it is money, and losing it costs
- * a reconnect or a moment of stale figures.
+ * State that several instances of a pool share (docs/pool.md, many instances): bans, sessions to be resumed, live
+ * statistics and news of blocks. A single instance keeps it in its own process. None of it is money; losing it costs a
+ * reconnect or a moment of stale statistics.
  */
 import { LocalSessionShelf, type SessionShelf, type SessionShelfOptions } from '../../bridge/session/session-shelf.ts';
 import { count, dictionary, flag, struct, text } from './codec.ts';
 
 export type Ban = { readonly key: string; readonly untilMillis: number };
 
-/** What an instance tells of itself every few seconds. Everything here may be shown to the operator. */
+/** Published by each instance every few seconds. All of it may be shown to the operator. */
 export type InstanceFigures = {
   /** Boot id in hex. */
   readonly instance: string;
@@ -52,7 +52,7 @@ export interface SharedState {
   unban(key: string): Promise<boolean>;
   bans(): Promise<readonly Ban[]>;
   report(figures: InstanceFigures): Promise<void>;
-  /** Those heard of lately, this one included. */
+  /** Instances that reported recently, including this one. */
   instances(): Promise<readonly InstanceFigures[]>;
   publish(news: News): Promise<void>;
   /** News of other instances, and of this one. */
@@ -60,7 +60,7 @@ export interface SharedState {
   close(): Promise<void>;
 }
 
-/** An instance that was not heard of for this long is not shown any more. */
+/** An instance that has not reported for this long is no longer shown. */
 export const INSTANCE_SILENT_MILLIS = 15_000;
 
 export class LocalSharedState implements SharedState {

@@ -1,13 +1,15 @@
 /**
- * The best share of each miner: the one whose hash met the hardest target. Improvements wait in memory, bounded, and are written every few
- * seconds. They are figures, not money: a crash may lose the last seconds of them.
+ * The best share of each miner: the one whose hash met the hardest target. Improvements wait in memory, bounded, and
+ * are written every few seconds. They are statistics, not money: a crash may lose the last seconds of them.
  */
 import type { AcceptedShare } from '../../bridge/shares/sink.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import type { Sql } from '../database/connect.ts';
 import { SERVICES } from '../journal-record.ts';
 
-/** Miners whose improvement waits to be written; the worst of more are left out until the next share that is better. */
+/**
+ * Miners whose improvement waits to be written; beyond this number the worst are dropped until their next better share.
+ */
 const MAX_WAITING = 20_000;
 
 type Best = {
@@ -19,7 +21,7 @@ type Best = {
 };
 
 export class BestShares {
-  /** Of each connection, by the extranonce that it keeps: nearly every share ends here. */
+  /** Best of each connection, by its extranonce: for nearly every share the check ends here. */
   readonly #seen = new WeakMap<Bytes, number>();
   #waiting = new Map<string, Best>();
 

@@ -1,6 +1,6 @@
-/** How much of a bucket was counted: a rate is work over the seconds that it was done in, not over those still to come. */
+/** The part of a bucket that was counted: a rate is work per elapsed second, not per second of the whole bucket. */
 
-/** Shares reach their bucket this much later: journal, intake and the next fold. */
+/** Delay until shares reach their bucket: journal, intake and the next fold. */
 const LAG_SECONDS = 8;
 /** A bucket that is being filled has its own point once this much of it, and this part of it, has passed. */
 const LEAST_SECONDS = 30;
@@ -9,8 +9,8 @@ const LEAST_PART = 0.1;
 type BucketPlace = { readonly tier: number; readonly bucket: number };
 
 /**
- * Seconds that a bucket's work was done in, by `now`, for a miner or pool whose first share came at `since`. Undefined while it is too
- * early for a rate: the point before it says more.
+ * Seconds that a bucket's work was done in, by `now`, for a miner or pool whose first share came at `since`. Undefined
+ * while it is too early for a rate: the previous point is more accurate.
  */
 export function countedSeconds(
   { tier, bucket }: BucketPlace,

@@ -1,7 +1,7 @@
 /**
- * Folding taken work into buckets (docs/pool.md, statistics). The accountant calls it every few seconds inside a fenced
- * transaction: pending rows go into minutes, ten minutes and hours; an hour that is over goes into the day rows that charts
- * are drawn from. Work that comes late, after an outage, is added where it belongs. Everything is bounded by retention.
+ * Folds new work into buckets (docs/pool.md, statistics). The accountant calls it every few seconds inside a fenced
+ * transaction: pending rows go into minutes, ten minutes and hours; an hour that is over goes into the day rows that
+ * charts are drawn from. Late work, after an outage, is added to its own bucket. Everything is bounded by retention.
  */
 import type { Transaction } from '../database/connect.ts';
 import { addTo, packBucket, unpackBucket, unpackPending, type WorkSum } from './packed-work.ts';
@@ -13,7 +13,7 @@ export type Tier = (typeof TIERS)[number];
 const KEPT: Readonly<Record<Tier, number>> = { 60: 65, 600: 39, 3600: 30 };
 /** Minutes of the pool as a whole that are kept. */
 const POOL_MINUTES = 120;
-/** An hour is taken as over this long after its end: shares in flight still reach its bucket. */
+/** An hour counts as over this long after its end, so that shares in flight still reach its bucket. */
 const HOUR_GRACE_SECONDS = 300;
 const DAY_SECONDS = 86_400;
 /** Pending rows folded at once: bounds a transaction after a long outage. */
@@ -48,7 +48,7 @@ export async function foldStats(transaction: Transaction, nowMillis: number): Pr
   return rows.length;
 }
 
-/** Clocks may jump: work from the future counts as of now. */
+/** Clocks may jump: work with a future time counts as now. */
 function bucketsOf(rows: readonly { packed: Buffer }[], now: number): Buckets {
   const buckets: Buckets = new Map(TIERS.map((tier) => [tier, new Map()]));
   const thisMinute = Math.floor(now / 60);
@@ -138,7 +138,7 @@ async function addHistory(
       accounts = greatest(h.accounts, excluded.accounts)`;
 }
 
-/** Drops what charts no longer reach. Cheap when there is nothing to drop; called once an hour. */
+/** Drops buckets that are too old for charts. Cheap when there is nothing to drop; called once an hour. */
 export async function pruneStats(transaction: Transaction, options: FoldOptions, nowMillis: number): Promise<void> {
   const today = Math.floor(nowMillis / 1000 / DAY_SECONDS);
   const firstDay = today - options.chartDays;

@@ -1,7 +1,7 @@
 /**
- * Hash rates of every worker, account and service over 10 minutes, an hour and a day, from work sums. Each instance reads
- * the buckets that changed since its last look and computes all rates at once; nothing is kept that a restart could lose.
- * Rates are for display: they are numbers, never money.
+ * Hash rates of every worker, account and service over 10 minutes, an hour and a day, from work sums. Each instance
+ * reads the buckets that changed since its last call and computes all rates at once; nothing is kept that a restart
+ * could lose. Rates are for display: they are numbers, never money.
  */
 import type { Sql } from '../database/connect.ts';
 import { TIERS, type Tier } from './fold.ts';
@@ -14,7 +14,7 @@ const SPAN: Readonly<Record<Tier, number>> = { 60: 10, 600: 6, 3600: 24 };
 /** How many a chart reaches back to: an hour of minutes, six hours of ten minutes, a day of hours. */
 export const HELD: Readonly<Record<Tier, number>> = { 60: 60, 600: 36, 3600: 24 };
 const NONE: Rates = { tenMinutes: 0, hour: 0, day: 0 };
-/** The least that a rate is taken over: the first share of all is no rate. */
+/** Minimum time for a rate: a single first share gives none. */
 const LEAST_SECONDS = 60;
 
 /** `workers` ascends; `slots` are the places of the same workers in the sums of all rates. */
@@ -37,13 +37,13 @@ export function coverage(tier: Tier, bucket: number, nowSeconds: number): number
   return age === SPAN[tier] ? 1 - (nowSeconds % tier) / tier : 1;
 }
 
-/** Seconds of a window that there were: no window reaches back before the first share. */
+/** Seconds covered by a window: no window reaches back before the first share. */
 export function windowSeconds(seconds: number, since: number | undefined, now: number): number {
   if (since === undefined || since >= now) return seconds;
   return Math.min(seconds, Math.max(LEAST_SECONDS, now - since));
 }
 
-/** Rates of a pool that began at `poolSince`, for one of its miners that came at `since`. */
+/** Rates of a pool that began at `poolSince`, for one of its miners that joined at `since`. */
 export function ratesSince(rates: Rates, poolSince: number | undefined, since: number, now: number): Rates {
   const [tenMinutes, hour, day] = TIERS.map((tier) => {
     const seconds = tier * SPAN[tier];
@@ -69,7 +69,7 @@ export class RateBoard {
   #workers = new Map<number, WorkerRate>();
   #accounts: ReadonlyMap<number, { readonly rates: Rates }> = new Map();
   #services: ReadonlyMap<number, Rates & { readonly workers: number; readonly accounts: number }> = new Map();
-  /** Accounts by falling rate. */
+  /** Accounts by rate, highest first. */
   #ranking: readonly { accountId: number; rates: Rates; workers: number }[] = [];
 
   constructor(dependencies: { sql: Sql; now: () => number }) {
@@ -89,7 +89,7 @@ export class RateBoard {
     this.#firstAccount = undefined;
   }
 
-  /** Second of the pool's first share, about; undefined before it. */
+  /** Approximate time of the pool's first share, in seconds; undefined before it. */
   get since(): number | undefined {
     return this.#since;
   }
@@ -119,7 +119,7 @@ export class RateBoard {
     this.#compute(now);
   }
 
-  /** Miners connect some time before their first share: while the pool is young, its first minute with work says more. */
+  /** Miners connect some time before their first share: in a new pool, its first minute with work is more accurate. */
   #firstShare(now: number): number | undefined {
     const account = this.#firstAccount;
     if (account === undefined || now - account >= HELD[60] * 60) return account;
@@ -225,7 +225,7 @@ export class RateBoard {
   }
 }
 
-/** The value under a key, made where there is none. */
+/** The value under a key, created if missing. */
 function held<V>(map: Map<number, V>, key: number, make: () => V): V {
   const known = map.get(key);
   if (known !== undefined) return known;
@@ -240,7 +240,7 @@ function add(sum: Summed, rates: Rates): void {
   sum.day += rates.day;
 }
 
-/** Place of a value in a rising array; -1 when it is not there. */
+/** Index of a value in an ascending array; -1 if it is missing. */
 function indexOf(values: Uint32Array, wanted: number): number {
   let low = 0;
   let high = values.length;

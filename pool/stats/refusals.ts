@@ -1,6 +1,6 @@
 /**
- * Shares that were refused: counted in memory, bounded, and added to the database every few seconds. They are figures, not
- * money: a crash may lose the last seconds of them.
+ * Shares that were refused: counted in memory, bounded, and added to the database every few seconds. They are
+ * statistics, not money: a crash may lose the last seconds of them.
  */
 import type { RefusedShare } from '../../bridge/shares/sink.ts';
 import { toHex } from '../../protocol/bytes.ts';
@@ -63,7 +63,7 @@ export class Refusals {
     }
   }
 
-  /** The database is away: what was counted waits for the next round. */
+  /** The database is unavailable: the counts are written in the next round. */
   #restore(workers: ReadonlyMap<string, Count>, results: ReadonlyMap<string, number>): void {
     for (const [result, count] of results) this.#results.set(result, (this.#results.get(result) ?? 0) + count);
     for (const [key, count] of workers) {

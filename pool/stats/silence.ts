@@ -11,7 +11,7 @@ export async function noteSilentWorkers(transaction: Transaction, silentMillis: 
   for (const { id } of back) await tellOf(transaction, 'worker_back', id);
   const [newest] = await transaction<{ at: Date | null }[]>`select max(last_share_at) as at from workers`;
   if (newest?.at == null) return 0;
-  // Those silent for more than a day left long ago: they are not news.
+  // Workers silent for more than a day left long ago: they are not reported.
   const rows = await transaction<{ worker_id: number }[]>`insert into silent_workers (worker_id, since)
     select id, last_share_at from workers
     where last_share_at < ${newest.at}::timestamptz - make_interval(secs => ${seconds})

@@ -1,4 +1,7 @@
-/** Notes the work of a batch of shares, in the transaction that takes them into the books: each share counts once. */
+/**
+ * Records the work of a batch of shares for statistics, in the transaction that takes them into the books: each share
+ * counts once.
+ */
 import type { Transaction } from '../database/connect.ts';
 import { addTo, type MinuteWork, packPending, type WorkSum } from './packed-work.ts';
 

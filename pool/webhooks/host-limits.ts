@@ -1,6 +1,6 @@
 /**
- * How many requests of miners' webhooks one host gets, however many miners name it. A webhook that has accepted nothing yet may be a stranger's host that nobody
- * asked: of those one is under way at a time, and the next one begins a while later.
+ * Limits of webhook requests per host, however many miners use it. A webhook that has accepted nothing yet may point to
+ * a stranger's host: of those, one request at a time is sent, with a pause before the next.
  */
 
 export const MOST_OF_A_HOST = 4;
@@ -15,7 +15,7 @@ export class HostLimits {
     this.#restMillis = restMillis;
   }
 
-  /** Undefined where the host has enough; else what ends the request. */
+  /** Undefined if the host's limit is reached; else a function to call when the request has ended. */
   begin(name: string, isNew: boolean, now: number): (() => void) | undefined {
     for (const [other, { underWay, nextTry }] of this.#hosts)
       if (underWay === 0 && nextTry <= now) this.#hosts.delete(other);

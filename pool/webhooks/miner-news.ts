@@ -1,4 +1,4 @@
-/** Which events of the pool are news of one miner, and what of them that miner gets: its own part and nobody else's. */
+/** Turns events of the pool into news for a miner: only the part that concerns this miner. */
 import type { PoolEvent } from '../api/live.ts';
 
 export type MinerNews = {

@@ -1,6 +1,7 @@
 /**
- * Sends miners their news (docs/pool.md, webhooks of miners): events are put into a queue for each miner that has a webhook, and each queue is sent in order. Queues
- * are short, one request of a miner is under way at a time, and one that fails waits longer each time, so that nobody's dead or slow URL delays the others.
+ * Sends miners their news (docs/pool.md, webhooks of miners): events are put into a queue for each miner that has a
+ * webhook, and each queue is sent in order. Queues are short, each miner has one request at a time, and after a failure
+ * it waits longer each time, so that a dead or slow URL does not delay the others.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../../runtime/log.ts';
@@ -16,9 +17,9 @@ export type MinerWebhookOptions = {
   readonly reach: WebhookReach;
   readonly pollMillis?: number;
   readonly timeoutMillis?: number;
-  /** Least time between two requests of one miner. */
+  /** Minimum time between two requests of one miner. */
   readonly restMillis?: number;
-  /** Least time between two requests to one host by webhooks that have accepted nothing yet. */
+  /** Minimum time between two requests to one host by webhooks that have accepted nothing yet. */
   readonly hostRestMillis?: number;
   /** News older than this are dropped. */
   readonly giveUpMillis?: number;
@@ -35,11 +36,14 @@ export const MINER_WEBHOOK_DEFAULTS = {
 /** News of one miner that wait; more are dropped and counted. */
 export const MOST_WAITING = 100;
 const MOST_AT_ONCE = 32;
-/** Webhooks that are due and looked at in one round; those whose host has enough wait. */
+/** Due webhooks handled in one round; those whose host is at its limit wait. */
 const MOST_LOOKED_AT = 256;
-/** What the receiver gets first, so that the miner sees that it works. */
+/** The first news sent to a receiver, so that the miner sees that it works. */
 export const FIRST_NEWS = 'webhook_set';
-/** Tries of the first news: after these the webhook is taken away, for nobody there has asked for it. */
+/**
+ * Attempts to send the first news: after these the webhook is removed, because the receiver apparently did not ask for
+ * it.
+ */
 export const FIRST_TRIES = 5;
 const THROUGH = 'miner_news_through';
 
@@ -57,7 +61,7 @@ type Due = {
   millis: string;
 };
 
-/** Puts one piece of news into the queue of its miner, if that has a webhook and chose such news. */
+/** Queues one news item for its miner, if it has a webhook and chose such news. */
 export async function queueNews(
   transaction: Transaction,
   { eventId, address, kind, atMillis, data }: MinerNews,
@@ -140,7 +144,7 @@ export class MinerWebhooks {
         });
       this.#busy.set(one.account_id, sending);
     }
-    // To the end of the line, so that the others are looked at too.
+    // Moved to the end of the queue, so that the others are tried too.
     if (waiting.length > 0)
       await this.#sql`update miner_webhooks set next_at = now() + interval '1 second'
         where account_id = any(${waiting}::int[]) and next_at <= now()`;
@@ -170,7 +174,7 @@ export class MinerWebhooks {
       return this.#takeAway(due, failure);
     const waitMillis = failure === undefined ? restMillis : retryMillis(attempts);
     await this.#sql.begin(async (transaction) => {
-      // The webhook first, as where it is changed: the other way round both could wait for each other.
+      // Locks the webhook first, as the code that changes it does: another order could deadlock.
       await transaction`update miner_webhooks set last_error = ${failure ?? null},
           last_success = case when ${failure === undefined} then now() else last_success end,
           last_failure = case when ${failure === undefined} then last_failure else now() end,
@@ -184,7 +188,7 @@ export class MinerWebhooks {
       this.#log.debug('a webhook of a miner was not accepted', { address: due.address, reason: failure });
   }
 
-  /** News that became old while they waited, also for the operator to switch webhooks on again, are not sent. */
+  /** News that became too old while waiting, also while webhooks were switched off, are not sent. */
   async #dropOld(due: Due, oldest: Date): Promise<void> {
     if (due.kind === FIRST_NEWS) return this.#takeAway(due, 'not accepted in time');
     const account = due.account_id;
@@ -197,14 +201,14 @@ export class MinerWebhooks {
     });
   }
 
-  /** As the miner itself could; it can set the webhook again. */
+  /** The miner can set the webhook again. */
   async #takeAway({ account_id: account, secret, address }: Due, reason: string): Promise<void> {
     await this.#sql.begin(async (transaction) => {
       const taken = await transaction`update miner_webhooks set url = null, last_error = ${reason}, last_failure = now()
         where account_id = ${account} and secret = ${secret} returning 1`;
       if (taken.length > 0) await transaction`delete from miner_news where account_id = ${account}`;
     });
-    this.#log.debug('a webhook of a miner is taken away: its first news was never accepted', { address, reason });
+    this.#log.debug('a webhook of a miner is removed: its first news was never accepted', { address, reason });
   }
 
   async close(): Promise<void> {

@@ -1,4 +1,4 @@
-/** Events of the pool into queues of miners' news, each once: how far it came is in the same transaction. */
+/** Puts events of the pool into the miners' news queues, each once: the position is stored in the same transaction. */
 import { eventsAfter } from '../api/event-follower.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
 import { type MinerNews, newsOf } from './miner-news.ts';

@@ -1,4 +1,4 @@
-/** Which news a miner can choose, for its webhook and its e-mail. */
+/** Groups of news that a miner can choose, for its webhook and its e-mail. */
 
 export const NEWS_GROUPS = ['blocks', 'payments', 'workers'] as const;
 export type NewsGroup = (typeof NEWS_GROUPS)[number];
@@ -11,9 +11,9 @@ const GROUPS: Readonly<Record<string, NewsGroup>> = {
   worker_back: 'workers',
 };
 
-/** Undefined for what every receiver gets. */
+/** Undefined for news that every receiver gets. */
 export const newsGroup = (kind: string): NewsGroup | undefined => GROUPS[kind];
 
-/** In one order and each once, as they are kept and signed. */
+/** In canonical order and without duplicates, as stored and signed. */
 export const orderedGroups = (chosen: readonly NewsGroup[] = NEWS_GROUPS): NewsGroup[] =>
   NEWS_GROUPS.filter((group) => chosen.includes(group));

@@ -1,7 +1,7 @@
 /**
  * Webhooks (docs/pool.md): each URL gets the events in order, signed, repeated until it answers 2xx. The events table
- * is the outbox: the position of each URL is in the database, so neither a crash nor another instance loses or skips one.
- * Receivers drop repetitions by the event's id.
+ * is the outbox: the position of each URL is in the database, so neither a crash nor another instance loses or skips
+ * one. Receivers can detect repetitions by the event's id.
  */
 import { createHmac } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';

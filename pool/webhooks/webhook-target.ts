@@ -1,8 +1,9 @@
 /**
- * Where a miner's webhook may lead. Anybody can become a miner, so a URL is a stranger's: the pool must not knock with it at doors of its own network. The
- * name is looked up for each request, all addresses of it are judged, and the connection goes to one of these: a name that changes its address between
- * check and connection gains nothing. Redirects are not followed. Names of strangers are asked of the name servers directly: lookups of the system share two
- * threads of this process and cannot be ended, so names without an answer would hold up the database's.
+ * Allowed targets of miners' webhooks. Anybody can become a miner, so URLs are untrusted: the pool must not send
+ * requests to its own network. The name is resolved for each request, all its addresses are checked, and the connection
+ * uses one of these, so a name that changes its address between check and connection gains nothing. Redirects are not
+ * followed. Such names are resolved by querying the name servers directly: system lookups share two threads of this
+ * process and cannot be cancelled, so unanswered lookups would delay those for the database.
  */
 import { type LookupAddress, lookup as lookUp, Resolver } from 'node:dns';
 import { request as requestHttp } from 'node:http';
@@ -13,7 +14,7 @@ import { reachOf } from '../../runtime/address-reach.ts';
 /** `public`: https to addresses of the internet. `private`: also http, and addresses of the pool's own network. */
 export type WebhookReach = 'public' | 'private';
 
-/** What a miner signs must fit with it into 160 characters. */
+/** The signed text, which contains it, has at most 160 characters. */
 export const MAX_WEBHOOK_URL = 110;
 const HTTPS_PORT = 443;
 const FIRST_FREE_PORT = 1024;
@@ -24,7 +25,7 @@ const hostOf = (url: URL): string => url.hostname.replace(/^\[|\]$/g, '');
 function readTarget(text: string, reach: WebhookReach): URL | string {
   if (text.length > MAX_WEBHOOK_URL) return `must have at most ${MAX_WEBHOOK_URL} characters`;
   const url = URL.canParse(text) ? new URL(text) : undefined;
-  // What is signed has it between quotes.
+  // The signed text has it between quotes.
   if (url === undefined || !/^[\x21-\x7e]+$/.test(text) || /["\\]/.test(text))
     return 'must be a URL such as https://example.org/hook';
   if (url.protocol !== 'https:' && !(reach === 'private' && url.protocol === 'http:'))
@@ -38,19 +39,19 @@ function readTarget(text: string, reach: WebhookReach): URL | string {
   return isIP(host) !== 0 && reachOf(host) !== 'public' ? 'must lead to an address of the internet' : url;
 }
 
-/** Undefined for a URL that is taken. */
+/** Undefined if the URL is valid. */
 export function webhookFault(text: string, reach: WebhookReach): string | undefined {
   const target = readTarget(text, reach);
   return typeof target === 'string' ? target : undefined;
 }
 
-/** For the limits by host: as a connection would use it. */
+/** The host in the form that a connection uses, for the limits by host. */
 export const webhookHost = (text: string): string => (URL.canParse(text) ? hostOf(new URL(text)) : '');
 
-/** All addresses of a name. Throws where there is none. `end` ends what is under way. */
+/** All addresses of a name. Throws if there are none. `end` cancels pending lookups. */
 export type Names = { addresses(name: string): Promise<readonly LookupAddress[]>; end(): void };
 
-/** Of the name servers, without the hosts file and search domains of this machine. */
+/** From the name servers, without the hosts file and search domains of this machine. */
 export function serverNames(servers?: readonly string[]): Names {
   const resolver = new Resolver({ timeout: 2_000, tries: 2 });
   if (servers !== undefined) resolver.setServers(servers);
@@ -72,7 +73,7 @@ export function serverNames(servers?: readonly string[]): Names {
   };
 }
 
-/** Of the system, as every other name of the pool: names of its own network may be in its hosts file only. */
+/** From the system, like every other name of the pool: names of its own network may be only in its hosts file. */
 const systemNames: Names = {
   addresses: (name) =>
     new Promise((resolve, reject) =>
@@ -81,7 +82,7 @@ const systemNames: Names = {
   end: () => undefined,
 };
 
-/** Refuses a name as soon as one of its addresses is not the internet's. */
+/** Refuses a name if one of its addresses is not public. */
 const guardedLookup =
   (reach: WebhookReach, names: Names): LookupFunction =>
   (hostname, options, done) => {
@@ -105,7 +106,7 @@ export type WebhookRequest = {
   readonly signal: AbortSignal;
 };
 
-/** Undefined when it was accepted, else why not. Nothing of the answer but its status is read. */
+/** Undefined if it was accepted, else why not. Only the status of the answer is read. */
 export function postWebhook(
   text: string,
   reach: WebhookReach,
@@ -120,7 +121,7 @@ export function postWebhook(
       method: 'POST',
       headers: { ...headers, 'content-length': Buffer.byteLength(body) },
       lookup: guardedLookup(reach, names),
-      // A connection of its own: none is left open in the hands of a stranger.
+      // A separate connection: none is left open to a stranger's host.
       agent: false,
       signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMillis)]),
     });

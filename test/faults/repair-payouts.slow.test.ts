@@ -46,7 +46,7 @@ test('payments that the books cannot cover: shown, refused, and booked on a pers
   });
   expect(await repair('--apply')).toMatchObject({ code: 1, output: expect.stringMatching(/--advance/) });
   expect(await bed.sql`select from payouts`).toHaveLength(0);
-  expect(await repair('--apply', '--advance')).toMatchObject({ code: 0, output: expect.stringMatching(/put right/) });
+  expect(await repair('--apply', '--advance')).toMatchObject({ code: 0, output: expect.stringMatching(/corrected/) });
   expect(await repair()).toMatchObject({ code: 0 });
   const [row] = await bed.sql<{ balance: bigint }[]>`select balance from accounts where address = ${addressOf(1)}`;
   expect(row?.balance).toBe(-2n * COIN);

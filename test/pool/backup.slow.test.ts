@@ -134,7 +134,7 @@ test('what is no whole copy, no pool, or a pool that runs is refused in a line a
   rmSync(join(half, 'ready'));
   expect(await svcPool('restore', half, '--data-dir', dataDir)).toMatchObject({
     code: 1,
-    err: expect.stringMatching(/not a whole copy/),
+    err: expect.stringMatching(/not a complete copy/),
   });
   expect(await svcPool('backup', '--data-dir', join(folder, 'none'))).toMatchObject({
     code: 1,

@@ -53,7 +53,7 @@ create table stats_state (
   rolled_hour integer not null
 );
 
--- News, in order, for live pages and webhooks. Made by triggers: what is in the books is told, and nothing else.
+-- News, in order, for live pages and webhooks. Written by triggers, so that only changes in the books are reported.
 create table events (
   id bigint generated always as identity primary key,
   at timestamptz not null default now(),
@@ -116,7 +116,7 @@ begin
 end $$;
 create trigger slices_tell after update on slices for each row execute function tell_slice();
 
--- How far each webhook has been told, and when it is tried again.
+-- The last event sent to each webhook, and when it is tried again.
 create table webhooks (
   url text primary key,
   told bigint not null,

@@ -16,5 +16,5 @@ alter table slices
   add column chain bytea,
   add check ((closed_height is null) = (chain is null)),
   add check ((closed_height is null) = (previous is null));
--- One list may credit blocks whose anchors lie before its slice; W of the slice it was divided by stands in the list.
+-- One list may credit blocks whose anchors lie before its slice; W of the slice it was divided by is stored in the list.
 alter table credit_lists add column window_work numeric(78,0) not null default 1;

@@ -1,5 +1,5 @@
--- What is closed does not change (docs/protocol/books.md, rules 2 and 7). The pool never tries; this stops a mistaken hand and a
--- program with a fault. Whoever owns the database can still take the triggers away: `svc-pool audit` finds what was changed.
+-- What is closed does not change (docs/protocol/books.md, rules 2 and 7). The pool never tries; this stops mistakes by hand and a
+-- program with a fault. The owner of the database can still remove the triggers: `svc-pool audit` finds what was changed.
 create function refuse_change() returns trigger language plpgsql as $$
 begin
   raise exception 'the row of % is closed and cannot be changed', tg_table_name using errcode = 'integrity_constraint_violation';

@@ -1,4 +1,4 @@
--- How far each journal was in the books when a slice closed. Whoever keeps the journal reads it, so that entries that come again, after the
+-- How far each journal was in the books when a slice closed. The front end with the journal reads it, so that entries that come again, after the
 -- database fell back to an older state, come with the slice they were in (books rule 2).
 create table slice_ends (
   slice integer not null,
