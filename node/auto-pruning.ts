@@ -1,6 +1,7 @@
 /**
- * What a pruned node deletes, and when (network rule 14): after every 96th cut the bodies of cuts older than 1,440. Cuts that a peer is fetching stay until it is done, a minute after its last question. That holds the deletion
- * up by another 1,440 cuts and no longer, so that nobody can make a node keep everything.
+ * Pruning (network rule 14): after every 96th cut, the bodies of cuts older than 1,440 are deleted. Cuts that a peer is
+ * fetching stay until a minute after its last request. That delays the deletion by at most another 1,440 cuts, so that
+ * no peer can make a node keep everything.
  */
 import { BoundedMap } from '../runtime/bounded-map.ts';
 import type { Logger } from '../runtime/log.ts';
@@ -13,7 +14,7 @@ const MAX_HOLDERS = 1_024;
 
 export type Hold = { readonly from: number; readonly atMillis: number };
 
-/** The last cut whose bodies may go. */
+/** The last cut whose bodies may be deleted. */
 export function pruneThrough(height: number, holds: Iterable<Hold>, nowMillis: number, keeps = PRUNED_KEEPS): number {
   let through = height - keeps;
   for (const { from, atMillis } of holds) if (nowMillis - atMillis < HELD_MILLIS) through = Math.min(through, from - 1);
@@ -24,7 +25,7 @@ export type AutoPruningDependencies = {
   readonly node: Pick<FullNode, 'chain' | 'on' | 'pruneBodies'>;
   readonly log: Logger;
   steady(): number;
-  /** Cuts whose bodies are kept, at least 96; 1,440 without it. */
+  /** Cuts whose bodies are kept, at least 96; default 1,440. */
   readonly keeps?: number;
 };
 
@@ -42,7 +43,9 @@ export class AutoPruning {
     });
   }
 
-  /** A peer was given cuts from this height on; without one it asked for something that belongs to what it was given. */
+  /**
+   * A peer was sent cuts from this height on; without a height, it asked for something that belongs to earlier ones.
+   */
   served(peer: string, from?: number): void {
     const held = from ?? this.#holds.get(peer)?.from;
     if (held !== undefined) this.#holds.set(peer, { from: held, atMillis: this.#with.steady() });
@@ -57,7 +60,9 @@ export class AutoPruning {
       });
   }
 
-  /** In steps, so that a node that has much to delete can be stopped, and what a peer began to fetch meanwhile stays. */
+  /**
+   * In steps, so that a node with much to delete can be stopped, and cuts that a peer starts to fetch meanwhile stay.
+   */
   async #prune(): Promise<void> {
     const { node, log, steady, keeps } = this.#with;
     const { chain } = node;

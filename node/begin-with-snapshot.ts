@@ -1,4 +1,7 @@
-/** A data directory without a chain gets that of a snapshot, from a file or from peers. One that has a chain is left as it is: a node is restarted with the options that it was started with. */
+/**
+ * Initialises a data directory without a chain from a snapshot, from a file or from peers. One that has a chain is left
+ * unchanged: a node is restarted with the same options.
+ */
 import { rm } from 'node:fs/promises';
 import type { Genesis } from '../protocol/genesis.ts';
 import { steadyMillis } from '../runtime/clock.ts';

@@ -1,7 +1,7 @@
 /**
- * Certificates (ledger rule 31): a cut is final once members with more than two thirds of the committee's stake have signed it. A node holds the
- * keys of some members, on a development network of all; who signs and who checks are two functions, so that members elsewhere can
- * be added without touching either.
+ * Certificates (ledger rule 31): a cut is final once members with more than two thirds of the committee's stake have
+ * signed it. A node holds the keys of some members, on a development network of all; signing and checking are two
+ * functions, so that remote members can be added without changing either.
  */
 import type { KeyObject } from 'node:crypto';
 import type { Bytes } from '../protocol/bytes.ts';
@@ -10,7 +10,7 @@ import { rawPublicKey, signMessageAside, verifyMessage } from './ml-dsa.ts';
 
 export type Member = { readonly publicKey: Bytes; readonly stake: bigint };
 
-/** A cut that waits for its certificate, and who can give it. */
+/** A cut that waits for its certificate, and the members that can sign it. */
 export type Certifiable = {
   readonly chainId: Bytes;
   readonly height: number;
@@ -21,7 +21,7 @@ export type Certifiable = {
 /** Makes the certificate of a cut. */
 export type Certify = (cut: Certifiable) => Promise<Certificate>;
 
-/** Members inside one node agree in the first round: there is nobody to wait for. */
+/** Members inside one node agree in the first round: there is nothing to wait for. */
 const ROUND = 0;
 
 /** Signs for every member whose key is here; which members those are changes with the committee. */
@@ -42,7 +42,10 @@ export function certifyWith(keys: Iterable<KeyObject>): Certify {
 
 const nameOfKey = (publicKey: Bytes): string => Buffer.from(publicKey).toString('latin1');
 
-/** More than two thirds of the stake, by the members that a certificate names; its signatures are another question. */
+/**
+ * Whether the members named in a certificate have more than two thirds of the stake; its signatures are checked
+ * elsewhere.
+ */
 export function isQuorum({ signatures }: Pick<Certificate, 'signatures'>, committee: readonly Member[]): boolean {
   let total = 0n;
   for (const { stake } of committee) total += stake;
@@ -51,7 +54,7 @@ export function isQuorum({ signatures }: Pick<Certificate, 'signatures'>, commit
   return signed * 3n > total * 2n;
 }
 
-/** Could a certificate be made with the keys that are here? Without `isSigner` they all are. */
+/** Whether a certificate can be made with the keys of this node. Without `isSigner` it has all keys. */
 export function holdsQuorum(members: readonly Member[], isSigner: (publicKey: Bytes) => boolean = () => true): boolean {
   const held = members.flatMap(({ publicKey }, member) =>
     isSigner(publicKey) ? [{ member, signature: publicKey }] : [],

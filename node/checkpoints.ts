@@ -1,6 +1,7 @@
 /**
- * Cuts that are vouched for from outside the chain: by the release, and by the operator (`--checkpoint`). Keys that were sold after the unbonding time can sign another past; a chain that contradicts a checkpoint is refused, whoever signed it
- * (network rule 16).
+ * Checkpoints: cuts that are trusted from outside the chain, from the release or from the operator (`--checkpoint`).
+ * Keys that were sold after the unbonding time can sign a different history; a chain that contradicts a checkpoint is
+ * refused, whatever its signatures (network rule 16).
  */
 import { type Bytes, equalBytes, toHex } from '../protocol/bytes.ts';
 import type { NetworkName } from '../protocol/network.ts';
@@ -10,7 +11,7 @@ import { StoreError } from './store/ledger-store.ts';
 
 export type Checkpoint = { readonly height: number; readonly cutId: Bytes };
 
-/** Those that this release carries. The public networks have no chain yet, and each development network has its own. */
+/** Checkpoints of this release. The public networks have no chain yet, and each development network has its own. */
 const OF_RELEASE: Readonly<Record<NetworkName, readonly Checkpoint[]>> = {
   mainnet: [],
   testnet: [],
@@ -34,7 +35,7 @@ export function checkpointsOf(network: NetworkName, named: readonly Checkpoint[]
 export const nextCheckpoint = (checkpoints: readonly Checkpoint[], height: number): Checkpoint | undefined =>
   checkpoints.find((checkpoint) => checkpoint.height >= height);
 
-/** Why a cut cannot be the one of its height; undefined where no checkpoint names another. */
+/** Why a cut cannot be the one of its height; undefined if no checkpoint contradicts it. */
 export function contradictionOf(
   checkpoints: readonly Checkpoint[],
   { height, cutId }: Pick<Checkpoint, 'height' | 'cutId'>,
@@ -44,7 +45,7 @@ export function contradictionOf(
   return `cut ${height} is ${toHex(cutId)}, and the checkpoint is ${toHex(named.cutId)}: compare the checkpoint with nodes that you trust`;
 }
 
-/** Throws where the chain of a data directory has another cut. Of cuts before a snapshot nothing is here to compare. */
+/** Throws if the chain of a data directory has another cut. Cuts before a snapshot cannot be compared. */
 export function checkStoredChain(chain: Pick<Chain, 'cut'>, checkpoints: readonly Checkpoint[]): void {
   for (const { height, cutId } of checkpoints) {
     const own = chain.cut(height)?.cutId;

@@ -1,4 +1,4 @@
-/** What a running node reports about its part in consensus. */
+/** A running node's report about its part in consensus. */
 import { toHex } from '../protocol/bytes.ts';
 import { ATTENDANCE_WINDOWS } from '../protocol/staking/limits.ts';
 import { type ConsensusDump, dumpOf } from './consensus/dump.ts';

@@ -28,7 +28,7 @@ export function cursorPlace(scope: string, text: string | undefined, bytes: numb
   return place;
 }
 
-/** Where the owner that a cursor names is in the list. Anyone can make a cursor, so it may name an owner that is not there. */
+/** The index of the cursor's owner in the list. Anyone can make a cursor, so its owner may be missing. */
 export function ownerPlace(owners: readonly Bytes[], named: Bytes | undefined): number {
   if (named === undefined) return 0;
   const place = owners.findIndex((owner) => equalBytes(owner, named));
@@ -98,7 +98,7 @@ class EventQueue {
 const earlier = (a: PlacedEvent, b: PlacedEvent): boolean =>
   a.height < b.height || (a.height === b.height && a.place < b.place);
 
-/** Names a list of addresses, so that a cursor holds for that list alone. */
+/** Identifies a list of addresses, so that a cursor is valid only for that list. */
 const listScope = (addresses: readonly { payload: Bytes }[]): string =>
   toHex(id('SVC_API_CURSOR_V1', Buffer.concat(addresses.map((address) => address.payload))));
 
@@ -199,7 +199,7 @@ export const addressRoutes: Pick<
 
   async addressChanges(context, { body }) {
     const addresses = readAddresses(context, body.addresses);
-    // Without the changes in between a wallet would take what is left for everything.
+    // Without the missing changes a wallet would take the rest for the whole history.
     if (body.after_height + 1 < context.node.chain.historyFrom())
       throw refusal('cut_pruned', 'this node began with a snapshot of a later cut; ask one that has the whole chain');
     const limit = body.limit ?? 1024;

@@ -1,4 +1,4 @@
-/** What the routes answer from, and how they are written: one function per route of protocol/api/routes.ts. */
+/** The context of the routes, and their type: one function per route of protocol/api/routes.ts. */
 import { parseAddress } from '../../protocol/address.ts';
 import type { ROUTES, RouteAnswer, RouteName } from '../../protocol/api/routes.ts';
 import type { Infer, Schema } from '../../protocol/api/schema.ts';

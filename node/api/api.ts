@@ -1,6 +1,6 @@
 /**
- * The public API of a node, put together: HTTP server, sockets, limits, identity. It may be started before the node is ready, and
- * answers 503 until it is.
+ * Assembles the public API of a node: HTTP server, sockets, limits, identity. It may be started before the node is
+ * ready, and answers 503 until it is.
  */
 
 import type { NetworkName } from '../../protocol/network.ts';
@@ -23,11 +23,11 @@ export type ApiOptions = {
   readonly network: NetworkName;
   readonly browserOrigins?: readonly string[];
   readonly trustedProxies?: readonly string[];
-  /** Names it may be called by, besides addresses and local ones; a public service has any name. */
+  /** Host names it accepts, besides addresses and local names; a public service accepts any name. */
   readonly hosts?: readonly string[];
   /** The limits of a public service instead of those of a node of one's own. */
   readonly public?: boolean;
-  /** Instead of both; for tests. */
+  /** Replaces both; for tests. */
   readonly limits?: ApiLimits;
   readonly pingMillis?: number;
   readonly replayMillis?: number;
@@ -43,7 +43,7 @@ export type PublicApi = {
   readonly address: ListenAddress;
   /** Sockets that are open. */
   readonly sockets: () => number;
-  /** From now on answers come from this node; undefined takes it away again. */
+  /** Sets the node that answers; undefined removes it. */
   serve(node: FullNode | undefined): void;
   close(): Promise<void>;
 };
@@ -77,7 +77,7 @@ export async function startApi(options: ApiOptions, dependencies: ApiDependencie
       version: options.version,
       network: options.network,
       browserOrigins: options.browserOrigins ?? [],
-      // A public service shows everybody the same.
+      // A public service shows all clients the same.
       hosts: options.public === true ? null : (options.hosts ?? []),
       limits,
     },

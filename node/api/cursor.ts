@@ -1,6 +1,6 @@
 /**
- * Cursors of pages: the place a page ended at, and a digest over it and over what was asked. A cursor of another query, or
- * one that was changed on its way, is refused instead of starting somewhere.
+ * Cursors of pages: the position where a page ended, and a digest over it and the query. A cursor of another query, or
+ * a modified one, is refused.
  */
 import { type Bytes, concat, equalBytes, fromHex, toHex, utf8 } from '../../protocol/bytes.ts';
 import { id } from '../../protocol/identifier.ts';

@@ -126,7 +126,10 @@ function carriedBy(context: ApiContext, entries: readonly IndexedTransaction[]):
   return page;
 }
 
-/** What the transactions of a page spent. They follow each other, so their changes do, and those of the rest of the cut are not read. */
+/**
+ * Outputs spent by the transactions of a page. The transactions are consecutive, and so are their changes; those of the
+ * rest of the cut are not read.
+ */
 async function spentBy(context: ApiContext, height: number, page: readonly Carried[]) {
   const executed = page.filter(({ entry }) => entry.outcome === 'finalized');
   const inputs = executed.reduce((sum, { body }) => sum + body.inputs.length, 0);
@@ -157,7 +160,7 @@ async function transactionDocuments(
     valid_until_height: body.validUntilHeight,
     inputs: body.inputs.map((input) => {
       const transaction_id = nativeHex(input.transactionId);
-      // A transaction that failed spent nothing, and what it pointed at may never have existed.
+      // A failed transaction spent nothing, and its inputs may never have existed.
       const output = spent.get(outpointText(transaction_id, input.outputIndex));
       const known = entry.outcome === 'finalized' ? output : undefined;
       return {

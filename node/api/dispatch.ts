@@ -1,5 +1,5 @@
 /**
- * A read or a submission from request to answer, without HTTP: what the HTTP server and the socket's `request` frames share. Every
+ * Handles a read or a submission, without HTTP: shared by the HTTP server and the socket's `request` frames. Every
  * error becomes an error document. An error that is not a refusal is a bug: it is logged and answered with `internal`.
  */
 import { callCost, type RouteName } from '../../protocol/api/routes.ts';
@@ -68,7 +68,7 @@ async function answerOf(
   return { status: 200, json: answer instanceof JsonText ? answer.text : JSON.stringify(answer) };
 }
 
-/** The client that asks: what it may spend, and when its reads are made. */
+/** The client: its allowance, and the scheduling of its reads. */
 export type Caller = {
   /** Takes a cost from its allowance, or throws a refusal. */
   allow(cost: number): void;

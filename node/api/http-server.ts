@@ -1,6 +1,7 @@
 /**
- * The HTTP side of the public API (specification: Conventions, Authentication, Errors, Limits) behind the door of all programs (runtime/door/):
- * what a request costs here is parsing and one write. Browsers are admitted by origin, answers are signed when a nonce asks for it.
+ * The HTTP side of the public API (specification: Conventions, Authentication, Errors, Limits) behind the admission
+ * checks that all programs share (runtime/door/): a request costs parsing and one write here. Browsers are admitted by
+ * origin; answers are signed if the request has a nonce.
  */
 import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from 'node:http';
 import { MAX_REQUEST_BODY, MAX_TARGET, SOCKETS } from '../../protocol/api/routes.ts';
@@ -27,7 +28,7 @@ export type HttpOptions = {
   readonly version: string;
   readonly network: NetworkName;
   readonly browserOrigins: readonly string[];
-  /** Names the API may be called by, besides addresses and local ones; null: all names are allowed. */
+  /** Host names that the API accepts, besides addresses and local names; null: all names are allowed. */
   readonly hosts: readonly string[] | null;
   readonly limits: ApiLimits;
 };
@@ -42,14 +43,14 @@ export type HttpDependencies = {
 };
 
 const NOTHING = new Uint8Array(0);
-/** What a signature costs beyond the answer: 2 ms of one of the few threads that sign. */
+/** Cost of a signature beyond the answer: 2 ms of one of the few signing threads. */
 const SIGNING_COST = 4;
 const EXPOSED = Object.values(ANSWER_HEADERS).join(', ');
 
 const isSigned = ({ headers, method }: IncomingMessage): boolean =>
   headers[ANSWER_HEADERS.nonce] !== undefined && method !== 'HEAD';
 
-/** Of all connections, those that the programs of this machine get even if strangers take all others. */
+/** Connections reserved for programs of this machine. */
 const OWN_CONNECTIONS = 64;
 
 export class ApiHttp {
@@ -255,7 +256,7 @@ function allowedMethods(target: string): string {
 const SOCKET_PATHS = Object.values(SOCKETS).map(({ path }) => new RegExp(`^${path.replace('{id}', '[^/]+')}(\\?|$)`));
 const isSocketPath = (target: string): boolean => SOCKET_PATHS.some((path) => path.test(target));
 
-/** At most 128 KiB, as JSON, whole. */
+/** Reads a complete JSON body of at most 128 KiB. */
 async function readRequestBody(request: IncomingMessage): Promise<Uint8Array> {
   if (request.method === 'GET' || request.method === 'HEAD') {
     if (hasBody(request)) throw refusal('bad_request', 'a GET request has no body');
@@ -266,7 +267,7 @@ async function readRequestBody(request: IncomingMessage): Promise<Uint8Array> {
     throw refusal('media_type_unsupported', 'the body must be application/json');
   const body = await readBody(request, MAX_REQUEST_BODY);
   if (body === 'too_large') throw refusal('body_too_large', `a body has at most ${MAX_REQUEST_BODY} bytes`);
-  if (body === 'incomplete') throw refusal('request_timeout', 'the request did not arrive whole');
+  if (body === 'incomplete') throw refusal('request_timeout', 'the request did not arrive completely');
   return body;
 }
 

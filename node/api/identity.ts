@@ -1,7 +1,8 @@
 /**
- * The node's identity for signed answers: an ML-DSA-65 key in the data directory, made on first start, readable by its owner only.
- * Signing takes about 2 ms, so it runs in the thread pool, a few at a time, and refuses work it could not finish soon. Clients take turns, and
- * the programs of this machine come before all of them: strangers that ask for signatures must not keep bridges from templates.
+ * The node's identity for signed answers: an ML-DSA-65 key in the data directory, made on first start, readable by its
+ * owner only. Signing takes about 2 ms, so it runs in the thread pool, a few at a time, and refuses work it could not
+ * finish soon. Clients take turns, and programs of this machine come first: signatures for strangers must not delay
+ * templates for bridges.
  */
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { join } from 'node:path';
@@ -16,7 +17,7 @@ export const IDENTITY_FILE = 'api-identity.pem';
 
 /** Half of the thread pool stays for reads of the store. */
 const AT_ONCE = 2;
-/** In all, and of one client. */
+/** Waiting requests in total, and of one client. */
 const MAX_WAITING = 512;
 const MAX_WAITING_OF_ONE = 32;
 
@@ -30,7 +31,7 @@ export class NodeIdentity {
   readonly publicKey: Bytes;
   readonly identity: Bytes;
   readonly #key: KeyObject;
-  /** By client, in the order of their turns; the programs of this machine apart. */
+  /** By client, in the order of their turns; programs of this machine are separate. */
   readonly #waiting = new Map<string, (() => void)[]>();
   readonly #own: (() => void)[] = [];
   #waitingInAll = 0;

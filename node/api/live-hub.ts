@@ -113,7 +113,7 @@ export class LiveHub {
     return () => this.#watchers.delete(id, watcher);
   }
 
-  /** What a new subscriber of a topic that describes a state should start with. */
+  /** The first frame for a new subscriber of a topic that describes a state. */
   current(topic: Topic): string | undefined {
     const { node } = this.#context;
     if (topic === 'mempool') return eventJson({ type: 'mempool', data: mempoolDocument(node) });
@@ -300,7 +300,7 @@ export class LiveHub {
     this.#check(transaction_id);
   }
 
-  /** The mempool document is about a state: one a second is enough. */
+  /** The mempool document describes a state: one a second is enough. */
   #mempoolChanged(): void {
     if (this.#topics.mempool.size === 0 || this.#mempoolTimer !== undefined) return;
     this.#state('mempool');
@@ -324,7 +324,7 @@ export class LiveHub {
       }
   }
 
-  /** In slices; a cut that comes while they run makes one more round. */
+  /** In slices; a cut that arrives meanwhile causes one more round. */
   #checkAll(): void {
     if (this.#watchers.size === 0) return;
     if (this.#checking) {

@@ -46,7 +46,7 @@ export type LiveDependencies = {
 const MAX_REFUSED_FRAMES = 1_000;
 /** Unsent bytes at which a connection that reads nothing is closed. */
 const HOPELESS = 4 * 1024 * 1024;
-/** As a batch of balances costs. */
+/** The same cost as a batch of balances. */
 const ADDRESSES_PER_UNIT = 16;
 const OPEN = 1;
 
@@ -214,7 +214,7 @@ export class LiveConnection {
       throw new FrameFault('too_many_in_flight', `at most ${requestsInFlight} requests in flight`);
     if (!path.startsWith('/v1/')) throw new FrameFault('path_refused', 'a request names a GET route under /v1/');
     this.#inFlight++;
-    // The place is free again when the answer has left, so a client that does not read cannot pile up answers.
+    // The slot is released when the answer has been sent, so a client that does not read cannot accumulate answers.
     const done = (): void => {
       this.#inFlight--;
       this.#drained();

@@ -1,4 +1,4 @@
-/** Answers made of several reads while the chain may move on. */
+/** Answers that need several reads while the chain may advance. */
 import type { Chain } from '../full-node.ts';
 import { refusal } from './api-error.ts';
 

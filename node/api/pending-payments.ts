@@ -32,8 +32,8 @@ export function pendingPlace({ seenMillis, id }: PendingTransaction): Buffer {
 }
 
 /**
- * What waits behind a place. The mempool lists in the order of arrival. Where the transaction of the place has left, all of its
- * millisecond come again: better twice than not at all.
+ * Pending transactions after a cursor. The mempool lists in the order of arrival. If the cursor's transaction has left,
+ * all of its millisecond are repeated: better twice than not at all.
  */
 export function* waitingAfter(
   mempool: Pick<MempoolView, 'list' | 'get'>,
@@ -56,7 +56,8 @@ export function pendingOf(
 ): PendingPayment[] {
   const own = (payload: Bytes): string | undefined => wanted.get(nativeHex(payload));
   const concerns = ({ address }: { readonly address: Bytes }): boolean => own(address) !== undefined;
-  // Its state is a read of the store: of the wanted ones alone, because names may be made to look alike.
+  // Reading its state takes a read of the store: done only for real matches, because short names can be made to
+  // collide.
   if (!transaction.body.outputs.some(concerns) && !transaction.spends.some(concerns)) return [];
   const status = context.node.chain.transactionStatus(transaction.id);
   const lifecycle =

@@ -6,10 +6,10 @@ import { BoundedMap } from '../../runtime/bounded-map.ts';
 import { type Bucket, fullBucket, refill, take } from '../../runtime/token-bucket.ts';
 
 export type RateLimits = {
-  /** Units of cost a client gets back per second, and may save up. 0 means no limit. */
+  /** Units of cost that a client regains per second, and the maximum it can save. 0 means no limit. */
   readonly perSecond: number;
   readonly burst: number;
-  /** Refusals within a minute that turn into a block, and how long it lasts. */
+  /** Refusals within a minute that lead to a block, and its duration. */
   readonly strikes: number;
   readonly blockMillis: number;
   readonly maxClients: number;
@@ -23,7 +23,7 @@ export const NO_RATE_LIMIT: RateLimits = {
   maxClients: 0,
 };
 
-/** A page of a wallet or an explorer asks for a few dozen things at once, and then for little. */
+/** A wallet or explorer page makes a few dozen requests at once, and then few. */
 export const PUBLIC_RATE_LIMIT: RateLimits = {
   perSecond: 50,
   burst: 500,
@@ -63,7 +63,7 @@ export class RateLimiter {
     return client;
   }
 
-  /** Takes `cost` from the client's allowance, or says how long to wait. A clock that went back gives nothing. */
+  /** Takes `cost` from the client's allowance, or returns how long to wait. A clock that went back adds nothing. */
   take(name: string, cost: number, now: number): RateVerdict {
     const { perSecond, strikes, blockMillis } = this.#limits;
     if (perSecond === 0) return ALLOWED;
@@ -87,8 +87,9 @@ export class RateLimiter {
   }
 
   /**
-   * What a request turned out to cost beyond what was taken for it. The client owes all of it: its next request waits until that is paid. Otherwise expensive
-   * requests would be cheap. The debt is capped at more than any single request costs.
+   * Charges the actual cost of a request beyond the amount taken in advance. The client owes all of it: its next
+   * request waits until that is regained. Otherwise expensive requests would be cheap. The debt is capped at more than
+   * any single request costs.
    */
   charge(name: string, cost: number, now: number): void {
     const { perSecond, burst } = this.#limits;

@@ -1,4 +1,6 @@
-/** From a request line to a route: path segments into parameters, the query into fields, both checked by their schemas. */
+/**
+ * Maps a request line to a route: path segments to parameters and the query to fields, both checked by their schemas.
+ */
 import { ROUTE_NAMES, ROUTES, type RouteName, type RouteSpec } from '../../protocol/api/routes.ts';
 import { check, type Schema, typedFields } from '../../protocol/api/schema.ts';
 import { refusal } from './api-error.ts';

@@ -37,7 +37,7 @@ export async function signedHeaders(
   ];
 }
 
-/** What a client checks signatures with, once it found that the key has the identity it pinned. */
+/** The key for checking signatures, once the client has verified that it has the pinned identity. */
 export const identityDocument = (
   chain: Pick<Chain, 'chainId'>,
   { identity, publicKey }: Pick<NodeIdentity, 'identity' | 'publicKey'>,

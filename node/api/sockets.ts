@@ -1,6 +1,6 @@
 /**
- * The WebSockets of the public API: who may open one (path, subprotocol, readiness, allowance) and what each carries. Handshakes,
- * pings and the places of each client are the door's (runtime/door/web-sockets.ts).
+ * The WebSockets of the public API: who may open one (path, subprotocol, readiness, allowance) and what each carries.
+ * Handshakes, pings and limits per client are in runtime/door/web-sockets.ts.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -143,7 +143,7 @@ export class ApiSockets {
     socket.on('close', () => this.#live.delete(live));
   }
 
-  /** The node behind the API changed: streams of cuts end, subscriptions go on with the new one. */
+  /** The node behind the API changed: streams of cuts end, subscriptions continue with the new one. */
   restarted(): void {
     this.#endSources('stream_restarted');
     if (this.#dependencies.context() !== undefined && this.#live.size > 0) this.#ready();

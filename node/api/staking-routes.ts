@@ -18,7 +18,7 @@ import { refusal } from './api-error.ts';
 import { makeCursor } from './cursor.ts';
 import { ofOneCut } from './one-cut.ts';
 
-/** Of all states, for a page of those in one. */
+/** Rows read, of all states, for a page of one state. */
 const VALIDATORS_LOOKED_AT = 256;
 
 function positionDocument(context: ApiContext, staking: Staking, position: Position): StakingPosition {

@@ -22,7 +22,7 @@ const NO_CUT = 'null';
 const KEPT_CUTS = 8_192;
 const KEPT_STATUSES = 32_768;
 
-/** JSON text that does not change any more: cut references, which thousands of statuses share, and final statuses. */
+/** Cached JSON that never changes: cut references, which thousands of statuses share, and final statuses. */
 class FinalTexts {
   readonly #texts = new BoundedMap<number, string>(KEPT_CUTS);
   readonly #statuses = new BoundedMap<string, Buffer>(KEPT_STATUSES);
@@ -84,7 +84,7 @@ function statusOfTransaction(context: ApiContext, id: string): Buffer | undefine
 
 const COMMA = Buffer.from(',');
 
-/** What a refusal by the ledger means for the life of the transaction. */
+/** Whether a transaction refused by the ledger can still become valid. */
 function failureOf(error: NodeError): 'conflict' | 'invalid' | 'expired' | 'dropped' {
   switch (error.code) {
     case 'input_spent':

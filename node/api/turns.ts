@@ -1,13 +1,13 @@
 /**
- * Fair scheduling of reads. Each client has a few reads in flight; clients take turns; after a few milliseconds the scheduler
- * yields to the event loop. A client that spends its whole allowance at once delays itself and hardly any other. What a
- * client may spend is not decided here (rate-limit.ts).
+ * Fair scheduling of reads. Each client has a few reads in flight; clients take turns; after a few milliseconds the
+ * scheduler yields to the event loop. A client that spends its whole allowance at once delays itself and hardly any
+ * other. Allowances are in rate-limit.ts.
  */
 
 export type TurnLimits = {
-  /** Units of cost (protocol/api/routes.ts) that one client has under way; a single read may cost more. */
+  /** Units of cost (protocol/api/routes.ts) that one client has in flight; a single read may cost more. */
   readonly units: number;
-  /** How long reads are begun before others get a turn: cuts, blocks, other connections. */
+  /** How long reads are started before other work gets a turn: cuts, blocks, other connections. */
   readonly sliceMillis: number;
 };
 
@@ -20,9 +20,9 @@ type Lane = { readonly name: string; units: number; isQueued: boolean; readonly 
 export class Turns {
   readonly #limits: TurnLimits;
   readonly #now: () => number;
-  /** Those with a read under way or waiting. */
+  /** Clients with a read in flight or waiting. */
   readonly #clients = new Map<string, Lane>();
-  /** Of these, those whose next read can be begun. */
+  /** Those of them whose next read can start. */
   readonly #queue: Lane[] = [];
   #spentMillis = 0;
   #isNextSet = false;
@@ -32,12 +32,12 @@ export class Turns {
     this.#now = now;
   }
 
-  /** Clients with a read under way or waiting. */
+  /** Number of clients with a read in flight or waiting. */
   get clients(): number {
     return this.#clients.size;
   }
 
-  /** Calls `work` when it is this client's turn: at once, where nothing is in the way. */
+  /** Calls `work` when it is this client's turn: at once, if nothing else is waiting. */
   run<T>(name: string, cost: number, work: () => T | Promise<T>): Promise<T> {
     let client = this.#clients.get(name);
     if (client === undefined) {
@@ -61,7 +61,7 @@ export class Turns {
     });
   }
 
-  /** What comes before its first wait counts as time of this slice. */
+  /** Its synchronous part counts as time of this slice. */
   async #timed<T>(work: () => T | Promise<T>): Promise<T> {
     const began = this.#now();
     let result: T | Promise<T>;
@@ -107,7 +107,7 @@ export class Turns {
       if (client === undefined) return;
       client.isQueued = false;
       client.waiting.shift()?.start();
-      // Behind all others, so that everybody gets a turn before it gets its next one.
+      // Moved behind all others, so that each gets a turn before its next one.
       this.#enqueue(client);
     }
     if (this.#queue.length > 0) this.#setNext();

@@ -1,14 +1,17 @@
-/** How much of something a neighbour may send: whatever came is taken, and the answer is how long to wait before more is read. */
+/**
+ * A rate limit for what a neighbour sends: everything received is charged, and the result is how long to wait before
+ * reading more.
+ */
 export type Rate = { readonly perSecond: number; readonly burst: number };
 
 export class Allowance {
   readonly #rate: Rate;
-  /** What is lacking at most. */
+  /** The maximum debt. */
   readonly #debt: number;
   #left: number;
   #at: number;
 
-  /** `mostMillis`: the longest wait. Of an account that several share one must not make the others wait for long. */
+  /** `mostMillis`: the longest wait. In a shared account, one neighbour must not make the others wait for long. */
   constructor(rate: Rate, now: number, mostMillis = Number.POSITIVE_INFINITY) {
     this.#rate = rate;
     this.#debt = (rate.perSecond * mostMillis) / 1000;
@@ -25,7 +28,7 @@ export class Allowance {
   }
 }
 
-/** Of bytes and of messages, for one connection or for several together. */
+/** Allowances of bytes and of messages, for one connection or shared by several. */
 export class ReadingAllowance {
   readonly #bytes: Allowance;
   readonly #messages: Allowance;

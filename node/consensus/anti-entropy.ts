@@ -1,7 +1,8 @@
 /**
- * What makes lost messages come again (consensus rules 15 to 17). A member that makes no progress sends some neighbours what it holds; each sends what it lacks:
- * votes and proposal of its round, votes of a later round, the polka of a newer valid value, precommits for the cut before, and final cuts where it
- * stayed behind. Answers to one neighbour are counted between two ticks of the own clock.
+ * Recovers lost messages (consensus rules 15 to 17). A member that makes no progress tells some neighbours what it has;
+ * each sends what it lacks: votes and proposal of its round, votes of a later round, the polka of a newer valid value,
+ * precommits for the cut before, and final cuts if it is behind. Answers to one neighbour are limited between two ticks
+ * of the node's clock.
  */
 import type { Effect, Have, Message, Peer } from './effects.ts';
 import { isListening } from './listening.ts';
@@ -28,7 +29,8 @@ export function haveOf(state: ConsensusState): Have {
   const current = state.rounds.get(round);
   const proposal = current?.proposal;
   const asked = proposal?.validRound ?? -1;
-  // Another process may have voted with its key. Neighbours send only what is missing here, so while it listens it asks for its own votes too.
+  // Another process may have voted with its key. Neighbours send only missing votes, so while it listens it asks for
+  // its own votes too.
   const unheard = isListening(state) ? 1n << BigInt(state.self) : 0n;
   const lastRound = proposal !== undefined && last?.rounds.has(proposal.lastRound) ? proposal.lastRound : last?.round;
   return {

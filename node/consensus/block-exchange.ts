@@ -1,6 +1,7 @@
 /**
- * Work blocks between neighbours (consensus rules 19 and 20): a node that accepts a block offers it, a node that lacks it asks, and blocks of a proposed cut are asked for at once. Only what was asked
- * for is looked at, so nobody can fill this node with bodies.
+ * Work blocks between neighbours (consensus rules 19 and 20): a node that accepts a block offers it, a node that lacks
+ * it asks, and blocks of a proposed cut are asked for at once. Blocks that were not asked for are ignored, so no
+ * neighbour can fill this node with bodies.
  */
 import { MAX_BODY_BYTES } from '../../protocol/body.ts';
 import { ByteReader, type Bytes, ByteWriter, concat } from '../../protocol/bytes.ts';
@@ -21,21 +22,27 @@ export const BLOCK_MESSAGE_TYPES = { want: 6, block: 7, offer: 8 } as const;
 export const MAX_BLOCK_MESSAGE_BYTES = 1 + HEADER_BYTES + MAX_BODY_BYTES;
 /** Identifiers in one message: as many as a cut has blocks. */
 const MAX_IDS = 64;
-/** Blocks that one neighbour was asked for and has not sent. Each has its own count, so none can push out what others were asked for. */
+/** Pending requests to one neighbour. Each neighbour has its own limit, so none can displace requests to others. */
 const MAX_ASKED = 128;
-/** Others that offered a block too, and are asked when the first does not send it. */
+/** Other neighbours that offered a block, asked if the first does not send it. */
 const MAX_OTHERS = 4;
-/** A block that did not come in so many times the time of an answer is given up. */
+/** A block that has not arrived after this many answer times is given up. */
 const GIVEN_UP = 8;
-/** Of bodies, to one neighbour: the largest cut at once, and then as much as a busy chain has. All strangers together have less: each body is a read of the store. */
+/**
+ * Bodies sent to one neighbour: the largest cut at once, and then the rate of a busy chain. All strangers together get
+ * less: each body is a read of the store.
+ */
 const SERVED = { perSecond: 8 * 1024 * 1024, burst: 72 * 1024 * 1024 };
 const SERVED_STRANGERS = { perSecond: 4 * 1024 * 1024, burst: 32 * 1024 * 1024 };
 
-/** Identifiers in offers and questions that are looked up, each a read of the store: of one neighbour that is known, and of all strangers together. What comes beyond it is not looked at. */
+/**
+ * Identifiers in offers and requests that are looked up, each a read of the store: of one known neighbour, and of all
+ * strangers together. Further ones are ignored.
+ */
 const LOOKED_UP = { perSecond: 2_000, burst: 16_000 };
 const LOOKED_UP_STRANGERS = { perSecond: 2_000, burst: 4_000 };
 
-/** What no honest neighbour offers, whatever its height. */
+/** More than any honest neighbour offers, whatever its height. */
 const FAULTS: ReadonlySet<NodeErrorCode> = new Set([
   ...['pow_above_target', 'header_malformed', 'body_malformed'],
   ...['parents_root_mismatch', 'reward_root_mismatch', 'transactions_root_mismatch'],
@@ -76,14 +83,14 @@ export type BlockExchangeDependencies = {
   /** How long a neighbour has before another one is asked. */
   readonly askAgainMillis: number;
   readonly log: Logger;
-  /** Milliseconds of a clock that only runs. */
+  /** Milliseconds of a monotonic clock. */
   steady(): number;
 };
 
 export class BlockExchange {
   readonly #with: BlockExchangeDependencies;
   readonly #asked = new Map<string, Asked & { readonly id: Bytes }>();
-  /** Without a neighbour: of strangers. */
+  /** Undefined: shared by all strangers. */
   readonly #served = new Map<Peer | undefined, Bucket>();
   readonly #lookedUp = new Map<Peer | undefined, Bucket>();
   readonly #early: EarlyBlocks<Peer>;
@@ -108,7 +115,7 @@ export class BlockExchange {
       }),
       node.on('cut', ({ registered }) => {
         this.#again(this.#early.cut(registered.map(({ id }) => id)));
-        // What this cut did not take may not have reached its proposer: an offer can be lost, or refused for the moment.
+        // Blocks not in this cut may not have reached its proposer: an offer can be lost, or refused for the moment.
         this.#offerWaiting(transport.peers());
       }),
     ];
@@ -133,7 +140,7 @@ export class BlockExchange {
     for (const [name, asked] of this.#asked) if (asked.peer === peer) this.#askNext(name, asked);
   }
 
-  /** What a neighbour did not send in time is asked of another that offered it. */
+  /** A block that a neighbour did not send in time is requested from another that offered it. */
   tick(): void {
     const { steady, askAgainMillis } = this.#with;
     const now = steady();
@@ -156,7 +163,7 @@ export class BlockExchange {
     for (const peer of peers) this.#with.transport.send(peer, encodeBlockMessage({ type: 'offer', ids }));
   }
 
-  /** Asks for blocks of a proposed cut, of another neighbour each time. `first` is the one that brought it. */
+  /** Requests the blocks of a proposed cut, from another neighbour each time. `first` is the one that sent it. */
   want(ids: readonly Bytes[], first: Peer | undefined): void {
     const { transport } = this.#with;
     const peers = transport.peers();
@@ -169,7 +176,7 @@ export class BlockExchange {
     this.#ask(peer, ids);
   }
 
-  /** True where the message was one of these. Throws a ProtocolError. */
+  /** True if the message was one of these. Throws a ProtocolError. */
   take(peer: Peer, bytes: Bytes): boolean {
     const message = decodeBlockMessage(bytes);
     if (message === undefined) return false;
@@ -224,7 +231,7 @@ export class BlockExchange {
     for (const id of ids) {
       const now = steady();
       const bucket = refill(this.#served.get(of) ?? fullBucket(rate, now), rate, now);
-      // Before the body is read; the last one may be more than was left.
+      // Charged before the body is read; the last one may exceed the remaining allowance.
       if (bucket.tokens <= 0) return;
       const header = node.chain.block(id)?.header;
       const body = header && node.chain.blockBody(id);

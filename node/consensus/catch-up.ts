@@ -1,4 +1,7 @@
-/** What the store knows for consensus: final cuts for members that stayed behind (rule 17), and the cut before with its certificate. */
+/**
+ * Reads of the store for consensus: final cuts for members that are behind (rule 17), and the previous cut with its
+ * certificate.
+ */
 import { concat } from '../../protocol/bytes.ts';
 import type { CutLedger } from '../cut-ledger.ts';
 import { nameOf } from '../ledger/registration.ts';
@@ -19,7 +22,7 @@ function proofIn(ledger: CutLedger, height: number): Proof | undefined {
   return { ...place, votes: certificate.signatures.map(({ member, signature }) => ({ ...place, member, signature })) };
 }
 
-/** Undefined where the cut or its certificate is not kept any more. */
+/** Undefined if the cut or its certificate was deleted. */
 function finalizedOf(ledger: CutLedger, height: number): Finalized | undefined {
   const proof = proofIn(ledger, height);
   const record = ledger.cut(height);
@@ -38,13 +41,16 @@ function finalizedOf(ledger: CutLedger, height: number): Finalized | undefined {
   return { proof, proposal };
 }
 
-/** What a member at that height is sent. Where its cut is not kept any more, the own height is all that is left to say; it may have been said long ago. */
+/**
+ * The answer to a member at that height. If its cut was deleted, only this node's own height can be sent, perhaps
+ * again.
+ */
 export function servedOf(ledger: CutLedger, height: number, state: ConsensusState): Message {
   const finalized = finalizedOf(ledger, height);
   return finalized === undefined ? { type: 'have', have: haveOf(state) } : { type: 'finalized', finalized };
 }
 
-/** The newest cut; undefined for cut 0, which nobody signs (rule 9). */
+/** The newest cut; undefined for cut 0, which is not signed (rule 9). */
 export function lastCutIn(ledger: CutLedger): LastCut | undefined {
   const { height } = ledger.head();
   const proof = proofIn(ledger, height);

@@ -5,7 +5,10 @@ import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
 import { BEFORE_CIRCUIT_BYTES, circuitOpening, JOINED } from './circuit-messages.ts';
 import { CIRCUIT } from './relay-limits.ts';
 
-/** `joined` gets the connection once the other half is there, undefined where it did not come. Gives back how to end it before. */
+/**
+ * `joined` gets the connection once the other half is connected, or undefined if it failed. Returns a function that
+ * cancels it.
+ */
 export function joinCircuit(
   { host, port }: ListenAddress,
   token: Bytes,
@@ -25,7 +28,7 @@ export function joinCircuit(
   const failed = () => done(undefined);
   const timer = setTimeout(failed, CIRCUIT.joinMillis);
   const read = () => {
-    // What is behind it is the other end's, and stays for it.
+    // Bytes after it come from the other end, and are left for it.
     const before: Buffer | null = socket.read(BEFORE_CIRCUIT_BYTES);
     if (before === null) return;
     const isJoined = before.length === BEFORE_CIRCUIT_BYTES && before.subarray(-JOINED.length).equals(JOINED);

@@ -1,6 +1,8 @@
 /**
- * Messages between a validator without an open port and its relay (consensus rule 24), beside those of consensus, blocks, roll call and echo; and what a connection begins with that becomes one half of a circuit. It gets the relay's hello as every connection does, sends `u32 mark | token 16`, and an empty frame
- * tells it that the other half is there: all that follows is between the two ends.
+ * Messages between a validator without an open port and its relay (consensus rule 24), besides those of consensus,
+ * blocks, roll call and echo; and the first frames of a connection that becomes one half of a circuit. It receives the
+ * relay's hello like every connection, sends `u32 mark | token 16`, and an empty frame signals that the other half is
+ * connected: everything after that is between the two ends.
  */
 import { ByteReader, type Bytes, ByteWriter, concat } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
@@ -15,11 +17,11 @@ const OPENING_BYTES = 4 + TOKEN_BYTES;
 
 export type CircuitMessage =
   | { readonly type: 'record'; readonly bytes: Bytes }
-  /** A slot is asked for, and given. */
+  /** Request for a slot, and its grant. */
   | { readonly type: 'slot' | 'granted' }
-  /** To this validator. */
+  /** Request for a circuit to this validator. */
   | { readonly type: 'circuit'; readonly validator: Bytes }
-  /** To connect to the relay with this token, in this role, for a circuit with this validator. */
+  /** Invitation to connect to the relay with this token, in this role, for a circuit with this validator. */
   | { readonly type: 'invitation'; readonly validator: Bytes; readonly role: Role; readonly token: Bytes };
 
 export function encodeCircuitMessage(message: CircuitMessage): Bytes {
@@ -31,7 +33,7 @@ export function encodeCircuitMessage(message: CircuitMessage): Bytes {
   return type;
 }
 
-/** Undefined where it is a message of another kind. Throws a ProtocolError for one that is malformed. */
+/** Undefined for a message of another kind. Throws a ProtocolError for a malformed one. */
 export function decodeCircuitMessage(bytes: Bytes): CircuitMessage | undefined {
   const reader = new ByteReader(bytes);
   const type = bytes.length === 0 ? 0 : reader.u8();
@@ -57,18 +59,18 @@ function readRole(reader: ByteReader): Role {
   throw new ProtocolError('not_canonical', 'a role is 1 or 2');
 }
 
-/** What the end of a circuit sends to its relay in the place of a hello. */
+/** Sent by the end of a circuit to its relay instead of a hello. */
 export const circuitOpening = (token: Bytes): Bytes =>
   frameBytes(new ByteWriter(OPENING_BYTES).u32(MARK).raw(token).done());
 
-/** The token, where a first frame is no hello but the opening of a circuit. */
+/** The token, if a first frame opens a circuit instead of being a hello. */
 export function tokenIn(frame: Bytes): Bytes | undefined {
   if (frame.length !== OPENING_BYTES) return undefined;
   const reader = new ByteReader(frame);
   return reader.u32() === MARK ? reader.take(TOKEN_BYTES) : undefined;
 }
 
-/** The other half is there. */
+/** Signals that the other half is connected. */
 export const JOINED: Bytes = frameBytes(new Uint8Array(0));
-/** What comes from a relay before the other end: its hello, and that the other half is there. */
+/** Bytes from a relay before those of the other end: its hello, and the signal that the other half is connected. */
 export const BEFORE_CIRCUIT_BYTES = frameBytes(new Uint8Array(HELLO_BYTES)).length + JOINED.length;

@@ -1,4 +1,7 @@
-/** The bytes of a circuit, from each of its ends to the other. They are read no faster than the other end takes them and the allowances say, so little waits here. */
+/**
+ * The bytes of a circuit, from each of its ends to the other. They are read no faster than the other end accepts them
+ * and the allowances permit, so little is buffered here.
+ */
 import type { Socket } from 'node:net';
 import { Allowance } from './allowance.ts';
 import { CIRCUIT } from './relay-limits.ts';
@@ -11,7 +14,7 @@ export class CircuitPipe {
   readonly #ended: () => void;
   #isOver = false;
 
-  /** `together`: what all circuits have. */
+  /** `together`: the allowance shared by all circuits. */
   constructor(
     sockets: readonly [Socket, Socket],
     together: Allowance,

@@ -4,7 +4,7 @@ import { proposerPoint } from '../../protocol/proposer.ts';
 
 export type Member = { readonly publicKey: Bytes; readonly stake: bigint };
 
-/** Proposers of so many rounds are remembered; others are computed again. */
+/** Proposers of this many rounds are cached; others are computed again. */
 const REMEMBERED = 256;
 const ROUNDS = 32;
 
@@ -36,7 +36,7 @@ export class Committee {
     return sum;
   }
 
-  /** The member whose interval of the cumulative stake holds the point of this height and round. */
+  /** The member whose interval of the cumulative stake contains the point of this height and round. */
   proposer(height: number, round: number): number {
     // Later rounds are rare enough to be computed each time.
     const key = round < ROUNDS ? height * ROUNDS + round : undefined;

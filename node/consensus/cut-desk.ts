@@ -1,6 +1,7 @@
 /**
- * Cuts of the running height on the way to a verdict (consensus rules 3 and 7): made for an own proposal, or executed as proposed once their blocks are here. Missing blocks
- * are asked for until they come; a cut whose blocks stay away gets no verdict. Nothing is written before the decision.
+ * Cuts of the current height before their verdict (consensus rules 3 and 7): made for an own proposal, or executed as
+ * proposed once their blocks are here. Missing blocks are requested until they arrive; a cut whose blocks never arrive
+ * gets no verdict. Nothing is written before the decision.
  */
 import { type Bytes, concat } from '../../protocol/bytes.ts';
 import { decodeProposedCut, type ProposedCut } from '../../protocol/proposal.ts';
@@ -13,7 +14,10 @@ import { bitsOf, type CutName, type Proof } from './votes.ts';
 
 /** Executed cuts of a height that are kept for the decision: more than the engine has values of (rule 14). */
 const KEPT = 16;
-/** Bodies that came for cuts whose other blocks are still missing: as many as the largest cut has. Those of the oldest are asked for again. */
+/**
+ * Bodies of cuts whose other blocks are still missing: as many as the largest cut has. The oldest are dropped and
+ * requested again.
+ */
 const MAX_ARRIVED_BYTES = 72 * 1024 * 1024;
 const UNSIGNED = new Uint8Array(0);
 
@@ -25,7 +29,7 @@ export type CutDeskDependencies = {
   verdict(height: number, cut: CutName, valid: boolean, reason?: string): void;
   /** Blocks of a proposed cut that are not here. */
   want(ids: readonly Bytes[], cut: CutName): void;
-  /** The neighbour sent a body that is not the block's. */
+  /** The neighbour sent a body that does not belong to the block. */
   blame(peer: Peer): void;
   fail(error: unknown): void;
   readonly onExecuted?: ((seconds: number) => void) | undefined;
@@ -50,13 +54,16 @@ export class CutDesk {
     this.#with = dependencies;
   }
 
-  /** A new height: what was executed on the ledger before is worth nothing. */
+  /** A new height: cuts executed on the previous ledger state are dropped. */
   clear(): void {
     this.#applied.clear();
     this.#waiting.clear();
   }
 
-  /** A fresh proposal from the blocks that wait. `last` is the certificate of the cut before with all signatures that came. */
+  /**
+   * A fresh proposal from the waiting blocks. `last` is the certificate of the previous cut with all signatures
+   * received.
+   */
   async build(height: number, round: number, last: Proof | undefined, now: () => number): Promise<Proposal> {
     const { ledger, cutMillis } = this.#with;
     await ledger.settled(tickMillis(cutMillis));
@@ -96,15 +103,15 @@ export class CutDesk {
   }
 
   /**
-   * What was executed of the cut that was decided; executed again where it is not kept. A text says why the cut is none. The others are given up: what is executed while a cut is written
-   * would take its place in the ledger's sets.
+   * The execution result of the decided cut; executed again if not kept. A text says why the cut is not valid. The
+   * others are dropped: a cut executed while another is written would take its place in the ledger's sets.
    */
   decided({ cut, content }: Proposal): AppliedCut | string {
     this.#waiting.clear();
     return this.#applied.get(cut) ?? this.#with.ledger.execute(decodeProposedCut(content));
   }
 
-  /** Whether a cut that waits names the block. */
+  /** Whether a waiting cut contains the block. */
   names(id: Bytes): boolean {
     const name = nameOf(id);
     return [...this.#waiting.values()].some(({ cut }) => cut.blockIds.some((other) => nameOf(other) === name));
@@ -132,7 +139,7 @@ export class CutDesk {
     }
   }
 
-  /** Asks again for what is still missing. */
+  /** Requests missing blocks again. */
   tick(): void {
     for (const cut of [...this.#waiting.keys()]) this.#advance(cut);
   }
@@ -161,7 +168,7 @@ export class CutDesk {
     this.#judge(name, waiting).catch((error) => this.#with.fail(error));
   }
 
-  /** Parents stand before their children in a cut, and are taken in in this order. */
+  /** Parents come before their children in a cut, and are added in this order. */
   async #judge(name: CutName, waiting: Waiting): Promise<void> {
     const { ledger, verdict, blame } = this.#with;
     const { cut, arrived } = waiting;
@@ -185,7 +192,7 @@ export class CutDesk {
     await ledger.settled(tickMillis(this.#with.cutMillis), cut.blockIds);
     if (this.#waiting.get(name) !== waiting) return;
     waiting.isBusy = false;
-    // One that could not be looked at now, or that had to leave meanwhile, is asked for again with the next tick.
+    // A block that could not be checked now, or was dropped meanwhile, is requested again at the next tick.
     if (!cut.blockIds.every((id) => ledger.isHere(id))) return;
     this.#waiting.delete(name);
     const began = performance.now();

@@ -1,6 +1,7 @@
 /**
- * Which validators a validator connects to by the routes that they registered (specification: Validator reachability). Of two with a route the one with the lower identifier dials, the other dials back
- * where nothing arrived; one without a route dials all that have one.
+ * Which validators a validator connects to by the routes that they registered (specification: Validator reachability).
+ * Of two with a route the one with the lower identifier dials, and the other dials back if no connection arrived; one
+ * without a route dials all that have one.
  */
 import { type Bytes, compareBytes, equalBytes } from '../../protocol/bytes.ts';
 import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
@@ -14,22 +15,28 @@ export type Reachable = {
 
 export type DialOrder = {
   readonly validator: Reachable;
-  /** How long nobody with its key has been connected before it is dialled. */
+  /** How long its key must have been without a connection before it is dialled. */
   readonly afterMillis: number;
 };
 
-/** Neighbours that the operator named, and those who dial at the same time, come first. */
+/** Neighbours named by the operator, and connections dialled by the other side at the same time, come first. */
 export const DIAL_AFTER_MILLIS = 1_000;
-/** With the time until the next look it is less than the shortest time of listening (rule 21): one that has to dial back hears those that are further before it signs. */
+/**
+ * Together with the time until the next check it is less than the shortest listening time (rule 21): a validator that
+ * has to dial back hears from those that are ahead before it signs.
+ */
 export const DIAL_BACK_AFTER_MILLIS = 1_500;
 
-/** Between two of the same kind, with a route or without, the lower identifier is first. Without a route against one with: it alone dials. */
+/**
+ * Of two with a route, or two without, the lower identifier dials first. Of one without a route and one with, only the
+ * one without dials.
+ */
 export function dialAfter(own: Pick<Reachable, 'id' | 'routes'>, other: Pick<Reachable, 'id' | 'routes'>): number {
   const isFirst = (own.routes.length === 0 && other.routes.length > 0) || compareBytes(own.id, other.id) < 0;
   return isFirst ? DIAL_AFTER_MILLIS : DIAL_BACK_AFTER_MILLIS;
 }
 
-/** `own` has routes where this validator registered some. */
+/** `own` has routes if this validator registered some. */
 export function dialPlan(own: Pick<Reachable, 'id' | 'routes'>, validators: readonly Reachable[]): DialOrder[] {
   return validators
     .filter(({ id, routes }) => !equalBytes(own.id, id) && routes.length > 0)

@@ -1,23 +1,23 @@
-/** Connections that this node opens. Each target is tried for ever, more and more seldom, until it is given up. */
+/** Outgoing connections. Each target is retried with growing delays until it is removed. */
 import { connect, type LookupFunction, type Socket } from 'node:net';
 import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
 import { BARRED_MILLIS, CONNECT_MILLIS } from './overlay-limits.ts';
 
-/** How a connection ended: whether it had come so far that messages passed, and which rule was broken. */
+/** How a connection ended: whether messages had been exchanged, and which rule was broken. */
 export type Ending = (wasReady: boolean, reason?: string) => void;
 
 export type Target = {
   /** Where it is tried now; undefined while no connection is wanted. */
   next(): ListenAddress | undefined;
   connected(socket: Socket, address: ListenAddress, ended: Ending): void;
-  /** How long it is left alone after a good connection ended, and at most. */
+  /** Delay after a good connection ended, and the maximum delay. */
   readonly firstRetryMillis: number;
   readonly lastRetryMillis: number;
-  /** How names become addresses, where not as the system does it. */
+  /** Resolves names, instead of the system. */
   readonly lookup?: LookupFunction | undefined;
 };
 
-/** How often a target that is not wanted is looked at again. */
+/** How often a target that is not wanted now is checked again. */
 export const LOOK_MILLIS = 500;
 
 export class Dialler {
@@ -30,7 +30,7 @@ export class Dialler {
     this.#dial(target, target.firstRetryMillis);
   }
 
-  /** A connection that there is stays. */
+  /** An existing connection stays. */
   giveUp(target: Target): void {
     this.#targets.delete(target);
   }

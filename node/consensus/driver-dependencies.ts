@@ -1,4 +1,4 @@
-/** What the driver of consensus is given. */
+/** Dependencies of the consensus driver. */
 import type { KeyObject } from 'node:crypto';
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { Evidence } from '../../protocol/staking/operation.ts';
@@ -26,11 +26,11 @@ export type DriverDependencies = {
   readonly log: Logger;
   /** Milliseconds since 1970. */
   now(): number;
-  /** The same by a clock that only runs. */
+  /** The same by a monotonic clock. */
   steady(): number;
-  /** The clock of the system as it is, where not the usual one: who was away sees it by that. */
+  /** The raw system clock, if not the default: used to detect that the process was suspended. */
   readonly wall?: () => number;
-  /** Told of each event before the engine is, and of what came out. */
+  /** Called with each event before the engine, and with the effects. */
   readonly watch?: (event: Event, effects: readonly Effect[], state: ConsensusState) => void;
   readonly onStep?: ConsensusFigures['step'] | undefined;
   readonly onEvidence?: ((evidence: Evidence) => void) | undefined;

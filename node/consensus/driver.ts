@@ -36,7 +36,7 @@ import type { ConsensusState } from './state.ts';
 import { Timers } from './timers.ts';
 import type { CutName } from './votes.ts';
 
-/** Proposals whose bringer is remembered: blocks are asked of it first. */
+/** Proposals whose sender is remembered: blocks are requested from it first. */
 const KEPT_SOURCES = 64;
 
 export class ConsensusDriver {
@@ -118,7 +118,7 @@ export class ConsensusDriver {
     this.#planTick();
   }
 
-  /** Ends without an own message half sent: what is on its way to the disk is written first. */
+  /** Stops; pending writes to the log are finished first. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#ending.abort();
@@ -183,14 +183,14 @@ export class ConsensusDriver {
     this.#working ??= this.#work();
   }
 
-  /** Before anything else is done, because nothing may be signed or sent by a process that was away. */
+  /** Checked first, because a process that was suspended may not sign or send anything. */
   #attend(): void {
     if (!this.#presence.look()) return;
     this.#feed({ type: 'away' });
     this.#signing.woke(this.state);
   }
 
-  /** A defect, or a ledger that cannot go on: nothing more is signed. */
+  /** A bug, or a ledger that cannot continue: nothing more is signed. */
   #fail(error: unknown): void {
     this.#closed = true;
     this.#ledger.fail(error as Error);
@@ -252,7 +252,7 @@ export class ConsensusDriver {
     }
   }
 
-  /** Sent on, so that nodes which hold one of the two votes, or none, have the evidence too. */
+  /** Forwarded, so that nodes with one of the two votes, or none, have the evidence too. */
   #accuse({ first, second }: Effect & { do: 'evidence' }): void {
     const { height, round, member, kind } = first;
     this.#with.log.warn('a member voted twice', { height, round, member, kind });
@@ -322,7 +322,7 @@ export class ConsensusDriver {
     try {
       if (!this.#blocks.take(peer, bytes) && !this.#rollCall.take(peer, bytes)) this.#take(peer, decodeMessage(bytes));
     } catch (error) {
-      // Whatever a neighbour sends must not end this node.
+      // No input of a neighbour may end this node.
       if (!(error instanceof ProtocolError)) this.#with.log.error('a message could not be read', { error });
       this.#drop(peer, `malformed: ${(error as Error).message}`);
     }
@@ -362,14 +362,14 @@ export class ConsensusDriver {
     return epochOf(height, intervalCuts) === epochOf(this.state.height, intervalCuts);
   }
 
-  /** One whose time has not come is given to the engine again once it has. */
+  /** A proposal whose time has not come is passed to the engine again when it has. */
   #takeProposal(proposal: Proposal): void {
     const { timestampMillis } = decodeCutHeader(proposal.content.subarray(0, CUT_HEADER_BYTES));
     const now = this.#with.now();
     const timely = isTimely(timestampMillis, now, this.#cutMillis);
     this.#feed({ type: 'proposal', proposal, timely });
     const millis = timelyIn(timestampMillis, now, this.#cutMillis);
-    // Much later the round is over.
+    // If it is much too early, the round will be over by then.
     if (timely || millis > 2 * this.#cutMillis) return;
     this.#later(millis, () => {
       if (proposal.height === this.state.height) this.#takeProposal(proposal);

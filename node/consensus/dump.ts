@@ -21,7 +21,7 @@ export function dumpOf(state: ConsensusState) {
     member: self,
     signs: self >= 0 && !stopped && !isListening(state) && !isBarred(state),
     stopped,
-    /** It listens before it signs, for about so many cuts more. */
+    /** It listens before it signs, for about this many more cuts. */
     listens: isListening(state),
     listens_cuts: cutsLeft(state),
     /** Nothing is signed up to this height. */

@@ -1,4 +1,7 @@
-/** Effects that wait for those before them. A disk that is full or slow can keep them waiting for long. What answers neighbours is lost then, and comes again by anti-entropy. Everything else, own votes too, is bounded by the rounds of one height. */
+/**
+ * Effects that wait for earlier ones, for long if the disk is full or slow. Answers to neighbours are then dropped, and
+ * recovered by anti-entropy. Everything else, including own votes, is bounded by the rounds of one height.
+ */
 import type { Effect } from './effects.ts';
 
 export const MAX_WAITING_EFFECTS = 10_000;

@@ -1,12 +1,12 @@
 /**
- * What goes into the engine and what comes out of it. The driver carries effects out one after the other in the order they come, and an effect is
- * done before the next one begins: what follows a `write` happens only when the bytes are on the disk.
+ * The inputs and outputs of the engine. The driver carries out effects one after the other, and each is complete before
+ * the next begins: effects after a `write` happen only when the bytes are on disk.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { Committee } from './committee.ts';
 import type { CutName, Proof, Vote, VoteKind } from './votes.ts';
 
-/** A neighbour, as the driver calls it. */
+/** The driver's name for a neighbour. */
 export type Peer = number | string;
 
 export type Proposal = {
@@ -15,16 +15,16 @@ export type Proposal = {
   /** The round of the polka for this cut, -1 for a fresh one. */
   readonly validRound: number;
   readonly cut: CutName;
-  /** Of the cut's header: who signed the cut before, and in which round. */
+  /** From the cut's header: who signed the previous cut, and in which round. */
   readonly signers: bigint;
   readonly lastRound: number;
   /** Cut header and block identifiers; the engine does not look inside. */
   readonly content: Bytes;
-  /** Of the round's proposer; empty where a certificate speaks for the cut. */
+  /** Signature of the round's proposer; empty if a certificate proves the cut. */
   readonly signature: Bytes;
 };
 
-/** What a member holds and lacks. It is sent to neighbours and signed by nobody. */
+/** Status of a member: what it has and lacks. It is sent to neighbours and not signed. */
 export type Have = {
   readonly height: number;
   readonly round: number;
@@ -34,14 +34,14 @@ export type Have = {
   readonly validRound: number;
   /** A round whose polka is needed for the proposal; -1 for none. */
   readonly wantPolka: number;
-  /** A cut that got its votes and is not here; empty for none. */
+  /** A cut that has its votes but is missing here; empty for none. */
   readonly wantCut: CutName;
-  /** Which precommits for the cut before are here, of this round. */
+  /** Which precommits for the previous cut, of this round, are here. */
   readonly lastRound: number;
   readonly lastPrecommits: bigint;
 };
 
-/** A final cut for a member that stayed behind. */
+/** A final cut for a member that is behind. */
 export type Finalized = { readonly proof: Proof; readonly proposal: Proposal };
 
 export type Message =
@@ -58,7 +58,10 @@ export type Unsigned =
 
 export type TimerKind = 'propose' | 'prevote' | 'precommit';
 
-/** One batch of the write-ahead log: a signed message, the lock and the valid value, and what proves them and was not written before. */
+/**
+ * One batch of the write-ahead log: a signed message, the lock and the valid value, and their proofs, unless written
+ * before.
+ */
 export type LogRecord = {
   readonly height: number;
   readonly message: Unsigned;
@@ -70,7 +73,7 @@ export type LogRecord = {
   readonly proposals: readonly Proposal[];
 };
 
-/** What the log holds of its last height. */
+/** Contents of the log for its last height. */
 export type Recovered = {
   readonly height: number;
   /** Signed, in the order of signing. */
@@ -98,19 +101,24 @@ export type Event =
   | { readonly type: 'checked'; readonly height: number; readonly cut: CutName; readonly valid: boolean }
   | { readonly type: 'signed'; readonly message: Unsigned; readonly signature: Bytes }
   | { readonly type: 'timeout'; readonly kind: TimerKind; readonly height: number; readonly round: number }
-  /** The rebroadcast timer. Without `company` everybody is there. */
+  /** The rebroadcast timer. Without `company`, all members count as connected. */
   | { readonly type: 'tick'; readonly company?: Company }
   /** The own key signs in another process (rule 23). */
   | { readonly type: 'elsewhere' }
   /** The process did not run for a while (presence.ts). */
   | { readonly type: 'away' };
 
-/** Members of the committee that proved their key, and how many others the operator named: those have no stake that is known. */
+/**
+ * Members of the committee that proved their key, and the number of other neighbours named by the operator, whose stake
+ * is unknown.
+ */
 export type Neighbours = { readonly members: readonly number[]; readonly named: number };
 
 /**
- * Neighbours that a member can hear of its own key from; strangers are none of them. Those that said where they are and, to one that listens, that they know no other process of its key (rule 23). `ahead`: those that say they are more
- * than one height further. `taken`: those that say another process of its key is connected to them. `silent`: those that did not answer.
+ * Neighbours from which a member can hear about its own key; strangers are not included. The basic group reported its
+ * height and, to a listening member, that it knows no other process of its key (rule 23). `ahead`: those that report to
+ * be more than one height ahead. `taken`: those that report another connected process of its key. `silent`: those that
+ * did not answer.
  */
 export type Company = Neighbours & {
   readonly ahead?: Neighbours;
@@ -118,14 +126,14 @@ export type Company = Neighbours & {
   readonly silent?: Neighbours;
 };
 
-/** `some`: a few neighbours, other ones each time. */
+/** `some`: a few neighbours, different ones each time. */
 export type Receiver = 'all' | 'some' | { readonly peer: Peer } | { readonly member: number };
 
 export type StopReason = 'key_runs_twice';
 
 export type Effect =
   | { readonly do: 'build'; readonly height: number; readonly round: number; readonly last: Proof | undefined }
-  /** Fetch the blocks of a proposal, execute it, and say whether it is valid. */
+  /** Fetch the blocks of a proposal, execute it, and report whether it is valid. */
   | { readonly do: 'check'; readonly proposal: Proposal }
   | { readonly do: 'sign'; readonly message: Unsigned }
   | { readonly do: 'write'; readonly record: LogRecord }
@@ -136,7 +144,9 @@ export type Effect =
   /** Send a neighbour the final cut of this height from the store. */
   | { readonly do: 'serve'; readonly to: Peer; readonly height: number }
   | { readonly do: 'stop'; readonly reason: StopReason; readonly vote: Pick<Vote, 'height' | 'round'> }
-  /** Nothing is signed at this height: its key voted there before, and its log does not know. */
+  /** Nothing is signed at this height: its key has voted there, but its log does not contain the vote. */
   | { readonly do: 'bar'; readonly vote: Vote }
-  /** More than two thirds stand for a cut that this node finds invalid: it or they are broken, and it must not go on. */
+  /**
+   * More than two thirds voted for a cut that this node finds invalid: either side is broken, and this node must stop.
+   */
   | { readonly do: 'fault'; readonly cut: CutName; readonly kind: VoteKind; readonly round: number };

@@ -1,7 +1,7 @@
 /**
- * The consensus engine: `step(state, event)` gives the effects of one event and leaves the state after it in place. No clock, no I/O, no randomness, no signature
- * is made here: the same events give the same effects (docs/protocol/consensus.md). Votes, proposals and proofs come with signatures that were checked;
- * what is worth checking says intake.ts.
+ * The consensus engine: `step(state, event)` returns the effects of one event and updates the state in place. There is
+ * no clock, I/O, randomness or signing here: the same events give the same effects (docs/protocol/consensus.md).
+ * Signatures of votes, proposals and proofs were checked before; intake.ts decides which are worth checking.
  */
 import { equalBytes } from '../../protocol/bytes.ts';
 import { answer, haveOf, tick } from './anti-entropy.ts';
@@ -84,7 +84,7 @@ function enterHeight(
   const decided = height === state.height + 1 ? decision(state, rules) : undefined;
   const last = decided && lastCutOf(decided, state.committee, state);
   if (last !== undefined) {
-    // A proof that came whole may hold votes that the tally lacks, and the tally late ones that the proof lacks.
+    // A received proof may contain votes that the tally lacks, and the tally late ones that the proof lacks.
     const held = last.rounds.get(last.round) as Map<number, Vote>;
     for (const vote of state.rounds.get(last.round)?.precommits.votes ?? [])
       if (vote !== undefined && vote.cut === last.cut) held.set(vote.member, vote);
@@ -122,13 +122,16 @@ function begin(state: ConsensusState, out: Effect[]): void {
   state.step = resume;
   state.resume = undefined;
   roundOf(state, state.round);
-  // A proposal that is signed is not signed again; one that is not yet is made.
+  // An already signed proposal is not signed again; otherwise one is made.
   if (resume === 'propose') startRound(state, state.round, out);
-  // The others may have heard nothing: the same bytes again.
+  // The others may have received nothing: the same bytes are sent again.
   for (const message of state.recovered?.messages ?? []) out.push({ do: 'send', to: 'all', message });
 }
 
-/** Whatever happened meanwhile, it goes on as after a restart: it listens, and then takes up its step where it was, with time-outs that begin anew. Those that ran out meanwhile said nothing about the others. */
+/**
+ * It continues as after a restart: it listens, and then resumes its step with new time-outs. Time-outs that expired
+ * meanwhile say nothing about the other members.
+ */
 function wakeUp(state: ConsensusState): void {
   if (state.stopped) return;
   listenAfterAway(state);
@@ -150,7 +153,7 @@ function takeVote(state: ConsensusState, vote: Vote, rules: Rules, out: Effect[]
   if (before !== undefined && (intake === 'wanted' || intake === 'contrary')) {
     state.last?.accused.add(member);
     out.push({ do: 'evidence', first: before, second: vote });
-    // The header may still name it (rule 9).
+    // The header may still refer to it (rule 9).
     if (intake === 'contrary') return;
   }
   if (intake === 'contrary') {
@@ -169,7 +172,7 @@ function takeVote(state: ConsensusState, vote: Vote, rules: Rules, out: Effect[]
   }
 }
 
-/** A vote of the own key that this process does not know. */
+/** A vote of the own key that this process did not make. */
 function takeUnknownOwn(state: ConsensusState, vote: Vote, out: Effect[]): void {
   const meaning = takeUnknown(state, vote);
   if (meaning === 'stop') out.push({ do: 'stop', reason: 'key_runs_twice', vote });
@@ -214,7 +217,7 @@ function takeProof(state: ConsensusState, proof: Proof, rules: Rules, out: Effec
   const tally = tallyOf(state, proof);
   for (const vote of proof.votes) {
     if (vote.member === state.self && judgeVote(state, vote) === 'own') {
-      // Final cuts of before may well have its vote, and nothing is signed there any more.
+      // Earlier final cuts may contain its vote, and nothing more is signed there.
       if (!isFinal || isFromElsewhere(state, vote.height)) takeUnknownOwn(state, vote, out);
     }
     seen(state, vote.member, vote.round);
@@ -228,7 +231,10 @@ function takeProof(state: ConsensusState, proof: Proof, rules: Rules, out: Effec
   tally.proof = proof;
 }
 
-/** A certificate speaks for its cut: no proposer's signature is needed. It does not speak for the round of the cut before: that is the one which decided here. */
+/**
+ * A certificate proves its cut: no proposer's signature is needed. It does not prove the round of the previous cut: the
+ * round that decided here is used.
+ */
 function takeFinalized(state: ConsensusState, proof: Proof, proposal: Proposal, rules: Rules, out: Effect[]): void {
   if (proof.height !== state.height || proof.kind !== PRECOMMIT || proof.cut !== proposal.cut) return;
   takeProof(state, proof, rules, out, true);
@@ -251,7 +257,7 @@ function takeVerdict(state: ConsensusState, height: number, cut: string, valid: 
   if (value !== undefined && value.verdict !== 'valid') value.verdict = valid ? 'valid' : 'invalid';
 }
 
-/** Rule 11: written, then sent. A signature that comes after its height is thrown away. */
+/** Rule 11: written, then sent. A signature that arrives after its height is dropped. */
 function takeSigned(
   state: ConsensusState,
   unsigned: Unsigned,

@@ -1,6 +1,6 @@
 /**
- * What a message from a neighbour is worth (consensus rules 13 and 14): first whether it is of any use, which costs comparisons, then its signatures. A neighbour checks what
- * it forwards, so one that brings an invalid signature is at fault.
+ * Checks a message from a neighbour (consensus rules 13 and 14): first whether it is useful, which costs comparisons,
+ * then its signatures. Neighbours check what they forward, so the sender of an invalid signature is at fault.
  */
 import type { Committee } from './committee.ts';
 import type { Message, Proposal } from './effects.ts';
@@ -14,7 +14,7 @@ export type Worth = 'take' | 'ignore' | 'invalid';
 
 const USEFUL: ReadonlySet<Intake> = new Set(['wanted', 'contrary', 'own']);
 
-/** `isSameEpoch`: whether the committee of the running height certifies that height too. */
+/** `isSameEpoch`: whether the committee of the current height certifies that height too. */
 export function examine(
   state: ConsensusState,
   message: Exclude<Message, { type: 'have' }>,
@@ -32,7 +32,7 @@ export function examine(
     case 'proposal': {
       const { proposal } = message;
       if (judgeProposal(state, proposal) !== 'wanted' || !isSameEpoch(proposal.height)) return 'ignore';
-      // It waits for its time, and the driver has it: the same again, as often as somebody likes to send it, is not checked again.
+      // The driver already has it, waiting for its time: repetitions are not checked again.
       if (isHeld(state, proposal)) return 'ignore';
       return check.proposal(proposal, committee) ? 'take' : 'invalid';
     }
@@ -54,7 +54,7 @@ function votersOf(state: ConsensusState, { height }: Vote, isSameEpoch: (height:
   return isSameEpoch(height) ? state.committee : undefined;
 }
 
-/** The count comes first: too few votes cost no signature. */
+/** Counted first: with too few votes no signature is checked. */
 function proven(proof: Proof, committee: Committee, check: SignatureCheck): Worth {
   if (!isProof(proof, committee, RULES)) return 'invalid';
   return proof.votes.every((vote) => check.vote(vote, committee)) ? 'take' : 'invalid';

@@ -25,7 +25,7 @@ export type ConsensusFigures = {
 
 const MEASURED: ReadonlySet<Step> = new Set(['propose', 'prevote', 'precommit']);
 
-/** Told of every event after the engine has taken it. */
+/** Called with every event after the engine has processed it. */
 export class ConsensusWatch {
   readonly #figures: ConsensusFigures;
   readonly #steady: () => number;

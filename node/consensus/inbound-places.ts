@@ -1,16 +1,18 @@
 /**
- * Who may stay of those that connected to this node. Members of the committee that proved their key, and neighbours at addresses that the operator named, have places of their own: strangers, however many, take none of them.
- * Connections that have not said who they are have few places, and one of the most crowded address makes room. Strangers that did share the rest; an address with many gives way to one with few.
+ * Limits on incoming connections. Members of the committee that proved their key, and neighbours at addresses named by
+ * the operator, have reserved places that strangers cannot take. Connections that have not identified themselves have
+ * few places; when these are full, one of the address with the most connections is closed. Identified strangers share
+ * the rest; an address with many connections gives way to one with few.
  */
 import type { Peer } from './effects.ts';
 
 export const PLACES = {
-  /** That have not said who they are. */
+  /** Connections that have not identified themselves. */
   waiting: 128,
   waitingPerAddress: 4,
   strangers: 64,
   strangersPerAddress: 8,
-  /** Of one member: one that comes back is there before its old connection is known to be dead. */
+  /** Connections of one member: after a reconnect the old one may not be known to be dead yet. */
   perMember: 2,
   perNamedAddress: 4,
 } as const;
@@ -19,16 +21,16 @@ export type Standing = 'waiting' | 'stranger' | 'named' | 'member';
 
 export type Place = {
   readonly peer: Peer;
-  /** What limits are counted by: an address, or a network of one customer. */
+  /** The key for limits: an address, or a network of one customer. */
   readonly address: string;
-  /** On this machine: not counted by address. */
+  /** From this machine: not limited by address. */
   readonly isNear: boolean;
   readonly standing: Standing;
   /** The key of a member. */
   readonly member?: string | undefined;
 };
 
-/** `evict` makes room, where it is needed. */
+/** `evict` names a connection to close, if needed. */
 export type Seat = { readonly seated: true; readonly evict?: Peer } | { readonly seated: false };
 
 const REFUSED: Seat = { seated: false };
@@ -36,7 +38,7 @@ const FREE: Seat = { seated: true };
 
 const ofAddress = (places: readonly Place[], address: string) => places.filter((place) => place.address === address);
 
-/** The places of the most crowded address, or of all of them where several are as crowded. They come in the order in which they were taken, the oldest first. */
+/** The places of the address with the most connections, or of several such addresses; oldest first. */
 function mostCrowded(places: readonly Place[]): { readonly perAddress: number; readonly crowd: readonly Place[] } {
   const counts = new Map<string, number>();
   for (const { address } of places) counts.set(address, (counts.get(address) ?? 0) + 1);
@@ -45,8 +47,8 @@ function mostCrowded(places: readonly Place[]): { readonly perAddress: number; r
 }
 
 /**
- * A connection that was just made. Any of the most crowded addresses makes room, not the oldest: however quickly strangers come, an honest one has its chance to get to the end of its handshake. `random` gives an
- * integer below its argument.
+ * A new connection. A random one of the most crowded addresses is closed, not the oldest: however fast strangers
+ * connect, an honest node has a chance to finish its handshake. `random` gives an integer below its argument.
  */
 export function admit(
   places: readonly Place[],
@@ -60,7 +62,7 @@ export function admit(
   return { seated: true, evict: (crowd[random(crowd.length)] as Place).peer };
 }
 
-/** A connection that has said who it is. `places` are the others. */
+/** A connection that has identified itself. `places` are the others. */
 export function seat(places: readonly Place[], place: Omit<Place, 'peer'>): Seat {
   const same = places.filter(({ standing }) => standing === place.standing);
   if (place.standing === 'member') {

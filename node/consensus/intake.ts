@@ -1,6 +1,7 @@
 /**
- * What is worth checking a signature for (consensus rules 13 and 14), before it is checked: a stranger's vote, one that is here, one of a height or round that is
- * over or far away costs a comparison. What passes is bounded by members and rounds, so no neighbour can make this node remember or verify more.
+ * Decides whether a message is worth checking its signature (consensus rules 13 and 14): votes of non-members, known
+ * votes, and votes of a past or distant height or round cost only a comparison. The rest is bounded by members and
+ * rounds, so no neighbour can make this node store or verify more.
  */
 import type { Finalized, Proposal } from './effects.ts';
 import { contraryLast, wantsLastVote } from './last-cut.ts';
@@ -14,7 +15,7 @@ export type Intake =
   | 'wanted'
   /** A second, different vote: wanted as evidence. */
   | 'contrary'
-  /** A vote of this node's own key that it does not know. */
+  /** A vote of this node's own key that it did not make. */
   | 'own'
   | 'known'
   | 'stranger'
@@ -53,7 +54,7 @@ export function judgeVote(state: ConsensusState, vote: Vote): Intake {
 
 function judgeEarly(state: ConsensusState, vote: Vote): Intake {
   if (vote.height > state.height + 1) return 'far';
-  // A node whose store is behind its log made votes of heights that it has yet to reach.
+  // A node whose store is behind its log has voted at heights that it has yet to reach.
   if (vote.member === state.self)
     return (state.recovered?.height ?? 0) >= vote.height || isSettled(state, vote.height) ? 'known' : 'own';
   if (vote.round >= EARLY_ROUNDS) return 'far';
@@ -77,7 +78,10 @@ export function judgeProposal(state: ConsensusState, { height, round, validRound
   return held.cut === cut && state.values.get(cut)?.timely === false ? 'wanted' : 'known';
 }
 
-/** Whether the signatures of a proof are worth checking: it must be of use for the valid value, the proposal or a decision. */
+/**
+ * Whether the signatures of a proof are worth checking: it must be needed for the valid value, the proposal or a
+ * decision.
+ */
 export function judgeProof(state: ConsensusState, { kind, height, round, cut }: Proof): Intake {
   if (height !== state.height || cut === NIL) return height > state.height ? 'far' : 'old';
   const kept = state.rounds.get(round);
@@ -88,7 +92,9 @@ export function judgeProof(state: ConsensusState, { kind, height, round, cut }: 
   return round > state.validRound || round === asked ? 'wanted' : 'old';
 }
 
-/** Whether a final cut is of use. Its certificate may be known already, vote by vote, where the cut itself is what was missing. */
+/**
+ * Whether a final cut is useful. Its certificate may already be known vote by vote, with only the cut itself missing.
+ */
 export const judgeFinalized = (state: ConsensusState, { proof }: Finalized): Intake =>
   proof.height === state.height && state.step !== 'decided' && !state.values.has(proof.cut)
     ? 'wanted'

@@ -1,13 +1,14 @@
 /**
- * The cut before (consensus rule 9): a header names who signed it, and who prevotes for the header must hold each of those signatures. So precommits
- * for it are still taken while the next height runs: of the round that decided here, and of one that a proposal names.
+ * The previous cut (consensus rule 9): a header lists its signers, and a member that prevotes for the header must have
+ * each of those signatures. So precommits for it are still accepted during the next height: of the round that decided
+ * here, and of one that a proposal refers to.
  */
 import type { Proposal } from './effects.ts';
 import type { Rules } from './rules.ts';
 import type { ConsensusState, LastCut } from './state.ts';
 import { bitsOf, PRECOMMIT, PREVOTE, type Proof, type Vote } from './votes.ts';
 
-/** Without `ended`, the state of that height as it was at its end, nothing is known of other votes. */
+/** `ended` is the final state of that height; without it, no other votes are known. */
 export const lastCutOf = (
   proof: Proof,
   committee: LastCut['committee'],
@@ -23,7 +24,7 @@ export const lastCutOf = (
   self: ended?.self ?? -1,
 });
 
-/** All precommits for the cut before, of the round that decided here: what a proposer puts into its header. */
+/** All precommits for the previous cut, of the round that decided here; a proposer puts them into its header. */
 export function lastProof({ last }: ConsensusState): Proof | undefined {
   if (last === undefined) return undefined;
   const { height, round, cut } = last;
@@ -31,7 +32,9 @@ export function lastProof({ last }: ConsensusState): Proof | undefined {
   return { kind: PRECOMMIT, height, round, cut, votes };
 }
 
-/** Whether every signature that the header names is here, and they are a certificate. The first cut has none before it. */
+/**
+ * Whether every signature listed in the header is here, and they form a certificate. The first cut has no previous one.
+ */
 export function hasSigners({ last }: ConsensusState, { signers, lastRound }: Proposal, rules: Rules): boolean {
   if (last === undefined) return signers === 0n;
   const held = last.rounds.get(lastRound);
@@ -39,7 +42,7 @@ export function hasSigners({ last }: ConsensusState, { signers, lastRound }: Pro
   return rules.isQuorum(last.committee.stakeOf(signers), last.committee.total);
 }
 
-/** Makes room for the round that a proposal names; one beside the decided one is kept. */
+/** Starts collecting for the round that a proposal refers to; one besides the decided round is kept. */
 export function watchLastRound({ last }: ConsensusState, lastRound: number): void {
   if (last === undefined || last.rounds.has(lastRound)) return;
   for (const round of last.rounds.keys()) if (round !== last.round) last.rounds.delete(round);
@@ -53,7 +56,7 @@ export function wantsLastVote({ last }: ConsensusState, vote: Vote): boolean {
   return held !== undefined && vote.member < last.committee.size && !held.has(vote.member);
 }
 
-/** The other vote of the same member, round and kind at the height before: with it the vote is evidence (rule 10). */
+/** A different vote of the same member, round and kind at the previous height: both together are evidence (rule 10). */
 export function contraryLast({ last }: ConsensusState, { height, round, kind, member, cut }: Vote): Vote | undefined {
   if (last === undefined || height !== last.height || member === last.self || last.accused.has(member))
     return undefined;
@@ -61,7 +64,7 @@ export function contraryLast({ last }: ConsensusState, { height, round, kind, me
   return first?.cut === cut ? undefined : first;
 }
 
-/** The first vote of that member, round and kind at the height before. */
+/** The first vote of that member, round and kind at the previous height. */
 export function seenVote(
   last: LastCut,
   { round, kind, member }: Pick<Vote, 'round' | 'kind' | 'member'>,

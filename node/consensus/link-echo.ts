@@ -1,15 +1,17 @@
 /**
- * Whether the process at the other end of a connection still runs (consensus rule 22). Bytes alone do not say so: a node between two others can keep what one of them sent, and hand it on long after that one has gone, a byte at a
- * time. So each side asks with a random value, again and again, and the answer has to come within a bounded time. Frames have tags, so only the other end itself can answer.
+ * Checks that the process at the other end of a connection still runs (consensus rule 22). Received bytes do not prove
+ * it: a node in the middle can store what one side sent, and forward it long after that side has gone, a byte at a
+ * time. So each side repeatedly sends a random value, and the answer must arrive within a bounded time. Frames have
+ * tags, so only the other end itself can answer.
  */
 import { randomBytes } from 'node:crypto';
 import { type Bytes, concat, equalBytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 
-/** Beside those of consensus, blocks and the roll call. */
+/** Distinct from those of consensus, blocks and the roll call. */
 export const ECHO_TYPES = { question: 12, answer: 13 } as const;
 const VALUE_BYTES = 8;
-/** Questions that wait for their answer; older ones are forgotten. */
+/** Questions that wait for an answer; older ones are dropped. */
 const MAX_WAITING = 16;
 
 export const isEcho = (bytes: Bytes): boolean => bytes[0] === ECHO_TYPES.question || bytes[0] === ECHO_TYPES.answer;
@@ -17,10 +19,10 @@ export const isEcho = (bytes: Bytes): boolean => bytes[0] === ECHO_TYPES.questio
 export class LinkEcho {
   /** Oldest first. */
   #waiting: { readonly value: Bytes; readonly at: number }[] = [];
-  /** The other end was there at this time, or later. */
+  /** The other end was running at this time, or later. */
   #thereAt: number;
 
-  /** `now`: of a connection that begins. The identity of the other end is made for it. */
+  /** `now` is the start of the connection: the identity of the other end was signed for it. */
   constructor(now: number) {
     this.#thereAt = now;
   }
@@ -31,7 +33,7 @@ export class LinkEcho {
     return concat(Uint8Array.of(ECHO_TYPES.question), value);
   }
 
-  /** Gives back the answer to a question. Throws a ProtocolError for what is neither. */
+  /** Returns the answer to a question. Throws a ProtocolError if the message is neither. */
   take(bytes: Bytes): Bytes | undefined {
     if (bytes.length !== 1 + VALUE_BYTES) throw new ProtocolError('not_canonical', 'an echo of another length');
     const value = bytes.subarray(1);
@@ -43,7 +45,7 @@ export class LinkEcho {
     return undefined;
   }
 
-  /** How long ago the other end was surely there. */
+  /** How long ago the other end was certainly running. */
   silentFor(now: number): number {
     return now - this.#thereAt;
   }

@@ -1,10 +1,15 @@
 /**
- * Listening before the first signature (consensus rule 21). A member that starts does not know what was signed with its key meanwhile: the key may run elsewhere, its log may be lost, log and store may be an old copy.
- * So it always listens first. A vote of its own key that it hears then keeps it from signing; without this it would find out by voting against itself, which costs its whole bond.
+ * Listening before the first signature (consensus rule 21). A member that starts does not know what was signed with its
+ * key meanwhile: the key may run elsewhere, its log may be lost, log and store may be an old copy. So it always listens
+ * first. If it then hears a vote of its own key, it does not sign; otherwise it would find out by voting twice, which
+ * costs its whole bond.
  *
- * What counts is time in which it would have been told, and neither clocks nor messages say when that is: clocks are wrong, and whatever was ever signed can be sent again. Two things cannot be made up. Connections: members
- * that proved their key, each with its stake; more than a third of the stake has an honest one among them. And the pace: at the tip heights take their time, while one that is behind, and has an honest neighbour, gets them much
- * faster, from any sender and in any form. So every height that begins takes back a part of the time: a node that is behind does not get to the end, and one at the tip does, however its cuts come.
+ * Only time in which it would have heard such a vote counts. Neither clocks nor messages can measure it: clocks may be
+ * wrong, and old messages can be replayed. Two things cannot be forged. First, connections: members that proved their
+ * key, each with its stake; with more than a third of the stake, at least one is honest. Second, the pace: at the tip
+ * heights take their normal time, while a node that is behind and has an honest neighbour gets them much faster. So
+ * every new height takes back a part of the time: a node that is behind never finishes listening, and one at the tip
+ * does.
  */
 import { equalBytes } from '../../protocol/bytes.ts';
 import type { Company, Neighbours } from './effects.ts';
@@ -15,18 +20,25 @@ import { RULES, type Rules } from './rules.ts';
 import { type ConsensusState, UNKNOWN_HEIGHT } from './state.ts';
 import { NIL, type Vote } from './votes.ts';
 
-/** Ticks of rule 15 that a member listens. With what heights take back it is more than three cuts, so that one of them is heard from its beginning to its end. */
+/**
+ * Ticks (rule 15) that a member listens. Including the time that heights take back, this is more than three cuts, so
+ * that at least one is heard from beginning to end.
+ */
 export const LISTEN_TICKS = 12;
-/** Where its log covers the height: long enough to be handed the next cut, if there is one, and for what was true of another process when the first call was answered to be known to have changed (roll-call.ts). */
+/**
+ * The same if its log covers the height: long enough to receive the next cut, if there is one, and for the first
+ * answers about another process to be outdated (roll-call.ts).
+ */
 export const COVERED_TICKS = 6;
 /**
- * Each height takes back what so many ticks before it counted for. At the tip it has at least two and a half ticks (rule 3). It is what those ticks themselves counted for: where it was the last one's worth times two, a member whose
- * answers made only that one worth much kept others listening for ever.
+ * Each height takes back the value of this many preceding ticks. At the tip a height has at least two and a half ticks
+ * (rule 3). The actual values of those ticks are used: with twice the value of the last one, a member that gave only
+ * that tick a high value kept others listening for ever.
  */
 export const HEIGHT_TICKS = 2;
-/** So many ticks with too few neighbours count as one. */
+/** This many ticks with too few neighbours count as one. */
 export const SLOW_TICKS = 8;
-/** An earlier process of this key can have been a height ahead of what its neighbours know now. The one after that is new. */
+/** An earlier process of this key can have been one height ahead of its neighbours. The height after that is new. */
 const NEW_HEIGHTS = 2;
 
 const NOBODY: Neighbours = { members: [], named: 0 };
@@ -48,17 +60,20 @@ export function listenFirst(state: ConsensusState, logHeight: number): void {
   state.listening = { logHeight, ticks: fullOf(isCovered), begins: false };
 }
 
-/** At every height, until it has listened; and from the start where the key has a seat that it did not have before: neighbours know members alone, so nobody could say until now whether it runs elsewhere. */
+/**
+ * At every height, until it has listened; and again when the key gets a new seat: neighbours track only members, so
+ * until now none could tell whether it runs elsewhere.
+ */
 export function listenOn(state: ConsensusState, before: Pick<ConsensusState, 'height' | 'listening' | 'self'>): void {
   const { ownKey } = state;
   const { worths } = ownKey;
-  // Each tick is taken back once: heights that end within one tick would take it back again and again.
+  // Each tick is taken back once: several heights within one tick would take it back repeatedly.
   ownKey.worths = [];
   const whole = worths.filter((worth) => worth === SLOW_TICKS).length;
   if (ownKey.arriving > 0) ownKey.arriving = Math.min(LISTEN_TICKS, ownKey.arriving + whole);
   const hasNewSeat = ownKey.listens && before.self < 0 && state.self >= 0;
   if (before.listening === undefined) {
-    // Nothing can have been signed with it lately: only another process has to be found.
+    // The key cannot have signed anything recently: only another process has to be detected.
     if (hasNewSeat) state.listening = { logHeight: -1, ticks: fullOf(true), begins: false };
     return;
   }
@@ -72,14 +87,16 @@ export function listenOn(state: ConsensusState, before: Pick<ConsensusState, 'he
   if (!isCovered) ownKey.ownFrom = UNKNOWN_HEIGHT;
 }
 
-/** Votes of the own key came that may be from before its log was lost. */
+/** Votes of the own key arrived that may be from before its log was lost. */
 export function listenAnew(state: ConsensusState): void {
   state.listening = { logHeight: -1, ticks: FULL, begins: state.listening?.begins ?? false };
 }
 
 /**
- * The process did not run for a while (presence.ts). Its own votes may come that were made after the copy of its memory: so it is as without a log, and a vote that it does not know is no reason to stop. Members that all slept together listen
- * to each other, and no height takes anything back meanwhile: they go on together. A key without a seat listens when it gets one.
+ * The process did not run for a while (presence.ts). It may receive own votes that were made after its memory was
+ * copied: so it behaves as without a log, and an unknown own vote is no reason to stop. Members that were all suspended
+ * together listen to each other, and no height takes time back meanwhile: they continue together. A key without a seat
+ * listens when it gets one.
  */
 export function listenAfterAway(state: ConsensusState): void {
   const { ownKey } = state;
@@ -88,13 +105,17 @@ export function listenAfterAway(state: ConsensusState): void {
   listenAnew(state);
 }
 
-/** Whether a vote of the height before was made with this member's key, and not by it: a process that is slow votes when the others have decided. */
+/**
+ * Whether a vote of the previous height was made with this member's key by another process: a slow process votes after
+ * the others have decided.
+ */
 export function isOwnLate(state: ConsensusState, vote: Vote): boolean {
   const { height, member } = vote;
   const { listening, last, committee, self } = state;
-  // At the heights of its log it was itself: others may have its precommit, though the certificate in its store was complete before.
+  // At the heights of its log this process voted itself: others may have its precommit, although the certificate in its
+  // store was complete without it.
   if (listening === undefined || height <= listening.logHeight || isSettled(state, height)) return false;
-  // Everybody has it, and anybody can send it again.
+  // The vote is public, and anybody can replay it.
   if (last !== undefined && seenVote(last, vote)?.cut === vote.cut) return false;
   const [voter, own] = [last?.committee.members[member], committee.members[self]];
   return (
@@ -105,17 +126,17 @@ export function isOwnLate(state: ConsensusState, vote: Vote): boolean {
 /** A node that has no seat has nothing to sign. */
 export const isListening = ({ listening, self }: ConsensusState): boolean => self >= 0 && listening !== undefined;
 
-/** How many cuts it still listens at the tip, where enough members are there. With fewer, and while it is behind, it takes longer. */
+/** How many cuts it still listens, if it is at the tip and enough members are connected. Otherwise it takes longer. */
 export const cutsLeft = (state: ConsensusState): number =>
   isListening(state) ? Math.ceil((state.listening?.ticks ?? 0) / SLOW_TICKS / (TICKS_OF_A_CUT - HEIGHT_TICKS)) : 0;
 
-/** A tick has gone by. True where the height that waited begins now. */
+/** Handles a tick. True if the waiting height begins now. */
 export function listened(state: ConsensusState, company: Company | undefined, rules: Rules): boolean {
   const { listening, ownKey } = state;
   if (listening === undefined && ownKey.arriving === 0) return false;
   const worth = worthOf(state, company, rules);
   ownKey.worths = [...ownKey.worths, worth].slice(-HEIGHT_TICKS);
-  // Few neighbours may all lie: what they keep from it must not become a reason to stop.
+  // A few neighbours may all lie by omission: that must not become a reason to stop.
   if (ownKey.arriving > 0 && worth === SLOW_TICKS) {
     ownKey.arriving--;
     if (ownKey.arriving === 0) ownKey.newFrom = state.height + NEW_HEIGHTS;
@@ -128,40 +149,44 @@ export function listened(state: ConsensusState, company: Company | undefined, ru
 }
 
 function worthOf(state: ConsensusState, company: Company | undefined, rules: Rules): number {
-  // Behind for sure: a cut is final, and not executed yet.
+  // Certainly behind: a cut is final but not executed yet.
   if (hasFinal(state)) return 0;
   if (company === undefined || isAlone(state, rules)) return SLOW_TICKS;
   const { total } = state.committee;
   const { ahead, taken = NOBODY } = company;
-  // An honest one is further. It may not keep any more what would show it: then only its word is left.
+  // An honest member is ahead. It may have deleted the cuts that prove it: then its statement has to suffice.
   if (isNobody(state, company) || rules.isThird(stakeOf(state, ahead), total)) return 0;
   const isEnough = rules.isThird(stakeOf(state, company), total);
   if (taken.members.length + taken.named > 0)
-    // An honest one says that the key runs elsewhere, or nobody who could is against it. A liar among many makes it slow, and no more.
+    // An honest member says that the key runs elsewhere, or no member contradicts it. A single liar among many only
+    // slows it down.
     return isEnough && !rules.isThird(stakeOf(state, taken), total) ? 1 : 0;
   return isEnough ? SLOW_TICKS : 1;
 }
 
-/** Those that did not answer are not there. */
+/** Members that did not answer do not count as connected. */
 function isNobody({ self }: ConsensusState, { members, named, ahead = NOBODY, taken = NOBODY }: Company): boolean {
   const all = [...members, ...ahead.members, ...taken.members];
   return named + ahead.named + taken.named === 0 && all.every((member) => member === self);
 }
 
-/** Of those that proved their key. A connection that proved nothing has none, though the operator named it: seats with little stake are cheap, and connections cost nothing. */
+/**
+ * Stake of members that proved their key. A connection without proof has none, even if named by the operator:
+ * connections cost nothing.
+ */
 function stakeOf({ committee, self }: ConsensusState, { members }: Neighbours = NOBODY): bigint {
   let stake = 0n;
   for (const member of new Set(members)) if (member !== self) stake += committee.stake(member);
   return stake;
 }
 
-/** Why a member that has a seat signs nothing; undefined where it signs, or will within a few cuts. */
+/** Why a member with a seat does not sign; undefined if it signs, or will within a few cuts. */
 export type Waits = 'nobody' | 'few' | 'ahead' | 'taken' | 'store';
 
 export function waitsFor(state: ConsensusState, company: Company, rules: Rules = RULES): Waits | undefined {
   const { committee, self, recovered, height } = state;
   if (self < 0 || state.stopped) return undefined;
-  // What its log says it signed is further than its store: until it has those cuts it cannot know what it would sign.
+  // Its log is ahead of its store: until it has those cuts it cannot know what to sign.
   if ((recovered?.height ?? 0) > height) return 'store';
   if (!isListening(state) || isAlone(state, rules)) return undefined;
   if (isNobody(state, company)) return 'nobody';

@@ -1,6 +1,7 @@
 /**
- * The write-ahead log on the disk (consensus rule 12): one file per height, appended and synced batch by batch. Nothing that `append` did not resolve for may leave this node.
- * A write that fails is cut off again and can be tried once more: the disk may have room later.
+ * The write-ahead log on the disk (consensus rule 12): one file per height, appended and synced batch by batch. Nothing
+ * may leave this node before its `append` has resolved. A failed write is truncated and can be retried: the disk may
+ * have room later.
  */
 import { type FileHandle, mkdir, open, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -23,7 +24,7 @@ export type LogOwner = { readonly chainId: Bytes; readonly validatorId: Bytes };
 type OpenFile = {
   readonly handle: FileHandle;
   readonly height: number;
-  /** Length of what is synced, and how many frames it holds. */
+  /** Length of the synced part, and its number of frames. */
   bytes: number;
   frames: number;
 };
@@ -42,7 +43,7 @@ export class ConsensusLog {
     this.#floor = file?.height ?? -1;
   }
 
-  /** Reads what is there and cuts off a torn tail. Throws a RecoveryError where signing by it could sign twice. */
+  /** Reads the log and truncates a torn tail. Throws a RecoveryError if it could lead to signing twice. */
   static async open(
     directory: string,
     owner: LogOwner,
@@ -56,7 +57,7 @@ export class ConsensusLog {
       const path = join(directory, fileName(height));
       const bytes = await readFile(path);
       const { records, goodBytes, frames } = readLog(bytes, height, owner);
-      // A file without a record is one that a crash kept from being begun: the one before it still counts.
+      // A file without a record was left by a crash: the previous one still counts.
       const recovered = recover(records);
       if (recovered === undefined) continue;
       const handle = await open(path, 'r+');
@@ -85,7 +86,7 @@ export class ConsensusLog {
     await write(this.#file, encodeRecord(record));
   }
 
-  /** A new height: the file before goes only when the first record of the new one is safe. */
+  /** A new height: the previous file is deleted only when the first record of the new one is synced. */
   async #begin(record: LogRecord): Promise<void> {
     const { height } = record;
     const head = new ByteWriter(HEAD_BYTES)
@@ -121,7 +122,7 @@ export class ConsensusLog {
   }
 }
 
-/** A disk that fills up takes a part and says nothing: only the next write is refused. */
+/** A full disk may accept part of a write without an error: only the next write fails. */
 async function write(file: OpenFile, payload: Bytes): Promise<void> {
   const bytes = frameOf(file.frames, payload);
   try {

@@ -1,7 +1,8 @@
 /**
- * Frames of the write-ahead log (consensus rule 12): `u32 mark | u32 length | u32 crc32 | u64 sequence | bytes`, the checksum over sequence and bytes. One frame is one
- * synced batch. So what a crash leaves is whole frames and at most one torn one at the end, whose message never left. A whole frame behind a torn one
- * means that synced bytes were lost: such a log is damaged, and nobody may sign by it.
+ * Frames of the write-ahead log (consensus rule 12): `u32 mark | u32 length | u32 crc32 | u64 sequence | bytes`, the
+ * checksum over sequence and bytes. One frame is one synced batch. So a crash leaves complete frames and at most one
+ * torn frame at the end, whose message was never sent. A complete frame after a torn one means that synced bytes were
+ * lost: such a log is damaged, and must not be used for signing.
  */
 import { crc32 } from 'node:zlib';
 import type { Bytes } from '../../protocol/bytes.ts';
@@ -22,13 +23,13 @@ export function frameOf(sequence: number, bytes: Bytes): Uint8Array<ArrayBuffer>
 
 export type Frames = {
   readonly payloads: readonly Bytes[];
-  /** Where the whole frames end: what follows is torn. */
+  /** Where the complete frames end: the rest is torn. */
   readonly goodBytes: number;
-  /** A whole frame follows a torn one. */
+  /** A complete frame follows a torn one. */
   readonly isDamaged: boolean;
 };
 
-/** Sequences count 0, 1, 2, ...: a frame that is missing in the middle is noticed. */
+/** Sequences count 0, 1, 2, ...: a missing frame in the middle is detected. */
 export function readFrames(bytes: Bytes): Frames {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const payloads: Bytes[] = [];

@@ -1,4 +1,4 @@
-/** Records of the write-ahead log as bytes (consensus rule 12). The log is a file of this node alone: nobody else reads or writes it. */
+/** Records of the write-ahead log as bytes (consensus rule 12). Only this node reads and writes the log. */
 import { ByteReader, type Bytes, ByteWriter } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { ID_BYTES } from '../../protocol/identifier.ts';
@@ -6,7 +6,7 @@ import type { LogRecord, Proposal, Unsigned } from './effects.ts';
 import { type CutName, NIL, PRECOMMIT, PREVOTE, type Proof, type Vote, type VoteKind } from './votes.ts';
 
 const ZERO = '\0'.repeat(ID_BYTES);
-/** More would be a round that no chain reaches: time-outs grow without bound. */
+/** No chain reaches a higher round: time-outs grow without bound. */
 const MAX_ROUND = 0x7fff_ffff;
 
 const latin1 = (text: string): Uint8Array<ArrayBuffer> => Uint8Array.from(Buffer.from(text, 'latin1'));

@@ -14,7 +14,10 @@ export type LogWriting = {
   readonly log: Pick<Logger, 'error'>;
 };
 
-/** A disk that is full may have room later. Until then this member is silent: nothing may leave that is not written, nor is a lock worth anything without its blocks. */
+/**
+ * A disk that is full may have room later. Until then this member is silent: nothing may be sent that is not written,
+ * and a lock is useless without its blocks.
+ */
 export async function writeUntilDone(record: LogRecord, { node, signer, log }: LogWriting, ending: AbortSignal) {
   for (let told = false; !ending.aborted; told = true)
     try {

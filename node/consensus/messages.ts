@@ -1,4 +1,7 @@
-/** Messages between validators as bytes (consensus rules 5, 15 and 18). What is read here has the right form; signatures and places are judged later (intake.ts). */
+/**
+ * Messages between validators as bytes (consensus rules 5, 15 and 18). Only the form is checked here; signatures,
+ * heights and rounds are checked later (intake.ts).
+ */
 import { ByteReader, type Bytes, ByteWriter } from '../../protocol/bytes.ts';
 import { decodeCertificate, encodeCertificate, MAX_COMMITTEE } from '../../protocol/cut.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
@@ -139,7 +142,7 @@ function readFinalized(reader: ByteReader): Finalized {
   const { height } = place;
   return {
     proof: { ...place, votes },
-    // Nobody signed a round of the cut before; a node that accepts the cut knows its own.
+    // The round of the previous cut is not signed here; a node that accepts the cut knows its own.
     proposal: { height, round, validRound: -1, ...proposalOf(cut), lastRound: 0, signature: NOTHING },
   };
 }

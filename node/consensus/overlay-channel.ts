@@ -1,6 +1,8 @@
 /**
- * What binds a connection of the overlay to its two ends (consensus rule 22). Each side makes an X25519 key for the connection and names it in its hello; every frame after the hellos carries a tag that only the two who made those
- * keys can make. Identities are signed over both hellos, so a node in the middle can forward their bytes, but add none. Nothing is hidden: all that consensus says is public.
+ * Authenticates the frames of an overlay connection (consensus rule 22). Each side creates an X25519 key for the
+ * connection and sends it in its hello; every frame after the hellos carries a tag that only the two owners of those
+ * keys can make. Identities are signed over both hellos, so a node in the middle can forward bytes, but add none.
+ * Nothing is encrypted: all consensus messages are public.
  */
 import {
   createCipheriv,
@@ -21,7 +23,7 @@ const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const X25519_PREFIX = Buffer.from('302a300506032b656e032100', 'hex');
 
-/** Who signs. A signature of one role is none of the other. */
+/** The signer's role. A signature of one role is not valid for the other. */
 export const ROLES = { dialler: 1, dialled: 2 } as const;
 export type Role = keyof typeof ROLES;
 
@@ -30,7 +32,7 @@ export type Ends = { readonly [R in Role]: Hello };
 
 const bothOf = ({ dialler, dialled }: Ends): Bytes => concat(encodeHello(dialler), encodeHello(dialled));
 
-/** What the end of this role signs with its consensus key. */
+/** The bytes that the end of this role signs with its consensus key. */
 export const identityMessage = (role: Role, ends: Ends): Bytes =>
   id(LABELS.overlay, concat(Uint8Array.of(ROLES[role]), bothOf(ends)));
 
@@ -47,8 +49,8 @@ function sharedSecret(secret: KeyObject, channelKey: Bytes): Bytes {
     const publicKey = createPublicKey({ key: Buffer.concat([X25519_PREFIX, channelKey]), format: 'der', type: 'spki' });
     return diffieHellman({ privateKey: secret, publicKey });
   } catch {
-    // Of a point of small order everybody knows the result.
-    throw new ProtocolError('not_canonical', 'its channel key is none');
+    // With a point of small order everybody knows the result.
+    throw new ProtocolError('not_canonical', 'its channel key is not valid');
   }
 }
 
@@ -59,7 +61,7 @@ export function channelKeys(secret: KeyObject, other: Bytes, ends: Ends): { read
   return { dialler: bytes.slice(0, KEY_BYTES), dialled: bytes.slice(KEY_BYTES) };
 }
 
-/** The tag of the frame with this number in its direction: AES-256-GCM that encrypts nothing. */
+/** The tag of the frame with this number in its direction: AES-256-GCM over an empty plaintext. */
 export function tagOf(key: Bytes | KeyObject, number: number, bytes: Bytes): Bytes {
   const cipher = createCipheriv('aes-256-gcm', key, nonceOf(number));
   cipher.setAAD(bytes).final();
@@ -68,7 +70,7 @@ export function tagOf(key: Bytes | KeyObject, number: number, bytes: Bytes): Byt
 
 const nonceOf = (number: number): Bytes => new ByteWriter(NONCE_BYTES).u64(BigInt(number)).u32(0).done();
 
-/** One end of a connection. Frames are numbered: none can be left out, repeated or moved. */
+/** One end of a connection. Frames are numbered: none can be omitted, repeated or reordered. */
 export class Channel {
   /** Key objects: a cipher made from raw bytes takes 46 µs instead of 6. */
   readonly #sends: KeyObject;
@@ -89,14 +91,14 @@ export class Channel {
     return concat(bytes, tagOf(this.#sends, this.#sent++, bytes));
   }
 
-  /** Throws a ProtocolError for what the other end did not send next. */
+  /** Throws a ProtocolError if this is not the next frame of the other end. */
   open(frame: Bytes): Bytes {
     const bytes = frame.subarray(0, Math.max(0, frame.length - TAG_BYTES));
     try {
       const cipher = createDecipheriv('aes-256-gcm', this.#takes, nonceOf(this.#taken++), { authTagLength: TAG_BYTES });
       cipher.setAuthTag(frame.subarray(bytes.length)).setAAD(bytes).final();
     } catch {
-      throw new ProtocolError('not_canonical', 'a frame is not from whom the connection began with');
+      throw new ProtocolError('not_canonical', 'a frame is not from the other end of the connection');
     }
     return bytes;
   }

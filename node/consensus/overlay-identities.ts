@@ -1,5 +1,6 @@
 /**
- * Who the other end of a connection is (consensus rule 22), as far as it is worth finding out. Checks are counted by the key that is claimed: a connection that claims a member's key falsely uses up only that key's checks, and is barred. They are made
+ * Checks the identity of the other end of a connection (consensus rule 22), within limits. Checks are counted by the
+ * claimed key: a connection that falsely claims a member's key uses up only that key's checks, and is barred. They run
  * off the main thread.
  */
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
@@ -9,12 +10,12 @@ import { importPublicKey, verifyMessageAside } from '../ml-dsa.ts';
 import { CHECKS, PROOFS } from './overlay-limits.ts';
 import type { Claim } from './tcp-link.ts';
 
-/** `unknown`: the key is no member's, or too many were checked. */
+/** `unknown`: the key is not a member's, or too many were checked. */
 export type Verdict = 'true' | 'false' | 'unknown';
 
 export type IdentityDependencies = {
   steady(): number;
-  /** Keys of the committee as it is now. */
+  /** Keys of the current committee. */
   readonly members?: (() => readonly { readonly publicKey: Bytes }[]) | undefined;
 };
 
@@ -45,7 +46,7 @@ export class OverlayIdentities {
     }
   }
 
-  /** Whether this node signs for somebody whose key is no member's. */
+  /** Whether this node signs for a peer whose key is not a member's. */
   mayProve(): boolean {
     const bucket = take(this.#proofs, PROOFS, this.#with.steady());
     if (bucket !== undefined) this.#proofs = bucket;
@@ -61,7 +62,7 @@ export class OverlayIdentities {
     return true;
   }
 
-  /** Of those that are members no more. */
+  /** Drops the counts of former members. */
   #forget(): void {
     const members = this.#with.members?.() ?? [];
     if (this.#checks.size <= 2 * members.length) return;

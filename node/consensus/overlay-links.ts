@@ -1,4 +1,4 @@
-/** The connections of a node of the overlay, by the names that it gave them. */
+/** The overlay connections of a node, by its own names for them. */
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { clientKey } from '../../runtime/client-address.ts';
 import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
@@ -13,23 +13,23 @@ export type Link = {
   readonly link: TcpLink;
   readonly address: string;
   readonly isInbound: boolean;
-  /** Where it was dialled; undefined for one that came, and for one through a relay. */
+  /** The dialled address; undefined for an incoming connection, and for one through a relay. */
   readonly at?: ListenAddress | undefined;
   isReady: boolean;
   standing: Standing;
-  /** Of a key that is not, or not yet, known to be a member's. */
+  /** Its key is not, or not yet, known to be a member's. */
   claim?: Claim | undefined;
   member?: string | undefined;
   /** Proven. */
   key?: Bytes | undefined;
-  /** This side has not said who it is, for want of time. */
+  /** This side has not identified itself, for lack of capacity. */
   isWithheld?: boolean;
 };
 
-/** What the address of a validator begins with that is reached through a relay; both identifiers follow. */
+/** Prefix of the address of a validator reached through a relay; both identifiers follow. */
 export const RELAYED = 'relayed ';
 
-/** What limits count by: an address, the network of one customer, or a validator behind a relay. */
+/** The key for limits: an address, the network of one customer, or a validator behind a relay. */
 export const placeKey = (address: string): string => (address.startsWith(RELAYED) ? address : clientKey(address));
 
 export class OverlayLinks extends Map<Peer, Link> {
@@ -53,26 +53,30 @@ export class OverlayLinks extends Map<Peer, Link> {
         if (found === undefined) proven.set(nameOf(key), { key, peers: [peer] });
         else found.peers.push(peer);
       }
-      // Who comes from an address that the operator named may come as often as it likes. Dialled is each once.
+      // Incoming connections from an address named by the operator are not limited. Each such neighbour is dialled only
+      // once.
       else if (!isInbound) unproven.push({ key, peers: [peer] });
     }
     return [...proven.values(), ...unproven];
   }
 
-  /** Whether somebody is connected that proved this key, and not through a relay: one that gets a route is dialled there. */
+  /**
+   * Whether a direct connection (not through a relay) has proved this key: a validator that gets a route is then
+   * dialled there.
+   */
   isConnected(key: Bytes): boolean {
     for (const { isReady, key: proven, address } of this.values())
       if (isReady && proven !== undefined && !address.startsWith(RELAYED) && equalBytes(proven, key)) return true;
     return false;
   }
 
-  /** Undefined where its other end proved nothing. */
+  /** Undefined if its other end proved nothing. */
   provenOf(peer: Peer, isMember: (key: Bytes) => boolean): ProvenLink | undefined {
     const { isReady, key, at } = this.get(peer) ?? {};
     return isReady === true && key !== undefined ? { peer, key, at, isMember: isMember(key) } : undefined;
   }
 
-  /** Of those that connected to this node, but one. */
+  /** Incoming connections, except one. */
   places(isNear: (address: string) => boolean, but?: Peer): Place[] {
     const places: Place[] = [];
     for (const [peer, { isInbound, address, standing, member }] of this)

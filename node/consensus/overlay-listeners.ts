@@ -1,4 +1,4 @@
-/** The ports that a node of the overlay is dialled at. */
+/** The listening ports of an overlay node. */
 import { createServer, type Server, type Socket } from 'node:net';
 import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
 import type { Logger } from '../../runtime/log.ts';
@@ -14,7 +14,7 @@ export class OverlayListeners {
     this.#accept = accept;
   }
 
-  /** Gives back where it is. */
+  /** Returns its address. */
   async open(bind: ListenAddress): Promise<ListenAddress> {
     const server = createServer((socket) => this.#accept(socket));
     this.#servers.push(server);
@@ -31,7 +31,7 @@ export class OverlayListeners {
     return typeof address === 'object' && address !== null ? { host: address.address, port: address.port } : bind;
   }
 
-  /** Connections that were made go on; whoever has them ends them. */
+  /** Existing connections stay open; their owners close them. */
   async close(): Promise<void> {
     for (const server of this.#servers)
       if (server.listening) await new Promise<void>((resolve) => server.close(() => resolve()));

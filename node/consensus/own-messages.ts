@@ -1,13 +1,15 @@
 /**
- * Which messages may leave. A message waits between its signature and its sending: for the disk, for other effects, while the process does not run. Meanwhile this member may have found out that its key runs elsewhere (rules 13 and 23),
- * or may have to listen again (rule 21). What its key signed does not leave then: another process may have signed something else at that place.
+ * Decides whether a signed message may be sent. A message waits between its signature and its sending: for the disk,
+ * for other effects, or while the process is suspended. Meanwhile this member may have found out that its key runs
+ * elsewhere (rules 13 and 23), or may have to listen again (rule 21). Then the message is not sent: another process may
+ * have signed a different one for the same round.
  */
 import type { Message } from './effects.ts';
 import { isListening } from './listening.ts';
 import type { ConsensusState } from './state.ts';
 import type { Vote } from './votes.ts';
 
-/** Asked when the message is sent, not when it was made. */
+/** Checked when the message is sent, not when it was made. */
 export function mayLeave(state: ConsensusState, message: Message): boolean {
   if (!state.stopped && !isListening(state) && state.height > state.ownKey.barred + 1) return true;
   const isOwn = ({ height, member }: Pick<Vote, 'height' | 'member'>): boolean =>
@@ -22,7 +24,7 @@ export function mayLeave(state: ConsensusState, message: Message): boolean {
 const isHeldBack = (state: ConsensusState, height: number): boolean =>
   state.stopped || isListening(state) || height <= state.ownKey.barred;
 
-/** This member's place in the committee of the height, as far as votes of it are kept. */
+/** This member's index in the committee of the height, if votes of that height are kept. */
 function placeAt({ height: current, self, last }: ConsensusState, height: number): number {
   if (height === current) return self;
   return height === last?.height ? last.self : -1;

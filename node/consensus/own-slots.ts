@@ -1,4 +1,6 @@
-/** The slots of a validator without an open port: at two relays, and at others in the place of one that is gone or does not answer. */
+/**
+ * The relay slots of a validator without an open port: at two relays; one that is gone or does not answer is replaced.
+ */
 import { type Bucket, fullBucket, refill, take } from '../../runtime/token-bucket.ts';
 import type { Peer } from './effects.ts';
 import { CIRCUIT, RECORD, SLOT } from './relay-limits.ts';
@@ -11,12 +13,14 @@ type Slot = { readonly peer: Peer; readonly askedAt: number; readonly isHeld: bo
 export class OwnSlots {
   /** By relay: those that were asked, and those that gave one. */
   readonly #slots = new Map<string, Slot>();
-  /** Until when others come first. */
+  /** Until when others are preferred. */
   readonly #passedOver = new Map<string, number>();
-  /** By relay: a new connection to it has no more. */
+  /** Counted by relay, not by connection: a reconnect does not reset it. */
   readonly #invited = new Map<string, Bucket>();
 
-  /** Which of them to ask now: for a slot, or whether there still is one. `random` gives an integer below its argument. */
+  /**
+   * The relays to ask now: for a slot, or whether the slot still exists. `random` gives an integer below its argument.
+   */
   ask(candidates: readonly Candidate[], now: number, random: (limit: number) => number): readonly Candidate[] {
     this.#forget(candidates, now);
     const asked: Candidate[] = [];
@@ -37,13 +41,16 @@ export class OwnSlots {
     return asked;
   }
 
-  /** A relay says that there is a slot; of one that was not asked it is not believed. */
+  /** A relay grants a slot; ignored if it was not asked. */
   granted(peer: Peer): void {
     for (const [name, slot] of this.#slots)
       if (slot.peer === peer) this.#slots.set(name, { ...slot, isHeld: true, isAnswered: true });
   }
 
-  /** Whether an invitation of this relay is followed. One that invites too often is left, as every invitation costs a connection. */
+  /**
+   * Whether to follow an invitation of this relay. A relay that invites too often is abandoned, because every
+   * invitation costs a connection.
+   */
   mayInvite(peer: Peer, now: number): boolean {
     const [name] = [...this.#slots].find(([, slot]) => slot.isHeld && slot.peer === peer) ?? [];
     if (name === undefined) return false;

@@ -34,6 +34,6 @@ export const isTimely = (timestamp: number, now: number, cutMillis = CUT_MILLIS)
 export const beginMillis = (earliest: number, now: number, cutMillis = CUT_MILLIS): number =>
   Math.min(cutMillis, Math.max(0, earliest - now));
 
-/** How long until that is so. */
+/** Time until then. */
 export const timelyIn = (timestamp: number, now: number, cutMillis = CUT_MILLIS): number =>
   Math.max(0, timestamp - now - Math.ceil((AHEAD_MILLIS * cutMillis) / CUT_MILLIS));

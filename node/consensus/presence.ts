@@ -1,15 +1,19 @@
 /**
- * Whether this process ran all the time (consensus rule 21). One that was suspended, whose machine slept, or whose memory was put back from a snapshot does not know what its key signed meanwhile. It finds out by its clocks: either the
- * steady one shows a gap between two looks that ticks would have filled, or, where that one was suspended too, the clock of the system went on without it.
+ * Detects whether this process was suspended (consensus rule 21). A process that was stopped, whose machine slept, or
+ * whose memory was restored from a snapshot does not know what its key signed meanwhile. The clocks show it: either the
+ * monotonic clock has a gap between two checks, or, if that one was stopped too, the system clock advanced without it.
  */
 
-/** Milliseconds of the clock of the system, and of one that only runs. */
+/** Milliseconds of the system clock, and of a monotonic one. */
 export type Clocks = { readonly wall: number; readonly steady: number };
 
-/** Longer than a busy machine keeps a process waiting, and much shorter than neighbours keep the connections of one that is silent (rule 22): until then no other process with its key gets to sign where they know this one. */
+/**
+ * Longer than a busy machine keeps a process waiting, and much shorter than neighbours keep the connections of one that
+ * is silent (rule 22): until then its neighbours let no other process of its key sign.
+ */
 export const AWAY_MILLIS = 20_000;
 
-/** `lookMillis`: the time after which there is a new look at the latest. */
+/** `lookMillis`: the maximum time between two checks. */
 export function wasAway(before: Clocks, after: Clocks, lookMillis: number): boolean {
   const ran = after.steady - before.steady;
   const jumped = Math.abs(after.wall - before.wall - ran);
@@ -28,7 +32,7 @@ export class Presence {
     this.#lookMillis = lookMillis;
   }
 
-  /** Whether it was away since the last look. */
+  /** Whether it was suspended since the last check. */
   look(): boolean {
     const before = this.#last;
     this.#last = { wall: this.#wall(), steady: this.#steady() };

@@ -1,18 +1,18 @@
-/** Which neighbours a message goes to, and which of them speak for members. */
+/** Selects the neighbours that a message is sent to, and those that represent members. */
 import { equalBytes } from '../../protocol/bytes.ts';
 import type { Committee } from './committee.ts';
 import type { Company, Peer, Receiver } from './effects.ts';
 import type { Answer } from './roll-call.ts';
 import type { Companion, Transport } from './transport.ts';
 
-/** Neighbours that get what this node holds at once. */
+/** Neighbours that are sent this node's status at once. */
 const SOME = 3;
 
-/** What a neighbour says, the first of these where several connections of one member differ. */
+/** A neighbour's report; the first of these if several connections of one member differ. */
 const SIDES = ['taken', 'ahead', 'here', 'silent'] as const;
 type Side = (typeof SIDES)[number];
 
-/** A key that has no seat speaks for nobody. */
+/** A key without a seat represents no member. */
 export function companyOf(
   companions: readonly Companion[],
   committee: Committee,
@@ -34,7 +34,7 @@ export function companyOf(
 export class Receivers {
   /** Where each member's messages last came from. */
   readonly #members = new Map<number, Peer>();
-  /** What each neighbour says of itself. */
+  /** The status of each neighbour. */
   readonly #heights = new Map<Peer, number>();
   readonly #transport: Pick<Transport, 'peers' | 'known' | 'company'>;
   #turn = 0;
@@ -43,7 +43,7 @@ export class Receivers {
     this.#transport = transport;
   }
 
-  /** A stranger that brings others' messages first is not asked instead of them. */
+  /** A stranger that forwards messages first does not replace their senders. */
   cameFrom(member: number, peer: Peer): void {
     if (this.#transport.known().includes(peer)) this.#members.set(member, peer);
   }
@@ -56,7 +56,10 @@ export class Receivers {
     this.#heights.delete(peer);
   }
 
-  /** For a member at this height. At the tip others may be one further. `answers`: of the roll call, where this member listens. */
+  /**
+   * Groups neighbours for a member at this height. At the tip others may be one height ahead. `answers`: of the roll
+   * call, while this member listens.
+   */
   company(committee: Committee, height: number, answers?: (peer: Peer) => Answer | undefined): Required<Company> {
     const sideOf = (peer: Peer): Side => {
       const answer = answers === undefined ? 'clear' : answers(peer);
@@ -69,7 +72,7 @@ export class Receivers {
     return companyOf(this.#transport.company(), committee, sideOf);
   }
 
-  /** Another committee: the numbers are other members'. */
+  /** Another committee: member numbers have changed. */
   forget(): void {
     this.#members.clear();
   }
@@ -79,11 +82,11 @@ export class Receivers {
     const peers = this.#transport.peers();
     if (peers.length === 0) return peers;
     const known = this.#transport.known();
-    // Members first: strangers take what is left of the line.
+    // Members first: strangers get the remaining bandwidth.
     if (to === 'all') return [...known, ...peers.filter((peer) => !known.includes(peer))];
     const bringer = typeof to === 'object' ? this.#members.get(to.member) : undefined;
     if (bringer !== undefined && peers.includes(bringer)) return [bringer];
-    // Strangers, however many, must not stand between this node and those who answer.
+    // Strangers, however many, must not displace neighbours that answer.
     const asked = known.length > 0 ? known : peers;
     this.#turn += SOME;
     const count = Math.min(SOME, asked.length);

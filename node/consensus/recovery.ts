@@ -1,6 +1,7 @@
 /**
- * What a restarted member takes up again (consensus rules 11 and 12): the messages that it signed at the last height of its log, its lock and its valid value with
- * their proofs. It goes on where its last signed message left it; what it had not signed it may decide anew.
+ * Restores the state of a restarted member (consensus rules 11 and 12): the messages that it signed at the last height
+ * of its log, its lock and its valid value with their proofs. It continues after its last signed message; anything it
+ * had not signed it may decide again.
  */
 import { CodedError } from '../../protocol/coded-error.ts';
 import type { Committee } from './committee.ts';
@@ -17,7 +18,7 @@ export class RecoveryError extends CodedError<RecoveryErrorCode> {
   override readonly name = 'RecoveryError';
 }
 
-/** Puts the records of a log together; undefined when there are none. Heights only go up, and only the last one matters. */
+/** Combines the records of a log; undefined if there are none. Heights only go up, and only the last one matters. */
 export function recover(records: readonly LogRecord[]): Recovered | undefined {
   const last = records.at(-1);
   if (last === undefined) return undefined;
@@ -48,7 +49,7 @@ function prove({ height, polkas, proposals }: Recovered, round: number, cut: Cut
     );
 }
 
-/** The state with which a node starts: the height after its newest cut, and what its log says of it. */
+/** The state with which a node starts: the height after its newest cut, with the log's records of it. */
 export function openState(
   height: number,
   committee: Committee,
@@ -63,7 +64,7 @@ export function openState(
   return state;
 }
 
-/** Brings a fresh state of the log's height back to where its last signed message left it. */
+/** Advances a fresh state of the log's height to its last signed message. */
 export function restore(state: ConsensusState, recovered: Recovered, rules: Rules): void {
   for (const polka of recovered.polkas) {
     if (polka.kind !== PREVOTE || !isProof(polka, state.committee, rules))

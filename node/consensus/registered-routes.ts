@@ -1,4 +1,4 @@
-/** The registered validators that a node connects to: each by its routes in turn, while nobody who proved its key is connected. */
+/** Connections to registered validators: each by its routes in turn, while no connection has proved its key. */
 import type { LookupFunction, Socket } from 'node:net';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import { type ListenAddress, showListenAddress } from '../../runtime/command-line/command-line.ts';
@@ -9,9 +9,9 @@ import { FIRST_ROUTE_RETRY_MILLIS, LAST_ROUTE_RETRY_MILLIS } from './overlay-lim
 export type RouteDependencies = {
   readonly dialler: Dialler;
   steady(): number;
-  /** Whether somebody is connected that proved this key. */
+  /** Whether a connection has proved this key. */
   isConnected(key: Bytes): boolean;
-  /** A connection is there: it goes on only if this key is proven at its other end. */
+  /** Called with a new connection: it is kept only if the other end proves this key. */
   connected(socket: Socket, address: ListenAddress, key: Bytes, ended: Ending): void;
   readonly lookup?: LookupFunction | undefined;
 };
@@ -27,7 +27,7 @@ export class RegisteredRoutes {
     this.#with = dependencies;
   }
 
-  /** From now on these, in place of those before. One that is the same goes on as it was. */
+  /** Replaces the list. Unchanged entries keep their state. */
   set(orders: readonly DialOrder[]): void {
     const wanted = new Map(orders.map((order) => [nameOf(order), order]));
     for (const [name, target] of this.#targets)

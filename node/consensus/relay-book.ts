@@ -1,4 +1,4 @@
-/** Records of validators without an open port, as they are known here: one of each validator that the chain lists now. */
+/** Known records of validators without an open port: one for each validator that the chain lists now. */
 import type { Bytes } from '../../protocol/bytes.ts';
 import { type Bucket, fullBucket, take } from '../../runtime/token-bucket.ts';
 import { nameOf } from '../ledger/registration.ts';
@@ -25,7 +25,7 @@ export class RelayBook {
     this.#with = dependencies;
   }
 
-  /** Of these validators records are taken, by their names. Those of others, and those of keys that were replaced, are forgotten. */
+  /** Sets the validators whose records are accepted. Records of others, and of replaced keys, are dropped. */
   know(overlayKeys: ReadonlyMap<string, readonly Bytes[]>): void {
     const before = this.#keys;
     this.#keys = overlayKeys;
@@ -37,7 +37,10 @@ export class RelayBook {
     }
   }
 
-  /** 'take' where it is news: it is kept then, and to be passed on. Throws a ProtocolError where it is malformed. `mayCheck`: whether a signature may be checked for its sender. */
+  /**
+   * 'take' if it is new: it is stored, and should be forwarded. Throws a ProtocolError if it is malformed. `mayCheck`:
+   * whether a signature may be checked for its sender.
+   */
   take(bytes: Bytes, mayCheck: () => boolean = () => true): BookVerdict {
     this.#expire();
     const signed = decodeRecord(bytes);
@@ -50,7 +53,7 @@ export class RelayBook {
     if (!mayCheck()) return 'too_often';
     const verdict = judgeRecord(signed, held, { chainId, now: now(), overlayKeys });
     if (verdict !== 'take') return verdict;
-    // After the signature: nobody else can use up what a validator may announce.
+    // Charged after the signature check, so that nobody else can use up a validator's limit.
     const bucket = take(this.#taken.get(name) ?? fullBucket(RECORD.ofOne, steady()), RECORD.ofOne, steady());
     if (bucket === undefined) return 'too_often';
     this.#taken.set(name, bucket);
@@ -58,13 +61,13 @@ export class RelayBook {
     return 'take';
   }
 
-  /** The relays of this validator, none where there is no record that is good now. */
+  /** The relays of this validator; none without a currently valid record. */
   relaysOf(name: string): readonly Bytes[] {
     this.#expire();
     return this.#records.get(name)?.record.relays ?? [];
   }
 
-  /** Records that are good now. */
+  /** Currently valid records. */
   all(): readonly Bytes[] {
     this.#expire();
     return [...this.#records.values()].map(({ bytes }) => bytes);

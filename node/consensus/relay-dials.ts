@@ -1,11 +1,14 @@
-/** When a validator without a route asks for a circuit to another without one, and of which relay: of each in turn, more and more seldom. */
+/**
+ * When a validator without a route requests a circuit to another without one, and from which relay: each in turn, with
+ * growing delays.
+ */
 import { FIRST_ROUTE_RETRY_MILLIS, LAST_ROUTE_RETRY_MILLIS } from './overlay-limits.ts';
 
 export type Wanted = {
   readonly name: string;
-  /** How long nobody with its key has been connected before it is asked for. */
+  /** How long its key must have been without a connection before a circuit is requested. */
   readonly afterMillis: number;
-  /** Where it has a slot, of those that this validator is connected to. */
+  /** The relays with its slot that this validator is connected to. */
   readonly relays: readonly string[];
 };
 
@@ -13,17 +16,17 @@ export type RelayDial = { readonly name: string; readonly relay: string };
 
 type Wish = { missingSince: number | undefined; notBefore: number; retryMillis: number; tries: number };
 
-/** At one look, so that a relay is not called by all at once. */
+/** Per check, so that a relay does not get all requests at once. */
 export const DIALS_AT_ONCE = 2;
 
 export class RelayDials {
   readonly #wishes = new Map<string, Wish>();
 
-  /** `listed`: all that the chain lists. Those of them that are not wanted are connected. */
+  /** `listed`: all validators that the chain lists. Those not in `wanted` are connected. */
   next(wanted: readonly Wanted[], listed: ReadonlySet<string>, now: number): readonly RelayDial[] {
     for (const name of this.#wishes.keys()) if (!listed.has(name)) this.#wishes.delete(name);
     const missing = new Set(wanted.map(({ name }) => name));
-    // The number of tries stays: where a relay breaks what it carries, the next one has its turn.
+    // The number of attempts is kept: if a relay breaks a circuit, the next relay gets its turn.
     for (const [name, wish] of this.#wishes)
       if (!missing.has(name))
         Object.assign(wish, { missingSince: undefined, notBefore: 0, retryMillis: FIRST_ROUTE_RETRY_MILLIS });

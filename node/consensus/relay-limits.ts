@@ -1,56 +1,61 @@
-/** What relays and their records may cost a node of the overlay (consensus rule 24). */
+/** Resource limits for relays and their records (consensus rule 24). */
 
 export const RECORD = {
-  /** That one names, and that a validator without an open port keeps a slot at. */
+  /** Relays in a record, and relays at which a validator without an open port keeps a slot. */
   relays: 2,
-  /** How long one is good. */
+  /** How long a record is valid. */
   millis: 600_000,
-  /** One that lasts longer from now on is not taken; clocks may differ by the rest. */
+  /** A record that expires later than this is refused; it allows for clock differences. */
   longestMillis: 1_200_000,
-  /** A new one is announced so often, and when the relays change. */
+  /** How often a new one is announced; also when the relays change. */
   refreshMillis: 180_000,
-  /** That are taken and passed on, of one validator. */
+  /** Records accepted and forwarded, per validator. */
   ofOne: { perSecond: 0.1, burst: 6 },
-  /** Signatures that are checked, of one neighbour: one that joins sends all that it has. One costs a tenth of a millisecond. */
+  /**
+   * Signatures checked per neighbour: a new neighbour sends all its records. Each check takes a tenth of a millisecond.
+   */
   checks: { perSecond: 20, burst: 256 },
 } as const;
 
 export const SLOT = {
-  /** At one relay: as many as a committee has members. Each validator has one. */
+  /** Slots at one relay: as many as a committee has members. Each validator has one. */
   most: 64,
-  /** A relay that has not answered is passed over. */
+  /** How long a relay that has not answered is skipped. */
   answerMillis: 5_000,
   passedOverMillis: 60_000,
-  /** How often a relay is asked whether there still is one. */
+  /** How often a relay is asked whether the slot still exists. */
   renewMillis: 60_000,
 } as const;
 
 export const CIRCUIT = {
-  /** Through one relay, with those that wait for their ends. */
+  /** Circuits through one relay, including those that wait for their ends. */
   most: 256,
-  /** That one validator is an end of. */
+  /** Circuits per validator. */
   ofOne: 64,
-  /** Between the same two: one that comes back is there before the old one is known to be dead. */
+  /** Circuits between the same two: after a reconnect the old one may not be known to be dead yet. */
   ofTwo: 2,
-  /** That wait for their ends, of those that one validator asked for. */
+  /** Circuits requested by one validator that wait for their ends. */
   waitingOfOne: 8,
-  /** Asked for by one validator: at a start there may be one to each member. */
+  /** Circuits requested by one validator: at a start there may be one to each member. */
   asked: { perSecond: 1, burst: 64 },
-  /** That one validator gets to the same other one: each makes the other connect. */
+  /** Circuits from one validator to the same other one: each makes the other connect. */
   toOne: { perSecond: 0.1, burst: 4 },
-  /** Until both ends are there. */
+  /** Time until both ends must be connected. */
   joinMillis: 10_000,
   /** Connections to one relay that a validator opens at once. */
   joins: 8,
-  /** Invitations of one relay that a validator follows because of its slot. At a start each member may ask twice; where nothing comes of it each asks once a minute. */
+  /**
+   * Invitations of one relay that a validator follows because of its slot. At a start each member may ask twice;
+   * without success each asks once a minute.
+   */
   invited: { perSecond: 2, burst: 128 },
   /** Echoes pass every 10 s (rule 22). */
   idleMillis: 60_000,
-  /** How long a circuit stays of which an end is not listed any more. */
+  /** How long a circuit stays after an end is no longer listed. */
   unlistedMillis: 60_000,
-  /** In each direction, and of all circuits of a relay together. */
+  /** Bandwidth in each direction, and of all circuits of a relay together. */
   bytes: { perSecond: 1024 * 1024, burst: 8 * 1024 * 1024 },
   together: { perSecond: 16 * 1024 * 1024, burst: 64 * 1024 * 1024 },
-  /** What all sent makes nobody wait longer. */
+  /** The shared limit never causes a longer wait. */
   mostMillis: 1_000,
 } as const;

@@ -1,6 +1,8 @@
 /**
- * Where a validator without an open port is reached (consensus rule 24): `chain_id 48 | validator 48 | u64 sequence | u64 expiry | u8 count | 48 bytes each`, then the Ed25519 signature of `id("SVC_RELAY_RECORD_V1", those bytes)` by its
- * overlay key. An address is the validator identifier of a relay. Where that one is, the chain says: so a record leads nobody to an address that its author made up.
+ * Where a validator without an open port is reached (consensus rule 24): `chain_id 48 | validator 48 | u64 sequence |
+ * u64 expiry | u8 count | 48 bytes each`, then the Ed25519 signature of `id("SVC_RELAY_RECORD_V1", those bytes)` by its
+ * overlay key. An address is the validator identifier of a relay, whose route is on the chain: so a record cannot point
+ * to a made-up address.
  */
 import { createPublicKey, verify } from 'node:crypto';
 import { ByteReader, type Bytes, ByteWriter, concat, equalBytes } from '../../protocol/bytes.ts';
@@ -16,7 +18,7 @@ export const MAX_RECORD_BYTES = HEAD_BYTES + RECORD.relays * ID_BYTES + SIGNATUR
 export type RelayRecord = {
   readonly chainId: Bytes;
   readonly validator: Bytes;
-  /** A later record of a validator has a higher one: its time, in milliseconds since 1970. */
+  /** Increases with each record of a validator: its time, in milliseconds since 1970. */
   readonly sequence: bigint;
   /** Milliseconds since 1970. */
   readonly expiry: bigint;
@@ -42,7 +44,7 @@ export function signRecord(record: RelayRecord, sign: (message: Bytes) => Bytes)
   return { record, bytes: concat(body, sign(signedText(body))) };
 }
 
-/** Throws a ProtocolError for what no record is. Whether it counts is judged later. */
+/** Throws a ProtocolError if malformed. Its validity is checked later. */
 export function decodeRecord(bytes: Bytes): SignedRecord {
   if (bytes.length > MAX_RECORD_BYTES) throw new ProtocolError('too_long', `a record of ${bytes.length} bytes`);
   const reader = new ByteReader(bytes);
@@ -79,7 +81,10 @@ export type RecordVerdict =
   | 'lasts_too_long'
   | 'forged';
 
-/** `held` is the record of the same validator that is known, `overlayKeys` those that the chain has for it, now and in the next epoch. The signature comes last: it costs the most. */
+/**
+ * `held` is the known record of the same validator, `overlayKeys` its keys on the chain, now and in the next epoch. The
+ * signature is checked last: it costs the most.
+ */
 export function judgeRecord(
   signed: SignedRecord,
   held: RelayRecord | undefined,

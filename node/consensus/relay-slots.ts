@@ -1,4 +1,4 @@
-/** Who may be reached through this relay, and which circuits there are. Bounded for each validator, for two of them and together; who is no member has nothing here. */
+/** The slots and circuits of this relay. Limited per validator, per pair and in total; only members get any. */
 import { type Bucket, fullBucket, take } from '../../runtime/token-bucket.ts';
 import type { Peer } from './effects.ts';
 import type { Role } from './overlay-channel.ts';
@@ -10,7 +10,7 @@ export type Circuit = {
   readonly ends: { readonly [R in Role]: string };
   readonly askedAt: number;
   isOpen: boolean;
-  /** Since when one of its ends is not listed. */
+  /** Since when one of its ends has not been listed. */
   unlistedSince?: number | undefined;
 };
 
@@ -21,7 +21,7 @@ export class RelaySlots {
   readonly #slots = new Map<string, Peer>();
   readonly #circuits = new Map<number, Circuit>();
   readonly #asked = new Map<string, Bucket>();
-  /** By who asked, then by the other. */
+  /** By requesting validator, then by the other. */
   readonly #toOne = new Map<string, Map<string, Bucket>>();
   #count = 0;
 
@@ -40,7 +40,10 @@ export class RelaySlots {
     for (const [validator, held] of this.#slots) if (held === peer) this.#slots.delete(validator);
   }
 
-  /** Only these members are connected now: others lose their slots. What was asked is counted while a validator is listed: a new connection has no more. */
+  /**
+   * Sets the connected members: others lose their slots. Requests are counted while a validator is listed: a reconnect
+   * does not reset them.
+   */
   keep(members: ReadonlySet<string>, listed: ReadonlySet<string>): void {
     for (const validator of this.#slots.keys()) if (!members.has(validator)) this.#slots.delete(validator);
     for (const map of [this.#asked, this.#toOne, ...this.#toOne.values()])
@@ -77,7 +80,7 @@ export class RelaySlots {
     this.#circuits.delete(number);
   }
 
-  /** Circuits whose ends did not come in time; they are forgotten. */
+  /** Removes circuits whose ends did not connect in time. */
   late(now: number): readonly number[] {
     const late = [...this.#circuits.values()].filter((each) => !each.isOpen && now - each.askedAt > CIRCUIT.joinMillis);
     for (const { number } of late) this.#circuits.delete(number);

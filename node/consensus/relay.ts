@@ -1,6 +1,7 @@
 /**
- * The relay's side of circuits (consensus rule 24). Members that are connected ask for a slot and for circuits to others that have one; both ends then connect with a token of their own, and their bytes are handed on. The handshake of rule 22 runs between the two ends, so a relay can end a circuit and can neither
- * say anything in it nor pass for one of its ends.
+ * The relay's side of circuits (consensus rule 24). Connected members request a slot, and circuits to others that have
+ * one; both ends then connect with separate tokens, and their bytes are forwarded. The handshake of rule 22 runs
+ * between the two ends, so a relay can end a circuit, but cannot insert messages or impersonate an end.
  */
 import { randomBytes } from 'node:crypto';
 import type { Socket } from 'node:net';
@@ -18,7 +19,7 @@ export type RelayDependencies = {
   send(peer: Peer, bytes: Bytes): void;
 };
 
-/** A member that is connected. */
+/** A connected member. */
 export type RelayClient = { readonly peer: Peer; readonly name: string; readonly id: Bytes };
 
 type Expected = { readonly circuit: Circuit; readonly role: Role };
@@ -30,7 +31,7 @@ export class Relay {
   readonly #expected = new Map<string, Expected>();
   /** First halves of circuits, by number. */
   readonly #halves = new Map<number, Socket>();
-  /** Of open circuits, by number. */
+  /** Open circuits, by number. */
   readonly #pipes = new Map<number, CircuitPipe>();
   readonly #together: Allowance;
 
@@ -39,7 +40,7 @@ export class Relay {
     this.#together = new Allowance(CIRCUIT.together, dependencies.steady(), CIRCUIT.mostMillis);
   }
 
-  /** Circuits that there are, and that wait for their ends. */
+  /** Numbers of open circuits, and of those that wait for their ends. */
   get circuits(): number {
     return this.#slots.size;
   }
@@ -48,7 +49,7 @@ export class Relay {
     if (this.#slots.grant(name, peer)) this.#with.send(peer, encodeCircuitMessage({ type: 'granted' }));
   }
 
-  /** Undefined where both ends are invited. */
+  /** Undefined if both ends were invited. */
   circuit(from: RelayClient, to: { readonly name: string; readonly id: Bytes }): CircuitRefusal | undefined {
     const circuit = this.#slots.open(from.name, to.name, this.#with.steady());
     if (typeof circuit === 'string') return circuit;
@@ -63,11 +64,11 @@ export class Relay {
     this.#with.send(peer, encodeCircuitMessage({ type: 'invitation', validator, role, token }));
   }
 
-  /** A connection that began with a token. A token is good for one. False where it is not known. */
+  /** A connection that began with a token. A token is valid once. False if it is unknown. */
   arrived(socket: Socket, token: Bytes): boolean {
     const name = toHex(token);
     const expected = this.#expected.get(name);
-    // A half that ends while it waits must not end this process.
+    // An error on a waiting half must not end this process.
     socket.on('error', () => undefined);
     if (expected === undefined) {
       socket.destroy();
@@ -100,7 +101,7 @@ export class Relay {
     this.#slots.left(peer);
   }
 
-  /** By name: members that are connected, and validators that the chain lists now. */
+  /** Connected members, and validators that the chain lists now. */
   tick(members: ReadonlySet<string>, listed: ReadonlySet<string>): void {
     const now = this.#with.steady();
     this.#slots.keep(members, listed);
@@ -116,7 +117,7 @@ export class Relay {
     for (const number of [...this.#halves.keys()]) this.#forget(number);
   }
 
-  /** A circuit that never came to be. */
+  /** A circuit that was never established. */
   #forget(number: number): void {
     this.#slots.end(number);
     for (const [token, { circuit }] of this.#expected) if (circuit.number === number) this.#expected.delete(token);

@@ -1,6 +1,8 @@
 /**
- * Validators without an open port reach each other (consensus rule 24; specification: Validator reachability). Each keeps a slot at two relays, members with a route that it is connected to, and announces where in a signed record; members keep records and pass them on. To reach another one it asks a relay of that
- * one's record, to which it is connected too, for a circuit. Nobody is dialled but relays, where they were dialled before.
+ * Lets validators without an open port reach each other (consensus rule 24; specification: Validator reachability).
+ * Each keeps a slot at two relays, which are members with a route that it is connected to, and announces them in a
+ * signed record; members store and forward records. To reach another such validator, it requests a circuit from a relay
+ * in that one's record. Only relays are dialled, at addresses that were dialled before.
  */
 import { randomInt } from 'node:crypto';
 import type { Socket } from 'node:net';
@@ -24,16 +26,16 @@ import { decodeRecord, judgeRecord, signRecord } from './relay-record.ts';
 /** A validator as the chain lists it: of the committee, or perhaps of the next one. */
 export type Listed = Reachable & {
   readonly overlayKey: Bytes;
-  /** That of the next epoch, where it is near. */
+  /** The key of the next epoch, if that is near. */
   readonly nextOverlayKey?: Bytes | undefined;
 };
 
-/** What the chain says of this validator and of the others. */
+/** The chain's data about this validator and the others. */
 export type Listing = {
   readonly own: Pick<Reachable, 'id' | 'routes'>;
-  /** One with another key in the next epoch is there twice: as it is now, and behind it as it will be. */
+  /** A validator with another key in the next epoch is listed twice: first its current entry, then the next. */
   readonly validators: readonly Listed[];
-  /** Signs with the overlay key that is registered; missing where this node has another one, or none. */
+  /** Signs with the registered overlay key; missing if this node has another one, or none. */
   readonly sign?: ((message: Bytes) => Bytes) | undefined;
 };
 
@@ -42,7 +44,7 @@ export type ProvenLink = {
   readonly peer: Peer;
   readonly key: Bytes;
   readonly isMember: boolean;
-  /** Where it was dialled; undefined for one that came, and for one through a relay. */
+  /** The dialled address; undefined for an incoming connection, and for one through a relay. */
   readonly at?: ListenAddress | undefined;
 };
 
@@ -55,10 +57,10 @@ export type RelayingDependencies = {
   /** Milliseconds since 1970. */
   now(): number;
   links(): readonly ProvenLink[];
-  /** Undefined where it proved nothing. */
+  /** Undefined if it proved nothing. */
   link(peer: Peer): ProvenLink | undefined;
   send(peer: Peer, bytes: Bytes): void;
-  /** The half of a circuit through this relay: it goes on only if this validator's key is proven at the other end. */
+  /** One half of a circuit through this relay: it is kept only if the other end proves this validator's key. */
   connected(socket: Socket, circuit: OwnCircuit): void;
 };
 
@@ -76,7 +78,7 @@ export class Relaying {
   readonly #joins = new Set<{ readonly peer: Peer; readonly end: () => void }>();
   #listing = NOBODY;
   #others: readonly Listed[] = [];
-  /** The others, as they are now. */
+  /** The other validators, with their current entries. */
   #listed: ReadonlyMap<string, Listed> = new Map();
   #announced: { readonly relays: readonly string[]; readonly at: number; readonly bytes: Bytes } | undefined;
   #sequence = 0n;
@@ -87,17 +89,17 @@ export class Relaying {
     this.#relay = new Relay(dependencies);
   }
 
-  /** From now on this, in place of what was before. */
+  /** Replaces the data about validators. */
   know(listing: Listing): void {
     this.#listing = listing;
     this.#others = listing.validators.filter(({ id }) => !equalBytes(id, listing.own.id));
-    // The first of each stays.
+    // Only the first entry of each is used.
     this.#listed = new Map([...this.#others].reverse().map((validator) => [nameOf(validator.id), validator]));
     this.#book.know(new Map(this.#others.map(({ id }) => [nameOf(id), this.#overlayKeysOf(id)])));
     for (const name of this.#asked.keys()) if (!this.#listed.has(name)) this.#asked.delete(name);
   }
 
-  /** Those of now and of the next epoch. */
+  /** Current keys and those of the next epoch. */
   #overlayKeysOf(id: Bytes): readonly Bytes[] {
     return this.#listing.validators
       .filter((each) => equalBytes(each.id, id))
@@ -125,7 +127,7 @@ export class Relaying {
     this.#relay.left(peer);
   }
 
-  /** A connection that began with a token; whether this node gave it out. */
+  /** A connection that began with a token; returns whether this node issued it. */
   arrived(socket: Socket, token: Bytes): boolean {
     return this.#relay.arrived(socket, token);
   }
@@ -135,7 +137,9 @@ export class Relaying {
     for (const { end } of [...this.#joins]) end();
   }
 
-  /** Whether it is a message about relays; what a stranger says about them is not looked at. Throws a ProtocolError for a malformed one. */
+  /**
+   * Whether it is a message about relays; those of strangers are ignored. Throws a ProtocolError for a malformed one.
+   */
   take(peer: Peer, bytes: Bytes): boolean {
     const message = decodeCircuitMessage(bytes);
     if (message === undefined) return false;
@@ -158,7 +162,7 @@ export class Relaying {
     }
   }
 
-  /** Members alone may use this node as a relay. */
+  /** Only members may use this node as a relay. */
   #clientOf({ peer, key, isMember }: ProvenLink): RelayClient | undefined {
     if (!isMember) return undefined;
     const found = this.#others.find(({ publicKey }) => equalBytes(publicKey, key));
@@ -172,7 +176,10 @@ export class Relaying {
       if (link.peer !== peer) this.#with.send(link.peer, encodeCircuitMessage({ type: 'record', bytes }));
   }
 
-  /** A record of this validator that is newer than its last one: the clock was ahead when it was made, and is right now. The next one has to be newer still. */
+  /**
+   * A record of this validator that is newer than its last one: it was made while the clock was ahead. The next one
+   * must be newer still.
+   */
   #ownRecord(peer: Peer, bytes: Bytes): void {
     const { own } = this.#listing;
     const signed = decodeRecord(bytes);
@@ -181,7 +188,7 @@ export class Relaying {
     const [now, { chainId }, overlayKeys] = [this.#with.now(), this.#with, this.#overlayKeysOf(own.id)];
     if (judgeRecord(signed, undefined, { chainId, now, overlayKeys }) !== 'take') return;
     this.#sequence = sequence;
-    // It is sent at the next look.
+    // It is sent at the next check.
     this.#announced &&= { ...this.#announced, at: Number.NEGATIVE_INFINITY };
   }
 
@@ -192,7 +199,7 @@ export class Relaying {
     return bucket !== undefined;
   }
 
-  /** Of a relay that was asked for this circuit, or where this validator has a slot. */
+  /** Only from a relay that was asked for this circuit, or that has a slot of this validator. */
   #invited(link: ProvenLink, { validator, role, token }: CircuitMessage & { type: 'invitation' }): void {
     const { peer, at } = link;
     const [name, relay] = [nameOf(validator), this.#clientOf(link)?.id];
@@ -200,7 +207,7 @@ export class Relaying {
     const isAsked = role === 'dialler' && this.#asked.get(name) === peer;
     if (isAsked) this.#asked.delete(name);
     if (other === undefined || at === undefined || relay === undefined) return;
-    // One relay that never joins anything must not be in the way of the other.
+    // A relay that never completes a circuit must not block the other.
     if ([...this.#joins].filter((join) => join.peer === peer).length >= CIRCUIT.joins) return;
     if (role === 'dialler' ? !isAsked : !this.#slots.mayInvite(peer, this.#with.steady())) return;
     const join = {
@@ -245,7 +252,7 @@ export class Relaying {
     const isSame =
       last !== undefined && last.relays.length === relays.length && relays.every((each) => last.relays.includes(each));
     if (isSame && steady() - last.at < RECORD.refreshMillis) return;
-    // The clock: it goes on over a restart.
+    // Based on the clock, so that it increases across restarts.
     this.#sequence = this.#sequence < BigInt(now()) ? BigInt(now()) : this.#sequence + 1n;
     const record = {
       ...{ chainId, validator: own.id, sequence: this.#sequence, expiry: BigInt(now() + RECORD.millis) },

@@ -11,13 +11,13 @@ const START_BYTES = 8;
 
 export const ROLL_CALL_TYPES = { call: 9, answer: 10, here: 11 } as const;
 
-/** What a process does that calls. One that signs or has stopped for good does not ask any more: it says so. */
+/** The state of the calling process. One that signs, or has stopped for good, does not ask but only reports that. */
 const CALLERS = ['listens', 'stopped', 'signs'] as const;
 export type Caller = (typeof CALLERS)[number];
 
-/** `call`: a random value, so that an answer belongs to one call, and one that was kept is known to be old. */
+/** `call`: a random value, so that an answer belongs to one call, and replayed answers are detected. */
 export type RollCallMessage =
-  /** Of the process that asks whether its key runs elsewhere too. */
+  /** The process that asks whether its key also runs elsewhere. */
   | { readonly type: 'call'; readonly process: Bytes; readonly call: Bytes; readonly caller: Caller }
   | {
       readonly type: 'answer';
@@ -35,7 +35,7 @@ export type RollCallMessage =
       readonly signature: Bytes;
     };
 
-/** The start only settles which of two processes that both listen goes on. A clock that is wrong costs nothing else. */
+/** The start time only decides which of two listening processes continues. A wrong clock has no other effect. */
 export const processName = (startMillis: number): Bytes =>
   concat(new ByteWriter(START_BYTES).u64(BigInt(startMillis)).done(), randomBytes(PROCESS_BYTES - START_BYTES));
 
@@ -44,7 +44,7 @@ export function isBefore(one: Bytes, other: Bytes): boolean {
   return a === b ? Buffer.compare(one, other) < 0 : a < b;
 }
 
-/** What the process that is here signs for a call of the one that asks. */
+/** The bytes that this process signs in answer to a call. */
 export const hereMessage = (chainId: Bytes, process: Bytes, call: Bytes, by: Bytes): Bytes =>
   id(LABELS.rollCall, concat(chainId, process, call, by));
 
@@ -62,7 +62,7 @@ export function encodeRollCall(message: RollCallMessage): Bytes {
   );
 }
 
-/** Undefined where it is a message of another kind. Throws a ProtocolError for one that is malformed. */
+/** Undefined for a message of another kind. Throws a ProtocolError for a malformed one. */
 export function decodeRollCall(bytes: Bytes): RollCallMessage | undefined {
   const reader = new ByteReader(bytes);
   const type = bytes.length === 0 ? 0 : reader.u8();

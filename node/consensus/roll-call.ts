@@ -1,7 +1,10 @@
 /**
- * The roll call (consensus rule 23). A member that listens before it signs (rule 21) asks its neighbours whether its key runs in another process too. A neighbour knows: both processes proved the key to it, and each has a name of its own
- * (rule 22). It answers at once, and hands the call on to the other process; that one, where it signs, answers with a signature over the name of the process that asks, and its call. Calls are random values, so the signature proves that the key
- * ran elsewhere when it was asked, whatever clocks say and however slow everybody is. Until the signature is there, the word of the neighbours keeps the time of rule 21 from going on.
+ * The roll call (consensus rule 23). A member that listens before it signs (rule 21) asks its neighbours whether its
+ * key also runs in another process. A neighbour can tell: both processes proved the key to it, and each has its own
+ * name (rule 22). It answers at once, and forwards the call to the other process; if that one signs, it answers with a
+ * signature over the name of the asking process and its call. Calls are random values, so the signature proves that the
+ * key ran elsewhere after the call, independent of clocks and delays. Until the signature arrives, the neighbours'
+ * answers stop the listening time of rule 21.
  */
 import { type KeyObject, randomBytes } from 'node:crypto';
 import { type Bytes, concat, equalBytes, toHex } from '../../protocol/bytes.ts';
@@ -24,13 +27,17 @@ import type { Proven, Transport } from './transport.ts';
 
 /** Ticks for which the answer to a call counts, from the call on. */
 export const ANSWER_TICKS = 4;
-/** Ticks for which a process that asked is known to listen; it asks at every one. With those of an answer it is no more than the shortest time of listening: what a neighbour said of a process that signs by now ends before. */
+/**
+ * Ticks for which a process that asked is known to listen; it asks at every tick. Together with the validity of an
+ * answer this is at most the shortest listening time: a neighbour's answer about a process that signs by now has
+ * expired by then.
+ */
 export const LISTENS_TICKS = 2;
-/** Ticks for which the signature of another process counts, from the call on: it may have been slow. */
+/** Ticks for which the signature of another process counts, from the call on: it may arrive late. */
 const HERE_TICKS = 128;
-/** Ticks between two calls of one process that are handed on: the answer to them is long. */
+/** Ticks between two forwarded calls of one process: their answers are long. */
 const HAND_ON_TICKS = 8;
-/** Signatures for processes that ask are kept for as many. */
+/** Signatures are cached for this many asking processes. */
 const KEPT_SIGNATURES = 16;
 
 export type Answer = 'clear' | 'taken';
@@ -41,7 +48,7 @@ export type RollCallDependencies = {
   readonly signer?: { readonly publicKey: Bytes; readonly privateKey: KeyObject } | undefined;
   readonly state: ConsensusState;
   readonly log: Pick<Logger, 'error'>;
-  /** Where a neighbour says it is. */
+  /** The height that a neighbour reports. */
   isAt(peer: Peer, height: number): void;
   /** The own key signs in another process. */
   found(): void;
@@ -52,12 +59,15 @@ type HeardCall = { readonly tick: number; readonly hasStopped: boolean };
 export class RollCall {
   readonly #with: RollCallDependencies;
   #tick = 0;
-  /** Of processes that listen, or have stopped. */
+  /** Calls of processes that listen, or have stopped. */
   readonly #asked = new Map<Peer, HeardCall>();
   readonly #handedOn = new Map<Peer, number>();
   readonly #answers = new Map<Peer, { readonly tick: number; readonly answer: Answer }>();
   readonly #signatures = new BoundedMap<string, Bytes>(KEPT_SIGNATURES);
-  /** Since the last tick each neighbour is given one signature, and may send one that is false. Two processes that come to their end together both give one and both get one: the first must not keep them from reading the second. */
+  /**
+   * Between two ticks each neighbour gets one signature, and may send one false one. Two processes that finish
+   * listening together each send and receive one: sending must not prevent receiving.
+   */
   readonly #signedFor = new Set<Peer>();
   readonly #false = new Set<Peer>();
   /** Ticks of the own calls. */
@@ -90,18 +100,18 @@ export class RollCall {
     this.#false.clear();
     const caller = this.#caller;
     if (caller === 'listens') this.#call = this.#newCall();
-    // Once: who does not ask is known to sign.
+    // Only once: a process that does not ask is known to sign.
     if (caller !== undefined && (caller !== 'signs' || this.#listened)) this.#say(caller, this.#with.transport.known());
     this.#listened = caller === 'listens';
   }
 
-  /** The neighbour's newest answer; undefined where it gave none lately. */
+  /** The neighbour's newest answer; undefined if there is no recent one. */
   answerOf(peer: Peer): Answer | undefined {
     const given = this.#answers.get(peer);
     return given !== undefined && this.#tick - given.tick < ANSWER_TICKS ? given.answer : undefined;
   }
 
-  /** False where it is a message of another kind. Throws a ProtocolError for one that is malformed. */
+  /** False for a message of another kind. Throws a ProtocolError for a malformed one. */
   take(peer: Peer, bytes: Bytes): boolean {
     const message = decodeRollCall(bytes);
     if (message === undefined) return false;
@@ -111,7 +121,7 @@ export class RollCall {
     return true;
   }
 
-  /** One that has stopped says so: it is in nobody's way. */
+  /** A stopped process reports that, and no longer counts. */
   get #caller(): Caller | undefined {
     const { signer, state } = this.#with;
     if (signer === undefined) return undefined;
@@ -125,7 +135,7 @@ export class RollCall {
     for (const peer of peers) transport.send(peer, bytes);
   }
 
-  /** The tick of an own call, where it is at most so many ticks old. */
+  /** The tick of an own call, if it is at most this many ticks old. */
   #calledAt(call: Bytes, ticks: number): number | undefined {
     const tick = this.#calls.get(toHex(call));
     return tick !== undefined && this.#tick - tick < ticks ? tick : undefined;
@@ -143,7 +153,7 @@ export class RollCall {
   #takeCall(peer: Peer, { process, call, caller }: RollCallMessage & { type: 'call' }, bytes: Bytes): void {
     const { transport, signer, state } = this.#with;
     const asker = transport.proven(peer);
-    // Of a process that proved no key nobody can say whose key it asks about.
+    // A process that proved no key cannot ask about one.
     const isOfSender = asker !== undefined && equalBytes(asker.process, process);
     if (!isOfSender) {
       if (caller !== 'stopped') this.#answerFor(peer, process, call);
@@ -167,7 +177,10 @@ export class RollCall {
     for (const other of others) transport.send(other, bytes);
   }
 
-  /** It has listened. Another one that still does is answered by it from now on, so the next call is handed on at once; and one that has come to its end at the same time answers this last call. */
+  /**
+   * The process has finished listening. From now on it answers calls of another one that still listens, so the next
+   * call is forwarded at once; and a process that finished at the same time answers this last call.
+   */
   #signsNow(others: readonly Peer[], bytes: Bytes): void {
     for (const other of others) {
       this.#handedOn.delete(other);
@@ -185,14 +198,17 @@ export class RollCall {
     });
   }
 
-  /** Of two that listen the one that started first goes on, at whichever neighbour they meet. One that does not ask signs already. */
+  /**
+   * Of two listening processes the one that started first continues, at every neighbour that has both. One that does
+   * not ask is already signing.
+   */
   #givesWay(other: Peer, asker: Proven): boolean {
     const asked = this.#asked.get(other);
     if (asked === undefined || this.#tick - asked.tick >= LISTENS_TICKS) return false;
     return isBefore(asker.process, (this.#with.transport.proven(other) as Proven).process);
   }
 
-  /** Somebody asks whether this process's key runs here too. */
+  /** Another process asks whether its key runs here too. */
   #answerFor(peer: Peer, process: Bytes, call: Bytes): void {
     const { transport, signer, state, chainId, log } = this.#with;
     if (signer === undefined || state.self < 0 || state.stopped || isListening(state)) return;
@@ -220,7 +236,7 @@ export class RollCall {
     const { transport, signer, chainId, state, found } = this.#with;
     if (signer !== undefined && equalBytes(process, transport.process)) {
       if (state.stopped || this.#false.has(peer) || !transport.known().includes(peer)) return;
-      // Of a call of long ago: the other process may have ended since.
+      // The call is too old: the other process may have ended since.
       if (this.#calledAt(call, HERE_TICKS) === undefined) return;
       const isOther = !equalBytes(by, process);
       if (isOther && verifyMessage(signer.publicKey, hereMessage(chainId, process, call, by), signature)) found();

@@ -18,7 +18,7 @@ const UNSIGNED = new Uint8Array(0);
 
 /** Applies every rule until none applies any more. */
 export function progress(state: ConsensusState, rules: Rules, out: Effect[]): void {
-  // What others made final it takes; everything else waits until it may sign.
+  // Final cuts of others are accepted; everything else waits until it may sign.
   if (isListening(state)) {
     if (state.step !== 'decided') decide(state, rules, out);
     return;
@@ -88,11 +88,14 @@ function jump(state: ConsensusState, rules: Rules, out: Effect[]): boolean {
 const followTicks = (round: number): number => 40 + 4 * round;
 
 /**
- * A member whose step does not end goes to the next round, where it has seen anybody in a later one. After a power cut of all it may be that those who went on did so with votes that nobody has
- * any more: a liar does not send its own again, and the others are less than a third, so line 55 does not help. Going on is always safe: locks stay.
+ * A member whose step does not end goes to the next round if it has seen any member in a later one. After a power
+ * failure of all members, some may have advanced with votes that no longer exist: a liar does not send its own again,
+ * and the others are less than a third, so line 55 does not help. Advancing is always safe: locks stay.
  *
- * Anybody can be seen in a later round, so a liar decides whether this happens. Therefore ticks count only while a quorum is connected: of two parts of a parted network one at most has that, and in it more than a third
- * are honest, so all others jump to them (line 55) when the network heals. And the wait grows with the round, as the time-outs do: in a time T without progress a liar makes rounds, and with them time-outs, in proportion to the root of T.
+ * Any member can claim a later round, so a liar can trigger this. Therefore ticks count only while a quorum is
+ * connected: in a partitioned network at most one part has a quorum, and in it more than a third are honest, so all
+ * others jump to them (line 55) when the partition ends. And the wait grows with the round, as the time-outs do: in a
+ * time T without progress a liar makes rounds, and with them time-outs, in proportion to the root of T.
  */
 export function follow(state: ConsensusState, rules: Rules, out: Effect[]): void {
   const { round, step, ticksThere, memberRounds } = state;
@@ -136,7 +139,8 @@ function voteOnProposal(state: ConsensusState, rules: Rules, out: Effect[]): boo
   check(value, out);
   if (value.verdict === 'invalid') return vote(state, PREVOTE, NIL, out);
   if (value.verdict !== 'valid') return false;
-  // A polka speaks for signers and timestamp: honest members held and saw them. After restarts nobody may hold those signatures any more.
+  // A polka proves signers and timestamp: honest members had and checked them. After restarts those signatures may be
+  // lost.
   if (
     validRound === -1 ? !value.timely || !hasSigners(state, proposal, rules) : !hasPolka(state, validRound, cut, rules)
   )
@@ -179,7 +183,7 @@ export function vote(state: ConsensusState, kind: VoteKind, cut: CutName, out: E
   return true;
 }
 
-/** Rule 11: at or below what was signed last nothing new is signed. */
+/** Rule 11: nothing new is signed at or below the last signed place. */
 function maySign(state: ConsensusState, place: number): boolean {
   if (state.self < 0 || state.stopped || isListening(state) || isBarred(state)) return false;
   if (place <= state.signedPlace) return false;
@@ -194,7 +198,7 @@ function request(state: ConsensusState, place: number, cut: CutName, message: Un
   out.push({ do: 'sign', message });
 }
 
-/** The value of a cut that got its votes, if it is here and valid. One that is not here is asked for. */
+/** The value of a cut that has its votes, if it is here and valid. A missing one is requested. */
 function validValue(
   state: ConsensusState,
   cut: CutName,
@@ -240,7 +244,10 @@ export function timeOut(
   else startRound(state, round + 1, out);
 }
 
-/** Rule 14: what is too old to matter goes, but never a polka that proves the lock or the valid value, or a certificate whose cut is still missing. */
+/**
+ * Rule 14: drops old votes, but never a polka that proves the lock or the valid value, or a certificate whose cut is
+ * still missing.
+ */
 function prune(state: ConsensusState): void {
   const keep = (round: Round) =>
     round.round >= state.round - PAST_ROUNDS ||

@@ -1,4 +1,7 @@
-/** Addresses of names that validators registered. They are asked of the name servers directly: the system's own lookup shares few threads with the disk, and a name whose server never answers would hold one. */
+/**
+ * Resolves names that validators registered, by querying the name servers directly: system lookups share a few threads
+ * with disk access, and an unanswered lookup would block one.
+ */
 import { randomInt } from 'node:crypto';
 import { Resolver } from 'node:dns';
 import type { LookupFunction } from 'node:net';
@@ -8,7 +11,7 @@ const LIMITS = { timeout: 3_000, tries: 1 };
 /** A name may have thousands, and Node dials one after the other. */
 const MAX_ADDRESSES = 16;
 
-/** One of the addresses that may be dialled: who owns a name decides where it leads at the moment of the call. */
+/** One of the addresses that may be dialled: the owner of a name can change its address at any time. */
 export function routeLookup(mayDial: (ip: string) => boolean): LookupFunction {
   const resolver = new Resolver(LIMITS);
   return (host, { all }, callback) => {

@@ -1,6 +1,6 @@
 /**
- * The few decisions on which agreement rests, each a function of its own (docs/protocol/consensus.md). The engine is handed this table: tests replace one
- * decision at a time by a wrong one and see the simulator find it.
+ * The few decisions on which agreement depends, each a separate function (docs/protocol/consensus.md). The engine uses
+ * this table: tests replace one decision at a time by a wrong one and check that the simulator finds it.
  */
 import type { Effect } from './effects.ts';
 import type { ConsensusState, Round } from './state.ts';
@@ -13,7 +13,7 @@ export type Rules = Quorum & {
   readonly isThird: (stake: bigint, total: bigint) => boolean;
   /** Lines 23 and 29 of the paper: whether a member with this lock may prevote for a proposal. */
   readonly lockAllows: (lock: Lock, cut: CutName, validRound: number) => boolean;
-  /** Line 49: precommits that make a cut final, looked for in every round there is. */
+  /** Line 49: precommits that make a cut final, checked in every round. */
   readonly decision: (round: Round, state: ConsensusState) => Proof | undefined;
   /** What happens with a signed message, in this order. */
   readonly signed: (write: Effect, send: Effect) => readonly Effect[];

@@ -1,4 +1,6 @@
-/** Signatures of votes and proposals: what is signed, and checking it with key objects that are made once a committee. */
+/**
+ * Signatures of votes and proposals: the signed bytes, and checks with key objects that are created once per committee.
+ */
 import { type KeyObject, verify } from 'node:crypto';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { ID_BYTES } from '../../protocol/identifier.ts';
@@ -18,7 +20,7 @@ const placed = ({ kind, height, round, cut }: Vote) =>
 
 const voteText = (chainId: Bytes, vote: Vote): Bytes => voteMessage(chainId, placed(vote));
 
-/** Two votes of one member for one place, as the chain takes them. */
+/** Two votes of one member for the same height, round and kind, in the chain's format. */
 export const evidenceOf = (validator: Bytes, first: Vote, second: Vote): Evidence => ({
   name: 'evidence',
   validator,
@@ -31,12 +33,12 @@ export const evidenceOf = (validator: Bytes, first: Vote, second: Vote): Evidenc
 const proposalText = (chainId: Bytes, { height, round, validRound, cut, lastRound }: Proposal): Bytes =>
   proposalMessage(chainId, { height, round, validRound, cutId: cutBytes(cut), lastRound });
 
-/** What the member signs. */
+/** The bytes that the member signs. */
 export const signedText = (chainId: Bytes, message: Unsigned): Bytes =>
   message.type === 'vote' ? voteText(chainId, message.vote) : proposalText(chainId, message.proposal);
 
 export interface SignatureCheck {
-  /** By the member that the vote names; false too where the committee has no such member. */
+  /** Whether the member in the vote signed it; also false if the committee has no such member. */
   vote(vote: Vote, committee: Committee): boolean;
   /** By the proposer of its height and round. */
   proposal(proposal: Proposal, committee: Committee): boolean;

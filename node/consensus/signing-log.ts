@@ -1,10 +1,10 @@
-/** What the log says of a validator that does not sign, so that its operator can act. */
+/** Log messages about a validator that does not sign, for its operator. */
 import type { Logger } from '../../runtime/log.ts';
 import type { Company, Effect } from './effects.ts';
 import { isListening, type Waits, waitsFor } from './listening.ts';
 import type { ConsensusState } from './state.ts';
 
-/** It is said after so many ticks (rule 15) of the same wait, and again after as many. */
+/** Logged after this many ticks (rule 15) of the same wait, and again after as many. */
 const WAITING_TICKS = 60;
 
 const WAITS: Readonly<Record<Waits, { readonly message: string; readonly advice: string }>> = {
@@ -23,8 +23,7 @@ const WAITS: Readonly<Record<Waits, { readonly message: string; readonly advice:
   },
   taken: {
     message: 'this validator waits before it signs: another process with its key is connected to its neighbours',
-    advice:
-      'stop the other process for good, or this one; one that has ended without a word is forgotten within a minute',
+    advice: 'stop the other process for good, or this one; one that was killed is forgotten within a minute',
   },
   store: {
     message: 'this validator waits before it signs: its log is further than its store',

@@ -1,4 +1,6 @@
-/** The state of a member in one height: all that the engine knows. It changes in place, and only by `step` (engine.ts). */
+/**
+ * The state of a member in one height, complete for the engine. It is changed in place, and only by `step` (engine.ts).
+ */
 import type { Committee } from './committee.ts';
 import type { Peer, Proposal, Recovered } from './effects.ts';
 import { type CutName, emptyTally, NIL, type Tally, type Vote } from './votes.ts';
@@ -22,15 +24,18 @@ export type Value = {
   timely: boolean;
 };
 
-/** The cut before: precommits for it are still collected, because the next header names who signed (rule 9). */
+/** The previous cut: precommits for it are still collected, because the next header lists its signers (rule 9). */
 export type LastCut = {
   readonly height: number;
   readonly cut: CutName;
   readonly committee: Committee;
   readonly round: number;
-  /** By round: the one that decided here, and one that a proposal named. */
+  /** By round: the one that decided here, and one that a proposal refers to. */
   readonly rounds: Map<number, Map<number, Vote>>;
-  /** All votes of that height that were here when it ended, who was accused by then or since, and this node's place: a member that voted twice is found by votes that come late, too (rule 10). */
+  /**
+   * All votes of that height at its end, the members accused so far, and this node's index: double votes are also
+   * detected by late votes (rule 10).
+   */
   readonly seen: ReadonlyMap<number, Round>;
   readonly accused: Set<number>;
   readonly self: number;
@@ -42,33 +47,33 @@ export type Listening = {
   readonly logHeight: number;
   /** How long it still listens, in parts of a tick. */
   ticks: number;
-  /** The time of the height came meanwhile. */
+  /** The start time of the height has passed meanwhile. */
   begins: boolean;
 };
 
-/** What this process knows of the votes of its key (own-key.ts). It stays from height to height. */
+/** Knowledge about the votes of its key (own-key.ts). Kept from height to height. */
 export type OwnKey = {
   /** It listens before it signs, when it starts and when its key gets a seat. */
   listens: boolean;
   /** This height and later ones began when the process was at the tip. */
   newFrom: number;
-  /** From this height on whatever the key signed is in the log or was made here. */
+  /** From this height on, every vote of the key is in the log or was made here. */
   ownFrom: number;
-  /** Up to this height nothing is signed: the key voted there, and the log does not say so. */
+  /** Up to this height nothing is signed: the key voted there, but the log does not contain it. */
   barred: number;
   /** Ticks until this process is known to be at the tip; then `newFrom` is known. */
   arriving: number;
-  /** Parts of a tick that each of the last ones counted for, the newest last: what the next height takes back. */
+  /** Values of the last ticks, in fractions of a tick, newest last: the next height takes these back. */
   worths: readonly number[];
 };
 
-/** No such height is known. A number that text formats have, unlike infinity. */
+/** No such height is known. A number that text formats can represent, unlike infinity. */
 export const UNKNOWN_HEIGHT = Number.MAX_SAFE_INTEGER;
 
 export type ConsensusState = {
   height: number;
   committee: Committee;
-  /** This node's place in the committee; -1 when it has none. */
+  /** This node's index in the committee; -1 if it has none. */
   self: number;
   round: number;
   step: Step;
@@ -84,19 +89,19 @@ export type ConsensusState = {
   signedPlace: number;
   /** The latest round in which each member was seen. */
   memberRounds: number[];
-  /** Members whose vote of a far round was looked at since the last tick. */
+  /** Members whose vote of a distant round was checked since the last tick. */
   farVotes: Set<number>;
   accused: Set<number>;
   last: LastCut | undefined;
   /** Votes and proposals for the next height that came early. */
   early: Map<number, Vote>;
   earlyProposals: Map<number, Proposal>;
-  /** What the log holds of this height. */
+  /** Contents of the log for this height. */
   writtenPolkas: Set<number>;
   writtenProposals: Set<CutName>;
-  /** The step that the member was in when it was stopped; taken up again when the time of the height has come. */
+  /** The step that the member was in when it was stopped; resumed when the time of the height has come. */
   resume: Step | undefined;
-  /** What was on the disk when the node started, until its height is past. */
+  /** Contents of the log at the start, until its height is past. */
   recovered: Recovered | undefined;
   /** Signs no more: the key runs elsewhere. */
   stopped: boolean;
@@ -105,9 +110,9 @@ export type ConsensusState = {
   ownKey: OwnKey;
   /** Answers given to each neighbour since the last tick. */
   answered: Map<Peer, number>;
-  /** Where the member stood at the last tick. */
+  /** The member's round and step at the last tick. */
   tickPlace: string;
-  /** Ticks since it came there in which a quorum was connected. */
+  /** Ticks since then in which a quorum was connected. */
   ticksThere: number;
   wantCut: CutName;
 };
@@ -145,7 +150,7 @@ export function createState(
     recovered,
     stopped: false,
     listening: undefined,
-    // Of a member that is at work: whatever it did not make was made elsewhere.
+    // For a member in normal operation: any vote that it did not make was made elsewhere.
     ownKey: { listens: false, newFrom: UNKNOWN_HEIGHT, ownFrom: 0, barred: -1, arriving: 0, worths: [] },
     answered: new Map(),
     tickPlace: '',

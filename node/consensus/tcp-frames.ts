@@ -1,7 +1,10 @@
 /**
- * Frames between neighbours over TCP (consensus rule 22): `u32 length | bytes`, little-endian. The first frame of each side is the hello: `u32 mark | u16 version | chain_id 48 | name of the process 16 | 32 random bytes of the
- * connection | X25519 key of the connection 32 | validator 48`, the last one zero for none. The chain id is the hash of the genesis document, so nodes of two genesis documents part at once. Every later frame ends with a tag of 16 bytes
- * (overlay-channel.ts); one without anything before it is ignored. The second frame of each side is its identity, that of the dialler first: empty, or `consensus key 1,952 | signature 3,309`.
+ * Frames between neighbours over TCP (consensus rule 22): `u32 length | bytes`, little-endian. The first frame of each
+ * side is the hello: `u32 mark | u16 version | chain_id 48 | name of the process 16 | 32 random bytes of the connection
+ * | X25519 key of the connection 32 | validator 48`, the last one zero for none. The chain id is the hash of the
+ * genesis document, so nodes with different ones disconnect at once. Every later frame ends with a tag of 16 bytes
+ * (overlay-channel.ts); an empty frame is ignored. The second frame of each side is its identity, that of the dialler
+ * first: empty, or `consensus key 1,952 | signature 3,309`.
  */
 import { ByteReader, type Bytes, ByteWriter, concat, equalBytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
@@ -34,9 +37,9 @@ export type Hello = {
   readonly chainId: Bytes;
   /** The name of the process. */
   readonly process: Bytes;
-  /** Of this connection alone: an identity that was heard once is worth nothing on another. */
+  /** Unique to this connection: a recorded identity is not valid on another one. */
   readonly challenge: Bytes;
-  /** Of this connection too: the sender of later frames has its secret. */
+  /** Also unique to this connection: the sender of later frames has its secret. */
   readonly channelKey: Bytes;
   /** The identifier of the consensus key that this side has, zero without one. */
   readonly validator: Bytes;
@@ -59,10 +62,10 @@ export const encodeHello = (hello: Hello): Uint8Array<ArrayBuffer> =>
 export function readHello(bytes: Bytes, own: Hello): Hello {
   const reader = new ByteReader(bytes);
   if (bytes.length < HELLO_START || reader.u32() !== MARK)
-    throw new ProtocolError('not_canonical', 'it is no neighbour of this kind');
+    throw new ProtocolError('not_canonical', 'it is not a node of this overlay');
   const version = reader.u16();
   if (version !== TCP_VERSION) throw new ProtocolError('unsupported_version', `it speaks version ${version}`);
-  if (bytes.length !== HELLO_BYTES) throw new ProtocolError('not_canonical', 'its hello is none');
+  if (bytes.length !== HELLO_BYTES) throw new ProtocolError('not_canonical', 'its hello is not valid');
   const chainId = reader.take(ID_BYTES);
   if (!equalBytes(chainId, own.chainId)) throw new ProtocolError('wrong_network', 'it is on another chain');
   const process = reader.take(PROCESS_BYTES);
@@ -79,21 +82,21 @@ export const encodeIdentity = (identity: Identity | undefined): Bytes =>
 
 export function decodeIdentity(bytes: Bytes): Identity | undefined {
   if (bytes.length === 0) return undefined;
-  if (bytes.length !== IDENTITY_BYTES) throw new ProtocolError('not_canonical', 'its identity is none');
+  if (bytes.length !== IDENTITY_BYTES) throw new ProtocolError('not_canonical', 'its identity is not valid');
   return { publicKey: bytes.slice(0, PUBLIC_KEY_BYTES), signature: bytes.slice(PUBLIC_KEY_BYTES) };
 }
 
 /**
- * Puts frames together from pieces of any size. It never holds more than twice one frame and the piece that ends it, however small the pieces are: they are
- * copied into one buffer, which grows by doubling.
+ * Assembles frames from chunks of any size. It never holds more than twice one frame and the last chunk, however small
+ * the chunks are: they are copied into one buffer, which grows by doubling.
  */
 export class FrameReader {
   #buffer: Uint8Array = NOTHING;
   #held = 0;
-  /** Until the hello has come nobody may send more than one. */
+  /** The limit before the hello has arrived: the size of a hello. */
   limit = HELLO_BYTES;
 
-  /** Throws a ProtocolError for a frame that is too long, before its bytes are there. */
+  /** Throws a ProtocolError for a frame that is too long, before its bytes have arrived. */
   *push(piece: Bytes): Generator<Bytes> {
     const all = this.#held === 0 ? piece : this.#append(piece);
     const view = new DataView(all.buffer, all.byteOffset, all.byteLength);
@@ -104,7 +107,7 @@ export class FrameReader {
         if (length > this.limit) throw new ProtocolError('too_long', `a frame of ${length} bytes`);
         const end = at + LENGTH_BYTES + length;
         if (all.length < end) return;
-        // A copy: what is kept of a frame must not keep the whole piece.
+        // A copy: a stored part of a frame must not retain the whole chunk.
         const frame = new Uint8Array(all.subarray(at + LENGTH_BYTES, end));
         at = end;
         yield frame;
@@ -126,7 +129,7 @@ export class FrameReader {
     return this.#buffer.subarray(0, length);
   }
 
-  /** What a frame still lacks the end of. */
+  /** The incomplete last frame. */
   #keep(rest: Bytes): void {
     const isWhole = rest.buffer === this.#buffer.buffer && rest.byteOffset === this.#buffer.byteOffset;
     if (!isWhole) this.#buffer = rest.length === 0 ? NOTHING : new Uint8Array(rest);

@@ -1,6 +1,8 @@
 /**
- * One connection to a neighbour: the hellos, the identity of the dialler, then that of the dialled, then frames in both directions. Bounded in everything: the size of a frame, bytes and messages a second (a
- * neighbour that sends more is read more slowly), what waits to be sent, the time until it is known who is there, and until it has to answer that it still is (link-echo.ts). That bounds a frame that never ends too: no answer comes behind it.
+ * One connection to a neighbour: the hellos, the identity of the dialler, then that of the dialled, then frames in both
+ * directions. Everything is bounded: the size of a frame, bytes and messages a second (a neighbour that sends more is
+ * read more slowly), the output queue, the time to identify, and the time to answer an echo (link-echo.ts). The latter
+ * also bounds a frame that never ends: no answer can follow it.
  */
 import type { Socket } from 'node:net';
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
@@ -34,9 +36,12 @@ import {
 export const LINK_LIMITS = {
   /** For hello and identity together. */
   helloMillis: 5_000,
-  /** Between two questions whether the other end is still there. */
+  /** Time between two echo questions. */
   echoMillis: 10_000,
-  /** It ended, where the last question that it answered is older. With the time between two looks it is less than a minute: so long a process that is gone can be in the way of the next one of its key (rule 23). */
+  /**
+   * The connection is closed if the last answered question is older. Together with the time between two checks it is
+   * less than a minute: for that long a dead process can delay the next one of its key (rule 23).
+   */
   silentMillis: 45_000,
   /** How long a neighbour may leave a full queue unread. */
   stalledMillis: 30_000,
@@ -48,16 +53,16 @@ export type LinkLimits = {
   readonly [K in keyof typeof LINK_LIMITS]: (typeof LINK_LIMITS)[K] extends number ? number : Rate;
 };
 
-/** Who the other end says it is, and what it must have signed for that. */
+/** The claimed identity of the other end, and the bytes that it must have signed. */
 export type Claim = { readonly identity: Identity; readonly message: Bytes };
 
 export type LinkEvents = {
-  /** The other side is known as far as it will be. */
+  /** The identification of the other side is complete. */
   ready(claim: Claim | undefined): void;
   message(bytes: Bytes): void;
-  /** `reason` is missing where the connection just ended. */
+  /** `reason` is missing if the connection ended normally. */
   ended(reason?: string): void;
-  /** It is to be one half of a circuit (rule 24), and no link from now on. */
+  /** It becomes one half of a circuit (rule 24), and is no longer a link. */
   circuit?(socket: Socket, token: Bytes): void;
 };
 
@@ -65,18 +70,19 @@ export type LinkSettings = {
   readonly own: Omit<Hello, 'channelKey'>;
   readonly role: Role;
   /**
-   * Who this side is, undefined where it has no key or does not say. The side that was dialled is asked once it knows who the other says it is, and not where that is nobody: signing for every stranger would cost more than it is worth.
+   * This side's identity; undefined if it has no key or does not identify itself. On the dialled side it is called once
+   * the other's claim is known, and not for anonymous connections: signing for every stranger would cost too much.
    */
   readonly identify: (message: Bytes, claim: Claim | undefined) => Promise<Identity | undefined>;
   readonly limits: LinkLimits;
-  /** The validator that must be there, where one is dialled by its registered route: this side identifies itself to no other. */
+  /** The expected validator, if it is dialled by its registered route: this side identifies itself to no other. */
   readonly expects?: Bytes | undefined;
 };
 
 export type Restriction = {
   readonly reading: readonly ReadingAllowance[];
   readonly queuedBytes: number;
-  /** Whether there is room for so many bytes more; they are counted where there is. */
+  /** Whether this many more bytes are allowed; if so, they are counted. */
   readonly maySend: (bytes: number) => boolean;
 };
 
@@ -101,7 +107,7 @@ export class TcpLink {
   ] as const;
   #ends: Ends | undefined;
   #channel: Channel | undefined;
-  /** The own identity is being signed: until it is sent the other has nothing to say. */
+  /** The own identity is being signed: until it is sent the other side must not send anything. */
   #isSigning = false;
   #isReady = false;
   #isOver = false;
@@ -131,13 +137,13 @@ export class TcpLink {
     socket.write(frameBytes(encodeHello(this.#hello)));
   }
 
-  /** For one that nobody knows: less is read from it and sent to it, within what all such ones have together, and less waits for it. */
+  /** Applies the limits for strangers: lower read and send rates, shared by all strangers, and a shorter queue. */
   restrict({ reading, queuedBytes, maySend }: Restriction): void {
     this.#allowances = [this.#own, ...reading];
     this.#queuedBytes = Math.min(queuedBytes, this.#settings.limits.queuedBytes);
     this.#maySend = maySend;
     if (this.#resume === undefined) return;
-    // The wait was for what counted before.
+    // The wait was computed with the previous limits.
     clearTimeout(this.#resume);
     this.#resume = undefined;
     this.#socket.resume();
@@ -148,14 +154,14 @@ export class TcpLink {
     this.restrict({ reading: [], queuedBytes: this.#settings.limits.queuedBytes, maySend: () => true });
   }
 
-  /** The name of the process at the other end, once it said hello. */
+  /** The name of the process at the other end, after its hello. */
   get process(): Bytes | undefined {
     return this.#ends?.[this.#settings.role === 'dialler' ? 'dialled' : 'dialler'].process;
   }
 
   send(bytes: Bytes): void {
     if (this.#isOver || !this.#isReady) return;
-    // Lost: it comes again by anti-entropy where it matters.
+    // Dropped: anti-entropy recovers it if needed.
     if (this.#socket.writableLength + bytes.length > this.#queuedBytes) {
       this.#fullSince ??= this.#steady();
       return;
@@ -165,7 +171,7 @@ export class TcpLink {
   }
 
   #write(bytes: Bytes): void {
-    // Before it has a number: the other end would miss one that is not sent.
+    // Checked before it gets a number: a number that is not sent would break the connection.
     if (bytes.length > MAX_FRAME_BYTES) throw new ProtocolError('too_long', 'a frame that no neighbour reads');
     this.#socket.write(frameBytes((this.#channel as Channel).seal(bytes)));
   }
@@ -190,16 +196,16 @@ export class TcpLink {
   #look(): void {
     const now = this.#steady();
     const { silentMillis, stalledMillis } = this.#settings.limits;
-    // This process did not run: what came meanwhile is not read yet.
+    // This process was suspended: data that arrived meanwhile is not read yet.
     const wasAway = now - this.#lookedAt > silentMillis / 2;
     this.#lookedAt = now;
     if (this.#socket.writableLength < this.#queuedBytes / 2) this.#fullSince = undefined;
-    if (this.#echo.silentFor(now) > silentMillis && !wasAway) this.end('it did not answer that it is there');
+    if (this.#echo.silentFor(now) > silentMillis && !wasAway) this.end('it did not answer the echo');
     else if (this.#fullSince !== undefined && now - this.#fullSince > stalledMillis) this.end('it does not read');
     else this.#sendEcho(this.#echo.question(now));
   }
 
-  /** Outside what strangers may be sent: it is short, and without it they would be taken for gone. */
+  /** Not counted in the limits for strangers: it is short, and without it they would be taken for dead. */
   #sendEcho(bytes: Bytes | undefined): void {
     if (bytes === undefined || this.#isOver || !this.#isReady) return;
     if (this.#socket.writableLength + bytes.length <= this.#queuedBytes) this.#write(bytes);
@@ -214,7 +220,7 @@ export class TcpLink {
         if (this.#isOver) return;
       }
     } catch (error) {
-      // Whatever a neighbour sends ends its connection at most, and never this node.
+      // Input of a neighbour can end only its connection, never this node.
       this.end(error instanceof ProtocolError ? error.message : `its frames could not be read: ${error}`);
       return;
     }
@@ -262,7 +268,7 @@ export class TcpLink {
     if (role === 'dialler') this.#introduce(undefined, () => undefined);
   }
 
-  /** An identity that is not the one of the hello was not what the other end's signature was made for. */
+  /** The signature covers the identity in the hello, so this one must be the same. */
   #claimIn(bytes: Bytes): Claim | undefined {
     const identity = decodeIdentity(bytes);
     if (identity === undefined) return undefined;

@@ -1,6 +1,8 @@
 /**
- * The network of separate validators (docs/decisions/0005-validators-over-plain-tcp.md): a listener, and connections to the neighbours that the operator named and to the validators that registered a route. Strangers may
- * connect: everything that counts is signed, what one connection or address can cost is bounded, and members and named neighbours have places that strangers cannot take (inbound-places.ts).
+ * The network of separate validators (docs/decisions/0005-validators-over-plain-tcp.md): a listener, and connections to
+ * the neighbours that the operator named and to the validators that registered a route. Strangers may connect: all
+ * relevant messages are signed, the cost of one connection or address is bounded, and members and named neighbours have
+ * places that strangers cannot take (inbound-places.ts).
  */
 import { randomBytes, randomInt } from 'node:crypto';
 import { isIP, type LookupFunction, type Socket } from 'node:net';
@@ -51,13 +53,13 @@ export type TcpSettings = {
 export type TcpDependencies = {
   readonly log: Logger;
   steady(): number;
-  /** Milliseconds since 1970, where not by the clock that only runs. */
+  /** Milliseconds since 1970, not monotonic. */
   readonly now?: (() => number) | undefined;
-  /** Who this node is; without it, one that follows. */
+  /** This node's identity; without it, it only follows. */
   readonly signer?: { readonly publicKey: Bytes; readonly sign: (message: Bytes) => Promise<Bytes> } | undefined;
-  /** Keys of the committee as it is now. */
+  /** Keys of the current committee. */
   readonly members?: () => readonly { readonly publicKey: Bytes }[];
-  /** How the names of registered routes become addresses, where not as the system does it. */
+  /** Resolves the names of registered routes, instead of the system. */
   readonly lookup?: LookupFunction | undefined;
   /** This machine: not limited by address, never barred. */
   readonly isNear?: (address: string) => boolean;
@@ -72,7 +74,7 @@ export class TcpTransport implements Transport {
   readonly #links = new OverlayLinks();
   readonly #barred = new BoundedMap<string, number>(MAX_BARRED);
   readonly #connections = new BoundedMap<string, Bucket>(MAX_COUNTED);
-  /** Addresses of neighbours that the operator named: those given as such, and what names led to. */
+  /** Addresses of neighbours named by the operator: given directly, or resolved from names. */
   readonly #named = new Map<ListenAddress, string>();
   readonly #strangers: ReadingAllowance;
   readonly #sentToStrangers: SentToStrangers;
@@ -117,7 +119,7 @@ export class TcpTransport implements Transport {
       if (isIP(neighbour.host) !== 0) this.#named.set(neighbour, clientKey(neighbour.host));
   }
 
-  /** Opens the listeners; gives back where they are. Before `start` nobody is let in. */
+  /** Opens the listeners and returns their addresses. Before `start` all connections are refused. */
   async listen(): Promise<ListenAddress[]> {
     const addresses: ListenAddress[] = [];
     for (const bind of this.#settings.binds) addresses.push(await this.#listeners.open(bind));
@@ -134,12 +136,12 @@ export class TcpTransport implements Transport {
     ];
   }
 
-  /** Registered validators to be connected to from now on, in place of those before. */
+  /** Replaces the registered validators to connect to. */
   reach(orders: readonly DialOrder[]): void {
     if (!this.#closed) this.#routes.set(orders);
   }
 
-  /** What the chain says of this validator and of others: for those without a route (rule 24). */
+  /** The chain's data about this validator and others, for those without a route (rule 24). */
   know(listing: Listing): void {
     this.#relaying.know(listing);
   }
@@ -190,7 +192,7 @@ export class TcpTransport implements Transport {
     if (!this.#isNear(address)) this.#barred.set(placeKey(address), this.#with.steady() + millis);
   }
 
-  /** Whether somebody at this address may connect now. */
+  /** Whether this address may connect now. */
   #admits(address: string): boolean {
     if (this.#closed || this.#events === undefined) return false;
     const [key, now, isNear] = [placeKey(address), this.#with.steady(), this.#isNear(address)];
@@ -242,7 +244,7 @@ export class TcpTransport implements Transport {
       {
         ready: (claim) => {
           if (known === undefined) return;
-          // At the end of a circuit is the validator that was named, or nobody.
+          // The other end of a circuit must be the expected validator.
           if (isInbound && expected !== undefined && verdict !== 'true') return link.end('it did not prove its key');
           if (!(isInbound ? this.#seat(peer, known, claim, verdict) : this.#isWho(known, claim, expected))) return;
           known.isReady = true;
@@ -255,7 +257,7 @@ export class TcpTransport implements Transport {
           expected === undefined && {
             circuit: (half: Socket, token: Bytes) => {
               this.#links.delete(peer);
-              // It was invited: what others ask for does not use up what its address has.
+              // It was invited: circuits requested by others do not count against its address.
               const bucket = this.#connections.get(placeKey(address));
               if (this.#relaying.arrived(half, token) && bucket !== undefined)
                 this.#connections.set(placeKey(address), give(bucket, CONNECTIONS, 1));
@@ -265,7 +267,7 @@ export class TcpTransport implements Transport {
           const wasReady = known?.isReady ?? false;
           this.#links.delete(peer);
           this.#relaying.left(peer);
-          // Strangers come and go: what each of them did is not worth a line that operators read.
+          // Strangers come and go: their faults are not worth a log line for operators.
           if (reason !== undefined)
             log[wasReady || !(isInbound || expected) ? 'info' : 'debug']('a neighbour was dropped', { peer, reason });
           if (wasReady) this.#events?.left(peer);
@@ -284,7 +286,7 @@ export class TcpTransport implements Transport {
     return signer && { publicKey: signer.publicKey, signature: await signer.sign(message) };
   }
 
-  /** Of one that was dialled. What it proves counts once it is a member's; one that proves nothing is a neighbour all the same, but not at a registered route. */
+  /** For a dialled connection. Without proof it is still a neighbour, but not at a registered route. */
   #isWho(known: Link, claim: Claim | undefined, expected: Bytes | undefined): boolean {
     if (expected !== undefined && (claim === undefined || !equalBytes(claim.identity.publicKey, expected))) {
       known.link.end('it did not prove the key of the validator that registered this route');
@@ -297,7 +299,7 @@ export class TcpTransport implements Transport {
     return known.key !== undefined;
   }
 
-  /** Gives a place to a connection that has said who it is; false where it has to go. */
+  /** Assigns a place to an identified connection; false if it must be closed. */
   #seat(peer: Peer, known: Link, claim: Claim | undefined, verdict: Verdict): boolean {
     if (verdict === 'false') {
       this.#bar(known.address, BARRED_FORGER_MILLIS);
@@ -332,7 +334,7 @@ export class TcpTransport implements Transport {
     return true;
   }
 
-  /** Committees change, and what there was no time for is made up. */
+  /** Committees change; identities that were postponed are checked now. */
   async #checkAgain(): Promise<void> {
     for (const [peer, known] of [...this.#links]) {
       const { claim, link, key, standing } = known;
@@ -345,7 +347,7 @@ export class TcpTransport implements Transport {
       const verdict = key === undefined ? await this.#identities.verify(claim) : 'unknown';
       // It may have gone meanwhile.
       if (verdict === 'unknown' || !this.#links.has(peer)) continue;
-      // This side owes it its own identity: the next connection begins with it.
+      // This side has not sent its identity; a new connection will start with it.
       if (verdict === 'true' && known.isWithheld) link.end();
       else if (this.#seat(peer, known, claim, verdict)) {
         link.release();
@@ -374,7 +376,7 @@ export class TcpTransport implements Transport {
       false,
       (wasReady, reason) => {
         if (reason !== undefined && !wasReady)
-          // What others register is not this operator's to mend.
+          // A wrong registration of another validator is not this operator's problem.
           log[expected === undefined ? 'warn' : 'debug']('a neighbour cannot be used', { neighbour, reason });
         ended(wasReady, reason);
       },
@@ -386,7 +388,7 @@ export class TcpTransport implements Transport {
     return this.#links.provenOf(peer, (key) => this.#identities.isMember(key));
   }
 
-  /** What one of both does is not held against the other, nor against the same validator through another relay. */
+  /** A fault of one end does not count against the other, nor against the same validator through another relay. */
   #circuit(socket: Socket, { validator: { id, publicKey }, role, relay }: OwnCircuit): void {
     const [of, by] = [id, relay].map((each) => toHex(each).slice(0, 16));
     const address = `${RELAYED}${of} by ${by}`;

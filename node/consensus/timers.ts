@@ -1,4 +1,4 @@
-/** What is planned for later, until the end. */
+/** Timers that are all cancelled at the end. */
 export class Timers {
   readonly #waiting = new Set<NodeJS.Timeout>();
 

@@ -1,10 +1,13 @@
-/** Records the trace of the running height: how it began and every event since, so that `svcd consensus dump --trace` gives what the engine can be run over again (trace.ts). */
+/**
+ * Records the trace of the running height: how it began and every event since, so that `svcd consensus dump --trace`
+ * returns a trace that can be replayed (trace.ts).
+ */
 import type { Event } from './effects.ts';
 import { lastProof } from './last-cut.ts';
 import type { ConsensusState } from './state.ts';
 import { encodeTrace, type TraceStart } from './trace.ts';
 
-/** A height that takes longer is recorded from its start up to here. */
+/** Limit of recorded events: a longer height is recorded only up to here. */
 const MAX_EVENTS = 8_192;
 
 export class TraceRecorder {
@@ -44,7 +47,7 @@ function startOf(state: ConsensusState): TraceStart {
   };
 }
 
-/** What came for the height before it began. */
+/** Messages that arrived before the height began. */
 function* earlyEvents(state: ConsensusState): Generator<Event> {
   for (const { proposal, prevotes, precommits } of state.rounds.values()) {
     if (proposal !== undefined) yield { type: 'proposal', proposal, timely: false };

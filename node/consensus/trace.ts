@@ -1,6 +1,7 @@
 /**
- * A recorded trace: how a member began and every event it was given, as lines of JSON. The engine is a function of those, so a trace replayed gives the same effects, with or
- * without the network that made it. Cut names and bytes are hex, stakes and bitmaps decimal text.
+ * A recorded trace: the initial state of a member and every event, as lines of JSON. The engine is a function of those,
+ * so a trace replayed gives the same effects, with or without the network that made it. Cut names and bytes are hex,
+ * stakes and bitmaps decimal text.
  */
 import { fromHex, toHex } from '../../protocol/bytes.ts';
 import { Committee } from './committee.ts';
@@ -18,7 +19,7 @@ export type TraceStart = {
   readonly height: number;
   readonly committee: Committee;
   readonly self: number;
-  /** The cut before, where there is one. */
+  /** The previous cut, if there is one. */
   readonly last?: { readonly proof: Proof; readonly committee: Committee };
   /** What the log held. */
   readonly recovered?: Recovered;

@@ -1,6 +1,6 @@
 /**
- * Votes as the engine counts them (consensus rules 6, 10 and 14): the first vote of each member of a round and kind, their stake by cut, and the proof
- * that a cut got more than two thirds. Signatures were checked before a vote comes here.
+ * Votes as the engine counts them (consensus rules 6, 10 and 14): the first vote of each member of a round and kind,
+ * their stake by cut, and the proof that a cut has more than two thirds. Signatures are checked before.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { Committee } from './committee.ts';
@@ -31,7 +31,7 @@ export type Proof = {
   readonly votes: readonly Vote[];
 };
 
-/** What counts as more than two thirds. */
+/** The threshold of more than two thirds. */
 export type Quorum = { readonly isQuorum: (stake: bigint, total: bigint) => boolean };
 
 export type Tally = {
