@@ -1,5 +1,6 @@
 /**
- * A question to a running node on this machine: a socket in its data directory that only its user can open. A client gets one JSON document and is disconnected; nothing that is sent is read.
+ * A control socket of a running node, in its data directory, that only its user can open. A client gets one JSON
+ * document and is disconnected; its input is ignored.
  */
 import { chmodSync, rmSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
@@ -13,7 +14,7 @@ const socketPath = (dataDir: string): string => join(dataDir, 'consensus.sock');
 
 export async function serveControl(dataDir: string, answer: () => string): Promise<() => Promise<void>> {
   const path = socketPath(dataDir);
-  // One that a crash left; the directory is locked, so no other process has it.
+  // Left by a crash; the directory is locked, so no other process uses it.
   rmSync(path, { force: true });
   const server = createServer((socket) => {
     socket.on('error', () => undefined);
@@ -34,7 +35,7 @@ export async function askControl(dataDir: string): Promise<string> {
   try {
     for await (const part of socket as AsyncIterable<Buffer>) {
       bytes += part.length;
-      if (bytes > MAX_ANSWER_BYTES) throw new Error('its answer has no end');
+      if (bytes > MAX_ANSWER_BYTES) throw new Error('its answer does not end');
       parts.push(part);
     }
   } catch (error) {

@@ -4,8 +4,9 @@
  */
 
 /**
- * The time of the next cut. If the clock is behind the last cut, because it was set back or had been ahead, cuts are half a pace apart until it has
- * caught up: their times keep going forward, and what is measured by them (hash rates, the pace itself) is off by two at most.
+ * The time of the next cut. If the clock is behind the last cut, because it was set back or had been ahead, cuts are
+ * half a pace apart until it has caught up: their times keep increasing, and values measured by them (hash rates, the
+ * pace itself) are off by a factor of two at most.
  */
 export const nextCutMillis = (nowMillis: number, lastMillis: number, cutMillis: number): number =>
   nowMillis > lastMillis ? nowMillis : lastMillis + Math.max(1, Math.floor(cutMillis / 2));

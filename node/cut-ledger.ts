@@ -1,4 +1,7 @@
-/** The ledger as consensus sees it: what the next cut builds on, cuts made and executed without writing anything, and the one step that makes a cut final. */
+/**
+ * The ledger's interface for consensus: the base of the next cut, making and executing cuts without writing, and the
+ * step that makes a cut final.
+ */
 import { type Bytes, equalBytes } from '../protocol/bytes.ts';
 import type { Certificate } from '../protocol/cut.ts';
 import type { ProposedCut } from '../protocol/proposal.ts';
@@ -22,36 +25,42 @@ export interface CutLedger {
   readonly networkId: number;
   readonly intervalCuts: number;
   head(): Head;
-  /** Who certifies the cut of this height: known up to the one after the head. */
+  /** The committee that certifies the cut of this height: known up to the one after the head. */
   committee(height: number): Committee | undefined;
   cut(height: number): CutRecord | undefined;
   certificate(height: number): Certificate | undefined;
   block(id: Bytes): BlockRecord | undefined;
   blockBody(id: Bytes): Bytes | undefined;
-  /** Until signatures of these blocks, or of all that wait, are checked that are being checked, at most so long: then making or executing a cut is quick. */
+  /**
+   * Waits for pending signature checks of these blocks, or of all waiting ones, up to a time limit: then making or
+   * executing a cut is quick.
+   */
   settled(millis: number, ids?: readonly Bytes[]): Promise<void>;
-  /** The next cut from the blocks that wait. */
+  /** Makes the next cut from the waiting blocks. */
   make(parts: CutParts): AppliedCut;
   /** Whether the block waits here, with its body. */
   isHere(id: Bytes): boolean;
-  /** Takes in a block that a cut names: neither a full pool nor another block on the same body keeps it out, and its time is judged by the cut's. */
+  /**
+   * Accepts a block that a cut names, even if the pool is full or another block has the same body; its time is checked
+   * against the cut's.
+   */
   admit(header: Bytes, body: Bytes, cutMillis: number): Promise<Admitted>;
-  /** Why a block with this header cannot be taken in, as far as the header and its work tell. */
+  /** Why a block with this header cannot be accepted, judged by the header and its work only. */
   examineHeader(header: Bytes): Promise<NodeError | undefined>;
   /** The proposed cut as this node executes it; a text says why it cannot be the next one. Its blocks are all here. */
   execute(cut: ProposedCut): AppliedCut | string;
-  /** What this node has taken in is on the disk when this resolves: a machine that fails then has the blocks that wait now. */
+  /** When this resolves, the waiting blocks are on disk and survive a power failure. */
   sync(): Promise<void>;
   /** Writes a cut that was made or executed at this height, not only the last one; it is final when this resolves. Nothing may be executed meanwhile. */
   commit(cut: AppliedCut, certificate: Certificate): Promise<void>;
-  /** The node cannot go on. */
+  /** The node must stop. */
   fail(error: Error): void;
 }
 
-/** Refusals that say something about this node or the moment, and nothing about the block. */
+/** Refusals that concern this node or the moment, not the block. */
 const PASSING: ReadonlySet<NodeErrorCode> = new Set(['verifier_unavailable', 'node_stopped', 'block_queue_full']);
 
-/** The identifier of a block covers its header alone, so a neighbour can send another body with it. */
+/** The identifier of a block covers only its header, so a neighbour can send a wrong body with it. */
 const WRONG_BODY: ReadonlySet<NodeErrorCode> = new Set([
   'body_malformed',
   'parents_root_mismatch',
@@ -66,7 +75,7 @@ export type CutLedgerParts = {
   >;
   readonly cuts: CutMaker;
   readonly pool: WorkPool;
-  /** Whoever signed it and whichever way it came, a cut that contradicts one of these is not executed and not written. */
+  /** A cut that contradicts one of these is neither executed nor written, whatever its signatures and source. */
   readonly checkpoints: readonly Checkpoint[];
   readonly committee: CutLedger['committee'];
   submit(header: Bytes, body: Bytes, cutMillis: number): Promise<Submission>;
@@ -78,15 +87,15 @@ export type CutLedgerParts = {
 };
 
 /**
- * The sets of the ledger can take the update that was made last and no other: one that is committed although another was executed since is executed once more, from the blocks it had, which may
- * have left the pool.
+ * The ledger's sets can apply only the last update: a cut that is committed after another was executed is executed once
+ * more, from its blocks, which may have left the pool.
  */
 class Executions {
   readonly #from = new WeakMap<AppliedCut, () => AppliedCut>();
   #last: AppliedCut | undefined;
 
   run(from: readonly WaitingBlock[], execute: (blocks: readonly WaitingBlock[]) => AppliedCut): AppliedCut {
-    // Also where it fails: a part of the sets may have got its update.
+    // Also after a failure: some of the sets may have been updated.
     this.#last = undefined;
     const cut = execute(from);
     // A block that could not be executed was left out.
@@ -97,7 +106,7 @@ class Executions {
     return cut;
   }
 
-  /** The cut as the sets can take it now. */
+  /** The cut, executed again if necessary, so that the sets can apply it. */
   newest(cut: AppliedCut): AppliedCut {
     return cut === this.#last ? cut : (this.#from.get(cut)?.() ?? cut);
   }
@@ -156,7 +165,7 @@ function execute(
   } catch (error) {
     return (error as Error).message;
   }
-  // Identifier by identifier, figure by figure: the header that follows from execution is the one that was proposed.
+  // The header that follows from execution must equal the proposed one.
   const { headerBytes } = cut.effects;
   return equalBytes(headerBytes, content.subarray(0, headerBytes.length)) ? cut : 'its execution gives another header';
 }

@@ -1,6 +1,6 @@
 /**
- * Cuts before they are final: made from the blocks that wait, or executed as proposed. Nothing is written here; what has been applied
- * becomes final by a certificate (node.ts).
+ * Cuts before they are final: made from waiting blocks, or executed as proposed. Nothing is written here; an executed
+ * cut becomes final by a certificate (node.ts).
  */
 import type { Bytes } from '../protocol/bytes.ts';
 import { timestampFault } from '../protocol/timestamp.ts';
@@ -24,7 +24,7 @@ export type CutMakerDependencies = {
   readonly onLeftOut: () => void;
 };
 
-/** What a cut consists of besides the ledger before it. */
+/** The inputs of a cut besides the previous ledger. */
 export type CutParts = { readonly timestampMillis: number; readonly signers: bigint };
 
 export class CutMaker {
@@ -34,7 +34,10 @@ export class CutMaker {
     this.#with = dependencies;
   }
 
-  /** The blocks that the next cut takes of those that wait. `dated`: only those that a cut of this time may name (consensus rule 7). */
+  /**
+   * The waiting blocks that the next cut takes. `dated`: only those that a cut of this time may name (consensus rule
+   * 7).
+   */
   choose(dated?: number): WaitingBlock[] {
     const { pool, view } = this.#with;
     const { state, isRegistered } = view();
@@ -63,7 +66,10 @@ export class CutMaker {
     return applyCut(ledger, input, check);
   }
 
-  /** The same cut with what it means for the blocks and transactions that wait now: others may have come since it was executed. */
+  /**
+   * The same cut with its effects on the currently waiting blocks and transactions: others may have arrived since it
+   * was executed.
+   */
   upToDate(cut: AppliedCut): AppliedCut {
     const { effects, state } = cut;
     const expired = this.#expired(effects.registered, state.height);
@@ -71,7 +77,7 @@ export class CutMaker {
     return { ...cut, effects: { ...effects, expired, lost } };
   }
 
-  /** Whether a cut of this time may name the block: as rule 41 of the ledger says, by the cut's time and not by anybody's clock. */
+  /** Whether a cut of this time may name the block (ledger rule 41): by the cut's time, not by a clock. */
   isDated({ header }: Pick<WaitingBlock, 'header'>, nowMillis: number): boolean {
     const anchorMillis = this.#with.cut(header.anchorHeight)?.header.timestampMillis;
     return (

@@ -1,6 +1,6 @@
 /**
- * `svcd run`, put together: lock, verifier, chain, listeners, metrics, in this order, each handed to the shutdown as it starts. Everything it needs
- * comes from options and from the process it runs in.
+ * Assembles `svcd run`: lock, verifier, chain, listeners, metrics, in this order, each registered with the shutdown as
+ * it starts. All inputs come from options and from the process.
  */
 import { join } from 'node:path';
 import { createVerifier } from '../kernels/verifier.ts';
@@ -81,7 +81,7 @@ export async function runDaemon(values: RunValues, { log, shutdown, version }: D
   });
 }
 
-/** Before the chain is open, which can take a while: until then it answers that the node is not ready. */
+/** Started before the chain is open, which can take a while: until then it answers that the node is not ready. */
 async function listenForApi(
   values: RunValues,
   identity: NodeIdentity,

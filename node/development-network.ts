@@ -1,6 +1,7 @@
 /**
- * `svcd development-network`: what a development network of separate validators starts from. A genesis document, and for each validator a sealed consensus key, a sealed fee key that genesis gives
- * coins to, so that its heartbeats keep its seat, and a config file that names them. The keys are public: this is for trials on one machine.
+ * `svcd development-network`: the files of a development network of separate validators. A genesis document, and for
+ * each validator a sealed consensus key, a sealed fee key with coins from genesis for its heartbeats, and a config file
+ * that names them. The keys are public: this is for trials on one machine.
  */
 import { randomBytes } from 'node:crypto';
 import { existsSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -46,7 +47,7 @@ export const developmentFiles = (directory: string) => ({
 const FEE_COINS = 10_000n;
 const MAX_FEE_ATOMS = 2_000_000;
 
-/** Paths are whole: a node may be started anywhere. */
+/** Paths are absolute: a node may be started in any directory. */
 function configOf(directory: string, member: number): string {
   const files = developmentFiles(resolve(directory));
   const config = {
@@ -69,7 +70,7 @@ function configOf(directory: string, member: number): string {
 type File = { readonly path: string; readonly text: string; readonly mode: number };
 const PUBLIC_MODE = 0o644;
 
-/** Everything that is written, in its order. The genesis comes last: where it is, everything is. */
+/** The files in the order of writing. The genesis comes last: if it exists, all others do. */
 async function contents(directory: string, settings: DevelopmentNetwork): Promise<{ files: File[]; chain: string }> {
   const names = developmentFiles(directory);
   const fees = Array.from({ length: settings.validators }, (_, member): Output => {
@@ -95,7 +96,9 @@ async function contents(directory: string, settings: DevelopmentNetwork): Promis
 
 type DevelopmentNetwork = DevelopmentGenesis & { readonly validators: number };
 
-/** Returns the chain id. Nothing that is there is replaced or followed, and what fails leaves nothing behind. */
+/**
+ * Returns the chain id. Existing files are not replaced, links are not followed, and a failure leaves no files behind.
+ */
 export async function writeDevelopmentNetwork(directory: string, settings: DevelopmentNetwork): Promise<string> {
   const { files, chain } = await contents(directory, settings);
   const isNew = makeDirectory(directory);
@@ -113,7 +116,7 @@ export async function writeDevelopmentNetwork(directory: string, settings: Devel
   return chain;
 }
 
-/** What the user can put right is one line; a directory that cannot be one is a wrong option. */
+/** Errors that the user can fix are one line; a path that cannot be a directory is a wrong option. */
 function refused(out: string, error: unknown, terminal: Terminal): number {
   const { code, path, syscall, message } = error as NodeJS.ErrnoException;
   const say = (text: string, exit: number): number => {

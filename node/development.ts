@@ -16,7 +16,7 @@ import { privateKeyOfSeed, rawPublicKey } from './ml-dsa.ts';
 
 const LABEL = 'SVC_DEVELOPMENT_KEY_V1';
 const BOND = 1_000_000n * ATOMS_PER_COIN;
-/** Keys that a node holds besides: so many validators of a chain for trials can live in it. */
+/** Further keys that a node holds: this many validators of a trial chain can run inside it. */
 export const EMBEDDED_VALIDATORS = 16;
 /** The treasury is split so that tests and a faucet can spend many outputs in one cut. */
 const TREASURY_OUTPUTS = 64n;
@@ -51,7 +51,7 @@ export const validatorName = (member: number): string => `validator ${member}`;
 /** The key that pays for the heartbeats of a separate validator. */
 export const feeName = (member: number): string => `${validatorName(member)} fees`;
 
-/** A validator whose key everybody can derive. It dials nobody and is dialled by nobody. */
+/** A validator whose key everybody can derive. It has no overlay connections. */
 export function developmentValidator(member: number): GenesisValidator {
   const { publicKey, address } = developmentKey(validatorName(member));
   const endpoint = encodeEndpoint({ overlayKey: developmentSeed(`${validatorName(member)} overlay`), routes: [] });

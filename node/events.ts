@@ -1,7 +1,8 @@
 /**
- * The stream of finalized cuts (specification: Events, /v1/events), for the public API and the mining listener alike. Frames are made
- * from the store, once each, so a replay needs no memory of its own, survives a restart, and a reader is nothing but the
- * height it was sent last. A slow reader is sent cuts as fast as it reads; one that falls more than an hour behind gets `resync`.
+ * The stream of finalized cuts (specification: Events, /v1/events), for the public API and the mining listener alike.
+ * Frames are made from the store, once each, so a replay needs no memory and survives a restart, and the only state of
+ * a reader is the last height sent. A slow reader is sent cuts as fast as it reads; one that falls more than an hour
+ * behind gets `resync`.
  */
 
 import { formatAddress } from '../protocol/address.ts';
@@ -126,7 +127,7 @@ export class CutFeed {
     this.#readers.delete(reader);
   }
 
-  /** In slices, so that thousands of readers do not hold up everything else. */
+  /** In slices, so that thousands of readers do not block other work. */
   #broadcast(): void {
     if (this.#broadcasting || this.#readers.size === 0) return;
     this.#broadcasting = true;
@@ -168,7 +169,7 @@ export const MAX_UNSENT = 64 * 1024;
 const OPEN = 1;
 const NEAR_CUTS = 64;
 
-/** One reader of the feed: what it was sent last, and nothing else. */
+/** One reader of the feed; its only state is the last height sent. */
 export class CutReader {
   readonly #feed: CutFeed;
   readonly #socket: StreamSocket;

@@ -1,6 +1,7 @@
 /**
- * Evidence on its way into the chain (consensus rule 10): two votes of one member for one place, as a transaction that the fee key of this validator pays. It is sent again until the
- * member is slashed: a cut may leave it out, and another validator's evidence may come first.
+ * Submits evidence to the chain (consensus rule 10): two votes of one member for the same height, round and kind, as a
+ * transaction paid by this validator's fee key. It is sent again until the member is slashed: a cut may leave it out,
+ * and another validator's evidence may come first.
  */
 import { type Bytes, toHex } from '../protocol/bytes.ts';
 import type { Evidence } from '../protocol/staking/operation.ts';
@@ -22,12 +23,12 @@ export type EvidenceDependencies = Pick<HeartbeatDependencies, 'unspent'> & {
 
 /** One is enough for a validator, and a committee has no more members. */
 const MAX_WAITING = 64;
-/** One that is in no cut after so many is sent again, if it is not still waiting. */
+/** Evidence in no cut after this many cuts is sent again, if it is not still waiting. */
 const AGAIN_CUTS = 16;
 
-/** It can be in no cut any more. */
+/** It can no longer be in a cut. */
 const OVER: ReadonlySet<string> = new Set(['evidence_expired', 'evidence_key_unknown']);
-/** Nothing is wrong: it waits already, is done, or its time comes with the next cut. */
+/** Not an error: it already waits, is done, or becomes valid with the next cut. */
 const PASSING: ReadonlySet<string> = new Set(['operation_conflict', 'validator_slashed', 'evidence_early']);
 
 export class EvidenceDesk {
@@ -73,7 +74,7 @@ export class EvidenceDesk {
     }
   }
 
-  /** Whether it is on its way, or cannot be sent before long. */
+  /** Whether it is pending, or cannot be sent yet. */
   async #send(evidence: Evidence): Promise<boolean> {
     const { node, fees, log } = this.#with;
     const fields = { validator: evidence.validator as Bytes };

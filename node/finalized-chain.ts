@@ -1,6 +1,6 @@
 /**
- * The chain up to the last final cut: everything that is read from its state, from the store, and, for transactions and blocks that still wait, from the
- * mempool and the work pool. node.ts moves it to the next state when a cut is final.
+ * The chain up to the last final cut: all reads of its state and of the store and, for waiting transactions and blocks,
+ * of the mempool and the work pool. node.ts moves it to the next state when a cut is final.
  */
 
 import { decodeBody } from '../protocol/body.ts';
@@ -49,9 +49,9 @@ const KEPT_PLACES = 8_192;
 type Waiting = {
   readonly mempool: Pick<Mempool, 'get'>;
   readonly pool: Pick<WorkPool, 'list' | 'carrier' | 'isBodyTaken'>;
-  /** Whether its witnesses, these very bytes, were checked and found good. */
+  /** Whether its witnesses, exactly these bytes, were checked and are valid. */
   isVerified(transaction: ReadTransaction): boolean;
-  /** Why a transaction left the mempool that no cut says anything about. */
+  /** Why a transaction left the mempool without being decided by a cut. */
   dropped(name: string): 'dropped' | 'invalid' | undefined;
   isStopped(): boolean;
 };
@@ -87,7 +87,7 @@ export class FinalizedChain implements Chain {
     }
   }
 
-  /** The cut is final: from now on answers come from it. */
+  /** The cut is final: later answers use it. */
   advance(state: LedgerState): void {
     this.state = state;
     this.record = this.#store.cut(state.height) as CutRecord;
@@ -120,7 +120,7 @@ export class FinalizedChain implements Chain {
     return height > this.state.height ? undefined : this.#store.cut(height);
   }
 
-  /** None of a cut that the certificate of a later one proved, before it was executed here. */
+  /** Missing for a cut that was proved by the certificate of a later one, before it was executed here. */
   certificate(height: number): Certificate | undefined {
     const found = height > this.state.height ? undefined : this.#store.certificate(height);
     return height > 0 && found?.signatures.length === 0 ? undefined : found;
@@ -143,7 +143,7 @@ export class FinalizedChain implements Chain {
     return this.#bodiesFrom;
   }
 
-  /** What is going to be deleted is not offered to peers any more. */
+  /** Bodies about to be deleted are no longer offered to peers. */
   async pruneBodies(height: number): Promise<number> {
     const last = Math.min(height, this.state.height - REGISTRATION_WINDOW);
     this.#bodiesFrom = Math.max(this.#bodiesFrom, last + 1);
@@ -269,7 +269,10 @@ export class FinalizedChain implements Chain {
     return ids.map((id) => position(id)).filter((found) => found !== undefined);
   }
 
-  /** What `take` reads of the store, as of the head: `take` takes its view before its first await, and a cut that is written but not yet the head is not seen. */
+  /**
+   * The result of `take`, read from the store as of the head: `take` takes its view before its first await, and a cut
+   * that is written but not yet the head is not visible.
+   */
   async #told<T>(take: () => Promise<T>): Promise<T> {
     for (;;) {
       const taken = take();
@@ -343,7 +346,7 @@ export class FinalizedChain implements Chain {
     return this.#waiting.pool.isBodyTaken(bodyId, by) || this.isBodyRegistered(bodyId);
   }
 
-  /** Who certifies the cut of a height up to the next. */
+  /** The committee that certifies the cut of a height, up to the next one. */
   committeeOf(height: number): Committee | undefined {
     const { stake, intervalCuts } = this.state;
     return height === this.state.height + 1 ? stake.committee : this.#store.committee(epochOf(height, intervalCuts));

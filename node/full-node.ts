@@ -1,6 +1,7 @@
 /**
- * What createNode (node.ts) gives to a program that embeds a full node: the public API, the mining listener, a bridge, a pool or a
- * test. Reads answer from the finalized state and are synchronous where the answer is in memory or one lookup away.
+ * The interface of a full node as returned by createNode (node.ts): for the public API, the mining listener, a bridge,
+ * a pool or a test. Reads answer from the finalized state and are synchronous where the answer is in memory or one
+ * lookup away.
  */
 import type { Bytes } from '../protocol/bytes.ts';
 import type { Certificate, CutHeader } from '../protocol/cut.ts';
@@ -26,7 +27,7 @@ import type { NodeError } from './node-error.ts';
 import type { StoreReader } from './store/cut-indexer.ts';
 import type { StorageMode } from './store/storage-mode.ts';
 
-/** Something sent by a caller of this node, or by another node: both pass the same checks. */
+/** Sent by a caller of this node, or by another node: both pass the same checks. */
 export type Origin = 'own' | 'relayed';
 
 export type Head = {
@@ -98,7 +99,7 @@ export type TransactionStatus = {
   readonly final: boolean;
 };
 
-/** Those after an identifier, at most so many. */
+/** A page: those after an identifier, at most a number of them. */
 export type PositionsPage = { readonly after?: Bytes | undefined; readonly limit: number };
 
 export type PendingTransaction = {
@@ -135,7 +136,7 @@ export type Supply = ValueFigures & { readonly height: number; readonly outputCo
 
 /** The staking records at the finalized head. */
 export type Staking = StakingReads & {
-  /** Of the next cut. */
+  /** Height of the next cut. */
   readonly epoch: number;
   readonly intervalCuts: number;
   readonly stake: StakeState;
@@ -161,7 +162,7 @@ export type Rates = {
   readonly cuts: number;
 };
 
-/** What peers say about how far the chain is. `bestPeerHeight`: the highest that one proved; null where none did. */
+/** The chain's height according to peers. `bestPeerHeight`: the highest that one proved; null if none did. */
 export type PeerSync = {
   readonly synced: boolean;
   readonly bestPeerHeight: number | null;
@@ -169,7 +170,7 @@ export type PeerSync = {
   readonly peers: number;
   /** A peer runs a newer release. */
   readonly updateAnnounced: boolean;
-  /** The chain goes on with cuts that this release does not know. */
+  /** The chain has cuts of a version that this release does not know. */
   readonly updateRequired: boolean;
 };
 
@@ -180,7 +181,7 @@ export type Sync = { readonly synced: boolean; readonly height: number; readonly
 export type OutputProof = {
   readonly outpoint: Outpoint;
   readonly output?: UnspentOutput;
-  /** The leaf that holds it, or would: entries of 110 bytes each. */
+  /** The leaf that contains it, or would: entries of 110 bytes each. */
   readonly leaf: Bytes;
   /** From the root down: on which side the path goes, and the digest, sum and count of the other side. */
   readonly path: readonly {
@@ -214,14 +215,14 @@ export type TemplateRequest = {
   readonly extranonce?: Bytes;
   /** Which of several draws of transactions; the same number within 5 s gives the same draw. */
   readonly draw?: number;
-  /** How its anchor is chosen; `newest` unless it says otherwise. */
+  /** How its anchor is chosen; default `newest`. */
   readonly anchors?: AnchorPolicy;
 };
 
 export type Template = {
   readonly anchor: Head;
   readonly header: Bytes;
-  /** Put together when it is first asked for: up to a mebibyte, and a caller that only passes a template on does not need it. */
+  /** Encoded on first use: up to a mebibyte, and a caller that only forwards a template does not need it. */
   readonly body: Bytes;
   readonly payout: Bytes;
   readonly extranonce: Bytes;
@@ -244,7 +245,7 @@ export type Template = {
   readonly validMillis: number;
 };
 
-/** What is read of the chain up to its last final cut, and of what waits for the next. */
+/** Reads of the chain up to its last final cut, and of transactions and blocks that wait for the next. */
 export interface Chain {
   readonly network: Network;
   readonly chainId: Bytes;
@@ -258,15 +259,18 @@ export interface Chain {
   block(id: Bytes): BlockRecord | undefined;
   blockBody(id: Bytes): Bytes | undefined;
   readonly storage: StorageMode;
-  /** The lowest cut of which all blocks are here with their bodies, and of every later one. */
+  /** The lowest cut from which on all blocks are here with their bodies. */
   bodiesFrom(): number;
-  /** The first cut that this node executed itself: 0, or the one after the snapshot that it began with. Of cuts before, only header, blocks and target are known. */
+  /**
+   * The first cut that this node executed itself: 0, or the one after the snapshot that it began with. Of earlier cuts,
+   * only header, blocks and target are known.
+   */
   historyFrom(): number;
   /** Blocks that no cut has taken yet. */
   waitingBlocks(): Iterable<BlockRecord>;
   output(outpoint: Outpoint): UnspentOutput | undefined;
   outputProof(outpoint: Outpoint): OutputProof;
-  /** The path to a record, or to where it would be. */
+  /** The path to a record, or to its place if it is absent. */
   stakingProof(set: 'validators' | 'positions', id: Bytes): SetPath & { readonly root: SetSide };
   /** The bytes whose hash is the state root of the head; they contain the root of the output set. */
   stateBytes(): Bytes;
@@ -277,29 +281,29 @@ export interface Chain {
   supply(): Supply;
   emission(): Emission;
   staking(): Staking;
-  /** Those that ever registered, by identifier. */
+  /** All validators that ever registered, by identifier. */
   validators(page: PositionsPage): Promise<readonly Validator[]>;
   /** Positions that an address owns, by identifier. */
   positionsOf(owner: Bytes, page?: PositionsPage): Promise<readonly Position[]>;
   rates(): Rates;
   sync(): Sync;
-  /** From now on `sync` goes by what these say. */
+  /** Sets the source of `sync`. */
   followPeers(peers: () => PeerSync): void;
 }
 
 export interface FullNode {
   readonly chain: Chain;
   readonly mempool: MempoolView;
-  /** It holds keys of a quorum of the committee and makes the cuts by itself. */
+  /** Whether it holds keys of a quorum of the committee and makes cuts by itself. */
   readonly makesCuts: boolean;
 
   submitTransaction(wire: Bytes, origin?: Origin): Promise<Submission>;
-  /** The body is kept as it is, without a copy: the caller does not change it any more. */
+  /** The body is not copied: the caller must not change it afterwards. */
   submitBlock(header: Bytes, body: Bytes, origin?: Origin): Promise<Submission>;
   template(request: TemplateRequest): Template;
 
   on<E extends keyof NodeEvents>(event: E, listener: NodeEvents[E]): () => void;
-  /** Makes the next cut now, beside the clock of the cut maker; for tests and simulations. */
+  /** Makes the next cut now, independent of the cut clock; for tests and simulations. */
   seal(): Promise<CutEffects>;
   /** Deletes the bodies of blocks that cuts up to `height` registered and whose windows are closed; headers, rewards and cuts stay. Returns how many. */
   pruneBodies(height: number): Promise<number>;

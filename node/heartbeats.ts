@@ -1,6 +1,7 @@
 /**
- * Heartbeats of the validators of this node (specification: Validator liveness): one per epoch each. Those inside a node pay with their own coins, which are
- * their stake rewards; a separate validator has a fee key, with a cap. Without coins there is none; a chain whose validators all have none keeps its committee (ledger rule 63).
+ * Heartbeats of the validators of this node (specification: Validator liveness): one per epoch each. Validators inside
+ * a node pay with their own coins, which are their stake rewards; a separate validator has a fee key, with a fee limit.
+ * Without coins there is no heartbeat; a chain in which no validator has any keeps its committee (ledger rule 63).
  */
 import { formatAddress } from '../protocol/address.ts';
 import { type Bytes, equalBytes } from '../protocol/bytes.ts';
@@ -21,34 +22,34 @@ import type { Chain, FullNode, UnspentOutput } from './full-node.ts';
 import { asOf, isActive } from './ledger/staking/validator.ts';
 import { signMessage } from './ml-dsa.ts';
 
-/** Who pays for a validator's heartbeats, if not its consensus key. */
+/** The payer of a validator's heartbeats, if not its consensus key. */
 export type HeartbeatFees = {
   /** It stays the same when the consensus key is rotated. */
   readonly validatorId: Bytes;
   readonly key: DevelopmentKey;
   readonly maxFeeAtoms: bigint;
-  /** The network's minimum without it. */
+  /** Default: the network's minimum. */
   readonly feePerMass?: bigint | undefined;
 };
 
 export type HeartbeatDependencies = {
   readonly node: FullNode;
-  /** Consensus keys that live here; each pays for its own heartbeats. */
+  /** Consensus keys of this node; each pays for its own heartbeats. */
   readonly keys: readonly DevelopmentKey[];
-  /** Of the only key, where it does not pay itself. */
+  /** Payer for the only key, if it does not pay itself. */
   readonly fees?: HeartbeatFees | undefined;
-  /** A page of the unspent outputs of an address, those behind an output if one is named; an empty one ends them. */
+  /** A page of the unspent outputs of an address, after an output if one is given; an empty page is the end. */
   unspent(address: Bytes, after: Outpoint | undefined): Promise<readonly Omit<UnspentOutput, 'address'>[]>;
   readonly log: Logger;
 };
 
-/** A heartbeat that is in no cut after so many is sent again, if it is not still waiting. */
+/** A heartbeat in no cut after this many cuts is sent again, if it is not still waiting. */
 const AGAIN_CUTS = 16;
 
 /** An epoch ended meanwhile, or another heartbeat came first: not an error. */
 const OVERTAKEN: ReadonlySet<string> = new Set(['operation_conflict', 'heartbeat_epoch', 'heartbeat_repeated']);
 
-/** `key` signs the operation and, where there is no other, pays. Undefined where the output is too small. */
+/** `key` signs the operation and, without a separate payer, pays. Undefined if the output is too small. */
 export function heartbeatTransaction(
   chain: Pick<Chain, 'chainId' | 'head'>,
   heartbeat: Heartbeat | Evidence,
@@ -87,7 +88,7 @@ export function heartbeatTransaction(
   });
 }
 
-/** What it costs, in atoms; more where the key of the operation's signature must be included. */
+/** Its fee in atoms; higher if the key of the operation's signature must be included. */
 export function heartbeatFee(heartbeat: Heartbeat | Evidence, isInline: boolean, feePerMass?: bigint): bigint {
   const mass = massOf({
     witnesses: ['inline', isInline ? 'inline' : 'referenced'],
@@ -124,7 +125,7 @@ export class Heartbeats {
     for (const key of this.#dependencies.keys) if (!this.#stopped) await this.#beat(key);
   }
 
-  /** Before the node closes: what is being read must not outlive the store. */
+  /** Called before the node closes: pending reads must not outlive the store. */
   async stop(): Promise<void> {
     this.#stopped = true;
     await this.#beating?.catch(() => undefined);
@@ -139,7 +140,8 @@ export class Heartbeats {
     const { fees } = this.#dependencies;
     const id = fees?.validatorId ?? validatorId(key.publicKey);
     const record = find(id);
-    // A rotated key takes over with its epoch, whether or not the record was written since. Who has the other one sends none.
+    // A rotated key takes over with its epoch, whether or not the record was written since. The holder of the other key
+    // sends none.
     const validator = record && asOf(record, epoch);
     if (validator === undefined || !isActive(validator) || !equalBytes(validator.key, key.publicKey)) return;
     if (validator.heartbeatEpoch >= epoch) return;
@@ -190,7 +192,7 @@ export class Heartbeats {
   }
 }
 
-/** Strangers can send dust: as many pages of outputs are read as it fills. Of a page the largest output pays. */
+/** Strangers can send dust, so several pages of outputs may have to be read. The largest output of a page pays. */
 export async function fundedWire(
   { node, unspent }: Pick<HeartbeatDependencies, 'node' | 'unspent'>,
   address: Bytes,

@@ -1,4 +1,4 @@
-/** svcd: the full node as a program of its own. */
+/** svcd: the full node as a separate program. */
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { steadyMillis } from '../runtime/clock.ts';
@@ -17,7 +17,7 @@ import { LedgerStore } from './store/ledger-store.ts';
 import { storeDirectory } from './store/storage-mode.ts';
 import { validatorCommands } from './validator-commands.ts';
 
-/** A failure with a code is printed in one line; anything else is a defect and is printed with its stack. */
+/** A failure with a code is printed in one line; anything else is a bug and is printed with its stack. */
 function failed(name: string, error: unknown, terminal: Terminal): number {
   const says = mistakeText(error) ?? (error instanceof RangeError ? visible(error.message) : undefined);
   if (says === undefined) throw error;

@@ -77,7 +77,7 @@ export function makeGenesis(settings: GenesisSettings): Genesis {
   return genesis;
 }
 
-/** A file that is there is another chain's: it is not written over. */
+/** An existing file may be another chain's: it is not overwritten. */
 export function writeGenesis(path: string, genesis: Genesis): string {
   writeFileSync(path, showGenesis(genesis), { flag: 'wx' });
   return toHex(chainId(encodeGenesis(genesis)));

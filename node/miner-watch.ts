@@ -1,4 +1,7 @@
-/** Says in the log that transactions wait and no work block comes: they reach the ledger in work blocks alone, so without a miner no payment becomes final. */
+/**
+ * Logs that transactions wait but no work block arrives: they reach the ledger only in work blocks, so without a miner
+ * no payment becomes final.
+ */
 import type { Logger } from '../runtime/log.ts';
 
 export type MinerWatchDependencies = {
@@ -22,7 +25,7 @@ export class MinerWatch {
     this.#with = dependencies;
   }
 
-  /** A work block came. */
+  /** A work block arrived. */
   block(): void {
     this.#since = undefined;
   }

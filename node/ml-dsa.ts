@@ -1,5 +1,5 @@
 /**
- * ML-DSA-65 through node:crypto. Keys travel raw in the protocol; node:crypto wants them wrapped, and the wrapping is a constant prefix.
+ * ML-DSA-65 through node:crypto. The protocol uses raw keys; node:crypto needs them in DER, which is a constant prefix.
  */
 import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 import type { Bytes } from '../protocol/bytes.ts';

@@ -1,4 +1,4 @@
-/** Sizes and pace of a node where nobody says otherwise. */
+/** Default sizes and pace of a node. */
 const MEBIBYTE = 1024 * 1024;
 
 export const NODE_DEFAULTS = {

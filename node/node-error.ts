@@ -1,6 +1,6 @@
 /**
- * Refusals of the node: values with a code and fields, never exceptions. The codes are listed in docs/errors.md; `status` is what
- * the HTTP listeners answer with.
+ * Refusals of the node: values with a code and fields, never exceptions. The codes are listed in docs/errors.md;
+ * `status` is the HTTP status.
  */
 
 const STATUS = {

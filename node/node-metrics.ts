@@ -1,4 +1,7 @@
-/** The metrics `svc_node_*` of the specification. What a node has no source for (peers, where it has none) is absent, not zero. */
+/**
+ * The metrics `svc_node_*` of the specification. Metrics without a source (such as peers, without a network) are
+ * absent, not zero.
+ */
 import type { Metrics } from '../runtime/metrics.ts';
 import { CONSENSUS_COUNTS, type ConsensusCount, type ConsensusFigures } from './consensus/figures.ts';
 import type { CutStep } from './cut-clock.ts';

@@ -1,7 +1,7 @@
 /**
- * The embedded full node: createNode opens or starts a chain and gives back a FullNode (full-node.ts). This file only puts the parts together: the
- * doors (mempool/admission.ts, mining/candidate.ts), the ledger (ledger/apply-cut.ts), the store, and the order in which a cut becomes
- * final: apply, certify, write, then notify.
+ * The embedded full node: createNode opens or starts a chain and returns a FullNode (full-node.ts). This file only
+ * connects the parts: admission (mempool/admission.ts, mining/candidate.ts), the ledger (ledger/apply-cut.ts), the
+ * store, and the order in which a cut becomes final: apply, certify, write, then notify.
  */
 import type { Verifier } from '../kernels/verifier.ts';
 import type { Bytes } from '../protocol/bytes.ts';
@@ -61,7 +61,7 @@ export type NodeDependencies = {
   readonly isSigner?: (publicKey: Bytes) => boolean;
   /** Milliseconds since 1970: the time of cuts, templates and blocks. */
   readonly now: () => number;
-  /** The same by a clock that never jumps, for what is measured: how long a draw is kept, what waits longest. `now` without it. */
+  /** The same by a monotonic clock, for durations: how long a draw is kept, what waits longest. Default `now`. */
   readonly steady?: () => number;
   /** An integer from 0 to below `limit`. */
   readonly random: (limit: number) => number;
@@ -109,7 +109,7 @@ class EmbeddedNode implements ConsensusNode {
   readonly #listeners: NodeListeners;
   readonly #door: BlockDoor;
   readonly #cuts: CutMaker;
-  /** Why transactions left the mempool that no cut says anything about; the oldest are forgotten. */
+  /** Why transactions left the mempool without a cut; the oldest entries are dropped. */
   readonly #dropped = new BoundedMap<string, 'dropped' | 'invalid'>(KEPT_DROPPED);
   /** What the cut that is being made registers. */
   #registering: ReadonlySet<string> = new Set();
@@ -226,7 +226,7 @@ class EmbeddedNode implements ConsensusNode {
       cut: this.chain.head().cutId,
       ...found,
     });
-    // A node that began with a snapshot takes more parents for registered than the rules do: it only follows.
+    // A node that began with a snapshot accepts more parents as registered than the rules allow: so it only follows.
     if (!makesCuts || this.chain.historyFrom() > 0) return;
     this.makesCuts = holdsQuorum(this.chain.state.stake.committee.members, this.#dependencies.isSigner);
     if (this.makesCuts) this.#clock?.start();
@@ -366,7 +366,7 @@ class EmbeddedNode implements ConsensusNode {
     return this.#listeners.on(event, listener);
   }
 
-  /** A store that cannot write or a ledger that does not add up: nothing more is accepted, what is written stays. */
+  /** The store cannot be written or the ledger does not add up: nothing more is accepted, written data stays. */
   #stop(error: Error): void {
     if (this.#stopped) return;
     this.#fault = error;
@@ -375,7 +375,7 @@ class EmbeddedNode implements ConsensusNode {
     this.#listeners.emit('fault', error);
   }
 
-  /** Inside a listener of `cut` it is as of the head. */
+  /** Inside a listener of `cut` it shows the head. */
   frozen(): FrozenStore {
     return this.#store.frozen();
   }

@@ -1,4 +1,4 @@
-/** Opening a chain: starting a new one in an empty store, or finding the last cut of a used one whole. */
+/** Opens a chain: starts a new one in an empty store, or checks that the last cut of a used one is complete. */
 import { type Bytes, equalBytes } from '../protocol/bytes.ts';
 import type { Certificate } from '../protocol/cut.ts';
 import { decodeGenesis, encodeGenesis, type Genesis } from '../protocol/genesis.ts';
@@ -26,7 +26,7 @@ export type OpenOptions = {
   readonly genesis?: Genesis;
   /** Makes the genesis of a new chain when the store is empty and none is given. */
   readonly newGenesis?: () => Genesis;
-  /** The network a store that has a genesis must be of. */
+  /** The required network of a store that has a genesis. */
   readonly network?: Network;
   readonly checkpoints?: readonly Checkpoint[];
 };
@@ -37,7 +37,7 @@ export type OpenDependencies = {
   readonly log: Logger;
 };
 
-/** Starts a new chain in an empty store, or checks that the last cut of a used one is whole. */
+/** Starts a new chain in an empty store, or checks that the last cut of a used one is complete. */
 export async function openChain(
   store: LedgerStore,
   options: OpenOptions,
@@ -79,7 +79,7 @@ export async function openChain(
   return { genesis, state, record, certificate };
 }
 
-/** A cut and the committee that certifies it: of the last cut of an epoch that is not the committee that its state holds. */
+/** A cut and the committee that certifies it: for the last cut of an epoch that is not the committee in its state. */
 export const certifiable = (
   { chainId, height }: Pick<LedgerState, 'chainId' | 'height'>,
   { members }: Committee,

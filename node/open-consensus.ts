@@ -1,4 +1,4 @@
-/** Consensus put together for a node: key, log, network and driver. Without a key the node follows. */
+/** Assembles consensus for a node: key, log, network and driver. Without a key the node follows. */
 import { join } from 'node:path';
 import { type Bytes, equalBytes, toHex } from '../protocol/bytes.ts';
 import { validatorId } from '../protocol/staking/names.ts';
@@ -30,7 +30,7 @@ export type ConsensusSettings = {
   readonly dataDir: string;
   readonly cutMillis: number;
   readonly key?: ValidatorKey | undefined;
-  /** The validator that the key signs for, where it is named. */
+  /** The validator that the key signs for, if configured. */
   readonly heartbeat?: { readonly validatorId: Bytes } | undefined;
   readonly binds: readonly ListenAddress[];
   readonly neighbours: readonly ListenAddress[];

@@ -1,6 +1,6 @@
 /**
- * A node as a library: its chain opened from a directory and running, without listeners. `svcd` puts listeners around it
- * (daemon.ts); the bridge and the pool embed it. The verifier is handed in, so that a process has one dataset.
+ * A node as a library: its chain opened from a directory and running, without listeners. `svcd` adds listeners
+ * (daemon.ts); the bridge and the pool embed it. The verifier is passed in, so that a process has one dataset.
  */
 import { randomInt } from 'node:crypto';
 import type { Verifier } from '../kernels/verifier.ts';
@@ -80,7 +80,7 @@ export type NodeSettings = {
   readonly peers?: NetworkPlan | undefined;
   readonly release?: string;
   readonly snapshots?: SnapshotPlan;
-  /** Beside those of the release. */
+  /** In addition to those of the release. */
   readonly checkpoint?: readonly Checkpoint[];
 } & Partial<ChainSettings>;
 
@@ -89,9 +89,9 @@ export type OpenNodeDependencies = {
   readonly log: Logger;
   /** The wall clock that the chain's times come from. */
   readonly now: () => number;
-  /** Registers what has started, to be stopped in reverse. */
+  /** Registers a started part, to be stopped in reverse order. */
   readonly started: (name: string, stop: () => Promise<void> | void) => void;
-  /** The node cannot go on. */
+  /** The node must stop. */
   readonly fault: (reason: string) => void;
   readonly figures?: NodeMetrics;
   /** The network of peers has started. */
@@ -101,12 +101,15 @@ export type OpenNodeDependencies = {
 /** Cut 0 follows from the genesis document: nodes without the keys do not need a signature for it. */
 const UNSIGNED: Certificate = { round: 0, signatures: [] };
 
-/** Half of what neighbours keep. A validator whose newest cut is older takes what it lacks from peers before it takes part. */
+/**
+ * Half of what neighbours keep. A validator whose newest cut is older fetches the missing ones from peers before it
+ * takes part.
+ */
 const AWAY_CUTS = 720;
-/** So long the rest of the node waits for a validator that catches up. */
+/** How long the rest of the node waits for a validator that catches up. */
 const CATCH_UP_MILLIS = 5_000;
 
-/** The keys that live in every node: those that everybody knows. */
+/** The publicly known keys, which every node holds. */
 const embeddedKeys = () =>
   Array.from({ length: EMBEDDED_VALIDATORS }, (_, member) => developmentKey(validatorName(member)));
 
@@ -162,7 +165,7 @@ function whyNoValidator(historyFrom: number, bodiesFrom: number): string {
     : 'a validator keeps every block: run it without --storage pruned';
 }
 
-/** What was deleted stays deleted, whatever the mode is now. */
+/** Deleted blocks stay deleted, whatever the mode is now. */
 function checkStorage({ chain }: FullNode, storage: StorageMode, isValidator: boolean, log: Logger): void {
   const bodiesFrom = chain.bodiesFrom();
   const historyFrom = chain.historyFrom();
@@ -207,7 +210,7 @@ export async function openNode(given: NodeSettings, dependencies: OpenNodeDepend
   const { validators, network, dataDir, cutMillis, peers } = settings;
   // A node with a configured peer follows it, whatever keys it holds: if it made cuts itself, it would make another chain.
   const mayMakeCuts = validators === undefined && (peers === undefined || peers.bootstrap.length === 0);
-  // Before anything is opened: a key that cannot be used stops the start.
+  // Checked before anything is opened: a key that cannot be used stops the start.
   const key = validators?.files && (await loadValidatorKey(validators.files, 'consensus', network));
   const checkpoints = checkpointsOf(network, settings.checkpoint ?? []);
   const genesis = settings.genesis === undefined ? undefined : loadGenesis(settings.genesis, network);
@@ -241,7 +244,7 @@ export async function openNode(given: NodeSettings, dependencies: OpenNodeDepend
       signatureThreads: settings.signatureThreads,
       makesCuts: mayMakeCuts,
       checkpoints,
-      // Inventing a genesis for another network would make a chain that nobody else is on.
+      // A made-up genesis for another network would create a separate chain.
       ...(settings.network === 'development' && mayMakeCuts && { newGenesis }),
       ...(genesis !== undefined && { genesis }),
     },

@@ -1,6 +1,7 @@
 /**
- * The overlay key of a validator and its endpoint (specification: Operator commands, `svcd validator-endpoint`). The key is made once, in `network/validator-overlay/` of the data
- * directory, and never replaced: the chain knows its public half.
+ * The overlay key of a validator and its endpoint (specification: Operator commands, `svcd validator-endpoint`). The
+ * key is made once, in `network/validator-overlay/` of the data directory, and never replaced: its public key is on the
+ * chain.
  */
 import { createPrivateKey, createPublicKey, generateKeyPairSync, sign } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -18,7 +19,10 @@ import { ValidatorError } from './validator-key.ts';
 /** A route as it was written; without a port it is the network's. */
 export type RouteWord = { readonly host: string; readonly port: number | undefined };
 
-/** Of no machine, of many, of one link of this machine, or an IPv4 address that was mistyped: the last part of a name is no number. */
+/**
+ * Refused: unspecified, multicast and link-local addresses, and mistyped IPv4 addresses (the last label of a name is
+ * not a number).
+ */
 function isUndialled(host: string): boolean {
   const kind = isIP(host);
   if (kind === 0) return /(^|\.)\d+$/.test(host);
@@ -46,13 +50,13 @@ function routeOf({ host, port }: RouteWord, standard: number): Route {
 
 const keyFileOf = (dataDir: string): string => join(dataDir, 'network', 'validator-overlay', 'overlay-key.pem');
 
-/** The public half of the key of this data directory, which is made if there is none. */
+/** The public key of this data directory, created if missing. */
 export async function overlayKey(dataDir: string): Promise<Uint8Array> {
   const file = keyFileOf(dataDir);
   const { privateKey } = generateKeyPairSync('ed25519');
   try {
     makeDirectory(join(file, '..'), 0o700);
-    // One that is there stays.
+    // An existing key is kept.
     await createDurably(file, privateKey.export({ format: 'pem', type: 'pkcs8' }).toString(), PRIVATE_MODE);
   } catch (error) {
     throw directoryError(join(file, '..'), error);
@@ -62,7 +66,7 @@ export async function overlayKey(dataDir: string): Promise<Uint8Array> {
 
 export type OverlaySigner = { readonly publicKey: Uint8Array; readonly sign: (message: Uint8Array) => Uint8Array };
 
-/** The key of this data directory, undefined where there is none. */
+/** The key of this data directory; undefined if there is none. */
 export const overlaySigner = (dataDir: string): OverlaySigner | undefined =>
   existsSync(keyFileOf(dataDir)) ? readOverlayKey(keyFileOf(dataDir)) : undefined;
 
@@ -79,7 +83,7 @@ function readOverlayKey(file: string): OverlaySigner {
   }
 }
 
-/** Canonical bytes of the endpoint: what a registration carries. */
+/** Canonical bytes of the endpoint, as in a registration. */
 export function endpointOf(key: Uint8Array, words: readonly RouteWord[], standardPort: number): Uint8Array {
   if (words.length > MAX_ROUTES) throw new ValidatorError('validator_config', `at most ${MAX_ROUTES} routes`);
   const routes = words.map((word) => routeOf(word, standardPort));

@@ -1,4 +1,4 @@
-/** Validators that a validator keeps connections to, and where they are dialled: by what the chain says. */
+/** The validators that a validator connects to and their addresses, from the chain. */
 import { isIP } from 'node:net';
 import { type Bytes, equalBytes, fromUtf8 } from '../protocol/bytes.ts';
 import { decodeEndpoint, type Route } from '../protocol/staking/endpoint.ts';
@@ -13,9 +13,9 @@ import { asOf, type Validator } from './ledger/staking/validator.ts';
 
 type ChainRecords = Pick<Staking, 'stake' | 'intervalCuts' | 'validator' | 'activeValidators'>;
 
-/** More than there are seats: others may lapse, and bonds move, until the epoch ends. */
+/** More than there are seats: members may lapse, and bonds may change, until the epoch ends. */
 const NEXT_ONES = 96;
-/** How often what the chain says is looked at, in cuts; more often where an epoch is short. */
+/** How often the chain's data is read, in cuts; more often if an epoch is short. */
 const MOST_CUTS_BETWEEN = 24;
 
 const hostOf = ({ kind, host }: Route): string => {
@@ -32,7 +32,7 @@ const routesOf = ({ endpoint }: Validator): ListenAddress[] =>
 export const isTimeToLook = (height: number, intervalCuts: number): boolean =>
   (height + 1) % Math.min(MOST_CUTS_BETWEEN, intervalCuts / ATTENDANCE_WINDOWS) === 0;
 
-/** This validator and its own routes; without any where it is not registered. */
+/** This validator and its own routes; none if it is not registered. */
 export function ownReach(
   { stake, validator }: ChainRecords,
   id: Bytes,
@@ -44,8 +44,8 @@ export function ownReach(
 }
 
 /**
- * Which addresses are dialled because somebody registered them. Anybody with a bond may register any, so addresses of private networks are dialled only by validators that are in one themselves, as their own routes say,
- * and on a development network.
+ * Whether a registered address may be dialled. Anybody with a bond may register any address, so private addresses are
+ * dialled only by validators that have one themselves, according to their own routes, and on a development network.
  */
 export function mayDial(own: readonly ListenAddress[], isDevelopment: boolean): (ip: string) => boolean {
   const allowed = new Set<Reach>(['public', ...(isDevelopment ? (['inner', 'here'] as const) : [])]);
@@ -67,7 +67,7 @@ export function reachableValidators(
     const routes = routesOf(record).filter(({ host }) => isIP(host) === 0 || isAllowed(host));
     const name = Buffer.from(publicKey).toString('latin1');
     const now = found.get(name);
-    // Until the epoch ends a member is where its endpoint of now says.
+    // Until the epoch ends a member uses its current endpoint.
     if (now === undefined) found.set(name, { id: record.id, publicKey, routes, overlayKey });
     else if (!equalBytes(now.overlayKey, overlayKey)) found.set(name, { ...now, nextOverlayKey: overlayKey });
   };

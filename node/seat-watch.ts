@@ -8,7 +8,7 @@ export type SeatDependencies = {
   readonly node: Pick<FullNode, 'chain'>;
   /** The consensus key of this node. */
   readonly key: Bytes;
-  /** As configured; without it the validator is found by its key. */
+  /** From the configuration; otherwise the validator is found by its key. */
   readonly validatorId?: Bytes | undefined;
   readonly log: Logger;
 };
@@ -44,7 +44,7 @@ export class SeatWatch {
     };
   }
 
-  /** At the start and after every cut: a line for every change, and one an epoch while something has to be done. */
+  /** Called at the start and after every cut: one line for every change, and one per epoch while action is needed. */
   tick(): void {
     const { node, log } = this.#with;
     const { epoch } = node.chain.staking();

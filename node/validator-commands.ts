@@ -1,4 +1,7 @@
-/** `svcd validator-endpoint`; `svcd validator status` and `svcd consensus dump`: what a running node knows of its part in consensus. */
+/**
+ * `svcd validator-endpoint`; `svcd validator status` and `svcd consensus dump`: reports of a running node about
+ * consensus.
+ */
 import { toHex } from '../protocol/bytes.ts';
 import { CodedError } from '../protocol/coded-error.ts';
 import { flag, parsed, repeated } from '../runtime/command-line/command-line.ts';

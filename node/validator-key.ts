@@ -1,4 +1,7 @@
-/** Keys of a validator from their files (runtime/validator-key-file.ts). Key and password file may be read by their owner alone. */
+/**
+ * Keys of a validator from their files (runtime/validator-key-file.ts). Key and password file must be readable only by
+ * their owner.
+ */
 import type { KeyObject } from 'node:crypto';
 import { keyAddressPayload } from '../protocol/address.ts';
 import type { Bytes } from '../protocol/bytes.ts';

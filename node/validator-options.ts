@@ -142,7 +142,7 @@ export const OVERLAY_PORTS: Readonly<Record<NetworkName, number>> = {
   development: 28_704,
 };
 
-/** A heartbeat needs all of it but the rate. */
+/** A heartbeat needs all of these except the rate. */
 function heartbeatPlan(values: ValidatorValues): HeartbeatPlan | undefined {
   const { heartbeatValidatorId: validatorId, heartbeatFeeKeyFile: keyFile } = values;
   const { heartbeatFeePasswordFile: passwordFile, heartbeatMaxFeeAtoms: maxFeeAtoms } = values;
@@ -158,7 +158,9 @@ function heartbeatPlan(values: ValidatorValues): HeartbeatPlan | undefined {
   return { validatorId, files: { keyFile, passwordFile }, maxFeeAtoms, feePerMass: values.heartbeatFeeRatePerMass };
 }
 
-/** What the options ask for; undefined where cuts are made inside this node, as on a development network of one node. */
+/**
+ * The settings from the options; undefined if cuts are made inside this node, as on a development network of one node.
+ */
 export function validatorPlan(values: ValidatorValues): ValidatorPlan | undefined {
   const { consensusKeyFile: keyFile, consensusPasswordFile: passwordFile, overlayListen, neighbour } = values;
   if ((keyFile === undefined) !== (passwordFile === undefined))

@@ -1,4 +1,4 @@
-/** The state of a validator, as the API names it and as the operator of its node needs it: why it has no seat, and what helps. */
+/** The state of a validator, for the API and for the operator of its node: why it has no seat, and the remedy. */
 import type { VALIDATOR_STATES } from '../protocol/api/staking-documents.ts';
 import { type Bytes, equalBytes } from '../protocol/bytes.ts';
 import { MAX_COMMITTEE } from '../protocol/cut.ts';
@@ -10,11 +10,11 @@ import { asOf, type Validator } from './ledger/staking/validator.ts';
 export type ValidatorState = (typeof VALIDATOR_STATES)[number];
 type Committee = Pick<Staking, 'epoch' | 'stake'>;
 
-/** Its place in the running committee; -1 without a seat. */
+/** Its index in the current committee; -1 without a seat. */
 export const memberIndex = ({ stake }: Pick<Staking, 'stake'>, id: Bytes): number =>
   stake.committee.members.findIndex(({ validatorId }) => equalBytes(validatorId, id));
 
-/** Of a record as the running epoch sees it. */
+/** From a record as of the current epoch. */
 export function stateOf(staking: Committee, validator: Validator): ValidatorState {
   if (validator.slashHeight !== 0) return 'slashed';
   if (validator.exitHeight !== 0) return 'exiting';
@@ -25,7 +25,7 @@ export function stateOf(staking: Committee, validator: Validator): ValidatorStat
   return isEligible(validator, seat) || validator.heartbeatEpoch >= staking.epoch - 1 ? 'eligible' : 'lapsed';
 }
 
-/** Of the validator of a node, which has one of its keys. `advice` is shown to the operator, where there is something to do. */
+/** For the validator of a node that has one of its keys. `advice` is shown to the operator if action is needed. */
 export const STANDINGS = {
   member: { severity: 'none', says: 'it has a seat in the committee' },
   waiting: { severity: 'none', says: 'it waits for the epoch in which its seat begins' },
@@ -84,7 +84,9 @@ export type Standing = keyof typeof STANDINGS;
 
 type Records = Committee & Pick<Staking, 'validator' | 'activeValidators' | 'isKeyUsed'>;
 
-/** The active validator that has the key, had it of late or is about to have it. A key serves one validator once. */
+/**
+ * The active validator that has the key, had it recently or is about to have it. A key is used by one validator, once.
+ */
 function holderOf({ activeValidators }: Pick<Records, 'activeValidators'>, key: Bytes): Bytes | undefined {
   for (const { id, key: now, nextKey, formerKeys } of activeValidators())
     if ([now, nextKey?.value, ...formerKeys.map((one) => one.key)].some((one) => one && equalBytes(one, key)))
@@ -92,13 +94,19 @@ function holderOf({ activeValidators }: Pick<Records, 'activeValidators'>, key: 
   return undefined;
 }
 
-/** The validator of a key where none is named. It keeps the identifier of its first key, so a rotated one is looked for. */
+/**
+ * The validator of a key, if none is configured. It keeps the identifier of its first key, so rotated keys are searched
+ * too.
+ */
 export const validatorOfKey = (staking: Pick<Records, 'stake' | 'activeValidators'>, key: Bytes): Bytes =>
   staking.stake.committee.members.find(({ publicKey }) => equalBytes(publicKey, key))?.validatorId ??
   holderOf(staking, key) ??
   validatorId(key);
 
-/** Of a key that is neither the present nor the next one of the validator with this identifier, if there is one. Records forget former keys after a while; the set of used keys does not. */
+/**
+ * For a key that is neither the current nor the next one of the validator with this identifier. Records drop former
+ * keys after a while; the set of used keys does not.
+ */
 function strangeKey(staking: Records, id: Bytes, record: Validator | undefined, key: Bytes): Standing {
   if (!staking.isKeyUsed(consensusKeyHash(key))) return record === undefined ? 'unregistered' : 'other_key';
   const holder = holderOf(staking, key);
@@ -106,7 +114,7 @@ function strangeKey(staking: Records, id: Bytes, record: Validator | undefined, 
   return record === undefined ? 'retired' : 'rotated';
 }
 
-/** `id` and the consensus key are those that the node was given. */
+/** `id` and the consensus key come from the node's configuration. */
 export function standingOf(staking: Records, id: Bytes, key: Bytes): Standing {
   const record = staking.validator(id);
   if (record === undefined) return strangeKey(staking, id, record, key);

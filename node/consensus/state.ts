@@ -150,7 +150,7 @@ export function createState(
     recovered,
     stopped: false,
     listening: undefined,
-    // For a member in normal operation: any vote that it did not make was made elsewhere.
+    // For a member in normal operation: a vote that it did not make was made elsewhere.
     ownKey: { listens: false, newFrom: UNKNOWN_HEIGHT, ownFrom: 0, barred: -1, arriving: 0, worths: [] },
     answered: new Map(),
     tickPlace: '',

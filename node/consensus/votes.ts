@@ -36,12 +36,15 @@ export type Quorum = { readonly isQuorum: (stake: bigint, total: bigint) => bool
 
 export type Tally = {
   readonly votes: (Vote | undefined)[];
-  /** Stake of all who voted, for whatever. */
+  /** Stake of all members that voted, for any value. */
   any: bigint;
   readonly byCut: Map<CutName, bigint>;
-  /** What more than two thirds voted for. */
+  /** The value that more than two thirds voted for. */
   quorum: CutName | undefined;
-  /** The proof as it came, where single votes do not add up to it because a member gave different ones to different members. */
+  /**
+   * The proof as received, if single votes do not add up to it because a member sent different votes to different
+   * members.
+   */
   proof: Proof | undefined;
 };
 
@@ -53,7 +56,7 @@ export const emptyTally = (members: number): Tally => ({
   proof: undefined,
 });
 
-/** Counts a vote. Gives back the member's earlier vote where there is one. */
+/** Counts a vote. Returns the member's earlier vote, if there is one. */
 export function addVote(tally: Tally, vote: Vote, committee: Committee, rules: Quorum): Vote | undefined {
   const before = tally.votes[vote.member];
   if (before !== undefined) return before;
@@ -66,7 +69,7 @@ export function addVote(tally: Tally, vote: Vote, committee: Committee, rules: Q
   return undefined;
 }
 
-/** The votes that prove the quorum of a tally; undefined where it has none. */
+/** The votes that prove the quorum of a tally; undefined if it has none. */
 export function proofOf(tally: Tally): Proof | undefined {
   if (tally.quorum === undefined) return undefined;
   if (tally.proof !== undefined) return tally.proof;
@@ -86,7 +89,7 @@ export function bitsOf(votes: Iterable<Vote | undefined>): bigint {
 
 export const hasBit = (bits: bigint, member: number): boolean => (bits & (BITS[member] as bigint)) !== 0n;
 
-/** Whether a proof proves: one vote each, all for the same, by more than two thirds of the stake. */
+/** Whether a proof is valid: one vote each, all for the same value, by more than two thirds of the stake. */
 export function isProof(proof: Proof, committee: Committee, rules: Quorum): boolean {
   let stake = 0n;
   let before = -1;

@@ -28,7 +28,7 @@ import {
   splitEvents,
 } from './index-keys.ts';
 
-/** What a cut made of a transaction, as the `n` space keeps it. */
+/** The result of a transaction in a cut, as stored in the `n` space. */
 export const OUTCOMES = ['finalized', 'conflict', 'invalid', 'expired', 'dropped', 'no_effect'] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
@@ -49,7 +49,7 @@ export function encodeBalance(balance: Balance, events: readonly Bytes[]): Buffe
   return bytes;
 }
 
-/** The newest events of an address, oldest first: those that do not fill a page yet. */
+/** The newest events of an address that do not fill a page yet, oldest first. */
 export const openEvents = (value: Bytes | undefined): Uint8Array[] =>
   value === undefined ? [] : splitEvents(value, FIGURES_BYTES);
 
@@ -162,7 +162,7 @@ const spent = (output: SpentOutput): IndexedEvent => ({
 
 export function indexOperations(effects: CutEffects, reader: StoreReader): BatchOp[] {
   const { height } = effects.header;
-  // An index that missed a cut stays where it is until it is rebuilt: it may be old, but never wrong.
+  // An index that missed a cut is not updated until it is rebuilt: it may be old, but never wrong.
   if (height > 0 && decodeHead(reader.get(HEAD_KEY)) !== height - 1) return [];
   const ops: BatchOp[] = [{ type: 'put', key: HEAD_KEY, value: encodeHead(height) }];
   const addresses = new TouchedAddresses(reader);

@@ -51,7 +51,7 @@ export type IndexedTransaction = Place & {
   readonly spentAt: number;
 };
 
-/** There is no index, or it is behind the chain: nothing may be answered from it. */
+/** There is no index, or it is behind the chain: it must not be used for answers. */
 export class IndexUnavailable extends Error {
   constructor() {
     super('the address index is not built');
@@ -93,13 +93,13 @@ export class IndexReader {
   readonly #finalized: () => number;
   #seen: number | undefined;
 
-  /** `finalized` is the height the node speaks of: an index below it is not answered from. */
+  /** `finalized` is the node's height: an index below it is not used for answers. */
   constructor(reader: StoreReader, finalized: () => number) {
     this.#reader = reader;
     this.#finalized = finalized;
   }
 
-  /** The height the node speaks of, if the index has it: looked up once per cut. */
+  /** The node's height, if the index has it: looked up once per cut. */
   height(): number {
     const finalized = this.#finalized();
     if (this.#seen !== finalized) {
@@ -109,7 +109,7 @@ export class IndexReader {
     return finalized;
   }
 
-  /** The height in the store, which is one more for the moment between the writing of a cut and the news of it. */
+  /** The height in the store, which is one more between the write of a cut and its announcement. */
   #stored(): number {
     const height = decodeHead(this.#reader.get(HEAD_KEY));
     if (height === undefined || height < this.#finalized()) throw new IndexUnavailable();
@@ -129,7 +129,8 @@ export class IndexReader {
   balance(address: Bytes): Indexed<Balance> {
     const height = this.height();
     const value = decodeBalance(this.#reader.get(key(SPACES.balance, address)));
-    // A balance names the cut that changed it last. Unless that is the cut being written now, it is the balance at `height`.
+    // A balance contains the height of its last change. Unless that is the cut being written now, it is the balance at
+    // `height`.
     return { height: Math.max(height, value.changed), value };
   }
 
@@ -208,7 +209,8 @@ export class IndexReader {
     const start = Buffer.concat([prefix, after, Buffer.of(0)]);
     const { value } = await this.#at(async () => {
       const record = this.#reader.get(key(SPACES.balance, address));
-      // A wallet asks after every cut about all its addresses, and hardly any of them was touched: those cost one lookup and no range.
+      // A wallet queries all its addresses after every cut, and hardly any has changed: an unchanged one costs one
+      // lookup and no range.
       if (record === undefined || Buffer.compare(after, lastPlace(decodeBalance(record).changed)) >= 0) return [];
       const open = openEvents(record);
       const [oldest] = open;
@@ -219,7 +221,7 @@ export class IndexReader {
         this.#reader.values(start, afterPrefix(prefix), { limit: pages }),
       ]);
       const paged = [...containing, ...following].flatMap((page) => splitEvents(page));
-      // Where pages are left, enough were read, and the open events come after those that were not.
+      // If pages are left, enough were read, and the open events come after the unread ones.
       return following.length === pages ? paged : [...paged, ...open];
     });
     const placed: PlacedEvent[] = [];

@@ -1,7 +1,7 @@
 /**
- * `svcd rebuild-index`: makes the address index again from the blocks in the store. Every cut since genesis is executed a second time into a
- * scratch store, which must end in the same cut identifiers, so a rebuild is also a check of the whole chain. The new index then takes the
- * place of the old one; until its last record is written the API answers `not_ready` instead of half an index.
+ * `svcd rebuild-index`: makes the address index again from the blocks in the store. Every cut since genesis is executed
+ * a second time into a scratch store, which must end in the same cut identifiers, so a rebuild is also a check of the
+ * whole chain. The new index then replaces the old one; until its last record is written the API answers `not_ready`.
  */
 
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
@@ -58,7 +58,7 @@ const unregistered = ({ registeredHeight: _, ...record }: BlockRecord): BlockRec
   reward: { state: 'waiting' },
 });
 
-/** The scratch store is thrown away: nobody asks it for certificates. */
+/** The scratch store is deleted afterwards: certificates are not needed. */
 const UNSIGNED = { round: 0, signatures: [] };
 
 export type Progress = (height: number, of: number) => void;

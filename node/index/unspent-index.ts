@@ -10,7 +10,7 @@ import type { StoreReader } from '../store/cut-indexer.ts';
 import { decodeBalance, encodeBalance, encodeHead, encodeUnspent } from './address-index.ts';
 import { HEAD_KEY, key, outpointKey, SPACES } from './index-keys.ts';
 
-/** What these outputs add to the index that `reader` shows. */
+/** Adds these outputs to the index that `reader` reads. */
 export function unspentOperations(
   outputs: readonly UnspentOutput[],
   height: number,
@@ -39,7 +39,7 @@ export const registeredKeyOperation = (address: Bytes, height: number): BatchOp 
   value: encodeHead(height),
 });
 
-/** The index is whole, as of this cut. */
+/** Marks the index as complete at this cut. */
 export const indexedOperation = (height: number): BatchOp => ({
   type: 'put',
   key: HEAD_KEY,

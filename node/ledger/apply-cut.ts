@@ -55,11 +55,11 @@ export type StakingTries = { readonly validators: Trie; readonly positions: Trie
 
 export type CutInput = {
   readonly timestampMillis: number;
-  /** Who signed the certificate of the cut before. */
+  /** Signers of the previous cut's certificate. */
   readonly signers: bigint;
   readonly blocks: readonly (WorkBlock & Registrable)[];
   readonly expired: readonly ExpiredBlock[];
-  /** Which waiting transactions this cut makes impossible; asked once the rest is known. */
+  /** Returns the waiting transactions that this cut makes impossible; called once the rest is known. */
   lost(spent: CutEffects['spent'], height: number): readonly LostTransaction[];
 };
 
@@ -204,7 +204,7 @@ export function applyCut(view: LedgerView, input: CutInput, check: CheckWitnesse
   return closing === undefined ? result : { ...result, closedAnchor: closing.anchorHeight };
 }
 
-/** What every node must find true of the blocks a cut names, wherever the cut comes from. */
+/** Conditions that every node checks for the blocks of a cut, whatever its source. */
 function checkBlocks(view: LedgerView, blocks: readonly WorkBlock[], height: number): void {
   if (blocks.length > MAX_CUT_BLOCKS) throw new Error(`a cut registers at most ${MAX_CUT_BLOCKS} blocks`);
   const names = new Set(blocks.map((block) => nameOf(block.id)));

@@ -1,7 +1,7 @@
 /**
- * What one cut did, in full: everything that an index, an event stream or a metric needs, so that no
- * cut is executed a second time. Produced by applyCut, handed to indexers in the cut's batch and to
- * listeners once the cut is final.
+ * The complete effects of one cut: everything that an index, an event stream or a metric needs, so that no cut is
+ * executed a second time. Produced by applyCut, handed to indexers in the cut's batch and to listeners once the cut is
+ * final.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { CutHeader } from '../../protocol/cut.ts';
@@ -52,7 +52,10 @@ export type FailedTransaction = CarriedTransaction & {
   readonly detail: string;
 };
 
-/** Failures that follow from the witnesses or from how long they are: of the copy that the block carried, not of the transaction (ledger rule 36). */
+/**
+ * Failures caused by the witnesses or their length: they concern the copy in the block, not the transaction (ledger
+ * rule 36).
+ */
 const COPY_FAILURES: ReadonlySet<string> = new Set([
   'fee_below_minimum',
   'witness_key_mismatch',
@@ -85,7 +88,7 @@ export type RegisteredBlock = {
 
 export type ExpiredBlock = { readonly id: Bytes; readonly anchorHeight: number };
 
-/** The reward of one block. Without an outpoint when there was not one atom to pay. */
+/** The reward of one block. Without an outpoint if it is less than one atom. */
 export type WorkReward = {
   readonly blockId: Bytes;
   readonly anchorHeight: number;
@@ -128,7 +131,7 @@ export type CutEffects = {
   readonly headerBytes: Bytes;
   readonly created: readonly CreatedOutput[];
   readonly spent: readonly SpentOutput[];
-  /** In the order of execution, whatever became of them. */
+  /** In the order of execution, whatever their result. */
   readonly transactions: readonly TransactionEffect[];
   readonly lost: readonly LostTransaction[];
   /** In the order of execution. */

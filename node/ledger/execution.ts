@@ -34,7 +34,7 @@ export type WitnessCheck =
   | 'signature_invalid'
   | 'operation_proof_invalid';
 
-/** Who signs a transaction's operation, and the signatures inside it. */
+/** The signer of a transaction's operation, and the signatures inside it. */
 export type OperationSignatures = Pick<Prepared, 'signer' | 'proofs'>;
 
 /** Checks the witnesses of a transaction against the outputs it spends, and the signatures of its operation. */
@@ -45,7 +45,7 @@ export type CheckWitnesses = (
   operation?: OperationSignatures,
 ) => WitnessCheck;
 
-/** What operations are carried out on. */
+/** The staking records that operations change. */
 export type StakingPart = Pick<OperationContext, 'intervalCuts' | 'chainId' | 'sweeps' | 'isPaymentDue'> & {
   readonly layer: StakingLayer;
 };
@@ -173,7 +173,7 @@ export class CutExecution {
     this.keys.push({ address, publicKey });
   }
 
-  /** Changes of the output set: what was both made and spent in this cut never shows. */
+  /** Changes of the output set: outputs both made and spent in this cut do not appear. */
   outputChanges(): TrieChange[] {
     const changes: TrieChange[] = [];
     for (const output of this.created) {

@@ -1,6 +1,6 @@
 /**
- * Cut 0 (ledger rule 32): the genesis document made into a state. It is a cut like any other: it issues the first subsidy and is an
- * anchor that work can build on.
+ * Cut 0 (ledger rule 32): the state made from the genesis document. It is a cut like any other: it issues the first
+ * subsidy and is an anchor that work can build on.
  */
 import { blocksRoot, type CutHeader, cutId, encodeCutHeader, MAX_COMMITTEE } from '../../protocol/cut.ts';
 import { firstInterval, GENESIS_SUPPLY, splitHalves, subsidyOfCut } from '../../protocol/emission.ts';

@@ -1,6 +1,7 @@
 /**
- * Which waiting blocks the next cut registers, and in which order it executes them (ledger rules 35 and 36): lowest hash value first, at most 64,
- * never a block before its parents; execution goes parents before children, then by block identifier.
+ * Selects the waiting blocks that the next cut registers, and the order of their execution (ledger rules 35 and 36):
+ * lowest hash value first, at most 64, never a block before its parents; execution goes parents before children, then
+ * by block identifier.
  */
 import { type Bytes, compareBytes } from '../../protocol/bytes.ts';
 import { MAX_CUT_BLOCKS } from '../../protocol/cut.ts';
@@ -19,13 +20,16 @@ export type Registrable = {
 export const isWindowOpen = (anchorHeight: number, cutHeight: number): boolean =>
   anchorHeight < cutHeight && cutHeight <= anchorHeight + REGISTRATION_WINDOW;
 
-/** Buffer's own method, called on any bytes: making a Buffer first would cost more than the text. */
+/** Buffer's method, called on any bytes: creating a Buffer first would cost more than the text. */
 const latin1 = (Buffer.prototype as unknown as { latin1Slice(from: number, to: number): string }).latin1Slice;
 
 /** Bytes as a key of maps and sets. */
 export const nameOf = (bytes: Bytes): string => latin1.call(bytes, 0, bytes.length);
 
-/** `usedBodies` are those of blocks in open windows. A second block on one body is refused on arrival; if one waits all the same, no cut registers it. */
+/**
+ * `usedBodies` are those of blocks in open windows. A second block on one body is refused on arrival; if one waits
+ * anyway, no cut registers it.
+ */
 export function chooseBlocks<B extends Registrable>(
   waiting: Iterable<B>,
   cutHeight: number,

@@ -1,6 +1,6 @@
 /**
- * Who gets what of an anchor's work half (ledger rule 37); where rewards lie. Whole atoms; what a division
- * leaves over is handed out or kept, never lost. vectors/rewards.json has tables to check by hand.
+ * The division of an anchor's work half (ledger rule 37), and the outpoints of rewards. Whole atoms; remainders are
+ * distributed or carried over, never lost. vectors/rewards.json has tables to check by hand.
  */
 import { type Bytes, ByteWriter, compareBytes, concat } from '../../protocol/bytes.ts';
 import { id, LABELS } from '../../protocol/identifier.ts';
@@ -13,7 +13,7 @@ export type BlockShare = PaidBlock & { readonly subsidy: bigint; readonly amount
 export type AnchorPayment = {
   /** In ascending order of block identifiers. */
   readonly shares: readonly BlockShare[];
-  /** What goes on to the next anchor that has work. */
+  /** The amount carried over to the next anchor with work. */
   readonly carry: bigint;
 };
 

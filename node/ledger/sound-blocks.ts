@@ -1,11 +1,13 @@
 /**
- * A block that passed every check and still cannot be executed is a defect of this program. It must not end the chain: the block waits in the store, so
- * every start would fail on it again. The cut is made without it.
+ * A block that passed every check but cannot be executed shows a bug in this program. It must not stop the chain: the
+ * block waits in the store, so every start would fail again. The cut is made without it.
  */
 
 export type BrokenBlock<B> = { readonly block: B; readonly error: unknown };
 
-/** `apply` changes nothing by itself. Where it fails without any block too, the ledger itself is broken, and that is thrown. */
+/**
+ * `apply` has no side effects. If it fails even without blocks, the ledger itself is broken, and the error is thrown.
+ */
 export function applySound<B, R>(
   blocks: readonly B[],
   apply: (blocks: readonly B[]) => R,

@@ -46,7 +46,7 @@ export type LedgerState = {
   readonly workReserve: bigint;
   readonly stakeReserve: bigint;
   readonly emission: EmissionState;
-  /** Work halves of paid-out anchors without work, for the next one that has some. */
+  /** Work halves of closed anchors without work, carried over to the next one with work. */
   readonly workCarry: bigint;
   readonly workRate: WorkRate;
   readonly minimumWork: bigint;
@@ -214,7 +214,7 @@ function readFigures(reader: ByteReader) {
 /** The work rate alone, of a state whose windows and committees are not here. */
 export const workRateOf = (stateBytes: Bytes): WorkRate => readFigures(new ByteReader(stateBytes)).workRate;
 
-/** A state that names other digests than its parts have is refused. */
+/** A state whose digests do not match its parts is refused. */
 export function decodeState(bytes: Bytes, parts: StateParts): LedgerState {
   const reader = new ByteReader(bytes);
   const head = readFigures(reader);

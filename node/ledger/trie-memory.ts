@@ -20,7 +20,7 @@ export class TrieMemory {
   #free: number[] = [];
   /** The first slot that was never used. */
   #unused = 1;
-  /** By place; the one that was put first leaves first. */
+  /** By place; evicted in the order of insertion. */
   readonly #leaves: BoundedMap<number, Uint8Array>;
 
   constructor(maxLeaves: number) {
@@ -36,7 +36,7 @@ export class TrieMemory {
     return this.#children[place] as number;
   }
 
-  /** Where a slot's bytes lie: in `piece` from `offset` on. */
+  /** Location of a slot's bytes: in `piece` from `offset` on. */
   piece(slot: number): Uint8Array<ArrayBuffer> {
     return this.#pieces[slot >> PIECE_BITS] as Uint8Array<ArrayBuffer>;
   }
@@ -99,6 +99,6 @@ export class TrieMemory {
   }
 }
 
-/** A small buffer is a part of a larger one that others shared (64 KiB in Node.js), all of which a leaf would keep in memory. */
+/** Copied: a small buffer is part of a larger shared one (64 KiB in Node.js), which a leaf would retain. */
 const ownBytes = (entries: Uint8Array): Uint8Array =>
   entries.buffer.byteLength > 2 * entries.byteLength ? new Uint8Array(entries) : entries;

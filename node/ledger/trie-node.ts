@@ -7,7 +7,7 @@ import { ID_BYTES, id, LABELS } from '../../protocol/identifier.ts';
 
 export type TrieRoot = { readonly digest: Bytes; readonly sum: bigint; readonly count: number };
 
-/** A subtree of so many entries is one leaf. */
+/** A subtree of up to this many entries is one leaf. */
 export const LEAF_ENTRIES = 16;
 /** Levels of a trie: keys have as many bits, one for each. */
 export const MAX_DEPTH = 8 * ID_BYTES;
@@ -55,7 +55,7 @@ export function writeSide(bytes: Uint8Array, at: number, { digest, sum, count }:
   writeU32(bytes, at + COUNT_AT + 4, Math.floor(count / HIGH));
 }
 
-/** Of both sides of a node together. */
+/** Total of both sides of a node. */
 function writeTotal(to: Uint8Array, at: number, from: Uint8Array, left: number): void {
   const right = left + SIDE_BYTES;
   const low = u32At(from, left) + u32At(from, right);
@@ -64,7 +64,7 @@ function writeTotal(to: Uint8Array, at: number, from: Uint8Array, left: number):
   writeU32(to, at + 4, (u32At(from, left + 4) + u32At(from, right + 4) + carried) % HIGH);
 }
 
-/** Writes into `to` what the node at `node` of `from` is as a side of the node above. */
+/** Writes into `to` the node at `node` of `from`, in the form of a side of its parent. */
 export function writeNodeAsSide(to: Uint8Array, at: number, from: Uint8Array, node: number): void {
   to.set(id(LABELS.stateNode, from.subarray(node, node + NODE_BYTES)), at);
   writeTotal(to, at + SUM_AT, from, node + SUM_AT);

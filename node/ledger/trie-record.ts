@@ -1,8 +1,9 @@
 /**
- * How a trie lies in the store: a leaf is a record, and so are four levels of nodes together. A change of a large set touches a path of nodes that no other
- * change touches, and a record for each of them would cost more than its hash. Of the nodes only the sides at their lower edge are stored:
- * `u16 shape | sides from left to right, each digest 48 | u64 sum | u64 count`. Bit p of the shape says that place p of the record is a node: the first is 1, below p are
- * 2p and 2p + 1. The nodes are hashed again when a record is read, so one that was damaged is noticed.
+ * Storage format of a trie: a leaf is a record, and so are four levels of nodes together. A change of a large set
+ * touches a path of nodes that no other change touches, and a record for each of them would cost more than its hash. Of
+ * the nodes only the sides at their lower edge are stored: `u16 shape | sides from left to right, each digest 48 | u64
+ * sum | u64 count`. Bit p of the shape says that place p of the record is a node: the first is 1, below p are 2p and 2p
+ * + 1. The nodes are hashed again when a record is read, so damage is detected.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import { NODE_BYTES, SIDE_BYTES, writeNodeAsSide } from './trie-node.ts';
@@ -12,10 +13,10 @@ const PLACES = 2 ** LEVELS;
 const SHAPE_BYTES = 2;
 export const FIRST = 1;
 
-/** Does a node of this depth begin a record? */
+/** Whether a node of this depth begins a record. */
 export const startsRecord = (depth: number): boolean => depth % LEVELS === 0;
 
-/** Is this place of a record below its last level? A side is stored there, and another record begins. */
+/** Whether this place of a record is below its last level: a side is stored there, and another record begins. */
 const isBelow = (place: number): boolean => place >= PLACES;
 
 /** `prefix | u16 depth | the first depth bits of the path`: the key in the store. */
@@ -29,7 +30,7 @@ export function placeOf(prefix: number, key: Bytes, depth: number): Buffer {
   return place;
 }
 
-/** Where `packRecord` finds the nodes: the node on a side of a node, undefined for a leaf or for nothing. */
+/** Gives `packRecord` its nodes: the node on a side of a node, undefined for a leaf or an empty side. */
 export interface NodeWalk<T> {
   bytes(node: T): Uint8Array;
   offset(node: T): number;
@@ -70,7 +71,7 @@ export type UnpackedRecord = {
   offset(place: number): number;
 };
 
-/** Undefined when the bytes are no record. */
+/** Undefined if the bytes are not a valid record. */
 export function unpackRecord(record: Uint8Array): UnpackedRecord | undefined {
   const shape = (record[0] as number) | ((record[1] as number) << 8);
   const has = (place: number): boolean => !isBelow(place) && ((shape >> place) & 1) === 1;

@@ -1,6 +1,6 @@
 /**
- * One cut's changes of a trie: the nodes and leaves that they make, beside those in memory, and the records to be written for them. Nothing in memory changes
- * before the records are in the store (`settle`).
+ * One cut's changes of a trie: the new nodes and leaves, separate from those in memory, and the records to be written
+ * for them. Nothing in memory changes before the records are in the store (`settle`).
  */
 import { type Bytes, compareBytes } from '../../protocol/bytes.ts';
 import { ID_BYTES, id, LABELS } from '../../protocol/identifier.ts';
@@ -35,20 +35,20 @@ export type EntryLayout = {
 /** Without an entry the key is removed; `replaces` when the key has another entry. */
 export type TrieChange = { readonly key: Bytes; readonly entry?: Bytes; readonly replaces?: boolean };
 
-/** What memory or the store holds at a place. `digest` at `at` is what the node there must hash to. */
+/** Reads a place from memory or the store. `digest` at `at` is the expected hash of the node there. */
 export type TrieSource = {
   readonly memory: TrieMemory;
   slot(place: number, key: Bytes, depth: number, digest: Uint8Array, at: number): number;
   leaf(place: number, key: Bytes, depth: number): Uint8Array;
 };
 
-/** What an update made: a node by its number, from 1 on; a leaf by a number below 0; 0 where it left things as they are. */
+/** A result of the update: a node by its number, from 1 on; a leaf by a negative number; 0 if unchanged. */
 type Made = number;
 const UNCHANGED: Made = 0;
 
 export const NOTHING = new Uint8Array(0);
 
-/** What at most 16 entries in order hash to. */
+/** The hash of at most 16 entries in order. */
 export function leafSide(layout: EntryLayout, entries: Bytes): TrieRoot {
   if (entries.length === 0) return EMPTY_TRIE;
   let sum = 0n;
@@ -60,7 +60,7 @@ export function leafSide(layout: EntryLayout, entries: Bytes): TrieRoot {
 export class TrieUpdate {
   root: TrieRoot = EMPTY_TRIE;
   readonly operations: BatchOp[] = [];
-  /** The leaves that the update read, so all that it changes, by place. */
+  /** The leaves that the update read, which include all that it changes, by place. */
   readonly before = new Map<number, Uint8Array>();
   readonly #layout: EntryLayout;
   readonly #source: TrieSource;
@@ -68,7 +68,7 @@ export class TrieUpdate {
   #made: Made = UNCHANGED;
   /** Node n at `n * NODE_BYTES`; at 0 the root as a side. Allocating each one would take longer than hashing it. */
   #nodes = new Uint8Array(FIRST_NODES * NODE_BYTES);
-  /** By node: the slot of what it was made from, 0 for none; and what was made of its sides. */
+  /** By node: the slot of its previous version, 0 for none; and the results for its sides. */
   readonly #slots: number[] = [0];
   readonly #sides: Made[] = [UNCHANGED, UNCHANGED];
   readonly #leaves: Uint8Array[] = [];
@@ -88,7 +88,7 @@ export class TrieUpdate {
     this.root = sideAt(this.#nodes, 0);
   }
 
-  /** Makes memory what the store is. */
+  /** Brings memory in line with the store. */
   settle(): void {
     this.#settle(ROOT_PLACE, this.#made);
   }
@@ -137,7 +137,10 @@ export class TrieUpdate {
     return made;
   }
 
-  /** The changes `from` to before `to` all lie under the place of their keys at this depth. What is there is the side at `at`, which becomes what is made of it. */
+  /**
+   * The changes from `from` to before `to` are all below one place at this depth. Its current side is at `at`, which is
+   * replaced by the result.
+   */
   #change(at: number, place: number, depth: number, from: number, to: number): Made {
     const { key } = this.#changes[from] as TrieChange;
     const count = countAt(this.#nodes, at);
@@ -160,7 +163,7 @@ export class TrieUpdate {
     return this.#leaf(at, this.#collapse(node, depth, key), depth, key, true);
   }
 
-  /** The entries of a node that has become so small that it is a leaf; so are its sides. */
+  /** The entries of a node that has become small enough for a leaf; then its sides are leaves too. */
   #collapse(node: Made, depth: number, key: Bytes): Uint8Array {
     const entries = [0, 1].map((bit) => {
       const made = this.#sides[2 * node + bit] as Made;
@@ -233,14 +236,14 @@ export class TrieUpdate {
     return node;
   }
 
-  /** Through the nodes as they will be: those that the update made by their numbers, those that stay by their slots below 0. */
+  /** Walks the updated nodes: new ones by their numbers, unchanged ones by their negated slots. */
   readonly #walk = {
     bytes: (node: number): Uint8Array => (node > 0 ? this.#nodes : this.#source.memory.piece(-node)),
     offset: (node: number): number => (node > 0 ? node * NODE_BYTES : this.#source.memory.offset(-node)),
     below: (node: number, bit: number): number | undefined => {
       const made = node > 0 ? (this.#sides[2 * node + bit] as Made) : UNCHANGED;
       if (made !== UNCHANGED) return made > 0 ? made : undefined;
-      // What stays a leaf has no slot: nodes of one record are in memory all or none.
+      // An unchanged leaf has no slot: of one record, either all nodes are in memory or none.
       const slot = node > 0 ? (this.#slots[node] as number) : -node;
       const below = this.#source.memory.slotAt(2 * slot + bit);
       return below === 0 ? undefined : -below;

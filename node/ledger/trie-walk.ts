@@ -1,6 +1,6 @@
 /**
- * A committed set from a place downward, as the store holds it: nodes in pre-order, and the subtrees of at most so many entries in the order of their keys. Reads records and
- * changes nothing; the store must not change meanwhile.
+ * Walks a committed set in the store from a place downward: nodes in pre-order, and subtrees of limited size in the
+ * order of their keys. Reads records and changes nothing; the store must not change meanwhile.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import { ID_BYTES } from '../../protocol/identifier.ts';
@@ -9,7 +9,7 @@ import { hasDigest, LEAF_ENTRIES, SIDE_BYTES, sideAt, type TrieRoot } from './tr
 import { FIRST, placeOf, startsRecord, type UnpackedRecord, unpackRecord } from './trie-record.ts';
 import type { EntryLayout } from './trie-update.ts';
 
-/** A subtree: what it hashes to, and where it is. */
+/** A subtree: its hash and its place. */
 export type Subtree = {
   readonly side: TrieRoot;
   readonly depth: number;

@@ -19,7 +19,7 @@ export type ReadMany = (keys: Buffer[]) => Promise<readonly (Uint8Array | undefi
 
 /** All nodes of a set of five million entries, 128 bytes each: a read from the store takes longer than everything else about a node. */
 const CACHED_NODES = 524_288;
-/** A leaf that is read at a door is read again when the cut executes, and again when the cut changes it. */
+/** A leaf that is read at admission is read again when the cut executes, and again when the cut changes it. */
 const CACHED_LEAVES = 16_384;
 
 export type TrieLimits = { readonly nodes: number; readonly leaves: number };
@@ -29,9 +29,9 @@ export class Trie {
   readonly #read: ReadNode;
   readonly #limits: TrieLimits;
   readonly #memory: TrieMemory;
-  /** The update that was made last and is not in the store yet. What it changes was loaded for it and stays loaded, so readers see it as it was. */
+  /** The last update, not in the store yet. The places it changes stay loaded, so readers see the previous state. */
   #open: TrieUpdate | undefined;
-  /** Changes when the store was written, and when memory forgot everything: what was read or looked up before says nothing about now. */
+  /** Incremented when the store was written and when memory was cleared: results read before are then outdated. */
   #age = 0;
   readonly #source: TrieSource;
 
@@ -90,7 +90,7 @@ export class Trie {
     this.#age++;
   }
 
-  /** Goes down to the leaf that holds the key or would hold it. */
+  /** Descends to the leaf that contains the key, or would. */
   #descend(root: TrieRoot, key: Bytes, passing?: (piece: Uint8Array, node: number, bit: number) => void): Uint8Array {
     this.#bound();
     const { count, place, depth } = this.#find(root, key, passing);
@@ -119,8 +119,8 @@ export class Trie {
   }
 
   /**
-   * Brings into memory the leaves that hold these keys or would hold them, for a cut that will change them: an asynchronous read hardly costs this thread anything.
-   * What is not loaded by then is read when it is needed.
+   * Preloads the leaves of these keys for a cut that will change them: an asynchronous read costs this thread hardly
+   * anything. Leaves not loaded in time are read when needed.
    */
   async readAhead(root: TrieRoot, keys: readonly Bytes[], read: ReadMany): Promise<void> {
     this.#bound();
@@ -133,7 +133,7 @@ export class Trie {
     }
     if (wanted.size === 0) return;
     const leaves = await read([...wanted.values()]);
-    // An update that is open may have been written by now, whole or not yet.
+    // An open update may have been written meanwhile, completely or in part.
     if (this.#age !== age || this.#open !== undefined) return;
     let i = 0;
     for (const place of wanted.keys()) {
@@ -142,7 +142,7 @@ export class Trie {
     }
   }
 
-  /** The leaf that holds the key or would hold it, and the other sides on the way down. */
+  /** The leaf that contains the key, or would, and the other sides on the path. */
   path(root: TrieRoot, key: Bytes): { leaf: Uint8Array; siblings: { right: boolean; side: TrieRoot }[] } {
     const siblings: { right: boolean; side: TrieRoot }[] = [];
     const leaf = this.#descend(root, key, (piece, node, bit) =>
@@ -157,8 +157,8 @@ export class Trie {
   }
 
   /**
-   * The root after the changes, and what must be written for it. Keys that are removed must be there, keys that are added must
-   * not: anything else is a fault of the ledger above. An update must be in the store before the next one is made, or be dropped.
+   * The root after the changes, and what must be written for it. Removed keys must be present, added keys must not:
+   * anything else is a bug in the ledger. An update must be in the store before the next one is made, or be dropped.
    */
   update(root: TrieRoot, changes: readonly TrieChange[]): TrieUpdate {
     this.#open = undefined;

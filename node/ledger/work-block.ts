@@ -1,6 +1,6 @@
 /**
- * A work block, decoded and hashed once on arrival and never again. Its transactions are decoded too, so a
- * block that carries bytes that are no transaction of this chain is refused before it costs anything.
+ * A work block, decoded and hashed once on arrival and never again. Its transactions are decoded too, so a block with
+ * invalid transactions is refused early.
  */
 import { type Body, bodyId, decodeBody } from '../../protocol/body.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
@@ -20,14 +20,14 @@ export type ReadTransaction = Transaction & {
   readonly wire: Bytes;
   /** What is signed over. */
   readonly bodyBytes: Bytes;
-  /** Merkle leaf of the wire form: names these bytes, witnesses included. */
+  /** Merkle leaf of the wire form: identifies these bytes, witnesses included. */
   readonly leaf: Bytes;
   readonly leafName: string;
   readonly mass: number;
   readonly operation?: StakingOperation;
 };
 
-/** Throws a ProtocolError when the bytes are no transaction of this chain. */
+/** Throws a ProtocolError if the bytes are not a transaction of this chain. */
 export function readTransaction(wire: Bytes, chainId: Bytes): ReadTransaction {
   const transaction = decodeTransaction(wire, chainId);
   const bodyBytes = bodyOfWire(wire);

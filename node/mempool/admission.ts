@@ -35,12 +35,12 @@ export type AdmissionDependencies = {
   sealing(): Promise<unknown> | undefined;
 };
 
-/** What the doors see of the ledger. */
+/** The part of the ledger that admission reads. */
 export type DoorLedger = LedgerReads & Pick<LedgerView, 'state' | 'staking'>;
 
-/** This part of the places is for transactions that are submitted here: peers cannot fill it. */
+/** This part of the capacity is reserved for transactions submitted here: peers cannot fill it. */
 const OWN_PART = 4;
-/** At most this part of the places waits for a cut, for each origin: anybody can name inputs that never come. */
+/** At most this part of each origin's capacity may wait for a cut: anybody can use inputs that never exist. */
 const WAITING_PART = 4;
 
 type Funds = {
@@ -80,7 +80,7 @@ export class Admission {
   readonly #options: AdmissionOptions;
   readonly #dependencies: AdmissionDependencies;
   readonly #pending = new Map<string, Promise<Submission>>();
-  /** Those that wait for the cut under way. */
+  /** Transactions that wait for the cut being made. */
   readonly #waiting: Record<Origin, number> = { own: 0, relayed: 0 };
 
   constructor(options: AdmissionOptions, dependencies: AdmissionDependencies) {
@@ -122,18 +122,19 @@ export class Admission {
     let funds = await this.#fundsNow(transaction, origin);
     for (;;) {
       if ('code' in funds) return this.#refuse(transaction, funds);
-      // Signatures cost most: what would find no room is not worth them.
+      // Signatures cost most: a transaction without room is refused before they are checked.
       if (!mempool.hasRoomFor(transaction, funds.fee)) return fullFor(transaction, funds.fee);
       const { state } = ledger();
       const fault = await this.#faultOfSignatures(transaction, funds);
       if (fault !== undefined) return refused(fault, WITNESS_TEXT[fault]);
       if (mempool.get(transaction.id) !== undefined) return { status: 'known', id: transaction.id };
-      // Without a cut in between only a conflicting transaction can have come. From the last check to the adding nothing may be awaited.
+      // Without a cut in between, only a conflicting transaction can have arrived. Nothing may be awaited between the
+      // last check and the insertion.
       const isSameCut = ledger().state === state;
       const now: Funds | NodeError = isSameCut ? (this.#rival(transaction) ?? funds) : this.#funds(transaction);
       if ('code' in now) return this.#refuse(transaction, now);
       funds = now;
-      // A cut in between may have changed who must sign an operation: that is checked again, and all of this with it.
+      // A cut in between may have changed the required signer of an operation: everything is checked again.
       if (isSameCut || funds.operation === undefined) break;
     }
     if (!mempool.add(transaction, funds.spends, funds.fee, origin, funds.operation?.validator))
@@ -156,7 +157,7 @@ export class Admission {
     return undefined;
   }
 
-  /** Why the operation of a waiting transaction cannot be carried out by the next cut any more. */
+  /** Why the next cut can no longer carry out the operation of a waiting transaction. */
   operationRefusal(transaction: ReadTransaction, spends: readonly UnspentOutput[]): OperationRefusal | undefined {
     const prepared = this.#operation(transaction, spends);
     return prepared !== undefined && 'reason' in prepared ? prepared : undefined;
@@ -178,14 +179,17 @@ export class Admission {
     });
   }
 
-  /** Checks the signatures of a transaction that came in a block; whatever the outcome, execution decides. */
+  /** Checks the signatures of a transaction in a block in advance; execution decides in any case. */
   async verifyAhead(transaction: ReadTransaction, spends: readonly UnspentOutput[]): Promise<void> {
     const operation = this.#operation(transaction, spends);
     if (operation !== undefined && 'reason' in operation) return;
     await this.#faultOfSignatures(transaction, { spends, fee: 0n, ...(operation && { operation }) });
   }
 
-  /** An executed transaction is known, not refused. It has spent its inputs, so it never passes the checks, and only this place needs to look it up. */
+  /**
+   * An executed transaction is reported as known, not refused. It has spent its inputs, so it never passes the checks,
+   * and only this code needs to look it up.
+   */
   #refuse({ id }: ReadTransaction, error: NodeError): Submission {
     return this.#dependencies.ledger().isExecuted(id) ? { status: 'known', id } : { status: 'refused', error };
   }

@@ -1,6 +1,8 @@
 /**
- * Signatures of blocks that wait for a cut are checked in the worker threads as the blocks come, so that a cut need not check them on the node's own thread. A cut that names blocks whose checks are
- * under way waits for them: it would do the same work a second time, and hold up everything else meanwhile. The state that the cut will change for their outputs is read ahead as well.
+ * Signatures of waiting blocks are checked in worker threads as the blocks arrive, so that a cut need not check them on
+ * the main thread. A cut whose blocks are still being checked waits for that: otherwise it would do the same work
+ * again, and block the main thread meanwhile. The state that the cut will change for their outputs is read ahead as
+ * well.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { Outpoint } from '../../protocol/transaction.ts';
@@ -31,7 +33,7 @@ export class ChecksAhead {
     const made = transactions.flatMap(({ id: transactionId, body }) =>
       body.outputs.map((_, outputIndex) => ({ transactionId, outputIndex })),
     );
-    // No cut waits for it: what is not there by then is read when it is needed.
+    // No cut waits for it: state not read by then is read when needed.
     void read(made).catch((error) => log.debug('the store was not read ahead', { error }));
     const checks: Promise<void>[] = [];
     for (const transaction of transactions) {
@@ -48,7 +50,7 @@ export class ChecksAhead {
     this.#running.set(name, all);
   }
 
-  /** Until nothing of these blocks, or of any, is being checked, or the time is over: execution checks what is left. */
+  /** Waits until no check of these blocks, or of any, is pending, or the time is over: execution checks the rest. */
   async settled(millis: number, ids?: readonly Bytes[]): Promise<void> {
     const running = ids === undefined ? [...this.#running.values()] : ids.map((id) => this.#running.get(nameOf(id)));
     if (running.every((checks) => checks === undefined)) return;

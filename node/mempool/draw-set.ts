@@ -34,7 +34,7 @@ export class DrawSet<T> {
     return this.#members[Symbol.iterator]();
   }
 
-  /** Draws without putting back, until the set is changed. */
+  /** Draws without replacement, until the set is changed. */
   drawing(): Drawing<T> {
     let drawn = 0;
     return {

@@ -23,7 +23,8 @@ export function operationsToRecheck(
     // A bond can only fail with its validator: a popular one has thousands waiting.
     return [...mempool.about(id)].filter(({ read }) => read.operation?.name !== 'bond' || !isBondable);
   });
-  // Heartbeats of an epoch are worth nothing in the next, and one that stayed would keep that of the next out: also one that a waiting block carries.
+  // Heartbeats of an epoch are useless in the next, and one that stayed would block the next one: also if a waiting
+  // block carries it.
   if ((header.height + 1) % intervalCuts === 0)
     for (const entry of mempool.list()) if (entry.read.operation?.name === 'heartbeat') entries.push(entry);
   return entries;

@@ -1,7 +1,7 @@
 /**
- * Transactions that wait for a block (ledger rules 50 to 53). The first seen of two that spend the same output stays; memory is bounded by bytes,
- * and the lowest fee rate leaves first; what a cut executed, made impossible or let expire leaves with it. Holds only what has passed
- * every check; the checks are admission.ts.
+ * Transactions that wait for a block (ledger rules 50 to 53). The first seen of two that spend the same output stays;
+ * memory is bounded by bytes, and the lowest fee rate leaves first; what a cut executed, made impossible or let expire
+ * leaves with it. Holds only transactions that passed every check; the checks are in admission.ts.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { StakingOperation } from '../../protocol/staking/operation.ts';
@@ -27,10 +27,10 @@ export type Entry = PendingTransaction & {
   readonly subject?: string;
 };
 
-/** What a template may take of one fee rate: no waiting block carries it. Own transactions and those that count as own come first. */
+/** Transactions of one fee rate that a template may take: in no waiting block. Own ones come first. */
 export type RateGroup = { readonly first: DrawSet<Entry>; readonly second: DrawSet<Entry> };
 
-/** Where an entry is in a list of arrivals. Once it has left, its place is empty: its bytes must not stay as long as the list does. */
+/** Index of an entry in a list of arrivals. When it leaves, its place is cleared to free its bytes. */
 type Place = { entry: Entry | undefined };
 
 /** All of one fee rate. The lists are in the order of arrival; empty places are dropped from them later. */
@@ -47,7 +47,7 @@ export type MempoolDependencies = {
   onRemoved(entry: Entry, reason: RemovalReason): void;
 };
 
-/** So much of its size is kept for heartbeats and evidence, beside the rest. */
+/** This part of its size is reserved for heartbeats and evidence, in addition to the rest. */
 const KEPT_PART = 8;
 
 export class Mempool implements MempoolView {
@@ -66,7 +66,7 @@ export class Mempool implements MempoolView {
   readonly #cutMillis: number;
   readonly #byExpiry = new Map<number, Set<Entry>>();
   #lastSeen = 0;
-  /** Who holds the slots of operations, and all operations by the validator they are about. */
+  /** The transaction in each operation slot, and all operations by validator. */
   readonly #slots = new Map<string, Entry>();
   readonly #bySubject = new Map<string, Set<Entry>>();
   /** Heartbeats and evidence: taken first by templates, never evicted. */
@@ -95,7 +95,7 @@ export class Mempool implements MempoolView {
     return this.#spenders.get(nameOf(outpointKey(outpoint)));
   }
 
-  /** Does this operation conflict with one that waits? */
+  /** Whether this operation conflicts with a waiting one. */
   isSlotTaken(operation: StakingOperation | undefined): boolean {
     return slotsOf(operation).some((slot) => this.#slots.has(slot));
   }
@@ -105,7 +105,7 @@ export class Mempool implements MempoolView {
     return [...(this.#bySubject.get(nameOf(validator)) ?? [])];
   }
 
-  /** What has room kept for it. */
+  /** Transactions with reserved space. */
   get reserved(): RateGroup {
     return this.#kept;
   }
@@ -115,7 +115,7 @@ export class Mempool implements MempoolView {
     if (this.holds(entry)) this.#remove(entry, reason);
   }
 
-  /** Whether it has stayed since it was chosen. */
+  /** Whether it is still here. */
   holds(entry: Entry): boolean {
     return this.#entries.get(entry.name) === entry;
   }
@@ -126,7 +126,7 @@ export class Mempool implements MempoolView {
     for (const rate of this.#rates) yield this.#groups.get(rate) as Rate;
   }
 
-  /** The oldest own transaction is only ever followed by a later one, so what counts as own once does so for good. */
+  /** The oldest own transaction is only replaced by a later one, so a transaction never stops counting as own. */
   #age(): void {
     const oldestOwn = this.oldestOwnMillis();
     if (oldestOwn === undefined) return;
@@ -157,12 +157,15 @@ export class Mempool implements MempoolView {
     if (!first.delete(entry)) second.delete(entry);
   }
 
-  /** When the oldest transaction that was submitted here and still waits came. */
+  /** Arrival time of the oldest waiting transaction that was submitted here. */
   oldestOwnMillis(): number | undefined {
     return this.#own.values().next().value?.seenMillis;
   }
 
-  /** False when it pays less than everything that would have to leave for it. The caller has made sure that it is new and conflicts with nothing. */
+  /**
+   * False if it pays less than the transactions that would have to leave. The caller has checked that it is new and
+   * conflicts with nothing.
+   */
   add(
     read: ReadTransaction,
     spends: readonly UnspentOutput[],
@@ -262,7 +265,7 @@ export class Mempool implements MempoolView {
     return hasRoomKept(operation) && this.#keptBytes + wire.length <= this.maxBytes / KEPT_PART;
   }
 
-  /** Whether it pays more than everything that would have to leave for it. */
+  /** Whether it pays more than the transactions that would have to leave. */
   hasRoomFor(read: ReadTransaction, fee: bigint): boolean {
     if (this.#isKept(read)) return true;
     const rate = rateOf(read, fee);
@@ -275,7 +278,7 @@ export class Mempool implements MempoolView {
     return true;
   }
 
-  /** By how much so many more bytes would be too many. */
+  /** The excess if this many bytes were added. */
   #beyond(bytes: number): number {
     return this.bytes - this.#keptBytes + bytes - this.maxBytes;
   }
@@ -326,7 +329,7 @@ export class Mempool implements MempoolView {
       return;
     }
     const arrived = group.arrived[origin];
-    // Half of the list has left: so every transaction is moved about once in all.
+    // Done when half of the list is empty: so every transaction is moved about once in total.
     if (arrived.length > 2 * group.count + 16)
       group.arrived[origin] = arrived.filter(({ entry }) => entry !== undefined);
   }
@@ -349,7 +352,7 @@ export class Mempool implements MempoolView {
     return [...lost.values()];
   }
 
-  /** Takes out what the finalized cut decided. */
+  /** Removes transactions that the finalized cut decided. */
   settle(effects: CutEffects): void {
     for (const transaction of effects.transactions) {
       const entry = this.get(transaction.id);
@@ -367,7 +370,10 @@ export class Mempool implements MempoolView {
     }
   }
 
-  /** Marks which waiting transactions a waiting block carries. Another copy, whose witnesses may be anything, is no reason to leave one out. */
+  /**
+   * Marks the waiting transactions that a waiting block carries. A copy with other witnesses, which may be invalid,
+   * does not count.
+   */
   carried(blockName: string, transactions: readonly ReadTransaction[]): void {
     for (const transaction of transactions) {
       const entry = this.#entries.get(transaction.name);
@@ -387,7 +393,7 @@ export class Mempool implements MempoolView {
 
 const rateOf = ({ mass }: ReadTransaction, fee: bigint): bigint => fee / BigInt(mass);
 
-/** An identifier covers the body alone: only the same bytes are the same transaction, witnesses included. */
+/** An identifier covers only the body: two are the same transaction only if all bytes match, witnesses included. */
 const isSame = ({ wire }: Entry, carried: { readonly wire: Bytes }): boolean =>
   // A block may carry 1 MiB: Node compares it 50 times as fast as a loop.
   wire === carried.wire || Buffer.compare(wire, carried.wire) === 0;

@@ -1,6 +1,6 @@
 /**
- * What waiting operations must not share (ledger rule 55): one of a kind for a validator, one for a position, one for a new consensus key. A bond takes no
- * slot: a stranger's must block nobody's heartbeat or exit.
+ * Slots of waiting operations (ledger rule 55): one of a kind per validator, one per position, one per new consensus
+ * key. A bond takes no slot: a stranger's bond must not block a heartbeat or an exit.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import { consensusKeyHash } from '../../protocol/staking/names.ts';

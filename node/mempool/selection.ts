@@ -1,8 +1,9 @@
 /**
- * Which transactions a template carries (specification, "Template transaction selection"; ledger rule 54): by fee rate; within one rate first those
- * submitted to this node, then relayed ones; a relayed one counts as own once it is one cut interval older than the oldest own
- * transaction still waiting; a random draw within each group. Transactions that a waiting block carries already are left to it. The mempool keeps the
- * groups, so that only what a template takes is looked at, not all that waits.
+ * Selects the transactions of a template (specification, "Template transaction selection"; ledger rule 54): by fee
+ * rate; within one rate first those submitted to this node, then relayed ones; a relayed one counts as own once it is
+ * one cut interval older than the oldest own transaction still waiting; a random draw within each group. Transactions
+ * in a waiting block are skipped. The mempool keeps the groups, so that only selected transactions are visited, not all
+ * waiting ones.
  */
 import type { DrawSet } from './draw-set.ts';
 import type { Entry, RateGroup } from './mempool.ts';
@@ -25,8 +26,8 @@ const RESERVED_PART = 4;
 /** One input, no output, referenced: nothing smaller exists, so less room than this is no room. */
 const SMALLEST = 3_400;
 /**
- * So many that do not fit one after the other, and the body counts as full: what stays free is less than the smallest of
- * them takes, and a search through all that wait could take as long as they are many.
+ * After this many consecutive transactions that do not fit, the body counts as full: the remaining space is small, and
+ * a search through all waiting transactions could take long.
  */
 const MAX_MISFITS = 256;
 
@@ -67,7 +68,7 @@ export function selectTransactions(
   return chosen;
 }
 
-/** Every order of all members together is equally likely; only as much of it is made as is taken. */
+/** A lazy shuffle: every order of all members is equally likely, but only the taken part is computed. */
 function* drawn(sets: readonly DrawSet<Entry>[], random: (limit: number) => number): Iterable<Entry> {
   const drawings = sets.map((set) => set.drawing());
   let left = 0;

@@ -8,7 +8,7 @@ import { BoundedMap } from '../../runtime/bounded-map.ts';
 import { importPublicKey } from '../ml-dsa.ts';
 
 const RECORD = PUBLIC_KEY_BYTES + ID_BYTES + SIGNATURE_BYTES;
-/** Importing a key costs nearly as much as a check; payers come back. */
+/** A cache: importing a key costs nearly as much as a check, and payers pay repeatedly. */
 const CACHED_KEYS = 1_024;
 const keys = new BoundedMap<string, KeyObject>(CACHED_KEYS);
 
@@ -33,7 +33,7 @@ parentPort?.on('message', ({ batch, records }: { batch: number; records: Uint8Ar
       const signature = record.subarray(PUBLIC_KEY_BYTES + ID_BYTES);
       verdicts[i] = verify(null, message, keyOf(record.subarray(0, PUBLIC_KEY_BYTES)), signature) ? 1 : 0;
     } catch {
-      // A public key that is not one.
+      // Not a valid public key.
       verdicts[i] = 0;
     }
   }

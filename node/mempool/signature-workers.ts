@@ -1,6 +1,7 @@
 /**
- * Checks signatures in worker threads. Checks of the same moment go out as one packed batch per worker; a worker has at most two batches, the
- * rest wait here, so the load spreads by itself. A worker that dies is replaced and its batches are given out again once.
+ * Checks signatures in worker threads. Concurrent checks are sent as one packed batch per worker; a worker has at most
+ * two batches, the rest wait here, so the load is balanced. A worker that dies is replaced and its batches are retried
+ * once.
  */
 import { Worker } from 'node:worker_threads';
 import { ID_BYTES } from '../../protocol/identifier.ts';

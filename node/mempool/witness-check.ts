@@ -1,7 +1,8 @@
 /**
- * What must hold of a transaction's witnesses (protocol/witness-check.ts), remembered. The outcome depends on the wire bytes alone, because an outpoint
- * names its output for ever; so a transaction that passed once is remembered by its wire form and never checked again. Who must sign an operation
- * can change with the ledger, a consensus key for one: there the keys are remembered with it.
+ * Checks of a transaction's witnesses (protocol/witness-check.ts), with a cache. The result depends only on the wire
+ * bytes, because an outpoint always names the same output; so a transaction that passed once is never checked again.
+ * The signer of an operation can change with the ledger, for example a consensus key: then the keys are part of the
+ * cache key.
  */
 
 import { consensusKeyHash } from '../../protocol/staking/names.ts';
@@ -17,7 +18,7 @@ const REMEMBERED = 65_536;
 export class VerifiedTransactions {
   readonly #leaves = new BoundedMap<string, true>(REMEMBERED);
 
-  /** Without the checks: whether these bytes passed with whatever keys their operation needed then. */
+  /** Reads the cache only: whether these bytes passed, with whatever keys their operation needed then. */
   has(transaction: ReadTransaction, checks?: SignatureChecks): boolean {
     return this.#leaves.has(nameWith(transaction, checks));
   }
@@ -26,7 +27,7 @@ export class VerifiedTransactions {
     for (const name of [nameWith(transaction), nameWith(transaction, checks)]) this.#leaves.set(name, true);
   }
 
-  /** For execution: what was not checked at a door is checked here, on this thread. */
+  /** For execution: witnesses not checked at admission are checked here, on this thread. */
   readonly check: CheckWitnesses = (transaction, spends, publicKeyOf, operation) => {
     if (operation === undefined && this.has(transaction)) return 'valid';
     const checks = signaturesOf(transaction, spends, publicKeyOf, operation);
@@ -42,7 +43,7 @@ export class VerifiedTransactions {
 const isValid = ({ publicKey, message, signature }: SignatureCheck): boolean =>
   verifyMessage(publicKey, message, signature);
 
-/** Keys of an operation are part of the name; those of inputs follow from the wire form. */
+/** Keys of an operation are part of the cache key; those of inputs follow from the wire form. */
 function nameWith(transaction: ReadTransaction, checks?: SignatureChecks): string {
   if (transaction.operation === undefined || checks === undefined) return transaction.leafName;
   const signer = checks.witnesses.at(-1) as SignatureCheck;

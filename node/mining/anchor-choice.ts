@@ -1,14 +1,17 @@
 /**
- * The template policy `best` (ledger rule 42). The work half of an anchor is shared by all blocks that its window registers, so a hash earns most on the
- * anchor where (blocks + 1) x work is least. Everybody who looks at the same ledger would go to that one anchor, and nobody would gain: so anchors are drawn, with
- * probabilities that fill up the low ones until the next `SPREAD_BLOCKS` blocks have evened (blocks + 1) x work out, as water fills a vessel with an uneven floor.
+ * The template policy `best` (ledger rule 42). The work half of an anchor is shared by all blocks that its window
+ * registers, so a hash earns most on the anchor where (blocks + 1) x work is least. All miners with the same view would
+ * choose that one anchor, and none would gain. So anchors are drawn at random, with probabilities such that the next
+ * `SPREAD_BLOCKS` blocks even out (blocks + 1) x work (water filling).
  */
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 
 export const ANCHOR_POLICIES = ['newest', 'best'] as const;
 export type AnchorPolicy = (typeof ANCHOR_POLICIES)[number];
 
-/** An old anchor must leave a miner, its server and the next cuts this many cuts for the block. */
+/**
+ * An anchor's window must stay open for at least this many more cuts, to leave time for miner, server and registration.
+ */
 export const LEAST_CUTS_LEFT = 16;
 /** While more blocks wait, a cut may not register them all: an easy block on an old anchor would wait behind harder ones. */
 export const MOST_WAITING = 32;
@@ -19,8 +22,9 @@ export const SPREAD_BLOCKS = 16;
 export type OpenAnchor = { readonly height: number; readonly blocks: number; readonly work: number };
 
 /**
- * Blocks on an anchor may be easier than those on the newest cut by this factor. Anchors of before a jump of the hash rate are much easier: their blocks would flood the cuts,
- * wait behind harder ones, and hide the new rate from the retarget rule, which looks at the newest anchors.
+ * Blocks on an anchor may be easier than those on the newest cut by this factor. Anchors from before a jump of the hash
+ * rate are much easier: their blocks would flood the cuts, wait behind harder ones, and hide the new rate from the
+ * retarget rule, which looks at the newest anchors.
  */
 export const EASIEST = 2;
 
@@ -49,7 +53,7 @@ export function anchorChances(anchors: readonly OpenAnchor[], spread = SPREAD_BL
   return anchors.map(({ blocks, work }) => Math.max(0, level / work - blocks - 1) / spread);
 }
 
-/** The anchor at a place from 0 to 1 of all chances. */
+/** The anchor at a point from 0 to 1 of the cumulative probability. */
 export function anchorAt<A extends OpenAnchor>(anchors: readonly A[], chances: readonly number[], place: number): A {
   let left = place;
   let last: A | undefined;

@@ -3,7 +3,7 @@
  * requests, which stalls the main thread.
  */
 const MAX_SPARE = 4;
-/** Rooms are a multiple of this, so that answers of about the same length fit each other's. */
+/** Sizes are a multiple of this, so that buffers fit other answers of about the same length. */
 const STEP = 64 * 1024;
 
 export class AnswerRooms {
@@ -16,7 +16,7 @@ export class AnswerRooms {
     return Buffer.from(spare ?? new ArrayBuffer(Math.ceil(bytes / STEP) * STEP));
   }
 
-  /** Only when it is no longer read. */
+  /** Call only when it is no longer read. */
   giveBack(room: Buffer): void {
     this.#spare.push(room.buffer as ArrayBuffer);
     this.#spare.sort((a, b) => a.byteLength - b.byteLength);

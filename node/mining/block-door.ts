@@ -1,7 +1,8 @@
 /**
  * Admission of a work block: the checks (candidate.ts), the record in the store, the pool. Everything is checked before
- * anything is written, and its body is taken before the write begins, so nothing that was written is refused afterwards. Blocks that waited at a
- * crash are checked again at the next start: a bad record is set aside and logged, and the node starts without it.
+ * anything is written, and its body is reserved before the write begins, so a written block is never refused
+ * afterwards. Blocks that waited at a crash are checked again at the next start: a bad record is set aside and logged,
+ * and the node starts without it.
  */
 import type { Verifier } from '../../kernels/verifier.ts';
 import { type Bytes, compareBytes } from '../../protocol/bytes.ts';
@@ -35,7 +36,7 @@ export type BlockDoorDependencies = {
   isBeforeHistory(id: Bytes): boolean;
   /** It waits for a cut from now on. */
   onAccepted(block: WaitingBlock): void;
-  /** It had to leave the pool, and no cut takes it. */
+  /** It was evicted from the pool, and no cut takes it. */
   onLeft(block: WaitingBlock): void;
   /** The store cannot be written. */
   onFault(error: Error): void;
@@ -61,7 +62,7 @@ export class BlockDoor {
     if (arriving !== undefined) {
       const outcome = await arriving;
       if (outcome.status === 'accepted') return { ...outcome, status: 'known' };
-      // What was refused on its own may still be one that a cut can name.
+      // A block that was refused when it arrived alone may still be named by a cut.
       return cutMillis === undefined ? outcome : await this.submit(header, body, origin, cutMillis);
     }
     const arrival = this.#accept(new Uint8Array(header), body, origin, cutMillis);
@@ -73,7 +74,7 @@ export class BlockDoor {
     }
   }
 
-  /** Header and work alone, before a body is asked for. Its hash is remembered, so that the body costs none. */
+  /** Checks header and work, before a body is requested. The hash is cached for when the body arrives. */
   async examineHeader(header: Bytes): Promise<NodeError | undefined> {
     const { epoch, log, context } = this.#dependencies;
     const checked = checkHeaderBytes(header, context());
@@ -89,7 +90,7 @@ export class BlockDoor {
     }
   }
 
-  /** Until no accepted block is still being written. */
+  /** Waits until no accepted block is still being written. */
   async idle(): Promise<void> {
     await Promise.allSettled(this.#arriving.values());
   }
@@ -117,7 +118,8 @@ export class BlockDoor {
     }
     if (!meetsBlockTarget(hash, block.header))
       return refused(nodeError('pow_above_target', 'the hash is above the target'));
-    // A cut, or a block with the same body, may have come while the hash was computed. From here to the write nothing can come between.
+    // A cut, or a block with the same body, may have arrived while the hash was computed. From here to the write there
+    // is no await.
     const again = recheckCandidate(block, context());
     if ('known' in again) return { status: 'known', id: again.known };
     if ('error' in again) return refused(again.error);
@@ -147,7 +149,7 @@ export class BlockDoor {
     const waiting = { ...block, hash, record };
     if (isNamed) pool.add(waiting);
     else if (!this.#enter(waiting)) return refused(queueFull());
-    // The cut that closed its window came during the write: the next one marks it as expired.
+    // The cut that closed its window arrived during the write: the next one marks it as expired.
     const { headHeight } = context();
     if (!isWindowOpen(block.header.anchorHeight, headHeight + 1))
       return refused(nodeError('block_too_late', 'its window has just closed', { head_height: headHeight }));
@@ -171,7 +173,7 @@ export class BlockDoor {
     return true;
   }
 
-  /** Blocks that waited when the node ended, whatever ended it. Lowest hashes first: those a cut would take first. */
+  /** Loads the blocks that waited when the node ended. Lowest hashes first: those a cut would take first. */
   async reload(): Promise<{ readonly waiting: number; readonly setAside: number }> {
     const { store, pool, log } = this.#dependencies;
     const keys = await store.waitingKeys();
@@ -195,7 +197,8 @@ export class BlockDoor {
 
   #recheck(id: Bytes, hash: Bytes, onRecord: ReadonlySet<string>) {
     const now = this.#dependencies.context();
-    // Parents may come later in the list; whether they can be registered is looked at by every cut. Its time was good when it came.
+    // Parents may come later in the list; whether they can be registered is checked by every cut. Its time was valid
+    // when it arrived.
     const context: CandidateContext = {
       ...now,
       nowMillis: Number.MAX_SAFE_INTEGER,

@@ -52,7 +52,7 @@ export function checkCandidate(headerBytes: Bytes, bodyBytes: Bytes, context: Ca
   return context.isKnownBlock(id) ? { known: id } : checkStored(headerBytes, bodyBytes, context);
 }
 
-/** All of it but whether the block is known: for one that is on record. */
+/** All checks except whether the block is known: for one that is on record. */
 export function checkStored(
   headerBytes: Bytes,
   bodyBytes: Bytes,
@@ -126,7 +126,7 @@ function checkHeader(header: Header, context: CandidateContext): NodeError | und
   }
 }
 
-/** What of a body does not follow from its header. */
+/** Checks that the body matches its header. */
 export function checkBody(
   { header, body, transactions }: WorkBlock,
   known: readonly ReadTransaction[],
@@ -154,7 +154,7 @@ function checkPlace({ id, body, bodyId }: WorkBlock, context: CandidateContext):
   return undefined;
 }
 
-/** The checks of a good block that may fail later: its window, its body, its place. */
+/** The checks of a valid block whose result may change later: its window, its body, its place. */
 export function recheckCandidate(block: WorkBlock, context: CandidateContext): CheckedCandidate {
   if (context.isKnownBlock(block.id)) return { known: block.id };
   const wrong = checkHeader(block.header, context) ?? checkPlace(block, context);

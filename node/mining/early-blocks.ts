@@ -1,7 +1,9 @@
 /**
- * Blocks of neighbours that arrived before what they build on: a parent that is not here yet, or a cut that this node has not finished. Refusing them would also lose all blocks built
- * on them, so they are kept until the missing part is here. Their PoW is not checked yet, so anybody can send them: their number and bytes are bounded. When space
- * runs out, unknown senders lose blocks before known neighbours, and within each group the sender that uses most of the scarce resource (places or bytes).
+ * Blocks of neighbours that arrived before their dependencies: a parent that is not here yet, or a cut that this node
+ * has not finished. Refusing them would also lose all blocks built on them, so they are kept until the missing part is
+ * here. Their PoW is not checked yet, so anybody can send them: their number and bytes are bounded. When space runs
+ * out, unknown senders lose blocks before known neighbours, and within each group the sender that uses most of the
+ * scarce resource (places or bytes).
  */
 import { decodeBody } from '../../protocol/body.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
@@ -11,13 +13,13 @@ import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { nameOf } from '../ledger/registration.ts';
 import type { NodeErrorCode } from '../node-error.ts';
 
-/** Refusals that the next block or cut can make up for. */
+/** Refusals that can be resolved by the next block or cut. */
 export const EARLY_CODES: ReadonlySet<NodeErrorCode> = new Set(['parent_unknown', 'anchor_unknown']);
 
 export const EARLY_LIMITS = {
   blocks: 512,
   bytes: 64 * 1024 * 1024,
-  /** A block further ahead than this comes with the cuts. */
+  /** A block further ahead than this is fetched with the cuts. */
   cutsAhead: 4,
   /** A parent may be on record and still not be one that a block can build on. */
   tries: 4,
@@ -31,7 +33,7 @@ type Kept<P> = EarlyBlock<P> & {
   tries: number;
 };
 
-/** Who a neighbour is. */
+/** Identity of a neighbour. */
 export type Sender = {
   /** All connections of one sender have the same. */
   readonly name: string;
@@ -41,7 +43,7 @@ export type Sender = {
 export type EarlyBlocksDependencies<P> = {
   isKnown(id: Bytes): boolean;
   headHeight(): number;
-  /** A neighbour that has left may be anybody. */
+  /** A neighbour that has disconnected counts as unknown. */
   senderOf(from: P): Sender;
 };
 
@@ -59,7 +61,10 @@ export class EarlyBlocks<P> {
     return this.#kept.size;
   }
 
-  /** Gives back the parents that are not here; undefined where the block is not kept. One whose parents are here by now is handed out with the next `arrived` or `cut`. */
+  /**
+   * Returns the missing parents; undefined if the block is not kept. A block whose parents are here by now is returned
+   * by the next `arrived` or `cut`.
+   */
   keep({ from, header, body }: EarlyBlock<P>): Bytes[] | undefined {
     const name = nameOf(blockId(header));
     const tries = (this.#tries.get(name) ?? 0) + 1;
@@ -77,12 +82,15 @@ export class EarlyBlocks<P> {
     return this.#kept.has(name) ? missing : undefined;
   }
 
-  /** A block was taken in: those that waited for it alone. */
+  /** A block was accepted: returns those that waited only for it. */
   arrived(id: Bytes): EarlyBlock<P>[] {
     return this.#found([nameOf(id)]);
   }
 
-  /** A cut became final with these blocks: those that waited for it or for them. Those whose window is closed go. */
+  /**
+   * A cut became final with these blocks: returns those that waited for it or for them. Blocks with a closed window are
+   * dropped.
+   */
   cut(registered: readonly Bytes[]): EarlyBlock<P>[] {
     const height = this.#with.headHeight();
     for (const [name, { anchorHeight }] of this.#kept) if (isOver(anchorHeight, height)) this.#remove(name);

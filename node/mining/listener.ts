@@ -1,6 +1,7 @@
 /**
- * The mining listener (specification, "Mining listener"; docs/protocol/mining.md): templates and candidates for bridges and pools on the same machine,
- * and the stream of finalized cuts. A foreign peer and a browser page are refused whatever address the socket is bound to.
+ * The mining listener (specification, "Mining listener"; docs/protocol/mining.md): templates and candidates for bridges
+ * and pools on the same machine, and the stream of finalized cuts. Remote clients and browser pages are refused,
+ * whatever address the socket is bound to.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { WebSocket } from 'ws';
@@ -28,7 +29,7 @@ const PING_MILLIS = 30_000;
 
 const LIMITS: DoorLimits = {
   connections: 1_024,
-  // Other machines only get a refusal, and must not use up the connections of bridges for it.
+  // Other machines get only a refusal, and must not use up the connections of bridges.
   reserved: 992,
   headBytes: 8_192,
   bodyBytes: MAX_REQUEST_BYTES,
@@ -41,7 +42,7 @@ const LIMITS: DoorLimits = {
 
 export type MiningListenerOptions = {
   readonly bind: ListenAddress;
-  /** Names it may be called by, besides addresses and local ones. */
+  /** Host names it accepts, besides addresses and local names. */
   readonly hosts?: readonly string[];
 };
 export type MiningListenerDependencies = {
@@ -50,7 +51,7 @@ export type MiningListenerDependencies = {
   /** The documents that this listener shares with the public API. */
   syncDocument(): unknown;
   ratesDocument(): unknown;
-  /** Who this node is connected to; without it there is no such route. */
+  /** The node's peers; without it there is no such route. */
   readonly peersDocument?: (() => unknown) | undefined;
   /** Sends finalized cuts to a connected reader. */
   follow(socket: WebSocket, afterHeight: number | undefined): void;
@@ -71,7 +72,7 @@ type Answer = {
   readonly text?: string;
   /** Call when the answer has been written. */
   readonly written?: () => void;
-  /** Of a request that was read whole: what a signature covers. */
+  /** Of a request that was read completely: the data that a signature covers. */
   readonly requestBody?: Uint8Array;
   readonly signed?: readonly string[];
 };
@@ -87,7 +88,7 @@ const words = (error: NodeError): Words => ({
   body: JSON.stringify(errorDocument(error)),
 });
 
-/** The node's error codes for what the door refuses. */
+/** The node's error codes for refusals by the admission check. */
 const DOOR_WORDS = {
   bad_request: 'request_malformed',
   origin_refused: 'origin_refused',
@@ -237,7 +238,7 @@ async function answer(
   if (route === undefined) return refusal(nodeError('method_not_allowed', `use ${Object.keys(methods).join(' or ')}`));
   if (request.method === 'GET') return await route(dependencies, undefined);
   const body = await readBody(request, MAX_REQUEST_BYTES);
-  if (body === 'incomplete') return refusal(nodeError('request_malformed', 'the request did not arrive whole'));
+  if (body === 'incomplete') return refusal(nodeError('request_malformed', 'the request did not arrive completely'));
   if (body === 'too_large')
     return refusal(nodeError('request_too_large', `a request has at most ${MAX_REQUEST_BYTES} bytes`));
   let json: unknown;
@@ -251,7 +252,7 @@ async function answer(
 
 const bytesOf = ({ json, text }: Answer): Buffer => (typeof json === 'string' ? Buffer.from(text ?? json) : json);
 
-/** Only for callers of this machine: nobody else gets the node to sign. */
+/** Only for callers on this machine: the node signs for nobody else. */
 async function sign(
   request: IncomingMessage,
   answer: Answer,

@@ -88,8 +88,9 @@ export function readCandidate(json: unknown): Read<{ header: Bytes; body: Bytes 
 const { hexSlice } = Buffer.prototype as unknown as { hexSlice(this: Uint8Array, from: number, to: number): string };
 
 /**
- * The answer to a template request, written into memory that `room` gives. The body is written directly, in pieces: it is two million hex characters
- * that need no escaping. As one string it would cost more than the template and cause a full GC every few requests.
+ * The answer to a template request, written into memory from `room`. The body is written directly, in pieces: it is two
+ * million hex characters that need no escaping. As one string it would cost more than the template and cause a full GC
+ * every few requests.
  */
 export function writeTemplate(
   template: Template,

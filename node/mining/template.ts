@@ -1,7 +1,8 @@
 /**
- * Templates (ledger rule 42, docs/protocol/mining.md): a header and a body on the newest finalized cut, or on the anchor that the policy `best` draws. A draw of transactions is kept for 5 seconds:
- * within them the same draw number gives the same transactions, less those that have left the mempool meanwhile. A new cut frees room, which
- * is filled at once: nobody mines an empty block because the last cut took the draw.
+ * Templates (ledger rule 42, docs/protocol/mining.md): a header and a body on the newest finalized cut, or on the
+ * anchor that the policy `best` draws. A draw of transactions is kept for 5 seconds: within them the same draw number
+ * gives the same transactions, less those that have left the mempool meanwhile. A new cut frees space, which is filled
+ * at once, so that no miner gets an empty block because the last cut took the draw.
  */
 
 import { encodeBody, MAX_BODY_BYTES, MAX_PARENTS, parentsRoot } from '../../protocol/body.ts';
@@ -27,7 +28,7 @@ import type { WorkPool } from './work-pool.ts';
 export const DRAW_MILLIS = 5_000;
 /** Draws kept at once; the oldest leaves. */
 export const MAX_DRAWS = 64;
-/** Everything of a body but its transactions, at its largest. */
+/** Maximum size of a body without its transactions. */
 const BODY_OVERHEAD = 1 + 49 + 1 + MAX_EXTRANONCE + 1 + MAX_PARENTS * ID_BYTES + 4;
 
 /** Templates whose transactions are remembered. */
@@ -89,12 +90,12 @@ export class TemplateMaker {
     const { entries, transactions, root, fees } = kept.content;
     const { payout } = request;
     const extranonce = request.extranonce ?? this.#freshExtranonce();
-    // A parent only helps the block to the cut that it was made for: the next one.
+    // A parent is only useful until the next cut.
     const parents = anchor === head ? pool.parents() : [];
     const header = {
       networkId: network.id,
       anchorHeight: anchor.height,
-      // After the anchor's, whatever this clock says.
+      // Later than the anchor's, whatever the clock says.
       timestampMillis: Math.max(now(), anchor.timestampMillis + 1),
       anchorId: anchor.cutId,
       parentsRoot: parentsRoot({ parents }),
@@ -132,7 +133,7 @@ export class TemplateMaker {
     };
   }
 
-  /** By what is registered and what waits at this moment. */
+  /** Based on the blocks registered and waiting now. */
   #drawAnchor(head: Head): Head {
     const { pool, powEpochLength, openAnchors, random } = this.#dependencies;
     if (pool.count > MOST_WAITING) return head;

@@ -1,7 +1,8 @@
 /**
- * Accepted blocks that no cut has taken yet. Bounded: when it is full the block with the highest hash value leaves, which is the one a cut would
- * take last (ledger rule 35). A block that had to leave is still on record and may come back with a restart, so its body stays taken until its window
- * closes: no two blocks on record ever share a body, and what is loaded at a start is what a cut may register.
+ * Accepted blocks that no cut has taken yet. Bounded: when it is full the block with the highest hash value leaves,
+ * which is the one a cut would take last (ledger rule 35). An evicted block is still on record and may return after a
+ * restart, so its body stays reserved until its window closes: no two blocks on record ever share a body, and all
+ * blocks loaded at a start may be registered.
  */
 
 import { MAX_PARENTS } from '../../protocol/body.ts';
@@ -13,7 +14,7 @@ import type { ReadTransaction, WorkBlock } from '../ledger/work-block.ts';
 
 export type WaitingBlock = WorkBlock & { readonly hash: Bytes; readonly record: BlockRecord };
 
-/** What is remembered of a block that is on record and not in the pool. */
+/** Data kept about a block that is on record but not in the pool. */
 type Outside = { readonly id: Bytes; readonly bodyId: Bytes; readonly anchorHeight: number };
 
 type Carried = { readonly block: WaitingBlock; readonly copy: ReadTransaction };
@@ -25,9 +26,9 @@ export class WorkPool {
   readonly #options: WorkPoolOptions;
   readonly #blocks = new Map<string, WaitingBlock>();
   readonly #outside = new Map<string, Outside>();
-  /** Which block uses a body: one that waits, is being written or had to leave. */
+  /** The block that uses a body: it waits, is being written or was evicted. */
   readonly #bodies = new Map<string, string>();
-  /** What waiting blocks carry, by identifier: copies of one transaction may differ in their witnesses. */
+  /** Transactions in waiting blocks, by identifier: copies of one transaction may differ in their witnesses. */
   readonly #carried = new Map<string, Carried[]>();
 
   constructor(options: WorkPoolOptions) {
@@ -82,7 +83,7 @@ export class WorkPool {
     return over() ? undefined : leaving;
   }
 
-  /** From now on no other block may use its body: before it is written, so that of two at once one is refused. */
+  /** Reserves its body, before it is written, so that of two concurrent blocks one is refused. */
   hold({ id, bodyId }: Pick<WorkBlock, 'id' | 'bodyId'>): void {
     this.#bodies.set(nameOf(bodyId), nameOf(id));
   }
@@ -99,7 +100,7 @@ export class WorkPool {
     this.bytes += block.bodyBytes.length;
   }
 
-  /** On record and not in the pool: its body stays taken until a cut has decided about it. */
+  /** On record but not in the pool: its body stays reserved until a cut has decided about it. */
   leaveOut({ id, bodyId, header }: Pick<WorkBlock, 'id' | 'bodyId' | 'header'>): void {
     this.#take(id);
     this.hold({ id, bodyId });
@@ -140,8 +141,8 @@ export class WorkPool {
   }
 
   /**
-   * Parents for a new block: of those that the next cut takes for sure, the lowest hash values, in the order of identifiers. A
-   * parent that no cut takes would hold back its child.
+   * Parents for a new block: of those that the next cut certainly takes, the lowest hash values, in the order of
+   * identifiers. A parent that no cut takes would delay its child.
    */
   parents(): Bytes[] {
     if (this.#blocks.size > MAX_CUT_BLOCKS / 2) return [];

@@ -1,6 +1,7 @@
 /**
- * The blocks of proven cuts, asked of several peers at once and given out in the order in which they are executed. What waits here is bounded in bytes; a peer that has none, or sends others, is not
- * asked again for this batch. What a peer does not send soon is asked of another too.
+ * Fetches the blocks of proven cuts from several peers at once and returns them in the order of execution. Buffered
+ * bytes are bounded; a peer that has none, or sends wrong ones, is not asked again for this batch. Blocks that a peer
+ * does not send soon are also requested from another.
  */
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { blockId } from '../../protocol/header.ts';
@@ -11,15 +12,15 @@ import type { PeerName } from './thread/host-types.ts';
 
 const WAITING_BYTES = 16 * 1_024 * 1_024;
 const AT_ONCE = 4;
-/** While one answer is on its way the next one is made. */
+/** Requests per peer in flight: while one answer is transferred the next one is prepared. */
 const PER_PEER = 2;
-/** Two mebibytes take so long over a slow line. */
+/** Two mebibytes take this long over a slow line. */
 const HASTE_MILLIS = 3_000;
 
 export type FetchedBlock = AnsweredBlock & { readonly id: Bytes; readonly from: PeerName };
 
 export type BlockFetchDependencies = {
-  /** Those that have the cuts. */
+  /** Peers that have the cuts. */
   readonly peers: () => readonly PeerName[];
   readonly ask: (peer: PeerName, question: Uint8Array) => Promise<Uint8Array>;
   readonly blame: (error: unknown, peer: PeerName) => void;
@@ -29,12 +30,12 @@ export class BlockFetch {
   readonly #with: BlockFetchDependencies;
   #wanted: Bytes[];
   readonly #arrived = new Map<string, FetchedBlock>();
-  /** Identifiers of blocks that did not come yet. */
+  /** Identifiers of blocks that have not arrived. */
   readonly #lacking = new Set<string>();
   readonly #excluded = new Set<PeerName>();
-  /** Questions that took too long: their peers are asked nothing else while there are others. */
+  /** Requests that took too long: their peers get no others while there are alternatives. */
   readonly #late = new Map<PeerName, number>();
-  /** Questions that a peer has not answered. */
+  /** Pending requests per peer. */
   readonly #asking = new Map<PeerName, number>();
   #bytes = 0;
   #taker: { readonly id: Bytes; readonly here: PromiseWithResolvers<FetchedBlock> } | undefined;
@@ -51,7 +52,7 @@ export class BlockFetch {
     this.#closed = true;
   }
 
-  /** Rejects when nobody is left to ask. */
+  /** Rejects when no peer is left to ask. */
   async take(id: Bytes): Promise<FetchedBlock> {
     const name = nameOf(id);
     const found = this.#arrived.get(name);
@@ -68,14 +69,14 @@ export class BlockFetch {
     return await taker.here.promise;
   }
 
-  /** The block that came is not what it should be: another peer is asked. */
+  /** The received block is wrong: another peer is asked. */
   again(id: Bytes, from?: PeerName): void {
     if (from !== undefined) this.#distrust(from);
     this.#lacking.add(nameOf(id));
     this.#wanted.unshift(id);
   }
 
-  /** What else came from it is worth as little. */
+  /** Its other blocks are dropped too. */
   #distrust(peer: PeerName): void {
     this.#excluded.add(peer);
     for (const [name, { id, from, body }] of this.#arrived)
@@ -97,7 +98,7 @@ export class BlockFetch {
         if (usable.length === 0) this.#giveUp();
         return;
       }
-      // With several peers each gets a part, so that none is waited for with everything.
+      // Each peer gets a part, so that a slow one does not delay everything.
       const share = usable.length > 1 ? MAX_BLOCKS / 2 : MAX_BLOCKS;
       const ids = this.#wanted.splice(0, share).filter((id) => this.#lacking.has(nameOf(id)));
       if (ids.length > 0) void this.#askFor(peer, ids);
@@ -107,7 +108,7 @@ export class BlockFetch {
   #inFlight(): number {
     let count = 0;
     for (const questions of this.#asking.values()) count += questions;
-    // Those that take too long hold up nobody else.
+    // Peers that take too long do not delay the others.
     for (const questions of this.#late.values()) count -= questions;
     return count;
   }
@@ -168,7 +169,7 @@ export class BlockFetch {
 
   #keep(block: FetchedBlock): void {
     const { id } = block;
-    // Somebody else was quicker.
+    // Another peer was faster.
     if (!this.#lacking.delete(nameOf(id))) return;
     if (this.#taker !== undefined && equalBytes(this.#taker.id, id)) {
       this.#taker.here.resolve(block);

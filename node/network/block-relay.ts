@@ -1,6 +1,8 @@
 /**
- * Work blocks between peers: header and short identifiers by gossip. The header and its work are checked before anything is asked for; then the body is put together from the transactions that wait here,
- * and what is missing is requested from the peer that sent it. Where that peer does not deliver, the next that announces the block is asked. It is relayed when the door has taken it in.
+ * Work blocks between peers: header and short identifiers by gossip. The header and its work are checked before
+ * anything is requested; then the body is assembled from transactions in the mempool, and missing ones are requested
+ * from the peer that sent it. If that peer does not deliver, the next that announces the block is asked. It is relayed
+ * once it was accepted.
  */
 import { type Body, decodeBody, encodeBody } from '../../protocol/body.ts';
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
@@ -21,10 +23,13 @@ import {
 import { decodeBlocksAnswer } from './sync-messages.ts';
 import type { Finding, PeerName, Topic } from './thread/host-types.ts';
 
-/** Blocks of one peer that are looked at and fetched at once; those beyond can be had from the next that announces them. */
+/**
+ * Blocks of one peer that are checked and fetched at once; others can be fetched from the next peer that announces
+ * them.
+ */
 const PER_PEER = 16;
 
-/** What no honest peer sends on, whatever its height. What the header alone shows does not depend on the sender. */
+/** Faults that no honest peer forwards, whatever its height. They follow from the header alone. */
 const FAULTS: ReadonlySet<NodeErrorCode> = new Set([
   'header_malformed',
   'body_malformed',
@@ -36,7 +41,7 @@ const FAULTS: ReadonlySet<NodeErrorCode> = new Set([
   'reward_root_mismatch',
   'block_transaction_invalid',
 ]);
-/** The body that was put together is another than the sender's: short identifiers collided, or witnesses differ. */
+/** The assembled body differs from the sender's: short identifiers collided, or witnesses differ. */
 const OTHER_BODY: ReadonlySet<NodeErrorCode> = new Set([
   'transactions_root_mismatch',
   'body_malformed',
@@ -75,7 +80,7 @@ export class BlockRelay {
     for (const unsubscribe of this.#unsubscribe) unsubscribe();
   }
 
-  /** One that came by gossip is the same message, which the library does not send twice. */
+  /** If it arrived by gossip, it is the same message, which the library does not send twice. */
   #announce(id: Bytes, header: Bytes): void {
     const body = this.#with.isSynced() ? this.#with.node.chain.blockBody(id) : undefined;
     if (body !== undefined) this.#with.network.publish('blocks', encodeShortBlock(header, decodeBody(body)));
@@ -137,7 +142,7 @@ export class BlockRelay {
     return 'undelivered';
   }
 
-  /** Undefined where some did not come. */
+  /** Undefined if some did not arrive. */
   async #transactions(
     peer: PeerName,
     id: Bytes,
@@ -166,7 +171,10 @@ export class BlockRelay {
     return await node.submitBlock(block.header, block.body, 'relayed');
   }
 
-  /** A parent that is on its way by another peer comes sooner so; its own parents are not asked for. */
+  /**
+   * Requests a missing parent directly, which is faster than waiting for another peer; its own parents are not
+   * requested.
+   */
   async #fetchParents(peer: PeerName, parents: Body['parents']): Promise<void> {
     for (const parent of parents)
       if (this.#with.node.chain.block(parent) === undefined) await this.#fetchWhole(peer, parent);

@@ -1,27 +1,31 @@
 /**
- * A validator that was away longer than its neighbours keep cuts for takes them from peers before it takes part again. It waits for as long as cuts come; what peers only claim holds it up for half a minute and no longer.
+ * A validator that was offline longer than its neighbours keep cuts fetches them from peers before it takes part again.
+ * It waits as long as cuts arrive; unproven claims of peers delay it by at most half a minute.
  */
 
-/** So far a validator catches up with its neighbours itself; they keep 1,440. */
+/** Up to this many cuts, a validator catches up through its neighbours; they keep 1,440. */
 const NEAR_CUTS = 96;
-/** Until peers that were named or remembered have said hello. */
+/** Time for configured or remembered peers to connect. */
 const MEET_MILLIS = 3_000;
-/** Somebody claims more, and nothing comes. */
+/** Time limit if a peer claims more cuts but none arrive. */
 const STALL_MILLIS = 30_000;
 const LOOK_MILLIS = 250;
 
 export type CatchingUpDependencies = {
   height(): number;
-  /** Headers that were read back from checkpoints: until they are there nothing is executed. */
+  /** Headers read back from checkpoints: nothing is executed before they are complete. */
   headers(): number;
   /** Whether a peer says that it has this cut. */
   isClaimed(height: number): boolean;
-  /** Whether there is anybody to wait for. */
+  /** Whether there are any peers to wait for. */
   readonly expectsPeers: boolean;
   steady(): number;
 };
 
-/** Resolves when the neighbours can do the rest: 'near', or 'stalled' where nothing came of what peers claim. Rejects when the signal says so. */
+/**
+ * Resolves when the neighbours can do the rest: 'near', or 'stalled' if peers did not deliver what they claim. Rejects
+ * when the signal is aborted.
+ */
 export async function caughtUp(
   { height, headers, isClaimed, expectsPeers, steady }: CatchingUpDependencies,
   signal: AbortSignal,

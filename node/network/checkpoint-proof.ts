@@ -1,6 +1,8 @@
 /**
- * The way back from the next checkpoint. A chain that stolen keys signed looks right until the checkpoint's height; by then a node would have executed it. So before anything below a checkpoint is executed, the headers are read back from it to the own
- * head, from any peers: the chain of hashes proves them. What is kept of it is every 96th identifier, 1 MB for three million cuts.
+ * Reads headers back from the next checkpoint. A chain signed with stolen keys looks valid until the checkpoint's
+ * height, when a node would already have executed it. So before anything below a checkpoint is executed, the headers
+ * are read back from it to the own head, from any peers: the chain of hashes proves them. Every 96th identifier is
+ * kept, 1 MB for three million cuts.
  */
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { decodeCutHeader } from '../../protocol/cut.ts';
@@ -23,7 +25,7 @@ export type CheckpointProofDependencies = {
   steady(): number;
 };
 
-/** The own chain is not the one that the checkpoint is of. */
+/** The own chain contradicts the checkpoint. */
 export class ContradictedError extends Error {}
 
 type Way = { readonly checkpoint: Checkpoint; readonly marks: Map<number, Bytes>; lowest: Place };
@@ -32,7 +34,7 @@ const isMark = (height: number): boolean => (height + 1) % MAX_CUTS === 0;
 
 export class CheckpointProof {
   readonly #with: CheckpointProofDependencies;
-  /** So many were read on the way. */
+  /** Headers read so far. */
   headers = 0;
   #way: Way | undefined;
   #toldAt = Number.NEGATIVE_INFINITY;
@@ -41,7 +43,10 @@ export class CheckpointProof {
     this.#with = dependencies;
   }
 
-  /** Reads back from the next checkpoint to the own head, before the cuts from this height on are looked at. Rejects with a ContradictedError where the own chain is another. */
+  /**
+   * Reads back from the next checkpoint to the own head, before the cuts from this height on are used. Rejects with a
+   * ContradictedError if the own chain is another.
+   */
   async lead(peer: PeerName, from: number): Promise<void> {
     const { ledger, checkpoints } = this.#with;
     const checkpoint = nextCheckpoint(checkpoints, from);
@@ -56,7 +61,10 @@ export class CheckpointProof {
       );
   }
 
-  /** Compares cuts that follow the own head: true where the checkpoint proves all of them, false where there is none, or they go beyond it. Rejects with a PeerFault where they are others. */
+  /**
+   * Compares cuts that follow the own head: true if the checkpoint proves all of them, false if there is none, or they
+   * go beyond it. Rejects with a PeerFault if they differ.
+   */
   async proves(peer: PeerName, cuts: readonly Place[]): Promise<boolean> {
     const first = (cuts[0] as Place).height;
     const last = cuts.at(-1) as Place;
@@ -73,7 +81,7 @@ export class CheckpointProof {
     return compared === last;
   }
 
-  /** Down to the cut before `from`. What is proven stays, whoever fails. */
+  /** Down to the cut before `from`. Proven headers are kept if a peer fails. */
   async #walk(first: PeerName, way: Way, from: number): Promise<Way> {
     let asked = first;
     while (way.lowest.height >= from) {
@@ -95,7 +103,7 @@ export class CheckpointProof {
     const { peer, answer } = await this.#with.ask(first, { type: 'headers', to: lowest.height, count });
     const { headers } = decodeHeadersAnswer(answer);
     if (headers.length === 0) {
-      // It may be on its way to it.
+      // It may still be syncing.
       this.#tell(
         'warn',
         'a peer does not have the cut of a checkpoint',
@@ -128,7 +136,7 @@ export class CheckpointProof {
   }
 }
 
-/** They lead to the lowest cut that is proven, or the peer has another chain. */
+/** They must lead to the lowest proven cut; otherwise the peer has another chain. */
 function provenBackOf(
   peer: PeerName,
   { lowest, checkpoint }: Pick<Way, 'lowest' | 'checkpoint'>,

@@ -1,6 +1,6 @@
 /**
- * Announcements of final cuts: header and block identifiers, without the certificate, which is asked of a peer. An announcement is relayed once this node has the cut itself, and so only when a
- * certificate proved it.
+ * Announcements of final cuts: header and block identifiers, without the certificate, which is requested from a peer.
+ * An announcement is relayed once this node has the cut itself, so only after a certificate proved it.
  */
 import { type Bytes, concat, equalBytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
@@ -14,20 +14,20 @@ import type { Finding, PeerName, Topic, Verdict } from './thread/host-types.ts';
 const WAIT_MILLIS = 10_000;
 /** Announcements of one peer that wait. There is one true cut of a height; peers that announced others are barred once it is known. */
 const PER_PEER = 4;
-/** Announcements of older cuts are of no use to anybody. */
+/** Announcements of older cuts are useless. */
 const OLD_CUTS = 2;
-/** Announcements further ahead are news of a height and nothing to wait for. */
+/** Announcements further ahead only indicate a height; their cut is not waited for. */
 const NEAR_CUTS = 3;
 
 export type CutGossipDependencies = {
   readonly node: Pick<FullNode, 'chain' | 'on'>;
   readonly publish: (topic: Topic, data: Bytes) => void;
   readonly fault: (peer: PeerName, fault: Fault, reason: string) => void;
-  /** What a node that catches up takes in is news to nobody. */
+  /** Cuts fetched while catching up are not announced. */
   readonly isSynced: () => boolean;
-  /** A peer speaks of a cut of this height. */
+  /** A peer announces a cut of this height. */
   readonly heard: (peer: PeerName, height: number) => void;
-  /** It has the cut of this height, and so has this node. */
+  /** Both the peer and this node have the cut of this height. */
   readonly proved: (peer: PeerName, height: number) => void;
 };
 
@@ -82,7 +82,7 @@ export class CutGossip {
     const own = chain.cut(height);
     if (own === undefined) return 'ignore';
     if (!equalBytes(own.cutId, cutId)) {
-      // No honest peer relays what no certificate proved.
+      // No honest peer relays a cut without a certificate.
       this.#with.fault(peer, 'false_proof', `another cut ${height}`);
       return 'reject';
     }

@@ -1,6 +1,6 @@
 /**
- * What makes cuts that a peer sent believable: they follow each other from the own head on, and the last one has a certificate of the committee of its epoch, or an identifier that such a certificate
- * proved before. A text says what is wrong.
+ * Verifies cuts from a peer: they must follow each other from the own head on, and the last one must have a certificate
+ * of its epoch's committee, or an identifier that such a certificate proved before. A text says what is wrong.
  */
 import type { KeyObject } from 'node:crypto';
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
@@ -11,7 +11,7 @@ import { importPublicKey, verifyMessageAside } from '../ml-dsa.ts';
 
 export type Place = { readonly height: number; readonly cutId: Bytes };
 
-/** Undefined where the cuts follow each other from `head` on. */
+/** Undefined if the cuts follow each other from `head` on. */
 export function brokenChain(head: Place, cuts: readonly Pick<ProposedCut, 'cutId' | 'header'>[]): string | undefined {
   let before = head;
   for (const { header, cutId: id } of cuts) {
@@ -22,7 +22,7 @@ export function brokenChain(head: Place, cuts: readonly Pick<ProposedCut, 'cutId
   return undefined;
 }
 
-/** Importing a key costs as much as a check, and a committee stays for an epoch. */
+/** A cache: importing a key costs as much as a check, and a committee stays for an epoch. */
 const keys = new WeakMap<Bytes, KeyObject>();
 
 function keyOf(publicKey: Bytes): KeyObject {
@@ -33,7 +33,7 @@ function keyOf(publicKey: Bytes): KeyObject {
   return key;
 }
 
-/** Signatures are checked off the main thread. Keys of members are keys: their registrations were checked. */
+/** Signatures are checked off the main thread. Keys of members are valid: their registrations were checked. */
 export async function isCertified(
   chainId: Bytes,
   cut: Place,
@@ -54,7 +54,8 @@ export async function isCertified(
 }
 
 /**
- * Headers on the way back from a proven cut: the identifiers of the cuts from the first header's up to it, ascending. A text where they do not lead to it.
+ * Headers on the way back from a proven cut: the identifiers of the cuts from the first header's up to it, ascending. A
+ * text if they do not lead to it.
  */
 export function provenBack(proven: Place, headers: readonly Bytes[]): readonly Place[] | string {
   const places: Place[] = [];

@@ -26,20 +26,23 @@ export function answerSync(node: CutSource, question: Exclude<SyncQuestion, Snap
   }
 }
 
-/** Cut 0 needs no certificate: it follows from the genesis document. One that was not kept, or never was here, is none. */
+/**
+ * Cut 0 needs no certificate: it follows from the genesis document. A certificate that was deleted, or never was here,
+ * is left out.
+ */
 function certificateOf(node: CutSource, height: number): Certificate | undefined {
   const certificate = height === 0 ? undefined : node.certificate(height);
   return certificate !== undefined && certificate.signatures.length > 0 ? certificate : undefined;
 }
 
 /**
- * Up to a cut whose certificate is kept, the last one that the question, the epoch and the size of an answer allow. Where none is, the cuts come without: the asking node has the identifiers from
- * the epoch's last certificate.
+ * Up to the last cut with a stored certificate that the request, the epoch and the size of an answer allow. If there is
+ * none, the cuts are sent without: the requesting node has the identifiers from the epoch's last certificate.
  */
 function answerCuts(node: CutSource, from: number, count: number): Uint8Array {
   const head = node.head().height;
   const bodiesFrom = node.bodiesFrom();
-  // Of what was pruned nothing is begun: its blocks could not be delivered.
+  // Pruned cuts are not sent: their blocks could not be delivered.
   if (from < bodiesFrom) return encodeCutsAnswer({ head, bodiesFrom }, [], []);
   const { intervalCuts } = node.genesis;
   const epochEnd = (epochOf(from, intervalCuts) + 1) * intervalCuts - 1;

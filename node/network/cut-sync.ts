@@ -1,6 +1,7 @@
 /**
- * Follows the chain over its peers (network.md, Sync): cuts in batches that end where certificates are kept, proven before anything is fetched for them, then their blocks from several peers, executed in
- * order with every header compared. Each cut is on the disk before the next, so a node that is killed goes on where it was.
+ * Follows the chain over its peers (network.md, Sync): cuts in batches that end where certificates are kept, proven
+ * before anything is fetched for them, then their blocks from several peers, executed in order with every header
+ * compared. Each cut is on disk before the next, so a node that is killed continues from there.
  */
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import type { Certificate } from '../../protocol/cut.ts';
@@ -29,12 +30,12 @@ import type { PeerName } from './thread/host-types.ts';
 import { unknownVersion } from './unknown-cut.ts';
 import { WakeUp } from './wake-up.ts';
 
-/** After everybody failed. */
+/** Delay after all peers failed. */
 const PAUSE_MILLIS = 2_000;
 const TELL_MILLIS = 10_000;
-/** Signatures of a cut's blocks are checked in the workers meanwhile; what is not by then is checked while it is executed. */
+/** Signatures of a cut's blocks are checked in the workers meanwhile; the rest are checked during execution. */
 const SETTLED_MILLIS = 5_000;
-/** A cut whose own certificate is not kept any more: the one at the end of its batch proved it. */
+/** A cut whose own certificate was deleted: the one at the end of its batch proved it. */
 const PROVEN_LATER: Certificate = { round: 0, signatures: [] };
 
 export type CutSyncDependencies = {
@@ -44,9 +45,9 @@ export type CutSyncDependencies = {
   /** Ascending. */
   readonly checkpoints: readonly Checkpoint[];
   steady(): number;
-  /** Without news for so long somebody is asked whether there are any. */
+  /** Without news for this long, a peer is asked. */
   readonly probeMillis: number;
-  /** The chain goes on with cuts of a version that this release does not know; nothing is followed any more. */
+  /** The chain has cuts of a version that this release does not know; syncing stops. */
   updateRequired(version: number): void;
 };
 
@@ -68,12 +69,12 @@ export class CutSync {
     this.#checkpoints = new CheckpointProof({ ...dependencies, ask });
   }
 
-  /** Cuts that are proven and not executed yet. */
+  /** Cuts that are proven but not executed yet. */
   get queued(): number {
     return this.#queued;
   }
 
-  /** Headers that were read back from checkpoints. */
+  /** Headers read back from checkpoints. */
   get headers(): number {
     return this.#checkpoints.headers;
   }
@@ -88,7 +89,7 @@ export class CutSync {
     await this.#running;
   }
 
-  /** There is news. */
+  /** New cuts may be available. */
   wake(): void {
     this.#news.wake();
   }
@@ -119,7 +120,7 @@ export class CutSync {
     blame(network, peer, error);
   }
 
-  /** Of this peer; of another one too, where it takes its time. */
+  /** From this peer; also from another one if it is slow. */
   #askSoon(first: PeerName, question: SyncQuestion): Promise<Answered> {
     const { ledger, network } = this.#with;
     const { height } = ledger.head();
@@ -157,7 +158,7 @@ export class CutSync {
       }
       await this.#prove(peer, answer, last, from);
       this.heights.proved(peer, last.header.height);
-      // Meanwhile another way may have led to some of these cuts.
+      // Meanwhile some of these cuts may have arrived by another way.
       await this.#execute(answer, peer);
     } catch (error) {
       if (error instanceof ProtocolError && error.code === 'unsupported_version' && (await this.#isUnknown(peer, from)))
@@ -190,7 +191,7 @@ export class CutSync {
     return true;
   }
 
-  /** The peer has nothing newer: that it is as far as this node it shows by the newest cut, which it cannot name otherwise. */
+  /** The peer has nothing newer: it proves its height by the newest cut, which it could not name otherwise. */
   async #confirm(peer: PeerName, head: Place): Promise<void> {
     if ((this.heights.get(peer)?.proven ?? -1) >= head.height) return;
     const question = encodeSyncQuestion({ type: 'cuts', from: head.height, count: 1 });
@@ -243,7 +244,7 @@ export class CutSync {
         this.#queued = cuts.length - i;
         if (this.#closed) return;
         await this.#admit(cut, fetch, (id) => fetched.has(Buffer.from(id).toString('latin1')));
-        // Closed meanwhile: not all blocks are there.
+        // Closed meanwhile: some blocks are missing.
         if (this.#closed) return;
         await ledger.settled(SETTLED_MILLIS, cut.blockIds);
         const applied = ledger.execute(cut);
@@ -261,12 +262,12 @@ export class CutSync {
     }
   }
 
-  /** Parents stand before their children in a cut, and are taken in in this order. */
+  /** Parents come before their children in a cut, and are added in this order. */
   async #admit({ header, blockIds }: ProposedCut, fetch: BlockFetch, isAsked: (id: Bytes) => boolean): Promise<void> {
     const { ledger } = this.#with;
     for (const id of blockIds)
       while (!ledger.isHere(id) && !this.#closed) {
-        // One that waited here when the batch began and had to leave since.
+        // A block that waited here when the batch began, but was evicted since.
         if (!isAsked(id)) throw new Error('a block left the pool');
         const block = await fetch.take(id);
         const admitted = await ledger.admit(block.header, block.body, header.timestampMillis);

@@ -26,7 +26,10 @@ export class EpochProof {
     this.#ask = ask;
   }
 
-  /** The identifier that the cut of this height must have; `from` is the first that this node lacks. Rejects with a PeerFault where the peer cannot show it. */
+  /**
+   * The expected identifier of the cut of this height; `from` is the first that this node lacks. Rejects with a
+   * PeerFault if the peer cannot prove it.
+   */
   async idOf(peer: PeerName, height: number, from: number): Promise<Bytes> {
     if (!this.#has(height)) await this.#load(peer, from);
     const at = (height - this.#first) * ID_BYTES;

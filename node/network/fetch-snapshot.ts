@@ -1,6 +1,8 @@
 /**
- * A new node asks peers for a snapshot, before it has a chain: it says hello with the genesis document's chain, serves and relays nothing, looks for a snapshot that the trusted cut proves, and fetches its parts from all that have it. What is
- * fetched is a file (fetched-file.ts), from which the store is made as from any other; a node that is killed goes on with it.
+ * Fetches a snapshot from peers for a new node without a chain: it connects with the genesis document's chain, serves
+ * and relays nothing, looks for a snapshot that the trusted cut proves, and fetches its parts from all peers that have
+ * it. The result is a file (fetched-file.ts), from which the store is made as from any other; a node that is killed
+ * resumes with it.
  */
 import { readFileSync } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
@@ -52,7 +54,7 @@ export type FetchSettings = {
 export type FetchDependencies = {
   readonly log: Logger;
   now(): number;
-  /** For the time that peers take. */
+  /** Time limits for peers. */
   steady(): number;
   readonly signal: AbortSignal;
   /** After every part that is written. */
@@ -63,7 +65,7 @@ type TrustedCut = { readonly header: CutHeader; readonly back: WayBack };
 
 export type FetchedSnapshot = { readonly file: string; readonly cutId: Bytes };
 
-/** Where parts are until the store is made. */
+/** Path of the parts until the store is made. */
 export const fetchDirectory = (dataDir: string): string => join(dataDir, 'snapshot.fetch');
 
 export async function fetchSnapshot(
@@ -90,7 +92,7 @@ class SnapshotFetch {
     ask(peer: PeerName, question: Uint8Array): Promise<Uint8Array>;
     blame(e: unknown, p: PeerName): void;
   };
-  /** Those that the trusted cut does not prove, or that are too old. */
+  /** Snapshots that the trusted cut does not prove, or that are too old. */
   readonly #refused = new Set<string>();
   readonly #stop: () => void;
   #network!: PeerNetwork;
@@ -175,7 +177,7 @@ class SnapshotFetch {
         const isUnwanted = error instanceof SnapshotError && !isTrusted && !this.#with.signal.aborted;
         if (!isUnwanted && !(error instanceof LostSnapshot)) throw error;
         log.warn('another snapshot is looked for', { height: place.height, reason: error.message });
-        // What is here of it stays until another one is chosen: those that have it may come back.
+        // Its fetched parts are kept until another one is chosen: its peers may return.
         if (!isUnwanted) this.#offers.failed(place, [...holders, ...this.#offers.holders(place)]);
         else {
           this.#refused.add(toHex(place.cutId));
@@ -185,7 +187,7 @@ class SnapshotFetch {
     }
   }
 
-  /** What an earlier run proved from the same trusted cut. */
+  /** The result of an earlier run with the same trusted cut. */
   #resumed(): Place | undefined {
     try {
       const { trust, height, cut } = JSON.parse(readFileSync(this.#chosenFile, 'utf8')) as Record<string, unknown>;
@@ -202,7 +204,7 @@ class SnapshotFetch {
       if (this.#with.signal.aborted) throw stopped();
       for (const offer of this.#offers.all()) {
         const { height, cutId } = offer;
-        // Its peers may have gone meanwhile.
+        // Its peers may have disconnected meanwhile.
         if (this.#refused.has(toHex(cutId)) || this.#offers.holders(offer).length === 0) continue;
         if (!(await this.#isProven(offer))) continue;
         const before = this.#resumed();
@@ -243,7 +245,9 @@ class SnapshotFetch {
     return false;
   }
 
-  /** An old one is refused: the keys of its committee may be sold by now, and its snapshots are too old themselves. */
+  /**
+   * An old trusted cut is refused: the keys of its committee may have been sold, and its snapshots are too old as well.
+   */
   async #trustedCut(trust: Place): Promise<TrustedCut | undefined> {
     if (this.#trusted === undefined) {
       const header = await trustedHeader(trust, this.#offers.peers, this.#link);
@@ -255,7 +259,7 @@ class SnapshotFetch {
     return this.#trusted;
   }
 
-  /** The head is fetched to see it. */
+  /** The head is fetched for that check. */
   async #isOfTrustedCommittee(offer: Place, trusted: CutHeader): Promise<boolean> {
     if (offer.height <= trusted.height) return false;
     let found: ProvenHead | undefined;
@@ -291,7 +295,7 @@ class SnapshotFetch {
     const { log, now, onPart } = this.#with;
     const file = await FetchedFile.open(this.#file);
     const parts = this.#partsOf(place, PATIENCE.fetch);
-    /** Those that are here first, then the others. */
+    /** Parts that are already here first, then the others. */
     const all = async <T>(rules: Iterable<PartRule<T>>, keep: (value: T) => void): Promise<void> => {
       const source = rules[Symbol.iterator]();
       const rest = { [Symbol.iterator]: () => source };
@@ -323,7 +327,7 @@ class SnapshotFetch {
       });
       return found;
     };
-    // Not a part of the rule: the peer is not to blame for what is old.
+    // Not part of the rule: the peer is not at fault for an old snapshot.
     const wanted = (head: ProvenHead) => checkWanted(head, { network: genesis.network, genesis, nowMillis: now() });
     try {
       const [head] = (await collected([headRule(place.cutId)], wanted)) as [ProvenHead];

@@ -1,5 +1,7 @@
 /**
- * A node that does not make the cuts itself is behind when its newest one is old, whatever others prove: either newer ones are kept from it, or none are made, and then nothing that it offers becomes final. Clocks may differ a little.
+ * A node that does not make the cuts itself counts as behind when its newest cut is old, whatever peers prove: either
+ * newer cuts are withheld from it, or none are made, and then nothing it offers becomes final. Clocks may differ a
+ * little.
  */
 import type { Head } from '../full-node.ts';
 

@@ -1,6 +1,6 @@
 /**
- * The first exchange with a peer, `/svc/hello/1`: chain, rule set, release and height. A peer on another chain or under other rules is disconnected; nothing else is
- * asked of a peer before.
+ * The first exchange with a peer, `/svc/hello/1`: chain, rule set, release and height. A peer on another chain or with
+ * other rules is disconnected; nothing else is requested from a peer before.
  */
 import { ByteReader, type Bytes, ByteWriter, equalBytes, fromUtf8, utf8 } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
@@ -40,13 +40,13 @@ export function decodeHello(bytes: Bytes): Hello {
   return { chainId, ruleSet, release, height };
 }
 
-/** Why the two cannot talk; undefined when they can. */
+/** Why the two are incompatible; undefined if they are not. */
 export function mismatch(own: Pick<Hello, 'chainId' | 'ruleSet'>, other: Hello): string | undefined {
   if (!equalBytes(own.chainId, other.chainId)) return 'it is on another chain';
   return own.ruleSet === other.ruleSet ? undefined : `it follows rule set ${other.ruleSet}`;
 }
 
-/** Whether a release such as 1.10.0 comes after another. What is not written so is no hint. */
+/** Whether a release such as 1.10.0 is newer than another. Other forms are ignored. */
 export function isNewer(release: string, than: string): boolean {
   const [a, b] = [release, than].map((text) => /^(\d{1,6})\.(\d{1,6})\.(\d{1,6})$/.exec(text)?.slice(1).map(Number));
   if (a === undefined || b === undefined) return false;

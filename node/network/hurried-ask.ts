@@ -1,5 +1,6 @@
 /**
- * A question that several peers can answer, put to one of them; where it does not answer soon, to another as well. The first answer counts. A peer that answers just in time then delays by a moment only, and is asked after the quicker ones.
+ * Sends a request that several peers can answer to one of them and, if it does not answer soon, to another as well. The
+ * first answer counts. So a slow peer delays only a little, and is asked after the faster ones.
  */
 import type { PeerName } from './thread/host-types.ts';
 
@@ -7,10 +8,10 @@ export const HASTE_MILLIS = 1_500;
 
 export type HurriedDependencies = {
   ask(peer: PeerName, question: Uint8Array): Promise<Uint8Array>;
-  /** Another one to ask; undefined where there is none. */
+  /** Another peer to ask; undefined if there is none. */
   another(asked: ReadonlySet<PeerName>): PeerName | undefined;
   answered(peer: PeerName, isLate: boolean): void;
-  /** No answer came from this one. */
+  /** This peer did not answer. */
   failed(peer: PeerName, error: unknown): void;
 };
 

@@ -1,6 +1,6 @@
 /**
- * Who may stay of those that connect to this node: few of one address, not many of one network, and when all places are taken a crowded network gives way to one with fewer. Addresses of this machine
- * are not counted.
+ * Limits on incoming peers: few per address, not many per network, and when all places are taken, a network with many
+ * peers gives way to one with fewer. Addresses of this machine are not counted.
  */
 import { addressBytes, clientKey, isLoopback } from '../../runtime/client-address.ts';
 
@@ -22,7 +22,7 @@ export type Admission = { readonly admitted: false } | { readonly admitted: true
 
 const REFUSED: Admission = { admitted: false };
 
-/** `present` in the order in which they came. `isNear`: an address that is not counted. */
+/** `present` in the order of arrival. `isNear`: an address that is not counted. */
 export function admitInbound(
   present: readonly Inbound[],
   address: string,

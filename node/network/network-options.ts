@@ -1,4 +1,4 @@
-/** Options of the peer-to-peer network: section `p2p` of the config file, and what follows from them. */
+/** Options of the peer-to-peer network: section `p2p` of the config file, and the settings derived from them. */
 import { isIP, isIPv4 } from 'node:net';
 import { fromHex } from '../../protocol/bytes.ts';
 import { ID_BYTES } from '../../protocol/identifier.ts';

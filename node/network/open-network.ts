@@ -1,4 +1,4 @@
-/** The peer-to-peer network of a node, put together: key, remembered peers, thread, what is served, what is relayed, and the way to follow the chain. */
+/** Assembles the peer-to-peer network of a node: key, remembered peers, thread, serving, relaying, and syncing. */
 import { ProtocolError } from '../../protocol/errors.ts';
 import { RULE_SET } from '../../protocol/transaction.ts';
 import { steadyMillis } from '../../runtime/clock.ts';
@@ -28,7 +28,7 @@ import { BUSY, type Finding, type HostFigures, type PeerName, type Protocol, typ
 import { TransactionRelay } from './transaction-relay.ts';
 import { WaitingPull } from './waiting-pull.ts';
 
-/** Followed less often than every so many cuts, a silent network is asked. */
+/** After this many cut intervals without news, peers are asked. */
 const PROBE_CUTS = 3;
 const LEAST_PROBE_MILLIS = 1_000;
 
@@ -39,9 +39,9 @@ export type NetworkDependencies = {
   readonly release: string;
   readonly log: Logger;
   now(): number;
-  /** A peer that syncs was answered, and given cuts from a height on. */
+  /** Called when a syncing peer was sent cuts from a height on. */
   readonly served?: ((peer: PeerName, from?: number) => void) | undefined;
-  /** What it can serve to nodes that begin with a snapshot. */
+  /** Snapshots that it can serve to new nodes. */
   readonly snapshots?: SnapshotSource | undefined;
   /** Ascending; a chain that contradicts one is not followed. */
   readonly checkpoints?: readonly Checkpoint[];
@@ -53,13 +53,13 @@ export type PeerView = {
   readonly addresses: readonly string[];
   figures(): HostFigures;
   bestPeerHeight(): number | null;
-  /** As the peer says. */
+  /** According to the peer. */
   heightOf(peer: PeerName): number | undefined;
   queuedCuts(): number;
   queuedBlocks(): number;
   /** Bytes of the answers to this node's questions of a kind: bodies, where announcements come by gossip. */
   answeredBytes(protocol: Protocol): number;
-  /** For one that catches up: resolves when it follows no more. Rejects when the network is closed before. */
+  /** For a node that catches up: resolves when it stops following. Rejects if the network is closed before. */
   caughtUp(): Promise<void>;
   close(): Promise<void>;
 };
@@ -173,12 +173,12 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
   };
   const serve = async (peer: PeerName, protocol: Protocol, question: Uint8Array): Promise<Uint8Array | undefined> => {
     if (!budget.mayAsk(peer)) return BUSY;
-    // Of this thread alone, so that a busy machine costs the peers nothing.
+    // Time of this thread only, so that a busy machine is not charged to peers.
     const before = process.threadCpuUsage();
     try {
       const answering = answer(peer, protocol, question);
       const { user, system } = process.threadCpuUsage(before);
-      // What is read from a file does not take this thread.
+      // Reading from a file does not use this thread.
       const given = answering instanceof Promise ? await answering : answering;
       budget.charge(peer, (user + system) / 1_000, given.length);
       return given;
@@ -232,7 +232,7 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
       closing.abort(new Error('the network is closed'));
       unsubscribe();
       for (const part of [cuts, transactions, blocks, pull]) part.close();
-      // What waits for an answer must not keep the node from stopping.
+      // Pending requests must not prevent the node from stopping.
       await Promise.all([network.close(), sync?.close()]);
     },
   };

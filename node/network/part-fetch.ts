@@ -1,6 +1,7 @@
 /**
- * Parts of a snapshot from several peers at once. A part comes whole from one peer, so that who sent a false one is known; it is proven when it is there and passed on in order. What is fetched ahead is bounded in bytes. Where a peer takes its
- * time, another one is asked for the same part; where all of them take theirs, the fetch ends, so that another snapshot can be looked for.
+ * Fetches parts of a snapshot from several peers at once. A part comes completely from one peer, so that the sender of
+ * a false one is known; it is verified on arrival and passed on in order. Prefetched bytes are bounded. If a peer is
+ * slow, another one is asked for the same part; if all are slow, the fetch ends, so that another snapshot can be tried.
  */
 import { SnapshotError } from '../snapshot/snapshot-error.ts';
 import type { PartRule } from '../snapshot/snapshot-parts.ts';
@@ -11,21 +12,24 @@ import type { PeerName } from './thread/host-types.ts';
 import { WakeUp } from './wake-up.ts';
 
 const AT_ONCE = { ofOnePeer: 2, ofOnePart: 2 };
-/** Fetched and not written yet, as far as parts may be long; one part may always be. */
+/** Bytes fetched but not written yet, by the maximum length of parts; one part is always allowed. */
 const AHEAD_BYTES = 32 * 1_024 * 1_024;
 const AHEAD_PARTS = 64;
 const HASTE_MILLIS = 3_000;
-/** After a failure that may have been the asking side's, or a peer that is busy. */
+/** Delay after a failure that may be this node's own, or a busy peer. */
 const REST_MILLIS = 2_000;
 const LOOK_MILLIS = 500;
 
-/** In `provenMillis` so many parts or bytes must be proven, and nobody may have the snapshot for `heldMillis`: peers that are always busy or send a byte now and then would keep a node waiting for ever. */
+/**
+ * Within `provenMillis` this many parts or bytes must be proven, and the snapshot may be without a peer for at most
+ * `heldMillis`: peers that are always busy or very slow would make a node wait for ever.
+ */
 export type Patience = { readonly provenMillis: number; readonly heldMillis: number };
 const LEAST = { parts: 8, bytes: 4 * 1_024 * 1_024 };
 export const PATIENCE = {
-  /** Of a snapshot that is proven. Who has it may be restarted. */
+  /** For a proven snapshot. Its peers may be restarting. */
   fetch: { provenMillis: 120_000, heldMillis: 60_000 },
-  /** Of its first part alone, to see whether it is proven. */
+  /** For its first part only, to check whether it is proven. */
   look: { provenMillis: 60_000, heldMillis: 0 },
 } as const satisfies Record<string, Patience>;
 
@@ -39,7 +43,7 @@ export type PartFetchDependencies = {
   steady(): number;
 };
 
-/** Nobody has the snapshot any more, or nobody delivers it. */
+/** No peer has the snapshot any more, or none delivers it. */
 export class LostSnapshot extends Error {}
 
 class NotThere extends Error {}

@@ -1,6 +1,7 @@
 /**
- * Addresses of peers: multiaddrs of TCP, by IP or by name. Names come from the operator alone: a peer that sends a name decides where it leads at the moment of the call, also into the node's own network. An address has
- * one form, so that limits by address and network count the same host once.
+ * Addresses of peers: multiaddrs of TCP, by IP or by name. Names are accepted only from the operator: a peer could make
+ * a name resolve to an address in the node's own network. An address has one form, so that limits by address and
+ * network count the same host once.
  */
 import { isIPv4 } from 'node:net';
 import { canonicalIp, reachOf } from '../../runtime/address-reach.ts';
@@ -19,7 +20,7 @@ export const isDialable = (address: string): boolean =>
 
 export type HostPlace = { readonly ip: string; readonly port: number; readonly peer: string };
 
-/** What a stranger may tell: an IP address, a port and the identity of who is there. */
+/** The form accepted from strangers: an IP address, a port and the peer's identity. */
 export function placeOf(address: string): HostPlace | undefined {
   if (!isDialable(address)) return undefined;
   const [, kind, host = '', , port, , peer] = address.split('/');
@@ -31,7 +32,10 @@ export function placeOf(address: string): HostPlace | undefined {
 export const addressOf = ({ ip, port, peer }: HostPlace): string =>
   `/${isIPv4(ip) ? 'ip4' : 'ip6'}/${ip}/tcp/${port}/p2p/${peer}`;
 
-/** Whether a peer at `from` can know, and may say, that somebody is at `ip`: a stranger's word must not make this node knock at its neighbours. */
+/**
+ * Whether a peer at `from` may announce a peer at `ip`: strangers must not make this node dial hosts of its own
+ * network.
+ */
 export function isWorthTelling(ip: string, from: string | undefined): boolean {
   const reach = reachOf(ip);
   if (reach === 'public') return true;

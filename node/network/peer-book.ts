@@ -1,6 +1,8 @@
 /**
- * Addresses of peers: those that the operator named, those where this node reached a peer itself, and those that peers sent. An address that a peer sent never replaces one that was reached, and one host or network has few places, whatever peer sent it.
- * Pure but for what calls it: whom to dial next, how long to leave an address alone after it failed, and which addresses are worth keeping.
+ * Addresses of peers: those that the operator named, those where this node reached a peer itself, and those that peers
+ * sent. An address that a peer sent never replaces one that was reached, and one host or network has few places,
+ * whatever peer sent it. Decides which address to dial next, how long to wait after a failure, and which addresses to
+ * keep.
  */
 import { randomInt } from 'node:crypto';
 import { clientKey } from '../../runtime/client-address.ts';
@@ -10,13 +12,13 @@ import { addressOf, ipOf, placeOf } from './peer-address.ts';
 /** Where this node reached a peer, and addresses from others. */
 const MAX_GOOD = 500;
 const MAX_TOLD = 500;
-/** Addresses of one host and one network among those that were told. */
+/** Limits per host and per network among the announced addresses. */
 const TOLD_PER_HOST = 2;
 const TOLD_PER_SUBNET = 8;
-/** Of one network in answers to peers. */
+/** Per network, in answers to peers. */
 const GIVEN_PER_SUBNET = 2;
 const RETRY = { firstMillis: 1_000, bootstrapMillis: 30_000, otherMillis: 30 * 60_000 };
-/** An address that failed so often is forgotten, unless the operator named it. */
+/** An address that failed this often is dropped, unless the operator named it. */
 const FORGOTTEN_AFTER = { good: 12, told: 3 };
 /** Peers of one network that this node connects to. */
 const DIALLED_PER_SUBNET = 2;
@@ -26,9 +28,12 @@ export type KnownAddress = {
   readonly isBootstrap: boolean;
   readonly failures: number;
   readonly notBefore: number;
-  /** When this node last reached a peer there that said a proper hello; 0 for never. By the wall clock, to sort what a file keeps. */
+  /**
+   * When this node last had a valid hello from a peer there; 0 for never. By the wall clock, to sort the entries of a
+   * file.
+   */
   readonly lastGood: number;
-  /** Who shares limits with it; empty for a name. */
+  /** The key for shared limits; empty for a name. */
   readonly host: string;
   readonly subnet: string;
 };
@@ -58,19 +63,19 @@ export class PeerBook {
     } else this.#told.set(known.address, known);
   }
 
-  /** Of an earlier run, with the time when this node reached it. */
+  /** From an earlier run, with the time when this node reached it. */
   remember(address: string, lastGood: number): void {
     const place = placeOf(address);
     if (place !== undefined && lastGood > 0) this.#put({ ...fresh(addressOf(place), false), lastGood });
   }
 
-  /** A peer says so. */
+  /** Adds an address announced by a peer. */
   told(address: string): void {
     const place = placeOf(address);
     if (place === undefined) return;
     const name = addressOf(place);
     if (this.#tableOf(name) !== undefined || !this.#hasRoom(place.ip)) return;
-    // One at random gives way, so that nobody can push out what others told by telling more.
+    // A random one is evicted, so that no peer can displace the addresses of others by sending more.
     if (this.#told.size >= MAX_TOLD) this.#told.delete(anyOf(this.#told));
     this.#put(fresh(name, false));
   }
@@ -84,7 +89,10 @@ export class PeerBook {
     );
   }
 
-  /** Whom to dial now: the operator's first, then where a peer was reached, the latest first, then those that peers sent. `connected` are IP addresses in use. */
+  /**
+   * Addresses to dial now: the operator's first, then those reached before, latest first, then those that peers sent.
+   * `connected` are IP addresses in use.
+   */
   next(nowMillis: number, isTaken: (address: string) => boolean, connected: readonly string[]): string | undefined {
     const subnets = connected.filter((ip) => !this.#isNear(ip)).map(subnetOf);
     const may = ({ address, notBefore, host, subnet }: KnownAddress) => {
@@ -103,7 +111,7 @@ export class PeerBook {
   worked(address: string, found: string, wallMillis: number): void {
     const known = this.#tableOf(address)?.get(address);
     if (known !== undefined) this.#put({ ...known, failures: 0, notBefore: 0, lastGood: wallMillis });
-    // Also a name leads to an address that others can be told of.
+    // A name also resolves to an address that can be announced to others.
     if (known?.isBootstrap === true) this.remember(found, wallMillis);
   }
 
@@ -121,7 +129,7 @@ export class PeerBook {
     table.set(address, { ...known, failures, notBefore: nowMillis + pause });
   }
 
-  /** Where this node reached peers, for a file. */
+  /** Addresses where this node reached peers, for the file. */
   good(limit: number): { readonly address: string; readonly lastGood: number }[] {
     return [...this.#good.values()]
       .sort((a, b) => b.lastGood - a.lastGood)

@@ -1,15 +1,15 @@
-/** How peers are asked, what is thrown where one breaks a rule, and who is to blame for what went wrong. */
+/** The interface for requests to peers, the errors for broken rules, and the attribution of faults. */
 import { ProtocolError } from '../../protocol/errors.ts';
 import type { Fault } from './peer-score.ts';
 import type { PeerName, Protocol } from './thread/host-types.ts';
 
-/** What asks peers, and lets them pay for what they break. */
+/** Sends requests to peers, and lowers their scores for faults. */
 export type PeerAsking = {
   ask(peer: PeerName, protocol: Protocol, question: Uint8Array): Promise<Uint8Array>;
   fault(peer: PeerName, fault: Fault, reason: string): void;
 };
 
-/** What a peer sent breaks a rule: the caller lowers the score of the peer and asks another. */
+/** A peer broke a rule: the caller lowers its score and asks another. */
 export class PeerFault extends Error {
   override readonly name = 'PeerFault';
   readonly peer: PeerName;
@@ -23,14 +23,15 @@ export class PeerFault extends Error {
 }
 
 /**
- * A question without an answer. `unanswered`: it was put, and no whole answer came in time. `not_asked`: it was not put, because the peer is gone or too many questions wait for it here. `busy`: the peer says that it answers
- * others now. Only the first is the peer's fault.
+ * A request without an answer. `unanswered`: it was sent, and no complete answer arrived in time. `not_asked`: it was
+ * not sent, because the peer has disconnected or too many requests wait for it. `busy`: the peer is serving others now.
+ * Only the first is the peer's fault.
  */
 export type AskCode = 'unanswered' | 'not_asked' | 'busy';
 
 export class AskError extends Error {
   override readonly name = 'AskError';
-  /** Crosses between the threads. */
+  /** Passed between the threads. */
   readonly code: AskCode;
 
   constructor(code: AskCode, reason: string) {
@@ -39,14 +40,14 @@ export class AskError extends Error {
   }
 }
 
-/** What the error costs the peer that was asked; undefined for whatever has its reason on this side. */
+/** The fault of the asked peer; undefined if the cause is on this side. */
 export function faultOf(error: unknown): Fault | undefined {
   if (error instanceof PeerFault) return error.fault;
   if (error instanceof ProtocolError) return 'malformed';
   return (error as { readonly code?: unknown }).code === 'unanswered' ? 'unanswered' : undefined;
 }
 
-/** Lets the peer pay, if there is something to pay for. */
+/** Lowers the peer's score, if it is at fault. */
 export function blame(network: Pick<PeerAsking, 'fault'>, peer: PeerName, error: unknown): void {
   const fault = faultOf(error);
   if (fault !== undefined)

@@ -1,12 +1,13 @@
 /**
- * How far peers are: what each says, and what it proved by a certificate. A claim decides whom to ask. It also keeps this node from being synced, but only the claim of a peer that proved all that this node
- * has and has not failed to deliver since. A peer that failed to deliver a range is not asked for it again while there are others.
+ * The heights of peers: claimed, and proven by a certificate. Claims decide which peer to ask. A claim also prevents
+ * this node from counting as synced, but only that of a peer that proved this node's height and has not failed to
+ * deliver since. A peer that failed to deliver a range is not asked for it again while there are others.
  */
 import type { PeerSync } from '../full-node.ts';
 import type { PeerName } from './thread/host-types.ts';
 
 export type PeerHeight = {
-  /** The highest it spoke of. */
+  /** The highest it claimed. */
   claim: number;
   /** The lowest cut whose blocks it says it has. */
   bodiesFrom: number;
@@ -15,7 +16,7 @@ export type PeerHeight = {
   /** First height of a range that it did not deliver. */
   failedFrom: number | undefined;
   asked: number;
-  /** Answers that did not come soon, less those that did. */
+  /** Slow answers minus fast ones. */
   late: number;
 };
 
@@ -50,7 +51,7 @@ export class PeerHeights {
     if (known !== undefined) known.claim = Math.max(known.claim, height);
   }
 
-  /** It says how far it is now, which may be less than it said, and how far back its blocks reach. */
+  /** The peer reports its current height, which may be lower than before, and its lowest block. */
   says(peer: PeerName, height: number, bodiesFrom: number): void {
     const known = this.#peers.get(peer);
     if (known !== undefined) Object.assign(known, { claim: height, bodiesFrom });
@@ -65,7 +66,7 @@ export class PeerHeights {
     if (known === undefined) return;
     known.proven = Math.max(known.proven, height);
     known.claim = Math.max(known.claim, height);
-    // An old cut makes good for nothing that it did not deliver.
+    // Proving an old cut does not compensate for an undelivered range.
     if (known.failedFrom !== undefined && height >= known.failedFrom) known.failedFrom = undefined;
   }
 
@@ -80,12 +81,14 @@ export class PeerHeights {
     if (known !== undefined) known.failedFrom = from;
   }
 
-  /** Everybody gets another chance: nobody is left to ask. */
+  /** All peers get another chance: none is left to ask. */
   forgive(): void {
     for (const known of this.#peers.values()) known.failedFrom = undefined;
   }
 
-  /** Whom to ask for what comes after `head`: of those that claim to have it and answer soon, the one that was asked longest ago. */
+  /**
+   * The peer to ask for cuts after `head`: of those that claim to have them and answer fast, the one asked longest ago.
+   */
   next(head: number, except: ReadonlySet<PeerName> = NOBODY): PeerName | undefined {
     return this.#oldest(
       (peer, { claim, bodiesFrom, failedFrom }) =>
@@ -94,7 +97,7 @@ export class PeerHeights {
     );
   }
 
-  /** Anybody, to see whether news was missed. */
+  /** Any peer, to check for missed news. */
   any(): PeerName | undefined {
     return this.#oldest(
       () => true,
@@ -102,7 +105,7 @@ export class PeerHeights {
     );
   }
 
-  /** Whether somebody claims more, however little it delivered. */
+  /** Whether a peer claims more, whatever it has delivered. */
   isClaimed(head: number): boolean {
     return [...this.#peers.values()].some(({ claim }) => claim > head);
   }
@@ -132,11 +135,11 @@ export class PeerHeights {
     return found?.[0];
   }
 
-  /** `head`: of this node. One that nobody proved anything to is not synced: it cannot know. */
+  /** `head` of this node. Without any proof from peers it is not synced: it cannot know. */
   figures(head: number): Omit<PeerSync, 'updateAnnounced' | 'updateRequired'> {
     const all = [...this.#peers.values()];
     const proven = Math.max(-1, ...all.map((peer) => peer.proven));
-    // A peer that delivers counts with the height it claims, until it is asked for that and does not have it.
+    // A peer that delivers counts with its claimed height, until it fails to deliver that.
     const delivering = all.filter((peer) => peer.proven >= head && peer.failedFrom !== head + 1);
     const best = Math.max(proven, ...delivering.map(({ claim }) => claim));
     return {

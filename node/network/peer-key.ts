@@ -1,4 +1,7 @@
-/** The key that names this node to its peers: Ed25519, made once, `network/peer.key` of the data directory. Losing it costs a name and nothing else. */
+/**
+ * The key that names this node to its peers: Ed25519, made once, `network/peer.key` of the data directory. Losing it
+ * only changes the node's name.
+ */
 import { randomBytes } from 'node:crypto';
 import { dirname, join } from 'node:path';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
@@ -13,7 +16,7 @@ export const networkDirectory = (dataDir: string): string => join(dataDir, 'netw
 export async function loadPeerKey(dataDir: string): Promise<Uint8Array<ArrayBuffer>> {
   const file = join(networkDirectory(dataDir), 'peer.key');
   makeDirectory(dirname(file), 0o700);
-  // One that is there stays.
+  // An existing key is kept.
   await createDurably(file, `${toHex(randomBytes(32))}\n`, PRIVATE_MODE);
   const text = privateText(file, 'peer key').trim();
   if (!/^[0-9a-f]{64}$/.test(text))

@@ -1,5 +1,6 @@
 /**
- * The network as the node's thread sees it: a thread that can be asked, told and listened to. A thread that dies is started again; until then there are no peers.
+ * The network thread, seen from the node's thread. If the network thread dies it is restarted; until then there are no
+ * peers.
  */
 import { Worker } from 'node:worker_threads';
 import type { LogFields, Logger, LogLevel } from '../../runtime/log.ts';
@@ -41,7 +42,7 @@ export class PeerNetwork implements PeerAsking {
   #timer: NodeJS.Timeout | undefined;
   #restart: NodeJS.Timeout | undefined;
   #figures = NO_FIGURES;
-  /** Of threads that are gone: counters never go back. */
+  /** Totals of earlier threads: counters never decrease. */
   #before = { receivedBytes: 0, sentBytes: 0 };
   /** Of whole answers, by what was asked. */
   readonly answeredBytes: Record<Protocol, number> = { sync: 0, relay: 0 };
@@ -99,7 +100,7 @@ export class PeerNetwork implements PeerAsking {
     this.#startAgain();
   }
 
-  /** As often as it takes: without it the node has no peers. */
+  /** Retried without limit: without it the node has no peers. */
   #startAgain(): void {
     if (this.#closed) return;
     this.#restart = setTimeout(() => {

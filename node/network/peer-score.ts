@@ -1,22 +1,22 @@
 /**
- * What a peer loses by breaking rules (network.md: score). Pure: points come back with time; at the floor the peer is disconnected and barred for a while. A fault that can happen to an honest
- * peer costs little, one that cannot costs everything at once.
+ * The score of a peer (network.md: score). Pure: points are regained with time; at the floor the peer is disconnected
+ * and barred for a while. A fault that an honest peer can have costs little, any other costs everything at once.
  */
 
 export const FAULTS = {
-  /** A certificate, a chain of cuts or a header that cannot be. */
+  /** An invalid certificate, chain of cuts or header. */
   false_proof: 100,
-  /** Bytes that are no message. */
+  /** Malformed bytes. */
   malformed: 50,
-  /** A block without its work, or whose header or body is none. */
+  /** A block without valid work, header or body. */
   bad_block: 50,
-  /** It claimed a height and has no cut to show for it. */
+  /** It claimed a height but has no cut to prove it. */
   false_height: 25,
-  /** A transaction that no state makes valid. */
+  /** A transaction that is invalid in every state. */
   bad_transaction: 20,
-  /** It asked and did not read the answer in its time. */
+  /** It did not read an answer in time. */
   unread: 20,
-  /** More questions than a peer has. */
+  /** Too many requests. */
   flood: 10,
   /** No answer in time, or a broken one. */
   unanswered: 10,
@@ -27,7 +27,7 @@ export const FAULTS = {
 export type Fault = keyof typeof FAULTS;
 
 export const FLOOR = 100;
-/** So many points are forgiven in a minute. */
+/** Points regained per minute. */
 const FORGIVEN_PER_MINUTE = 5;
 export const BARRED_MILLIS = 10 * 60_000;
 

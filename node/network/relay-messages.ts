@@ -1,6 +1,7 @@
 /**
- * What is relayed: identifiers of transactions, and blocks without their transactions, by gossip; and the questions of `/svc/relay/1` for what a peer lacks. Blocks carry the first 8 bytes of each
- * transaction's identifier: a collision or other witnesses show in the root of the header, and then the whole body is asked for.
+ * Relay messages: identifiers of transactions, and blocks without their transactions, by gossip; and the requests of
+ * `/svc/relay/1` for missing parts. Blocks carry the first 8 bytes of each transaction's identifier: a collision or
+ * other witnesses show in the root of the header, and then the whole body is asked for.
  */
 import { ADDRESS_PAYLOAD_BYTES } from '../../protocol/address.ts';
 import { type Body, MAX_PARENTS } from '../../protocol/body.ts';
@@ -84,7 +85,7 @@ export type RelayQuestion =
   | { readonly type: 'carried'; readonly block: Bytes; readonly places: readonly number[] }
   /** A whole block. */
   | { readonly type: 'block'; readonly block: Bytes }
-  /** Identifiers of what waits. */
+  /** Identifiers of waiting transactions and blocks. */
   | { readonly type: 'waiting' };
 
 const TYPES = { transactions: 1, carried: 2, block: 3, waiting: 4 } as const;

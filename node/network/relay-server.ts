@@ -1,4 +1,4 @@
-/** Answers of this node to peers that lack something of what was relayed. */
+/** Answers to peers that lack parts of relayed items. */
 import { decodeBody } from '../../protocol/body.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { FullNode } from '../full-node.ts';
@@ -35,7 +35,7 @@ function idsOf(waiting: Iterable<{ readonly id: Bytes }>, most: number): Bytes[]
   return ids;
 }
 
-/** What has no room in the answer is left out, and asked for again. */
+/** Items that do not fit into the answer are left out, and requested again. */
 function withinAnswer(wires: readonly (Bytes | undefined)[]): (Bytes | undefined)[] {
   let bytes = 0;
   return wires.map((wire) => {

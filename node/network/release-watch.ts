@@ -1,5 +1,7 @@
 /**
- * Whether peers run a newer release than this node (`update_announced`). Anybody can connect and name a release, so a stranger's word is not enough: a peer that this node chose says so, or several strangers of different networks.
+ * Whether peers run a newer release than this node (`update_announced`). Anybody can connect and claim a release, so
+ * one stranger is not enough: it must come from a peer that this node chose, or from several strangers of different
+ * networks.
  */
 import { isNewer } from './hello.ts';
 import { subnetOf } from './inbound-limits.ts';

@@ -10,7 +10,7 @@ export type Remembered = readonly { readonly address: string; readonly lastGood:
 
 const fileOf = (dataDir: string): string => join(networkDirectory(dataDir), 'peers.json');
 
-/** A file that cannot be read costs a few addresses and nothing else. */
+/** If the file cannot be read, only a few addresses are lost. */
 export function readRemembered(dataDir: string, log: Logger): Remembered {
   const file = fileOf(dataDir);
   try {

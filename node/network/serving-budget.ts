@@ -1,6 +1,7 @@
 /**
- * What peers may cost this node by their questions: time of the main thread and bytes. Questions differ by a factor of a thousand in what they cost, so an answer is charged when it is made, by the time that it took. All that asked of late
- * share what there is; a peer that used up its share is answered `busy`. Pure but for the clock that is passed in.
+ * The budget for requests of peers: time of the main thread and bytes. The cost of requests differs by a factor of a
+ * thousand, so an answer is charged by the time it took. Recently active peers share the budget; a peer that used up
+ * its share is answered `busy`. Pure, with the clock passed in.
  */
 import { BoundedMap } from '../../runtime/bounded-map.ts';
 import { clientKey, isLoopback } from '../../runtime/client-address.ts';
@@ -11,9 +12,9 @@ import type { PeerName } from './thread/host-types.ts';
 /** Milliseconds of the main thread in a second, of all peers and of one. A node that syncs uses about 25 for 96 cuts with 2 MiB of blocks. */
 const MILLIS = { all: 300, one: 150 };
 const BYTES: BucketRate = { perSecond: 8 * 1_024 * 1_024, burst: 64 * 1_024 * 1_024 };
-/** Of snapshots, for all peers together: they are long, and cost the main thread nearly nothing. */
+/** Bytes of snapshots, for all peers together: they are long, but cost the main thread hardly anything. */
 const PART_BYTES: BucketRate = { perSecond: 16 * 1_024 * 1_024, burst: 32 * 1_024 * 1_024 };
-/** What was not used for so long is saved up, and so long a peer counts as one that asks. */
+/** Unused budget is saved up for this long, and a peer counts as active for this long. */
 const SAVED_SECONDS = 10;
 const MAX_HOLDERS = 1_024;
 
@@ -25,7 +26,7 @@ export class ServingBudget {
   readonly #steady: () => number;
   /** Those at one address share. */
   readonly #holders = new Map<PeerName, string>();
-  /** Kept when a peer goes: a new connection is no new budget. */
+  /** Kept when a peer disconnects: a reconnect does not reset it. */
   readonly #used = new BoundedMap<string, Used>(MAX_HOLDERS);
 
   #parts: Bucket;

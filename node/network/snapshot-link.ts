@@ -1,6 +1,8 @@
 /**
- * Why a cut S that a peer has a snapshot of counts as proven for a node that trusts a cut T. It is T; or T is later, and the headers lead back from T to S; or it is later than T, of the same epoch, and has a certificate of the committee that the header
- * of T names (which the head of the snapshot must have, snapshot-head.ts). Beyond the end of an epoch nothing is proven: the next committee is in a state that nobody keeps.
+ * Proves the cut S of a peer's snapshot from a trusted cut T. S is T; or T is later, and the headers lead back from T
+ * to S; or it is later than T, of the same epoch, and has a certificate of the committee that the header of T names
+ * (which the head of the snapshot must have, snapshot-head.ts). Beyond the end of an epoch nothing can be proven: the
+ * next committee is only in a past state, which is not kept.
  */
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { type CutHeader, decodeCutHeader } from '../../protocol/cut.ts';
@@ -32,7 +34,7 @@ async function headersOf(
   return headers;
 }
 
-/** From the first peer that has it. Undefined where none has. */
+/** From the first peer that has it. Undefined if none has. */
 async function firstOf<T>(
   peers: readonly PeerName[],
   get: (peer: PeerName) => Promise<T>,
@@ -47,7 +49,7 @@ async function firstOf<T>(
   return undefined;
 }
 
-/** The header of the trusted cut. A peer that has another one pays nothing for it: the operator may be wrong too. */
+/** The header of the trusted cut. A peer with another one is not penalised: the operator may be wrong. */
 export function trustedHeader(
   trust: Place,
   peers: readonly PeerName[],
@@ -66,7 +68,8 @@ export function trustedHeader(
 const LATE_MILLIS = 2_000;
 
 /**
- * The way back from the trusted cut by headers. What is proven stays: it is walked once, whatever is offered, and goes on where peers were busy. Peers take turns; one that has no answer, a short one, or takes its time is asked after all others.
+ * Follows headers back from the trusted cut. Proven headers are kept: the way is walked once for all offers, and
+ * resumed after busy peers. Peers take turns; one with no answer, a short one, or a slow one is asked after all others.
  */
 export class WayBack {
   readonly #with: LinkDependencies & { steady(): number };
@@ -93,7 +96,7 @@ export class WayBack {
     return height < this.#trusted.height && this.#trusted.height - height <= MAX_BACK && isSnapshotHeight(height);
   }
 
-  /** The identifier of the cut of a height that the way leads to. Undefined where no peer has the headers in between now. */
+  /** The identifier of the cut at a height. Undefined if no peer has the headers in between now. */
   async idOf(height: number, peers: readonly PeerName[]): Promise<Bytes | undefined> {
     while (this.#lowest.height > height) {
       const headers = await this.#headers(this.#lowest, Math.min(MAX_HEADERS, this.#lowest.height - height), peers);
@@ -105,7 +108,7 @@ export class WayBack {
     return this.#proven.get(height);
   }
 
-  /** So many up to a proven cut, from the first peer that has them all. */
+  /** A number of headers up to a proven cut, from the first peer that has them all. */
   async #headers(to: Place, count: number, peers: readonly PeerName[]): Promise<readonly Bytes[] | undefined> {
     const { steady } = this.#with;
     const get = async (peer: PeerName): Promise<readonly Bytes[]> => {

@@ -1,6 +1,7 @@
 /**
- * Which peers say that they have which snapshots. Every peer is asked when it comes and now and then; one that did not have what it offered is not asked for it again. What was not delivered, and whatever else those offer who did not deliver it,
- * comes after all other offers for a while: a peer may offer the newest snapshot and never send it, and another made-up one after that.
+ * The snapshots that peers offer. Every peer is asked when it connects and from time to time; one that did not have its
+ * offer is not asked for it again. Undelivered snapshots, and other offers of the same peers, come after all other
+ * offers for a while: a peer may offer the newest snapshot without ever sending it, and then another invented one.
  */
 import { BoundedMap } from '../../runtime/bounded-map.ts';
 import { nameOf } from '../ledger/registration.ts';
@@ -27,7 +28,7 @@ export class SnapshotOffers {
   readonly #with: OfferDependencies;
   readonly #offers = new Map<PeerName, readonly Place[]>();
   readonly #dropped = new BoundedMap<string, true>(MAX_DROPPED);
-  /** When nothing came, of a place or a peer. */
+  /** When a snapshot or a peer last failed to deliver. */
   readonly #failed = new BoundedMap<string, number>(MAX_FAILED);
   readonly #timer: NodeJS.Timeout;
 
@@ -66,7 +67,7 @@ export class SnapshotOffers {
     return [...this.#offers.keys()];
   }
 
-  /** Each once, the newest first; then those that nothing came of, the one that was tried longest ago first. */
+  /** Each once, newest first; then undelivered ones, the one tried longest ago first. */
   all(): readonly Place[] {
     const all = new Map([...this.#offers.values()].flat().map((offer) => [keyOf(offer), offer]));
     const ranked = [...all.values()].map((offer) => ({ offer, failedAt: this.#failedAt(offer) }));
@@ -74,14 +75,14 @@ export class SnapshotOffers {
     return sorted.map(({ offer }) => offer);
   }
 
-  /** Of the place, or of every peer that offers it. */
+  /** Of the snapshot, or of every peer that offers it. */
   #failedAt(offer: Place): number {
     const ofPeers = this.holders(offer).map((peer) => this.#failed.get(peer) ?? 0);
     const at = Math.max(this.#failed.get(keyOf(offer)) ?? 0, Math.min(...ofPeers));
     return this.#with.steady() - at < LAST_MILLIS ? at : 0;
   }
 
-  /** Nothing came of it from these. */
+  /** These peers did not deliver it. */
   failed(offer: Place, peers: Iterable<PeerName>): void {
     const now = this.#with.steady();
     for (const name of [keyOf(offer), ...peers]) this.#failed.set(name, now);

@@ -1,4 +1,4 @@
-/** Answers of this node to peers that want a snapshot. Reading is bounded by the shelf, the bytes by what a peer may be served. */
+/** Answers to peers that fetch a snapshot. Reads are bounded by the shelf, bytes by the serving budget. */
 import type { SnapshotShelf } from '../snapshot/snapshot-shelf.ts';
 import {
   CHUNK_BYTES,

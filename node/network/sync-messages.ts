@@ -20,7 +20,7 @@ import type { SnapshotQuestion } from './snapshot-messages.ts';
 export const MAX_CUTS = 96;
 export const MAX_BLOCKS = 64;
 export const MAX_HEADERS = 1_024;
-/** What an answer holds at most beside its last part, which may be one body or one certificate more. */
+/** Maximum size of an answer without its last part, which may be one more body or certificate. */
 export const ANSWER_BYTES = 2 * 1_024 * 1_024;
 
 export type SyncQuestion =
@@ -39,7 +39,7 @@ const inRange = (value: number, least: number, most: number, what: string): numb
   return value;
 };
 
-/** A question for one thing many times would make a long answer from a short question. */
+/** Duplicates are refused: a short request must not cause a long answer. */
 export function distinctIds(ids: Bytes[]): Bytes[] {
   if (new Set(ids.map(nameOf)).size < ids.length)
     throw new ProtocolError('not_canonical', 'an identifier is named twice');

@@ -1,6 +1,8 @@
 /**
- * Transactions between peers: identifiers first, in batches by gossip; what is unknown is asked of those that announced it, and goes through the mempool's door. A batch is relayed as it came when all of it is
- * here and something of it was new; of any other batch, what was taken in is announced as if it had come to this node. So a node that relays a batch can deliver it.
+ * Relays transactions: identifiers first, in batches by gossip; unknown ones are requested from their announcers, and
+ * pass the mempool's admission. A batch is relayed unchanged if all of it is here and something was new; of any other
+ * batch, the accepted transactions are announced as if submitted to this node. So a node that relays a batch can
+ * deliver it.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
@@ -14,15 +16,18 @@ import { decodeIds, encodeIds, MAX_TRANSACTIONS } from './relay-messages.ts';
 import type { Finding, PeerName, Topic } from './thread/host-types.ts';
 import { type Came, TransactionWants } from './transaction-wants.ts';
 
-/** Between two batches: the first identifier after a quiet time goes at once, those that follow are gathered. */
+/** Time between two batches: the first identifier after a pause is sent at once, later ones are batched. */
 const GATHER_MILLIS = 50;
 /** Identifiers of one peer that are looked up, each a read of the store. */
 const LOOKED_UP: BucketRate = { perSecond: 5_000, burst: 20_000 };
-/** Transactions that a peer announced and does not have. Some are honest: a cut took them, or they had to leave a full mempool. */
+/**
+ * Transactions that a peer announced but does not have. Some are legitimate: a cut took them, or they were evicted from
+ * a full mempool.
+ */
 const MISSED: BucketRate = { perSecond: 8, burst: 512 };
 const KNOWN_PEERS = 1_024;
 
-/** What no state of the chain makes valid: no honest peer passes it on. */
+/** Faults that are invalid in every state: no honest peer relays them. */
 const FAULTS: ReadonlySet<NodeErrorCode> = new Set([
   'transaction_malformed',
   'signature_invalid',
@@ -109,7 +114,7 @@ export class TransactionRelay {
 
   #finding(ids: readonly Bytes[], lacking: readonly Bytes[], came: readonly Came[]): Finding {
     const taken = lacking.filter((_, i) => came[i] === 'taken');
-    // Two batches may have waited for the same transaction: the one that is whole is relayed.
+    // Two batches may have waited for the same transaction: the complete one is relayed.
     if (taken.length > 0 && ids.every((id) => this.#isHere(id))) return 'accept';
     for (const id of taken) this.#gather(id);
     return came.some((what) => what === 'nobody' || what === 'bad') ? 'undelivered' : 'ignore';

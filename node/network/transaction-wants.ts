@@ -1,6 +1,6 @@
 /**
- * Transactions that peers announced and this node lacks. Everybody who announced one is remembered; it is asked of one of them, together with what else is wanted of that peer, and of the next where it does not come, or not soon. What
- * nobody has is forgotten.
+ * Announced transactions that this node lacks. All announcers are remembered; a transaction is requested from one of
+ * them, batched with others, and from the next if it does not arrive soon. One that no peer has is dropped.
  */
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
@@ -10,32 +10,32 @@ import { decodeWires, encodeRelayQuestion, MAX_TRANSACTIONS } from './relay-mess
 import { ANSWER_BYTES } from './sync-messages.ts';
 import type { PeerName } from './thread/host-types.ts';
 
-/** Questions to one peer at once: while one answer is on its way the next one is made. */
+/** Requests to one peer at once: while one answer is transferred the next one is prepared. */
 const PER_PEER = 2;
-/** What is wanted of one peer. */
+/** Transactions wanted from one peer. */
 const MAX_WANTED = 4_096;
 const MAX_SOURCES = 8;
-/** A transaction for which an answer had no room is asked again so often. */
+/** How often a transaction that did not fit into an answer is requested again. */
 const TRIES = 8;
 const HASTE_MILLIS = 1_500;
 
-/** What became of it: taken into the mempool, known or refused there, refused as no honest peer sends it, or brought by nobody. */
+/** The result: accepted into the mempool, known or refused there, refused as a peer's fault, or not delivered. */
 export type Came = 'taken' | 'refused' | 'bad' | 'nobody';
 
 export type TransactionWantsDependencies = {
   ask(peer: PeerName, question: Uint8Array): Promise<Uint8Array>;
   take(peer: PeerName, wire: Bytes): Promise<Exclude<Came, 'nobody'>>;
-  /** The peer announced so many and did not bring them. */
+  /** The peer announced this many but did not deliver them. */
   missed(peer: PeerName, count: number): void;
   failed(peer: PeerName, error: unknown): void;
 };
 
 type Wanted = {
   readonly id: Bytes;
-  /** Those that announced it and were not asked yet. */
+  /** Announcers that were not asked yet. */
   readonly sources: PeerName[];
   readonly known: Set<PeerName>;
-  /** Places in queues, and questions that are not answered. */
+  /** Queued requests, and unanswered ones. */
   pending: number;
   tries: number;
   /** The peer that was asked is slow: the next announcer is asked as soon as it is known. */
@@ -66,7 +66,10 @@ export class TransactionWants {
     for (const wanted of [...this.#wanted.values()]) this.#end(wanted, 'nobody');
   }
 
-  /** The peer says that it has these. Resolves when each came from somebody, or from nobody. Undefined where too much is wanted of the peer already. */
+  /**
+   * The peer announces these. Resolves when each is delivered by some peer or given up. Undefined if too many are
+   * already wanted from the peer.
+   */
   async want(peer: PeerName, ids: readonly Bytes[]): Promise<readonly Came[] | undefined> {
     if (this.#closed || (this.#lines.get(peer)?.queue.length ?? 0) + ids.length > MAX_WANTED) return undefined;
     const all = ids.map((id) => this.#note(peer, id));
@@ -129,7 +132,7 @@ export class TransactionWants {
       const answer = await this.#with.ask(peer, encodeRelayQuestion({ type: 'transactions', ids }));
       const wires = decodeWires(answer, asked.length);
       const missing = wires.filter((wire) => wire === undefined).length;
-      // What had no room in the answer is asked for again.
+      // Transactions that did not fit into the answer are requested again.
       hasMore = missing < asked.length && answer.length > ANSWER_BYTES - MAX_TRANSACTION_BYTES;
       await this.#receive(peer, asked, wires);
       if (missing > 0 && !hasMore) this.#with.missed(peer, missing);
@@ -155,14 +158,14 @@ export class TransactionWants {
         const wanted = asked[i] as Wanted;
         if (wire === undefined || wanted.came !== undefined) return;
         const came = await this.#with.take(peer, wire);
-        // The identifier says nothing about witnesses: another peer may have good ones.
+        // The identifier does not cover witnesses: another peer may have valid ones.
         if (came === 'bad') wanted.isBad = true;
         else this.#end(wanted, came);
       }),
     );
   }
 
-  /** To the next that announced it; nobody is left when all were asked. */
+  /** Moves on to the next announcer; gives up when all were asked. */
   #passOn(wanted: Wanted): void {
     if (wanted.came !== undefined) return;
     const next = wanted.sources.shift();

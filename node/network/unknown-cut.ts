@@ -1,6 +1,7 @@
 /**
- * A final cut of a version that this release does not know (`update_required`): its header is proven by a certificate like every other, and then this node cannot follow. Of every version the header is as long as this one's, and version, height and
- * identifier of the cut before stand at the same places; nothing else of it is read.
+ * A final cut of a version that this release does not know (`update_required`): its header is proven by a certificate
+ * like every other, and then this node cannot follow. In every version the header has the same length, and version,
+ * height and previous identifier are at the same offsets; nothing else of it is read.
  */
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { CUT_VERSION, cutId } from '../../protocol/cut.ts';
@@ -16,7 +17,10 @@ const versionOf = (header: Bytes): number => view(header).getUint32(PLACES.versi
 const heightOf = (header: Bytes): number => Number(view(header).getBigUint64(PLACES.height, true));
 const previousOf = (header: Bytes): Bytes => header.subarray(PLACES.previousId, PLACES.previousId + ID_BYTES);
 
-/** The version of the cut that the committee made final after `head`, where it is none that this release knows. Undefined where the headers prove nothing of that kind. */
+/**
+ * The version of the final cut after `head`, if this release does not know it. Undefined if the headers do not prove
+ * that.
+ */
 export async function unknownVersion(
   { headers, certificate }: HeadersAnswer,
   head: Place,

@@ -1,6 +1,7 @@
 /**
- * What waits at other peers: transactions and blocks that they got while the two were apart, and that nobody announces again. A peer that is new here is asked; and after each cut one of the others, so that whatever went astray comes all the
- * same. Whatever is taken in is announced from here as if it had come to this node.
+ * Fetches waiting transactions and blocks from peers: those that a peer received while disconnected, which are not
+ * announced again. Each new peer is asked, and after each cut one of the others, to recover lost messages. Accepted
+ * items are announced as if submitted to this node.
  */
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
@@ -13,17 +14,17 @@ import { decodeBlocksAnswer } from './sync-messages.ts';
 import type { PeerInfo, PeerName } from './thread/host-types.ts';
 
 const LOOK_MILLIS = 1_000;
-/** Peers that are asked at the same time: one that takes its time holds up itself. */
+/** Peers asked concurrently: a slow one delays only itself. */
 const AT_ONCE = 4;
-/** After so long the rest of what one peer has is left to the others. */
+/** After this time the rest is left to other peers. */
 const PULL_MILLIS = 30_000;
-/** Blocks that a peer named and did not have when it was asked for them. A cut may have taken a few. */
+/** Blocks that a peer announced but did not have. A cut may have taken a few. */
 const MAX_MISSED = 8;
 
 export type WaitingPullDependencies = {
   readonly node: Pick<FullNode, 'chain' | 'mempool' | 'submitTransaction' | 'submitBlock'>;
   readonly network: PeerAsking;
-  /** Before, nothing that waits can be judged. */
+  /** Before that, waiting items cannot be checked. */
   isSynced(): boolean;
   steady(): number;
 };
@@ -109,7 +110,7 @@ export class WaitingPull {
       if (!(await this.#transactions(peer, lacking.slice(at, at + MAX_TRANSACTIONS)))) return;
   }
 
-  /** Whether any of them came. */
+  /** Whether any of them arrived. */
   async #transactions(peer: PeerName, ids: readonly Bytes[]): Promise<boolean> {
     const { node, network } = this.#with;
     const answer = await network.ask(peer, 'relay', encodeRelayQuestion({ type: 'transactions', ids }));
@@ -123,7 +124,7 @@ export class WaitingPull {
     return wires.some((wire) => wire !== undefined);
   }
 
-  /** Whether it came. */
+  /** Whether it arrived. */
   async #block(peer: PeerName, id: Bytes): Promise<boolean> {
     const { node, network } = this.#with;
     const [block] = decodeBlocksAnswer(

@@ -1,4 +1,7 @@
-/** What a loop waits for between two turns: that something changed, or that so much time is over. A change that comes before the wait ends it at once. */
+/**
+ * The wait of a loop between two rounds: until something changes, or a time is over. A change before the wait ends it
+ * at once.
+ */
 export class WakeUp {
   #woken = Promise.withResolvers<void>();
 

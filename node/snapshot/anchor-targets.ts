@@ -1,6 +1,7 @@
 /**
- * The work rates after the cuts of a snapshot. A block is checked against the target of its anchor, which is in the anchor's state and in no header; from the rate before the first of these cuts and from
- * the blocks that they registered the others follow (ledger rule 39), so that none has to be trusted.
+ * The work rates after the cuts of a snapshot. A block is checked against the target of its anchor, which is in the
+ * anchor's state and in no header; the others follow from the rate before the first of these cuts and from the
+ * registered blocks (ledger rule 39), so that none has to be trusted.
  */
 import { nextRate, type WorkRate } from '../ledger/retarget.ts';
 

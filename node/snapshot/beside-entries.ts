@@ -1,6 +1,7 @@
 /**
- * What a piece of a snapshot has beside its entries: for each entry of the key registry its public key, for each validator its record. An entry is a hash of either, so they prove themselves. A piece is written as
- * its entries, then these in the same order, records with `u32 length` before each.
+ * Data that accompanies the entries of a snapshot piece: for each entry of the key registry its public key, for each
+ * validator its record. An entry is the hash of that data, which proves it. A piece is written as its entries, then
+ * these in the same order, records with `u32 length` before each.
  */
 import { keyAddressPayload } from '../../protocol/address.ts';
 import { ByteReader, type Bytes, ByteWriter, equalBytes } from '../../protocol/bytes.ts';
@@ -32,7 +33,7 @@ export function splitEntries(set: SetName, bytes: Bytes): Bytes[] {
   );
 }
 
-/** `beside` finds what belongs to an entry. */
+/** `beside` returns the data of an entry. */
 export function encodePiece(set: SetName, entries: Bytes, beside: (entry: Bytes) => Bytes): Bytes {
   if (set !== 'keys' && set !== 'validators') return entries;
   const writer = new ByteWriter(2 * entries.length).raw(entries);
@@ -44,7 +45,7 @@ export function encodePiece(set: SetName, entries: Bytes, beside: (entry: Bytes)
   return writer.done();
 }
 
-/** Throws where the bytes are not the piece. */
+/** Throws if the bytes are not the piece. */
 export function readPiece(set: SetName, piece: Piece, bytes: Bytes): ProvenPiece {
   return checkPart(`a piece of ${set}`, () => {
     const { layout } = SETS[set];

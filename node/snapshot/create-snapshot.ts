@@ -21,7 +21,7 @@ export type CreatedSnapshot = { readonly height: number; readonly cutId: Bytes; 
 
 const notHere = (message: string): SnapshotError => new SnapshotError('snapshot_not_here', message);
 
-/** `isStopped` is asked between parts. */
+/** `isStopped` is checked between parts. */
 export async function createSnapshot(
   store: Pick<FrozenStore, 'get'>,
   path: string,

@@ -1,5 +1,6 @@
 /**
- * The file that a snapshot of peers becomes, part after part. Each was proven before it is written. A node that was killed reads what is there once more, proves it again, cuts off what does not prove itself, and goes on behind it.
+ * The file of a snapshot that is fetched from peers, part by part. Each part is proven before it is written. After a
+ * kill the file is read and proven again, truncated after the last proven part, and continued.
  */
 import { type FileHandle, open } from 'node:fs/promises';
 import type { Bytes } from '../../protocol/bytes.ts';
@@ -9,7 +10,7 @@ import type { PartRule } from './snapshot-parts.ts';
 export class FetchedFile {
   readonly #file: FileHandle;
   #at = MAGIC.length;
-  /** False from the first part on that is not there. */
+  /** False from the first missing part on. */
   #isRereading = true;
   parts = 0;
 
@@ -42,7 +43,7 @@ export class FetchedFile {
     return bytes;
   }
 
-  /** The next part, where an earlier run left it; undefined where it has to be fetched. */
+  /** The next part from an earlier run; undefined if it has to be fetched. */
   async reread<T>(rule: PartRule<T>): Promise<{ readonly value: T } | undefined> {
     if (!this.#isRereading) return undefined;
     const found = await this.#reread(rule);

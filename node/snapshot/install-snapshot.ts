@@ -1,6 +1,7 @@
 /**
- * Makes the store of a node from a snapshot. It is written into a folder of its own, piece after piece, each proven before; the folder takes the place of the store once everything is there. A node that
- * is killed meanwhile begins again, and what is left of a snapshot that was refused is deleted.
+ * Makes the store of a node from a snapshot. It is written into a separate folder, piece by piece, each proven before;
+ * the folder becomes the store once it is complete. A node that is killed meanwhile starts again, and the files of a
+ * refused snapshot are deleted.
  */
 import { existsSync } from 'node:fs';
 import { mkdir, rename, rm } from 'node:fs/promises';
@@ -35,17 +36,17 @@ export type InstallSettings = {
   readonly file: string;
   /** Identifier of the cut that is trusted. */
   readonly trust: Bytes;
-  /** The place of the store; there is none yet. */
+  /** Path of the store, which does not exist yet. */
   readonly storeDirectory: string;
   readonly network: Genesis['network'];
-  /** The chain that it must be of; any of the network without it. */
+  /** The required chain; without it, any chain of the network. */
   readonly genesis?: Genesis | undefined;
   readonly nowMillis: number;
   /** After every piece. */
   readonly onPiece?: (pieces: number) => Promise<void> | void;
 };
 
-/** Undefined where there is a store already: a node is restarted with the options that it was started with. */
+/** Undefined if a store exists: a node is restarted with the same options. */
 export async function installSnapshot(settings: InstallSettings): Promise<SnapshotFigures | undefined> {
   const { file, trust, storeDirectory } = settings;
   const unfinished = `${storeDirectory}.snapshot`;
@@ -58,7 +59,7 @@ export async function installSnapshot(settings: InstallSettings): Promise<Snapsh
     store = new StoreOfSnapshot(await openDatabase(unfinished), settings);
     const figures = await readSnapshot(file, trust, store);
     await store.finish();
-    // The store makes its newest log durable, and not those before it.
+    // The store syncs only its newest log file, not earlier ones.
     await syncFiles(unfinished);
     await rename(unfinished, storeDirectory);
     await syncDirectory(dirname(storeDirectory));
@@ -138,7 +139,7 @@ class StoreOfSnapshot implements SnapshotSink {
     for (const { cut, blocks, rate } of cuts) {
       const registered = cut.blockIds.map((id, i) => ({ id, work: blocks[i]?.work ?? 0n }));
       const transactionCount = blocks.reduce((sum, block) => sum + block.transactionCount, 0);
-      // What execution alone tells is not known of these cuts, and not shown (`historyFrom`).
+      // Results of execution are not known for these cuts, and not shown (`historyFrom`).
       const unknown = { executedBlocks: 0, rewards: [], stakePayouts: [], subsidy: 0n, fees: 0n, figures: NO_FIGURES };
       const { headerBytes } = cut;
       const record = { ...unknown, headerBytes, registered, transactionCount, nextTarget: targetOfRate(rate) };
@@ -194,7 +195,7 @@ class StoreOfSnapshot implements SnapshotSink {
     }
   }
 
-  /** Everything is there: compared once more as a whole, and on the disk when this resolves. */
+  /** Completes the store: everything is compared once more, and on disk when this resolves. */
   async finish(): Promise<void> {
     const { state, genesis, certificate, committees } = this.#proven;
     const { height } = state;
@@ -212,7 +213,7 @@ class StoreOfSnapshot implements SnapshotSink {
         ...committees.map(({ epoch, bytes }) => put(KEYS.committee(epoch), bytes)),
         ...state.windows.map(({ anchorHeight, bytes }) => put(KEYS.window(anchorHeight), bytes)),
         markHeight(KEYS.began, height),
-        // Nothing of these cuts can be served to peers.
+        // These cuts cannot be served to peers.
         markHeight(KEYS.pruned, height),
         indexed(indexedOperation(height)),
       ],

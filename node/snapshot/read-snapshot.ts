@@ -14,7 +14,7 @@ import {
 } from './snapshot-parts.ts';
 
 export type SnapshotSink = {
-  /** Throws where the snapshot is not wanted. */
+  /** Throws to refuse the snapshot. */
   head(head: ProvenHead): Promise<void> | void;
   work(cuts: readonly CutWork[]): Promise<void> | void;
   /** In the order of the sets and of their keys. */

@@ -1,7 +1,8 @@
 /**
- * A committed set in pieces that prove themselves (ledger rule 34). A subtree with at most so many entries is a piece; a larger one is divided at its node. The outline is the tree above
- * the pieces in pre-order, `u8 0` for a node, `u8 1 | digest 48 | u64 sum | u64 count` for a piece: hashed up, it must give the root. A piece is its entries in order; what it hashes to follows from
- * them alone.
+ * A committed set in pieces that can be verified separately (ledger rule 34). A subtree up to a maximum number of
+ * entries is a piece; a larger one is divided at its node. The outline is the tree above the pieces in pre-order, `u8
+ * 0` for a node, `u8 1 | digest 48 | u64 sum | u64 count` for a piece: hashed up, it must give the root. A piece is its
+ * entries in order; what it hashes to follows from them alone.
  */
 import { ByteReader, type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import {
@@ -43,7 +44,7 @@ export function encodeOutline(steps: Iterable<'node' | Pick<Subtree, 'side'>>): 
 const isSame = (a: TrieRoot, b: TrieRoot): boolean =>
   a.sum === b.sum && a.count === b.count && equalBytes(a.digest, b.digest);
 
-/** The pieces of the set with this root, those without entries left out. Throws where the outline is not that of the root. */
+/** The non-empty pieces of the set with this root. Throws if the outline does not match the root. */
 export function readOutline(bytes: Bytes, root: TrieRoot, limit: number): readonly Piece[] {
   const reader = new ByteReader(bytes);
   const pieces: Piece[] = [];
@@ -77,7 +78,7 @@ function nodeOf(left: TrieRoot, right: TrieRoot): TrieRoot {
   return sideAt(bytes, NODE_BYTES);
 }
 
-/** What entries in order hash to as a subtree of this depth. */
+/** The hash of sorted entries as a subtree of this depth. */
 export function sideOfEntries(layout: EntryLayout, entries: Bytes, depth: number): TrieRoot {
   const { entryBytes } = layout;
   const count = entries.length / entryBytes;

@@ -1,5 +1,6 @@
 /**
- * The file of a snapshot: eight bytes that say what it is, then parts of `u32 length | bytes`. Which part comes next follows from those before. A reader allocates no more than the file has and the part may have.
+ * The file of a snapshot: eight magic bytes, then parts of `u32 length | bytes`. The kind of the next part follows from
+ * those before. A reader allocates no more than the file contains and the part may have.
  */
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -10,7 +11,7 @@ import { SnapshotError } from './snapshot-error.ts';
 export const MAGIC = Buffer.from('SVCSNAP1', 'latin1');
 export const LENGTH_BYTES = 4;
 
-/** Ends with this until the file is whole. */
+/** Suffix of the name until the file is complete. */
 export const UNFINISHED = '.part';
 
 export class PartWriter {
@@ -29,7 +30,7 @@ export class PartWriter {
   }
 }
 
-/** Under its name once it is whole and on the disk; nothing is left of one that failed. */
+/** Renamed once it is complete and on disk; a failed one is deleted. */
 export async function writeParts(path: string, write: (parts: PartWriter) => Promise<void>): Promise<number> {
   const unfinished = `${path}${UNFINISHED}`;
   await rm(unfinished, { force: true });

@@ -1,4 +1,7 @@
-/** The parts of a snapshot in their order, from a file or from peers: how long each may be and what proves it. The head comes first, then the outlines of the five sets, the blocks of the cuts, and the pieces set by set. */
+/**
+ * The parts of a snapshot in order, from a file or from peers, each with its maximum length and its check. The head
+ * comes first, then the outlines of the five sets, the blocks of the cuts, and the pieces set by set.
+ */
 import { MAX_BODY_BYTES } from '../../protocol/body.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { HEADER_BYTES } from '../../protocol/header.ts';
@@ -16,7 +19,7 @@ const MAX_HEAD_BYTES = 64 * 1024 * 1024;
 
 export type PartRule<T> = {
   readonly maxBytes: number;
-  /** Throws where the bytes are not this part. */
+  /** Throws if the bytes are not this part. */
   read(bytes: Bytes): T;
 };
 

@@ -1,6 +1,7 @@
 /**
- * The snapshots that a node has in its folder, as peers ask for them: part by part, some bytes at a time. Files stay open, so that one that the writer deletes can be read to its end by who is reading it; a minute after the last question
- * it is closed, and of several that were deleted only the newest is kept. Only files of the own chain are offered.
+ * Serves the snapshots in a node's folder to peers, part by part, in limited chunks. Files stay open, so that a deleted
+ * one can still be read to its end; it is closed a minute after the last request, and of several deleted ones only the
+ * newest is kept. Only files of the own chain are offered.
  */
 import { constants } from 'node:fs';
 import { type FileHandle, open, readdir } from 'node:fs/promises';
@@ -17,7 +18,7 @@ import { headRule } from './snapshot-parts.ts';
 import { heightOfName } from './snapshot-writer.ts';
 
 const LINGER_MILLIS = 60_000;
-/** A file of a cut that the own chain has not reached yet is looked at again. */
+/** When a file of a cut beyond the own chain is checked again. */
 const LOOK_AGAIN_MILLIS = 5_000;
 /** Reads at once, of all peers. */
 const MAX_READS = 8;
@@ -26,7 +27,7 @@ const MAX_PARTS = 1 + SET_NAMES.length * (1 + MAX_PIECES) + SNAPSHOT_CUTS * MAX_
 type Shelved = {
   readonly file: FileHandle;
   readonly cutId: Bytes;
-  /** Where each part begins, and the end. */
+  /** Offsets of the parts, and the end. */
   readonly places: readonly number[];
   isDeleted: boolean;
   askedAt: number;
@@ -107,7 +108,7 @@ export class SnapshotShelf {
     await this.#tidy();
   }
 
-  /** Undefined where the own chain does not reach that far. */
+  /** Undefined if the own chain has not reached it. */
   async #open(height: number, path: string): Promise<Shelved | undefined> {
     const id = this.#with.cutIdOf(height);
     if (id === undefined) return undefined;
@@ -138,13 +139,15 @@ export class SnapshotShelf {
     if (deleted.length > 0) this.#timer = setTimeout(() => void this.look(), LINGER_MILLIS).unref();
   }
 
-  /** Those that were deleted too, while somebody reads them. */
+  /** Including deleted ones that are still being read. */
   offers(): { readonly height: number; readonly cutId: Bytes }[] {
     if (this.#isBeyond && this.#with.steady() - this.#lookedAt > LOOK_AGAIN_MILLIS) void this.look();
     return [...this.#shelved].map(([height, { cutId: id }]) => ({ height, cutId: id }));
   }
 
-  /** At most so many bytes of a part, and how long it is; undefined where it is not here, `busy` where others are reading. */
+  /**
+   * A limited number of bytes of a part, and its length; undefined if it is not here, `busy` while others are reading.
+   */
   async part(
     height: number,
     part: number,

@@ -1,6 +1,7 @@
 /**
- * Writes snapshots while the node runs: after every so many cuts the store is frozen, which costs nothing, and the file is written from that view, part by part, while cuts go on. The last two files are kept; one that is
- * not whole has another name.
+ * Writes snapshots while the node runs: at a fixed interval of cuts a view of the store is taken, which costs nothing,
+ * and the file is written from it, part by part, while cuts continue. The last two files are kept; an incomplete one
+ * has another name.
  */
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -15,7 +16,7 @@ import type { SnapshotPlan } from './snapshot-options.ts';
 const KEPT = 2;
 const PREFIX = 'snapshot-';
 
-/** Undefined for what is no whole snapshot. */
+/** Undefined if it is not a complete snapshot. */
 export function heightOfName(name: string): number | undefined {
   const [, digits] = /^snapshot-(\d{1,15})$/.exec(name) ?? [];
   return digits === undefined ? undefined : Number(digits);
@@ -24,7 +25,7 @@ export function heightOfName(name: string): number | undefined {
 export type SnapshotWriterDependencies = NonNullable<SnapshotPlan['write']> & {
   readonly node: Pick<FullNode, 'on'> & { frozen(): FrozenStore };
   readonly log: Logger;
-  /** There is another file, and older ones are gone. */
+  /** A new file exists, and older ones were deleted. */
   readonly written?: () => Promise<void>;
 };
 
@@ -64,7 +65,7 @@ export class SnapshotWriter {
     await this.#with.written?.();
   }
 
-  /** Older ones, and what a crash left. */
+  /** Older ones, and leftovers of a crash. */
   async #tidy(): Promise<void> {
     const { directory } = this.#with;
     const names = (await readdir(directory)).filter((name) => name.startsWith(PREFIX));

@@ -1,4 +1,7 @@
-/** Deletes the bodies of old blocks; records, rewards and cuts stay. How far it came is in the store, written with the last deletion of each batch. */
+/**
+ * Deletes the bodies of old blocks; records, rewards and cuts stay. The progress is in the store, written with the last
+ * deletion of each batch.
+ */
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { BatchOp } from './batch.ts';
 import type { Database } from './database.ts';
@@ -7,7 +10,7 @@ import { decodeCutRecord } from './records.ts';
 
 const BATCH_BODIES = 1_024;
 
-/** The height that the store keeps under this key; -1 where there is none. */
+/** The height stored under this key; -1 if there is none. */
 export function markedHeight(db: Pick<Database, 'getSync'>, key: Bytes): number {
   const bytes = db.getSync(key);
   return bytes === undefined ? -1 : Number(Buffer.from(bytes).readBigUInt64BE());
@@ -19,7 +22,7 @@ export function markHeight(key: Bytes, height: number): BatchOp {
   return { type: 'put', key, value };
 }
 
-/** Of the cuts after those that were pruned before, up to this height. Returns how many bodies there were. */
+/** Prunes cuts after the last pruned one, up to this height. Returns the number of bodies. */
 export async function pruneBodies(db: Database, height: number): Promise<number> {
   const done = markedHeight(db, KEYS.pruned);
   if (height <= done) return 0;

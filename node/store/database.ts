@@ -1,4 +1,4 @@
-/** The embedded database under a store, and a view of it that stays as it is while cuts go on. */
+/** The embedded database of a store, and a fixed view of it while cuts continue. */
 import { ClassicLevel } from 'classic-level';
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { BatchOp } from './batch.ts';
@@ -9,7 +9,7 @@ export type Database = ClassicLevel<Uint8Array, Uint8Array>;
 /** 3: four levels of a trie in one record. */
 export const FORMAT = '3';
 
-/** What every store has: its format, and the chain that it is of. */
+/** Entries of every store: its format and its chain. */
 export const originOperations = (genesisBytes: Bytes): BatchOp[] => [
   { type: 'put', key: KEYS.genesis, value: genesisBytes },
   { type: 'put', key: KEYS.format, value: Buffer.from(FORMAT) },
@@ -30,7 +30,7 @@ export async function openDatabase(directory: string): Promise<Database> {
   return db;
 }
 
-/** The store as it was when this was taken. Close it: until then the database keeps what was overwritten since. */
+/** A snapshot of the store. Close it: until then the database keeps overwritten data. */
 export type FrozenStore = { get(key: Bytes): Uint8Array | undefined; close(): Promise<void> };
 
 export function freeze(db: Database): FrozenStore {

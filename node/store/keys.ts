@@ -17,7 +17,7 @@ function heightKey(prefix: string, height: number): Buffer {
 export const KEYS = {
   genesis: Buffer.from('Mgenesis'),
   format: Buffer.from('Mformat'),
-  /** Never there: what is deleted so that the disk is waited for. */
+  /** A key that never exists: deleting it forces a sync. */
   nothing: Buffer.from('Mnothing'),
   /** The last cut whose bodies were deleted, u64. */
   pruned: Buffer.from('Mpruned'),

@@ -107,8 +107,8 @@ export class LedgerStore {
   }
 
   /**
-   * Puts another store's index in the place of this one's. `headKey` is deleted first and written last: an index without it counts
-   * as none, so a crash in between leaves nothing that could be taken for whole.
+   * Replaces this store's index by another store's. `headKey` is deleted first and written last: an index without it
+   * counts as missing, so a crash in between cannot leave an incomplete one in use.
    */
   async replaceIndex(name: string, headKey: Bytes, from: LedgerStore): Promise<void> {
     const prefix = KEYS.index(name);
@@ -130,7 +130,7 @@ export class LedgerStore {
     await this.#db.put(head, from.get(head) as Uint8Array, { sync: true });
   }
 
-  /** Reads what a cut will have to read that makes these outputs. */
+  /** Preloads the data that a cut with these outputs will read. */
   async readAhead({ outputs }: Pick<LedgerState, 'outputs'>, made: readonly Outpoint[]): Promise<void> {
     await this.outputTrie.readAhead(outputs, made.map(outpointKey), (keys) => this.#db.getMany(keys));
   }
@@ -231,7 +231,7 @@ export class LedgerStore {
     return record === undefined || body === undefined ? undefined : { record, body };
   }
 
-  /** Blocks that no cut shall take. What a cut has decided about a block stays. */
+  /** Removes blocks that no cut shall take. Decisions of cuts about blocks stay. */
   async removeWaiting(ids: readonly Bytes[]): Promise<void> {
     const registered = this.state().windows.flatMap((window) => window.blocks);
     const operations: BatchOp[] = [];
@@ -243,7 +243,7 @@ export class LedgerStore {
     await this.#db.batch(operations, { sync: this.#durable });
   }
 
-  /** A record that cannot be read is none. */
+  /** An unreadable record counts as missing. */
   #isDecided(id: Bytes): boolean {
     try {
       const record = this.block(id);
@@ -254,7 +254,10 @@ export class LedgerStore {
     }
   }
 
-  /** Not synced: it survives the process, and a machine that fails loses at most what no cut has taken and no validator is locked on. */
+  /**
+   * Not synced: it survives a crash of the process; a power failure loses at most blocks that no cut has taken and no
+   * validator is locked on.
+   */
   async addWaiting(record: BlockRecord, body: Bytes, hash: Bytes): Promise<void> {
     await this.#db.batch([
       { type: 'put', key: KEYS.block(record.id), value: encodeBlockRecord(record) },
@@ -263,12 +266,12 @@ export class LedgerStore {
     ]);
   }
 
-  /** What was written without waiting for the disk is on it when this resolves. */
+  /** When this resolves, all unsynced writes are on disk. */
   async sync(): Promise<void> {
     await this.#db.del(KEYS.nothing, { sync: this.#durable });
   }
 
-  /** One cut, all of it or nothing, on the disk when this resolves. */
+  /** Writes one cut atomically; it is on disk when this resolves. */
   async commit(
     cut: AppliedCut,
     certificate: Certificate,
@@ -282,7 +285,7 @@ export class LedgerStore {
       for (const operation of indexer.operations(cut.effects, this.reader(indexer.name)))
         operations.push({ ...operation, key: Buffer.concat([prefix, operation.key]) });
     }
-    // Checks that read while this waits see the sets of the cut before, whatever the store shows: the tries keep what the cut changes as it was.
+    // Checks that read meanwhile see the sets of the previous cut: the tries keep the previous values.
     await this.#db.batch(operations, { sync: this.#durable });
     this.outputTrie.committed(cut.outputs);
     this.keyTrie.committed(cut.keys);
@@ -320,13 +323,13 @@ export class LedgerStore {
   ) {
     for (const { id, reason } of lost)
       put(KEYS.transaction(id), encodeTransactionRecord({ outcome: reason, height: header.height }));
-    // An execution outlives whatever else this or another cut says of the same transaction.
+    // An execution takes precedence over any other result of the same transaction in this or another cut.
     const ranked = [...transactions].sort(
       (a, b) => Number(a.outcome === 'executed') - Number(b.outcome === 'executed'),
     );
     for (const transaction of ranked) {
       if (transaction.outcome === 'repeated') continue;
-      // A copy with bad witnesses says nothing about the transaction, and what is final stays as it was.
+      // A copy with bad witnesses says nothing about the transaction, and a final result does not change.
       if (transaction.outcome === 'failed' && (isFaultOfCopy(transaction) || this.#isFinal(transaction.id))) continue;
       const outcome = transaction.outcome === 'executed' ? 'executed' : transaction.reason;
       const place = { blockId: transaction.blockId, index: transaction.index };
@@ -370,17 +373,17 @@ export class LedgerStore {
     for (const record of changed.values()) put(KEYS.block(record.id), encodeBlockRecord(record));
   }
 
-  /** The last cut whose bodies were deleted; -1 where none were. */
+  /** The last cut whose bodies were deleted; -1 if none were. */
   prunedThrough(): number {
     return markedHeight(this.#db, KEYS.pruned);
   }
 
-  /** The cut of the snapshot that the store began with; -1 where it began with genesis. */
+  /** The cut of the snapshot that the store began with; -1 if it began with genesis. */
   beganAt(): number {
     return this.#beganAt;
   }
 
-  /** As it is now, while cuts go on. */
+  /** A fixed view of the current state, while cuts continue. */
   frozen(): FrozenStore {
     return freeze(this.#db);
   }

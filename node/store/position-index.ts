@@ -1,6 +1,7 @@
 /**
- * Which delegations a validator has, in the order of their identifiers: payments and slashing walk through them from a cursor. In memory, because a
- * walk must not wait for the disk in the middle of a cut; the store keeps one empty record for each.
+ * The delegations of each validator, in the order of their identifiers: payments and slashing walk through them from a
+ * cursor. In memory, because a walk must not wait for the disk in the middle of a cut; the store keeps one empty record
+ * for each.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import { nameOf } from '../ledger/registration.ts';

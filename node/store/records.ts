@@ -1,5 +1,5 @@
 /**
- * The records of the store and their bytes: a cut, a block, a transaction. What a record holds is final history; only a block's
+ * The records of the store and their bytes: a cut, a block, a transaction. Records are final history; only a block's
  * reward and a transaction's outcome change, and only forward.
  */
 import { ADDRESS_PAYLOAD_BYTES } from '../../protocol/address.ts';
@@ -14,7 +14,7 @@ import type { BlockRecord, BlockReward, CutRecord, Origin } from '../full-node.t
 import { type CutEffects, FAILURE_REASONS, type FailureReason, type RegisteredBlock } from '../ledger/effects.ts';
 import { stakeRewardOutpoint } from '../ledger/rewards.ts';
 
-/** What a cut's record is made of. */
+/** The parts of a cut's record. */
 export type RecordedCut = Pick<
   CutEffects,
   'headerBytes' | 'rewards' | 'stakePayouts' | 'subsidy' | 'fees' | 'figures' | 'nextTarget'
@@ -177,7 +177,7 @@ function readReward(id: Bytes, reader: ByteReader): BlockReward {
   return { state, height, reward: amount === 0n ? reward : { ...reward, outpoint: workRewardOutpoint(id) } };
 }
 
-/** What finalized cuts know of a transaction; `place` is missing where it failed while it waited. */
+/** The result of a transaction in finalized cuts; `place` is missing if it failed while waiting. */
 export type TransactionRecord = {
   readonly outcome: 'executed' | FailureReason;
   readonly height: number;

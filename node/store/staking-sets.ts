@@ -1,6 +1,7 @@
 /**
- * The staking records in the store: the three committed sets, the validators' records beside theirs, and two indexes, delegations by validator
- * and positions by owner. Active validators and the first index are in memory too: an epoch's end looks at all of the one, every cut walks in the other.
+ * The staking records in the store: the three committed sets, the validators' records beside theirs, and two indexes,
+ * delegations by validator and positions by owner. Active validators and the first index are in memory too: the end of
+ * an epoch reads all validators, and every cut walks through the index.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import { ID_BYTES } from '../../protocol/identifier.ts';
@@ -49,7 +50,7 @@ export class StakingSets {
     };
   }
 
-  /** Brings into memory what the store holds. */
+  /** Loads the records from the store. */
   async load(range: Range): Promise<void> {
     for (const [, value] of await range(...KEYS.validatorRange)) this.#note(decodeValidator(value));
     for (const [key] of await range(...KEYS.delegationRange))

@@ -1,4 +1,7 @@
-/** States after cuts that end a step of 96: a snapshot contains its own and the one before, from whose work rate the targets of the 96 anchors between them follow. The last two are kept, a few kB each. */
+/**
+ * States after cuts that end a step of 96: a snapshot contains its own and the previous one, whose work rate gives the
+ * targets of the 96 anchors in between. The last two are kept, a few kB each.
+ */
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { BatchOp } from './batch.ts';
 import { CERTIFICATE_STEP, endsStep } from './kept-certificates.ts';

@@ -13,7 +13,7 @@ export type CommitteeMember = {
   readonly publicKey: Bytes;
   /** The weight of its votes. */
   readonly stake: bigint;
-  /** What its positions held at the epoch's start. The same as the weight, but where a committee had to stay. */
+  /** The sum of its positions at the epoch's start. The same as the weight, unless a committee had to stay. */
   readonly earning: bigint;
   /** Commission in force at the epoch's start, basis points. */
   readonly commission: number;
@@ -24,7 +24,7 @@ export type Committee = {
   readonly members: readonly CommitteeMember[];
   readonly bytes: Bytes;
   readonly digest: Bytes;
-  /** What cut headers name. */
+  /** The identifier in cut headers. */
   readonly setId: Bytes;
 };
 
@@ -57,7 +57,10 @@ export function decodeCommittee(bytes: Bytes): Committee {
   return committeeOf(epoch, members);
 }
 
-/** May it sit in the committee of this epoch? Its own bond is never below the least: it cannot be unbonded in part. */
+/**
+ * Whether it may be in the committee of this epoch. Its own bond is never below the minimum: it cannot be unbonded in
+ * part.
+ */
 export const isEligible = (validator: Validator, epoch: number): boolean =>
   isActive(validator) &&
   validator.seatFrom <= epoch &&
@@ -73,8 +76,8 @@ const memberOf = (validator: Validator, epoch: number, stake: bigint): Committee
 };
 
 /**
- * `running` is the committee of the epoch that ends. Where nobody is eligible its members stay with their weights, without those that were slashed unless
- * that leaves nobody: the chain never stops for want of heartbeats.
+ * `running` is the committee of the epoch that ends. If no validator is eligible, its members stay with their weights,
+ * without slashed ones unless that leaves none: the chain never stops for lack of heartbeats.
  */
 export function nextCommittee(
   running: Committee,

@@ -1,6 +1,7 @@
 /**
- * What a cut does to stake after its transactions (ledger rules 63 to 68): slashing goes on, the last interval is paid, attendance is noted, and the last
- * cut of an epoch closes it: the absent are jailed, the pool is handed over to the payments, the next committee is fixed.
+ * The effects of a cut on stake after its transactions (ledger rules 63 to 68): slashing continues, the last interval
+ * is paid, attendance is recorded, and the last cut of an epoch closes it: absent members are jailed, the pool is
+ * assigned to the payments, the next committee is fixed.
  */
 import { ATTENDANCE_NEEDED, JAIL_EPOCHS, paymentVisits, SLASHING_VISITS } from '../../../protocol/staking/limits.ts';
 import type { StakePayout } from '../effects.ts';
@@ -11,13 +12,13 @@ import { beginWalk, type PaymentWalk, payVisits } from './payment.ts';
 import { type Sweep, sweep } from './slashing.ts';
 import { asOf, type Validator } from './validator.ts';
 
-/** What the state holds of stake beside the sets and figures. */
+/** The part of the state about stake, besides the sets and totals. */
 export type StakeState = {
   /** Stake halves of the running interval. */
   readonly pool: bigint;
-  /** Of the next cut. */
+  /** Height of the next cut. */
   readonly committee: Committee;
-  /** Of the epoch before; its members are being paid. */
+  /** Committee of the previous epoch; its members are being paid. */
   readonly previous: Committee;
   readonly attendance: Attendance;
   readonly walk?: PaymentWalk;
@@ -49,7 +50,8 @@ export function advanceStake(
     const payment = payVisits(walk, before.previous, layer, paymentVisits(intervalCuts));
     payouts = payment.payouts;
     walk = payment.walk;
-    // What is left over by rounding joins the running pool; so would what the last cut of an interval could not reach.
+    // Remainders from rounding are added to the current pool; so would amounts that the last cut of an interval could
+    // not pay.
     if (payment.done || k === intervalCuts - 1) {
       pool += walk.pool - walk.paid;
       walk = undefined;

@@ -19,7 +19,7 @@ export interface StakingReads {
   delegations(validator: Bytes, after: Bytes | undefined, limit: number): readonly Bytes[];
 }
 
-/** What the layer adds up to. */
+/** The changes collected by the layer. */
 export type StakingChanges = {
   readonly validators: readonly Validator[];
   readonly positions: readonly { readonly before: Position | undefined; readonly after: Position | undefined }[];
@@ -32,7 +32,7 @@ export class StakingLayer implements StakingReads {
   burned = 0n;
   readonly #reads: StakingReads;
   readonly #validators = new Map<string, Validator>();
-  /** Those that the finalized set holds too. */
+  /** Those that are also in the finalized set. */
   readonly #positions = new Map<string, Position | undefined>();
   readonly #keyHashes = new Map<string, Bytes>();
   /** Delegations of this cut by validator: an identifier with true is added, with false removed. */
@@ -71,7 +71,7 @@ export class StakingLayer implements StakingReads {
     const added = [...changed.values()].filter(
       ({ id, added }) => added && (after === undefined || compareBytes(id, after) > 0),
     );
-    // What lies beyond the last one found may lie beyond others that were not asked for.
+    // Entries beyond the last one found may come after others that were not read.
     const whole = found.length < limit ? undefined : found.at(-1);
     const near = added.map(({ id }) => id).filter((id) => whole === undefined || compareBytes(id, whole) < 0);
     return [...found, ...near].sort(compareBytes).slice(0, limit);

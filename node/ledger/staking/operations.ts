@@ -1,6 +1,7 @@
 /**
- * The eleven operations against the ledger (ledger rules 62 to 69). `prepare` looks and changes nothing: it refuses, or says who must sign and which
- * other signatures must hold, and gives what carries the operation out. Doors and cuts ask the same question of different states.
+ * The eleven operations against the ledger (ledger rules 62 to 69). `prepare` only reads: it refuses, or returns the
+ * required signer, further signatures, and a function that carries out the operation. Admission and cuts use it on
+ * different states.
  */
 import { keyAddressPayload } from '../../../protocol/address.ts';
 import type { Bytes } from '../../../protocol/bytes.ts';
@@ -45,16 +46,16 @@ import { asOf, isActive, keyIn, type Validator } from './validator.ts';
 /** Where and when an operation would be carried out. */
 export type OperationContext = {
   readonly staking: StakingReads;
-  /** Of the cut. */
+  /** Height of the cut. */
   readonly height: number;
   readonly intervalCuts: number;
   readonly chainId: Bytes;
   readonly transactionId: Bytes;
-  /** Address of input 0: who brings evidence. */
+  /** Address of input 0: the sender of evidence. */
   readonly payer: Bytes;
   /** Slashings that have not reached all positions yet. */
   readonly sweeps: readonly Sweep[];
-  /** Does this validator still have a payment of the last interval coming? */
+  /** Whether this validator still has to be paid for the last interval. */
   isPaymentDue(validator: Bytes): boolean;
 };
 
@@ -87,13 +88,13 @@ export type OperationRefusalCode = (typeof OPERATION_REFUSAL_CODES)[number];
 
 export type Proof = { readonly publicKey: Bytes; readonly message: Bytes; readonly signature: Bytes };
 
-/** An output that an operation makes beside those of its transaction. */
+/** An output that an operation makes besides those of its transaction. */
 export type Withdrawal = { readonly outpoint: Outpoint; readonly address: Bytes; readonly amount: bigint };
 
 export type Prepared = {
-  /** The validator that it is about. */
+  /** The validator concerned. */
   readonly validator: Bytes;
-  /** Who must sign; the key where the ledger knows it apart from the registry. */
+  /** The required signer; with the key if the ledger has it outside the registry. */
   readonly signer: { readonly address: Bytes; readonly publicKey?: Bytes };
   /** Signatures inside the operation. */
   readonly proofs: readonly Proof[];

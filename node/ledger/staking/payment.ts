@@ -13,10 +13,10 @@ import { type Position, principalAtStart } from './position.ts';
 
 export type PaymentWalk = {
   readonly interval: number;
-  /** What the interval collected, and what of it has been paid. */
+  /** The amount collected in the interval, and the part paid so far. */
   readonly pool: bigint;
   readonly paid: bigint;
-  /** Members that earned, by their bits, and what their positions held together. */
+  /** Members that earned, as a bitmap, and the total of their positions. */
   readonly earned: bigint;
   readonly total: bigint;
   /** The member that is being paid, the last of its delegations that was visited, the commission gathered for it so far. */
@@ -27,7 +27,7 @@ export type PaymentWalk = {
 
 const isEarned = (walk: PaymentWalk, member: number): boolean => ((walk.earned >> BigInt(member)) & 1n) === 1n;
 
-/** The walk through a committee of which `earns` tells who is paid; undefined when nobody is. */
+/** Starts the walk through a committee; `earns` tells who is paid. Undefined if nobody is. */
 export function beginWalk(
   committee: Committee,
   pool: bigint,
@@ -50,7 +50,7 @@ export const isPaymentDue = (walk: PaymentWalk | undefined, committee: Committee
     ({ validatorId }, i) => i >= walk.member && isEarned(walk, i) && equalBytes(validatorId, validator),
   );
 
-/** One cut's payments. The walk that is left is undefined once everybody was visited. */
+/** One cut's payments. The remaining walk is undefined once all were visited. */
 export function payVisits(
   start: PaymentWalk,
   committee: Committee,

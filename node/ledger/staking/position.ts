@@ -1,6 +1,6 @@
 /**
- * A position (ledger rule 60): coins bonded to a validator, its own or a delegator's. It records what it held at the starts of the epoch in which it was
- * changed last and of the one before, so that an epoch can begin without visiting it.
+ * A position (ledger rule 60): coins bonded to a validator, its own or a delegator's. It records its value at the
+ * starts of the epoch of its last change and of the one before, so that an epoch can begin without visiting it.
  */
 import { ADDRESS_PAYLOAD_BYTES } from '../../../protocol/address.ts';
 import { ByteReader, type Bytes, ByteWriter } from '../../../protocol/bytes.ts';
@@ -29,7 +29,7 @@ export type Position = {
 
 const counted = (position: Position): bigint => (position.releaseHeight === 0 ? position.principal : 0n);
 
-/** What counted at the start of an epoch that is not before the one in which the position was changed last, less one. */
+/** Its value at the start of an epoch, which must not be earlier than the epoch before its last change. */
 export function principalAtStart(position: Position, epoch: number): bigint {
   if (epoch > position.epoch) return counted(position);
   return epoch === position.epoch ? position.atStart : position.atPrevious;
@@ -46,7 +46,10 @@ export function rolled(position: Position, epoch: number): Position {
   };
 }
 
-/** The cut from which on it can be withdrawn; undefined while it is bonded. Exit and slashing set a height on the validator alone. */
+/**
+ * The cut from which on it can be withdrawn; undefined while it is bonded. Exit and slashing set a height only on the
+ * validator.
+ */
 export function releaseOf(position: Position, validator: Validator, intervalCuts: number): number | undefined {
   if (position.releaseHeight !== 0) return position.releaseHeight;
   const since = unbondHeight(validator);

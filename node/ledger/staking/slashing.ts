@@ -1,6 +1,7 @@
 /**
- * Slashing (ledger rule 68): the whole self-bond at once, and a tenth of every delegation that is active or not yet released, spread over cuts. Where the
- * evidence was executed decides what can be slashed; a position that the sweep has not reached cannot be withdrawn.
+ * Slashing (ledger rule 68): the whole self-bond at once, and a tenth of every delegation that is active or not yet
+ * released, spread over cuts. The cut that executed the evidence decides what can be slashed; a position that the sweep
+ * has not reached cannot be withdrawn.
  */
 import { type Bytes, compareBytes, equalBytes } from '../../../protocol/bytes.ts';
 import { epochOf, SLASHED_PART } from '../../../protocol/staking/limits.ts';
@@ -25,7 +26,7 @@ const isSlashable = (position: Position, validator: Validator, evidence: Place):
   return release === undefined || release > evidence.height;
 };
 
-/** May this position be withdrawn as far as slashing goes? A self-bond is dealt with at once. */
+/** Whether slashing allows a withdrawal of this position. A self-bond is slashed at once. */
 export function sweepReached(sweeps: readonly Sweep[], position: Position): boolean {
   if (position.kind === 'self_bond') return true;
   const sweep = sweeps.find(({ validator }) => equalBytes(validator, position.validator));
@@ -46,7 +47,7 @@ export function slash(
   if (own !== undefined && isSlashable(own, validator, context)) {
     layer.unbonding -= own.principal;
     layer.burned += own.principal;
-    // An empty position leaves, but not before it has been paid what it earned.
+    // An empty position is removed, but only after its earnings were paid.
     if (context.isPaymentDue(validator.id))
       layer.putPosition({ ...rolled(own, epochOf(context.height, context.intervalCuts)), principal: 0n });
     else layer.removePosition(own);
@@ -54,7 +55,7 @@ export function slash(
   layer.putValidator({ ...validator, stake: 0n, slashHeight: context.height });
 }
 
-/** One cut's part of the slashings that are under way; returns those that go on. */
+/** One cut's part of the pending slashings; returns those that continue. */
 export function sweep(
   layer: StakingLayer,
   sweeps: readonly Sweep[],

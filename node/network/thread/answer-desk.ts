@@ -1,6 +1,7 @@
 /**
- * Questions of peers: counted before they are looked at, answered by the node's thread, and held until they are read. What waits for slow readers is bounded for each peer, or for all at one address, and in all; a peer that holds nothing is
- * answered also where others use up what there is. A node that cannot answer now says so by an empty frame.
+ * Requests of peers: counted before they are read, answered by the node's thread, and kept until the answer is sent.
+ * Answers waiting for slow readers are bounded per peer or address, and in total; a peer without waiting answers is
+ * served even if others use up the total. A node that cannot answer now sends an empty frame.
  */
 import type { Stream } from '@libp2p/interface';
 import { type Bucket, type BucketRate, fullBucket, take } from '../../../runtime/token-bucket.ts';
@@ -8,10 +9,10 @@ import type { Fault } from '../peer-score.ts';
 import { answerStream } from './asking.ts';
 import { BUSY, type PeerName, PROTOCOLS, type Protocol } from './host-types.ts';
 
-/** Questions of one peer; what comes beyond it gets no answer and costs score. */
+/** Requests of one peer; further ones get no answer and cost score. */
 const QUESTIONS: BucketRate = { perSecond: 50, burst: 400 };
 const MEBIBYTE = 1_024 * 1_024;
-/** Answers that wait to be read. `most`: for those that hold nothing yet. */
+/** Answers that wait to be read. `most`: for peers without waiting answers. */
 const HELD_BYTES = { one: 8 * MEBIBYTE, all: 64 * MEBIBYTE, most: 128 * MEBIBYTE };
 
 export type AnswerDeskDependencies = {
@@ -70,7 +71,7 @@ export class AnswerDesk {
         return given;
       });
     } catch (error) {
-      // Peers go while they ask; a question that is too long is none, and an answer that was asked for is to be read.
+      // A peer may disconnect meanwhile; but a request that is too long, or an unread answer, is its fault.
       if (/Length/.test((error as Error).name)) this.#with.fault(peer, 'malformed', 'a question that is too long');
       else if (held > 0 && signal?.aborted === true) this.#with.fault(peer, 'unread', 'it does not read the answer');
     } finally {

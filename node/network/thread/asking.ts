@@ -1,9 +1,12 @@
-/** One question and one answer over a stream of its own, each a frame with its length before it. Lengths are bounded before anything is read, and everything ends in time. */
+/**
+ * One request and one answer over a separate stream, each a frame with a length prefix. Lengths are checked before
+ * anything is read, and everything has a time limit.
+ */
 import type { Connection, Stream } from '@libp2p/interface';
 import { lpStream } from '@libp2p/utils';
 import type { Bytes } from '../../../protocol/bytes.ts';
 
-/** Beside the frame itself: its length, and what a hurried peer sends after it. */
+/** Bytes besides the frame itself: its length, and data that a peer sends early. */
 const SLACK_BYTES = 1_024;
 
 const framed = (stream: Stream, maxDataLength: number) =>
@@ -11,7 +14,7 @@ const framed = (stream: Stream, maxDataLength: number) =>
 
 export type AnswerLimits = { readonly bytes: number; readonly millis: number };
 
-/** Rejects where there is no whole answer in time. */
+/** Rejects if no complete answer arrives in time. */
 export async function ask(
   connection: Connection,
   protocol: string,
@@ -25,12 +28,12 @@ export async function ask(
     await frames.write(question, { signal });
     return (await frames.read({ signal })).subarray();
   } finally {
-    // Nothing more is said on it, and a peer that keeps it open must not hold a place here.
+    // Nothing more is sent on it, and a peer that keeps it open must not occupy a slot here.
     stream.abort(new Error('done'));
   }
 }
 
-/** Reads the question of a stream that a peer opened, and writes what `answer` gives; undefined resets the stream. */
+/** Reads the request on a stream that a peer opened, and writes the result of `answer`; undefined resets the stream. */
 export async function answerStream(
   stream: Stream,
   { bytes, millis }: AnswerLimits,

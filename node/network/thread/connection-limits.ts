@@ -1,4 +1,7 @@
-/** Who may connect, as the library asks it: limits by address and network, peers and addresses that are barred. Also counts the bytes of every connection. */
+/**
+ * The library's connection gater: limits by address and network, and barred peers and addresses. Also counts the bytes
+ * of every connection.
+ */
 import type { ConnectionGater, MultiaddrConnection, PeerId } from '@libp2p/interface';
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import { clientKey, isLoopback } from '../../../runtime/client-address.ts';
@@ -39,7 +42,7 @@ export class ConnectionLimits {
     return (this.#barred.get(name) ?? 0) > this.#steady();
   }
 
-  /** A peer and its address. One of this machine is barred by its name only. */
+  /** Bars a peer and its address. A peer on this machine is barred only by its name. */
   bar(peer: PeerName, address: string): void {
     const until = this.#steady() + BARRED_MILLIS;
     this.#barred.set(peer, until);

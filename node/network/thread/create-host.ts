@@ -1,6 +1,7 @@
 /**
- * The libp2p host with every bound that the library has set to what this node can bear: connections, streams, buffers, message sizes, times. TCP with noise and yamux; gossipsub without signatures, because
- * everything that is relayed is checked by what it is and not by who says it.
+ * The libp2p host with all of the library's limits set for this node: connections, streams, buffers, message sizes,
+ * times. TCP with noise and yamux; gossipsub without signatures, because relayed items are checked by their content,
+ * not their sender.
  */
 import { generateKeyPairFromSeed } from '@libp2p/crypto/keys';
 import { type GossipSub, gossipsub } from '@libp2p/gossipsub';
@@ -19,7 +20,7 @@ const MEBIBYTE = 1_024 * KIBIBYTE;
 /** Streams that one connection may have open: gossip, questions both ways, identify, ping. */
 const STREAMS = 64;
 const PENDING_CONNECTIONS = 32;
-/** Attempts of one address in a second. The library's 5 keeps nodes of one machine apart. */
+/** Attempts of one address per second. The library's default of 5 is too low for several nodes on one machine. */
 const CONNECTIONS_PER_SECOND = 20;
 const PREFIX = 'svc';
 
@@ -52,7 +53,7 @@ export async function createHost(
     ],
     connectionGater,
     connectionManager: {
-      // The gater counts; the library must not close connections by rules of its own.
+      // The gater enforces limits; the library must not close connections by its own rules.
       maxConnections: 2 * maxPeers + PENDING_CONNECTIONS,
       maxIncomingPendingConnections: PENDING_CONNECTIONS,
       inboundConnectionThreshold: CONNECTIONS_PER_SECOND,
@@ -70,7 +71,8 @@ export async function createHost(
         msgIdFn: ({ topic, data }) => messageId(topic, data),
         allowedTopics: [...topics],
         maxInboundDataLength: GOSSIP_FRAME_BYTES,
-        // Every announcer is worth knowing: where the first one does not deliver the next is asked. Announcements are small beside what they announce.
+        // All announcers are tracked: if the first one does not deliver, the next is asked. Announcements are small
+        // compared to the announced items.
         idontwantMinDataSize: GOSSIP_FRAME_BYTES,
         maxOutboundBufferSize: 4 * MEBIBYTE,
         maxTopicBytesPerPeer: 8 * KIBIBYTE,
@@ -78,7 +80,7 @@ export async function createHost(
         ignoreDuplicatePublishError: true,
         fallbackToFloodsub: false,
         doPX: false,
-        // Limits by address are kept where connections are let in, and points are the node's own.
+        // Limits by address are enforced when connections are accepted, and scores are kept by the node.
         scoreParams: { IPColocationFactorWeight: 0, behaviourPenaltyWeight: 0 },
       }),
     },

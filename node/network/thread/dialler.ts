@@ -1,4 +1,4 @@
-/** Keeps so many connections that this node made by itself: whom to dial comes from the book, what became of it goes back there. */
+/** Maintains a number of outgoing connections: addresses come from the book, and results are recorded there. */
 import { multiaddr } from '@multiformats/multiaddr';
 import { clientKey } from '../../../runtime/client-address.ts';
 import { steadyMillis } from '../../../runtime/clock.ts';
@@ -21,7 +21,7 @@ export type DiallerDependencies = {
 export class Dialler {
   readonly #outbound: number;
   readonly #with: DiallerDependencies;
-  /** Addresses that are connected or on the way, and who is there. */
+  /** Addresses that are connected or being dialled, with their peers. */
   readonly #dialled = new Map<string, PeerName | undefined>();
 
   constructor(outbound: number, dependencies: DiallerDependencies) {
@@ -29,7 +29,7 @@ export class Dialler {
     this.#with = dependencies;
   }
 
-  /** Dials where there are fewer than there should be. */
+  /** Dials if there are too few. */
   keep(): void {
     const { host, book } = this.#with;
     const connected = host.getConnections();
@@ -74,7 +74,7 @@ export class Dialler {
     }
   }
 
-  /** The peer said a proper hello. */
+  /** The peer sent a valid hello. */
   worked(peer: PeerName, at: string): void {
     const found = at.includes('/p2p/') ? at : `${at}/p2p/${peer}`;
     for (const [address, there] of this.#dialled)

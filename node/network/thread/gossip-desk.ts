@@ -1,21 +1,23 @@
 /**
- * Announcements and who made them. The library shows a message once, and answers a second announcer that the message is known: the first announcer alone would decide whether what it announced ever arrives. So everybody who
- * announces a message is remembered while it is not settled; where one does not deliver, or takes its time, the next is asked. A message that nobody delivered stays open for a while for later announcers.
+ * Tracks announcements and their senders. The library delivers a message once, and tells a second announcer that it is
+ * known: so the first announcer alone would decide whether the item ever arrives. Therefore all announcers of a pending
+ * message are remembered; if one does not deliver, or is slow, the next is asked. An undelivered message stays open for
+ * a while for later announcers.
  */
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import { type Bucket, type BucketRate, fullBucket, take } from '../../../runtime/token-bucket.ts';
 import type { Finding, PeerName, Topic, Verdict } from './host-types.ts';
 
-/** Gossip of one peer that is looked at. */
+/** Gossip messages of one peer that are processed. */
 const GOSSIP: BucketRate = { perSecond: 200, burst: 1_000 };
-/** After so long the next announcer is asked too. */
+/** After this time the next announcer is asked too. */
 export const HASTE_MILLIS = 1_500;
-/** How long a message waits for somebody who delivers. */
+/** How long a message waits for delivery. */
 const OPEN_MILLIS = 30_000;
 const MAX_ANNOUNCERS = 8;
 /** Bytes of messages that a peer was the first to announce and that are not settled. */
 const OPEN_BYTES = 1_024 * 1_024;
-/** Messages that nobody delivered, for announcers that come later still. */
+/** Undelivered messages, kept for later announcers. */
 const MAX_LAPSED = 10_000;
 
 /** All that have not said hello share one place. */
@@ -31,7 +33,7 @@ type Open = {
   readonly topic: Topic;
   readonly data: Uint8Array;
   readonly announcers: PeerName[];
-  /** So many of the announcers were asked. */
+  /** Number of announcers asked so far. */
   tried: number;
   asking: number;
   readonly settle: (verdict: Verdict) => void;
@@ -69,7 +71,10 @@ export class GossipDesk {
     return bucket !== undefined;
   }
 
-  /** The first time that a message comes. `from`: undefined for one that has not said hello, of whom nothing is asked; what it brings waits for others. */
+  /**
+   * The first arrival of a message. `from`: undefined for a peer without hello, which is not asked for anything; its
+   * message waits for other announcers.
+   */
   judge(from: PeerName | undefined, topic: Topic, key: string, data: Uint8Array): Promise<Verdict> {
     const peer = from ?? NOBODY;
     const held = this.#bytes.get(peer) ?? 0;
@@ -104,7 +109,7 @@ export class GossipDesk {
     });
   }
 
-  /** It was announced by another peer too. `data` where the message itself came, and not its name alone. */
+  /** Another peer announced it too. `data` is set if the message itself arrived, and not only its id. */
   announced(peer: PeerName, key: string, data?: Uint8Array): void {
     const open = this.#open.get(key);
     if (open !== undefined) {

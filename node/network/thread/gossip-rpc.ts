@@ -1,6 +1,6 @@
 /**
- * What the library's gossip tells nobody: every message that a peer sends or says it has, also one that is known already. And a limit that the library lacks: the messages that a peer asks for come in one frame, which must not become
- * longer than frames may be.
+ * Hooks into the library's gossip: reports every message that a peer sends or announces, also known ones. And adds a
+ * missing limit: the messages that a peer requests are sent in one frame, which must not exceed the maximum frame size.
  */
 import { createHash } from 'node:crypto';
 import type { GossipSub } from '@libp2p/gossipsub';
@@ -21,7 +21,7 @@ type Rpc = {
   readonly messages?: readonly { readonly topic?: string; readonly data?: Uint8Array }[];
   readonly control?: { readonly ihave?: Listed[]; readonly iwant?: Listed[] };
 };
-/** The library's class as far as it is used here; it shows less of itself in its interface. */
+/** The members of the library's class used here; its public interface has fewer. */
 export type GossipInside = {
   handleReceivedRpc(from: PeerId, rpc: Rpc): Promise<void>;
   readonly streamsInbound: ReadonlyMap<string, unknown>;
@@ -32,12 +32,12 @@ export const insideOf = (gossip: GossipSub): GossipInside => gossip as unknown a
 
 export type GossipHearer = (peer: PeerId, id: Uint8Array, data: Uint8Array | undefined) => void;
 
-/** No peer gets more at once than it can read. */
+/** Limits what a peer gets at once to the frame size it can read. */
 export function limitGiven(gossip: GossipSub): void {
   before(gossip, (_, rpc) => shorten(rpc.control?.iwant));
 }
 
-/** Tells `heard` of everything before the library looks at it. */
+/** Calls `heard` before the library processes a message. */
 export function overhear(gossip: GossipSub, heard: GossipHearer): void {
   before(gossip, (from, rpc) => {
     for (const { topic, data } of rpc.messages ?? [])

@@ -1,4 +1,4 @@
-/** What crosses between the node's thread and the thread of its network. */
+/** Types passed between the node's thread and its network thread. */
 import type { LogFields, LogLevel } from '../../../runtime/log.ts';
 import type { Fault } from '../peer-score.ts';
 
@@ -7,7 +7,10 @@ export type PeerName = string;
 
 const ANSWER_BYTES = 4 * 1024 * 1024;
 
-/** Questions that are answered by the node's thread. `streams`: of one peer that are answered at once. `asked`: that are put to one peer at once; fewer, because it sees later than this side that one has ended. */
+/**
+ * Protocols answered by the node's thread. `streams`: concurrent requests of one peer. `asked`: concurrent requests to
+ * one peer; fewer, because it notices the end of one later than this side.
+ */
 export const PROTOCOLS = {
   sync: {
     name: '/svc/sync/1',
@@ -36,7 +39,7 @@ export type Topic = (typeof TOPICS)[number];
 
 export type Verdict = 'accept' | 'ignore' | 'reject';
 
-/** `undelivered`: the peer announced it and did not bring what belongs to it. Another one that announces the same is asked. */
+/** `undelivered`: the peer announced it but did not deliver. Another announcer is asked. */
 export type Finding = Verdict | 'undelivered';
 
 export type HostSettings = {
@@ -77,7 +80,7 @@ export type HostFigures = {
   readonly peers: readonly PeerState[];
 };
 
-/** What the network's thread calls. Functions of the node's thread. */
+/** Functions of the node's thread, called by the network thread. */
 export type NodeSide = {
   joined(peer: PeerName, info: PeerInfo): void;
   left(peer: PeerName): void;
@@ -87,7 +90,7 @@ export type NodeSide = {
   log(level: LogLevel, message: string, fields: LogFields): void;
 };
 
-/** What the node's thread calls. Functions of the network's thread. */
+/** Functions of the network thread, called by the node's thread. */
 export type HostSide = {
   /** Addresses that are listened on. */
   start(settings: HostSettings): Promise<{ readonly peer: PeerName; readonly addresses: readonly string[] }>;

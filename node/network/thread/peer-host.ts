@@ -1,6 +1,6 @@
 /**
- * The network's side of a node, in its own thread: connections, hello, questions and answers, gossip, whom to dial, who loses score. It knows nothing of the chain: what a message means is
- * decided by the node's thread (NodeSide).
+ * The network's side of a node, in its own thread: connections, hello, requests and answers, gossip, dialling and
+ * scores. It knows nothing about the chain: messages are interpreted by the node's thread (NodeSide).
  */
 import { randomInt } from 'node:crypto';
 import { TopicValidatorResult } from '@libp2p/gossipsub';
@@ -40,14 +40,14 @@ import type { Remote } from './thread-calls.ts';
 
 const HELLO_PROTOCOL = '/svc/hello/1';
 const HELLO_MILLIS = 5_000;
-/** Connections that this node makes by itself; the others have the rest of the places. */
+/** Outgoing connections; incoming ones have the other places. */
 const OUTBOUND = 8;
 const GOODBYE_MILLIS = 500;
 const KEEP_MILLIS = 500;
 const EXCHANGE_MILLIS = 10_000;
 const REMEMBER_MILLIS = 60_000;
 const ANOTHER_CHAIN_MILLIS = 3_600_000;
-/** Without streams for gossip for so long a connection is made anew. */
+/** A connection without gossip streams for this long is replaced. */
 const MUTE_MILLIS = 10_000;
 const MUTE_LOOK_MILLIS = 2_000;
 const MAX_LEARNT = 4;
@@ -193,7 +193,7 @@ export class PeerHost implements HostSide {
     if (this.#welcome(connection, hello)) await this.#askPeers(connection);
   }
 
-  /** Whom the peer knows. A node with too few connections asks now and then, since peers learn too. */
+  /** Asks a peer for addresses. A node with too few connections repeats this from time to time. */
   async #askPeers(connection: Connection): Promise<void> {
     const limits = { bytes: PEERS_ANSWER_BYTES, millis: HELLO_MILLIS };
     const answer = await ask(connection, PEERS_PROTOCOL, new Uint8Array(1), limits).catch(() => new Uint8Array(1));
@@ -249,7 +249,10 @@ export class PeerHost implements HostSide {
     return true;
   }
 
-  /** Where a peer says that it listens, as far as it speaks of the address that it is at: others may be anybody's. Whether it does is seen when this node dials it. */
+  /**
+   * The listening addresses that a peer claims, limited to its own IP: others may be anybody's. They are verified when
+   * this node dials them.
+   */
   #learn({ peerId, listenAddrs, connection }: IdentifyResult): void {
     const ip = canonicalIp(ipOf(connection.remoteAddr.toString()) ?? '');
     for (const address of listenAddrs.map(String).slice(0, MAX_LEARNT)) {
@@ -324,7 +327,7 @@ export class PeerHost implements HostSide {
   // Scores.
 
   fault(peer: PeerName, fault: Fault, reason: string): void {
-    // What it sent before it was barred comes to light later.
+    // Faults of messages sent before the bar may be found later.
     if (this.#limits.isBarred(peer)) return;
     const score = afterFault(this.#scores.get(peer) ?? NO_FAULT, fault, steadyMillis());
     this.#scores.set(peer, score);
@@ -333,7 +336,7 @@ export class PeerHost implements HostSide {
     const ready = this.#ready.get(peer);
     this.#limits.bar(peer, ready?.address ?? '');
     this.#say('info', 'a peer is barred', { peer, address: ready?.address, fault, reason });
-    // Its points are spent: after the time it starts anew.
+    // Its score is used up: after the bar it starts again.
     this.#scores.delete(peer);
     if (ready !== undefined)
       for (const connection of this.#host.getConnections(ready.id)) connection.abort(new Error(`barred: ${reason}`));

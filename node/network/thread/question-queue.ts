@@ -1,5 +1,6 @@
 /**
- * Questions to peers: of each protocol so many at once as the peer answers for sure, the others wait here. A peer resets what goes beyond its own limit, and must not be blamed for that.
+ * Requests to peers: of each protocol as many at once as the peer is sure to answer; the others wait here. A peer
+ * resets requests beyond its own limit, and must not be blamed for that.
  */
 import type { Connection } from '@libp2p/interface';
 import { AskError } from '../peer-fault.ts';
@@ -30,7 +31,7 @@ export class QuestionQueue {
       return await this.#put(peer, protocol, question);
     } finally {
       const next = line.waiting.shift();
-      // The place goes from one to the next, so that nobody comes between.
+      // The slot is passed directly to the next request, so that no other takes it.
       if (next === undefined) line.asking--;
       else next();
       if (line.asking === 0) this.#lines.delete(key);
@@ -61,7 +62,7 @@ export class QuestionQueue {
       answer = await ask(connection, name, question, { bytes: answerBytes, millis });
     } catch (error) {
       const { name: kind, message } = error as Error;
-      // A connection that ends while it is asked is no refusal.
+      // A connection that ends during a request is not a refusal.
       const isOwn = /TooManyOutbound|MuxerClosed|ConnectionClos/.test(kind) || connection.status !== 'open';
       throw new AskError(isOwn ? 'not_asked' : 'unanswered', message);
     }

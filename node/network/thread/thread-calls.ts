@@ -1,6 +1,6 @@
 /**
- * Calls between two threads over a message port: each side offers functions by name, an answer comes back under the number of its call. Byte arrays among the arguments are copied once and handed
- * over, so neither side sees the other's memory change.
+ * Calls between two threads over a message port: each side offers functions by name, an answer comes back under the
+ * number of its call. Byte arrays among the arguments are copied once and transferred, so the sides share no memory.
  */
 import type { MessagePort, Worker } from 'node:worker_threads';
 
@@ -11,7 +11,7 @@ type Packet =
   | { readonly call: number; readonly name: string; readonly words: unknown[] }
   | { readonly answer: number; readonly value?: unknown; readonly error?: string; readonly code?: string };
 
-/** The functions of the other side as they are called from here. */
+/** Proxies for the functions of the other side. */
 export type Remote<T extends Offered> = {
   readonly [K in keyof T]: (...words: Parameters<T[K]>) => Promise<Awaited<ReturnType<T[K]>>>;
 };
@@ -34,7 +34,7 @@ export class ThreadCalls<T extends Offered> {
     });
   }
 
-  /** The other side is gone: whatever was asked of it fails. */
+  /** The other side has ended: pending calls fail. */
   end(error: Error): void {
     this.#ended = error;
     for (const { reject } of this.#waiting.values()) reject(error);
