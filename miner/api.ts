@@ -36,7 +36,7 @@ function answer(
 export type ApiDependencies = {
   readonly actions: ApiActions;
   readonly log: Pick<Logger, 'error'>;
-  /** Names it may be called by, besides addresses and local ones. */
+  /** Host names it accepts, besides addresses and local names. */
   readonly hosts?: readonly string[];
 };
 

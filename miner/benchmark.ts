@@ -1,4 +1,4 @@
-/** `--benchmark`: what each device does without a pool, over a number of seconds after a warm-up. */
+/** `--benchmark`: the hash rate of each device without a pool, over a number of seconds after a warm-up. */
 import {
   type Backend,
   type BackendEvents,
@@ -28,13 +28,13 @@ export type BenchmarkFigures = {
     readonly kind: string;
     readonly hash_rate: number;
     readonly prepare_seconds: number;
-    /** Part of the time that the device had nothing to do; null where it is not known. */
+    /** Fraction of the time that the device was idle; null if not known. */
     readonly idle_part: number | null;
   }[];
 };
 
 const WARM_UP_MILLIS = 2_000;
-/** A card that was never tuned tries its shapes first; they are not what is measured. */
+/** A card that was never tuned is tuned first; that is not measured. */
 const LONGEST_TUNING_MILLIS = 120_000;
 /** No hash meets it, so nothing but the search is measured. */
 const IMPOSSIBLE = new Uint8Array(32);

@@ -1,6 +1,6 @@
 /**
- * Notices that the config file changed. Editors replace files rather than write them, and some file systems send no
- * events, so it is looked at now and then; a change counts once it has rested for a moment.
+ * Notices that the config file changed. Editors replace files instead of writing them, and some file systems send no
+ * events, so the file is polled; a change counts once it has been stable for a moment.
  */
 import { statSync } from 'node:fs';
 

@@ -47,8 +47,8 @@ export function listDevices(gpus: readonly FoundGpu[]): ListedDevice[] {
 }
 
 /**
- * Which of them are used: what --devices names, otherwise the cards, otherwise the processor. A software adapter
- * is slower than the processor itself and is used only when it is named.
+ * Selects the devices: those of --devices, otherwise the cards, otherwise the processor. A software adapter is slower
+ * than the processor itself and is used only when it is named.
  */
 export function chooseDevices(
   listed: readonly ListedDevice[],

@@ -1,6 +1,6 @@
 /**
- * Remembers which epochs each pool had built lately, so that a restart does not give a lying pool a new allowance
- * (client/epoch-allowance.ts): DIR/epochs-NETWORK.json. What cannot be read counts as absent.
+ * Stores which epochs were built recently for each pool, so that a restart does not give a lying pool a new allowance
+ * (client/epoch-allowance.ts): DIR/epochs-NETWORK.json. An unreadable file counts as absent.
  */
 import { join } from 'node:path';
 import type { NetworkName } from '../protocol/network.ts';

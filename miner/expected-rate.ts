@@ -12,7 +12,7 @@ export type ExpectedRateSettings = {
   readonly file: Pick<RateFile, 'of' | 'remember'>;
   readonly devices: readonly ListedDevice[];
   readonly light: boolean;
-  /** The part of the time that is worked. */
+  /** Fraction of the time that is worked. */
   readonly throttle: number;
 };
 

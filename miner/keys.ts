@@ -11,7 +11,7 @@ export function listenForKeys(input: KeyInput, actions: KeyActions): () => void 
       if (key === 'h') actions.hashRate();
       else if (key === 'p') actions.pause();
       else if (key === 'r') actions.resume();
-      // Raw mode hands the interrupt key over as a character.
+      // In raw mode Ctrl-C arrives as a character.
       else if (key === 'q' || key === '\u0003') actions.quit();
     }
   };

@@ -65,7 +65,7 @@ export class LineLimit {
     this.#write(level, message, count === 1 ? held : { ...held, lines: count });
   }
 
-  /** Fields may hold what a server made up: the kind that was seen first makes room, with what it held back. */
+  /** Fields may contain text chosen by a server: the oldest kind is dropped, after its held-back line is written. */
   #makeRoom(): void {
     const [oldest] = this.#kinds;
     if (oldest === undefined || this.#kinds.size < LINE_LIMIT.kinds) return;

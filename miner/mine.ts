@@ -142,7 +142,7 @@ async function measure(
   const devices = await findDevices(values, log);
   const { dataDir, tunings } = openTunings(values);
   const { network, light, unsafeGpu } = values;
-  // Progress goes beside the result, so that --json stays JSON.
+  // Progress goes to standard error, so that --json stays JSON.
   const progress = new ProgressLine({ isTerminal }, { out: terminal.err, now: () => performance.now() });
   const figures = await benchmark(
     { network, seconds, jobMillis: values.benchmarkJobs },

@@ -1,4 +1,4 @@
-/** What the miner reaches the world through: sockets, devices, timers. */
+/** The miner's external dependencies: sockets, devices, timers. */
 import type { Backend, BackendEvents } from '../kernels/backend.ts';
 import { createVerifier } from '../kernels/verifier.ts';
 import { NETWORKS, type NetworkName } from '../protocol/network.ts';

@@ -1,6 +1,6 @@
 /**
- * The command-line miner put together: pools on one side, devices on the other, figures in between. Everything that may
- * change while it runs (pools, devices) is replaced as a whole by apply().
+ * Assembles the command-line miner: pools, devices and statistics. Everything that may change while it runs (pools,
+ * devices) is replaced as a whole by apply().
  */
 import type { NetworkName } from '../protocol/network.ts';
 import type { ErrorReply } from '../protocol/stratum/errors.ts';
@@ -168,7 +168,7 @@ export class Miner {
     if (this.#job !== undefined) this.#crew.setJob(this.#job);
   }
 
-  /** Of all devices alike: what a graphics card has in flight decides how long a turn is. */
+  /** The same for all devices: the work in flight on a graphics card determines the length of a turn. */
   #makeThrottle(): Throttle {
     const { values, devices } = this.#settings;
     const kind = devices.some((device) => device.kind === 'webgpu') ? 'webgpu' : 'wasm';

@@ -1,4 +1,4 @@
-/** Opens a listed device as a backend: the processor in this process, a graphics card in one of its own. */
+/** Opens a listed device as a backend: the processor in this process, a graphics card in a separate one. */
 import type { Backend, BackendEvents } from '../kernels/backend.ts';
 import { createWasmBackend } from '../kernels/cpu/wasm-backend.ts';
 import { DatasetFiles } from '../kernels/dataset-file.ts';

@@ -1,6 +1,6 @@
 /**
- * Shows how far a dataset is: a bar that is redrawn in a terminal, now and then a line where the output goes to a file.
- * What takes less than a moment is not shown at all.
+ * Shows the progress of a dataset: a bar in a terminal, or occasional lines if the output goes to a file. Very short
+ * builds are not shown.
  */
 import type { Progress } from '../kernels/backend.ts';
 import { showDuration } from './duration.ts';
@@ -61,7 +61,7 @@ export class ProgressLine {
     return this.#isOpen;
   }
 
-  /** Before other output: the bar is left where it is. */
+  /** Called before other output: ends the line of the bar. */
   break(): void {
     if (this.#isOpen) this.#out('\n');
     this.#isOpen = false;

@@ -1,6 +1,6 @@
 /**
  * Remembers how fast each device was, so that the next start can ask the server for a suitable share work:
- * DIR/rates-NETWORK.json. What cannot be read counts as absent.
+ * DIR/rates-NETWORK.json. An unreadable file counts as absent.
  */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ const MOST_DEVICES = 64;
 /** A smaller change is not worth a write. */
 const LEAST_CHANGE = 0.1;
 
-/** What the rate depends on. */
+/** The key of a rate: everything it depends on. */
 export const rateKey = (device: ListedDevice, light: boolean): string =>
   device.kind === 'webgpu' ? device.name : `${device.name}, ${device.threads} threads${light ? ', light' : ''}`;
 

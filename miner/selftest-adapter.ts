@@ -14,7 +14,7 @@ const SWIFTSHADER_FILES = [
   '/usr/lib64/chromium-browser',
   '/opt/google/chrome',
 ].map((folder) => `${folder}/vk_swiftshader_icd.json`);
-/** A software adapter takes its time over a slice that a card has done in milliseconds. */
+/** A software adapter is slow with a slice that takes a card milliseconds. */
 const SOFTWARE_PATIENCE = 120_000;
 
 export async function openSelfTestGpu(): Promise<Gpu> {

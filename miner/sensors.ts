@@ -53,7 +53,10 @@ export class Sensors {
     this.#readings = [];
   }
 
-  /** Of the card `index` among those of its kind: WebGPU does not expose the slot of a card, but both lists have the same order. */
+  /**
+   * Values of card `index` among those of its kind: WebGPU does not expose the slot of a card, but both lists have the
+   * same order.
+   */
   of(index: number): Reading | undefined {
     return this.#readings[index];
   }

@@ -38,12 +38,12 @@ export type Snapshot = {
   /** The highest rate over 10 s of all devices together. */
   readonly fastest: number | undefined;
   readonly blocks: number;
-  /** What became of the watch over the pool's books; undefined without --check-books. */
+  /** Results of the watch over the pool's books; undefined without --check-books. */
   readonly books: BooksFigures | undefined;
   readonly devices: readonly DeviceSnapshot[];
 };
 
-/** Sums of what is known; undefined when nothing is. */
+/** Sum of the known values; undefined if there are none. */
 export function totalRates(devices: readonly Pick<DeviceSnapshot, 'rates'>[]): Rates {
   const sum = (pick: (rates: Rates) => number | undefined): number | undefined => {
     const known = devices.map(({ rates }) => pick(rates)).filter((rate) => rate !== undefined);
@@ -66,7 +66,7 @@ export function minerState(snapshot: Snapshot): 'mining' | 'paused' | 'connectin
   return snapshot.pool === undefined ? 'connecting' : 'preparing';
 }
 
-/** Accepted work for each hash done: what the pool credits of the work, 1 on average. Null before the first hash. */
+/** Accepted work per hash done, 1 on average. Null before the first hash. */
 export function workPerHash({ acceptedWork, devices }: Snapshot): number | null {
   const hashes = devices.reduce((sum, device) => sum + device.hashes, 0);
   return hashes === 0 ? null : Number((Number(acceptedWork) / hashes).toFixed(5));

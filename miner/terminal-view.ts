@@ -1,6 +1,6 @@
 /**
- * What a person at a terminal sees of the miner: a banner at the start, one line at the bottom that is drawn anew every second, a
- * summary at the end. Other output goes above that line (BottomLine). Pure but for the writing, which is passed in.
+ * The miner's terminal output: a banner at the start, a status line at the bottom that is redrawn every second, a
+ * summary at the end. Other output goes above that line (BottomLine). Pure, with the writing passed in.
  */
 import { showDuration } from './duration.ts';
 import { minerState, type Snapshot, shareText, totalRates, totalShares } from './stats.ts';
@@ -16,7 +16,7 @@ export type Paint = (colour: keyof typeof CODES, text: string) => string;
 const PLAIN: Paint = (_, text) => text;
 const COLOURED: Paint = (colour, text) => `\u001b[${CODES[colour]}m${text}${RESET}`;
 
-/** Programs that set NO_COLOR to anything but nothing want no colours, and terminals called `dumb` have none. */
+/** No colours if NO_COLOR is set to a non-empty value, or on terminals called `dumb`. */
 export const paintFor = (isTerminal: boolean, env: Readonly<Record<string, string | undefined>>): Paint =>
   isTerminal && !env.NO_COLOR && env.TERM !== 'dumb' ? COLOURED : PLAIN;
 

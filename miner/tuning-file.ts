@@ -15,7 +15,7 @@ type Saved = { version: number; devices: Record<string, unknown> };
 
 const isOneOf = (value: unknown, choices: readonly unknown[]): boolean => choices.includes(value);
 
-/** The file comes from a disk: what is not a tuning is not used. Whether the card can run it, the backend decides. */
+/** The file may be damaged: invalid entries are ignored. The backend decides whether the card can run a tuning. */
 function asTuning(value: unknown): Tuning | undefined {
   const { shape } = (value ?? {}) as { shape?: Partial<Record<keyof Shape, unknown>> };
   if (typeof shape !== 'object' || shape === null) return undefined;

@@ -1,6 +1,7 @@
 /**
- * What a pool paid to one address: its list of payments, and which of them the ledger has. A payment that the pool calls final counts when a node shows the output
- * and that its transaction spent from the pool's address; without a node the pool's word counts.
+ * Payments of a pool to one address: its list, and which of them are on the ledger. A payment listed as final counts if
+ * a node confirms the output and that its transaction spent from the pool's address; without a node the pool's list
+ * counts.
  */
 import { parseAtoms } from './amount.ts';
 import type { ChangeDocument } from './api/address-documents.ts';
@@ -18,9 +19,9 @@ type PaymentRow = {
 };
 
 const PAGE = 200;
-/** Pages that are read at most: a pool that names more than 4,000 payments which are not known yet is not followed. */
+/** Maximum number of pages: a pool with more than 4,000 unknown payments is refused. */
 const MAX_PAGES = 20;
-/** Payments that the ledger does not have, after which no more are read. */
+/** After this many payments missing on the ledger, no more are read. */
 const MAX_DENIED = 200;
 const PAGE_CHANGES = 1_024;
 /** Of one cut and address. */
@@ -34,12 +35,12 @@ export type PaymentSources = {
   readonly node: Pick<NonNullable<BooksSources['node']>, 'addressChanges'> | null;
 };
 
-/** Why payments cannot be added up; no fault of anybody. */
+/** Why payments cannot be added up; not anybody's fault. */
 export class PaymentsUnread extends Error {}
 
 export type PayoutTerms = { readonly minimum: bigint; readonly intervalMillis: number; readonly isPaused: boolean };
 
-/** What the pool says of its payouts, and from what on it pays this account. */
+/** The pool's payout status, and the threshold of this account. */
 export async function readPayoutTerms(address: string, pool: BooksSources['pool']): Promise<PayoutTerms> {
   const { payouts } = ((await pool('pool')) ?? {}) as { payouts?: Readonly<Record<string, unknown>> };
   const account = ((await pool(`miners/${encodeURIComponent(address)}`)) ?? {}) as { payout_minimum?: unknown };
@@ -66,7 +67,7 @@ function readRow(value: unknown, address: string): PaymentRow {
   return row;
 }
 
-/** What an address received and spent in one cut; undefined where the node has not read it yet. */
+/** Changes of an address in one cut; undefined if the node has not read it yet. */
 async function changesAt(address: string, height: number, node: NonNullable<PaymentSources['node']>) {
   const found: ChangeDocument[] = [];
   let cursor: string | undefined;
@@ -79,7 +80,7 @@ async function changesAt(address: string, height: number, node: NonNullable<Paym
     cursor = answer.next_cursor;
     if (cursor === undefined || at.length < answer.changes.length) return found;
   }
-  // Anybody can send so much dust that the pages do not hold a cut.
+  // Anybody can send so much dust that one cut exceeds the pages.
   throw new PaymentsUnread('the address received too many outputs in one cut');
 }
 
@@ -101,7 +102,7 @@ export type Payment = { readonly atoms: bigint; readonly height: number };
 export type NewPayments = {
   /** By transaction, newest first. */
   readonly found: ReadonlyMap<string, Payment>;
-  /** Payments that the pool calls final and that the node, which has their cut, does not show. */
+  /** Payments listed as final whose cut the node has, but without such an output. */
   readonly denied: number;
 };
 
@@ -109,15 +110,18 @@ export type AskedPayments = {
   readonly address: string;
   /** The pool's address: it pays from no other (rule 25). */
   readonly payer: string;
-  /** By transaction: a payout pays an address once, and a pool can name one transaction under many ids. Null where only the newest page is asked for, by the pool's word. */
+  /**
+   * By transaction: a payout pays an address once, and a pool can name one transaction under many ids. Null if only the
+   * newest page is read, without a node.
+   */
   readonly known: ReadonlyMap<string, unknown> | null;
   /** Payments of cuts before this one are left out. */
   readonly fromHeight: number;
 };
 
 /**
- * Final payments of a pool to an address that are not known, newest first: up to the first page with one that is known or too old. What the node does not
- * show is left out, and comes again the next time.
+ * New final payments of a pool to an address, newest first: up to the first page with one that is known or too old.
+ * Payments that the node does not confirm are left out, and checked again the next time.
  */
 export async function newPayments(
   { address, payer, known, fromHeight }: AskedPayments,
@@ -137,7 +141,7 @@ export async function newPayments(
       if (state !== 'finalized' || height === null || transaction === null || height < fromHeight) continue;
       if (known?.has(transaction) || found.has(transaction)) continue;
       if (node !== null && known !== null) {
-        // Nobody pays in the genesis: the node has no changes before it that could be asked for.
+        // There are no payments in the genesis, and no changes before it.
         if (!paid.has(height)) paid.set(height, height === 0 ? new Set() : await paidAt(address, payer, height, node));
         const outputs = paid.get(height);
         const isPaid = outputs?.has(`${transaction} ${amount}`) === true;

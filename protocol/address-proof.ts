@@ -1,7 +1,7 @@
 /**
- * Proof that somebody holds the key of an address (keys rules 9 to 12): a challenge, the message its holder signs, and
- * the check of the answer. Also the verification words by which two people compare an address aloud. Signature checking
- * is passed in: programs use node:crypto, pages the portable implementation. Multisig addresses cannot be proven.
+ * Proof of possession of an address's key (keys rules 9 to 12): a challenge, the message that its holder signs, and the
+ * check of the answer. Also the verification words by which two people compare an address aloud. Signature checking is
+ * passed in: programs use node:crypto, pages the portable implementation. Multisig addresses cannot be proven.
  */
 import { wordlist } from '@scure/bip39/wordlists/english.js';
 import { type Address, keyAddressPayload, parseAddress } from './address.ts';
@@ -20,12 +20,12 @@ export const OWNERSHIP = 'proof of ownership';
 export const PURPOSE_PATTERN = '^[\\x20-\\x7e]{1,160}$';
 const PURPOSE = new RegExp(PURPOSE_PATTERN);
 
-/** What is asked, in the form it travels in. The asker keeps it: the answer is checked against exactly this. */
+/** The challenge in its wire form. The challenger keeps it: the answer is checked against exactly this. */
 export type AddressProofRequest = {
   readonly version: number;
   readonly network: NetworkName;
   readonly address: string;
-  /** What the answer will be used for, in words. It is signed, so an answer cannot be used for another purpose. */
+  /** The purpose of the answer, as text. It is signed, so an answer cannot be used for another purpose. */
   readonly purpose: string;
   readonly challenge: string;
   readonly created_millis: number;

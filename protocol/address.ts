@@ -1,6 +1,6 @@
 /**
  * Addresses (ledger rule 3): bech32m text with one prefix per network over a payload of one kind byte and a 48-byte
- * hash. Everything but text works on the payload; text is for people and JSON.
+ * hash. Code uses the payload; the text form is for people and JSON.
  */
 import { bech32m } from '@scure/base';
 import { type Bytes, concat } from './bytes.ts';
@@ -108,7 +108,7 @@ export function parseAddress(text: string, expected?: NetworkName): Address {
 export const keyAddressPayload = (publicKey: Bytes): Uint8Array<ArrayBuffer> =>
   concat(Uint8Array.of(ADDRESS_KINDS.key), id(LABELS.address, publicKey));
 
-/** The hash of the burn address is all zero: no preimage is known to anyone, and everyone can see that. */
+/** The hash of the burn address is all zero: visibly, nobody knows a preimage. */
 export const burnAddressPayload = (): Uint8Array<ArrayBuffer> => {
   const payload = new Uint8Array(ADDRESS_PAYLOAD_BYTES);
   payload[0] = ADDRESS_KINDS.burn;

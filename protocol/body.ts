@@ -1,6 +1,6 @@
 /**
- * The work block body (ledger rule 12): who is paid, the extranonce, the parents and the transactions. Its roots are
- * in the header. A body must not be used for a second block; its identifier shows such a reuse.
+ * The work block body (ledger rule 12): payout address, extranonce, parents and transactions. Its roots are in the
+ * header. A body must not be used for a second block; its identifier shows such a reuse.
  */
 import { ADDRESS_PAYLOAD_BYTES, payloadKind } from './address.ts';
 import { ByteReader, type Bytes, ByteWriter, compareBytes } from './bytes.ts';
@@ -92,7 +92,7 @@ export function decodeBody(bytes: Bytes): Body {
 export const bodyId = (bytes: Bytes): Uint8Array<ArrayBuffer> => id(LABELS.body, bytes);
 
 export const parentsRoot = (body: Pick<Body, 'parents'>): Bytes => merkleRoot(body.parents);
-/** Over the whole wire form, witnesses included: a block vouches for exactly the bytes it carries. */
+/** Over the whole wire form, witnesses included: a block commits to exactly the bytes it carries. */
 export const transactionsRoot = (body: Pick<Body, 'transactions'>): Bytes => merkleRoot(body.transactions);
 export const bodyRewardRoot = (body: Pick<Body, 'payout' | 'extranonce'>): Bytes =>
   rewardRoot(body.payout, body.extranonce);

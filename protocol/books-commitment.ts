@@ -8,7 +8,7 @@ import { attempt } from './errors.ts';
 import { PAYLOAD_KINDS } from './transaction.ts';
 
 export type BooksCommitment = {
-  /** The payout's number (rule 16). Numbers have no gap, so a commitment that is left out of a list shows. */
+  /** The payout's number (rule 16). Numbers have no gap, so a commitment missing in a list is noticed. */
   readonly number: number;
   /** The newest slice that was closed in both services. */
   readonly slice: number;
@@ -22,11 +22,11 @@ const FORM = /^SVC-BOOKS\/2 ([1-9]\d{0,11}) (0|[1-9]\d{0,8}) ([0-9a-f]{96})$/;
 export const commitmentText = ({ number, slice, head }: BooksCommitment): string =>
   `SVC-BOOKS/2 ${number} ${slice} ${head}`;
 
-/** The payload of a transaction: the kind byte of a text, and the text. */
+/** The payload of a transaction: the kind byte for text, and the text. */
 export const commitmentPayload = (commitment: BooksCommitment): string =>
   toHex(Uint8Array.of(PAYLOAD_KINDS.text, ...utf8(commitmentText(commitment))));
 
-/** Undefined for a payload that is no commitment. */
+/** Undefined if the payload is not a commitment. */
 export function readCommitment(payloadHex: string): BooksCommitment | undefined {
   const payload = attempt(() => fromHex(payloadHex));
   if (!payload.ok || payload.value[0] !== PAYLOAD_KINDS.text) return undefined;
@@ -40,7 +40,7 @@ export function readCommitment(payloadHex: string): BooksCommitment | undefined 
 export const headAt = (chains: Readonly<Partial<Record<BooksService, string>>>): string =>
   toHex(booksHead({ pplns: chains.pplns ?? FIRST_CHAIN, solo: chains.solo ?? FIRST_CHAIN }));
 
-/** A payout that the pool lists, and what a node says that it carries. */
+/** A listed payout, and its commitment according to a node. */
 export type LedgerCommitment = {
   readonly transaction_id: string;
   readonly height: number;

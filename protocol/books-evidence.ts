@@ -1,7 +1,8 @@
 /**
- * Gathers what a proof is compared with (books rule 13): from the pool its terms, slice records and the blocks of both services;
- * from a node of the checker's choice the target and the rewards. Reads come in as calls, so it runs in a page, a miner and a
- * program alike. What cannot be had is null: the verdict then says what was not checked.
+ * Collects the data that a proof is checked against (books rule 13): from the pool its terms, slice records and the
+ * blocks of both services; from a node of the checker's choice the target and the rewards. Reads are passed in as
+ * functions, so it runs in a page, a miner and a program alike. Missing data is null: the verdict then lists what was
+ * not checked.
  */
 import type { ApiClient } from './api/client.ts';
 import { ApiError } from './api/client-calls.ts';
@@ -31,20 +32,23 @@ type Asked = Pick<CreditHead, 'service' | 'slice' | 'blocks' | 'window_work'> & 
   readonly window: readonly ProofPart[];
 };
 
-/** At 200 records a page: bounds what a pool can make the reader fetch and keep. */
+/** With 200 records per page: limits what a pool can make the reader fetch and keep. */
 const MAX_PAGES = 50;
 const PAGE_RECORDS = 200;
-/** A record as JSON, with what its rewards came to. */
+/** A record as JSON, with the total of its rewards. */
 const MAX_RECORD = 4_096;
 /** Blocks of one slice: far more than any network finds, and a list of them fits into an answer. */
 const MAX_SLICE_BLOCKS = 20_000;
 const MAX_CURSOR = 256;
 const PAGE_CHANGES = 1024;
 const MAX_CHANGES_PAGES = 200;
-/** Blocks of both services, or of earlier slices, that a node is asked for. */
+/** Blocks of both services, or of earlier slices, queried at a node. */
 const MAX_BLOCKS = 1_000;
 
-/** The pool did not answer, or not with a document. It makes the whole check fail: by not answering, a pool must not turn a false proof into one that cannot be checked. */
+/**
+ * The pool did not answer with a document. The whole check fails: by not answering, a pool must not turn a false proof
+ * into one that cannot be checked.
+ */
 export class PoolSilence extends Error {}
 
 const orNull = async <T>(work: Promise<T>): Promise<T | null> => {
@@ -79,7 +83,10 @@ function recordsOf(answer: unknown): SliceRecord[] {
   return slices as SliceRecord[];
 }
 
-/** A closed slice is on its page. By leaving it out or ending its pages early, a pool must not turn a false proof into one that cannot be checked. */
+/**
+ * A closed slice must be on its page. By omitting it or ending its pages early, a pool must not turn a false proof into
+ * one that cannot be checked.
+ */
 function insistShown(isShown: boolean, service: BooksService, slice: number, { hasAllRecords }: BooksSources): void {
   if (!isShown && hasAllRecords !== true)
     throw new PoolSilence(`the pool does not show its records of ${service} up to slice ${slice}`);
@@ -105,7 +112,7 @@ async function readRecords(asked: Asked, newest: number, sources: BooksSources):
     worked += page.filter((record) => record.slice < oldest && readWork(record.total_work) > 0n).length;
     for (const { slice, total_work: work } of page) if (slice < asked.slice) counted += readWork(work);
     const next = answer.next_cursor;
-    // A window that is said to end too soon is compared with the one that W gives.
+    // A window that ends too early is detected by comparing it with W.
     isEnough = worked > WINDOW_SLICES && (counted >= window || asked.window.length === 0);
     if (next === undefined || isEnough) break;
     insistShape(typeof next === 'string' && next.length <= MAX_CURSOR && page.length > 0, 'slice records');
@@ -145,7 +152,7 @@ async function readOtherBlocks(asked: Asked, sources: BooksSources) {
 
 type Node = NonNullable<BooksSources['node']>;
 
-/** The address received more than is read. Anybody can send it dust, so that says nothing of the pool. */
+/** The address received more outputs than are read. Anybody can send it dust, so this is not the pool's fault. */
 export class TooManyChanges extends Error {}
 
 /** Rewards that the pool's address got in the cuts that pay a slice's anchors. */
@@ -179,8 +186,8 @@ export async function readRewards(
 }
 
 /**
- * A pool keeps an answer for five seconds and serves it up to ten while it makes a new one, and a proxy may keep it for five more: what is asked for after this
- * is newer than all that was known before (rule 26).
+ * A pool keeps an answer for five seconds and serves it up to ten while it makes a new one, and a proxy may keep it for
+ * five more: data requested after this time is newer than anything known before (rule 26).
  */
 export const NEWER_MILLIS = 16_000;
 
@@ -223,7 +230,7 @@ async function readTargets(heights: readonly number[], node: Node): Promise<Map<
   return targets;
 }
 
-/** What the ledger says of the blocks that the pool calls of one service or the other. Null when there are too many to ask for. */
+/** The services of the pool's blocks according to the ledger. Null if there are too many to query. */
 async function readServices(blocks: readonly string[], node: Node): Promise<Map<string, BooksService> | null> {
   if (blocks.length > MAX_BLOCKS) return null;
   const services = new Map<string, BooksService>();
@@ -278,7 +285,7 @@ async function gatherPublished(asked: Asked, sources: BooksSources): Promise<Pub
 
 const NO_LEDGER = { targets: null, rewards: null, lateRewards: null, blockServices: null } as const;
 
-/** What a record that the pool signed is compared with (`judgeRecord`). */
+/** The data that a signed record is compared with (`judgeRecord`). */
 export async function gatherRecord(
   signed: Pick<SliceRecord, 'service' | 'slice'>,
   sources: BooksSources,
@@ -301,7 +308,7 @@ export async function gatherEvidence(asked: Asked, sources: BooksSources): Promi
   const rewards = await orNull(readRewards(terms.address, first, first + own.slice_cuts - 1, node));
   const lateRewards =
     rewards === null ? null : await orNull(readLate(asked, rewards, terms.address, asked.slice * own.slice_cuts, node));
-  // Of the other service only those that the ledger paid: a pool could name any number of others.
+  // Of the other service only paid ones: a pool could list any number of others.
   const paid = (blocks.otherBlocks ?? []).filter((id) => rewards?.has(rewardTransaction(id)));
   const named = [...asked.blocks.map((block) => block.block_id), ...paid];
   const blockServices = await orNull(readServices(named, node));

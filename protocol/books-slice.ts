@@ -1,6 +1,6 @@
 /**
- * Slice records (books rules 2, 3 and 12): what a pool publishes about each slice when it closes, and the chain of
- * hashes over them. Everything in a record but the work itself follows from the ledger and the pool's terms, so anyone can
+ * Slice records (books rules 2, 3 and 12): published by a pool for each slice when it closes, with a chain of hashes
+ * over them. Everything in a record but the work itself follows from the ledger and the pool's terms, so anyone can
  * recompute it without having watched the pool.
  */
 import { type Bytes, ByteWriter, bigintToBytesBE, fromHex, toHex } from './bytes.ts';
@@ -44,7 +44,10 @@ export type ShownRecord = SliceRecord & { readonly credits?: { readonly root: st
 /** `previous` of the first record of a service. */
 export const FIRST_CHAIN = '00'.repeat(ID_BYTES);
 
-/** Closed slices with work whose sum a window never falls below: a window within one slice would pay for timing it. */
+/**
+ * A window is never smaller than this many closed slices with work: within a single slice, miners could profit from
+ * timing.
+ */
 export const WINDOW_SLICES = 12;
 
 /** W of a slice: by the target of its first cut, or the work of the newest closed slices before it that have any. */
@@ -90,7 +93,7 @@ export function sliceChain(record: Omit<SliceRecord, 'chain'>): string {
   return toHex(id(LABELS.booksSlice, bytes));
 }
 
-/** One hash over the newest closed slice of each service, in the order of their names: what a payout commits. */
+/** One hash over the newest closed slice of each service, in the order of their names; payouts commit to it. */
 export function booksHead(chains: Readonly<Record<BooksService, string>>): Bytes {
   return id(
     LABELS.booksHead,

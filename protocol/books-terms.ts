@@ -1,13 +1,13 @@
 /**
- * What a pool publishes of its terms (books rule 3), and what such terms can never be. Page, miner and audit all use this file: terms that are read in
- * two ways could show one length of slices to one reader and another to the next.
+ * The published terms of a pool (books rule 3), and their validity. Page, miner and audit all use this file: with two
+ * parsers, a document could mean different slice lengths to different readers.
  */
 import { type BooksService, isWhole, type SliceTerms } from './books-slice.ts';
 
-/** What holds from a slice on. */
+/** Terms from a slice on. */
 export type TermsFrom = SliceTerms & { readonly from_slice: number };
 
-/** What the pool publishes about itself, read apart from any proof. */
+/** The pool's published data about itself, read separately from any proof. */
 export type PublishedTerms = {
   readonly network: string;
   readonly address: string;
@@ -37,13 +37,19 @@ export function termsWalk(terms: readonly TermsFrom[]): (slice: number) => Terms
   };
 }
 
-/** S of a pool. It is the same in all its terms (`termsFault`), so none of them can put off what is due. Undefined where it is not said. */
+/**
+ * S of a pool. It is the same in all its terms (`termsFault`), so no change can defer deadlines. Undefined if not
+ * known.
+ */
 export function sliceCutsOf(terms: TermsLists): number | undefined {
   const cuts = (terms.pplns[0] ?? terms.solo[0])?.slice_cuts;
   return isWhole(cuts) && cuts > 0 ? cuts : undefined;
 }
 
-/** Why terms cannot be those of a pool; undefined when they can. `height`: the newest cut that is known; without it slices to come are not looked for. */
+/**
+ * Why terms cannot be those of a pool; undefined when they can. `height`: the newest cut that is known; without it
+ * future slices are not checked.
+ */
 export function termsFault(terms: TermsLists, height?: number): TermsFault | undefined {
   const lists = [terms.pplns, terms.solo];
   if (lists.some((list) => list.length === 0)) return 'empty';

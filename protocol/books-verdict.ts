@@ -1,7 +1,7 @@
 /**
- * Is a proof true (books rule 13)? A document of the pool is compared with what the pool published apart from it (terms,
- * slice records, the lists of both services) and with the ledger (targets, rewards). The verdict is `proven` only when every part was
- * recomputed; otherwise it names what is missing or what is false. Page, miner and audit all use this file.
+ * Verifies a proof (books rule 13): a document of the pool is compared with its separately published data (terms, slice
+ * records, the lists of both services) and with the ledger (targets, rewards). The verdict is `proven` only when every
+ * part was recomputed; otherwise it names what is missing or what is false. Page, miner and audit all use this file.
  */
 import { parseAtoms } from './amount.ts';
 import { checkCommitment, type LedgerCommitment } from './books-commitment.ts';
@@ -47,13 +47,13 @@ export type BooksEvidence = {
   readonly lateRewards: ReadonlyMap<string, ChainReward> | null;
   /** Blocks of the other service's list of this slice. */
   readonly otherBlocks: readonly string[] | null;
-  /** Blocks of this slice that the pool holds, or credits with a later list, by its word alone. */
+  /** Blocks of this slice that the pool, according to itself, holds or credits with a later list. */
   readonly movedBlocks: readonly string[] | null;
   /** Services that the ledger shows of the proof's blocks and of `otherBlocks`, by block id; one that it does not tell is left out. */
   readonly blockServices: ReadonlyMap<string, BooksService> | null;
   /** Payouts that commit the proof's slice or a later one, as the ledger has them, and the records that they are compared with. */
   readonly commitments: readonly LedgerCommitment[] | null;
-  /** There are payouts of which the node could not tell what they carry. Those in `commitments` are compared all the same. */
+  /** Some payouts could not be read from the node. Those in `commitments` are compared anyway. */
   readonly areCommitmentsPartial?: boolean;
   /** Records of the other service, of the slices that the commitments name. */
   readonly otherRecords: readonly SliceRecord[] | null;
@@ -96,7 +96,7 @@ export const BOOKS_FALSE = [
 ] as const;
 export type BooksFalse = PoolProofRefusal | (typeof BOOKS_FALSE)[number];
 
-/** The payout by which the ledger holds the head of the books that a proof rests on; null while there is none. */
+/** The payout on the ledger that commits to the books behind a proof; null while there is none. */
 export type CommittedBy = { readonly transaction_id: string; readonly height: number } | null;
 
 export type BooksVerdict =
@@ -180,8 +180,8 @@ export function recordsFault(
 type Windowed = Pick<PoolProof, 'slice' | 'window_work'> & { readonly window: readonly ProofPart[] };
 
 /**
- * The window must be the one that W and the records give, with no slice left out, and each part as its record says.
- * Returns the record whose W counts; undefined where the records do not reach.
+ * The window must follow from W and the records, with no slice left out, and each part must match its record. Returns
+ * the record whose W counts; undefined if the records do not reach far enough.
  */
 function checkWindow(document: Windowed, { all, isWhole }: Records): SliceRecord | undefined {
   const byNumber = new Map(all.map((record) => [record.slice, record]));
@@ -232,7 +232,7 @@ function checkSlices(document: PoolProof | PoolList, evidence: BooksEvidence, mi
   const records = checkRecords(evidence.records, document.service, evidence.terms);
   const own = evidence.records.find((record) => record.slice === document.slice);
   if (own !== undefined) insist(own.fee_ppm === document.fee_ppm, 'terms');
-  // The list that this reader is shown is the one that everybody is shown. An answer of before the list was made names none.
+  // Checks that this reader gets the same list as everybody. An answer from before the list was made has none.
   if (own?.credits) insist(own.credits.root === document.credit_root, 'credit_root');
   const counted = document.service === 'solo' ? own : checkWindow(document, records);
   if (counted === undefined || own === undefined) {
@@ -253,7 +253,7 @@ function checkRewards(
   evidence: BooksEvidence,
   missing: Set<NotChecked>,
 ): void {
-  // A block's header says of which service it is, and was made before anybody hashed (rule 22).
+  // A block's header shows its service, and was fixed before hashing (rule 22).
   const checkService = (block: string, isOwn: boolean): void => {
     const service = evidence.blockServices?.get(block);
     if (service === undefined) missing.add('block_service');
@@ -262,7 +262,7 @@ function checkRewards(
   for (const block of document.blocks) {
     insist(block.transaction_id === rewardTransaction(block.block_id) && block.output_index === 0, 'reward_name');
     if (evidence.rewards === null) continue;
-    // Where all blocks of a slice are given to one service, the other has no list that could miss them.
+    // If all blocks of a slice are booked under one service, the other has no list in which they could be missing.
     checkService(block.block_id, true);
     const paid = evidence.rewards.get(block.transaction_id) ?? evidence.lateRewards?.get(block.transaction_id);
     if (paid === undefined && evidence.lateRewards === null) {
@@ -290,7 +290,7 @@ function checkRewards(
   for (const transaction of evidence.rewards.keys()) {
     if (named.has(transaction)) continue;
     insist(moved.has(transaction), 'reward_left_out');
-    // Nothing here shows that the later list, whichever it will be, has the block.
+    // Whether a later list contains the block cannot be checked here.
     missing.add('later_list');
   }
 }
@@ -332,13 +332,13 @@ function judge(document: PoolProof | PoolList, credit: bigint, evidence: BooksEv
     insist(termsFault(terms.terms) === undefined, 'terms');
     const own = termsAt(terms.terms[document.service], document.slice);
     insist(own?.fee_ppm === document.fee_ppm, 'terms');
-    // Rewards are looked up under the address of the terms: it must be the one that the checker works for.
+    // Rewards are looked up under the address of the terms, which must be the one that the checker's jobs pay.
     if (evidence.poolAddress !== null) insist(terms.address === evidence.poolAddress, 'pool_address');
   }
   checkSlices(document, evidence, missing);
   checkRewards(document, evidence, missing);
   const committed = checkCommitments(document, evidence, missing);
-  // Who found a solo block is known to the pool and to the finder alone.
+  // Only the pool and the finder know who found a solo block.
   if (document.service === 'solo' && document.blocks.length > 0) missing.add('solo_finder');
   return outcome(credit, committed, missing);
 }
@@ -373,7 +373,10 @@ export function judgeList(document: PoolList, evidence: BooksEvidence): BooksVer
   });
 }
 
-/** Is a record that the pool signed the one that it publishes, and that its payouts hold on the ledger? Without `committed` no payout covers it yet. */
+/**
+ * Checks that a signed record is the published one, and that payouts on the ledger commit to it. Without `committed` no
+ * payout covers it yet.
+ */
 export function judgeRecord(
   signed: Pick<SliceRecord, 'network' | 'service' | 'slice' | 'chain'>,
   evidence: BooksEvidence,

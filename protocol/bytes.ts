@@ -9,7 +9,7 @@ export type Bytes = Uint8Array<ArrayBufferLike>;
 const DIGITS = Uint8Array.from('0123456789abcdef', (digit) => digit.charCodeAt(0));
 const ascii = new TextDecoder();
 
-/** Decoded in one call: text concatenated byte by byte stays a rope in memory, twenty times as large as its characters. */
+/** Decoded in one call: text concatenated byte by byte stays a rope in memory, twenty times larger. */
 export function toHex(bytes: Bytes): string {
   const text = new Uint8Array(2 * bytes.length);
   for (let i = 0; i < bytes.length; i++) {
@@ -87,12 +87,12 @@ export function bigintToBytesBE(value: bigint, length: number): Uint8Array<Array
 
 export const bigintFromBytesBE = (bytes: Bytes): bigint => (bytes.length === 0 ? 0n : BigInt(`0x${toHex(bytes)}`));
 
-/** Arrays of at most so many bytes lie in the heap of V8, until something asks for their buffer. */
+/** Arrays up to this size are in V8's heap until their buffer is accessed. */
 const SMALL = 64;
 
 export class ByteReader {
   readonly bytes: Bytes;
-  /** Made for the first bigint: most values need none, and a view moves a small array out of the heap. */
+  /** Created for the first bigint: most values need none, and a view moves a small array out of the heap. */
   #view: DataView | null = null;
   at = 0;
 

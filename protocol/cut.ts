@@ -1,6 +1,6 @@
 /**
- * Cuts (ledger rules 30 and 31): the header that names a cut and commits the state after it, the list of the work blocks it
- * registered, and the certificate with which validators make it final.
+ * Cuts (ledger rules 30 and 31): the header that identifies a cut and commits to the state after it, the list of the
+ * work blocks it registered, and the certificate with which validators make it final.
  */
 import { ByteReader, type Bytes, ByteWriter } from './bytes.ts';
 import { ProtocolError } from './errors.ts';
@@ -77,7 +77,7 @@ export const cutId = (header: Bytes): Uint8Array<ArrayBuffer> => id(LABELS.cut, 
 /** Block identifiers in the order of execution. */
 export const blocksRoot = (blockIds: readonly Bytes[]): Bytes => merkleRoot(blockIds);
 
-/** What a member signs to make a cut final: its precommit of that round. */
+/** The bytes that a member signs to make a cut final: its precommit of that round. */
 export const certificateMessage = (
   chainId: Bytes,
   cut: { readonly height: number; readonly cutId: Bytes },

@@ -1,6 +1,6 @@
 /**
- * Emission (ledger rule 6). Genesis mints 20,000,000 coins; 180,000,000 follow, 0.3 % of what remains per interval,
- * in whole atoms, the remainder of the division carried on. Every cut's subsidy is split into a work and a stake half.
+ * Emission (ledger rule 6). Genesis mints 20,000,000 coins; 180,000,000 follow, 0.3 % of what remains per interval, in
+ * whole atoms; remainders are carried over. Every cut's subsidy is split into a work and a stake half.
  */
 import { ATOMS_PER_COIN } from './amount.ts';
 import { INTERVAL_CUTS } from './network.ts';

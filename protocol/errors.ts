@@ -50,7 +50,7 @@ export class ProtocolError extends CodedError<ProtocolErrorCode> {
 
 export type Result<T> = { ok: true; value: T } | { ok: false; error: ProtocolError };
 
-/** Runs a decoder at the edge of a program and turns its refusal into a value. Other exceptions are bugs and pass through. */
+/** Runs a decoder and turns its refusal into a value. Other exceptions are bugs and pass through. */
 export function attempt<T>(decode: () => T): Result<T> {
   try {
     return { ok: true, value: decode() };

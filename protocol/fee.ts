@@ -1,6 +1,6 @@
 /**
- * Mass and fees (ledger rule 18). Mass counts what a transaction costs everyone: its wire bytes, and for each output it
- * makes a share of the state that every node must keep. The fee is implicit: inputs minus outputs.
+ * Mass and fees (ledger rule 18). Mass measures the cost of a transaction for all nodes: its wire bytes, and a constant
+ * per output for the state that every node must keep. The fee is implicit: inputs minus outputs.
  */
 import { ADDRESS_PAYLOAD_BYTES } from './address.ts';
 import type { TransactionBody } from './transaction.ts';

@@ -148,7 +148,7 @@ const readWork = (from: Json, field: string): bigint => {
   return BigInt(value);
 };
 
-/** Refused when it is not the chain that it says it is: a file that was changed by hand names another one. */
+/** Refused if the chain id in it does not match: then the file was changed by hand. */
 export function readGenesis(source: string): Genesis {
   const from = parse(source, 'genesis');
   only(from, GENESIS_FIELDS);

@@ -98,7 +98,10 @@ function writeValidator(writer: ByteWriter, validator: GenesisValidator): ByteWr
   return writer.u16(commission).u16(endpoint.length).raw(endpoint);
 }
 
-/** What a consensus key signs to take part in a genesis: the registration cannot be changed on its way. There is no chain id yet. */
+/**
+ * The bytes that a consensus key signs to take part in a genesis, so that the registration cannot be changed. There is
+ * no chain id yet.
+ */
 export const registrationMessage = ({ network, ...validator }: NamedValidator): Uint8Array<ArrayBuffer> =>
   id(LABELS.genesisRegistration, writeValidator(new ByteWriter(4096).u32(NETWORKS[network].id), validator).done());
 

@@ -1,6 +1,6 @@
 /**
- * Sizes and places in the work block header (ledger rule 10), apart from its codec: the threads of the CPU kernel need
- * only these, and start three times as fast without the rest.
+ * Sizes and offsets in the work block header (ledger rule 10), separate from its codec: the threads of the CPU kernel
+ * need only these, and start three times as fast without the rest.
  */
 export const HEADER_BYTES = 312;
 export const NONCE_OFFSET = 304;

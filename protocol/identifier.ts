@@ -1,6 +1,6 @@
 /**
  * Identifiers (ledger rule 1): `id(label, bytes) = SHA-384(label || 0x00 || bytes)`, 48 bytes, written as 96 lower-case
- * hex characters. One label per kind of thing, so that no value of one kind can pass for another.
+ * hex characters. One label per kind, so that a value of one kind cannot be mistaken for another.
  */
 import { sha384 } from '@noble/hashes/sha2.js';
 import { type Bytes, concat, fromHex, utf8 } from './bytes.ts';

@@ -1,6 +1,6 @@
 /**
- * Payouts of a pool that commit its books (books rule 21), as a node has them: those that the pool lists, and those that spent from its address. What the node cannot tell
- * of one of them is no reason to leave out the others.
+ * Payouts of a pool that commit its books (books rule 21), as a node has them: those that the pool lists, and those
+ * that spent from its address. If the node cannot read one of them, the others are still used.
  */
 import type { ApiClient } from './api/client.ts';
 import { ApiError } from './api/client-calls.ts';
@@ -12,7 +12,7 @@ type Sources = { pool(path: string): Promise<unknown>; readonly node: PayoutRead
 
 /** Payouts that the pool is asked for. */
 const MAX_COMMITMENTS = 2;
-/** Commitments that are read from what spent from the address; and spends, and pages of changes, that are gone through for them. */
+/** Limits: commitments read from spends of the address, spends, and pages of changes searched. */
 const MAX_FOUND = 4;
 const MAX_SPENDS = 64;
 const MAX_PAGES = 16;
@@ -48,8 +48,8 @@ export type CommitmentRow = {
 type CarriedCommitments = { readonly found: readonly LedgerCommitment[]; readonly isPartial: boolean };
 
 /**
- * What a transaction carries; undefined where the node cannot tell: the cut was pruned, or the node does not have it yet. Only that one is then unread: by naming a
- * payout of such a cut, a pool must not keep the others from being compared.
+ * The payload of a transaction; undefined if the node cannot read it: the cut was pruned, or the node does not have it
+ * yet. Then only that one is unread: with such a payout, a pool must not prevent the comparison of the others.
  */
 async function carriedBy(
   node: PayoutReads,
@@ -72,7 +72,7 @@ function isCommitmentRow(row: CommitmentRow | null): row is CommitmentRow {
   return isHeight && (transaction === null || (typeof transaction === 'string' && transaction.length <= MAX_ID));
 }
 
-/** The first payouts, at most `MAX_COMMITMENTS`, whose commitments cover a slice and are final: what they carry is read from the ledger. */
+/** The first payouts, at most `MAX_COMMITMENTS`, whose final commitments cover a slice, read from the ledger. */
 async function readCommitments(slice: number, { pool, node }: Sources): Promise<CarriedCommitments> {
   const answer = (await pool(`commitments?slice=${slice}&limit=${MAX_COMMITMENTS}`)) as {
     commitments: CommitmentRow[];
@@ -92,8 +92,9 @@ async function readCommitments(slice: number, { pool, node }: Sources): Promise<
 }
 
 /**
- * Commitments in the first transactions that spent from the pool's address after a height. The pool's key signed them, so they count whether the
- * pool lists them or not. Anybody can send dust to the address, and the pool can merge its outputs: these do not hide the payouts behind them.
+ * Commitments in the first transactions that spent from the pool's address after a height. The pool's key signed them,
+ * so they count whether the pool lists them or not. Dust sent to the address, and merges by the pool, do not hide
+ * payouts.
  */
 async function readSpends(address: string, after: number, node: PayoutReads): Promise<CarriedCommitments> {
   const found: LedgerCommitment[] = [];

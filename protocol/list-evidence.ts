@@ -8,7 +8,7 @@ import { type CreditHead, type ProofPart, poolListId } from './pool-proof.ts';
 
 export const LIST_EVIDENCE_FORMAT = 'svc-pool-list-evidence-1';
 
-/** All that `list_id` names. */
+/** The data that `list_id` covers. */
 export type ListHead = CreditHead & { readonly window: readonly ProofPart[] };
 
 /** A list as it was shown: the page of slices shows the root of its credits alone. */
@@ -45,7 +45,7 @@ export function listHead(document: ListHead): ListHead {
   };
 }
 
-/** Whether a head gives the names under which it was shown. */
+/** Whether a head matches the identifiers it was shown with. */
 function isOwnHead({ head, list_id, credit_root }: ShownList, { service, slice }: ListEvidence): boolean {
   if (head === null) return true;
   return (

@@ -1,6 +1,6 @@
 /**
- * Merkle trees (ledger rule 9). Leaves and nodes have labels of their own, so neither can pass for the other; a node
- * without a sibling moves up unchanged; the tree of nothing has a root of its own.
+ * Merkle trees (ledger rule 9). Leaves and nodes have different labels, so neither can be mistaken for the other; a
+ * node without a sibling moves up unchanged; the empty tree has a special root.
  */
 import { type Bytes, equalBytes } from './bytes.ts';
 import { ProtocolError } from './errors.ts';

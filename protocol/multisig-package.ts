@@ -1,6 +1,7 @@
 /**
- * Multisig packages (docs/protocol/multisig.md): a transaction on its way between the members of a multisig address, with the signatures that it has so far. Everything that is signed is
- * in its template, and the digest covers it: packages with one digest are about one transaction, on one chain, by one set of members. Signatures are checked wherever a package is
+ * Multisig packages (docs/protocol/multisig.md): a transaction passed between the members of a multisig address, with
+ * its signatures so far. Everything that is signed is in its template, and the digest covers it: packages with one
+ * digest are about one transaction, on one chain, by one set of members. Signatures are checked wherever a package is
  * read, so the next member already refuses a bad one. How a signature is checked is passed in.
  */
 
@@ -41,7 +42,10 @@ export type PackageTemplate = {
   readonly profile: MultisigProfile;
   readonly network: NetworkName;
   readonly body: TransactionBody;
-  /** Of the outputs that are spent, in the order of the inputs. With wrong amounts the signatures are invalid on the ledger. */
+  /**
+   * Amounts of the spent outputs, in the order of the inputs. With wrong amounts the signatures are invalid on the
+   * ledger.
+   */
   readonly amounts: readonly bigint[];
   readonly descriptor: MultisigDescriptor;
 };
@@ -93,7 +97,7 @@ function checkTemplate(template: PackageTemplate, address: Bytes): void {
   checkOperation(template, address);
 }
 
-/** The members sign for the address as owner; who owns a position only the ledger knows. */
+/** The members sign for the address as owner; only the ledger knows the owner of a position. */
 function checkOperation({ body }: PackageTemplate, address: Bytes): void {
   if (body.operation === undefined) return;
   const operation = decodeOperation(body.operation);
@@ -154,7 +158,10 @@ export function encodePackage({ templateBytes, digest, signed }: MultisigPackage
 }
 
 export type PackageEdge = {
-  /** What the reader's own manifest says: a package of another chain or network is refused. Without it, one of any: for those who sign nothing. */
+  /**
+   * From the reader's own manifest: a package of another chain or network is refused. Without it all are accepted: for
+   * readers that sign nothing.
+   */
   readonly network?: NetworkName;
   readonly chainId?: Bytes;
   readonly verify: VerifySignature;

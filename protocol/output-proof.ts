@@ -1,4 +1,4 @@
-/** Proofs of the output set (ledger rule 34), as POST /v1/proofs/utxos hands them out: an output is there, or none is. */
+/** Proofs of the output set (ledger rule 34), from POST /v1/proofs/utxos: that an output exists, or does not. */
 import { ADDRESS_PAYLOAD_BYTES } from './address.ts';
 import type { Bytes } from './bytes.ts';
 import { ID_BYTES } from './identifier.ts';
@@ -26,7 +26,7 @@ export const outputSetRoot = (state: Bytes, stateRoot: Bytes): OutputSetSide => 
 
 export type OutputVerdict = { readonly ok: true; readonly output: Output | undefined } | { readonly ok: false };
 
-/** What the set with this root holds under the outpoint: an output, proven nothing, or no proof at all. */
+/** The set's entry under the outpoint: an output, proven absence, or an invalid proof. */
 export function verifyOutputProof(root: OutputSetSide, outpoint: Outpoint, path: OutputSetPath): OutputVerdict {
   const key = new Uint8Array(SHAPE.keyBytes);
   key.set(outpoint.transactionId, 0);

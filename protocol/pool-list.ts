@@ -1,4 +1,7 @@
-/** The whole list of a slice's credits, put together from the pages that a pool's API gives. Whatever the pool answers, the reading is bounded in time and memory. */
+/**
+ * Reads the whole credit list of a slice from the pages of a pool's API. Whatever the pool answers, time and memory are
+ * bounded.
+ */
 import { ProtocolError } from './errors.ts';
 import type { PoolList, PoolListPage } from './pool-proof.ts';
 
@@ -51,8 +54,8 @@ async function readPages<T extends Row>(
 }
 
 /**
- * `read` fetches a path below the API's prefix. Whether the list is right is not checked here: checkPoolList does that. Throws a ProtocolError for what no
- * pool answers.
+ * `read` fetches a path below the API's prefix. Whether the list is right is not checked here: checkPoolList does that.
+ * Throws a ProtocolError for a malformed answer.
  */
 export async function readPoolList(
   service: PoolList['service'],

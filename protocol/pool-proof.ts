@@ -1,7 +1,7 @@
 /**
- * The proof of one account's share of a slice's rewards, and the whole list of everybody's (books rules): documents, and
- * whether each agrees with itself. Arithmetic and hashes alone cannot show that a document is true: books-verdict.ts
- * compares it with the pool's terms, its slice records and the ledger. Runs in a page unchanged.
+ * The proof of one account's part of a slice's rewards, and the whole list of all accounts (books rules): documents,
+ * and checks of their internal consistency. Arithmetic and hashes alone cannot show that a document is true:
+ * books-verdict.ts compares it with the pool's terms, its slice records and the ledger. Runs in a page unchanged.
  */
 import { parseAddress } from './address.ts';
 import { parseAtoms } from './amount.ts';
@@ -57,7 +57,9 @@ export type ProofPart = {
 /** The part that is the same in every proof of a slice's rewards. */
 export type CreditHead = {
   readonly version: 2;
-  /** Names all that follows but the account's own part: two miners who see the same name see the same list. */
+  /**
+   * Identifies everything below except the account's own part: two miners with the same identifier see the same list.
+   */
   readonly list_id: string;
   readonly network: NetworkName;
   readonly service: 'pplns' | 'solo';
@@ -140,7 +142,7 @@ function readBranch(document: BranchDocument): SumBranch {
   };
 }
 
-/** The value an account has under a root; zero when it is shown to be absent. */
+/** The value of an account under a root; zero if it is proven absent. */
 function valueUnder(
   root: SumRoot,
   payload: Bytes,
@@ -161,7 +163,7 @@ function valueUnder(
     insist(Math.sign(compareBytes(key, payload)) === side, or);
     return branch.index;
   };
-  // Both are leaves of the one tree that the root commits, count included: nothing lies between neighbouring places.
+  // Both are leaves of the same tree, and the root covers the count: there is nothing between neighbouring indexes.
   const left = before === null ? -1 : indexOf(before, -1);
   const right = after === null ? root.count : indexOf(after, 1);
   insist(right === left + 1, or);
@@ -169,7 +171,7 @@ function valueUnder(
   return 0n;
 }
 
-/** The same for those who hold a root and one leaf; undefined when nothing is shown. */
+/** The same for readers with a root and one leaf; undefined if the proof is invalid. */
 export function leafValue(
   root: SumRoot,
   payload: Bytes,
@@ -184,7 +186,10 @@ export function leafValue(
   }
 }
 
-/** The name of a credit list: everything that is the same for all who ask. Throws for a document that has no such form. */
+/**
+ * The identifier of a credit list: everything that is the same for all readers. Throws for a document that has no such
+ * form.
+ */
 export function poolListId(document: Omit<CreditHead, 'list_id'> & { readonly window: readonly ProofPart[] }): string {
   const writer = new ByteWriter(1024)
     .u32(NETWORKS[document.network].id)
@@ -265,7 +270,7 @@ function guarded(check: () => PoolProofVerdict): PoolProofVerdict {
     return check();
   } catch (error) {
     if (error instanceof Refused) return { valid: false, reason: error.reason };
-    // A field of the wrong type ends as a TypeError inside the readers: the document is at fault all the same.
+    // A field of the wrong type causes a TypeError in the readers: that is also the document's fault.
     if (error instanceof ProtocolError || error instanceof TypeError || error instanceof RangeError)
       return { valid: false, reason: 'malformed' };
     throw error;

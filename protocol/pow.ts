@@ -1,8 +1,8 @@
 /**
  * The reference of SVC_POW_V1 (docs/protocol/pow.md, rules P1 to P12), written to be read beside that text: light mode,
- * slow and obvious, every intermediate stage a function of its own. It defines what a hash is; the kernels only make it
- * fast. P13, comparing with a target, is in target.ts; P3, the epoch of a height, in network.ts.
- * Words are u32 in little-endian order, which is also the order of every machine this runs on.
+ * slow and simple, with a function for every intermediate stage. It defines what a hash is; the kernels only make it
+ * fast. P13, comparing with a target, is in target.ts; P3, the epoch of a height, in network.ts. Words are u32 in
+ * little-endian order, which is also the order of every machine this runs on.
  */
 import { blake3 } from '@noble/hashes/blake3.js';
 import { type Bytes, ByteWriter, concat, equalBytes, utf8 } from './bytes.ts';
@@ -138,6 +138,6 @@ export function powStages(parameters: PowParameters, cache: Bytes, header: Bytes
   return { preHash, seed, mix, pow: powFinish(seed, mix) };
 }
 
-/** A seed on the wire is only ever compared, never used (P4). */
+/** A seed received from a server is only compared, never used (P4). */
 export const isDatasetSeed = (networkId: number, epoch: number, seed: Bytes): boolean =>
   equalBytes(datasetSeed(networkId, epoch), seed);

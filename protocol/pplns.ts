@@ -1,7 +1,7 @@
 /**
  * PPLNS by slices (books rules 2 to 5), pure and exact. A block belongs to the slice of its anchor. Its window is the
- * whole slices strictly before that one, newest first, that make up W of work, the oldest counted in part. It lives in
- * this folder because three programs must agree on it to the atom: the pool, its audit, and the miner who checks both.
+ * whole slices strictly before that one, newest first, that make up W of work, the oldest counted in part. It is in
+ * this folder because three programs must agree on it to the atom: the pool, its audit, and the miner.
  */
 import { type Bytes, compareBytes } from './bytes.ts';
 import { ProtocolError } from './errors.ts';
@@ -84,7 +84,8 @@ export const feeOf = (reward: bigint, feePpm: bigint): bigint => (reward * feePp
 /** The places of the `count` largest values, equal ones in ascending order of place. */
 function largest(values: readonly bigint[], count: number): number[] {
   if (count === 0) return [];
-  // Rounded to 53 bits nearly all still differ, and numbers sort much faster; those at the limit are compared exactly.
+  // Rounded to 53 bits nearly all values still differ, and numbers sort much faster; those at the limit are compared
+  // exactly.
   const rounded = Float64Array.from(values, Number);
   const limit = rounded.toSorted()[values.length - count] as number;
   const above: number[] = [];

@@ -1,6 +1,7 @@
 /**
- * Proposals (consensus rule 5): a cut that a round's proposer puts to the vote, without its signature. The signature covers the cut's identifier and so the header; the block
- * identifiers are checked against the header's root here. So a proposal with a good signature cannot have been changed on its way.
+ * Proposals (consensus rule 5): a cut that a round's proposer puts to the vote, without its signature. The signature
+ * covers the cut's identifier and so the header; the block identifiers are checked against the header's root here. So a
+ * proposal with a valid signature cannot have been changed in transit.
  */
 import { ByteReader, type Bytes, ByteWriter, concat, equalBytes } from './bytes.ts';
 import { blocksRoot, CUT_HEADER_BYTES, type CutHeader, cutId, decodeCutHeader } from './cut.ts';
@@ -59,7 +60,7 @@ export type ProposalPlace = {
   readonly lastRound: number;
 };
 
-/** What the proposer signs: all of a proposal, so that it cannot be changed on its way. */
+/** The bytes that the proposer signs: all of a proposal, so that it cannot be changed in transit. */
 export function proposalMessage(chainId: Bytes, place: ProposalPlace): Bytes {
   const writer = new ByteWriter(2 * ID_BYTES + 20).raw(chainId).height(place.height).u32(place.round);
   return id(LABELS.proposal, writeRoundOrNone(writer, place.validRound).raw(place.cutId).u32(place.lastRound).done());

@@ -1,6 +1,7 @@
 /**
- * Evidence against a pool (books rule 20): receipts that it signed, and its own books, which show less. Anyone with the pool's
- * public key can judge it; nothing else of the miner or the pool is trusted. Node, page and `svc-pool verify-evidence` use this.
+ * Evidence against a pool (books rule 20): receipts that it signed, and its own books, which contain less. Anyone with
+ * the pool's public key can check it; nothing else from the miner or the pool is trusted. Node, page and `svc-pool
+ * verify-evidence` use this.
  */
 import { parseAddress } from './address.ts';
 import type { VerifySignature } from './api/signed-answer.ts';
@@ -54,8 +55,9 @@ const shortOf = (why: EvidenceShortcoming, more: object = {}): EvidenceVerdict =
 });
 
 /**
- * What the front ends signed for the account. Each front end counts once: with the most that one of its receipts says of the account, or with
- * its workers' work added up, whichever is more. A worker counts once, with the most that was signed for it.
+ * The work that the front ends signed for the account. Each front end counts once: with the most that one of its
+ * receipts says of the account, or with its workers' work added up, whichever is more. A worker counts once, with the
+ * most that was signed for it.
  */
 export function signedWork(receipts: readonly Receipt[]): bigint {
   const byBoot = new Map<string, { account: bigint; readonly workers: Map<string, bigint> }>();

@@ -1,7 +1,8 @@
 /**
- * Receipts (books rules 17 to 19): what a front end of a pool accepted of a worker in a slice, signed by the pool. One signature
- * covers all receipts of a front end and a slice: it is over a head that names the closed slice and the root of a Merkle tree of
- * the receipts. So a receipt is the pool's signed statement of the work and of the books that the work must be in.
+ * Receipts (books rules 17 to 19): the work that a front end of a pool accepted from a worker in a slice, signed by the
+ * pool. One signature covers all receipts of a front end and a slice: it is over a head that names the closed slice and
+ * the root of a Merkle tree of the receipts. So a receipt is the pool's signed statement of the work and of the books
+ * that the work must be in.
  */
 import { ml_dsa65 } from '@noble/post-quantum/ml-dsa.js';
 import { ADDRESS_PAYLOAD_BYTES, formatAddress, parseAddress } from './address.ts';
@@ -14,14 +15,14 @@ import { merkleLeaf, merkleParent, verifyMerkleBranch } from './merkle.ts';
 import { NETWORK_NAMES, NETWORKS, type NetworkName, networkById } from './network.ts';
 import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from './transaction.ts';
 
-/** Names one start of a front end; also the first bytes of what is unique in each of its extranonces. */
+/** Identifies one start of a front end; also the first unique bytes of its extranonces. */
 export const BOOT_BYTES = 8;
 const SERVICES = ['pplns', 'solo'] as const;
 export const WORKER_MAX = 64;
 /** A tree of 2^32 leaves has no longer branches. */
 const MAX_SIBLINGS = 32;
 
-/** What all receipts of a front end and a slice share, and what is signed. */
+/** The common, signed part of all receipts of a front end and a slice. */
 export type ReceiptHead = {
   readonly network: NetworkName;
   readonly service: BooksService;
@@ -62,7 +63,7 @@ export type Receipt = ReceiptHead & {
   readonly siblings: string;
 };
 
-/** What receipts say of the record of their slice. */
+/** The slice record according to receipts. */
 export type SignedBooks = Pick<ReceiptHead, 'chain' | 'root' | 'accounts' | 'total_work'>;
 
 /** The same for the same record. Two good receipts of one slice that differ in it convict the pool (rule 20). */
@@ -105,7 +106,7 @@ export function readReceiptHead(reader: ByteReader): ReceiptHead {
   };
 }
 
-/** What the pool signs. */
+/** The bytes that the pool signs. */
 export const receiptMessage = (head: ReceiptHead): Uint8Array<ArrayBuffer> =>
   id(LABELS.receipts, encodeReceiptHead(head));
 

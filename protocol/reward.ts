@@ -1,6 +1,6 @@
 /**
  * The reward root (ledger rule 11): it alone among a header's roots depends on payout and extranonce, so a server
- * derives each connection's header from one template with one hash, and a miner can check whom a job pays.
+ * derives each connection's header from one template with one hash, and a miner can check which address a job pays.
  */
 import { type Bytes, ByteWriter, equalBytes } from './bytes.ts';
 import { REWARD_ROOT_OFFSET } from './header.ts';

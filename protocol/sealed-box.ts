@@ -1,6 +1,6 @@
 /**
- * The form of a sealed secret in a file (docs/wallet.md, Wallet file): AES-256-GCM under a key that scrypt makes from a password. The file is JSON, so that a person can
- * see what it is; everything in it but the box is authenticated too.
+ * The form of a sealed secret in a file (docs/wallet.md, Wallet file): AES-256-GCM under a key that scrypt makes from a
+ * password. The file is readable JSON; everything in it outside the box is authenticated too.
  */
 
 /** 128 MiB and about half a second for each guess. */

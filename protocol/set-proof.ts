@@ -1,7 +1,7 @@
 /**
- * Proofs of the committed sets (ledger rule 34): the leaf of the trie that holds an entry, or would hold it, and the other sides up to the root, which commits
- * the sum and the number of all entries. The root is part of the state whose hash is the state root of a cut, so a reader that trusts a cut needs to
- * trust nothing else.
+ * Proofs of the committed sets (ledger rule 34): the leaf of the trie that contains an entry, or would, and the other
+ * sides up to the root, which commits the sum and the number of all entries. The root is part of the state whose hash
+ * is the state root of a cut, so a reader that trusts a cut needs to trust nothing else.
  *
  * Bytes: `u16 sides | sides from the root down, each digest 48 | u64 sum | u64 count | u16 leaf length | leaf`.
  */
@@ -18,7 +18,7 @@ export type SetShape = {
   readonly place: number;
   readonly keyBytes: number;
   readonly entryBytes: number;
-  /** Where the u64 lies that the set adds up; undefined where it adds up nothing. */
+  /** Offset of the u64 that the set sums up; undefined if it has no sum. */
   readonly sumAt: number | undefined;
 };
 
@@ -99,7 +99,7 @@ function above(left: SetSide, right: SetSide): SetSide {
 
 export type SetVerdict = { readonly ok: true; readonly entry: Bytes | undefined } | { readonly ok: false };
 
-/** What the set with this root holds under the key: an entry, proven nothing, or no proof at all. */
+/** The set's entry under the key: an entry, proven absence, or an invalid proof. */
 export function verifySetProof(shape: SetShape, root: SetSide, key: Bytes, { path, leaf }: SetPath): SetVerdict {
   const { keyBytes, entryBytes } = shape;
   if (key.length !== keyBytes || !isLeaf(shape, leaf.length) || path.length > MAX_SIDES) return { ok: false };

@@ -1,6 +1,6 @@
 /**
- * What makes two shares the same one (docs/protocol/books.md, rule 14): the header hashed and the nonce in it, whatever
- * job id, connection or server they came by. A header is named by 16 bytes of an identifier over all of it but the nonce.
+ * The identity of a share (docs/protocol/books.md, rule 14): the hashed header and its nonce, whatever the job id,
+ * connection or server. A header is identified by 16 bytes of an identifier over all of it except the nonce.
  */
 import { type Bytes, concat } from './bytes.ts';
 import { HEADER_BYTES, NONCE_OFFSET } from './header-layout.ts';
@@ -10,7 +10,7 @@ export const HEADER_DIGEST_BYTES = 16;
 const NONCE_BYTES = HEADER_BYTES - NONCE_OFFSET;
 export const SHARE_IDENTITY_BYTES = HEADER_DIGEST_BYTES + NONCE_BYTES;
 
-/** Of a whole header or of one without its nonce: the nonce does not enter. */
+/** Accepts a header with or without its nonce: the nonce is not hashed. */
 export const headerDigest = (header: Bytes): Uint8Array<ArrayBuffer> =>
   id(LABELS.shareHeader, header.subarray(0, NONCE_OFFSET)).slice(0, HEADER_DIGEST_BYTES);
 

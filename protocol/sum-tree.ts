@@ -1,7 +1,7 @@
 /**
  * Merkle sum trees (books rule 1): a tree over (key, value) leaves in ascending order of key whose every node commits
- * the sum below it. The root also commits the number of leaves and the total. Without the number, a branch of a large tree
- * can pass for one of a small tree, and an account that is there can be shown to be absent.
+ * the sum below it. The root also commits the number of leaves and the total. Without the number, a branch of a large
+ * tree could be presented as one of a small tree, and a present account as absent.
  */
 import { type Bytes, compareBytes, equalBytes } from './bytes.ts';
 import { ProtocolError } from './errors.ts';

@@ -1,6 +1,7 @@
 /**
- * Transactions (ledger rules 13 to 17): the body that is signed and named, and the wire form that adds witnesses. The
- * identifier covers the body alone, so a witness can change neither what a transaction does nor its name.
+ * Transactions (ledger rules 13 to 17): the body, which is signed and hashed into the identifier, and the wire form,
+ * which adds witnesses. The identifier covers the body alone, so a witness can change neither what a transaction does
+ * nor its name.
  */
 import { ADDRESS_PAYLOAD_BYTES, payloadKind } from './address.ts';
 import { checkAmount } from './amount.ts';
@@ -165,9 +166,9 @@ export const transactionId = (body: TransactionBody): Uint8Array<ArrayBuffer> =>
 /** The identifier of a transaction in wire form, without reading it. */
 export const transactionIdOfWire = (wire: Bytes): Uint8Array<ArrayBuffer> => id(LABELS.transaction, bodyOfWire(wire));
 
-/** What the key of input `index` signs: the whole body, the input's place and the output it spends. */
+/** The bytes that the key of input `index` signs: the whole body, the input's index and the spent output. */
 export const spendMessage = (bodyBytes: Bytes, index: number, spent: Output): Uint8Array<ArrayBuffer> =>
   id(LABELS.spend, concat(bodyBytes, new ByteWriter(64).u8(index).raw(spent.address).u64(spent.amount).done()));
 
-/** What the owner of a staking operation signs. */
+/** The bytes that the owner of a staking operation signs. */
 export const operationMessage = (bodyBytes: Bytes): Uint8Array<ArrayBuffer> => id(LABELS.operation, bodyBytes);

@@ -1,6 +1,7 @@
 /**
- * Evidence that a pool credits and does not pay (books rule 29): the lists by whose credits an account is owed. Lists and payments are
- * public, so anybody reads them again from the pool and from a node; the file says which lists to read, and its word counts for nothing else.
+ * Evidence that a pool credits but does not pay (books rule 29): the lists with the unpaid credits of an account. Lists
+ * and payments are public, so anybody can read them from the pool and from a node; the file only says which lists to
+ * read.
  */
 import { parseAtoms } from './amount.ts';
 import type { BooksService } from './books-slice.ts';

@@ -49,7 +49,7 @@ export function readVote(reader: ByteReader): Vote {
   };
 }
 
-/** What a member signs. */
+/** The bytes that a member signs. */
 export const voteMessage = (chainId: Bytes, vote: Vote): Uint8Array<ArrayBuffer> =>
   id(LABELS.vote, concat(chainId, encodeVote(vote)));
 

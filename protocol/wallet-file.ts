@@ -1,4 +1,7 @@
-/** The wallet file without its secret (docs/wallet.md, Wallet file): what names it, and the sealed box. Sealing and opening are up to the program. */
+/**
+ * The wallet file without its secret (docs/wallet.md, Wallet file): its header fields and the sealed box. Sealing and
+ * opening are done by the program.
+ */
 import { NETWORK_NAMES, type NetworkName } from './network.ts';
 import { readBox, type SealedBox, SealedBoxError } from './sealed-box.ts';
 

@@ -1,6 +1,7 @@
 /**
- * Which signatures a transaction's witnesses are (ledger rules 15, 17 and 20): each key, or set of keys, belongs to the address it spends from, and each signature is over the body, the
- * input's place and the output spent. Checking them is up to the caller.
+ * Lists the signatures in a transaction's witnesses (ledger rules 15, 17 and 20): each key, or set of keys, must belong
+ * to the address it spends from, and each signature covers the body, the input's index and the spent output. The caller
+ * verifies them.
  */
 import { ADDRESS_KINDS, keyAddressPayload } from './address.ts';
 import { type Bytes, concat, equalBytes } from './bytes.ts';
@@ -16,7 +17,7 @@ export type SignatureChecks = {
   readonly proofs: readonly SignatureCheck[];
 };
 
-/** Who must sign an operation; the key where the ledger knows it apart from the registry. */
+/** The required signer of an operation; with the key if the ledger has it outside the registry. */
 export type OperationSigners = {
   readonly signer: { readonly address: Bytes; readonly publicKey?: Bytes };
   readonly proofs: readonly SignatureCheck[];
@@ -24,7 +25,7 @@ export type OperationSigners = {
 
 export type WitnessFault = 'witness_key_mismatch' | 'witness_key_unregistered';
 
-/** The signatures to check, or what is wrong before any is. */
+/** The signatures to check, or an error found before that. */
 export function signaturesOf(
   transaction: { readonly witnesses: readonly Witness[]; readonly bodyBytes: Bytes },
   spends: readonly Output[],

@@ -1,7 +1,8 @@
 /**
- * Witnesses (ledger rules 15 and 20): what shows that the owner of an address agrees. A profile byte and its data: the key and its signature, the signature alone where the chain has the key, and
- * for multisig addresses the whole set of keys, or of their hashes, with exactly as many signatures as the threshold asks for. A set of signatures has exactly one encoding: without a member's
- * key nobody can give the transaction other bytes.
+ * Witnesses (ledger rules 15 and 20): the proof that the owner of an address agrees. A profile byte and its data: the
+ * key and its signature, the signature alone where the chain has the key, and for multisig addresses the whole set of
+ * keys, or of their hashes, with exactly as many signatures as the threshold asks for. A set of signatures has exactly
+ * one encoding: without a member's key nobody can give the transaction other bytes.
  */
 import { ByteReader, type Bytes, ByteWriter } from './bytes.ts';
 import { ProtocolError } from './errors.ts';

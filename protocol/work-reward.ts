@@ -1,6 +1,6 @@
 /**
- * What a block can be paid (ledger rules 6 and 37): where its reward's output lies, and how much of the subsidy an anchor can
- * hold. The node pays by these rules; readers check a claimed reward by them.
+ * The reward of a block (ledger rules 6 and 37): its outpoint, and the maximum subsidy of an anchor. The node pays by
+ * these rules; readers check a claimed reward by them.
  */
 import type { Bytes } from './bytes.ts';
 import { type EmissionState, firstInterval, nextInterval } from './emission.ts';

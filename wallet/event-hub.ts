@@ -19,7 +19,7 @@ export type WalletEvent = { readonly name: EventName; readonly params: Readonly<
 export class EventHub {
   readonly #listeners = new Map<(event: WalletEvent) => void, (name: EventName) => boolean>();
 
-  /** Returns how to stop listening. Listeners must not throw; `wants` says which events matter to this one now. */
+  /** Returns a function that unsubscribes. Listeners must not throw; `wants` tells which events this one needs now. */
   listen(listener: (event: WalletEvent) => void, wants: (name: EventName) => boolean = () => true): () => void {
     this.#listeners.set(listener, wants);
     return () => this.#listeners.delete(listener);

@@ -1,4 +1,4 @@
-/** Opens a wallet on this machine: lock, password, state, node. What the daemon and the commands have in common. */
+/** Opens a wallet on this machine: lock, password, state, node. Shared by the daemon and the commands. */
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,10 +16,10 @@ import { readWalletFile } from './keys/wallet-file.ts';
 import { walletPath } from './keys/wallet-path.ts';
 import { Wallet, type WalletOptions } from './wallet.ts';
 
-/** Of the file that `walletPath` names. */
+/** For the file returned by `walletPath`. */
 export const stateDirectory = (file: string): string => `${file}.state`;
 
-/** Tries are few and short: the wallet's own loop asks again, and a caller is waiting. */
+/** Few and short attempts: the wallet's own loop retries, and a caller is waiting. */
 export function nodeClient(baseUrl: string, identities: readonly string[] = []): NodeClient {
   const times = { attempts: 2, timeoutMillis: 10_000, maxWaitMillis: 3_000 };
   return createApiClient({ baseUrl, ...times, pin: pinOf(identities) }, nodeTransport());
@@ -37,7 +37,7 @@ export type OpenDependencies = {
   readonly log: Logger;
   readonly ask: (() => Promise<string>) | undefined;
   readonly fault: (error: Error) => void;
-  /** Looks at the wallet before it is opened, and throws when it does not fit. */
+  /** Checks the wallet before it is opened, and throws if it does not match. */
   readonly check?: (network: NetworkName) => void;
 };
 

@@ -1,5 +1,5 @@
 /**
- * What the wallet refuses, as a code with a text for people. The codes are listed in docs/errors.md with cause and remedy;
+ * Refusals of the wallet: a code with a text for people. The codes are listed in docs/errors.md with cause and remedy;
  * `rpc` is the JSON-RPC code a refusal has when it answers a call (docs/wallet.md, Errors).
  */
 import { CodedError } from '../protocol/coded-error.ts';

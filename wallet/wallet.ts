@@ -1,6 +1,6 @@
 /**
- * An open wallet: its parts put together, and the loop that keeps them going. It runs inside the daemon, a
- * command or a test, which holds the lock of its state directory.
+ * An open wallet: assembles its parts and runs their loop. It runs inside the daemon, a command or a test, which holds
+ * the lock of its state directory.
  */
 import { formatCoins } from '../protocol/amount.ts';
 import type { NetworkName } from '../protocol/network.ts';
@@ -234,7 +234,7 @@ export class Wallet {
     this.#loop ??= this.#run();
   }
 
-  /** One turn of the loop: what a command that runs briefly needs, too. */
+  /** One round of the loop; also used by short-lived commands. */
   async turn(): Promise<void> {
     const away = this.follower.node.trouble !== null;
     await this.follower.step();
@@ -249,12 +249,12 @@ export class Wallet {
     if (this.follower.caughtUp) await this.#automation.run();
   }
 
-  /** Resolves when a listener that has just come will hear of every later change of the stake. */
+  /** Resolves when a new listener will get every later change of the stake. */
   beginStakingEvents(): Promise<void> {
     return this.#stakingWatch.begin();
   }
 
-  /** Makes the loop look at once instead of at its next turn. */
+  /** Runs the next round of the loop at once. */
   wake(): void {
     this.#wake?.();
   }

@@ -1,6 +1,7 @@
 /**
- * Receipts that came by the connection and whose slices the pool's API has not shown yet. This detects a pool that signs and then does not show what it signed for, whether it leaves a
- * slice out, answers as if no slice had closed, or does not answer.
+ * Receipts that came by the connection and whose slices the pool's API has not shown yet. This detects a pool that
+ * signs receipts and then hides the books, whether it omits a slice, answers as if no slice had closed, or does not
+ * answer.
  */
 import type { Receipt } from '../../protocol/receipt.ts';
 
@@ -8,7 +9,7 @@ type AwaitedReceipt = {
   readonly receipt: Receipt;
   /** Rounds in which the pool answered beyond the slice without showing it. */
   rounds: number;
-  /** When it came, by the time of day; 0 where that is not known. */
+  /** When it arrived, by the wall clock; 0 if not known. */
   readonly atMillis: number;
   /** It came before this start of the miner: slices may have closed since then while the miner was not running. */
   readonly isOld: boolean;
@@ -17,9 +18,12 @@ type AwaitedReceipt = {
 /** Receipts kept until their slices were compared, and rounds that a pool may take to show them. */
 const MAX_KEPT = 96;
 const HIDDEN_ROUNDS = 5;
-/** Slices that may close while the pool's answers cannot be had or read, or do not come to them, before that is an alarm. */
+/** Slices that may close without usable answers of the pool about them before that is an alarm. */
 export const UNREAD_SLICES = 12;
-/** A pool keeps receipts for a day (books rule 18): younger ones must be there, and a miner that had an answer since then does not accept that they were dropped. */
+/**
+ * A pool keeps receipts for a day (books rule 18): newer ones must be available, and a miner that had an answer within
+ * that time does not accept that they were dropped.
+ */
 export const KEPT_MILLIS = 23 * 3_600_000;
 
 export class AwaitedReceipts {
@@ -30,7 +34,7 @@ export class AwaitedReceipts {
     this.#wallMillis = wallMillis;
   }
 
-  /** False for one that is there. */
+  /** False if it is already here. */
   add(receipt: Receipt): boolean {
     if (this.#awaited.some(({ receipt: other }) => receiptName(other) === receiptName(receipt))) return false;
     const added = { receipt, rounds: 0, atMillis: this.#wallMillis(), isOld: false };
@@ -54,8 +58,8 @@ export class AwaitedReceipts {
   }
 
   /**
-   * After the pool was asked for all up to `through`: receipts whose slices it has not shown for too long. It keeps those from `keptFrom` on; a miner that was away for a day cannot
-   * compare what it got before.
+   * After the pool was asked for all up to `through`: receipts whose slices it has not shown for too long. It keeps
+   * those from `keptFrom` on; a miner that was offline for a day cannot compare its earlier receipts.
    */
   hidden(through: number, keptFrom: number | null): Receipt[] {
     const now = this.#wallMillis();
@@ -78,7 +82,7 @@ export class AwaitedReceipts {
     return this.#awaited.map(({ receipt, rounds, atMillis }) => ({ receipt, rounds, atMillis }));
   }
 
-  /** Throws for what it cannot read. */
+  /** Throws if the input is malformed. */
   restore(saved: unknown): void {
     const list = saved as readonly Pick<AwaitedReceipt, 'receipt' | 'rounds' | 'atMillis'>[];
     this.#awaited = [...list].map(({ receipt, rounds, atMillis }) => {

@@ -1,4 +1,7 @@
-/** What a miner reports about a pool's books: each finding once, a bounded number of each kind, and of the pool's own texts only their beginning. */
+/**
+ * A miner's reports about a pool's books: each finding once, a bounded number of each kind, with the pool's own texts
+ * truncated.
+ */
 import type { ListEvidence } from '../../protocol/list-evidence.ts';
 import type { Evidence } from '../../protocol/receipt-evidence.ts';
 import type { UnpaidEvidence } from '../../protocol/unpaid-evidence.ts';
@@ -32,11 +35,11 @@ export const BOOKS_ALARMS = [
 ] as const;
 export type BooksAlarmKind = (typeof BOOKS_ALARMS)[number];
 
-/** What a file of evidence holds; `svc-pool verify-evidence` knows each form. */
+/** Contents of an evidence file; `svc-pool verify-evidence` reads each form. */
 export type AlarmEvidence = Evidence | ListEvidence | UnpaidEvidence;
 
 export type BooksAlarm = {
-  /** Which one it is. */
+  /** Identifies the finding. */
   readonly key: string;
   readonly kind: BooksAlarmKind;
   readonly message: string;
@@ -73,7 +76,7 @@ const MESSAGES: Readonly<Record<BooksAlarmKind, string>> = {
   unpaid: 'SUSPICION: THE POOL HAS NOT PAID WHAT IT CREDITED',
 };
 
-/** Alarms of one kind: a pool that raises many of one kind takes no room from the others. */
+/** Limit of alarms per kind: many of one kind do not displace others. */
 const MAX_ALIKE = 32;
 /** Longest text of the pool in an alarm. */
 const MAX_SAID = 128;
@@ -85,7 +88,7 @@ export class BooksAlarms {
     return this.#raised.size;
   }
 
-  /** Undefined for one that was raised before, and where there are enough of its kind. */
+  /** Undefined if it was raised before, or the limit of its kind is reached. */
   raise(
     kind: BooksAlarmKind,
     what: string,
@@ -100,7 +103,7 @@ export class BooksAlarms {
     return { key, kind, message: MESSAGES[kind], fields: Object.fromEntries(said), evidence };
   }
 
-  /** `without`: those whose evidence is on no disk yet. After a restart they are raised again. */
+  /** `without`: those whose evidence is not on disk yet. After a restart they are raised again. */
   save(without: ReadonlySet<string> = new Set()): string[] {
     return [...this.#raised].filter((key) => !without.has(key));
   }
@@ -110,7 +113,7 @@ export class BooksAlarms {
   }
 }
 
-/** What the pool said may be of any form and length; the log and the file of alarms keep little of it. */
+/** The pool's text may have any form and length; the log and the alarm file keep only its beginning. */
 function shortened(value: unknown): unknown {
   if (typeof value === 'bigint' || typeof value === 'number' || typeof value === 'boolean' || value === undefined)
     return value;

@@ -1,6 +1,7 @@
 /**
- * Where svc-miner keeps what it knows of pools' books: DIR/books-NETWORK.json, a small file that is replaced as a whole, and DIR/evidence-*.json, one for each
- * finding that others can check. What cannot be read counts as absent: then the count begins anew.
+ * Storage of svc-miner's data about pools' books: DIR/books-NETWORK.json, a small file that is replaced as a whole, and
+ * DIR/evidence-*.json, one for each finding that others can check. An unreadable file counts as absent: then counting
+ * starts again.
  */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,7 +10,7 @@ import { writeDurably } from '../../runtime/durable-file.ts';
 import { readSmallFile } from '../../runtime/small-file.ts';
 import type { AlarmEvidence } from './books-alarms.ts';
 
-/** Far more than all pools of a file come to: one that is too large to be read would take the keys of all of them with it. */
+/** Far more than the pools of a file need: if it became too large to be read, the keys of all pools would be lost. */
 const MOST_BYTES = 64 * 1024 * 1024;
 
 export type SavedBooks = Readonly<Record<string, unknown>>;
@@ -29,8 +30,8 @@ export const writeBooks = (directory: string, network: NetworkName, pools: Saved
   writeDurably(pathOf(directory, network), `${JSON.stringify({ pools })}\n`);
 
 /**
- * Files of one kind about one pool. One is enough against it; a pool that convicts itself again and again does not fill the disk, and
- * what it does of one kind, or what another pool does, takes no room from the rest.
+ * Files of one kind about one pool. One is enough; a pool that repeatedly convicts itself must not fill the disk, and
+ * the limit is separate for each kind and pool.
  */
 export const MOST_EVIDENCE = 8;
 
@@ -38,7 +39,10 @@ export type EvidenceName = { readonly kind: string; readonly slice: string; read
 
 const plain = (text: string): string => text.replace(/[^A-Za-z0-9-]+/g, '-');
 
-/** Returns where it lies, or undefined where enough of its kind lies already. The same evidence has the same name. One call at a time. */
+/**
+ * Returns its path, or undefined if the limit of its kind is reached. The same evidence has the same name. One call at
+ * a time.
+ */
 export async function writeEvidence(
   directory: string,
   { kind, slice, pool }: EvidenceName,

@@ -1,7 +1,7 @@
 /**
- * Watches a pool's books for a miner (docs/miner.md, "The pool's books"): compares receipts with the work that the pool answered with `accepted`, and
- * the books of every closed slice with the receipts. Each finding is reported once, with evidence where the pool's own signature shows it; mining goes on.
- * Reads, times and storage come in as calls, so a page uses it too.
+ * Watches a pool's books for a miner (docs/miner.md, "The pool's books"): compares receipts with the work that the pool
+ * answered with `accepted`, and the books of every closed slice with the receipts. Each finding is reported once, with
+ * evidence if the pool's own signature proves it; mining continues. A page uses it too.
  */
 import type { VerifySignature } from '../../protocol/api/signed-answer.ts';
 import type { BooksSources } from '../../protocol/books-evidence.ts';
@@ -25,11 +25,11 @@ import { UncheckedTime } from './unchecked-time.ts';
 export type BooksWatchOptions = {
   readonly address: string;
   readonly worker: string;
-  /** Where the user says the API is; otherwise where the pool says. */
+  /** URL of the API given by the user; otherwise the pool's own. */
   readonly api: string | undefined;
   /** The key that the user expects, in hex, or its short name. */
   readonly expectedKey: string | undefined;
-  /** From what on the pool pays this address, in atoms, as the user says it; otherwise the pool's word counts. */
+  /** The payout threshold of this address in atoms, given by the user; otherwise the pool's statement counts. */
   readonly threshold?: bigint | undefined;
 };
 
@@ -43,19 +43,19 @@ export type BooksWatchDependencies = {
   readonly nowMillis: () => number;
   readonly wallMillis: () => number;
   readonly verify?: VerifySignature;
-  /** A node that the miner trusts; without one the ledger is not asked. */
+  /** A node that the miner trusts; without one the ledger is not checked. */
   readonly node?: BooksSources['node'] | undefined;
-  /** Without it credit lists are looked at in every round. */
+  /** Without it credit lists are checked in every round. */
   readonly random?: () => number;
 };
 
-/** Slices that are asked for again each time: another front end's receipts may come later. */
+/** Slices requested again each time: another front end's receipts may arrive later. */
 const OVERLAP = 3;
 const MAX_PAGES = 64;
 /** The fraction of rounds in which credit lists are checked. */
 const LISTS_PART = 0.1;
 
-/** No accusation: bridges and other pools give none. */
+/** Not an accusation: bridges and other pools give none. */
 const NO_RECEIPTS = 'the pool offers no receipts, so its books are not checked: what it credits is its word alone';
 const LISTS_ALONE =
   'the pool offers no receipts: its lists and payments are checked, but not whether all accepted work is in them';
@@ -116,7 +116,7 @@ export class BooksWatch {
     this.#lists.pays(address);
   }
 
-  /** What a job says of itself; a connection has one service. */
+  /** The service of a job; a connection has one service. */
   works(service: BooksService, before: BooksService | undefined): void {
     this.#lists.works(service);
     if (before !== undefined) this.#alarm('job_service', `${before} ${service}`, { before, service });
@@ -165,7 +165,7 @@ export class BooksWatch {
       this.#dependencies.note('the pool does not say where its API is: its books are not checked (--pool-api)', {});
   }
 
-  /** `boot` names the front end that answered. */
+  /** `boot` identifies the front end that answered. */
   told(boot: string, work: bigint, service?: BooksService): void {
     // Until the pool has said which slices are closed, receipts cannot be matched with the work.
     if (this.#key === undefined || this.#ledger.through === undefined) return;
@@ -192,7 +192,7 @@ export class BooksWatch {
     return false;
   }
 
-  /** Asks the pool for what closed since, and compares. A pool that does not answer is asked again the next time. */
+  /** Reads the newly closed slices and compares them. A pool that does not answer is asked again the next time. */
   async check(): Promise<void> {
     const isUnsigned = this.#key === undefined;
     if (this.#isChecking || (isUnsigned && !this.#isUnoffered) || this.api === '') return;
@@ -215,7 +215,7 @@ export class BooksWatch {
     }
   }
 
-  /** Lists and signed records are read apart: an error over the one does not keep the other from being checked. */
+  /** Lists and signed records are read separately: an error in one does not prevent the check of the other. */
   async #checkLists(): Promise<void> {
     let failure: Error | undefined;
     for (const part of [() => this.#lists.round(), () => this.#signed.check((record) => this.#lists.signed(record))])
@@ -249,7 +249,7 @@ export class BooksWatch {
     let through = this.#ledger.through;
     let keptFrom: number | null | undefined;
     for await (const answer of this.#answers(oldest)) {
-      // This miner was offline for longer than receipts are kept. The pool's statement alone must not make it forget.
+      // This miner was offline for longer than receipts are kept. The pool's statement alone must not reset the count.
       if (keptFrom === undefined && wasAway && through > 0 && (answer.kept_from ?? 0) > through + 1)
         this.#ledger.forgetAll();
       keptFrom ??= answer.kept_from;
@@ -292,7 +292,7 @@ export class BooksWatch {
     }
   }
 
-  /** A pool that cannot be read for a while is late; in the end it counts as hiding what it signed. */
+  /** A pool that cannot be read for a while is late; after too long it counts as hiding its books. */
   #unread(): void {
     const { unread } = this.#awaited;
     if (unread !== undefined) this.#alarm('books_hidden', 'unread', unread);
@@ -323,13 +323,13 @@ export class BooksWatch {
     else if (verdict.why !== 'books_suffice' || !isSignedRecord(record, first))
       this.#alarm('other_books', `${service}/${slice}`, { ...at, reason: verdict.why }, evidence);
     this.#awaited.drop(service, slice);
-    // By name: one slice that is far ahead must not keep others from being compared with the ledger.
+    // Tracked individually: one slice that is far ahead must not prevent the comparison of others.
     if (!this.#signed.add(first)) return;
     this.newest = Math.max(this.newest, slice);
     this.compared++;
   }
 
-  /** Perhaps a receipt was not seen: everything that the pool still keeps is asked for before it is called short. */
+  /** A receipt may have been missed: all that the pool still keeps is requested before a shortfall is reported. */
   async #missing(short: Shortfall): Promise<void> {
     const boot = this.#ledger.boots.get(short.boot);
     if (boot === undefined) return;
@@ -372,7 +372,7 @@ export class BooksWatch {
     };
   }
 
-  /** Throws for a state that it cannot read; the caller then makes a new watch. */
+  /** Throws if the state is malformed; the caller then creates a new watch. */
   restore(saved: unknown): void {
     type Unread = 'ledger' | 'waiting' | 'answered' | 'lists' | 'signed';
     type Read = {

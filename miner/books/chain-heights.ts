@@ -1,6 +1,6 @@
 /**
- * The height of the ledger, as the pool claims it and by the miner's node. Anything that prevents the check of rewards is reported, because a pool could cause it with a false
- * height.
+ * The height of the ledger, claimed by the pool and read from the miner's node. Anything that prevents the check of
+ * rewards is reported, because a pool could cause it with a false height.
  */
 import type { BooksSources } from '../../protocol/books-evidence.ts';
 import { isWhole } from '../../protocol/books-slice.ts';
@@ -10,23 +10,30 @@ import type { Terms } from './pool-reads.ts';
 export type Heights = {
   /** The height of the pool's books as it claims it, bounded by what is possible: with a false height it could delay any list. */
   readonly said: number | undefined;
-  /** Of the miner's node; undefined where that does not follow the chain. */
+  /** Height of the miner's node; undefined if it does not follow the chain. */
   readonly known: number | undefined;
-  /** The lower of what the pool says and what the node has read, though it may be behind. */
+  /** The lower of the pool's height and the node's, even if the node is behind. */
   readonly least: number | undefined;
   /** Of the newest job that the pool gave; undefined before the first. */
   readonly worked: number | undefined;
-  /** The pool is so far before the node that one of them is wrong. Something that the node does not have yet is not false. */
+  /**
+   * The pool is so far ahead of the node that one of them is wrong. Data that the node does not have yet is not false.
+   */
   readonly isApart: boolean;
 };
 
-/** Cuts by which the pool may be before the miner's node. */
+/** Cuts by which the pool may be ahead of the miner's node. */
 const MAX_AHEAD = 240;
-/** Books that are further behind the ledger than this, an hour, show none of their newest lists: for long, that counts as hiding them. */
+/**
+ * Books further behind the ledger than this (an hour) do not show their newest lists; if it lasts, that counts as
+ * hiding them.
+ */
 const MAX_BEHIND = 1_440;
 /** A node that follows the chain has a newer cut than this, ten minutes. */
 const OLD_MILLIS = 600_000;
-/** Without a node: books that took in fewer cuts than this within an hour count as stopped. No network is so slow. */
+/**
+ * Without a node: books that advance by fewer cuts than this within an hour count as stopped. No network is so slow.
+ */
 const STILL_MILLIS = 3_600_000;
 const STILL_CUTS = 36;
 const STILL = 'by the pool’s own word its books have stood still for over an hour';
@@ -44,12 +51,15 @@ export type ChainHeightsDependencies = {
   readonly nowMillis: () => number;
 };
 
-/** Why nothing of the last hour can be in the books, by the miner's node or by the pool's own jobs; undefined where it can. */
+/**
+ * Why nothing of the last hour can be in the books, according to the miner's node or the pool's own jobs; undefined if
+ * it can.
+ */
 export function booksBehind({ said, known, worked, isApart }: Heights): string | undefined {
   if (said === undefined) return undefined;
   if ((known ?? 0) - said > MAX_BEHIND)
     return `the books of the pool are ${(known ?? 0) - said} cuts behind the ledger`;
-  // Where the pool is far before the node, `said` is the most that the node allows.
+  // If the pool is far ahead of the node, `said` is capped at what the node allows.
   if (!isApart && (worked ?? 0) - said > MAX_BEHIND)
     return `the books of the pool are ${(worked ?? 0) - said} cuts behind its own jobs`;
   return undefined;
@@ -59,17 +69,17 @@ export class ChainHeights {
   readonly #dependencies: ChainHeightsDependencies;
   #isHeightMissed = false;
   #lapse: string | undefined;
-  /** What the pool said, when it last had gone on. */
+  /** The pool's last height, and when it last increased. */
   #moved: { readonly said: number; readonly atMillis: number } | undefined;
 
-  /** Work on an old cut finds no block, so what the pool's own jobs name is a height that its books cannot creep behind. */
+  /** Work on an old cut finds no block, so the heights in the pool's own jobs are a lower bound for its books. */
   #worked: number | undefined;
 
   constructor(dependencies: ChainHeightsDependencies) {
     this.#dependencies = dependencies;
   }
 
-  /** Why rewards are not looked for, or not all of them, while that is so. */
+  /** Why rewards are not checked, or not all of them. */
   get lapse(): string | undefined {
     return this.#lapse;
   }
@@ -98,7 +108,7 @@ export class ChainHeights {
     };
   }
 
-  /** A pool whose books seem never to go on owes nobody a list or a receipt. */
+  /** Books that never advance would owe no list and no receipt. */
   #stillness(said: number | undefined): string | undefined {
     const now = this.#dependencies.nowMillis();
     const before = this.#moved;

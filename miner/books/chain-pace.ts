@@ -1,4 +1,4 @@
-/** How long a cut takes, by the times that the cuts of the ledger say themselves; without a node, as the rules aim at it. */
+/** The time per cut, from the timestamps of the ledger's cuts; without a node, the target of the rules. */
 import type { BooksSources } from '../../protocol/books-evidence.ts';
 import { isWhole } from '../../protocol/books-slice.ts';
 import { INTERVAL_CUTS } from '../../protocol/network.ts';
@@ -27,7 +27,7 @@ export class ChainPace {
     return this.#measured?.cutMillis ?? NOMINAL_MILLIS;
   }
 
-  /** Undefined where the node does not say. */
+  /** Undefined if the node does not answer. */
   async #measure(): Promise<number | undefined> {
     const newest = (await this.#node?.cuts({ limit: 1 }))?.cuts[0];
     if (newest === undefined || !isWhole(newest.height) || newest.height <= SPAN_CUTS) return undefined;

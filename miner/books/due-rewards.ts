@@ -1,6 +1,7 @@
 /**
- * Whether the rewards of a slice are in credit lists when they must be (books rule 24), for a miner: a pool that publishes no list shows nothing that could be
- * false. With a node all rewards of the pool's address are looked for; without one, those that the pool itself names.
+ * Checks that the rewards of a slice are in credit lists in time (books rule 24): a pool that publishes no list shows
+ * nothing that could be false. With a node all rewards of the pool's address are checked; without one, those that the
+ * pool itself names.
  */
 import { bookedService } from '../../protocol/block-service.ts';
 import {
@@ -19,17 +20,20 @@ import type { Terms } from './pool-reads.ts';
 
 /** A list waits for rewards, and as long again for one that is held; then some cuts for a pool that is late. */
 const DUE_CUTS = 2 * REGISTRATION_WINDOW + 16;
-/** A reward that no list has so long after its slice's lists were due is withheld (rule 27): four hours. */
+/** A reward in no list this long (four hours) after its slice's lists were due counts as withheld (rule 27). */
 const WITHHELD_CUTS = 5_760;
 const SERVICES = ['pplns', 'solo'] as const;
 const PAGE = 50;
-/** Blocks that a node is asked for in one slice. */
+/** Blocks queried at a node per slice. */
 const MAX_BLOCKS = 1_000;
-/** Lists that the pool is asked for in one look at a slice; the others have their turn in the next. */
+/** Lists requested per check of a slice; the others follow in the next. */
 const MAX_LISTS = 8;
 
 export type MissingReward = {
-  /** `not_named`: the pool says nothing of it. `no_list`: the list is not there. `not_in_list`: the list is there without it. `other_service`: the block is of this service, and the pool says of the other. */
+  /**
+   * `not_named`: the pool does not list it. `no_list`: the list is missing. `not_in_list`: the list does not contain
+   * it. `other_service`: the block is of this service, but the pool books it under the other.
+   */
   readonly why: 'not_named' | 'no_list' | 'not_in_list' | 'other_service';
   /** A block, or the transaction of its reward. */
   readonly reward: string;
@@ -45,27 +49,24 @@ const ofNode = <T>(answer: Promise<T>): Promise<T> =>
 
 type Sources = Pick<BooksSources, 'pool' | 'node'>;
 export type RewardSources = Sources & {
-  /** Blocks that a list has; none where the list is false. */
+  /** Blocks in a list; none if the list is false. */
   readonly blocksOf: (service: BooksService, slice: number) => Promise<ReadonlySet<string>>;
-  /** A list is there. False where there are so many to be judged that it has to be named again. */
+  /** Reports an existing list. False if too many wait to be judged; then it must be reported again. */
   readonly onList: (service: BooksService, slice: number) => boolean;
 };
 
-/** `list` as the pool says it: of any form. */
+/** `list` as given by the pool, unchecked. */
 type Named = { readonly block: string; readonly service: BooksService; readonly list: number | null };
 
-/** Look again when the lists of slice `at` are due, at the lists from `from` on. */
+/** Check again when the lists of slice `at` are due, from list `from` on. */
 export type Again = { readonly at: number; readonly from: number };
 
-/**
- * `withheld`: how many rewards the pool still holds, or puts off to a list that is not there yet, when that has
- * lasted too long.
- */
+/** `withheld`: rewards that the pool holds, or defers to a missing list, for too long. */
 export type Looked = {
   readonly missing?: MissingReward | undefined;
   readonly again?: Again | undefined;
   readonly withheld?: number | undefined;
-  /** The pool's address received so much that not all of it was read: only what the pool names was looked for. */
+  /** The pool's address received too many outputs to read all: only rewards named by the pool were checked. */
   readonly isCrowded?: boolean;
 };
 
@@ -89,13 +90,16 @@ export async function indexedHeight(address: string, node: NonNullable<BooksSour
 type Asked = {
   readonly service: BooksService;
   readonly slice: number;
-  /** The first list that is asked for; those before it were there. */
+  /** The first list to request; earlier ones were found. */
   readonly from: number;
   readonly due: number;
   readonly open: number;
 };
 
-/** What of a slice's rewards is missing, for a miner of a service. A slice that dust was sent to must not keep the later ones from being looked at. */
+/**
+ * The missing rewards of a slice, for a miner of a service. A slice with many dust outputs must not block the check of
+ * later ones.
+ */
 export async function lookForRewards(asked: Asked, terms: Terms, sources: RewardSources): Promise<Looked> {
   try {
     return await lookByLedger(asked, terms, sources);
@@ -124,7 +128,7 @@ async function lookByLedger(asked: Asked, { address, terms }: Terms, sources: Re
     (found.service === service ? own : others).push(found);
   }
   const looked = await missingList(asked, own, { ...sources, cuts });
-  // Where this service has a list, the verdict over it looks at the blocks of the other.
+  // If this service has a list, its verdict covers the blocks of the other.
   const hasList = own.some(({ list }) => list !== null);
   if (looked.missing !== undefined || node === null || hasList || others.length > MAX_BLOCKS) return looked;
   for (const { block } of others) {
@@ -135,8 +139,9 @@ async function lookByLedger(asked: Asked, { address, terms }: Terms, sources: Re
 }
 
 /**
- * Blocks count with the list of their slice or a later one, up to that of the slice that is open now; those that are due must be there. That the slice's own list has
- * them is part of the verdict over that list; a later one's knows nothing of them, so it is looked into here.
+ * Blocks count with the list of their slice or a later one, up to that of the slice that is open now; those that are
+ * due must be there. Whether the slice's own list contains them is part of that list's verdict; the verdict of a later
+ * list does not cover them, so it is checked here.
  */
 async function missingList(
   { service, slice, from, due, open }: Asked,
@@ -174,18 +179,18 @@ async function missingList(
   if (held + later > 0 && due >= overdue) return { withheld: held + later };
   const next = ascending[ready.length]?.[0];
   if (next !== undefined && next <= due) return { again: { at: next, from: next } };
-  // By then the pool may name any list: one that was asked for before, or a still later one. In the end it has to be in one.
+  // By then the pool may name any list: one requested before, or an even later one. Finally it must be in one.
   return held + later === 0 ? {} : { again: { at: Math.min(next ?? overdue, overdue), from: slice } };
 }
 
 type Slices = { readonly slices: readonly { slice: number; credits: unknown; total_work: string }[] };
 
-/** A closed slice that is not on its page is asked for again: a list cannot be hidden together with its slice. */
+/** A closed slice missing on its page is an error: a list cannot be hidden together with its slice. */
 function insistShown(slice: number, { slices }: Slices): void {
   if (slices[0]?.slice !== slice) throw new PoolSilence(`the pool does not show its slice ${slice}`);
 }
 
-/** Whether a slice's list is there. */
+/** Whether a slice's list exists. */
 export async function isListed(
   service: BooksService,
   list: number,

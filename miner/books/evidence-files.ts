@@ -1,10 +1,11 @@
 /**
- * Files of evidence, one after the other. What cannot be written, because the disk is full or the directory is gone, is kept and tried again until it is: the pool may never show again what convicts it.
+ * Writes evidence files, one after the other. Evidence that cannot be written (disk full, directory missing) is kept
+ * and retried: the pool may never show it again.
  */
 import type { AlarmEvidence } from './books-alarms.ts';
 import { type EvidenceName, writeEvidence } from './books-file.ts';
 
-/** Where the evidence of an alarm lies, or why it could not be written. */
+/** Path of the evidence of an alarm, or why it could not be written. */
 export type Written = { readonly evidence?: string; readonly evidence_lost?: string };
 
 /** What waits to be written. There are at most 32 alarms of a kind, and most kinds have no evidence. */
@@ -30,7 +31,7 @@ export class EvidenceFiles {
     this.#onWritten = onWritten;
   }
 
-  /** Evidence that is on no disk yet. */
+  /** Evidence not on disk yet. */
   get waiting(): number {
     return this.#waiting.length;
   }
@@ -41,7 +42,7 @@ export class EvidenceFiles {
     return new Set(all.filter((one) => one.pool === pool).map(({ alarm }) => alarm));
   }
 
-  /** Ends when all that was begun before has been written or has failed. */
+  /** Resolves when all earlier writes have succeeded or failed. */
   get settled(): Promise<unknown> {
     return this.#writing;
   }
@@ -61,7 +62,7 @@ export class EvidenceFiles {
     });
   }
 
-  /** Tries all that waits once more. */
+  /** Retries all waiting evidence. */
   retry(): Promise<void> {
     return this.#next(async () => {
       const left: Waiting[] = [];

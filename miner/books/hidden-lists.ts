@@ -1,4 +1,7 @@
-/** For how long a pool's credit lists could not be read. A pool that fails is mended within half a day; one that hides its lists goes on failing. */
+/**
+ * How long a pool's credit lists could not be read. A failing pool is repaired within half a day; one that hides its
+ * lists keeps failing.
+ */
 
 /** Failures in a row after which that is logged. */
 const LOGGED_ROUNDS = 6;
@@ -6,20 +9,20 @@ const LOGGED_ROUNDS = 6;
 const HIDDEN_MILLIS = 12 * 3_600_000;
 
 export class HiddenLists {
-  /** Rounds in a row in which lists could not be read, and when they could the last time. */
+  /** Consecutive rounds in which lists could not be read, and when they last could. */
   #rounds = 0;
   #listedMillis: number | undefined;
   /** They could be read at least once. */
   wereRead = false;
 
-  /** They were read. A pool that answers now and then, and never about what looked false, has not shown its lists. */
+  /** They were read. A pool that answers sometimes, but never about suspicious lists, has not shown its lists. */
   read(isSuspicious: boolean, nowMillis: number): void {
     this.#rounds = 0;
     this.wereRead = true;
     if (!isSuspicious) this.#listedMillis = nowMillis;
   }
 
-  /** They could not be read: what to say of it. */
+  /** They could not be read: returns the report. */
   failed(nowMillis: number): 'log' | 'hidden' | undefined {
     this.#listedMillis ??= nowMillis;
     if (++this.#rounds === LOGGED_ROUNDS) return 'log';

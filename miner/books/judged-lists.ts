@@ -1,6 +1,7 @@
 /**
- * Credit lists that a miner is done with, each with what names it. A list is made once (books rule 7): a pool that shows another one of the same slice later has shown one
- * of the two to this miner alone, or its books fell back.
+ * Credit lists that a miner has judged, each with its identifier. A list is made once (books rule 7): a pool that later
+ * shows another one for the same slice has shown one of the two only to this miner, or its database was replaced by an
+ * older copy.
  */
 import type { BooksService } from '../../protocol/books-slice.ts';
 import { LIST_EVIDENCE_FORMAT, type ListEvidence, type ListHead, listHead } from '../../protocol/list-evidence.ts';
@@ -12,7 +13,7 @@ const MAX_KEPT = 256;
 const HEADS_CHARS = 200_000;
 const HASH = /^[0-9a-f]{96}$/;
 
-/** `list_id` names everything that is in a list; the page of slices shows the root of its credits alone. */
+/** `list_id` identifies the whole contents of a list; the page of slices shows only the root of its credits. */
 export type ListName = Pick<PoolProof, 'list_id' | 'credit_root'>;
 
 type Alarm = (
@@ -23,7 +24,7 @@ type Alarm = (
 ) => void;
 
 export class JudgedLists {
-  /** By `service/slice`; null for lists that existed before the first look and were not checked. */
+  /** By `service/slice`; null for lists that existed before the first round and were not checked. */
   readonly #lists = new Map<string, ListName | null>();
 
   /** By `service/slice`: the whole head of the newest lists, as text. */
@@ -64,8 +65,8 @@ export class JudgedLists {
   }
 
   /**
-   * Whatever the pool shows of a list. Another one than was judged is a suspicion: after a fall of its books an honest pool may make a list anew, with a finder that it did
-   * not know before.
+   * Compares what the pool shows of a list. A list that differs from the judged one is a suspicion: after its database
+   * was replaced by an older copy, an honest pool may make a list again, with a finder that it did not know before.
    */
   shown(service: BooksService, slice: number, list: Partial<ListName>, document?: PoolProof): void {
     const name = `${service}/${slice}`;
@@ -95,7 +96,7 @@ export class JudgedLists {
     };
   }
 
-  /** What it cannot read is ignored. */
+  /** Malformed entries are ignored. */
   restore(saved: readonly unknown[], heads?: unknown): void {
     for (const each of saved) {
       const [name, list_id, credit_root] = Array.isArray(each) ? each : [each];
@@ -106,7 +107,7 @@ export class JudgedLists {
   }
 }
 
-/** A document of another form than it must have is named by what it says of itself alone. */
+/** A malformed document is identified only by its own fields. */
 function shownAs(list: Partial<ListName>, known: ListName, document: PoolProof | undefined): ListEvidence['now'] {
   const [list_id, credit_root] = [list.list_id ?? null, list.credit_root ?? known.credit_root];
   try {

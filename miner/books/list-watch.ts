@@ -1,7 +1,8 @@
 /**
- * Judges a pool's credit lists for a miner, by the one verifier (books rule 13), and checks where the pool books the blocks that this miner found: a
- * block itself shows its service (rule 22). With a node of the miner's own the ledger is asked too: rewards, targets, and the payouts that
- * commit the books. Reads come in as calls, so a page uses it too.
+ * Judges a pool's credit lists for a miner, by the one verifier (books rule 13), and checks where the pool books the
+ * blocks that this miner found: a block itself shows its service (rule 22). With a node of the miner's own the ledger
+ * is asked too: rewards, targets, and the payouts that commit the books. Reads are passed in as functions, so a page
+ * can use it too.
  */
 import { type BooksSources, gatherEvidence, gatherRecord, PoolSilence } from '../../protocol/books-evidence.ts';
 import { type BooksService, isWhole } from '../../protocol/books-slice.ts';
@@ -50,15 +51,15 @@ export type ListWatchDependencies = {
     evidence?: ListEvidence | UnpaidEvidence,
   ) => void;
   readonly note: (message: string, fields: Readonly<Record<string, unknown>>) => void;
-  /** Never goes back; from any beginning. */
+  /** Monotonic, with any origin. */
   readonly nowMillis: () => number;
-  /** The time of day: what a cut of the ledger says of its own time is compared with it. */
+  /** The wall clock: timestamps of cuts are compared with it. */
   readonly wallMillis: () => number;
 };
 
-/** Newest slices that are looked at for lists. */
+/** Newest slices checked for lists. */
 const PAGE = 50;
-/** How often a list that cannot be judged yet is looked at again. */
+/** How often a list that cannot be judged yet is checked again. */
 const MAX_TRIES = 5;
 const MAX_KEPT = 256;
 
@@ -66,9 +67,9 @@ export class ListWatch {
   readonly #address: string;
   readonly #dependencies: ListWatchDependencies;
   readonly #services = new Set<BooksService>();
-  /** Lists that were judged, or that were there before the first look at their service. */
+  /** Lists that were judged, or that existed before the first round of their service. */
   readonly #judged: JudgedLists;
-  /** Of those that were there before the first look and have to be judged still. They are in no hurry. */
+  /** Lists that existed before the first round and still have to be judged, at low priority. */
   readonly #early = new Set<string>();
   readonly #looked = new Set<BooksService>();
   readonly #tries = new Map<string, number>();
@@ -79,21 +80,27 @@ export class ListWatch {
   readonly #heights: ChainHeights;
   /** The address that the miner's own jobs pay; null where the server named none. */
   #poolAddress: string | null = null;
-  /** As they were read at the beginning of the round: what is remembered of them and what lists are judged by is one document. */
+  /** The terms read at the beginning of the round: one document for storing them and for judging lists. */
   #termsOfRound: Terms | undefined;
   #isNodeMissed = false;
   readonly #suspicions: Suspicions;
   readonly #unjudged: UnjudgedLists;
   /** Proofs that were read in this round, so that all checks of a list use one document. */
   readonly #proofs = new Map<string, Promise<Judged>>();
-  /** `service/slice` of lists that are there and were not judged yet, oldest first. By name: the page of the newest slices soon shows others. */
+  /**
+   * `service/slice` of lists that are there and were not judged yet, oldest first. Tracked individually: the page of
+   * the newest slices soon shows others.
+   */
   readonly #awaited = new Set<string>();
-  /** `service/slice` of lists whose proofs were not given. They are asked for until they are, also when newer slices have taken their place. */
+  /**
+   * `service/slice` of lists whose proofs were not delivered. They are requested until they are, also when newer slices
+   * have displaced them.
+   */
   readonly #refused = new Set<string>();
   proven = 0;
   unchecked = 0;
 
-  /** `threshold`: from what on the account is paid, in atoms, as the user says it. */
+  /** `threshold`: the account's payout threshold in atoms, given by the user. */
   constructor(address: string, dependencies: ListWatchDependencies, threshold?: bigint) {
     this.#address = address;
     this.#dependencies = { ...dependencies, pool: poolReads(dependencies.pool) };
@@ -177,7 +184,10 @@ export class ListWatch {
     ];
   }
 
-  /** The newest slice that is closed, as the pool said its height in the last round, no further than the ledger can be; undefined where it said none. */
+  /**
+   * The newest closed slice by the pool's height of the last round, capped at what the ledger allows; undefined if it
+   * gave none.
+   */
   closed: number | undefined;
 
   /** Why payments cannot be judged, while something is owed. */
@@ -185,7 +195,7 @@ export class ListWatch {
     return this.#payments.lapse;
   }
 
-  /** Why rewards are not looked for, while they are not. */
+  /** Why rewards are not checked; undefined if they are. */
   get lapse(): string | undefined {
     return this.#heights.lapse;
   }
@@ -207,7 +217,7 @@ export class ListWatch {
     this.#looked.add(service);
     for (const slice of listed.reverse()) this.#await(`${service}/${slice}`);
     const due = [...this.#awaited].filter((name) => name.startsWith(`${service}/`));
-    // Last, so that they delay no others.
+    // Done last, so that they delay no others.
     const refused = [...this.#refused].filter((name) => name.startsWith(`${service}/`));
     let failure: unknown;
     for (const name of [...due.slice(0, LISTS_A_ROUND), ...refused.slice(0, LISTS_A_ROUND)])
@@ -221,8 +231,9 @@ export class ListWatch {
   }
 
   /**
-   * Of what was there before, only the newest is judged, and all that is not due by the node: a list to come must not count as one of before. Without a node nobody but the pool
-   * says what is due (`due` is -1): all are judged. By name: with a bound by number, one false slice could exclude all others.
+   * Of the lists that existed before, only the newest is judged, and all that are not yet due according to the node: a
+   * future list must not count as an old one. Without a node only the pool says what is due (`due` is -1): then all are
+   * judged. Tracked individually: with a limit by number, one false slice could exclude all others.
    */
   #lookFirst(service: BooksService, listed: readonly number[], due = -1): void {
     for (const [i, slice] of listed.entries()) {
@@ -232,14 +243,14 @@ export class ListWatch {
     }
   }
 
-  /** What is due by all that is known, and what is open by any of it; undefined where it is not known. */
+  /** The slices due by all known heights, and open by any of them; undefined if not known. */
   #slicesOf(service: BooksService, heights: Heights | undefined): { due: number; open: number } | undefined {
     const { least, said, known } = heights ?? {};
     if (this.#termsOfRound === undefined || least === undefined) return undefined;
     return dueSlices(this.#termsOfRound, service, { height: least, said: Math.max(least, said ?? 0, known ?? 0) });
   }
 
-  /** False where there is no room for it: the lists that are there come to an end first, and it is named again (`RewardWatch`). */
+  /** False if there is no room: the present lists are finished first, and it is reported again (`RewardWatch`). */
   #await(name: string): boolean {
     if (this.#judged.has(name) || this.#refused.has(name) || this.#awaited.has(name)) return true;
     if (this.#awaited.size + this.#refused.size >= MAX_KEPT) return false;
@@ -279,18 +290,18 @@ export class ListWatch {
     return this.#unjudged.why;
   }
 
-  /** There is more to look at than a round takes: the next one is not put off. */
+  /** More work is left than fits into a round: the next one follows soon. */
   get isBehind(): boolean {
     return [...this.#awaited].filter((name) => !this.#early.has(name)).length > LISTS_A_ROUND || this.#rewards.isBehind;
   }
 
-  /** Something looks false, and has to be read again. */
+  /** Something looks false and must be read again. */
   get isSuspicious(): boolean {
     return this.#suspicions.size > 0;
   }
 
   #refuse(name: string): void {
-    // To the end: the others have their turn first.
+    // Moved to the end, behind the others.
     this.#refused.delete(name);
     this.#refused.add(name);
   }
@@ -323,15 +334,16 @@ export class ListWatch {
     return { proof, verdict };
   }
 
-  /** Blocks of a list. The document that they are taken from is judged itself: another one could be shown to those who ask for the list. */
+  /** Blocks of a list, from the judged document itself: the pool could show another one to readers of the list. */
   async #blocksOf(service: BooksService, slice: number): Promise<ReadonlySet<string>> {
     const { proof, verdict } = await this.#proof(service, slice);
     return new Set(verdict.verdict === 'false' ? [] : proof.blocks.map(({ block_id: id }) => id));
   }
 
   /**
-   * A record that the pool signed must be the one that it publishes, and that its payouts commit on the ledger. `kept`: it is the published one, and no payout is
-   * known to hold it yet, so the pool could still publish another. `open`: it could not be checked.
+   * A record that the pool signed must be the one that it publishes, and that its payouts commit on the ledger. `kept`:
+   * it is the published one, but no payout commits to it yet, so the pool could still publish another. `open`: it could
+   * not be checked.
    */
   async signed(record: SignedRecord): Promise<'settled' | 'kept' | 'open'> {
     const { node, alarm } = this.#dependencies;
@@ -356,7 +368,7 @@ export class ListWatch {
     };
   }
 
-  /** A state that it cannot read is ignored. */
+  /** A malformed state is ignored. */
   restore(saved: unknown): void {
     const state = (saved ?? {}) as Readonly<Record<string, unknown>>;
     if (!Array.isArray(state.judged) || !Array.isArray(state.looked)) return;

@@ -1,6 +1,6 @@
 /**
- * Where the pool books the blocks that this miner found: a block itself shows its service (books rule 22), and on solo its reward is the finder's, which
- * nobody but the pool and the finder can know (rule 13).
+ * Checks how the pool books the blocks that this miner found: a block itself shows its service (books rule 22), and on
+ * solo its reward is the finder's, which only the pool and the finder can check (rule 13).
  */
 import { type BooksSources, readBlocks } from '../../protocol/books-evidence.ts';
 import { type BooksService, isWhole } from '../../protocol/books-slice.ts';
@@ -29,7 +29,7 @@ export type OwnBlocksDependencies = {
   readonly proofOf: (service: BooksService, slice: number) => Promise<{ proof: PoolProof; verdict: BooksVerdict }>;
 };
 
-/** How often a block that is in no list yet is looked for again. */
+/** How often a block that is in no list yet is checked again. */
 const MAX_ROUNDS = 240;
 const MAX_BLOCKS = 32;
 /** A block is in the slice of its anchor; the height that its job named may lie beside it, in the next slice to either side. */
@@ -79,19 +79,26 @@ export class OwnBlocks {
     if (service === 'pplns') return 'settled';
     if (place.list === null) return 'not_booked';
     if (!isWhole(place.list)) return 'not_listed';
-    // There is no proof of a list that is not made yet. That lists are made in time is looked for apart (`RewardWatch`).
+    // There is no proof of a list that is not made yet. Whether lists are made in time is checked separately
+    // (`RewardWatch`).
     if (!(await isListed('solo', place.list, this.#dependencies))) return 'no_list';
     return (await this.#isCredited(block, place.list, terms.address)) ? 'settled' : 'not_listed';
   }
 
-  /** A block that is nowhere may have been refused by the network, and one that is held waits for the operator. One that the pool books and leaves out of its list is taken. */
+  /**
+   * A block that appears nowhere may have been refused by the network, and a held one waits for the operator. A block
+   * that the pool books but leaves out of its list is withheld.
+   */
   #giveUp({ block, service }: Awaited, state: 'not_booked' | 'not_listed'): void {
     const { alarm, note } = this.#dependencies;
     if (state === 'not_listed') alarm('block_finder', block, { block, finder: null });
     else note('the pool credits a block of this miner to nobody', { block, service });
   }
 
-  /** Whether the list of solo names a finder. Evidence against the pool may come from any document; evidence for it must come from a list that is not false. */
+  /**
+   * Whether the solo list names a finder. Evidence against the pool may come from any document; evidence for it must
+   * come from a list that is not false.
+   */
   async #isCredited(block: string, slice: number, poolAddress: string): Promise<boolean> {
     const { alarm } = this.#dependencies;
     const { proof, verdict } = await this.#dependencies.proofOf('solo', slice);

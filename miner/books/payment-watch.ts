@@ -1,6 +1,7 @@
 /**
- * Whether a pool pays what it credits (books rule 29). The miner adds up its own credits of the lists that it judged, and the payments that its node shows. What was
- * credited for longer than the bound and is not paid must be less than the threshold; otherwise that is a suspicion, because a wallet can fail for long too.
+ * Checks that a pool pays its credits (books rule 29). The miner adds up its own credits in judged lists, and the
+ * payments that its node shows. Credits older than the time limit and not paid must be less than the threshold;
+ * otherwise that is a suspicion, not proof, because a wallet can also fail for long.
  */
 import { newPayments, type Payment, readPayoutTerms } from '../../protocol/account-payments.ts';
 import type { BooksSources } from '../../protocol/books-evidence.ts';
@@ -24,12 +25,12 @@ export type PaymentWatchDependencies = {
   readonly wallMillis: () => number;
 };
 
-/** Where payments could not be looked at for longer, the pool has had no chance to show them: that time does not count. */
+/** A longer time without reading payments does not count: the pool had no chance to show them. */
 const GAP_MILLIS = 3 * 3_600_000;
-/** How long the pool's word for the threshold is taken without telling the user what rests on it. */
+/** How long the pool's stated threshold is accepted before the user is warned. */
 const WORD_DAYS = 7;
 const WORD_MILLIS = WORD_DAYS * 24 * 3_600_000;
-/** Payments that are kept by name; of older ones the sum is kept. A list before all that are kept by name is not counted. */
+/** Payments kept individually; older ones are kept as a sum. A list older than all of these is not counted. */
 const MAX_PAYMENTS = 4_096;
 
 /** `atMillis`: in watched time. */
@@ -37,7 +38,7 @@ type Credit = { readonly atoms: bigint; readonly atMillis: number };
 type Threshold = { readonly atoms: bigint; readonly atMillis: number; readonly isRaised: boolean };
 
 export type PaymentRound = {
-  /** Why the node is not taken to follow the chain. */
+  /** Why the node is considered not to follow the chain. */
   readonly lapse: string | undefined;
   /** The newest slice that is closed. */
   readonly closed: number | undefined;
@@ -47,12 +48,12 @@ export type PaymentRound = {
   readonly payer: string;
 };
 
-/** A pool that says a far too great height at the first look would owe nothing for a long time. */
+/** A pool that claims a much too high height in the first round would owe nothing for a long time. */
 const FALLEN = 'the pool’s books are behind what they were when payments were first looked at, by its own word';
 
 export class PaymentWatch {
   readonly #address: string;
-  /** As the user says it; undefined where the pool's word counts. */
+  /** Given by the user; undefined if the pool's statement counts. */
   readonly #threshold: bigint | undefined;
   readonly #dependencies: PaymentWatchDependencies;
   /** By `service/slice`, oldest first. */
@@ -61,15 +62,21 @@ export class PaymentWatch {
   /** By transaction. */
   readonly #payments = new Map<string, Payment>();
   #oldPayments = 0n;
-  /** The newest slice that was closed at the first look. Its list and those before it may have been paid before. */
+  /** The newest closed slice at the first round. Its list and earlier ones may have been paid before. */
   #from: number | undefined;
-  /** Payments of cuts before this one were there at the first look, or are in the sum of old ones. */
+  /** Payments of cuts before this one existed at the first round, or are in the sum of old ones. */
   #fromHeight = 0;
-  /** The lowest threshold that the pool ever named. One that it raises could put off every payment. */
+  /** The lowest threshold that the pool ever stated. By raising it, a pool could defer every payment. */
   #least: bigint | undefined;
-  /** The highest threshold of late: one that the account lowers leaves the pool its time to pay, and one that the pool raises now and then stays on record. */
+  /**
+   * The highest recent threshold: after the account lowers it, the pool still has time to pay, and a temporary rise by
+   * the pool stays on record.
+   */
   #highest: Threshold | undefined;
-  /** Time in which payments could be looked at, all pieces together: a miner that works some hours a day has some too, and no pool begins it anew. */
+  /**
+   * Total time in which payments could be read: a miner that works some hours a day accumulates it too, and no pool can
+   * reset it.
+   */
   #watchedMillis = 0;
   #lookedMillis: number | undefined;
   #wasPaused = false;
@@ -96,7 +103,7 @@ export class PaymentWatch {
     }
   }
 
-  /** Why payments cannot be judged, while that is so and something is owed. */
+  /** Why payments cannot be judged while something is owed. */
   get lapse(): string | undefined {
     if (this.#hasFallen) return FALLEN;
     return this.#creditsBefore(Number.POSITIVE_INFINITY) > this.#paid ? this.#lapse : undefined;
@@ -130,14 +137,17 @@ export class PaymentWatch {
     return this.#threshold === undefined ? this.#wordAlone(threshold) : undefined;
   }
 
-  /** A threshold of the pool's choice could put off every payment for good. It may as well be the account's wish, or high for a small miner, so this accuses nobody. */
+  /**
+   * A threshold chosen by the pool could defer every payment for ever. But it may be the account's own choice, or high
+   * for a small miner, so this is not an accusation.
+   */
   #wordAlone(threshold: bigint): string | undefined {
     const owed = this.#creditsBefore(this.#watchedMillis - WORD_MILLIS) - this.#paid;
     if (owed <= 0n) return undefined;
     return `${owed} atoms are not paid after ${WORD_DAYS} days, and the pool says that it pays this address from ${threshold} on`;
   }
 
-  /** The first look. What was credited until then may be among what was paid until then. */
+  /** The first round. Earlier credits may be covered by earlier payments. */
   #begin(closed: number, newest: number): void {
     this.#from = closed;
     // A pool could name payments of older cuts, which a node that began with a snapshot does not have.
@@ -146,13 +156,13 @@ export class PaymentWatch {
     for (const { height } of this.#payments.values()) this.#fromHeight = Math.max(this.#fromHeight, height);
   }
 
-  /** A pause counts only where it was there at both looks: a pool that names one now and then gains nothing. */
+  /** A pause counts only if it was reported in both rounds: a pool that reports one occasionally gains nothing. */
   #watch(isPaused: boolean, now: number): void {
     if (!(isPaused && this.#wasPaused)) this.#watchedMillis += this.#passedAt(now);
     [this.#lookedMillis, this.#wasPaused] = [now, isPaused];
   }
 
-  /** Time since the last look, where it counts. */
+  /** Time since the last round, if it counts. */
   #passedAt(now: number): number {
     const passed = now - (this.#lookedMillis ?? now);
     return passed > 0 && passed <= GAP_MILLIS ? passed : 0;
@@ -219,7 +229,7 @@ export class PaymentWatch {
     };
   }
 
-  /** A state that it cannot read is ignored as a whole: half of it could accuse. */
+  /** A malformed state is ignored as a whole: a part of it could cause a false accusation. */
   restore(saved: unknown): void {
     const read = readSaved(saved);
     if (read === undefined) return;

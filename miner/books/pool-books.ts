@@ -1,6 +1,6 @@
 /**
- * svc-miner's watch over the books of all its pools: one BooksWatch for each pool, address and worker, kept in a file, looked after every minute and soon
- * after receipts came. It never delays mining: failures are retried.
+ * svc-miner's watch over the books of all its pools: one BooksWatch for each pool, address and worker, saved in a file,
+ * run every minute and soon after receipts arrive. It never delays mining: failures are retried.
  */
 import { createApiClient } from '../../protocol/api/client.ts';
 import type { NetworkName } from '../../protocol/network.ts';
@@ -23,7 +23,7 @@ export type PoolBooksOptions = {
   readonly api: string | undefined;
   readonly poolKey: string | undefined;
   readonly payoutThreshold: bigint | undefined;
-  /** A node of the miner's own, that the ledger is read from. */
+  /** The miner's own node, from which the ledger is read. */
   readonly nodeApi: string | undefined;
 };
 
@@ -50,7 +50,7 @@ const SAVE_MILLIS = 2_000;
 const READ_MILLIS = 15_000;
 /** Ten thousand miners get their receipts at once: their requests are spread over this time. */
 const SPREAD_MILLIS = 10_000;
-/** The end of an address, in the names of files. */
+/** Characters from the end of an address in file names. */
 const ADDRESS_END = 12;
 /** Saved watches of pools that are not in use any more. */
 const MAX_KEPT = 32;
@@ -136,7 +136,7 @@ export class PoolBooks implements BooksEvents {
 
   onOffer(pool: number, offer: Parameters<BooksEvents['onOffer']>[1]): void {
     this.#watches[pool]?.offered(offer);
-    // At once: accepted work counts only from the first answer on.
+    // Done at once: accepted work counts only after the first answer.
     if (offer !== null) this.check();
   }
 
@@ -205,7 +205,7 @@ export class PoolBooks implements BooksEvents {
       const others = Object.entries(readBooks(dataDir, network)).slice(-MAX_KEPT);
       return writeBooks(dataDir, network, Object.fromEntries([...others, ...own]));
     };
-    // An alarm is raised once: it may be on record only when its evidence is on disk.
+    // An alarm is raised once: it is recorded only when its evidence is on disk.
     this.#saving = Promise.all([this.#saving, this.#evidence.settled])
       .then(write)
       .catch((error) => this.#dependencies.note('warn', 'what the pool said of its books cannot be saved', { error }));

@@ -1,6 +1,7 @@
 /**
- * A pool's answers, for the watches over its books. No answer is not a finding; a malformed answer is false. The two
- * come as errors of different classes, because `fetch` throws a TypeError for a lost connection and a document of another form makes one too.
+ * A pool's answers, for the watches over its books. No answer is not a finding; a malformed answer is false. They are
+ * different error classes, because `fetch` throws a TypeError for a lost connection, and a malformed document causes
+ * one too.
  */
 import { type BooksSources, PoolSilence } from '../../protocol/books-evidence.ts';
 import { isWhole } from '../../protocol/books-slice.ts';
@@ -10,7 +11,7 @@ import { ProtocolError } from '../../protocol/errors.ts';
 /** `height`: the newest cut that the books have taken in. A pool may leave it out. */
 export type Terms = PublishedTerms & { readonly height?: unknown };
 
-/** Times that a pool changed its terms. They are gone through for each slice, so their number decides how long that takes. */
+/** Limit on changes of terms: the list is searched for each slice, so its length determines the time. */
 const MAX_TERMS = 10_000;
 const FIELDS = ['from_slice', 'slice_cuts', 'window_thousandths', 'fee_ppm'] as const;
 
@@ -40,7 +41,7 @@ function isAscending(list: readonly TermsFrom[] | undefined): boolean {
   return true;
 }
 
-/** A pool's document of another form is false. */
+/** A malformed document of a pool counts as false. */
 export async function judged<T>(judge: () => Promise<T>, malformed: T): Promise<T> {
   try {
     return await judge();

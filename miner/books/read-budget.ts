@@ -1,6 +1,7 @@
 /**
- * How long a pool may take for all its answers to one round of a watch. Each answer has a limit of its own, but a pool chooses how many pages it gives: with slow pages a round
- * would last for hours, and nobody would hear that the books are not checked.
+ * Time limit for all answers of a pool in one round of a watch. Each answer has its own limit, but a pool chooses the
+ * number of pages: with slow pages a round would last for hours, and the user would not learn that the books are not
+ * checked.
  */
 const ROUND_MILLIS = 10 * 60_000;
 

@@ -1,12 +1,12 @@
 /**
- * Whether the receipts that a pool shows keep up with its books. A pool that answers every question, and always as if no slice had closed, gives nothing that could be compared: no work would ever
- * be found missing.
+ * Checks that a pool's receipts keep up with its books. A pool that always answers as if no slice had closed gives
+ * nothing to compare: missing work would never be found.
  */
 import { UNREAD_SLICES } from './awaited-receipts.ts';
 
-/** A miner whose shares are rarer than this waits for nothing: receipts are made where there is work. */
+/** A miner with rarer shares than this expects none: receipts are made only for work. */
 const IDLE_MILLIS = 3_600_000;
-/** As for lists: a pool that fails is mended within this time. */
+/** As for lists: a failing pool is repaired within this time. */
 const HIDDEN_MILLIS = 12 * 3_600_000;
 /** Slices that must have closed meanwhile. */
 const CLOSED_SLICES = 3;
@@ -14,7 +14,7 @@ const CLOSED_SLICES = 3;
 export class ReceiptStall {
   readonly #nowMillis: () => number;
   #toldMillis: number | undefined;
-  /** Since when they are apart, and what was closed then. */
+  /** Since when they differ, and the newest closed slice then. */
   #since: { readonly atMillis: number; readonly closed: number } | undefined;
   #why: string | undefined;
 
@@ -27,7 +27,7 @@ export class ReceiptStall {
     this.#toldMillis = this.#nowMillis();
   }
 
-  /** Why receipts are not compared, while they are not. */
+  /** Why receipts are not compared; undefined if they are. */
   get why(): string | undefined {
     return this.#why;
   }
@@ -36,7 +36,7 @@ export class ReceiptStall {
   isHidden(through: number, closed: number | undefined): boolean {
     const now = this.#nowMillis();
     const isIdle = this.#toldMillis === undefined || now - this.#toldMillis > IDLE_MILLIS;
-    // Also where they are said to be of slices to come: none of those before would be asked for.
+    // Also if they claim to be of future slices: then no earlier ones would be requested.
     const isApart = closed !== undefined && Math.abs(closed - through) > UNREAD_SLICES;
     this.#since = isIdle || !isApart ? undefined : (this.#since ?? { atMillis: now, closed });
     // A pool that has no receipts yet makes the first when a slice closes, and slices may be long.

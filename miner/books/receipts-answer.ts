@@ -83,7 +83,7 @@ function sliceOf(value: unknown): AnsweredSlice {
   };
 }
 
-/** Throws for what a pool does not answer. */
+/** Throws if the answer is malformed. */
 export function readReceiptsAnswer(value: unknown): ReceiptsAnswer {
   const { kept_from, newest, through, more, next_cursor, slices } = fieldsOf(value);
   return {

@@ -1,6 +1,7 @@
 /**
- * Looks for the rewards of each slice once they must be in credit lists: slice by slice, so that none is passed over. One that looks wrong is looked at until it is
- * cleared or confirmed; one whose blocks are in a later list is looked at again when that list is due.
+ * Checks the rewards of each slice once they must be in credit lists: slice by slice, so that none is skipped. A
+ * suspicious slice is checked until it is cleared or confirmed; one whose blocks are in a later list is checked again
+ * when that list is due.
  */
 import { type BooksService, isWhole } from '../../protocol/books-slice.ts';
 import type { Heights } from './chain-heights.ts';
@@ -10,9 +11,9 @@ import type { Suspicions } from './suspicions.ts';
 
 /** Slices that are looked at in one round, of new ones and of those that wait for a later list. */
 const MAX_SLICES = 8;
-/** A miner that was away for longer than this many slices begins with these. */
+/** A miner that was offline for longer starts with this many slices. */
 const MAX_MISSED = 1_024;
-/** Those that are remembered to be looked at again; with more, newer slices wait until the oldest have come to an end. */
+/** Limit of slices to be checked again; beyond it, newer slices wait until the oldest are done. */
 const MAX_AGAIN = 1_024;
 const MALFORMED: Looked = { missing: { why: 'not_named', reward: 'malformed' } };
 
@@ -27,11 +28,11 @@ export type RewardWatchDependencies = RewardSources & {
 export class RewardWatch {
   readonly #dependencies: RewardWatchDependencies;
   readonly #suspicions: Suspicions;
-  /** By service: the newest slice whose rewards were looked for. */
+  /** By service: the newest slice whose rewards were checked. */
   readonly #through = new Map<BooksService, number>();
-  /** Services of which slices are due that were not looked at yet. */
+  /** Services with due slices that were not checked yet. */
   readonly #behind = new Set<BooksService>();
-  /** By `service/slice`: when a slice is looked at again. */
+  /** By `service/slice`: when a slice is checked again. */
   readonly #again = new Map<string, Again>();
 
   constructor(dependencies: RewardWatchDependencies, suspicions: Suspicions) {
@@ -39,7 +40,7 @@ export class RewardWatch {
     this.#suspicions = suspicions;
   }
 
-  /** More is due than was looked at: the next round is not put off. */
+  /** More is due than was checked: the next round follows soon. */
   get isBehind(): boolean {
     return this.#behind.size > 0;
   }
@@ -47,7 +48,7 @@ export class RewardWatch {
   async round(service: BooksService, terms: Terms, { said, known, isApart }: Heights): Promise<void> {
     // The miner's own node does not answer: not the pool's fault.
     if (this.#dependencies.node !== null && known === undefined) return;
-    // Books that are some minutes behind the ledger have no lists of what they have not taken in.
+    // Books that are some minutes behind the ledger do not have the newest lists yet.
     const height = Math.min(said ?? Number.MAX_SAFE_INTEGER, known ?? Number.MAX_SAFE_INTEGER);
     const found = dueSlices(terms, service, { height, said: said ?? height });
     if (found === undefined) return;
@@ -62,7 +63,7 @@ export class RewardWatch {
 
   async #new(service: BooksService, terms: Terms, slices: { due: number; open: number }): Promise<void> {
     const { due } = slices;
-    // Not above what is due now: a height that was made up once must not keep later slices from being looked at.
+    // Capped at what is due now: a false height must not prevent the check of later slices.
     const through = Math.max(Math.min(this.#through.get(service) ?? due - 1, due), due - MAX_MISSED);
     this.#through.set(service, through);
     if (due > through + MAX_SLICES) this.#behind.add(service);
@@ -79,7 +80,7 @@ export class RewardWatch {
       await this.#isDone({ service, slice: Number(name.split('/')[1]), from }, terms, slices);
   }
 
-  /** False for what looks wrong and has to be looked at again. */
+  /** False if it looks wrong and must be checked again. */
   async #isDone(
     asked: { readonly service: BooksService; readonly slice: number; readonly from: number },
     terms: Terms,
@@ -104,7 +105,7 @@ export class RewardWatch {
     return { due: [...this.#through], again: [...this.#again] };
   }
 
-  /** A state that it cannot read is ignored. */
+  /** A malformed state is ignored. */
   restore({ due, again }: { readonly due?: unknown; readonly again?: unknown }): void {
     for (const [service, slice] of Array.isArray(due) ? due : [])
       if (isWhole(slice)) this.#through.set(service as BooksService, slice);

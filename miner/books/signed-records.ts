@@ -1,7 +1,7 @@
-/** Records that the pool signed and that still have to be compared with what it publishes and with the ledger. */
+/** Signed records of the pool that still have to be compared with its published ones and with the ledger. */
 import type { SliceRecord } from '../../protocol/books-slice.ts';
 
-/** What a receipt says of its slice's record. */
+/** The slice record as given in a receipt. */
 export type SignedRecord = Pick<SliceRecord, 'network' | 'service' | 'slice' | 'chain'>;
 
 /** Kept at once; the oldest are dropped. */
@@ -25,8 +25,9 @@ export class SignedRecords {
   }
 
   /**
-   * What cannot be checked now is tried again in the next round: an error of the pool must not end the check. Of those that no payout commits yet the newest of a
-   * service is kept: its chain holds all before it, and the pool must not publish another until then.
+   * Records that cannot be checked now are retried in the next round: an error of the pool must not end the check. Of
+   * those that no payout commits to yet, the newest of each service is kept: its chain covers all earlier ones, and the
+   * pool must not publish another until then.
    */
   async check(judge: (record: SignedRecord) => Promise<'settled' | 'kept' | 'open'>): Promise<void> {
     let failure: unknown;
@@ -52,7 +53,7 @@ export class SignedRecords {
     return this.#open;
   }
 
-  /** A state that it cannot read is ignored. */
+  /** A malformed state is ignored. */
   restore(saved: unknown): void {
     if (Array.isArray(saved))
       for (const each of saved as SignedRecord[]) if (typeof each?.chain === 'string') this.add(each);

@@ -1,26 +1,26 @@
 /**
- * Documents that are read together may be of different moments, because a pool and proxies keep answers for a while. What looks false is read again when all
- * answers are newer, before the pool is accused.
+ * Documents that are read together may have different ages, because a pool and proxies cache answers. Anything that
+ * looks false is read again when all answers are newer, before the pool is accused.
  */
 import { NEWER_MILLIS } from '../../protocol/books-evidence.ts';
 
 const MAX_KEPT = 256;
-/** What is looked at no more for this long is dropped. A pool that only fails is reported long before. */
+/** A suspicion that is not checked for this long is dropped. A pool that only fails is reported long before. */
 const UNSEEN_MILLIS = 24 * 3_600_000;
 
 export class Suspicions {
   readonly #nowMillis: () => number;
-  /** What looked false, since when, and when it was looked at last. */
+  /** What looked false, since when, and when it was last checked. */
   readonly #suspected = new Map<string, { readonly since: number; readonly seen: number }>();
 
-  /** When what is judged now was begun to be read. */
+  /** When reading of the current documents started. */
   #began: number | undefined;
 
   constructor(nowMillis: () => number) {
     this.#nowMillis = nowMillis;
   }
 
-  /** From now on everything is read anew. */
+  /** Starts a new round of reading. */
   begin(): void {
     this.#began = this.#nowMillis();
   }
@@ -29,7 +29,7 @@ export class Suspicions {
     return this.#suspected.size;
   }
 
-  /** Whether a verdict can be acted on: one of false must come twice, some time apart. */
+  /** Whether a verdict can be acted on: 'false' must occur twice, some time apart. */
   isSure(what: string, isFalse: boolean, apartMillis: number = NEWER_MILLIS): boolean {
     const now = this.#nowMillis();
     const since = this.#suspected.get(what)?.since;

@@ -21,10 +21,10 @@ const SERVICES = ['pplns', 'solo'] as const;
 export class TermsMemory {
   /** By `service/slice`, oldest first. */
   readonly #known = new Map<string, string>();
-  /** When the terms of a slice were first seen to be others. */
+  /** When the terms of a slice were first seen to differ. */
   readonly #since = new Map<string, number>();
 
-  /** Compares with what was published before, and remembers the terms of the slice that the books are in. */
+  /** Compares with the earlier published terms, and stores those of the current slice. */
   note({ terms, height }: Terms, nowMillis: number): ChangedTerms[] {
     const changed: ChangedTerms[] = [];
     for (const [name, before] of this.#known) {
@@ -52,7 +52,7 @@ export class TermsMemory {
     this.#since.delete(name);
   }
 
-  /** Books that fell back to an older state of themselves lack their newest slices, and their terms, for a while. */
+  /** Books replaced by an older copy lack their newest slices, and their terms, for a while. */
   #isLasting(name: string, nowMillis: number): boolean {
     const since = this.#since.get(name) ?? nowMillis;
     this.#since.set(name, since);
@@ -63,7 +63,7 @@ export class TermsMemory {
     return [...this.#known];
   }
 
-  /** A state that it cannot read is ignored. */
+  /** A malformed state is ignored. */
   restore(saved: unknown): void {
     if (!Array.isArray(saved)) return;
     for (const [name, text] of saved.filter(Array.isArray).slice(-MAX_KEPT))
@@ -71,13 +71,13 @@ export class TermsMemory {
   }
 }
 
-/** The slice that the books are in; -1 where that is not said. */
+/** The current slice of the books; -1 if not known. */
 function openSlice(terms: PublishedTerms['terms'], height: unknown): number {
   const cuts = sliceCutsOf(terms);
   return isWhole(height) && cuts !== undefined ? Math.floor(height / cuts) : -1;
 }
 
-/** Undefined where nothing is said of the slice. */
+/** Undefined if there are no terms for the slice. */
 function textOf(terms: PublishedTerms['terms'], service: BooksService, slice: number): string | undefined {
   const own = termsAt(terms[service], slice);
   if (own === undefined) return undefined;

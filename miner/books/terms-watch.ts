@@ -1,4 +1,7 @@
-/** What a pool's terms say of themselves (books rule 3): terms that cannot be, terms that change for a slice that had begun, and slices too short to be followed. */
+/**
+ * Checks a pool's terms (books rule 3): impossible terms, terms that change for a slice that had begun, and slices too
+ * short to be checked.
+ */
 import type { BooksSources } from '../../protocol/books-evidence.ts';
 import { sliceCutsOf, termsFault } from '../../protocol/books-terms.ts';
 import type { Heights } from './chain-heights.ts';
@@ -22,9 +25,9 @@ export type TermsWatchDependencies = {
 export const LISTS_A_ROUND = 4;
 /** Slices that are shorter close faster than a miner can judge their lists. */
 const SHORT_MILLIS = 60_000 / LISTS_A_ROUND;
-/** How long there was more to look at than a round takes, before short slices are held to be the reason. */
+/** How long the backlog must last before short slices are reported as the reason. */
 const BEHIND_MILLIS = 600_000;
-/** Terms of slices that are not open may be there for this long. */
+/** How long terms of slices that are not open may be published. */
 const OPENING_MILLIS = 30 * 60_000;
 
 export class TermsWatch {
@@ -32,7 +35,7 @@ export class TermsWatch {
   readonly #suspicions: Suspicions;
   readonly #pace: ChainPace;
   readonly #memory = new TermsMemory();
-  /** Since when there is more to look at than a round takes. */
+  /** Since when there is a backlog. */
   #behindMillis: number | undefined;
 
   constructor(dependencies: TermsWatchDependencies, suspicions: Suspicions) {
@@ -41,12 +44,12 @@ export class TermsWatch {
     this.#pace = new ChainPace(dependencies.node, dependencies.nowMillis);
   }
 
-  /** Terms that no pool can have could put off every list, or make what is compared say nothing. */
+  /** Impossible terms could defer every list, or make comparisons meaningless. */
   noteFault({ terms }: Terms, { said, known, isApart }: Heights): void {
     const isUnknown = isApart || (said === undefined && known === undefined);
     const newest = isUnknown ? undefined : Math.max(said ?? 0, known ?? 0);
     const fault = termsFault(terms, newest);
-    // A new pool has none until its node has answered. One that goes on so hides its lists.
+    // A new pool has none until its node has answered. If it lasts, the pool hides its lists.
     if (said === undefined && terms.pplns.length + terms.solo.length === 0)
       throw new Error('the pool has no terms yet');
     // A pool that was away opens all slices of that time before it says that it has read their cuts.
@@ -57,7 +60,7 @@ export class TermsWatch {
     if (fault !== 'not_open') throw new Error(`the pool’s terms cannot be: ${fault}`);
   }
 
-  /** Short slices that hardly ever have lists are no trouble, and a miner that was away is behind for another reason. */
+  /** Short slices that rarely have lists are no problem, and a miner that was offline is behind for another reason. */
   async noteShort({ terms }: Terms, isBehind: boolean): Promise<void> {
     const now = this.#dependencies.nowMillis();
     this.#behindMillis = isBehind ? (this.#behindMillis ?? now) : undefined;

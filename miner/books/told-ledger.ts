@@ -1,7 +1,8 @@
 /**
- * Work that the pool answered with `accepted` ("told"), and what receipts say of it (docs/miner.md, "The pool's books"), for one pool, address and
- * worker. Pure, small and bounded, so that it can be saved often; a page uses it too. Work is kept by boot, which names one start of one front end of the
- * pool: a receipt covers one boot only. Where the jobs say of which service they are, it is kept by boot and service.
+ * Compares work that the pool answered with `accepted` ("told") with receipts (docs/miner.md, "The pool's books"), for
+ * one pool, address and worker. Pure, small and bounded, so that it can be saved often; a page uses it too. Work is
+ * kept by boot, which identifies one start of one front end of the pool: a receipt covers one boot only. Where the jobs
+ * say of which service they are, it is kept by boot and service.
  *
  * At an honest pool the told work can be ahead of the receipts for three reasons: it is not in a closed slice yet (`open` of a receipt names it), it was told after
  * the receipt was made, or its receipt was not seen. So a new receipt is compared with the work told up to a while before the last request
@@ -33,9 +34,9 @@ export type Boot = {
   samples: Sample[];
 };
 
-/** A front end makes a receipt within half of this time; what was told before that was in its journal. */
+/** A front end makes a receipt within half of this time; work told before that was in its journal. */
 export const NOTE_MILLIS = 60_000;
-/** Accepted work must be in a closed slice after so many, without exception. */
+/** Accepted work must be in a closed slice after this many, without exception. */
 export const LATE_SLICES = 36;
 /** Receipts of the other service after which there must have been one of this. */
 const MIN_OTHERS = 3;
@@ -80,7 +81,7 @@ export class ToldLedger {
           notes: [],
           samples: [],
         },
-        // One slice more: the answer that was read may have been a moment old.
+        // One more slice: the answer may have been slightly old.
         from: (this.through ?? 0) - 1,
       };
       this.boots.set(name, boot);
@@ -97,7 +98,7 @@ export class ToldLedger {
     boot.shares++;
   }
 
-  /** A good receipt of this worker. Says whether it is new. */
+  /** A valid receipt of this worker. Returns whether it is new. */
   receive(receipt: Receipt): boolean {
     const key = `${receipt.service}/${receipt.slice}/${receipt.boot}`;
     if (this.#counted.has(key)) return false;
@@ -107,7 +108,7 @@ export class ToldLedger {
     const other = this.boots.get(toldName(receipt.boot, receipt.service === 'pplns' ? 'solo' : 'pplns'));
     if (other !== undefined && receipt.slice > other.from && receipt.work !== '0') other.others++;
     const boot = this.boots.get(toldName(receipt.boot, receipt.service)) ?? this.boots.get(receipt.boot);
-    // Nothing was told by that front end: there is nothing to compare.
+    // That front end accepted no work: there is nothing to compare.
     if (boot === undefined) return true;
     if (receipt.slice <= boot.from) {
       this.#before(boot, receipt);
@@ -121,8 +122,9 @@ export class ToldLedger {
   }
 
   /**
-   * The pool says which slices were past when work was first told. Receipts of a few of them may come later; if they go on coming, it named slices
-   * that were still to come, and no receipt would ever be compared: the count starts again from there.
+   * The pool says which slices were past when work was first told. Receipts of a few of them may arrive later; if more
+   * keep arriving, the pool had named future slices, and no receipt would ever be compared: the count starts again from
+   * there.
    */
   #before(boot: Boot, { slice }: Receipt): void {
     if (++boot.before < MAX_BEFORE) return;
@@ -159,7 +161,7 @@ export class ToldLedger {
     return found;
   }
 
-  /** Receipts that the count needs are kept nowhere any more: it starts again. */
+  /** Receipts that the count needs are no longer available: it starts again. */
   forgetAll(): void {
     this.boots.clear();
   }
@@ -176,7 +178,7 @@ export class ToldLedger {
     };
   }
 
-  /** Throws for what it cannot read. */
+  /** Throws if the input is malformed. */
   static restore(saved: unknown, nowMillis: number): ToldLedger {
     const { through, counted, boots } = saved as Saved;
     const ledger = new ToldLedger();
@@ -224,7 +226,7 @@ function late(name: string, { received, notes }: Boot, through: number): Shortfa
   return { kind: 'late', boot: name, slice: old.slice, told: old.told, received };
 }
 
-/** Work on jobs of one service, and receipts of the other alone. */
+/** Work on jobs of one service, but receipts only of the other. */
 function elsewhere(name: string, { slice, others }: Boot, known: Sample | undefined): Shortfall | undefined {
   if (slice !== -1 || others < MIN_OTHERS || known === undefined || known.told === 0n) return undefined;
   return { kind: 'job_service', boot: name, slice: 0, told: known.told, received: 0n };

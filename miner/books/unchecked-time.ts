@@ -1,6 +1,6 @@
 /**
- * Since when a part of a pool's books cannot be checked, and why. An outage of an honest pool looks the same, so it is no alarm. But it is
- * reported: after an hour the miner warns, and again each time the duration has doubled.
+ * Since when a part of a pool's books cannot be checked, and why. An outage of an honest pool looks the same, so it is
+ * not an alarm. But the miner warns after an hour, and again each time the duration has doubled.
  */
 export type UncheckedPart = 'receipts' | 'lists' | 'rewards' | 'payments';
 

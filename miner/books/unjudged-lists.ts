@@ -1,12 +1,12 @@
 /**
- * Lists that were given up because a part of them could not be checked. Whether or not the pool is the cause, it is reported until a later list of the service
- * could be checked wholly, and long enough to be noticed (`UncheckedTime`).
+ * Lists that were given up because a part of them could not be checked. Whether or not the pool is the cause, it is
+ * reported until a later list of the service was checked completely, and long enough to be noticed (`UncheckedTime`).
  */
 import type { BooksService } from '../../protocol/books-slice.ts';
 import type { NotChecked } from '../../protocol/books-verdict.ts';
 
 const LEAST_MILLIS = 2 * 3_600_000;
-/** The first is known to the finder alone, who checks it (`OwnBlocks`); the second is looked for apart (`RewardWatch`). */
+/** The first can be checked only by the finder (`OwnBlocks`); the second is checked separately (`RewardWatch`). */
 const ELSEWHERE: readonly NotChecked[] = ['solo_finder', 'later_list'];
 
 export class UnjudgedLists {
@@ -17,7 +17,7 @@ export class UnjudgedLists {
     this.#nowMillis = nowMillis;
   }
 
-  /** A list was settled; `missing`: what of it could not be checked. */
+  /** A list was settled; `missing`: its parts that could not be checked. */
   settled(service: BooksService, slice: number, missing: readonly NotChecked[]): void {
     const left = missing.filter((each) => !ELSEWHERE.includes(each));
     const known = this.#lists.get(service);

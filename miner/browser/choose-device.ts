@@ -1,6 +1,6 @@
 /**
- * Which device a page mines with when it may choose: a graphics card that can do the work, otherwise the processor. A browser may
- * have WebGPU and no adapter, one that is too small, or a program that imitates a card, which is slower than the processor
+ * Chooses the device for mining in a page: a suitable graphics card, otherwise the processor. A browser may have WebGPU
+ * without an adapter, with one that is too small, or with a software adapter, which is slower than the processor
  * itself.
  */
 import { isSoftwareAdapter } from '../../kernels/gpu/device.ts';
@@ -16,7 +16,7 @@ export async function whyNoCard(entry: GPU | undefined, pagesLog2: number): Prom
     return `the graphics driver fails: ${(error as Error).message}`;
   }
   if (adapter === null) return 'there is no usable graphics adapter';
-  if (isSoftwareAdapter(adapter.info)) return 'the graphics adapter is the processor in disguise';
+  if (isSoftwareAdapter(adapter.info)) return 'the graphics adapter is emulated on the processor';
   if (layoutsFor(pagesLog2, adapter.limits).length === 0) return 'the graphics adapter is too small for the dataset';
   return undefined;
 }

@@ -1,13 +1,13 @@
 /**
- * The watch over the pool's books in a page (docs/miner.md, "The pool's books"): the same as the command line's, kept in the page's own storage. What it finds
- * is shown, with its evidence to be saved.
+ * The watch over the pool's books in a page (docs/miner.md, "The pool's books"): the same as the command line's, kept
+ * in the page's own storage. Findings are shown, with their evidence for download.
  */
 import type { BooksSources } from '../../protocol/books-evidence.ts';
 import type { AlarmEvidence, BooksAlarm } from '../books/books-alarms.ts';
 import { BooksWatch } from '../books/books-watch.ts';
 import type { BooksEvents, Rest } from '../client/link-books.ts';
 
-/** Where a page keeps text between visits; localStorage has this form. */
+/** Persistent text storage of a page, with the interface of localStorage. */
 export type PageStorage = Pick<Storage, 'getItem' | 'setItem'>;
 
 export type PageBooksOptions = {
@@ -24,9 +24,9 @@ export type PageBooksOptions = {
 export type PageBooksFigures = {
   readonly compared: number;
   readonly newest: number;
-  /** What could not be checked, and what the pool does not offer: no accusations. The newest of each. */
+  /** Parts that could not be checked or that the pool does not offer: not accusations. The newest of each. */
   readonly warnings: readonly string[];
-  /** What was found since the page was opened. */
+  /** Findings since the page was opened. */
   readonly alarms: readonly {
     readonly message: string;
     readonly slice: unknown;
@@ -152,7 +152,7 @@ export class PageBooks implements BooksEvents {
       const text = JSON.stringify(this.#watch.save());
       if (text.length <= MAX_BYTES) this.#options.storage?.setItem(this.#name, text);
     } catch {
-      // No room: the next visit begins anew.
+      // Storage is full: the next visit starts again.
     }
   }
 

@@ -30,9 +30,9 @@ export type PageMinerOptions = {
   readonly url: string;
   readonly address: string;
   readonly worker?: string;
-  /** `auto` takes the graphics card where there is one that can do the work, otherwise the processor, and says so. */
+  /** `auto` uses a suitable graphics card, otherwise the processor, and reports that. */
   readonly device?: 'auto' | 'webgpu' | 'wasm';
-  /** Part of the time that is worked, from 0.05 to 1. */
+  /** Fraction of the time to work, from 0.05 to 1. */
   readonly throttle?: number;
   /** Threads of the WebAssembly form; by default half of the cores. */
   readonly threads?: number;
@@ -40,7 +40,7 @@ export type PageMinerOptions = {
   readonly light?: boolean;
   readonly expectPayout?: string;
   readonly agent?: string;
-  /** Where the pool's API is, to compare its books; and where the page keeps what it knows of them. */
+  /** The pool's API, to compare its books; and the page's storage for that. */
   readonly books?: Pick<PageBooksOptions, 'api' | 'storage' | 'node'>;
 };
 
@@ -113,7 +113,7 @@ export class PageMiner {
   #paused = false;
   #problem: string | undefined;
   #notice: string | undefined;
-  /** Counts starts: one that was overtaken while it looked for a card ends there. */
+  /** Counts starts: one that was superseded while it looked for a card ends there. */
   #starts = 0;
   #progress: Progress | undefined;
 
@@ -233,12 +233,12 @@ export class PageMiner {
     this.#tell();
   }
 
-  /** Part of the time that is worked, from 0.05 to 1. */
+  /** Fraction of the time to work, from 0.05 to 1. */
   setThrottle(part: number): void {
     if (this.#running !== undefined) this.#running.throttle.part = part;
   }
 
-  /** The card was chosen for the user and cannot be used after all. */
+  /** The card was chosen automatically but cannot be used. */
   #fallBack(running: Running, options: PageMinerOptions): void {
     const [card] = running.crew.devices;
     this.#notice = usesProcessor(card?.stopped?.message ?? 'the graphics card failed');

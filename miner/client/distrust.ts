@@ -1,4 +1,4 @@
-/** What the end of a connection says about the pool. */
+/** What the reason for a connection's end implies about the pool. */
 import type { Refusal } from '../miner-error.ts';
 
 const AT_ODDS: readonly string[] = ['pool_network', 'pool_banned', 'pool_refused_login', 'pool_flood', 'pool_rejects'];

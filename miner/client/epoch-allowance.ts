@@ -1,19 +1,18 @@
 /**
- * Which epochs a pool may have prepared (docs/protocol/pow.md, P15): each may cost the miner a dataset of 2 GiB, and a
- * server can lie about everything but the elapsed time. So every pool has an allowance of its own, which
- * refills slowly and pays for jobs and for building ahead alike; and once a pool has named a height, its chain can
- * only go on from there, at the pace of a chain. Allowances of different pools are independent. Pure; the time is
- * passed in.
+ * Limits the epochs that a pool may cause to be prepared (docs/protocol/pow.md, P15): each may cost the miner a dataset
+ * of 2 GiB, and a server can lie about everything except elapsed time. So every pool has its own allowance, which
+ * refills slowly and covers both jobs and building ahead; and once a pool has named a height, later ones must follow
+ * from it at the pace of a chain. Allowances of different pools are independent. Pure; the time is passed in.
  */
 import { INTERVAL_CUTS, type NetworkName, powEpoch } from '../../protocol/network.ts';
 import { type Refusal, refusal } from '../miner-error.ts';
 
-/** Milliseconds of a steady clock, and of the wall's: a machine that slept knows it only by the latter. */
+/** Milliseconds of a monotonic clock, and of the wall clock: only the latter shows that a machine slept. */
 export type Moment = { readonly steady: number; readonly wall: number };
 
 export type EpochWish = { readonly pool: string; readonly epoch: number; readonly height: number };
 
-/** What outlives a restart, by pool. */
+/** State saved across restarts, by pool. */
 export type SavedAllowance = Readonly<
   Record<string, { readonly tokens: number; readonly atMillis: number; readonly paid: readonly number[] }>
 >;
@@ -22,17 +21,17 @@ export type SavedAllowance = Readonly<
 export const EPOCH_ALLOWANCE = { burst: 3, refillMillis: 3_600_000 } as const;
 /** A development chain's epochs may last a minute, and its dataset is built in a moment. */
 const DEVELOPMENT_ALLOWANCE = { burst: 12, refillMillis: 5_000 } as const;
-/** A cut comes every 2.5 s; on average never in half of that. */
+/** A cut takes 2.5 s; on average never half of that. */
 const FASTEST_CUT_MILLIS = 1_250;
-/** A node may have been behind by so many cuts when it gave its first job: a day. */
+/** A node may have been behind by this many cuts (a day) when it gave its first job. */
 const CATCH_UP_CUTS = INTERVAL_CUTS;
-/** A pool whose chain was really replaced is accepted again after so long without a job, or after a restart. */
+/** A pool whose chain was really replaced is accepted again after this long without a job, or after a restart. */
 const FORGET_MILLIS = 3_600_000;
 
 type Account = {
   tokens: number;
   at: Moment;
-  /** What the last tokens were for, two epochs at most: going on with them, also after a restart, costs nothing. */
+  /** Epochs of the last tokens, at most two: continuing with them, also after a restart, costs nothing. */
   paid: readonly number[];
   /** The first height it named, and when; and when its last job came. */
   first: { readonly height: number; readonly at: Moment } | undefined;
@@ -66,7 +65,7 @@ export class EpochAllowance {
     }
   }
 
-  /** Why a job of this epoch is not taken up; undefined when it is. `ready` are the epochs that need no work. */
+  /** Why a job of this epoch is refused; undefined if it is accepted. `ready` are the epochs that need no work. */
   refuses(wish: EpochWish, ready: readonly number[], now: Moment): Refusal | undefined {
     const account = this.#account(wish.pool, now);
     if (elapsed(account.seenAt, now) >= FORGET_MILLIS) account.first = undefined;

@@ -1,7 +1,7 @@
 /**
- * How much a server may send. Every message costs the miner time, so one that sends without end is left: a bucket of
- * messages that refills with time, and with each message of ours, which asks for answers. An honest server sends a few
- * jobs a second at most, and after a block one or two more. Pure; the time is passed in.
+ * Rate limit for messages of a server. Every message costs the miner time, so a server that floods is disconnected: a
+ * token bucket that refills with time, and with each of our messages, which causes answers. An honest server sends a
+ * few jobs a second at most, and after a block one or two more. Pure; the time is passed in.
  */
 import { type Bucket, fullBucket, give, refill, take } from '../../runtime/token-bucket.ts';
 

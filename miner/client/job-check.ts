@@ -1,6 +1,6 @@
 /**
- * Whether a job may be worked on (docs/miner.md, "What the miner refuses"). A miner need not trust its server: whom a
- * job pays is in its reward root (ledger rule 11), and the dataset follows from network and epoch alone.
+ * Checks whether a job may be worked on (docs/miner.md, "What the miner refuses"). A miner need not trust its server:
+ * the paid address is in the job's reward root (ledger rule 11), and the dataset follows from network and epoch alone.
  */
 import { parseAddress } from '../../protocol/address.ts';
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
@@ -20,8 +20,8 @@ export type JobExpectation = {
 };
 
 /**
- * Whom the jobs of a session must pay: the pinned address if there is one; otherwise the pool's own, which it named when
- * it was subscribed to; on a bridge, which names none, the miner's.
+ * The address that the jobs of a session must pay: the pinned one if there is one; otherwise the pool's own from the
+ * subscribe answer; on a bridge, which names none, the miner's.
  */
 export function expectationOf(session: {
   readonly network: NetworkName;
@@ -47,10 +47,10 @@ export function expectationOf(session: {
   }
 }
 
-/** Far beyond any chain's age: 10,000 epochs of 30 days. A height like this is a lie. */
+/** Far beyond any chain's age: 10,000 epochs of 30 days. Such a height is false. */
 const LAST_PLAUSIBLE_EPOCH = 10_000;
 
-/** The shape of a job, its seed included, was checked by the decoder; this is what depends on who mines. */
+/** The form of a job, including its seed, was checked by the decoder; these checks depend on the miner. */
 export function checkJob(job: Job, expected: JobExpectation): Refusal | undefined {
   const header = decodeHeader(job.header);
   const network = NETWORKS[expected.network];

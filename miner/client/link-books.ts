@@ -1,6 +1,7 @@
 /**
- * What one connection says about a pool's books: its offer of receipts, the receipts, and the work that it answers with `accepted`, each
- * with the front end that answered. A front end is known by the jobs that it sends (docs/protocol/stratum.md, S35).
+ * Data about a pool's books from one connection: its offer of receipts, the receipts, and the work that it answers with
+ * `accepted`, each with the front end that answered. A front end is known by the jobs that it sends
+ * (docs/protocol/stratum.md, S35).
  */
 import { serviceOfExtranonce } from '../../protocol/block-service.ts';
 import type { BooksService } from '../../protocol/books-slice.ts';
@@ -12,10 +13,10 @@ import { decodeExtranonce } from '../../protocol/tag.ts';
 import type { PoolJob, SessionAction } from './session-events.ts';
 
 export type BooksEvents = {
-  /** `pool` is its place in the list. */
+  /** `pool` is its index in the list. */
   onOffer(pool: number, offer: ReceiptsOffer): void;
   onReceipt(pool: number, receipt: Receipt): void;
-  /** `service` is what the connection's jobs say of themselves (books rule 22). */
+  /** `service` as marked in the connection's jobs (books rule 22). */
   onTold(pool: number, boot: string, work: bigint, service: BooksService | undefined): void;
   /** The address that the pool named for its jobs to pay; null for a server that names none. */
   onAddress(pool: number, address: string | null): void;
@@ -29,7 +30,7 @@ export type BooksEvents = {
   ): void;
 };
 
-/** What a call of the events says besides the pool. */
+/** Arguments of the events besides the pool. */
 export type Rest<K extends keyof BooksEvents> = Parameters<BooksEvents[K]> extends [number, ...infer R] ? R : never;
 
 /** Jobs whose shares may still be answered. */

@@ -1,6 +1,6 @@
 /**
- * The shares that wait for their answers, and what the answers come to: which were accepted, whether they were credited in
- * full, and how many were refused in a row. Pure.
+ * Shares that wait for answers, and the totals of the answers: which were accepted, whether they were credited in full,
+ * and how many were refused in a row. Pure.
  */
 import { CODE, type ErrorReply } from '../../protocol/stratum/errors.ts';
 import type { Share, Verdict } from './session-events.ts';
@@ -8,7 +8,7 @@ import type { Share, Verdict } from './session-events.ts';
 /** `again`: sent a second time, after a connection broke. */
 export type Pending = { readonly share: Share; readonly again: boolean };
 
-/** What was credited less than was accepted. */
+/** Accepted work that was not credited. */
 export type Shortfall = { readonly credited: bigint; readonly earned: bigint };
 
 /** Answers that say nothing about the share: the server was busy, not ready, or has banned us. */
@@ -66,7 +66,7 @@ export class PendingShares {
     const pending = judged.map(([, one]) => one);
     if (pending.length > 0) this.#refused = 0;
     const earned = pending.reduce((sum, { share }) => sum + share.work, 0n);
-    // The sum is that of the whole session; the first one heard is where this connection begins to count.
+    // The sum covers the whole session; the first one received is the baseline of this connection.
     const credited = this.#workSum === undefined ? earned : workSum - this.#workSum;
     this.#workSum = workSum;
     return { pending, short: count < pending.length || credited < earned ? { credited, earned } : undefined };
@@ -75,7 +75,7 @@ export class PendingShares {
   rejected(sequence: number, { code }: ErrorReply): { pending: Pending; verdict: Verdict } | undefined {
     const pending = this.#take(sequence);
     if (pending === undefined) return undefined;
-    // What was sent a second time after a break was counted the first time.
+    // A share sent again after a lost connection was counted the first time.
     if (code === CODE.duplicate && pending.again) return { pending, verdict: 'accepted' };
     if (!pending.again && !NO_VERDICT_CODES.includes(code)) this.#refused++;
     return { pending, verdict: code === CODE.unknown_job ? 'stale' : 'rejected' };

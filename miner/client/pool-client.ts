@@ -37,7 +37,7 @@ export type PoolClientOptions = {
 
 export const CLIENT_DEFAULTS = {
   tickMillis: 250,
-  /** How long a connection that was replaced stays open: for late hits on its job, and for the answers it owes. */
+  /** How long a replaced connection stays open: for late hits on its job, and for pending answers. */
   drainMillis: 5_000,
 } as const;
 
@@ -58,7 +58,7 @@ export type PoolClientDependencies = {
   readonly random: () => number;
   readonly note: (level: NoteLevel, message: string, fields: Readonly<Record<string, unknown>>) => void;
   readonly every: (millis: number, act: () => void) => () => void;
-  /** Why a pool's job is not taken up for its epoch: a dataset costs much, and a pool must not be able to ask for many. */
+  /** Why a pool's job is refused because of its epoch: a dataset is expensive, and a pool must not cause many. */
   readonly refusesEpoch?: (pool: number, job: PoolJob) => Refusal | undefined;
 };
 
@@ -244,7 +244,7 @@ export class PoolClient {
         return;
       case 'ready':
         link.subscribed = action.subscribed;
-        // The session was not resumed: what is found on its old job has nowhere to go.
+        // The session was not resumed: shares of its old job cannot be submitted.
         if (!action.resumed && link === this.#active && this.#job?.pool === link.pool) this.#giveUpJob();
         this.#dependencies.note('info', 'connected', {
           pool: showEndpoint(link.endpoint),
@@ -272,7 +272,9 @@ export class PoolClient {
     }
   }
 
-  /** A pool may have a new address, or an attacker in between may send his own. Only --expect-payout excludes that. */
+  /**
+   * A pool may have a new address, or an attacker in the middle may send their own. Only --expect-payout excludes that.
+   */
   #comparePayout(link: Link, now: string | undefined): void {
     const before = this.#payouts.get(link.pool);
     if (this.#payouts.has(link.pool) && before !== now && this.#options.session.pinned === undefined)
@@ -344,7 +346,7 @@ export class PoolClient {
     if (probing) this.#probe = undefined;
     else this.#active = undefined;
     this.#lastRefusal = why;
-    // A server that was moved to and fails is left; the configured one is asked next.
+    // A server reached by a reconnect request that fails is abandoned; the configured one is tried next.
     this.#moved.delete(link.pool);
     const wait = link.move === undefined ? retryAfterMillis : Math.max(retryAfterMillis, link.move.at - now);
     if (link.move !== undefined) this.#moved.set(link.pool, link.move.to);

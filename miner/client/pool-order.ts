@@ -1,20 +1,20 @@
 /**
- * Which pool to use, and when to try again: a pure decision. Pools are in the user's order; the first one that is not
- * waiting is taken, so that work returns to the first pool as soon as it answers. Waits double from 1 s to 60 s with
- * jitter, so that a thousand rigs do not come back in the same second. A pool that gives work and breaks soon after has
- * failed like any other: only one that worked for a while starts again from 1 s. A pool that was left because its work is
- * worth nothing is not returned to soon while another one gives work.
+ * Decides which pool to use, and when to retry. Pure. Pools are in the user's order; the first one that is not waiting
+ * is taken, so that work returns to the first pool as soon as it answers. Waits double from 1 s to 60 s with jitter, so
+ * that a thousand rigs do not come back in the same second. A pool that gives work and fails soon after counts as
+ * failed: only one that worked for a while starts again from 1 s. A pool that was left because its work is worthless is
+ * not tried again soon while another one works.
  */
 
 export const BACKOFF = { firstMillis: 1_000, lastMillis: 60_000, steadyMillis: 60_000 } as const;
 
 /**
  * The longest wait that a server can ask for, by a ban or a reconnect. On a plain connection anyone on the path can
- * write such a line, so it must not switch a miner off for long; a longer ban is simply met again.
+ * forge such a message, so it must not stop a miner for long; a longer ban is simply received again.
  */
 export const LONGEST_WAIT_MILLIS = 120_000;
 
-/** How long another pool that works is preferred to one that was left for its work: doubled each time. */
+/** How long another working pool is preferred to one left for worthless work: doubled each time. */
 const AVOID = { firstMillis: 600_000, lastMillis: 1_800_000, forgetMillis: 3_600_000 } as const;
 
 /** `random` is from [0, 1): half of the wait is certain, half is drawn. */
@@ -27,7 +27,7 @@ type Standing = {
   failures: number;
   notBefore: number;
   worksSince: number | undefined;
-  /** Times it was left for its work, and until when another one is preferred. */
+  /** How often it was left for worthless work, and until when another one is preferred. */
   left: number;
   avoidUntil: number;
 };
@@ -49,12 +49,12 @@ export class PoolOrder {
     return this.#pools[pool] as Standing;
   }
 
-  /** Its connection ended, or was refused. `asked` is how long the server wants to be left alone. */
+  /** Its connection ended, or was refused. `asked` is the delay requested by the server. */
   failed(pool: number, now: number, random: number, asked = 0): void {
     this.#of(pool).notBefore = now + this.#wait(pool, now, random, asked);
   }
 
-  /** It was left because its work is worth nothing; failed() is called as well. */
+  /** It was left because its work is worthless; failed() is called as well. */
   avoid(pool: number, now: number): void {
     const standing = this.#of(pool);
     if (now - standing.avoidUntil > AVOID.forgetMillis) standing.left = 0;
@@ -62,7 +62,7 @@ export class PoolOrder {
     standing.left++;
   }
 
-  /** It asks to be connected to anew: how long until then. The pool may be used all the time. */
+  /** It asks for a reconnect: how long until then. The pool may be used meanwhile. */
   moves(pool: number, now: number, random: number, asked: number): number {
     return this.#wait(pool, now, random, asked);
   }
@@ -86,12 +86,12 @@ export class PoolOrder {
     return this.#of(pool).failures;
   }
 
-  /** The pool to use now; undefined when all of them are waiting. One that is avoided is better than none. */
+  /** The pool to use now; undefined when all are waiting. An avoided one is better than none. */
   choose(now: number): number | undefined {
     return this.better(this.#pools.length, now) ?? this.#first(({ notBefore }) => notBefore <= now);
   }
 
-  /** A pool before `current`, which works, that is worth returning to now. */
+  /** A pool before the working `current` one that should be tried now. */
   better(current: number, now: number): number | undefined {
     const found = this.#first(({ notBefore, avoidUntil }) => notBefore <= now && avoidUntil <= now);
     return found !== undefined && found < current ? found : undefined;
@@ -107,7 +107,7 @@ export class PoolOrder {
     return Math.max(0, Math.min(...this.#pools.map((standing) => standing.notBefore - now)));
   }
 
-  /** After a sleep of the machine the waits are over: what failed before says nothing any more. */
+  /** After the machine slept, all waits end: earlier failures no longer matter. */
   forgetWaits(now: number): void {
     for (const standing of this.#pools) standing.notBefore = Math.min(standing.notBefore, now);
   }

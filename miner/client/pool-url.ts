@@ -1,5 +1,5 @@
 /**
- * Where a pool or bridge is reached (docs/miner.md, "Pool addresses"). Pure, for Node and browsers.
+ * The address of a pool or bridge (docs/miner.md, "Pool addresses"). Pure, for Node and browsers.
  *
  *   stratum+tcp://host:port     svc-mining-v1 over TCP        stratum2+tcp://   svc-mining-v2 over TCP
  *   stratum+tls://host:port     the same inside TLS           stratum2+tls://   (ssl is taken for tls)

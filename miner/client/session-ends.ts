@@ -1,4 +1,4 @@
-/** Why a connection to a pool is of no more use, and after how long the pool is asked again. Pure. */
+/** Why a connection to a pool is abandoned, and when the pool is tried again. Pure. */
 import { CODE, type ErrorReply } from '../../protocol/stratum/errors.ts';
 import { type Refusal, refusal } from '../miner-error.ts';
 import type { Heartbeat } from './heartbeat.ts';
@@ -6,7 +6,7 @@ import type { SessionTimes } from './session-events.ts';
 
 export type Ending = { readonly refusal: Refusal; readonly retryAfterMillis: number };
 
-/** A server that was refused, or that refused us, is asked again after so long: by then it may have been put right. */
+/** A server that was refused, or that refused us, is tried again after this time: by then it may have been fixed. */
 export const REFUSED_PAUSE = 60_000;
 
 export function refusedLogin({ code, message, retryAfterMillis }: ErrorReply): Ending {
@@ -21,7 +21,7 @@ export function refusedLogin({ code, message, retryAfterMillis }: ErrorReply): E
   };
 }
 
-/** The same login may be taken a little later. */
+/** The same login may be accepted a little later. */
 export const isForNow = ({ code }: ErrorReply): boolean =>
   code === CODE.not_ready || code === CODE.internal || code === CODE.too_many_requests;
 
@@ -32,7 +32,7 @@ export type Waits = {
   readonly heartbeat: Pick<Heartbeat, 'isOverdue'>;
 };
 
-/** While mining: does the server answer, and does it follow the chain? */
+/** While mining: whether the server answers and follows the chain. */
 export function overdue({ jobAt, firstJobBy, heartbeat }: Waits, times: SessionTimes, now: number): Ending | undefined {
   const { jobMillis, notReadyMillis, pongMillis } = times;
   if (jobAt === undefined && now >= firstJobBy)

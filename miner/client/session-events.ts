@@ -1,6 +1,6 @@
 /**
- * What goes into a session and comes out of it (session.ts): events and actions, shares, jobs, and what a broken
- * connection leaves to the next one.
+ * Inputs and outputs of a session (session.ts): events and actions, shares, jobs, and the state that a lost connection
+ * passes to the next one.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { NetworkName } from '../../protocol/network.ts';
@@ -19,11 +19,11 @@ export const SESSION_DEFAULTS = {
   pingMillis: 20_000,
   pongMillis: 20_000,
   notReadyMillis: 5_000,
-  /** How long a server may say that it is not ready before another one is tried. */
+  /** How long a server may report that it is not ready before another one is tried. */
   unreadyMillis: 60_000,
-  /** A chain has a new anchor every few seconds: a server without a new job for so long follows none. */
+  /** A chain has a new anchor every few seconds: a server without a new job for this long does not follow it. */
   jobMillis: 600_000,
-  /** Ticks further apart than this are a sleep of the machine: no deadline passed, nobody could answer. */
+  /** Ticks further apart than this mean that the machine slept: then deadlines do not count. */
   sleepMillis: 10_000,
   /** Shares waiting for an answer; more means that the pool judges nothing. */
   maxPending: 4_096,
@@ -73,7 +73,7 @@ export type PoolJob = {
 
 export type Verdict = 'accepted' | 'stale' | 'rejected' | 'lost';
 
-/** What a broken connection leaves to the next one to the same server. */
+/** State that a lost connection passes to the next one to the same server. */
 export type SessionMemory = {
   readonly session: string;
   readonly prefix: Bytes;
@@ -107,5 +107,5 @@ export type SessionAction =
   | { readonly kind: 'block'; readonly blockId: Bytes }
   | { readonly kind: 'note'; readonly message: string; readonly fields: Readonly<Record<string, unknown>> }
   | { readonly kind: 'move'; readonly reconnect: Reconnect }
-  /** The connection is to be closed; the pool is not to be asked again before `retryAfterMillis`. */
+  /** Closes the connection; the pool is not tried again before `retryAfterMillis`. */
   | { readonly kind: 'end'; readonly refusal: Refusal; readonly retryAfterMillis: number };

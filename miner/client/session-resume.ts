@@ -1,4 +1,4 @@
-/** What a connection takes up again of the broken one before it (S-resume), and what a job means within a session. Pure. */
+/** Resumes the state of a lost connection (S-resume), and interprets a job within a session. Pure. */
 import { equalBytes } from '../../protocol/bytes.ts';
 import { decodeHeader } from '../../protocol/header.ts';
 import type { Job, Subscribed } from '../../protocol/stratum/messages.ts';

@@ -1,7 +1,7 @@
 /**
  * One connection to a pool or bridge as a pure machine (docs/protocol/stratum.md): events and the time go in, actions
  * come out. It logs in, checks every job, matches answers to shares, measures the latency and decides when the
- * connection is of no more use. It opens no socket and reads no clock; times are milliseconds of a steady clock.
+ * connection should end. It opens no socket and reads no clock; times are milliseconds of a monotonic clock.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import { CODE, type ErrorReply } from '../../protocol/stratum/errors.ts';
@@ -27,7 +27,7 @@ import { isResumed, sessionJob, sessionToResume } from './session-resume.ts';
 import type { FromServer, ToServer } from './wire.ts';
 
 type Phase = 'opening' | 'subscribing' | 'authorizing' | 'mining' | 'ended';
-/** A miner can check its own account: what was accepted must be credited in full. */
+/** A miner can check its own account: accepted shares must be credited in full. */
 const STRAY_ANSWER = 'an answer to a share that was not sent';
 const CREDITED_LESS = 'the pool credited less work than was accepted';
 
@@ -127,7 +127,7 @@ export class Session {
   }
 
   #send(message: ToServer): void {
-    // A pong is asked for by the server: it pays for nothing.
+    // A pong is requested by the server: it does not refill the bucket.
     if (message.kind !== 'pong') this.#flood.sent();
     this.#actions.push({ kind: 'send', message });
   }
@@ -271,7 +271,7 @@ export class Session {
   #submit(pending: Pending): void {
     const { share } = pending;
     if (!this.#loggedIn) {
-      // Found while the login runs: a resumed session will take it, another one never knew the job.
+      // Found during the login: a resumed session will accept it, a new one does not know the job.
       if (share.session !== this.#memory?.session || this.#held.length >= this.#times.maxPending)
         this.#verdict(pending, 'lost');
       else this.#held.push(share);
@@ -338,7 +338,7 @@ export class Session {
     if (isForNow(error)) {
       this.#unreadySince ??= now;
       if (this.#phase === 'authorizing' && now - this.#unreadySince < this.#times.unreadyMillis) {
-        // Nobody asked in between: it has been said already.
+        // No request in between: it was already reported.
         if (this.#retryAuthorizeAt !== undefined) return;
         this.#note('the server is not ready; asking again', { text: error.message });
         this.#retryAuthorizeAt = now + this.#times.notReadyMillis;
@@ -385,7 +385,7 @@ export class Session {
     else this.#end(refusal('pool_silent', 'the server did not answer the login in time'));
   }
 
-  /** The clock jumped: every wait starts anew from here, and a ping asks whether the server is still there. */
+  /** The clock jumped: every wait starts again, and a ping checks whether the server still answers. */
   #slept(gap: number, now: number): void {
     this.#note('the clock jumped', { millis: Math.round(gap) });
     this.#deadline += gap;

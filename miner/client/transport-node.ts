@@ -1,6 +1,6 @@
 /**
- * Connections of the command-line miner: TCP, TLS and WebSocket. TLS is checked against the system's authorities, or,
- * with pins, against the SHA-256 of the server's certificate alone, which is how a self-signed one is trusted.
+ * Connections of the command-line miner: TCP, TLS and WebSocket. TLS is checked against the system's authorities or,
+ * with pins, only against the SHA-256 of the server's certificate, so that a self-signed one can be trusted.
  */
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
@@ -19,7 +19,7 @@ export type TlsOptions = {
   readonly authorities?: string;
 };
 
-/** A server that does not read what is sent to it for this long is gone. */
+/** A server that does not read for this long counts as disconnected. */
 const MAX_BUFFERED = 1 << 20;
 
 export const connectFromNode =
@@ -83,7 +83,7 @@ function certificateRefusal(socket: TLSSocket, { pins }: TlsOptions): Refusal | 
   );
 }
 
-/** What answers where no pool of this transport does, by its first bytes; undefined where they may be a pool's. */
+/** Recognises by the first bytes a service that is not a pool of this transport; undefined if it may be a pool. */
 export function foreignAnswer(first: Uint8Array, transport: Endpoint['transport']): string | undefined {
   const text = Buffer.from(first.subarray(0, 5)).toString('latin1');
   if (text === 'HTTP/') return 'a web server answers at this port: ask the pool for its stratum port, or try ws://';
@@ -93,7 +93,7 @@ export function foreignAnswer(first: Uint8Array, transport: Endpoint['transport'
   return undefined;
 }
 
-/** OpenSSL was answered with something that is no TLS. */
+/** The answer to OpenSSL was not TLS. */
 const NO_TLS = /WRONG_VERSION_NUMBER|wrong version number|packet length too long|HTTP_REQUEST/;
 
 function failure(error: NodeJS.ErrnoException, opened: boolean): Refusal {
@@ -183,7 +183,7 @@ function overWebSocket(endpoint: Endpoint, events: TransportEvents, tls: TlsOpti
     const bytes = data as Buffer;
     events.onData(isBinary ? (bytes as Bytes) : bytes.toString('utf8'));
   });
-  // These never reach the session, but each is read and answered.
+  // These do not reach the session, but each is read and answered.
   const pings = new FloodMeter(performance.now());
   const onControl = (): void => {
     if (pings.received(performance.now())) return;

@@ -1,6 +1,6 @@
 /**
- * What a session sends and receives, in either wire form: svc-mining-v1 and -v2 differ in how shares are answered
- * and in little else, so one session machine serves both. wire-v1.ts and wire-v2.ts translate.
+ * Messages of a session, independent of the wire form: svc-mining-v1 and -v2 differ mainly in how shares are answered,
+ * so one session machine serves both. wire-v1.ts and wire-v2.ts translate.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { Receipt } from '../../protocol/receipt.ts';
@@ -39,15 +39,15 @@ export type FromServer =
   | { readonly kind: 'pong'; readonly token: number }
   | { readonly kind: 'ping'; readonly token: bigint }
   | { readonly kind: 'reconnect'; readonly reconnect: Reconnect }
-  /** What the server says to the wish for receipts; null when it gives none. */
+  /** The server's answer to the request for receipts; null if it gives none. */
   | { readonly kind: 'receipts'; readonly offer: ReceiptsOffer }
   | { readonly kind: 'receipt'; readonly receipt: Receipt };
 
 /** One connection's translation. Both directions throw a ProtocolError for messages that cannot be encoded or decoded. */
 export interface Wire {
-  /** What must be sent before anything else. */
+  /** Bytes to be sent before anything else. */
   readonly opening: Bytes | undefined;
   encode(message: ToServer): Bytes | string;
-  /** Takes what the transport received and hands over the whole messages in it; a part of one is kept. */
+  /** Takes received bytes and returns the complete messages; a partial one is kept. */
   receive(data: Bytes | string, take: (message: FromServer) => void): void;
 }

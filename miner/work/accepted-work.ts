@@ -34,7 +34,7 @@ export class AcceptedWork {
 
   #forget(now: number): void {
     let first = this.#sums[0];
-    // A share from the future is one from before the clock was set back.
+    // A share with a future time was recorded before the clock was set back.
     while (first !== undefined && (first.at <= now - WINDOW || first.at > now)) {
       this.#recent -= first.work;
       this.#sums.shift();
@@ -43,7 +43,7 @@ export class AcceptedWork {
     if (this.#began !== undefined && this.#began > now) this.#began = now;
   }
 
-  /** Hashes per second; undefined before a minute of mining, when a share more or less would be everything. */
+  /** Hashes per second; undefined in the first minute of mining, when a single share would dominate it. */
   rate(now: number): number | undefined {
     this.#forget(now);
     if (this.#began === undefined) return undefined;

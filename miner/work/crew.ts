@@ -44,17 +44,17 @@ export type CrewDependencies = Omit<DeviceDependencies, 'open' | 'onHit' | 'onSt
 };
 
 type KnownJob = {
-  /** What hits name it by. */
+  /** The id that hits refer to. */
   readonly number: number;
   readonly pool: PoolJob;
   /** With the server's prefix in the nonce. */
   readonly header: Uint8Array<ArrayBuffer>;
-  /** What the server wants a hash to meet; the devices may have a harder target (pace.ts). */
+  /** The server's share target; the devices may have a harder one (pace.ts). */
   readonly target: Uint8Array<ArrayBuffer>;
   readonly seen: Set<string>;
-  /** Work of a hit, as the devices were told. */
+  /** Work of a hit at the devices' target. */
   handedWork: bigint;
-  /** How often it was handed out: each time the devices begin where they have not been. */
+  /** How often it was given to the devices: each time they start at a fresh part of the nonces. */
   handed: number;
   /** A hit on it, or on another job with its extranonce, was a block: no second one can come of it. */
   isSpent: boolean;
@@ -137,7 +137,7 @@ export class Crew {
       return;
     }
     const same = this.#current?.pool;
-    // A resumed session repeats its job: the search goes on where it is.
+    // A resumed session repeats its job: the search continues.
     if (
       same?.session === pool.session &&
       same.job.jobId === pool.job.jobId &&
@@ -221,7 +221,7 @@ export class Crew {
     if (this.#pace.hit(job.handedWork) && this.#current !== undefined) this.#hand(this.#current);
     const nonce = toHex(hit.nonce);
     if (job.seen.has(nonce)) return;
-    // A target so easy that hits come faster than they can be checked: what is not checked is not sent.
+    // The target is so easy that hits arrive faster than they can be checked: unchecked ones are not sent.
     if (this.#checking >= CREW_DEFAULTS.mostChecking) {
       device.shares.lost++;
       return;
@@ -308,7 +308,7 @@ export class Crew {
     for (const device of this.#running()) device.resume();
   }
 
-  /** For a throttle; the caller that paused the devices resumes them. */
+  /** For a throttle: its caller resumes the devices. */
   rest(): void {
     this.#resting = true;
     for (const device of this.#running()) device.rest();
@@ -336,7 +336,7 @@ export class Crew {
     if (job === undefined) return;
     const { handedWork, pool } = job;
     const wanted = this.#pace.workFor(pool.work);
-    // Small changes wait for the next job: a device that begins anew every second gets little done.
+    // Small changes wait for the next job: restarting a device every second wastes work.
     if (wanted > handedWork * 2n || wanted * 2n < handedWork) this.#hand(job);
     if (job.handedWork > pool.work)
       this.#dependencies.note('warn', 'the share target is far too easy: only the hardest shares are sent', {

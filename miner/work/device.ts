@@ -1,6 +1,6 @@
 /**
- * One device of the miner: a backend with its counters, its watchdog and its life. A device that is lost or falls silent
- * is opened anew a few times and then stopped; one with bad hits is stopped at once. Loads in browsers.
+ * One device of the miner: a backend with its counters, its watchdog and its restarts. A device that is lost or falls
+ * silent is opened anew a few times and then stopped; one with bad hits is stopped at once. Loads in browsers.
  */
 import type { Backend, BackendEvents, BackendKind, Hit, Progress, SearchJob } from '../../kernels/backend.ts';
 import { MinerError, type MinerErrorCode } from '../miner-error.ts';
@@ -11,7 +11,7 @@ export type DeviceState = 'opening' | 'preparing' | 'searching' | 'idle' | 'paus
 
 export const DEVICE_DEFAULTS = {
   silentMillis: 30_000,
-  /** Times a lost or silent device is opened again; the count is forgotten after an hour without trouble. */
+  /** How often a lost or silent device is reopened; the count is reset after an hour without trouble. */
   restarts: 3,
   forgiveMillis: 3_600_000,
   closeMillis: 5_000,
@@ -69,7 +69,7 @@ export class Device {
   #life = 0;
   #job: SearchJob | undefined;
   #preparing: number | undefined;
-  /** Counts builds: only the newest one's outcome matters. */
+  /** Counts builds: only the result of the newest one matters. */
   #build = 0;
   /** When an epoch was last tried to be built ahead. */
   #aheadAt: ReadonlyMap<number, number> = new Map();
@@ -194,7 +194,7 @@ export class Device {
     void this.prepare(epoch);
   }
 
-  /** Makes the epoch's dataset and then takes up the job of that moment. */
+  /** Builds the epoch's dataset and then starts the current job. */
   async prepare(epoch: number): Promise<void> {
     const backend = this.#backend;
     if (backend === undefined || this.#preparing === epoch) return;
@@ -254,7 +254,7 @@ export class Device {
     for (const [i, rate] of this.#threadRates.entries()) rate.read(now, counts[i] ?? 0);
   }
 
-  /** The device is given up, by name. */
+  /** Gives up the device, with the reason. */
   stop(code: MinerErrorCode, reason: string): void {
     if (this.#stopped !== undefined) return;
     this.#stopped = new MinerError(code, reason);
@@ -263,7 +263,7 @@ export class Device {
     this.#dependencies.onStopped(this);
   }
 
-  /** Opening it again helps against a driver that lost it, not against too little memory. */
+  /** Reopening helps if the driver lost the device, but not if memory is too small. */
   #fail(error: Error & { readonly code?: unknown }): void {
     if (LASTING.includes(error.code as string)) this.stop('device_lost', error.message);
     else this.#trouble('device_lost', error);
@@ -284,7 +284,7 @@ export class Device {
     });
   }
 
-  /** Lets go of the backend without waiting for it: a hung one may never answer. */
+  /** Releases the backend without waiting for it: a hung one may never answer. */
   #retire(): void {
     const backend = this.#backend;
     this.#life++;

@@ -1,4 +1,4 @@
-/** What a graphics card's process or worker is opened with: plain data that crosses a process boundary. */
+/** Settings for a graphics card's process or worker: plain data that is passed between processes. */
 import type { Tuning } from '../../kernels/gpu/tune.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 

@@ -1,15 +1,15 @@
 /**
  * Hash rates over 10 s, 60 s and 15 min, from readings of a counter that only grows. Pure: the time is passed in, in
  * milliseconds of a clock that should not jump; when it does, or when the counter starts anew because its device was
- * restarted, the reading begins a new stretch and no absurd rate comes of it.
+ * restarted, a new series begins, so that no absurd rate results.
  */
 
 export const WINDOWS = { short: 10_000, medium: 60_000, long: 900_000 } as const;
 export type Rates = { readonly [K in keyof typeof WINDOWS]: number | undefined };
 
-/** Longer between two readings than this is a sleep or a clock that jumped: nothing is known of the time between. */
+/** A longer time between two readings means that the machine slept or the clock jumped: that time is not counted. */
 const LONGEST_STEP = 30_000;
-/** A rate from less time than this says nothing. */
+/** Minimum time for a rate. */
 const SHORTEST_SPAN = 1_000;
 /** Readings closer together than this are merged, so the memory of 15 minutes is bounded. */
 const RESOLUTION = 1_000;
@@ -52,7 +52,7 @@ export class HashRate {
     }
   }
 
-  /** Hashes per second over the window, or over what is known of it; undefined when that is too little. */
+  /** Hashes per second over the window, or its known part; undefined if that is too short. */
   over(window: number, at: number): number | undefined {
     let millis = 0;
     let hashes = 0;

@@ -1,15 +1,15 @@
 /**
  * How many shares are sent. A server sets the share target; one that is far too easy for the devices (a young chain, a
- * server that has not learned their rate, a malicious one) would ask for thousands of shares a second, and a server takes
- * about a hundred. So the devices get a harder target of the miner's own where that is needed: what is sent are the
- * hardest shares, at a pace the server takes. Pure; the time is passed in.
+ * server that has not learned their rate, a malicious one) would cause thousands of shares a second, while a server
+ * accepts about a hundred. So the miner gives the devices a harder target if needed: then only the hardest shares are
+ * sent, at a rate that the server accepts. Pure; the time is passed in.
  */
 
 export const PACE = {
-  /** Below what a server of this project takes from one connection by default. */
+  /** Below the default limit per connection of this project's servers. */
   sharesPerSecond: 80,
   leastPerSecond: 1,
-  /** Hits since the last look after which the target is made harder without waiting for the next. */
+  /** Hits since the last check after which the target is made harder at once. */
   burst: 240,
   step: 8n,
 } as const;
@@ -30,17 +30,17 @@ export class Pace {
     return shareWork > this.#work ? shareWork : this.#work;
   }
 
-  /** A hit came on a job whose hits have `work`: true when the target is to be made harder at once. */
+  /** A hit on a job with this `work`: true if the target should be made harder at once. */
   hit(work: bigint): boolean {
     if (++this.#hits < PACE.burst) return false;
     this.#hits = 0;
-    // Hits of the easier target are still on their way: one step at a time.
+    // Hits of the easier target are still arriving: one step at a time.
     if (work < this.#work) return false;
     this.#work = work * PACE.step;
     return true;
   }
 
-  /** The server says that it is too much for it. */
+  /** The server reports that it gets too many shares. */
   refused(): void {
     this.#refused = true;
   }

@@ -1,6 +1,7 @@
 /**
- * A backend in another process or worker: a graphics card has a process of its own in Node (a driver that crashes or hangs takes
- * nothing else with it) and a worker of its own in a page. Both ends speak the messages below over a port. Loads in browsers.
+ * A backend in another process or worker: a graphics card has a separate process in Node (so a driver that crashes or
+ * hangs affects nothing else) and a worker in a page. Both ends exchange the messages below over a port. Loads in
+ * browsers.
  */
 import type {
   Backend,
@@ -47,7 +48,7 @@ export type FromDevice =
 export interface DevicePort<S> {
   post(message: ToDevice<S>): void;
   listen(onMessage: (message: FromDevice) => void, onGone: (reason: string) => void): void;
-  /** Ends the other end at once, whatever it does. */
+  /** Kills the other end at once. */
   kill(): void;
 }
 
@@ -255,7 +256,7 @@ export function serveBackend<S>(
         try {
           backend?.setJob(message.job);
         } catch (error) {
-          // The epoch was just dropped, or the device has just gone: the parent learns of both in other ways.
+          // The epoch was just dropped, or the device was just lost: both are reported to the parent in other ways.
           if (!(error instanceof KernelError)) throw error;
         }
         return;

@@ -1,5 +1,5 @@
 /**
- * Recomputes hits in one worker thread, from the cache alone: what a page has in place of a Verifier, which needs shared
+ * Recomputes hits in one worker thread, from the cache alone: used in a page instead of a Verifier, which needs shared
  * memory. Loads in browsers.
  */
 import { buildCache } from '../../kernels/cpu/build-dataset.ts';

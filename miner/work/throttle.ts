@@ -1,9 +1,9 @@
 /**
- * Works a part of the time: devices rest and work in turns, so that the machine stays usable. Pure of
- * everything but its timer. Loads in browsers.
+ * Makes devices work only a fraction of the time, in turns, so that the machine stays usable. Pure except for its
+ * timer. Loads in browsers.
  */
 
-/** How long a turn is at least, and how long a device works on after it was paused: what it has in flight. */
+/** Minimum length of a turn, and how long a device keeps working after a pause because of work in flight. */
 export type Rhythm = { readonly periodMillis: number; readonly lagMillis: number };
 
 export const CPU_RHYTHM: Rhythm = { periodMillis: 250, lagMillis: 0 };
@@ -20,7 +20,7 @@ export class Throttle {
   #part: number;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** `part` from 0.05 to 1 of the time is worked. */
+  /** `part`: fraction of the time to work, from 0.05 to 1. */
   constructor(target: Throttled, part: number, rhythm: Rhythm = CPU_RHYTHM) {
     this.#target = target;
     this.#rhythm = rhythm;
@@ -50,7 +50,7 @@ export class Throttle {
     if (this.#part < 1) this.#timer = setTimeout(() => this.#rest(), this.#working);
   }
 
-  /** A turn is so long that what is in flight at its end does not exceed the part. */
+  /** A turn is long enough that the work in flight at its end does not exceed the fraction. */
   get #period(): number {
     return Math.max(this.#rhythm.periodMillis, this.#rhythm.lagMillis / this.#part);
   }

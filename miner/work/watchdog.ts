@@ -1,6 +1,6 @@
 /**
  * Notices a device that searches but counts no hashes. Pure: the time is passed in. Time in which it need not count (no
- * job, paused, building its dataset) and jumps of the clock start the wait anew.
+ * job, paused, building its dataset) and jumps of the clock restart the wait.
  */
 
 export const WATCHDOG_DEFAULTS = { silentMillis: 30_000, jumpMillis: 10_000 } as const;

@@ -75,7 +75,7 @@ export type RawAnswer = {
   readonly bytes: Bytes;
 };
 
-/** Sorts the fields of a call into path, query and body, and refuses what no field takes. */
+/** Sorts the arguments of a call into path, query and body, and refuses unknown ones. */
 export function prepareCall(name: RouteName, input: Readonly<Record<string, unknown>>): PreparedCall {
   const route: RouteSpec = ROUTES[name];
   const rest = new Map(Object.entries(input).filter(([, value]) => value !== undefined));
@@ -150,17 +150,20 @@ function errorOf(answer: RawAnswer): { error: ApiError; waitMillis: number | und
   return { error: new ApiError(error.code, answer.status, error.message, error), waitMillis };
 }
 
-/** 429 and 503 say that nothing was done: reads and submissions alike may come again. */
+/** 429 and 503 mean that nothing was done: reads and submissions may both be repeated. */
 const mayRepeat = (status: number): boolean => status === 429 || status === 503;
 
-/** 0.5 s, 1 s, 2 s ... up to 15 s, each spread by half, so that clients of a restarted server do not all come at once. */
+/**
+ * 0.5 s, 1 s, 2 s ... up to 15 s, each spread by half, so that clients of a restarted server do not all reconnect at
+ * once.
+ */
 export const backoffMillis = (attempt: number, random: () => number): number =>
   Math.min(15_000, 500 * 2 ** Math.min(attempt, 10)) * (0.5 + random() / 2);
 
-/** What a pinned client does with every answer that counts, refusals too. `sent` is the nonce of the request. */
+/** Check of a pinned client on every relevant answer, refusals too. `sent` is the nonce of the request. */
 export type Proof = { nonce(): Bytes; prove(call: PreparedCall, answer: RawAnswer, sent: Bytes): Promise<void> };
 
-/** Answers that say only that a node is busy or unavailable need no signature. */
+/** Answers that only report a busy or unavailable node need no signature. */
 const isStatement = (status: number): boolean => status < 500 && status !== 429;
 
 /** Runs a call until it has an answer of status 2xx, or a reason why it cannot have one. */

@@ -1,7 +1,7 @@
 /**
- * Streams of the client that must not miss anything (specification: Events, Node sockets). Cuts are asked for above the last one
- * that was handed out, whatever happened to the connection; each cut is delivered once, in order; where that is impossible the reader
- * gets the range to read over HTTP.
+ * Streams of the client that must not miss anything (specification: Events, Node sockets). After any loss of the
+ * connection, cuts above the last delivered one are requested; each cut is delivered once, in order; if that is
+ * impossible, the reader gets the range to read over HTTP.
  */
 import { ApiError, backoffMillis } from './client-calls.ts';
 import { parseFrame, type SocketLike, type StreamDependencies, socketUrl } from './client-socket.ts';
@@ -21,15 +21,15 @@ export type CutStreamOptions = {
   readonly afterHeight?: number | undefined;
   readonly signal?: AbortSignal | undefined;
   /**
-   * The stream fails with a connection that is lost, instead of going on over the next one: for a reader that must look first whether what
-   * answers there still has the cuts that were handed out.
+   * The stream fails when a connection is lost, instead of reconnecting: for a reader that must first check whether the
+   * server still has the delivered cuts.
    */
   readonly failsWhenLost?: boolean;
   /** Cuts kept for a reader that is busy; when they are full the connection is given up and resumed later. */
   readonly maxQueued?: number;
   /** The same in characters of text. */
   readonly maxQueuedText?: number;
-  /** A connection is there, and the node finalized up to this cut. */
+  /** Connected, and the node is finalized up to this cut. */
   readonly onConnected?: (head: Checkpoint['cut']) => void;
   /** It was closed or refused, or sent something that is not a frame. */
   readonly onLost?: (reason: string) => void;
@@ -85,7 +85,7 @@ class FrameQueue {
     this.#socket.close(1000);
   }
 
-  /** What arrived before the end is still handed out. */
+  /** Frames that arrived before the end are still delivered. */
   async next(): Promise<unknown> {
     while (this.#frames.length === 0) {
       if (this.#closed) return undefined;

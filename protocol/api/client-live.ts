@@ -34,7 +34,7 @@ export type LiveOptions = {
 };
 
 export type LiveClient = {
-  /** Resolves when the server took the subscription; the result ends it. */
+  /** Resolves when the server accepted the subscription; the result unsubscribes. */
   subscribe(topic: LiveTopic, listener: (message: LiveMessage) => void): Promise<() => void>;
   /** Reads a GET route over the socket. */
   request(path: string): Promise<{ readonly status: number; readonly body: unknown }>;
@@ -52,7 +52,7 @@ export function openLiveClient(options: LiveOptions, dependencies: StreamDepende
   let closed = false;
   let failures = 0;
 
-  /** `taken` runs before the next frame is looked at: an event may follow its subscription in the same packet. */
+  /** `taken` runs before the next frame is processed: an event may follow its subscription in the same packet. */
   function ask(open: SocketLike, type: string, data: Record<string, unknown>, taken?: Taken): Promise<Frame> {
     const id = nextId++;
     return new Promise<Frame>((resolve, reject) => {

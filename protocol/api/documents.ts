@@ -1,4 +1,4 @@
-/** Every document of the public API, in one place for those who use them. docs/api.md describes them. */
+/** Re-exports every document of the public API. docs/api.md describes them. */
 export * from './address-documents.ts';
 export * from './cut-documents.ts';
 export * from './economics-documents.ts';

@@ -1,7 +1,7 @@
 /**
- * Answers of a node whose identity is pinned (specification: Authentication, rule 7): each must be signed by one of the pinned
- * identities, for the request that was sent and for one chain. The key comes from the node itself and must hash to a pinned identity; the
- * chain is the one that was named, or the first that the node names: a signature covers it, so a wrong one proves nothing.
+ * Answers of a node whose identity is pinned (specification: Authentication, rule 7): each must be signed by one of the
+ * pinned identities, for the request that was sent and for one chain. The key comes from the node itself and must hash
+ * to a pinned identity; the chain is the configured one, or the first that the node reports: a signature covers it.
  */
 import { ml_dsa65 } from '@noble/post-quantum/ml-dsa.js';
 import { type Bytes, fromHex } from '../bytes.ts';
@@ -11,7 +11,7 @@ import { check, type Infer } from './schema.ts';
 import { serviceIdentity, type VerifySignature, verifySignedAnswer } from './signed-answer.ts';
 
 export type Pin = {
-  /** One, or as many as nodes may answer. */
+  /** One or more identities, of the nodes that may answer. */
   readonly identity: string | readonly string[];
   readonly chainId?: string;
 };
@@ -44,7 +44,7 @@ export class PinnedNode {
     this.#verify = verify;
   }
 
-  /** Throws `client_answer_unproven` unless the answer is one of a pinned node. */
+  /** Throws `client_answer_unproven` unless a pinned node signed the answer. */
   async prove(call: ProvenCall, answer: RawAnswer): Promise<void> {
     const first = this.#verdict(call, answer, await this.#key());
     if (first === undefined) return;
@@ -73,7 +73,7 @@ export class PinnedNode {
     if (this.#known === undefined || anew) {
       const asked = this.#askKey();
       this.#known = asked;
-      // What could not be had is asked for again.
+      // A failed read is not cached.
       asked.catch(() => {
         if (this.#known === asked) this.#known = undefined;
       });

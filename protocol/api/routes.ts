@@ -18,15 +18,15 @@ export type RouteSpec = {
   readonly errors: readonly ApiErrorCode[];
   /** False for the one route that changes something: a submission is never repeated after a lost answer. */
   readonly read: boolean;
-  /** What a call takes from a client's allowance at least, in units of a plain read. */
+  /** Minimum cost of a call, in units of a plain read. */
   readonly cost: number;
-  /** Entries asked for with `limit` that come to one unit. Without it every page costs the same. */
+  /** Entries of a page (`limit`) per unit. Without it every page costs the same. */
   readonly entriesPerUnit: number | undefined;
 };
 
 /**
- * What a call costs. A unit is at most about half a millisecond of the node's main thread (`npm run bench -- bursts`), whatever the page: an answer of
- * thousands of entries must not be had at the price of a small one.
+ * What a call costs. A unit is at most about half a millisecond of the node's main thread (`npm run bench -- bursts`),
+ * whatever the page: an answer with thousands of entries must not cost the same as a small one.
  */
 export const callCost = ({ cost, entriesPerUnit }: RouteSpec, limit: number | undefined): number =>
   entriesPerUnit === undefined || limit === undefined ? cost : Math.max(cost, Math.ceil(limit / entriesPerUnit));

@@ -1,6 +1,6 @@
 /**
- * JSON schemas as values that carry their TypeScript type: one source for what the node checks, what the client reads,
- * the types both are written with, and the OpenAPI document. The subset of JSON Schema is the one that `check` knows.
+ * JSON schemas as values that carry their TypeScript type: one source for the node's checks, the client's checks, the
+ * types of both, and the OpenAPI document. The subset of JSON Schema is the one that `check` knows.
  */
 
 export type JsonSchema = {
@@ -46,7 +46,7 @@ export const integer = (rules: JsonSchema = {}): Schema<number> => ({
   maximum: Number.MAX_SAFE_INTEGER,
   ...rules,
 });
-/** A figure that need not be whole, such as a rate. */
+/** A number that need not be an integer, such as a rate. */
 export const number = (rules: JsonSchema = {}): Schema<number> => ({ type: 'number', ...rules });
 /** A value of any kind. */
 export const anything = (description: string): Schema<unknown> => ({ description });
@@ -94,8 +94,8 @@ export function object<const P extends Record<string, Field>>(fields: P, title?:
 export const described = <T>(schema: Schema<T>, description: string): Schema<T> => ({ ...schema, description });
 
 /**
- * Fields of a request line with the types that their schema asks for. What cannot be read as its type stays text and fails the check.
- * Without a prototype: a field called __proto__ is a field like any other, and refused.
+ * Converts fields of a request line to the types of their schema. A value that cannot be converted stays text and fails
+ * the check. Without a prototype: a field called __proto__ is a field like any other, and refused.
  */
 export function typedFields(schema: JsonSchema, fields: Readonly<Record<string, string>>): Record<string, unknown> {
   const values = Object.create(null) as Record<string, unknown>;
@@ -109,7 +109,7 @@ export function typedFields(schema: JsonSchema, fields: Readonly<Record<string, 
 export type SchemaProblem = { readonly field: string; readonly problem: string };
 
 export type CheckOptions = {
-  /** A reader of answers lets fields pass that a newer server may have added; a server refuses what it does not know. */
+  /** A client accepts unknown fields, which a newer server may have added; a server refuses them. */
   readonly unknownFields: 'refuse' | 'ignore';
 };
 

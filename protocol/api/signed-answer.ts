@@ -20,7 +20,7 @@ export const ANSWER_HEADERS = {
 
 export type Envelope = {
   readonly method: string;
-  /** Path and query exactly as they stood in the request line. */
+  /** Path and query exactly as in the request line. */
   readonly target: string;
   readonly requestBody: Bytes;
   readonly status: number;
@@ -30,7 +30,7 @@ export type Envelope = {
   readonly finalizedHeight: number;
 };
 
-/** What the node signs: one identifier over every field, each with its length, so that no two envelopes share bytes. */
+/** The signed bytes: one identifier over every field, each with its length, so that no two envelopes share bytes. */
 export function answerMessage(envelope: Envelope): Uint8Array<ArrayBuffer> {
   const writer = new ByteWriter(512 + envelope.requestBody.length + envelope.answerBody.length);
   const target = utf8(envelope.target);

@@ -1,6 +1,7 @@
 /**
- * Chats (messenger rules 4 to 9): what the messenger transactions of a cut do to them. The same rules for a wallet that reads cut by cut and for the module that
- * gets all of them at once. Pure. Transactions that do not belong to a chat are ignored, because anybody can send anything to an address.
+ * Chats (messenger rules 4 to 9): the effects of a cut's messenger transactions. The rules are the same for a wallet
+ * that reads cut by cut and for the module that gets all of them at once. Pure. Transactions that do not belong to a
+ * chat are ignored, because anybody can send anything to an address.
  */
 import { formatAddress, parseAddress } from '../address.ts';
 import { type Bytes, toHex } from '../bytes.ts';
@@ -46,7 +47,7 @@ export type ChatsKnown = {
   readonly network: NetworkName;
   readonly isMine: (address: string) => boolean;
   readonly chat: (request: string) => Chat | undefined;
-  /** By the name that messages call it. */
+  /** By the chat's name in messages. */
   readonly named: (name: string) => Chat | undefined;
   /** A message of this author with this nonce was read before. */
   readonly isRead: (chat: string, isOwn: boolean, nonceHex: string) => boolean;
@@ -70,7 +71,10 @@ const isKeyAddress = (address: string, network: NetworkName): boolean => {
   return parsed.ok && parsed.value.kind === 'key';
 };
 
-/** The chat that a request opens, where it is one of this wallet's: its sender signed it, and sender and recipient are not both this wallet's. */
+/**
+ * The chat opened by a request that concerns this wallet: its sender signed it, and not both sender and recipient are
+ * this wallet's.
+ */
 export function chatOfRequest(
   entry: MessengerEntry,
   { network, isMine }: Pick<ChatsKnown, 'network' | 'isMine'>,
@@ -87,7 +91,7 @@ export function chatOfRequest(
     : { ...base, role: 'accepter', own: recipient, peer: sender };
 }
 
-/** The chat with its accept; undefined where this is not an accept of this chat, or not the first. */
+/** The chat with its accept; undefined if this is not an accept of this chat, or not the first. */
 function accepted(chat: Chat | undefined, entry: MessengerEntry, ciphertext: Bytes): Chat | undefined {
   if (chat === undefined || chat.accept !== null) return undefined;
   if (entry.recipient !== requesterOf(chat) || !entry.senders.includes(accepterOf(chat))) return undefined;

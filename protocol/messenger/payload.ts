@@ -9,9 +9,9 @@ export const MESSENGER_KEY_BYTES = 1184;
 export const CIPHERTEXT_BYTES = 1088;
 export const MESSENGER_NONCE_BYTES = 24;
 export const MESSENGER_TAG_BYTES = 16;
-/** What names a chat in its messages: the first bytes of its request's transaction identifier. */
+/** The name of a chat in its messages: the first bytes of its request's transaction identifier. */
 export const CHAT_NAME_BYTES = 16;
-/** What every messenger transaction pays to its recipient, who is the address of output 0. */
+/** The payment of every messenger transaction to its recipient, the address of output 0. */
 export const MESSENGER_AMOUNT = 1n;
 
 const TYPES = { request: 1, accept: 2, message: 3 } as const;
@@ -104,7 +104,7 @@ export const isMessengerPayload = (bytes: Bytes): boolean =>
 export const isMessage = (payload: Bytes): boolean => payload[1] === TYPES.message;
 export const chatNameIn = (payload: Bytes): Bytes => payload.subarray(HEAD_BYTES, HEAD_BYTES + CHAT_NAME_BYTES);
 
-/** What is encrypted: when the author says that it was written, and the text. */
+/** The plaintext: the author's time, and the text. */
 export function encodeMessage(sentMillis: number, text: string): Uint8Array<ArrayBuffer> {
   const bytes = utf8(text);
   if (bytes.length < 1) throw new ProtocolError('out_of_range', 'a message has at least one byte of text');
@@ -118,6 +118,6 @@ export function decodeMessage(bytes: Bytes): { readonly sentMillis: number; read
   return { sentMillis: reader.height(), text: fromUtf8(reader.view(bytes.length - TIME_BYTES)) };
 }
 
-/** By which people compare keys: 16 bytes (messenger rule 3). */
+/** A short fingerprint for comparing keys: 16 bytes (messenger rule 3). */
 export const messengerIdOf = (key: Bytes): Uint8Array<ArrayBuffer> =>
   id(LABELS.messengerId, key).slice(0, MESSENGER_ID_BYTES);

@@ -1,6 +1,6 @@
 /**
- * Where a validator is reached (ledger rule 61): `u8 1 | Ed25519 overlay key 32 | u8 count, each (u8 kind: 4 IPv4, 6 IPv6, 0 name; u8 length, host;
- * u16 port)`. At most four routes. Without any, the validator dials the others.
+ * The endpoint of a validator (ledger rule 61): `u8 1 | Ed25519 overlay key 32 | u8 count, each (u8 kind: 4 IPv4, 6
+ * IPv6, 0 name; u8 length, host; u16 port)`. At most four routes. Without any, the validator dials the others.
  */
 import { ByteReader, type Bytes, ByteWriter, fromUtf8 } from '../bytes.ts';
 import { ProtocolError } from '../errors.ts';

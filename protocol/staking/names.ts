@@ -12,14 +12,14 @@ export const selfBondId = (validator: Bytes): Uint8Array<ArrayBuffer> => id(LABE
 /** The position that a bond makes, or that an unbonding splits off. */
 export const delegationId = (transactionId: Bytes): Uint8Array<ArrayBuffer> => id(LABELS.position, transactionId);
 
-/** What the set of used keys holds. */
+/** An entry of the set of used keys. */
 export const consensusKeyHash = (key: Bytes): Uint8Array<ArrayBuffer> => id(LABELS.consensusKey, key);
 
-/** What a consensus key signs to prove that the registering owner has it. */
+/** The bytes that a consensus key signs to prove that the registering owner has it. */
 export const possessionMessage = (chainId: Bytes, owner: Bytes, key: Bytes): Uint8Array<ArrayBuffer> =>
   id(LABELS.possession, concat(chainId, owner, key));
 
-/** What the active consensus key signs to change the validator's endpoint. */
+/** The bytes that the active consensus key signs to change the validator's endpoint. */
 export const endpointMessage = (chainId: Bytes, validator: Bytes, endpoint: Bytes): Uint8Array<ArrayBuffer> =>
   id(LABELS.endpoint, concat(chainId, validator, endpoint));
 

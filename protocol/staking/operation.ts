@@ -109,13 +109,13 @@ function checkBonded(amount: bigint, least: bigint): bigint {
   return amount;
 }
 
-/** An address that signs: nobody can sign for the burn address, so what it owned would be lost. */
+/** An address that can sign: nobody can sign for the burn address, so its property would be lost. */
 export function checkOwner(address: Bytes): Bytes {
   if (payloadKind(address) === 'burn') throw new ProtocolError('address_kind', 'the burn address owns nothing');
   return address;
 }
 
-/** Throws a ProtocolError for what can never be applied, whatever the ledger holds. */
+/** Throws a ProtocolError for an operation that can never be applied, whatever the ledger's state. */
 function check(operation: StakingOperation): void {
   switch (operation.name) {
     case 'register':
@@ -288,6 +288,6 @@ export function decodeOperation({ type, data }: Operation): StakingOperation {
   return operation;
 }
 
-/** What a transaction bonds beside its outputs. */
+/** The amount that a transaction bonds besides its outputs. */
 export const bondedBy = (operation: StakingOperation | undefined): bigint =>
   operation?.name === 'register' || operation?.name === 'bond' ? operation.amount : 0n;

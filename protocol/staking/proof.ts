@@ -1,12 +1,12 @@
 /**
- * Proofs of positions and validators (ledger rules 34 and 60), as POST /v1/proofs/staking hands them out. A position is its entry; of a validator the set
- * holds the digest of its record, and the record comes beside the path.
+ * Proofs of positions and validators (ledger rules 34 and 60), from POST /v1/proofs/staking. A position is its entry;
+ * for a validator the set contains the digest of its record, and the record accompanies the path.
  */
 import { type Bytes, equalBytes } from '../bytes.ts';
 import { ID_BYTES, id, LABELS } from '../identifier.ts';
 import { SET_SHAPES, type SetPath, type SetSide, type SetVerdict, verifySetProof } from '../set-proof.ts';
 
-/** The position's entry, proven nothing, or no proof at all. */
+/** The position's entry, proven absence, or an invalid proof. */
 export const verifyPositionProof = (root: SetSide, position: Bytes, path: SetPath): SetVerdict =>
   verifySetProof(SET_SHAPES.positions, root, position, path);
 

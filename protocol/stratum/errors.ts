@@ -1,6 +1,6 @@
 /**
- * The error table of the mining protocol (docs/protocol/stratum.md, S60): the numbers of v1, the bytes of v2, and what
- * each does to a connection. A server answers with these; a miner acts on them.
+ * The error table of the mining protocol (docs/protocol/stratum.md, S60): the numbers of v1, the bytes of v2, and the
+ * effect of each on a connection. A server answers with these; a miner acts on them.
  */
 import { ProtocolError, type ProtocolErrorCode } from '../errors.ts';
 

@@ -17,7 +17,7 @@ function wrong(field: string, want: string): never {
   throw new ProtocolError('field_type', `${field} must be ${want}`, { field });
 }
 
-/** What a decoder refuses is refused with the name of the field that it read; the innermost name counts. */
+/** Adds the field's name to the error of a decoder; the innermost name counts. */
 export function inField<T>(field: string, read: () => T): T {
   try {
     return read();

@@ -1,6 +1,6 @@
 /**
- * The frames of svc-mining-v2 (docs/protocol/stratum.md, S14): `u16 payload length | u8 type | payload`. Cuts a byte
- * stream into them and holds at most one unfinished frame. Also detects the wire form by the first bytes (S2).
+ * The frames of svc-mining-v2 (docs/protocol/stratum.md, S14): `u16 payload length | u8 type | payload`. Splits a byte
+ * stream into frames and holds at most one unfinished frame. Also detects the wire form by the first bytes (S2).
  */
 import type { Bytes } from '../bytes.ts';
 import { ProtocolError } from '../errors.ts';
@@ -56,8 +56,8 @@ export class FrameSplitter {
   }
 
   /**
-   * Hands each whole frame to `take`; the payload is only good during the call. `take` returns false to stop: the rest
-   * of the chunk is dropped. Throws too_long; the connection must then be closed.
+   * Passes each complete frame to `take`; the payload is valid only during the call. `take` returns false to stop: the
+   * rest of the chunk is dropped. Throws too_long; the connection must then be closed.
    */
   push(chunk: Bytes, take: (type: number, payload: Bytes) => boolean): void {
     let from = 0;
@@ -101,7 +101,7 @@ export class FrameSplitter {
     }
   }
 
-  /** Moves what the held frame still needs from the chunk; returns where the chunk goes on. */
+  /** Moves the missing bytes of the held frame from the chunk; returns the position after them. */
   #fill(chunk: Bytes, from: number): number {
     let held = this.#held as Uint8Array;
     let whole = FRAME_HEADER_BYTES;

@@ -3,8 +3,8 @@
  * each connection's message is the same bytes with its own few fields put in at known offsets. Equal, byte for byte, to
  * what encodeNotification and encodeServerFrame give for the same job; a test keeps it so.
  *
- * `fill` gives bytes that hold until the next `fill`: a socket that writes them at once needs no copy. A caller that
- * still needs them calls `keep`, and the next message goes into other bytes.
+ * `fill` returns bytes that are valid until the next `fill`: a socket that writes them at once needs no copy. A caller
+ * that still needs them calls `keep`, and the next message uses another buffer.
  */
 import { ADDRESS_PAYLOAD_BYTES } from '../address.ts';
 import { type Bytes, utf8 } from '../bytes.ts';
@@ -57,7 +57,7 @@ function checkPart(part: JobPart): void {
 export type Allocate = (size: number) => Uint8Array<ArrayBuffer>;
 const allocateBytes: Allocate = (size) => new Uint8Array(size);
 
-/** One message to be filled again and again, and what it was last filled with: parts that stay are not written anew. */
+/** A reusable message, and its last parts: unchanged parts are not written again. */
 class Message {
   bytes: Uint8Array<ArrayBuffer>;
   shareTarget: Bytes | null = null;

@@ -1,5 +1,5 @@
 /**
- * Cuts a byte stream into lines (docs/protocol/stratum.md, S10). It holds at most one unfinished line of 16 KiB, and
+ * Splits a byte stream into lines (docs/protocol/stratum.md, S10). It holds at most one unfinished line of 16 KiB, and
  * nothing between lines; a longer line is refused as soon as it is seen to be one.
  */
 import type { Bytes } from '../bytes.ts';
@@ -20,8 +20,8 @@ export class LineSplitter {
   }
 
   /**
-   * Hands each finished line, without its LF, to `take`; the bytes are only good during the call. `take` returns false
-   * to stop: the rest of the chunk is dropped. Throws too_long; the connection must then be closed.
+   * Passes each complete line, without its LF, to `take`; the bytes are valid only during the call. `take` returns
+   * false to stop: the rest of the chunk is dropped. Throws too_long; the connection must then be closed.
    */
   push(chunk: Bytes, take: (line: Bytes) => boolean): void {
     let from = 0;

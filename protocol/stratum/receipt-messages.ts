@@ -23,7 +23,10 @@ import { checkInteger, checkLength, checkText, checkWorker, U32_MAX } from './me
 /** The pool's public key, and where its API is ('' where it does not say). Null: this server gives no receipts. */
 export type ReceiptsOffer = { readonly key: Bytes; readonly api: string } | null;
 
-/** Host, port and path alone: with a query or a fragment at its end, what a miner puts behind it would be no path, and the pool could have it call anything. */
+/**
+ * Only host, port and path: after a query or fragment, the suffix added by a miner would not be a path, and the pool
+ * could make it call anything.
+ */
 const API = /^(https?:\/\/[A-Za-z0-9.:_[\]-]+(\/[\w.~%/-]*)?)?$/;
 
 export const isApiUrl = (text: string): boolean => API.test(text) && (text === '' || URL.canParse(text));
@@ -68,7 +71,7 @@ export const receiptBody = (receipt: Receipt): Record<string, unknown> => ({
   network: NETWORKS[receipt.network].id,
 });
 
-/** What is the same for all receipts of a head is written once; the rest is put behind it for each. */
+/** The common part of all receipts of a head is encoded once; the rest is appended for each. */
 export function receiptLines(head: ReceiptHead, signature: Bytes): (entry: ReceiptEntry) => string {
   const shared = JSON.stringify({ ...head, network: NETWORKS[head.network].id, signature: toHex(signature) });
   const start = `{"jsonrpc":"2.0","method":"mining.receipt","params":${shared.slice(0, -1)}`;

@@ -1,6 +1,6 @@
 /**
- * What a miner authorizes with (docs/protocol/stratum.md, S24 and S25): the username `<address>.<worker>` and the wishes
- * in its password.
+ * The login of a miner (docs/protocol/stratum.md, S24 and S25): the username `<address>.<worker>` and the wishes in its
+ * password.
  */
 import { type Address, parseAddress } from '../address.ts';
 import { utf8 } from '../bytes.ts';

@@ -262,7 +262,7 @@ function whole<T>(payload: Bytes, read: (reader: ByteReader) => T): T {
   return value;
 }
 
-/** What a server reads. */
+/** Decodes the messages that a server receives. */
 export function decodeClientFrame({ type, payload }: RawFrame): ClientFrame {
   return whole(payload, (reader): ClientFrame => {
     switch (type) {
@@ -288,7 +288,7 @@ export function decodeClientFrame({ type, payload }: RawFrame): ClientFrame {
   });
 }
 
-/** What a miner reads. */
+/** Decodes the messages that a miner receives. */
 export function decodeServerFrame({ type, payload }: RawFrame): ServerFrame {
   return whole(payload, (reader): ServerFrame => {
     switch (type) {

@@ -17,9 +17,9 @@ test.each([
   ['no WebGPU', undefined, /no WebGPU/],
   ['no adapter', { requestAdapter: async () => null } as unknown as GPU, /no usable graphics adapter/],
   ['a driver that fails', { requestAdapter: () => Promise.reject(new Error('boom')) } as unknown as GPU, /fails: boom/],
-  ['a fallback adapter', card({ isFallbackAdapter: true }), /in disguise/],
-  ['SwiftShader', card({ description: 'SwiftShader Device (Subzero)' }), /in disguise/],
-  ['llvmpipe', card({ device: 'llvmpipe (LLVM 19)' }), /in disguise/],
+  ['a fallback adapter', card({ isFallbackAdapter: true }), /emulated on the processor/],
+  ['SwiftShader', card({ description: 'SwiftShader Device (Subzero)' }), /emulated on the processor/],
+  ['llvmpipe', card({ device: 'llvmpipe (LLVM 19)' }), /emulated on the processor/],
   ['a small adapter', card({}, { ...LARGE, maxStorageBufferBindingSize: 2 ** 27 }), /too small/],
 ])('%s', async (_, entry, expected) => {
   const why = await whyNoCard(entry, 24);

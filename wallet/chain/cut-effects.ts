@@ -1,5 +1,5 @@
 /**
- * What a finalized cut does to the wallet: outputs made and spent, entries of the history, payments to report, and the
+ * The effects of a finalized cut on the wallet: outputs made and spent, history entries, payments to report, and the
  * fate of transactions this wallet signed. Pure; the follower reads the cut and writes the result.
  */
 import type { ChangeDocument } from '../../protocol/api/address-documents.ts';
@@ -25,7 +25,7 @@ export type Known = {
   readonly address: (text: string) => AddressRecord | undefined;
   readonly output: (key: string) => OwnedOutput | undefined;
   readonly open: ReadonlyMap<string, OutgoingRecord>;
-  /** Every output of before this cut is known; false while the history is read again. */
+  /** Whether every earlier output is known; false while the history is read again. */
   readonly isComplete: boolean;
 };
 

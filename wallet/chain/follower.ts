@@ -43,7 +43,7 @@ export type NodeState = {
 };
 
 export type FollowerEvents = {
-  /** After the write, before anything else looks at the book. `live` is false while old cuts are read. */
+  /** Called after the write, before anything else reads the book. `live` is false while old cuts are read. */
   cut(height: number, effects: CutEffects, live: boolean): void;
   /** Payments of this wallet that were final in the chain before and are not in this one. */
   reopened(records: readonly OutgoingRecord[]): void;
@@ -56,9 +56,9 @@ export type FollowerDependencies = {
   readonly book: Book;
   readonly store: Pick<WalletStore, 'settledOutgoing' | 'historyOf'>;
   readonly journal: Journal;
-  /** Whether this wallet signed a transaction, as far as it remembers. */
+  /** Whether this wallet has a record of signing a transaction. */
   readonly isOnRecord: (transaction: string) => Promise<boolean>;
-  /** What the transactions of a cut do to chats. */
+  /** The effects of a cut's transactions on chats. */
   readonly chatsOf: Messenger['chatsOf'];
   readonly keyring: Keyring;
   readonly log: Logger;
@@ -76,7 +76,7 @@ export class Follower {
     finalizedHeight: 0,
     manifest: null,
   };
-  /** Trouble that was logged and is not over. */
+  /** The problem that was logged last, if it is not over. */
   #told: string | undefined;
   #running: Promise<void> | undefined;
   #extending: Promise<unknown> = Promise.resolve();
@@ -99,7 +99,7 @@ export class Follower {
     return this.#rescanning;
   }
 
-  /** Up to this height the node has the chain that was read. What the wallet shows as final above it may be gone. */
+  /** Up to this height the node has the chain that was read. Payments shown as final above it may no longer exist. */
   get soundHeight(): number {
     return this.#soundHeight;
   }
@@ -117,7 +117,7 @@ export class Follower {
     return this.#running;
   }
 
-  /** Reads the whole history again: outputs and history are forgotten, requests and labels are not. */
+  /** Reads the whole history again: outputs and history are cleared, requests and labels are kept. */
   async rescan(): Promise<void> {
     this.#rescanning = true;
     this.#forgetFirst = true;
@@ -158,7 +158,7 @@ export class Follower {
       this.#told = undefined;
       log.info('node answers', { chain: manifest.chain_id, height: sync.finalized_height, synced: sync.synced });
     }
-    // Before the node counts as usable: no payment may be made on a chain other than the one that was read.
+    // Checked before the node counts as usable: no payment may be made on a chain other than the one that was read.
     const isNews = before.trouble !== null || sync.finalized_height !== before.finalizedHeight;
     const trouble = isNews ? await this.#compare(sync.finalized_height) : null;
     this.#state = {
@@ -193,7 +193,7 @@ export class Follower {
     return new WalletError('chain_rolled_back', message, { sound_height: found.sound });
   }
 
-  /** From here on old request ids cannot be trusted: what they paid differs from the wallet's records. */
+  /** From here on old request ids cannot be trusted: the chain differs from the wallet's records. */
   #stop(stopped: Stop): Meta {
     const { book, log } = this.#with;
     log.error('payments are stopped', { ...stopped });
@@ -213,14 +213,14 @@ export class Follower {
       const after = book.meta.indexedHeight;
       if (after >= head) break;
       const through = Math.min(head, after + SPAN_CUTS);
-      // An index that is not there yet is asked again at the next turn: until then the node may say something else.
+      // A node without an index yet is asked again in the next round: until then its answer may change.
       if (!(await this.#read(after, through, !this.#rescanning))) break;
     }
     if (this.#rescanning && !this.#forgetFirst && book.meta.indexedHeight >= this.#state.finalizedHeight)
       await this.#rescanned();
   }
 
-  /** Everything was read again: what this wallet paid is what this chain holds, and payments may go on. */
+  /** Everything was read again: the records now match this chain, and payments may resume. */
   async #rescanned(): Promise<void> {
     const { book, journal, store, events, log } = this.#with;
     await journal.settled();
@@ -248,7 +248,7 @@ export class Follower {
     const addresses: AddressRecord[] = [];
     for (const { branch, index } of missingAddresses(book)) {
       addresses.push(keyring.addressRecord(branch, index, now()));
-      // Half a millisecond a key, and sixty-four of them: calls are answered in between.
+      // Sixty-four keys take half a millisecond each: calls are answered in between.
       await setImmediate();
     }
     if (addresses.length > 0) await this.#write({ addresses }, true);
@@ -315,7 +315,10 @@ export class Follower {
     return complete >= through;
   }
 
-  /** The newest cut that was read, and a second look at the one before: both belong to one chain, and so does all between them. */
+  /**
+   * Records the newest cut read, and checks the previous one again: if both belong to one chain, so does everything in
+   * between.
+   */
   async #cutIdAfter(after: number, last: number): Promise<string | undefined> {
     const { client, book } = this.#with;
     const cutId = await cutIdAt(client, last);

@@ -1,6 +1,6 @@
 /**
- * Payments that are on their way and not final: asked from the node's mempool for the addresses that were handed out.
- * They are shown, never counted; each ends as `finalized` (by the follower) or `removed`.
+ * Incoming payments that are not final: read from the node's mempool for the addresses handed out. They are shown,
+ * never counted; each ends as `finalized` (by the follower) or `removed`.
  */
 import { formatCoins } from '../../protocol/amount.ts';
 import type { EventHub } from '../event-hub.ts';
@@ -10,8 +10,8 @@ import type { WalletStore } from '../state/store.ts';
 import { batches, type NodeClient, readPending } from './node-link.ts';
 
 /**
- * The node lists what an address spends, too. One that many payments under way spend from would fill the answer with what the wallet
- * knows already, so it is asked for less often: every BUSY_POLLS polls. What is final is reported as quickly as ever.
+ * The node's list includes spends. For an address with many pending outgoing payments the answer would mostly contain
+ * known ones, so it is polled less often: every BUSY_POLLS polls. Final payments are reported without extra delay.
  */
 const BUSY_SPENDS = 32;
 const BUSY_POLLS = 60;
@@ -101,7 +101,7 @@ export class Incoming {
     return new Set([...spends].flatMap(([address, count]) => (count > BUSY_SPENDS ? [address] : [])));
   }
 
-  /** What left the mempool was finalized by a cut up to that moment, or it was removed: the index shows which. */
+  /** A payment that left the mempool was either finalized by a cut or removed: the index shows which. */
   async #decide(): Promise<void> {
     const { book, store, events } = this.#with;
     for (const [key, payment] of this.#seen) {

@@ -1,6 +1,6 @@
 /**
- * The node as the wallet sees it: the few calls of the public API that it needs, read to the last page, with the chain
- * checked. All that comes back was checked against its schema by the client.
+ * The wallet's access to the node: the few calls of the public API that it needs, with all pages, and a check of the
+ * chain. The client has checked all answers against their schemas.
  */
 
 import type { ChangeDocument, PendingPayment } from '../../protocol/api/address-documents.ts';
@@ -37,7 +37,7 @@ export function batches<T>(items: readonly T[], size = MAX_BATCH_ADDRESSES): T[]
   return found;
 }
 
-/** Reading an answer and checking it holds up calls: while the wallet keeps up, pages are small. */
+/** Parsing and checking an answer delays other calls: in normal operation pages are small. */
 const FEW_CUTS = 16;
 const SMALL_PAGE = 256;
 /** Page size during a long catch-up. */
@@ -61,7 +61,10 @@ export function checkManifest(manifest: Manifest, network: NetworkName, chainId:
     throw new WalletError('node_other_chain', 'the node follows another chain than this wallet has known');
 }
 
-/** More pages than any list of a node has that the wallet reads: 4,194,304 changes. One that sends more, or the same page again, would keep the wallet reading until its memory is full, and is not believed. */
+/**
+ * More pages than any list of a node has that the wallet reads: 4,194,304 changes. A node that sends more, or repeats
+ * pages, would fill the wallet's memory; that is an error.
+ */
 const MAX_PAGES = 4_096;
 
 /** Pages of a list, one after the other. `what`: the list, in words. */
@@ -82,8 +85,8 @@ export async function* pagesOf<Page extends { readonly next_cursor?: string | un
 }
 
 /**
- * Changes of these addresses in the cuts above `after` and up to `through`, oldest first. A node may index a little behind its
- * head: `complete` is how far the answer really goes.
+ * Changes of these addresses in the cuts above `after` and up to `through`, oldest first. A node's index may be a
+ * little behind its head: `complete` is the height that the answer covers.
  */
 export async function changesOfAddresses(
   client: NodeClient,
@@ -118,7 +121,7 @@ export async function changesOfCut(client: NodeClient, height: number): Promise<
   return found;
 }
 
-/** Those transactions of a cut that are asked for. A node that pruned them still has the amounts, which are in the changes. */
+/** The requested transactions of a cut. A node that pruned them still has the amounts, which are in the changes. */
 export async function transactionsOfCut(
   client: NodeClient,
   height: number,
@@ -185,7 +188,7 @@ export async function genesisOutputs(client: NodeClient, addresses: readonly str
 /** More pages than any mempool fills: more from a node are an error. */
 const MAX_PENDING_PAGES = 1024;
 
-/** What waits for some addresses, read to the last page, and the height up to which what is missing may have become final. */
+/** Pending payments of some addresses, all pages, and the height up to which missing ones may have become final. */
 export async function readPending(
   client: Pick<NodeClient, 'mempoolPending'>,
   addresses: string[],

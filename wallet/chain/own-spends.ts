@@ -1,7 +1,8 @@
 /**
- * Payments of this wallet that it has no record of. A wallet restored from an older copy has forgotten what it paid since; asked again, it would pay
- * again. So a new start pays nothing before it has read every finalized cut and has looked for spends of its outputs that are under way
- * (docs/wallet.md, When something was restored). What is final and not on record is found by the follower.
+ * Payments of this wallet that it has no record of. A wallet restored from an older copy has lost its later payments; a
+ * repeated request would be paid twice. So after a start nothing is paid before every finalized cut was read and
+ * pending spends of its outputs were checked (docs/wallet.md, When something was restored). Final payments without a
+ * record are found by the follower.
  */
 import type { Book } from '../state/book.ts';
 import type { Journal } from '../state/journal.ts';
@@ -18,14 +19,14 @@ export type OwnSpendsDependencies = {
 
 export class OwnSpends {
   readonly #with: OwnSpendsDependencies;
-  /** Undefined until the first look of this process. */
+  /** Undefined until the first check of this process. */
   #unknown: ReadonlySet<string> | undefined;
 
   constructor(dependencies: OwnSpendsDependencies) {
     this.#with = dependencies;
   }
 
-  /** Whether this wallet signed a transaction, as far as it remembers. */
+  /** Whether this wallet has a record of signing a transaction. */
   async isOnRecord(transaction: string): Promise<boolean> {
     const { book, journal, store } = this.#with;
     if (book.open.has(transaction)) return true;
@@ -33,7 +34,7 @@ export class OwnSpends {
     return (await store.outgoing(transaction)) !== undefined;
   }
 
-  /** Once after the start, and again for as long as something strange was found. Needs a wallet that has read every cut. */
+  /** Runs once after the start, and again while an unknown spend is pending. Requires that every cut was read. */
   async look(): Promise<void> {
     if (this.#unknown?.size === 0) return;
     const { client, book } = this.#with;

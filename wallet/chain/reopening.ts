@@ -1,7 +1,7 @@
 /**
- * What became of this wallet's settled transactions after the history was read again. On the chain of before nothing changes. After a
- * rollback the chain may hold none of them: such a payment is not final any more. It may still be executed, because others may have kept its bytes, until
- * its last valid height; so it is open again, and its outputs stay reserved.
+ * The state of this wallet's settled transactions after the history was read again. On the same chain nothing changes.
+ * After a rollback the chain may not contain them: such a payment is no longer final. It may still be executed, because
+ * others may have kept its bytes, until its last valid height; so it is open again, and its outputs stay reserved.
  */
 import type { OutgoingRecord } from '../state/records.ts';
 import type { WalletStore } from '../state/store.ts';

@@ -1,4 +1,4 @@
-/** What the node says of validators and of this wallet's positions, read to the last page. */
+/** Reads validators and this wallet's positions from the node, all pages. */
 import { ApiError } from '../../protocol/api/client.ts';
 import type { StakingPosition, ValidatorDocument } from '../../protocol/api/staking-documents.ts';
 import { changeAddress } from '../state/address-book.ts';
@@ -22,7 +22,7 @@ async function asked<T>(answer: Promise<T>): Promise<T> {
   }
 }
 
-/** Owners are addresses that this wallet has used, and the one that owns what it stakes. */
+/** Owners are addresses that this wallet has used, and the owner address of its stake. */
 export function ownersOf(book: Book): string[] {
   const owners = new Set([changeAddress(book)]);
   for (const { address, given } of book.addresses()) if (given) owners.add(address);

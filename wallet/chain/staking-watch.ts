@@ -1,6 +1,7 @@
 /**
- * Changes of this wallet's stake that it did not cause (docs/wallet.md, Events): unbonding that ended, and validators that are jailed, lapse, exit, are slashed or come
- * back. Reads once a cut, and only while there is a listener; what it compares with first is read when a listener comes.
+ * Changes of this wallet's stake that it did not cause (docs/wallet.md, Events): unbonding that ended, and validators
+ * that are jailed, lapse, exit, are slashed or come back. Reads once per cut, and only while there is a listener; the
+ * first state to compare with is read when a listener subscribes.
  */
 import { formatCoins } from '../../protocol/amount.ts';
 import type { StakingPosition, ValidatorDocument } from '../../protocol/api/staking-documents.ts';
@@ -12,13 +13,13 @@ import { ownersOf, positionsOf, readValidator, type StakingClient } from './stak
 export type StakingView = {
   readonly height: number;
   readonly positions: readonly StakingPosition[];
-  /** Those that the positions belong to. */
+  /** The validators of the positions. */
   readonly validators: readonly Pick<ValidatorDocument, 'validator_id' | 'state' | 'jailed_until_epoch'>[];
 };
 
 export type StakingNews = Readonly<Record<string, unknown>> & { readonly kind: 'released' | 'validator_state' };
 
-/** What the second view has that the first did not. Pure. */
+/** The changes from the first view to the second. Pure. */
 export function stakingNews(before: StakingView, after: StakingView): StakingNews[] {
   const waiting = new Set(before.positions.filter(({ withdrawable }) => !withdrawable).map((one) => one.position_id));
   const released = after.positions
@@ -56,7 +57,7 @@ export class StakingWatch {
   async begin(): Promise<void> {
     if (this.#seen !== undefined) return;
     const view = await this.#view();
-    // A look that came meanwhile has read it as well.
+    // A poll meanwhile has read it as well.
     this.#seen ??= view;
   }
 

@@ -33,12 +33,12 @@ type Sending = {
   readonly question: string;
 };
 
-/** With whom, by the wallet's own book: a chat may have been named by 32 characters that say nothing. */
+/** Shows the other party from the wallet's own records: a chat's name may be 32 meaningless characters. */
 const partnerText = ({ peer_address: peer, requester_messenger_id: id }: Fields): string =>
   (peer === undefined ? '' : `with          ${peer}\n`) +
   (id === undefined ? '' : `messenger id  ${id} (compare it with the other person, if it matters who they are)\n`);
 
-/** One atom and a fee, after a yes. */
+/** Pays one atom and a fee, after confirmation. */
 const pay = (context: Context, { method, params, yes: isSure, requestId: given, question }: Sending): Promise<number> =>
   withSession(context, async (session) => {
     const requestId = given ?? newRequestId();

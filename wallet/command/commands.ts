@@ -43,7 +43,7 @@ export const showStatus = (context: Context): Promise<number> =>
     return show(context, result, () => pairs(result));
   });
 
-/** A line for the reader of figures that may be old, because the node does not answer or is not the wallet's. */
+/** A warning that figures may be old, because the node does not answer or follows another chain. */
 export function staleFigures(status: Fields): string {
   if (status.node_trouble === null) return '';
   return `warning: the node cannot be used [${status.node_trouble}]: this is what the wallet knew at cut ${status.indexed_height}; check the node and --service\n`;
@@ -141,10 +141,13 @@ export async function confirmed(
 export const newRequestId = (): string => `cli-${randomBytes(12).toString('hex')}`;
 
 const COMMAND_NAMES: Readonly<Record<string, string>> = { payment: 'send' };
-/** Names for people of what a request did. */
+/** Readable names of request kinds. */
 export const nameOf = (kind: unknown): string => COMMAND_NAMES[String(kind)] ?? String(kind).replaceAll('_', '-');
 
-/** Under this request id something was done before: the answer is about that. Refuses if it was something else, so that the answer is not mistaken for that of the typed command. */
+/**
+ * The request id was used before: the answer is about that request. Refuses if its kind differs, so that the answer is
+ * not mistaken for that of the typed command.
+ */
 export function tellRepeated({ values, terminal }: Context, kind: string, result: Fields): void {
   const { request_id: request } = result;
   if (result.kind !== kind)
@@ -176,7 +179,7 @@ export const send = (context: Context, wish: SendWish): Promise<number> =>
       const question = `Send ${quote.amount} to ${to}\n(${(words as string[]).join(' ')}), fee ${quote.fee}?`;
       if (!(await confirmed(context, wish.yes, question))) return 1;
     }
-    // For scripts too: with it a script that gets no answer can repeat the request.
+    // Shown for scripts too: a script that gets no answer can repeat the request with it.
     context.terminal.err(`request ${requestId}\n`);
     const result = await session.call('send', params);
     if (result.duplicate === true) tellRepeated(context, 'payment', result);
@@ -189,10 +192,10 @@ const SIGNING = {
     'a proof is signed only once it is confirmed: name the request’s file and answer at a terminal, or give --yes',
 };
 
-/** A request is another’s text, and may be of any form until the daemon has read it. */
+/** A request is untrusted text, of any form, until the daemon has parsed it. */
 const SHOWN = ['address', 'purpose'] as const;
 
-/** Who signs sees what for, before it is signed: a pool changes a payout threshold by such a proof. */
+/** The purpose is shown before signing: a pool changes a payout threshold by such a proof. */
 async function isProofWanted(context: Context, request: unknown, yes: boolean): Promise<boolean> {
   const fields = (typeof request === 'object' && request !== null ? request : {}) as Readonly<Record<string, unknown>>;
   const { columns } = context.prompt;
@@ -202,7 +205,7 @@ async function isProofWanted(context: Context, request: unknown, yes: boolean): 
   return confirmed(context, yes, 'Sign for this purpose that the address is yours?', SIGNING);
 }
 
-/** Methods that move money need a yes here as well. */
+/** Methods that move money need confirmation here as well. */
 const MOVES: ReadonlySet<string> = new Set([
   ...['send', 'send_many', 'sweep', 'burn', 'compound', 'chat_request', 'chat_accept', 'chat_send'],
   ...STAKING_KINDS,

@@ -1,12 +1,15 @@
-/** Text that others wrote (labels, payloads, chats, operations), shown so that it passes neither for another text nor for what the program says itself. */
+/**
+ * Shows text written by others (labels, payloads, chats, operations) so that it cannot be mistaken for other text or
+ * for the program's own output.
+ */
 import { UNSEEN } from '../../runtime/visible.ts';
 
-/** In one line, with a mark in place of such characters. */
+/** In one line, with a mark in place of unprintable characters. */
 export const visible = (value: unknown): string => String(value).replace(UNSEEN, '?');
 
-/** Beyond its last column a terminal begins a new row, and there a text could write a line of its own. */
+/** A terminal wraps at its last column, and wrapped text could look like a separate line. */
 export const USUAL_COLUMNS = 80;
-/** No terminal is taken for narrower: what is left beside the marks would be no text. */
+/** Minimum width: with less, no text would fit beside the marks. */
 const LEAST_COLUMNS = 24;
 const MOST_TEXT = 60;
 const LEAST_TEXT = 8;
@@ -29,7 +32,8 @@ function cut(text: string, columns: number): string[] {
 }
 
 /**
- * The prefix begins every row, with blanks in place of the head after the first. On a terminal that is too narrow for both, the head has a row of its own. Beyond `most` rows there is one that says how much is left out.
+ * The prefix begins every row, with blanks in place of the head after the first. On a terminal that is too narrow for
+ * both, the head has a separate row. After `most` rows, one row says how much is left out.
  */
 export function foreignRows(
   prefix: string,

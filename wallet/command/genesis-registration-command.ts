@@ -1,4 +1,4 @@
-/** `validator-genesis-registration`: the file that `svcd genesis --validator` reads. Needs the wallet file alone. */
+/** `validator-genesis-registration`: the file that `svcd genesis --validator` reads. Needs only the wallet file. */
 import { resolve } from 'node:path';
 import { path } from '../../runtime/command-line/command-line.ts';
 import type { Command } from '../../runtime/program.ts';

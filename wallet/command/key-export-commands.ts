@@ -1,6 +1,6 @@
 /**
- * `validator-key-export` and `validator-heartbeat-fee-key-export` (specification: Operator commands). They need the wallet file alone: neither a node nor the
- * daemon, which may go on meanwhile and never hands out a key.
+ * `validator-key-export` and `validator-heartbeat-fee-key-export` (specification: Operator commands). They need only
+ * the wallet file: neither a node nor the daemon, which may keep running and never exports a key.
  */
 import { integer, path, type ValuesOf } from '../../runtime/command-line/command-line.ts';
 import type { Command, Terminal } from '../../runtime/program.ts';

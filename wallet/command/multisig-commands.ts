@@ -1,6 +1,7 @@
 /**
- * `svc-wallet multisig ...`: an address of several members, and payments from it. What goes between the members are files: a public key, the descriptor of the address, packages. No secret is in any of
- * them. Every file is text in one line, and none that exists is replaced.
+ * `svc-wallet multisig ...`: an address of several members, and payments from it. The members exchange files: a public
+ * key, the descriptor of the address, packages. None contains a secret. Every file is text in one line, and none that
+ * exists is replaced.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { fromHex, toHex } from '../../protocol/bytes.ts';

@@ -1,4 +1,4 @@
-/** How a command carries out a staking operation: quote, yes, the call, and with `--wait` its outcome. */
+/** How a command carries out a staking operation: quote, confirmation, call, and with `--wait` the outcome. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { text } from '../../runtime/command-line/command-line.ts';
 import type { StakingKind } from '../state/records.ts';
@@ -19,7 +19,7 @@ export type Operation = {
   readonly params: Fields;
   readonly yes: boolean;
   readonly requestId: string | undefined;
-  /** What would happen, shown before the question. */
+  /** The effect, shown before the confirmation. */
   readonly describe: (quote: Fields) => string;
   /** Terms of the quote that the call insists on. */
   readonly insist?: (quote: Fields) => Fields;
@@ -49,7 +49,7 @@ async function outcome({ values, terminal }: Context, session: Session, ask: () 
   }
 }
 
-/** With the terms that it was made with, which are not those of the command where that repeats a request. */
+/** Shows the terms of the request; if the command repeats a request, they may differ from the command's own. */
 function textOf(result: Fields): string {
   const { amount, fee, transaction, unbonding_position: unbonding, validator, commission_bps: commission } = result;
   const position = unbonding ?? result.position;
@@ -74,7 +74,7 @@ export const operate = (context: Context, operation: Operation): Promise<number>
     if (result.submitted !== false) tellRepeated(context, method, result);
     const quote = result;
     const call = () => session.call(method, { ...named, ...insist?.(quote) });
-    // A request id that was used has its answer already.
+    // A used request id already has an answer.
     if (result.submitted === false) {
       if (dryRun) return show(context, result, () => `${describe(result)}\nNothing was signed or sent.\n`);
       if (!(await confirmed(context, operation.yes, `${describe(result)}?`))) return 1;

@@ -51,7 +51,7 @@ const url = parsed(
   },
 );
 
-/** Of every command that may talk to a running daemon, or open the wallet itself when there is none. */
+/** Options of every command that uses a running daemon, or opens the wallet itself if there is none. */
 export const sessionOptions = {
   ...fileOptions,
   tokenFile: path({ help: 'bearer token of the daemon (default: FILE.token)', group: FILES }),

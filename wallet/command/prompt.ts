@@ -1,11 +1,11 @@
-/** Questions to a person at the terminal: passwords without an echo, and a yes before money moves. */
+/** Prompts at the terminal: passwords without echo, and confirmation before money moves. */
 import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
 
 export type Prompt = {
   /** False without a terminal. */
   readonly interactive: boolean;
-  /** Of the narrower of both outputs, if there is a terminal. */
+  /** Width of the narrower of both outputs, if there is a terminal. */
   readonly columns?: number | undefined;
   ask(question: string): Promise<string>;
   askHidden(question: string): Promise<string>;

@@ -10,7 +10,7 @@ const MOST_FIELD_ROWS = 2;
 
 type Room = { readonly most: number; readonly columns: number };
 
-/** What the wallet's node says of the amounts of the inputs. */
+/** Results of checking the input amounts with the wallet's node. */
 const AMOUNTS: Readonly<Record<string, string>> = {
   checked: ' (the inputs hold what is said here)',
   false: ', WHICH IS FALSE: an input holds another amount',
@@ -43,7 +43,10 @@ function operationRows({ operation, operation_data: data }: Fields, room: Room):
   return [`operation | ${operation}`, ...fields];
 }
 
-/** What money an operation moves or sends elsewhere, once more where it cannot scroll away: amounts and addresses have a fixed form, so nothing in this row was written freely. */
+/**
+ * Repeats the amounts and addresses of an operation at the end, where they cannot scroll away: they have a fixed form,
+ * so this row contains no free text.
+ */
 function operationSummary({ operation, operation_data: data }: Fields): string[] {
   if (typeof operation !== 'string') return [];
   const moved = OPERATION_FIELDS[operation as keyof typeof OPERATION_FIELDS]
@@ -56,7 +59,10 @@ function payloadRows({ payload_hex: hex, payload_text: text }: Fields, room: Roo
   return hex === '' ? [] : foreignRows('payload   | ', String(text ?? hex), room);
 }
 
-/** Everything that is signed over, as rule 6 of the specification's protocol module lists it. `full`: whatever its length. `columns`: of the terminal. */
+/**
+ * Everything that is signed, as listed in rule 6 of the specification's protocol module. `full`: whatever its length.
+ * `columns`: terminal width.
+ */
 export function reviewText(review: Fields, full: boolean, columns = USUAL_COLUMNS): string {
   const recipients = review.recipients as Fields[];
   const inputs = review.inputs as Fields[];

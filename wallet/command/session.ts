@@ -1,6 +1,6 @@
 /**
- * How a command reaches the wallet: through the daemon when one holds it, else by opening it for as long as the command
- * takes. Either way a command is a method of the daemon, so both give the same answers.
+ * How a command accesses the wallet: through the daemon if one is running, otherwise by opening it for the duration of
+ * the command. Either way a command is a method of the daemon, so both give the same answers.
  */
 import { randomBytes } from 'node:crypto';
 import { showListenAddress, type ValuesOf } from '../../runtime/command-line/command-line.ts';

@@ -1,4 +1,6 @@
-/** Commands for stake: validators and positions as tables, and stake, unstake and withdraw, which ask first. */
+/**
+ * Commands for stake: validators and positions as tables, and stake, unstake and withdraw, which ask for confirmation.
+ */
 import { flag, text } from '../../runtime/command-line/command-line.ts';
 import type { Command } from '../../runtime/program.ts';
 import { type Context, show, withSession } from './commands.ts';
@@ -24,7 +26,7 @@ export function table(columns: readonly Column[], rows: readonly Fields[]): stri
 
 const percent = (basisPoints: unknown): string => `${(Number(basisPoints) / 100).toFixed(1)} %`;
 
-/** What is in force, and what comes. */
+/** The current commission, and an announced one. */
 function commission({ commission_bps: now, pending_commission: next }: Fields): string {
   const { commission_bps, epoch } = (next ?? {}) as Fields;
   return next === null || next === undefined
@@ -133,7 +135,7 @@ export const stakingCommands = (name: string): Command[] => [
     },
     (values, _, terminal) => {
       const { position, amount, yes, requestId } = values;
-      // What is signed for all of it names no amount: the figure is the node's word.
+      // Unstaking everything signs no amount: the shown figure comes from the node.
       const describe = ({ amount: found, fee, unbonding_position: whole }: Fields) =>
         `Unstake ${whole === position ? `all of ${position}, ${found} by the node’s word` : `${found} of ${position}`}, fee ${fee}`;
       const params = { position, ...(amount === undefined ? {} : { amount }) };

@@ -1,4 +1,7 @@
-/** What the owner of a validator changes about it (specification: Operator commands): heartbeat, key, endpoint, commission, exit. Each asks first. */
+/**
+ * Commands for the owner of a validator (specification: Operator commands): heartbeat, key, endpoint, commission, exit.
+ * Each asks for confirmation.
+ */
 import { flag, integer, text, type ValuesOf } from '../../runtime/command-line/command-line.ts';
 import type { Command, Terminal } from '../../runtime/program.ts';
 import { CONSENSUS_KEY_INDEXES } from '../keys/derivation.ts';

@@ -9,7 +9,7 @@ import type { Fields } from './session.ts';
 import { positionOption } from './staking-commands.ts';
 import { walletCommand } from './wallet-command.ts';
 
-/** Of a validator that is to be. */
+/** Options of a new validator. */
 export const registrationOptions = {
   amount: text({ help: 'the self-bond, at least 100,000', placeholder: 'COINS', required: true }),
   overlayEndpointHex: text({

@@ -1,4 +1,4 @@
-/** What every command of `svc-wallet` has in common: how its refusals are shown, and the yes before money moves. */
+/** Common parts of the `svc-wallet` commands: how refusals are shown, and the confirmation before money moves. */
 import { flag, type OptionTable, type ValuesOf } from '../../runtime/command-line/command-line.ts';
 import { type Command, command, type Terminal } from '../../runtime/program.ts';
 import { jsonText } from '../../runtime/visible.ts';

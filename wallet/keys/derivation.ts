@@ -59,7 +59,7 @@ export class WalletRoot {
     return concat(step(branch, path.index).secret);
   }
 
-  /** 64 secret bytes that belong to no path (messenger rules 2 and 5): the label keeps them apart from every key. */
+  /** 64 secret bytes outside all paths (messenger rules 2 and 5): the label separates them from every key. */
   labelled(label: string, data: Bytes): Uint8Array {
     if (this.#wiped) throw new Error('the wallet root was wiped');
     const { secret, code } = this.#root;

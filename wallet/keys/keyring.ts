@@ -1,6 +1,6 @@
 /**
- * The keys of an open wallet: derives them on demand and keeps those that were used last, because a pool pays from the
- * same few addresses all day. Also makes the address records that the wallet watches.
+ * The keys of an open wallet: derives them on demand and caches the most recently used ones, because a pool pays from
+ * the same few addresses all day. Also makes the address records that the wallet watches.
  */
 
 import { formatAddress, keyAddressPayload } from '../../protocol/address.ts';

@@ -19,7 +19,7 @@ export const passwordPath = (file: string, given: string | undefined): string =>
 /** 32 characters of base64url: 192 bits. */
 export const randomPassword = (): string => randomBytes(24).toString('base64url');
 
-/** A trailing newline is an editor's, not part of the password. */
+/** A trailing newline comes from an editor and is not part of the password. */
 export const readPassword = (path: string): string | undefined =>
   readPrivateFile(path, 'file_readable_by_others')?.replace(/\r?\n$/, '');
 
@@ -42,7 +42,7 @@ export async function unlock(
   } catch (error) {
     const next = `${path}.new`;
     if (!(error instanceof WalletError) || error.code !== 'file_password' || !existsSync(next)) throw error;
-    // A change of the password was cut short after the wallet was written: finish it.
+    // A password change was interrupted after the wallet was written: finish it.
     const unlocked = await openWalletFile(text, readPassword(next) ?? '');
     await rename(next, path);
     await syncDirectory(dirname(path));

@@ -1,6 +1,6 @@
 /**
- * The recovery phrase (keys rules 1 and 2) as the wallet reads it, and the 64-byte seed of the words and an optional passphrase. The words alone bring back every key;
- * nothing else has to be kept.
+ * The recovery phrase (keys rules 1 and 2) as the wallet reads it, and the 64-byte seed of the words and an optional
+ * passphrase. The words alone restore every key; nothing else has to be kept.
  */
 import { mnemonicToSeedSync } from '@scure/bip39';
 import { readPhrase } from '../../protocol/phrase.ts';

@@ -24,13 +24,13 @@ export type Export = KeyFiles & {
 
 export type Exported = KeyFiles & {
   readonly network: NetworkName;
-  /** Of the key: what it is compared by. */
+  /** Hash of the key, for comparison. */
   readonly address: string;
-  /** A random password was made; otherwise the file was there, and is as it was. */
+  /** A random password was created; otherwise the file existed and is unchanged. */
   readonly madePassword: boolean;
 };
 
-/** Neither branch reaches these indexes with addresses (keys rule 5). */
+/** No address has these indexes on either branch (keys rule 5). */
 const pathOf = (purpose: KeyPurpose, index: number): KeyPath => ({
   account: ACCOUNT,
   branch: purpose === 'consensus' ? 'receive' : 'change',
@@ -64,7 +64,7 @@ export async function exportValidatorKey(unlocked: Unlocked, wanted: Export, log
   const password = given ?? randomPassword();
   const sealed = await sealValidatorKey(seed, purpose, network, password, log2N);
   seed.fill(0);
-  // Before the key: a crash in between leaves a password that the next run uses.
+  // Written before the key: after a crash in between, the next run uses this password.
   if (given === undefined) await createFile(passwordFile, `${password}\n`);
   await createFile(keyFile, sealed);
   return { keyFile, passwordFile, network, address, madePassword: given === undefined };

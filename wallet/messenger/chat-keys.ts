@@ -1,6 +1,7 @@
 /**
- * The secrets of the messenger (messenger rules 2 to 7): keys of addresses, the encapsulation that accepts a request, and the two keys of a chat, one a direction.
- * ML-KEM-768 with a given coin is noble's, because node:crypto draws its own; private keys are worked with by node:crypto alone.
+ * The secrets of the messenger (messenger rules 2 to 7): keys of addresses, the encapsulation that accepts a request,
+ * and the two keys of a chat, one a direction. ML-KEM-768 with a given coin uses noble, because node:crypto draws its
+ * own; private keys are used only with node:crypto.
  */
 import { createHash, createHmac, createPrivateKey, createPublicKey, decapsulate, type KeyObject } from 'node:crypto';
 import { ml_kem768 } from '@noble/post-quantum/ml-kem.js';
@@ -18,7 +19,7 @@ const COIN_LABEL = 'SVC_MESSENGER_COIN_V1';
 const CHAT_LABEL = 'SVC_MESSENGER_CHAT_V1';
 /** PKCS#8 of a bare ML-KEM-768 seed. */
 const SEED_PREFIX = fromHex('3054020100300b060960864801650304040204428040');
-/** Chats whose keys are kept: more are worked out again when they are needed. */
+/** Chats whose keys are cached: others are derived again when needed. */
 const KEPT_CHATS = 256;
 
 const hmac = (key: Bytes, data: Bytes): Uint8Array => new Uint8Array(createHmac('sha512', key).update(data).digest());
@@ -51,7 +52,7 @@ export class ChatKeys {
     return key;
   }
 
-  /** What a request from this address carries. */
+  /** The key in a request from this address. */
   publicKey(address: string): Uint8Array<ArrayBuffer> {
     const spki = createPublicKey(this.#privateKey(address)).export({ format: 'der', type: 'spki' });
     return new Uint8Array(spki.subarray(spki.length - MESSENGER_KEY_BYTES));
@@ -62,7 +63,7 @@ export class ChatKeys {
     return this.#root.labelled(COIN_LABEL, data).subarray(0, 32);
   }
 
-  /** What accepts a request: the same each time, so that the words alone find the chat again. */
+  /** The answer that accepts a request: deterministic, so that the chat can be restored from the words alone. */
   accept(chat: Chat): Uint8Array<ArrayBuffer> {
     return new Uint8Array(ml_kem768.encapsulate(fromHex(chat.keyHex), this.#coin(chat)).cipherText);
   }

@@ -1,6 +1,7 @@
 /**
- * Chats of this wallet (docs/wallet.md, Chats): what finalized cuts do to them, and the payloads that ask for a chat, accept it and write in it. Everything that is
- * kept follows from the chain: a wallet that reads it again has the same chats. Strangers can send requests without end, so those that wait are bounded.
+ * Chats of this wallet (docs/wallet.md, Chats): the effects of finalized cuts on them, and the payloads that request,
+ * accept and write in a chat. All stored data follows from the chain: a wallet that reads it again has the same chats.
+ * Strangers can send any number of requests, so waiting ones are limited.
  */
 import { setImmediate } from 'node:timers/promises';
 import type { TransactionDocument } from '../../protocol/api/transaction-documents.ts';
@@ -34,7 +35,7 @@ import { type Changes, nonceKey, type WalletStore } from '../state/store.ts';
 import { WalletError } from '../wallet-error.ts';
 import type { ChatKeys } from './chat-keys.ts';
 
-/** Requests of others that are kept until they are accepted: the newest, one of each address to each of this wallet's. */
+/** Limit of waiting requests from others: the newest are kept, one per pair of addresses. */
 export const MAX_WAITING_REQUESTS = 1000;
 /** Boxes tried without a pause: a few milliseconds. */
 const SLICE = 128;
@@ -69,7 +70,7 @@ export class Messenger {
     this.#with = dependencies;
   }
 
-  /** What a finalized cut changes; written together with everything else that it changes. */
+  /** The changes by a finalized cut; written together with its other changes. */
   async chatsOf(height: number, transactions: ReadonlyMap<string, TransactionDocument>): Promise<ChatChanges> {
     const entries = entriesOf(height, transactions).sort((a, b) => (a.transaction < b.transaction ? -1 : 1));
     if (entries.length === 0) return {};
@@ -118,7 +119,7 @@ export class Messenger {
     };
   }
 
-  /** Requests that this wallet accepts here, and that newer ones had pushed out: the history has them. */
+  /** Requests that this wallet accepts here but that newer ones had displaced: read from the history. */
   async #forgottenRequests(entries: readonly MessengerEntry[]): Promise<Map<string, Chat>> {
     const { book, store } = this.#with;
     const found = new Map<string, Chat>();
@@ -138,7 +139,7 @@ export class Messenger {
     return found;
   }
 
-  /** Which of the messages here were read in an earlier cut. */
+  /** Messages of this cut that were already read in an earlier one. */
   async #readBefore(entries: readonly MessengerEntry[]): Promise<Set<string>> {
     const keys = entries.flatMap(({ payload, recipient }) => {
       const read = decodeMessengerPayload(payload);
@@ -150,7 +151,7 @@ export class Messenger {
     return await this.#with.store.readChatMessages(keys);
   }
 
-  /** Waiting requests that newer ones take the place of. */
+  /** Waiting requests that are displaced by newer ones. */
   #droppedBy(changed: ReadonlyMap<string, Chat>): Set<string> {
     const isWaiting = ({ role, accept }: Chat) => role === 'accepter' && accept === null;
     if (![...changed.values()].some(isWaiting)) return new Set();
@@ -202,7 +203,7 @@ export class Messenger {
     return encodeMessengerPayload({ type: 'message', chat: fromHex(chatName(chat.request)), sealed });
   }
 
-  /** Texts are not kept: they are read from the history each time. */
+  /** Texts are not stored: they are decrypted from the history each time. */
   async textOf(chat: Chat, { transaction, isOwn }: ChatMessageRecord): Promise<string | null> {
     const entry = await this.#with.store.historyOf(transaction);
     const payload = entry && attempt(() => decodeMessengerPayload(fromHex(entry.payloadHex)));

@@ -1,6 +1,6 @@
 /**
- * XChaCha20-Poly1305 with what node:crypto has: HChaCha20 is a block of ChaCha20 without the sum at its end, so the key of the stream is a block less the rows that
- * were added, and the rest is ChaCha20-Poly1305 (RFC 8439).
+ * XChaCha20-Poly1305 with the primitives of node:crypto: HChaCha20 is a block of ChaCha20 without the final addition,
+ * so the subkey is a block minus the initial rows, and the rest is ChaCha20-Poly1305 (RFC 8439).
  */
 import { createCipheriv, createDecipheriv } from 'node:crypto';
 import { type Bytes, concat } from '../../protocol/bytes.ts';
@@ -32,7 +32,7 @@ export function seal(key: Bytes, nonce: Bytes, about: Bytes, plain: Bytes): Uint
   return concat(cipher.update(plain), cipher.final(), cipher.getAuthTag());
 }
 
-/** Undefined where it was sealed with another key, nonce or other data, or was changed. */
+/** Undefined if it was sealed with another key, nonce or associated data, or was modified. */
 export function open(key: Bytes, nonce: Bytes, about: Bytes, sealed: Bytes): Uint8Array<ArrayBuffer> | undefined {
   const length = sealed.length - TAG_BYTES;
   if (length < 0) return undefined;

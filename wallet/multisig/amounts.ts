@@ -1,6 +1,8 @@
 /**
- * Whether the amounts of a package are those of the outputs that it spends (multisig rule 7). A signature covers the amount of its own input alone: from two packages of one transaction, each with a wrong amount for
- * another input, somebody could combine the good signatures of both and pay a fee that no review has shown. So a wallet asks its node before it signs.
+ * Whether the amounts of a package are those of the outputs that it spends (multisig rule 7). A signature covers only
+ * the amount of its own input: from two packages of one transaction, each with a wrong amount for a different input, an
+ * attacker could combine the valid signatures of both and pay a fee that no review has shown. So a wallet asks its node
+ * before it signs.
  */
 import { formatAddress } from '../../protocol/address.ts';
 import { toHex } from '../../protocol/bytes.ts';

@@ -81,7 +81,7 @@ export type SigningTerms = {
   readonly anyFee: boolean;
 };
 
-/** Keys beyond those that are watched: a wallet made from its words alone has given out none yet. */
+/** Also searches keys beyond the watched ones: a wallet restored from its words has handed out none yet. */
 const SEARCHED_KEYS = 1_024;
 
 export class Multisig {
@@ -121,7 +121,10 @@ export class Multisig {
     return record && keyring.key(record);
   }
 
-  /** Every key of a range is made: half a second, in which calls are answered, and only where no member is among the addresses of this wallet. */
+  /**
+   * Derives every key of a range, which takes half a second with calls answered in between; only if no member is among
+   * this wallet's addresses.
+   */
   async #searchKey(descriptor: MultisigDescriptor): Promise<SigningKey | undefined> {
     const { book, keyring } = this.#with;
     const names = new Set(descriptor.keys.map((key) => toHex(key)));
@@ -140,7 +143,7 @@ export class Multisig {
     return { network, chainId: fromHex(chainId), verify: verifySignature };
   }
 
-  /** Throws a ProtocolError for what is no package of this wallet's chain. */
+  /** Throws a ProtocolError if it is not a package of this wallet's chain. */
   read(bytes: Bytes): MultisigPackage {
     return decodePackage(bytes, this.#edge());
   }
@@ -247,7 +250,7 @@ export class Multisig {
     return amountsState(this.#with.client, of);
   }
 
-  /** The maker of a package names its fee, and no node refuses one that is too high. */
+  /** The maker of a package sets its fee, and no node refuses an excessive one. */
   #checkFee(of: MultisigPackage): void {
     const [fee, most] = [packageFee(of), minimumFee(packageMass(of), this.#with.maxFeePerMass)];
     if (fee > most)

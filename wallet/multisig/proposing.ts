@@ -1,6 +1,6 @@
 /**
- * Which outputs of a multisig address a payment spends, and in how many transactions (docs/wallet.md, Multisig). Witnesses are long, so few inputs fit: where a payment needs more, it is divided
- * into several, each within what one transaction holds. Pure.
+ * Which outputs of a multisig address a payment spends, and in how many transactions (docs/wallet.md, Multisig).
+ * Witnesses are long, so few inputs fit: a payment that needs more is split into several transactions. Pure.
  */
 import { massOf, minimumFee } from '../../protocol/fee.ts';
 import type { MultisigDescriptor } from '../../protocol/multisig.ts';
@@ -15,7 +15,7 @@ export type ProposalTerms = {
   readonly descriptor: MultisigDescriptor;
   readonly feePerMass: bigint;
   readonly payloadBytes: number;
-  /** One of the outputs that is spent first, whatever it holds. */
+  /** The output that must be spent first, whatever its amount. */
   readonly first?: GroupOutput | undefined;
 };
 
@@ -58,7 +58,7 @@ export function proposalParts(
       return [...parts, { inputs, amount: wanted, change: change > 0n ? change : 0n }];
     }
     const all = total(room) - feeOf(room.length, 1);
-    // What is left is not worth its own fee.
+    // The rest is not worth its own fee.
     if (all <= 0n) break;
     parts.push({ inputs: room, amount: all, change: 0n });
     wanted -= all;

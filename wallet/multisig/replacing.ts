@@ -1,7 +1,8 @@
 /**
- * A package in place of an earlier one (docs/wallet.md, Multisig). The new one spends the first input of the old one as its own first input: whatever the nodes say, the ledger takes at most one of both. The first input stays the
- * first one through any number of replacements, so of all of them together at most one is paid. An old package of which an input is spent can never be sent again: the payment that spent it may have been the one that is wanted,
- * so it is named, and nothing is proposed.
+ * Replaces an earlier package (docs/wallet.md, Multisig). The new one spends the first input of the old one as its own
+ * first input, so the ledger executes at most one of them. The first input stays the same through any number of
+ * replacements, so at most one of all is paid. If an input of the old package is already spent, it can never be sent:
+ * the transaction that spent it may be the wanted payment, so it is reported, and nothing is proposed.
  */
 import { formatAddress } from '../../protocol/address.ts';
 import { equalBytes, toHex } from '../../protocol/bytes.ts';
@@ -13,7 +14,7 @@ import { WalletError } from '../wallet-error.ts';
 import { type GroupOutput, mostOfPart } from './proposing.ts';
 
 export type GroupOutputs = {
-  /** What no waiting transaction spends. */
+  /** Outputs that no waiting transaction spends. */
   readonly free: readonly GroupOutput[];
   /** By the key of an output, the waiting transaction that spends it. */
   readonly waiting: ReadonlyMap<string, string>;
@@ -22,7 +23,7 @@ export type GroupOutputs = {
 const keyOfOutpoint = ({ transactionId, outputIndex }: Outpoint): string =>
   outputKey(toHex(transactionId), outputIndex);
 
-/** The newest pages of the history that are searched: 10,000 entries. */
+/** How much of the newest history is searched: 10,000 entries. */
 const MOST_PAGES = 40;
 const PAGE = 256;
 
@@ -49,7 +50,7 @@ function looksDivided({ profile, descriptor, body, address }: MultisigPackage): 
   return isFull && !body.outputs.some((output) => equalBytes(output.address, address));
 }
 
-/** The output that the new package must spend first. Throws where the old one cannot be replaced. */
+/** The output that the new package must spend first. Throws if the old one cannot be replaced. */
 export async function sharedInput(
   client: Pick<NodeClient, 'addressHistory'>,
   old: MultisigPackage,
@@ -86,7 +87,7 @@ const spentText = (transaction: string | null, waits: boolean): string =>
     ? 'an input of the package to replace is spent, or never was'
     : `transaction ${transaction} ${waits ? 'waits for the next cut and spends' : 'spent'} an input of the package to replace: look whether it paid what you want to pay`;
 
-/** Two packages that together pay could not both exclude the old one. */
+/** Of two packages that pay together, only one could exclude the old one. */
 export function checkOnePart(parts: number): void {
   if (parts > 1)
     throw new WalletError(

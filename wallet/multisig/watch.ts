@@ -15,7 +15,7 @@ export type MultisigWatchDependencies = {
 
 export class MultisigWatch {
   readonly #with: MultisigWatchDependencies;
-  /** Undefined before the first look: nothing is known to be new then. */
+  /** Undefined before the first poll: then nothing counts as new. */
   #seen: number | undefined;
 
   constructor(dependencies: MultisigWatchDependencies) {
@@ -33,7 +33,8 @@ export class MultisigWatch {
       this.#seen = Math.max(after ?? 0, height);
       return;
     }
-    // Everything is read before anything is reported: after a failed read all of it comes with the next poll, and nothing twice.
+    // Everything is read before anything is reported: after a failed read everything is reported by the next poll, and
+    // nothing twice.
     const { changes, complete } = await changesOfAddresses(client, [...book.multisig.keys()], after, height);
     this.#seen = Math.max(after, complete);
     for (const { address, kind, amount, finalized_height, transaction_id, outpoint } of changes)

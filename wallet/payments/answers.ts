@@ -1,6 +1,6 @@
 /**
  * The answer to a call for a request (docs/wallet.md, Payments 2 to 5): the request's current state, once the node has
- * taken or refused its transactions, or that the outcome is not known yet.
+ * accepted or refused its transactions, or that the outcome is not known yet.
  */
 
 import type { Follower } from '../chain/follower.ts';
@@ -39,7 +39,7 @@ export class Answers {
     this.#with = dependencies;
   }
 
-  /** A request id that was used before. The disk is asked only when it may know it. */
+  /** A request id that was used before. The disk is read only if the id may be there. */
   async request(requestId: string): Promise<RequestRecord | undefined> {
     const { book, store } = this.#with;
     const recent = book.recent.get(requestId);
@@ -47,7 +47,7 @@ export class Answers {
     return await store.request(requestId);
   }
 
-  /** What became of a request id, if it was ever used. */
+  /** The state of a request id, if it was ever used. */
   async outcome(requestId: string, duplicate: boolean): Promise<Outcome | undefined> {
     const request = await this.request(requestId);
     if (request === undefined) return undefined;

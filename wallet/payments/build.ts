@@ -1,6 +1,6 @@
 /**
- * From a plan to a signed transaction (specification: Payment build order): body, spend message per input, signatures,
- * wire form, and a check of the finished bytes against the plan before they may leave the program.
+ * Builds a signed transaction from a plan (specification: Payment build order): body, spend message per input,
+ * signatures, wire form, and a check of the finished bytes against the plan before they may leave the program.
  */
 import { keyAddressPayload, parseAddress } from '../../protocol/address.ts';
 import { type Bytes, concat, equalBytes, fromHex, toHex } from '../../protocol/bytes.ts';

@@ -61,7 +61,7 @@ export function nextRound(held: readonly OwnedOutput[], terms: MergeTerms): read
   let left = held.length;
   for (let i = 0; i < needed && left > MAX_INPUTS; i++) {
     const size = Math.min(MAX_INPUTS, left - MAX_INPUTS + 1);
-    // Too few are left for a whole merge: they go into the next round, where they cost no merge of their own.
+    // Too few are left for a full merge: they go into the next round, where they need no extra merge.
     if (ascending.length < size) break;
     const group = ascending.splice(0, size);
     const merged = merge(group, terms);

@@ -1,4 +1,4 @@
-/** Rules of a consensus key that registrations and changes share: its index, and that no validator has it. */
+/** Checks of a consensus key for registrations and changes: its index, and that no validator has it. */
 import { formatAddress, keyAddressPayload } from '../../protocol/address.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
@@ -8,7 +8,7 @@ import { CONSENSUS_KEY_INDEXES } from '../keys/derivation.ts';
 import { WalletError, type WalletErrorCode } from '../wallet-error.ts';
 import type { StakingDependencies } from './operation-record.ts';
 
-/** What the protocol says of a field, as a refusal that names it. */
+/** Turns a protocol error of a field into a refusal with the field's name. */
 export function protocolField<T>(field: string, code: WalletErrorCode, run: () => T): T {
   try {
     return run();
@@ -26,7 +26,7 @@ export function checkKeyIndex(index: number): void {
     });
 }
 
-/** One key serves one validator once. Only the node knows former keys, and refuses them. */
+/** A key is used by one validator, once. Only the node knows former keys, and refuses them. */
 export async function refuseUsedKey(
   publicKey: Bytes,
   index: number,

@@ -15,7 +15,7 @@ import { signMessage } from '../keys/signing.ts';
 import { checkTerms, type RegisterWish } from './registration.ts';
 
 export type GenesisWish = Omit<RegisterWish, 'rewardAddress'> & {
-  /** The wallet's first address without it. */
+  /** Default: the wallet's first address. */
   readonly rewardAddress: string | undefined;
 };
 

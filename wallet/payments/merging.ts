@@ -1,6 +1,7 @@
 /**
  * Payments with `compound_first` (docs/wallet.md, Coin selection): rounds of merges, eight outputs into one, each round
- * when the fate of the one before is final, and the payment itself once eight outputs or fewer are held. Cuts pass in between: before each round, and before the payment, what could refuse it at the beginning is asked again.
+ * after the previous one is final, and the payment itself once eight outputs or fewer are held. Cuts pass in between:
+ * so the initial checks are repeated before each round and before the payment.
  */
 import { fromHex, toHex } from '../../protocol/bytes.ts';
 import type { Logger } from '../../runtime/log.ts';
@@ -29,14 +30,14 @@ export type MergingDependencies = {
   readonly planning: Planning;
   readonly commitment: Commitment;
   readonly answers: Answers;
-  /** Refuses an operation that is not what was agreed to any more. */
+  /** Refuses an operation whose terms have changed. */
   readonly recheck: (operation: OperationRecord) => Promise<void>;
   readonly log: Logger;
 };
 
 type Wish = Omit<MergeProgress, 'held' | 'round'>;
 
-/** The node is away or behind, or the wallet reads: the next turn asks again. */
+/** The node is unavailable or behind, or the wallet is still reading: retried in the next round. */
 const isPassing = ({ rpc, code }: WalletError): boolean =>
   rpc === -32001 || rpc === -32003 || code === 'payments_stopped';
 
@@ -48,7 +49,7 @@ export class Merging {
     this.#with = dependencies;
   }
 
-  /** What an earlier process left: its outputs stay with it. */
+  /** Restores requests of an earlier process: their outputs stay reserved. */
   async resume(): Promise<void> {
     const { book, store, commitment } = this.#with;
     for (const request of await store.mergingRequests()) {
@@ -121,7 +122,7 @@ export class Merging {
     answers.changed();
   }
 
-  /** Goes on with a merging request once the fate of every merge of its round is final. */
+  /** Continues a merging request once every merge of its round is final. */
   #continue(requestId: string): Promise<void> {
     const before = this.#continuing.get(requestId) ?? Promise.resolve();
     const next = before.catch(() => undefined).then(() => this.#continueNow(requestId));
@@ -143,7 +144,7 @@ export class Merging {
       if (record === undefined || !isFinal(record.state)) return;
       if (record.state === 'finalized') keys.push(outputKey(name, 0));
       else {
-        // Expired: its inputs are whole and stay with the request. Conflict: somebody else has these keys.
+        // Expired: its inputs are unspent and stay with the request. Conflict: someone else has these keys.
         keys.push(...record.inputs);
         book.release([outputKey(name, 0)]);
         lost ||= record.reason === 'conflict';
@@ -160,7 +161,7 @@ export class Merging {
     await this.#round({ ...request, feePerMass }, { ...wish, feePerMass }, heldNow());
   }
 
-  /** The fee that the node asks for now, within the wallet's limit; a refusal; or undefined where it cannot be said yet. */
+  /** The node's current fee, within the wallet's limit; a refusal; or undefined if not known yet. */
   async #askAgain({ operation }: Wish): Promise<bigint | WalletError | undefined> {
     const { planning, recheck } = this.#with;
     try {

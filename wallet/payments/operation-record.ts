@@ -1,4 +1,4 @@
-/** A staking operation as the wallet keeps it, and what making one takes. */
+/** A staking operation as stored by the wallet, and the inputs for making one. */
 import { toHex } from '../../protocol/bytes.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import { bondedBy, encodeOperation, type StakingOperation } from '../../protocol/staking/operation.ts';

@@ -20,17 +20,17 @@ import { Merging } from './merging.ts';
 import { type MoveOrder, type PayOrder, Planning, type PlanningOptions, type Quote } from './planning.ts';
 import type { Submitter } from './submitter.ts';
 
-/** A staking operation as it was asked for. What it does exactly is looked up at the node when its turn comes. */
+/** A staking operation as requested. Its details are read from the node when it is prepared. */
 export type OperationOrder = {
   readonly requestId: string;
   readonly kind: OperationRecord['kind'];
   /** The position that it changes: one operation at a time. */
   readonly position: string | undefined;
-  /** The validator that it changes, where it changes no position: one operation of a kind at a time. */
+  /** The validator that it changes, if it changes no position: one operation of a kind at a time. */
   readonly validator?: string;
   readonly compoundFirst: boolean;
   readonly params: unknown;
-  /** Refuses, or says what is to be signed. */
+  /** Refuses, or returns the operation to be signed. */
   readonly prepare: () => Promise<OperationRecord>;
   /** Adds a signature that is part of the operation, after all other checks. */
   readonly complete?: (operation: OperationRecord) => Promise<OperationRecord>;
@@ -47,7 +47,7 @@ export type OutgoingDependencies = {
   readonly ownSpends: OwnSpends;
   readonly submitter: Submitter;
   readonly network: NetworkName;
-  /** Refuses an operation that is not what was agreed to any more. */
+  /** Refuses an operation whose terms have changed. */
   readonly recheck: (operation: OperationRecord) => Promise<void>;
   readonly log: Logger;
   readonly now: () => number;
@@ -80,7 +80,7 @@ export class Outgoing {
     });
   }
 
-  /** Takes up what an earlier process left: reservations first, before any call is answered. */
+  /** Restores the state of an earlier process: reservations first, before any call is answered. */
   async resume(): Promise<void> {
     for (const record of this.#with.book.open.values()) this.#commitment.reserve(record);
     await this.#merging.resume();
@@ -148,7 +148,7 @@ export class Outgoing {
     return { requestId, kind, compoundFirst, params, ...plain, operation };
   }
 
-  /** Two operations on one position would each be made from what the other is about to change. */
+  /** Two concurrent operations on one position would each ignore the other's change. */
   async #claiming<T>({ position, validator, kind }: OperationOrder, run: () => Promise<T>): Promise<T> {
     const claim = position ?? (validator && `${kind} ${validator}`);
     if (claim === undefined) return await run();
@@ -193,7 +193,7 @@ export class Outgoing {
     });
   }
 
-  /** What it would cost now. A request id that was used is answered with what became of it, here and below. */
+  /** Its cost now. A used request id is answered with its state, here and below. */
   async quotePay(order: PayOrder): Promise<Outcome | Quote> {
     return (await this.#answers.outcome(order.requestId, true)) ?? this.#planning.quotePay(order);
   }
@@ -213,7 +213,7 @@ export class Outgoing {
     this.changed();
   }
 
-  /** Payments that were final in a chain that is gone: until they have expired, their outputs stay reserved. */
+  /** Payments that were final in a chain that was rolled back: until they have expired, their outputs stay reserved. */
   reopened(records: readonly OutgoingRecord[]): void {
     for (const record of records) this.#commitment.reserve(record);
     this.changed();
@@ -249,7 +249,7 @@ export class Outgoing {
 
   /** One run per request id at a time: repetitions join or find what is on disk. */
   async #once(requestId: string, params: unknown, run: () => Promise<void>): Promise<Outcome> {
-    // The book may hold a request that could not be written: the next start does not have it.
+    // The book may contain a request that could not be written; after a restart it is gone.
     this.#with.journal.check();
     const joined = this.#running.get(requestId);
     if (joined !== undefined) {

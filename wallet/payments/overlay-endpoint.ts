@@ -1,4 +1,4 @@
-/** The endpoint of a validator as its operator hands it over: a line of hex. */
+/** The endpoint of a validator as entered by its operator: a line of hex. */
 import { type Bytes, fromHex } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { decodeEndpoint } from '../../protocol/staking/endpoint.ts';

@@ -1,7 +1,7 @@
 /**
- * What an order would do now (docs/wallet.md, Coin selection): whether the wallet may pay at all, which outputs an order
- * takes and what it costs. Reads the book and changes nothing. Nothing in here awaits, so a caller that reserves the
- * outputs of a plan at once cannot conflict with another plan.
+ * Plans an order (docs/wallet.md, Coin selection): whether the wallet may pay at all, which outputs the order takes and
+ * its cost. Reads the book and changes nothing. Nothing in here awaits, so a caller that reserves the outputs of a plan
+ * at once cannot conflict with another plan.
  */
 import { formatCoins } from '../../protocol/amount.ts';
 import type { Follower } from '../chain/follower.ts';
@@ -40,7 +40,7 @@ export type PayOrder = {
   readonly payload: Uint8Array;
   readonly subtractFee: boolean;
   readonly compoundFirst: boolean;
-  /** Spends outputs of this address alone, and change returns to it; without it all outputs, and the change address. */
+  /** Spends only outputs of this address, and change returns to it; without it all outputs, and the change address. */
   readonly fromAddress: string | undefined;
   /** Spends an output of this address among others: its key signs, and so says whose the payload is. */
   readonly including?: string | undefined;
@@ -72,7 +72,7 @@ export type Gathering = { readonly held: readonly OwnedOutput[] };
 
 const empty = new Uint8Array(0);
 
-/** What a person does about too little money. Any address of the wallet will do, unless the order spends from one alone. */
+/** The remedy for insufficient funds. Any address of the wallet will do, unless the order spends from only one. */
 const remedy = ({ fromAddress, including }: Pick<PayOrder, 'fromAddress' | 'including'>): string => {
   const to =
     fromAddress ?? (including === undefined ? 'an address of this wallet' : `${including}, which has to sign,`);
@@ -116,7 +116,7 @@ export class Planning {
     return this.askFor(order, this.feePerMass());
   }
 
-  /** The question that an order is, at a fee that was settled before. */
+  /** The selection question for an order, at a given fee. */
   askFor(
     { recipients, payload, subtractFee, operation }: Omit<PayOrder, 'requestId' | 'kind' | 'compoundFirst' | 'params'>,
     feePerMass: bigint,
@@ -150,9 +150,9 @@ export class Planning {
     if (found.refusal === 'amount_below_fee')
       throw new WalletError('amount_below_fee', 'the fee is larger than an amount it is taken from');
     const needed = found.needed;
-    // The newest cuts may bring enough: they are read before the payment is refused.
+    // The newest cuts may contain enough: they are read before the payment is refused.
     if (!this.#with.follower.caughtUp) throw this.#behind();
-    // Change and merged outputs on their way come back soon: then the same call will do.
+    // Pending change and merged outputs will be available soon: then the same call will succeed.
     const inFlight = (): boolean => this.#returning() > 0n && available.total + this.#returning() >= needed;
     if (found.refusal === 'too_many_outputs') {
       if (compoundFirst) {
@@ -221,7 +221,7 @@ export class Planning {
     );
   }
 
-  /** Where change and merged outputs of an order go. */
+  /** The address for change and merged outputs of an order. */
   changeTo(fromAddress: string | undefined): string {
     return fromAddress ?? changeAddress(this.#with.book);
   }

@@ -25,7 +25,7 @@ export type RegisterWish = {
   readonly consensusKeyIndex: number;
 };
 
-/** What can be refused without a chain. Returns the endpoint. */
+/** Checks that need no chain. Returns the endpoint. */
 export function checkTerms(wish: Omit<RegisterWish, 'rewardAddress'>): Bytes {
   if (wish.amount < MIN_SELF_BOND)
     throw new WalletError('stake_below_minimum', `a validator bonds at least ${formatCoins(MIN_SELF_BOND)} coins`, {
@@ -43,7 +43,7 @@ export class Registration {
   readonly #key: SigningKey;
   readonly #operation: Register;
 
-  /** Refuses what needs no chain to be refused. */
+  /** Runs the checks that need no chain. */
   constructor(wish: RegisterWish, dependencies: StakingDependencies) {
     const { keyring, book, network } = dependencies;
     const { amount, commissionBps, consensusKeyIndex: index } = wish;

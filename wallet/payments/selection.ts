@@ -77,7 +77,7 @@ export function planWith(inputs: readonly OwnedOutput[], ask: Ask): Plan | undef
       const amounts = lessFee(ask.amounts, changed.fee);
       return amounts && { inputs, profiles, amounts, change: over, ...changed };
     }
-    // What is over goes to the fee first, so that nobody pays more than needed.
+    // A surplus covers the fee first, so that recipients do not pay more than needed.
     const amounts = lessFee(ask.amounts, bare.fee > over ? bare.fee - over : 0n);
     return amounts && { inputs, profiles, amounts, change: 0n, mass: bare.mass, fee: held - sum(amounts) };
   }
@@ -93,7 +93,7 @@ function lessFee(amounts: readonly bigint[], fee: bigint): readonly bigint[] | u
   return less.every((amount) => amount > 0n) ? less : undefined;
 }
 
-/** With this output in any case: its address has to sign. */
+/** Always includes this output: its address has to sign. */
 export function selectWith(first: OwnedOutput, available: SortedOutputs, ask: Ask): Plan | NoPlan {
   const inputs = [first];
   for (let i = 1; ; i++) {
@@ -110,7 +110,8 @@ export function select(available: SortedOutputs, ask: Ask): Plan | NoPlan {
   const wanted = wantedOf(ask);
   const recipients = ask.amounts.length;
   const least = ask.subtractFee ? wanted : wanted + feeOf(ask, ['referenced'], recipients).fee;
-  // The fee depends on the key of the output, so the first that is large enough may just miss: step on from there.
+  // The fee depends on the key of the output, so the first large enough one may be slightly too small: continue from
+  // there.
   for (let from = least; ; ) {
     const single = available.atLeast(from);
     if (single === undefined) break;

@@ -1,6 +1,6 @@
 /**
- * Staking (docs/wallet.md, Staking): what to stake, unstake or withdraw means on the current chain, and every refusal that is possible
- * before a key is used. The transaction itself is a payment like any other (outgoing.ts).
+ * Staking (docs/wallet.md, Staking): what stake, unstake and withdraw do on the current chain, and every refusal that
+ * is possible before a key is used. The transaction itself is a payment like any other (outgoing.ts).
  */
 import { parseAddress } from '../../protocol/address.ts';
 import { formatCoins } from '../../protocol/amount.ts';
@@ -31,7 +31,7 @@ export type UnstakeWish = {
 };
 
 export class Staking {
-  /** What the owner of a validator changes about it. */
+  /** Changes by the owner of a validator. */
   readonly changes: ValidatorChanges;
   readonly #with: StakingDependencies;
 
@@ -48,7 +48,7 @@ export class Staking {
     return positionsOf(this.#with.client, ownersOf(this.#with.book));
   }
 
-  /** Whether the chain has a validator that stake can be given to, with what it charges. */
+  /** Checks that the validator accepts stake, and returns its terms. */
   async #validator(id: string, epoch: number | undefined) {
     const found = await readValidator(this.#with.client, id);
     if (found === undefined)
@@ -81,7 +81,9 @@ export class Staking {
     };
   }
 
-  /** The owner is the change address: nobody is ever given it, so what comes back is never taken for a customer's. */
+  /**
+   * The owner is the change address: it is never handed out, so returned stake is never taken for a customer's payment.
+   */
   async stake({ validator, amount, rewardAddress, epoch }: StakeWish): Promise<OperationRecord> {
     if (amount < MIN_DELEGATION)
       throw new WalletError('stake_below_minimum', `at least ${formatCoins(MIN_DELEGATION)} coins are staked`, {
@@ -101,7 +103,9 @@ export class Staking {
     return recordOf(operation, { kind: 'stake', owner, validator, position: null, amount, terms });
   }
 
-  /** Cuts have passed since an operation was prepared (merging.ts): what the chain could have changed meanwhile is asked again. */
+  /**
+   * Cuts have passed since an operation was prepared (merging.ts): conditions that may have changed are checked again.
+   */
   async recheck({ kind, validator, terms }: OperationRecord): Promise<void> {
     if (kind === 'stake') await this.#validator(validator, terms?.epoch);
     if (kind !== 'validator_register' || terms?.consensusKeyIndex === undefined) return;
@@ -126,7 +130,8 @@ export class Staking {
         { release_height: position.release_height },
       );
     const principal = BigInt(position.principal);
-    // An amount is always a part: a node that calls it the whole must not make all of the position unbond.
+    // A given amount is always a part: a node that reports it as the whole must not cause all of the position to
+    // unbond.
     const splits = asked !== undefined;
     const amount = asked ?? principal;
     if (splits && (amount < MIN_DELEGATION || principal - amount < MIN_DELEGATION))

@@ -1,7 +1,7 @@
 /**
- * Sends signed transactions and keeps sending the same bytes until a finalized cut decides their fate. A lost answer is
- * followed by a question for the status, never by a new transaction. One refusal counts as an answer only when it is the
- * answer to the very first sending: afterwards the node may hold what it says it will not take.
+ * Sends signed transactions and keeps sending the same bytes until a finalized cut decides their fate. After a lost
+ * answer the status is queried, and no new transaction is made. A refusal counts only as the answer to the very first
+ * attempt: afterwards the node may already have the transaction.
  */
 import { ApiError } from '../../protocol/api/client.ts';
 import type { Logger } from '../../runtime/log.ts';
@@ -14,7 +14,7 @@ const FIRST_WAIT_MILLIS = 1_000;
 const LONGEST_WAIT_MILLIS = 60_000;
 /** Transactions asked for at once: far fewer than a node allows, so that reading the answer holds up no call. */
 const STATUS_BATCH = 64;
-/** How often the node is asked whether it still has what it took; finality comes from the cuts, not from here. */
+/** How often the node is asked whether it still has accepted transactions; finality comes from the cuts. */
 const STATUS_MILLIS = 30_000;
 /** Submissions on their way to the node at one time. */
 const IN_FLIGHT = 16;
@@ -40,7 +40,7 @@ export class Submitter {
     this.#with = dependencies;
   }
 
-  /** `first`: nobody can have seen these bytes before. Resolves when the attempt is over, whatever came of it. */
+  /** `first`: these bytes were never sent before. Resolves when the attempt is over, whatever its result. */
   async send(transaction: string, first: boolean): Promise<void> {
     if (this.#sending.has(transaction)) return;
     this.#sending.add(transaction);
@@ -54,7 +54,7 @@ export class Submitter {
     }
   }
 
-  /** The node is back: nothing waits any longer for its turn. */
+  /** The node is available again: everything is sent at once. */
   retryNow(): void {
     this.#next.clear();
   }
@@ -70,13 +70,13 @@ export class Submitter {
         !this.#sending.has(transaction) &&
         (this.#next.get(transaction)?.at ?? 0) <= now(),
     );
-    // Not on disk yet: the step that writes it sends it, and nothing is sent if the write fails.
+    // Not on disk yet: it is sent after it was written, and not at all if the write fails.
     if (due.length > 0) await journal.written();
     for (const batch of batches(due, STATUS_BATCH)) {
       const answer = await client.transactionStatuses({ transaction_ids: batch.map((record) => record.transaction) });
       const resend = new Set(answer.unknown);
       for (const { transaction_id, lifecycle } of answer.statuses) {
-        // What a server says of a failure is final only in a finalized cut, and those are read by the follower.
+        // A failure reported by a server is final only in a finalized cut, which the follower reads.
         if (lifecycle === 'failed') resend.add(transaction_id);
         else await this.#move(transaction_id, 'submitted', null);
       }
@@ -109,7 +109,7 @@ export class Submitter {
     const record = book.open.get(transaction);
     if (record === undefined || record.state === state) return;
     const moved = { ...record, state, reason };
-    // Not flushed: were it lost, the transaction would be asked for or sent once more.
+    // Not flushed: if it is lost, the transaction is only queried or sent once more.
     await journal.commit({ outgoing: [moved] }, false);
     changed(moved);
   }

@@ -1,6 +1,6 @@
 /**
- * What the owner of a validator changes about it (docs/wallet.md, Staking 9; ledger rules 65 to 68): heartbeat, consensus key, endpoint, commission, exit. Everything that can
- * be refused is refused before a key signs.
+ * Changes by the owner of a validator (docs/wallet.md, Staking 9; ledger rules 65 to 68): heartbeat, consensus key,
+ * endpoint, commission, exit. Everything that can be refused is refused before a key signs.
  */
 import { formatAddress, keyAddressPayload, parseAddress } from '../../protocol/address.ts';
 import type { ValidatorDocument } from '../../protocol/api/staking-documents.ts';
@@ -53,7 +53,7 @@ export class ValidatorChanges {
         );
       const keyIndex = index === undefined ? await this.#activeIndex(found) : this.#checkActive(found, index);
       const operation = { name: 'heartbeat', validator: fromHex(validator), epoch } as const;
-      // Of use in its epoch alone: were it valid longer, it would keep the next one waiting.
+      // Useful only in its epoch: if it were valid longer, it would delay the next one.
       const terms = { owner: found.consensus_key_address, keyIndex, lastHeight: (epoch + 1) * cuts - 1 };
       return { ...this.#record('validator_heartbeat', found, operation), ...terms };
     };

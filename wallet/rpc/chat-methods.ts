@@ -65,7 +65,7 @@ async function pay(
   params: { readonly request_id: string; readonly dry_run?: boolean | undefined },
   prepare: () => What,
 ): Promise<Answer> {
-  // What is accepted by now could not be accepted again; a repetition is answered all the same.
+  // An accepted chat cannot be accepted again; a repeated request is still answered.
   const isRepeated = await wallet.outgoing.isKnown(params.request_id);
   const what: What = isRepeated ? { to: '', payload: new Uint8Array(0), more: {} } : prepare();
   const order: PayOrder = {
@@ -83,7 +83,7 @@ async function pay(
   return { ...sendResult(await wallet.outgoing.pay(order)), ...what.more };
 }
 
-/** In whose name a request is made without a wish: that of the largest output, so that one input is enough. */
+/** The default address of a request: that of the largest output, so that one input is enough. */
 function askingAddress(wallet: Wallet, from: string | undefined): string {
   if (from !== undefined) return ownAddress(wallet, from, 'from_address').address;
   const largest: OwnedOutput | undefined = wallet.book.available.at(-1);

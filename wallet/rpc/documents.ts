@@ -38,13 +38,13 @@ function payloadFields(payloadHex: string, to: Placed | undefined): { payload_te
   return { payload_text: text.ok ? text.value : null };
 }
 
-/** Of what was sent, output 0 is the first recipient. */
+/** In a sent transaction, output 0 is the first recipient. */
 const firstOutput = ({ spent, outputs, recipients }: HistoryEntry): Placed | undefined =>
   spent === 0n
     ? outputs.find(({ output }) => output === 0)
     : recipients[0] && { output: 0, amount: recipients[0].amount };
 
-/** Nobody paid these: they were this wallet's before. */
+/** Not payments: they were this wallet's before. */
 const OWN_MONEY: ReadonlySet<HistoryEntry['kind']> = new Set(['genesis', 'withdrawn']);
 
 export function paymentsOf(entry: HistoryEntry, book: Pick<Book, 'address'>): Record<string, unknown>[] {
@@ -126,7 +126,7 @@ export function stateOf(transactions: readonly OutgoingRecord[]): 'pending' | 'f
 const amountOf = ({ recipients, operation }: Pick<RequestRecord, 'recipients'> & WithOperation): bigint =>
   operation?.amount ?? recipients.reduce((sum, { amount }) => sum + amount, 0n);
 
-/** The send result of the specification, with more beside it. */
+/** The send result of the specification, with additional fields. */
 export function sendResult({ request, transactions, duplicate }: Outcome): Record<string, unknown> {
   const recipients = request.recipients.map(({ to, amount }) => ({ to, amount: formatCoins(amount) }));
   const paying = transactions.filter(({ purpose }) => purpose === 'pay');
@@ -176,7 +176,7 @@ export function requestDocument(
   };
 }
 
-/** The answer to `dry_run`: a quote, or what became of a request whose id was used before. */
+/** The answer to `dry_run`: a quote, or the state of a request whose id was used before. */
 export const quoted = (
   { kind, requestId }: { readonly kind: string; readonly requestId: string },
   quote: Outcome | (Quote & WithOperation),

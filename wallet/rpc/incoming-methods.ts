@@ -91,7 +91,7 @@ export const incomingMethods = {
       const { soundHeight } = wallet.follower;
       const sent = book.open.get(transaction) ?? (await store.outgoing(transaction));
       const found = await store.historyOf(transaction);
-      // Above this height the node holds another chain than the one that was read, or none.
+      // Above this height the node has another chain than the one that was read, or none.
       const entry = (found?.height ?? 0) > soundHeight ? undefined : found;
       const incoming = wallet.incoming.list().filter((one) => one.transaction === transaction);
       if (sent === undefined && found === undefined && incoming.length === 0)

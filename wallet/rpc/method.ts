@@ -90,7 +90,7 @@ export function readAmount(value: string, field: string): bigint {
   throw new WalletError('amount_invalid', 'an amount is more than zero', { field });
 }
 
-/** What a request asked for, without its id and without `dry_run`: two calls with equal ones are the same wish. */
+/** The parameters of a request without its id and `dry_run`: two calls with equal ones are the same request. */
 export function wish(params: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const { request_id: _, dry_run: __, ...rest } = params;
   return Object.fromEntries(Object.entries(rest).sort(([a], [b]) => (a < b ? -1 : 1)));

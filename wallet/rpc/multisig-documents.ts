@@ -81,7 +81,7 @@ function payloadText(payload: Bytes): string | null {
   return text.ok ? text.value : null;
 }
 
-/** What a person must see before a key signs (specification: Rule 6). */
+/** The data that a person must see before signing (specification: Rule 6). */
 export function reviewDocument(wallet: Wallet, of: MultisigPackage): Answer {
   const { body, amounts, address, descriptor, network, signed } = of;
   const { manifest, finalizedHeight } = wallet.follower.node;

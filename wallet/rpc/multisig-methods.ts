@@ -16,10 +16,10 @@ import { giveAddress } from './wallet-methods.ts';
 const keyField = text({ maxLength: 2 * PUBLIC_KEY_BYTES, description: 'a public key in hex' });
 const packageField = text({ minLength: 2, description: 'a package in hex' });
 const anyFeeField = optional(flag('also with a fee above the limit of the wallet (max-fee-per-mass)'));
-/** A day at the pace of one cut in 2.5 seconds: people sign, and not at once. */
+/** A day, at one cut per 2.5 seconds: people need time to sign. */
 const VALID_CUTS = 34_560;
 
-/** What the codec refuses becomes a refusal of the wallet, with the codec's code as its reason. */
+/** Turns an error of the codec into a refusal of the wallet, with the codec's code as the reason. */
 function refusing<T>(code: WalletErrorCode, field: string, work: () => T): T {
   try {
     return work();

@@ -100,7 +100,7 @@ function readRecipients(wallet: Wallet, given: Infer<typeof sendManyParams>['rec
   return given.map((one, i) => readRecipient(wallet, one, `recipients[${i}].`));
 }
 
-/** Largest first: what matters moves first when not everything fits one call. */
+/** Largest first, in case not everything fits into one call. */
 const largestFirst = (wallet: Wallet, address: string | undefined): readonly OwnedOutput[] =>
   [...wallet.book.available].filter((output) => address === undefined || output.address === address).reverse();
 

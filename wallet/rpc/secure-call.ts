@@ -1,7 +1,7 @@
 /**
  * Whether a call may carry the token: it comes from this machine, or it came by TLS. TLS is indicated by a header that
- * any client can set, so it is trusted only from a proxy on this machine or from one that the operator listed.
- * A forwarded call from this machine comes from elsewhere: without the header it does not count as TLS.
+ * any client can set, so it is trusted only from a proxy on this machine or from one that the operator listed. A call
+ * forwarded by a proxy on this machine comes from another machine: without the header it does not count as TLS.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { TrustedProxies } from '../../runtime/client-address.ts';
@@ -13,7 +13,7 @@ export type CallOrigin = {
   readonly headers: IncomingHttpHeaders;
 };
 
-/** What proxies write into the requests that they pass on. */
+/** Headers that proxies add to forwarded requests. */
 const FORWARDED = [
   'x-forwarded-for',
   'x-forwarded-host',
@@ -24,7 +24,7 @@ const FORWARDED = [
 ] as const;
 
 export function isSecureCall({ remote, local, headers }: CallOrigin, proxies: TrustedProxies): boolean {
-  // One value: a list would be what several proxies wrote, one of which may have been called without TLS.
+  // Only one value: a list comes from several proxies, one of which may have been reached without TLS.
   const isTls = headers['x-forwarded-proto'] === 'https';
   if (isSameMachine(remote, local)) return isTls || !FORWARDED.some((name) => headers[name] !== undefined);
   return isTls && remote !== undefined && proxies.has(remote);

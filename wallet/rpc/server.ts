@@ -45,11 +45,11 @@ export type WalletServerOptions = {
   readonly token: string;
   /** Proxies on other machines whose x-forwarded-proto is trusted. */
   readonly proxies?: readonly string[];
-  /** Names it may be called by, besides addresses and local ones. */
+  /** Host names it accepts, besides addresses and local names. */
   readonly hosts?: readonly string[];
 };
 
-/** Refusals before a call is a call, as `error.code` of the body, with their HTTP status. */
+/** Refusals before the call is parsed, as `error.code` of the body, with their HTTP status. */
 export const WALLET_HTTP_ERRORS = {
   ...DOOR_ERRORS,
   not_found: 404,
@@ -125,7 +125,7 @@ export class WalletServer {
 
   #refuse(response: ServerResponse, refusal: HttpRefusal): void {
     const { status, body } = words(refusal);
-    // What is left of the body is not read.
+    // The rest of the body is not read.
     response.writeHead(status, {
       'content-type': 'application/json',
       'content-length': Buffer.byteLength(body),
@@ -190,7 +190,7 @@ export class WalletServer {
     }
   }
 
-  /** Takes one call from the allowance; otherwise says how long to wait. */
+  /** Takes one call from the allowance; otherwise returns how long to wait. */
   #take(): number {
     const now = this.#wallet.steady();
     const rate = SERVER_LIMITS.callsPerSecond;

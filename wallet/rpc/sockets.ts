@@ -67,7 +67,7 @@ export class EventSockets {
         const isNew = !reader.events.has('staking');
         const answer = JSON.stringify(this.#answer(reader, data.toString('utf8')));
         if (!isNew || !reader.events.has('staking')) return opened.send(answer);
-        // Answered once there is something to compare with: what changes after the answer is reported.
+        // Answered once the initial state is known: every change after the answer is reported.
         void this.#wallet
           .beginStakingEvents()
           .catch(() => undefined)

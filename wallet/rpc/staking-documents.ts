@@ -26,7 +26,7 @@ export function positionDocument(
   return { position: position_id, ...rest, principal: coins(principal), request_id: request };
 }
 
-/** What a result says of its operation, in the terms that it was made with. `transaction` is null where nothing is signed yet. */
+/** The operation in a result, with its original terms. `transaction` is null if nothing is signed yet. */
 export function operationFields(
   operation: OperationRecord | undefined,
   transaction: string | null,

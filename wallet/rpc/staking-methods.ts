@@ -20,11 +20,11 @@ import {
 } from './method.ts';
 import { positionDocument, validatorDocument } from './staking-documents.ts';
 
-/** Basis points that a validator charges unless it says otherwise. */
+/** Default commission of a validator, in basis points. */
 export const DEFAULT_COMMISSION = 500;
 
 export const idField = text({ pattern: '^[0-9a-f]{96}$', description: '96 hex characters' });
-/** What is no endpoint is refused with a remedy (overlay-endpoint.ts), which a pattern here would not give. */
+/** An invalid endpoint is refused with a remedy (overlay-endpoint.ts), which a pattern here would not give. */
 export const endpointField = text({
   maxLength: 4 * MAX_ENDPOINT_BYTES,
   description: 'what svcd validator-endpoint prints',

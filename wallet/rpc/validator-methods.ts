@@ -1,4 +1,7 @@
-/** Methods behind the operator's commands (beyond the specification's groups): what the owner of a validator changes about it. The path is that of `stake`. */
+/**
+ * Methods behind the operator's commands (beyond the specification's groups): changes by the owner of a validator. They
+ * work like `stake`.
+ */
 import { integer, object, optional } from '../../protocol/api/schema.ts';
 import type { ValidatorChange } from '../payments/validator-changes.ts';
 import type { StakingKind } from '../state/records.ts';

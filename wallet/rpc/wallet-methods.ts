@@ -18,7 +18,7 @@ function refuseWhileRescanning(wallet: Wallet): void {
   if (wallet.follower.rescanning) throw new WalletError('wallet_busy', 'the history is being read again');
 }
 
-/** A node that answers, and whose chain is not the one that was read: reading it anew is the way out. */
+/** The node answers, but its chain is not the one that was read: a rescan is the remedy. */
 const RESCAN_REPAIRS: ReadonlySet<string> = new Set(['chain_rolled_back', 'node_behind_wallet']);
 
 export async function giveAddress(wallet: Wallet, label: string): Promise<AddressRecord> {

@@ -20,7 +20,7 @@ export function missingAddresses(book: Book): readonly Place[] {
   for (const branch of Object.keys(BRANCHES) as Branch[]) {
     const records = book.branches[branch];
     const wanted = lastGiven(records) + 1 + LOOKAHEAD;
-    // In whole batches: one search of the history serves sixty-four addresses.
+    // In full batches: one search of the history covers sixty-four addresses.
     if (records.length < wanted)
       for (let index = records.length; index < Math.ceil(wanted / LOOKAHEAD) * LOOKAHEAD; index++)
         missing.push({ branch, index });

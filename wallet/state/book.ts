@@ -27,7 +27,7 @@ export class Book {
   readonly available = new SortedOutputs();
   readonly open = new Map<string, OutgoingRecord>();
   readonly recent = new BoundedMap<string, RequestRecord>(RECENT_REQUESTS);
-  /** Every request id there is; `recent` alone forgets. */
+  /** All request ids; only `recent` drops entries. */
   readonly requestIds: RequestFilter;
   readonly branches: Readonly<Record<Branch, AddressRecord[]>> = { receive: [], change: [] };
   /** Multisig addresses that are watched; their outputs are not among `outputs`. */
@@ -117,7 +117,7 @@ export class Book {
     return this.#reserved.get(key);
   }
 
-  /** Forgets outputs and chats for a rescan; reservations and open transactions stay. */
+  /** Clears outputs and chats for a rescan; reservations and open transactions stay. */
   forgetOutputs(): void {
     this.chats.clear();
     this.#chatNames.clear();

@@ -29,8 +29,8 @@ export async function cutIdAt(client: Pick<NodeClient, 'cuts'>, height: number):
 }
 
 /**
- * `same`: the node holds everything that was read. `behind`: it has not come as far yet, or was rolled back and has come no further.
- * `other`: its chain is another one above `sound`.
+ * `same`: the node has everything that was read. `behind`: it has not reached that height, or was rolled back. `other`:
+ * its chain differs above `sound`.
  */
 export type Comparison = { readonly kind: 'same' } | { readonly kind: 'behind' | 'other'; readonly sound: number };
 

@@ -1,10 +1,10 @@
 /**
- * The one way in which the wallet's state changes: a step is applied to the book at once and written in the order of the
- * steps; steps that come while the disk is busy share the next write. Every step is atomic. A failed write stops the
- * wallet, because memory and disk would differ. Whether the step is on the disk is then unknown, so callers are asked to
- * repeat: the next start finds the step or does not, and either way the same request is paid once. The book is ahead of the
- * disk until a step is written, so nothing may leave this process because of the book alone: await `written` before
- * sending or answering.
+ * The only way to change the wallet's state: a step is applied to the book at once and written in order; steps added
+ * while the disk is busy share the next write. Every step is atomic. A failed write stops the wallet, because memory
+ * and disk would differ. Whether the step is on the disk is then unknown, so callers are asked to repeat: the next
+ * start finds the step or does not, and either way the same request is paid once. The book is ahead of the disk until a
+ * step is written, so nothing may leave this process because of the book alone: await `written` before sending or
+ * answering.
  */
 import type { Book } from './book.ts';
 import { type Changes, type Meta, unwritable, type WalletStore } from './store.ts';
@@ -23,7 +23,7 @@ export class Journal {
   #waiting: Waiting[] = [];
   #writing: Promise<void> | undefined;
   #broken: Error | undefined;
-  /** Of the newest step. */
+  /** The write of the newest step. */
   #newest: Promise<void> = Promise.resolve();
 
   constructor(dependencies: JournalDependencies) {

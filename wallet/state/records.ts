@@ -1,5 +1,5 @@
 /**
- * What the wallet keeps (docs/wallet.md, State): plain data with one JSON form each. Amounts are decimal text on disk.
+ * The wallet's records (docs/wallet.md, State): plain data with one JSON form each. Amounts are decimal text on disk.
  */
 import type { OutputSource } from '../../protocol/api/values.ts';
 import type { ChatMessage } from '../../protocol/messenger/chats.ts';
@@ -7,7 +7,7 @@ import type { Branch } from '../keys/derivation.ts';
 
 export type AddressRecord = {
   readonly address: string;
-  /** Kind byte and hash in hex: what outputs hold. */
+  /** Kind byte and hash in hex, as in outputs. */
   readonly payload: string;
   readonly branch: Branch;
   readonly index: number;
@@ -57,13 +57,13 @@ export type RequestKind = (typeof REQUEST_KINDS)[number];
 
 export type Recipient = { readonly to: string; readonly amount: bigint };
 
-/** What an operation sets, for its answer: a repeated call has other parameters, perhaps. */
+/** The values that an operation sets, for its answer: a repeated call may have other parameters. */
 export type OperationTerms = {
   readonly commissionBps?: number;
   readonly rewardAddress?: string;
   /** Of the consensus key that it registers or rotates to. */
   readonly consensusKeyIndex?: number;
-  /** Of the quote that was agreed to: in another one it is refused. */
+  /** Epoch of the accepted quote: in another one it is refused. */
   readonly epoch?: number;
 };
 
@@ -73,18 +73,18 @@ export type OperationRecord = {
   /** As it is signed: type byte and data. */
   readonly type: number;
   readonly dataHex: string;
-  /** Whose key signs it. */
+  /** The address whose key signs it. */
   readonly owner: string;
   /** Where that is a consensus key: its index. */
   readonly keyIndex?: number;
   readonly validator: string;
   /** The position it is about; null where it makes one. */
   readonly position: string | null;
-  /** What is staked, unstaked or withdrawn; 0 where nothing moves. */
+  /** The amount staked, unstaked or withdrawn; 0 if none. */
   readonly amount: bigint;
-  /** What leaves the outputs for a position. */
+  /** The amount that moves from outputs into a position. */
   readonly bonded: bigint;
-  /** Splits a part off its position: that part is a position of its own. */
+  /** Splits a part off its position, which becomes a separate position. */
   readonly splits: boolean;
   readonly terms?: OperationTerms;
   /** The last cut that can carry it out, where that is known. */
@@ -112,7 +112,10 @@ export type OutgoingRecord = {
   /** Why it is void, or what the node said when it refused. */
   readonly reason: string | null;
   readonly operation?: OperationRecord;
-  /** It was final in a chain that is gone. Its bytes were dropped then, so it is not sent again; its fate is open until it expires. */
+  /**
+   * It was final in a chain that was rolled back. Its bytes were dropped then, so it is not sent again; its fate is
+   * open until it expires.
+   */
   readonly reopened?: true;
 };
 
@@ -122,7 +125,7 @@ export const asOf = (record: OutgoingRecord, soundHeight: number): OutgoingRecor
     ? { ...record, state: 'submitted', finalHeight: null, reason: null }
     : record;
 
-/** What a payment with `compound_first` still has to do. */
+/** The remaining steps of a payment with `compound_first`. */
 export type MergeProgress = {
   readonly recipients: readonly Recipient[];
   readonly payloadHex: string;
@@ -178,7 +181,7 @@ export type HistoryEntry = {
   readonly requestId: string | null;
 };
 
-/** A multisig address that is watched. What it holds is not this wallet's to spend alone. */
+/** A watched multisig address. This wallet cannot spend its outputs alone. */
 export type MultisigRecord = {
   readonly address: string;
   readonly descriptorHex: string;

@@ -1,6 +1,6 @@
 /**
- * The outputs that can be spent now, ordered by amount. Selection asks this order over and over while payments take
- * outputs away, so it is kept rather than made anew: a wallet may hold tens of thousands of small rewards.
+ * The outputs that can be spent now, ordered by amount. Selection needs this order repeatedly while payments remove
+ * outputs, so it is maintained instead of sorted each time: a wallet may hold tens of thousands of small rewards.
  */
 import type { OwnedOutput } from './records.ts';
 

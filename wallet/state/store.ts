@@ -49,16 +49,19 @@ export type Meta = {
   readonly version: 1;
   readonly requestTable: string;
   readonly network: string;
-  /** Null until the wallet has met its chain. */
+  /** Null before the first connection to a node. */
   readonly chainId: string | null;
   readonly indexedHeight: number;
   /** Cut ids of heights up to `indexedHeight`, newest first. */
   readonly checkpoints: readonly Checkpoint[];
-  /** Up to this height spends without a record are the past of these words, read for the first time; null before the first node. */
+  /**
+   * Up to this height, spends without a record are the earlier history of these words, read for the first time; null
+   * before the first node.
+   */
   readonly pastThrough: number | null;
   /** Why no payment is made until the history was read again; null while payments are made. */
   readonly stopped: Stop | null;
-  /** The history is being read again: first what was known is forgotten, then everything is read. */
+  /** The history is being read again: first the old data is deleted, then everything is read. */
   readonly rescan: 'forgetting' | 'reading' | null;
   /** How many addresses of each branch have been searched for in the whole history. */
   readonly searched: { readonly receive: number; readonly change: number };
@@ -80,12 +83,12 @@ export type Changes = {
   readonly history?: readonly HistoryEntry[];
   readonly multisig?: readonly MultisigRecord[];
   readonly chats?: readonly Chat[];
-  /** Requests that nobody accepted and that newer ones took the place of. */
+  /** Unaccepted requests that were displaced by newer ones. */
   readonly chatsDropped?: readonly string[];
   readonly chatMessages?: readonly ChatMessageRecord[];
 };
 
-/** The disk refuses: it is full, or broken. What is on it may be whole. */
+/** A write failed: the disk is full or broken. The data on it may be intact. */
 export const unwritable = (error: unknown): WalletError =>
   new WalletError(
     'state_unwritable',
@@ -239,7 +242,7 @@ export class WalletStore {
   async requestsAfter(prefix: string, after: string | undefined, limit: number): Promise<RequestRecord[]> {
     const first = `${TABLE.request}${requestKey(prefix)}`;
     const from = after === undefined ? { gte: first } : { gt: `${TABLE.request}${requestKey(after)}` };
-    // An id from before the prefix must not bring in what does not begin with it.
+    // An `after` that sorts before the prefix must not include ids without the prefix.
     const range = after !== undefined && requestKey(after) < requestKey(prefix) ? { gte: first } : from;
     const texts = await this.#level.values({ ...range, lt: `${first}~`, limit }).all();
     return texts.map((text) => decodeRecord<RequestRecord>(text));
