@@ -1,9 +1,9 @@
 /**
- * What a miner searches with. One backend is one device: a graphics card (kernels/gpu) or the processor's cores
- * (kernels/cpu). Both run in Node and in a browser, and the miner treats them alike.
+ * A mining backend. One backend is one device: a graphics card (kernels/gpu) or the processor's cores (kernels/cpu).
+ * Both run in Node and in a browser, and the miner treats them alike.
  *
- * The life of one: prepare(epoch) once per epoch, setJob() as often as jobs come, close() at the end. The next epoch may
- * be prepared while the search goes on.
+ * Usage: prepare(epoch) once per epoch, setJob() for every job, close() at the end. The next epoch may be prepared
+ * during the search.
  */
 import type { Bytes } from '../protocol/bytes.ts';
 import { TARGET_OFFSET } from '../protocol/header-layout.ts';
@@ -65,14 +65,14 @@ export interface Backend {
   readonly threadHashes?: readonly number[];
   /** Epochs that can be searched now. */
   readonly epochs: readonly number[];
-  /** Where the device times its own work, which is done for measurements. */
+  /** Present if the device times its own work, for measurements. */
   readonly usage?: DeviceUsage | undefined;
   /** Whether forms of the search are still being tried, on real work. */
   readonly isTuning?: boolean;
   /**
-   * Resolves when the epoch's dataset is in place. At most two epochs are kept: the one furthest away is dropped, but not the
-   * one of the job at hand. One is built at a time, and the newest wish counts: an unfinished build of another epoch may be
-   * given up, and is then rejected.
+   * Resolves when the epoch's dataset is in place. At most two epochs are kept: the one furthest away is dropped, but
+   * not the one of the job at hand. One is built at a time, and the newest request counts: an unfinished build of
+   * another epoch may be cancelled, and is then rejected.
    */
   prepare(epoch: number): Promise<void>;
   /** Resolves when no prepared dataset is being written to disk any more; absent where none ever is. */

@@ -1,4 +1,4 @@
-/** The worker thread of kernels/dataset-file.ts: does one read or write, tells how far it is, and ends. */
+/** The worker thread of kernels/dataset-file.ts: does one read or write, reports progress, and ends. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { type FileResult, type FileTask, type FileThreadMessage, readDataset, writeDataset } from './dataset-file.ts';
 

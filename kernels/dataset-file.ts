@@ -3,8 +3,8 @@
  *
  * File: 64 bytes of head (magic, version, network, sizes, epoch, dataset seed), the dataset, and the SHA-256 of all
  * before it. Written under another name, synced and renamed: a file with the right name is whole or was damaged later.
- * What cannot be read, or is not what its name says, counts as absent; a file that cannot be written is only logged.
- * Reading and hashing 2 GiB blocks for seconds, so both run in a worker thread (kernels/dataset-file-thread.ts).
+ * An unreadable or mismatching file counts as absent; a file that cannot be written is only logged. Reading and hashing
+ * 2 GiB blocks for seconds, so both run in a worker thread (kernels/dataset-file-thread.ts).
  */
 import { createHash } from 'node:crypto';
 import {
@@ -189,7 +189,7 @@ export class DatasetFiles implements DatasetStore {
     else if (!this.#closed) this.#log('dataset file cannot be written', { path, reason: result.reason });
   }
 
-  /** Files that are no longer worth their room, and halves of files that were never finished. */
+  /** Files that are no longer needed, and unfinished ones. */
   #dropOthers(saved: number, layout: Layout): void {
     const prefix = datasetFileName(layout, 0).replace(/0\.bin$/, '');
     const names = readdirSync(this.#directory).filter((name) => name.startsWith(prefix));
@@ -206,7 +206,7 @@ export class DatasetFiles implements DatasetStore {
     this.#use.write();
   }
 
-  /** Ends what runs; a file half written stays under its other name and is replaced next time. */
+  /** Cancels pending work; an unfinished file keeps its temporary name and is replaced next time. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#use.write();

@@ -1,7 +1,7 @@
 /**
- * Which dataset files are kept. A server names epochs, and may lie: a file that was worked with for long is worth more
- * than one that was only asked for, so it is never deleted for a guess. The work done with each file is kept beside
- * them in dataset-use.json; it counts half after three days, so that an epoch that is over is let go. Node only.
+ * Decides which dataset files are kept. Servers name epochs, and may lie: a file with much work is worth more than one
+ * that was only requested, so it is never deleted for the latter. The work done with each file is kept beside them in
+ * dataset-use.json; it is halved every three days, so that files of past epochs are deleted. Node only.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -59,7 +59,7 @@ export class DatasetUse {
     this.#entries.delete(name);
   }
 
-  /** Losing it costs no more than a dataset built again, so a failure to write is nobody's concern. */
+  /** Losing it costs at most one rebuilt dataset, so a failed write is ignored. */
   write(): void {
     if (this.#entries.size === 0) return;
     this.#writtenAt = this.#now();

@@ -1,21 +1,24 @@
-/** Who can reach an IP address: everybody, those of the same private network, this machine, nobody. Addresses that strangers name are dialled only where that does not make this node knock at doors of its own network. */
+/**
+ * The reach of an IP address: public, the same private network, this machine, or none. Addresses given by strangers are
+ * dialled only if that does not make this node connect to its own network.
+ */
 import { isIPv4, isIPv6 } from 'node:net';
 import { addressBytes, addressList, isLoopback } from './client-address.ts';
 
-/** Nobody can be reached there by TCP, or only this machine's links know who it is. */
+/** Not reachable by TCP, or only link-local. */
 const NOWHERE = addressList([
   ...['0.0.0.0/8', '169.254.0.0/16', '192.0.0.0/24', '198.18.0.0/15', '224.0.0.0/3'],
   ...['fe80::/10', 'ff00::/8'],
 ]);
 const INNER_IPV4 = addressList(['10.0.0.0/8', '100.64.0.0/10', '172.16.0.0/12', '192.168.0.0/16']);
-/** Of IPv6 only these are the public's, and not where an IPv4 address is hidden in them. */
+/** Public IPv6 addresses, except those with an embedded IPv4 address. */
 const PUBLIC_IPV6 = addressList(['2000::/3']);
 const HIDING_IPV6 = addressList(['2001::/32', '2002::/16']);
 const INNER_IPV6 = addressList(['fc00::/7']);
 
 export type Reach = 'public' | 'inner' | 'here' | 'nowhere';
 
-/** Who can reach it: everybody, those of the same private network, this machine. */
+/** The reach: public, the same private network, or this machine. */
 export function reachOf(ip: string): Reach {
   if (isLoopback(ip)) return 'here';
   const isFour = addressBytes(ip).length === 4 || canonicalIp(ip)?.includes('.') === true;

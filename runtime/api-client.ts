@@ -1,12 +1,12 @@
 /**
- * What the typed client of the public API (protocol/api) needs from the outside, taken from the globals that Node and
- * browsers share. Nothing here is Node's own, so a page may import it.
+ * Dependencies of the typed client of the public API (protocol/api), from the globals that Node and browsers share.
+ * Nothing here is specific to Node, so a page may import it.
  */
 import type { ClientDependencies } from '../protocol/api/client.ts';
 import type { FetchAnswer } from '../protocol/api/client-calls.ts';
 import type { SocketConstructor, StreamDependencies } from '../protocol/api/client-socket.ts';
 
-/** As much as runtime/http-fetch.ts takes. */
+/** The same limit as in runtime/http-fetch.ts. */
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 
 async function readAnswer(response: Response): Promise<ArrayBuffer> {
@@ -20,7 +20,7 @@ async function readAnswer(response: Response): Promise<ArrayBuffer> {
   return new Blob(parts as BlobPart[]).arrayBuffer();
 }
 
-/** A node answers for itself: a redirect is a failed call. */
+/** Redirects are not followed: a redirect is a failed call. */
 async function boundedFetch(url: string, init: RequestInit): Promise<FetchAnswer> {
   const response = await fetch(url, { ...init, redirect: 'error' });
   return { status: response.status, headers: response.headers, arrayBuffer: () => readAnswer(response) };

@@ -2,8 +2,9 @@
 export class BoundedMap<K, V> extends Map<K, V> {
   readonly #limit: number;
   /**
-   * Goes through the entries from the oldest on while the map is full. It is not begun anew for each: a new iterator steps over everything that was removed
-   * since the map was last made smaller, thousands of entries in a large map. It is not kept for long either: an iterator keeps removed entries in memory.
+   * Iterates over the entries from the oldest on while the map is full. It is reused: a new iterator would step over
+   * all entries removed since the map was last compacted, thousands in a large map. It is not kept for long either: an
+   * iterator retains removed entries.
    */
   #oldest: MapIterator<K> | undefined;
   #removed = 0;

@@ -1,7 +1,8 @@
 /**
- * Who a client is, for limits, counts and bans: the one rule of all programs (docs/security.md). An IPv4 address, also where
- * it is written as IPv6 (::ffff:a.b.c.d), or the /64 of an IPv6 address, since one customer has a whole /64. The client that a proxy
- * names is accepted only from proxies that the operator listed, and such a client never counts as local.
+ * Identifies a client for limits, counts and bans: the same rule in all programs (docs/security.md). An IPv4 address,
+ * also where it is written as IPv6 (::ffff:a.b.c.d), or the /64 of an IPv6 address, since one customer has a whole /64.
+ * The client that a proxy names is accepted only from proxies that the operator listed, and such a client never counts
+ * as local.
  */
 import { BlockList, isIPv4, isIPv6 } from 'node:net';
 
@@ -53,8 +54,8 @@ export function isLoopback(address: string): boolean {
 }
 
 /**
- * The name that limits, counts and bans are kept under; the key of a key is itself. Text that is no address shares one
- * name: it can only come from a broken proxy.
+ * The key for limits, counts and bans; the key of a key is itself. Text that is not an address shares one key: it can
+ * only come from a broken proxy.
  */
 export function clientKey(address: string): string {
   if (address.startsWith(PROXIED)) return `${PROXIED}${clientKey(address.slice(PROXIED.length))}`;
@@ -82,7 +83,7 @@ export function addressList(entries: readonly string[]): (address: string) => bo
     else if ('ipv4' in parsed && length >= 96) list.addSubnet(parsed.ipv4, length - 96, 'ipv4');
     else list.addSubnet(network, length, 'ipv6');
   }
-  // Most lists are empty, and each connection asks.
+  // Most lists are empty, and this is checked for each connection.
   if (entries.length === 0) return () => false;
   return (address) => {
     const parsed = parse(address);
@@ -91,7 +92,7 @@ export function addressList(entries: readonly string[]): (address: string) => bo
   };
 }
 
-/** For option tables: the word as it is, once it is known to be right. */
+/** For option tables: returns the word unchanged, if valid. */
 export function readAddressRange(word: string): string {
   addressList([word]);
   return word;
@@ -103,7 +104,7 @@ export type ProxyWarnings = {
   readonly warn: (message: string, fields: Readonly<Record<string, unknown>>) => void;
 };
 
-/** Proxies that are warned of; more can only come from a whole network listed as proxies. */
+/** Limit of proxies that are warned about; more are possible only if a whole network is listed. */
 const MAX_WARNINGS = 100;
 
 /** The operator's proxies, and the client behind each of their requests (X-Forwarded-For). */
@@ -121,7 +122,7 @@ export class TrustedProxies {
     return this.#has(address);
   }
 
-  /** The client that a listed proxy names; undefined where the peer is no listed proxy, or names nobody. */
+  /** The client that a listed proxy names; undefined if the peer is not a listed proxy, or names none. */
   namedBy(peer: string, forwarded: string | readonly string[] | undefined): string | undefined {
     if (!this.#has(peer)) {
       // Other clients may send any header; a local request with such a header comes from a proxy that is not listed.
@@ -145,7 +146,7 @@ export class TrustedProxies {
     return this.namedBy(peer, forwarded) ?? (this.#has(peer) ? proxiedAddress(peer) : peer);
   }
 
-  /** Whether the peer relays for others and does not say for whom: all of them would count as one client. */
+  /** Whether the peer is a proxy that does not name its clients: all of them would count as one client. */
   hidesClients(peer: string, forwarded: string | readonly string[] | undefined): boolean {
     if (this.namedBy(peer, forwarded) !== undefined) return false;
     return this.#has(peer) || (forwarded !== undefined && isLoopback(peer));

@@ -1,11 +1,11 @@
 /**
- * Unexpected errors while one client is served. Such an error ends that client only, is logged with
- * its stack, and is counted: each is a defect of this program, whatever the client sent. In the tests the count stays zero.
+ * Unexpected errors while one client is served. Such an error ends only that client, is logged with its stack, and is
+ * counted: each is a bug in this program, whatever the client sent. In the tests the count stays zero.
  */
 import { InvariantError } from './invariant.ts';
 import type { Logger } from './log.ts';
 
-/** A client that triggers such a defect must not fill the disk: so many lines a minute, the rest is only counted. */
+/** A client that triggers such a bug must not fill the disk: this many lines a minute, the rest is only counted. */
 const LINES_PER_MINUTE = 20;
 const MINUTE_MILLIS = 60_000;
 
@@ -15,7 +15,7 @@ export class ClientFaults {
   #total = 0;
   #minute = Number.NEGATIVE_INFINITY;
   #lines = 0;
-  /** The newest, to find out why the count is not zero. */
+  /** The newest fault, to find out why the count is not zero. */
   last: unknown;
 
   constructor(now: () => number = () => performance.now()) {
@@ -31,7 +31,7 @@ export class ClientFaults {
     this.#forward = forward;
   }
 
-  /** The caller ends the client. An error that says that the program cannot go on is thrown again. */
+  /** The caller ends the client. A fatal error is thrown again. */
   report(door: string, error: unknown, log: Pick<Logger, 'error'>): void {
     if (error instanceof InvariantError) throw error;
     if (this.#forward !== undefined) {
@@ -49,7 +49,7 @@ export class ClientFaults {
     log.error('a client was ended by a defect of this program', { door, error, stack: (error as Error | null)?.stack });
   }
 
-  /** The count, which starts again from nothing. */
+  /** Returns the count and resets it. */
   take(): number {
     const total = this.#total;
     this.#total = 0;
@@ -57,5 +57,5 @@ export class ClientFaults {
   }
 }
 
-/** Those of this process: doors are many, the count is one. */
+/** One count for all listeners of this process. */
 export const clientFaults = new ClientFaults();

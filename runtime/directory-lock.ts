@@ -1,7 +1,7 @@
 /**
- * Keeps a second process out of a data directory. Node has no flock, and a lock must not outlive a kill -9, so the lock
- * is a file `lock.N` that names its owner (process, its start time, the boot of the machine); the highest N counts. A
- * dead owner's lock is taken over by creating `lock.N+1`, which only one process can do: a hard link to a finished file
+ * Locks a data directory for one process. Node has no flock, and a lock must not outlive a kill -9, so the lock is a
+ * file `lock.N` that names its owner (process, its start time, the boot of the machine); the highest N counts. A dead
+ * owner's lock is taken over by creating `lock.N+1`, which only one process can do: a hard link to a finished file
  * either appears whole or fails. A process that finds a higher number after that has lost and withdraws.
  *
  * An owner that is about to end marks its lock (leaveDirectories); a new process then waits for it, so that a
@@ -23,7 +23,7 @@ interface Owner {
   readonly boot: string;
   /** It is about to end. */
   readonly leaving?: boolean;
-  /** What it does there, where that ends by itself. */
+  /** Its purpose, if it ends by itself. */
   readonly purpose?: string;
 }
 
@@ -96,7 +96,7 @@ function release(path: string): void {
   try {
     truncateSync(path);
   } catch (error) {
-    // The whole directory was removed.
+    // The directory itself was removed.
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Small files that must survive a power cut whole: the new contents are written beside the old, flushed to the disk and
- * renamed over it, and the directory is flushed too. A reader sees the old file or the new one, never a part.
+ * Small files that must survive a power failure intact: the new contents are written beside the old, flushed to the
+ * disk and renamed over it, and the directory is flushed too. A reader sees the old file or the new one, never a part.
  */
 import { link, open, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -35,7 +35,7 @@ async function replace(path: string, contents: string | Uint8Array, mode: number
   await syncDirectory(dirname(path));
 }
 
-/** Temporary files of this path that a crash left behind: those of processes that are gone, or that had the number of this one. */
+/** Temporary files of this path left by a crash: of ended processes, or of one that had this process's id. */
 async function removeLeftovers(path: string): Promise<void> {
   const start = `${basename(path)}.`;
   for (const name of await readdir(dirname(path))) {
@@ -64,7 +64,7 @@ async function writeBeside(temporary: string, contents: string | Uint8Array, mod
   }
 }
 
-/** The same for a file that must not exist yet: whatever is there stays as it is, and the answer is false. */
+/** The same for a file that must not exist yet: an existing one is not changed, and the result is false. */
 export async function createDurably(path: string, contents: string | Uint8Array, mode = 0o640): Promise<boolean> {
   const temporary = temporaryOf(path);
   await removeLeftovers(path);

@@ -1,8 +1,8 @@
 /**
- * Ports for programs that must be told theirs. A port that the system picks (0) comes from the range of outgoing connections,
- * so one of those may take it before the program binds it, or while it restarts; these lie below that range. Between the choice
- * and the bind minutes may pass, and another program may choose as well: so the UDP port of the same number is held until
- * this process ends, and a port is chosen only by those who get both.
+ * Chooses ports for programs that need a fixed one. A port that the system picks (0) comes from the range of outgoing
+ * connections, so one of those may take it before the program binds it, or while it restarts; these lie below that
+ * range. Between the choice and the bind minutes may pass, and another program may choose as well: so the UDP port of
+ * the same number is held until this process ends, and a port is chosen only by those who get both.
  */
 import { randomInt } from 'node:crypto';
 import { createSocket } from 'node:dgram';

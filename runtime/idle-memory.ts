@@ -1,5 +1,5 @@
 /**
- * Gives memory back to the system once a burst of work is over.
+ * Returns memory to the system after a burst of work.
  *
  * V8 keeps the pages of dead objects for later: those of the space for new objects, which grows to 128 MiB under thousands of
  * connections, and a pool of empty ones. Its own task for idle programs unmaps them only after a full collection found the rest of the

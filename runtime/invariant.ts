@@ -1,7 +1,7 @@
 /**
- * What must hold for a program to go on. Otherwise going on could only do more damage: the error is not caught,
- * and the program ends and names the invariant (program.ts). Any other error while serving a client ends that client only
- * (client-fault.ts).
+ * Conditions without which a program must not continue, because it could only do more damage: the error is not caught,
+ * and the program ends and names the invariant (program.ts). Any other error while serving a client ends that client
+ * only (client-fault.ts).
  */
 import type { RuntimeErrorCode } from './runtime-error.ts';
 

@@ -109,7 +109,7 @@ export function createLogger(module: string, options: LogOptions, dependencies: 
     return (message: string, fields: LogFields = {}): void => {
       if (own > limit) return;
       sink.write(line(level, message, fields));
-      // An error is often the last thing a process says.
+      // An error is often the last line of a process.
       if (level === 'error') sink.flush();
     };
   };

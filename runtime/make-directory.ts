@@ -1,6 +1,6 @@
 /**
- * Makes a directory and those above it that are missing, one at a time: Node's own `recursive` never returns for a path that the system lets nobody make, such as one below /proc.
- * An error of the system is thrown as it is.
+ * Makes a directory and those above it that are missing, one at a time: Node's `recursive` never returns for a path
+ * that cannot be created, such as one below /proc. An error of the system is thrown as it is.
  */
 import { mkdirSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';

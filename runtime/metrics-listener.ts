@@ -16,7 +16,7 @@ export interface MetricsListener {
 export type MetricsListenerDependencies = {
   readonly metrics: Metrics;
   readonly log: Pick<Logger, 'error'>;
-  /** Names it may be called by, besides addresses and local ones. */
+  /** Host names it accepts, besides addresses and local names. */
   readonly hosts?: readonly string[];
 };
 

@@ -1,7 +1,7 @@
 /**
  * Figures of a program for Prometheus, by `prom-client`. Labels are bounded: a metric has at most `maxSeries` label
- * combinations; what comes after is added up under `other`, and the drop is itself counted, so no crowd of workers can
- * fill the memory of this program or of the server that scrapes it.
+ * combinations; further ones are added up under `other`, and such drops are counted, so that many workers cannot fill
+ * the memory of this program or of the server that scrapes it.
  */
 import * as prometheus from 'prom-client';
 import { clientFaults } from './client-fault.ts';
@@ -139,7 +139,10 @@ export class Metrics {
   }
 }
 
-/** What every program reports about its own process: the default metrics of prom-client, and a few of ours. Once per process. */
+/**
+ * Metrics of every program about its own process: the default metrics of prom-client, and a few of ours. Once per
+ * process.
+ */
 export function addProcessMetrics(metrics: Metrics, version: string): void {
   prometheus.collectDefaultMetrics({ register: metrics.registry });
   const uptime = metrics.gauge('svc_uptime_seconds', { help: 'Time since the process started' });
@@ -149,7 +152,7 @@ export function addProcessMetrics(metrics: Metrics, version: string): void {
   metrics.beforeScrape(() => uptime.set(process.uptime()));
 }
 
-/** Zero unless this program has a defect that a client met (client-fault.ts). */
+/** Zero unless a client triggered a bug in this program (client-fault.ts). */
 const addFaultMetric = (metrics: Metrics): void =>
   addTotal(metrics, 'svc_client_faults_total', {
     help: 'Clients ended by a defect of this program; the log says which',

@@ -1,4 +1,7 @@
-/** Checks ML-DSA-65 signatures through node:crypto. Keys travel raw; node:crypto wants them wrapped, and the wrapping is a constant prefix. */
+/**
+ * Checks ML-DSA-65 signatures through node:crypto. Keys are raw in the protocol; node:crypto needs them in DER, which
+ * is a constant prefix.
+ */
 import { createPublicKey, type KeyObject, verify } from 'node:crypto';
 import type { Bytes } from '../protocol/bytes.ts';
 

@@ -8,7 +8,7 @@ import { ProtocolError } from '../protocol/errors.ts';
 export const nativeHex = (bytes: Bytes): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('hex');
 
-/** Buffer takes upper case too, looks at the low byte of a character only, and stops silently where it cannot go on. */
+/** Buffer also accepts upper case, uses only the low byte of a character, and stops silently at an invalid one. */
 export function fromNativeHex(text: string): Uint8Array<ArrayBuffer> {
   if (text.length % 2 !== 0) throw new ProtocolError('bad_hex', 'hex text has an odd number of characters');
   const bytes = new Uint8Array(text.length / 2);

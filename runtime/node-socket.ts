@@ -1,7 +1,7 @@
 /**
- * The WebSocket by which a program listens to a node. What comes from there is bounded: a frame has a largest size, a redirect
- * is refused, a silent connection is pinged and closed without an answer, and a peer that sends
- * pings without reading the answers gets no more of them.
+ * The WebSocket from a program to a node. Its input is bounded: frames have a maximum size, redirects are refused, a
+ * silent connection is pinged and closed without an answer, and a peer that sends pings without reading gets no more
+ * pongs.
  */
 import { WebSocket } from 'ws';
 
@@ -34,7 +34,7 @@ export class NodeSocket extends WebSocket {
     this.on('close', () => clearInterval(watch));
   }
 
-  /** A peer that does not close too is not waited for: it could go on sending. */
+  /** A peer that does not close is not waited for: it could keep sending. */
   override close(code?: number, reason?: string): void {
     super.close(code, reason);
     setTimeout(() => this.terminate(), LIMITS.closeMillis).unref();
@@ -45,7 +45,7 @@ export class NodeSocket extends WebSocket {
   }
 
   #watch(): void {
-    // Nor is a handshake that comes byte by byte: its own time-out begins anew with each.
+    // Nor is a handshake that arrives byte by byte: its own time-out restarts with each.
     const isThere = this.readyState === WebSocket.OPEN && this.#heard;
     if (!isThere) this.terminate();
     else this.ping();

@@ -1,6 +1,6 @@
 /**
- * How the programs of this project reach a node: the client's own needs (runtime/api-client.ts) over Node's HTTP and
- * WebSocket, with bounds on everything that comes back, and signatures checked by node:crypto.
+ * How the programs of this project access a node: the client's dependencies (runtime/api-client.ts) over Node's HTTP
+ * and WebSocket, with limits on all input, and signatures checked by node:crypto.
  */
 import type { ClientDependencies } from '../protocol/api/client.ts';
 import type { SocketConstructor, StreamDependencies } from '../protocol/api/client-socket.ts';

@@ -1,7 +1,7 @@
 /**
- * Files that hold a secret: tokens, private keys, passwords. Only their owner may read them; one that others can read is refused,
- * because the secret may already be known. The one exception is a credential that systemd handed to this service: it
- * lies in a directory that only the service can enter, and access lists make its mode look wider than it is.
+ * Files that hold a secret: tokens, private keys, passwords. Only their owner may read them; one that others can read
+ * is refused, because the secret may already be known. The one exception is a credential that systemd passed to this
+ * service: it is in a directory that only the service can enter, and access lists make its mode look wider than it is.
  */
 import { closeSync, constants, fstatSync, openSync, readFileSync, realpathSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -10,7 +10,7 @@ import { readSmall } from './small-file.ts';
 
 export const PRIVATE_MODE = 0o600;
 const OTHERS = 0o077;
-/** No secret is larger; a file without an end is not read for ever. */
+/** No secret is larger; an endless file must not be read for ever. */
 const MAX_BYTES = 1 << 20;
 
 export type PrivateFile =
@@ -19,11 +19,11 @@ export type PrivateFile =
   /** `reason` names the file and the remedy. */
   | { readonly kind: 'exposed' | 'unreadable'; readonly reason: string };
 
-/** Never throws. What is looked at is what is read: the file cannot be exchanged in between. */
+/** Never throws. The checks use the opened file: it cannot be replaced in between. */
 export function readPrivateFile(path: string): PrivateFile {
   let file: number;
   try {
-    // Without waiting: a pipe in its place would hold the program up.
+    // Non-blocking: a pipe in its place would block the program.
     file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;

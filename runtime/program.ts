@@ -1,6 +1,6 @@
 /**
  * How a program starts: finds the command, parses its words against the option table, prints help, version or a usage
- * error (exit 2), or runs it. Everything a program touches outside itself comes in as `Terminal`.
+ * error (exit 2), or runs it. All outside dependencies of a program are passed in as `Terminal`.
  */
 import { readFileSync } from 'node:fs';
 import {
@@ -77,8 +77,8 @@ export function commandTable(name: string, summary: string, commands: readonly C
 }
 
 /**
- * What the user can fix, in one line: our own errors with a code, and those of the system or a server. Undefined for a
- * defect, which shows its stack. The message may hold what somebody else answered.
+ * Errors that the user can fix, in one line: our own errors with a code, and those of the system or a server. Undefined
+ * for a bug, which shows its stack. The message may contain text from a server.
  */
 export function mistakeText(error: unknown): string | undefined {
   if (!(error instanceof Error) || error instanceof InvariantError) return undefined;
@@ -88,7 +88,7 @@ export function mistakeText(error: unknown): string | undefined {
   return `${visible(error.message)} [${code}]`;
 }
 
-/** The line of a mistake, or the stack of a defect. */
+/** The line of a user error, or the stack of a bug. */
 export const failureText = (error: unknown): string =>
   mistakeText(error) ?? (error instanceof Error ? (error.stack ?? error.message) : String(error));
 
@@ -120,10 +120,10 @@ export const processTerminal: Terminal = {
   env: process.env,
 };
 
-/** Of a program that was ended by a defect of its own; a supervisor may start it again. */
+/** Exit code of a program that was ended by a bug; a supervisor may restart it. */
 export const DEFECT_EXIT = 70;
 
-/** What is printed when an error that nobody caught ends the program: which invariant does not hold, or where the defect is. */
+/** Printed when an uncaught error ends the program: the broken invariant, or the stack. */
 export function defectText(name: string, error: unknown): string {
   const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
   return error instanceof InvariantError

@@ -1,6 +1,6 @@
 /**
- * What keeps a program from starting or running, through no defect of its own: programs print it as one line and exit
- * with 1 (program.ts). The codes are listed in docs/errors.md.
+ * Errors that prevent a program from starting or running and are not bugs: programs print it as one line and exit with
+ * 1 (program.ts). The codes are listed in docs/errors.md.
  */
 import { CodedError } from '../protocol/coded-error.ts';
 import { type ListenAddress, showListenAddress } from './command-line/command-line.ts';
@@ -22,7 +22,7 @@ export class RuntimeError extends CodedError<RuntimeErrorCode> {
   override readonly name = 'RuntimeError';
 }
 
-/** What the system says of a directory that a program needs. */
+/** The system's error about a directory that a program needs. */
 export const directoryError = (directory: string, error: unknown): RuntimeError =>
   new RuntimeError('directory_unusable', `${directory} cannot be used as a directory: ${(error as Error).message}`);
 

@@ -1,6 +1,6 @@
 /**
- * Whether a caller is on this machine: it comes from a loopback address, or from the very address it called. No other machine can have
- * such a TCP connection.
+ * Whether a caller is on this machine: it comes from a loopback address, or from the same address that it called. No
+ * other machine can have such a TCP connection.
  */
 import { isLoopback } from './client-address.ts';
 

@@ -29,7 +29,7 @@ export class Shutdown {
   readonly #done = Promise.withResolvers<number>();
   #requestedAt = 0;
   readonly #listeners: [keyof typeof SIGNALS, () => void][];
-  /** The end itself is not ours to give (program.ts); but the log must have it. */
+  /** The process is ended elsewhere (program.ts); but the log must have the error. */
   readonly #defect = (error: Error): void =>
     this.#dependencies.log.error('ended by a defect', { error, stack: error?.stack });
 
@@ -40,7 +40,7 @@ export class Shutdown {
       signal as keyof typeof SIGNALS,
       () => {
         if (!this.signal.aborted) {
-          // A new process that is started at once waits for the end of this one.
+          // A new process that is started now waits for the end of this one.
           leaveDirectories();
           this.request(signal);
         } else if (dependencies.now() - this.#requestedAt >= SAME_REQUEST_MS) dependencies.process.exit(code);

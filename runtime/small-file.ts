@@ -1,6 +1,6 @@
 /**
- * Reads a file whose size a person decides: a config, a certificate, a token. Only a regular file is read, and only up to a
- * limit, so that a device, a pipe or a file without an end cannot hold up or fill up a program that runs.
+ * Reads a file whose size a person decides: a config, a certificate, a token. Only a regular file is read, and only up
+ * to a limit, so that a device, a pipe or an endless file cannot block a running program or fill its memory.
  */
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 
@@ -21,7 +21,7 @@ export function readSmall(
     if (!stat.isFile()) throw new Error(`${path} is not a regular file`);
     const tooLong = () => new Error(`${path} has more than ${mostBytes} bytes`);
     if (stat.size > mostBytes) throw tooLong();
-    // It may grow while it is read, and some file systems tell no size: one byte more than allowed shows it.
+    // It may grow while it is read, and some file systems report no size: so one byte more than allowed is read.
     const bytes = new Uint8Array(mostBytes + 1);
     let length = 0;
     for (let got = -1; got !== 0 && length <= mostBytes; length += got)

@@ -20,7 +20,7 @@ export function take(bucket: Bucket, rate: BucketRate, nowMillis: number, cost =
   return tokens < cost ? undefined : { tokens: tokens - cost, atMillis: nowMillis };
 }
 
-/** The bucket with `tokens` more, for something that was earned. */
+/** The bucket with `tokens` added. */
 export const give = (bucket: Bucket, rate: BucketRate, tokens: number): Bucket => ({
   tokens: Math.min(rate.burst, bucket.tokens + tokens),
   atMillis: bucket.atMillis,

@@ -7,7 +7,7 @@ import type { NetworkName } from '../protocol/network.ts';
 import { readBox, SealedBoxError } from '../protocol/sealed-box.ts';
 import { openBox, sealBox } from './sealed-box.ts';
 
-/** What a key signs with: votes, or the fees of heartbeats. One is not taken for the other. */
+/** The purpose of a key: votes, or the fees of heartbeats. One is not accepted as the other. */
 export type KeyPurpose = 'consensus' | 'heartbeat-fee';
 
 const FORMAT = 'svc-validator-key';
@@ -29,7 +29,7 @@ export async function sealValidatorKey(
 
 export type OpenedSeed =
   | { readonly kind: 'seed'; readonly seed: Uint8Array<ArrayBuffer> }
-  /** `foreign`: a good file of another purpose or network. */
+  /** `foreign`: a valid file of another purpose or network. */
   | { readonly kind: 'damaged' | 'password' | 'foreign'; readonly reason: string };
 
 /** Never throws because of the file's contents. */

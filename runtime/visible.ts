@@ -1,8 +1,8 @@
-/** Text from others, with what would steer a terminal, or reorder what it shows, made visible. */
+/** Escapes untrusted text: characters that would control a terminal, or reorder its output, are made visible. */
 
 /**
- * Characters that move the cursor, end a line, turn the direction of writing, or take no place at all, so that two texts that differ look the same. Joiners and the first variation selectors are
- * left: scripts and emoji need them.
+ * Characters that move the cursor, end a line, change the writing direction, or are invisible, so that different texts
+ * look the same. Joiners and the first variation selectors are left: scripts and emoji need them.
  */
 export const UNSEEN =
   /[[\p{Cc}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u{fff9}-\u{fffb}]--[\u{200c}\u{200d}\u{fe00}-\u{fe0f}]]/gv;

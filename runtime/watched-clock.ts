@@ -1,6 +1,7 @@
 /**
- * The system's clock, watched against the monotonic one. A jump is counted and reported once. Until it has lasted a minute the time goes on as if nothing had
- * happened: a clock that is wrong for a few seconds leaves no trace in a chain, whose times can only go forward. Small corrections are followed at once.
+ * The system's clock, watched against the monotonic one. A jump is counted and reported once. Until it has lasted a
+ * minute the old time continues: a clock that is wrong for a few seconds must not affect a chain, whose times can only
+ * increase. Small corrections are followed at once.
  */
 import type { Logger } from './log.ts';
 
@@ -87,7 +88,7 @@ export function watchClock(log: Logger): { readonly now: () => number; stop(): v
     };
     const clock = new WatchedClock({ wall: Date.now, monotonic: () => performance.now(), onNews });
     const timer = setInterval(clock.now, WATCH_MILLIS);
-    // Watching keeps no program alive that has nothing else to do.
+    // The watch does not keep a process alive.
     timer.unref();
     shared = { clock, timer, users: 0 };
   }

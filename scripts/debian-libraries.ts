@@ -6,7 +6,7 @@ import { join } from 'node:path';
 const PACKAGES = ['libvulkan1', 'libstdc++6', 'libgcc-s1'];
 const DEBIAN_NAMES: Readonly<Record<string, string>> = { x64: 'amd64', arm64: 'arm64' };
 
-/** The unpacked folder; undefined where there is no apt, or the mirror is away. */
+/** The unpacked folder; undefined if there is no apt, or the mirror is unavailable. */
 export function fetchDebianLibraries(arch: string, scratch: string): string | undefined {
   const apt = join(scratch, 'apt');
   const unpacked = join(apt, 'unpacked');

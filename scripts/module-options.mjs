@@ -1,4 +1,4 @@
-/** How module/assembly is compiled: one home for the build and for the test that looks into what it makes. */
+/** Compiler options of module/assembly, shared by the build and the test that inspects its output. */
 export const MODULE_COMPILE_OPTIONS = [
   '-O3',
   '--noAssert',

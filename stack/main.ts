@@ -152,7 +152,7 @@ class Stack {
     this.say(`${part.name.padEnd(8)}${part.where}`);
   }
 
-  /** A part that is started again whenever it ends by itself: the others do without it meanwhile. */
+  /** A part that is restarted whenever it ends by itself: the others work without it meanwhile. */
   async keep(part: Part): Promise<void> {
     this.#signal.throwIfAborted();
     const run = () => {

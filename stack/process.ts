@@ -23,8 +23,8 @@ export class RunningPart {
 
   constructor(part: Part) {
     this.part = part;
-    // A group of its own: Ctrl-C reaches this program alone, which then stops the others in order. Without this program
-    // the part ends by itself.
+    // A separate process group: Ctrl-C reaches only this program, which then stops the others in order. If this program
+    // dies, the part ends by itself.
     this.#child = spawn(process.execPath, [programPath(part.program), ...part.words], {
       stdio: ['ignore', 'pipe', 'pipe', watchedStream],
       env: { ...process.env, ...watchedEnvironment },
@@ -47,7 +47,7 @@ export class RunningPart {
     return this.#over;
   }
 
-  /** The last lines the program wrote to its terminal: what it says when it cannot start. */
+  /** The last lines of the program's output: shown when it cannot start. */
   get lastWords(): string {
     return this.#tail.trim().split('\n').slice(-3).join('\n');
   }

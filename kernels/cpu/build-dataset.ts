@@ -1,6 +1,6 @@
 /**
  * Builds an epoch's cache and dataset in the threads given, in slices: the cache on one of them (it is a chain by
- * nature), the dataset on all. Tells how far it is and how long it will take. Runs in Node and in browsers.
+ * nature), the dataset on all. Reports progress and the remaining time. Runs in Node and in browsers.
  */
 import { datasetSeed } from '../../protocol/pow.ts';
 import { POW_CACHE_PASSES } from '../../protocol/pow-counts.ts';

@@ -1,7 +1,7 @@
 /**
- * Where things stand in one WebAssembly memory: a page for the module itself, a scratch per thread, the cache, and in
- * full mode the dataset. Must agree with kernels/cpu/assembly/scratch.ts. One memory holds one epoch: two mainnet
- * datasets do not fit the 4 GiB a memory may have.
+ * The layout of one WebAssembly memory: a page for the module itself, a scratch per thread, the cache, and in full mode
+ * the dataset. Must agree with kernels/cpu/assembly/scratch.ts. One memory holds one epoch: two mainnet datasets do not
+ * fit the 4 GiB a memory may have.
  */
 import type { PowParameters } from '../../protocol/pow.ts';
 import type { VerifierMode } from '../verifier-types.ts';

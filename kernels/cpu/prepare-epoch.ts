@@ -1,6 +1,6 @@
 /**
- * Makes the memory of an epoch: from its file where there is one and it is sound, otherwise by building it. Builds in
- * threads of its own, so that verification or search goes on beside it. Needs shared memory.
+ * Creates the memory of an epoch: from its file if there is a valid one, otherwise by building it. Builds in separate
+ * threads, so that verification or search continues meanwhile. Needs shared memory.
  */
 import type { PowParameters } from '../../protocol/pow.ts';
 import type { Progress } from '../backend.ts';
@@ -12,11 +12,14 @@ import { type Layout, layoutOf } from './layout.ts';
 import { kernelModule } from './module.ts';
 import { Thread } from './thread.ts';
 
-/** Datasets kept between runs (kernels/dataset-file.ts). A store never throws: what fails is logged and built anew. */
+/**
+ * Datasets kept between runs (kernels/dataset-file.ts). A store never throws: a failure is logged and the dataset is
+ * built again.
+ */
 export interface DatasetStore {
   /** Fills the dataset's part of the memory from the file; false when there is none or it is damaged. */
   load(epoch: number, layout: Layout, memory: WebAssembly.Memory, onProgress: (p: Progress) => void): Promise<boolean>;
-  /** So many hashes were done with the epoch's dataset: what is worked with is kept before what was only asked for. */
+  /** Records the number of hashes done with the epoch's dataset: used files are preferred over those only requested. */
   worked?(epoch: number, layout: Layout, hashes: number): void;
   /** The file was sound by its checksum but not by its content. */
   discard(epoch: number, layout: Layout): Promise<void>;

@@ -1,4 +1,4 @@
-/** What threads of the CPU kernel are asked and what they answer. Plain data: it crosses postMessage. */
+/** Tasks and answers of the CPU kernel's threads. Plain data, sent by postMessage. */
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { KernelErrorCode } from '../kernel-error.ts';
 import type { Layout } from './layout.ts';

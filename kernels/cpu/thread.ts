@@ -1,13 +1,13 @@
 /**
  * A worker thread, the same in Node (worker_threads) and in a browser (Web Worker). `thread.ask()` sends a task and
- * resolves with its answer; what a worker says unasked goes to `onEvent`. All of them run kernels/cpu/thread-main.ts.
+ * resolves with its answer; other messages of a worker go to `onEvent`. All of them run kernels/cpu/thread-main.ts.
  */
 import { KernelError } from '../kernel-error.ts';
 import type { ThreadAnswer, ThreadEvent, ThreadTask } from './thread-tasks.ts';
 
 type Transferable = MessagePort | ArrayBuffer;
 
-/** What both kinds of worker and of port have in common, once their differences are smoothed over. */
+/** The common interface of both kinds of workers and ports. */
 type Channel = {
   post(message: unknown, transfer: readonly Transferable[]): void;
   end(): Promise<void>;
@@ -15,7 +15,7 @@ type Channel = {
 
 export type ThreadEvents = {
   onEvent?(event: ThreadEvent): void;
-  /** The worker is gone without having been asked to. Its open questions are rejected first. */
+  /** The worker ended unexpectedly. Its pending tasks are rejected first. */
   onDeath?(reason: string): void;
 };
 

@@ -156,7 +156,7 @@ class WasmBackend implements Backend {
     if (this.#closed) throw new KernelError('kernel_closed', 'the backend is closed');
   }
 
-  /** A thread that cannot be told is dead, and says so by itself. */
+  /** A thread that cannot be reached is dead, and reports that itself. */
   #tell(thread: Thread, job: SearchTask | undefined): Promise<unknown> {
     return thread.ask({ kind: 'search', job }).catch(() => {});
   }

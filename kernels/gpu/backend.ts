@@ -1,7 +1,8 @@
 /**
- * A graphics card as a backend of the miner (kernels/backend.ts). Keeps the device fed with two dispatches at a time; a new job
- * takes effect with the next one. Every hit carries the hash that the device computed, and the miner checks it. A device
- * that nobody tuned yet begins with the default shape at once and is tuned while it searches. Loads in browsers.
+ * A graphics card as a backend of the miner (kernels/backend.ts). Keeps the device fed with two dispatches at a time; a
+ * new job takes effect with the next one. Every hit carries the hash that the device computed, and the miner checks it.
+ * A device that was never tuned starts at once with the default shape and is tuned while it searches. Loads in
+ * browsers.
  */
 import { compareBytes } from '../../protocol/bytes.ts';
 import { datasetSeed, type PowParameters } from '../../protocol/pow.ts';
@@ -54,7 +55,7 @@ export type GpuBackendDependencies = {
   readonly events: BackendEvents;
   /** The cache of an epoch, from its seed; made on the processor, because it is one long chain. */
   buildCache(seed: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>>;
-  /** Told once, when the device was tuned. */
+  /** Called once, when the device was tuned. */
   onTuned?(tuning: Tuning): void;
   onTrial?(trial: Trial): void;
 };

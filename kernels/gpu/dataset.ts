@@ -145,7 +145,7 @@ export async function readItem(gpu: Gpu, dataset: GpuDataset, item: number): Pro
   return bytes;
 }
 
-/** First and last item of the dataset and some between: a card whose memory lies is found before it mines. */
+/** First and last item of the dataset and some between: a card with faulty memory is detected before it mines. */
 async function checkSample(gpu: Gpu, parameters: PowParameters, dataset: GpuDataset, cache: Bytes): Promise<void> {
   const items = 2 ** (parameters.pagesLog2 + 1);
   for (let n = 0; n < SAMPLES; n++) {

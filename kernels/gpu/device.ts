@@ -45,7 +45,7 @@ export type Gpu = {
   readonly limits: DeviceLimits;
   /** The smallest subgroup the adapter may run; 0 where it has none. */
   readonly subgroupSize: number;
-  /** No graphics card but a program that imitates one: compiled for short compilation instead of speed. */
+  /** A software adapter instead of a graphics card: compiled for short compilation instead of speed. */
   readonly software: boolean;
   /** Opened without the compiler's bounds checks: the kernels bring their own. */
   readonly unsafe: boolean;
@@ -58,7 +58,9 @@ export type Gpu = {
   readonly loss: Loss;
 };
 
-/** The end of a device, lost or closed: told once, to those who still listen. A promise would keep everyone who ever waited. */
+/**
+ * The end of a device, lost or closed: reported once, to current listeners. A promise would retain every past waiter.
+ */
 export class Loss {
   readonly #listeners = new Set<(error: GpuError) => void>();
   #error: GpuError | undefined;
@@ -73,7 +75,7 @@ export class Loss {
     this.#listeners.clear();
   }
 
-  /** Returns how to stop listening. Late listeners are called asynchronously. */
+  /** Returns a function that unsubscribes. Late listeners are called asynchronously. */
   listen(listener: (error: GpuError) => void): () => void {
     const error = this.#error;
     if (error !== undefined) queueMicrotask(() => listener(error));
@@ -104,7 +106,7 @@ const LIMITS = [
 
 export const DEFAULT_PATIENCE = 10_000;
 
-/** Names of programs that imitate a graphics card. */
+/** Names of software adapters. */
 export const SOFTWARE_NAMES = /swiftshader|llvmpipe|lavapipe|software|basic render/i;
 
 export const isSoftwareAdapter = ({ isFallbackAdapter, device, description }: GPUAdapterInfo): boolean =>
@@ -163,13 +165,13 @@ export function guarded<T>(gpu: Gpu, awaited: Promise<T>, what: string): Promise
     const ignoreLoss = gpu.loss.listen((loss) => settle(() => reject(loss)));
     awaited.then(
       (value) => settle(() => resolve(value)),
-      // A mapping is refused when the device goes; the loss, reported a moment later, is the error that tells more.
+      // A mapping fails when the device is lost; the loss, reported a moment later, is the better error.
       (error: unknown) => void gpu.clock.after(100, () => settle(() => reject(error))),
     );
   });
 }
 
-/** Runs `act` and turns what the device complains about meanwhile into an error with that code. */
+/** Runs `act` and turns errors of the device meanwhile into an error with that code. */
 export async function scoped<T>(
   gpu: Gpu,
   filter: GPUErrorFilter,

@@ -1,4 +1,4 @@
-/** The typed error of this folder; its codes, causes and remedies stand in docs/errors.md. Loads in browsers. */
+/** The typed error of this folder; its codes, causes and remedies are in docs/errors.md. Loads in browsers. */
 
 import { CodedError } from '../../protocol/coded-error.ts';
 

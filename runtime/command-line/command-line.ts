@@ -30,7 +30,7 @@ interface Found {
   readonly negated: boolean;
 }
 
-/** The words before this count as given by the user: what each option was set to, in order. */
+/** The values given for each option, in order. */
 type Given = Map<string, string[]>;
 
 export function parseCommandLine<const T extends OptionTable>(

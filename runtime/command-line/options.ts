@@ -22,7 +22,7 @@ export const USAGE_ERROR_CODES = [
 
 export type UsageErrorCode = (typeof USAGE_ERROR_CODES)[number];
 
-/** What the user typed cannot be run. Programs print `message (remedy)` and exit with USAGE_EXIT. */
+/** A usage error. Programs print `message (remedy)` and exit with USAGE_EXIT. */
 export class UsageError extends CodedError<UsageErrorCode> {
   override readonly name = 'UsageError';
   readonly remedy: string;
@@ -82,7 +82,7 @@ export interface CommandSpec<T extends OptionTable> {
 /** `logFile` is `--log-file`. */
 export const optionName = (property: string): string => property.replace(/[A-Z]/g, (c) => `-${c.toLowerCase()}`);
 
-/** What is common to all kinds. The default is written as the user would type it. */
+/** Settings common to all kinds. The default is written as the user would type it. */
 export interface Settings {
   readonly help: string;
   readonly group?: string;

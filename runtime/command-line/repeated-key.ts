@@ -1,4 +1,4 @@
-/** JSON.parse takes the last of two equal keys and says nothing; a person who wrote both should know. */
+/** JSON.parse silently takes the last of two equal keys; the user should be told. */
 
 const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\]:,]|\n/g;
 

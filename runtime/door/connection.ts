@@ -1,4 +1,4 @@
-/** What a door knows of one of its sockets: what it is waiting for, and since when. Whether that is too long is decided here. */
+/** The state of one socket of the listener: what it is waiting for, since when, and whether that is too long. */
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { LAST_WORDS_MILLIS } from './last-words.ts';
@@ -92,13 +92,15 @@ export class Connection {
     this.#lists.waiting.delete(this);
   }
 
-  /** The client has shown that it is one of the operator's: newcomers do not displace it; the time limits still apply. */
+  /**
+   * The client has proved to be one of the operator's: new connections do not displace it; the time limits still apply.
+   */
   keep(): void {
     this.#isKept = true;
     this.#lists.waiting.delete(this);
   }
 
-  /** It is a WebSocket now, which another object owns; or it is gone. */
+  /** It became a WebSocket, owned by another object, or was closed. */
   handOver(): void {
     this.#lists.all.delete(this);
     this.#lists.waiting.delete(this);

@@ -1,8 +1,8 @@
 /**
- * The one HTTP listener of all programs; what differs between their doors is handed in. It owns every socket from its first moment to
- * its last: counts it before anything is read, listens for its errors, reads its request line without a throw, checks Host and
- * Origin, limits the time of heads, bodies, answers and idleness, and destroys what it refuses. An error in the handling of
- * a client ends that client (client-fault.ts).
+ * The HTTP listener ("door") of all programs; differences between them are passed in. It owns every socket from its
+ * first moment to its last: counts it before anything is read, listens for its errors, reads its request line without a
+ * throw, checks Host and Origin, limits the time of heads, bodies, answers and idleness, and destroys what it refuses.
+ * An error in the handling of a client ends that client (client-fault.ts).
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
@@ -21,7 +21,7 @@ import { ClientPlaces, type PlaceLimits, type Places } from './places.ts';
 import { readTarget, type Target } from './target.ts';
 import { Waiting } from './waiting.ts';
 
-/** What a door itself refuses, with its HTTP status. */
+/** Refusals of the listener itself, with their HTTP status. */
 export const DOOR_ERRORS = {
   bad_request: 400,
   origin_refused: 403,
@@ -34,20 +34,20 @@ export type DoorErrorCode = keyof typeof DOOR_ERRORS;
 
 export type DoorLimits = PlaceLimits & {
   readonly headBytes: number;
-  /** Of a request's body; 0 where none is taken. */
+  /** Maximum size of a request's body; 0 if none is accepted. */
   readonly bodyBytes: number;
-  /** Until a request's head is whole, and until all of it is. */
+  /** Time until a request's head is complete, and until all of it is. */
   readonly headMillis: number;
   readonly requestMillis: number;
-  /** From a request's head until the client has taken the last byte of the answer. */
+  /** Time from a request's head until the client has received the whole answer. */
   readonly answerMillis: number;
-  /** A client that takes nothing of an answer for so long is gone. */
+  /** A client that reads nothing of an answer for this long is disconnected. */
   readonly stallMillis: number;
   /** Between two requests. */
   readonly idleMillis: number;
 };
 
-/** For doors that answer a few programs with a few kilobytes. */
+/** For listeners that serve a few programs with small answers. */
 export const SMALL_DOOR: DoorLimits = {
   connections: 64,
   reserved: 16,
@@ -64,7 +64,7 @@ export type DoorOptions = {
   /** In log lines and metrics: `api`, `mining`. */
   readonly name: string;
   readonly limits: DoorLimits;
-  /** Names it may be called by, besides addresses and local ones (host-name.ts); null: all names are allowed. */
+  /** Host names it accepts, besides addresses and local names (host-name.ts); null: all names are allowed. */
   readonly hosts: readonly string[] | null;
   /** Web origins that are admitted; null: the handlers judge them. */
   readonly origins: readonly string[] | null;
@@ -87,7 +87,7 @@ export type DoorDependencies = {
 };
 
 export type ListenOptions = {
-  /** What the address is for, in words, should it be taken. */
+  /** The purpose of the address, for the error if it is in use. */
   readonly what: string;
   readonly backlog?: number;
   readonly reusePort?: boolean;
@@ -110,8 +110,8 @@ const MESSAGES = {
 
 const LOOK_MILLIS = 1_000;
 /**
- * Requests of one connection without an answer. Hardly any program sends the next before it has the answer, and a single packet can hold
- * thousands, all of which would be begun in one turn of the event loop.
+ * Requests of one connection without an answer. Hardly any program sends the next before it has the answer, and a
+ * single packet can hold thousands, all of which would be started in one turn of the event loop.
  */
 const MAX_PIPELINED = 32;
 /** How long a stop waits for requests that are being handled. */
@@ -128,7 +128,7 @@ export class Door {
   readonly #connections = new Set<Connection>();
   readonly #waiting = new Waiting<Connection>();
   readonly #words: NonNullable<DoorHandlers['words']>;
-  /** One for all sockets: a door may hold tens of thousands. */
+  /** One timer for all sockets: there may be tens of thousands. */
   readonly #gone: (this: Socket) => void;
   #timer: NodeJS.Timeout | undefined;
   #closed: Promise<void> | undefined;
@@ -172,7 +172,7 @@ export class Door {
     return this.#server;
   }
 
-  /** Connections that speak HTTP now, and those that found no place or had to make room. */
+  /** Current HTTP connections, and those refused or displaced because of limits. */
   get figures(): { readonly open: number; readonly refused: number } {
     return { open: this.#connections.size, refused: this.#refused };
   }
@@ -183,7 +183,7 @@ export class Door {
       this.#server.once('error', refuse);
       this.#server.listen({ host: address.host, port: address.port, ...options }, () => {
         this.#server.off('error', refuse);
-        // A connection that could not be accepted, for want of descriptors say, must not end the program.
+        // A connection that could not be accepted, for example for lack of descriptors, must not end the program.
         this.#server.on('error', () => this.#refused++);
         this.#timer = setInterval(() => this.#look(), LOOK_MILLIS);
         this.#timer.unref();
@@ -217,7 +217,7 @@ export class Door {
   #arrive(socket: Socket): void {
     socket.on('error', destroyThis);
     const { remoteAddress, localAddress = '' } = socket;
-    // The peer may be gone before it was accepted.
+    // The peer may have disconnected before it was accepted.
     const place = remoteAddress === undefined ? undefined : this.#placeFor(remoteAddress, localAddress);
     if (place === undefined) {
       this.#refused++;
@@ -229,7 +229,7 @@ export class Door {
     socket.on('close', this.#gone);
   }
 
-  /** Where all places are taken, the connection that has waited longest for its client makes room. */
+  /** If all places are taken, the connection that has waited longest for its client is closed. */
   #placeFor(remote: string, local: string): string | undefined {
     const place = this.#places.take(remote, local);
     if (place !== undefined || this.#places.isFull?.(remote, local) !== true) return place;
@@ -295,7 +295,7 @@ export class Door {
 
   #upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     const connection = connectionOf(socket);
-    // A response that is still being written would end up between the frames.
+    // A response that is still being written would be mixed with the frames.
     if (connection === undefined || connection.isBusy) return void socket.destroy();
     connection.begin(performance.now());
     const target = readTarget(request.url);
@@ -351,7 +351,7 @@ export class Door {
     this.#answer(request, response, this.#words('internal', MESSAGES.internal));
   }
 
-  /** What node:http could not read as a request, or not in time. */
+  /** Input that node:http could not parse as a request, or not in time. */
   #unreadable(error: NodeJS.ErrnoException, socket: Socket): void {
     const connection = connectionOf(socket);
     if (connection?.isLeaving === true) return;

@@ -1,12 +1,13 @@
 /**
- * Which names a door may be called by. A web page whose name is made to lead to this machine (DNS rebinding) has the same origin as
- * the door, so its browser sends no Origin and lets it read the answers; but the Host header is its own name. So a name
- * that anybody could register is admitted only if the operator listed it. Addresses and local names cannot be registered.
+ * Host names that a listener accepts. A web page whose name is made to resolve to this machine (DNS rebinding) has the
+ * same origin as the listener, so its browser sends no Origin and lets it read the answers; but the Host header
+ * contains its own name. So a public name is accepted only if the operator listed it. Addresses and local names cannot
+ * be registered.
  */
 import { isIP } from 'node:net';
 import { parsed, repeated } from '../command-line/command-line.ts';
 
-/** Names under these cannot be registered by anybody (RFC 2606, 6761, 6762, 8375 and the reservation of `internal`). */
+/** Names under these cannot be registered (RFC 2606, 6761, 6762, 8375 and the reservation of `internal`). */
 const LOCAL_NAMES = /^(?:[^.]+|.+\.(?:localhost|local|internal|home\.arpa|test))$/;
 
 /** The name of a Host header, in lower case and without its port. */
@@ -24,12 +25,12 @@ export function admitsHost(header: string | undefined, names: readonly string[])
   return isIP(name) !== 0 || LOCAL_NAMES.test(name) || names.includes(name);
 }
 
-/** Whether a page comes from the very place that it calls, by the Host it calls it by; programs send no Origin. */
+/** Whether a page has the same origin as this listener, according to its Host header; programs send no Origin. */
 export function isOwnOrigin(origin: string | undefined, host: string | undefined): boolean {
   return origin === undefined || (URL.canParse(origin) && new URL(origin).host === host);
 }
 
-/** `--host-name` of every program that has such a door. */
+/** `--host-name` of every program with such a listener. */
 export const hostNameOption = (group: string) =>
   repeated(
     parsed(

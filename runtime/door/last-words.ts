@@ -1,6 +1,6 @@
 /**
- * The end of a connection that is not served: a last answer, a moment to read it, then the socket is destroyed. Closing only our
- * side would let the client decide how long the descriptor is kept.
+ * Ends a connection that is not served: a last answer, a moment to read it, then the socket is destroyed. Closing only
+ * our side would let the client decide how long the descriptor is kept.
  */
 import { STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -20,8 +20,8 @@ export const headAndBody = ({ status, type, body }: Words): string =>
   `content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
 
 /**
- * Writes the text, closes our side and discards what still comes. The socket is gone once the client has closed too, and
- * is destroyed after `millis` otherwise.
+ * Writes the text, closes our side and discards further input. The socket closes once the client has closed too, and is
+ * destroyed after `millis` otherwise.
  */
 export function lastWords(socket: Duplex, text: string, millis = LAST_WORDS_MILLIS): void {
   if (socket.destroyed) return;

@@ -1,6 +1,6 @@
 /**
- * How many connections a door holds, in all and of one client, counted before anything is read. A part can be kept for the
- * programs of this machine, so that other clients cannot shut them out by filling the rest.
+ * Limits on connections of a listener, in total and per client, counted before anything is read. A part can be kept for
+ * the programs of this machine, so that other clients cannot shut them out by filling the rest.
  */
 import { clientKey, type TrustedProxies } from '../client-address.ts';
 import { isSameMachine } from '../same-machine.ts';
@@ -13,12 +13,15 @@ export type PlaceLimits = {
   readonly reserved?: number;
 };
 
-/** What a door asks when a connection arrives. Several threads that share a port count together behind this. */
+/** Called when a connection arrives. Several threads that share a port share the counts behind this. */
 export interface Places {
-  /** The name the connection is counted under; undefined when there is no place for it. */
+  /** The key that the connection is counted under; undefined if a limit is reached. */
   take(remote: string, local: string): string | undefined;
   giveBack(name: string): void;
-  /** Whether a connection finds no place because all are taken, and not for a limit of its client; then another can make room for it. */
+  /**
+   * Whether a connection is refused because all places are taken, and not because of its client's limit; then another
+   * can be closed for it.
+   */
   isFull?(remote: string, local: string): boolean;
 }
 

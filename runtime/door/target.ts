@@ -6,7 +6,7 @@ export type Target = {
   readonly query: string;
 };
 
-/** Undefined for what is no path: `*`, `http://host/path`, and a request without a target. */
+/** Undefined if it is not a path: `*`, `http://host/path`, and a request without a target. */
 export function readTarget(text: string | undefined): Target | undefined {
   if (text === undefined || text.charCodeAt(0) !== 0x2f) return undefined;
   const mark = text.indexOf('?');

@@ -1,6 +1,7 @@
 /**
- * The connections of a door that wait for their client: to send a request or the rest of it, or to take an answer. When all places are
- * taken, the one that has waited longest makes room, so that nobody shuts others out by holding connections.
+ * The connections of a door that wait for their client: to send a request or the rest of it, or to take an answer. When
+ * all places are taken, the one that has waited longest is closed, so that no client can block others by holding
+ * connections.
  */
 export class Waiting<T extends { readonly isNear: boolean }> {
   readonly #near = new Set<T>();

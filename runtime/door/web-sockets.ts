@@ -1,7 +1,7 @@
 /**
- * The WebSockets of a door: the handshake, how many one client may hold, the pings that find clients that are gone, limits for frames that
- * cost a client nothing, and the catch for errors while one of them is served. Compression is never offered: it would cost
- * every connection memory.
+ * The WebSockets of a door: the handshake, how many one client may hold, pings that detect dead clients, limits for
+ * frames that are free for a client to send, and handling of errors while one of them is served. Compression is never
+ * offered: it would cost every connection memory.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -16,7 +16,7 @@ export type WebSocketsOptions = {
   readonly name: string;
   /** Of a frame that a client sends. */
   readonly frameBytes: number;
-  /** Open at the same time, in all and of one client; where they are counted elsewhere, neither. */
+  /** Concurrent WebSockets, in total and per client; absent if they are counted elsewhere. */
   readonly most?: number;
   readonly perClient?: number;
   /** How often each is pinged; one that has not answered by the next is terminated. Without it they are not pinged. */
@@ -41,9 +41,12 @@ const STOP_MILLIS = 1_000;
 
 /** Pings and pongs that a client may send in a second. A program sends one in some seconds; each has to be read and a ping answered. */
 const CONTROLS_PER_SECOND = 50;
-/** Pieces of one message: each is an object of its own until the last has come. */
+/** Fragments of one message: each is a separate object until the last has arrived. */
 const MAX_FRAGMENTS = 64;
-/** Unsent bytes up to which a ping is answered. A client that does not read gets no pongs, because they would pile up here. */
+/**
+ * Unsent bytes up to which a ping is answered. A client that does not read gets no pongs, because they would accumulate
+ * here.
+ */
 const PONG_BYTES = 64 * 1024;
 
 export class WebSockets {

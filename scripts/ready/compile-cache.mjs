@@ -1,6 +1,6 @@
 /**
- * Node keeps compiled code (NODE_COMPILE_CACHE) under the name of the source file and never removes any: what was renamed,
- * deleted or compiled by an earlier Node stays. Nothing is lost with it but half a second of the next start.
+ * Node keeps compiled code (NODE_COMPILE_CACHE) under the name of the source file and never removes any: what was
+ * renamed, deleted or compiled by an earlier Node stays. Deleting it costs only half a second at the next start.
  */
 import { existsSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';

@@ -33,7 +33,7 @@ export function bringNodeModules(root) {
     .update(`${process.platform}-${process.arch} `)
     .update(readFileSync(join(root, 'package-lock.json')))
     .digest('hex');
-  // A link means that someone else looks after what it points to.
+  // A link means that node_modules is managed elsewhere.
   if (isLink(modules)) return false;
   takeBack(root);
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === hash) return false;

@@ -1,6 +1,6 @@
 /**
- * A program that was started for another one must not outlive it: kill -9 lets nobody pass on a signal. The parent gives the
- * child one end of a pipe and keeps the other; when the parent is gone, however it ended, the pipe ends too.
+ * A child process must not outlive its parent, and after kill -9 the parent cannot forward a signal. So the parent
+ * gives the child one end of a pipe and keeps the other; when the parent ends, however it ended, the pipe closes too.
  */
 import { Socket } from 'node:net';
 
@@ -31,7 +31,7 @@ export function watchParent(onGone) {
     pipe.resume();
     pipe.unref();
   } catch {
-    // The variable is there and the stream is not: somebody else's environment.
+    // The variable is set but there is no stream: it was inherited from another environment.
   }
 }
 

@@ -46,8 +46,9 @@ function hashFours(scratch: usize, from: usize, to: usize, count: u32): void {
 }
 
 /**
- * The items whose indices stand at INDEX, `count` of them, an even number, to `to`, contiguous and rounded up to fours. Each of the 64 steps
- * first touches the parents of all items with plain loads, so that their misses overlap, and mixes afterwards.
+ * The items whose indices are at INDEX, `count` of them, an even number, to `to`, contiguous and rounded up to fours.
+ * Each of the 64 steps first touches the parents of all items with plain loads, so that their misses overlap, and mixes
+ * afterwards.
  */
 export function items(cache: usize, log2: u32, scratch: usize, to: usize, count: u32): u32 {
   const mask = (<u32>1 << log2) - 1;

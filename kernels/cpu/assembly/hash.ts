@@ -105,7 +105,7 @@ function lightRound(scratch: usize, count: u32, cache: usize, log2: u32, shift: 
   return touched;
 }
 
-/** The seeds stand in the states: doubles them into the mix and writes what round 0 selects. */
+/** The seeds are in the states: doubles them into the mix and writes the selector of round 0. */
 @inline
 function beginMix(scratch: usize, count: u32): void {
   for (let h: usize = 0; h < <usize>count; h++) {
