@@ -20,7 +20,12 @@ let address: string;
 let paidBlock: string;
 
 beforeAll(async () => {
-  stack = await startStack({ blockWork: MINED_BLOCK, poolWords: ['--start-work', '8000'] });
+  stack = await startStack({
+    blockWork: MINED_BLOCK,
+    // Every open page is drawn again at each cut.
+    pace: { cutMillis: 300 },
+    poolWords: ['--start-work', '8000'],
+  });
   address = await stack.startMiner();
   const paid = async () => {
     const { blocks } = await readJson<BlocksDocument>(`${stack.webUrl}/api/v1/blocks?state=paid&limit=1`);
