@@ -38,7 +38,7 @@ export class Logins {
           // A banned session, or one of another service, is not resumed here and stays where it was.
           if (record !== null && session.id !== record.id) hub.ended(record);
           // From here on it can be shelved or taken over like a mining session, though it has yet to authorize.
-          if (session.isResumed) sessions.hold(conversation);
+          else if (record !== null) sessions.hold(conversation);
           conversation.proceed();
         });
       });

@@ -371,8 +371,9 @@ export class Session implements Submitter {
   record(): SessionRecord | null {
     const login = this.#login;
     const { score, bannedUntilMillis } = this.#conduct;
-    if (this.#jobs === null)
-      return login.isResumed && login.record !== null ? { ...login.record, score, bannedUntilMillis } : null;
+    if (this.#jobs === null) return login.record === null ? null : { ...login.record, score, bannedUntilMillis };
+    // Each resume adds a body: one that reconnects again and again must not become larger and larger.
+    this.#jobs.forget(this.#desk.shelf.oldest);
     const { account, worker } = login.member as Member;
     return {
       id: login.id,

@@ -13,6 +13,7 @@ import type { SessionShelf } from '../session/session-shelf.ts';
 import type { FoundBlocks } from '../shares/found-blocks.ts';
 import type { AcceptedShare, RefusedShare, ShareSink, WorkerEvent } from '../shares/sink.ts';
 import type { Balance, Candidate, Hub, JudgedShare, ListenerControl, Member } from './hub.ts';
+import { ResumeBudget } from './resume-budget.ts';
 
 export type MainHubDependencies = {
   readonly sink: ShareSink;
@@ -30,6 +31,7 @@ export class MainHub implements Hub {
   readonly #dependencies: MainHubDependencies;
   /** Sessions that a thread resumed from another thread: their id still names the first one. */
   readonly #moved = new Map<string, number>();
+  readonly #budget = new ResumeBudget();
 
   constructor(dependencies: MainHubDependencies) {
     this.#dependencies = dependencies;
@@ -66,15 +68,19 @@ export class MainHub implements Hub {
   }
 
   async resume(id: string, thread: number): Promise<SessionRecord | null> {
-    const { shelf, listener } = this.#dependencies;
+    const { shelf, listener, now } = this.#dependencies;
+    // As if it were too old: its miner gets a new one.
+    if (!this.#budget.has(id, now())) return null;
     const holder = this.#moved.get(id) ?? threadOf(id);
     const record = (await shelf.take(id)) ?? (await listener(holder)?.takeSession(id)) ?? (await shelf.take(id));
     if (record == null) return null;
-    if (record.bannedUntilMillis > this.#dependencies.now()) {
-      // Put back, so that every further resume is refused too.
-      this.ended(record);
-      return record;
+    if (record.bannedUntilMillis > now()) {
+      // Kept, so that every further resume is refused too, but without its jobs: they are dead when the ban ends.
+      const banned = { ...record, jobs: null };
+      this.ended(banned);
+      return banned;
     }
+    this.#budget.charge(record, now());
     if (thread === threadOf(id)) this.#moved.delete(id);
     else this.#moved.set(id, thread);
     return record;

@@ -9,6 +9,7 @@ import type { TermsFrom } from '../../protocol/books-terms.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import type { CommitmentRow } from '../../protocol/ledger-payouts.ts';
 import type { NetworkName } from '../../protocol/network.ts';
+import { madePayloads } from '../books/made-accounts.ts';
 import { unpackWork } from '../books/packed.ts';
 import type { Sql } from '../database/connect.ts';
 import { SERVICES } from '../journal-record.ts';
@@ -124,10 +125,10 @@ export class BooksView {
       from slices where service = ${service} and number = ${slice} and closed_height is not null`;
     if (row === undefined) throw new ApiRefusal('not_found', 'this slice is not closed');
     const leaves = unpackWork(row.leaves);
-    const ids = leaves.map((leaf) => leaf.accountId);
-    const accounts = await this.#sql<{ id: number; payload: Buffer }[]>`select id, payload from accounts
-      where id = any(${ids}::int[])`;
-    const payloads = new Map(accounts.map((account) => [account.id, account.payload]));
+    const payloads = await madePayloads(
+      this.#sql,
+      leaves.map((leaf) => leaf.accountId),
+    );
     const end = from + leaves.length;
     return {
       api_version: 1,

@@ -1,5 +1,6 @@
 /** One miner: its balances, workers, payments, credits and charts; and the list of miners by hash rate. */
 import type { NetworkName } from '../../protocol/network.ts';
+import { madeWith } from '../books/made-accounts.ts';
 import type { Sql } from '../database/connect.ts';
 import { SERVICES } from '../journal-record.ts';
 import { type RateBoard, type Rates, ratesSince } from '../stats/rates.ts';
@@ -85,23 +86,23 @@ export class MinerView {
   }
 
   async account(address: string): Promise<Account> {
-    readMinerAddress(address, this.#network);
+    const { payload } = readMinerAddress(address, this.#network);
     const [row] = await this.#sql<
       {
         id: number;
-        payload: Buffer;
         balance: bigint;
         in_flight: bigint;
         paid: bigint;
         payout_min: bigint | null;
         created_at: Date;
       }[]
-    >`select id, payload, balance, in_flight, paid, payout_min, created_at from accounts where address = ${address}`;
+    >`select id, balance, in_flight, paid, payout_min, created_at from accounts
+      where id = ${madeWith(this.#sql, payload)}`;
     if (row === undefined) throw new ApiRefusal('not_found', 'this address has not mined here');
     return {
       id: row.id,
       address,
-      payload: row.payload,
+      payload: Buffer.from(payload),
       balance: row.balance,
       inFlight: row.in_flight,
       paid: row.paid,

@@ -17,6 +17,7 @@ import {
   poolListId,
 } from '../../protocol/pool-proof.ts';
 import { type SumTree, sumBranch, sumTreeSteps } from '../../protocol/sum-tree.ts';
+import { madePayloads } from '../books/made-accounts.ts';
 import { CREDIT_BYTES, unpackCredits, unpackWork } from '../books/packed.ts';
 import type { Sql } from '../database/connect.ts';
 import { SERVICES } from '../journal-record.ts';
@@ -170,10 +171,13 @@ export class ProofMaker {
 
   async #head(service: number, slice: number, row: ListRow, window: readonly ProofPart[]): Promise<CreditHead> {
     const blocks = await this.#sql<
-      { block_id: Buffer; reward: bigint; transaction_id: Buffer; output: number; finder: string }[]
-    >`select b.block_id, b.reward, b.reward_transaction as transaction_id, b.reward_output as output, a.address as finder
-      from blocks b join accounts a on a.id = b.account_id
-      where b.service = ${service} and b.slice = ${slice} and b.state = 'paid' order by b.block_id`;
+      { block_id: Buffer; reward: bigint; transaction_id: Buffer; output: number; finder: number }[]
+    >`select b.block_id, b.reward, b.reward_transaction as transaction_id, b.reward_output as output,
+        b.account_id as finder from blocks b where b.service = ${service} and b.slice = ${slice} and b.state = 'paid' order by b.block_id`;
+    const finders = await madePayloads(
+      this.#sql,
+      blocks.map(({ finder }) => finder),
+    );
     const head = {
       version: 2 as const,
       network: this.#network,
@@ -184,7 +188,7 @@ export class ProofMaker {
         reward: String(block.reward),
         transaction_id: block.transaction_id.toString('hex'),
         output_index: block.output,
-        finder: block.finder,
+        finder: formatAddress(finders.get(block.finder) as Buffer, this.#network),
       })),
       reward: String(row.reward),
       fee_ppm: row.fee_ppm,
@@ -215,9 +219,7 @@ export class ProofMaker {
   }
 
   async #payloads(ids: readonly number[]): Promise<Buffer[]> {
-    const found = await this.#sql<{ id: number; payload: Buffer }[]>`select id, payload from accounts
-      where id = any(${ids as number[]}::int[])`;
-    const byId = new Map(found.map((row) => [row.id, row.payload]));
+    const byId = await madePayloads(this.#sql, ids);
     return ids.map((id) => byId.get(id) as Buffer);
   }
 

@@ -4,14 +4,13 @@
  * directly follow the position is refused, so no entry is ever missed (books rule 11).
  */
 
-import { formatAddress } from '../../protocol/address.ts';
-import { type Bytes, fromHex } from '../../protocol/bytes.ts';
+import type { Bytes } from '../../protocol/bytes.ts';
 import { attempt } from '../../protocol/errors.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import { sliceOfHeight } from '../../protocol/pplns.ts';
 import { workOfTarget } from '../../protocol/target.ts';
 import { nativeHex } from '../../runtime/native-hex.ts';
-import { byteaTexts, type Sql, type Transaction } from '../database/connect.ts';
+import { byteaTexts, type Transaction } from '../database/connect.ts';
 import { copyIn } from '../database/copy-in.ts';
 import type { JournalEntry } from '../journal.ts';
 import {
@@ -23,6 +22,7 @@ import {
   type ShareRecord,
 } from '../journal-record.ts';
 import { takeStats } from '../stats/take.ts';
+import { ensureAccounts } from './made-accounts.ts';
 import { keepNotedTerms } from './noted-terms.ts';
 import { ensureSharePartitions } from './partitions.ts';
 import { ShareIdentities } from './share-identities.ts';
@@ -358,28 +358,3 @@ const openNumber = (open: OpenSlices, service: number): number => (open.get(serv
 
 const workerKey = (accountId: number, record: MinerRecord): string =>
   `${accountId}/${serviceNumber(record.service)}/${record.worker}`;
-
-/**
- * The account of each payload, by the payload that it was created with: an account whose row was changed since keeps
- * its owner's work and waits for the operator. A second account of the same owner would appear twice in one list, which
- * is not valid.
- */
-export async function ensureAccounts(
-  sql: Sql | Transaction,
-  payloads: readonly string[],
-  network: NetworkName,
-): Promise<[string, number][]> {
-  const bytes = byteaTexts(payloads);
-  const addresses = payloads.map((payload) => formatAddress(fromHex(payload), network));
-  await sql`with made as (insert into accounts (payload, address)
-      select w.payload, w.address from unnest(${bytes}::text[]::bytea[], ${addresses}::text[]) as w (payload, address)
-      where not exists (select from account_names n where n.payload = w.payload)
-      on conflict do nothing returning id, payload)
-    insert into account_names (account_id, payload) select id, payload from made`;
-  // The first account of an owner comes last, so it is the one that remains in the map.
-  const rows = await sql<{ id: number; payload: Buffer }[]>`select id, payload from (
-      select id, payload, false as named from accounts where payload = any(${bytes}::text[]::bytea[])
-      union all select account_id, payload, true from account_names where payload = any(${bytes}::text[]::bytea[])
-    ) as found order by named, id desc`;
-  return rows.map((row) => [row.payload.toString('hex'), row.id]);
-}

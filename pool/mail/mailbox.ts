@@ -18,9 +18,15 @@ export function mailboxFault(text: string): string | undefined {
   return isPlain ? undefined : 'must be an e-mail address such as name@example.org';
 }
 
-/** A hash that is the same for all spellings that usually mean one mailbox; limits are counted by it. */
+/** Where a dot in a name means nothing; elsewhere a name with one more is somebody else's mailbox. */
+const WITHOUT_DOTS = new Set(['gmail.com', 'proton.me', 'protonmail.com', 'pm.me']);
+const SAME_DOMAIN: Readonly<Record<string, string>> = { 'googlemail.com': 'gmail.com' };
+
+/** The same for all spellings that lead to one mailbox: limits count by it, its holder refuses all of them and nobody else's, and no mailbox can be read from it. */
 export function mailboxKey(mailbox: string): string {
-  const [local = '', domain = ''] = mailbox.toLowerCase().split('@');
-  const plain = (local.split('+')[0] as string).replaceAll('.', '');
-  return createHash('sha256').update(`${plain}@${domain}`).digest('hex');
+  const [local = '', given = ''] = mailbox.toLowerCase().split('@');
+  const domain = SAME_DOMAIN[given] ?? given;
+  const plain = local.split('+')[0] as string;
+  const name = WITHOUT_DOTS.has(domain) ? plain.replaceAll('.', '') : plain;
+  return createHash('sha256').update(`${name}@${domain}`).digest('hex');
 }

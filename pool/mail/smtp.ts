@@ -9,6 +9,9 @@ import type { SmtpServer } from './smtp-server.ts';
 const TIMEOUT_MILLIS = 15_000;
 /** For a whole mail: a server can answer very slowly without end. */
 const MAIL_MILLIS = 120_000;
+/** What a server says for one mail is a few hundred bytes; lines without end would be kept. */
+const MOST_BYTES = 1_048_576;
+const LOOK_MILLIS = 20;
 
 type SmtpError = Error & {
   readonly code?: string;
@@ -93,16 +96,21 @@ function openMailer(
       if (isClosed) return { kind: 'away', reason: 'the pool stops' };
       const end = Promise.withResolvers<MailFailure>();
       const stop = (reason: string) => end.resolve({ kind: 'unsure', reason });
-      const timer = setTimeout(() => {
-        stop('the server took too long');
+      const cutOff = (reason: string) => {
+        stop(reason);
         // Mails are sent one at a time: these connections are this mail's.
         destroyAll();
-      }, mailMillis);
+      };
+      const timer = setTimeout(cutOff, mailMillis, 'the server took too long');
+      const look = setInterval(() => {
+        if ([...sockets].some(({ bytesRead }) => bytesRead > MOST_BYTES)) cutOff('the server says too much');
+      }, LOOK_MILLIS);
       ends.add(stop);
       try {
         return await Promise.race([send(mailbox, mail), end.promise]);
       } finally {
         clearTimeout(timer);
+        clearInterval(look);
         ends.delete(stop);
       }
     },

@@ -2,6 +2,7 @@
 import { ADDRESS_PAYLOAD_BYTES } from '../../protocol/address.ts';
 import { type Bytes, ByteWriter, toHex } from '../../protocol/bytes.ts';
 import { encodeReceiptHead, type ReceiptHead, type SignedBooks } from '../../protocol/receipt.ts';
+import { madePayloads } from '../books/made-accounts.ts';
 import { unpackWork } from '../books/packed.ts';
 import { byteaTexts, type Sql } from '../database/connect.ts';
 import { SERVICES, type Service } from '../journal-record.ts';
@@ -49,9 +50,10 @@ export class SheetStore {
       where number = ${slice} and service = ${SERVICES.indexOf(service)} and closed_height is not null`;
     if (row === undefined) return undefined;
     const work = unpackWork(row.leaves);
-    const accounts = await this.#sql<{ id: number; payload: Buffer }[]>`select id, payload from accounts
-      where id = any(${work.map(({ accountId }) => accountId)}::int[])`;
-    const payloads = new Map(accounts.map(({ id, payload }) => [id, payload]));
+    const payloads = await madePayloads(
+      this.#sql,
+      work.map(({ accountId }) => accountId),
+    );
     const booked = new ByteWriter(Math.max(16, work.length * (ADDRESS_PAYLOAD_BYTES + 16)));
     for (const { accountId, value } of work) booked.raw(payloads.get(accountId) as Buffer).u128(value);
     const signed = {

@@ -36,8 +36,11 @@ test('a mailbox is one plain address, and nothing that ends a line, names a seco
 test('spellings of one mailbox have one key, which does not show it', () => {
   const key = mailboxKey('first.last@example.org');
   expect(key).toMatch(/^[0-9a-f]{64}$/);
-  expect(mailboxKey('FirstLast+rig@EXAMPLE.org')).toBe(key);
-  expect(mailboxKey('firstlast@example.com')).not.toBe(key);
+  expect(mailboxKey('First.Last+rig@EXAMPLE.org')).toBe(key);
+  expect(mailboxKey('first.last@example.com')).not.toBe(key);
+  // At most providers this is the mailbox of somebody else, who could refuse mails for both.
+  expect(mailboxKey('firstlast@example.org')).not.toBe(key);
+  expect(mailboxKey('First.Last+rig@googlemail.com')).toBe(mailboxKey('firstlast@gmail.com'));
 });
 
 test('confirmations are bounded for a mailbox, a miner and all, and a mailbox that refused gets none', () => {
@@ -129,6 +132,27 @@ test('a mail ends in time, also with a server that answers a little at a time fo
   expect(await mailer.send('a@example.org', mail)).toEqual({ kind: 'unsure', reason: 'the server took too long' });
   mailer.close();
   expect(await mailer.send('a@example.org', mail)).toEqual({ kind: 'away', reason: 'the pool stops' });
+});
+
+test('a mail ends at once with a server that says more than a mail takes', async () => {
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined);
+    const empty = Buffer.from('\r\n'.repeat(32_768));
+    const flood = () => {
+      while (!socket.destroyed && socket.write(empty));
+    };
+    socket.on('drain', flood);
+    flood();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const mailer = (await loadSmtp(readSmtpServer(`smtp://127.0.0.1:${port}`) as SmtpServer, 'pool@example.org'))();
+  onTestFinished(() => {
+    mailer.close();
+    server.close();
+  });
+  const failure = await mailer.send('a@example.org', { subject: 's', text: 't', stopUrl: 'https://x.example/' });
+  expect(failure).toEqual({ kind: 'unsure', reason: 'the server says too much' });
 });
 
 test('the state of a webhook says whether it works, and nothing about what is behind it', () => {

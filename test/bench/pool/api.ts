@@ -9,7 +9,7 @@ import { NO_RATE_LIMIT } from '../../../node/api/rate-limit.ts';
 import { OperatorToken } from '../../../pool/api/operator-token.ts';
 import { openPoolApi } from '../../../pool/api/pool-api.ts';
 import { startWeb } from '../../../pool/api/web.ts';
-import { ensureAccounts } from '../../../pool/books/intake.ts';
+import { ensureAccounts } from '../../../pool/books/made-accounts.ts';
 import { packCredits, packWork } from '../../../pool/books/packed.ts';
 import type { Sql, Transaction } from '../../../pool/database/connect.ts';
 import { LocalSharedState } from '../../../pool/shared/shared-state.ts';

@@ -1,0 +1,47 @@
+/**
+ * How often one session is resumed. What it was sent and what was judged of it is copied between threads, and to the shelf and back, at each reconnect: a
+ * session of many shares whose client reconnects as fast as it can would take a large part of the main thread. Small sessions are never held up.
+ */
+import { type Bucket, type BucketRate, fullBucket, refill } from '../../runtime/token-bucket.ts';
+import type { SessionRecord } from '../session/session-record.ts';
+
+/** In judged nonces: ten times at once a session that has as many as one can have, and then one in two seconds. */
+const RATE: BucketRate = { perSecond: 12_500, burst: 250_000 };
+/** Terms and runs are objects, and a nonce is eight bytes of a block. */
+const NONCES_AN_OBJECT = 16;
+/** Sessions that cost less are not noted. */
+const LIGHT = 256;
+/** Sessions that are noted; the one that was resumed longest ago is forgotten first. */
+const SESSIONS = 16_384;
+
+/** What a copy of it costs. */
+export function weightOf({ jobs }: SessionRecord): number {
+  if (jobs === null) return 0;
+  const { terms, runs } = jobs.log;
+  let weight = NONCES_AN_OBJECT * (terms.length + runs.length);
+  for (const { seen } of terms) for (const [, nonces] of seen) weight += NONCES_AN_OBJECT + nonces.length;
+  return weight;
+}
+
+export class ResumeBudget {
+  readonly #buckets = new Map<string, Bucket>();
+
+  has(id: string, nowMillis: number): boolean {
+    const bucket = this.#buckets.get(id);
+    return bucket === undefined || refill(bucket, RATE, nowMillis).tokens > 0;
+  }
+
+  /** After it was resumed: what it costs is not known before. */
+  charge(record: SessionRecord, nowMillis: number): void {
+    const weight = weightOf(record);
+    if (weight < LIGHT) return;
+    const { id } = record;
+    const { tokens } = refill(this.#buckets.get(id) ?? fullBucket(RATE, nowMillis), RATE, nowMillis);
+    this.#buckets.delete(id);
+    this.#buckets.set(id, { tokens: tokens - weight, atMillis: nowMillis });
+    for (const oldest of this.#buckets.keys()) {
+      if (this.#buckets.size <= SESSIONS) return;
+      this.#buckets.delete(oldest);
+    }
+  }
+}
