@@ -100,7 +100,7 @@ const works = (settings: { help: string; default: string }) =>
 
 const D = LIMIT_DEFAULTS;
 
-/** What svc-bridge and svc-pool have in common; `limitsOf` reads it. */
+/** Options common to svc-bridge and svc-pool; `limitsOf` reads them. */
 export const stratumOptions = {
   threads: integer({
     help: 'listener threads; 0 serves from the main thread (default: as many as cores)',

@@ -17,7 +17,7 @@ import { PaymentsPage } from './view/payments-page.tsx';
 import { PoolPage } from './view/pool-page.tsx';
 import { ThemeChoice } from './view/theme-choice.tsx';
 
-/** What most visitors never open is loaded when its page is opened: the miner is the heaviest part of all. */
+/** Pages that most visitors never open are loaded on demand: the miner is the heaviest part of all. */
 function lazyPage<P extends object>(what: string, load: () => Promise<ComponentType<P>>): ComponentType<P> {
   return function LazyPage(given: P) {
     const [Page, setPage] = useState<ComponentType<P>>();

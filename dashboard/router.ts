@@ -1,14 +1,14 @@
-/** Where on the page we are: the part of the address behind #, so that one file serves any path prefix. */
+/** The current page, from the part of the URL after #, so that one file serves any path prefix. */
 
 export type Place =
   | { readonly page: 'pool' | 'payments' | 'connect' | 'operator' | 'mine' }
   | { readonly page: 'blocks'; readonly block?: string }
-  /** What links in mails open; no page of the menu. */
+  /** Opened by links in mails; not in the menu. */
   | { readonly page: 'mail'; readonly act: 'confirm' | 'stop'; readonly code: string }
   | { readonly page: 'explorer'; readonly kind?: ExplorerKind; readonly id?: string }
   | { readonly page: 'miner' | 'staking'; readonly address?: string };
 
-/** What the explorer has a page of. `find` looks for anything of that name. */
+/** The kinds of pages of the explorer. `find` searches for anything with that identifier. */
 export const EXPLORER_KINDS = ['cut', 'block', 'transaction', 'address', 'validator', 'supply', 'find'] as const;
 export type ExplorerKind = (typeof EXPLORER_KINDS)[number];
 

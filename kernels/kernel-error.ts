@@ -1,4 +1,4 @@
-/** The typed error of this folder. The codes stand in docs/errors.md. */
+/** The typed error of this folder. The codes are listed in docs/errors.md. */
 
 import { CodedError } from '../protocol/coded-error.ts';
 

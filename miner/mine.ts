@@ -42,7 +42,7 @@ export const EXIT = {
 export type MineDependencies = {
   readonly input: KeyInput;
   readonly isTerminal: boolean;
-  /** Of the terminal, now. */
+  /** Current width of the terminal. */
   readonly columns?: () => number;
 };
 

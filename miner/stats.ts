@@ -13,7 +13,7 @@ export type DeviceSnapshot = {
   readonly state: DeviceState;
   readonly reason: string | undefined;
   readonly rates: Rates;
-  /** Of each thread over 10 s, where the device has threads. */
+  /** Rates of each thread over 10 s, if the device has threads. */
   readonly threads: readonly (number | undefined)[];
   readonly hashes: number;
   readonly shares: Readonly<ShareCounts>;

@@ -14,11 +14,11 @@ export type NodeMetrics = {
   cutStep(step: CutStep, seconds: number): void;
   submission(kind: 'template' | 'block' | 'transaction', result: string): void;
   watch(node: FullNode): void;
-  /** Of a node whose cuts are made by separate validators. */
+  /** Present if cuts are made by separate validators. */
   consensus(neighbours: () => number): ConsensusFigures;
-  /** Of a node with a consensus key. */
+  /** Present on a node with a consensus key. */
   validator(seat: () => Seat): void;
-  /** Of a node in a network of peers. */
+  /** Present on a node with peers. */
   peers(view: PeerView): void;
 };
 

@@ -35,7 +35,7 @@ const DEFAULT_MAX_SERIES = 100;
 const OVERFLOW = 'other';
 const NAME = /^[a-zA-Z_][a-zA-Z0-9_]*$/;
 
-/** Which label combinations a metric has, so that it never has too many. */
+/** The label combinations of a metric, to limit their number. */
 class LabelBound<L extends string> {
   readonly #names: readonly L[];
   readonly #limit: number;

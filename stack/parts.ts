@@ -1,6 +1,6 @@
 /**
- * What `npm start` runs: the programs of this project as they would run anywhere, each a process of its own with its own
- * log file, on a development network whose cuts come every half second.
+ * The programs that `npm start` runs, as they would run anywhere, each a separate process with its own log file, on a
+ * development network whose cuts come every half second.
  */
 import { join } from 'node:path';
 
@@ -31,7 +31,10 @@ export type Pace = { readonly cutMillis: number; readonly sliceCuts: number; rea
 /** Slices of twelve seconds: a new user sees a credit soon. */
 export const START_PACE: Pace = { cutMillis: 500, sliceCuts: 24, payoutInterval: '5s' };
 
-/** Of a validator; the first has the API of the node. They are peers too, which carry the heartbeats of all to the one that is mined at. */
+/**
+ * Of a validator; the first has the API of the node. They are also peers, which carry the heartbeats of all to the node
+ * used for mining.
+ */
 export type ValidatorPorts = { readonly overlay: number; readonly api: number; readonly peers: number };
 
 export type Part = {

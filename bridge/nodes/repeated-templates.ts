@@ -1,6 +1,7 @@
 /**
- * Which templates are the same as an earlier one, byte for byte: a node whose clock does not advance, or one that serves again
- * after another, may give the same twice. Under a new serial it would still have the same headers, so every session takes a fresh body on such a template (bodies.ts).
+ * Detects templates that equal an earlier one, byte for byte: a node whose clock does not advance, or one that serves
+ * again after another, may give the same twice. Under a new serial it would still have the same headers, so every
+ * session takes a fresh body on such a template (bodies.ts).
  */
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import { REWARD_ROOT_OFFSET } from '../../protocol/header.ts';

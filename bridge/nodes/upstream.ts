@@ -1,7 +1,8 @@
 /**
- * Where templates come from and found blocks go: one or more nodes, of which the first healthy one serves and all get every
- * block. A template is checked before anyone hashes on it; a node that gives a broken one, or is unavailable, is skipped
- * until it works again. Nodes may disagree: the serving one counts, for cuts and their rewards too.
+ * The source of templates and the destination of found blocks: one or more nodes, of which the first healthy one serves
+ * and all get every block. A template is checked before anyone hashes on it; a node that gives a broken one, or is
+ * unavailable, is skipped until it works again. Nodes may disagree: the serving one counts, for cuts and their rewards
+ * too.
  */
 import type { AnchorPolicy } from '../../node/mining/anchor-choice.ts';
 import type { Bytes } from '../../protocol/bytes.ts';

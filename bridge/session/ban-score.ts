@@ -41,7 +41,7 @@ export function addPoints(score: Score, points: number, nowMillis: number, optio
   return { points: score.points * 2 ** (-age / options.halfLifeMillis) + points, atMillis: nowMillis };
 }
 
-/** Scores and bans by owner. Memory is bounded; a restart of the server forgets everything, so it bans nobody. */
+/** Scores and bans by owner. Memory is bounded; a restart of the server clears all scores and bans. */
 export class BanList {
   readonly #options: BanOptions;
   readonly #allowed: (address: string) => boolean;

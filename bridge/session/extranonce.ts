@@ -44,8 +44,8 @@ export function readExtranonce(extranonce: Bytes): { owner: Bytes; generation: n
 }
 
 /**
- * How far each listener thread has counted, in memory that outlives it: a thread that takes the place of one that died
- * goes on from there. From 0 again it would give two connections the same name, and so the same headers.
+ * The counters of the listener threads, in memory that outlives them: a thread that replaces a dead one continues its
+ * counter. From 0 again it would give two connections the same name, and so the same headers.
  */
 export const connectionNumberMemory = (): SharedArrayBuffer => new SharedArrayBuffer(4 * 256);
 

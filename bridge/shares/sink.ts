@@ -5,7 +5,7 @@
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { Carried } from '../nodes/template-store.ts';
 
-/** Which account a connection's blocks belong to: on record before its first block is sent, so every reward has a finder. */
+/** The account of a connection's blocks: recorded before its first block is sent, so every reward has a finder. */
 export type Ownership = {
   /** The common part of the connection's extranonces (extranonce.ts, readExtranonce): boot id, thread and number. */
   readonly owner: Bytes;

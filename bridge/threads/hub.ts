@@ -31,7 +31,7 @@ export type Publication = {
   readonly clean: boolean;
 };
 
-/** Who a share belongs to: one per session, named by a number between threads. */
+/** The owner of a share: one per session, identified by a number between threads. */
 export type Member = Ownership & { readonly handle: number; readonly tag: string; readonly agent: string };
 
 export type JudgedShare = {
@@ -58,7 +58,7 @@ export type Candidate = {
 
 export type Balance = { readonly pending: bigint; readonly paid: bigint };
 
-/** What a listener asks of the main thread. */
+/** Calls from a listener to the main thread. */
 export interface Hub {
   /** Resolves when the members may have jobs. Not called if the sink needs no registration (desk-options.ts). */
   own(members: readonly Member[]): Promise<void>;
@@ -103,7 +103,7 @@ export type BoundAddress = {
 };
 export type CertificatePem = { readonly cert: string; readonly key: string };
 
-/** What the main thread asks of a listener. */
+/** Calls from the main thread to a listener. */
 export interface ListenerControl {
   listen(): Promise<readonly BoundAddress[]>;
   publish(publication: Publication): void;

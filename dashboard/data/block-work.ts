@@ -1,4 +1,4 @@
-/** What a block takes at today's difficulty, and how much of it a share would have been. */
+/** The work of a block at the current difficulty, and the part of it that a share represents. */
 import type { PoolDocument } from '../../pool/api/documents.ts';
 import { smallPercent } from '../format.ts';
 import { useDocument } from './hooks.ts';

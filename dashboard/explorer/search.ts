@@ -1,4 +1,4 @@
-/** What a person may have typed or pasted into the search field, and where it leads. */
+/** Interprets the text of the search field as a place in the explorer. */
 import type { ExplorerKind } from '../router.ts';
 
 const HEIGHT = /^\d{1,10}$/;
@@ -8,7 +8,7 @@ const ADDRESS = /^[a-z]{1,16}1[02-9ac-hj-np-z]{20,}$/;
 
 export type Found = { readonly kind: ExplorerKind; readonly id: string };
 
-/** Undefined when it can be the name of nothing. An identifier may name several kinds: `find` asks for each. */
+/** Undefined if it cannot be any identifier. An identifier may be of several kinds: `find` tries each. */
 export function whatIs(typed: string): Found | undefined {
   const text = typed.trim();
   const height = text.replace(/^#/, '').replaceAll(/[,.' _]/g, '');

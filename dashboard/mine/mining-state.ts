@@ -1,4 +1,7 @@
-/** What every page of the site knows of the miner in this tab, without its code: it goes on while other pages are open. */
+/**
+ * The state of this tab's miner, for every page of the site without loading its code: it keeps running while other
+ * pages are open.
+ */
 import { useEffect, useState } from 'preact/hooks';
 
 export type MiningState = {

@@ -1,4 +1,4 @@
-/** Which live news is worth a notification: a payment to the miner, and a block that the miner found. */
+/** Selects the live news for notifications: a payment to the miner, and a block that the miner found. */
 import type { LiveFrame } from '../../pool/api/documents.ts';
 import { coins, percent } from '../format.ts';
 

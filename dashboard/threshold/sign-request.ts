@@ -15,7 +15,7 @@ const AT_ONCE = 20;
 /** `purpose`: how what is signed must begin. */
 export type Wish = { readonly address: string; readonly purpose: string };
 
-/** What the pool wants signed must be what the form says: nothing else gets a signature, whatever the pool asks for. */
+/** The pool's request must match the form: nothing else is signed, whatever the pool asks for. */
 export function isForWish(request: AddressProofRequest, { address, purpose }: Wish): boolean {
   return request.address === address && request.purpose.startsWith(purpose);
 }

@@ -18,7 +18,7 @@ const post = <T,>(path: string, body: object): Promise<T> =>
 /** For a word within single quotes of a shell. */
 const quoted = (text: string): string => text.replaceAll("'", "'\\''");
 
-/** What a person types who keeps the words where they are. */
+/** The commands for a person who keeps the words in the wallet. */
 function commands(path: string, fields: SignedWish['fields']): string {
   const url = apiUrl(path).href.replaceAll("'", '%27');
   const curl = "curl -fsS -H 'content-type: application/json'";

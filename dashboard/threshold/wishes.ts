@@ -1,4 +1,4 @@
-/** What a miner can change with the key of its address, and how what is signed begins. */
+/** The settings that a miner can change with the key of its address, and the beginning of each signed text. */
 
 /** What is to be signed, and the fields by which the pool knows it. */
 export type SignedWish = {

@@ -1,4 +1,4 @@
-/** What a chart draws: points in the middle of the time they stand for, nothing left out where nothing happened, labels that fit. */
+/** The data of a chart: points in the middle of their time range, zeros where nothing happened, labels that fit. */
 import type { ChartDocument, HistoryDocument } from '../../pool/api/documents.ts';
 
 /** `value` null is a gap in the line. */

@@ -1,6 +1,6 @@
 /**
- * Loads the .wgsl files that stand beside this one: from the disk in Node, over HTTP in a page. The URLs are literal so
- * that a bundler finds the files. Loads in browsers.
+ * Loads the .wgsl files beside this one: from the disk in Node, over HTTP in a page. The URLs are literal so that a
+ * bundler finds the files. Loads in browsers.
  */
 import type { Sources } from './assemble.ts';
 

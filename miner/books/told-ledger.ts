@@ -10,7 +10,7 @@
  */
 import type { Receipt } from '../../protocol/receipt.ts';
 
-/** What had been told when a slice was seen to have closed, less the last minutes. */
+/** The accepted work when a slice was seen to have closed, less the last minutes. */
 type Note = { readonly slice: number; readonly told: bigint };
 type Sample = { readonly atMillis: number; readonly told: bigint };
 type Service = Receipt['service'];
@@ -216,7 +216,7 @@ type Saved = {
 export const toldName = (boot: string, service: Service | undefined): string =>
   service === undefined ? boot : `${boot}/${service}`;
 
-/** What the receipts of a boot account for, with what they say is waiting. */
+/** The work covered by the receipts of a boot, including work listed as waiting. */
 export const accounted = ({ received, open }: Boot): bigint =>
   Object.values(open).reduce((sum, { work }) => sum + work, received);
 

@@ -213,7 +213,7 @@ export class Crew {
 
   async #onHit(device: Device, hit: Hit): Promise<void> {
     const job = this.#jobs.get(hit.jobId);
-    // Of a job that a clean one made worthless.
+    // A hit on a job that a clean one invalidated.
     if (job === undefined) {
       device.shares.stale++;
       return;

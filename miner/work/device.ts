@@ -1,6 +1,6 @@
 /**
- * One device of the miner: a backend with its counters, its watchdog and its restarts. A device that is lost or falls
- * silent is opened anew a few times and then stopped; one with bad hits is stopped at once. Loads in browsers.
+ * One device of the miner: a backend with its counters, its watchdog and its restarts. A device that is lost or stops
+ * counting is reopened a few times and then stopped; one with bad hits is stopped at once. Loads in browsers.
  */
 import type { Backend, BackendEvents, BackendKind, Hit, Progress, SearchJob } from '../../kernels/backend.ts';
 import { MinerError, type MinerErrorCode } from '../miner-error.ts';

@@ -1,7 +1,7 @@
 /**
- * Which validators a validator connects to by the routes that they registered (specification: Validator reachability).
- * Of two with a route the one with the lower identifier dials, and the other dials back if no connection arrived; one
- * without a route dials all that have one.
+ * Selects the validators that a validator connects to by their registered routes (specification: Validator
+ * reachability). Of two with a route the one with the lower identifier dials, and the other dials back if no connection
+ * arrived; one without a route dials all that have one.
  */
 import { type Bytes, compareBytes, equalBytes } from '../../protocol/bytes.ts';
 import type { ListenAddress } from '../../runtime/command-line/command-line.ts';

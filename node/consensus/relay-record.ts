@@ -1,6 +1,6 @@
 /**
- * Where a validator without an open port is reached (consensus rule 24): `chain_id 48 | validator 48 | u64 sequence |
- * u64 expiry | u8 count | 48 bytes each`, then the Ed25519 signature of `id("SVC_RELAY_RECORD_V1", those bytes)` by its
+ * The relays of a validator without an open port (consensus rule 24): `chain_id 48 | validator 48 | u64 sequence | u64
+ * expiry | u8 count | 48 bytes each`, then the Ed25519 signature of `id("SVC_RELAY_RECORD_V1", those bytes)` by its
  * overlay key. An address is the validator identifier of a relay, whose route is on the chain: so a record cannot point
  * to a made-up address.
  */

@@ -15,7 +15,7 @@ export type Rules = Quorum & {
   readonly lockAllows: (lock: Lock, cut: CutName, validRound: number) => boolean;
   /** Line 49: precommits that make a cut final, checked in every round. */
   readonly decision: (round: Round, state: ConsensusState) => Proof | undefined;
-  /** What happens with a signed message, in this order. */
+  /** The steps for a signed message, in this order. */
   readonly signed: (write: Effect, send: Effect) => readonly Effect[];
   /** Line 28: a proposal with an older polka can be voted for. */
   readonly takesReproposals: boolean;
@@ -23,7 +23,7 @@ export type Rules = Quorum & {
   readonly jumps: boolean;
   /** Polkas and certificates of rounds that are over still count. */
   readonly looksBack: boolean;
-  /** What a neighbour lacks is sent to it. */
+  /** Neighbours are sent the messages that they lack. */
   readonly answers: boolean;
 };
 

@@ -41,7 +41,7 @@ export type LastCut = {
   readonly self: number;
 };
 
-/** Of a member that listens before it signs (listening.ts). */
+/** State of a member that listens before it signs (listening.ts). */
 export type Listening = {
   /** The last height of its log. */
   readonly logHeight: number;
@@ -83,7 +83,7 @@ export type ConsensusState = {
   valid: CutName;
   rounds: Map<number, Round>;
   values: Map<CutName, Value>;
-  /** What this member signed, or is about to, at this height: place (round and kind) to cut. */
+  /** Votes that this member signed, or is about to, at this height: place (round and kind) to cut. */
   own: Map<number, CutName>;
   /** Nothing at or below this place of the height is signed any more. */
   signedPlace: number;

@@ -185,7 +185,7 @@ export type StateParts = {
   committee(epoch: number): Bytes;
 };
 
-/** What comes before the parts that a state contains as digests. */
+/** The bytes before the parts that a state contains as digests. */
 function readFigures(reader: ByteReader) {
   const head = {
     chainId: reader.take(ID_BYTES),
@@ -233,7 +233,7 @@ export function decodeState(bytes: Bytes, parts: StateParts): LedgerState {
   return { ...head, minimumWork, intervalCuts, stake, windows };
 }
 
-/** The first epoch has none before it, and nobody to pay for it. */
+/** The first epoch has no previous one, and nothing to pay for it. */
 export const previousEpoch = (epoch: number): number => Math.max(0, epoch - 1);
 
 export const stateRoot = (stateBytes: Bytes): Uint8Array<ArrayBuffer> => id(LABELS.state, stateBytes);

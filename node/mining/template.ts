@@ -201,7 +201,7 @@ export class TemplateMaker {
     return fresh;
   }
 
-  /** Unique among this node's templates; a server that hands out work of its own brings its own extranonces. */
+  /** Unique among this node's templates; a mining server uses its own extranonces. */
   #freshExtranonce(): Bytes {
     const unique = new ByteWriter(16);
     for (let i = 0; i < 8; i++) unique.u8(this.#dependencies.random(256));

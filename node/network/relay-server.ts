@@ -25,7 +25,7 @@ export function answerRelay(
   return encodeWires(withinAnswer(question.places.map((place) => carried[place])));
 }
 
-/** Of the first ones: a mempool may hold many more. */
+/** Limited to the first ones: a mempool may hold many more. */
 function idsOf(waiting: Iterable<{ readonly id: Bytes }>, most: number): Bytes[] {
   const ids: Bytes[] = [];
   for (const { id } of waiting) {

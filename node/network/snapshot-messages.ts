@@ -4,9 +4,9 @@ import { ProtocolError } from '../../protocol/errors.ts';
 import { ID_BYTES } from '../../protocol/identifier.ts';
 import type { Place } from './cut-proof.ts';
 
-/** Of one node: those that it keeps, and one that it deleted while it is fetched. */
+/** Snapshots offered by one node: those that it keeps, and a deleted one that is still being fetched. */
 export const MAX_OFFERED = 4;
-/** Of one part in one answer. */
+/** Bytes of one part in one answer. */
 export const CHUNK_BYTES = 1_024 * 1_024;
 
 export type SnapshotQuestion =

@@ -36,7 +36,7 @@ export type SnapshotHead = {
   readonly certificate: Bytes;
   readonly state: Bytes;
   readonly oldState: Bytes;
-  /** Of the epoch of the next cut, and of the one before that. */
+  /** Committees of the epoch of the next cut, and of the previous one. */
   readonly committees: readonly Bytes[];
   /** Ascending. */
   readonly windows: readonly Bytes[];

@@ -1,7 +1,7 @@
 /**
- * Which certificates a node keeps (ledger rule 31): those of the last hour; of older cuts every 96th, for as long as
- * stake can be slashed; and for ever that of each epoch's last cut. A certificate proves every earlier cut through the
- * chain of cuts. A pruned node keeps none of the 96th, an archive keeps all.
+ * Decides which certificates a node keeps (ledger rule 31): those of the last hour; of older cuts every 96th, for as
+ * long as stake can be slashed; and for ever that of each epoch's last cut. A certificate proves every earlier cut
+ * through the chain of cuts. A pruned node keeps none of the 96th, an archive keeps all.
  */
 import { PRUNED_KEEPS, type StorageMode } from './storage-mode.ts';
 

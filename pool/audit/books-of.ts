@@ -1,4 +1,7 @@
-/** Which pool a database belongs to. The pool writes its address there at its first start; the address implies the network. */
+/**
+ * Identifies the pool of a database. The pool writes its address there at its first start; the address implies the
+ * network.
+ */
 import { parseAddress } from '../../protocol/address.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import type { Sql } from '../database/connect.ts';

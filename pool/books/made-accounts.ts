@@ -1,6 +1,6 @@
 /**
- * Accounts by the payload that they were made with (books rule 23). Their rows may have been changed since: such an account keeps its owner's work and waits for
- * the operator. Slices, lists and proofs go by what is found here.
+ * Accounts by the payload that they were created with (books rule 23). Their rows may have been changed since: such an
+ * account keeps its owner's work and waits for the operator. Slices, lists and proofs use the result of these lookups.
  */
 import { formatAddress } from '../../protocol/address.ts';
 import { type Bytes, fromHex } from '../../protocol/bytes.ts';
@@ -20,7 +20,10 @@ export const madeWith = (sql: Sql, payload: Bytes) => sql`coalesce(
   (select a.id from accounts a left join account_names n on n.account_id = a.id
     where a.payload = ${Buffer.from(payload)} and n.account_id is null))`;
 
-/** The account of each payload, made where there is none. A second one of the same owner would be twice in one list, which no list can be. */
+/**
+ * The account of each payload, created if missing. A second account of the same owner would appear twice in one list,
+ * which is not valid.
+ */
 export async function ensureAccounts(
   sql: Sql | Transaction,
   payloads: readonly string[],
@@ -44,7 +47,7 @@ async function makeAccounts(sql: Sql | Transaction, payloads: readonly string[],
     insert into account_names (account_id, payload) select id, payload from made`;
 }
 
-/** The first of each owner. One that has no name is its row's. */
+/** The first account of each owner. Without a recorded name, the payload of the row counts. */
 async function findAccounts(sql: Sql | Transaction, payloads: readonly string[]): Promise<Map<string, number>> {
   const bytes = byteaTexts(payloads);
   const rows = await sql<{ id: number; payload: Buffer }[]>`select id, payload from (
@@ -56,8 +59,9 @@ async function findAccounts(sql: Sql | Transaction, payloads: readonly string[])
 }
 
 /**
- * Rows of others that have these payloads, or their addresses, get back what they were made with: payload and address are unique, and whoever they belong to
- * could not be booked at all. Whoever has what they get back comes first.
+ * Rows of other accounts with these payloads or addresses are restored to their original ones: payload and address are
+ * unique, so work of their true owner could not be booked otherwise. A row that blocks another restoration is restored
+ * first.
  */
 async function restoreRows(
   sql: Sql | Transaction,

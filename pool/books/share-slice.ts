@@ -1,7 +1,7 @@
 /**
- * Which slice a share is in (books rule 2), and the work of slices that are still to be opened. Slice numbers never
- * decrease within a journal, so that a slice is one contiguous part of each journal (feed/slice-marks.ts): a share is
- * in the slice of the newest anchor so far, or the open one if that is closed.
+ * Assigns shares to slices (books rule 2), and keeps the work of slices that are still to be opened. Slice numbers
+ * never decrease within a journal, so that a slice is one contiguous part of each journal (feed/slice-marks.ts): a
+ * share is in the slice of the newest anchor so far, or the open one if that is closed.
  */
 import { sliceOfHeight } from '../../protocol/pplns.ts';
 import { byteaTexts, type Transaction } from '../database/connect.ts';

@@ -1,7 +1,7 @@
 /**
- * Which slice the entries of a journal counted in (books rule 2), kept beside the journal: for each slice that closed, the
- * last sequence of the boot that is in it. The first answer of the books counts: if the database is replaced by
- * an older copy, the entries are sent again with the slice they were in, and every slice closes as it did.
+ * Records which slice the entries of a journal counted in (books rule 2), stored beside the journal: for each slice
+ * that closed, the last sequence of the boot that is in it. The first answer of the books counts: if the database is
+ * replaced by an older copy, the entries are sent again with the slice they were in, and every slice closes as it did.
  */
 import { open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';

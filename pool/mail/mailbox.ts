@@ -18,11 +18,14 @@ export function mailboxFault(text: string): string | undefined {
   return isPlain ? undefined : 'must be an e-mail address such as name@example.org';
 }
 
-/** Where a dot in a name means nothing; elsewhere a name with one more is somebody else's mailbox. */
+/** Providers that ignore dots in a name; elsewhere a name with another dot is a different mailbox. */
 const WITHOUT_DOTS = new Set(['gmail.com', 'proton.me', 'protonmail.com', 'pm.me']);
 const SAME_DOMAIN: Readonly<Record<string, string>> = { 'googlemail.com': 'gmail.com' };
 
-/** The same for all spellings that lead to one mailbox: limits count by it, its holder refuses all of them and nobody else's, and no mailbox can be read from it. */
+/**
+ * A hash that is the same for all spellings of one mailbox: limits and refusals are counted by it, and the mailbox
+ * cannot be read from it.
+ */
 export function mailboxKey(mailbox: string): string {
   const [local = '', given = ''] = mailbox.toLowerCase().split('@');
   const domain = SAME_DOMAIN[given] ?? given;

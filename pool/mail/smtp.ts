@@ -9,7 +9,7 @@ import type { SmtpServer } from './smtp-server.ts';
 const TIMEOUT_MILLIS = 15_000;
 /** For a whole mail: a server can answer very slowly without end. */
 const MAIL_MILLIS = 120_000;
-/** What a server says for one mail is a few hundred bytes; lines without end would be kept. */
+/** A server's answers to one mail are a few hundred bytes; endless lines would fill memory. */
 const MOST_BYTES = 1_048_576;
 const LOOK_MILLIS = 20;
 

@@ -1,6 +1,6 @@
 /**
- * Which record of a closed slice this front end has signed, on its own disk beside the journals: a database replaced by
- * an older copy can close a slice differently, and two signed records of one slice convict the pool (books rule 20). A
+ * Records which slice records this front end has signed, on its own disk beside the journals: a database replaced by an
+ * older copy can close a slice differently, and two signed records of one slice convict the pool (books rule 20). A
  * signed slice is signed again only with the same record.
  */
 import { createHash } from 'node:crypto';

@@ -122,7 +122,7 @@ export class WebSockets {
     return this.#alive.size >= most || (this.#byClient.get(client) ?? 0) >= perClient;
   }
 
-  /** Answers the handshake and hands the open socket to `start`; a handshake that is none is refused. */
+  /** Answers the handshake and passes the open socket to `start`; an invalid handshake is refused. */
   accept(
     request: IncomingMessage,
     socket: Duplex,

@@ -1,6 +1,6 @@
 /**
- * Which outputs of a multisig address a payment spends, and in how many transactions (docs/wallet.md, Multisig).
- * Witnesses are long, so few inputs fit: a payment that needs more is split into several transactions. Pure.
+ * Selects the outputs of a multisig address that a payment spends, in one or more transactions (docs/wallet.md,
+ * Multisig). Witnesses are long, so few inputs fit: a payment that needs more is split into several transactions. Pure.
  */
 import { massOf, minimumFee } from '../../protocol/fee.ts';
 import type { MultisigDescriptor } from '../../protocol/multisig.ts';

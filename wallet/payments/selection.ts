@@ -1,6 +1,7 @@
 /**
- * Which outputs a payment spends (docs/wallet.md, Coin selection). Pure: the same outputs and the same question give the
- * same plan. One output that covers everything is best (one signature); otherwise the largest first, at most eight.
+ * Selects the outputs that a payment spends (docs/wallet.md, Coin selection). Pure: the same outputs and the same
+ * question give the same plan. One output that covers everything is best (one signature); otherwise the largest first,
+ * at most eight.
  */
 import { massOf, minimumFee } from '../../protocol/fee.ts';
 import { MAX_INPUTS, type SingleWitness } from '../../protocol/transaction.ts';

@@ -1,5 +1,5 @@
 /**
- * Which addresses are handed out and which are watched ahead of use (docs/wallet.md, Addresses). A restored wallet finds
+ * Manages addresses that are handed out or watched ahead of use (docs/wallet.md, Addresses). A restored wallet finds
  * its money because every branch is watched LOOKAHEAD addresses beyond the last one that was paid or handed out.
  */
 

@@ -1,6 +1,6 @@
 /**
- * Attendance (ledger rule 64): an epoch has 12 windows, and a member is present in one when one of its cuts names it in `signers`. The first cut of an
- * epoch names signers of the committee before, and counts for nobody.
+ * Attendance (ledger rule 64): an epoch has 12 windows, and a member is present in one when one of its cuts names it in
+ * `signers`. The first cut of an epoch lists signers of the previous committee, and does not count.
  */
 import { ATTENDANCE_WINDOWS } from '../../../protocol/staking/limits.ts';
 

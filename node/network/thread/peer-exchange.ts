@@ -1,4 +1,7 @@
-/** Addresses that peers tell each other, `/svc/peers/1`, in bytes: an IP address, a port and the key of the peer there. At most 32. */
+/**
+ * Encoding of the addresses that peers exchange, `/svc/peers/1`: an IP address, a port and the key of the peer there.
+ * At most 32.
+ */
 import { publicKeyFromRaw } from '@libp2p/crypto/keys';
 import { peerIdFromPublicKey, peerIdFromString } from '@libp2p/peer-id';
 import { ByteReader, type Bytes, ByteWriter } from '../../../protocol/bytes.ts';
@@ -22,7 +25,7 @@ function keyOf(peer: string): Uint8Array | undefined {
   }
 }
 
-/** Those of the addresses that can be told. */
+/** The addresses that can be announced. */
 export function encodePeers(addresses: readonly string[]): Uint8Array<ArrayBuffer> {
   const told = addresses.flatMap((address) => {
     const place = placeOf(address);
