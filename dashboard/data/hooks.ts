@@ -15,7 +15,7 @@ export type Loaded<T> = { readonly data: T | undefined; readonly error: PoolErro
 /** Temporary failures: no answer, too many requests, or the pool is not ready. */
 const mayPass = ({ status }: PoolError): boolean => status === 0 || status === 429 || status >= 500;
 
-/** `path` undefined reads nothing. What failed and may pass is asked for again soon, whatever the interval. */
+/** `path` undefined reads nothing. A temporary failure is retried soon, whatever the interval. */
 export function useDocument<T>(path: string | undefined, everyMillis = 30_000): Loaded<T> {
   const [data, setData] = useState<T>();
   const [error, setError] = useState<PoolError>();

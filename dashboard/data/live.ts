@@ -1,6 +1,7 @@
 /**
- * Live figures: one WebSocket per page, reconnected with a growing, jittered wait. While it is away the page says so and
- * keeps what it has. A tab that slept for an hour finds its socket dead: silence for too long counts as gone.
+ * Live figures: one WebSocket per page, reconnected with a growing, jittered wait. While it is disconnected the page
+ * says so and keeps its data. After a tab slept for an hour its socket is dead: silence for too long counts as
+ * disconnected.
  */
 import type { LiveFrame } from '../../pool/api/documents.ts';
 import { apiUrl } from './client.ts';

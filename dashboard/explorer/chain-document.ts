@@ -11,7 +11,7 @@ export type ExecutedTransaction = RouteAnswer<'cutTransactions'>['transactions']
 
 /** A cut comes every 2.5 s. */
 export const LIVE_MILLIS = 3_000;
-/** What is final is read again only in case the answer was lost. */
+/** Final data is read again only if the answer was lost. */
 export const FINAL_MILLIS = 60_000;
 
 export const useChain = <N extends RouteName>(

@@ -13,7 +13,7 @@ export function readFrom(node: string): void {
   named = node;
 }
 
-/** An address such as http://127.0.0.1:28701 without what a node has no use for; undefined when it is none. */
+/** Normalises an address such as http://127.0.0.1:28701; undefined if it is not valid. */
 export function nodeAddress(typed: string): string | undefined {
   const text = typed.trim();
   const url = URL.canParse(text) ? new URL(text) : undefined;

@@ -1,4 +1,4 @@
-/** How many coins there are, where they are, and how many will come: drawn from the rule that the ledger itself follows. */
+/** The supply: existing coins, where they are, and the future emission, computed by the ledger's own rule. */
 import { firstInterval, GENESIS_SUPPLY, nextInterval } from '../../protocol/emission.ts';
 import { coins, count, percent, time } from '../format.ts';
 import { Amount, Placeholder } from '../view/parts.tsx';

@@ -1,5 +1,6 @@
 /**
- * The miner of this tab. It belongs to the tab and not to a page: it goes on while other pages of the site are open, and ends with its switch or with the tab.
+ * The miner of this tab. It belongs to the tab and not to a page: it keeps running while other pages of the site are
+ * open, and ends with its switch or with the tab.
  */
 import { useEffect, useState } from 'preact/hooks';
 import { PageMiner, type PageMinerOptions, type PageMinerStats } from '../../miner/browser/page-miner.ts';
@@ -30,7 +31,7 @@ export type SessionView = {
   readonly stats: PageMinerStats | undefined;
   readonly problem: string | undefined;
   readonly points: readonly Point[];
-  /** Of the session that ended last. */
+  /** Statistics of the last session. */
   readonly summary: SessionSummary | undefined;
 };
 

@@ -21,7 +21,7 @@ export function Celebration() {
     const timer = setTimeout(() => setShown(false), SHOWN_MILLIS);
     return () => clearTimeout(timer);
   }, [isShown, news]);
-  // The words stay for those who have them read aloud, and are shown to nobody else.
+  // The text stays for screen readers, and is not visible otherwise.
   return (
     <div class={isShown ? 'celebration' : 'hidden-text'} role="status" data-block={news?.tag}>
       {news === undefined ? null : (

@@ -5,7 +5,7 @@ import { SignedForm } from './signed-form.tsx';
 import { mailWish } from './wishes.ts';
 
 const DONE = {
-  off: 'Taken away: no more mails.',
+  off: 'Removed: no more mails are sent.',
   unconfirmed: 'Set. You get a mail with a link: nothing else is sent until you confirm the address with it.',
   on: 'Changed. The address was confirmed before.',
 } as const;
@@ -26,8 +26,8 @@ export function MailForm({ address }: { address: string }) {
     >
       <p class="note">
         The pool mails you when you find a block, when you are paid, and when a worker falls silent or comes back, at
-        most four times an hour. The address is shown to nobody. Empty takes it away; every mail has a link that does
-        the same.
+        most four times an hour. The address is never shown. Leave the field empty to remove it; every mail has a link
+        that does the same.
       </p>
       <label>
         E-mail address

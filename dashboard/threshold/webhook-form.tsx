@@ -24,7 +24,7 @@ function stateText({ state, failure, ...at }: NotificationsDocument['webhook'], 
     case 'failing':
       return `The webhook fails: ${failed}.${last}`;
     case 'taken_away':
-      return `The webhook was taken away: ${failed}. Set it again when your receiver works.`;
+      return `The webhook was removed: ${failed}. Set it again when your receiver works.`;
   }
 }
 
@@ -51,13 +51,13 @@ export function WebhookForm({
       wish={webhookWish(url.trim(), news.chosen)}
       done={({ secret }) =>
         secret === null
-          ? 'Taken away: nothing is sent any more.'
+          ? 'Removed: nothing is sent any more.'
           : `Set. Requests are signed with this secret, which is shown only now: ${secret}`
       }
     >
       <p class="note">
         The pool sends a message to your URL when you find a block, when you are paid, and when a worker falls silent or
-        comes back. The URL is shown to nobody. Empty takes it away.
+        comes back. The URL is never shown. Leave the field empty to remove it.
       </p>
       {known === undefined ? null : <p class="note">{known}</p>}
       <label>

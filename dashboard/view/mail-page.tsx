@@ -1,4 +1,7 @@
-/** What the links in the pool's mails open. Programs that look at links in mails press no buttons: nothing is done before a person does. */
+/**
+ * The page opened by links in the pool's mails. Programs that open links in mails press no buttons: nothing happens
+ * before a person presses one.
+ */
 import { useState } from 'preact/hooks';
 import { read } from '../data/client.ts';
 import { linkTo } from '../router.ts';

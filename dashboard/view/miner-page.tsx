@@ -151,7 +151,7 @@ function Miner({ address }: { address: string }) {
   );
 }
 
-/** What the pool sends to miners, as far as it does. */
+/** The kinds of messages that the pool sends to miners. */
 function NewsForms({ address, now }: { address: string; now: number }) {
   const { data } = useDocument<NotificationsDocument>(`miners/${encodeURIComponent(address)}/notifications`, 60_000);
   if (data === undefined) return null;

@@ -1,4 +1,4 @@
-/** What operators did, newest first, page by page. */
+/** The operator's log, newest first, page by page. */
 import { useEffect, useState } from 'preact/hooks';
 import type { OperatorLogDocument } from '../../pool/api/operator-documents.ts';
 import { operate, query } from '../data/client.ts';

@@ -199,7 +199,7 @@ function Sheet({ status }: { status: OperatorStatus }) {
   );
 }
 
-/** What this instance was started with. Most of it needs a restart to change. */
+/** The options of this instance. Most of them need a restart to change. */
 const Options = ({ config }: { config: Everything['config'] }) => (
   <section class="card">
     <h2>Options</h2>

@@ -1,4 +1,7 @@
-/** What an operator changes without a restart. An edit counts instead of the options until it is taken back, and the page says so. */
+/**
+ * Settings that an operator changes without a restart. An edit overrides the options until it is undone, and the page
+ * says so.
+ */
 import { useState } from 'preact/hooks';
 import type { SettingsDocument } from '../../pool/api/operator-documents.ts';
 import { count } from '../format.ts';

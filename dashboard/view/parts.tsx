@@ -90,14 +90,14 @@ export const MinerLink = ({ address }: { address: string }) => (
 
 export const State = ({ state }: { state: string }) => <span class={`state state-${state}`}>{state}</span>;
 
-/** What to do where there is nothing yet. */
+/** The next step, shown in an empty list. */
 export const StartMining = () => (
   <>
     <a href={linkTo('connect')}>Connect a miner</a> or <a href={linkTo('mine')}>mine in this browser</a>.
   </>
 );
 
-/** What a list shows when there is nothing, when it loads and when it failed. */
+/** The states of a list: empty, loading, failed. */
 export function Placeholder({
   error,
   loading,
@@ -129,7 +129,7 @@ export type Column<T> = {
 const classOf = ({ number, minor, wide }: Column<never>): string =>
   [number && 'number', minor && 'minor', wide && 'wide'].filter(Boolean).join(' ');
 
-/** What the pool gives at most in one answer; more lines than this would make the page slow. */
+/** The pool's maximum per answer; more lines than this would make the page slow. */
 const MOST_ROWS = 200;
 
 /** Every table follows a heading that names it; the caption says it to those who do not see the heading. */
@@ -182,7 +182,7 @@ export function Table<T>({
 function useCopy(text: string): [boolean, () => void] {
   const [copied, setCopied] = useState(false);
   const copy = async () => {
-    // Where the browser refuses, the text can still be marked by hand: do not claim a copy.
+    // If the browser refuses, the text can still be selected by hand: do not report a copy.
     if (!(await copyText(text))) return;
     setCopied(true);
     setTimeout(() => setCopied(false), 2000);

@@ -1,4 +1,7 @@
-/** 'Check my share': the pool's proof of one credit, judged in the page by the lines that the audit and the miner use too. */
+/**
+ * 'Check my share': the pool's proof of one credit, checked in the page by the same code that the audit and the miner
+ * use.
+ */
 import { useState } from 'preact/hooks';
 import type { CreditDocument } from '../../pool/api/documents.ts';
 import { gatherEvidence, PoolSilence } from '../../protocol/books-evidence.ts';
@@ -83,7 +86,7 @@ export function ShareCheck({ address, credit }: { address: string; credit: Credi
   );
 }
 
-/** Which node the rewards are compared with. */
+/** The node that the rewards are compared with. */
 export function CheckNode() {
   const [url, setUrl] = useState(checkNode());
   return (

@@ -28,7 +28,7 @@ const DECIMALS = 8;
 const WINDOWS = 12;
 const BASIS_POINTS = 10_000;
 
-/** Atoms of a number of coins as a person types it; undefined when it is none. */
+/** Atoms of a typed number of coins; undefined if it is not a number. */
 export function atomsOf(typed: string): string | undefined {
   const match = /^(\d{1,10})(?:\.(\d{1,8}))?$/.exec(typed.replaceAll(',', '').trim());
   if (match === null) return undefined;
@@ -36,7 +36,7 @@ export function atomsOf(typed: string): string | undefined {
   return (BigInt(whole) * ATOMS + BigInt(rest.padEnd(DECIMALS, '0'))).toString();
 }
 
-/** What a validator charges, and what it has announced. */
+/** A validator's commission, and an announced one. */
 export function commission({ commission_bps: now, pending_commission: next }: ValidatorDocument): string {
   const shown = percent(now / BASIS_POINTS, 1);
   return next === null ? shown : `${shown}, ${percent(next.commission_bps / BASIS_POINTS, 1)} from epoch ${next.epoch}`;

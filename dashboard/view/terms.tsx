@@ -1,4 +1,4 @@
-/** What the pool offers, what it earns, and the words of its pages explained. */
+/** The pool's terms, a calculator, and explanations of the terms used. */
 import { useState } from 'preact/hooks';
 import type { PoolDocument } from '../../pool/api/documents.ts';
 import { usePace } from '../data/pace.ts';
@@ -96,7 +96,7 @@ export function Calculator({ pool }: { pool: PoolDocument }) {
   );
 }
 
-/** Words that the pages use, each in two sentences. */
+/** Terms used on the pages, each explained in two sentences. */
 const QUESTIONS: readonly (readonly [string, string])[] = [
   [
     'What do I need to start?',
