@@ -121,7 +121,7 @@ export const stratumOptions = {
     max: 600,
     default: D.vardiff.secondsPerShare,
   }),
-  startWork: works({ help: 'share work of a newcomer, in hashes', default: String(D.vardiff.startWork) }),
+  startWork: works({ help: 'share work of a new connection, in hashes', default: String(D.vardiff.startWork) }),
   minWork: works({ help: 'least share work, in hashes', default: String(D.vardiff.minWork) }),
   anchors: choice(
     {
@@ -131,10 +131,10 @@ export const stratumOptions = {
     },
     ANCHOR_POLICIES,
   ),
-  jobGrace: duration({ help: 'how long a superseded job stays good', group: SHARES, default: '30s' }),
+  jobGrace: duration({ help: 'how long a superseded job stays valid', group: SHARES, default: '30s' }),
   maxConnections: integer({ help: 'connections in all', group: LIMITS, min: 1, default: D.connections }),
   maxPerAddress: integer({
-    help: 'connections of one address',
+    help: 'connections per client IP address',
     group: LIMITS,
     min: 1,
     default: D.connectionsPerAddress,

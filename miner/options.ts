@@ -25,7 +25,7 @@ import { type Endpoint, parsePoolUrl } from './client/pool-url.ts';
 
 const POOL = 'Pool';
 const DEVICES = 'Devices';
-const WATCH = 'Watching and steering';
+const WATCH = 'Monitoring and control';
 const INSTEAD = 'Instead of mining';
 
 export type PoolOption = { readonly text: string; readonly endpoint: Endpoint };
@@ -73,7 +73,7 @@ export const minerOptions = {
   pool: repeated(
     parsed(
       {
-        help: 'pool or bridge, best first; the others are for when it fails',
+        help: 'pool or bridge to mine at; further ones are fallbacks, in order of preference',
         group: POOL,
         short: 'o',
         placeholder: 'URL',
@@ -89,7 +89,7 @@ export const minerOptions = {
     readUser,
   ),
   password: text({
-    help: 'settings for the server: d=WORK fixes the work of a share, min=WORK sets a floor, rate=HASHES says how fast it will be',
+    help: 'settings for the server: d=WORK fixes the share work, min=WORK sets its minimum, rate=HASHES announces the hash rate',
     group: POOL,
     short: 'p',
   }),
@@ -103,7 +103,7 @@ export const minerOptions = {
   ),
   tlsPin: repeated(
     parsed(
-      { help: 'accept only a certificate with this SHA-256, signed by anyone', group: POOL, placeholder: 'SHA256' },
+      { help: 'accept only a certificate with this SHA-256, whoever issued it', group: POOL, placeholder: 'SHA256' },
       readPin,
     ),
   ),

@@ -80,7 +80,7 @@ const pruneCommand = command(
 const rebuildCommand = command(
   {
     name: 'svcd rebuild-index',
-    summary: 'Makes the index of the public API again by executing the whole chain a second time.',
+    summary: 'Rebuilds the index of the public API by executing the whole chain again.',
     options: rebuildOptions,
     examples: [{ line: 'svcd rebuild-index --data-dir .data/node', says: 'with the node stopped' }],
   },

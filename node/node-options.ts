@@ -151,7 +151,7 @@ export const genesisOptions = {
     }),
   ),
   developmentValidators: integer({
-    help: 'validators of 1,000,000 coins with keys that everybody knows, for trials',
+    help: 'validators with 1,000,000 coins each and publicly known keys, for tests only',
     min: 0,
     max: EMBEDDED_VALIDATORS,
     default: 0,

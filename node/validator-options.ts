@@ -30,7 +30,7 @@ function readAtoms(word: string): bigint {
 
 export const validatorOptions = {
   consensusKeyFile: path({
-    help: 'encrypted consensus key; without one a node with neighbours follows',
+    help: 'encrypted consensus key; without one, a node with neighbours only follows the chain',
     group: VALIDATOR,
     placeholder: 'FILE',
     configPath: 'validator.consensus_key_file',

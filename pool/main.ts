@@ -72,13 +72,13 @@ const PUBLIC_EXITS = { holds: 0, false: 1, unchecked: 3, suspicious: 4 } as cons
 const AUDIT_EXITS = [
   {
     code: PUBLIC_EXITS.holds,
-    says: 'no difference was found; without --public in what was compared: without --node-api that is the books with themselves, and the report says so',
+    says: 'no difference was found; without --public and --node-api only the books were checked, not the ledger, and the report says so',
   },
   { code: PUBLIC_EXITS.false, says: 'a difference was found; without --public also: the audit could not be made' },
   { code: 2, says: 'the command line is wrong' },
   {
     code: PUBLIC_EXITS.unchecked,
-    says: 'with --public: nothing was found to be wrong, and not everything could be checked: no --node-api, a node that lacks something, or no answer from the pool',
+    says: 'with --public: nothing wrong was found, but not everything could be checked: no --node-api, a node that lacks something, or no answer from the pool',
   },
   {
     code: PUBLIC_EXITS.suspicious,
@@ -94,7 +94,7 @@ const auditCommand = command(
   {
     name: 'svc-pool audit',
     summary:
-      'Recomputes the books from shares, slices, blocks and payments, and with --node-api from the ledger; exits with 1 at one atom of difference.',
+      'Recomputes the books from shares, slices, blocks and payments, and with --node-api from the ledger; exits with 1 on a difference of a single atom.',
     exits: AUDIT_EXITS,
     options: {
       dataDir: poolOptions.dataDir,
@@ -250,7 +250,7 @@ const evidenceCommand = command(
   {
     name: 'svc-pool verify-evidence',
     summary:
-      'Judges a miner’s evidence against a pool; exits with 0 when it convicts the pool, with 1 when it does not, and with 3 when it convicts the holder of a key that is not known to be the pool’s. A file with two credit lists of one slice, which no pool signs, ends with 4; one about credits that were not paid with 5, where they still are not.',
+      'Checks a miner’s evidence against a pool. Exits with 0 if it proves the pool wrong, with 1 if it does not, and with 3 if it is valid only for a key that is not known to be the pool’s. Exits with 4 for two credit lists of one slice (they prove nothing by themselves, because pools do not sign lists), and with 5 for credits that are still not paid.',
     operands: [{ name: 'FILE', help: 'evidence-*.json of a miner' }],
     options: {
       poolKey: parsed(

@@ -167,11 +167,16 @@ export const poolOptions = {
   feePplns: percent({ help: 'fee of PPLNS', default: '1' }),
   feeSolo: percent({ help: 'fee of solo', default: '1' }),
   window: parsed(
-    { help: 'W of PPLNS, in expected blocks', group: MONEY, placeholder: 'BLOCKS', default: '8' },
+    {
+      help: 'PPLNS window (W): the work of this many expected blocks',
+      group: MONEY,
+      placeholder: 'BLOCKS',
+      default: '8',
+    },
     readWindow,
   ),
   sliceCuts: integer({
-    help: 'cuts of a slice; never change it in a running pool',
+    help: 'cuts per slice; never change it for an existing pool',
     group: MONEY,
     min: 1,
     max: 100_000,
@@ -189,7 +194,7 @@ export const poolOptions = {
     default: 1_000,
   }),
   payoutsPaused: flag({
-    help: 'begin with payouts paused, until the operator resumes them: after a database was restored',
+    help: 'start with payouts paused until the operator resumes them; for use after a database was restored',
     group: MONEY,
   }),
   payoutInterval: duration({ help: 'time between two rounds of payouts', group: MONEY, default: '1h' }),

@@ -48,7 +48,7 @@ const portOption = (name: PortName) =>
   });
 
 const options = {
-  reset: flag({ help: 'forget the chain, the wallets and the books of earlier starts' }),
+  reset: flag({ help: 'delete the chain, the wallets and the books of earlier runs' }),
   miner: flag({ help: 'mine with one CPU thread', default: true }),
   gpu: flag({ help: 'mine with the graphics cards instead' }),
   validators: integer({

@@ -93,7 +93,7 @@ const commands = [
       options: {
         ...sessionOptions,
         yes,
-        requestId: text({ help: 'repeat an earlier payment without paying twice' }),
+        requestId: text({ help: 'your own id for this payment: the same command with the same id never pays twice' }),
         compoundFirst: flag({ help: 'merge outputs first when the payment needs more than 8' }),
         subtractFee: flag({ help: 'take the fee out of the amount' }),
         payload: text({ help: 'text for the recipient, public on the chain' }),
@@ -123,7 +123,7 @@ const commands = [
   walletCommand(
     {
       name: `${NAME} history`,
-      summary: 'what moved, newest first',
+      summary: 'incoming and outgoing amounts, newest first',
       options: { ...sessionOptions, limit: integer({ help: 'entries to show', min: 1, max: 1_000_000, default: 50 }) },
     },
     (values, _, terminal) => showHistory({ values, terminal, prompt: terminalPrompt }, values.limit),

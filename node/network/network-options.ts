@@ -92,7 +92,7 @@ export const networkOptions = {
   checkpoint: repeated(
     parsed(
       {
-        help: 'cut that the chain must have, beside those of the release; a chain with another is refused',
+        help: 'cut that the chain must contain, besides those built into the release; a chain with a different cut at that height is refused',
         group: GROUP,
         placeholder: 'HEIGHT:CUT_ID',
         configPath: 'p2p.checkpoints',

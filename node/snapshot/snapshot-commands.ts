@@ -66,7 +66,8 @@ const nothing = (): void => undefined;
 const verifyCommand = command(
   {
     name: 'svcd snapshot verify',
-    summary: 'Proves every part of a snapshot and says what it is of. Without --trust it is compared with itself only.',
+    summary:
+      'Checks every part of a snapshot and shows which cut it belongs to. Without --trust only its consistency is checked.',
     options: verifyOptions,
     operands: [{ name: 'FILE', help: 'the snapshot' }],
     examples: [{ line: 'svcd snapshot verify snapshot', says: 'compare the cut id with that of nodes that you trust' }],

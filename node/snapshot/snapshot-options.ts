@@ -31,7 +31,7 @@ export const trustOption = parsed(
 
 export const snapshotOptions = {
   snapshot: path({
-    help: 'file that a new data directory begins with; without it --trust asks peers for one',
+    help: 'snapshot to start a new data directory from; without it, --trust downloads one from peers',
     group: SNAPSHOTS,
     placeholder: 'FILE',
   }),

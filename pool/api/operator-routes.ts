@@ -77,7 +77,8 @@ export function operatorRoutes(dependencies: OperatorDependencies): Route[] {
       body: object({ key: text({ maxLength: 64 }), minutes: integer({ minimum: 1, maximum: MAX_BAN_MINUTES }) }),
       answer: o.ban,
       handle: async ({ body: { key, minutes } }, { request }) => {
-        if (clientKey(key) === 'unknown') throw new ApiRefusal('bad_request', 'key is an IPv4 or IPv6 address');
+        if (clientKey(key) === 'unknown')
+          throw new ApiRefusal('bad_request', 'the address to ban must be an IPv4 or IPv6 address');
         const ban = { key: clientKey(key), untilMillis: now() + minutes * 60_000 };
         await note(request, 'ban', { key: ban.key, minutes });
         await shared.ban(ban);

@@ -1,6 +1,6 @@
 /** A miner's own payout threshold, changed with the key of its address (signed-change.ts). */
 import type { AddressProof, AddressProofRequest } from '../../protocol/address-proof.ts';
-import { ATOMS_PER_COIN, parseAtoms } from '../../protocol/amount.ts';
+import { ATOMS_PER_COIN, formatCoins, parseAtoms } from '../../protocol/amount.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import type { Sql } from '../database/connect.ts';
@@ -44,10 +44,11 @@ export class PayoutThreshold {
       throw error;
     }
     if (threshold < this.#options.least)
-      throw new ApiRefusal('bad_request', `the threshold is at least ${this.#options.least} atoms`);
+      throw new ApiRefusal('bad_request', `the threshold must be at least ${formatCoins(this.#options.least)} coins`);
     const { least } = this.#options;
     const most = least > MAX_THRESHOLD ? least : MAX_THRESHOLD;
-    if (threshold > most) throw new ApiRefusal('bad_request', `the threshold is at most ${most} atoms`);
+    if (threshold > most)
+      throw new ApiRefusal('bad_request', `the threshold must be at most ${formatCoins(most)} coins`);
     return threshold;
   }
 

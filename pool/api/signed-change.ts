@@ -87,7 +87,7 @@ export class SignedChange {
   async insist(change: Change, request: AddressProofRequest, proof: AddressProof): Promise<void> {
     const isShaped = typeof request === 'object' && request !== null && typeof proof === 'object' && proof !== null;
     if (!isShaped || request.address !== change.address || !Number.isSafeInteger(request.created_millis))
-      throw new ApiRefusal('bad_request', 'request and proof are those of this address');
+      throw new ApiRefusal('bad_request', 'request and proof must be those of this address');
     const expected = Buffer.from(await this.#challenge(change, request.created_millis));
     const given = Buffer.from(String(request.challenge));
     const isOurs = given.length === expected.length && timingSafeEqual(given, expected);

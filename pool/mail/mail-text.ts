@@ -37,8 +37,8 @@ const LINES: Readonly<Record<string, (data: MailNews['data']) => string>> = {
   block_found: (data) => `Worker ${workerOf(data)} found block ${word(data.block_id)}.`,
   payout_final: (data) =>
     `A payment of ${coinsOf(data.amount)} coins is final: transaction ${word(data.transaction_id)}.`,
-  worker_silent: (data) => `Worker ${workerOf(data)} sends no shares.`,
-  worker_back: (data) => `Worker ${workerOf(data)} sends shares again.`,
+  worker_silent: (data) => `Worker ${workerOf(data)} has stopped sending shares.`,
+  worker_back: (data) => `Worker ${workerOf(data)} is sending shares again.`,
 };
 
 /** `payout_sent` is not included: its payment is reported when it is final. */
@@ -54,12 +54,12 @@ export function confirmationMail(place: MailPlace): MailText {
     subject: `${pool}: confirm your e-mail address`,
     stopUrl,
     text: linesOf(
-      `The miner ${address} at the mining pool ${pool} wants its news sent to this e-mail address.`,
+      `The miner ${address} at the mining pool ${pool} asked for notifications to be sent to this e-mail address.`,
       '',
       'If that is you, confirm it here:',
       `${publicUrl}/#/mail/confirm/${code}`,
       '',
-      'If it is not, do nothing: without a confirmation nothing is sent. If you want no such requests of this pool any more:',
+      'If it is not you, do nothing: nothing is sent without a confirmation. To receive no more such requests from this pool, open:',
       stopUrl,
     ),
   };
@@ -73,17 +73,17 @@ export function newsMail(place: MailPlace, news: readonly MailNews[], dropped: n
     return line === undefined ? [] : [`${timeOf(atMillis)}  ${line}`];
   });
   return {
-    subject: `${place.pool}: news of your miner (${news.length + dropped})`,
+    subject: `${place.pool}: notifications about your miner (${news.length + dropped})`,
     stopUrl,
     text: linesOf(
       `Miner ${place.address}`,
       '',
       ...lines,
-      ...(dropped === 0 ? [] : ['', `And ${dropped} more that did not fit.`]),
+      ...(dropped === 0 ? [] : ['', `${dropped} more were left out.`]),
       '',
       `${place.publicUrl}/#/miner/${place.address}`,
       '',
-      'No more of these mails:',
+      'To stop these e-mails, open:',
       stopUrl,
     ),
   };

@@ -34,7 +34,11 @@ export function isOwnOrigin(origin: string | undefined, host: string | undefined
 export const hostNameOption = (group: string) =>
   repeated(
     parsed(
-      { help: 'name it may be called by, besides addresses and local names', group, placeholder: 'NAME' },
+      {
+        help: 'further host name that clients may use, besides IP addresses and local names',
+        group,
+        placeholder: 'NAME',
+      },
       (word) => {
         if (!/^[\w-]+(\.[\w-]+)*\.?$/.test(word)) throw new Error(`must be a name such as node.example, not '${word}'`);
         return hostNameOf(word);

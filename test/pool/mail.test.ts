@@ -69,11 +69,11 @@ test('a mail says what happened, in lines that no worker name breaks, with the l
     { kind: 'worker_back', atMillis: 0, data: { worker: 'x'.repeat(5_000) } },
   ];
   const { text, subject, stopUrl } = newsMail(place, news, 7);
-  expect(subject).toBe('A pool: news of your miner (11)');
+  expect(subject).toBe('A pool: notifications about your miner (11)');
   expect(text).toContain('1970-01-01 00:00 UTC  Worker rig??Bcc: x@y.z? (pplns) found block ab.\n');
   expect(text).toContain('00:01 UTC  A payment of 1.5 coins is final: transaction cd.\n');
-  expect(text).toContain('Worker (no name) (solo) sends no shares.\n');
-  expect(text).toContain('And 7 more that did not fit.\n');
+  expect(text).toContain('Worker (no name) (solo) has stopped sending shares.\n');
+  expect(text).toContain('7 more were left out.\n');
   expect(text).toContain(`${stopUrl}\n`);
   expect(text.length).toBeLessThan(1_000);
 });

@@ -184,7 +184,7 @@ test('a mailbox is set by the key of the address, written to once, and gets the 
   await tell('payout_final', { payout_id: 'p', transaction_id: 'ab', recipients });
   await sender(url, 3_600_000);
   await until(() => got.length === 2);
-  expect(got[1]?.data).toContain('Subject: test pool: news of your miner (2)\r\n');
+  expect(got[1]?.data).toContain('Subject: test pool: notifications about your miner (2)\r\n');
   expect(got[1]?.data).toMatch(/found block cd[\s\S]*payment of 1\.5 coins[\s\S]*#\/mail\/stop\//);
   expect(got[1]?.data).not.toMatch(/somebody else|found block ef|^Bcc:/m);
   await until(async () => (await waiting()) === 0);
@@ -258,8 +258,8 @@ test('a server that is away loses nothing; a full queue drops and says so', asyn
       await queueMailNews(transaction, news, { gatherMillis: 0, now: Date.now() });
   });
   await until(() => got.length === 2);
-  expect(got[1]?.data).toContain(`news of your miner (${MOST_NEWS + 5})`);
-  expect(got[1]?.data).toContain('And 5 more that did not fit.');
+  expect(got[1]?.data).toContain(`notifications about your miner (${MOST_NEWS + 5})`);
+  expect(got[1]?.data).toContain('5 more were left out.');
   await until(async () => (await row())?.dropped === 0 && (await waiting()) === 0);
 });
 

@@ -20,7 +20,7 @@ import { walletCommand, yes } from './wallet-command.ts';
 const sendOptions = {
   ...sessionOptions,
   yes,
-  requestId: text({ help: 'repeat an earlier command without paying twice' }),
+  requestId: text({ help: 'your own id for this command: the same command with the same id never pays twice' }),
 } as const;
 
 const CHAT = { name: 'CHAT', help: 'its name, or the other’s address' } as const;
@@ -97,7 +97,7 @@ export function chatCommands(program: string): Command {
     walletCommand(
       {
         name: `${name} request`,
-        summary: 'asks an address for a chat; asks you first',
+        summary: 'invites the owner of an address to a chat; asks first',
         options: {
           ...sendOptions,
           from: text({

@@ -254,7 +254,7 @@ export function multisigCommands(name: string): Command {
     walletCommand(
       {
         name: `${own} propose`,
-        summary: 'writes a payment from a multisig address that nobody has signed yet',
+        summary: 'writes an unsigned payment from a multisig address',
         options: {
           ...sessionOptions,
           out,

@@ -10,7 +10,7 @@ import { yes } from './wallet-command.ts';
 export const operationOptions = {
   ...sessionOptions,
   yes,
-  requestId: text({ help: 'repeat an earlier request without doing it twice' }),
+  requestId: text({ help: 'your own id for this request: the same command with the same id takes effect only once' }),
 } as const;
 
 export type Operation = {

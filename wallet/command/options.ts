@@ -35,11 +35,11 @@ export const fileOptions = {
   passwordFile: path({ help: 'holds the password (default: FILE.password, else the terminal is asked)', group: FILES }),
 } as const;
 
-export const jsonOption = { json: flag({ help: 'print the result, or the refusal, as JSON' }) } as const;
+export const jsonOption = { json: flag({ help: 'print the result or the error as JSON' }) } as const;
 
 const url = parsed(
   {
-    help: 'the node to use; the wallet waits for it rather than ask another one',
+    help: 'the node to use; if it is unavailable, the wallet waits for it',
     placeholder: 'URL',
     default: 'http://127.0.0.1:28701',
   },

@@ -51,7 +51,7 @@ export const showValidators = (context: Context): Promise<number> =>
   });
 
 function stateOfPosition({ state, release_height: release, withdrawable, request_id: request }: Fields): string {
-  const now = state === 'bonded' ? 'bonded' : withdrawable ? 'withdrawable' : `unbonding to cut ${release}`;
+  const now = state === 'bonded' ? 'bonded' : withdrawable ? 'withdrawable' : `unbonding until cut ${release}`;
   return request === null ? now : `${now}, request ${request} under way`;
 }
 
@@ -95,7 +95,7 @@ export const stakingCommands = (name: string): Command[] => [
   walletCommand(
     {
       name: `${name} stake`,
-      summary: 'gives an amount to a validator as stake; asks first',
+      summary: 'stakes an amount with a validator; asks first',
       options: {
         ...operationOptions,
         validator: text({ help: 'one of `validators`', placeholder: 'ID', required: true }),
@@ -148,7 +148,7 @@ export const stakingCommands = (name: string): Command[] => [
   walletCommand(
     {
       name: `${name} withdraw`,
-      summary: 'pays a position that is released back to this wallet; asks first',
+      summary: 'pays a released position back to this wallet; asks first',
       options: { ...operationOptions, ...positionOption },
       examples: [{ line: `${name} withdraw --position 7c19...`, says: 'from the release height on, see `positions`' }],
     },

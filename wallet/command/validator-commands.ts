@@ -73,7 +73,7 @@ export const validatorCommands = (name: string): Command[] => [
   walletCommand(
     {
       name: `${name} reward-address`,
-      summary: 'sends the rewards of a position elsewhere; asks first',
+      summary: 'changes the reward address of a position; asks first',
       options: {
         ...operationOptions,
         ...positionOption,
