@@ -109,7 +109,7 @@ export async function openConsensus(
   }
   if (key !== undefined) {
     const overlay = overlaySigner(dataDir);
-    let isTold = false;
+    let isWarned = false;
     const reach = () => {
       const staking = node.chain.staking();
       const own = ownReach(staking, heartbeat?.validatorId ?? validatorOfKey(staking, key.publicKey));
@@ -118,8 +118,8 @@ export async function openConsensus(
       transport.reach(dialPlan(own, validators));
       const isRegistered = overlay && own.overlayKey && equalBytes(overlay.publicKey, own.overlayKey);
       transport.know({ own, validators, sign: isRegistered ? overlay.sign : undefined });
-      if (isRegistered || isTold || isDevelopment || own.overlayKey === undefined || own.routes.length > 0) return;
-      isTold = true;
+      if (isRegistered || isWarned || isDevelopment || own.overlayKey === undefined || own.routes.length > 0) return;
+      isWarned = true;
       log.warn('the overlay key is not the registered one: validators without a route cannot reach this one');
     };
     reach();

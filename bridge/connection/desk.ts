@@ -316,7 +316,7 @@ export class Desk implements ConversationDesk {
       });
     this.#acknowledging.clear();
     this.#sessions.settle();
-    this.#fanOut.pay();
+    this.#fanOut.sendDelayed();
     const part = Math.ceil(this.#conversations.size / SWEEP_TICKS);
     for (let i = 0; i < part; i++) {
       this.#sweep ??= this.#conversations.values();

@@ -19,7 +19,7 @@ export type FanOutDependencies = {
 export class FanOut {
   readonly #conversations: Set<Conversation>;
   readonly #dependencies: FanOutDependencies;
-  readonly #owing = new Set<Conversation>();
+  readonly #delayed = new Set<Conversation>();
   #cursor: Iterator<Conversation> | null = null;
   #running = false;
   #clean = false;
@@ -66,7 +66,7 @@ export class FanOut {
     if (session.state !== 'mining' || conversation.isEnding || session.isCurrent) return;
     if (peer.queued > 0) {
       this.skipped++;
-      this.#owing.add(conversation);
+      this.#delayed.add(conversation);
       return;
     }
     this.sent++;
@@ -78,15 +78,15 @@ export class FanOut {
   }
 
   /** At every tick: connections that have caught up get the newest job. */
-  pay(): void {
-    for (const conversation of this.#owing)
+  sendDelayed(): void {
+    for (const conversation of this.#delayed)
       if (conversation.peer.queued === 0) {
-        this.#owing.delete(conversation);
+        this.#delayed.delete(conversation);
         this.#offer(conversation);
       }
   }
 
   forget(conversation: Conversation): void {
-    this.#owing.delete(conversation);
+    this.#delayed.delete(conversation);
   }
 }

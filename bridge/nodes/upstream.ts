@@ -84,9 +84,9 @@ export type UpstreamDependencies = {
 
 type Followed = {
   readonly source: NodeSource;
-  isThere: boolean;
+  isReachable: boolean;
   /** Whether it was logged as unavailable; also true at the start, before the first connection. */
-  isToldAway: boolean;
+  isLoggedAway: boolean;
   /** Its last template was refused or could not be fetched; tried again with its next cut or after a while. */
   isBroken: boolean;
   height: number;
@@ -149,8 +149,8 @@ export class NodeUpstream implements Upstream {
     this.#dependencies = dependencies;
     this.#nodes = dependencies.sources.map((source) => ({
       source,
-      isThere: false,
-      isToldAway: false,
+      isReachable: false,
+      isLoggedAway: false,
       isBroken: false,
       height: 0,
       cutId: '',
@@ -178,18 +178,18 @@ export class NodeUpstream implements Upstream {
       },
       lost: (reason) => {
         if (this.#ending.signal.aborted) return;
-        if (!node.isToldAway) this.#dependencies.log.warn('node is away', { node: node.source.name, reason });
-        node.isToldAway = true;
-        node.isThere = false;
+        if (!node.isLoggedAway) this.#dependencies.log.warn('node is away', { node: node.source.name, reason });
+        node.isLoggedAway = true;
+        node.isReachable = false;
         this.#choose();
       },
     };
   }
 
   #advance(node: Followed, height: number, cutId: string): void {
-    if (!node.isThere) this.#dependencies.log.info('node is there', { node: node.source.name, height });
-    node.isThere = true;
-    node.isToldAway = false;
+    if (!node.isReachable) this.#dependencies.log.info('node is there', { node: node.source.name, height });
+    node.isReachable = true;
+    node.isLoggedAway = false;
     node.isBroken = false;
     node.height = height;
     node.cutId = cutId;
@@ -213,7 +213,7 @@ export class NodeUpstream implements Upstream {
 
   #compare(node: Followed): void {
     for (const other of this.#nodes) {
-      if (other === node || !other.isThere || other.height !== node.height) continue;
+      if (other === node || !other.isReachable || other.height !== node.height) continue;
       const disagrees = other.cutId !== node.cutId;
       if (disagrees && !node.disagrees) {
         const [first, second] = [other.source.name, node.source.name];
@@ -225,7 +225,7 @@ export class NodeUpstream implements Upstream {
   }
 
   #choose(): void {
-    const best = this.#nodes.find((node) => node.isThere && !node.isBroken) ?? null;
+    const best = this.#nodes.find((node) => node.isReachable && !node.isBroken) ?? null;
     if (best === this.#serving) return;
     this.#serving = best;
     this.#events?.healthy(best !== null);
@@ -363,7 +363,7 @@ export class NodeUpstream implements Upstream {
   figures(): readonly NodeFigures[] {
     return this.#nodes.map((node) => ({
       name: node.source.name,
-      healthy: node.isThere && !node.isBroken,
+      healthy: node.isReachable && !node.isBroken,
       serving: node === this.#serving,
       disagrees: node.disagrees,
       height: node.height,

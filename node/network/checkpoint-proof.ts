@@ -15,7 +15,7 @@ import { PeerFault } from './peer-fault.ts';
 import { decodeHeadersAnswer, MAX_CUTS, MAX_HEADERS, type SyncQuestion } from './sync-messages.ts';
 import type { PeerName } from './thread/host-types.ts';
 
-const TELL_MILLIS = 10_000;
+const LOG_MILLIS = 10_000;
 
 export type CheckpointProofDependencies = {
   readonly ledger: Pick<CutLedger, 'head'>;
@@ -37,7 +37,7 @@ export class CheckpointProof {
   /** Headers read so far. */
   headers = 0;
   #way: Way | undefined;
-  #toldAt = Number.NEGATIVE_INFINITY;
+  #loggedAt = Number.NEGATIVE_INFINITY;
 
   constructor(dependencies: CheckpointProofDependencies) {
     this.#with = dependencies;
@@ -118,8 +118,8 @@ export class CheckpointProof {
 
   #tell(level: 'info' | 'warn', message: string, fields: LogFields, { checkpoint }: Pick<Way, 'checkpoint'>): void {
     const { log, steady } = this.#with;
-    if (steady() - this.#toldAt < TELL_MILLIS) return;
-    this.#toldAt = steady();
+    if (steady() - this.#loggedAt < LOG_MILLIS) return;
+    this.#loggedAt = steady();
     log[level](message, { checkpoint: checkpoint.height, ...fields });
   }
 

@@ -32,7 +32,7 @@ import { WakeUp } from './wake-up.ts';
 
 /** Delay after all peers failed. */
 const PAUSE_MILLIS = 2_000;
-const TELL_MILLIS = 10_000;
+const LOG_MILLIS = 10_000;
 /** Signatures of a cut's blocks are checked in the workers meanwhile; the rest are checked during execution. */
 const SETTLED_MILLIS = 5_000;
 /** A cut whose own certificate was deleted: the one at the end of its batch proved it. */
@@ -60,7 +60,7 @@ export class CutSync {
   #running: Promise<void> | undefined;
   #closed = false;
   #queued = 0;
-  #toldAt = 0;
+  #loggedAt = 0;
 
   constructor(dependencies: CutSyncDependencies) {
     this.#with = dependencies;
@@ -282,8 +282,8 @@ export class CutSync {
 
   #tellPruned(height: number): void {
     const { log, steady } = this.#with;
-    if (steady() - this.#toldAt < TELL_MILLIS) return;
-    this.#toldAt = steady();
+    if (steady() - this.#loggedAt < LOG_MILLIS) return;
+    this.#loggedAt = steady();
     log.warn('all peers have pruned the cuts that this node lacks: name a full node with --bootstrap', { height });
   }
 
@@ -291,8 +291,8 @@ export class CutSync {
     const { ledger, log, steady } = this.#with;
     const { height } = ledger.head();
     const { synced, behindBy, peers } = this.heights.figures(height);
-    if (synced || steady() - this.#toldAt < TELL_MILLIS) return;
-    this.#toldAt = steady();
+    if (synced || steady() - this.#loggedAt < LOG_MILLIS) return;
+    this.#loggedAt = steady();
     log.info('syncing', { height, behind_by: behindBy, peers });
   }
 }

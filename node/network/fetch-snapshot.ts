@@ -41,7 +41,7 @@ import { BUSY, type PeerName } from './thread/host-types.ts';
 import { WakeUp } from './wake-up.ts';
 
 const LOOK_MILLIS = 1_000;
-const TELL_MILLIS = 10_000;
+const LOG_MILLIS = 10_000;
 
 export type FetchSettings = {
   readonly dataDir: string;
@@ -99,7 +99,7 @@ class SnapshotFetch {
   #parts: PartFetch | undefined;
   #trusted: TrustedCut | undefined;
   readonly #news = new WakeUp();
-  #toldAt = Number.NEGATIVE_INFINITY;
+  #loggedAt = Number.NEGATIVE_INFINITY;
 
   constructor(settings: FetchSettings, dependencies: FetchDependencies) {
     this.#settings = settings;
@@ -224,8 +224,8 @@ class SnapshotFetch {
 
   #tell(message: string, fields: Record<string, unknown>): void {
     const now = this.#with.steady();
-    if (now - this.#toldAt < TELL_MILLIS) return;
-    this.#toldAt = now;
+    if (now - this.#loggedAt < LOG_MILLIS) return;
+    this.#loggedAt = now;
     this.#with.log.info(message, fields);
   }
 
