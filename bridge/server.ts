@@ -29,7 +29,7 @@ import type {
   StratumServerOptions,
 } from './stratum-server.ts';
 import type { BoundAddress, CertificatePem, Hub, ListenerControl, Publication } from './threads/hub.ts';
-import { startListenerThread } from './threads/listener-threads.ts';
+import { figuresOf, startListenerThread } from './threads/listener-threads.ts';
 import { MainHub } from './threads/main-hub.ts';
 
 /** How long miners keep working without a node before they get code 31. */
@@ -155,7 +155,9 @@ class MainServer implements StratumServer {
         },
       },
     );
-    const addresses = await listener.listen();
+    const addresses = await listener.listen().catch((error) => listener.close().then(() => Promise.reject(error)));
+    // The server was closed meanwhile, and closes only what it knows.
+    if (this.#closing) return listener.close();
     if (this.addresses.length === 0) this.addresses = addresses;
     this.#listeners.set(thread, listener);
     this.#greet(listener);
@@ -344,7 +346,7 @@ class MainServer implements StratumServer {
       ready: this.#isAnnounced,
       bootId: this.bootId,
       headHeight: this.#publication?.headHeight ?? 0,
-      listeners: await Promise.all([...this.#listeners.values()].map((listener) => listener.figures())),
+      listeners: await figuresOf(this.#listeners.values()),
       nodes: this.#dependencies.upstream.figures(),
       blocks: { ...this.#blocks.counts, paidAtoms: this.#blocks.paidAtoms },
       templates: {

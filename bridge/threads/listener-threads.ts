@@ -11,7 +11,7 @@ import type { DeskOptions } from '../connection/desk-options.ts';
 import type { ListenerOptions } from '../connection/listener.ts';
 import { unpackShares } from '../shares/share-batch.ts';
 import { exposed, HUB_CALLS, LISTENER_CALLS, type PortHub, remote } from './calls.ts';
-import type { Hub, ListenerControl, Member } from './hub.ts';
+import type { Hub, ListenerControl, ListenerFigures, Member } from './hub.ts';
 import { unpackEvents, unpackMembers } from './packed-members.ts';
 import { PortCalls } from './port-calls.ts';
 
@@ -97,4 +97,10 @@ export function startListenerThread(
       await gone;
     },
   };
+}
+
+/** Of the listeners that live: one that dies does not answer. */
+export async function figuresOf(listeners: Iterable<ListenerControl>): Promise<ListenerFigures[]> {
+  const asked = await Promise.allSettled([...listeners].map((listener) => listener.figures()));
+  return asked.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []));
 }
