@@ -11,6 +11,7 @@ import { addressOf } from './stratum-client.ts';
 type Stats = {
   shares: { accepted: number; stale: number; rejected: Record<string, number> };
   found: { block_id: string; address: string; worker: string; state: string; amount?: string }[];
+  blocks: { paid_atoms: string };
   connections: { mining: number };
   anchors: { newest: number; older: number; mean_age: number };
 };
@@ -53,14 +54,20 @@ async function untilSettled(stats: string, atLeast: number): Promise<Stats> {
   }
 }
 
+/** The statistics list the newest blocks only: on a busy machine the miners find more before they are stopped. */
+const LISTED = 100;
+
 async function expectPaid(stats: Stats, api: string, accounts: readonly number[]): Promise<void> {
+  let balances = 0n;
   for (const account of accounts) {
     const paid = stats.found.filter(({ address, state }) => address === addressOf(account) && state === 'paid');
-    expect(paid.length).toBeGreaterThan(0);
     const sum = paid.reduce((total, { amount }) => total + BigInt(amount ?? 0), 0n);
     const { balance } = await json<{ balance: string }>(`${api}/v1/address/${addressOf(account)}/balance`);
-    expect(BigInt(balance)).toBe(sum);
+    expect(BigInt(balance)).toBeGreaterThan(0n);
+    if (stats.found.length < LISTED) expect(BigInt(balance)).toBe(sum);
+    balances += BigInt(balance);
   }
+  expect(balances).toBe(BigInt(stats.blocks.paid_atoms));
 }
 
 test('blocks found through a bridge are registered and paid to the miner’s own address', async () => {
