@@ -4,7 +4,9 @@ import type { PoolApi } from './api/pool-api.ts';
 import { balanceSheet } from './books/sheet.ts';
 import type { Sql } from './database/connect.ts';
 import { SERVICES } from './journal-record.ts';
+import { mailMetrics } from './mail/mail-metrics.ts';
 import { payoutsHeld } from './payout/payout-hold.ts';
+import { readTotal, readTotals } from './read-totals.ts';
 
 export type PoolMetricsDependencies = {
   readonly sql: Sql;
@@ -20,26 +22,9 @@ export type PoolMetricsDependencies = {
   readonly headHeight: () => number;
   /** Values in Redis that were left unread, by reason; undefined without a Redis. */
   readonly unread: (() => Readonly<Record<string, number>>) | undefined;
+  /** Mails to miners since the start, by result; undefined where the pool sends none. */
+  readonly mails: (() => Readonly<Record<string, number>>) | undefined;
 };
-
-/** A counter fed with totals from the database: it grows by the increase since the last read. */
-function readTotal(add: (amount: number) => void): (total: number) => void {
-  let known = 0;
-  return (total) => {
-    if (total <= known) return;
-    add(total - known);
-    known = total;
-  };
-}
-
-function readTotals(add: (amount: number, label: string) => void): (total: number, label: string) => void {
-  const totals = new Map<string, (total: number) => void>();
-  return (total, label) => {
-    const set = totals.get(label) ?? readTotal((amount) => add(amount, label));
-    totals.set(label, set);
-    set(total);
-  };
-}
 
 export function poolMetrics(metrics: Metrics, dependencies: PoolMetricsDependencies): () => Promise<void> {
   const { sql, api } = dependencies;
@@ -100,6 +85,7 @@ export function poolMetrics(metrics: Metrics, dependencies: PoolMetricsDependenc
     labels: ['reason'],
   });
   const unread = readTotals((amount, reason) => unreadTotal.add(amount, { reason }));
+  const mails = dependencies.mails === undefined ? undefined : mailMetrics(metrics, dependencies.mails, sql);
 
   /** The newest cut in the books. */
   let taken: number | undefined;
@@ -154,5 +140,6 @@ export function poolMetrics(metrics: Metrics, dependencies: PoolMetricsDependenc
     paidAtoms.set(Number(sheet.paid));
     owed.set(Number(sheet.balances + sheet.inFlight));
     gap.set(Number(sheet.gap));
+    await mails?.();
   };
 }

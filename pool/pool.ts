@@ -38,6 +38,7 @@ import { lockAfterBackup } from './directory.ts';
 import { editedPoolName } from './edits/edits.ts';
 import { openFeed } from './feed/open-feed.ts';
 import { SERVICES } from './journal-record.ts';
+import { emptyTally } from './mail/mailer.ts';
 import { loadSmtp } from './mail/smtp.ts';
 import { NodeChains } from './node-chains.ts';
 import { openPoolNode } from './node-link.ts';
@@ -148,6 +149,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
   };
   if (values.payoutsPaused) await pausePayouts(sql, true);
   const mail = mailOptions(values);
+  const mailTally = emptyTally();
   const walletClient = createWalletClient({ ...wallet, address });
   const runner = new TermRunner(
     {
@@ -175,7 +177,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
     {
       ...{ sql, source, chain, wallet: walletClient, log: log.child('books'), now: steadyMillis, wall: Date.now },
       ...(node.isEmbedded ? {} : { powHash }),
-      ...(mail === undefined ? {} : { openMailer: await loadSmtp(mail.server, mail.from) }),
+      ...(mail === undefined ? {} : { openMailer: await loadSmtp(mail.server, mail.from), mailTally }),
     },
   );
   started('books', () => runner.close());
@@ -293,6 +295,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
     isAccountant: () => runner.term !== undefined,
     headHeight: () => figures?.headHeight ?? 0,
     unread,
+    mails: mail === undefined ? undefined : () => mailTally,
   });
   await update().catch(() => undefined);
   every(FLUSH_MILLIS / 2, update, 'metrics', dependencies);
@@ -320,6 +323,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       stratum: (...upgrade) => stratum.handleUpgrade(...upgrade),
       live: (request, socket, head, client) => api.live.upgrade(request, socket, head, client),
       ready: () => figures?.ready ?? false,
+      first: api.figures,
     },
   );
   started('web', () => web.close());

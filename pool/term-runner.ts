@@ -13,7 +13,7 @@ import { fenced, type Term, TermLostError, tryElection } from './books/term.ts';
 import type { Chain } from './chain.ts';
 import { connectDatabase, type Sql, type Transaction } from './database/connect.ts';
 import type { EntrySource } from './feed/entry-source.ts';
-import type { Mailer } from './mail/mailer.ts';
+import type { Mailer, MailTally } from './mail/mailer.ts';
 import { MinerMails } from './mail/miner-mails.ts';
 import { AccountCheck } from './payout/account-check.ts';
 import { PAYOUT_DEFAULTS, PayoutLoop } from './payout/payout-loop.ts';
@@ -49,6 +49,8 @@ export type TermDependencies = {
   readonly powHash?: AdoptionDependencies['powHash'] & {};
   /** Opens a mailer for each term; absent: no mails. */
   readonly openMailer?: () => Mailer;
+  /** Mails of all terms of this process. */
+  readonly mailTally?: MailTally;
   readonly log: Logger;
   readonly now: () => number;
   /** The system's time, for times that receivers compare with their own clock; default `now`. */
@@ -163,10 +165,11 @@ export class TermRunner {
   }
 
   #openMails(): MinerMails | undefined {
-    const { openMailer, ...rest } = this.#dependencies;
+    const { openMailer, mailTally: tally, ...rest } = this.#dependencies;
     const { mails } = this.#options;
     if (openMailer === undefined || mails === undefined) return undefined;
-    return new MinerMails(mails, { ...rest, mailer: openMailer(), log: rest.log.child('mail') });
+    const counted = tally === undefined ? {} : { tally };
+    return new MinerMails(mails, { ...rest, ...counted, mailer: openMailer(), log: rest.log.child('mail') });
   }
 
   /** Runs until it ends; a failure is tried again, a lost term ends everything. */

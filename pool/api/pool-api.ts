@@ -16,7 +16,7 @@ import { AnswerCache } from './answer-cache.ts';
 import { booksRoutes } from './books-routes.ts';
 import { BooksView } from './books-view.ts';
 import { ChartView } from './chart-view.ts';
-import type { ConnectDocument, LiveFrame } from './documents.ts';
+import type { ConnectDocument, LiveFrame, PoolDocument } from './documents.ts';
 import { EventFollower } from './event-follower.ts';
 import { HistoryView } from './history-view.ts';
 import { LedgerView } from './ledger-view.ts';
@@ -66,6 +66,8 @@ export interface PoolApi {
   readonly routes: readonly Route[];
   readonly live: LiveHub;
   readonly rates: RateBoard;
+  /** What the route `pool` answers. */
+  readonly figures: () => PoolDocument | undefined;
   close(): Promise<void>;
 }
 
@@ -191,6 +193,7 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
     routes,
     live,
     rates,
+    figures: () => pool.document,
     async close() {
       clearInterval(timer);
       live.close();

@@ -19,6 +19,8 @@ export type SignedDependencies = {
   readonly offers: { readonly webhooks: boolean; readonly mail: boolean };
 };
 
+/** Of the links in mails. */
+export const MAIL_CODE = '^[A-Za-z0-9_-]{32}$';
 const ofAddress = object({ address: FIELDS.address });
 const threshold = text({ maxLength: 32, description: 'atoms, decimal' });
 const proven = { request: d.proofRequest, proof: d.addressProof };
@@ -30,7 +32,7 @@ const mail = {
   email: text({ maxLength: MAX_MAILBOX, description: 'empty: none' }),
   events: optional(d.newsGroups),
 };
-const ofCode = object({ code: text({ pattern: '^[A-Za-z0-9_-]{32}$', description: 'of the link in a mail' }) });
+const ofCode = object({ code: text({ pattern: MAIL_CODE, description: 'of the link in a mail' }) });
 
 export const signedRoutes = (dependencies: SignedDependencies): Route[] => [
   ...thresholdRoutes(dependencies),
@@ -153,6 +155,16 @@ function mailRoutes({ miners, mails }: SignedDependencies): Route[] {
       body: ofCode,
       answer: d.mailChange,
       handle: ({ body }) => mails.stop(body.code),
+    }),
+    route({
+      method: 'POST',
+      path: '/mail/stop/:code',
+      group: 'Miners',
+      summary:
+        'The same in one step, for mail programs: the List-Unsubscribe address of every mail (RFC 8058); its body is not read',
+      params: ofCode,
+      answer: d.mailChange,
+      handle: ({ params }) => mails.stop(params.code),
     }),
   ];
 }

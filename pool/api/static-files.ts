@@ -59,12 +59,12 @@ export async function loadStaticFiles(directory: string): Promise<Map<string, St
     const name = `/${posix.relative(directory, path)}`;
     const body = await readFile(path);
     const type = TYPES[extname(name)] ?? 'application/octet-stream';
-    const packed = COMPRESSED.test(type) && body.length > 512 ? compress(body) : undefined;
+    const packed = COMPRESSED.test(type) && body.length > 512 ? compressed(body) : undefined;
     const file = {
       type,
       body,
       brotli: packed,
-      etag: `"${hash('sha256', body, 'base64url').slice(0, 22)}"`,
+      etag: etagOf(body),
       isHashed: HASHED.test(name),
     };
     files.set(name, file);
@@ -73,5 +73,7 @@ export async function loadStaticFiles(directory: string): Promise<Map<string, St
   return files;
 }
 
-const compress = (body: Buffer): Buffer =>
+export const etagOf = (body: Buffer): string => `"${hash('sha256', body, 'base64url').slice(0, 22)}"`;
+
+export const compressed = (body: Buffer): Buffer =>
   brotliCompressSync(body, { params: { [constants.BROTLI_PARAM_QUALITY]: 6 } });

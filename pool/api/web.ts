@@ -18,9 +18,11 @@ import type { Metrics } from '../../runtime/metrics.ts';
 import { METRICS_CONTENT_TYPE } from '../../runtime/metrics-listener.ts';
 import { SERVICES } from '../journal-record.ts';
 import { ApiRefusal, type PoolApiErrorCode, wordsOf } from './api-error.ts';
+import { FirstPage } from './first-page.ts';
 import { apiPage, openApiDocument } from './openapi.ts';
 import type { OperatorToken } from './operator-token.ts';
 import { COSTS, type Route, readRequest } from './route.ts';
+import { MAIL_CODE } from './signed-routes.ts';
 import { loadStaticFiles, PAGE_HEADERS, type StaticFile } from './static-files.ts';
 import { Turns } from './turns.ts';
 
@@ -48,6 +50,8 @@ export type WebDependencies = {
   readonly stratum?: (service: string, request: IncomingMessage, socket: Duplex, head: Buffer, client: string) => void;
   readonly live: (request: IncomingMessage, socket: Duplex, head: Buffer, client: string) => void;
   readonly ready: () => boolean;
+  /** The figures that the page comes with; without it the page asks for them. */
+  readonly first?: () => object | undefined;
 };
 
 export const API_BASE = '/api/v1';
@@ -69,6 +73,8 @@ export const WEB_LIMITS: DoorLimits = {
 /** Expensive requests of one client that may wait for the one in progress. */
 const DEAR_WAITING = 32;
 const DEAR_RETRY_MILLIS = 1_000;
+
+const FORMS = ['application/x-www-form-urlencoded', 'multipart/form-data'];
 
 export interface WebListener {
   readonly address: ListenAddress;
@@ -120,6 +126,7 @@ class Web {
   readonly #dependencies: WebDependencies;
   readonly #proxies: TrustedProxies;
   readonly #files: ReadonlyMap<string, StaticFile>;
+  readonly #page: FirstPage | undefined;
   readonly #rate: RateLimiter;
   /** A separate limit: API readers behind the same address must not block the operator's monitoring. */
   readonly #metricsRate: RateLimiter;
@@ -137,6 +144,8 @@ class Web {
     this.#dependencies = dependencies;
     this.#proxies = proxies;
     this.#files = files;
+    const page = files.get('/');
+    this.#page = page === undefined ? undefined : new FirstPage(page, () => dependencies.first?.());
     this.#rate = new RateLimiter(options.rate);
     this.#metricsRate = new RateLimiter(options.rate);
   }
@@ -163,6 +172,13 @@ class Web {
     const page = apiPage(routes, { title, base });
     app.get(`${base}/openapi.json`, (_request, reply) => reply.type('application/json').send(document));
     app.get(`${base}/`, (_request, reply) => reply.headers(PAGE_HEADERS).type('text/html; charset=utf-8').send(page));
+    // Mail programs send a form; routes that take JSON refuse what is none.
+    app.addContentTypeParser(FORMS, { parseAs: 'string' }, (_request, body, done) => done(null, body));
+    // A person who opens the address that mail programs use gets the page of it, which asks.
+    app.get<{ Params: { code: string } }>(`${base}/mail/stop/:code`, ({ params }, reply) => {
+      if (!new RegExp(MAIL_CODE).test(params.code)) throw new ApiRefusal('not_found', 'there is nothing here');
+      return reply.redirect(`../../../../#/mail/stop/${params.code}`, 303);
+    });
     app.get(`${prefix}/health`, (_request, reply) => reply.type('text/plain').send('alive\n'));
     app.get(`${prefix}/ready`, (_request, reply) =>
       reply
@@ -254,7 +270,8 @@ class Web {
     const endsInSlash = /\/(\?|$)/.test(request.url);
     if (/^\/[a-z]+$/.test(below) && endsInSlash) return reply.redirect(path, 308);
     if (prefix !== '' && below === '/' && !endsInSlash) return reply.redirect(`${prefix}/`, 308);
-    const file = this.#files.get(below) ?? (/\.\w+$/.test(below) ? undefined : this.#files.get('/'));
+    const found = this.#files.get(below) ?? (/\.\w+$/.test(below) ? undefined : this.#files.get('/'));
+    const file = found === this.#files.get('/') ? this.#page?.page : found;
     if (file === undefined) throw new ApiRefusal('not_found', 'there is nothing here');
     reply
       .headers(PAGE_HEADERS)

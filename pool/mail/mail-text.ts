@@ -3,7 +3,12 @@
  */
 import { formatCoins } from '../../protocol/amount.ts';
 
-export type MailText = { readonly subject: string; readonly text: string; readonly stopUrl: string };
+export type MailText = {
+  readonly subject: string;
+  readonly text: string;
+  /** Where a mail program stops these mails by itself (RFC 8058). A person who opens it gets a page with a button. */
+  readonly stopUrl: string;
+};
 export type MailNews = {
   readonly kind: string;
   readonly atMillis: number;
@@ -44,15 +49,16 @@ const LINES: Readonly<Record<string, (data: MailNews['data']) => string>> = {
 /** `payout_sent` is not included: its payment is reported when it is final. */
 export const isMailed = (kind: string): boolean => Object.hasOwn(LINES, kind);
 
-const stopUrlOf = ({ publicUrl, code }: MailPlace): string => `${publicUrl}/#/mail/stop/${code}`;
+const stopLinkOf = ({ publicUrl, code }: MailPlace): string => `${publicUrl}/#/mail/stop/${code}`;
+/** What is behind # reaches no server: mail programs need a path of their own. */
+const stopUrlOf = ({ publicUrl, code }: MailPlace): string => `${publicUrl}/api/v1/mail/stop/${code}`;
 const linesOf = (...lines: readonly string[]): string => `${lines.join('\n')}\n`;
 
 export function confirmationMail(place: MailPlace): MailText {
   const { pool, publicUrl, address, code } = place;
-  const stopUrl = stopUrlOf(place);
   return {
     subject: `${pool}: confirm your e-mail address`,
-    stopUrl,
+    stopUrl: stopUrlOf(place),
     text: linesOf(
       `The miner ${address} at the mining pool ${pool} asked for notifications to be sent to this e-mail address.`,
       '',
@@ -60,21 +66,20 @@ export function confirmationMail(place: MailPlace): MailText {
       `${publicUrl}/#/mail/confirm/${code}`,
       '',
       'If it is not you, do nothing: nothing is sent without a confirmation. To receive no more such requests from this pool, open:',
-      stopUrl,
+      stopLinkOf(place),
     ),
   };
 }
 
 /** `news` is not empty. */
 export function newsMail(place: MailPlace, news: readonly MailNews[], dropped: number): MailText {
-  const stopUrl = stopUrlOf(place);
   const lines = news.flatMap(({ kind, atMillis, data }) => {
     const line = LINES[kind]?.(data);
     return line === undefined ? [] : [`${timeOf(atMillis)}  ${line}`];
   });
   return {
     subject: `${place.pool}: notifications about your miner (${news.length + dropped})`,
-    stopUrl,
+    stopUrl: stopUrlOf(place),
     text: linesOf(
       `Miner ${place.address}`,
       '',
@@ -84,7 +89,7 @@ export function newsMail(place: MailPlace, news: readonly MailNews[], dropped: n
       `${place.publicUrl}/#/miner/${place.address}`,
       '',
       'To stop these e-mails, open:',
-      stopUrl,
+      stopLinkOf(place),
     ),
   };
 }

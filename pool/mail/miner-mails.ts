@@ -14,7 +14,7 @@ import { retryMillis } from '../webhooks/webhook-sender.ts';
 import { confirmationVerdict, type Sent } from './confirmation-limits.ts';
 import { confirmationMail, isMailed, type MailNews, newsMail } from './mail-text.ts';
 import { mailboxKey } from './mailbox.ts';
-import type { Mailer, MailFailure } from './mailer.ts';
+import { emptyTally, type Mailer, type MailFailure, type MailTally } from './mailer.ts';
 
 export type MinerMailsOptions = {
   /** URL of the pool's page. */
@@ -26,6 +26,15 @@ export type MinerMailsOptions = {
   readonly restMillis?: number;
   /** How long the first news wait for others. */
   readonly gatherMillis?: number;
+};
+
+export type MinerMailsDependencies = {
+  readonly sql: Sql;
+  readonly mailer: Mailer;
+  readonly log: Logger;
+  readonly now: () => number;
+  /** Counted up here, for the metrics. */
+  readonly tally?: MailTally;
 };
 
 export const MINER_MAIL_DEFAULTS = { pollMillis: 5_000, restMillis: 15 * 60_000, gatherMillis: 60_000 } as const;
@@ -87,6 +96,7 @@ export class MinerMails {
   readonly #mailer: Mailer;
   readonly #log: Logger;
   readonly #now: () => number;
+  readonly #tally: MailTally;
   readonly #stop = new AbortController();
   #away = { attempts: 0, until: 0 };
   /** The server took a mail since the last failure. */
@@ -94,12 +104,13 @@ export class MinerMails {
   readonly #loop: Promise<void>;
 
   /** Only the accountant's instance sends. */
-  constructor(options: MinerMailsOptions, dependencies: { sql: Sql; mailer: Mailer; log: Logger; now: () => number }) {
+  constructor(options: MinerMailsOptions, dependencies: MinerMailsDependencies) {
     this.#options = { ...MINER_MAIL_DEFAULTS, ...options };
     this.#sql = dependencies.sql;
     this.#mailer = dependencies.mailer;
     this.#log = dependencies.log;
     this.#now = dependencies.now;
+    this.#tally = dependencies.tally ?? emptyTally();
     this.#loop = this.#run();
   }
 
@@ -144,6 +155,7 @@ export class MinerMails {
     const place = { publicUrl, address, code, pool };
     const mail = kind === 'confirmation' ? confirmationMail(place) : newsMail(place, kind, due.dropped);
     const failure = await this.#mailer.send(due.mailbox, mail);
+    this.#tally[failure?.kind ?? 'sent']++;
     if (failure === undefined) {
       this.#away = { attempts: 0, until: 0 };
       this.#takes = true;

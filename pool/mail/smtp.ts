@@ -41,6 +41,12 @@ export async function loadSmtp(server: SmtpServer, from: string, mailMillis = MA
   return () => openMailer(createTransport, server, { from, mailMillis });
 }
 
+/** One-click (RFC 8058) is for https only. */
+const stopHeaders = (stopUrl: string): Record<string, string> => ({
+  'List-Unsubscribe': `<${stopUrl}>`,
+  ...(stopUrl.startsWith('https:') ? { 'List-Unsubscribe-Post': 'List-Unsubscribe=One-Click' } : {}),
+});
+
 function openMailer(
   createTransport: typeof import('nodemailer').createTransport,
   server: SmtpServer,
@@ -81,7 +87,7 @@ function openMailer(
         envelope: { from, to: [mailbox] },
         subject,
         text,
-        headers: { 'List-Unsubscribe': `<${stopUrl}>`, 'Auto-Submitted': 'auto-generated' },
+        headers: { ...stopHeaders(stopUrl), 'Auto-Submitted': 'auto-generated' },
       });
       return undefined;
     } catch (error) {

@@ -74,7 +74,8 @@ test('a mail says what happened, in lines that no worker name breaks, with the l
   expect(text).toContain('00:01 UTC  A payment of 1.5 coins is final: transaction cd.\n');
   expect(text).toContain('Worker (no name) (solo) has stopped sending shares.\n');
   expect(text).toContain('7 more were left out.\n');
-  expect(text).toContain(`${stopUrl}\n`);
+  expect(text).toContain('https://pool.example/p/#/mail/stop/c0de\n');
+  expect(stopUrl).toBe('https://pool.example/p/api/v1/mail/stop/c0de');
   expect(text.length).toBeLessThan(1_000);
 });
 

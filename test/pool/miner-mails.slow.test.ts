@@ -1,19 +1,21 @@
 /** E-mail to a miner over the real API, books and mail program, to a mail server on a socket: set by a signature, confirmed by the mail's link, filled by events. */
-import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { rawPublicKey, signMessage } from '../../node/ml-dsa.ts';
 import { CONFIRMATIONS } from '../../pool/mail/confirmation-limits.ts';
+import { mailMetrics } from '../../pool/mail/mail-metrics.ts';
 import { mailboxKey } from '../../pool/mail/mailbox.ts';
-import type { MailFailure } from '../../pool/mail/mailer.ts';
+import { emptyTally, type MailFailure, type MailTally } from '../../pool/mail/mailer.ts';
 import { MAILBOX_TRIES, MinerMails, MOST_NEWS, queueMailNews } from '../../pool/mail/miner-mails.ts';
 import { loadSmtp } from '../../pool/mail/smtp.ts';
 import { readSmtpServer, type SmtpServer } from '../../pool/mail/smtp-server.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import { type AddressProofRequest, addressProofMessage } from '../../protocol/address-proof.ts';
 import { toHex } from '../../protocol/bytes.ts';
+import { Metrics } from '../../runtime/metrics.ts';
 import { quietLog } from '../quiet-log.ts';
 import { until } from '../until.ts';
 import { key, keyed, openPoolApiBed, type PoolApiBed } from './api-bed.ts';
+import { type Mail, mailServer } from './mail-server.ts';
 
 let bed: PoolApiBed;
 beforeAll(async () => {
@@ -45,68 +47,12 @@ const signed = async (wish: { email: string; events?: string[] }) => {
 const set = async (email: string, events?: string[]) =>
   post(`miners/${address}/mail`, await signed({ email, ...(events === undefined ? {} : { events }) }));
 
-type Mail = { readonly from: string; readonly to: readonly string[]; readonly data: string };
-
-/** Headers and lines that were folded, as they are meant. */
-function readable(mail: string): string {
-  const [head = '', ...body] = mail.split('\r\n\r\n');
-  const text = body.join('\r\n\r\n').replace(/=\r\n/g, '').replaceAll('=3D', '=');
-  return `${head.replace(/\r\n[ \t]+/g, ' ')}\r\n\r\n${text}`;
-}
-
-/** Speaks as much SMTP as a mail takes. `rcpt` answers for a recipient. */
-async function mailServer(rcpt: (recipient: string) => string = () => '250 ok') {
-  const got: Mail[] = [];
-  const sockets = new Set<Socket>();
-  const server = createServer((socket) => {
-    sockets.add(socket.setEncoding('latin1'));
-    let [text, from, to, isData] = ['', '', [] as string[], false];
-    const say = (line: string) => socket.write(`${line}\r\n`);
-    const line = (word: string) => {
-      if (/^EHLO|^HELO/.test(word)) say('250 test');
-      else if (word.startsWith('MAIL FROM:')) {
-        [from, to] = [word.slice(10), []];
-        say('250 ok');
-      } else if (word.startsWith('RCPT TO:')) {
-        to.push(word.slice(8));
-        say(rcpt(word.slice(8)));
-      } else if (word === 'DATA') {
-        isData = true;
-        say('354 go on');
-      } else if (word === 'QUIT') socket.end('221 bye\r\n');
-      else say('502 what');
-    };
-    socket.on('error', () => undefined);
-    socket.on('data', (chunk) => {
-      text += chunk;
-      for (;;) {
-        const end = text.indexOf(isData ? '\r\n.\r\n' : '\r\n');
-        if (end === -1) return;
-        const part = text.slice(0, end);
-        text = text.slice(end + (isData ? 5 : 2));
-        if (isData) {
-          isData = false;
-          got.push({ from, to, data: readable(part) });
-          say('250 ok');
-        } else line(part);
-      }
-    });
-    say('220 test');
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const close = () => {
-    server.close();
-    for (const socket of sockets) socket.destroy();
-  };
-  onTestFinished(close);
-  return { got, close, url: `smtp://127.0.0.1:${(server.address() as AddressInfo).port}` };
-}
-
 async function sender(
   url: string,
   restMillis = 0,
   onSent?: (failure: MailFailure | undefined) => void,
   now = Date.now,
+  tally?: MailTally,
 ) {
   const mailer = (await loadSmtp(readSmtpServer(url) as SmtpServer, 'pool@example.org'))();
   const send: typeof mailer.send = async (...mail) => {
@@ -116,7 +62,7 @@ async function sender(
   };
   const mails = new MinerMails(
     { publicUrl: 'https://pool.example/p', poolName: 'test pool', pollMillis: 20, restMillis, gatherMillis: 0 },
-    { sql: bed.books.sql, mailer: { ...mailer, send }, log: quietLog, now },
+    { sql: bed.books.sql, mailer: { ...mailer, send }, log: quietLog, now, ...(tally === undefined ? {} : { tally }) },
   );
   onTestFinished(() => mails.close());
   return mails;
@@ -167,7 +113,9 @@ test('a mailbox is set by the key of the address, written to once, and gets the 
   await until(() => got.length === 1);
   expect(got[0]).toMatchObject({ from: '<pool@example.org>', to: [`<${MAILBOX}>`] });
   const code = codeOf(got[0]);
-  expect(got[0]?.data).toContain(`List-Unsubscribe: <https://pool.example/p/#/mail/stop/${code}>\r\n`);
+  expect(got[0]?.data).toContain(`List-Unsubscribe: <https://pool.example/p/api/v1/mail/stop/${code}>\r\n`);
+  expect(got[0]?.data).toContain('List-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n');
+  expect(got[0]?.data).toContain(`\r\nhttps://pool.example/p/#/mail/stop/${code}`);
   expect(got[0]?.data).toContain(`The miner ${address} at the mining pool test pool`);
   await looked();
   await tell('block_found', { block_id: 'too early', finder: address, worker: 'x' });
@@ -281,6 +229,73 @@ test('the link of a confirmation also works after the same mailbox was set again
   // It was confirmed: to stop its mails is no refusal, however often.
   for (let i = 0; i < 2; i++) expect((await post('mail/stop', { code })).status).toBe(200);
   expect(await sql`select 1 from mail_refusals`).toHaveLength(0);
+});
+
+test('a mail program stops the mails in one step, by the address in their head; a person who opens it is asked first', async () => {
+  const { got, url } = await mailServer();
+  const stopUrl = () => {
+    const [, path = ''] = /^List-Unsubscribe: <https:\/\/pool\.example(\S+)>\r$/m.exec(got.at(-1)?.data ?? '') ?? [];
+    return `http://127.0.0.1:${bed.web.address.port}${path}`;
+  };
+  await sender(url);
+  const form = new FormData();
+  form.set('List-Unsubscribe', 'One-Click');
+  for (const body of [new URLSearchParams({ 'List-Unsubscribe': 'One-Click' }), form]) {
+    await bed.books.sql`delete from mail_confirmations`;
+    await bed.books.sql`delete from mail_refusals`;
+    const before = got.length;
+    expect((await set(MAILBOX)).status).toBe(200);
+    await until(() => got.length > before);
+    const code = codeOf(got.at(-1));
+    expect((await post('mail/confirm', { code })).status).toBe(200);
+    // Programs that look at links do not stop anything.
+    const opened = await fetch(stopUrl(), { redirect: 'manual' });
+    expect(opened.status).toBe(303);
+    expect(new URL(opened.headers.get('location') as string, stopUrl()).href).toBe(
+      `http://127.0.0.1:${bed.web.address.port}/p/#/mail/stop/${code}`,
+    );
+    expect(await row()).toMatchObject({ mailbox: MAILBOX, confirmed: true });
+    const answer = await fetch(stopUrl(), { method: 'POST', body });
+    expect([answer.status, await answer.json()]).toMatchObject([200, { address, state: 'off' }]);
+    expect(await row()).toMatchObject({ mailbox: null });
+  }
+  for (const method of ['GET', 'POST'])
+    expect((await fetch(`${base()}/mail/stop/no%2Fcode`, { method, redirect: 'manual' })).status).not.toBe(303);
+  // A form is not taken where JSON is due.
+  const wrong = await fetch(`${base()}/mail/stop`, { method: 'POST', body: new URLSearchParams({ code: 'x' }) });
+  expect(wrong.status).toBe(400);
+});
+
+test('metrics count what was sent, what was not and why, and what waits', async () => {
+  const { sql } = bed.books;
+  const metrics = new Metrics();
+  const tally = emptyTally();
+  const update = mailMetrics(metrics, () => tally, sql);
+  const shown = async () => {
+    await update();
+    return (await metrics.text()).split('\n').filter((line) => line.startsWith('svc_pool_mails'));
+  };
+  expect((await set(MAILBOX)).status).toBe(200);
+  expect(await shown()).toEqual([
+    ...['sent', 'mailbox', 'later', 'away', 'unsure'].map((result) => `svc_pool_mails_total{result="${result}"} 0`),
+    'svc_pool_mails_waiting{kind="confirmation"} 1',
+    'svc_pool_mails_waiting{kind="news"} 0',
+  ]);
+  let verdict = '451 later';
+  const { got, url } = await mailServer(() => verdict);
+  await sender(url, 3_600_000, undefined, Date.now, tally);
+  await until(async () => (await shown()).includes('svc_pool_mails_total{result="later"} 1'));
+  // Put off in the books too, and not only counted.
+  await until(async () => (await row())?.waits === true);
+  verdict = '250 ok';
+  await sql`update miner_mails set next_at = now()`;
+  await until(async () => (await shown()).includes('svc_pool_mails_total{result="sent"} 1'));
+  expect(await shown()).toContain('svc_pool_mails_waiting{kind="confirmation"} 0');
+  expect((await post('mail/confirm', { code: codeOf(got.at(-1)) })).status).toBe(200);
+  await sql`update miner_mails set next_at = now() + interval '1 hour'`;
+  await tell('worker_silent', { address, worker: 'x', service: 'pplns' });
+  await looked();
+  expect(await shown()).toContain('svc_pool_mails_waiting{kind="news"} 1');
 });
 
 test('a mailbox can refuse also after the miner named another one', async () => {
