@@ -1,38 +1,18 @@
 /** The frame of the page: navigation, the line that says when the pool is away, and the page that was asked for. */
-import type { ComponentType } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect } from 'preact/hooks';
 import type { PoolDocument } from '../pool/api/documents.ts';
 import { useDocument, useLiveState } from './data/hooks.ts';
 import { usePlace } from './data/place.ts';
 import type { ExplorerPlace } from './explorer/explorer-page.tsx';
+import { lazyPage } from './lazy-page.tsx';
 import { MiniBar } from './mine/mini-bar.tsx';
 import { Celebration } from './notify/celebration.tsx';
 import { useNotifications } from './notify/notifications.tsx';
 import { linkTo, PAGES, type Place } from './router.ts';
-import { BlocksPage } from './view/blocks-page.tsx';
-import { ConnectPage } from './view/connect-page.tsx';
-import { MinerPage } from './view/miner-page.tsx';
-import { OperatorPage } from './view/operator-page.tsx';
-import { PaymentsPage } from './view/payments-page.tsx';
 import { PoolPage } from './view/pool-page.tsx';
 import { ThemeChoice } from './view/theme-choice.tsx';
 
-/** Pages that most visitors never open are loaded on demand: the miner is the heaviest part of all. */
-function lazyPage<P extends object>(what: string, load: () => Promise<ComponentType<P>>): ComponentType<P> {
-  return function LazyPage(given: P) {
-    const [Page, setPage] = useState<ComponentType<P>>();
-    const [failed, setFailed] = useState(false);
-    useEffect(() => {
-      load().then(
-        (loaded) => setPage(() => loaded),
-        () => setFailed(true),
-      );
-    }, []);
-    if (failed) return <p role="alert">{what} could not be loaded. Reload the page to try again.</p>;
-    return Page === undefined ? <p class="note">Loading…</p> : <Page {...given} />;
-  };
-}
-
+// What is below the first page is loaded when it is opened: the miner is the heaviest part of all.
 const LazyMinePage = lazyPage('The miner', async () => (await import('./mine/mine-page.tsx')).MinePage);
 const LazyStakingPage = lazyPage<{ address: string | undefined }>(
   'This page',
@@ -46,25 +26,46 @@ const LazyExplorerPage = lazyPage<ExplorerPlace>(
   'The explorer',
   async () => (await import('./explorer/explorer-page.tsx')).ExplorerPage,
 );
+const LazyMinerPage = lazyPage<{ address: string | undefined }>(
+  'This page',
+  async () => (await import('./view/miner-page.tsx')).MinerPage,
+);
+const LazyBlocksPage = lazyPage<{ block: string | undefined }>(
+  'This page',
+  async () => (await import('./view/blocks-page.tsx')).BlocksPage,
+);
+const LazyPaymentsPage = lazyPage('This page', async () => (await import('./view/payments-page.tsx')).PaymentsPage);
+const LazyConnectPage = lazyPage('This page', async () => (await import('./view/connect-page.tsx')).ConnectPage);
+const LazyOperatorPage = lazyPage('This page', async () => (await import('./view/operator-page.tsx')).OperatorPage);
+
+/** Pages of the menu that are small: loaded in advance, so that they open at once, and also after the pool was updated. */
+const SOON = [LazyMinerPage, LazyBlocksPage, LazyPaymentsPage, LazyConnectPage];
+const SOON_MILLIS = 2_000;
+
+function loadSoon(): () => void {
+  // What cannot be loaded now is tried again when it is opened.
+  const timer = setTimeout(() => SOON.forEach((page) => void page.ahead().catch(() => undefined)), SOON_MILLIS);
+  return () => clearTimeout(timer);
+}
 
 function Page({ place }: { place: Place }) {
   switch (place.page) {
     case 'pool':
       return <PoolPage />;
     case 'miner':
-      return <MinerPage address={place.address} />;
+      return <LazyMinerPage address={place.address} />;
     case 'staking':
       return <LazyStakingPage address={place.address} />;
     case 'explorer':
       return <LazyExplorerPage kind={place.kind} id={place.id} />;
     case 'blocks':
-      return <BlocksPage block={place.block} />;
+      return <LazyBlocksPage block={place.block} />;
     case 'payments':
-      return <PaymentsPage />;
+      return <LazyPaymentsPage />;
     case 'connect':
-      return <ConnectPage />;
+      return <LazyConnectPage />;
     case 'operator':
-      return <OperatorPage />;
+      return <LazyOperatorPage />;
     case 'mail':
       return <LazyMailPage key={place.act} act={place.act} code={place.code} />;
     case 'mine':
@@ -80,6 +81,7 @@ export function App() {
   useEffect(() => {
     document.title = `${title} – ${pool.data?.name ?? 'Mining pool'}`;
   }, [pool.data, title]);
+  useEffect(loadSoon, []);
   useNotifications();
   return (
     <>

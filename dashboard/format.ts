@@ -31,7 +31,7 @@ export function coins(atoms: string | bigint): string {
     .toString()
     .padStart(DECIMALS, '0')
     .replace(/0{1,6}$/, '');
-  return `${sign}${(size / ATOMS).toLocaleString('en')}.${rest}`;
+  return `${sign}${count(size / ATOMS)}.${rest}`;
 }
 
 /** Large amounts need no atoms: figures and estimates are read, not added up. */
@@ -43,7 +43,12 @@ export function roundedCoins(atoms: string | bigint): string {
   return coins((value / unit) * unit);
 }
 
-export const count = (value: number | bigint): string => value.toLocaleString('en');
+/** `1,234,567.89`, to a thousandth. Without Intl, which takes longer to start than the first page to be drawn. */
+export function count(value: number | bigint): string {
+  const [whole = '', part] = String(typeof value === 'bigint' ? value : Math.round(value * 1000) / 1000).split('.');
+  const grouped = whole.replace(/\B(?=(\d{3})+$)/g, ',');
+  return part === undefined ? grouped : `${grouped}.${part}`;
+}
 
 /** `1 worker`, `2 workers`. */
 export const plural = (value: number, one: string): string => `${count(value)} ${one}${value === 1 ? '' : 's'}`;
@@ -64,16 +69,23 @@ export function ago(millis: number | null, now: number): string {
   return `${Math.floor(seconds / 86_400)} d ago`;
 }
 
-// Made once: a Date that is asked for its text makes one for each answer, which takes a thousand times as long.
-const TIME = new Intl.DateTimeFormat(undefined, { dateStyle: 'short', timeStyle: 'medium' });
-const DATE = new Intl.DateTimeFormat(undefined, { dateStyle: 'short' });
-const CLOCK = new Intl.DateTimeFormat(undefined, { timeStyle: 'short' });
+/** Made once, when the first is needed: a Date that is asked for its text makes one for each answer. */
+export function timeFormat(
+  locale: string | undefined,
+  options: Intl.DateTimeFormatOptions,
+): (millis: number) => string {
+  let made: Intl.DateTimeFormat | undefined;
+  return (millis) => {
+    made ??= new Intl.DateTimeFormat(locale, options);
+    return made.format(millis);
+  };
+}
 
-export const time = (millis: number): string => TIME.format(millis);
+export const time = timeFormat(undefined, { dateStyle: 'short', timeStyle: 'medium' });
 
 /** For lists: without seconds, in two parts. */
-export const date = (millis: number): string => DATE.format(millis);
-export const clock = (millis: number): string => CLOCK.format(millis);
+export const date = timeFormat(undefined, { dateStyle: 'short' });
+export const clock = timeFormat(undefined, { timeStyle: 'short' });
 
 export const shortId = (id: string): string => (id.length <= 20 ? id : `${id.slice(0, 10)}…${id.slice(-6)}`);
 

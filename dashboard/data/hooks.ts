@@ -2,6 +2,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { LiveFrame } from '../../pool/api/documents.ts';
 import { type PoolError, read, readTogether } from './client.ts';
+import { firstDocument } from './first-document.ts';
 import { FIRST_WAIT, LiveFeed, type LiveState, nextWait } from './live.ts';
 
 let feed: LiveFeed | undefined;
@@ -17,10 +18,10 @@ const mayPass = ({ status }: PoolError): boolean => status === 0 || status === 4
 
 /** `path` undefined reads nothing. A temporary failure is retried soon, whatever the interval. */
 export function useDocument<T>(path: string | undefined, everyMillis = 30_000): Loaded<T> {
-  const [data, setData] = useState<T>();
+  const [data, setData] = useState(() => firstDocument<T>(path));
   const [error, setError] = useState<PoolError>();
   const [turn, setTurn] = useState(0);
-  const shown = useRef<string>('');
+  const shown = useRef(path);
   // Before the first paint: an ordinary effect would ask for the figures only after the empty page was drawn.
   useLayoutEffect(() => {
     if (path === undefined) return;
@@ -47,7 +48,9 @@ export function useDocument<T>(path: string | undefined, everyMillis = 30_000): 
           setError(problem);
         },
       );
-    void load();
+    // What came with the page is shown first, and read again when that is done.
+    if (firstDocument(path) === undefined || turn > 0) void load();
+    else again = setTimeout(load, FIRST_WAIT);
     const timer = setInterval(() => {
       if (!document.hidden) void load();
     }, everyMillis);

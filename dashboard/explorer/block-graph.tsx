@@ -2,6 +2,7 @@
  * The newest work blocks as a picture: a column for each anchor, a dot for each block, a line to each parent that is shown. The table
  * below it has the same blocks, so that the keyboard need not stop at each dot.
  */
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { RouteAnswer } from '../../protocol/api/routes.ts';
 import { explorerLink } from '../router.ts';
 
@@ -57,9 +58,24 @@ export function graphOf(blocks: readonly GraphBlock[]): Graph {
 
 export function BlockGraph({ blocks }: { blocks: readonly GraphBlock[] }) {
   const { width, height, dots, lines, anchors } = graphOf(blocks);
+  const place = useRef<HTMLElement>(null);
+  // The newest are at the right end: there the picture begins, and there it stays unless it was moved.
+  const isAtEnd = useRef(true);
+  useLayoutEffect(() => {
+    const element = place.current;
+    if (element !== null && isAtEnd.current) element.scrollLeft = width;
+  }, [width]);
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard
-    <section class="scroll graph" tabIndex={0} aria-label="Picture of the newest work blocks">
+    <section
+      class="scroll graph"
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard
+      tabIndex={0}
+      aria-label="Picture of the newest work blocks"
+      ref={place}
+      onScroll={({ currentTarget: { scrollLeft, scrollWidth, clientWidth } }) => {
+        isAtEnd.current = scrollLeft + clientWidth >= scrollWidth - COLUMN;
+      }}
+    >
       <svg width={width} height={height} viewBox={`0 0 ${width} ${height}`}>
         <title>The newest work blocks and their parents; the table below names them</title>
         {lines.map(([from, to]) => (

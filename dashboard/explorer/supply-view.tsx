@@ -7,6 +7,9 @@ import { FactList } from './links.tsx';
 
 const WIDTH = 640;
 const HEIGHT = 220;
+/** Room for the dot and the labels. */
+const EDGE = 8;
+const LABELS = 26;
 const ATOMS = 100_000_000;
 /** Intervals that are drawn; by then nearly everything is emitted. */
 const INTERVALS = 2_000;
@@ -77,14 +80,28 @@ export function SupplyView() {
 function Curve({ interval }: { interval: number }) {
   const curve = supplyCurve(INTERVALS);
   const most = curve.at(-1) as number;
-  const x = (index: number) => (index / INTERVALS) * WIDTH;
-  const y = (value: number) => HEIGHT - (value / most) * (HEIGHT - 10);
+  const x = (index: number) => EDGE + (index / INTERVALS) * (WIDTH - 2 * EDGE);
+  const y = (value: number) => HEIGHT - LABELS - (value / most) * (HEIGHT - LABELS - EDGE);
   const shown = curve.map((value, index) => `${x(index).toFixed(1)},${y(value).toFixed(1)}`).join(' ');
   const now = Math.min(interval, INTERVALS);
   const here = curve[now] as number;
   return (
     <figure>
       <svg class="curve" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label="Supply over time">
+        {[0, 0.5, 1].map((part) => (
+          <line key={part} class="edge" x1={EDGE} x2={WIDTH - EDGE} y1={y(part * most)} y2={y(part * most)} />
+        ))}
+        {[0.5, 1].map((part) => (
+          <text key={part} x={WIDTH - EDGE} y={y(part * most) + 5} text-anchor="end" dominant-baseline="hanging">
+            {count(Math.round((part * most) / 1e6))} million coins
+          </text>
+        ))}
+        <text x={EDGE} y={HEIGHT - 2}>
+          start
+        </text>
+        <text x={WIDTH - EDGE} y={HEIGHT - 2} text-anchor="end">
+          interval {count(INTERVALS)}
+        </text>
         <polyline points={shown} />
         <circle cx={x(now)} cy={y(here)} r={5} />
       </svg>

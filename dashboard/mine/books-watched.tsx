@@ -22,7 +22,7 @@ export function BooksWatched({ books }: { books: PageBooksFigures | undefined })
       {books.alarms.length === 0
         ? books.compared > 0 && <p>The pool’s books contain everything it signed for, up to slice {books.newest}.</p>
         : books.alarms.map(({ message, slice, evidence }) => (
-            <p class="error" role="alert" key={`${message} ${slice}`}>
+            <p class="bad" role="alert" key={`${message} ${slice}`}>
               {message}
               {slice === undefined ? '' : `, slice ${slice}`}.{' '}
               {evidence === undefined ? null : (

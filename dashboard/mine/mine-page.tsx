@@ -6,7 +6,9 @@ import type { NetworkName } from '../../protocol/network.ts';
 import { MakeAddress } from '../address/make-address.tsx';
 import { useDocument } from '../data/hooks.ts';
 import { checkNode, nodeReads } from '../data/node.ts';
-import { count, duration, hashRate, percent } from '../format.ts';
+import { usePace } from '../data/pace.ts';
+import { earnedPerDay } from '../earnings.ts';
+import { count, duration, hashRate, percent, roundedCoins } from '../format.ts';
 import { linkTo } from '../router.ts';
 import { Chart } from '../view/chart.tsx';
 import type { Point } from '../view/chart-points.ts';
@@ -76,6 +78,7 @@ export function MinePage() {
   const [agreed, setAgreed] = useState(false);
   const { wanted, decision, stats, problem, points, summary } = useMiningSession();
   const session = miningSession();
+  const feePpm = pool.data?.services.find(({ service }) => service === settings.service)?.fee_ppm ?? 0;
 
   const change = (values: Partial<Settings>) => {
     const next = { ...settings, ...values };
@@ -246,13 +249,25 @@ export function MinePage() {
       {wanted || pool.data === undefined ? null : (
         <MakeAddress network={pool.data.network as NetworkName} onAddress={(address) => change({ address })} />
       )}
-      {stats === undefined || !wanted ? null : <Running stats={stats} points={points} address={settings.address} />}
+      {stats === undefined || !wanted ? null : (
+        <Running stats={stats} points={points} address={settings.address} feePpm={feePpm} />
+      )}
     </>
   );
 }
 
-function Running({ stats, points, address }: { stats: PageMinerStats; points: readonly Point[]; address: string }) {
+type RunningParts = {
+  readonly stats: PageMinerStats;
+  readonly points: readonly Point[];
+  readonly address: string;
+  readonly feePpm: number;
+};
+
+function Running({ stats, points, address, feePpm }: RunningParts) {
   const { progress } = stats;
+  const pace = usePace();
+  const rate = stats.rates.short ?? 0;
+  const perDay = pace === undefined || rate === 0 ? undefined : earnedPerDay(rate, feePpm, pace);
   return (
     <>
       {progress === undefined ? null : (
@@ -267,16 +282,28 @@ function Running({ stats, points, address }: { stats: PageMinerStats; points: re
       <div class="grid">
         <Figure
           label={stats.device || 'Device'}
-          value={<span data-testid="rate">{hashRate(stats.rates.short ?? 0)}</span>}
+          value={<span data-testid="rate">{hashRate(rate)}</span>}
           note={
             stats.connected
               ? `connected, ${stats.latencyMillis === undefined ? '–' : Math.round(stats.latencyMillis)} ms`
               : 'not connected'
           }
         />
-        <Figure label="Accepted" value={<span data-testid="accepted">{count(stats.accepted)}</span>} note="shares" />
-        <Figure label="Stale" value={count(stats.stale)} note={`${count(stats.rejected)} rejected`} />
-        <Figure label="Measured by the pool" value={stats.poolRate === undefined ? '–' : hashRate(stats.poolRate)} />
+        <Figure
+          label="Shares accepted"
+          value={<span data-testid="accepted">{count(stats.accepted)}</span>}
+          note={`${count(stats.stale)} stale, ${count(stats.rejected)} rejected`}
+        />
+        <Figure
+          label="Earns about"
+          value={perDay === undefined ? '–' : roundedCoins(perDay)}
+          note={perDay === undefined ? 'once the rate is known' : 'coins a day, on average'}
+        />
+        <Figure
+          label="Measured by the pool"
+          value={stats.poolRate === undefined ? '–' : hashRate(stats.poolRate)}
+          note={stats.poolRate === undefined ? 'after a few shares' : 'from your shares'}
+        />
       </div>
       <BooksWatched books={stats.books} />
       <section class="card">

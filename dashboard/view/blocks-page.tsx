@@ -6,7 +6,7 @@ import { useDocument, useNow } from '../data/hooks.ts';
 import { type PaidIn, usePaidIn } from '../data/paid-in.ts';
 import { ChainLink, CutLink, FactList, type Facts } from '../explorer/links.tsx';
 import { ago, coins, count, MODES, percent, time } from '../format.ts';
-import { linkTo } from '../router.ts';
+import { explorerLink, linkTo } from '../router.ts';
 import {
   Amount,
   BlockLink,
@@ -80,7 +80,9 @@ function OneBlock({ id }: { id: string }) {
       <section class="card">
         {block === undefined ? (
           error?.status === 404 || error?.status === 400 ? (
-            <p role="status">This pool found no such block.</p>
+            <p role="status">
+              This pool found no such block. <a href={explorerLink('find', id)}>Look for it on the chain</a>
+            </p>
           ) : (
             <Placeholder error={error} loading empty="" />
           )
@@ -148,7 +150,18 @@ function BlockList() {
                   No blocks found yet. <StartMining />
                 </>
               ) : (
-                'No blocks match these filters.'
+                <>
+                  No blocks match these filters.{' '}
+                  <button
+                    type="button"
+                    class="link"
+                    onClick={() => {
+                      for (const set of [setService, setState, setFinder]) chosen(set)('');
+                    }}
+                  >
+                    Show all blocks
+                  </button>
+                </>
               )
             }
           />

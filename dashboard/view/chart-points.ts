@@ -1,5 +1,6 @@
 /** The data of a chart: points in the middle of their time range, zeros where nothing happened, labels that fit. */
 import type { ChartDocument, HistoryDocument } from '../../pool/api/documents.ts';
+import { timeFormat } from '../format.ts';
 
 /** `value` null is a gap in the line. */
 export type Point = { readonly at_millis: number; readonly value: number | null };
@@ -40,6 +41,12 @@ export function withGaps<R extends Row>(
   return points;
 }
 
+const HOUR_MILLIS = 3_600_000;
+
+/** The last hour is the most that a young pool has to show. */
+export const hoursOf = (sinceMillis: number | null, now: number): number =>
+  sinceMillis !== null && now - sinceMillis < HOUR_MILLIS ? 1 : 24;
+
 export type ChartValue = 'hash_rate' | 'workers' | 'shares';
 
 /** Shares are those a minute, so that a point of seconds and one of an hour can be compared. */
@@ -64,20 +71,53 @@ export const historyPoints = (history: HistoryDocument, nowMillis: number, what:
     };
   });
 
-const CLOCK = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit' });
-const SECONDS = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' });
-const DATE = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' });
+const clock = timeFormat('en-GB', { hour: '2-digit', minute: '2-digit' });
+const seconds = timeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' });
+const date = timeFormat('en-GB', { day: 'numeric', month: 'short' });
 const DAY_SECONDS = 86_400;
-/** Pixels between two labels of the time: the longest of them and room around it. */
-export const LABEL_SPACE = 76;
+/** Pixels of a label's character, and around a label. */
+const CHARACTER = 7;
+const ROOM = 20;
+const [CLOCK_SPACE, SECONDS_SPACE] = ['00:00', '00:00:00'].map((label) => label.length * CHARACTER + ROOM / 2) as [
+  number,
+  number,
+];
+const WIDE_SPACE = 76;
+const FEWEST_LABELS = 3;
+
+/** Pixels between two labels of the time, of `shown` seconds on `plotted` pixels: wide, but not so wide that there would be one label alone. */
+export function labelSpace(shown: number, plotted: number): number {
+  const minute = (60 * plotted) / shown;
+  // Seconds take longer labels. Where those have no room, a label is not nearer than a minute.
+  const least = minute >= 2 * SECONDS_SPACE ? SECONDS_SPACE : Math.max(CLOCK_SPACE, minute / 2 + 1);
+  return Math.max(least, Math.min(WIDE_SPACE, plotted / (FEWEST_LABELS + 1)));
+}
+
+/** Pixels for the labels of the values: a narrow screen has none to spare. */
+export const valueSpace = (labels: readonly string[]): number =>
+  ROOM + CHARACTER * labels.reduce((longest, label) => Math.max(longest, label.length), 4);
 
 /** Labels of the time axis, one line each: the clock, and the date where a day begins. `ticks` and `apart` are seconds. */
 export function timeLabels(ticks: readonly number[], apart: number): string[] {
   return ticks.map((tick, i) => {
     const millis = tick * 1000;
     const before = ticks[i - 1];
-    const isNewDay = before !== undefined && DATE.format(before * 1000) !== DATE.format(millis);
-    if (apart >= DAY_SECONDS || isNewDay) return DATE.format(millis);
-    return (apart < 60 ? SECONDS : CLOCK).format(millis);
+    const isNewDay = before !== undefined && date(before * 1000) !== date(millis);
+    if (apart >= DAY_SECONDS || isNewDay) return date(millis);
+    return (apart < 60 ? seconds : clock)(millis);
   });
+}
+
+/** Of the small line below a figure. With fewer points it would say nothing. */
+export const SPARK = { width: 100, height: 24, edge: 2, fewest: 6 } as const;
+
+/** The line as SVG has it, from 0 at the bottom; gaps are passed over. Undefined where there is no line. */
+export function sparkLine(points: readonly Point[]): string | undefined {
+  const known = points.flatMap(({ at_millis: at, value }) => (value === null ? [] : [{ at, value }]));
+  const [first, last] = [known[0]?.at ?? 0, known.at(-1)?.at ?? 0];
+  const highest = Math.max(0, ...known.map(({ value }) => value));
+  if (known.length < SPARK.fewest || highest === 0 || last <= first) return undefined;
+  const x = (at: number) => ((at - first) / (last - first)) * SPARK.width;
+  const y = (value: number) => SPARK.height - SPARK.edge - (value / highest) * (SPARK.height - 2 * SPARK.edge);
+  return known.map(({ at, value }) => `${x(at).toFixed(1)},${y(value).toFixed(1)}`).join(' ');
 }

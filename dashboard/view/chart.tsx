@@ -4,7 +4,7 @@ import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { hashRate, time } from '../format.ts';
 import { THEME_EVENT } from '../theme.ts';
-import { LABEL_SPACE, type Point, timeLabels } from './chart-points.ts';
+import { labelSpace, type Point, timeLabels, valueSpace } from './chart-points.ts';
 
 const colour = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const HEIGHT = 220;
@@ -28,8 +28,18 @@ function options({ width, few, range }: Look, write: (value: number) => string):
       y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] },
     },
     axes: [
-      { ...axis, space: LABEL_SPACE, values: (_, ticks, __, ___, apart) => onlyOnce(timeLabels(ticks, apart)) },
-      { ...axis, size: 90, space: 40, values: (_, ticks) => onlyOnce(ticks.map((tick) => write(tick))) },
+      {
+        ...axis,
+        size: 30,
+        space: (_, __, from, to, plotted) => labelSpace(to - from, plotted),
+        values: (_, ticks, __, ___, apart) => onlyOnce(timeLabels(ticks, apart)),
+      },
+      {
+        ...axis,
+        size: (_, labels) => valueSpace(labels ?? []),
+        space: 40,
+        values: (_, ticks) => onlyOnce(ticks.map((tick) => write(tick))),
+      },
     ],
     series: [
       {},

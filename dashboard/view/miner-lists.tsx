@@ -12,6 +12,7 @@ import { partOfBlock, useBlockWork } from '../data/block-work.ts';
 import { query } from '../data/client.ts';
 import { useDocument, useNow } from '../data/hooks.ts';
 import { ago, count, hashes, hashRate, percent } from '../format.ts';
+import { linkTo } from '../router.ts';
 import { Amount, type Column, MinerLink, Pager, Placeholder, StartMining, Table } from './parts.tsx';
 
 const MINERS: Column<MinerSummary>[] = [
@@ -66,7 +67,15 @@ export function Leaders() {
     <section class="card">
       <h2>Most blocks in the last day</h2>
       {rows.length === 0 ? (
-        <Placeholder error={leaders.error} loading={leaders.data === undefined} empty="No blocks in the last day." />
+        <Placeholder
+          error={leaders.error}
+          loading={leaders.data === undefined}
+          empty={
+            <>
+              No blocks in the last day. <a href={linkTo('blocks')}>All blocks</a>
+            </>
+          }
+        />
       ) : (
         <>
           <Table caption="Most blocks first" columns={LEADERS} rows={rows} keyOf={(leader) => leader.address} />
@@ -96,7 +105,15 @@ export function BestShares() {
     <section class="card">
       <h2>Best shares</h2>
       {rows.length === 0 ? (
-        <Placeholder error={best.error} loading={best.data === undefined} empty="No shares yet." />
+        <Placeholder
+          error={best.error}
+          loading={best.data === undefined}
+          empty={
+            <>
+              No shares yet. <StartMining />
+            </>
+          }
+        />
       ) : (
         <>
           <Table caption="Best share first" columns={columns} rows={rows} keyOf={(row) => row.address} />

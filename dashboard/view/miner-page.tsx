@@ -34,11 +34,22 @@ import { MailForm } from '../threshold/mail-form.tsx';
 import { ThresholdForm } from '../threshold/threshold-form.tsx';
 import { WebhookForm } from '../threshold/webhook-form.tsx';
 import { Chart } from './chart.tsx';
-import { chartPoints } from './chart-points.ts';
+import { chartPoints, hoursOf } from './chart-points.ts';
 import { BestShares, Leaders, Miners } from './miner-lists.tsx';
-import { Amount, type Column, Figure, Pager, Placeholder, RoundedAmount, Table, When, WholeName } from './parts.tsx';
+import {
+  Amount,
+  type Column,
+  Figure,
+  Pager,
+  Placeholder,
+  RoundedAmount,
+  StartMining,
+  Table,
+  When,
+  WholeName,
+} from './parts.tsx';
 import { Payments } from './payments-page.tsx';
-import { Hours, hoursOf } from './pool-chart.tsx';
+import { Hours } from './pool-chart.tsx';
 import { CheckNode, ShareCheck } from './share-check.tsx';
 
 const REMEMBERED = 'svc-miner-address';
@@ -112,6 +123,7 @@ function Miner({ address }: { address: string }) {
   const path = `miners/${encodeURIComponent(address)}`;
   const { data: miner, error, reload } = useDocument<MinerDocument>(path, 10_000);
   const now = useNow();
+  const perDay = usePerDay(miner);
   if (miner === undefined)
     return error?.status === 404 ? (
       <p role="status">
@@ -127,13 +139,17 @@ function Miner({ address }: { address: string }) {
       <NotifyMe address={miner.address} />
       <div class="grid">
         <Figure label="Hash rate, 10 min" value={hashRate(miner.hash_rate.ten_minutes)} note={ratesNote(miner, now)} />
-        <NextPayout miner={miner} />
+        <NextPayout miner={miner} perDay={perDay} />
         <Figure
-          label="On its way"
-          value={<RoundedAmount atoms={miner.in_flight} />}
-          note={`about ${roundedCoins(miner.pending_estimate)} pending`}
+          label="Earns about"
+          value={perDay === undefined ? '–' : roundedCoins(perDay)}
+          note="coins a day, at the pace of the last hour"
         />
-        <Figure label="Paid" value={<RoundedAmount atoms={miner.paid} />} note="coins" />
+        <Figure
+          label="Paid, coins"
+          value={<RoundedAmount atoms={miner.paid} />}
+          note={`${roundedCoins(miner.in_flight)} on its way, about ${roundedCoins(miner.pending_estimate)} pending`}
+        />
         <Figure
           label="Shares"
           value={count(miner.accepted)}
@@ -173,25 +189,29 @@ function ratesNote({ hash_rate, since_millis }: MinerDocument, now: number): str
     : `${hashRate(hash_rate.hour)} ${hour}, ${hashRate(hash_rate.day)} ${day}`;
 }
 
-/** The balance on its way to the payout minimum, and when it gets there at the pace of the last hour. */
-function NextPayout({ miner }: { miner: MinerDocument }) {
+/** Atoms that the miner earns in a day, on average, at the pace of its last hour. */
+function usePerDay(miner: MinerDocument | undefined): bigint | undefined {
   const pace = usePace();
   const pool = useDocument<PoolDocument>('pool', 60_000).data;
   const fee = pool?.services.find(({ service }) => service === 'pplns')?.fee_ppm ?? 0;
+  return pace === undefined || miner === undefined ? undefined : earnedPerDay(miner.hash_rate.hour, fee, pace);
+}
+
+/** The balance on its way to the payout minimum, and when it gets there at the pace of the last hour. */
+function NextPayout({ miner, perDay }: { miner: MinerDocument; perDay: bigint | undefined }) {
   const [balance, minimum] = [BigInt(miner.balance), BigInt(miner.payout_minimum)];
-  const perDay = pace === undefined ? undefined : earnedPerDay(miner.hash_rate.hour, fee, pace);
   const seconds = secondsToPayout(balance, minimum, perDay);
   const part = payoutProgress(balance, minimum);
   const when = seconds === undefined ? '' : seconds === 0 ? '; in the next round' : `; in about ${duration(seconds)}`;
   return (
     <Figure
-      label="Balance"
+      label="Balance, coins"
       value={<RoundedAmount atoms={miner.balance} />}
       note={
         <>
           <progress value={part} max={100} aria-label={`${part} % of the way to the next payout`} /> paid out at{' '}
-          {coins(miner.payout_minimum)} coins{when}
-          {perDay === undefined || perDay === 0n ? null : <>; earns about {roundedCoins(perDay)} coins a day</>}
+          {coins(miner.payout_minimum)}
+          {when}
         </>
       }
     />
@@ -213,7 +233,11 @@ function RateChart({ path, since, title }: { path: string; since: number; title:
         <Hours hours={hours} onChange={setHours} />
       </div>
       {points.length === 0 ? (
-        <Placeholder error={chart.error} loading={chart.data === undefined} empty="Nothing in this period." />
+        <Placeholder
+          error={chart.error}
+          loading={chart.data === undefined}
+          empty="No shares in this period. Choose a longer range."
+        />
       ) : (
         <Chart points={points} hours={hours} label={title} />
       )}
@@ -262,7 +286,15 @@ function Workers({ path, since, now }: { path: string; since: number; now: numbe
     <section class="card">
       <h2>Workers</h2>
       {rows.length === 0 ? (
-        <Placeholder error={workers.error} loading={workers.data === undefined} empty="No workers yet." />
+        <Placeholder
+          error={workers.error}
+          loading={workers.data === undefined}
+          empty={
+            <>
+              No workers yet. <StartMining />
+            </>
+          }
+        />
       ) : (
         <Table caption="Workers" columns={columns} rows={rows} keyOf={(worker) => `${worker.service}/${worker.name}`} />
       )}

@@ -1,16 +1,24 @@
 /** Small pieces that every page is made of. Text from outside goes in as text nodes only. */
-import type { ComponentChildren } from 'preact';
+import { type ComponentChildren, Fragment } from 'preact';
 import { useState } from 'preact/hooks';
 import { clock, coins, count, date, roundedCoins, shortId, time } from '../format.ts';
 import { linkTo } from '../router.ts';
 import { copyText } from './copy-text.ts';
 
-export function Figure({ label, value, note }: { label: string; value: ComponentChildren; note?: ComponentChildren }) {
+type FigureParts = {
+  readonly label: string;
+  readonly value: ComponentChildren;
+  readonly note?: ComponentChildren;
+  readonly spark?: ComponentChildren;
+};
+
+export function Figure({ label, value, note, spark }: FigureParts) {
   return (
     <dl class="card figure">
       <dt>{label}</dt>
       <dd>{value}</dd>
       {note === undefined ? null : <dd class="note">{note}</dd>}
+      {spark === undefined ? null : <dd class="trend">{spark}</dd>}
     </dl>
   );
 }
@@ -222,9 +230,17 @@ export function Copied({ text, children }: { text: string; children: ComponentCh
 }
 
 export const Command = ({ text, label }: { text: string; label: string }) => (
-  <div>
+  <div class="command-line">
     <pre class="command">
-      <code>{text}</code>
+      <code>
+        {/* A line ends between words, and never within `-u`. */}
+        {text.split(' ').map((word, i) => (
+          <Fragment key={i}>
+            {i === 0 ? '' : ' '}
+            <span class="word">{word}</span>
+          </Fragment>
+        ))}
+      </code>
     </pre>
     <CopyButton text={text} label={label} />
   </div>

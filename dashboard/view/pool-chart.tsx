@@ -4,12 +4,11 @@ import type { ChartDocument, HistoryDocument } from '../../pool/api/documents.ts
 import { useDocument } from '../data/hooks.ts';
 import { count, hashRate, percent } from '../format.ts';
 import { Chart } from './chart.tsx';
-import { type ChartValue, chartPoints, type HistoryValue, historyPoints, type Point } from './chart-points.ts';
+import { type ChartValue, chartPoints, type HistoryValue, historyPoints, hoursOf, type Point } from './chart-points.ts';
 import { Placeholder } from './parts.tsx';
 
 const SINCE_OPENED = 360;
 const HOURS = [1, 6, 24, 168, 720];
-const HOUR_MILLIS = 3_600_000;
 
 const number = (value: number): string => count(Math.round(value * 100) / 100);
 /** Hashes that a block takes; the units are those of rates without the second. */
@@ -29,10 +28,6 @@ const KINDS: readonly [Kind, ...Kind[]] = [
   { from: 'history', what: 'paid', title: 'Payments, coins', write: number },
   { from: 'history', what: 'block_work', title: 'Network difficulty', write: hashes },
 ];
-
-/** The last hour is the most that a young pool has to show. */
-export const hoursOf = (sinceMillis: number | null, now: number): number =>
-  sinceMillis !== null && now - sinceMillis < HOUR_MILLIS ? 1 : 24;
 
 /** The hash rate ends with what the pool said since the page was opened: the first minutes are not an empty frame. */
 export function PoolChart({ rate, since }: { rate: number; since: number | null }) {
@@ -61,7 +56,7 @@ export function PoolChart({ rate, since }: { rate: number; since: number | null 
       <div class="row head">
         <h2>{kind.title}</h2>
         <label class="inline">
-          Show
+          <span class="word-of-choice">Show</span>
           <select
             value={kind.what}
             onChange={(event) => setKind(KINDS.find(({ what }) => what === event.currentTarget.value) ?? KINDS[0])}
@@ -81,8 +76,8 @@ export function PoolChart({ rate, since }: { rate: number; since: number | null 
           loading={loaded.data === undefined}
           empty={
             kind.from === 'chart'
-              ? 'The chart begins with the first share.'
-              : 'The chart begins with the first block in this period.'
+              ? 'No shares in this period. The chart begins with the first share.'
+              : 'No blocks in this period. Choose a longer range.'
           }
         />
       ) : (
@@ -95,7 +90,7 @@ export function PoolChart({ rate, since }: { rate: number; since: number | null 
 export function Hours({ hours, onChange }: { hours: number; onChange(hours: number): void }) {
   return (
     <label class="inline">
-      Range
+      <span class="word-of-choice">Range</span>
       <select value={hours} onChange={(event) => onChange(Number(event.currentTarget.value))}>
         {HOURS.map((value) => (
           <option key={value} value={value}>

@@ -1,129 +1,30 @@
 /** The first page: what the pool does now, its chart, its newest blocks, and the network. */
 import { useState } from 'preact/hooks';
-import type { BlocksDocument, PoolBlock, PoolDocument, ServiceDocument } from '../../pool/api/documents.ts';
+import type { PoolDocument } from '../../pool/api/documents.ts';
 import { useDocument, useLive, useNow } from '../data/hooks.ts';
-import { usePaidIn } from '../data/paid-in.ts';
-import { ago, count, DAY_SECONDS, hashRate, howOften, MODES, overTime, percent, plural } from '../format.ts';
-import { linkTo } from '../router.ts';
-import { blockColumns } from './blocks-page.tsx';
-import { Figure, Placeholder, RoundedAmount, StartMining, Table } from './parts.tsx';
-import { PoolChart } from './pool-chart.tsx';
-import { Calculator, Questions, Terms } from './terms.tsx';
+import { lazyPage } from '../lazy-page.tsx';
+import { Placeholder } from './parts.tsx';
+import { PoolFigures } from './pool-figures.tsx';
 
-const NEWEST = 12;
-const NEWS_KEPT = 100;
-
-const sum = (services: readonly ServiceDocument[], of: (service: ServiceDocument) => number): number =>
-  services.reduce((total, service) => total + of(service), 0);
+const LazyDetails = lazyPage<{ pool: PoolDocument; now: number }>(
+  'The rest of this page',
+  async () => (await import('./pool-details.tsx')).PoolDetails,
+);
 
 export function PoolPage() {
   const first = useDocument<PoolDocument>('pool');
   const [live, setLive] = useState<PoolDocument>();
-  const newest = useDocument<BlocksDocument>(`blocks?limit=${NEWEST}`);
-  const [news, setNews] = useState<readonly PoolBlock[]>([]);
   useLive((frame) => {
     if (frame.type === 'pool') setLive(frame.data);
-    if (frame.type === 'block')
-      setNews((before) =>
-        [frame.data, ...before.filter((block) => block.block_id !== frame.data.block_id)].slice(0, NEWS_KEPT),
-      );
   });
   const pool = live ?? first.data;
-  const paidIn = usePaidIn(pool);
   const now = useNow();
   if (pool === undefined) return <Placeholder error={first.error} loading empty="" />;
-  const ids = new Set(news.map((block) => block.block_id));
-  // News of an older block, such as its payment, replaces its line and does not put it on top.
-  const blocks = [...news, ...(newest.data?.blocks ?? []).filter((block) => !ids.has(block.block_id))]
-    .sort((a, b) => b.found_millis - a.found_millis)
-    .slice(0, NEWEST);
   return (
     <>
       <h1 class="hidden-text">{pool.name}</h1>
-      <div class="grid">
-        <Figure
-          label="Hash rate, 10 min"
-          value={hashRate(sum(pool.services, (service) => service.hash_rate.ten_minutes))}
-          note={`${hashRate(sum(pool.services, (service) => service.hash_rate.day))} ${overTime('over a day', DAY_SECONDS, pool.since_millis, now)}`}
-        />
-        <Figure
-          label="Miners"
-          value={count(sum(pool.services, (service) => service.miners))}
-          note={plural(
-            sum(pool.services, (service) => service.workers),
-            'worker',
-          )}
-        />
-        <Figure
-          label="Blocks found"
-          value={count(sum(pool.services, (service) => service.blocks_found))}
-          note={`${count(sum(pool.services, (service) => service.blocks_paid))} paid`}
-        />
-        <Figure label="Paid to miners" value={<RoundedAmount atoms={pool.paid_atoms} />} note="coins" />
-        <Figure
-          label="Network"
-          value={hashRate(pool.network_figures.hash_rate)}
-          note={`height ${count(pool.network_figures.height)}${pool.network_figures.synced ? '' : ', node not synced'}`}
-        />
-      </div>
-      <PoolChart rate={sum(pool.services, (service) => service.hash_rate.ten_minutes)} since={pool.since_millis} />
-      <div class="grid cards">
-        {pool.services.map((service) => (
-          <ServiceCard key={service.service} service={service} blockWork={pool.network_figures.block_work} now={now} />
-        ))}
-      </div>
-      <section class="card">
-        <h2>Newest blocks</h2>
-        {blocks.length === 0 ? (
-          <Placeholder
-            error={newest.error}
-            loading={newest.data === undefined}
-            empty={
-              <>
-                No blocks found yet. <StartMining />
-              </>
-            }
-          />
-        ) : (
-          <Table
-            caption="Newest blocks first"
-            columns={blockColumns(now, paidIn)}
-            rows={blocks}
-            keyOf={(block) => block.block_id}
-          />
-        )}
-        <p>
-          <a href={linkTo('blocks')}>All blocks</a>
-        </p>
-      </section>
-      <div class="grid cards">
-        <Terms pool={pool} />
-        <Calculator pool={pool} />
-      </div>
-      <Questions />
+      <PoolFigures pool={pool} now={now} />
+      <LazyDetails pool={pool} now={now} />
     </>
-  );
-}
-
-function ServiceCard({ service, blockWork, now }: { service: ServiceDocument; blockWork: string; now: number }) {
-  const rate = service.hash_rate.ten_minutes;
-  return (
-    <section class="card">
-      <h2>{MODES[service.service]}</h2>
-      <p class="note">
-        Fee {percent(service.fee_ppm / 1e6, 2)}, {plural(service.miners, 'miner')}, {hashRate(rate)}
-      </p>
-      <p>
-        Effort since the last block: <strong>{percent(service.effort)}</strong>
-        <br />
-        Luck over the last 100 blocks: {service.luck.hundred === null ? '–' : percent(service.luck.hundred)}; over the
-        last day: {service.luck.day === null ? '–' : percent(service.luck.day)}
-        <br />
-        {rate > 0 ? `On average ${howOften('block', Number(blockWork) / rate)}` : 'No work in the last 10 minutes'};{' '}
-        {service.last_block_millis === null
-          ? 'no block found yet'
-          : `last block ${ago(service.last_block_millis, now)}`}
-      </p>
-    </section>
   );
 }

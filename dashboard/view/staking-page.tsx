@@ -16,7 +16,7 @@ import { query } from '../data/client.ts';
 import { checkNode, poolNode, rememberCheckNode } from '../data/node.ts';
 import { type NodeRequest, useNodeDocument } from '../data/node-document.ts';
 import { ChainLink } from '../explorer/links.tsx';
-import { coins, count, percent } from '../format.ts';
+import { coins, count, percent, roundedCoins, smallPercent } from '../format.ts';
 import { linkTo } from '../router.ts';
 import { Amount, type Column, EnteredText, Figure, Identifier, Pager, Placeholder, State, Table } from './parts.tsx';
 
@@ -93,13 +93,13 @@ function Estimate({ node }: { node: string }) {
           <div class="grid">
             <Figure
               label="Reward per day"
-              value={`${coins(data.reward_per_day)} coins`}
-              note={`${percent(share, 4)} of the stake`}
+              value={roundedCoins(data.reward_per_day)}
+              note={`coins; ${smallPercent(share)} of the stake`}
             />
             <Figure
               label="Paid to stakers per day"
-              value={`${coins(data.pool_per_day)} coins`}
-              note={`to ${coins(data.sharing_stake)} coins of the committee`}
+              value={roundedCoins(data.pool_per_day)}
+              note={`coins, to ${roundedCoins(data.sharing_stake)} of the committee`}
             />
           </div>
           <p class="note">
@@ -122,6 +122,7 @@ function Validators({ node }: { node: string }) {
     { title: 'Validator', cell: ({ validator_id: id }) => <ChainLink kind="validator" id={id} /> },
     {
       title: 'State',
+      minor: true,
       cell: (one) => (
         <>
           <State state={one.state} />
@@ -131,7 +132,7 @@ function Validators({ node }: { node: string }) {
     },
     { title: 'Stake', number: true, cell: ({ stake }) => <Amount atoms={stake} /> },
     { title: 'Commission', cell: commission },
-    { title: 'Attended', cell: attendance },
+    { title: 'Attended', minor: true, cell: attendance },
     { title: 'Self-bond', minor: true, number: true, cell: ({ self_bond: own }) => <Amount atoms={own} /> },
     { title: 'Delegations', minor: true, number: true, cell: ({ delegations }) => count(delegations) },
   ];
@@ -147,7 +148,7 @@ function Validators({ node }: { node: string }) {
         </p>
       )}
       {rows.length === 0 ? (
-        <Placeholder error={error} loading={data === undefined} empty="There are no validators." />
+        <Placeholder error={error} loading={data === undefined} empty="There are no validators yet." />
       ) : (
         <Table caption="Validators" columns={columns} rows={rows} keyOf={({ validator_id: id }) => id} />
       )}
@@ -167,7 +168,11 @@ function Positions({ node, address }: { node: string; address: string }) {
     <section class="card">
       <h2>Positions</h2>
       {rows.length === 0 ? (
-        <Placeholder error={error} loading={data === undefined} empty="This address owns no stake." />
+        <Placeholder
+          error={error}
+          loading={data === undefined}
+          empty="This address owns no stake. Choose a validator below and stake with svc-wallet."
+        />
       ) : (
         <Table caption="Positions" columns={positionColumns} rows={rows} keyOf={({ position_id: id }) => id} />
       )}

@@ -17,7 +17,7 @@ export function ThemeChoice() {
       >
         {THEMES.map((name) => (
           <option key={name} value={name}>
-            {name === 'system' ? 'system' : name}
+            {name}
           </option>
         ))}
       </select>

@@ -9,14 +9,30 @@ const FIRST_LOAD = 120 * 1024;
 const page = readFileSync(join(BUILT_PAGE, 'index.html'), 'utf8');
 const named = [...page.matchAll(/(?:src|href)="([^"]+)"/g)].map((match) => match[1] as string);
 
+/** A script with all that it loads at once. */
+const partsOf = (name: string, found = new Set<string>()): Set<string> => {
+  if (found.has(name)) return found;
+  found.add(name);
+  const text = readFileSync(join(BUILT_PAGE, 'assets', name), 'utf8');
+  for (const [, part] of text.matchAll(/from\s*[`"']\.\/([\w.-]+\.js)[`"']/g)) partsOf(part as string, found);
+  return found;
+};
+const scriptOf = (start: string): string =>
+  readdirSync(join(BUILT_PAGE, 'assets')).find((file) => file.startsWith(start) && file.endsWith('.js')) as string;
+
+test('the first figures need less than a fifth of it: charts, lists and all other pages come later', () => {
+  const files = named.filter((name) => name.endsWith('.js'));
+  const size = files.reduce((sum, name) => sum + gzipSync(readFileSync(join(BUILT_PAGE, name))).length, 0);
+  expect(size).toBeLessThan(FIRST_LOAD / 5);
+});
+
 test('the first load is at most 120 KB compressed, and the miner is not part of it', () => {
   expect(named.length).toBeGreaterThanOrEqual(3);
-  const files = ['index.html', ...named.filter((name) => !name.startsWith('./api/'))].map((name) =>
-    readFileSync(join(BUILT_PAGE, name)),
-  );
+  const later = [...partsOf(scriptOf('pool-details-'))].map((name) => `./assets/${name}`);
+  const files = [...new Set(['./index.html', ...named, ...later])].map((name) => readFileSync(join(BUILT_PAGE, name)));
   const size = files.reduce((sum, file) => sum + gzipSync(file).length, 0);
   expect(size).toBeLessThan(FIRST_LOAD);
-  expect(named.filter((name) => /mine-page|\.wasm|\.wgsl|worker/.test(name))).toEqual([]);
+  expect([...named, ...later].filter((name) => /mine-page|\.wasm|\.wgsl|worker/.test(name))).toEqual([]);
 });
 
 test('everything is addressed relative to the page: no other host, any path prefix', () => {

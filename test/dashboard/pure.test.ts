@@ -21,7 +21,14 @@ import {
 import { mayMine, WHY_NOT } from '../../dashboard/mine/consent.ts';
 import { NewsGate, newsOf } from '../../dashboard/notify/news.ts';
 import { linkTo, PAGES, placeOf } from '../../dashboard/router.ts';
-import { chartPoints, historyPoints, timeLabels } from '../../dashboard/view/chart-points.ts';
+import {
+  chartPoints,
+  historyPoints,
+  labelSpace,
+  sparkLine,
+  timeLabels,
+  valueSpace,
+} from '../../dashboard/view/chart-points.ts';
 import type { LiveFrame } from '../../pool/api/documents.ts';
 
 test('hash rates have three digits and never 1000 of a unit', () => {
@@ -41,6 +48,33 @@ test('hash rates have three digits and never 1000 of a unit', () => {
       expect(hashRate(rate)).toMatch(/^\d{1,3}(\.\d{1,2})? [kMGTP]?H\/s$/);
     }),
   );
+});
+
+test('counts have a comma every three digits', () => {
+  for (const value of [0, 7, 999, 1000, 1234567, -1234, -999, 12_345.678, 0.1 + 0.2, 99.99951])
+    expect(count(value)).toBe(value.toLocaleString('en'));
+  expect(count(12_345_678_901_234_567_890n)).toBe('12,345,678,901,234,567,890');
+});
+
+test('a small line goes from edge to edge, passes over gaps, and is absent where it would say nothing', () => {
+  const points = (...values: (number | null)[]) => values.map((value, i) => ({ at_millis: i * 1000, value }));
+  expect(sparkLine(points(0, 2, 4, 6, 8, 10))).toBe('0.0,22.0 20.0,18.0 40.0,14.0 60.0,10.0 80.0,6.0 100.0,2.0');
+  expect(sparkLine(points(null, 5, null, 5, 5, 5, 5, 0))).toBe(
+    '0.0,2.0 33.3,2.0 50.0,2.0 66.7,2.0 83.3,2.0 100.0,22.0',
+  );
+  for (const nothing of [points(), points(1, 2, 3), points(0, 0, 0, 0, 0, 0), points(null, 1, 1, 1, 1, 1)])
+    expect(sparkLine(nothing)).toBeUndefined();
+});
+
+test('a chart has three labels of the time at least, also on a phone, and room for the longest value', () => {
+  for (const plotted of [220, 260, 300]) expect(plotted / labelSpace(86_400, plotted)).toBeGreaterThanOrEqual(3);
+  // Three minutes on a phone: a label each minute, and none each half minute, whose labels are longer.
+  expect(labelSpace(180, 197)).toBeLessThan((60 * 197) / 180);
+  for (const shown of [60, 90, 120, 150, 180, 300]) {
+    const half = (30 * 197) / shown;
+    expect(labelSpace(shown, 197) > half || half >= 56, `${shown} s`).toBe(true);
+  }
+  expect(valueSpace(['0 H/s', '10.0 kH/s'])).toBeGreaterThan(valueSpace(['0', '5']));
 });
 
 test('coins keep every atom', () => {

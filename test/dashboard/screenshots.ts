@@ -27,9 +27,10 @@ const MOST_HEIGHT = { desktop: 1300, phone: 1600 } as const;
 /** Of WebP. */
 const QUALITY = 0.4;
 const ENOUGH = { blocks: 8, payments: 3 };
-/** Hashes: a block every few seconds of miners with a twentieth of a core each, and several shares for each block. */
-const BLOCK_WORK = 60_000;
-const SHARE_WORK = 4_000;
+/** Hashes: a block every two seconds or so of miners with a twentieth of a core each, and several shares for each block; on a busy machine every ten seconds. */
+const BLOCK_WORK = 30_000;
+const SHARE_WORK = 2_000;
+const PAID_MILLIS = 1_800_000;
 
 type Visit = { readonly name: string; readonly hash: string; readonly shows: RegExp; act?(page: Page): Promise<void> };
 
@@ -150,13 +151,17 @@ async function takePictures(stack: StackFixture, address: string): Promise<void>
       await page.goto(`${stack.webUrl}/#/${hash}`);
       await until(async () => shows.test(await page.locator('main').innerText()));
       await act?.(page);
+      // The news of a block would lie over the page for some seconds. The page's policy admits no other sheet of style.
+      await page.evaluate(() => {
+        const sheet = new CSSStyleSheet();
+        sheet.replaceSync('.celebration { display: none }');
+        document.adoptedStyleSheets = [sheet];
+      });
       for (const [size, viewport] of Object.entries(SIZES)) {
         await page.setViewportSize(viewport);
         for (const colours of COLOURS) {
           await page.emulateMedia({ colorScheme: colours });
           await sleep(SETTLED_MILLIS);
-          // The news of a block lies over the page for six seconds.
-          await page.locator('.celebration').waitFor({ state: 'detached' });
           const image = await picture(page, smaller, MOST_HEIGHT[size as keyof typeof SIZES]);
           const file = `${name}-${size}-${colours}.webp`;
           writeFileSync(join(FOLDER, file), image);
@@ -186,12 +191,15 @@ try {
     { address: minerAddress('second miner'), rig: 'rig3', solo: true },
   ])
     miners.push(await startMiner(stack, wish));
-  await until(async () => {
-    const pool = await readJson<PoolDocument>(`${stack.webUrl}/api/v1/pool`);
-    const { payments } = await readJson<PaymentsDocument>(`${stack.webUrl}/api/v1/payments?address=${address}`);
-    const paid = payments.filter(({ state }) => state === 'finalized').length;
-    return paid >= ENOUGH.payments && pool.services.every(({ blocks_paid: blocks }) => blocks >= ENOUGH.blocks);
-  });
+  await until(
+    async () => {
+      const pool = await readJson<PoolDocument>(`${stack.webUrl}/api/v1/pool`);
+      const { payments } = await readJson<PaymentsDocument>(`${stack.webUrl}/api/v1/payments?address=${address}`);
+      const paid = payments.filter(({ state }) => state === 'finalized').length;
+      return paid >= ENOUGH.payments && pool.services.every(({ blocks_paid: blocks }) => blocks >= ENOUGH.blocks);
+    },
+    { millis: PAID_MILLIS },
+  );
   await takePictures(stack, address);
 } finally {
   for (const miner of miners) await miner.stop();

@@ -4,7 +4,7 @@
  */
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { coins, shortId } from '../../dashboard/format.ts';
+import { coins, roundedCoins, shortId } from '../../dashboard/format.ts';
 import { parseAddress } from '../../protocol/address.ts';
 import { ApiBed } from '../api/api-bed.ts';
 import { openTestWallet } from '../wallet/open-wallet.ts';
@@ -77,8 +77,7 @@ test('what the page shows is what the node says; light, dark, on a phone, and in
     for (const text of [coins(stake), state, '0.0 %', `${windows} of 12`])
       await expect.poll(() => line.innerText()).toContain(text);
   }
-  const estimate = async (amount: string) =>
-    `${coins((await client.stakingEstimate({ amount })).reward_per_day)} coins`;
+  const estimate = async (amount: string) => roundedCoins((await client.stakingEstimate({ amount })).reward_per_day);
   await expect.poll(() => section(page, 'Estimate').innerText()).toContain(await estimate((1_000n * COIN).toString()));
   await page.getByLabel('Coins to stake').fill('250.5');
   await expect.poll(() => section(page, 'Estimate').innerText()).toContain(await estimate('25050000000'));

@@ -1,0 +1,85 @@
+/** The pool's main figures, which stand on top of the first page. */
+import { useEffect, useMemo, useState } from 'preact/hooks';
+import type { ChartDocument, HistoryDocument, PoolDocument, ServiceDocument } from '../../pool/api/documents.ts';
+import { useDocument } from '../data/hooks.ts';
+import { count, DAY_SECONDS, hashRate, overTime, plural } from '../format.ts';
+import { type ChartValue, chartPoints, type HistoryValue, historyPoints, hoursOf, type Point } from './chart-points.ts';
+import { Figure, RoundedAmount } from './parts.tsx';
+import { Spark } from './spark.tsx';
+
+export const sum = (services: readonly ServiceDocument[], of: (service: ServiceDocument) => number): number =>
+  services.reduce((total, service) => total + of(service), 0);
+
+/** The lines below the figures, as far back as the chart: they come after the figures. */
+function useTrends(since: number | null) {
+  const [isDrawn, setDrawn] = useState(false);
+  useEffect(() => setDrawn(true), []);
+  const [hours] = useState(() => hoursOf(since, Date.now()));
+  const chart = useDocument<ChartDocument>(isDrawn ? `pool/chart?hours=${hours}` : undefined, 60_000).data;
+  const history = useDocument<HistoryDocument>(isDrawn ? `pool/history?hours=${hours}` : undefined, 60_000).data;
+  return useMemo(() => {
+    const now = Date.now();
+    const ofChart = (what: ChartValue) => (chart === undefined ? [] : chartPoints(chart, now, what));
+    // Blocks and payments of a time that is not over are fewer: that is no fall.
+    const ofHistory = (what: HistoryValue) =>
+      history === undefined
+        ? []
+        : historyPoints(history, now, what).filter(
+            ({ at_millis }) => at_millis + history.seconds_per_point * 500 <= now,
+          );
+    return {
+      rate: ofChart('hash_rate'),
+      workers: ofChart('workers'),
+      blocks: ofHistory('blocks'),
+      paid: ofHistory('paid'),
+      difficulty: ofHistory('block_work'),
+    };
+  }, [chart, history]);
+}
+
+/** A younger pool has no line to show. */
+const YOUNG_MILLIS = 10 * 60_000;
+
+export function PoolFigures({ pool, now }: { pool: PoolDocument; now: number }) {
+  const trends = useTrends(pool.since_millis);
+  const isYoung = pool.since_millis === null || now - pool.since_millis < YOUNG_MILLIS;
+  const spark = (points: readonly Point[]) => (isYoung ? undefined : <Spark points={points} />);
+  const { services, network_figures: network } = pool;
+  return (
+    <div class="grid">
+      <Figure
+        label="Hash rate, 10 min"
+        value={hashRate(sum(services, (service) => service.hash_rate.ten_minutes))}
+        note={`${hashRate(sum(services, (service) => service.hash_rate.day))} ${overTime('over a day', DAY_SECONDS, pool.since_millis, now)}`}
+        spark={spark(trends.rate)}
+      />
+      <Figure
+        label="Miners"
+        value={count(sum(services, (service) => service.miners))}
+        note={plural(
+          sum(services, (service) => service.workers),
+          'worker',
+        )}
+        spark={spark(trends.workers)}
+      />
+      <Figure
+        label="Blocks found"
+        value={count(sum(services, (service) => service.blocks_found))}
+        note={`${count(sum(services, (service) => service.blocks_paid))} paid`}
+        spark={spark(trends.blocks)}
+      />
+      <Figure
+        label="Paid to miners"
+        value={<RoundedAmount atoms={pool.paid_atoms} />}
+        note="coins"
+        spark={spark(trends.paid)}
+      />
+      <Figure
+        label="Network"
+        value={hashRate(network.hash_rate)}
+        note={`height ${count(network.height)}${network.synced ? '' : ', node not synced'}`}
+        spark={spark(trends.difficulty)}
+      />
+    </div>
+  );
+}
