@@ -2,6 +2,9 @@
 import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 
+/** A pool that is away may be back by then. */
+const AGAIN_MILLIS = 3_000;
+
 export type Lazy<P extends object> = ComponentType<P> & {
   /** Loads it before it is shown. */
   ahead(): Promise<unknown>;
@@ -17,13 +20,26 @@ export function lazyPage<P extends object>(what: string, load: () => Promise<Com
     const [Page, setPage] = useState(() => loaded);
     const [failed, setFailed] = useState(false);
     useEffect(() => {
-      ready().then(
-        (page) => setPage(() => page),
-        () => setFailed(true),
-      );
+      let timer: ReturnType<typeof setTimeout> | undefined;
+      let isOver = false;
+      const attempt = (): Promise<void> =>
+        ready().then(
+          (page) => setPage(() => page),
+          () => {
+            if (isOver) return;
+            setFailed(true);
+            timer = setTimeout(attempt, AGAIN_MILLIS);
+          },
+        );
+      void attempt();
+      return () => {
+        isOver = true;
+        clearTimeout(timer);
+      };
     }, []);
-    if (failed) return <p role="alert">{what} could not be loaded. Reload the page to try again.</p>;
-    return Page === undefined ? <p class="note loading-part">Loading…</p> : <Page {...given} />;
+    if (Page !== undefined) return <Page {...given} />;
+    if (failed) return <p role="alert">{what} could not be loaded yet. If it does not come, reload the page.</p>;
+    return <p class="note loading-part">Loading…</p>;
   };
   return Object.assign(LazyPage, { ahead: ready });
 }

@@ -310,6 +310,10 @@ test('a person with a browser and nothing else makes an address, mines, sees ear
 test('the pool goes away and comes back: a banner, no blank page, and live again', async () => {
   const { page } = await open(`${stack.webUrl}/#/pool`);
   await expect.poll(() => page.locator('main').innerText()).toMatch(/Newest blocks/);
+  // The code of the small pages is there before it is wanted.
+  await page.waitForFunction(() =>
+    performance.getEntriesByType('resource').some(({ name }) => name.includes('payments-page')),
+  );
   await stack.stopPart('pool');
   await page.locator('.banner').waitFor();
   expect(await page.locator('main').innerText()).toMatch(/Newest blocks/);
