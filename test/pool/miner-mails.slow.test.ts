@@ -161,7 +161,7 @@ test('a mailbox gets one confirmation an hour, in all spellings and from all min
   await until(() => got.length === 1);
   const [other] = await sql<{ id: number }[]>`select id from accounts where address <> ${address} limit 1`;
   await sql`insert into miner_mails (account_id, mailbox, set_millis, code, events)
-    values (${other?.id as number}, 'FirstLast+2@example.org', 1, 'another', '{blocks}')`;
+    values (${other?.id as number}, 'First.Last+2@Example.org', 1, 'another', '{blocks}')`;
   const moved = async () =>
     (await sql`select 1 from miner_mails where code = 'another' and asked_at is null and next_at > now()`).length > 0;
   await until(moved);
