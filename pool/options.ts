@@ -116,9 +116,8 @@ export const poolOptions = {
     ),
   ),
   dashboard: path({
-    help: 'folder of the built dashboard',
+    help: 'folder of the built dashboard (default: build/dashboard of this program)',
     group: LISTENERS,
-    default: 'build/dashboard',
     placeholder: 'DIR',
   }),
   metrics: flag({ help: 'serve /metrics on the web listener', group: LISTENERS, default: true }),

@@ -59,6 +59,9 @@ import { Refusals } from './stats/refusals.ts';
 import { TermRunner } from './term-runner.ts';
 import { openWalletLink } from './wallet-link.ts';
 
+/** Wherever the pool is started. */
+const BUILT_PAGE = join(import.meta.dirname, '../build/dashboard');
+
 export interface Pool {
   readonly stratum: StratumServer;
   readonly web: ListenAddress;
@@ -308,7 +311,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       listen: values.webListen,
       prefix: values.webPath,
       proxies: values.trustedProxy,
-      dashboard: values.dashboard,
+      dashboard: values.dashboard ?? BUILT_PAGE,
       title: poolName,
       version,
       metrics: values.metrics,

@@ -3,13 +3,15 @@
  * them, the pool calls the wallet with the token that systemd hands it, and neither can read what is the other's.
  */
 import { spawnSync } from 'node:child_process';
-import { chmodSync, chownSync, copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, copyFileSync, existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { freePorts } from '../runtime/free-port.ts';
 import { lookAround } from '../scripts/ready/system-packages.mjs';
 import { Program, type ProgramOptions } from './bridge/program.ts';
+import { shellLines } from './guards/documented-lines.ts';
 import { FILES, read } from './guards/project-files.ts';
+import { canBeOthers, may } from './ordinary-user.ts';
 import { startPostgresServer } from './pool/postgres-server.ts';
 import { temporaryDirectory } from './temporary.ts';
 
@@ -31,14 +33,28 @@ function readUnit(path: string, place: (text: string) => string): Unit {
 
 /** Where this test's files take the place of the machine's. */
 const places = (folder: string) => (text: string) =>
-  text.replaceAll('/etc/svc', `${folder}/etc`).replaceAll('/var/lib/', `${folder}/lib/`);
+  text
+    .replaceAll('/etc/svc', `${folder}/etc`)
+    .replaceAll('/etc/systemd/system', `${folder}/systemd`)
+    .replaceAll('/var/lib/', `${folder}/lib/`);
 
-const may = (options: ProgramOptions, command: string, ...words: string[]): boolean =>
-  spawnSync(command, words, { ...options, env: process.env, cwd: '/' }).status === 0;
+/** The page's lines that put files in their places, and the one that makes the wallet, by the numbers of users whom this machine does not have. */
+const pageSteps = (place: (text: string) => string, isOthers: boolean): string[] =>
+  shellLines()
+    .filter(({ page, line }) => page === 'docs/operations.md' && /^(?:install|runuser) /.test(line))
+    .map(({ line }) =>
+      place(line)
+        .replaceAll(/ -([og]) ([a-z-]+)/g, (_, option, name) => (isOthers ? ` -${option} ${USERS[name]}` : ''))
+        .replace(/^runuser -u ([a-z-]+) --/, (_, name) =>
+          isOthers ? `setpriv --reuid ${USERS[name]} --regid ${USERS[name]} --clear-groups --` : '',
+        ),
+    );
 
-/** Whether this process may become another user, and that user may read the project. */
-const canBeOthers = (): boolean =>
-  process.getuid?.() === 0 && may({ uid: 64_001, gid: 64_001 }, process.execPath, join(ROOT, 'bin/svcd'), '--version');
+function follow(line: string, cwd: string): string {
+  const { status, stdout, stderr } = spawnSync('sh', ['-c', line], { cwd, encoding: 'utf8' });
+  expect(status, `${line}: ${stderr}`).toBe(0);
+  return stdout + stderr;
+}
 
 test('wallet and pool as two users: the pool calls the wallet with a token whose file it cannot read', async () => {
   const folder = temporaryDirectory();
@@ -54,7 +70,6 @@ test('wallet and pool as two users: the pool calls the wallet with a token whose
   };
   const postgres = await startPostgresServer(10);
   onTestFinished(() => postgres.stop());
-  mkdirSync(join(folder, 'etc'));
   mkdirSync(join(folder, 'lib'));
 
   // The config files of docs/operations.md, with free ports and a database of this test.
@@ -74,12 +89,16 @@ test('wallet and pool as two users: the pool calls the wallet with a token whose
       ...{ 'pplns-listen-ws': at(pplnsWs), 'solo-listen-ws': at(soloWs), threads: 0, 'verify-threads': 1 },
     },
   };
-  for (const [name, config] of Object.entries(configs)) {
-    const path = join(folder, 'etc', `${name}.json`);
-    writeFileSync(path, JSON.stringify(config));
-    if (isOthers) chownSync(path, 0, USERS[name === 'node' ? 'svc' : `svc-${name}`] as number);
-    chmodSync(path, 0o640);
-  }
+  const desk = join(folder, 'desk');
+  mkdirSync(desk);
+  for (const name of ['bin', 'deploy']) symlinkSync(join(ROOT, name), join(desk, name));
+  for (const [name, config] of Object.entries(configs))
+    writeFileSync(join(desk, `${name}.json`), JSON.stringify(config));
+  mkdirSync(join(folder, 'systemd'));
+  const [init = '', ...installs] = pageSteps(place, isOthers).toReversed();
+  for (const line of installs.toReversed()) follow(line, desk);
+  for (const path of UNITS.filter((one) => !one.includes('bridge')))
+    expect(existsSync(path.replace('deploy/systemd', join(folder, 'systemd'))), path).toBe(true);
 
   /** What systemd does for a unit, as far as it concerns users and files. */
   const start = (name: string): Program => {
@@ -110,15 +129,7 @@ test('wallet and pool as two users: the pool calls the wallet with a token whose
   };
 
   await start('svcd').until(/(public API) address/);
-  const home = join(folder, 'lib/svc-wallet');
-  mkdirSync(home);
-  own(home, 'svc-wallet', 0o700);
-  const init = new Program(
-    'svc-wallet',
-    ['init', '--file', join(home, 'wallet.json'), '--network', 'development', '--generate-password'],
-    as('svc-wallet'),
-  );
-  expect(await init.exited, init.output).toBe(0);
+  expect(follow(init, desk)).toContain('24 words');
   start('svc-wallet');
   const poolProgram = start('svc-pool');
   // Its first start asks the wallet for an address: the token was good.

@@ -1,12 +1,11 @@
 /**
  * Every program line of README.md and docs/ is parsed by the program's own option tables: command, options, values and operands. Only what
- * a command then does is left out. test/stack/documented-commands.slow.test.ts runs what can be run.
+ * a command then does is left out: test/documented runs them.
  */
 import { expect, test, vi } from 'vitest';
 import { formatAddress } from '../../protocol/address.ts';
 import { type Command, command, type Terminal } from '../../runtime/program.ts';
-import { EXECUTED, NOT_EXECUTED } from './documented-commands.ts';
-import { fromPath, programWords, shellLines } from './documented-lines.ts';
+import { programWords, shellLines } from './documented-lines.ts';
 
 const programs = vi.hoisted(() => new Map<string, Command>());
 
@@ -79,16 +78,4 @@ test('a wrong command, option, value or operand would be found', async () => {
     'svc-x',
   ])
     expect(await complaintOf(line), line).toBeDefined();
-});
-
-test('every shell line is executed by a test, or is listed with the reason why not', () => {
-  const lines = shellLines();
-  const isExecuted = (line: string) => EXECUTED.includes(fromPath(line));
-  const reasonOf = (line: string) => NOT_EXECUTED.find(([what]) => what.test(fromPath(line)))?.[1];
-  const neither = lines.filter(({ line }) => !isExecuted(line) && reasonOf(line) === undefined);
-  expect(neither.map(({ page, line }) => `${page}: ${line}`)).toEqual([]);
-  expect(EXECUTED.filter((line) => !lines.some((documented) => fromPath(documented.line) === line))).toEqual([]);
-  const rest = lines.filter(({ line }) => !isExecuted(line));
-  const idle = NOT_EXECUTED.filter(([what]) => !rest.some(({ line }) => what.test(fromPath(line))));
-  expect(idle.map(([what]) => what.source)).toEqual([]);
 });

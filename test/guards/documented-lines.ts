@@ -35,5 +35,42 @@ export function programWords(line: string): { readonly program: string; readonly
   return { program, words };
 }
 
-/** Pages name a program by its folder or as one of the path: the same line. */
-export const fromPath = (line: string): string => line.replace(/^bin\//, '');
+/** Commands in the text of a page: a program and at least one word. */
+export const inlineCommands = (): ShellLine[] =>
+  PAGES.flatMap((page) =>
+    [
+      ...read(page)
+        .replaceAll(/^[ \t]*```[\s\S]*?^[ \t]*```/gm, '')
+        .matchAll(/`([^`\n]+)`/g),
+    ]
+      .map(([, line = '']) => line)
+      .filter((line) => /^(?:bin\/)?(?:svcd|svc-[a-z]+) \S/.test(line) || line.startsWith('curl '))
+      .map((line) => ({ page, line })),
+  );
+
+/** Pages name a program by its folder or as one of the path, and the pool's machine by two names: the same line. */
+export const sameLine = (line: string): string => line.replace(/^bin\//, '').replaceAll('pool.example', 'POOL-MACHINE');
+
+/** Whether a page has the line, whole; tables of commands leave out the program's name. */
+export const isDocumented = (line: string): boolean =>
+  shellLines().some((one) => sameLine(one.line) === sameLine(line)) ||
+  PAGES.some((page) => read(page).includes(`\`${line}\``) || read(page).includes(`\`${line.replace(/^\S+ /, '')}\``));
+
+const QUOTED = /'((?:[^'\\\n]|\\.)*)'/g;
+
+/** What the flows of test/documented quote: among it the lines that they run. */
+export const quotedByFlows = (isOf: (path: string) => boolean = () => true): ReadonlySet<string> =>
+  new Set(
+    FILES.filter((path) => path.startsWith('test/documented/') && isOf(path))
+      .flatMap((path) => [...read(path).matchAll(QUOTED)])
+      .map(([, text = '']) => sameLine(text.replaceAll("\\'", "'"))),
+  );
+
+/** Whether a line is, or has, all that a command in the text says; words in capitals stand for anything. */
+export function covers(line: string, command: string): boolean {
+  const has = new Set(line.split(' '));
+  const [program, first] = command.split(' ');
+  if (line.split(' ')[0] !== program || (first?.startsWith('-') === false && line.split(' ')[1] !== first))
+    return false;
+  return command.split(' ').every((word) => has.has(word) || /^[A-Z]{2}/.test(word));
+}
