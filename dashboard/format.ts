@@ -109,5 +109,5 @@ export const HOUR_SECONDS = 3_600;
 /** `over a day`, or since when where there was no such day yet. */
 export function overTime(words: string, seconds: number, sinceMillis: number | null, now: number): string {
   const age = sinceMillis === null ? Number.POSITIVE_INFINITY : (now - sinceMillis) / 1000;
-  return age >= seconds ? words : `since the start, ${ago(sinceMillis, now)}`;
+  return age >= seconds ? words : `since the start ${ago(sinceMillis, now)}`;
 }

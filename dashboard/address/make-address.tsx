@@ -58,7 +58,7 @@ export function MakeAddress({ network, onAddress }: { network: NetworkName; onAd
         <h2>Your 24 words</h2>
         <p class="warn">
           Write them down in this order. Anyone who has them can take your coins; without them your coins are lost. They
-          are shown only once.
+          are not shown again once you have finished here.
         </p>
         <ol class="words">
           {made.words.map((word, i) => (

@@ -45,11 +45,11 @@ export async function nodeCall<T>(base: string, path: string, body?: object): Pr
   try {
     response = await ask(base, path, body);
   } catch {
-    throw new Error('No node answers there, or it does not allow this page.');
+    throw new Error('The node cannot be reached, or does not allow this page. Check its address and its option --browser-origin.');
   }
   const answer = (await response.json().catch(() => undefined)) as (T & { error?: { message?: string } }) | undefined;
   if (response.ok && answer !== undefined) return answer;
-  throw new Error(`The node answers: ${answer?.error?.message ?? `status ${response.status}`}.`);
+  throw new Error(`The node replied: ${answer?.error?.message ?? `status ${response.status}`}.`);
 }
 
 export const nodeReads = (base: string): NonNullable<BooksSources['node']> => ({

@@ -14,6 +14,6 @@ export function usePaidIn(pool: PoolDocument | undefined): PaidIn {
     const chain = { height, cutsUntilPaid: pool.cuts_until_paid, cutMillis: pace.cutMillis };
     const seconds = secondsUntilPaid(block, chain);
     if (seconds === undefined) return undefined;
-    return seconds === 0 ? 'paid any moment now' : `paid in about ${duration(seconds)}`;
+    return seconds === 0 ? 'reward due any moment' : `reward in about ${duration(seconds)}`;
   };
 }

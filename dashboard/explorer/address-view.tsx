@@ -56,9 +56,9 @@ export function AddressView({ address }: { address: string }) {
           />
           {isAlone() ? null : (
             <Figure
-              label="Also"
-              value={<a href={linkTo('miner', address)}>As a miner here</a>}
-              note={<a href={linkTo('staking', address)}>Its stake</a>}
+              label="Other pages"
+              value={<a href={linkTo('miner', address)}>Mining at this pool</a>}
+              note={<a href={linkTo('staking', address)}>Staking</a>}
             />
           )}
         </div>

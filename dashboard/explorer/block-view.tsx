@@ -8,7 +8,7 @@ import { ChainLink, CutLink, FactList, type Facts } from './links.tsx';
 
 const REWARDS = {
   waiting: 'no cut has registered it yet',
-  pending: 'paid when its window closes',
+  pending: 'paid when its registration window closes',
   paid: '',
   expired: 'registered too late, or never: it is not paid',
 } as const;
@@ -37,7 +37,7 @@ function factsOf(block: BlockDocument): Facts {
     ...(reward.amount === null
       ? [
           [
-            'Window closes',
+            'Registration window closes',
             <>
               cut <CutLink height={block.registration_window_end} />
             </>,
@@ -87,7 +87,7 @@ export function BlockView({ id }: { id: string }) {
         <section class="card">
           <h2>Transactions</h2>
           {block.transactions === null ? (
-            <p class="note">This node has removed the block’s body.</p>
+            <p class="note">This node no longer stores the block’s transactions.</p>
           ) : block.transactions.length === 0 ? (
             <p class="note">It carries no transactions.</p>
           ) : (

@@ -68,7 +68,7 @@ export function CutView({ height }: { height: number }) {
         ) : (
           <p role="status">
             {height > data.finalized_height
-              ? `Cut ${count(height)} is not there yet: the newest is ${count(data.finalized_height)}.`
+              ? `Cut ${count(height)} does not exist yet; the newest is ${count(data.finalized_height)}.`
               : 'The node no longer has this cut.'}
           </p>
         )}

@@ -103,7 +103,7 @@ function Search() {
       <button type="submit">Search</button>
       <p id="search-problem" class={isUnknown ? 'bad' : 'hidden-text'} role="status">
         {isUnknown
-          ? 'A height is a number, an id has 96 characters of hex, an address begins with the prefix of its network.'
+          ? 'Not recognised. Enter a cut height (a number), an id (96 hex characters) or an address (it begins with the prefix of its network).'
           : ''}
       </p>
     </form>

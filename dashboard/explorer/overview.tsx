@@ -78,7 +78,7 @@ function Head() {
       <Figure
         label="Waiting transactions"
         value={mempool === undefined ? '…' : count(mempool.transactions)}
-        note={mempool === undefined ? '' : `at least ${mempool.min_fee_per_mass} atoms per unit of mass`}
+        note={mempool === undefined ? '' : `minimum fee: ${mempool.min_fee_per_mass} atoms per unit of mass`}
       />
     </div>
   );
@@ -138,7 +138,7 @@ function Transactions() {
     <section class="card">
       <h2>Newest transactions</h2>
       {data === undefined || data.transactions.length === 0 ? (
-        <Placeholder error={error} loading={data === undefined} empty="There are none in the newest cuts." />
+        <Placeholder error={error} loading={data === undefined} empty="No transactions in the newest cuts." />
       ) : (
         <Table
           caption="Newest transactions"

@@ -106,8 +106,8 @@ function Curve({ interval }: { interval: number }) {
         <circle cx={x(now)} cy={y(here)} r={5} />
       </svg>
       <figcaption class="note">
-        Coins over the first {count(INTERVALS)} intervals; the dot is interval {count(interval)}, now. Every interval
-        emits 0.3 % of what is left: {percent((most - (curve[0] as number)) / 180_000_000, 1)} of all emission is in
+        Supply over the first {count(INTERVALS)} intervals (about a day each); the dot marks the current one, {count(interval)}. Every interval
+        emits 0.3 % of the coins still to come; {percent((most - (curve[0] as number)) / 180_000_000, 1)} of the total emission is in
         this picture.
       </figcaption>
     </figure>

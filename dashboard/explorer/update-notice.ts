@@ -13,7 +13,7 @@ export function updateNotice(status: UpdateFlags | undefined): UpdateNotice | un
   if (status?.update_required === true)
     return {
       kind: 'warn',
-      text: `The network follows rules that this pool’s node (release ${status.version}) does not know. It stopped at cut ${status.finalized_height} and needs an update; nothing newer is shown, and mining here finds no blocks until then.`,
+      text: `The network now follows rules that this pool’s node (release ${status.version}) does not support. The node stopped at cut ${status.finalized_height} and must be updated; until then nothing newer is shown, and mining here finds no blocks.`,
     };
   if (status?.update_announced === true)
     return { kind: 'note', text: `A newer release than that of this pool’s node (${status.version}) is available.` };

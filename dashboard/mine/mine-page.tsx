@@ -127,7 +127,7 @@ export function MinePage() {
           }}
         >
           <label class="grow">
-            Address to pay
+            Your payout address
             <input
               required
               spellcheck={false}

@@ -21,7 +21,7 @@ export function newsOf(frame: LiveFrame, address: string): News | undefined {
   return {
     tag: `block/${id}`,
     title: 'You found a block',
-    body: worker === '' ? 'The pool has it.' : `Worker ${worker}`,
+    body: worker === '' ? 'The pool has received it.' : `Worker ${worker}`,
   };
 }
 

@@ -60,7 +60,7 @@ export function NotifyMe({ address }: { address: string }) {
       {refused ? (
         <span class="warn" role="status">
           {' '}
-          The browser does not allow notifications from this page.
+          Your browser blocks notifications from this page. Allow them in its site settings.
         </span>
       ) : null}
     </p>

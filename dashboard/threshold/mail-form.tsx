@@ -6,7 +6,7 @@ import { mailWish } from './wishes.ts';
 
 const DONE = {
   off: 'Removed: no more mails are sent.',
-  unconfirmed: 'Set. You get a mail with a link: nothing else is sent until you confirm the address with it.',
+  unconfirmed: 'Saved. You will get an e-mail with a link; nothing else is sent until you confirm the address with it.',
   on: 'Changed. The address was confirmed before.',
 } as const;
 

@@ -18,7 +18,7 @@ export function useNewsChoice() {
 export function NewsChoice({ chosen, change }: ReturnType<typeof useNewsChoice>) {
   return (
     <fieldset class="row full">
-      <legend>News</legend>
+      <legend>Notify me about</legend>
       {NEWS.map(({ group, label }) => (
         <label key={group} class="inline">
           <input

@@ -26,7 +26,7 @@ export async function signRequest(
   secrets: { readonly phrase: string; readonly passphrase: string },
 ): Promise<AddressProof> {
   if (!isForWish(request, wish))
-    throw new Error('the pool asked for a signature of something else: nothing was signed');
+    throw new Error('the pool sent a request for a different change, so nothing was signed');
   await startModule();
   const root = WalletRoot.fromMnemonic(secrets.phrase, secrets.passphrase, request.network);
   try {
@@ -40,6 +40,6 @@ export async function signRequest(
     root.free();
   }
   throw new Error(
-    `this address is not among the first ${SEARCHED} of these words: check words and passphrase, or use the command line`,
+    `these words do not give this address (${SEARCHED} addresses were tried): check the words and the passphrase, or use the command line`,
   );
 }

@@ -77,7 +77,7 @@ export function SignedForm<A>({
   const submit = async (event: Event) => {
     event.preventDefault();
     setBusy(true);
-    setOutcome({ tone: 'note', text: 'Signing in this page…' });
+    setOutcome({ tone: 'note', text: 'Signing on this page…' });
     setOutcome(
       await change().catch((error: Error) => ({ tone: 'bad' as const, text: `Nothing changed: ${error.message}.` })),
     );
@@ -94,7 +94,7 @@ export function SignedForm<A>({
         </p>
         <Command label={label} text={commands(path, typeof wish === 'string' ? example : wish.fields)} />
         <details>
-          <summary>Sign in this page instead</summary>
+          <summary>Sign on this page instead</summary>
           <p class="warn">
             Anyone who sees your 24 words can take all your coins. This page signs with them here, in your browser, and
             sends only the signature. But you have to trust this pool’s page, your browser and its extensions not to

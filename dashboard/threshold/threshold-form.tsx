@@ -26,7 +26,7 @@ export function ThresholdForm({ address, minimum, onChange }: { address: string;
       wish={atoms === undefined ? 'Enter an amount in coins, such as 1.25.' : thresholdWish(atoms)}
       done={({ payout_min_atoms: changed }) => {
         onChange();
-        return `Changed: you are paid out at ${formatCoins(BigInt(changed))} coins.`;
+        return `Changed: you will be paid when your balance reaches ${formatCoins(BigInt(changed))} coins.`;
       }}
     >
       <label>

@@ -52,7 +52,7 @@ export function WebhookForm({
       done={({ secret }) =>
         secret === null
           ? 'Removed: nothing is sent any more.'
-          : `Set. Requests are signed with this secret, which is shown only now: ${secret}`
+          : `Saved. Requests are signed with this secret; copy it now, it is not shown again: ${secret}`
       }
     >
       <p class="note">

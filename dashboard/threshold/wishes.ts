@@ -27,4 +27,4 @@ export const mailWish = (email: string, events: readonly string[]): SignedWish |
         fields: { email, events },
       };
 
-const NO_EVENTS = 'Choose at least one kind of news. To end all of them, empty the field above.';
+const NO_EVENTS = 'Choose at least one kind of notification. To stop all of them, leave the field above empty.';

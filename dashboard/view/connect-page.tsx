@@ -33,7 +33,7 @@ export function ConnectPage() {
       {data.services.map((service) => (
         <section class="card" key={service.service}>
           <h2>
-            {service.service === 'pplns' ? 'PPLNS: shared rewards, steady income' : 'Solo: the finder gets the block'}
+            {service.service === 'pplns' ? 'PPLNS: shared rewards, steady income' : 'Solo: the finder gets the whole reward, less the fee'}
           </h2>
           {service.port === null ? null : (
             <>
@@ -74,7 +74,7 @@ export function ConnectPage() {
         />
       </section>
       <section class="card">
-        <h2>Settings for other miners</h2>
+        <h2>Settings for other mining programs</h2>
         <p>Any program that supports this network’s proof of work and stratum takes the same values:</p>
         <FactList
           facts={[
@@ -87,13 +87,13 @@ export function ConnectPage() {
                 .join('; '),
             ],
             ['User', `${user}: address, a dot, a name for the rig`],
-            ['Password', 'may be empty; d=WORK fixes the work of a share, min=WORK sets a floor'],
+            ['Password', 'may be empty; d=WORK fixes the share work (share difficulty, in hashes), min=WORK sets a minimum'],
           ]}
         />
       </section>
       <section class="card">
         <h2>Without a pool</h2>
-        <p>The bridge pays each miner’s own address and takes no fee. Run it next to your own node:</p>
+        <p>With a bridge, each block pays the address of the miner that found it, without a pool fee. Run it next to your own node:</p>
         <Command label="bridge" text="svc-bridge --node http://127.0.0.1:28702" />
         <Command label="miner at the bridge" text={`svc-miner -o stratum+tcp://127.0.0.1:28710 -u ${user}`} />
       </section>

@@ -11,15 +11,15 @@ export type MailAct = 'confirm' | 'stop';
 const WORDS = {
   confirm: {
     title: 'Confirm your e-mail address',
-    text: 'The pool will send the news of your miner to this address. Every mail has a link that ends them.',
+    text: 'The pool will send notifications about your miner to this address. Every e-mail has a link to stop them.',
     button: 'Confirm',
-    done: 'Confirmed: you get the news of your miner by e-mail.',
+    done: 'Confirmed: you will get notifications about your miner by e-mail.',
   },
   stop: {
     title: 'No more e-mail',
-    text: 'The pool forgets this e-mail address. An address that was never confirmed is not written to again.',
+    text: 'The pool will delete this e-mail address. If you never confirmed it, this pool will not write to it again.',
     button: 'Stop the e-mails',
-    done: 'Done: nothing is sent to this address any more.',
+    done: 'Done: nothing more will be sent to this address.',
   },
 } as const;
 

@@ -57,7 +57,7 @@ const LEADERS: Column<LeaderDocument>[] = [
   { title: 'Miner', cell: (leader) => <MinerLink address={leader.address} /> },
   { title: 'Blocks', number: true, cell: (leader) => count(leader.blocks) },
   { title: 'Rewards', number: true, cell: (leader) => <Amount atoms={leader.reward} /> },
-  { title: 'Luckiest', number: true, minor: true, cell: (leader) => percent(leader.luckiest, 2) },
+  { title: 'Lowest effort', number: true, minor: true, cell: (leader) => percent(leader.luckiest, 2) },
 ];
 
 export function Leaders() {
@@ -80,7 +80,7 @@ export function Leaders() {
         <>
           <Table caption="Most blocks first" columns={LEADERS} rows={rows} keyOf={(leader) => leader.address} />
           <p class="note">
-            <span class="minor">‘Luckiest’ is the lowest effort among the miner’s blocks. </span>
+            <span class="minor">‘Lowest effort’ is that of the miner’s luckiest block. </span>
             With PPLNS everybody shares in every block.
           </p>
         </>

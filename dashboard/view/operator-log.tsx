@@ -47,7 +47,7 @@ export function OperatorLog({ token, turn }: { token: string; turn: number }) {
   const entries = log?.entries ?? [];
   return (
     <section class="card">
-      <h2>What was done</h2>
+      <h2>Operator log</h2>
       {log !== undefined && entries.length === 0 ? <p class="note">Nothing yet.</p> : null}
       <Table
         hidden={entries.length === 0}

@@ -58,7 +58,7 @@ export function OperatorPage() {
           }}
         >
           <label class="grow">
-            Operator token (the pool wrote it into its data directory)
+            Operator token (in the file operator.token in the pool’s data directory)
             <input
               type="password"
               autocomplete="off"
@@ -102,7 +102,7 @@ function keepToken(token: string): void {
 const UNAUTHORIZED = 401;
 const problemOf = (error: PoolError): string =>
   error.status === UNAUTHORIZED
-    ? 'This is not the token of this pool. It is in the file operator.token of the pool’s data directory, or where --operator-token-file says.'
+    ? 'Wrong operator token. The token is in the file operator.token in the pool’s data directory, or in the file given with --operator-token-file.'
     : error.message;
 
 function Desk({ token, onLeave }: { token: string; onLeave(): void }) {

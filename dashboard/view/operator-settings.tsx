@@ -35,7 +35,7 @@ export const Settings = ({ settings, act }: { settings: readonly Setting[]; act:
     <h2>Settings</h2>
     <p class="note">
       Changed without a restart. A change replaces the option or the entry of the config file, in all instances and
-      after restarts, until you undo it. Each change is listed below under ‘What was done’.
+      after restarts, until you undo it. Each change is listed below in the operator log.
     </p>
     {settings.map((setting) => (
       <One key={setting.name} setting={setting} act={act} />

@@ -12,19 +12,19 @@ type Payout = QueueDocument['payouts'][number];
 /** What each button does, and what the operator should know before pressing it. None of them can make the wallet pay twice. */
 const ACTIONS: Readonly<Record<PayoutAction, { readonly title: string; readonly explained: string }>> = {
   release: {
-    title: 'Ask the wallet again',
+    title: 'Release (ask the wallet again)',
     explained:
-      'The wallet is asked for this payout again. If it was asked before, it is asked under the same number and pays nothing twice.',
+      'Asks the wallet to pay this payout again. If it was asked before, the same payout number is used, so nothing is paid twice.',
   },
   void: {
-    title: 'Give the balances back',
+    title: 'Return to balances',
     explained:
-      'The amounts go back to the balances and are paid with the next payout. The wallet is asked first: what it has paid is never given back.',
+      'The amounts are returned to the miners’ balances and become due again. The wallet is asked first; a payout that it has already paid is never returned.',
   },
   sent: {
-    title: 'It was sent',
+    title: 'Mark as sent',
     explained:
-      'You know the transaction that paid this. It is taken only if the wallet knows it and it pays exactly these recipients.',
+      'Use this if you know the transaction that paid this payout. It is accepted only if the wallet knows it and it pays exactly these recipients.',
   },
 };
 
@@ -66,7 +66,7 @@ export function Queue({
       )}
       {status.accounts_refused.length === 0 ? null : (
         <p class="banner" role="alert">
-          {status.accounts_refused.length} accounts are not paid: their books fail the audit. Run svc-pool audit, put
+          Accounts not paid because their books fail the audit: {status.accounts_refused.length}. Run svc-pool audit, put
           the books right, then release their payouts below.
         </p>
       )}
@@ -82,7 +82,7 @@ export function Queue({
         )}
         <button type="submit">{paused ? 'Resume payouts' : 'Pause payouts'}</button>
       </form>
-      {payouts.length === 0 ? <p class="note">Nothing is under way.</p> : null}
+      {payouts.length === 0 ? <p class="note">No payouts in progress.</p> : null}
       <Table
         hidden={payouts.length === 0}
         caption="Payouts under way"

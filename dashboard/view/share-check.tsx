@@ -22,8 +22,8 @@ const MISSING: Readonly<Record<NotChecked, string>> = {
   rewards: 'the rewards were not compared with a node',
   other_service: 'the blocks of the other mode could not be read',
   block_service: 'which mode a block was found in could not be compared with a node',
-  later_list: 'the pool says that it holds a block of this slice, or credits it with a later list; check that one too',
-  commitments: 'what payouts say of the books could not be compared with a node',
+  later_list: 'the pool says that it holds back the reward of a block of this slice, or credits it in a later list; check that list too',
+  commitments: 'the records of the books in payouts could not be compared with a node',
   solo_finder: 'only the pool and the finder know who found a solo block',
 };
 
@@ -38,20 +38,20 @@ export async function checkShare(address: string, credit: CreditDocument, node: 
   } catch (error) {
     // No answer at all is a part that could not be checked; an answer that leaves out what the rules say is there is not.
     if (error instanceof PoolSilence)
-      return { tone: 'bad', text: `Not shown: ${error.message}, and without them nothing is proven. Ask again later.` };
+      return { tone: 'bad', text: `Not proven: ${error.message}, and the check needs them. Try again later.` };
     if (!(error instanceof ProtocolError || error instanceof TypeError)) throw error;
     return { tone: 'bad', text: 'False: the pool’s own documents cannot be read.' };
   }
   const verdict = judgeProof(proof, evidence);
   if (verdict.verdict === 'false') return { tone: 'bad', text: `False: the proof does not hold (${verdict.reason}).` };
   if (verdict.credit.toString() !== credit.amount)
-    return { tone: 'bad', text: 'False: the proof is for another amount than the pool shows.' };
+    return { tone: 'bad', text: 'False: the proof is for a different amount from the one that the pool shows.' };
   if (verdict.verdict === 'proven') {
     const fixed =
       verdict.committed === null
         ? 'No payout has written these books to the ledger yet.'
         : `A payout of cut ${verdict.committed.height} wrote these books to the ledger.`;
-    const paid = `Blocks of this pool pay ${evidence.terms?.address}: your miner names the same address.`;
+    const paid = `Blocks of this pool pay ${evidence.terms?.address}. To be sure that your miner works for this address, start it with --expect-payout and this address.`;
     return {
       tone: 'good',
       text: `Proven: ${coins(credit.amount)} of ${coins(proof.reward)} coins. ${fixed} ${paid}`,
@@ -69,7 +69,7 @@ export function ShareCheck({ address, credit }: { address: string; credit: Credi
     setOutcome(
       await checkShare(address, credit, checkNode()).catch((error: Error) => ({
         tone: 'bad' as const,
-        text: `No proof: ${error.message}.`,
+        text: `Not checked: ${error.message}.`,
       })),
     );
     setBusy(false);

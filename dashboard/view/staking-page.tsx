@@ -52,7 +52,7 @@ function stateNote({ state, jailed_until_epoch: jailed, seat_from_epoch: seat }:
 }
 
 export const stateOfPosition = ({ state, withdrawable, release_height: release }: StakingPosition): string =>
-  state === 'bonded' ? 'bonded' : withdrawable ? 'withdrawable' : `unbonding to cut ${count(release ?? 0)}`;
+  state === 'bonded' ? 'bonded' : withdrawable ? 'withdrawable' : `unbonding until cut ${count(release ?? 0)}`;
 
 const positionColumns: Column<StakingPosition>[] = [
   { title: 'Position', cell: (position) => <Identifier id={position.position_id} /> },
@@ -103,7 +103,7 @@ function Estimate({ node }: { node: string }) {
             />
           </div>
           <p class="note">
-            At the pace of the running day, fees included, before the commission of the validator, and only while it is
+            Estimated from the current epoch (about a day), fees included, before the validator’s commission. It is paid only while the validator is
             in the committee and attends. None of it is guaranteed.
           </p>
         </>
@@ -177,7 +177,7 @@ function Positions({ node, address }: { node: string; address: string }) {
         <Table caption="Positions" columns={positionColumns} rows={rows} keyOf={({ position_id: id }) => id} />
       )}
       {data?.next_cursor === undefined ? null : (
-        <p class="note">There are more. `svc-wallet positions` lists all of a wallet.</p>
+        <p class="note">There are more positions. The command svc-wallet positions lists all positions of a wallet.</p>
       )}
     </section>
   );

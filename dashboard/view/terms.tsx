@@ -16,7 +16,7 @@ export function feeText(
   const until = (cut: number) =>
     pace === undefined ? '' : `, in about ${duration((Math.max(0, cut - height) * pace.cutMillis) / 1000)}`;
   const coming = changes.map(
-    (one) => `${percent(one.fee_ppm / 1e6, 2)} from cut ${count(one.from_height)} on${until(one.from_height)}`,
+    (one) => `${percent(one.fee_ppm / 1e6, 2)} from cut ${count(one.from_height)}${until(one.from_height)}`,
   );
   return [percent(fee_ppm / 1e6, 2), ...coming].join('; ');
 }
@@ -108,7 +108,7 @@ const QUESTIONS: readonly (readonly [string, string])[] = [
   ],
   [
     'What is PPLNS, and what is solo?',
-    'With PPLNS every block is divided among the recent miners in proportion to their work. With solo the finder gets the whole block, less the fee.',
+    'With PPLNS the reward of each block, less the fee, is divided among recent miners in proportion to their work. With solo the finder gets the whole reward, less the fee.',
   ],
   [
     'What are effort and luck?',
@@ -116,7 +116,7 @@ const QUESTIONS: readonly (readonly [string, string])[] = [
   ],
   [
     'What is a slice?',
-    'A run of cuts whose blocks are credited together. It closes after its last cut and is credited once the chain has paid for its blocks.',
+    'A cut is one step of the chain, like a block of other chains. A slice is a run of cuts whose blocks are credited together, once the chain has paid for them.',
   ],
   [
     'When am I paid?',
