@@ -45,7 +45,9 @@ export async function nodeCall<T>(base: string, path: string, body?: object): Pr
   try {
     response = await ask(base, path, body);
   } catch {
-    throw new Error('The node cannot be reached, or does not allow this page. Check its address and its option --browser-origin.');
+    throw new Error(
+      'The node cannot be reached, or does not allow this page. Check its address and its option --browser-origin.',
+    );
   }
   const answer = (await response.json().catch(() => undefined)) as (T & { error?: { message?: string } }) | undefined;
   if (response.ok && answer !== undefined) return answer;

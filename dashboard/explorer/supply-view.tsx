@@ -106,9 +106,9 @@ function Curve({ interval }: { interval: number }) {
         <circle cx={x(now)} cy={y(here)} r={5} />
       </svg>
       <figcaption class="note">
-        Supply over the first {count(INTERVALS)} intervals (about a day each); the dot marks the current one, {count(interval)}. Every interval
-        emits 0.3 % of the coins still to come; {percent((most - (curve[0] as number)) / 180_000_000, 1)} of the total emission is in
-        this picture.
+        Supply over the first {count(INTERVALS)} intervals (about a day each); the dot marks the current one,{' '}
+        {count(interval)}. Every interval emits 0.3 % of the coins still to come;{' '}
+        {percent((most - (curve[0] as number)) / 180_000_000, 1)} of the total emission is in this picture.
       </figcaption>
     </figure>
   );

@@ -28,8 +28,8 @@ export function TransactionView({ id }: { id: string }) {
         {status === undefined ? <Placeholder error={error} loading empty="" /> : <Life status={status} />}
         {status === undefined && error !== undefined ? (
           <p class="note">
-            Rewards and genesis payments also have ids of this form, but are not transactions. A transaction that
-            was never sent, or was dropped before a cut, leaves no trace.
+            Rewards and genesis payments also have ids of this form, but are not transactions. A transaction that was
+            never sent, or was dropped before a cut, leaves no trace.
           </p>
         ) : null}
       </section>

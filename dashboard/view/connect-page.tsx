@@ -33,7 +33,9 @@ export function ConnectPage() {
       {data.services.map((service) => (
         <section class="card" key={service.service}>
           <h2>
-            {service.service === 'pplns' ? 'PPLNS: shared rewards, steady income' : 'Solo: the finder gets the whole reward, less the fee'}
+            {service.service === 'pplns'
+              ? 'PPLNS: shared rewards, steady income'
+              : 'Solo: the finder gets the whole reward, less the fee'}
           </h2>
           {service.port === null ? null : (
             <>
@@ -87,13 +89,19 @@ export function ConnectPage() {
                 .join('; '),
             ],
             ['User', `${user}: address, a dot, a name for the rig`],
-            ['Password', 'may be empty; d=WORK fixes the share work (share difficulty, in hashes), min=WORK sets a minimum'],
+            [
+              'Password',
+              'may be empty; d=WORK fixes the share work (share difficulty, in hashes), min=WORK sets a minimum',
+            ],
           ]}
         />
       </section>
       <section class="card">
         <h2>Without a pool</h2>
-        <p>With a bridge, each block pays the address of the miner that found it, without a pool fee. Run it next to your own node:</p>
+        <p>
+          With a bridge, each block pays the address of the miner that found it, without a pool fee. Run it next to your
+          own node:
+        </p>
         <Command label="bridge" text="svc-bridge --node http://127.0.0.1:28702" />
         <Command label="miner at the bridge" text={`svc-miner -o stratum+tcp://127.0.0.1:28710 -u ${user}`} />
       </section>

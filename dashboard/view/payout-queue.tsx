@@ -66,8 +66,8 @@ export function Queue({
       )}
       {status.accounts_refused.length === 0 ? null : (
         <p class="banner" role="alert">
-          Accounts not paid because their books fail the audit: {status.accounts_refused.length}. Run svc-pool audit, put
-          the books right, then release their payouts below.
+          Accounts not paid because their books fail the audit: {status.accounts_refused.length}. Run svc-pool audit,
+          put the books right, then release their payouts below.
         </p>
       )}
       <form class="row" onSubmit={turn}>

@@ -22,7 +22,8 @@ const MISSING: Readonly<Record<NotChecked, string>> = {
   rewards: 'the rewards were not compared with a node',
   other_service: 'the blocks of the other mode could not be read',
   block_service: 'which mode a block was found in could not be compared with a node',
-  later_list: 'the pool says that it holds back the reward of a block of this slice, or credits it in a later list; check that list too',
+  later_list:
+    'the pool says that it holds back the reward of a block of this slice, or credits it in a later list; check that list too',
   commitments: 'the records of the books in payouts could not be compared with a node',
   solo_finder: 'only the pool and the finder know who found a solo block',
 };

@@ -103,8 +103,8 @@ function Estimate({ node }: { node: string }) {
             />
           </div>
           <p class="note">
-            Estimated from the current epoch (about a day), fees included, before the validator’s commission. It is paid only while the validator is
-            in the committee and attends. None of it is guaranteed.
+            Estimated from the current epoch (about a day), fees included, before the validator’s commission. It is paid
+            only while the validator is in the committee and attends. None of it is guaranteed.
           </p>
         </>
       )}

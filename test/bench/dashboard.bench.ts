@@ -66,7 +66,7 @@ async function browserRate(browser: Browser, stack: StackFixture, address: strin
   try {
     const page = await context.newPage();
     await page.goto(`${stack.webUrl}/#/mine`);
-    await page.getByLabel('Address to pay').fill(address);
+    await page.getByLabel('Your payout address').fill(address);
     await page.getByLabel('Device').selectOption('wasm');
     await page.getByLabel('Threads').fill('1');
     await page.getByLabel(/Time spent mining/).fill('1');

@@ -68,7 +68,7 @@ test('everything on the chain is found by what it is called', async () => {
   await page.getByRole('link', { name: 'Next' }).click();
   await expect.poll(() => page.getByRole('heading', { level: 2 }).first().innerText()).toBe(`Cut ${count(head)}`);
   await search(page, String(head + 1000));
-  await expect.poll(() => textOf(page)).toContain('is not there yet');
+  await expect.poll(() => textOf(page)).toContain('does not exist yet');
 
   // A transaction by its id: through its life to what it made.
   await search(page, paid.toUpperCase());
@@ -88,7 +88,7 @@ test('everything on the chain is found by what it is called', async () => {
   // A block by its id, and its parent by its link.
   const child = blocks.find((block) => block.parents.length > 0);
   await search(page, child?.block_id as string);
-  await expect.poll(() => textOf(page)).toContain('Window closes');
+  await expect.poll(() => textOf(page)).toContain('Registration window closes');
   const parent = child?.parents[0] as string;
   await page.getByRole('link', { name: shortId(parent) }).click();
   await expect.poll(() => page.url()).toContain(`#/explorer/block/${parent}`);
@@ -100,7 +100,7 @@ test('everything on the chain is found by what it is called', async () => {
   await search(page, 'ab'.repeat(48));
   await expect.poll(() => textOf(page)).toContain('knows no block, transaction or validator');
   await search(page, '<b>nothing</b>');
-  await expect.poll(() => textOf(page)).toContain('A height is a number');
+  await expect.poll(() => textOf(page)).toContain('Not recognised. Enter a cut height');
   expect(await page.locator('main b').count()).toBe(0);
 
   // Supply: to the atom.
@@ -147,18 +147,18 @@ test('without a pool, against any node that admits the page', async () => {
   const named = page.getByLabel(/^Node to read from/);
   await named.fill('ftp://example');
   await page.getByRole('button', { name: 'Read' }).click();
-  await expect.poll(() => textOf(page)).toContain('not the address of a node');
+  await expect.poll(() => textOf(page)).toContain('Enter the address of a node');
   await named.fill(`${node.base}/`);
   await page.getByRole('button', { name: 'Read' }).click();
   await expect.poll(() => textOf(page)).toContain(shortId(paid));
   expect(await seriousFaults(page)).toEqual([]);
   await search(page, addressOf('receiver'));
   await expect.poll(() => textOf(page)).toContain(coins('1234567'));
-  expect(await textOf(page)).not.toContain('As a miner here');
+  expect(await textOf(page)).not.toContain('Mining at this pool');
   // The browser knows the node the next time, and a link can name one.
   await page.goto(`${url}explorer.html`);
   await expect.poll(() => textOf(page)).toContain(shortId(paid));
   await page.goto(`${url}explorer.html?node=${encodeURIComponent(`${node.base}/nothing`)}`);
-  await expect.poll(() => textOf(page)).toContain('The node answers');
+  await expect.poll(() => textOf(page)).toContain('The node replied');
   expect(complaints.filter((line) => !/404/.test(line))).toEqual([]);
 });

@@ -192,7 +192,7 @@ test('a block is celebrated once, quietly, and without motion where that is wish
   }
 });
 
-test('‘Luckiest’ and its explanation are shown together, or on a phone neither, and nothing is clipped', async () => {
+test('‘Lowest effort’ and its explanation are shown together, or on a phone neither, and nothing is clipped', async () => {
   const give = answers(3);
   const leaders = [{ address: address(1), blocks: 12_345, reward: '1234567890123', luckiest: 0.0003 }];
   const url = await servePage((path, query) => (path === 'leaders' ? { api_version: 1, leaders } : give(path, query)), {
@@ -201,8 +201,8 @@ test('‘Luckiest’ and its explanation are shown together, or on a phone neith
   });
   const { page } = await open(`${url}#/miner`);
   const section = page.locator('section.card', { hasText: 'Most blocks in the last day' });
-  const column = section.getByRole('columnheader', { name: 'Luckiest', includeHidden: true });
-  const words = section.getByText('‘Luckiest’ is the lowest effort');
+  const column = section.getByRole('columnheader', { name: 'Lowest effort', includeHidden: true });
+  const words = section.getByText('‘Lowest effort’ is that of');
   await column.waitFor();
   expect(await words.isVisible()).toBe(true);
   await page.setViewportSize({ width: 360, height: 740 });
@@ -259,7 +259,7 @@ test('an address that changes while the page is being drawn is followed', async 
     }).observe(document, { childList: true, subtree: true });
   });
   await page.goto(url);
-  await page.getByLabel('Address to pay').waitFor();
+  await page.getByLabel('Your payout address').waitFor();
 });
 
 test('what failed once is asked for again soon, however seldom it changes', async () => {
@@ -270,6 +270,6 @@ test('what failed once is asked for again soon, however seldom it changes', asyn
     return asked > 2 ? CONNECT : undefined;
   });
   const { page } = await open(`${url}#/mine`);
-  await page.getByLabel('Address to pay').waitFor();
+  await page.getByLabel('Your payout address').waitFor();
   expect(asked).toBe(3);
 });

@@ -30,7 +30,7 @@ test('a person without a wallet gets an address and the words for it', async () 
   expect(list).not.toEqual(thrown);
   expect(await seriousFaults(page)).toEqual([]);
   await page.emulateMedia({ media: 'print' });
-  expect(await page.getByLabel('Address to pay').isVisible()).toBe(false);
+  expect(await page.getByLabel('Your payout address').isVisible()).toBe(false);
   expect(await page.locator('ol.words').isVisible()).toBe(true);
   await page.emulateMedia({ media: 'screen' });
 
@@ -50,7 +50,7 @@ test('a person without a wallet gets an address and the words for it', async () 
 
   const keyring = new Keyring(new WalletRoot(list.join(' '), '', 'development'));
   const { address } = keyring.addressRecord('receive', 0, 0);
-  expect(await page.getByLabel('Address to pay').inputValue()).toBe(address);
+  expect(await page.getByLabel('Your payout address').inputValue()).toBe(address);
   // The page's own text has words of the list, and now and then two in a row: three in a row are the phrase.
   const between = '(\\W|%20|\\+|\\\\n)*';
   const parts = list.slice(2).map((_, i) => new RegExp(list.slice(i, i + 3).join(between), 'i'));

@@ -43,7 +43,7 @@ type Wish = { readonly device: string; readonly worker: string };
 
 async function fill(page: Page, wish: Wish): Promise<void> {
   await page.goto(`${stack.webUrl}/#/mine`);
-  await page.getByLabel('Address to pay').fill(MINER_ADDRESS);
+  await page.getByLabel('Your payout address').fill(MINER_ADDRESS);
   await page.getByLabel('Worker name').fill(wish.worker);
   await page.getByLabel('Device').selectOption(wish.device);
   // Few hashes are enough, and other tests want the processor.
@@ -179,7 +179,7 @@ test('a hidden tab rests, unless told otherwise', async () => {
 
 test('a wrong address, a refused WebSocket, no WebGPU and no memory are said in words', async () => {
   const { page, context } = await open(`${stack.webUrl}/#/mine`);
-  await page.getByLabel('Address to pay').fill('dsvc1nonsense');
+  await page.getByLabel('Your payout address').fill('dsvc1nonsense');
   await page.getByLabel(/I agree/).check();
   await page.getByRole('button', { name: 'Start mining' }).click();
   await expect.poll(() => page.getByRole('alert').innerText()).toMatch(/address/);

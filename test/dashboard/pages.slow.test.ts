@@ -114,7 +114,7 @@ test('the chart shows what is chosen, and a worker has its own', async () => {
   const { page, complaints } = await open(`${stack.webUrl}/#/pool`);
   // Minutes old: the last hour is shown, and what was measured is said.
   await expect.poll(() => page.getByLabel('Range').inputValue()).toBe('1');
-  await expect.poll(() => page.locator('main').innerText()).toMatch(/since the start, \d+ (s|min|h) ago/);
+  await expect.poll(() => page.locator('main').innerText()).toMatch(/since the start \d+ (s|min|h) ago/);
   await page.getByLabel('Range').selectOption('24');
   for (const [what, text] of [
     ['Workers', /Workers of the pool: .*\d/],
@@ -178,7 +178,7 @@ test('the operator pauses payouts, bans and lifts, and finds it in the log', asy
   const { page, complaints } = await open(`${stack.webUrl}/#/operator`);
   await page.getByLabel(/Operator token/).fill('wrong');
   await page.getByRole('button', { name: 'Enter' }).click();
-  await expect.poll(() => page.locator('main').innerText()).toMatch(/not the token of this pool/);
+  await expect.poll(() => page.locator('main').innerText()).toMatch(/Wrong operator token/);
   await page.getByRole('button', { name: 'Another token' }).click();
   await page.getByLabel(/Operator token/).fill(readFileSync(`${stack.files.pool}/operator.token`, 'utf8').trim());
   await page.getByRole('button', { name: 'Enter' }).click();
@@ -211,7 +211,7 @@ test('the operator pauses payouts, bans and lifts, and finds it in the log', asy
   await page.getByRole('button', { name: 'Lift' }).click();
   await expect
     .poll(() => page.locator('main').innerText())
-    .toMatch(/Nobody is banned[\s\S]*What was done[\s\S]*192\.0\.2\.7[\s\S]*fee_solo: from .* to .2\.5. from slice/);
+    .toMatch(/Nobody is banned[\s\S]*Operator log[\s\S]*192\.0\.2\.7[\s\S]*fee_solo: from .* to .2\.5. from slice/);
   expect(await page.locator('tr', { hasText: 'Difference' }).innerText()).toMatch(/0\.00/);
   expect(await seriousFaults(page)).toEqual([]);
   // The wrong token is the one thing the browser itself reports.
@@ -267,7 +267,7 @@ test('works under a path prefix behind a proxy: pages, live figures, miner', asy
   for (const [place, text] of pages()) await show(page, `${url}${place}`, text);
   expect(await page.locator('.banner').count()).toBe(0);
   await page.goto(`${url}#/mine`);
-  await page.getByLabel('Address to pay').fill(address);
+  await page.getByLabel('Your payout address').fill(address);
   await page.getByLabel('Worker name').fill('behind-a-proxy');
   await mineLittle(page);
   await page.getByLabel(/I agree/).check();
@@ -289,7 +289,7 @@ test('a person with a browser and nothing else makes an address, mines, sees ear
     await asked.nth(i).fill(words[Number(/\d+/.exec(text)?.[0]) - 1] as string);
   await page.getByRole('button', { name: 'Check' }).click();
   await page.getByText('Your address is ready').waitFor();
-  const own = await page.getByLabel('Address to pay').inputValue();
+  const own = await page.getByLabel('Your payout address').inputValue();
   await mineLittle(page);
   await page.getByLabel(/I agree/).check();
   await page.getByRole('button', { name: 'Start mining' }).click();

@@ -203,7 +203,7 @@ test('a young pool says since when, an old one over which time', () => {
   expect(roundedCoins('1234')).toBe('0.00001234');
   expect(howOften('block', 0.02)).toBe('more than ten blocks a second');
   expect(howOften('block', 12)).toBe('a block every 12 s');
-  expect(overTime('over a day', 86_400, now - 240_000, now)).toBe('since the start, 4 min ago');
+  expect(overTime('over a day', 86_400, now - 240_000, now)).toBe('since the start 4 min ago');
   expect(overTime('over a day', 86_400, now - 86_400_000, now)).toBe('over a day');
   expect(overTime('over a day', 86_400, null, now)).toBe('over a day');
 });

@@ -82,7 +82,7 @@ async function visits(stack: StackFixture, address: string): Promise<Visit[]> {
     await page.locator('.words').waitFor();
   };
   const startMining = async (page: Page) => {
-    await page.getByLabel('Address to pay').fill(address);
+    await page.getByLabel('Your payout address').fill(address);
     await page.getByLabel('Worker name').fill('browser');
     await page.getByLabel('Device').selectOption('wasm');
     await page.getByLabel('Threads').fill('1');

@@ -51,7 +51,7 @@ test('a pool that answers without the records that a proof rests on: that is sai
     { ...honest.evidence(SLICE), otherRecords: [] },
   ]) {
     const outcome = await outcomeOf({ proof, evidence });
-    expect(outcome).toMatchObject({ tone: 'bad', text: expect.stringMatching(/^Not shown: .* records of/) });
+    expect(outcome).toMatchObject({ tone: 'bad', text: expect.stringMatching(/^Not proven: .* records of/) });
   }
 });
 

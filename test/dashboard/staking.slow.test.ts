@@ -60,7 +60,7 @@ test('what the page shows is what the node says; light, dark, on a phone, and in
     const line = page.locator('tr', { hasText: shortId(id) });
     await expect.poll(() => line.innerText()).toContain(coins(principal));
     expect(await line.innerText()).toContain(
-      release === null ? 'bonded' : `unbonding to cut ${release.toLocaleString('en')}`,
+      release === null ? 'bonded' : `unbonding until cut ${release.toLocaleString('en')}`,
     );
   }
   const { events } = await client.addressHistory({ address: owner });
@@ -94,16 +94,16 @@ test('what the page shows is what the node says; light, dark, on a phone, and in
 
   await page.getByLabel('Address of a staker').fill('<b>nobody</b>');
   await page.getByLabel('Address of a staker').press('Enter');
-  await expect.poll(() => textOf(page)).toMatch(/The node answers: .*address/i);
+  await expect.poll(() => textOf(page)).toMatch(/The node replied: .*address/i);
   expect(await page.locator('main b').count()).toBe(0);
   await node.api.close();
   await page.getByLabel('Coins to stake').fill('7');
-  await expect.poll(() => textOf(page)).toContain('No node answers there, or it does not allow this page.');
+  await expect.poll(() => textOf(page)).toContain('The node cannot be reached, or does not allow this page.');
 });
 
 test("without a node of one's own the pool's is asked, and no other", async () => {
   const { page, complaints } = await open(`${await servePage(() => undefined)}#/staking`);
   await expect.poll(() => textOf(page)).toContain('--browser-origin');
-  await expect.poll(() => section(page, 'Validators').innerText()).toContain('The node answers:');
+  await expect.poll(() => section(page, 'Validators').innerText()).toContain('The node replied:');
   expect(complaints.filter((line) => !/503/.test(line))).toEqual([]);
 });

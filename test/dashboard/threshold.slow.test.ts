@@ -62,7 +62,7 @@ test('the threshold is changed by a signature made in the page, and by the comma
   const outcome = form.getByRole('status');
   await coins.fill('2.5');
   const shown = await form.locator('pre').innerText();
-  await form.getByText('Sign in this page instead').click();
+  await form.getByText('Sign on this page instead').click();
   expect(await form.locator('details').innerText()).toMatch(/Anyone who sees your 24 words can take all your coins/);
   expect(await seriousFaults(page)).toEqual([]);
 
@@ -84,10 +84,12 @@ test('the threshold is changed by a signature made in the page, and by the comma
   await form.getByRole('button', { name: 'Sign and change' }).click();
   await expect
     .poll(() => outcome.innerText())
-    .toMatch(/Nothing changed: .*(do not belong together|not among the first)/);
+    .toMatch(/Nothing changed: .*(do not belong together|do not give this address)/);
   await words.fill(wallet.phrase);
   await form.getByRole('button', { name: 'Sign and change' }).click();
-  await expect.poll(() => outcome.innerText()).toMatch(/Changed: you are paid out at 2\.50000000 coins/);
+  await expect
+    .poll(() => outcome.innerText())
+    .toMatch(/Changed: you will be paid when your balance reaches 2\.50000000 coins/);
   expect(await threshold()).toBe(250_000_000n);
   await expect.poll(() => page.locator('main').innerText()).toMatch(/paid out at 2\.50 coins/);
   expect(await words.inputValue()).toBe('');
@@ -96,7 +98,7 @@ test('the threshold is changed by a signature made in the page, and by the comma
   await coins.fill('3');
   await words.fill(new WalletFiles(home).phrase);
   await form.getByRole('button', { name: 'Sign and change' }).click();
-  await expect.poll(() => outcome.innerText()).toMatch(/Nothing changed: this address is not among the first/);
+  await expect.poll(() => outcome.innerText()).toMatch(/Nothing changed: these words do not give this address/);
   expect(await threshold()).toBe(250_000_000n);
 
   // Base32 of an address or hex of a signature may hold a short word by chance, and headers two in a row; three in a row are the phrase.
@@ -119,20 +121,20 @@ test('the threshold is changed by a signature made in the page, and by the comma
     (await bed.sql<{ url: string | null }[]>`select url from miner_webhooks`).map((hook) => hook.url);
   const hook = page.locator('section', { has: page.getByLabel('URL', { exact: true }) });
   await hook.getByLabel('URL', { exact: true }).fill(url);
-  await hook.getByText('Sign in this page instead').click();
+  await hook.getByText('Sign on this page instead').click();
   await hook.getByLabel('24 words').fill(wallet.phrase);
   await hook.getByRole('button', { name: 'Sign and change' }).click();
-  await expect.poll(() => hook.getByRole('status').innerText()).toMatch(/^Set\. .*[0-9a-f]{64}$/);
+  await expect.poll(() => hook.getByRole('status').innerText()).toMatch(/^Saved\. .*[0-9a-f]{64}$/);
   expect(await hooks()).toEqual([url]);
   const setting = await hook.locator('pre').innerText();
 
   // So is that of the e-mail address; the links of the pool's mails open a page with one button.
   const mail = page.locator('section', { has: page.getByLabel('E-mail address', { exact: true }) });
   await mail.getByLabel('E-mail address', { exact: true }).fill('first.last@example.org');
-  await mail.getByText('Sign in this page instead').click();
+  await mail.getByText('Sign on this page instead').click();
   await mail.getByLabel('24 words').fill(wallet.phrase);
   await mail.getByRole('button', { name: 'Sign and change' }).click();
-  await expect.poll(() => mail.getByRole('status').innerText()).toMatch(/^Set\. You get a mail/);
+  await expect.poll(() => mail.getByRole('status').innerText()).toMatch(/^Saved\. You will get an e-mail/);
   const [set] = await bed.sql<{ code: string; mailbox: string }[]>`update miner_mails set asked_at = now()
     returning code, mailbox`;
   expect(set?.mailbox).toBe('first.last@example.org');
@@ -173,5 +175,5 @@ test('nothing is signed that does not name the address and the amount of the for
     { purpose: 'proof of ownership' },
     { address: 'dsvc1other' },
   ])
-    await expect(signRequest({ ...request, ...lie }, wish, secrets)).rejects.toThrow(/something else/);
+    await expect(signRequest({ ...request, ...lie }, wish, secrets)).rejects.toThrow(/a different change/);
 });
