@@ -72,7 +72,7 @@ function Alone() {
             Read
           </button>
           <p id="node-problem" class={isWrong ? 'bad' : 'hidden-text'} role="status">
-            {isWrong ? 'Enter the address of a node; it must begin with http:// or https://.' : ''}
+            {isWrong ? 'Enter the address of a node: http:// or https:// and its host.' : ''}
           </p>
         </form>
         {node === '' ? (
