@@ -5,7 +5,7 @@ import { SignedForm } from './signed-form.tsx';
 import { mailWish } from './wishes.ts';
 
 const DONE = {
-  off: 'Removed: no more mails are sent.',
+  off: 'Removed: no more e-mails are sent.',
   unconfirmed: 'Saved. You will get an e-mail with a link; nothing else is sent until you confirm the address with it.',
   on: 'Changed. The address was confirmed before.',
 } as const;
@@ -20,14 +20,14 @@ export function MailForm({ address }: { address: string }) {
       address={address}
       path={`miners/${encodeURIComponent(address)}/mail`}
       label="e-mail"
-      example={{ email: '', events: news.chosen }}
-      wish={mailWish(email.trim(), news.chosen)}
+      example={{ email: 'YOUR-E-MAIL', events: news.chosen }}
+      wish={mailWish(email.trim(), news)}
       done={({ state }) => DONE[state]}
     >
       <p class="note">
         The pool mails you when you find a block, when you are paid, and when a worker falls silent or comes back, at
-        most four times an hour. The address is never shown. Leave the field empty to remove it; every mail has a link
-        that does the same.
+        most four times an hour. The address is never shown, not even here: to change what is sent, enter it again.
+        Every e-mail has a link that removes it.
       </p>
       <label>
         E-mail address
@@ -40,7 +40,7 @@ export function MailForm({ address }: { address: string }) {
           onInput={(event) => setEmail(event.currentTarget.value)}
         />
       </label>
-      <NewsChoice {...news} />
+      <NewsChoice {...news} what="the e-mail address" />
     </SignedForm>
   );
 }

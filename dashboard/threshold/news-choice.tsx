@@ -9,26 +9,40 @@ const NEWS = [
 
 export function useNewsChoice() {
   const [left, setLeft] = useState<readonly string[]>([]);
+  const [isRemoved, setRemoved] = useState(false);
   const chosen = NEWS.map(({ group }) => group).filter((group) => !left.includes(group));
   const change = (group: string, isChosen: boolean) =>
     setLeft(isChosen ? left.filter((one) => one !== group) : [...left, group]);
-  return { chosen, change };
+  return { chosen, change, isRemoved, setRemoved };
 }
 
-export function NewsChoice({ chosen, change }: ReturnType<typeof useNewsChoice>) {
+/** `what` is set now, perhaps, and can be removed. */
+export function NewsChoice({
+  chosen,
+  change,
+  isRemoved,
+  setRemoved,
+  what,
+}: ReturnType<typeof useNewsChoice> & { what: string }) {
   return (
-    <fieldset class="row full">
-      <legend>Notify me about</legend>
-      {NEWS.map(({ group, label }) => (
-        <label key={group} class="inline">
-          <input
-            type="checkbox"
-            checked={(chosen as readonly string[]).includes(group)}
-            onChange={(event) => change(group, event.currentTarget.checked)}
-          />
-          {label}
-        </label>
-      ))}
-    </fieldset>
+    <>
+      <fieldset class="row full" disabled={isRemoved}>
+        <legend>Notify me about</legend>
+        {NEWS.map(({ group, label }) => (
+          <label key={group} class="inline">
+            <input
+              type="checkbox"
+              checked={(chosen as readonly string[]).includes(group)}
+              onChange={(event) => change(group, event.currentTarget.checked)}
+            />
+            {label}
+          </label>
+        ))}
+      </fieldset>
+      <label class="inline">
+        <input type="checkbox" checked={isRemoved} onChange={(event) => setRemoved(event.currentTarget.checked)} />
+        Remove {what}
+      </label>
+    </>
   );
 }

@@ -47,17 +47,17 @@ export function WebhookForm({
       address={address}
       path={`miners/${encodeURIComponent(address)}/webhook`}
       label="webhook"
-      example={{ url: '', events: news.chosen }}
-      wish={webhookWish(url.trim(), news.chosen)}
+      example={{ url: 'YOUR-URL', events: news.chosen }}
+      wish={webhookWish(url.trim(), news)}
       done={({ secret }) =>
         secret === null
-          ? 'Removed: nothing is sent any more.'
+          ? 'Removed: nothing more is sent.'
           : `Saved. Requests are signed with this secret; copy it now, it is not shown again: ${secret}`
       }
     >
       <p class="note">
         The pool sends a message to your URL when you find a block, when you are paid, and when a worker falls silent or
-        comes back. The URL is never shown. Leave the field empty to remove it.
+        comes back. The URL is never shown, not even here: to change what is sent, enter it again.
       </p>
       {known === undefined ? null : <p class="note">{known}</p>}
       <label>
@@ -71,7 +71,7 @@ export function WebhookForm({
           onInput={(event) => setUrl(event.currentTarget.value)}
         />
       </label>
-      <NewsChoice {...news} />
+      <NewsChoice {...news} what="the webhook" />
     </SignedForm>
   );
 }

@@ -12,19 +12,25 @@ export const thresholdWish = (atoms: string): SignedWish => ({
   fields: { threshold_atoms: atoms },
 });
 
-/** Empty takes the webhook away. */
-export const webhookWish = (url: string, events: readonly string[]): SignedWish | string =>
-  events.length === 0
-    ? NO_EVENTS
-    : { purpose: url === '' ? 'no webhook at the pool "' : `webhook ${url} at the pool "`, fields: { url, events } };
+type Choice = { readonly chosen: readonly string[]; readonly isRemoved: boolean };
 
-/** Empty takes the address away. */
-export const mailWish = (email: string, events: readonly string[]): SignedWish | string =>
-  events.length === 0
-    ? NO_EVENTS
-    : {
-        purpose: email === '' ? 'no e-mail at the pool "' : `e-mail to ${email} at the pool "`,
-        fields: { email, events },
-      };
+export const webhookWish = (url: string, { chosen, isRemoved }: Choice): SignedWish | string =>
+  isRemoved
+    ? { purpose: 'no webhook at the pool "', fields: { url: '' } }
+    : (missing(url, chosen, 'a URL') ?? { purpose: `webhook ${url} at the pool "`, fields: { url, events: chosen } });
 
-const NO_EVENTS = 'Choose at least one kind of notification. To stop all of them, leave the field above empty.';
+export const mailWish = (email: string, { chosen, isRemoved }: Choice): SignedWish | string =>
+  isRemoved
+    ? { purpose: 'no e-mail at the pool "', fields: { email: '' } }
+    : (missing(email, chosen, 'an e-mail address') ?? {
+        purpose: `e-mail to ${email} at the pool "`,
+        fields: { email, events: chosen },
+      });
+
+/** A field is empty at first, also where something is set: that must not remove it. */
+function missing(entered: string, chosen: readonly string[], what: string): string | undefined {
+  if (entered === '') return `Enter ${what}, or tick the box that removes it.`;
+  return chosen.length === 0
+    ? 'Choose at least one kind of notification, or tick the box that removes them.'
+    : undefined;
+}
