@@ -1,6 +1,7 @@
 /** For people without a wallet: an address made in the page. The words are shown once, checked, and kept nowhere. */
 import { useRef, useState } from 'preact/hooks';
 import type { NetworkName } from '../../protocol/network.ts';
+import { useHeadFocus } from '../view/focus.ts';
 import type { NewAddress } from './new-address.ts';
 
 type Stage =
@@ -11,6 +12,7 @@ type Stage =
 
 export function MakeAddress({ network, onAddress }: { network: NetworkName; onAddress(address: string): void }) {
   const [stage, setStage] = useState<Stage>({ name: 'offer' });
+  const head = useHeadFocus(stage.name);
   const form = useRef<HTMLFormElement>(null);
   const make = async () => {
     try {
@@ -35,7 +37,9 @@ export function MakeAddress({ network, onAddress }: { network: NetworkName; onAd
   if (stage.name === 'offer')
     return (
       <section class="card">
-        <h2>No address yet?</h2>
+        <h2 ref={head} tabIndex={-1}>
+          No address yet?
+        </h2>
         <p>
           Make one here. You get 24 words, which are your wallet. The page does not keep them and sends them nowhere, so
           there is no other copy. To spend what you mined, enter them in <code>svc-wallet restore</code> later. For
@@ -55,7 +59,9 @@ export function MakeAddress({ network, onAddress }: { network: NetworkName; onAd
     const { made } = stage;
     return (
       <section class="card sheet">
-        <h2>Your 24 words</h2>
+        <h2 ref={head} tabIndex={-1}>
+          Your 24 words
+        </h2>
         <p class="warn">
           Write them down in this order. Anyone who has them can take your coins; without them your coins are lost. They
           are not shown again once you have finished here.
@@ -87,7 +93,9 @@ export function MakeAddress({ network, onAddress }: { network: NetworkName; onAd
   if (stage.name === 'check')
     return (
       <section class="card">
-        <h2>Your 24 words</h2>
+        <h2 ref={head} tabIndex={-1}>
+          Your 24 words
+        </h2>
         <form
           ref={form}
           class="row"
@@ -117,7 +125,9 @@ export function MakeAddress({ network, onAddress }: { network: NetworkName; onAd
     );
   return (
     <section class="card">
-      <h2>Your address is ready</h2>
+      <h2 ref={head} tabIndex={-1}>
+        Your address is ready
+      </h2>
       <p role="status">
         <span class="mono long">{stage.address}</span> has been entered in the form. The words are no longer on this
         page.

@@ -65,10 +65,10 @@ export function SignedForm<A>({
   const passphrase = useRef<HTMLInputElement>(null);
 
   const change = async (): Promise<Outcome> => {
+    if (typeof wish === 'string') return { tone: 'bad', text: wish };
     const secrets = { phrase: phrase.current?.value ?? '', passphrase: passphrase.current?.value ?? '' };
     if (phrase.current !== null) phrase.current.value = '';
     if (passphrase.current !== null) passphrase.current.value = '';
-    if (typeof wish === 'string') return { tone: 'bad', text: wish };
     const { signRequest } = await import('./sign-request.ts');
     const request = await post<AddressProofRequest>(`${path}/request`, wish.fields);
     const proof = await signRequest(request, { address, purpose: wish.purpose }, secrets);
@@ -76,6 +76,7 @@ export function SignedForm<A>({
   };
   const submit = async (event: Event) => {
     event.preventDefault();
+    if (busy) return;
     setBusy(true);
     setOutcome({ tone: 'note', text: 'Signing on this page…' });
     setOutcome(
@@ -118,7 +119,7 @@ export function SignedForm<A>({
             Passphrase, if the wallet has one
             <input ref={passphrase} type="password" autocomplete="off" data-lpignore="true" data-1p-ignore />
           </label>
-          <button type="submit" class="primary" disabled={busy}>
+          <button type="submit" class="primary" aria-disabled={busy}>
             Sign and change
           </button>
         </details>

@@ -31,7 +31,9 @@ export function MailPage({ act, code }: { act: MailAct; code: string }) {
     readonly isBad?: boolean;
   }>();
   const { title, text, button, done } = WORDS[act];
+  const isDone = outcome !== undefined && outcome.isBad !== true;
   const press = async () => {
+    if (busy || isDone) return;
     setBusy(true);
     setOutcome(
       await read<{ address: string }>(`mail/${act}`, {
@@ -45,16 +47,13 @@ export function MailPage({ act, code }: { act: MailAct; code: string }) {
     );
     setBusy(false);
   };
-  const isDone = outcome !== undefined && outcome.isBad !== true;
   return (
     <section class="card">
       <h1>{title}</h1>
       <p>{text}</p>
-      {isDone ? null : (
-        <button type="button" class="primary" disabled={busy} onClick={press}>
-          {button}
-        </button>
-      )}
+      <button type="button" class="primary" aria-disabled={busy || isDone} onClick={press}>
+        {button}
+      </button>
       <p role="status" class={outcome === undefined ? '' : isDone ? 'good' : 'bad'}>
         {outcome?.text ?? ''}
       </p>

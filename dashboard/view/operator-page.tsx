@@ -9,6 +9,7 @@ import type {
 } from '../../pool/api/operator-documents.ts';
 import { operate, type PoolError } from '../data/client.ts';
 import { ago, coins, count, time } from '../format.ts';
+import { useHeadFocus } from './focus.ts';
 import { OperatorLog } from './operator-log.tsx';
 import { Settings } from './operator-settings.tsx';
 import { Identifier, Table } from './parts.tsx';
@@ -45,16 +46,22 @@ async function readAll(token: string): Promise<Everything> {
 export function OperatorPage() {
   const [token, setToken] = useState(keptToken);
   const [typed, setTyped] = useState('');
-  if (token === '')
-    return (
-      <>
-        <h1>Operator</h1>
+  const head = useHeadFocus(token);
+  const enter = (next: string) => {
+    keepToken(next);
+    setToken(next);
+  };
+  return (
+    <>
+      <h1 ref={head} tabIndex={-1}>
+        Operator
+      </h1>
+      {token === '' ? (
         <form
           class="row"
           onSubmit={(event) => {
             event.preventDefault();
-            keepToken(typed.trim());
-            setToken(typed.trim());
+            enter(typed.trim());
           }}
         >
           <label class="grow">
@@ -70,13 +77,11 @@ export function OperatorPage() {
             Enter
           </button>
         </form>
-      </>
-    );
-  const leave = () => {
-    keepToken('');
-    setToken('');
-  };
-  return <Desk token={token} onLeave={leave} />;
+      ) : (
+        <Desk token={token} onLeave={() => enter('')} />
+      )}
+    </>
+  );
 }
 
 const KEPT = 'svc-operator-token';
@@ -108,6 +113,8 @@ const problemOf = (error: PoolError): string =>
 function Desk({ token, onLeave }: { token: string; onLeave(): void }) {
   const [all, setAll] = useState<Everything>();
   const [problem, setProblem] = useState<string>();
+  /** Why the last act was refused; it stays until the next one. */
+  const [refused, setRefused] = useState<string>();
   /** Rises with everything that is done here. */
   const [turn, setTurn] = useState(0);
   const load = () =>
@@ -123,23 +130,31 @@ function Desk({ token, onLeave }: { token: string; onLeave(): void }) {
     const timer = setInterval(load, 5000);
     return () => clearInterval(timer);
   }, [token]);
-  const act = (path: string, method: string, body?: object) => () =>
-    void operate(token, path, method, body).then(
-      () => {
-        setTurn((now) => now + 1);
-        return load();
-      },
-      (error: PoolError) => setProblem(problemOf(error)),
-    );
+  const act: Act = async (path, method, body) => {
+    setRefused(undefined);
+    try {
+      await operate(token, path, method, body);
+    } catch (error) {
+      setRefused(problemOf(error as PoolError));
+      return false;
+    }
+    setTurn((now) => now + 1);
+    await load();
+    return true;
+  };
   return (
     <>
-      <h1>Operator</h1>
       {problem === undefined ? null : (
         <p class="banner" role="alert">
           {problem}{' '}
           <button type="button" onClick={onLeave}>
             Another token
           </button>
+        </p>
+      )}
+      {refused === undefined ? null : (
+        <p class="banner" role="alert">
+          {refused}
         </p>
       )}
       {all === undefined ? null : (
@@ -223,10 +238,9 @@ function Bans({ bans, act }: { bans: BansDocument['bans']; act: Act }) {
       <h2>Bans</h2>
       <form
         class="row"
-        onSubmit={(event) => {
+        onSubmit={async (event) => {
           event.preventDefault();
-          act('bans', 'POST', { key: key.trim(), minutes: 60 })();
-          setKey('');
+          if (await act('bans', 'POST', { key: key.trim(), minutes: 60 })) setKey('');
         }}
       >
         <label class="grow">
@@ -245,7 +259,11 @@ function Bans({ bans, act }: { bans: BansDocument['bans']; act: Act }) {
           {
             title: 'Action',
             cell: (ban) => (
-              <button type="button" onClick={act('bans', 'DELETE', { key: ban.key })}>
+              <button
+                type="button"
+                aria-label={`Lift: ${ban.key}`}
+                onClick={() => void act('bans', 'DELETE', { key: ban.key })}
+              >
                 Lift
               </button>
             ),

@@ -47,24 +47,30 @@ function One({ setting, act }: { setting: Setting; act: Act }) {
   const { name, value, file_value: file, edited, changes } = setting;
   const { title, note } = WORDS[name];
   const [typed, setTyped] = useState<string>();
-  const send = (event: Event) => {
+  const send = async (event: Event) => {
     event.preventDefault();
-    const wanted = (typed ?? value ?? '').trim();
-    if (wanted === '') act('settings', 'DELETE', { name })();
-    else act('settings', 'POST', { name, value: wanted })();
-    setTyped(undefined);
+    if (typed === undefined) return;
+    const wanted = typed.trim();
+    const isDone = await (wanted === ''
+      ? act('settings', 'DELETE', { name })
+      : act('settings', 'POST', { name, value: wanted }));
+    // What was refused can be put right; what was typed meanwhile stays.
+    if (isDone) setTyped((now) => (now === typed ? undefined : now));
   };
   return (
     <form class="row" onSubmit={send} data-setting={name}>
-      <label class="grow">
-        {title}
-        <input
-          maxLength={500}
-          value={typed ?? value ?? ''}
-          autocomplete="off"
-          onInput={(event) => setTyped(event.currentTarget.value)}
-        />
-        <span class="note">
+      <div class="grow">
+        <label>
+          {title}
+          <input
+            maxLength={500}
+            value={typed ?? value ?? ''}
+            autocomplete="off"
+            aria-describedby={`note-${name}`}
+            onInput={(event) => setTyped(event.currentTarget.value)}
+          />
+        </label>
+        <span id={`note-${name}`} class="note below">
           {note}{' '}
           {changes.map((change) => (
             <strong key={change.from_slice}>
@@ -73,14 +79,14 @@ function One({ setting, act }: { setting: Setting; act: Act }) {
           ))}
           {edited && file !== null ? <strong class="warn">Changed here; the options say ‘{file}’.</strong> : null}
         </span>
-      </label>
-      <button type="submit" disabled={typed === undefined}>
+      </div>
+      <button type="submit" aria-disabled={typed === undefined} aria-label={`Change: ${title}`}>
         Change
       </button>
       <button
         type="button"
-        disabled={!edited}
-        onClick={act('settings', 'DELETE', { name })}
+        aria-disabled={!edited}
+        onClick={() => edited && void act('settings', 'DELETE', { name })}
         aria-label={`${file === null ? 'Remove' : 'Undo'}: ${title}`}
       >
         {file === null ? 'Remove' : 'Undo'}

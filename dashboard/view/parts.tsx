@@ -1,9 +1,10 @@
 /** Small pieces that every page is made of. Text from outside goes in as text nodes only. */
 import { type ComponentChildren, Fragment } from 'preact';
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import { clock, coins, count, date, roundedCoins, shortId, time } from '../format.ts';
 import { linkTo } from '../router.ts';
 import { copyText } from './copy-text.ts';
+import { useHeldFocus } from './focus.ts';
 
 type FigureParts = {
   readonly label: string;
@@ -140,24 +141,22 @@ const classOf = ({ number, minor, wide }: Column<never>): string =>
 /** The pool's maximum per answer; more lines than this would make the page slow. */
 const MOST_ROWS = 200;
 
+type TableParts<T> = {
+  readonly caption: string;
+  readonly columns: readonly Column<T>[];
+  readonly rows: readonly T[];
+  readonly keyOf: (row: T) => string;
+};
+
 /** Every table follows a heading that names it; the caption says it to those who do not see the heading. */
-export function Table<T>({
-  caption,
-  columns,
-  rows,
-  keyOf,
-  hidden = false,
-}: {
-  caption: string;
-  columns: readonly Column<T>[];
-  rows: readonly T[];
-  keyOf: (row: T) => string;
-  hidden?: boolean;
-}) {
-  if (hidden) return null;
+export const Table = <T,>({ hidden = false, ...parts }: TableParts<T> & { hidden?: boolean }) =>
+  hidden ? null : <ShownTable {...parts} />;
+
+function ShownTable<T>({ caption, columns, rows, keyOf }: TableParts<T>) {
+  const region = useHeldFocus<HTMLElement>();
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard
-    <section class="scroll" tabIndex={0} aria-label={caption}>
+    <section ref={region} class="scroll" tabIndex={0} aria-label={caption}>
       <table>
         <caption class="hidden-text">{caption}</caption>
         <thead>
@@ -253,7 +252,7 @@ export const WholeName = ({ text, label }: { text: string; label: string }) => (
   </p>
 );
 
-/** Between pages of a list, by the cursor of the one that is shown and of the one after it. Nothing at all where one page holds everything. */
+/** Between pages of a list, by the cursor of the one that is shown and of the one after it. Nothing at all where one page holds everything; else it stays, since it is used from the keyboard. */
 export function Pager({
   cursor,
   next,
@@ -267,13 +266,15 @@ export function Pager({
 }) {
   const isFirst = cursor === undefined;
   const isLast = next === undefined;
-  if (isFirst && isLast) return null;
+  const isNeeded = useRef(false);
+  isNeeded.current ||= !(isFirst && isLast);
+  if (!isNeeded.current) return null;
   return (
     <div class="row pager">
-      <button type="button" disabled={isFirst} onClick={() => onMove(undefined)}>
+      <button type="button" aria-disabled={isFirst} onClick={() => isFirst || onMove(undefined)}>
         {words[0]}
       </button>
-      <button type="button" disabled={isLast} onClick={() => onMove(next)}>
+      <button type="button" aria-disabled={isLast} onClick={() => isLast || onMove(next)}>
         {words[1]}
       </button>
     </div>

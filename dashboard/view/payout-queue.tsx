@@ -4,8 +4,8 @@ import type { OperatorStatus, PayoutAction, QueueDocument } from '../../pool/api
 import { coins, count } from '../format.ts';
 import { Amount, Identifier, State, Table, When } from './parts.tsx';
 
-/** Makes a handler that calls a route of the operator and reads everything again. */
-export type Act = (path: string, method: string, body?: object) => () => void;
+/** Calls a route of the operator and reads everything again; false when it was refused, which the page then says. */
+export type Act = (path: string, method: string, body?: object) => Promise<boolean>;
 
 type Payout = QueueDocument['payouts'][number];
 
@@ -34,8 +34,8 @@ function doAction(payout: Payout, action: PayoutAction, act: Act): void {
   const path = `payouts/${payout.payout_id}/${action}`;
   if (action === 'sent') {
     const transaction = window.prompt(`${title}: ${explained}\n\n${whom}\n\nTransaction:`)?.trim();
-    if (transaction) act(path, 'POST', { transaction_id: transaction })();
-  } else if (window.confirm(`${title}? ${explained}\n\n${whom}`)) act(path, 'POST')();
+    if (transaction) void act(path, 'POST', { transaction_id: transaction });
+  } else if (window.confirm(`${title}? ${explained}\n\n${whom}`)) void act(path, 'POST');
 }
 
 export function Queue({
@@ -49,12 +49,11 @@ export function Queue({
 }) {
   const { payouts_paused: paused, payouts_held: held } = status;
   const [note, setNote] = useState('');
-  const turn = (event: Event) => {
+  const turn = async (event: Event) => {
     event.preventDefault();
     const value = note.trim();
-    if (!paused && value !== '') act('settings', 'POST', { name: 'pause_note', value })();
-    act(paused ? 'resume' : 'pause', 'POST')();
-    setNote('');
+    const isNoted = paused || value === '' || (await act('settings', 'POST', { name: 'pause_note', value }));
+    if (isNoted && (await act(paused ? 'resume' : 'pause', 'POST'))) setNote('');
   };
   return (
     <section class="card">
@@ -104,6 +103,7 @@ export function Queue({
                   onClick={() => doAction(payout, action, act)}
                 >
                   {ACTIONS[action].title}
+                  <span class="hidden-text">: {payout.payout_id}</span>
                 </button>
               )),
           },

@@ -66,6 +66,7 @@ export function ShareCheck({ address, credit }: { address: string; credit: Credi
   const [busy, setBusy] = useState(false);
   const [outcome, setOutcome] = useState<Outcome>();
   const run = async () => {
+    if (busy) return;
     setBusy(true);
     setOutcome(
       await checkShare(address, credit, checkNode()).catch((error: Error) => ({
@@ -77,7 +78,7 @@ export function ShareCheck({ address, credit }: { address: string; credit: Credi
   };
   return (
     <>
-      <button type="button" disabled={busy} onClick={run}>
+      <button type="button" aria-disabled={busy} onClick={run}>
         Check my share<span class="hidden-text"> of slice {credit.slice}</span>
       </button>{' '}
       <span role="status" class={outcome?.tone ?? ''}>

@@ -12,7 +12,7 @@ import { loadStaticFiles, PAGE_HEADERS } from '../../pool/api/static-files.ts';
 
 export const BUILT_PAGE = join(import.meta.dirname, '../../build/dashboard');
 
-export type Answers = (path: string, query: URLSearchParams) => object | undefined;
+export type Answers = (path: string, query: URLSearchParams, method?: string) => object | undefined;
 
 export async function servePage(answers: Answers, greeting?: LiveFrame): Promise<string> {
   const files = await loadStaticFiles(BUILT_PAGE);
@@ -24,7 +24,7 @@ export async function servePage(answers: Answers, greeting?: LiveFrame): Promise
       else response.writeHead(200, { ...PAGE_HEADERS, 'content-type': file.type }).end(file.body);
       return;
     }
-    const answer = answers(url.pathname.slice('/api/v1/'.length), url.searchParams);
+    const answer = answers(url.pathname.slice('/api/v1/'.length), url.searchParams, request.method);
     const refusal = { api_version: 1, error: { code: 'unavailable', message: 'figures are being gathered' } };
     response
       .writeHead(answer === undefined ? 503 : 'error' in answer ? 404 : 200, { 'content-type': 'application/json' })
