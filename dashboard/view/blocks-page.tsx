@@ -117,7 +117,7 @@ function BlockList() {
   return (
     <>
       <h1>Blocks</h1>
-      <form class="row" onSubmit={(event) => event.preventDefault()}>
+      <div class="row">
         <label>
           Mode
           <select value={service} onChange={(event) => chosen(setService)(event.currentTarget.value)}>
@@ -138,7 +138,7 @@ function BlockList() {
           </select>
         </label>
         <EnteredText label="Finder’s address or block id" value={finder} onEnter={search} />
-      </form>
+      </div>
       <section class="card">
         {rows.length === 0 ? (
           <Placeholder

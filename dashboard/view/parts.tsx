@@ -5,6 +5,7 @@ import { clock, coins, count, date, roundedCoins, shortId, time } from '../forma
 import { linkTo } from '../router.ts';
 import { copyText } from './copy-text.ts';
 import { useHeldFocus } from './focus.ts';
+import { say } from './say.ts';
 
 type FigureParts = {
   readonly label: string;
@@ -24,7 +25,7 @@ export function Figure({ label, value, note, spark }: FigureParts) {
   );
 }
 
-/** A labelled text that counts once it is entered. What is being typed stays when the page is drawn again meanwhile. */
+/** A labelled text that counts once it is entered: leaving the field is not enough. What is being typed stays when the page is drawn again meanwhile. */
 export function EnteredText(props: {
   label: string;
   value: string;
@@ -33,22 +34,28 @@ export function EnteredText(props: {
   onEnter: (text: string) => void;
 }) {
   const [typed, setTyped] = useState<string>();
+  const enter = (event: Event) => {
+    event.preventDefault();
+    setTyped(undefined);
+    props.onEnter((typed ?? props.value).trim());
+  };
   return (
-    <label class="grow">
-      {props.label}
-      <input
-        type="search"
-        inputMode={props.inputMode ?? 'search'}
-        value={typed ?? props.value}
-        placeholder={props.placeholder ?? ''}
-        spellcheck={false}
-        onInput={(event) => setTyped(event.currentTarget.value)}
-        onChange={(event) => {
-          setTyped(undefined);
-          props.onEnter(event.currentTarget.value.trim());
-        }}
-      />
-    </label>
+    <form class="row grow" onSubmit={enter}>
+      <label class="grow">
+        {props.label}
+        <input
+          type="search"
+          inputMode={props.inputMode ?? 'search'}
+          value={typed ?? props.value}
+          placeholder={props.placeholder ?? ''}
+          spellcheck={false}
+          onInput={(event) => setTyped(event.currentTarget.value)}
+        />
+      </label>
+      <button type="submit">
+        Show<span class="hidden-text">: {props.label}</span>
+      </button>
+    </form>
   );
 }
 
@@ -185,43 +192,53 @@ function ShownTable<T>({ caption, columns, rows, keyOf }: TableParts<T>) {
   );
 }
 
-/** True for two seconds after a copy that was made. */
-function useCopy(text: string): [boolean, () => void] {
-  const [copied, setCopied] = useState(false);
+type CopyState = 'ready' | 'copied' | 'refused';
+const COPY_SAID = { copied: 'Copied', refused: 'Not copied: select the text and copy it' } as const;
+const COPIED_MILLIS = 2_000;
+const REFUSED_MILLIS = 6_000;
+
+/** What became of a copy, for some seconds: shown, and said to those who do not see it. */
+function useCopy(text: string): [CopyState, () => void] {
+  const [state, setState] = useState<CopyState>('ready');
   const copy = async () => {
-    // If the browser refuses, the text can still be selected by hand: do not report a copy.
-    if (!(await copyText(text))) return;
-    setCopied(true);
-    setTimeout(() => setCopied(false), 2000);
+    const outcome = (await copyText(text)) ? 'copied' : 'refused';
+    setState(outcome);
+    say(COPY_SAID[outcome]);
+    setTimeout(() => setState('ready'), outcome === 'copied' ? COPIED_MILLIS : REFUSED_MILLIS);
   };
-  return [copied, copy];
+  return [state, copy];
 }
 
 export function CopyButton({ text, label }: { text: string; label: string }) {
-  const [copied, copy] = useCopy(text);
+  const [state, copy] = useCopy(text);
   return (
-    <button type="button" onClick={copy} aria-label={`Copy: ${label}`}>
-      {copied ? 'Copied' : 'Copy'}
+    <button type="button" onClick={copy}>
+      {state === 'ready' ? 'Copy' : COPY_SAID[state]}
+      <span class="hidden-text">: {label}</span>
     </button>
   );
 }
 
+const COPY_GLYPHS: Readonly<Record<CopyState, ComponentChildren>> = {
+  ready: (
+    <>
+      <rect x="5.5" y="5.5" width="8" height="8" rx="1.5" />
+      <path d="M3.5 10.5h-1v-8h8v1" />
+    </>
+  ),
+  copied: <path d="M3 8.5 6.5 12 13 4.5" />,
+  refused: <path d="M4 4l8 8M12 4l-8 8" />,
+};
+
 /** A short name in a table, with a small button for the whole of it. A narrow screen has no room for it; the page of the thing has one. */
 export function Copied({ text, children }: { text: string; children: ComponentChildren }) {
-  const [copied, copy] = useCopy(text);
+  const [state, copy] = useCopy(text);
   return (
     <span class="copied">
       {children}
       <button type="button" class="icon minor" title="Copy" aria-label={`Copy ${shortId(text)}`} onClick={copy}>
-        <svg class="glyph" viewBox="0 0 16 16" aria-hidden="true">
-          {copied ? (
-            <path d="M3 8.5 6.5 12 13 4.5" />
-          ) : (
-            <>
-              <rect x="5.5" y="5.5" width="8" height="8" rx="1.5" />
-              <path d="M3.5 10.5h-1v-8h8v1" />
-            </>
-          )}
+        <svg class={state === 'refused' ? 'glyph bad' : 'glyph'} viewBox="0 0 16 16" aria-hidden="true">
+          {COPY_GLYPHS[state]}
         </svg>
       </button>
     </span>

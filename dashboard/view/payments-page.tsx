@@ -57,9 +57,9 @@ export function PaymentsPage() {
   return (
     <>
       <h1>Payments</h1>
-      <form class="row" onSubmit={(event) => event.preventDefault()}>
+      <div class="row">
         <EnteredText label="Address" value={address} onEnter={setAddress} />
-      </form>
+      </div>
       <Payments key={address} address={address === '' ? undefined : address} />
     </>
   );

@@ -230,7 +230,7 @@ export function StakingPage({ address }: { address: string | undefined }) {
           Read-only: staking is done with svc-wallet. The figures come from the pool’s node. To use your own node, run
           svcd on this computer with the option --browser-origin {location.origin} and enter its address here.
         </p>
-        <form class="row" onSubmit={(event) => event.preventDefault()}>
+        <div class="row">
           <EnteredText
             label="Node to read from"
             inputMode="url"
@@ -248,7 +248,7 @@ export function StakingPage({ address }: { address: string | undefined }) {
               location.hash = linkTo('staking', typed === '' ? undefined : typed);
             }}
           />
-        </form>
+        </div>
       </section>
       {address === undefined ? null : (
         <div key={address}>
