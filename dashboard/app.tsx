@@ -9,6 +9,7 @@ import { MiniBar } from './mine/mini-bar.tsx';
 import { Celebration } from './notify/celebration.tsx';
 import { useNotifications } from './notify/notifications.tsx';
 import { linkTo, PAGES, type Place } from './router.ts';
+import { PauseButton } from './view/pause-button.tsx';
 import { PoolPage } from './view/pool-page.tsx';
 import { ThemeChoice } from './view/theme-choice.tsx';
 
@@ -130,7 +131,7 @@ export function App() {
       <Celebration />
       <footer>
         Amounts are in coins; every credit can be checked on the miner’s page.{' '}
-        {pool.data === undefined ? '' : `Network: ${pool.data.network}.`} <ThemeChoice />
+        {pool.data === undefined ? '' : `Network: ${pool.data.network}.`} <PauseButton /> <ThemeChoice />
       </footer>
     </>
   );

@@ -4,6 +4,7 @@ import type { LiveFrame } from '../../pool/api/documents.ts';
 import { type PoolError, read, readTogether } from './client.ts';
 import { firstDocument } from './first-document.ts';
 import { FIRST_WAIT, LiveFeed, type LiveState, nextWait } from './live.ts';
+import { keepFresh } from './pause.ts';
 
 let feed: LiveFeed | undefined;
 export const liveFeed = (): LiveFeed => {
@@ -51,9 +52,7 @@ export function useDocument<T>(path: string | undefined, everyMillis = 30_000): 
     // What came with the page is shown first, and read again when that is done.
     if (firstDocument(path) === undefined || turn > 0) void load();
     else again = setTimeout(load, FIRST_WAIT);
-    const timer = setInterval(() => {
-      if (!document.hidden) void load();
-    }, everyMillis);
+    const end = keepFresh(() => void load(), everyMillis);
     // When the pool is back, what is shown may be old: read it again at once.
     let away = false;
     const unwatch = liveFeed().watch((state) => {
@@ -63,7 +62,7 @@ export function useDocument<T>(path: string | undefined, everyMillis = 30_000): 
     return () => {
       over = true;
       clearTimeout(again);
-      clearInterval(timer);
+      end();
       unwatch();
     };
   }, [path, everyMillis, turn]);
@@ -88,9 +87,6 @@ export function useLiveState(): LiveState {
 /** The present, once a second, for texts such as '5 s ago'. */
 export function useNow(everyMillis = 1000): number {
   const [now, setNow] = useState(Date.now());
-  useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now()), everyMillis);
-    return () => clearInterval(timer);
-  }, [everyMillis]);
+  useEffect(() => keepFresh(() => setNow(Date.now()), everyMillis), [everyMillis]);
   return now;
 }

@@ -1,6 +1,7 @@
 /** A document of a node's public API, read once and again on an interval; the last good answer stays. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { nodeCall } from './node.ts';
+import { keepFresh } from './pause.ts';
 
 export type NodeLoaded<T> = { readonly data: T | undefined; readonly error: Error | undefined };
 
@@ -39,13 +40,11 @@ export function useNodeDocument<T>(
       }
     };
     const first = setTimeout(load, settleMillis);
-    const timer = setInterval(() => {
-      if (!document.hidden) void load();
-    }, everyMillis);
+    const end = keepFresh(() => void load(), everyMillis);
     return () => {
       over = true;
       clearTimeout(first);
-      clearInterval(timer);
+      end();
     };
   }, [asked]);
   return { data, error };

@@ -3,6 +3,7 @@ import { render } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { usePlace } from '../data/place.ts';
 import { rememberedTheme, showTheme } from '../theme.ts';
+import { PauseButton } from '../view/pause-button.tsx';
 import { ThemeChoice } from '../view/theme-choice.tsx';
 import { nodeAddress, readFrom } from './explorer-node.ts';
 import { ExplorerPage } from './explorer-page.tsx';
@@ -84,7 +85,7 @@ function Alone() {
         )}
       </main>
       <footer>
-        Everything shown here comes from the node that you named. <ThemeChoice />
+        Everything shown here comes from the node that you named. <PauseButton /> <ThemeChoice />
       </footer>
     </>
   );

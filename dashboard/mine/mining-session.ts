@@ -4,6 +4,7 @@
  */
 import { useEffect, useState } from 'preact/hooks';
 import { PageMiner, type PageMinerOptions, type PageMinerStats } from '../../miner/browser/page-miner.ts';
+import { isPaused } from '../data/pause.ts';
 import type { Point } from '../view/chart-points.ts';
 import {
   type Circumstances,
@@ -122,9 +123,10 @@ class MiningSession {
     const miner = new PageMiner();
     this.#miner = miner;
     miner.onStats = (now) => {
+      const isNews = now.problem !== this.#stats?.problem;
       this.#stats = now;
       this.#points = withPoint(this.#points, { at_millis: Date.now(), value: now.rates.short ?? 0 });
-      this.#tell();
+      if (isNews || !isPaused()) this.#tell();
     };
     try {
       await miner.start(options);

@@ -45,12 +45,17 @@ const REMEMBERED = 200;
 /** Lets each piece of news pass once, and blocks seldom. */
 export class NewsGate {
   readonly #told = new Set<string>();
+  readonly #blockMillis: number;
   #blockAt = Number.NEGATIVE_INFINITY;
+
+  constructor(blockMillis = BLOCK_MILLIS) {
+    this.#blockMillis = blockMillis;
+  }
 
   passes({ tag }: News, now: number): boolean {
     if (this.#told.has(tag)) return false;
     const isBlock = tag.startsWith('block/');
-    if (isBlock && now - this.#blockAt < BLOCK_MILLIS) return false;
+    if (isBlock && now - this.#blockAt < this.#blockMillis) return false;
     if (isBlock) this.#blockAt = now;
     this.#told.add(tag);
     const oldest = this.#told.values().next().value;

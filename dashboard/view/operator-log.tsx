@@ -2,6 +2,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { OperatorLogDocument } from '../../pool/api/operator-documents.ts';
 import { operate, query } from '../data/client.ts';
+import { keepFresh } from '../data/pause.ts';
 import { time } from '../format.ts';
 import { Pager, Table } from './parts.tsx';
 
@@ -38,10 +39,10 @@ export function OperatorLog({ token, turn }: { token: string; turn: number }) {
         () => undefined,
       );
     void load();
-    const timer = setInterval(load, EVERY_MILLIS);
+    const end = keepFresh(load, EVERY_MILLIS);
     return () => {
       over = true;
-      clearInterval(timer);
+      end();
     };
   }, [token, cursor, turn]);
   const entries = log?.entries ?? [];

@@ -8,6 +8,7 @@ import type {
   SettingsDocument,
 } from '../../pool/api/operator-documents.ts';
 import { operate, type PoolError } from '../data/client.ts';
+import { keepFresh } from '../data/pause.ts';
 import { ago, coins, count, time } from '../format.ts';
 import { useHeadFocus } from './focus.ts';
 import { OperatorLog } from './operator-log.tsx';
@@ -127,8 +128,7 @@ function Desk({ token, onLeave }: { token: string; onLeave(): void }) {
     );
   useEffect(() => {
     void load();
-    const timer = setInterval(load, 5000);
-    return () => clearInterval(timer);
+    return keepFresh(load, 5000);
   }, [token]);
   const act: Act = async (path, method, body) => {
     setRefused(undefined);

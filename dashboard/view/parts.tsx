@@ -81,7 +81,7 @@ export const RoundedAmount = ({ atoms }: { atoms: string }) => (
 );
 
 export const Identifier = ({ id }: { id: string }) => (
-  <Copied text={id}>
+  <Copied text={id} page={false}>
     <span class="mono" title={id}>
       {shortId(id)}
     </span>
@@ -135,7 +135,7 @@ export function Placeholder({
 export type Column<T> = {
   readonly title: string;
   readonly number?: boolean;
-  /** Left out on a narrow screen: another page has it too. */
+  /** Left out on a narrow screen until it is asked for. */
   readonly minor?: boolean;
   /** Long text, which may take several lines. */
   readonly wide?: boolean;
@@ -161,34 +161,42 @@ export const Table = <T,>({ hidden = false, ...parts }: TableParts<T> & { hidden
 
 function ShownTable<T>({ caption, columns, rows, keyOf }: TableParts<T>) {
   const region = useHeldFocus<HTMLElement>();
+  const [all, setAll] = useState(false);
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard
-    <section ref={region} class="scroll" tabIndex={0} aria-label={caption}>
-      <table>
-        <caption class="hidden-text">{caption}</caption>
-        <thead>
-          <tr>
-            {columns.map((column) => (
-              <th key={column.title} scope="col" class={classOf(column)}>
-                {column.title}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {rows.slice(0, MOST_ROWS).map((row) => (
-            <tr key={keyOf(row)}>
+    <>
+      {columns.some(({ minor }) => minor) ? (
+        <button type="button" class="narrow" aria-pressed={all} onClick={() => setAll(!all)}>
+          All columns<span class="hidden-text">: {caption}</span>
+        </button>
+      ) : null}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard */}
+      <section ref={region} class={all ? 'scroll all' : 'scroll'} tabIndex={0} aria-label={caption}>
+        <table>
+          <caption class="hidden-text">{caption}</caption>
+          <thead>
+            <tr>
               {columns.map((column) => (
-                <td key={column.title} class={classOf(column)}>
-                  {column.cell(row)}
-                </td>
+                <th key={column.title} scope="col" class={classOf(column)}>
+                  {column.title}
+                </th>
               ))}
             </tr>
-          ))}
-        </tbody>
-      </table>
-      {rows.length > MOST_ROWS ? <p class="note">{count(rows.length - MOST_ROWS)} more rows are not shown.</p> : null}
-    </section>
+          </thead>
+          <tbody>
+            {rows.slice(0, MOST_ROWS).map((row) => (
+              <tr key={keyOf(row)}>
+                {columns.map((column) => (
+                  <td key={column.title} class={classOf(column)}>
+                    {column.cell(row)}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+        {rows.length > MOST_ROWS ? <p class="note">{count(rows.length - MOST_ROWS)} more rows are not shown.</p> : null}
+      </section>
+    </>
   );
 }
 
@@ -230,13 +238,19 @@ const COPY_GLYPHS: Readonly<Record<CopyState, ComponentChildren>> = {
   refused: <path d="M4 4l8 8M12 4l-8 8" />,
 };
 
-/** A short name in a table, with a small button for the whole of it. A narrow screen has no room for it; the page of the thing has one. */
-export function Copied({ text, children }: { text: string; children: ComponentChildren }) {
+/** A short name in a table, with a small button for the whole of it. A narrow screen shows it with all columns, or where no `page` has the whole. */
+export function Copied({ text, page = true, children }: { text: string; page?: boolean; children: ComponentChildren }) {
   const [state, copy] = useCopy(text);
   return (
     <span class="copied">
       {children}
-      <button type="button" class="icon minor" title="Copy" aria-label={`Copy ${shortId(text)}`} onClick={copy}>
+      <button
+        type="button"
+        class={page ? 'icon minor' : 'icon'}
+        title="Copy"
+        aria-label={`Copy ${shortId(text)}`}
+        onClick={copy}
+      >
         <svg class={state === 'refused' ? 'glyph bad' : 'glyph'} viewBox="0 0 16 16" aria-hidden="true">
           {COPY_GLYPHS[state]}
         </svg>

@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks';
 import type { BlocksDocument, PoolBlock, PoolDocument, ServiceDocument } from '../../pool/api/documents.ts';
 import { useDocument, useLive } from '../data/hooks.ts';
 import { usePaidIn } from '../data/paid-in.ts';
+import { isPaused } from '../data/pause.ts';
 import { ago, hashRate, howOften, MODES, percent, plural } from '../format.ts';
 import { linkTo } from '../router.ts';
 import { blockColumns } from './blocks-page.tsx';
@@ -18,7 +19,7 @@ export function PoolDetails({ pool, now }: { pool: PoolDocument; now: number }) 
   const newest = useDocument<BlocksDocument>(`blocks?limit=${NEWEST}`);
   const [news, setNews] = useState<readonly PoolBlock[]>([]);
   useLive((frame) => {
-    if (frame.type === 'block')
+    if (frame.type === 'block' && !isPaused())
       setNews((before) =>
         [frame.data, ...before.filter((block) => block.block_id !== frame.data.block_id)].slice(0, NEWS_KEPT),
       );

@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks';
 import type { PoolDocument } from '../../pool/api/documents.ts';
 import { useDocument, useLive, useNow } from '../data/hooks.ts';
+import { isPaused } from '../data/pause.ts';
 import { lazyPage } from '../lazy-page.tsx';
 import { Placeholder } from './parts.tsx';
 import { PoolFigures } from './pool-figures.tsx';
@@ -15,7 +16,7 @@ export function PoolPage() {
   const first = useDocument<PoolDocument>('pool');
   const [live, setLive] = useState<PoolDocument>();
   useLive((frame) => {
-    if (frame.type === 'pool') setLive(frame.data);
+    if (frame.type === 'pool' && !isPaused()) setLive(frame.data);
   });
   const pool = live ?? first.data;
   const now = useNow();

@@ -1,5 +1,5 @@
 /** The pool's terms, a calculator, and explanations of the terms used. */
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import type { PoolDocument } from '../../pool/api/documents.ts';
 import { usePace } from '../data/pace.ts';
 import { earnedPerDay, type Pace, RATE_UNITS, type RateUnit } from '../earnings.ts';
@@ -45,7 +45,17 @@ const DAYS = [
 ] as const;
 
 export function Calculator({ pool }: { pool: PoolDocument }) {
-  const pace = usePace();
+  const latest = usePace();
+  // The result is read aloud when it changes, so it changes with what is entered, not with each reading of the pace.
+  const used = useRef(latest);
+  used.current ??= latest;
+  const pace = used.current;
+  const entered =
+    <V,>(set: (value: V) => void) =>
+    (value: V) => {
+      used.current = latest;
+      set(value);
+    };
   const [rate, setRate] = useState('10');
   const [unit, setUnit] = useState<RateUnit>('MH/s');
   const [service, setService] = useState('pplns');
@@ -58,11 +68,11 @@ export function Calculator({ pool }: { pool: PoolDocument }) {
       <form class="row" onSubmit={(event) => event.preventDefault()}>
         <label class="grow">
           Hash rate
-          <input inputMode="decimal" value={rate} onInput={(event) => setRate(event.currentTarget.value)} />
+          <input inputMode="decimal" value={rate} onInput={(event) => entered(setRate)(event.currentTarget.value)} />
         </label>
         <label>
           Unit
-          <select value={unit} onChange={(event) => setUnit(event.currentTarget.value as RateUnit)}>
+          <select value={unit} onChange={(event) => entered(setUnit)(event.currentTarget.value as RateUnit)}>
             {Object.keys(RATE_UNITS).map((name) => (
               <option key={name}>{name}</option>
             ))}
@@ -70,7 +80,7 @@ export function Calculator({ pool }: { pool: PoolDocument }) {
         </label>
         <label>
           Mode
-          <select value={service} onChange={(event) => setService(event.currentTarget.value)}>
+          <select value={service} onChange={(event) => entered(setService)(event.currentTarget.value)}>
             {pool.services.map((one) => (
               <option key={one.service} value={one.service}>
                 {MODES[one.service]}
