@@ -323,7 +323,7 @@ function Credits({ path, address }: { path: string; address: string }) {
     { title: 'Blocks', number: true, minor: true, cell: (credit) => count(credit.blocks) },
     { title: 'Rewards', number: true, minor: true, cell: (credit) => <Amount atoms={credit.reward} /> },
     { title: 'Yours', number: true, cell: (credit) => <Amount atoms={credit.amount} /> },
-    { title: 'Proof', cell: (credit) => <ShareCheck address={address} credit={credit} /> },
+    { title: 'Proof', wide: true, cell: (credit) => <ShareCheck address={address} credit={credit} /> },
   ];
   const rows = credits.data?.credits ?? [];
   return (

@@ -59,6 +59,13 @@ export function EnteredText(props: {
   );
 }
 
+/** What is wrong with a field that names it in `aria-describedby`. It is there before its text, or the text would often not be read aloud. */
+export const FieldProblem = ({ id, text }: { id: string; text: string }) => (
+  <p id={id} role="status" class={text === '' ? 'hidden-text' : 'bad'}>
+    {text}
+  </p>
+);
+
 export const Amount = ({ atoms }: { atoms: string | null }) => (
   <span title={atoms === null ? '' : `${atoms} atoms`}>{atoms === null ? '–' : coins(atoms)}</span>
 );
@@ -299,15 +306,24 @@ export function Pager({
   const isLast = next === undefined;
   const isNeeded = useRef(false);
   isNeeded.current ||= !(isFirst && isLast);
+  const [counted, setPage] = useState(1);
+  const page = isFirst ? 1 : counted;
+  const move = (to: number) => {
+    setPage(to);
+    onMove(to === 1 ? undefined : next);
+  };
   if (!isNeeded.current) return null;
   return (
     <div class="row pager">
-      <button type="button" aria-disabled={isFirst} onClick={() => isFirst || onMove(undefined)}>
+      <button type="button" aria-disabled={isFirst} onClick={() => isFirst || move(1)}>
         {words[0]}
       </button>
-      <button type="button" aria-disabled={isLast} onClick={() => isLast || onMove(next)}>
+      <button type="button" aria-disabled={isLast} onClick={() => isLast || move(page + 1)}>
         {words[1]}
       </button>
+      <span class="note" role="status">
+        Page {page}
+      </span>
     </div>
   );
 }

@@ -18,7 +18,18 @@ import { type NodeRequest, useNodeDocument } from '../data/node-document.ts';
 import { ChainLink } from '../explorer/links.tsx';
 import { coins, count, percent, roundedCoins, smallPercent } from '../format.ts';
 import { linkTo } from '../router.ts';
-import { Amount, type Column, EnteredText, Figure, Identifier, Pager, Placeholder, State, Table } from './parts.tsx';
+import {
+  Amount,
+  type Column,
+  EnteredText,
+  FieldProblem,
+  Figure,
+  Identifier,
+  Pager,
+  Placeholder,
+  State,
+  Table,
+} from './parts.tsx';
 
 type History = Infer<typeof addressHistory>;
 type HistoryEvent = History['events'][number];
@@ -81,12 +92,20 @@ function Estimate({ node }: { node: string }) {
       <form class="row" onSubmit={(event) => event.preventDefault()}>
         <label class="grow">
           Coins to stake
-          <input inputMode="decimal" value={typed} onInput={(event) => setTyped(event.currentTarget.value)} />
+          <input
+            inputMode="decimal"
+            value={typed}
+            aria-invalid={atoms === undefined}
+            aria-describedby="stake-problem"
+            onInput={(event) => setTyped(event.currentTarget.value)}
+          />
         </label>
       </form>
-      {atoms === undefined ? (
-        <p class="bad">Enter a number of coins, such as 1000 or 250.5.</p>
-      ) : data === undefined ? (
+      <FieldProblem
+        id="stake-problem"
+        text={atoms === undefined ? 'Enter a number of coins, such as 1000 or 250.5.' : ''}
+      />
+      {atoms === undefined ? null : data === undefined ? (
         <Placeholder error={error} loading empty="" />
       ) : (
         <>

@@ -68,7 +68,13 @@ export function Calculator({ pool }: { pool: PoolDocument }) {
       <form class="row" onSubmit={(event) => event.preventDefault()}>
         <label class="grow">
           Hash rate
-          <input inputMode="decimal" value={rate} onInput={(event) => entered(setRate)(event.currentTarget.value)} />
+          <input
+            inputMode="decimal"
+            value={rate}
+            aria-invalid={!(hashes > 0)}
+            aria-describedby={hashes > 0 ? undefined : 'earned'}
+            onInput={(event) => entered(setRate)(event.currentTarget.value)}
+          />
         </label>
         <label>
           Unit
@@ -89,15 +95,15 @@ export function Calculator({ pool }: { pool: PoolDocument }) {
           </select>
         </label>
       </form>
-      {perDay === undefined ? (
-        <p class="note" role="status">
-          {hashes > 0 ? 'The network’s figures are not available yet.' : 'Enter a hash rate, such as 10.'}
-        </p>
-      ) : (
-        <div role="status">
+      <div id="earned" role="status">
+        {perDay === undefined ? (
+          <p class="note">
+            {hashes > 0 ? 'The network’s figures are not available yet.' : 'Enter a hash rate, such as 10.'}
+          </p>
+        ) : (
           <FactList facts={DAYS.map(([name, days]) => [`In ${name}`, `about ${roundedCoins(perDay * days)} coins`])} />
-        </div>
-      )}
+        )}
+      </div>
       <p class="note">
         At the current difficulty, after the fee. This is an average: solo pays rarely but in full, PPLNS often and in
         small parts.
