@@ -52,8 +52,8 @@ export function EnteredText(props: {
           onInput={(event) => setTyped(event.currentTarget.value)}
         />
       </label>
-      <button type="submit">
-        Show<span class="hidden-text">: {props.label}</span>
+      <button type="submit" aria-label={`Show: ${props.label}`}>
+        Show
       </button>
     </form>
   );
@@ -172,8 +172,14 @@ function ShownTable<T>({ caption, columns, rows, keyOf }: TableParts<T>) {
   return (
     <>
       {columns.some(({ minor }) => minor) ? (
-        <button type="button" class="narrow" aria-pressed={all} onClick={() => setAll(!all)}>
-          All columns<span class="hidden-text">: {caption}</span>
+        <button
+          type="button"
+          class="narrow"
+          aria-label={`All columns: ${caption}`}
+          aria-pressed={all}
+          onClick={() => setAll(!all)}
+        >
+          All columns
         </button>
       ) : null}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard */}
@@ -226,10 +232,10 @@ function useCopy(text: string): [CopyState, () => void] {
 
 export function CopyButton({ text, label }: { text: string; label: string }) {
   const [state, copy] = useCopy(text);
+  const words = state === 'ready' ? 'Copy' : COPY_SAID[state];
   return (
-    <button type="button" onClick={copy}>
-      {state === 'ready' ? 'Copy' : COPY_SAID[state]}
-      <span class="hidden-text">: {label}</span>
+    <button type="button" onClick={copy} aria-label={`${words}: ${label}`}>
+      {words}
     </button>
   );
 }

@@ -100,10 +100,10 @@ export function Queue({
                   key={action}
                   type="button"
                   title={ACTIONS[action].explained}
+                  aria-label={`${ACTIONS[action].title}: ${payout.payout_id}`}
                   onClick={() => doAction(payout, action, act)}
                 >
                   {ACTIONS[action].title}
-                  <span class="hidden-text">: {payout.payout_id}</span>
                 </button>
               )),
           },

@@ -163,7 +163,7 @@ test('the calculator is read aloud for what is entered, not for each new pace', 
     if (path === 'node/v1/economics/emission') return { work_half: '100000000' };
     if (path !== 'node/v1/chain/rates') return give(path, query);
     reads++;
-    return { hashrate: String(reads * 1_000_000), cut_millis: 2500 };
+    return { hashrate: String(reads * 1_000_000_000), cut_millis: 2500 };
   });
   const { page } = await open(url);
   const card = page.locator('section.card', { hasText: 'What would I earn?' });
