@@ -8,7 +8,7 @@ import { lazyPage } from './lazy-page.tsx';
 import { MiniBar } from './mine/mini-bar.tsx';
 import { Celebration } from './notify/celebration.tsx';
 import { useNotifications } from './notify/notifications.tsx';
-import { linkTo, PAGES, type Place } from './router.ts';
+import { linkTo, PAGES, type Place, titleOf } from './router.ts';
 import { PauseButton } from './view/pause-button.tsx';
 import { PoolPage } from './view/pool-page.tsx';
 import { ThemeChoice } from './view/theme-choice.tsx';
@@ -78,7 +78,7 @@ export function App() {
   const place = usePlace();
   const live = useLiveState();
   const pool = useDocument<PoolDocument>('pool', 60_000);
-  const title = PAGES.find(({ page }) => page === place.page)?.title ?? 'E-mail';
+  const title = titleOf(place);
   useEffect(() => {
     document.title = `${title} – ${pool.data?.name ?? 'Mining pool'}`;
   }, [pool.data, title]);
@@ -108,23 +108,23 @@ export function App() {
           </nav>
         </div>
       </header>
-      <main id="main" tabIndex={-1}>
-        {live === 'away' ? (
-          <p class="banner" role="status">
-            The pool is not responding. The figures may be out of date; the page reconnects automatically.
-          </p>
-        ) : null}
-        {pool.data === undefined || pool.data.notice === null ? null : (
-          <p class="card" role="status">
-            {pool.data.notice}
-          </p>
-        )}
-        {pool.data?.payouts.paused === true ? (
-          <p class="card warn" role="status">
-            Payouts are paused by the operator. Shares are still credited, and what is owed is paid when payouts resume.
-            {pool.data.payouts.pause_note == null ? '' : ` The operator says: ${pool.data.payouts.pause_note}`}
-          </p>
-        ) : null}
+      <main id="main" tabIndex={-1} aria-label={title}>
+        {/* Always there: a live region that comes together with its text is often not read. */}
+        <div role="status">
+          {live === 'away' ? (
+            <p class="banner">
+              The pool is not responding. The figures may be out of date; the page reconnects automatically.
+            </p>
+          ) : null}
+          {pool.data === undefined || pool.data.notice === null ? null : <p class="card">{pool.data.notice}</p>}
+          {pool.data?.payouts.paused === true ? (
+            <p class="card warn">
+              Payouts are paused by the operator. Shares are still credited, and what is owed is paid when payouts
+              resume.
+              {pool.data.payouts.pause_note == null ? '' : ` The operator says: ${pool.data.payouts.pause_note}`}
+            </p>
+          ) : null}
+        </div>
         <Page key={place.page} place={place} />
       </main>
       {place.page === 'mine' ? null : <MiniBar />}

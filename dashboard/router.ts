@@ -1,4 +1,5 @@
 /** The current page, from the part of the URL after #, so that one file serves any path prefix. */
+import { shortId } from './format.ts';
 
 export type Place =
   | { readonly page: 'pool' | 'payments' | 'connect' | 'operator' | 'mine' }
@@ -44,6 +45,29 @@ export function placeOf(hash: string, path = '/'): Place {
   if (name === 'blocks') return argument === '' ? { page: 'blocks' } : { page: 'blocks', block: argument };
   const found = PAGES.find((entry) => entry.page === name);
   return { page: (found?.page ?? 'pool') as 'pool' };
+}
+
+const KIND_TITLES: Readonly<Record<ExplorerKind, string>> = {
+  ...{ cut: 'Cut', block: 'Work block', transaction: 'Transaction', address: 'Address', validator: 'Validator' },
+  ...{ supply: 'Supply and emission', find: 'Search' },
+};
+
+/** The title of a place, by which its tab is told from others. */
+export function titleOf(place: Place): string {
+  const title = PAGES.find(({ page }) => page === place.page)?.title ?? '';
+  switch (place.page) {
+    case 'mail':
+      return place.act === 'confirm' ? 'Confirm your e-mail address' : 'No more e-mail';
+    case 'blocks':
+      return place.block === undefined ? title : `Block ${shortId(place.block)}`;
+    case 'explorer':
+      return place.kind === undefined ? title : [KIND_TITLES[place.kind], shortId(place.id ?? '')].join(' ').trim();
+    case 'miner':
+    case 'staking':
+      return place.address === undefined ? title : `${title} ${shortId(place.address)}`;
+    default:
+      return title;
+  }
 }
 
 function decode(part: string): string {

@@ -2,6 +2,7 @@
 import { useRef, useState } from 'preact/hooks';
 import type { NetworkName } from '../../protocol/network.ts';
 import { useHeadFocus } from '../view/focus.ts';
+import { say } from '../view/say.ts';
 import type { NewAddress } from './new-address.ts';
 
 type Stage =
@@ -9,6 +10,9 @@ type Stage =
   | { readonly name: 'words'; readonly made: NewAddress }
   | { readonly name: 'check'; readonly made: NewAddress; readonly asked: readonly number[]; readonly wrong: boolean }
   | { readonly name: 'done'; readonly address: string };
+
+/** Said each time, though the text stays the same. */
+const WRONG = 'These words do not match. Check your sheet.';
 
 export function MakeAddress({ network, onAddress }: { network: NetworkName; onAddress(address: string): void }) {
   const [stage, setStage] = useState<Stage>({ name: 'offer' });
@@ -29,7 +33,11 @@ export function MakeAddress({ network, onAddress }: { network: NetworkName; onAd
   const check = async ({ made, asked }: Extract<Stage, { name: 'check' }>) => {
     const { isAnswered } = await import('./new-address.ts');
     const answers = [...(form.current?.querySelectorAll('input') ?? [])].map((input) => input.value);
-    if (!isAnswered(made.words, asked, answers)) return setStage({ name: 'check', made, asked, wrong: true });
+    if (!isAnswered(made.words, asked, answers)) {
+      setStage({ name: 'check', made, asked, wrong: true });
+      say(WRONG);
+      return;
+    }
     setStage({ name: 'done', address: made.address });
     onAddress(made.address);
   };
@@ -108,7 +116,15 @@ export function MakeAddress({ network, onAddress }: { network: NetworkName; onAd
           {stage.asked.map((place) => (
             <label key={place}>
               Word {place + 1}
-              <input required autocomplete="off" autocapitalize="off" spellcheck={false} data-lpignore="true" />
+              <input
+                required
+                autocomplete="off"
+                autocapitalize="off"
+                spellcheck={false}
+                data-lpignore="true"
+                aria-invalid={stage.wrong}
+                aria-describedby="words-problem"
+              />
             </label>
           ))}
           <button type="submit" class="primary">
@@ -118,8 +134,8 @@ export function MakeAddress({ network, onAddress }: { network: NetworkName; onAd
             Show them again
           </button>
         </form>
-        <p role="alert" class="bad">
-          {stage.wrong ? 'These words do not match. Check your sheet.' : ''}
+        <p id="words-problem" class="bad">
+          {stage.wrong ? WRONG : ''}
         </p>
       </section>
     );

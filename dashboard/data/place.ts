@@ -1,17 +1,23 @@
 /** The place that the address of the page names, followed. */
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { type Place, placeOf } from '../router.ts';
 
 export function usePlace(): Place {
   const [place, setPlace] = useState(() => placeOf(location.hash, location.pathname));
+  const isMoved = useRef(false);
   useEffect(() => {
     const follow = () => {
+      isMoved.current = true;
       setPlace(placeOf(location.hash, location.pathname));
-      document.getElementById('main')?.focus();
     };
     addEventListener('hashchange', follow);
     setPlace(placeOf(location.hash, location.pathname)); // it may have changed since the page was drawn
     return () => removeEventListener('hashchange', follow);
   }, []);
+  // Once the new page is drawn: `main` then has its name, which is read aloud.
+  useEffect(() => {
+    if (isMoved.current) document.getElementById('main')?.focus();
+    isMoved.current = false;
+  }, [place]);
   return place;
 }

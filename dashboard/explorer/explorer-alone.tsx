@@ -2,6 +2,7 @@
 import { render } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { usePlace } from '../data/place.ts';
+import { titleOf } from '../router.ts';
 import { rememberedTheme, showTheme } from '../theme.ts';
 import { PauseButton } from '../view/pause-button.tsx';
 import { ThemeChoice } from '../view/theme-choice.tsx';
@@ -35,9 +36,10 @@ function Alone() {
   const [typed, setTyped] = useState(node);
   const [isWrong, setWrong] = useState(false);
   readFrom(node);
+  const title = place.page === 'explorer' ? titleOf(place) : 'Explorer';
   useEffect(() => {
-    document.title = node === '' ? 'Explorer' : `Explorer – ${new URL(node).host}`;
-  }, [node]);
+    document.title = node === '' ? title : `${title} – ${new URL(node).host}`;
+  }, [node, title]);
   const choose = (event: Event) => {
     event.preventDefault();
     const chosen = nodeAddress(typed);
@@ -57,7 +59,7 @@ function Alone() {
           </span>
         </div>
       </header>
-      <main id="main" tabIndex={-1}>
+      <main id="main" tabIndex={-1} aria-label={title}>
         <form class="row" onSubmit={choose}>
           <label class="grow">
             Node to read from, such as http://127.0.0.1:28701
@@ -65,6 +67,7 @@ function Alone() {
               type="url"
               value={typed}
               spellcheck={false}
+              aria-invalid={isWrong}
               aria-describedby="node-problem"
               onInput={(event) => setTyped(event.currentTarget.value)}
             />
@@ -77,7 +80,10 @@ function Alone() {
           </p>
         </form>
         {node === '' ? (
-          <p class="note">The node must allow this page: run it with --browser-origin {location.origin}.</p>
+          <>
+            <h1>Explorer</h1>
+            <p class="note">The node must allow this page: run it with --browser-origin {location.origin}.</p>
+          </>
         ) : (
           <div key={node}>
             <ExplorerPage kind={shown.kind} id={shown.id} />

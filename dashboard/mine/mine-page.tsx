@@ -108,7 +108,13 @@ export function MinePage() {
     });
   };
 
-  if (connect.data === undefined) return <Placeholder error={connect.error} loading empty="" />;
+  if (connect.data === undefined)
+    return (
+      <>
+        <h1>Mine in this browser</h1>
+        <Placeholder error={connect.error} loading empty="" />
+      </>
+    );
   return (
     <>
       <h1>Mine in this browser</h1>
@@ -131,6 +137,7 @@ export function MinePage() {
             <input
               required
               spellcheck={false}
+              aria-describedby="mine-problem"
               value={settings.address}
               disabled={wanted}
               onInput={(event) => change({ address: event.currentTarget.value })}
@@ -142,6 +149,7 @@ export function MinePage() {
               value={settings.worker}
               disabled={wanted}
               pattern="[A-Za-z0-9_.\-]{0,64}"
+              title="Letters, digits, _ . -; at most 64"
               onInput={(event) => change({ worker: event.currentTarget.value })}
             />
           </label>
@@ -231,17 +239,19 @@ export function MinePage() {
             {words}
           </p>
         ))}
-        <p role="status">{wanted && !decision.mine ? WHY_NOT[decision.why] : ''}</p>
-        {wanted && stats?.notice !== undefined ? <p class="warn">{stats.notice}</p> : null}
-        {wanted || summary === undefined ? null : (
-          <p role="status">
-            Mined for {duration(summary.seconds)}: {count(summary.accepted)} shares accepted, {count(summary.stale)}{' '}
-            stale, {count(summary.rejected)} rejected.{' '}
-            <a href={linkTo('miner', settings.address.trim())}>Your figures at the pool</a>
-          </p>
-        )}
+        <div role="status">
+          {wanted && !decision.mine ? <p>{WHY_NOT[decision.why]}</p> : null}
+          {wanted && stats?.notice !== undefined ? <p class="warn">{stats.notice}</p> : null}
+          {wanted || summary === undefined ? null : (
+            <p>
+              Mined for {duration(summary.seconds)}: {count(summary.accepted)} shares accepted, {count(summary.stale)}{' '}
+              stale, {count(summary.rejected)} rejected.{' '}
+              <a href={linkTo('miner', settings.address.trim())}>Your figures at the pool</a>
+            </p>
+          )}
+        </div>
         {(problem ?? stats?.problem) === undefined ? null : (
-          <p class="bad" role="alert">
+          <p id="mine-problem" class="bad" role="alert">
             {problem ?? stats?.problem}
           </p>
         )}

@@ -12,7 +12,7 @@ export function MiniBar() {
         {mining.resting ??
           `Mining in this tab: ${hashRate(mining.hashRate)}, ${count(mining.accepted)} shares accepted`}
       </span>
-      <a href={linkTo('mine')}>Open</a>
+      <a href={linkTo('mine')}>Open the miner</a>
       <button type="button" onClick={() => void mining.stop()}>
         Stop mining
       </button>

@@ -57,12 +57,9 @@ export function NotifyMe({ address }: { address: string }) {
         <input type="checkbox" checked={isOn} onChange={turn} />
         Notify me about payments and blocks I find while this page is open
       </label>
-      {refused ? (
-        <span class="warn" role="status">
-          {' '}
-          Your browser blocks notifications from this page. Allow them in its site settings.
-        </span>
-      ) : null}
+      <span class="warn" role="status">
+        {refused ? ' Your browser blocks notifications from this page. Allow them in its site settings.' : ''}
+      </span>
     </p>
   );
 }

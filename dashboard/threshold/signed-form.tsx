@@ -15,6 +15,9 @@ const post = <T,>(path: string, body: object): Promise<T> =>
     body: JSON.stringify(body),
   });
 
+/** The id of what was said about the form of this label, for `aria-describedby` of its fields. */
+export const outcomeOf = (label: string): string => `${label.replaceAll(' ', '-')}-outcome`;
+
 /** For a word within single quotes of a shell. */
 const quoted = (text: string): string => text.replaceAll("'", "'\\''");
 
@@ -124,7 +127,7 @@ export function SignedForm<A>({
           </button>
         </details>
       </form>
-      <p role="status" class={outcome?.tone ?? ''}>
+      <p id={outcomeOf(label)} role="status" class={outcome?.tone ?? ''}>
         {outcome?.text ?? ''}
       </p>
     </section>

@@ -1,8 +1,10 @@
 /** A miner's own payout threshold. */
 import { useState } from 'preact/hooks';
 import { formatCoins, parseCoins } from '../../protocol/amount.ts';
-import { SignedForm } from './signed-form.tsx';
+import { outcomeOf, SignedForm } from './signed-form.tsx';
 import { thresholdWish } from './wishes.ts';
+
+const LABEL = 'payout threshold';
 
 function atomsOf(coins: string): string | undefined {
   try {
@@ -21,7 +23,7 @@ export function ThresholdForm({ address, minimum, onChange }: { address: string;
       title="Payout threshold"
       address={address}
       path={`miners/${encodeURIComponent(address)}/payout-threshold`}
-      label="payout threshold"
+      label={LABEL}
       example={{ threshold_atoms: 'ATOMS' }}
       wish={atoms === undefined ? 'Enter an amount in coins, such as 1.25.' : thresholdWish(atoms)}
       done={({ payout_min_atoms: changed }) => {
@@ -34,6 +36,8 @@ export function ThresholdForm({ address, minimum, onChange }: { address: string;
         <input
           value={coins}
           inputmode="decimal"
+          aria-invalid={atoms === undefined}
+          aria-describedby={outcomeOf(LABEL)}
           autocomplete="off"
           onInput={(event) => setCoins(event.currentTarget.value)}
         />

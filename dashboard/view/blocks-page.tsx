@@ -12,6 +12,7 @@ import {
   BlockLink,
   type Column,
   EnteredText,
+  ListSaid,
   MinerLink,
   Pager,
   Placeholder,
@@ -140,6 +141,7 @@ function BlockList() {
         <EnteredText label="Finder’s address or block id" value={finder} onEnter={search} />
       </div>
       <section class="card">
+        <ListSaid rows={blocks.data?.blocks} what="blocks" />
         {rows.length === 0 ? (
           <Placeholder
             error={blocks.error}

@@ -20,7 +20,13 @@ export function ConnectPage() {
   const { data, error } = useDocument<ConnectDocument>('connect', 600_000);
   const [address, setAddress] = useState('');
   const user = `${address.trim() || 'ADDRESS'}.rig1`;
-  if (data === undefined) return <Placeholder error={error} loading empty="" />;
+  if (data === undefined)
+    return (
+      <>
+        <h1>Connect a miner</h1>
+        <Placeholder error={error} loading empty="" />
+      </>
+    );
   return (
     <>
       <h1>Connect a miner</h1>

@@ -259,6 +259,7 @@ function Workers({ path, since, now }: { path: string; since: number; now: numbe
         <button
           type="button"
           class="link"
+          aria-controls="worker-chart"
           aria-expanded={shown !== undefined && workerPath(shown) === workerPath(worker)}
           onClick={() =>
             setShown((now) => (now !== undefined && workerPath(now) === workerPath(worker) ? undefined : worker))
@@ -299,16 +300,18 @@ function Workers({ path, since, now }: { path: string; since: number; now: numbe
         <Table caption="Workers" columns={columns} rows={rows} keyOf={(worker) => `${worker.service}/${worker.name}`} />
       )}
       <Pager cursor={cursor} next={workers.data?.next_cursor} onMove={setCursor} />
-      {shown === undefined ? (
-        <p class="note">Select a worker’s name to see its own chart.</p>
-      ) : (
-        <RateChart
-          key={workerPath(shown)}
-          path={`${path}/${workerPath(shown)}`}
-          since={since}
-          title={`Hash rate of ${shown.name || '(no name)'}`}
-        />
-      )}
+      <div id="worker-chart">
+        {shown === undefined ? (
+          <p class="note">Select a worker’s name to see its own chart.</p>
+        ) : (
+          <RateChart
+            key={workerPath(shown)}
+            path={`${path}/${workerPath(shown)}`}
+            since={since}
+            title={`Hash rate of ${shown.name || '(no name)'}`}
+          />
+        )}
+      </div>
     </section>
   );
 }

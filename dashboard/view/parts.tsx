@@ -66,6 +66,13 @@ export const FieldProblem = ({ id, text }: { id: string; text: string }) => (
   </p>
 );
 
+/** How long a list is that a search or filter has changed, for those who do not see it change. */
+export const ListSaid = ({ rows, what }: { rows: readonly unknown[] | undefined; what: string }) => (
+  <p role="status" class="hidden-text">
+    {rows === undefined ? '' : `${rows.length === 0 ? 'No' : count(rows.length)} ${what}`}
+  </p>
+);
+
 export const Amount = ({ atoms }: { atoms: string | null }) => (
   <span title={atoms === null ? '' : `${atoms} atoms`}>{atoms === null ? '–' : coins(atoms)}</span>
 );

@@ -4,7 +4,18 @@ import type { PaymentDocument, PaymentsDocument } from '../../pool/api/documents
 import { query } from '../data/client.ts';
 import { useDocument } from '../data/hooks.ts';
 import { ChainLink, CutLink } from '../explorer/links.tsx';
-import { Amount, type Column, EnteredText, MinerLink, Pager, Placeholder, State, Table, When } from './parts.tsx';
+import {
+  Amount,
+  type Column,
+  EnteredText,
+  ListSaid,
+  MinerLink,
+  Pager,
+  Placeholder,
+  State,
+  Table,
+  When,
+} from './parts.tsx';
 
 const columns: Column<PaymentDocument>[] = [
   { title: 'Time', cell: (payment) => <When millis={payment.created_millis} /> },
@@ -33,6 +44,7 @@ export function Payments({ address, own = false }: { address: string | undefined
   return (
     <section class="card">
       <h2>Payments</h2>
+      <ListSaid rows={payments.data?.payments} what="payments" />
       {rows.length === 0 ? (
         <Placeholder
           error={payments.error}

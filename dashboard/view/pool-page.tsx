@@ -20,7 +20,13 @@ export function PoolPage() {
   });
   const pool = live ?? first.data;
   const now = useNow();
-  if (pool === undefined) return <Placeholder error={first.error} loading empty="" />;
+  if (pool === undefined)
+    return (
+      <>
+        <h1 class="hidden-text">Pool</h1>
+        <Placeholder error={first.error} loading empty="" />
+      </>
+    );
   return (
     <>
       <h1 class="hidden-text">{pool.name}</h1>

@@ -107,6 +107,24 @@ test('each step of making an address begins at its heading', async () => {
   await expect.poll(() => focused(page)).toBe('No address yet?');
 });
 
+test('a new page is named, in its title and where the focus goes', async () => {
+  const url = await servePage(answers(3));
+  const { page } = await open(`${url}#/blocks`);
+  await page.locator('tbody tr a').nth(1).focus();
+  for (const [place, name] of [
+    [`#/blocks/${'ab'.repeat(48)}`, 'Block ababababab…ababab'],
+    ['#/explorer/cut/762', 'Cut 762'],
+    ['#/connect', 'Connect'],
+  ] as const) {
+    await page.evaluate((hash) => {
+      location.hash = hash;
+    }, place);
+    await expect.poll(() => focused(page)).toBe(name);
+    await expect.poll(() => page.title()).toMatch(new RegExp(`^${name} – `));
+    expect(await page.locator('main h1').count()).toBe(1);
+  }
+});
+
 test('leaving a field enters nothing', async () => {
   const url = await servePage(answers(3));
   const { page } = await open(`${url}#/staking`);

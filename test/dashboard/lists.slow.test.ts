@@ -1,5 +1,6 @@
 /** Lists at the size of a large pool, and texts that others chose, through made-up answers of the API; and answers that come late. */
 import { expect, test } from 'vitest';
+import { shortId } from '../../dashboard/format.ts';
 import type { MinersDocument, PaymentsDocument, PoolBlock } from '../../pool/api/documents.ts';
 import { count as times } from '../level.ts';
 import { open, seriousFaults, withBrowser } from './browser.ts';
@@ -91,7 +92,7 @@ test('names with markup are text, wherever they are shown', async () => {
     expect(await page.locator('main img').count()).toBe(0);
     expect(await seriousFaults(page), place).toEqual([]);
   }
-  expect(await page.title()).toBe(`Miner – ${MARKUP}`);
+  expect(await page.title()).toBe(`Miner ${shortId(address(1))} – ${MARKUP}`);
   expect(complaints.filter((line) => !/503/.test(line))).toEqual([]);
 });
 

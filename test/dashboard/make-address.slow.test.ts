@@ -40,7 +40,7 @@ test('a person without a wallet gets an address and the words for it', async () 
   expect(await page.locator('ol.words').count()).toBe(0);
   for (let i = 0; i < 3; i++) await asked.nth(i).fill('zebra');
   await page.getByRole('button', { name: 'Check' }).click();
-  await page.getByText('These words do not match').waitFor();
+  await page.locator('main').getByText('These words do not match').waitFor();
   const places = (await page.locator('label', { hasText: /^Word \d+$/ }).allInnerTexts()).map(
     (text) => Number(/\d+/.exec(text)?.[0]) - 1,
   );

@@ -132,7 +132,7 @@ test('a second tab is refused in words, and may mine when the first has stopped'
   const bar = second.getByRole('complementary', { name: 'Miner of this tab' });
   const before = Number(/(\d+) shares/.exec(await bar.innerText())?.[1]);
   await expect.poll(async () => Number(/(\d+) shares/.exec(await bar.innerText())?.[1])).toBeGreaterThan(before);
-  await second.getByRole('link', { name: 'Open', exact: true }).click();
+  await second.getByRole('link', { name: 'Open the miner' }).click();
   await second.getByRole('button', { name: 'Stop mining' }).waitFor();
   expect(await accepted(second)).toBeGreaterThan(before);
   await second.getByRole('link', { name: 'Payments' }).click();
