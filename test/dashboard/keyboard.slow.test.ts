@@ -128,7 +128,7 @@ test('a new page is named, in its title and where the focus goes', async () => {
 test('leaving a field enters nothing', async () => {
   const url = await servePage(answers(3));
   const { page } = await open(`${url}#/staking`);
-  const field = page.getByLabel('Address of a staker', { exact: true });
+  const field = page.getByRole('searchbox', { name: 'Address of a staker' });
   await field.fill(address(1));
   await page.keyboard.press('Tab');
   expect(page.url()).toMatch(/#\/staking$/);

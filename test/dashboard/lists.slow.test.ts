@@ -229,7 +229,7 @@ test('pages go on where the answer ended, and a search begins anew', async () =>
   await expect.poll(() => asked.at(-1)).toContain('cursor=next');
   await page.getByLabel('State').selectOption('paid');
   await expect.poll(() => asked.at(-1)).toBe('state=paid&limit=50');
-  await page.getByLabel(/Finder’s address/).fill('ab'.repeat(48));
+  await page.getByRole('searchbox', { name: /Finder’s address/ }).fill('ab'.repeat(48));
   await page.keyboard.press('Enter');
   await expect.poll(() => page.url()).toContain(`#/blocks/${'ab'.repeat(48)}`);
 });

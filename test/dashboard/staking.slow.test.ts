@@ -51,8 +51,8 @@ test('what the page shows is what the node says; light, dark, on a phone, and in
   const { url, node, owner } = await setUp();
   const { client } = node;
   const { page, complaints } = await open(`${url}#/staking/${owner}`);
-  await page.getByLabel('Node to read from').fill(node.base);
-  await page.getByLabel('Node to read from').press('Tab');
+  await page.getByRole('searchbox', { name: 'Node to read from' }).fill(node.base);
+  await page.getByRole('searchbox', { name: 'Node to read from' }).press('Enter');
 
   const { positions } = await client.stakingPositions({ addresses: [owner] });
   expect(positions).toHaveLength(2);
@@ -92,8 +92,8 @@ test('what the page shows is what the node says; light, dark, on a phone, and in
   // The pool that is not there is all that the browser itself reports.
   expect(complaints.filter((line) => !/503/.test(line))).toEqual([]);
 
-  await page.getByLabel('Address of a staker').fill('<b>nobody</b>');
-  await page.getByLabel('Address of a staker').press('Enter');
+  await page.getByRole('searchbox', { name: 'Address of a staker' }).fill('<b>nobody</b>');
+  await page.getByRole('searchbox', { name: 'Address of a staker' }).press('Enter');
   await expect.poll(() => textOf(page)).toMatch(/The node replied: .*address/i);
   expect(await page.locator('main b').count()).toBe(0);
   await node.api.close();
