@@ -224,6 +224,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       height: rates.finalized_height,
       targetWork: BigInt(rates.block_work),
       hashesPerSecond: BigInt(rates.hashrate),
+      rateMillis: rates.span_millis,
       synced: (await client.nodeSync()).synced,
     };
   };

@@ -1,7 +1,7 @@
 /** The newest of the chain: its figures, cuts, work blocks with their parents, and transactions; followed while the page is open. */
 import type { RouteAnswer } from '../../protocol/api/routes.ts';
 import { useNow } from '../data/hooks.ts';
-import { ago, count, hashRate } from '../format.ts';
+import { ago, count, duration, hashRate } from '../format.ts';
 import { explorerLink } from '../router.ts';
 import { Amount, type Column, Figure, Placeholder, RoundedAmount, State, Table } from '../view/parts.tsx';
 import { BlockGraph } from './block-graph.tsx';
@@ -68,7 +68,7 @@ function Head() {
       <Figure
         label="Hash rate of the network"
         value={hashRate(Number(rates.hashrate))}
-        note={`${count(BigInt(rates.block_work))} hashes a block`}
+        note={`over ${count(rates.cuts)} cuts, about ${duration(rates.span_millis / 1000)}; ${count(BigInt(rates.block_work))} hashes a block`}
       />
       <Figure
         label="Supply"

@@ -143,7 +143,7 @@ function Miner({ address }: { address: string }) {
         <Figure
           label="Earns about"
           value={perDay === undefined ? '–' : roundedCoins(perDay)}
-          note="coins a day, at the pace of the last hour"
+          note="coins a day, with its hash rate of the last hour at the network’s present pace"
         />
         <Figure
           label="Paid, coins"
@@ -189,7 +189,7 @@ function ratesNote({ hash_rate, since_millis }: MinerDocument, now: number): str
     : `${hashRate(hash_rate.hour)} ${hour}, ${hashRate(hash_rate.day)} ${day}`;
 }
 
-/** Atoms that the miner earns in a day, on average, at the pace of its last hour. */
+/** Atoms that the miner earns in a day, on average, with its rate of the last hour at the network's present pace. */
 function usePerDay(miner: MinerDocument | undefined): bigint | undefined {
   const pace = usePace();
   const pool = useDocument<PoolDocument>('pool', 60_000).data;
@@ -197,7 +197,7 @@ function usePerDay(miner: MinerDocument | undefined): bigint | undefined {
   return pace === undefined || miner === undefined ? undefined : earnedPerDay(miner.hash_rate.hour, fee, pace);
 }
 
-/** The balance on its way to the payout minimum, and when it gets there at the pace of the last hour. */
+/** The balance on its way to the payout minimum, and when it gets there at that pace. */
 function NextPayout({ miner, perDay }: { miner: MinerDocument; perDay: bigint | undefined }) {
   const [balance, minimum] = [BigInt(miner.balance), BigInt(miner.payout_minimum)];
   const seconds = secondsToPayout(balance, minimum, perDay);

@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { ChartDocument, HistoryDocument, PoolDocument, ServiceDocument } from '../../pool/api/documents.ts';
 import { useDocument } from '../data/hooks.ts';
-import { count, DAY_SECONDS, hashRate, overTime, plural } from '../format.ts';
+import { count, DAY_SECONDS, duration, hashRate, overTime, plural } from '../format.ts';
 import { type ChartValue, chartPoints, type HistoryValue, historyPoints, hoursOf, type Point } from './chart-points.ts';
 import { Figure, RoundedAmount } from './parts.tsx';
 import { Spark } from './spark.tsx';
@@ -36,6 +36,9 @@ function useTrends(since: number | null) {
     };
   }, [chart, history]);
 }
+
+/** The node measures over fewer minutes than the pool: without its time this rate can look lower than the pool’s own. */
+const spanOf = (millis: number): string => (millis > 0 ? `, ${duration(millis / 1000)}` : '');
 
 /** A younger pool has no line to show. */
 const YOUNG_MILLIS = 10 * 60_000;
@@ -75,7 +78,7 @@ export function PoolFigures({ pool, now }: { pool: PoolDocument; now: number }) 
         spark={spark(trends.paid)}
       />
       <Figure
-        label="Network"
+        label={`Network${spanOf(network.hash_rate_millis)}`}
         value={hashRate(network.hash_rate)}
         note={`height ${count(network.height)}${network.synced ? '' : ', node not synced'}`}
         spark={spark(trends.difficulty)}

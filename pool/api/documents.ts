@@ -84,7 +84,13 @@ export const pool = object(
     network: text(),
     pool_address: address,
     services: list(serviceFigures),
-    network_figures: object({ height, hash_rate: number(), block_work: bigNumber, synced: flag() }),
+    network_figures: object({
+      height,
+      hash_rate: number(),
+      hash_rate_millis: described(count, 'how far back `hash_rate` reaches'),
+      block_work: bigNumber,
+      synced: flag(),
+    }),
     payouts: object({
       minimum: amount,
       interval_seconds: number(),

@@ -25,6 +25,8 @@ export type ChainView = {
   readonly height: number;
   readonly targetWork: bigint;
   readonly hashesPerSecond: bigint;
+  /** How far back that reaches. */
+  readonly rateMillis: number;
   readonly synced: boolean;
   /** When the figures were read. */
   readonly atMillis: number;
@@ -118,6 +120,7 @@ export class PoolView {
       network_figures: {
         height: view?.height ?? 0,
         hash_rate: Number(view?.hashesPerSecond ?? 0n),
+        hash_rate_millis: view?.rateMillis ?? 0,
         block_work: String(view?.targetWork ?? 0n),
         synced: view?.synced ?? false,
       },

@@ -38,7 +38,10 @@ export const POOL: PoolDocument = {
   network: 'development',
   pool_address: address(0),
   services: [service('pplns'), service('solo')],
-  network_figures: { height: 12_345_678, hash_rate: 9e13, block_work: '123456789012', synced: true },
+  network_figures: {
+    ...{ height: 12_345_678, hash_rate: 9e13, hash_rate_millis: 240_000 },
+    ...{ block_work: '123456789012', synced: true },
+  },
   payouts: { minimum: '100000000', interval_seconds: 3600, paused: false, pause_note: null },
   notice: null,
   paid_atoms: '1234567890123456789',

@@ -65,7 +65,10 @@ test('the pool, its miners and their parts are reported, with names as they are'
   const pool = await json<PoolDocument>('/pool');
   expect(pool.services[0]).toMatchObject({ service: 'pplns', miners: 121, blocks_found: 7, blocks_paid: 7 });
   expect(pool.services[0]?.luck.hundred).toBeGreaterThan(0);
-  expect(pool.network_figures).toEqual({ height: 9, hash_rate: 5, block_work: '1000', synced: true });
+  expect(pool.network_figures).toEqual({
+    ...{ height: 9, hash_rate: 5, hash_rate_millis: 40_000 },
+    ...{ block_work: '1000', synced: true },
+  });
   expect(await json<MinerDocument>(`/miners/${address}`)).toMatchObject({
     workers: 1,
     accepted: 1,

@@ -127,6 +127,7 @@ async function serve(sql: Sql) {
         height: 1_000_000,
         targetWork: 1_000_000n,
         hashesPerSecond: 1_000_000n,
+        rateMillis: 240_000,
         synced: true,
         atMillis: Date.now(),
       }),
