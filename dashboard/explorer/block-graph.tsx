@@ -1,6 +1,6 @@
 /**
  * The newest work blocks as a picture: a column for each anchor, a dot for each block, a line to each parent that is shown. The table
- * below it has the same blocks, so that the keyboard need not stop at each dot.
+ * below it lists the same blocks for the keyboard and for screen readers.
  */
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { RouteAnswer } from '../../protocol/api/routes.ts';
@@ -12,8 +12,9 @@ export type GraphBlock = Pick<
 >;
 
 const COLUMN = 46;
-const ROW = 22;
-const DOT = 7;
+/** A finger needs 24. */
+const ROW = 24;
+const DOT = 6;
 const MARGIN = 18;
 const LABEL = 16;
 /** More rows than these would make the picture higher than a screen. */
@@ -70,14 +71,13 @@ export function BlockGraph({ blocks }: { blocks: readonly GraphBlock[] }) {
       class="scroll graph"
       // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard
       tabIndex={0}
-      aria-label="Picture of the newest work blocks"
+      aria-label="Picture of the newest work blocks; the table below lists them"
       ref={place}
       onScroll={({ currentTarget: { scrollLeft, scrollWidth, clientWidth } }) => {
         isAtEnd.current = scrollLeft + clientWidth >= scrollWidth - COLUMN;
       }}
     >
-      <svg width={width} height={height} viewBox={`0 0 ${width} ${height}`}>
-        <title>The newest work blocks and their parents; the table below names them</title>
+      <svg width={width} height={height} viewBox={`0 0 ${width} ${height}`} aria-hidden="true">
         {lines.map(([from, to]) => (
           <line
             key={`${from.block.block_id}${to.block.block_id}`}
@@ -89,12 +89,7 @@ export function BlockGraph({ blocks }: { blocks: readonly GraphBlock[] }) {
           />
         ))}
         {dots.map(({ block, x, y }) => (
-          <a
-            key={block.block_id}
-            href={explorerLink('block', block.block_id)}
-            tabIndex={-1}
-            aria-label={`Block ${block.block_id}, ${block.reward.state}`}
-          >
+          <a key={block.block_id} href={explorerLink('block', block.block_id)} tabIndex={-1}>
             <circle class={`dot dot-${block.reward.state}`} cx={x} cy={y} r={DOT}>
               <title>
                 {block.block_id}, {block.reward.state}

@@ -1,4 +1,5 @@
 /** The newest of the chain: its figures, cuts, work blocks with their parents, and transactions; followed while the page is open. */
+import { useState } from 'preact/hooks';
 import type { RouteAnswer } from '../../protocol/api/routes.ts';
 import { useNow } from '../data/hooks.ts';
 import { ago, count, duration, hashRate } from '../format.ts';
@@ -108,6 +109,7 @@ const SHOWN_BLOCKS = 10;
 
 function Blocks() {
   const { data, error } = useChain<'recentBlocks'>('blocks/recent?limit=80');
+  const [isWhole, setWhole] = useState(false);
   return (
     <section class="card">
       <h2>Newest work blocks</h2>
@@ -116,16 +118,23 @@ function Blocks() {
       ) : (
         <>
           <p class="note">
-            A column for each anchor, a line to each parent. Green is paid, yellow is registered and not paid yet, red
-            has expired.
+            A column for each anchor, a line to each parent. Full green dots are paid, yellow rings are registered and
+            not paid yet, broken red rings have expired.
           </p>
           <BlockGraph blocks={data.blocks} />
           <Table
             caption="Newest work blocks"
             columns={blockColumns}
-            rows={data.blocks.slice(0, SHOWN_BLOCKS)}
+            rows={isWhole ? data.blocks : data.blocks.slice(0, SHOWN_BLOCKS)}
             keyOf={({ block_id: id }) => id}
           />
+          {data.blocks.length <= SHOWN_BLOCKS ? null : (
+            <p>
+              <button type="button" aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>
+                Show all {data.blocks.length} blocks
+              </button>
+            </p>
+          )}
         </>
       )}
     </section>

@@ -24,11 +24,17 @@ import {
 
 export const blockColumns = (now: number, paidIn: PaidIn): Column<PoolBlock>[] => [
   { title: 'Found', cell: (block) => <span title={time(block.found_millis)}>{ago(block.found_millis, now)}</span> },
-  { title: 'Anchor', number: true, minor: true, cell: (block) => <CutLink height={block.anchor_height} /> },
+  {
+    title: 'Anchor',
+    number: true,
+    minor: true,
+    spare: true,
+    cell: (block) => <CutLink height={block.anchor_height} />,
+  },
   { title: 'Block', cell: (block) => <BlockLink id={block.block_id} /> },
   { title: 'Mode', minor: true, cell: (block) => MODES[block.service] },
   { title: 'Finder', minor: true, cell: (block) => <MinerLink address={block.finder} /> },
-  { title: 'Worker', minor: true, cell: (block) => block.worker || '–' },
+  { title: 'Worker', minor: true, spare: true, cell: (block) => block.worker || '–' },
   { title: 'Effort', number: true, minor: true, cell: (block) => percent(block.effort) },
   { title: 'Reward', number: true, cell: (block) => <Amount atoms={block.reward} /> },
   {

@@ -74,6 +74,10 @@ export const historyPoints = (history: HistoryDocument, nowMillis: number, what:
 const clock = timeFormat('en-GB', { hour: '2-digit', minute: '2-digit' });
 const seconds = timeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' });
 const date = timeFormat('en-GB', { day: 'numeric', month: 'short' });
+const moment = timeFormat('en-GB', {
+  ...{ day: 'numeric', month: 'short' },
+  ...{ hour: '2-digit', minute: '2-digit', second: '2-digit' },
+});
 const DAY_SECONDS = 86_400;
 /** Pixels of a label's character, and around a label. */
 const CHARACTER = 7;
@@ -97,16 +101,47 @@ export function labelSpace(shown: number, plotted: number): number {
 export const valueSpace = (labels: readonly string[]): number =>
   ROOM + CHARACTER * labels.reduce((longest, label) => Math.max(longest, label.length), 4);
 
+/** Midnights by the reader's clock: days are not equally long everywhere. */
+function midnights(from: number, to: number, daysApart: number): number[] {
+  const ticks: number[] = [];
+  const day = new Date(from * 1000);
+  for (day.setHours(24, 0, 0, 0); day.getTime() <= to * 1000; day.setDate(day.getDate() + daysApart))
+    ticks.push(day.getTime() / 1000);
+  return ticks;
+}
+
+function roundTimes(from: number, to: number, apart: number): number[] {
+  const shift = new Date(from * 1000).getTimezoneOffset() * 60;
+  const first = Math.ceil((from - shift) / apart) * apart + shift;
+  return Array.from({ length: Math.max(0, Math.floor((to - first) / apart) + 1) }, (_, i) => first + i * apart);
+}
+
+/** Where the two labels of a chart stand that no two round times lie in, as a part of it from either end. */
+const INSET = 0.15;
+
+/** Times to be labelled, all within the chart, and two at least. All are seconds. */
+export function timeTicks(from: number, to: number, apart: number): number[] {
+  const ticks =
+    apart >= DAY_SECONDS ? midnights(from, to, Math.round(apart / DAY_SECONDS)) : roundTimes(from, to, apart);
+  const inset = (to - from) * INSET;
+  return ticks.length >= 2 ? ticks : [Math.round(from + inset), Math.round(to - inset)];
+}
+
 /** Labels of the time axis, one line each: the clock, and the date where a day begins. `ticks` and `apart` are seconds. */
 export function timeLabels(ticks: readonly number[], apart: number): string[] {
+  const isFine = apart < 60 || ticks.some((tick) => tick % 60 !== 0);
   return ticks.map((tick, i) => {
     const millis = tick * 1000;
     const before = ticks[i - 1];
     const isNewDay = before !== undefined && date(before * 1000) !== date(millis);
     if (apart >= DAY_SECONDS || isNewDay) return date(millis);
-    return (apart < 60 ? seconds : clock)(millis);
+    return (isFine ? seconds : clock)(millis);
   });
 }
+
+/** One point in words. */
+export const pointText = ({ at_millis: at, value }: Point, write: (value: number) => string): string =>
+  `${moment(at)}: ${value === null ? '–' : write(value)}`;
 
 /** Of the small line below a figure. With fewer points it would say nothing. */
 export const SPARK = { width: 100, height: 24, edge: 2, fewest: 6 } as const;

@@ -4,7 +4,7 @@ import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { hashRate, time } from '../format.ts';
 import { THEME_EVENT } from '../theme.ts';
-import { labelSpace, type Point, timeLabels, valueSpace } from './chart-points.ts';
+import { labelSpace, type Point, pointText, timeLabels, timeTicks, valueSpace } from './chart-points.ts';
 
 const colour = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const HEIGHT = 220;
@@ -16,12 +16,17 @@ const FEW = 30;
 type Range = { readonly from: number; readonly to: number };
 type Look = { readonly width: number; readonly few: boolean; readonly range: Range | undefined };
 
-function options({ width, few, range }: Look, write: (value: number) => string): uPlot.Options {
+function options(
+  { width, few, range }: Look,
+  write: (value: number) => string,
+  onPoint: (index: number | null | undefined) => void,
+): uPlot.Options {
   const axis = { stroke: colour('--soft'), grid: { stroke: colour('--line'), width: 1 }, ticks: { show: false } };
   return {
     width,
     height: HEIGHT,
     cursor: { y: false },
+    hooks: { setCursor: [(plot) => onPoint(plot.cursor.idx)] },
     legend: { show: false },
     scales: {
       ...(range === undefined ? {} : { x: { range: () => [range.from, range.to] } }),
@@ -31,6 +36,7 @@ function options({ width, few, range }: Look, write: (value: number) => string):
       {
         ...axis,
         size: 30,
+        splits: (_, __, from, to, apart) => timeTicks(from, to, apart),
         space: (_, __, from, to, plotted) => labelSpace(to - from, plotted),
         values: (_, ticks, __, ___, apart) => onlyOnce(timeLabels(ticks, apart)),
       },
@@ -74,6 +80,7 @@ export function Chart({
   write?: (value: number) => string;
 }) {
   const place = useRef<HTMLDivElement>(null);
+  const told = useRef<HTMLParagraphElement>(null);
   useEffect(() => {
     const element = place.current;
     if (element === null) return;
@@ -82,7 +89,14 @@ export function Chart({
     const to = Date.now() / 1000;
     const from = Math.max(to - (hours ?? 0) * 3600, (points[0]?.at_millis ?? 0) / 1000 - YOUNG);
     const range = hours === undefined ? undefined : { from, to };
-    const draw = () => new uPlot(options({ width: width(), few: points.length < FEW, range }, write), data, element);
+    const look = { few: points.length < FEW, range };
+    // The point below the pointer or finger, else the newest.
+    const tell = (index: number | null | undefined) => {
+      const point = points[index ?? points.length - 1];
+      if (told.current !== null) told.current.textContent = point === undefined ? '' : pointText(point, write);
+    };
+    tell(null);
+    const draw = () => new uPlot(options({ width: width(), ...look }, write, tell), data, element);
     let plot = draw();
     const redraw = () => {
       plot.destroy();
@@ -102,6 +116,7 @@ export function Chart({
   }, [points, hours, write]);
   return (
     <figure>
+      <p class="note told" ref={told} aria-hidden="true" />
       <div class="chart" ref={place} aria-hidden="true" />
       <figcaption class="hidden-text">
         {label}:{' '}

@@ -151,13 +151,15 @@ export type Column<T> = {
   readonly number?: boolean;
   /** Left out on a narrow screen until it is asked for. */
   readonly minor?: boolean;
+  /** Left out on a tablet too. */
+  readonly spare?: boolean;
   /** Long text, which may take several lines. */
   readonly wide?: boolean;
   readonly cell: (row: T) => ComponentChildren;
 };
 
-const classOf = ({ number, minor, wide }: Column<never>): string =>
-  [number && 'number', minor && 'minor', wide && 'wide'].filter(Boolean).join(' ');
+const classOf = ({ number, minor, spare, wide }: Column<never>): string =>
+  [number && 'number', minor && 'minor', spare && 'spare', wide && 'wide'].filter(Boolean).join(' ');
 
 /** The pool's maximum per answer; more lines than this would make the page slow. */
 const MOST_ROWS = 200;

@@ -4,7 +4,7 @@ import { shortId } from '../../dashboard/format.ts';
 import type { MinersDocument, PaymentsDocument, PoolBlock } from '../../pool/api/documents.ts';
 import { count as times } from '../level.ts';
 import { open, seriousFaults, withBrowser } from './browser.ts';
-import { address, answers, block, CONNECT, MARKUP, POOL, rates } from './made-up-pool.ts';
+import { address, answers, block, CONNECT, chainAnswers, MARKUP, POOL, rates } from './made-up-pool.ts';
 import { servePage } from './served-page.ts';
 
 withBrowser();
@@ -211,6 +211,56 @@ test('‘Lowest effort’ and its explanation are shown together, or on a phone 
   expect(await words.isVisible()).toBe(false);
   expect(await section.getByText('With PPLNS everybody shares').isVisible()).toBe(true);
   expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(360);
+});
+
+test('the network’s hash rate says over which time it is, and an estimate claims no hour of it', async () => {
+  const give = answers(3);
+  const url = await servePage((path, query) => chainAnswers(100)[path] ?? give(path, query));
+  const { page } = await open(url);
+  await page.getByText('Network, 4 min').waitFor();
+  await page.goto(`${url}#/explorer`);
+  await page.getByText('over 96 cuts, about 2 min').waitFor();
+  await page.goto(`${url}#/miner/${address(1)}`);
+  await page.getByText('at the network’s present pace').waitFor();
+});
+
+test('the state of a block and when it is paid are never cut off', async () => {
+  const found = { ...block(1), worker: 'rig-1', state: 'found' as const, reward: null, anchor_height: 12_345_670 };
+  const blocks = [
+    { ...found, reward: '1234567890123' },
+    { ...found, block_id: 'ab'.repeat(48), state: 'registered' as const, found_millis: Date.now() - 720_000 },
+  ];
+  const given: Record<string, object> = { pool: POOL, blocks: { api_version: 1, blocks }, ...chainAnswers(100) };
+  const url = await servePage((path) => given[path]);
+  const { page } = await open(`${url}#/blocks`);
+  await page
+    .getByText(/reward in about/)
+    .first()
+    .waitFor();
+  for (const width of [1280, 1152, 1024, 800, 700, 640, 390, 360]) {
+    await page.setViewportSize({ width, height: 800 });
+    const over = () => page.locator('section.scroll').evaluate((one) => one.scrollWidth - one.clientWidth);
+    await expect.poll(over, { message: `${width} px` }).toBe(0);
+  }
+});
+
+test('the picture of blocks shows the newest and stays there; its blocks are in the table too', async () => {
+  let cuts = 200;
+  const url = await servePage((path) => chainAnswers(cuts)[path]);
+  const { page } = await open(`${url}#/explorer`);
+  const left = () =>
+    page.locator('.graph').evaluate((one) => Math.round(one.scrollWidth - one.clientWidth - one.scrollLeft));
+  const newest = page.locator('.graph .anchor').last();
+  await expect.poll(() => newest.textContent()).toBe('200');
+  expect(await left()).toBeLessThanOrEqual(1);
+  cuts = 230;
+  await expect.poll(() => newest.textContent()).toBe('230');
+  expect(await left()).toBeLessThanOrEqual(1);
+  const rows = page.locator('table', { hasText: 'Newest work blocks' }).locator('tbody tr');
+  expect(await rows.count()).toBe(10);
+  await page.getByRole('button', { name: 'Show all 80 blocks' }).press('Enter');
+  await expect.poll(() => rows.count()).toBe(80);
+  expect(await seriousFaults(page)).toEqual([]);
 });
 
 test('pages go on where the answer ended, and a search begins anew', async () => {

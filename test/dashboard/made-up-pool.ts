@@ -109,6 +109,23 @@ const worker = (i: number) => ({
   last_share_millis: NOW,
 });
 
+/** The pool's node: a cut a second, and a work block for each of so many cuts. */
+export function chainAnswers(cuts: number): Record<string, object> {
+  const head = { api_version: 1, finalized_height: cuts };
+  const rates = { cuts: 96, span_millis: 96_000, cut_millis: 1_000, hashrate: '9000', block_work: '123456' };
+  const workBlock = (height: number) => ({
+    ...{ block_id: height.toString(16).padStart(96, '0'), anchor_height: height, payout: address(height), tag: '' },
+    parents: [(height - 1).toString(16).padStart(96, '0')],
+    transactions: 0,
+    reward: { state: (['paid', 'pending', 'expired'] as const)[height % 3] },
+  });
+  return {
+    'node/v1/chain/rates': { ...head, ...rates, target: '', registered_blocks: 96 },
+    'node/v1/economics/emission': { ...head, work_half: '100000000' },
+    'node/v1/blocks/recent': { ...head, blocks: Array.from({ length: 80 }, (_, i) => workBlock(cuts - i)) },
+  };
+}
+
 /** `ten thousand`: everything in one answer, worse than the pool would ever send. */
 export function answers(rows: number): Answers {
   const many = <T>(make: (i: number) => T): T[] => Array.from({ length: rows }, (_, i) => make(i));

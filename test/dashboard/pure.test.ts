@@ -27,6 +27,7 @@ import {
   labelSpace,
   sparkLine,
   timeLabels,
+  timeTicks,
   valueSpace,
 } from '../../dashboard/view/chart-points.ts';
 import type { LiveFrame } from '../../pool/api/documents.ts';
@@ -75,6 +76,22 @@ test('a chart has three labels of the time at least, also on a phone, and room f
     expect(labelSpace(shown, 197) > half || half >= 56, `${shown} s`).toBe(true);
   }
   expect(valueSpace(['0 H/s', '10.0 kH/s'])).toBeGreaterThan(valueSpace(['0', '5']));
+});
+
+test('the labels of the time lie within the chart, two at least, at round times where there are such', () => {
+  const start = Date.UTC(2026, 10, 16, 21, 3, 7) / 1000;
+  const lengths = [20, 90, 250, 299, 599, 3_600, 86_400, 7 * 86_400, 30 * 86_400];
+  for (const shown of lengths)
+    for (const apart of [5, 60, 300, 600, 14_400, 86_400, 10 * 86_400]) {
+      if (shown / apart > 100) continue;
+      const ticks = timeTicks(start, start + shown, apart);
+      expect(ticks.length, `${shown} s, ${apart} s apart`).toBeGreaterThanOrEqual(2);
+      expect(Math.min(...ticks)).toBeGreaterThanOrEqual(start);
+      expect(Math.max(...ticks)).toBeLessThanOrEqual(start + shown);
+      if (shown >= 2 * apart && apart < 3_600) expect(ticks.every((tick) => tick % apart === 0)).toBe(true);
+    }
+  // No two whole minutes: the labels have seconds.
+  expect(timeLabels(timeTicks(start, start + 50, 60), 60).every((label) => label.length === 8)).toBe(true);
 });
 
 test('coins keep every atom', () => {
