@@ -34,6 +34,18 @@ export function coins(atoms: string | bigint): string {
   return `${sign}${count(size / ATOMS)}.${rest}`;
 }
 
+const SHOWN_DECIMALS = 4;
+
+/** The text of `coins` in two parts, of which a small screen shows the first, and the zeros up to the last atom. */
+export function amountParts(atoms: string): { readonly head: string; readonly rest: string; readonly zeros: string } {
+  const text = coins(atoms);
+  const point = text.indexOf('.');
+  const zeros = '0'.repeat(DECIMALS - (text.length - point - 1));
+  // Of a very small amount nothing would be left.
+  const end = /^-?0\.0{4}/.test(text) ? text.length : point + 1 + SHOWN_DECIMALS;
+  return { head: text.slice(0, end), rest: text.slice(end), zeros };
+}
+
 /** Large amounts need no atoms: figures and estimates are read, not added up. */
 export function roundedCoins(atoms: string | bigint): string {
   const value = BigInt(atoms);

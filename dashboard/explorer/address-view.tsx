@@ -4,7 +4,7 @@ import type { RouteAnswer } from '../../protocol/api/routes.ts';
 import { query } from '../data/client.ts';
 import { count } from '../format.ts';
 import { linkTo } from '../router.ts';
-import { Amount, type Column, Figure, Pager, Placeholder, Table, WholeName } from '../view/parts.tsx';
+import { Amount, type Column, Figure, Pager, Placeholder, RoundedAmount, Table, WholeName } from '../view/parts.tsx';
 import { useChain } from './chain-document.ts';
 import { isAlone } from './explorer-node.ts';
 import { ChainLink, CutLink } from './links.tsx';
@@ -21,7 +21,7 @@ const SOURCES: Readonly<Record<Event['source'], string>> = {
 
 const columns: Column<Event>[] = [
   { title: 'Cut', number: true, cell: ({ finalized_height: height }) => <CutLink height={height} /> },
-  { title: 'What', cell: ({ kind, source }) => (kind === 'spent' ? 'spent' : `received, ${SOURCES[source]}`) },
+  { title: 'What', cell: ({ kind, source }) => (kind === 'spent' ? 'spent' : SOURCES[source]) },
   {
     title: 'Coins',
     number: true,
@@ -51,7 +51,7 @@ export function AddressView({ address }: { address: string }) {
         <div class="grid">
           <Figure
             label="Balance"
-            value={<Amount atoms={balance.data.balance} />}
+            value={<RoundedAmount atoms={balance.data.balance} />}
             note={`in ${count(balance.data.utxos)} outputs`}
           />
           {isAlone() ? null : (

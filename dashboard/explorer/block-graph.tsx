@@ -89,7 +89,7 @@ export function BlockGraph({ blocks }: { blocks: readonly GraphBlock[] }) {
           />
         ))}
         {dots.map(({ block, x, y }) => (
-          <a key={block.block_id} href={explorerLink('block', block.block_id)} tabIndex={-1}>
+          <a key={block.block_id} href={explorerLink('block', block.block_id)} tabindex={-1}>
             <circle class={`dot dot-${block.reward.state}`} cx={x} cy={y} r={DOT}>
               <title>
                 {block.block_id}, {block.reward.state}

@@ -1,13 +1,13 @@
 /** Names of things on the chain, each a link to its page. */
 import type { ComponentChildren } from 'preact';
-import { count, shortId } from '../format.ts';
+import { count } from '../format.ts';
 import { type ExplorerKind, explorerLink } from '../router.ts';
-import { Copied } from '../view/parts.tsx';
+import { Copied, ShortId } from '../view/parts.tsx';
 
 export const ChainLink = ({ kind, id, whole = false }: { kind: ExplorerKind; id: string; whole?: boolean }) => {
   const link = (
     <a class="mono" href={explorerLink(kind, id)} title={id}>
-      {whole ? id : shortId(id)}
+      {whole ? id : <ShortId id={id} />}
     </a>
   );
   return whole ? link : <Copied text={id}>{link}</Copied>;

@@ -10,11 +10,12 @@ import { ChainLink, CutLink, FactList, type Facts } from './links.tsx';
 type Status = RouteAnswer<'transactionStatus'>;
 
 const STEPS = ['processing', 'receiving', 'registered', 'finalized'] as const;
+/** What a step is while it is the last one or is still to come, and what it was. */
 const EXPLAINED = {
-  processing: 'waits in the mempool',
-  receiving: 'is in a work block',
-  registered: 'its block is registered by a cut',
-  finalized: 'is executed; it cannot be undone',
+  processing: ['waits in the mempool', 'was in the mempool'],
+  receiving: ['is in a work block', 'was put into a work block'],
+  registered: ['its block is registered by a cut', 'its block was registered by a cut'],
+  finalized: ['is executed; it cannot be undone', ''],
 } as const;
 
 export function TransactionView({ id }: { id: string }) {
@@ -68,7 +69,8 @@ function Life({ status }: { status: Status }) {
         <ol class="steps">
           {STEPS.map((step, index) => (
             <li key={step} class={index <= reached ? 'done' : ''} aria-current={index === reached ? 'step' : undefined}>
-              <strong>{step}</strong> {EXPLAINED[step]}
+              {index <= reached ? <span class="hidden-text">done: </span> : null}
+              <strong>{step}</strong> {EXPLAINED[step][index < reached ? 1 : 0]}
             </li>
           ))}
         </ol>
@@ -128,7 +130,7 @@ const inputColumns: Column<Input>[] = [
     minor: true,
     cell: ({ outpoint }) => (
       <>
-        <ChainLink kind="transaction" id={outpoint.transaction_id} />, output {outpoint.output_index}
+        output {outpoint.output_index} of <ChainLink kind="transaction" id={outpoint.transaction_id} />
       </>
     ),
   },

@@ -317,7 +317,12 @@ function Running({ stats, points, address, feePpm }: RunningParts) {
       </div>
       <BooksWatched books={stats.books} />
       <section class="card">
-        <Chart points={points} label="Hash rate of this browser" />
+        <h2>Hash rate</h2>
+        {points.filter(({ value }) => value !== null).length < 2 ? (
+          <p class="note">Measuring…</p>
+        ) : (
+          <Chart points={points} label="Hash rate of this browser" />
+        )}
         <p>
           <a href={linkTo('miner', address.trim())}>Your figures at the pool</a>
         </p>

@@ -125,7 +125,7 @@ class MiningSession {
     miner.onStats = (now) => {
       const isNews = now.problem !== this.#stats?.problem;
       this.#stats = now;
-      this.#points = withPoint(this.#points, { at_millis: Date.now(), value: now.rates.short ?? 0 });
+      this.#points = withPoint(this.#points, { at_millis: Date.now(), value: now.rates.short ?? null });
       if (isNews || !isPaused()) this.#tell();
     };
     try {

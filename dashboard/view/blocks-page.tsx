@@ -22,6 +22,8 @@ import {
   WholeName,
 } from './parts.tsx';
 
+const effortText = (effort: number): string => (effort > 0 && effort < 0.01 ? 'below 1 %' : percent(effort));
+
 export const blockColumns = (now: number, paidIn: PaidIn): Column<PoolBlock>[] => [
   { title: 'Found', cell: (block) => <span title={time(block.found_millis)}>{ago(block.found_millis, now)}</span> },
   {
@@ -33,9 +35,9 @@ export const blockColumns = (now: number, paidIn: PaidIn): Column<PoolBlock>[] =
   },
   { title: 'Block', cell: (block) => <BlockLink id={block.block_id} /> },
   { title: 'Mode', minor: true, cell: (block) => MODES[block.service] },
-  { title: 'Finder', minor: true, cell: (block) => <MinerLink address={block.finder} /> },
+  { title: 'Finder', minor: true, spare: true, cell: (block) => <MinerLink address={block.finder} /> },
   { title: 'Worker', minor: true, spare: true, cell: (block) => block.worker || '–' },
-  { title: 'Effort', number: true, minor: true, cell: (block) => percent(block.effort) },
+  { title: 'Effort', number: true, minor: true, cell: (block) => effortText(block.effort) },
   { title: 'Reward', number: true, cell: (block) => <Amount atoms={block.reward} /> },
   {
     title: 'State',
@@ -75,7 +77,7 @@ function OneBlock({ id }: { id: string }) {
             </a>,
           ],
           ['Worker', block.worker || '–'],
-          ['Effort', percent(block.effort)],
+          ['Effort', effortText(block.effort)],
           ['Anchor', <CutLink key="anchor" height={block.anchor_height} />],
           ['On the chain', <ChainLink key="chain" kind="block" id={block.block_id} />],
           ['Slice', `${count(block.slice)}${block.credited ? ', credited' : ', not credited yet'}`],

@@ -11,7 +11,7 @@ import type {
 import { partOfBlock, useBlockWork } from '../data/block-work.ts';
 import { query } from '../data/client.ts';
 import { useDocument, useNow } from '../data/hooks.ts';
-import { ago, count, hashes, hashRate, percent } from '../format.ts';
+import { ago, count, hashes, hashRate, smallPercent } from '../format.ts';
 import { linkTo } from '../router.ts';
 import { Amount, type Column, MinerLink, Pager, Placeholder, StartMining, Table } from './parts.tsx';
 
@@ -57,7 +57,7 @@ const LEADERS: Column<LeaderDocument>[] = [
   { title: 'Miner', cell: (leader) => <MinerLink address={leader.address} /> },
   { title: 'Blocks', number: true, cell: (leader) => count(leader.blocks) },
   { title: 'Rewards', number: true, cell: (leader) => <Amount atoms={leader.reward} /> },
-  { title: 'Lowest effort', number: true, minor: true, cell: (leader) => percent(leader.luckiest, 2) },
+  { title: 'Lowest effort', number: true, minor: true, cell: (leader) => smallPercent(leader.luckiest) },
 ];
 
 export function Leaders() {

@@ -1,7 +1,7 @@
 /** Small pieces that every page is made of. Text from outside goes in as text nodes only. */
 import { type ComponentChildren, Fragment } from 'preact';
 import { useRef, useState } from 'preact/hooks';
-import { clock, coins, count, date, roundedCoins, shortId, time } from '../format.ts';
+import { amountParts, clock, coins, count, date, roundedCoins, shortId, time } from '../format.ts';
 import { linkTo } from '../router.ts';
 import { copyText } from './copy-text.ts';
 import { useHeldFocus } from './focus.ts';
@@ -73,9 +73,18 @@ export const ListSaid = ({ rows, what }: { rows: readonly unknown[] | undefined;
   </p>
 );
 
-export const Amount = ({ atoms }: { atoms: string | null }) => (
-  <span title={atoms === null ? '' : `${atoms} atoms`}>{atoms === null ? '–' : coins(atoms)}</span>
-);
+/** To the atom. In a column of numbers the decimal points stand below each other; on a phone it ends after four decimals. */
+export function Amount({ atoms }: { atoms: string | null }) {
+  if (atoms === null) return <span>–</span>;
+  const { head, rest, zeros } = amountParts(atoms);
+  return (
+    <span title={`${coins(atoms)} coins, ${atoms} atoms`}>
+      {head}
+      <span class="rest">{rest}</span>
+      <span class="zeros">{zeros}</span>
+    </span>
+  );
+}
 
 /** A narrow screen has room for the time of today, or for the date of another day. */
 export const When = ({ millis }: { millis: number }) => {
@@ -94,6 +103,18 @@ export const RoundedAmount = ({ atoms }: { atoms: string }) => (
   <span title={`${coins(atoms)} coins`}>{roundedCoins(atoms)}</span>
 );
 
+/** A phone shows the end: all addresses begin alike. */
+export const ShortId = ({ id }: { id: string }) => {
+  const short = shortId(id);
+  const gap = short.indexOf('…');
+  return (
+    <>
+      <span class={gap > 0 ? 'minor' : ''}>{short.slice(0, Math.max(0, gap))}</span>
+      {short.slice(Math.max(0, gap))}
+    </>
+  );
+};
+
 export const Identifier = ({ id }: { id: string }) => (
   <Copied text={id} page={false}>
     <span class="mono" title={id}>
@@ -105,7 +126,7 @@ export const Identifier = ({ id }: { id: string }) => (
 export const BlockLink = ({ id }: { id: string }) => (
   <Copied text={id}>
     <a class="mono" href={linkTo('blocks', id)} title={id}>
-      {shortId(id)}
+      <ShortId id={id} />
     </a>
   </Copied>
 );
@@ -113,7 +134,7 @@ export const BlockLink = ({ id }: { id: string }) => (
 export const MinerLink = ({ address }: { address: string }) => (
   <Copied text={address}>
     <a class="mono" href={linkTo('miner', address)} title={address}>
-      {shortId(address)}
+      <ShortId id={address} />
     </a>
   </Copied>
 );

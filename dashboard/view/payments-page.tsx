@@ -4,6 +4,7 @@ import type { PaymentDocument, PaymentsDocument } from '../../pool/api/documents
 import { query } from '../data/client.ts';
 import { useDocument } from '../data/hooks.ts';
 import { ChainLink, CutLink } from '../explorer/links.tsx';
+import { explorerLink } from '../router.ts';
 import {
   Amount,
   type Column,
@@ -17,11 +18,21 @@ import {
   When,
 } from './parts.tsx';
 
+/** Leads to the chain, also where there is no room for the id. */
+const stateOf = ({ state, transaction_id: id }: PaymentDocument) =>
+  id === null ? (
+    <State state={state} />
+  ) : (
+    <a href={explorerLink('transaction', id)} title="The transaction">
+      <State state={state} />
+    </a>
+  );
+
 const columns: Column<PaymentDocument>[] = [
   { title: 'Time', cell: (payment) => <When millis={payment.created_millis} /> },
   { title: 'To', cell: (payment) => <MinerLink address={payment.address} /> },
   { title: 'Coins', number: true, cell: (payment) => <Amount atoms={payment.amount} /> },
-  { title: 'State', cell: (payment) => <State state={payment.state} /> },
+  { title: 'State', cell: stateOf },
   {
     title: 'Transaction',
     minor: true,

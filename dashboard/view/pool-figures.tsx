@@ -46,7 +46,8 @@ const YOUNG_MILLIS = 10 * 60_000;
 export function PoolFigures({ pool, now }: { pool: PoolDocument; now: number }) {
   const trends = useTrends(pool.since_millis);
   const isYoung = pool.since_millis === null || now - pool.since_millis < YOUNG_MILLIS;
-  const spark = (points: readonly Point[]) => (isYoung ? undefined : <Spark points={points} />);
+  const spark = (points: readonly Point[], what: string) =>
+    isYoung ? undefined : <Spark points={points} what={what} />;
   const { services, network_figures: network } = pool;
   return (
     <div class="grid">
@@ -54,7 +55,7 @@ export function PoolFigures({ pool, now }: { pool: PoolDocument; now: number }) 
         label="Hash rate, 10 min"
         value={hashRate(sum(services, (service) => service.hash_rate.ten_minutes))}
         note={`${hashRate(sum(services, (service) => service.hash_rate.day))} ${overTime('over a day', DAY_SECONDS, pool.since_millis, now)}`}
-        spark={spark(trends.rate)}
+        spark={spark(trends.rate, 'hash rate')}
       />
       <Figure
         label="Miners"
@@ -63,25 +64,25 @@ export function PoolFigures({ pool, now }: { pool: PoolDocument; now: number }) 
           sum(services, (service) => service.workers),
           'worker',
         )}
-        spark={spark(trends.workers)}
+        spark={spark(trends.workers, 'workers')}
       />
       <Figure
         label="Blocks found"
         value={count(sum(services, (service) => service.blocks_found))}
         note={`${count(sum(services, (service) => service.blocks_paid))} paid`}
-        spark={spark(trends.blocks)}
+        spark={spark(trends.blocks, 'new blocks')}
       />
       <Figure
         label="Paid to miners"
         value={<RoundedAmount atoms={pool.paid_atoms} />}
         note="coins"
-        spark={spark(trends.paid)}
+        spark={spark(trends.paid, 'new payments')}
       />
       <Figure
         label={`Network${spanOf(network.hash_rate_millis)}`}
         value={hashRate(network.hash_rate)}
         note={`height ${count(network.height)}${network.synced ? '' : ', node not synced'}`}
-        spark={spark(trends.difficulty)}
+        spark={spark(trends.difficulty, 'difficulty')}
       />
     </div>
   );

@@ -53,6 +53,17 @@ export function commission({ commission_bps: now, pending_commission: next }: Va
   return next === null ? shown : `${shown}, ${percent(next.commission_bps / BASIS_POINTS, 1)} from epoch ${next.epoch}`;
 }
 
+/** A phone shows the present one. */
+function commissionCell(one: ValidatorDocument) {
+  const present = commission({ ...one, pending_commission: null });
+  return (
+    <>
+      {present}
+      <span class="minor">{commission(one).slice(present.length)}</span>
+    </>
+  );
+}
+
 const attendance = ({ attended_windows: windows }: ValidatorDocument): string =>
   windows === null ? '–' : `${windows} of ${WINDOWS}`;
 
@@ -141,7 +152,6 @@ function Validators({ node }: { node: string }) {
     { title: 'Validator', cell: ({ validator_id: id }) => <ChainLink kind="validator" id={id} /> },
     {
       title: 'State',
-      minor: true,
       cell: (one) => (
         <>
           <State state={one.state} />
@@ -150,7 +160,7 @@ function Validators({ node }: { node: string }) {
       ),
     },
     { title: 'Stake', number: true, cell: ({ stake }) => <Amount atoms={stake} /> },
-    { title: 'Commission', cell: commission },
+    { title: 'Commission', cell: commissionCell },
     { title: 'Attended', minor: true, cell: attendance },
     { title: 'Self-bond', minor: true, number: true, cell: ({ self_bond: own }) => <Amount atoms={own} /> },
     { title: 'Delegations', minor: true, number: true, cell: ({ delegations }) => count(delegations) },

@@ -6,6 +6,7 @@ import { earnedPerDay, payoutProgress, secondsToPayout, secondsUntilPaid } from 
 import { updateNotice } from '../../dashboard/explorer/update-notice.ts';
 import {
   ago,
+  amountParts,
   coins,
   count,
   duration,
@@ -102,6 +103,12 @@ test('coins keep every atom', () => {
     '1,234,567,890.12345678',
     '-1.50',
     '0.0000001',
+  ]);
+  expect(['1562500000', '27343967090', '100', '-1'].map((atoms) => Object.values(amountParts(atoms)))).toEqual([
+    ['15.625', '', '00000'],
+    ['273.4396', '709', '0'],
+    ['0.000001', '', '00'],
+    ['-0.00000001', '', ''],
   ]);
   fc.assert(
     fc.property(fc.bigInt({ min: -(10n ** 19n), max: 10n ** 19n }), (atoms) => {
