@@ -80,7 +80,14 @@ export async function openPoolApiBed(options: PoolApiBedOptions = {}): Promise<P
     {
       sql: books.sql,
       shared: new LocalSharedState({ resumeMillis: 1, resumeSessions: 1 }, Date.now),
-      chain: () => ({ height: 9, targetWork: 1000n, hashesPerSecond: 5n, rateMillis: 40_000, synced: true, atMillis: Date.now() }),
+      chain: () => ({
+        height: 9,
+        targetWork: 1000n,
+        hashesPerSecond: 5n,
+        rateMillis: 40_000,
+        synced: true,
+        atMillis: Date.now(),
+      }),
       connect: () => ({ api_version: 1, services: [] }),
       wallet: absentWallet('no wallet here'),
       isAccountant: () => true,
