@@ -38,7 +38,7 @@ export function lazyPage<P extends object>(what: string, load: () => Promise<Com
       };
     }, []);
     if (Page !== undefined) return <Page {...given} />;
-    if (failed) return <p role="alert">{what} could not be loaded yet. If it does not come, reload the page.</p>;
+    if (failed) return <p role="alert">{what} could not be loaded yet. If it does not appear, reload the page.</p>;
     return <p class="note loading-part">Loading…</p>;
   };
   return Object.assign(LazyPage, { ahead: ready });

@@ -130,8 +130,8 @@ function Blocks() {
           />
           {data.blocks.length <= SHOWN_BLOCKS ? null : (
             <p>
-              <button type="button" aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>
-                Show all {data.blocks.length} blocks
+              <button type="button" onClick={() => setWhole(!isWhole)}>
+                {isWhole ? 'Show fewer' : `Show all ${data.blocks.length} blocks`}
               </button>
             </p>
           )}

@@ -67,12 +67,15 @@ function Life({ status }: { status: Status }) {
         </p>
       ) : (
         <ol class="steps">
-          {STEPS.map((step, index) => (
-            <li key={step} class={index <= reached ? 'done' : ''} aria-current={index === reached ? 'step' : undefined}>
-              {index <= reached ? <span class="hidden-text">done: </span> : null}
-              <strong>{step}</strong> {EXPLAINED[step][index < reached ? 1 : 0]}
-            </li>
-          ))}
+          {STEPS.map((step, index) => {
+            const isDone = index < reached || (index === reached && step === 'finalized');
+            return (
+              <li key={step} class={isDone ? 'done' : ''} aria-current={index === reached ? 'step' : undefined}>
+                {isDone ? <span class="hidden-text">done: </span> : null}
+                <strong>{step}</strong> {EXPLAINED[step][index < reached ? 1 : 0]}
+              </li>
+            );
+          })}
         </ol>
       )}
       <FactList facts={facts} />

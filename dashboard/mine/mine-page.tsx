@@ -139,7 +139,7 @@ export function MinePage() {
               spellcheck={false}
               aria-describedby="mine-problem"
               value={settings.address}
-              disabled={wanted}
+              readOnly={wanted}
               onInput={(event) => change({ address: event.currentTarget.value })}
             />
           </label>
@@ -147,7 +147,7 @@ export function MinePage() {
             Worker name
             <input
               value={settings.worker}
-              disabled={wanted}
+              readOnly={wanted}
               pattern="[A-Za-z0-9_.\-]{0,64}"
               title="Letters, digits, _ . -; at most 64"
               onInput={(event) => change({ worker: event.currentTarget.value })}
@@ -184,7 +184,7 @@ export function MinePage() {
               min={1}
               max={CORES}
               value={settings.threads}
-              disabled={wanted}
+              readOnly={wanted}
               onInput={(event) => change({ threads: Number(event.currentTarget.value) || 1 })}
             />
           </label>

@@ -13,7 +13,13 @@ export function MiniBar() {
           `Mining in this tab: ${hashRate(mining.hashRate)}, ${count(mining.accepted)} shares accepted`}
       </span>
       <a href={linkTo('mine')}>Open the miner</a>
-      <button type="button" onClick={() => void mining.stop()}>
+      <button
+        type="button"
+        onClick={() => {
+          document.getElementById('main')?.focus({ preventScroll: true });
+          void mining.stop();
+        }}
+      >
         Stop mining
       </button>
     </aside>

@@ -123,7 +123,12 @@ class MiningSession {
     const miner = new PageMiner();
     this.#miner = miner;
     miner.onStats = (now) => {
-      const isNews = now.problem !== this.#stats?.problem;
+      const old = this.#stats;
+      const isNews =
+        old === undefined ||
+        now.problem !== old.problem ||
+        now.notice !== old.notice ||
+        now.books?.alarms.length !== old.books?.alarms.length;
       this.#stats = now;
       this.#points = withPoint(this.#points, { at_millis: Date.now(), value: now.rates.short ?? null });
       if (isNews || !isPaused()) this.#tell();

@@ -27,7 +27,7 @@ export function MailForm({ address }: { address: string }) {
       <p class="note">
         The pool mails you when you find a block, when you are paid, and when a worker falls silent or comes back, at
         most four times an hour. The address is never shown, not even here: to change what is sent, enter it again.
-        Every e-mail has a link that removes it.
+        Every e-mail has a link that removes the address.
       </p>
       <label>
         E-mail address

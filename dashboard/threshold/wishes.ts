@@ -29,8 +29,6 @@ export const mailWish = (email: string, { chosen, isRemoved }: Choice): SignedWi
 
 /** A field is empty at first, also where something is set: that must not remove it. */
 function missing(entered: string, chosen: readonly string[], what: string): string | undefined {
-  if (entered === '') return `Enter ${what}, or tick the box that removes it.`;
-  return chosen.length === 0
-    ? 'Choose at least one kind of notification, or tick the box that removes them.'
-    : undefined;
+  if (entered === '') return `Enter ${what}, or tick the box below to remove it.`;
+  return chosen.length === 0 ? 'Choose at least one kind of notification, or tick the box below.' : undefined;
 }

@@ -167,6 +167,8 @@ function BlockList() {
                     class="link"
                     onClick={() => {
                       for (const set of [setService, setState, setFinder]) chosen(set)('');
+                      // The button goes; the keyboard stays on the page.
+                      document.getElementById('main')?.focus({ preventScroll: true });
                     }}
                   >
                     Show all blocks

@@ -1,5 +1,5 @@
 /** Small pieces that every page is made of. Text from outside goes in as text nodes only. */
-import { type ComponentChildren, Fragment } from 'preact';
+import type { ComponentChildren } from 'preact';
 import { useRef, useState } from 'preact/hooks';
 import { amountParts, clock, coins, count, date, roundedCoins, shortId, time } from '../format.ts';
 import { linkTo } from '../router.ts';
@@ -81,6 +81,7 @@ export function Amount({ atoms }: { atoms: string | null }) {
     <span title={`${coins(atoms)} coins, ${atoms} atoms`}>
       {head}
       <span class="rest">{rest}</span>
+      {rest === '' ? null : <span class="more">…</span>}
       <span class="zeros">{zeros}</span>
     </span>
   );
@@ -201,10 +202,10 @@ function ShownTable<T>({ caption, columns, rows, keyOf }: TableParts<T>) {
   const [all, setAll] = useState(false);
   return (
     <>
-      {columns.some(({ minor }) => minor) ? (
+      {columns.some(({ minor, spare }) => minor || spare) ? (
         <button
           type="button"
-          class="narrow"
+          class={columns.some(({ spare }) => spare) ? 'narrow early' : 'narrow'}
           aria-label={`All columns: ${caption}`}
           aria-pressed={all}
           onClick={() => setAll(!all)}
@@ -307,12 +308,15 @@ export const Command = ({ text, label }: { text: string; label: string }) => (
     <pre class="command">
       <code>
         {/* A line ends between words, and never within `-u`. */}
-        {text.split(' ').map((word, i) => (
-          <Fragment key={i}>
-            {i === 0 ? '' : ' '}
-            <span class="word">{word}</span>
-          </Fragment>
-        ))}
+        {text.split(/([ \n])/).map((part, i) =>
+          i % 2 === 1 ? (
+            part
+          ) : (
+            <span key={i} class="word">
+              {part}
+            </span>
+          ),
+        )}
       </code>
     </pre>
     <CopyButton text={text} label={label} />

@@ -4,8 +4,11 @@ import { usePaused } from '../data/pause.ts';
 export function PauseButton() {
   const [paused, setPaused] = usePaused();
   return (
-    <button type="button" aria-pressed={paused} onClick={() => setPaused(!paused)}>
-      Pause live figures
-    </button>
+    <>
+      <button type="button" aria-pressed={paused} onClick={() => setPaused(!paused)}>
+        Pause live figures
+      </button>
+      {paused ? <strong class="warn"> Figures are paused</strong> : null}
+    </>
   );
 }

@@ -51,6 +51,8 @@ export function Queue({
   const [note, setNote] = useState('');
   const turn = async (event: Event) => {
     event.preventDefault();
+    // The field for the note goes while payouts are paused; the keyboard stays here.
+    (event.currentTarget as HTMLFormElement).querySelector('button')?.focus();
     const value = note.trim();
     const isNoted = paused || value === '' || (await act('settings', 'POST', { name: 'pause_note', value }));
     if (isNoted && (await act(paused ? 'resume' : 'pause', 'POST'))) setNote('');

@@ -1,9 +1,9 @@
 /** Below the figures of the first page: the chart, what each mode does, the newest blocks, the terms. */
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import type { BlocksDocument, PoolBlock, PoolDocument, ServiceDocument } from '../../pool/api/documents.ts';
 import { useDocument, useLive } from '../data/hooks.ts';
 import { usePaidIn } from '../data/paid-in.ts';
-import { isPaused } from '../data/pause.ts';
+import { isPaused, usePaused } from '../data/pause.ts';
 import { ago, hashRate, howOften, MODES, percent, plural } from '../format.ts';
 import { linkTo } from '../router.ts';
 import { blockColumns } from './blocks-page.tsx';
@@ -24,6 +24,11 @@ export function PoolDetails({ pool, now }: { pool: PoolDocument; now: number }) 
         [frame.data, ...before.filter((block) => block.block_id !== frame.data.block_id)].slice(0, NEWS_KEPT),
       );
   });
+  const [paused] = usePaused();
+  useEffect(() => {
+    // News from before the pause is older than the list that is read after it.
+    if (!paused) setNews([]);
+  }, [paused]);
   const paidIn = usePaidIn(pool);
   const ids = new Set(news.map((block) => block.block_id));
   // News of an older block, such as its payment, replaces its line and does not put it on top.

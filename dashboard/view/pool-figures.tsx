@@ -79,7 +79,7 @@ export function PoolFigures({ pool, now }: { pool: PoolDocument; now: number }) 
         spark={spark(trends.paid, 'new payments')}
       />
       <Figure
-        label={`Network${spanOf(network.hash_rate_millis)}`}
+        label={`Network hash rate${spanOf(network.hash_rate_millis)}`}
         value={hashRate(network.hash_rate)}
         note={`height ${count(network.height)}${network.synced ? '' : ', node not synced'}`}
         spark={spark(trends.difficulty, 'difficulty')}

@@ -129,7 +129,7 @@ function Estimate({ node }: { node: string }) {
             <Figure
               label="Paid to stakers per day"
               value={roundedCoins(data.pool_per_day)}
-              note={`coins, to ${roundedCoins(data.sharing_stake)} of the committee`}
+              note={`coins, shared by ${roundedCoins(data.sharing_stake)} coins staked with the committee`}
             />
           </div>
           <p class="note">

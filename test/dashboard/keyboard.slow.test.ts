@@ -209,3 +209,14 @@ test('a narrow screen shows all columns when asked, and grows no wider', async (
   await page.setViewportSize({ width: 1280, height: 900 });
   expect(await page.getByRole('button', { name: 'All columns: Workers' }).count()).toBe(0);
 });
+
+test('a tablet leaves columns out too, and shows them when asked', async () => {
+  const url = await servePage(answers(3));
+  const { page } = await open(`${url}#/blocks`, { viewport: { width: 900, height: 900 } });
+  const anchor = page.getByRole('columnheader', { name: 'Anchor', includeHidden: true });
+  await anchor.waitFor({ state: 'attached' });
+  expect(await anchor.isVisible()).toBe(false);
+  await page.getByRole('button', { name: /^All columns: / }).click();
+  await anchor.waitFor();
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(900);
+});

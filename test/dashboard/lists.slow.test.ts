@@ -217,7 +217,7 @@ test('the network’s hash rate says over which time it is, and an estimate clai
   const give = answers(3);
   const url = await servePage((path, query) => chainAnswers(100)[path] ?? give(path, query));
   const { page } = await open(url);
-  await page.getByText('Network, 4 min').waitFor();
+  await page.getByText('Network hash rate, 4 min').waitFor();
   await page.goto(`${url}#/explorer`);
   await page.getByText('over 96 cuts, about 2 min').waitFor();
   await page.goto(`${url}#/miner/${address(1)}`);

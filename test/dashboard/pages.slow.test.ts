@@ -47,11 +47,11 @@ afterAll(() => stack?.stop());
 
 /** Each page with a text that only its data brings. */
 const pages = (): [string, RegExp][] => [
-  ['#/pool', /Newest blocks[\s\S]*[0-9a-f]{10}…[0-9a-f]{6}[\s\S]*Minimum payout[\s\S]*In a day/],
+  ['#/pool', /Newest blocks[\s\S]*…[0-9a-f]{6}[\s\S]*Minimum payout[\s\S]*In a day/],
   [`#/miner/${address}`, /coins a day[\s\S]*Best share\s*[1-9][\s\S]*finalized[\s\S]*Check my share/],
   [
     '#/miner',
-    /Miners of this pool[\s\S]*dsvc1\w+…[\s\S]*Most blocks in the last day[\s\S]*dsvc1\w+…[\s\S]*Best shares[\s\S]*dsvc1\w+…/,
+    /Miners of this pool[\s\S]*…[0-9a-z]{6}[\s\S]*Most blocks in the last day[\s\S]*…[0-9a-z]{6}[\s\S]*Best shares[\s\S]*…[0-9a-z]{6}/,
   ],
   ['#/blocks', /paid/],
   [`#/blocks/${paidBlock}`, /Reward\s*[\d.,]+ coins/],
