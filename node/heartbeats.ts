@@ -1,7 +1,7 @@
 /**
  * Heartbeats of the validators of this node (specification: Validator liveness): one per epoch each. Validators inside
  * a node pay with their own coins, which are their stake rewards; a separate validator has a fee key, with a fee limit.
- * Without coins there is no heartbeat; a chain in which no validator has any keeps its committee (ledger rule 63).
+ * Without coins there is no heartbeat; if no validator has coins, the committee stays as it is (ledger rule 63).
  */
 import { formatAddress } from '../protocol/address.ts';
 import { type Bytes, equalBytes } from '../protocol/bytes.ts';

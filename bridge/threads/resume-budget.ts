@@ -2,6 +2,7 @@
  * How often one session is resumed. What it was sent and what was judged of it is copied between threads, and to the shelf and back, at each reconnect: a
  * session of many shares whose client reconnects as fast as it can would take a large part of the main thread. Small sessions are never held up.
  */
+import { BoundedMap } from '../../runtime/bounded-map.ts';
 import { type Bucket, type BucketRate, fullBucket, refill } from '../../runtime/token-bucket.ts';
 import type { SessionRecord } from '../session/session-record.ts';
 
@@ -24,7 +25,7 @@ export function weightOf({ jobs }: SessionRecord): number {
 }
 
 export class ResumeBudget {
-  readonly #buckets = new Map<string, Bucket>();
+  readonly #buckets = new BoundedMap<string, Bucket>(SESSIONS);
 
   has(id: string, nowMillis: number): boolean {
     const bucket = this.#buckets.get(id);
@@ -39,9 +40,5 @@ export class ResumeBudget {
     const { tokens } = refill(this.#buckets.get(id) ?? fullBucket(RATE, nowMillis), RATE, nowMillis);
     this.#buckets.delete(id);
     this.#buckets.set(id, { tokens: tokens - weight, atMillis: nowMillis });
-    for (const oldest of this.#buckets.keys()) {
-      if (this.#buckets.size <= SESSIONS) return;
-      this.#buckets.delete(oldest);
-    }
   }
 }
