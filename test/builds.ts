@@ -27,6 +27,8 @@ async function keepCompiled(): Promise<void> {
 }
 
 export async function setup(): Promise<void> {
-  await bringBuilds(ROOT, (command) => runChild(ROOT, process.execPath, command));
+  // A run over planted faults keeps what was built without them (test/mutation).
+  if (process.env.SVC_KEPT_BUILDS === undefined)
+    await bringBuilds(ROOT, (command) => runChild(ROOT, process.execPath, command));
   await keepCompiled();
 }

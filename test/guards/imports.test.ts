@@ -1,7 +1,7 @@
 /** docs/architecture.md, "Imports": folders import only what is below them, files make no circles, and protocol/ is pure. */
 import { posix } from 'node:path';
 import { expect, test } from 'vitest';
-import { FILES, isCode, read, SOURCES, topFolder, withoutComments } from './project-files.ts';
+import { FILES, importsOf, isCode, read, SOURCES, topFolder, withoutComments } from './project-files.ts';
 
 const BELOW: Record<string, readonly string[]> = {
   protocol: [],
@@ -24,24 +24,6 @@ const TYPES_BELOW: Record<string, readonly string[]> = { dashboard: ['pool'] };
 
 /** The pool speaks JSON-RPC with a wallet; only where it starts one of its own does it see the wallet's code. */
 const EXCEPTIONS: Record<string, readonly string[]> = { 'pool/embedded-wallet.ts': ['wallet'] };
-
-interface Import {
-  readonly from: string;
-  readonly typesOnly: boolean;
-  /** An import, in contrast to the URL of a file that a worker or a page is started from. */
-  readonly isModule: boolean;
-}
-
-function importsOf(path: string): Import[] {
-  const code = withoutComments(read(path));
-  const pattern =
-    /^\s*(?:import|export)\s+(type\s)?[^;'"]*?\bfrom\s*['"]([^'"]+)['"]|^\s*import\s*['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]\s*\)|new URL\(\s*['"](\.[^'"]+\.(?:ts|tsx|mjs|wgsl))['"]/gm;
-  return [...code.matchAll(pattern)].map((match) => ({
-    from: (match[2] ?? match[3] ?? match[4] ?? match[5]) as string,
-    typesOnly: match[1] !== undefined,
-    isModule: match[5] === undefined,
-  }));
-}
 
 function wrongImports(path: string): string[] {
   const folder = topFolder(path);

@@ -43,3 +43,22 @@ export const SOURCES = FILES.filter(
 export function withoutComments(code: string): string {
   return code.replace(/\/\*[\s\S]*?\*\/|(?<![:'"`\w])\/\/[^\n]*/g, '');
 }
+
+export interface Import {
+  readonly from: string;
+  readonly typesOnly: boolean;
+  /** An import, in contrast to the URL of a file that a worker or a page is started from. */
+  readonly isModule: boolean;
+}
+
+/** What a file imports, as it is written there. */
+export function importsOf(path: string): Import[] {
+  const code = withoutComments(read(path));
+  const pattern =
+    /^\s*(?:import|export)\s+(type\s)?[^;'"]*?\bfrom\s*['"]([^'"]+)['"]|^\s*import\s*['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]\s*\)|new URL\(\s*['"](\.[^'"]+\.(?:ts|tsx|mjs|wgsl))['"]/gm;
+  return [...code.matchAll(pattern)].map((match) => ({
+    from: (match[2] ?? match[3] ?? match[4] ?? match[5]) as string,
+    typesOnly: match[1] !== undefined,
+    isModule: match[5] === undefined,
+  }));
+}
