@@ -17,7 +17,7 @@ import { NETWORKS } from '../../protocol/network.ts';
 import { count, seed } from '../level.ts';
 import { randomOf } from '../random.ts';
 import { temporaryDirectory } from '../temporary.ts';
-import { developmentKeys, quickHash, silentLog } from './bed.ts';
+import { developmentKeys, KNOWN_SEED, quickHash, silentLog } from './bed.ts';
 
 const CHILD = fileURLToPath(new URL('./crash-child.ts', import.meta.url));
 
@@ -184,9 +184,13 @@ test('an empty store without a genesis, and a store of another chain, are refuse
   const directory = temporaryDirectory();
   await expect(reopen(join(directory, 'empty'))).rejects.toMatchObject({ code: 'store_genesis' });
   const store = join(directory, 'store');
-  const open = (timestampMillis: number) =>
+  const open = (chain: number) =>
     createNode(
-      { storeDirectory: store, genesis: developmentGenesis({ timestampMillis, validators: 1 }), cutMillis: 0 },
+      {
+        storeDirectory: store,
+        genesis: developmentGenesis({ timestampMillis: 1, seed: KNOWN_SEED.with(0, chain), validators: 1 }),
+        cutMillis: 0,
+      },
       dependencies,
     );
   await (await open(1)).close();
