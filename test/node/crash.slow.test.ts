@@ -139,7 +139,7 @@ test('killed at random moments while mining and paying, the chain goes on where 
     height = await check(store, seen, height);
   }
   expect(height).toBeGreaterThanOrEqual(promised);
-}, 14_400_000);
+});
 
 test('killed around changes of epochs, with delegations, it ends on the state that its blocks make', async () => {
   const directory = temporaryDirectory();
@@ -168,7 +168,7 @@ test('killed around changes of epochs, with delegations, it ends on the state th
     await kept.close();
     await scratch.close();
   }
-}, 14_400_000);
+});
 
 test('a disk that is full stops the node with its reason; with room again it goes on', async () => {
   const store = join(temporaryDirectory(), 'store');
