@@ -2,12 +2,12 @@
  * The development network's genesis (ledger rule 32, docs/node.md): four validators inside the node and a treasury whose key everyone can
  * derive. Its coins are worth nothing by design.
  */
-import type { KeyObject } from 'node:crypto';
+import { type KeyObject, randomBytes } from 'node:crypto';
 import { keyAddressPayload } from '../protocol/address.ts';
 import { ATOMS_PER_COIN, formatCoins } from '../protocol/amount.ts';
 import { type Bytes, utf8 } from '../protocol/bytes.ts';
 import { GENESIS_SUPPLY } from '../protocol/emission.ts';
-import type { Genesis, GenesisValidator } from '../protocol/genesis.ts';
+import { type Genesis, type GenesisValidator, SEED_BYTES } from '../protocol/genesis.ts';
 import { id } from '../protocol/identifier.ts';
 import { INTERVAL_CUTS, POW_EPOCH_CUTS } from '../protocol/network.ts';
 import { encodeEndpoint } from '../protocol/staking/endpoint.ts';
@@ -58,8 +58,13 @@ export function developmentValidator(member: number): GenesisValidator {
   return { publicKey, principal: BOND, owner: address, rewardAddress: address, commission: 0, endpoint };
 }
 
+/** For the genesis of a new chain: no two chains have one identifier, also when they start in the same millisecond. */
+export const newSeed = (): Bytes => Uint8Array.from(randomBytes(SEED_BYTES));
+
 export type DevelopmentGenesis = {
   readonly timestampMillis: number;
+  /** For a chain that is known beforehand; drawn if it is not given. */
+  readonly seed?: Bytes;
   readonly powEpochLength?: number;
   readonly initialWork?: bigint;
   readonly minimumWork?: bigint;
@@ -91,6 +96,7 @@ export function developmentGenesis(settings: DevelopmentGenesis): Genesis {
     initialWork: initialWork < minimumWork ? minimumWork : initialWork,
     minimumWork,
     intervalCuts,
+    seed: settings.seed ?? newSeed(),
     validators: Array.from({ length: validators }, (_, member) => developmentValidator(member)),
     outputs,
   };

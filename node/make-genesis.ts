@@ -15,7 +15,7 @@ import {
 import { readGenesis, readRegistration, showGenesis } from '../protocol/genesis-file.ts';
 import type { NetworkName } from '../protocol/network.ts';
 import type { Output } from '../protocol/transaction.ts';
-import { developmentValidator } from './development.ts';
+import { developmentValidator, newSeed } from './development.ts';
 import { verifyMessage } from './ml-dsa.ts';
 import { StoreError } from './store/ledger-store.ts';
 
@@ -72,7 +72,9 @@ export function makeGenesis(settings: GenesisSettings): Genesis {
         ? `${formatCoins(left)} coins are not given to anybody: add --fund ADDRESS=COINS`
         : `${formatCoins(-left)} coins more are given than the 20,000,000 there are`,
     );
-  const genesis = { network, ...numbers, validators, outputs };
+  // Elsewhere anybody can make the document again from the registrations, and compare.
+  const seed = network === 'development' && { seed: newSeed() };
+  const genesis = { network, ...numbers, ...seed, validators, outputs };
   encodeGenesis(genesis);
   return genesis;
 }

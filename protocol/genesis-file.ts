@@ -9,10 +9,12 @@ import { ProtocolError } from './errors.ts';
 import {
   chainId,
   encodeGenesis,
-  GENESIS_VERSION,
   type Genesis,
   type GenesisValidator,
+  genesisVersion,
+  isSeeded,
   type NamedValidator,
+  SEED_BYTES,
 } from './genesis.ts';
 import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from './key-sizes.ts';
 import { NETWORK_NAMES, type NetworkName } from './network.ts';
@@ -125,7 +127,7 @@ const GENESIS_FIELDS = [
 export function showGenesis(genesis: Genesis): string {
   const { network } = genesis;
   const document = {
-    version: GENESIS_VERSION,
+    version: genesisVersion(genesis),
     chain_id: toHex(chainId(encodeGenesis(genesis))),
     network,
     timestamp_millis: genesis.timestampMillis,
@@ -133,6 +135,7 @@ export function showGenesis(genesis: Genesis): string {
     initial_work: genesis.initialWork.toString(),
     minimum_work: genesis.minimumWork.toString(),
     interval_cuts: genesis.intervalCuts,
+    ...(genesis.seed !== undefined && { seed: toHex(genesis.seed) }),
     validators: genesis.validators.map((validator) => showValidator(validator, network)),
     outputs: genesis.outputs.map(({ address, amount }) => ({
       address: formatAddress(address, network),
@@ -151,10 +154,8 @@ const readWork = (from: Json, field: string): bigint => {
 /** Refused if the chain id in it does not match: then the file was changed by hand. */
 export function readGenesis(source: string): Genesis {
   const from = parse(source, 'genesis');
-  only(from, GENESIS_FIELDS);
-  const version = whole(from, 'version');
-  if (version !== GENESIS_VERSION)
-    throw new ProtocolError('unsupported_version', `genesis version ${version}; this release reads ${GENESIS_VERSION}`);
+  const seeded = isSeeded(whole(from, 'version'));
+  only(from, seeded ? [...GENESIS_FIELDS, 'seed'] : GENESIS_FIELDS);
   const network = readNetwork(from);
   const genesis: Genesis = {
     network,
@@ -163,6 +164,7 @@ export function readGenesis(source: string): Genesis {
     initialWork: readWork(from, 'initial_work'),
     minimumWork: readWork(from, 'minimum_work'),
     intervalCuts: whole(from, 'interval_cuts'),
+    ...(seeded && { seed: fromHex(text(from, 'seed'), SEED_BYTES) }),
     validators: list(from, 'validators').map((entry) => {
       only(entry, VALIDATOR_FIELDS);
       return readValidator(entry, network);

@@ -14,7 +14,23 @@ import { ATTENDANCE_WINDOWS, MIN_SELF_BOND } from './staking/limits.ts';
 import { checkCommission, checkOwner } from './staking/operation.ts';
 import { type Outpoint, type Output, PUBLIC_KEY_BYTES } from './transaction.ts';
 
-export const GENESIS_VERSION = 2;
+/** With a seed. Without one the document is of version 2, which is the same without that field. */
+const SEEDED_VERSION = 3;
+const UNSEEDED_VERSION = 2;
+export const genesisVersion = ({ seed }: Pick<Genesis, 'seed'>): number =>
+  seed === undefined ? UNSEEDED_VERSION : SEEDED_VERSION;
+
+/** Throws for a version that is not read; says whether a document of this one has a seed. */
+export function isSeeded(version: number): boolean {
+  if (version !== SEEDED_VERSION && version !== UNSEEDED_VERSION)
+    throw new ProtocolError(
+      'unsupported_version',
+      `genesis version ${version}: this release reads versions ${UNSEEDED_VERSION} and ${SEEDED_VERSION}; start a new chain`,
+    );
+  return version === SEEDED_VERSION;
+}
+
+export const SEED_BYTES = 32;
 /** As many as 20,000,000 coins can bond. */
 export const MAX_GENESIS_VALIDATORS = 200;
 /** Shortest interval of a development network, and what every interval is a multiple of: an epoch has 12 attendance windows. */
@@ -44,6 +60,8 @@ export type Genesis = {
   readonly minimumWork: bigint;
   /** Cuts of an interval: 34,560 on every network but development. */
   readonly intervalCuts: number;
+  /** Random bytes of a development chain: its validators, amounts and even its time can be those of another one. */
+  readonly seed?: Bytes;
   readonly validators: readonly GenesisValidator[];
   readonly outputs: readonly Output[];
 };
@@ -53,6 +71,8 @@ function check(genesis: Genesis): void {
     throw new ProtocolError('out_of_range', `a chain starts with 1 to ${MAX_GENESIS_VALIDATORS} validators`);
   checkInterval(genesis);
   if (genesis.outputs.length > MAX_GENESIS_OUTPUTS) throw new ProtocolError('too_long', 'too many genesis outputs');
+  if (genesis.seed !== undefined && genesis.seed.length !== SEED_BYTES)
+    throw new ProtocolError('out_of_range', `a seed has ${SEED_BYTES} bytes`);
   if (genesis.powEpochLength < 1) throw new ProtocolError('out_of_range', 'a PoW epoch has at least one cut');
   if (genesis.minimumWork < 1n || genesis.initialWork < genesis.minimumWork)
     throw new ProtocolError('out_of_range', 'the first work is below the least work');
@@ -108,13 +128,14 @@ export const registrationMessage = ({ network, ...validator }: NamedValidator): 
 export function encodeGenesis(genesis: Genesis): Uint8Array<ArrayBuffer> {
   check(genesis);
   const writer = new ByteWriter(16_384)
-    .u32(GENESIS_VERSION)
+    .u32(genesisVersion(genesis))
     .u32(NETWORKS[genesis.network].id)
     .height(genesis.timestampMillis)
     .height(genesis.powEpochLength)
     .u64(genesis.initialWork)
     .u64(genesis.minimumWork)
     .u32(genesis.intervalCuts)
+    .raw(genesis.seed ?? new Uint8Array(0))
     .u8(genesis.validators.length);
   for (const validator of genesis.validators) writeValidator(writer, validator);
   writer.u32(genesis.outputs.length);
@@ -124,12 +145,7 @@ export function encodeGenesis(genesis: Genesis): Uint8Array<ArrayBuffer> {
 
 export function decodeGenesis(bytes: Bytes): Genesis {
   const reader = new ByteReader(bytes);
-  const version = reader.u32();
-  if (version !== GENESIS_VERSION)
-    throw new ProtocolError(
-      'unsupported_version',
-      `genesis version ${version}: this release reads version ${GENESIS_VERSION} only; start a new chain`,
-    );
+  const seeded = isSeeded(reader.u32());
   const base = {
     network: networkById(reader.u32()).name,
     timestampMillis: reader.height(),
@@ -137,6 +153,7 @@ export function decodeGenesis(bytes: Bytes): Genesis {
     initialWork: reader.u64(),
     minimumWork: reader.u64(),
     intervalCuts: reader.u32(),
+    ...(seeded && { seed: reader.take(SEED_BYTES) }),
   };
   const validators: GenesisValidator[] = [];
   for (let left = reader.u8(); left > 0; left--)

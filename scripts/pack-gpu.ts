@@ -30,6 +30,9 @@ const PROGRAM_FILES = [
   'test/bench/run.ts',
   'test/bench/session.bench.ts',
   'test/until.ts',
+  'test/watch/programs.ts',
+  'test/watch/quiet-time.ts',
+  'test/watch/watch.ts',
 ];
 const PROGRAM_MODULES = [
   '@noble/hashes',

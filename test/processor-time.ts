@@ -4,6 +4,7 @@
  */
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { afterAll, expect } from 'vitest';
+import { watch } from './watch/watch.ts';
 
 const report = process.env.SVC_PROCESSOR_TIMES;
 const STAT = '/proc/self/stat';
@@ -23,6 +24,7 @@ if (report !== undefined && existsSync(STAT)) {
   // Set up before any file's own hooks, so it runs after them, when its programs have ended.
   afterAll(() => {
     const file = expect.getState().testPath;
-    appendFileSync(report, `${JSON.stringify({ file, seconds: processorSeconds() - begun })}\n`);
+    const stillSeconds = watch.takeStillest() / 1_000;
+    appendFileSync(report, `${JSON.stringify({ file, seconds: processorSeconds() - begun, stillSeconds })}\n`);
   });
 }

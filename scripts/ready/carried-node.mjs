@@ -42,14 +42,16 @@ const FORWARDED = /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP']);
  * @param {string} command
  * @param {readonly string[]} args
  * @param {Record<string, string>} env
+ * @param {boolean} watched
+ * @param {(pid: number) => void} started
  * @returns {Promise<number>}
  */
-export function runChild(root, command, args, env = {}, watched = false) {
+export function runChild(root, command, args, env = {}, watched = false, started = () => undefined) {
   const path = `${join(root, 'node_modules', '.bin')}${delimiter}${process.env.PATH ?? ''}`;
   /** @type {import('node:child_process').ChildProcess | undefined} */
-  let started;
+  let running;
   // Before the start: a signal that arrives while the child comes up must reach it too.
-  const handlers = FORWARDED.map((signal) => /** @type {const} */ ([signal, () => void started?.kill(signal)]));
+  const handlers = FORWARDED.map((signal) => /** @type {const} */ ([signal, () => void running?.kill(signal)]));
   for (const [signal, handler] of handlers) process.on(signal, handler);
   // The programs are TypeScript: with their compiled form kept, they start in half the time.
   const cache = process.env.NODE_COMPILE_CACHE ?? join(root, 'build', 'compile-cache');
@@ -63,7 +65,8 @@ export function runChild(root, command, args, env = {}, watched = false) {
       ...env,
     },
   });
-  started = child;
+  running = child;
+  if (child.pid !== undefined) started(child.pid);
   return new Promise((resolve, reject) => {
     child.on('error', reject);
     child.on('exit', (code, signal) => {

@@ -5,6 +5,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { runChild } from './carried-node.mjs';
+import { watchRun } from './run-watch.mjs';
 import { say } from './say.mjs';
 
 const ENDED_BY_SIGNAL = 128;
@@ -13,8 +14,9 @@ const ENDED_BY_SIGNAL = 128;
  * @param {string} root
  * @param {'quick' | 'full' | 'deep'} level
  * @param {readonly string[]} filters names of test files and other words for vitest; types and lint are left out then
+ * @param {{ silenceMillis?: number; endMillis?: number }} limits of a run that hangs
  */
-export async function runTests(root, level, filters) {
+export async function runTests(root, level, filters, limits = {}) {
   const bin = (/** @type {string} */ name) => join(root, 'node_modules', '.bin', name);
   let passed = 0;
   let failed = 0;
@@ -33,21 +35,34 @@ export async function runTests(root, level, filters) {
   const results = join(root, '.ready', 'tests.json');
   mkdirSync(join(root, '.ready'), { recursive: true });
   const times = join(root, '.ready', 'processor-times.txt');
-  for (const path of [results, times]) rmSync(path, { force: true });
+  const notes = join(root, '.ready', 'running');
+  for (const path of [results, times, notes]) rmSync(path, { force: true, recursive: true });
+  mkdirSync(notes);
   say(`running the tests (${level})`);
+  const began = performance.now();
+  /** @type {ReturnType<typeof watchRun> | undefined} */
+  let watch;
   const status = await runChild(
     root,
     bin('vitest'),
     ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${results}`, ...filters],
-    { SVC_TEST_LEVEL: level, SVC_PROCESSOR_TIMES: times },
+    { SVC_TEST_LEVEL: level, SVC_PROCESSOR_TIMES: times, SVC_RUNNING: notes },
+    false,
+    (pid) => {
+      watch = watchRun({ pid, notes, results, say, ...limits });
+    },
   );
-  if (status > ENDED_BY_SIGNAL) return status;
+  const seconds = (performance.now() - began) / 1_000;
+  const hung = watch?.stop() === true;
+  if (status > ENDED_BY_SIGNAL && !hung) return status;
   const counts = readCounts(results);
-  for (const line of [...slowestFiles(results, root), ...busiestFiles(times, root)]) process.stdout.write(`${line}\n`);
+  for (const line of [...slowestFiles(results, root), ...busiestFiles(times, root), ...stillestFiles(times, root)])
+    process.stdout.write(`${line}\n`);
+  process.stdout.write(`\nThe tests took ${clock(seconds)} and ${processorSeconds(times)} s of processor time.\n`);
   passed += counts.passed;
   failed += counts.failed;
   // A suite that could not be loaded, or an error outside any test, has no count of its own.
-  if (status !== 0 && counts.failed === 0) failed++;
+  if ((status !== 0 || hung) && counts.failed === 0) failed++;
   const named = filters.some((word) => word.startsWith('-t'));
   if (counts.skipped > 0 && !named) {
     say(`${counts.skipped} tests did not run; a test that does not run counts as failed`);
@@ -57,7 +72,7 @@ export async function runTests(root, level, filters) {
   return failed === 0 ? 0 : status || 1;
 }
 
-const SLOWEST = 15;
+const SLOWEST = 10;
 
 /**
  * The files that took longest, with their seconds: where to begin when the tests take too long.
@@ -83,20 +98,48 @@ function slowestFiles(path, root) {
  * @param {string} root
  */
 function busiestFiles(path, root) {
-  if (!existsSync(path)) return [];
-  const files = readFileSync(path, 'utf8')
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line))
-    .map(({ file, seconds }) => ({ name: relative(root, file), seconds }));
+  const files = readTimes(path).map(({ file, seconds }) => ({ name: relative(root, file), seconds }));
   return longest(files, (sum) => `They took ${sum} s of processor time; the most:`);
 }
+
+/** From here on a file is named that waited for something that did not move: the watch (test/watch) ends a test soon after. */
+const STILL_SECONDS = 15;
+
+/**
+ * @param {string} path
+ * @param {string} root
+ */
+function stillestFiles(path, root) {
+  const files = readTimes(path)
+    .map(({ file, stillSeconds = 0 }) => ({ name: relative(root, file), seconds: stillSeconds }))
+    .filter(({ seconds }) => seconds >= STILL_SECONDS);
+  return longest(files, () => 'Nothing moved for so long in:');
+}
+
+/**
+ * @param {string} path
+ * @returns {{ file: string; seconds: number; stillSeconds?: number }[]}
+ */
+const readTimes = (path) =>
+  existsSync(path)
+    ? readFileSync(path, 'utf8')
+        .split('\n')
+        .filter((line) => line !== '')
+        .map((line) => JSON.parse(line))
+    : [];
+
+/** @param {string} path */
+const processorSeconds = (path) => Math.round(readTimes(path).reduce((sum, { seconds }) => sum + seconds, 0));
+
+/** @param {number} seconds */
+const clock = (seconds) => `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
 
 /**
  * @param {{ name: string; seconds: number }[]} files
  * @param {(sum: number) => string} title
  */
 function longest(files, title) {
+  if (files.length === 0) return [];
   const sum = files.reduce((total, { seconds }) => total + seconds, 0);
   return [
     `\n${title(Math.round(sum))}`,

@@ -8,6 +8,7 @@ import { toHex } from '../../protocol/bytes.ts';
 import { BRIDGE, RecordingSink } from '../bridge/bed.ts';
 import { accountOf } from '../bridge/stratum-client.ts';
 import { count } from '../level.ts';
+import { lasts } from '../watch/limits.ts';
 import { judgeByJobId, sameHeaderForAnotherWork } from './credit/mutations.ts';
 import { credit, type Ledger, play, type Result, sigmasOf, tell } from './credit/play.ts';
 
@@ -39,9 +40,7 @@ afterAll(() => {
 
 test.each(PARTS)(
   'over random strategies, from number %i on, nobody is credited with more work than hashes done',
-  {
-    timeout: 3_600_000,
-  },
+  lasts(300, 'miners with many strategies mine with real hashes'),
   async (first) => {
     const results = await play(accepted, { strategies: PART, first });
     all.push(...results);
@@ -51,16 +50,20 @@ test.each(PARTS)(
   },
 );
 
-test('nor where anchors are drawn, and the same ones come again', { timeout: 3_600_000 }, async () => {
-  const results = await play(accepted, {
-    strategies: count({ quick: 2, full: 4, deep: 50 }),
-    first: 5_001,
-    anchors: 'best',
-  });
-  tell('credit on drawn anchors', results);
-  for (const result of results) expect(sigmasOf(result)).toBeLessThan(5);
-  expect(credit(results)).toBeGreaterThan(0.2);
-});
+test(
+  'nor where anchors are drawn, and the same ones come again',
+  lasts(300, 'miners with many strategies mine with real hashes'),
+  async () => {
+    const results = await play(accepted, {
+      strategies: count({ quick: 2, full: 4, deep: 50 }),
+      first: 5_001,
+      anchors: 'best',
+    });
+    tell('credit on drawn anchors', results);
+    for (const result of results) expect(sigmasOf(result)).toBeLessThan(5);
+    expect(credit(results)).toBeGreaterThan(0.2);
+  },
+);
 
 test.each([
   ['duplicates by job id', judgeByJobId, {}],

@@ -94,7 +94,7 @@ test('an announcer that does not answer delays by a moment, not by its whole tim
   await liar.publish('transactions', announcing(0));
   await until(() => liar.asked.length > 0);
   await source.publish('transactions', announcing(0));
-  await until(() => node.pool.size === 1, { millis: 20_000 });
+  await until(() => node.pool.size === 1);
 });
 
 test('a peer that announces again and again what it does not have loses score', async () => {

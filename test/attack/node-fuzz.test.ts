@@ -26,6 +26,7 @@ import { ApiBed } from '../api/api-bed.ts';
 import { count, seed } from '../level.ts';
 import type { Bed } from '../node/bed.ts';
 import { randomOf } from '../random.ts';
+import { lasts } from '../watch/limits.ts';
 
 const STEPS = count({ quick: 100, full: 300, deep: 10_000 });
 const { address: treasury, privateKey, publicKey } = developmentKey(TREASURY);
@@ -215,31 +216,33 @@ async function goesOn(): Promise<void> {
   expect(held + supply.burned).toBe(supply.minted);
 }
 
-test('mutations of blocks and transactions neither stop the node nor keep it from starting again', {
-  timeout: 7_200_000,
-}, async () => {
-  told.clear();
-  purse.clear();
-  await bed.seal(2);
-  for (let step = 1; step <= STEPS; step++) {
-    await attack();
-    if (chance(5)) bed.now += pick(-3_600_000, -8_000, 8_000, 3_600_000);
-    if (step % 50 !== 0) continue;
-    await goesOn();
-    await api.restart();
-    await goesOn();
-  }
-  // The mutations reach every depth: some are accepted, and many different things are found wrong with the others.
-  expect(told.get('accepted')).toBeGreaterThan(STEPS / 20);
-  for (const code of [
-    'header_malformed',
-    'body_malformed',
-    'transactions_root_mismatch',
-    'parent_unknown',
-    'body_used',
-  ])
-    expect([code, told.has(code)]).toEqual([code, true]);
-});
+test(
+  'mutations of blocks and transactions neither stop the node nor keep it from starting again',
+  lasts(300, 'it sends thousands of broken inputs'),
+  async () => {
+    told.clear();
+    purse.clear();
+    await bed.seal(2);
+    for (let step = 1; step <= STEPS; step++) {
+      await attack();
+      if (chance(5)) bed.now += pick(-3_600_000, -8_000, 8_000, 3_600_000);
+      if (step % 50 !== 0) continue;
+      await goesOn();
+      await api.restart();
+      await goesOn();
+    }
+    // The mutations reach every depth: some are accepted, and many different things are found wrong with the others.
+    expect(told.get('accepted')).toBeGreaterThan(STEPS / 20);
+    for (const code of [
+      'header_malformed',
+      'body_malformed',
+      'transactions_root_mismatch',
+      'parent_unknown',
+      'body_used',
+    ])
+      expect([code, told.has(code)]).toEqual([code, true]);
+  },
+);
 
 test('requests of any JSON are read or refused, never thrown at', () => {
   const values = [

@@ -113,7 +113,7 @@ test('a process that has ended, kept alive by the middleman with a byte now and 
   far.write(Uint8Array.of(0, 0, 1, 0));
   const drip = setInterval(() => far.write(Uint8Array.of(1)), 50);
   closing.push(() => clearInterval(drip));
-  await until(() => b.left.length > 0, { millis: 60_000 });
+  await until(() => b.left.length > 0);
   expect(b.transport.known()).toEqual([]);
 });
 

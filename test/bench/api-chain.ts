@@ -25,14 +25,20 @@ import { id, LABELS } from '../../protocol/identifier.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { encodeExtranonce } from '../../protocol/tag.ts';
 import { encodeTransactionBody, type Outpoint } from '../../protocol/transaction.ts';
-import { developmentKeys } from '../node/bed.ts';
+import { developmentKeys, KNOWN_SEED } from '../node/bed.ts';
 
 export const BENCH_START = 1_800_000_000_000;
 export type ChainSize = { readonly outputs: number; readonly cuts: number; readonly addresses: number };
 
 export const benchAddress = (i: number): Uint8Array<ArrayBuffer> => keyAddressPayload(utf8(`bench ${i}`));
 export const benchGenesis = () =>
-  developmentGenesis({ timestampMillis: BENCH_START, initialWork: 1n, minimumWork: 1n, validators: 1 });
+  developmentGenesis({
+    timestampMillis: BENCH_START,
+    seed: KNOWN_SEED,
+    initialWork: 1n,
+    minimumWork: 1n,
+    validators: 1,
+  });
 
 const PER_TRANSACTION = 7;
 const TRANSACTIONS_PER_CUT = 1_000;

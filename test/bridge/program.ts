@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { onTestFailed, onTestFinished } from 'vitest';
+import { watch } from '../watch/watch.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 /** Characters of a program's log that are shown when its test fails. */
@@ -56,7 +57,11 @@ export class Program {
   }
 
   /** The first group of the first match in what the program printed; fails when it ends without one. */
-  async until(pattern: RegExp): Promise<string> {
+  until(pattern: RegExp): Promise<string> {
+    return watch.waitFor(`a program prints ${pattern}`, this.#prints(pattern));
+  }
+
+  async #prints(pattern: RegExp): Promise<string> {
     for (;;) {
       const match = pattern.exec(this.output);
       if (match !== null) return match[1] ?? '';

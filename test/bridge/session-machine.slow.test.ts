@@ -8,6 +8,7 @@ import { type Call, encodeRequest } from '../../protocol/stratum/v1-request.ts';
 import { encodeClientFrame } from '../../protocol/stratum/v2.ts';
 import { count, seed } from '../level.ts';
 import { randomOf } from '../random.ts';
+import { lasts } from '../watch/limits.ts';
 import { EASY } from './bed.ts';
 import { deskBed, RecordingPeer } from './desk-bed.ts';
 import { addressOf, mine } from './stratum-client.ts';
@@ -115,56 +116,60 @@ async function heldBytes(): Promise<number> {
 /** The collector leaves some 0.2 MB of noise; conversations that stayed would be 3 MB at the full level. */
 const GROWTH_BYTES = (inputs: number) => 1_000_000 + 8 * inputs;
 
-test('random and mutated input: no crash, no growth', { timeout: 1_800_000 }, async () => {
-  const inputs = count({ quick: 5_000, full: 40_000, deep: 1_000_000 });
-  const random = randomOf(seed);
-  // A hash that meets every target of a share now and then, and never that of a block, is all the machine can tell.
-  const limits = { ...EASY, bans: { ...EASY.bans, limit: 400 } };
-  const bed = await deskBed({ limits, hash: (header) => new Uint8Array(32).fill(header[304] === 1 ? 255 : 8) });
-  const mutate = (bytes: Bytes): Bytes => {
-    const copy = Uint8Array.from(bytes);
-    for (let i = random(4); i > 0; i--) copy[random(copy.length)] = random(256);
-    const kind = random(8);
-    if (kind === 0) return copy.subarray(0, random(copy.length));
-    if (kind === 1) return concat(copy.subarray(0, random(copy.length)), copy);
-    if (kind === 2) return Uint8Array.from({ length: random(300) }, () => random(256));
-    return copy;
-  };
-  let conversation = bed.open('v1', new RecordingPeer(false, false));
-  let seeds = V1_SEEDS;
-  let ended = 0;
-  let early = 0;
-  for (let i = 0; i < inputs; i++) {
-    if (conversation.isEnding || random(60) === 0) {
-      bed.desk.gone(conversation, 'fuzz');
-      ended++;
-      const form = random(2) === 0 ? 'v1' : 'v2';
-      seeds = form === 'v1' ? V1_SEEDS : V2_SEEDS;
-      conversation = bed.open(form, new RecordingPeer(random(4) === 0, false));
+test(
+  'random and mutated input: no crash, no growth',
+  lasts(600, 'it sends hundreds of thousands of lines'),
+  async () => {
+    const inputs = count({ quick: 5_000, full: 40_000, deep: 1_000_000 });
+    const random = randomOf(seed);
+    // A hash that meets every target of a share now and then, and never that of a block, is all the machine can tell.
+    const limits = { ...EASY, bans: { ...EASY.bans, limit: 400 } };
+    const bed = await deskBed({ limits, hash: (header) => new Uint8Array(32).fill(header[304] === 1 ? 255 : 8) });
+    const mutate = (bytes: Bytes): Bytes => {
+      const copy = Uint8Array.from(bytes);
+      for (let i = random(4); i > 0; i--) copy[random(copy.length)] = random(256);
+      const kind = random(8);
+      if (kind === 0) return copy.subarray(0, random(copy.length));
+      if (kind === 1) return concat(copy.subarray(0, random(copy.length)), copy);
+      if (kind === 2) return Uint8Array.from({ length: random(300) }, () => random(256));
+      return copy;
+    };
+    let conversation = bed.open('v1', new RecordingPeer(false, false));
+    let seeds = V1_SEEDS;
+    let ended = 0;
+    let early = 0;
+    for (let i = 0; i < inputs; i++) {
+      if (conversation.isEnding || random(60) === 0) {
+        bed.desk.gone(conversation, 'fuzz');
+        ended++;
+        const form = random(2) === 0 ? 'v1' : 'v2';
+        seeds = form === 'v1' ? V1_SEEDS : V2_SEEDS;
+        conversation = bed.open(form, new RecordingPeer(random(4) === 0, false));
+      }
+      const next = seeds[random(10) < 6 ? random(seeds.length) : Math.min(i % 3, seeds.length - 1)] as Bytes;
+      const input = random(3) === 0 ? mutate(next) : next;
+      if (conversation.peer.framed) conversation.receiveMessage(input);
+      else conversation.receive(input);
+      if (random(20) === 0) {
+        bed.clock += random(3) === 0 ? -random(5_000) : random(30_000);
+        await bed.settle();
+        bed.desk.tick();
+      }
+      if (random(500) === 0) await bed.publish(1_000 + Math.floor(i / 500));
+      bed.shares.length = 0;
+      bed.faults.length = 0;
+      if (bed.shelf.size > 100) bed.shelf.clear();
+      if (i === Math.floor(inputs / 4)) early = await heldBytes();
     }
-    const next = seeds[random(10) < 6 ? random(seeds.length) : Math.min(i % 3, seeds.length - 1)] as Bytes;
-    const input = random(3) === 0 ? mutate(next) : next;
-    if (conversation.peer.framed) conversation.receiveMessage(input);
-    else conversation.receive(input);
-    if (random(20) === 0) {
-      bed.clock += random(3) === 0 ? -random(5_000) : random(30_000);
-      await bed.settle();
-      bed.desk.tick();
-    }
-    if (random(500) === 0) await bed.publish(1_000 + Math.floor(i / 500));
-    bed.shares.length = 0;
-    bed.faults.length = 0;
-    if (bed.shelf.size > 100) bed.shelf.clear();
-    if (i === Math.floor(inputs / 4)) early = await heldBytes();
-  }
-  bed.desk.gone(conversation, 'fuzz');
-  await bed.settle();
-  bed.desk.tick();
-  const figures = bed.desk.figures();
-  expect(figures).toMatchObject({ connections: 0, mining: 0, verifying: 0 });
-  expect(ended).toBeGreaterThan(inputs / 200);
-  bed.shelf.clear();
-  const growth = (await heldBytes()) - early;
-  console.log(`${inputs} inputs on ${ended} connections: ${growth} bytes more than after a quarter of them`);
-  expect(growth).toBeLessThan(GROWTH_BYTES(inputs));
-});
+    bed.desk.gone(conversation, 'fuzz');
+    await bed.settle();
+    bed.desk.tick();
+    const figures = bed.desk.figures();
+    expect(figures).toMatchObject({ connections: 0, mining: 0, verifying: 0 });
+    expect(ended).toBeGreaterThan(inputs / 200);
+    bed.shelf.clear();
+    const growth = (await heldBytes()) - early;
+    console.log(`${inputs} inputs on ${ended} connections: ${growth} bytes more than after a quarter of them`);
+    expect(growth).toBeLessThan(GROWTH_BYTES(inputs));
+  },
+);

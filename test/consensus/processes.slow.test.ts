@@ -6,12 +6,11 @@ import { afterEach, expect, test } from 'vitest';
 import type { ConsensusReport } from '../../node/consensus-report.ts';
 import { count, repeats, seed } from '../level.ts';
 import { temporaryDirectory } from '../temporary.ts';
+import { lasts } from '../watch/limits.ts';
 import { perturb } from './perturbations.ts';
 import { VALIDATORS, ValidatorProcesses } from './processes.ts';
 
 const CUT_MILLIS = 400;
-/** For a machine that is busy with other tests. */
-const LIMIT_MILLIS = count({ full: 1_200_000, deep: 5_400_000 });
 
 let running: ValidatorProcesses | undefined;
 afterEach(async () => {
@@ -20,6 +19,7 @@ afterEach(async () => {
 
 test(
   'four validators, a follower and one that comes late have one chain and one state; one killed at random moments again and again never votes twice; parted, hung and all killed at once they go on',
+  lasts(600, 'validators are killed, parted and hung, again and again'),
   async () => {
     const processes = new ValidatorProcesses(temporaryDirectory());
     running = processes;
@@ -29,7 +29,7 @@ test(
     const [first] = processes.validators;
     // It listens before it signs.
     await expect
-      .poll(() => processes.ask(first as NonNullable<typeof first>, 'validator', 'status'), { timeout: LIMIT_MILLIS })
+      .poll(() => processes.ask(first as NonNullable<typeof first>, 'validator', 'status'))
       .toMatch(/^in the committee +yes.*^signs +yes/ms);
     expect(await processes.ask(processes.plain, 'validator', 'status')).toContain('it follows');
     const dump = JSON.parse(
@@ -48,11 +48,11 @@ test(
     });
     expect(ofVictim).toBeGreaterThan(repeats({ full: 1, deep: 200 }));
   },
-  LIMIT_MILLIS,
 );
 
 test(
   'a key that runs in two processes: the second finds out before it has signed anything, and says why; the first goes on',
+  lasts(600, 'validators are killed, parted and hung, again and again'),
   async () => {
     const processes = new ValidatorProcesses(temporaryDirectory());
     running = processes;
@@ -62,7 +62,7 @@ test(
     const first = processes.validators[VALIDATORS - 1] as (typeof processes.validators)[number];
     processes.twin.start();
     const says = /this validator signs nothing more: its key runs in another process too/;
-    await expect.poll(() => processes.twin.output, { timeout: LIMIT_MILLIS }).toMatch(says);
+    await expect.poll(() => processes.twin.output).toMatch(says);
     expect(await processes.ask(processes.twin, 'validator', 'status')).toMatch(/^signs +no/m);
     await processes.reached((await processes.highest()) + 3);
     // It may have listened until now.
@@ -74,5 +74,4 @@ test(
     const lowest = Math.min(...chains.map((chain) => chain.length));
     for (const chain of chains) expect(chain.slice(0, lowest)).toEqual((chains[0] as string[]).slice(0, lowest));
   },
-  LIMIT_MILLIS,
 );

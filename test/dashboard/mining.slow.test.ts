@@ -57,7 +57,6 @@ async function start(page: Page, wish: Wish): Promise<void> {
 }
 
 /** A software adapter compiles for a while before the first share, on a busy machine for minutes. */
-const PATIENT = { timeout: 400_000 };
 
 const accepted = async (page: Page) => Number((await page.getByTestId('accepted').innerText()).replaceAll(',', ''));
 const stop = (page: Page) => page.getByRole('button', { name: 'Stop mining' }).click();
@@ -77,7 +76,7 @@ test.each(['wasm', 'light', 'webgpu'])('shares of %s are accepted and shown', as
   const { page, complaints } = await open(`${stack.webUrl}/`);
   await start(page, { device, worker: `tab-${device}` });
   try {
-    await expect.poll(() => accepted(page), PATIENT).toBeGreaterThan(2);
+    await expect.poll(() => accepted(page)).toBeGreaterThan(2);
   } catch (error) {
     throw new Error(`${(error as Error).message}\n${await page.locator('main').innerText()}`);
   }
@@ -157,7 +156,7 @@ const hide = (page: Page, hidden: boolean) =>
 test('a hidden tab rests, unless told otherwise', async () => {
   const { page } = await open(`${stack.webUrl}/`);
   await start(page, { device: 'wasm', worker: 'sleeper' });
-  await expect.poll(() => accepted(page), PATIENT).toBeGreaterThan(0);
+  await expect.poll(() => accepted(page)).toBeGreaterThan(0);
   await hide(page, true);
   await page.getByText('Paused: the tab is hidden.').waitFor();
   // Shares on their way are still answered; then nothing comes any more.

@@ -300,8 +300,7 @@ test('a person with a browser and nothing else makes an address, mines, sees ear
   }, own);
   await expect.poll(() => page.locator('main').innerText()).toMatch(/coins a day/);
   // As long as the first payment of all may take.
-  const patient = { timeout: 400_000 };
-  await expect.poll(() => page.locator('main').innerText(), patient).toMatch(/Payments[\s\S]*finalized/);
+  await expect.poll(() => page.locator('main').innerText()).toMatch(/Payments[\s\S]*finalized/);
   const paid = async () => (await readJson<MinerDocument>(`${stack.webUrl}/api/v1/miners/${own}`)).paid;
   await expect.poll(paid).toMatch(/^[1-9]\d*$/);
   expect(complaints.filter((line) => !/404/.test(line))).toEqual([]);

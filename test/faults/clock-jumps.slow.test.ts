@@ -20,6 +20,7 @@ import { startPostgresServer } from '../pool/postgres-server.ts';
 import { startRedisServer } from '../pool/redis-server.ts';
 import { booksCaughtUp, Rig } from '../pool/rig.ts';
 import { temporaryDirectory } from '../temporary.ts';
+import { lasts } from '../watch/limits.ts';
 import { ShiftedClock } from './shifted-clock.ts';
 
 const HOST = '127.0.0.1';
@@ -166,7 +167,7 @@ async function goesOn(machines: Machines, rigs: readonly Rig[], what: string): P
     const now = await progress(machines, rigs);
     return now.map((value, i) => value - (before[i] as number)).flatMap((gain, i) => (gain > 2 ? [] : [i]));
   };
-  await expect.poll(stuck, { message: what, interval: 100, timeout: 400_000 }).toEqual([]);
+  await expect.poll(stuck, { message: what, interval: 100 }).toEqual([]);
 }
 
 const number = async (rows: Promise<{ n: number }[]>) => ((await rows)[0] as { n: number }).n;
@@ -192,42 +193,44 @@ async function expectBooks(sql: Sql, machines: Machines, rigs: readonly Rig[]): 
   expect(await number(sql`select count(*)::int as n from payouts where needs_person is not null`)).toBe(0);
 }
 
-test('whichever clock jumps, and however far: mining goes on within seconds, nothing is lost and nothing paid twice', {
-  timeout: 1_800_000,
-}, async () => {
-  const machines = new Machines();
-  await machines.start();
-  const verifier = createVerifier({ network: NETWORKS.development, mode: 'light', threads: 1 }, {});
-  onTestFinished(() => verifier.close());
-  await verifier.prepare(0);
-  const rig = (number: number, port: number): Rig =>
-    new Rig({ number, service: 'pplns', form: 'v1', restMillis: 20 }, { pplns: port, solo: port }, verifier);
-  const { ports } = machines;
-  const [first, second, solo] = [rig(1, ports.first), rig(2, ports.second), rig(3, ports.bridge)] as const;
-  const rigs = [first, second, solo];
-  await goesOn(machines, rigs, 'before any jump');
-  const matrix: [ProgramName | 'all', number][] =
-    level === 'deep'
-      ? [...PROGRAMS, 'all' as const].flatMap((who) => DISTANCES.map((millis): [typeof who, number] => [who, millis]))
-      : [
-          ['all', HOUR],
-          ['node', -48 * HOUR],
-          ['second', 48 * HOUR],
-        ];
-  for (const [who, millis] of matrix) {
-    machines.jump(who, millis);
-    // Clocks are looked at once a second: a shorter jump may go by unseen.
-    await sleep(1_500);
-    await goesOn(machines, rigs, `${who} jumped by ${millis / 1_000} s`);
-    machines.jump(who, 0);
-    await goesOn(machines, rigs, `${who} is back from ${millis / 1_000} s`);
-  }
-  await expect.poll(() => machines.output).toMatch(/the system clock jumped millis=-?\d+/);
-  await expect.poll(() => machines.output).toMatch(/the system clock is back/);
-  // A refused share is one that came too late or twice; none is refused for the time.
-  expect(rigs.flatMap(({ refused }) => refused.map(({ code }) => code))).toEqual([]);
-  await Promise.all(rigs.map((each) => each.stop()));
-  const sql = connectDatabase(machines.database, { max: 1, name: 'test' });
-  onTestFinished(() => sql.end({ timeout: 1 }).catch(() => undefined));
-  await expectBooks(sql, machines, [first, second]);
-});
+test(
+  'whichever clock jumps, and however far: mining goes on within seconds, nothing is lost and nothing paid twice',
+  lasts(600, 'all programs run through several jumps of the clock'),
+  async () => {
+    const machines = new Machines();
+    await machines.start();
+    const verifier = createVerifier({ network: NETWORKS.development, mode: 'light', threads: 1 }, {});
+    onTestFinished(() => verifier.close());
+    await verifier.prepare(0);
+    const rig = (number: number, port: number): Rig =>
+      new Rig({ number, service: 'pplns', form: 'v1', restMillis: 20 }, { pplns: port, solo: port }, verifier);
+    const { ports } = machines;
+    const [first, second, solo] = [rig(1, ports.first), rig(2, ports.second), rig(3, ports.bridge)] as const;
+    const rigs = [first, second, solo];
+    await goesOn(machines, rigs, 'before any jump');
+    const matrix: [ProgramName | 'all', number][] =
+      level === 'deep'
+        ? [...PROGRAMS, 'all' as const].flatMap((who) => DISTANCES.map((millis): [typeof who, number] => [who, millis]))
+        : [
+            ['all', HOUR],
+            ['node', -48 * HOUR],
+            ['second', 48 * HOUR],
+          ];
+    for (const [who, millis] of matrix) {
+      machines.jump(who, millis);
+      // Clocks are looked at once a second: a shorter jump may go by unseen.
+      await sleep(1_500);
+      await goesOn(machines, rigs, `${who} jumped by ${millis / 1_000} s`);
+      machines.jump(who, 0);
+      await goesOn(machines, rigs, `${who} is back from ${millis / 1_000} s`);
+    }
+    await expect.poll(() => machines.output).toMatch(/the system clock jumped millis=-?\d+/);
+    await expect.poll(() => machines.output).toMatch(/the system clock is back/);
+    // A refused share is one that came too late or twice; none is refused for the time.
+    expect(rigs.flatMap(({ refused }) => refused.map(({ code }) => code))).toEqual([]);
+    await Promise.all(rigs.map((each) => each.stop()));
+    const sql = connectDatabase(machines.database, { max: 1, name: 'test' });
+    onTestFinished(() => sql.end({ timeout: 1 }).catch(() => undefined));
+    await expectBooks(sql, machines, [first, second]);
+  },
+);

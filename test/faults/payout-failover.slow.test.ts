@@ -8,40 +8,43 @@ import { payoutsHeld } from '../../pool/payout/payout-hold.ts';
 import { repeats, seed } from '../level.ts';
 import { randomOf } from '../random.ts';
 import { COIN } from '../wallet/wallet-bed.ts';
+import { lasts } from '../watch/limits.ts';
 import { removeCopy, swapIn, takeBaseBackup } from './database-swap.ts';
 import { PayoutBed } from './payout-bed.ts';
 
 const FAILOVERS = repeats({ full: 2, deep: 50 });
 
-test(`${FAILOVERS} failovers at random instants: everybody is paid once (seed ${seed})`, {
-  timeout: 1_800_000,
-}, async () => {
-  const bed = await PayoutBed.open();
-  const random = randomOf(seed);
-  bed.startIncome();
-  bed.startPool();
-  for (let i = 0; i < FAILOVERS; i++) {
-    const earn = async (millis: number) => {
-      for (const end = Date.now() + millis; Date.now() < end; await sleep(20 + random(60)))
-        bed.income.push({ account: random(12), amount: BigInt(1 + random(Number(COIN))) });
-    };
-    await earn(300 + random(1000));
-    const copy = await takeBaseBackup(bed.server);
-    // The last one surely loses payouts: the wallet has made some that the copy cannot have.
-    const before = await bed.paymentsMade();
-    await earn(200 + random(2500));
-    while (i === FAILOVERS - 1 && (await bed.paymentsMade()) < before + 2) await earn(100);
-    await swapIn(bed.server, copy);
-    removeCopy(copy);
-    console.log(`failover ${i + 1} of ${FAILOVERS}`);
-  }
-  await bed.settled();
-  await bed.expectPaidOnce();
-  const [log] = await bed.sql<
-    { n: number }[]
-  >`select count(*)::int as n from operator_log where action = 'payouts_repaired'`;
-  expect(log?.n).toBeGreaterThan(0);
-});
+test(
+  `${FAILOVERS} failovers at random instants: everybody is paid once (seed ${seed})`,
+  lasts(600, 'it ends programs many times, and waits for them to come back'),
+  async () => {
+    const bed = await PayoutBed.open();
+    const random = randomOf(seed);
+    bed.startIncome();
+    bed.startPool();
+    for (let i = 0; i < FAILOVERS; i++) {
+      const earn = async (millis: number) => {
+        for (const end = Date.now() + millis; Date.now() < end; await sleep(20 + random(60)))
+          bed.income.push({ account: random(12), amount: BigInt(1 + random(Number(COIN))) });
+      };
+      await earn(300 + random(1000));
+      const copy = await takeBaseBackup(bed.server);
+      // The last one surely loses payouts: the wallet has made some that the copy cannot have.
+      const before = await bed.paymentsMade();
+      await earn(200 + random(2500));
+      while (i === FAILOVERS - 1 && (await bed.paymentsMade()) < before + 2) await earn(100);
+      await swapIn(bed.server, copy);
+      removeCopy(copy);
+      console.log(`failover ${i + 1} of ${FAILOVERS}`);
+    }
+    await bed.settled();
+    await bed.expectPaidOnce();
+    const [log] = await bed.sql<
+      { n: number }[]
+    >`select count(*)::int as n from operator_log where action = 'payouts_repaired'`;
+    expect(log?.n).toBeGreaterThan(0);
+  },
+);
 
 test('where the books cannot know what was earned, payouts are held with the reason, and go on when the journals come', async () => {
   const bed = await PayoutBed.open();

@@ -7,11 +7,12 @@ import { join as pathOf } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { connectDatabase } from '../../pool/database/connect.ts';
-import { count, repeats, seed } from '../level.ts';
+import { repeats, seed } from '../level.ts';
 import { startPostgresServer } from '../pool/postgres-server.ts';
 import { startRedisServer } from '../pool/redis-server.ts';
 import { randomOf } from '../random.ts';
 import { temporaryDirectory } from '../temporary.ts';
+import { lasts } from '../watch/limits.ts';
 import { booksSettled, expectBooks, Oracle, PlayedChain, publishedSlices, RigInstance } from './books-rig.ts';
 import { removeCopy, swapIn, takeBaseBackup } from './database-swap.ts';
 import { keptLogs } from './kept-logs.ts';
@@ -19,7 +20,7 @@ import { keptLogs } from './kept-logs.ts';
 /** An election, a time-out of the database's client and a round of waiting for reports are each a few seconds. */
 const STALL_MILLIS = 180_000;
 const ROLLBACKS = repeats({ full: 1, deep: 50 });
-const TIMEOUT = { timeout: count({ full: 1_800_000, deep: 3_600_000 }) };
+const TIMEOUT = lasts(600, 'it ends programs many times, and waits for them to come back');
 
 async function bed(names: readonly string[], redisUrl?: string) {
   const postgres = await startPostgresServer(60);

@@ -28,7 +28,7 @@ import { decodeProposedCut, type ProposedCut } from '../../protocol/proposal.ts'
 import { validatorId } from '../../protocol/staking/names.ts';
 import { bondedBy, type StakingOperation } from '../../protocol/staking/operation.ts';
 import { count, seed } from '../level.ts';
-import { payment, quickHash, START_MILLIS, searchNonce, silentLog } from '../node/bed.ts';
+import { KNOWN_SEED, payment, quickHash, START_MILLIS, searchNonce, silentLog } from '../node/bed.ts';
 import { copyOpenStore, logOf } from '../open-store.ts';
 import { type Random, randomOf } from '../random.ts';
 import { evidenceOf, operationTransaction, registration } from '../staking/signed.ts';
@@ -99,6 +99,7 @@ class Unlike {
         storeDirectory: this.#store,
         genesis: developmentGenesis({
           timestampMillis: START_MILLIS,
+          seed: KNOWN_SEED,
           initialWork: 1n,
           minimumWork: 1n,
           validators: VALIDATORS,

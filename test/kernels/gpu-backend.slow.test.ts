@@ -10,6 +10,7 @@ import { compareBytes } from '../../protocol/bytes.ts';
 import { TARGET_OFFSET } from '../../protocol/header-layout.ts';
 import { buildCache, datasetSeed, powParameters } from '../../protocol/pow.ts';
 import { count } from '../level.ts';
+import { lasts } from '../watch/limits.ts';
 import { EPOCH, openTestGpu, smallShape } from './gpu-adapter.ts';
 import { referenceHasher, TINY } from './tiny-network.ts';
 
@@ -69,7 +70,7 @@ async function backend(gpu: Gpu, options: Partial<GpuBackendOptions> = {}, mayBu
   return { made, hits, exhausted, failures, until };
 }
 
-const LONG = { timeout: 1_800_000 };
+const LONG = lasts(600, 'a GPU that the processor stands in for is slow');
 
 test('searches exactly its range, keeps the prefix and says when it is through', LONG, async () => {
   let gate: Promise<void> | undefined;

@@ -6,6 +6,7 @@ import { coreCount } from '../../kernels/cpu/thread.ts';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
 import { level } from '../level.ts';
 import { MAINNET, type PowVector, vectorsOf } from '../protocol/pow-vectors.ts';
+import { lasts } from '../watch/limits.ts';
 
 async function check(mode: 'full' | 'light', vector: PowVector): Promise<void> {
   const dependencies = { now: () => performance.now(), random: Math.random };
@@ -28,4 +29,6 @@ test.each(vectorsOf('mainnet'))('light: mainnet epoch $epoch', (vector) => check
 
 // 2.1 GiB and minutes on two cores.
 if (level === 'deep')
-  test.each(vectorsOf('mainnet'))('full: mainnet epoch $epoch', (vector) => check('full', vector), 900_000);
+  test.each(vectorsOf('mainnet'))('full: mainnet epoch $epoch', lasts(600, 'a dataset of 2 GiB is built'), (vector) =>
+    check('full', vector),
+  );

@@ -35,11 +35,10 @@ export class RunningMiner {
     });
   }
 
-  async says(text: string | RegExp, millis = 240_000): Promise<void> {
+  async says(text: string | RegExp): Promise<void> {
     const found = () =>
       typeof text === 'string' ? `${this.out}\n${this.err}`.includes(text) : text.test(`${this.out}\n${this.err}`);
     await until(() => found() || this.exit !== undefined, {
-      millis,
       why: () => `${text} in\n${this.out}\n${this.err}`,
     });
     if (!found()) throw new Error(`ended with ${this.exit} before saying ${text}:\n${this.out}\n${this.err}`);
@@ -52,8 +51,8 @@ export class RunningMiner {
     return `http://${pattern.exec(this.err)?.[1]}`;
   }
 
-  async ended(millis = 240_000): Promise<number> {
-    await until(() => this.exit !== undefined, { millis, why: () => this.err });
+  async ended(): Promise<number> {
+    await until(() => this.exit !== undefined, { why: () => this.err });
     return this.exit as number;
   }
 }

@@ -15,7 +15,7 @@ import type { StorageMode } from '../../node/store/storage-mode.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { genesisOutpoint } from '../../protocol/genesis.ts';
 import type { Output } from '../../protocol/transaction.ts';
-import { developmentKeys, quickHash, START_MILLIS, searchNonce } from '../node/bed.ts';
+import { developmentKeys, KNOWN_SEED, quickHash, START_MILLIS, searchNonce } from '../node/bed.ts';
 import { quietLog } from '../quiet-log.ts';
 import { randomOf } from '../random.ts';
 
@@ -42,6 +42,7 @@ export class NetBed {
     this.directory = directory;
     this.#genesis = developmentGenesis({
       timestampMillis: START_MILLIS,
+      seed: KNOWN_SEED,
       initialWork: 1n,
       minimumWork: 1n,
       validators: VALIDATORS,

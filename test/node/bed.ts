@@ -21,7 +21,7 @@ import { signMessage } from '../../node/ml-dsa.ts';
 import { createNode, type NodeDependencies, type NodeOptions } from '../../node/node.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { massOf, minimumFee } from '../../protocol/fee.ts';
-import { genesisOutpoint } from '../../protocol/genesis.ts';
+import { genesisOutpoint, SEED_BYTES } from '../../protocol/genesis.ts';
 import { NONCE_OFFSET } from '../../protocol/header.ts';
 import { meetsTarget, targetToBytes } from '../../protocol/target.ts';
 import {
@@ -38,6 +38,8 @@ import type { LogSink } from '../../runtime/log-sink.ts';
 import { randomOf } from '../random.ts';
 
 export const START_MILLIS = 1_800_000_000_000;
+/** For a chain that several nodes, or one node again and again, begin from the same settings. */
+export const KNOWN_SEED = new Uint8Array(SEED_BYTES);
 
 export const quickHash = (header: Bytes): Uint8Array<ArrayBuffer> =>
   new Uint8Array(nodeHash('sha256', header, 'buffer'));
@@ -84,6 +86,7 @@ export class Bed {
         storeDirectory: join(this.directory, 'store'),
         genesis: developmentGenesis({
           timestampMillis: START_MILLIS,
+          seed: KNOWN_SEED,
           initialWork: 1n,
           minimumWork: 1n,
           validators: 1,

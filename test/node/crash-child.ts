@@ -13,7 +13,7 @@ import { validatorId } from '../../protocol/staking/names.ts';
 import type { Output } from '../../protocol/transaction.ts';
 import { randomOf } from '../random.ts';
 import { operationTransaction } from '../staking/signed.ts';
-import { developmentKeys, payment, quickHash, START_MILLIS, searchNonce, silentLog } from './bed.ts';
+import { developmentKeys, KNOWN_SEED, payment, quickHash, START_MILLIS, searchNonce, silentLog } from './bed.ts';
 
 const [storeDirectory = '', seed = '1', interval = `${INTERVAL_CUTS}`] = process.argv.slice(2);
 const intervalCuts = Number(interval);
@@ -23,6 +23,7 @@ const node = await createNode(
     storeDirectory,
     genesis: developmentGenesis({
       timestampMillis: START_MILLIS,
+      seed: KNOWN_SEED,
       initialWork: 1n,
       minimumWork: 1n,
       validators: 1,

@@ -16,4 +16,4 @@ test('random work and payments: the equation holds at every cut and two runs wit
   expect(first.blocks).toBeGreaterThan(settings.cuts);
   expect(first.executed).toBeGreaterThan(settings.cuts / 100);
   if (settings.cuts > 2 * 34_560) expect(first.stakePayouts).toBe(6);
-}, 14_400_000);
+});

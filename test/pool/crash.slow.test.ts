@@ -16,6 +16,7 @@ import { runToEnd } from '../../stack/process.ts';
 import { addressOf, mine, V1Client } from '../bridge/stratum-client.ts';
 import { count, seed } from '../level.ts';
 import { randomOf } from '../random.ts';
+import { lasts } from '../watch/limits.ts';
 import { KillableStack, VICTIMS, type Victim } from './killable.ts';
 import { bookedShares } from './rig.ts';
 
@@ -142,36 +143,38 @@ async function expectMoney(sql: Sql, api: string, rigs: readonly number[]): Prom
   expect(await number(sql`select count(*)::int as n from payouts where needs_person is not null`)).toBe(0);
 }
 
-test('whatever is killed, nothing answered is lost, nothing is paid twice and every reward has its finder', {
-  timeout: 1_800_000,
-}, async () => {
-  const stack = new KillableStack();
-  await stack.start();
-  const rigs = [
-    new Rig('pplns', 1, () => stack.ports.pplns),
-    new Rig('pplns', 2, () => stack.ports.pplns),
-    new Rig('solo', 3, () => stack.ports.solo),
-  ];
-  const accepted = () => rigs.flatMap((rig) => rig.lives).reduce((sum, life) => sum + life.accepted, 0);
-  for (const victim of victims(count({ full: 4, deep: 60 }))) {
+test(
+  'whatever is killed, nothing answered is lost, nothing is paid twice and every reward has its finder',
+  lasts(600, 'it ends programs many times, and waits for them to come back'),
+  async () => {
+    const stack = new KillableStack();
+    await stack.start();
+    const rigs = [
+      new Rig('pplns', 1, () => stack.ports.pplns),
+      new Rig('pplns', 2, () => stack.ports.pplns),
+      new Rig('solo', 3, () => stack.ports.solo),
+    ];
+    const accepted = () => rigs.flatMap((rig) => rig.lives).reduce((sum, life) => sum + life.accepted, 0);
+    for (const victim of victims(count({ full: 4, deep: 60 }))) {
+      const before = accepted();
+      await expect.poll(() => accepted() - before).toBeGreaterThan(10);
+      await stack.kill(victim);
+    }
     const before = accepted();
     await expect.poll(() => accepted() - before).toBeGreaterThan(10);
-    await stack.kill(victim);
-  }
-  const before = accepted();
-  await expect.poll(() => accepted() - before).toBeGreaterThan(10);
-  for (const rig of rigs) await rig.stop();
+    for (const rig of rigs) await rig.stop();
 
-  // Payouts are carried by blocks; from here on they are somebody else's, so that the pool's books come to rest.
-  const bridge = await stack.startBridge();
-  const other = new Rig('solo', 4, () => bridge);
-  const lives = rigs.flatMap((rig) => rig.lives);
-  const sql = stack.books();
-  await expect.poll(() => quiet(sql), { timeout: 400_000, interval: 100 }).toBe(true);
-  await other.stop();
-  await expectShares(sql, lives);
-  await expectMoney(sql, stack.api, [1, 2, 3]);
-  await sql.end({ timeout: 1 });
-  expect(await stack.stopPool()).toBe(0);
-  expect(await runToEnd('svc-pool', ['audit', '--data-dir', stack.poolDirectory])).toMatch(/every atom/);
-});
+    // Payouts are carried by blocks; from here on they are somebody else's, so that the pool's books come to rest.
+    const bridge = await stack.startBridge();
+    const other = new Rig('solo', 4, () => bridge);
+    const lives = rigs.flatMap((rig) => rig.lives);
+    const sql = stack.books();
+    await expect.poll(() => quiet(sql), { interval: 100 }).toBe(true);
+    await other.stop();
+    await expectShares(sql, lives);
+    await expectMoney(sql, stack.api, [1, 2, 3]);
+    await sql.end({ timeout: 1 });
+    expect(await stack.stopPool()).toBe(0);
+    expect(await runToEnd('svc-pool', ['audit', '--data-dir', stack.poolDirectory])).toMatch(/every atom/);
+  },
+);

@@ -21,6 +21,7 @@ import { pattern } from '../../vectors/generate/pattern.ts';
 import { count, seed } from '../level.ts';
 import { randomOf } from '../random.ts';
 import { temporaryDirectory } from '../temporary.ts';
+import { lasts } from '../watch/limits.ts';
 import { MonthChain } from './month-chain.ts';
 import { MonthDatabase } from './month-database.ts';
 import { MONTH, type MonthEdge } from './month-edge.ts';
@@ -330,24 +331,26 @@ async function expectBooks(month: Month): Promise<void> {
   );
 }
 
-test('a month of joining, leaving, hopping and dying, and every atom is where it belongs', {
-  timeout: count({ full: 1_800_000, deep: 7_200_000 }),
-}, async () => {
-  const database = new MonthDatabase(temporaryDirectory());
-  onTestFinished(() => database.close());
-  await database.start();
-  const frontEnd = await MonthFrontEnd.open(temporaryDirectory(), (boots) => positionsOf(database.sql)(boots));
-  onTestFinished(() => frontEnd.close());
-  const month = new Month(database, frontEnd);
-  onTestFinished(() => month.instances.close());
-  try {
-    await play(month);
-    await month.instances.close();
-    await expectBooks(month);
-  } catch (error) {
-    console.error(
-      `SVC_TEST_SEED=${seed}, at slice ${month.slices.at(-1)?.number}, instances said:\n${month.instances.complaints}`,
-    );
-    throw error;
-  }
-});
+test(
+  'a month of joining, leaving, hopping and dying, and every atom is where it belongs',
+  lasts(900, 'it is a month of a pool'),
+  async () => {
+    const database = new MonthDatabase(temporaryDirectory());
+    onTestFinished(() => database.close());
+    await database.start();
+    const frontEnd = await MonthFrontEnd.open(temporaryDirectory(), (boots) => positionsOf(database.sql)(boots));
+    onTestFinished(() => frontEnd.close());
+    const month = new Month(database, frontEnd);
+    onTestFinished(() => month.instances.close());
+    try {
+      await play(month);
+      await month.instances.close();
+      await expectBooks(month);
+    } catch (error) {
+      console.error(
+        `SVC_TEST_SEED=${seed}, at slice ${month.slices.at(-1)?.number}, instances said:\n${month.instances.complaints}`,
+      );
+      throw error;
+    }
+  },
+);

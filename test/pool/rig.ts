@@ -205,5 +205,5 @@ export async function booksCaughtUp(sql: Sql, rigs: readonly Rig[]): Promise<voi
     const taken = new Map(rows.map(({ name, n }) => [name, n]));
     return [...answered].filter(([name, n]) => (taken.get(name) ?? 0) < n).length;
   };
-  await expect.poll(missing, { timeout: 300_000, interval: 100 }).toBe(0);
+  await expect.poll(missing, { interval: 100 }).toBe(0);
 }

@@ -46,7 +46,17 @@ test('a genesis document reads back, and one that does not add up is refused', (
   // There is no chain of version 1 to read.
   const old = Uint8Array.from(document);
   old[0] = 1;
-  expect(() => decodeGenesis(old)).toThrow(/version 2 only/);
+  expect(() => decodeGenesis(old)).toThrow(/reads versions 2 and 3/);
+});
+
+test('a genesis document with a seed is of version 3, and its chain is another one', () => {
+  const document = fromHex(vectors.seeded_genesis.document);
+  const { seed, ...genesis } = decodeGenesis(document);
+  expect(encodeGenesis({ ...genesis, seed: seed! })).toEqual(document);
+  expect(encodeGenesis(genesis)).toEqual(fromHex(vectors.genesis.document));
+  expect(toHex(chainId(document))).toBe(vectors.seeded_genesis.chain_id);
+  expect(vectors.seeded_genesis.chain_id).not.toBe(vectors.genesis.chain_id);
+  expect(() => encodeGenesis({ ...genesis, seed: new Uint8Array(31) })).toThrow(/32 bytes/);
 });
 
 test('members of a certificate stand in order, each once', () => {
@@ -77,7 +87,7 @@ const codecs: [string, () => void][] = [
         name: 'genesis',
         decode: decodeGenesis,
         encode: encodeGenesis,
-        samples: [fromHex(vectors.genesis.document)],
+        samples: [fromHex(vectors.genesis.document), fromHex(vectors.seeded_genesis.document)],
       }),
   ],
   [

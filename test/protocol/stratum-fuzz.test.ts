@@ -3,7 +3,7 @@
  * spellings, so there 'encodes back' means: to a canonical text with the same value.
  */
 import fc from 'fast-check';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type Bytes, concat, fromHex, fromUtf8, toHex, utf8 } from '../../protocol/bytes.ts';
 import { attempt, ProtocolError } from '../../protocol/errors.ts';
 import { FrameSplitter, readFrame, sniff } from '../../protocol/stratum/frame.ts';
@@ -27,8 +27,6 @@ import {
 import { count, seed } from '../level.ts';
 import { arbitraryInput, type Codec, fuzzDecoder } from './fuzz.ts';
 import { methodOf, v1, v2 } from './stratum-vectors.ts';
-
-vi.setConfig({ testTimeout: 600_000 });
 
 const runs = count({ quick: 300, full: 2000, deep: 100_000 });
 const requestTexts = v1.toServer.map(({ text }) => utf8(text));

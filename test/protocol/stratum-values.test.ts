@@ -3,7 +3,7 @@
  * are read or refused: mutations of whole values reach the checks that mutations of bytes rarely get to.
  */
 import fc from 'fast-check';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { formatAddress } from '../../protocol/address.ts';
 import { type Bytes, concat, toHex, utf8 } from '../../protocol/bytes.ts';
 import { attempt } from '../../protocol/errors.ts';
@@ -33,8 +33,6 @@ import {
 import { targetToBytes } from '../../protocol/target.ts';
 import { count, seed } from '../level.ts';
 import { methodOf, v1 } from './stratum-vectors.ts';
-
-vi.setConfig({ testTimeout: 600_000 });
 
 const runs = count({ quick: 300, full: 2000, deep: 100_000 });
 

@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { expect, test } from 'vitest';
@@ -9,7 +9,8 @@ import { temporaryDirectory } from '../temporary.ts';
 const module = new URL('../../scripts/ready/tests.mjs', import.meta.url).href;
 const script = `
   import { runTests } from ${JSON.stringify(module)};
-  process.exitCode = await runTests(process.argv[1], 'quick', process.argv.slice(2));
+  const limits = JSON.parse(process.env.SVC_RUN_LIMITS ?? '{}');
+  process.exitCode = await runTests(process.argv[1], 'quick', process.argv.slice(2), limits);
 `;
 
 interface Tools {
@@ -30,10 +31,16 @@ function project(tools: Tools) {
 const counts = (passed: number, failed: number, skipped = 0) =>
   `echo "level $SVC_TEST_LEVEL"; echo '{"numPassedTests":${passed},"numFailedTests":${failed},"numPendingTests":${skipped},"numTodoTests":0}' > .ready/tests.json`;
 
-function outcome(tools: Tools, ...filters: string[]) {
+/** A run that hangs is ended after some seconds, in place of minutes. */
+const SOON = { SVC_RUN_LIMITS: JSON.stringify({ silenceMillis: 3_000, endMillis: 1_000 }) };
+
+const outcome = (tools: Tools, ...filters: string[]) => run(tools, process.env, filters);
+const hangs = (vitest: string) => run({ vitest }, { ...process.env, ...SOON }, []);
+
+function run(tools: Tools, env: NodeJS.ProcessEnv, filters: string[]) {
   const words = project(tools)(...filters);
-  const { status, stdout } = spawnSync(process.execPath, words, { encoding: 'utf8', cwd: words[3] });
-  return { status, last: stdout.trimEnd().split('\n').at(-1), stdout };
+  const { status, stdout, stderr } = spawnSync(process.execPath, words, { encoding: 'utf8', cwd: words[3], env });
+  return { status, last: stdout.trimEnd().split('\n').at(-1), stdout, stderr };
 }
 
 test('types, lint and tests are counted in one closing line', () => {
@@ -79,7 +86,28 @@ test('the slowest files, and those that used the processor most, are named befor
   expect(stdout).toMatch(
     /They took 3 s of processor time; the most:\n +2\.3 s {2}test\/a\.test\.ts\n +1\.0 s {2}test\/b\.slow\.test\.ts\n/,
   );
+  expect(stdout).toMatch(/\nThe tests took 0 min \d+ s and 3 s of processor time\.\n\n4 passed, 0 failed\n$/);
   expect(last).toBe('4 passed, 0 failed');
+});
+
+test('a run in which nothing moves any more is ended with all that it started, and says what was running', async () => {
+  const { stdout, stderr, last, status } = hangs(
+    'echo "a test of the books" > "$SVC_RUNNING/$$"; sleep 600 & echo "left over: $!"; wait',
+  );
+  expect(stderr).toContain('no test has moved for 3 s');
+  expect(stderr).toMatch(
+    /process \d+, \d\.\d s of processor time: \/bin\/sh .*vitest run .*\n.*ran a test of the books/,
+  );
+  expect(stderr).toMatch(/process \d+, 0\.0 s of processor time: sleep 600/);
+  const [, left] = /left over: (\d+)/.exec(stdout) ?? [];
+  await expect.poll(() => existsSync(`/proc/${left}`)).toBe(false);
+  expect({ last, status }).toEqual({ last: '2 passed, 1 failed', status: 137 });
+});
+
+test('a run that has its results and does not end is ended and fails', () => {
+  const { stderr, last, status } = hangs(`${counts(5, 0)}; sleep 600`);
+  expect(stderr).toContain('vitest wrote its results and did not end');
+  expect({ last, status }).toEqual({ last: '7 passed, 1 failed', status: 137 });
 });
 
 test('a signal ends everything, not just the check that runs', async () => {

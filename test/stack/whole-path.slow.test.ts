@@ -46,14 +46,13 @@ const sum = (amounts: readonly (string | null)[]): bigint =>
  * Asks until the answer is good; what the API refuses meanwhile (an address it does not know yet) is no answer. Two questions a
  * second: with more of them the pool would have to refuse some.
  */
-async function once<T>(read: () => Promise<T>, good: (value: T) => boolean, seconds = 400): Promise<T> {
+async function once<T>(read: () => Promise<T>, good: (value: T) => boolean): Promise<T> {
   let last: T | Error | undefined;
   const look = async () => {
     last = await read().catch((error: Error) => error);
     return last instanceof Error || !good(last) ? undefined : { value: last };
   };
-  const why = () => `last seen: ${last instanceof Error ? last.message : JSON.stringify(last)}`;
-  return (await until(look, { millis: seconds * 1000, everyMillis: 500, why })).value;
+  return (await until(look, { everyMillis: 500, seen: () => last })).value;
 }
 
 /** Every page of a list. */

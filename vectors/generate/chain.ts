@@ -7,7 +7,7 @@ import { keyAddressPayload } from '../../protocol/address.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { type CutHeader, certificateMessage, cutId, encodeCutHeader } from '../../protocol/cut.ts';
 import { GENESIS_SUPPLY } from '../../protocol/emission.ts';
-import { chainId, encodeGenesis, type Genesis, genesisOutpoint } from '../../protocol/genesis.ts';
+import { chainId, encodeGenesis, type Genesis, genesisOutpoint, SEED_BYTES } from '../../protocol/genesis.ts';
 import { encodeEndpoint } from '../../protocol/staking/endpoint.ts';
 import { validatorId } from '../../protocol/staking/names.ts';
 import { PUBLIC_KEY_BYTES } from '../../protocol/transaction.ts';
@@ -44,6 +44,7 @@ export function chainVectors() {
     outputs,
   };
   const document = encodeGenesis(genesis);
+  const seeded = encodeGenesis({ ...genesis, seed: pattern('chain/seed', SEED_BYTES) });
   const chain = chainId(document);
   const nothing = () => undefined;
   const cut = genesisCut(genesis, {
@@ -84,6 +85,7 @@ export function chainVectors() {
         message: toHex(certificateMessage(chain, { height: 0, cutId: cut.effects.cutId }, round)),
       })),
     },
+    seeded_genesis: { document: toHex(seeded), chain_id: toHex(chainId(seeded)) },
     cut: {
       network_id: later.networkId,
       height: later.height,
