@@ -77,12 +77,17 @@ const NO_QUESTION: Question = { to: undefined, at: Number.NEGATIVE_INFINITY };
  */
 type Wanted = {
   readonly id: Bytes;
-  readonly since: number;
+  /** When it was wanted first, or by a proposed cut last. */
+  since: number;
+  /** By a proposed cut: then all that are known are asked before a stranger is. */
+  isNamed: boolean;
   /** Who was asked last, and which known neighbour was. */
   last: Question;
   lastKnown: Question;
   readonly asked: Set<Peer>;
   readonly offers: Set<Peer>;
+  /** A body came and is looked at. If it is a wrong one, the block is wanted again, and who was asked is not forgotten. */
+  isAnswered: boolean;
 };
 
 export type BlockExchangeDependencies = {
@@ -119,6 +124,7 @@ export class BlockExchange {
     });
     this.#unsubscribe = [
       node.on('block', ({ id }) => {
+        this.#wanted.delete(nameOf(id));
         this.#offer(transport.peers(), [id]);
         this.#again(this.#early.arrived(id));
       }),
@@ -177,6 +183,7 @@ export class BlockExchange {
     const turn = this.#turn++ % Math.max(1, others.length);
     const sources = [...(first === undefined ? [] : [first]), ...others.slice(turn), ...others.slice(0, turn)];
     const wanted = ids.map((id) => this.#wantedOf(id));
+    for (const block of wanted) Object.assign(block, { isAnswered: false, isNamed: true, since: this.#with.steady() });
     // All that could be asked were asked: those that are known may have it by now.
     for (const { asked, offers } of wanted)
       if (![...sources, ...offers].some((peer) => !asked.has(peer))) for (const peer of others) asked.delete(peer);
@@ -218,6 +225,8 @@ export class BlockExchange {
       lastKnown: NO_QUESTION,
       asked: new Set<Peer>(),
       offers: new Set<Peer>(),
+      isAnswered: false,
+      isNamed: false,
     };
     this.#wanted.set(nameOf(id), wanted);
     return wanted;
@@ -239,7 +248,7 @@ export class BlockExchange {
     this.#askNext(wanted);
   }
 
-  /** Asks the next neighbour for each block for which nobody's answer is awaited; for one that is known, only such a neighbour's answer counts. */
+  /** Asks the next neighbour for each block, unless an answer is awaited: a known neighbour waits only for another one. */
   #askNext(blocks: readonly Wanted[], sources: readonly Peer[] = []): void {
     const { transport, steady, askAgainMillis } = this.#with;
     const now = steady();
@@ -247,8 +256,10 @@ export class BlockExchange {
     const questions = new Map<Peer, Bytes[]>();
     for (const wanted of blocks) {
       const { id, asked, offers } = wanted;
+      if (wanted.isAnswered) continue;
       const open = [...sources, ...offers].filter((peer) => there.has(peer) && !asked.has(peer));
-      const peer = open.find((other) => known.has(other)) ?? open[0];
+      const stranger = wanted.isNamed && sources.length === 0 ? undefined : open[0];
+      const peer = open.find((other) => known.has(other)) ?? stranger;
       if (peer === undefined || now - (known.has(peer) ? wanted.lastKnown : wanted.last).at < askAgainMillis) continue;
       asked.add(peer);
       offers.delete(peer);
@@ -283,12 +294,14 @@ export class BlockExchange {
   async #receive(peer: Peer, header: Bytes, body: Bytes): Promise<void> {
     const { desk } = this.#with;
     const id = blockId(header);
-    if (this.#wanted.get(nameOf(id))?.asked.has(peer) !== true) return;
-    this.#wanted.delete(nameOf(id));
+    const wanted = this.#wanted.get(nameOf(id));
+    if (wanted === undefined || wanted.isAnswered || !wanted.asked.has(peer)) return;
     if (desk.names(id)) {
+      Object.assign(wanted, { isAnswered: true, last: NO_QUESTION, lastKnown: NO_QUESTION });
       desk.arrived({ id, header, body, from: peer });
       return;
     }
+    this.#wanted.delete(nameOf(id));
     await this.#submit({ from: peer, header, body });
   }
 
