@@ -1,4 +1,4 @@
-/** Blocks between neighbours: nobody can keep a block from this node by offering it first, or by offering many that do not exist. */
+/** Blocks between neighbours: nobody can keep a block from this node by offering it first or again and again, or by offering many that do not exist; strangers are asked last. */
 import { beforeEach, expect, test } from 'vitest';
 import { BlockExchange, decodeBlockMessage, encodeBlockMessage } from '../../node/consensus/block-exchange.ts';
 import type { CutDesk } from '../../node/consensus/cut-desk.ts';
@@ -17,12 +17,16 @@ let sent: { to: Peer; type: string | undefined; count: number }[] = [];
 let submitted: Uint8Array[] = [];
 let lookedUp = 0;
 let exchange: BlockExchange;
+let isNamed = false;
+let arrived: Peer[] = [];
 
 beforeEach(() => {
   now = 0;
   sent = [];
   submitted = [];
   lookedUp = 0;
+  isNamed = false;
+  arrived = [];
   exchange = new BlockExchange({
     node: {
       chain: {
@@ -46,7 +50,7 @@ beforeEach(() => {
       company: () => [],
       placeOf: String,
       known: () => ['a', 'b', 'c'],
-      peers: () => ['a', 'b', 'c'],
+      peers: () => ['s', 't', 'a', 'b', 'c'],
       send: (to, bytes) => {
         const message = decodeBlockMessage(bytes);
         sent.push({
@@ -58,7 +62,7 @@ beforeEach(() => {
       drop: () => undefined,
       close: async () => undefined,
     },
-    desk: { names: () => false } as unknown as CutDesk,
+    desk: { names: () => isNamed, arrived: ({ from }: { from: Peer }) => arrived.push(from) } as unknown as CutDesk,
     askAgainMillis: 500,
     log: silentLog,
     steady: () => now,
@@ -107,4 +111,58 @@ test('strangers that offer and ask for what does not exist cost a bounded number
   const before = sent.length;
   offer('a', idOf(5));
   expect(sent.slice(before)).toEqual([{ to: 'a', type: 'want', count: 1 }]);
+});
+
+const asked = () => sent.filter(({ type }) => type === 'want').map(({ to }) => to);
+
+test('a stranger that offers a block every few milliseconds moves no slot and keeps none', () => {
+  offer('s', idOf(1));
+  expect(asked()).toEqual(['s']);
+  for (; now < 400; now += 4) offer('s', idOf(1));
+  // A member that offers it is asked at once, whoever was asked before.
+  offer('a', idOf(1));
+  expect(asked()).toEqual(['s', 'a']);
+  for (const peer of ['b', 'c']) offer(peer, idOf(1));
+  for (; now < 3_000; now += 4) {
+    for (const stranger of ['s', 't']) offer(stranger, idOf(1));
+    if (now % 500 === 0) exchange.tick();
+  }
+  // Each once, members first.
+  expect(asked()).toEqual(['s', 'a', 'b', 'c', 't']);
+});
+
+test('blocks of a cut that a stranger brought are asked of all that are known first, and of each stranger once', () => {
+  const ids = [idOf(1), idOf(2)];
+  isNamed = true;
+  for (const end = now + 10_000; now < end; now += 100) {
+    if (now % 500 === 0) exchange.want(ids, 's');
+    exchange.tick();
+    offer('t', ...ids);
+  }
+  const order = asked();
+  expect(new Set(order.slice(0, 3))).toEqual(new Set(['a', 'b', 'c']));
+  expect(order.slice(3, 5)).toEqual(['s', 't']);
+  // Those that are known may have it by now; strangers had their turn.
+  expect(order.length).toBeGreaterThan(15);
+  expect(order.slice(5).filter((peer) => peer === 's' || peer === 't')).toEqual([]);
+});
+
+test('the known neighbour that brought a cut is asked first for its blocks, and after a wrong body another one at once', () => {
+  const header = new Uint8Array(312).fill(7);
+  const id = blockId(header);
+  isNamed = true;
+  exchange.want([id], 'b');
+  expect(asked()).toEqual(['b']);
+  const body = encodeBlockMessage({ type: 'block', header, body: new Uint8Array(1) });
+  // One that was not asked, and one that answers twice.
+  for (const peer of ['c', 'b', 'b']) exchange.take(peer, body);
+  expect(arrived).toEqual(['b']);
+  exchange.tick();
+  expect(asked()).toEqual(['b']);
+  exchange.want([id], 'b');
+  expect(asked().length).toBe(2);
+  expect(asked()[1]).not.toBe('b');
+  exchange.take('b', body);
+  exchange.take(asked()[1] as Peer, body);
+  expect(arrived.length).toBe(2);
 });
