@@ -356,8 +356,8 @@ export class FinalizedChain implements Chain {
     return this.state.windows.some((window) => window.blocks.some((block) => equalBytes(block.bodyId, bodyId)));
   }
 
-  read(wire: Bytes): ReadTransaction {
-    return readTransaction(wire, this.chainId);
+  read(wire: Bytes, leaf: Bytes): ReadTransaction {
+    return readTransaction(wire, this.chainId, leaf);
   }
 
   epoch(anchorHeight: number): number {

@@ -3,6 +3,7 @@
  * connects the parts: admission (mempool/admission.ts, mining/candidate.ts), the ledger (ledger/apply-cut.ts), the
  * store, and the order in which a cut becomes final: apply, certify, write, then notify.
  */
+import { dirname } from 'node:path';
 import type { Verifier } from '../kernels/verifier.ts';
 import type { Bytes } from '../protocol/bytes.ts';
 import { type Certificate, signersOf } from '../protocol/cut.ts';
@@ -41,7 +42,7 @@ useNativeSha384();
 const KEPT_DROPPED = 16_384;
 
 export type NodeOptions = OpenOptions & {
-  /** Directory of the store; made when missing. */
+  /** Directory of the store; made when missing. Beside it a cut is written that the node stops over. */
   readonly storeDirectory: string;
   readonly storage?: StoreOptions['mode'];
   /** Pace of the embedded cut maker; 0 makes cuts only by seal(). */
@@ -211,6 +212,9 @@ class EmbeddedNode implements ConsensusNode {
       settled: (millis, ids) => this.#ahead.settled(millis, ids),
       examineHeader: (header) => this.#door.examineHeader(header),
       sync: () => store.sync(),
+      isRegistered: (id) => this.chain.view().isRegistered(id),
+      forget: (ids) => this.#door.forget(ids),
+      directory: dirname(options.storeDirectory),
       finish: async (cut, certificate) => void (await this.#oneCut(() => this.#finish(cut, certificate))),
       fail: (error) => this.#stop(error),
     });
@@ -264,7 +268,7 @@ class EmbeddedNode implements ConsensusNode {
       isBodyUsed: (bodyId, by) => this.chain.isBodyUsed(bodyId, by),
       isBodyRegistered: (bodyId) => this.chain.isBodyRegistered(bodyId),
       templateTransactions: (root) => this.#templates.transactionsOf(root),
-      read: (wire) => this.chain.read(wire),
+      read: (wire, leaf) => this.chain.read(wire, leaf),
     };
   }
 

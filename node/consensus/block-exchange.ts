@@ -12,8 +12,8 @@ import type { Logger } from '../../runtime/log.ts';
 import { type Bucket, fullBucket, refill, take } from '../../runtime/token-bucket.ts';
 import type { FullNode } from '../full-node.ts';
 import { nameOf } from '../ledger/registration.ts';
+import { isSendersFault } from '../mining/candidate.ts';
 import { EARLY_CODES, type EarlyBlock, EarlyBlocks } from '../mining/early-blocks.ts';
-import type { NodeErrorCode } from '../node-error.ts';
 import type { CutDesk } from './cut-desk.ts';
 import type { Peer } from './effects.ts';
 import type { Transport } from './transport.ts';
@@ -24,8 +24,8 @@ export const MAX_BLOCK_MESSAGE_BYTES = 1 + HEADER_BYTES + MAX_BODY_BYTES;
 const MAX_IDS = 64;
 /** Pending requests to one neighbour. Each neighbour has its own limit, so none can displace requests to others. */
 const MAX_ASKED = 128;
-/** Other neighbours that offered a block, asked if the first does not send it. */
-const MAX_OTHERS = 4;
+/** Strangers that offered a block, asked if nobody else sends it. */
+const MAX_STRANGERS = 4;
 /** A block that has not arrived after this many answer times is given up. */
 const GIVEN_UP = 8;
 /**
@@ -41,12 +41,6 @@ const SERVED_STRANGERS = { perSecond: 4 * 1024 * 1024, burst: 32 * 1024 * 1024 }
  */
 const LOOKED_UP = { perSecond: 2_000, burst: 16_000 };
 const LOOKED_UP_STRANGERS = { perSecond: 2_000, burst: 4_000 };
-
-/** More than any honest neighbour offers, whatever its height. */
-const FAULTS: ReadonlySet<NodeErrorCode> = new Set([
-  ...['pow_above_target', 'header_malformed', 'body_malformed'],
-  ...['parents_root_mismatch', 'reward_root_mismatch', 'transactions_root_mismatch'],
-] as NodeErrorCode[]);
 
 export type BlockMessage =
   | { readonly type: 'want' | 'offer'; readonly ids: readonly Bytes[] }
@@ -74,7 +68,22 @@ export function decodeBlockMessage(bytes: Bytes): BlockMessage | undefined {
   return { type: type === BLOCK_MESSAGE_TYPES.want ? 'want' : 'offer', ids };
 }
 
-type Asked = { readonly peer: Peer; readonly at: number; readonly since: number; readonly others: readonly Peer[] };
+type Question = { readonly to: Peer | undefined; readonly at: number };
+const NO_QUESTION: Question = { to: undefined, at: Number.NEGATIVE_INFINITY };
+
+/**
+ * A block that is asked for. One neighbour at a time, each once, those that are known before strangers: an offer can only add
+ * its sender to those that may be asked.
+ */
+type Wanted = {
+  readonly id: Bytes;
+  readonly since: number;
+  /** Who was asked last, and which known neighbour was. */
+  last: Question;
+  lastKnown: Question;
+  readonly asked: Set<Peer>;
+  readonly offers: Set<Peer>;
+};
 
 export type BlockExchangeDependencies = {
   readonly node: Pick<FullNode, 'chain' | 'submitBlock' | 'on'>;
@@ -89,7 +98,7 @@ export type BlockExchangeDependencies = {
 
 export class BlockExchange {
   readonly #with: BlockExchangeDependencies;
-  readonly #asked = new Map<string, Asked & { readonly id: Bytes }>();
+  readonly #wanted = new Map<string, Wanted>();
   /** Undefined: shared by all strangers. */
   readonly #served = new Map<Peer | undefined, Bucket>();
   readonly #lookedUp = new Map<Peer | undefined, Bucket>();
@@ -137,43 +146,41 @@ export class BlockExchange {
   left(peer: Peer): void {
     this.#served.delete(peer);
     this.#lookedUp.delete(peer);
-    for (const [name, asked] of this.#asked) if (asked.peer === peer) this.#askNext(name, asked);
+    for (const wanted of this.#wanted.values()) {
+      wanted.offers.delete(peer);
+      if (wanted.last.to === peer) wanted.last = NO_QUESTION;
+      if (wanted.lastKnown.to === peer) wanted.lastKnown = NO_QUESTION;
+    }
+    this.#askNext([...this.#wanted.values()]);
   }
 
   /** A block that a neighbour did not send in time is requested from another that offered it. */
   tick(): void {
     const { steady, askAgainMillis } = this.#with;
     const now = steady();
-    for (const [name, asked] of this.#asked) {
-      if (now - asked.at < askAgainMillis) continue;
-      if (now - asked.since > GIVEN_UP * askAgainMillis) this.#asked.delete(name);
-      else if (asked.others.length > 0) this.#askNext(name, asked);
-    }
-  }
-
-  #askNext(name: string, { id, since, others: [next, ...others] }: Asked & { readonly id: Bytes }): void {
-    const { transport, steady } = this.#with;
-    this.#asked.delete(name);
-    if (next === undefined) return;
-    this.#asked.set(name, { id, peer: next, at: steady(), since, others });
-    transport.send(next, encodeBlockMessage({ type: 'want', ids: [id] }));
+    for (const [name, { since }] of this.#wanted)
+      if (now - since > GIVEN_UP * askAgainMillis) this.#wanted.delete(name);
+    this.#askNext([...this.#wanted.values()]);
   }
 
   #offer(peers: readonly Peer[], ids: readonly Bytes[]): void {
     for (const peer of peers) this.#with.transport.send(peer, encodeBlockMessage({ type: 'offer', ids }));
   }
 
-  /** Requests the blocks of a proposed cut, from another neighbour each time. `first` is the one that sent it. */
+  /**
+   * Requests the blocks of a proposed cut: of `first`, which sent it, then of the others that are known in turn. Strangers
+   * come after all of those, and only if they sent the cut or offered the block.
+   */
   want(ids: readonly Bytes[], first: Peer | undefined): void {
-    const { transport } = this.#with;
-    const peers = transport.peers();
-    if (peers.length === 0) return;
-    const isThere = first !== undefined && peers.includes(first);
-    const known = transport.known();
-    const others = known.length > 0 ? known : peers;
-    this.#turn++;
-    const peer = isThere && this.#turn % 2 === 1 ? first : (others[this.#turn % others.length] as Peer);
-    this.#ask(peer, ids);
+    const known = this.#with.transport.known();
+    const others = known.length > 0 ? known : this.#with.transport.peers();
+    const turn = this.#turn++ % Math.max(1, others.length);
+    const sources = [...(first === undefined ? [] : [first]), ...others.slice(turn), ...others.slice(0, turn)];
+    const wanted = ids.map((id) => this.#wantedOf(id));
+    // All that could be asked were asked: those that are known may have it by now.
+    for (const { asked, offers } of wanted)
+      if (![...sources, ...offers].some((peer) => !asked.has(peer))) for (const peer of others) asked.delete(peer);
+    this.#askNext(wanted, sources);
   }
 
   /** True if the message was one of these. Throws a ProtocolError. */
@@ -185,7 +192,7 @@ export class BlockExchange {
     else if (message.type === 'want') this.#serve(peer, message.ids);
     else {
       const unknown = message.ids.filter((id) => this.#with.node.chain.block(id) === undefined);
-      this.#ask(peer, unknown, MAX_ASKED - this.#askedOf(peer));
+      this.#offered(peer, unknown);
     }
     return true;
   }
@@ -201,27 +208,59 @@ export class BlockExchange {
     return bucket !== undefined;
   }
 
-  #askedOf(peer: Peer): number {
-    let count = 0;
-    for (const asked of this.#asked.values()) if (asked.peer === peer) count++;
-    return count;
+  #wantedOf(id: Bytes): Wanted {
+    const known = this.#wanted.get(nameOf(id));
+    if (known !== undefined) return known;
+    const wanted = {
+      id,
+      since: this.#with.steady(),
+      last: NO_QUESTION,
+      lastKnown: NO_QUESTION,
+      asked: new Set<Peer>(),
+      offers: new Set<Peer>(),
+    };
+    this.#wanted.set(nameOf(id), wanted);
+    return wanted;
   }
 
-  #ask(peer: Peer, ids: readonly Bytes[], room = MAX_IDS): void {
+  #offered(peer: Peer, ids: readonly Bytes[]): void {
+    const known = new Set(this.#with.transport.known());
+    let room = MAX_ASKED;
+    for (const { asked, offers } of this.#wanted.values()) if (asked.has(peer) || offers.has(peer)) room--;
+    const wanted: Wanted[] = [];
+    for (const id of ids) {
+      const found = this.#wanted.get(nameOf(id));
+      if (found?.asked.has(peer) || found?.offers.has(peer)) continue;
+      if (room-- <= 0) break;
+      const { offers } = found ?? this.#wantedOf(id);
+      if (known.has(peer) || [...offers].filter((other) => !known.has(other)).length < MAX_STRANGERS) offers.add(peer);
+      wanted.push(this.#wantedOf(id));
+    }
+    this.#askNext(wanted);
+  }
+
+  /** Asks the next neighbour for each block for which nobody's answer is awaited; for one that is known, only such a neighbour's answer counts. */
+  #askNext(blocks: readonly Wanted[], sources: readonly Peer[] = []): void {
     const { transport, steady, askAgainMillis } = this.#with;
     const now = steady();
-    const open: Bytes[] = [];
-    for (const id of ids) {
-      const name = nameOf(id);
-      const asked = this.#asked.get(name);
-      if (asked === undefined || now - asked.at >= askAgainMillis) {
-        if (open.length >= room) break;
-        this.#asked.set(name, { id, peer, at: now, since: asked?.since ?? now, others: asked?.others ?? [] });
-        open.push(id);
-      } else if (asked.peer !== peer && asked.others.length < MAX_OTHERS && !asked.others.includes(peer))
-        this.#asked.set(name, { ...asked, others: [...asked.others, peer] });
+    const [known, there] = [new Set(transport.known()), new Set(transport.peers())];
+    const questions = new Map<Peer, Bytes[]>();
+    for (const wanted of blocks) {
+      const { id, asked, offers } = wanted;
+      const open = [...sources, ...offers].filter((peer) => there.has(peer) && !asked.has(peer));
+      const peer = open.find((other) => known.has(other)) ?? open[0];
+      if (peer === undefined || now - (known.has(peer) ? wanted.lastKnown : wanted.last).at < askAgainMillis) continue;
+      asked.add(peer);
+      offers.delete(peer);
+      wanted.last = { to: peer, at: now };
+      if (known.has(peer)) wanted.lastKnown = wanted.last;
+      const question = questions.get(peer);
+      if (question === undefined) questions.set(peer, [id]);
+      else question.push(id);
     }
-    if (open.length > 0) transport.send(peer, encodeBlockMessage({ type: 'want', ids: open }));
+    for (const [peer, ids] of questions)
+      for (let at = 0; at < ids.length; at += MAX_IDS)
+        transport.send(peer, encodeBlockMessage({ type: 'want', ids: ids.slice(at, at + MAX_IDS) }));
   }
 
   #serve(peer: Peer, ids: readonly Bytes[]): void {
@@ -244,8 +283,8 @@ export class BlockExchange {
   async #receive(peer: Peer, header: Bytes, body: Bytes): Promise<void> {
     const { desk } = this.#with;
     const id = blockId(header);
-    if (this.#asked.get(nameOf(id))?.peer !== peer) return;
-    this.#asked.delete(nameOf(id));
+    if (this.#wanted.get(nameOf(id))?.asked.has(peer) !== true) return;
+    this.#wanted.delete(nameOf(id));
     if (desk.names(id)) {
       desk.arrived({ id, header, body, from: peer });
       return;
@@ -263,9 +302,9 @@ export class BlockExchange {
     const outcome = await node.submitBlock(header, body, 'relayed');
     if (outcome.status !== 'refused') return;
     const { code } = outcome.error;
-    if (FAULTS.has(code)) transport.drop(from, code);
+    if (isSendersFault(code)) transport.drop(from, code);
     const missing = EARLY_CODES.has(code) ? this.#early.keep(block) : undefined;
-    if (missing !== undefined) this.#ask(from, missing, MAX_ASKED - this.#askedOf(from));
+    if (missing !== undefined) this.#offered(from, missing);
   }
 
   #fail(error: unknown): void {

@@ -103,12 +103,22 @@ export class CutDesk {
   }
 
   /**
-   * The execution result of the decided cut; executed again if not kept. A text says why the cut is not valid. The
+   * The execution result of the decided cut. If it is not kept, the cut is checked again, and a verdict will follow. The
    * others are dropped: a cut executed while another is written would take its place in the ledger's sets.
    */
-  decided({ cut, content }: Proposal): AppliedCut | string {
+  decided(proposal: Proposal): AppliedCut | undefined {
     this.#waiting.clear();
-    return this.#applied.get(cut) ?? this.#with.ledger.execute(decodeProposedCut(content));
+    const applied = this.#applied.get(proposal.cut);
+    if (applied === undefined) this.check(proposal);
+    return applied;
+  }
+
+  /** Checks a cut once more, with bodies that come anew: those that are here may be the reason for the first verdict. */
+  async doubt(proposal: Proposal): Promise<void> {
+    // Their blocks may be among those that are dropped.
+    this.#applied.clear();
+    await this.#with.ledger.forget(decodeProposedCut(proposal.content).blockIds);
+    this.check(proposal);
   }
 
   /** Whether a waiting cut contains the block. */
@@ -172,33 +182,36 @@ export class CutDesk {
   async #judge(name: CutName, waiting: Waiting): Promise<void> {
     const { ledger, verdict, blame } = this.#with;
     const { cut, arrived } = waiting;
-    const { height, timestampMillis } = cut.header;
+    const { height } = cut.header;
     for (const id of cut.blockIds) {
       const block = arrived.get(nameOf(id));
       if (ledger.isHere(id) || block === undefined) continue;
-      const admitted = await ledger.admit(block.header, block.body, timestampMillis);
+      const admitted = await ledger.admit(block.header, block.body, cut);
       if (this.#waiting.get(name) !== waiting) return;
       if (admitted === 'wrong_body') {
         arrived.delete(nameOf(id));
         blame(block.from);
-        break;
-      }
-      if (admitted === 'impossible') {
+      } else if (typeof admitted === 'object') {
         this.#waiting.delete(name);
-        verdict(height, name, false, 'a block of it is not valid');
+        verdict(height, name, false, admitted.impossible);
         return;
       }
     }
     await ledger.settled(tickMillis(this.#with.cutMillis), cut.blockIds);
     if (this.#waiting.get(name) !== waiting) return;
     waiting.isBusy = false;
-    // A block that could not be checked now, or was dropped meanwhile, is requested again at the next tick.
-    if (!cut.blockIds.every((id) => ledger.isHere(id))) return;
-    this.#waiting.delete(name);
+    // In the place of a wrong body another one is asked for at once.
+    if (this.#lacking(waiting).length > 0) return this.#advance(name);
     const began = performance.now();
     const applied = ledger.execute(cut);
+    // A block that could not be checked now, or was dropped meanwhile: it is looked at again at the next tick.
+    if (applied === undefined) return;
     this.#with.onExecuted?.((performance.now() - began) / 1000);
-    if (typeof applied !== 'string') this.#keep(name, applied);
-    verdict(height, name, typeof applied !== 'string', typeof applied === 'string' ? applied : undefined);
+    this.#waiting.delete(name);
+    if (typeof applied === 'string') verdict(height, name, false, applied);
+    else {
+      this.#keep(name, applied);
+      verdict(height, name, true);
+    }
   }
 }

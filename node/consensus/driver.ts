@@ -5,6 +5,7 @@
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { CUT_HEADER_BYTES, decodeCutHeader } from '../../protocol/cut.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
+import { decodeProposedCut } from '../../protocol/proposal.ts';
 import { epochOf } from '../../protocol/staking/limits.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
 import type { CutLedger } from '../cut-ledger.ts';
@@ -32,9 +33,12 @@ import { RollCall } from './roll-call.ts';
 import { RULES } from './rules.ts';
 import { evidenceOf, type SignatureCheck, signatureCheck, signedText } from './signatures.ts';
 import { SigningLog } from './signing-log.ts';
-import type { ConsensusState } from './state.ts';
+import type { ConsensusState, Value } from './state.ts';
 import { Timers } from './timers.ts';
-import type { CutName } from './votes.ts';
+import { type CutName, PRECOMMIT, proofOf, type VoteKind } from './votes.ts';
+
+/** The votes of more than two thirds. */
+type Standing = { readonly kind: VoteKind; readonly round: number };
 
 /** Proposals whose sender is remembered: blocks are requested from it first. */
 const KEPT_SOURCES = 64;
@@ -56,6 +60,10 @@ export class ConsensusDriver {
   readonly #presence: Presence;
   #working: Promise<void> | undefined;
   #signed: Promise<void> = Promise.resolve();
+  /** Cuts of this height that a quorum stands for, that were not valid here, and whose blocks come anew. */
+  readonly #doubted = new Map<CutName, Standing>();
+  /** A decision whose cut is executed again: too many others were executed since. */
+  #undone: (Effect & { do: 'decide' }) | undefined;
   #committee: Committee;
   readonly #ending = new AbortController();
   #closed = false;
@@ -72,12 +80,9 @@ export class ConsensusDriver {
     this.#desk = new CutDesk({
       ledger: this.#ledger,
       cutMillis,
-      verdict: (height, cut, valid, reason) => {
-        if (!valid) this.#with.log.warn('a proposed cut is not valid', { height, cut: hexOf(cut), reason });
-        this.#feed({ type: 'checked', height, cut, valid });
-      },
+      verdict: (height, cut, valid, reason) => this.#judged(height, cut, valid, reason),
       want: (ids, cut) => this.#blocks.want(ids, this.#sources.get(cut)),
-      blame: (peer) => transport.drop(peer, 'wrong_body'),
+      blame: (peer) => this.#drop(peer, 'wrong_body'),
       fail: (error) => this.#fail(error),
       onExecuted: (seconds) => dependencies.onStep?.('execute', seconds),
     });
@@ -246,10 +251,47 @@ export class ConsensusDriver {
         this.#signing.say(effect);
         return undefined;
       case 'fault':
-        throw new Error(
-          `more than two thirds of the stake stand for cut ${hexOf(effect.cut)}, which is not valid here`,
-        );
+        return this.#doubt(effect);
     }
+  }
+
+  #judged(height: number, cut: CutName, valid: boolean, reason = ''): void {
+    if (!valid) this.#with.log.warn('a proposed cut is not valid', { height, cut: hexOf(cut), reason });
+    const decision = this.#undone?.proof.cut === cut ? this.#undone : undefined;
+    const doubted = this.#doubted.get(cut);
+    if (decision !== undefined && valid) {
+      this.#undone = undefined;
+      this.#queue.push([decision]);
+    } else if (doubted !== undefined && !valid) this.#refute(cut, doubted, reason);
+    else if (decision !== undefined)
+      this.#doubt({ cut, kind: PRECOMMIT, round: decision.proof.round }).catch((error) => this.#fail(error));
+    this.#feed({ type: 'checked', height, cut, valid });
+  }
+
+  /** Nobody else's bytes may be the reason to stop: the blocks are dropped and fetched again, and the second verdict counts. */
+  async #doubt({ cut, kind, round }: Standing & { readonly cut: CutName }): Promise<void> {
+    const proposal = this.state.values.get(cut)?.proposal;
+    if (proposal === undefined || this.#doubted.has(cut)) return;
+    this.#doubted.set(cut, { kind, round });
+    this.#with.log.warn(
+      'more than two thirds of the stake stand for a cut that is not valid here: its blocks are fetched again',
+      {
+        height: proposal.height,
+        cut: hexOf(cut),
+      },
+    );
+    await this.#desk.doubt(proposal);
+  }
+
+  #refute(cut: CutName, { kind, round }: Standing, reason: string): void {
+    const { values, rounds } = this.state;
+    const { content } = (values.get(cut) as Value).proposal;
+    const precommits = kind === PRECOMMIT ? rounds.get(round)?.precommits : undefined;
+    const signatures = precommits && proofOf(precommits)?.votes;
+    this.#closed = true;
+    this.#ledger
+      .refute({ cut: decodeProposedCut(content), certificate: signatures && { round, signatures }, reason })
+      .catch((error) => this.#fail(error));
   }
 
   /** Forwarded, so that nodes with one of the two votes, or none, have the evidence too. */
@@ -278,9 +320,13 @@ export class ConsensusDriver {
       );
   }
 
-  async #commit({ proof, proposal }: Effect & { do: 'decide' }): Promise<void> {
+  async #commit(decision: Effect & { do: 'decide' }): Promise<void> {
+    const { proof, proposal } = decision;
+    // Before the desk checks it, which may give a verdict at once.
+    this.#undone = decision;
     const cut = this.#desk.decided(proposal);
-    if (typeof cut === 'string') throw new Error(`the cut that was decided cannot be executed: ${cut}`);
+    if (cut === undefined) return;
+    this.#undone = undefined;
     const { round, votes } = proof;
     const began = performance.now();
     await this.#ledger.commit(cut, {
@@ -297,6 +343,7 @@ export class ConsensusDriver {
 
   #enter(height: number): void {
     this.#desk.clear();
+    this.#doubted.clear();
     const committee = this.#committeeFor(height);
     if (committee !== this.#committee) this.#receivers.forget();
     this.#committee = committee;

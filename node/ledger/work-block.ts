@@ -27,12 +27,11 @@ export type ReadTransaction = Transaction & {
   readonly operation?: StakingOperation;
 };
 
-/** Throws a ProtocolError if the bytes are not a transaction of this chain. */
-export function readTransaction(wire: Bytes, chainId: Bytes): ReadTransaction {
+/** Throws a ProtocolError if the bytes are not a transaction of this chain. `leaf`: theirs, where it is known. */
+export function readTransaction(wire: Bytes, chainId: Bytes, leaf: Bytes = merkleLeaf(wire)): ReadTransaction {
   const transaction = decodeTransaction(wire, chainId);
   const bodyBytes = bodyOfWire(wire);
   const transactionId = id(LABELS.transaction, bodyBytes);
-  const leaf = merkleLeaf(wire);
   const { operation } = transaction.body;
   return {
     ...transaction,
@@ -58,22 +57,25 @@ export type WorkBlock = {
   readonly transactions: readonly ReadTransaction[];
 };
 
-/** Throws a ProtocolError. */
-export function readWorkBlock(
+export const workBlockOf = (
   headerBytes: Bytes,
+  header: Header,
   bodyBytes: Bytes,
-  read: (wire: Bytes, index: number) => ReadTransaction,
-): WorkBlock {
-  const header = decodeHeader(headerBytes);
+  body: Body,
+  transactions: readonly ReadTransaction[],
+): WorkBlock => ({
+  id: blockId(headerBytes),
+  header,
+  headerBytes,
+  body,
+  bodyBytes,
+  bodyId: bodyId(bodyBytes),
+  work: workOfTarget(header.target),
+  transactions,
+});
+
+/** A block whose body is known to be its header's. Throws a ProtocolError. */
+export function readWorkBlock(headerBytes: Bytes, bodyBytes: Bytes, read: (wire: Bytes) => ReadTransaction): WorkBlock {
   const body = decodeBody(bodyBytes);
-  return {
-    id: blockId(headerBytes),
-    header,
-    headerBytes,
-    body,
-    bodyBytes,
-    bodyId: bodyId(bodyBytes),
-    work: workOfTarget(header.target),
-    transactions: body.transactions.map((wire, index) => read(wire, index)),
-  };
+  return workBlockOf(headerBytes, decodeHeader(headerBytes), bodyBytes, body, body.transactions.map(read));
 }

@@ -5,7 +5,8 @@
  * and the node starts without it.
  */
 import type { Verifier } from '../../kernels/verifier.ts';
-import { type Bytes, compareBytes } from '../../protocol/bytes.ts';
+import { type Bytes, compareBytes, toHex } from '../../protocol/bytes.ts';
+import type { Header } from '../../protocol/header.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
 import type { Logger } from '../../runtime/log.ts';
@@ -62,8 +63,8 @@ export class BlockDoor {
     if (arriving !== undefined) {
       const outcome = await arriving;
       if (outcome.status === 'accepted') return { ...outcome, status: 'known' };
-      // A block that was refused when it arrived alone may still be named by a cut.
-      return cutMillis === undefined ? outcome : await this.submit(header, body, origin, cutMillis);
+      // The other may have come with another body, and a block that was refused alone may still be named by a cut.
+      return await this.submit(header, body, origin, cutMillis);
     }
     const arrival = this.#accept(new Uint8Array(header), body, origin, cutMillis);
     this.#arriving.set(name, arrival);
@@ -81,13 +82,25 @@ export class BlockDoor {
     if ('code' in checked) return checked;
     try {
       const hash = await this.#hash(epoch(checked.anchorHeight), header);
-      if (!meetsBlockTarget(hash, checked)) return nodeError('pow_above_target', 'the hash is above the target');
+      if (!meetsBlockTarget(hash, checked)) return aboveTarget(hash, checked);
       this.#examined.set(nameOf(header), hash);
       return undefined;
     } catch (error) {
       log.error('a block could not be hashed', { error });
       return nodeError('verifier_unavailable', 'the hash could not be computed: try again');
     }
+  }
+
+  /** Drops blocks that wait, with their records and hashes, so that they can come anew. */
+  async forget(ids: readonly Bytes[]): Promise<void> {
+    const { store, pool, onLeft } = this.#dependencies;
+    for (const id of ids) {
+      const block = pool.forget(id);
+      if (block === undefined) continue;
+      this.#examined.delete(nameOf(block.headerBytes));
+      onLeft(block);
+    }
+    await store.removeWaiting(ids);
   }
 
   /** Waits until no accepted block is still being written. */
@@ -116,8 +129,7 @@ export class BlockDoor {
       log.error('a block could not be hashed', { block: block.id, error });
       return refused(nodeError('verifier_unavailable', 'the hash could not be computed: try again'));
     }
-    if (!meetsBlockTarget(hash, block.header))
-      return refused(nodeError('pow_above_target', 'the hash is above the target'));
+    if (!meetsBlockTarget(hash, block.header)) return refused(aboveTarget(hash, block.header));
     // A cut, or a block with the same body, may have arrived while the hash was computed. From here to the write there
     // is no await.
     const again = recheckCandidate(block, context());
@@ -214,8 +226,7 @@ export class BlockDoor {
       if ('error' in checked) return checked;
       const { block } = checked;
       if (compareBytes(block.id, id) !== 0) return { error: nodeError('header_malformed', 'its header is another') };
-      if (!meetsBlockTarget(hash, block.header))
-        return { error: nodeError('pow_above_target', 'the hash is above the target') };
+      if (!meetsBlockTarget(hash, block.header)) return { error: aboveTarget(hash, block.header) };
       return { block: { ...block, hash, record } };
     } catch (error) {
       return { error: nodeError('body_malformed', `its record cannot be read: ${(error as Error).message}`) };
@@ -224,6 +235,8 @@ export class BlockDoor {
 }
 
 const refused = (error: NodeError): Submission => ({ status: 'refused', error });
+const aboveTarget = (hash: Bytes, { target }: Pick<Header, 'target'>): NodeError =>
+  nodeError('pow_above_target', 'the hash is above the target', { found: toHex(hash), expected: target.toString(16) });
 const queueFull = (): NodeError => nodeError('block_queue_full', 'too many blocks with lower hashes wait');
 
 const recordOf = (block: WorkBlock, acceptedMillis: number, origin: Origin): BlockRecord => ({

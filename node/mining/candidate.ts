@@ -1,19 +1,22 @@
 /**
  * Checks of work blocks (ledger rule 41): everything that can be checked without a hash first, in the order of its cost, the PoW last. A
  * block from a bridge, from a miner's own program or from another node passes the same checks.
+ *
+ * The identifier of a block covers only its header, so anybody can send another body with it. Whether a body is the header's is
+ * decided by the roots alone, before anything inside it is looked at: what is found afterwards is a fact about the block.
  */
-import { parentsRoot } from '../../protocol/body.ts';
-import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
+import { type Body, decodeBody, parentsRoot } from '../../protocol/body.ts';
+import { type Bytes, equalBytes, toHex } from '../../protocol/bytes.ts';
 import { attempt, ProtocolError } from '../../protocol/errors.ts';
 import { blockId, decodeHeader, HEADER_BYTES, type Header } from '../../protocol/header.ts';
-import { merkleRootOfHashes } from '../../protocol/merkle.ts';
+import { merkleLeaf, merkleRootOfHashes } from '../../protocol/merkle.ts';
 import type { Network } from '../../protocol/network.ts';
 import { rewardRoot } from '../../protocol/reward.ts';
 import { meetsTarget, targetToBytes } from '../../protocol/target.ts';
 import { timestampFault } from '../../protocol/timestamp.ts';
 import type { CutRecord } from '../full-node.ts';
 import { isWindowOpen } from '../ledger/registration.ts';
-import { type ReadTransaction, readWorkBlock, type WorkBlock } from '../ledger/work-block.ts';
+import { type ReadTransaction, type WorkBlock, workBlockOf } from '../ledger/work-block.ts';
 import { type NodeError, type NodeErrorCode, nodeError } from '../node-error.ts';
 
 export type CandidateContext = {
@@ -31,8 +34,31 @@ export type CandidateContext = {
   isBodyRegistered(bodyId: Bytes): boolean;
   /** The transactions of a template with this root: a block made from it need not be read again. */
   templateTransactions(transactionsRoot: Bytes): readonly ReadTransaction[] | undefined;
-  read(wire: Bytes): ReadTransaction;
+  read(wire: Bytes, leaf: Bytes): ReadTransaction;
 };
+
+/** The bytes are not the header's body: this says nothing about the block, and its sender did not check it. */
+export const WRONG_BODY: ReadonlySet<NodeErrorCode> = new Set([
+  'body_malformed',
+  'parents_root_mismatch',
+  'reward_root_mismatch',
+  'transactions_root_mismatch',
+]);
+
+/** What follows from the header, its body and its anchor alone: every node finds it, at every height. */
+export const BLOCK_FACTS: ReadonlySet<NodeErrorCode> = new Set([
+  'header_malformed',
+  'network_mismatch',
+  'anchor_mismatch',
+  'state_root_mismatch',
+  'target_mismatch',
+  'timestamp_too_early',
+  'block_transaction_invalid',
+  'pow_above_target',
+]);
+
+/** No honest node sends a block that is refused for one of these. */
+export const isSendersFault = (code: NodeErrorCode): boolean => WRONG_BODY.has(code) || BLOCK_FACTS.has(code);
 
 export type CheckedCandidate =
   | { readonly block: WorkBlock }
@@ -67,19 +93,11 @@ export function checkStored(
   }
   const wrong = checkHeader(header, context);
   if (wrong !== undefined) return { error: wrong };
-  const known = context.templateTransactions(header.transactionsRoot) ?? [];
-  let block: WorkBlock;
-  try {
-    block = readWorkBlock(headerBytes, bodyBytes, (wire, index) => {
-      const read = known[index];
-      return read !== undefined && Buffer.compare(read.wire, wire) === 0 ? read : context.read(wire);
-    });
-  } catch (error) {
-    if (!(error instanceof ProtocolError)) throw error;
-    return refuse('body_malformed', error.message, { reason: error.code });
-  }
-  const inside = checkBody(block, known) ?? checkPlace(block, context);
-  return inside === undefined ? { block } : { error: inside };
+  const known = context.templateTransactions(header.transactionsRoot);
+  const block = readCandidate(headerBytes, header, bodyBytes, context.read, known);
+  if ('code' in block) return { error: block };
+  const misplaced = checkPlace(block, context);
+  return misplaced === undefined ? { block } : { error: misplaced };
 }
 
 /** The checks that need only the header. */
@@ -90,6 +108,9 @@ export function checkHeaderBytes(bytes: Bytes, context: CandidateContext): Heade
   return checkHeader(header.value, context) ?? header.value;
 }
 
+/** Both values of a comparison that failed: what the chain gives, and what the header has. */
+const differing = (expected: string, found: string): NodeError['fields'] => ({ expected, found });
+
 function checkHeader(header: Header, context: CandidateContext): NodeError | undefined {
   const { anchorHeight } = header;
   if (header.networkId !== context.network.id)
@@ -98,19 +119,33 @@ function checkHeader(header: Header, context: CandidateContext): NodeError | und
   if (anchor === undefined)
     return nodeError('anchor_unknown', `cut ${anchorHeight} does not exist here`, { head_height: context.headHeight });
   if (!equalBytes(anchor.cutId, header.anchorId))
-    return nodeError('anchor_mismatch', `anchor_id is not the identifier of cut ${anchorHeight}`);
+    return nodeError(
+      'anchor_mismatch',
+      `anchor_id is not the identifier of cut ${anchorHeight}`,
+      differing(toHex(anchor.cutId), toHex(header.anchorId)),
+    );
   if (!isWindowOpen(anchorHeight, context.headHeight + 1))
     return nodeError('block_too_late', `the window of anchor ${anchorHeight} is closed`, {
       head_height: context.headHeight,
     });
   if (!equalBytes(anchor.header.stateRoot, header.stateRoot))
-    return nodeError('state_root_mismatch', 'state_root is not that of the anchor');
-  if (anchor.target !== header.target) return nodeError('target_mismatch', 'target is not that of the anchor');
+    return nodeError(
+      'state_root_mismatch',
+      'state_root is not that of the anchor',
+      differing(toHex(anchor.header.stateRoot), toHex(header.stateRoot)),
+    );
+  if (anchor.target !== header.target)
+    return nodeError(
+      'target_mismatch',
+      'target is not that of the anchor',
+      differing(anchor.target.toString(16), header.target.toString(16)),
+    );
   const anchorMillis = anchor.header.timestampMillis;
   switch (timestampFault(header.timestampMillis, { anchorMillis, nowMillis: context.nowMillis })) {
     case 'too_early':
       return nodeError('timestamp_too_early', "timestamp_millis is not after the anchor's", {
         anchor_millis: anchorMillis,
+        found: header.timestampMillis,
       });
     case 'too_late':
       return nodeError(
@@ -119,6 +154,7 @@ function checkHeader(header: Header, context: CandidateContext): NodeError | und
         {
           now_millis: context.nowMillis,
           anchor_millis: anchorMillis,
+          found: header.timestampMillis,
         },
       );
     default:
@@ -126,23 +162,53 @@ function checkHeader(header: Header, context: CandidateContext): NodeError | und
   }
 }
 
-/** Checks that the body matches its header. */
-export function checkBody(
-  { header, body, transactions }: WorkBlock,
-  known: readonly ReadTransaction[],
-): NodeError | undefined {
+/** The body, with the leaf of each transaction. Encodings and merkle trees are unambiguous: no two bodies have the same roots. */
+function matchBody(
+  header: Header,
+  bytes: Bytes,
+  known: readonly (ReadTransaction | undefined)[],
+): { readonly body: Body; readonly leaves: readonly Bytes[] } | NodeError {
+  const decoded = attempt(() => decodeBody(bytes));
+  if (!decoded.ok) return nodeError('body_malformed', decoded.error.message, { reason: decoded.error.code });
+  const body = decoded.value;
   if (!equalBytes(parentsRoot(body), header.parentsRoot))
     return nodeError('parents_root_mismatch', 'parents_root does not follow from the body');
   if (!equalBytes(rewardRoot(body.payout, body.extranonce), header.rewardRoot))
     return nodeError('reward_root_mismatch', 'reward_root does not follow from the body');
-  if (new Set(transactions.map(({ name }) => name)).size !== transactions.length)
-    return nodeError('block_transaction_invalid', 'a transaction is in the block twice');
+  const leaves = body.transactions.map((wire, i) => {
+    const read = known[i];
+    return read !== undefined && Buffer.compare(read.wire, wire) === 0 ? read.leaf : merkleLeaf(wire);
+  });
   // Exactly the transactions that a template of this root was made of: the root is known to follow from them.
-  if (known.length > 0 && known.length === transactions.length && transactions.every((read, i) => read === known[i]))
-    return undefined;
-  if (!equalBytes(merkleRootOfHashes(transactions.map((transaction) => transaction.leaf)), header.transactionsRoot))
+  const isTemplate =
+    leaves.length > 0 && leaves.length === known.length && leaves.every((leaf, i) => leaf === known[i]?.leaf);
+  if (!isTemplate && !equalBytes(merkleRootOfHashes(leaves), header.transactionsRoot))
     return nodeError('transactions_root_mismatch', 'transactions_root does not follow from the body');
-  return undefined;
+  return { body, leaves };
+}
+
+/** The block of a header and its body. `known`: transactions of a template with the same root. */
+export function readCandidate(
+  headerBytes: Bytes,
+  header: Header,
+  bodyBytes: Bytes,
+  read: CandidateContext['read'],
+  known: readonly ReadTransaction[] = [],
+): WorkBlock | NodeError {
+  const matched = matchBody(header, bodyBytes, known);
+  if ('code' in matched) return matched;
+  const { body, leaves } = matched;
+  const transactions = attempt(() =>
+    body.transactions.map((wire, i) => {
+      const leaf = leaves[i] as Bytes;
+      return known[i]?.leaf === leaf ? (known[i] as ReadTransaction) : read(wire, leaf);
+    }),
+  );
+  if (!transactions.ok)
+    return nodeError('block_transaction_invalid', transactions.error.message, { reason: transactions.error.code });
+  if (new Set(transactions.value.map(({ name }) => name)).size !== transactions.value.length)
+    return nodeError('block_transaction_invalid', 'a transaction is in the block twice');
+  return workBlockOf(headerBytes, header, bodyBytes, body, transactions.value);
 }
 
 function checkPlace({ id, body, bodyId }: WorkBlock, context: CandidateContext): NodeError | undefined {

@@ -9,8 +9,8 @@ import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { blockId } from '../../protocol/header.ts';
 import type { Submission } from '../full-node.ts';
+import { isSendersFault } from '../mining/candidate.ts';
 import type { ConsensusNode } from '../node.ts';
-import type { NodeErrorCode } from '../node-error.ts';
 import { blame, type PeerAsking, PeerFault } from './peer-fault.ts';
 import {
   decodeShortBlock,
@@ -28,25 +28,6 @@ import type { Finding, PeerName, Topic } from './thread/host-types.ts';
  * them.
  */
 const PER_PEER = 16;
-
-/** Faults that no honest peer forwards, whatever its height. They follow from the header alone. */
-const FAULTS: ReadonlySet<NodeErrorCode> = new Set([
-  'header_malformed',
-  'body_malformed',
-  'network_mismatch',
-  'pow_above_target',
-  'target_mismatch',
-  'state_root_mismatch',
-  'anchor_mismatch',
-  'reward_root_mismatch',
-  'block_transaction_invalid',
-]);
-/** The assembled body differs from the sender's: short identifiers collided, or witnesses differ. */
-const OTHER_BODY: ReadonlySet<NodeErrorCode> = new Set([
-  'transactions_root_mismatch',
-  'body_malformed',
-  'block_transaction_invalid',
-]);
 
 export type BlockRelayDependencies = {
   readonly node: Pick<ConsensusNode, 'chain' | 'mempool' | 'submitBlock' | 'ledger' | 'on'>;
@@ -118,7 +99,7 @@ export class BlockRelay {
     if (node.chain.block(id) !== undefined) return 'ignore';
     const wrong = await node.ledger.examineHeader(block.header);
     if (wrong !== undefined) {
-      if (!FAULTS.has(wrong.code)) return 'ignore';
+      if (!isSendersFault(wrong.code)) return 'ignore';
       network.fault(peer, 'bad_block', wrong.code);
       return 'reject';
     }
@@ -127,19 +108,19 @@ export class BlockRelay {
   }
 
   async #takeIn(peer: PeerName, id: Bytes, block: ShortBlock): Promise<Finding> {
-    const { node, network } = this.#with;
+    const { node } = this.#with;
     const transactions = await this.#transactions(peer, id, block.shortIds);
     let outcome: Submission | undefined;
     if (transactions !== undefined)
       outcome = await node.submitBlock(block.header, encodeBody({ ...block, transactions }), 'relayed');
-    if (outcome === undefined || (outcome.status === 'refused' && OTHER_BODY.has(outcome.error.code)))
+    // The assembled body differs from the sender's: short identifiers collided, or witnesses differ.
+    if (outcome === undefined || (outcome.status === 'refused' && outcome.error.code === 'transactions_root_mismatch'))
       outcome = await this.#fetchWhole(peer, id);
     if (outcome === undefined) throw new PeerFault(peer, 'undelivered', 'it does not have the block that it announced');
     if (outcome.status !== 'refused') return 'accept';
-    if (!FAULTS.has(outcome.error.code)) return 'ignore';
     // Another peer may have the body that belongs to the header.
-    network.fault(peer, 'bad_block', outcome.error.code);
-    return 'undelivered';
+    if (isSendersFault(outcome.error.code)) throw new PeerFault(peer, 'bad_block', outcome.error.code);
+    return 'ignore';
   }
 
   /** Undefined if some did not arrive. */
@@ -161,14 +142,9 @@ export class BlockRelay {
     return wires.every((wire) => wire !== undefined) ? wires : undefined;
   }
 
-  async #fetchWhole(peer: PeerName, id: Bytes): Promise<Submission | undefined> {
+  #fetchWhole(peer: PeerName, id: Bytes): Promise<Submission | undefined> {
     const { node, network } = this.#with;
-    const [block] = decodeBlocksAnswer(
-      await network.ask(peer, 'relay', encodeRelayQuestion({ type: 'block', block: id })),
-    );
-    if (block === undefined) return undefined;
-    if (!equalBytes(blockId(block.header), id)) throw new ProtocolError('not_canonical', 'another block');
-    return await node.submitBlock(block.header, block.body, 'relayed');
+    return fetchBlock(peer, id, node, network);
   }
 
   /**
@@ -179,4 +155,21 @@ export class BlockRelay {
     for (const parent of parents)
       if (this.#with.node.chain.block(parent) === undefined) await this.#fetchWhole(peer, parent);
   }
+}
+
+/** Asks a peer for a block and submits it. Undefined if the peer does not have it; its fault is thrown. */
+export async function fetchBlock(
+  peer: PeerName,
+  id: Bytes,
+  node: Pick<ConsensusNode, 'submitBlock'>,
+  network: Pick<PeerAsking, 'ask'>,
+): Promise<Submission | undefined> {
+  const question = encodeRelayQuestion({ type: 'block', block: id });
+  const [block] = decodeBlocksAnswer(await network.ask(peer, 'relay', question));
+  if (block === undefined) return undefined;
+  if (!equalBytes(blockId(block.header), id)) throw new ProtocolError('not_canonical', 'another block');
+  const outcome = await node.submitBlock(block.header, block.body, 'relayed');
+  if (outcome.status === 'refused' && isSendersFault(outcome.error.code))
+    throw new PeerFault(peer, 'bad_block', outcome.error.code);
+  return outcome;
 }

@@ -11,6 +11,8 @@ import { epochOf } from '../../protocol/staking/limits.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { Checkpoint } from '../checkpoints.ts';
 import type { CutLedger } from '../cut-ledger.ts';
+import { nameOf } from '../ledger/registration.ts';
+import type { RefutedCut } from '../refuted-cut.ts';
 import { BlockFetch } from './block-fetch.ts';
 import { CheckpointProof, ContradictedError } from './checkpoint-proof.ts';
 import { brokenChain, isCertified, type Place } from './cut-proof.ts';
@@ -61,6 +63,8 @@ export class CutSync {
   #closed = false;
   #queued = 0;
   #loggedAt = 0;
+  /** A proven cut that broke a rule here, and who sent its blocks: they come anew, from others where there are others. */
+  #doubted: { readonly cutId: Bytes; readonly senders: ReadonlySet<PeerName> } | undefined;
 
   constructor(dependencies: CutSyncDependencies) {
     this.#with = dependencies;
@@ -234,50 +238,83 @@ export class CutSync {
     ];
     const lacking = cuts.flatMap(({ blockIds }) => blockIds).filter((id) => !ledger.isHere(id));
     const fetch = new BlockFetch(lacking, {
-      peers: () => [peer, ...this.heights.having(first, last).filter((other) => other !== peer)],
+      peers: () => this.#sources([peer, ...this.heights.having(first, last).filter((other) => other !== peer)]),
       ask: (other, question) => network.ask(other, 'sync', question),
       blame: (error, other) => this.#blame(error, other),
     });
-    const fetched = new Set(lacking.map((id) => Buffer.from(id).toString('latin1')));
+    const fetched = new Set(lacking.map(nameOf));
     try {
       for (const [i, cut] of cuts.entries()) {
         this.#queued = cuts.length - i;
         if (this.#closed) return;
-        await this.#admit(cut, fetch, (id) => fetched.has(Buffer.from(id).toString('latin1')));
+        const senders = new Set<PeerName>();
+        const impossible = await this.#admit(cut, fetch, fetched, senders);
         // Closed meanwhile: some blocks are missing.
         if (this.#closed) return;
         await ledger.settled(SETTLED_MILLIS, cut.blockIds);
-        const applied = ledger.execute(cut);
-        if (typeof applied === 'string')
-          throw new StoppedError(`the committee signed cut ${cut.header.height}, which is not valid here: ${applied}`);
-        await ledger.commit(applied, certificates.get(cut.header.height) ?? PROVEN_LATER);
+        const applied = impossible ?? ledger.execute(cut);
+        if (applied === undefined) throw new Error('the chain went on meanwhile, or a block left the pool');
+        const certificate = certificates.get(cut.header.height);
+        if (typeof applied === 'string') return await this.#doubt({ cut, certificate, reason: applied }, senders);
+        await ledger.commit(applied, certificate ?? PROVEN_LATER);
+        this.#doubted = undefined;
       }
       this.#tell();
-    } catch (error) {
-      if (error instanceof StoppedError) this.#end(error);
-      throw error;
     } finally {
       this.#queued = 0;
       fetch.close();
     }
   }
 
-  /** Parents come before their children in a cut, and are added in this order. */
-  async #admit({ header, blockIds }: ProposedCut, fetch: BlockFetch, isAsked: (id: Bytes) => boolean): Promise<void> {
+  /** Those that did not send the blocks of a cut that was not valid with them, where there are such. */
+  #sources(peers: readonly PeerName[]): readonly PeerName[] {
+    const others = peers.filter((peer) => this.#doubted?.senders.has(peer) !== true);
+    return others.length > 0 ? others : peers;
+  }
+
+  /** Nobody's bytes may be the reason to stop: the blocks are dropped and fetched again, and the second verdict counts. */
+  async #doubt(refuted: RefutedCut, senders: ReadonlySet<PeerName>): Promise<void> {
+    const { ledger, log } = this.#with;
+    const { cutId, blockIds, header } = refuted.cut;
+    if (this.#doubted !== undefined && equalBytes(this.#doubted.cutId, cutId)) {
+      this.#closed = true;
+      await ledger.refute(refuted);
+      return;
+    }
+    log.warn('a cut that the committee signed is not valid here: its blocks are fetched again', {
+      height: header.height,
+      reason: refuted.reason,
+    });
+    this.#doubted = { cutId, senders };
+    await ledger.forget(blockIds);
+  }
+
+  /**
+   * Parents come before their children in a cut, and are added in this order. Returns why a block of it can be in no
+   * such cut.
+   */
+  async #admit(
+    cut: ProposedCut,
+    fetch: BlockFetch,
+    asked: ReadonlySet<string>,
+    senders: Set<PeerName>,
+  ): Promise<string | undefined> {
     const { ledger } = this.#with;
-    for (const id of blockIds)
+    for (const id of cut.blockIds)
       while (!ledger.isHere(id) && !this.#closed) {
         // A block that waited here when the batch began, but was evicted since.
-        if (!isAsked(id)) throw new Error('a block left the pool');
+        if (!asked.has(nameOf(id))) throw new Error('a block left the pool');
         const block = await fetch.take(id);
-        const admitted = await ledger.admit(block.header, block.body, header.timestampMillis);
+        senders.add(block.from);
+        const admitted = await ledger.admit(block.header, block.body, cut);
         if (admitted === 'here') break;
-        if (admitted === 'impossible')
-          throw new StoppedError(`the committee signed cut ${header.height} with a block that is not valid here`);
+        if (typeof admitted === 'object') return admitted.impossible;
         if (admitted === 'wrong_body') this.#blame(new PeerFault(block.from, 'bad_block', 'a wrong body'), block.from);
+        else if (ledger.head().height >= cut.header.height) throw new Error('the chain went on meanwhile');
         else await this.#news.wait(PAUSE_MILLIS);
         fetch.again(id, admitted === 'wrong_body' ? block.from : undefined);
       }
+    return undefined;
   }
 
   #tellPruned(height: number): void {
@@ -296,6 +333,3 @@ export class CutSync {
     log.info('syncing', { height, behind_by: behindBy, peers });
   }
 }
-
-/** The chain went where this node cannot follow. */
-class StoppedError extends Error {}

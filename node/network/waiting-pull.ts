@@ -5,12 +5,11 @@
  */
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
-import { blockId } from '../../protocol/header.ts';
 import { transactionIdOfWire } from '../../protocol/transaction.ts';
 import type { FullNode } from '../full-node.ts';
+import { fetchBlock } from './block-relay.ts';
 import { blame, type PeerAsking, PeerFault } from './peer-fault.ts';
 import { decodeWaiting, decodeWires, encodeRelayQuestion, MAX_TRANSACTIONS } from './relay-messages.ts';
-import { decodeBlocksAnswer } from './sync-messages.ts';
 import type { PeerInfo, PeerName } from './thread/host-types.ts';
 
 const LOOK_MILLIS = 1_000;
@@ -99,7 +98,7 @@ export class WaitingPull {
       if (
         steady() < end &&
         node.chain.block(id) === undefined &&
-        !(await this.#block(peer, id)) &&
+        (await fetchBlock(peer, id, node, network)) === undefined &&
         ++missed > MAX_MISSED
       )
         throw new PeerFault(peer, 'undelivered', 'it names blocks that it does not have');
@@ -122,19 +121,5 @@ export class WaitingPull {
       await node.submitTransaction(wire, 'relayed');
     }
     return wires.some((wire) => wire !== undefined);
-  }
-
-  /** Whether it arrived. */
-  async #block(peer: PeerName, id: Bytes): Promise<boolean> {
-    const { node, network } = this.#with;
-    const [block] = decodeBlocksAnswer(
-      await network.ask(peer, 'relay', encodeRelayQuestion({ type: 'block', block: id })),
-    );
-    if (block === undefined) return false;
-    if (!equalBytes(blockId(block.header), id)) throw new ProtocolError('not_canonical', 'another block');
-    const outcome = await node.submitBlock(block.header, block.body, 'relayed');
-    if (outcome.status === 'refused' && outcome.error.code === 'pow_above_target')
-      throw new PeerFault(peer, 'bad_block', outcome.error.code);
-    return true;
   }
 }

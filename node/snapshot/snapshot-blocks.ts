@@ -6,8 +6,8 @@ import { workOfTarget } from '../../protocol/target.ts';
 import type { BlockRecord } from '../full-node.ts';
 import type { LedgerState } from '../ledger/state.ts';
 import { windowOf } from '../ledger/state.ts';
-import { readTransaction, readWorkBlock } from '../ledger/work-block.ts';
-import { checkBody } from '../mining/candidate.ts';
+import { readTransaction } from '../ledger/work-block.ts';
+import { readCandidate } from '../mining/candidate.ts';
 import type { RegisteredWork } from './anchor-targets.ts';
 import { checkPart, falsePart } from './snapshot-error.ts';
 
@@ -25,15 +25,17 @@ export function readSnapshotBlock(bytes: Bytes, place: BlockPlace, state: Ledger
   const bodyBytes = bytes.subarray(HEADER_BYTES);
   return checkPart(`a block of cut ${place.cutHeight}`, () => {
     if (!equalBytes(blockId(headerBytes), place.id)) throw falsePart(`a block of cut ${place.cutHeight} is another`);
-    const { anchorHeight, target } = decodeHeader(headerBytes);
-    const work = workOfTarget(target);
+    const header = decodeHeader(headerBytes);
+    const { anchorHeight } = header;
+    const work = workOfTarget(header.target);
     if (!place.hasBody) {
       if (bodyBytes.length > 0) throw falsePart('a block has a body that is not needed');
       return { anchorHeight, work, transactionCount: 0 };
     }
-    const block = readWorkBlock(headerBytes, bodyBytes, (wire) => readTransaction(wire, state.chainId));
-    const fault = checkBody(block, []);
-    if (fault !== undefined) throw falsePart(`a block of cut ${place.cutHeight}: ${fault.message}`);
+    const block = readCandidate(headerBytes, header, bodyBytes, (wire, leaf) =>
+      readTransaction(wire, state.chainId, leaf),
+    );
+    if ('code' in block) throw falsePart(`a block of cut ${place.cutHeight}: ${block.message}`);
     const transactionCount = block.transactions.length;
     const open = windowOf(state, anchorHeight)?.blocks.find(({ id }) => equalBytes(id, place.id));
     if (open === undefined) return { anchorHeight, work, transactionCount };

@@ -34,14 +34,11 @@ async function executeAgain({ chain }: ConsensusNode, { ledger }: ConsensusNode)
     const cut = chain.cut(of);
     const certificate = chain.certificate(of);
     if (cut === undefined || certificate === undefined) throw new Error(`cut ${of} is not there`);
+    const proposed = decodeProposedCut(concat(cut.headerBytes, ...cut.blockIds));
     for (const id of cut.blockIds)
-      await ledger.admit(
-        chain.block(id)?.header as Uint8Array,
-        chain.blockBody(id) as Uint8Array,
-        cut.header.timestampMillis,
-      );
-    const applied = ledger.execute(decodeProposedCut(concat(cut.headerBytes, ...cut.blockIds)));
-    if (typeof applied === 'string') throw new Error(applied);
+      await ledger.admit(chain.block(id)?.header as Uint8Array, chain.blockBody(id) as Uint8Array, proposed);
+    const applied = ledger.execute(proposed);
+    if (typeof applied !== 'object') throw new Error(applied);
     await ledger.commit(applied, certificate);
   }
 }

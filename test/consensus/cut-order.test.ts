@@ -52,7 +52,7 @@ test('the decided cut need not be the one that was executed last', async () => {
       if (header !== undefined && body !== undefined) await other.node.submitBlock(header, body, 'relayed');
     }
     const executed = other.node.ledger.execute(decodeProposedCut(chosen.content));
-    if (typeof executed === 'string') throw new Error(executed);
+    if (typeof executed !== 'object') throw new Error(executed);
     await other.node.ledger.commit(executed, UNSIGNED);
     expect(toHex(other.node.chain.head().cutId)).toBe(toHex(node.chain.head().cutId));
   }

@@ -47,6 +47,8 @@ export class DrivenNetwork {
     member?: number,
     altered: Partial<DriverDependencies> = {},
     checkpoints: readonly Checkpoint[] = [],
+    /** The node as the driver sees it. */
+    shown: (node: ConsensusNode) => ConsensusNode = (node) => node,
   ): Promise<Driven> {
     const node = await createNode(
       {
@@ -68,7 +70,7 @@ export class DrivenNetwork {
       altered.signer ?? (member === undefined ? undefined : await this.signer(name, member, node.chain.chainId));
     if (signer !== undefined) this.network.keys.set(name, signer.publicKey);
     const driver = new ConsensusDriver(CUT_MILLIS, {
-      node,
+      node: shown(node),
       transport: this.network.transport(name),
       ...(signer && { signer }),
       log: silentLog,

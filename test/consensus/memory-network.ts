@@ -9,6 +9,8 @@ export class MemoryNetwork {
   readonly dropped: { readonly by: Peer; readonly peer: Peer; readonly reason: string }[] = [];
   /** What neighbours proved to be theirs. */
   readonly keys = new Map<Peer, Bytes>();
+  /** Neither named nor proven: for everybody the last to be asked. */
+  readonly strangers = new Set<Peer>();
   readonly #processes = new Map<Peer, Bytes>();
   #started = 0;
   /** Sees every message; false loses it. */
@@ -34,9 +36,12 @@ export class MemoryNetwork {
           }
       },
       peers,
-      known: peers,
+      known: () => peers().filter((peer) => !this.strangers.has(peer)),
       placeOf: (peer) => String(peer),
-      company: () => peers().map((peer) => ({ peers: [peer], key: this.keys.get(peer) })),
+      company: () =>
+        peers()
+          .filter((peer) => !this.strangers.has(peer))
+          .map((peer) => ({ peers: [peer], key: this.keys.get(peer) })),
       send: (to, bytes) => this.carry(name, to, bytes),
       drop: (peer, reason) => void this.dropped.push({ by: name, peer, reason }),
       close: async () => {

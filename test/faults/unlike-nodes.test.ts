@@ -130,7 +130,7 @@ class Unlike {
 
   execute(cut: ProposedCut): AppliedCut {
     const executed = this.node.ledger.execute(cut);
-    if (typeof executed === 'string') throw new Error(`${this.name}: ${executed}`);
+    if (typeof executed !== 'object') throw new Error(`${this.name}: ${executed}`);
     return executed;
   }
 

@@ -75,7 +75,7 @@ test('a body whose transactions, parents or payout are wrong inside', async () =
   const junk = { ...body, transactions: [new Uint8Array(100)] };
   expect(
     await refusal(encodeHeader({ ...header, transactionsRoot: merkleRoot(junk.transactions) }), encodeBody(junk)),
-  ).toBe('body_malformed');
+  ).toBe('block_transaction_invalid');
   const orphan = { ...body, parents: [new Uint8Array(48).fill(9)] };
   expect(await refusal(encodeHeader({ ...header, parentsRoot: merkleRoot(orphan.parents) }), encodeBody(orphan))).toBe(
     'parent_unknown',
