@@ -12,6 +12,7 @@ import { workOfTarget } from '../../protocol/target.ts';
 import { nativeHex } from '../../runtime/native-hex.ts';
 import { byteaTexts, type Transaction } from '../database/connect.ts';
 import { copyIn } from '../database/copy-in.ts';
+import { takeTurn } from '../database/row-turns.ts';
 import type { JournalEntry } from '../journal.ts';
 import {
   type BlockRecord,
@@ -272,6 +273,7 @@ export class Intake {
       on conflict (service, account_id) do update set work = open_work.work + excluded.work`;
     await later.write(transaction);
     const sums = [...byWorker.values()];
+    await takeTurn(transaction, 'workers');
     await transaction`update workers w set accepted = w.accepted + k.n, work = w.work + k.work,
         last_share_at = greatest(w.last_share_at, k.at)
       from unnest(${[...byWorker.keys()]}::int[], ${sums.map((sum) => sum.count)}::int[],

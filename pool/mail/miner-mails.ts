@@ -139,7 +139,11 @@ export class MinerMails {
     await this.#sql`update miner_mails set mailbox = null
       where mailbox is not null and not confirmed and since < now() - interval '3 days'`;
     await this.#sql`delete from mail_confirmations where at < now() - make_interval(days => ${CODE_DAYS})`;
-    await this.#sql`with gone as (delete from miner_mail_news where at <= ${oldest} returning account_id)
+    // The miner's row first, as everybody else who changes its news.
+    await this.#sql`with late as (select account_id from miner_mails m where exists (select from miner_mail_news n
+          where n.account_id = m.account_id and n.at <= ${oldest}) for no key update),
+        gone as (delete from miner_mail_news n using late where n.account_id = late.account_id and n.at <= ${oldest}
+          returning n.account_id)
       update miner_mails m set dropped = m.dropped + g.n
       from (select account_id, count(*)::int as n from gone group by account_id) g where g.account_id = m.account_id`;
   }

@@ -44,7 +44,7 @@ export class BestShares {
     return true;
   }
 
-  /** A miner whose first share the books have not taken yet waits for the next round. */
+  /** In one order, because every instance writes. A miner whose first share the books have not taken yet waits for the next round. */
   async flush(sql: Sql): Promise<void> {
     const bests = [...this.#waiting.values()];
     if (bests.length === 0) return;
@@ -59,6 +59,7 @@ export class BestShares {
           join workers w on w.account_id = a.id and w.service = k.service and w.name = k.name),
         written as (insert into best_shares as b (account_id, worker_id, work, at)
           select account_id, worker_id, work, to_timestamp(millis / 1000.0) from found
+          order by account_id
           on conflict (account_id) do update set worker_id = excluded.worker_id, work = excluded.work, at = excluded.at
           where excluded.work > b.work)
         select account from found`;

@@ -6,6 +6,7 @@ import type { RefusedShare } from '../../bridge/shares/sink.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { CODE, STRATUM_ERRORS } from '../../protocol/stratum/errors.ts';
 import type { Sql } from '../database/connect.ts';
+import { takeTurn } from '../database/row-turns.ts';
 import { SERVICES } from '../journal-record.ts';
 
 /** Workers counted between two flushes; more share one row that only the totals see. */
@@ -50,6 +51,7 @@ export class Refusals {
         await transaction`insert into refused_shares as r (result, count)
           select * from unnest(${names}::text[], ${names.map((name) => results.get(name) as number)}::bigint[])
           on conflict (result) do update set count = r.count + excluded.count`;
+        await takeTurn(transaction, 'workers');
         await transaction`update workers w set stale = w.stale + k.stale, rejected = w.rejected + k.rejected
           from unnest(${counts.map((count) => `\\x${count.account}`)}::text[], ${counts.map((count) => count.service)}::int[],
             ${counts.map((count) => count.worker)}::text[], ${counts.map((count) => count.stale)}::bigint[],
