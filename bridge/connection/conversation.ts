@@ -36,7 +36,9 @@ export interface ConversationDesk extends SessionDesk {
   own(conversation: Conversation): void;
   joined(conversation: Conversation): void;
   check(share: PendingShare): void;
+  isExempt(address: string): boolean;
   faultOfAddress(conversation: Conversation, fault: Fault): void;
+  works(conversation: Conversation): void;
   balance(conversation: Conversation, tell: (balance: Balance | null) => void): void;
   refusedShare(conversation: Conversation, code: RefusalCode): void;
   wantsReceipts(conversation: Conversation): void;
@@ -54,11 +56,14 @@ export abstract class Conversation implements SessionHost {
   readonly desk: ConversationDesk;
   readonly peer: Peer;
   readonly address: string;
+  readonly isExempt: boolean;
   readonly sinceMillis: number;
   /** Requests that arrived while an earlier one was waiting for the main thread. */
   #held: unknown[] | null = null;
   isEnding = false;
   isTouched = false;
+  /** A share of it was accepted. */
+  isWorking = false;
   /** Since when bytes have been waiting for the peer; 0 when none are. */
   stalledSinceMillis = 0;
 
@@ -66,6 +71,7 @@ export abstract class Conversation implements SessionHost {
     this.desk = desk;
     this.peer = peer;
     this.address = address;
+    this.isExempt = desk.isExempt(address);
     this.sinceMillis = desk.now();
     this.session = new Session(service, desk, this);
   }
@@ -138,6 +144,10 @@ export abstract class Conversation implements SessionHost {
 
   faultOfAddress(fault: Fault): void {
     this.desk.faultOfAddress(this, fault);
+  }
+
+  works(): void {
+    if (!this.isWorking) this.desk.works(this);
   }
 
   balance(tell: (balance: Balance | null) => void): void {

@@ -49,8 +49,12 @@ export interface SessionHost extends Voice {
   joined(): void;
   /** Answered by `accepted` or `refused`. */
   check(share: PendingShare): void;
-  /** A fault before authorization: it counts against the address. */
+  /** Whether its faults are not scored: it is on this machine, or on the operator's list. */
+  readonly isExempt: boolean;
+  /** A fault before authorization: it counts against the address too, unless somebody else works there. */
   faultOfAddress(fault: Fault): void;
+  /** A share of the session was accepted. */
+  works(): void;
   balance(tell: (balance: Balance | null) => void): void;
   refusedShare(code: RefusalCode): void;
   /** The session wants receipts. */
