@@ -7,7 +7,7 @@ import type { Network } from '../../protocol/network.ts';
 import type { RefusalCode } from '../../protocol/stratum/errors.ts';
 import { clientKey } from '../../runtime/client-address.ts';
 import { clientFaults } from '../../runtime/client-fault.ts';
-import { type Bucket, fullBucket } from '../../runtime/token-bucket.ts';
+import { FairShare } from '../../runtime/fair-share.ts';
 import { ServedTemplate } from '../nodes/served-template.ts';
 import type { StratumLimits } from '../options.ts';
 import type { StratumService } from '../service.ts';
@@ -55,7 +55,7 @@ export class Desk implements ConversationDesk {
   readonly readAddress: SessionDesk['readAddress'];
   ready = false;
   headHeight = 0;
-  overall: Bucket;
+  readonly verifications: FairShare;
   readonly #dependencies: DeskDependencies;
   readonly #conversations = new Set<Conversation>();
   readonly #sessions: HeldSessions;
@@ -98,7 +98,7 @@ export class Desk implements ConversationDesk {
       over: (conversation, run) => this.#over(conversation, run),
     });
     this.#reports = new Reports(hub, options.thread);
-    this.overall = fullBucket(options.limits.submitsOverall, dependencies.now());
+    this.verifications = new FairShare(options.limits.submitsOverall, dependencies.now());
     this.#check = new ShareCheck({
       verifier,
       hub,
@@ -139,7 +139,7 @@ export class Desk implements ConversationDesk {
     const { session } = conversation;
     this.#fanOut.forget(conversation);
     this.#receipts.forget(conversation);
-    if (conversation.isWorking) this.counts.addWorking(clientKey(conversation.address), -1);
+    if (conversation.isWorking) this.counts.addWorking(conversation.client, -1);
     if (conversation instanceof V2Conversation) this.#acknowledging.delete(conversation);
     if (!this.#sessions.has(session)) return;
     if (session.isMining) this.#tellWorker('left', session);
@@ -161,7 +161,7 @@ export class Desk implements ConversationDesk {
     this.bans.set(key, untilMillis);
     if (this.counts.works(key)) return;
     for (const conversation of this.#conversations)
-      if (!conversation.session.isMining && clientKey(conversation.address) === key) {
+      if (!conversation.session.isMining && conversation.client === key) {
         conversation.session.ban(Math.max(0, Math.ceil(untilMillis - this.now())));
         conversation.flush();
       }
@@ -212,14 +212,13 @@ export class Desk implements ConversationDesk {
   }
 
   faultOfAddress(conversation: Conversation, fault: Fault): void {
-    const { address } = conversation;
-    if (!this.counts.works(clientKey(address))) this.#dependencies.hub.fault(address, fault);
+    if (!this.counts.works(conversation.client)) this.#dependencies.hub.fault(conversation.address, fault);
   }
 
   works(conversation: Conversation): void {
     if (!this.#conversations.has(conversation)) return;
     conversation.isWorking = true;
-    this.counts.addWorking(clientKey(conversation.address), 1);
+    this.counts.addWorking(conversation.client, 1);
   }
 
   balance(conversation: Conversation, tell: (balance: Balance | null) => void): void {

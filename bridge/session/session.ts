@@ -161,7 +161,7 @@ export class Session implements Submitter {
       nowMillis: now,
       limits: desk.limits,
       budgets: this.#budgets,
-      overall: desk.overall,
+      hasRoom: this.#host.mayVerify(now),
       isReady: desk.ready,
       terms,
       found: desk.shelf.find(serial, desk.headHeight, now),
@@ -172,7 +172,7 @@ export class Session implements Submitter {
     this.#budgets = verdict.budgets;
     switch (verdict.kind) {
       case 'hash': {
-        desk.overall = verdict.overall;
+        if (!verdict.isOwed) this.#host.verifies(now);
         jobs.log.judge(verdict.terms, serial, nonce);
         this.pending++;
         const { template, refusal, isOwed } = verdict;

@@ -136,6 +136,16 @@ test('a server that others keep busy still hashes what each connection is owed',
   expect(await victim.hit(victim.jobs[0] as Job, 1)).toBeInstanceOf(Uint8Array);
 });
 
+test('one address cannot use up what the server can verify: the others have their part', async () => {
+  const limits = { ...EASY, submitsOverall: { perSecond: 1, burst: 50 }, owedSubmits: { perSecond: 0, burst: 0 } };
+  const bed = await deskBed({ limits, hash });
+  const [victim, pest] = [new DeskMiner(bed, '203.0.113.8'), new DeskMiner(bed)];
+  await victim.login();
+  await pest.login();
+  await flood(pest, (pest.jobs[0] as Job).jobId, 500, 2);
+  for (let i = 0; i < 10; i++) expect(await victim.hit(victim.jobs[0] as Job, 2)).toBeNull();
+});
+
 test('a verifier whose queue others fill is asked again for what each connection is owed', async () => {
   let isFull = true;
   const bed = await deskBed({
