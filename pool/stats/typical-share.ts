@@ -1,6 +1,6 @@
 /**
- * The work of a typical share of the pool: half of the work of the last hour came in shares at least as large. Weighted
- * by work, so that any number of small shares moves it only as far as the hashes behind them.
+ * The work of a typical share of the pool: half of the work of this hour and the last came in shares at least as large.
+ * Weighted by work, so that any number of small shares moves it only as far as the hashes behind them.
  */
 import type { Transaction } from '../database/connect.ts';
 import { unpackBucket, type WorkSum } from './packed-work.ts';
@@ -21,12 +21,12 @@ export function typicalShare(sums: Iterable<WorkSum>): bigint {
   return 0n;
 }
 
-/** Of the newest hour with work. */
+/** Of two hours: the first shares of an hour may all be a stranger's. */
 export async function noteTypicalShare(transaction: Transaction): Promise<void> {
-  const [row] = await transaction<{ packed: Buffer }[]>`select packed from stats_recent where tier = ${HOUR}
-    order by bucket desc limit 1`;
-  if (row === undefined) return;
-  const work = typicalShare(unpackBucket(row.packed).values());
+  const rows = await transaction<{ packed: Buffer }[]>`select packed from stats_recent where tier = ${HOUR}
+    order by bucket desc limit 2`;
+  if (rows.length === 0) return;
+  const work = typicalShare(rows.flatMap(({ packed }) => [...unpackBucket(packed).values()]));
   await transaction`insert into settings values (${SETTING}, ${String(work)})
     on conflict (name) do update set value = excluded.value`;
 }

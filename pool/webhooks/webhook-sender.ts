@@ -16,7 +16,6 @@ const LANES = {
   workers: ['worker_silent'],
 } as const;
 type Lane = keyof typeof LANES;
-export const WEBHOOK_EVENTS: readonly string[] = [...LANES.pool, ...LANES.workers];
 
 /** News of workers that wait for a URL; older ones are passed over. */
 const MOST_WORKERS = 100;
