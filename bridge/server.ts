@@ -10,6 +10,7 @@ import type { Bytes } from '../protocol/bytes.ts';
 import { steadyNow } from '../runtime/clock.ts';
 import { ConnectionCount, connectionCountMemory } from './connection/connection-count.ts';
 import { Desk } from './connection/desk.ts';
+import type { DeskOptions } from './connection/desk-options.ts';
 import { insistFreePorts } from './connection/free-ports.ts';
 import { Listener, type ListenerOptions } from './connection/listener.ts';
 import { DrawnAnchors } from './nodes/drawn-anchors.ts';
@@ -64,7 +65,7 @@ class MainServer implements StratumServer {
   readonly #bans: BanList;
   readonly #blocks: FoundBlocks;
   readonly #hub: Hub;
-  readonly #counts = connectionCountMemory();
+  readonly #counts: SharedArrayBuffer;
   readonly #connectionNumbers = connectionNumberMemory();
   readonly #templates: TemplateStore;
   readonly #repeated: RepeatedTemplates;
@@ -94,6 +95,7 @@ class MainServer implements StratumServer {
     this.#repeated = new RepeatedTemplates(2 * (graceMillis + memoryMillis));
     this.#templates = new TemplateStore(options.limits.jobs);
     this.#bans = new BanList(options.limits.bans, options.allow);
+    this.#counts = connectionCountMemory(options.limits.connections);
     const sleep = (millis: number, signal?: AbortSignal) => wait(millis, undefined, { signal });
     this.#blocks = new FoundBlocks({ upstream, sink, log: log.child('blocks'), sleep });
     this.#hub = new MainHub({
@@ -136,21 +138,18 @@ class MainServer implements StratumServer {
   async #startThread(thread: number): Promise<void> {
     const { log, verifier } = this.#dependencies;
     const services = this.#options.services.map((service) => this.#bound(service));
-    const ownCounts = connectionCountMemory();
+    const desk = this.#deskOptions(thread);
     const listener = startListenerThread(
       {
-        desk: this.#deskOptions(thread),
-        listener: {
-          ...this.#listenerOptions(services, this.#options.threads > 1 || this.addresses.length > 0),
-          ownCounts,
-        },
+        desk,
+        listener: this.#listenerOptions(services, this.#options.threads > 1 || this.addresses.length > 0),
       },
       {
         hub: this.#hub,
         verifier,
         log: log.child(`listener-${thread}`),
         onExit: (reason) => {
-          new ConnectionCount(this.#counts, ownCounts).giveBackAll();
+          new ConnectionCount(this.#counts, desk.ownCounts).giveBackAll();
           void this.#replaceThread(thread, reason);
         },
       },
@@ -183,8 +182,8 @@ class MainServer implements StratumServer {
     };
   }
 
-  #deskOptions(thread: number) {
-    const { network, server, limits } = this.#options;
+  #deskOptions(thread: number): DeskOptions {
+    const { network, server, limits, allow } = this.#options;
     const asksSink = this.#dependencies.sink.own !== undefined;
     return {
       network,
@@ -193,14 +192,17 @@ class MainServer implements StratumServer {
       thread,
       bootId: this.bootId,
       asksSink,
+      counts: this.#counts,
+      ownCounts: connectionCountMemory(limits.connections),
+      allow,
       connectionNumbers: this.#connectionNumbers,
     };
   }
 
-  #listenerOptions(services: readonly StratumService[], sharePorts: boolean): Omit<ListenerOptions, 'ownCounts'> {
+  #listenerOptions(services: readonly StratumService[], sharePorts: boolean): ListenerOptions {
     const { wsOrigins, proxies } = this.#options;
     const { streams = 'handles' } = this.#options;
-    return { services, wsOrigins, proxies, sharePorts, streams, counts: this.#counts, certificate: this.#certificate };
+    return { services, wsOrigins, proxies, sharePorts, streams, certificate: this.#certificate };
   }
 
   /**
@@ -219,8 +221,7 @@ class MainServer implements StratumServer {
       randomBytes,
       log: (level, message, fields) => log[level](message, fields),
     });
-    const own = { ownCounts: connectionCountMemory() };
-    const listener = new Listener({ ...this.#listenerOptions(services, false), ...own }, desk);
+    const listener = new Listener(this.#listenerOptions(services, false), desk);
     this.#listeners.set(LOCAL_THREAD, listener);
     this.#greet(listener);
     return listener;

@@ -78,6 +78,10 @@ export function poolMetrics(metrics: Metrics, dependencies: PoolMetricsDependenc
     help: 'Finalized cuts of this instance’s node that the books have not taken in',
   });
   const accountant = metrics.gauge('svc_pool_accountant', { help: '1 in the instance that keeps the books' });
+  const deadlocks = total(
+    'svc_pool_database_deadlocks_total',
+    'Transactions that PostgreSQL ended because they waited for each other; not 0 is a bug',
+  );
   const live = metrics.gauge('svc_pool_live_pages', { help: 'Open live pages' });
 
   const unreadTotal = metrics.counter('svc_pool_redis_unread_total', {
@@ -119,6 +123,9 @@ export function poolMetrics(metrics: Metrics, dependencies: PoolMetricsDependenc
     paid(Number(totals?.paid ?? 0));
     expired(Number(totals?.expired ?? 0));
     held.set(Number(totals?.held ?? 0));
+    const [server] = await sql<{ deadlocks: bigint }[]>`select deadlocks from pg_stat_database
+      where datname = current_database()`;
+    deadlocks(Number(server?.deadlocks ?? 0));
     const refused = await sql<{ result: string; count: bigint }[]>`select result, count from refused_shares`;
     for (const row of refused) shares(Number(row.count), row.result);
     const states = await sql<{ state: string; count: number; person: number }[]>`select state, count(*)::int as count,

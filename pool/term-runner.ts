@@ -21,6 +21,7 @@ import { payoutSeries } from './payout/payout-series.ts';
 import type { PayoutWallet } from './payout/payout-wallet.ts';
 import { foldStats, pruneStats } from './stats/fold.ts';
 import { noteSilentWorkers } from './stats/silence.ts';
+import { noteTypicalShare } from './stats/typical-share.ts';
 import { MinerWebhooks } from './webhooks/miner-webhooks.ts';
 import { WebhookSender } from './webhooks/webhook-sender.ts';
 import type { WebhookReach } from './webhooks/webhook-target.ts';
@@ -217,7 +218,11 @@ export class TermRunner {
     const run = <T>(work: (transaction: Transaction) => Promise<T>) => fenced(sql, term, work);
     for (let round = 0; !signal.aborted; round++) {
       while ((await run((transaction) => foldStats(transaction, now()))) > 0 && !signal.aborted);
-      if (round % 12 === 0) await run((transaction) => noteSilentWorkers(transaction, silentMillis));
+      if (round % 12 === 0)
+        await run(async (transaction) => {
+          await noteTypicalShare(transaction);
+          await noteSilentWorkers(transaction, silentMillis);
+        });
       if (round % 720 === 0) {
         await run((transaction) => pruneStats(transaction, { chartDays }, now()));
         await dropOldShares(sql, now() - shareDays * 86_400_000);

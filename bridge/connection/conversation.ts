@@ -8,6 +8,8 @@ import type { ErrorReply, RefusalCode } from '../../protocol/stratum/errors.ts';
 import type { JobPart } from '../../protocol/stratum/job-template.ts';
 import type { Authorized, Reconnect, Subscribed } from '../../protocol/stratum/messages.ts';
 import type { ReceiptsOffer } from '../../protocol/stratum/receipt-messages.ts';
+import { clientKey } from '../../runtime/client-address.ts';
+import type { FairShare } from '../../runtime/fair-share.ts';
 import type { ServedTemplate } from '../nodes/served-template.ts';
 import type { StratumService } from '../service.ts';
 import type { Fault } from '../session/ban-score.ts';
@@ -35,8 +37,12 @@ export interface ConversationDesk extends SessionDesk {
   resume(conversation: Conversation, sessionId: string): void;
   own(conversation: Conversation): void;
   joined(conversation: Conversation): void;
+  /** What the listener can verify, by the addresses of connections. */
+  readonly verifications: FairShare;
   check(share: PendingShare): void;
+  isExempt(address: string): boolean;
   faultOfAddress(conversation: Conversation, fault: Fault): void;
+  works(conversation: Conversation): void;
   balance(conversation: Conversation, tell: (balance: Balance | null) => void): void;
   refusedShare(conversation: Conversation, code: RefusalCode): void;
   wantsReceipts(conversation: Conversation): void;
@@ -54,11 +60,16 @@ export abstract class Conversation implements SessionHost {
   readonly desk: ConversationDesk;
   readonly peer: Peer;
   readonly address: string;
+  /** The key of its address, for limits and counts. */
+  readonly client: string;
+  readonly isExempt: boolean;
   readonly sinceMillis: number;
   /** Requests that arrived while an earlier one was waiting for the main thread. */
   #held: unknown[] | null = null;
   isEnding = false;
   isTouched = false;
+  /** A share of it was accepted. */
+  isWorking = false;
   /** Since when bytes have been waiting for the peer; 0 when none are. */
   stalledSinceMillis = 0;
 
@@ -66,6 +77,8 @@ export abstract class Conversation implements SessionHost {
     this.desk = desk;
     this.peer = peer;
     this.address = address;
+    this.client = clientKey(address);
+    this.isExempt = desk.isExempt(address);
     this.sinceMillis = desk.now();
     this.session = new Session(service, desk, this);
   }
@@ -132,12 +145,24 @@ export abstract class Conversation implements SessionHost {
     this.desk.joined(this);
   }
 
+  mayVerify(nowMillis: number): boolean {
+    return this.desk.verifications.has(this.client, nowMillis);
+  }
+
+  verifies(nowMillis: number): void {
+    this.desk.verifications.take(this.client, nowMillis);
+  }
+
   check(share: PendingShare): void {
     this.desk.check(share);
   }
 
   faultOfAddress(fault: Fault): void {
     this.desk.faultOfAddress(this, fault);
+  }
+
+  works(): void {
+    if (!this.isWorking) this.desk.works(this);
   }
 
   balance(tell: (balance: Balance | null) => void): void {

@@ -13,6 +13,11 @@ export type DeskOptions = {
   readonly bootId: Bytes;
   /** Whether the sink is asked before a connection may have jobs. */
   readonly asksSink: boolean;
+  /** Connection counts of all threads, and of this one (connection-count.ts). */
+  readonly counts: SharedArrayBuffer;
+  readonly ownCounts: SharedArrayBuffer;
+  /** Addresses and networks that are never banned. */
+  readonly allow: readonly string[];
   /** Shared by all threads of a server (extranonce.ts). */
   readonly connectionNumbers: SharedArrayBuffer;
 };

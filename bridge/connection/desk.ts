@@ -7,11 +7,11 @@ import type { Network } from '../../protocol/network.ts';
 import type { RefusalCode } from '../../protocol/stratum/errors.ts';
 import { clientKey } from '../../runtime/client-address.ts';
 import { clientFaults } from '../../runtime/client-fault.ts';
-import { type Bucket, fullBucket } from '../../runtime/token-bucket.ts';
+import { FairShare } from '../../runtime/fair-share.ts';
 import { ServedTemplate } from '../nodes/served-template.ts';
 import type { StratumLimits } from '../options.ts';
 import type { StratumService } from '../service.ts';
-import type { Fault } from '../session/ban-score.ts';
+import { exemption, type Fault } from '../session/ban-score.ts';
 import { ConnectionCounter, numbersOf } from '../session/extranonce.ts';
 import { TemplateShelf } from '../session/job-book.ts';
 import { KnownAddresses } from '../session/known-addresses.ts';
@@ -23,6 +23,7 @@ import type { ConnectionNumbers, SessionDesk } from '../session/surroundings.ts'
 import { type ReceiptDelivery, ReceiptFanOut } from '../shares/receipts.ts';
 import { ShareCheck } from '../shares/share-check.ts';
 import type { Balance, ListenerFigures, Member, Publication } from '../threads/hub.ts';
+import { ConnectionCount } from './connection-count.ts';
 import type { Conversation, ConversationDesk, Peer } from './conversation.ts';
 import type { DeskDependencies, DeskOptions } from './desk-options.ts';
 import { FanOut } from './fan-out.ts';
@@ -49,10 +50,12 @@ export class Desk implements ConversationDesk {
   readonly thread: number;
   readonly bootId: Bytes;
   readonly asksSink: boolean;
+  readonly counts: ConnectionCount;
+  readonly isExempt: (address: string) => boolean;
   readonly readAddress: SessionDesk['readAddress'];
   ready = false;
   headHeight = 0;
-  overall: Bucket;
+  readonly verifications: FairShare;
   readonly #dependencies: DeskDependencies;
   readonly #conversations = new Set<Conversation>();
   readonly #sessions: HeldSessions;
@@ -79,6 +82,8 @@ export class Desk implements ConversationDesk {
     this.thread = options.thread;
     this.bootId = options.bootId;
     this.asksSink = options.asksSink;
+    this.counts = new ConnectionCount(options.counts, options.ownCounts);
+    this.isExempt = exemption(options.allow);
     this.readAddress = new KnownAddresses(options.network.name).read;
     this.#dependencies = dependencies;
     this.shelf = new TemplateShelf(options.limits.jobs);
@@ -93,7 +98,7 @@ export class Desk implements ConversationDesk {
       over: (conversation, run) => this.#over(conversation, run),
     });
     this.#reports = new Reports(hub, options.thread);
-    this.overall = fullBucket(options.limits.submitsOverall, dependencies.now());
+    this.verifications = new FairShare(options.limits.submitsOverall, dependencies.now());
     this.#check = new ShareCheck({
       verifier,
       hub,
@@ -134,6 +139,7 @@ export class Desk implements ConversationDesk {
     const { session } = conversation;
     this.#fanOut.forget(conversation);
     this.#receipts.forget(conversation);
+    if (conversation.isWorking) this.counts.addWorking(conversation.client, -1);
     if (conversation instanceof V2Conversation) this.#acknowledging.delete(conversation);
     if (!this.#sessions.has(session)) return;
     if (session.isMining) this.#tellWorker('left', session);
@@ -144,15 +150,18 @@ export class Desk implements ConversationDesk {
     return this.#dependencies.log;
   }
 
+  /** The ban of an address does not hold while a session of it works, here or on another thread: it may be a NAT. */
   banLeft(address: string): number {
-    const until = this.bans.size === 0 ? undefined : this.bans.get(clientKey(address));
-    return until === undefined ? 0 : Math.max(0, Math.ceil(until - this.now()));
+    const key = clientKey(address);
+    const until = this.bans.size === 0 ? undefined : this.bans.get(key);
+    return until === undefined || this.counts.works(key) ? 0 : Math.max(0, Math.ceil(until - this.now()));
   }
 
   ban(key: string, untilMillis: number): void {
     this.bans.set(key, untilMillis);
+    if (this.counts.works(key)) return;
     for (const conversation of this.#conversations)
-      if (!conversation.session.isMining && clientKey(conversation.address) === key) {
+      if (!conversation.session.isMining && conversation.client === key) {
         conversation.session.ban(Math.max(0, Math.ceil(untilMillis - this.now())));
         conversation.flush();
       }
@@ -203,7 +212,13 @@ export class Desk implements ConversationDesk {
   }
 
   faultOfAddress(conversation: Conversation, fault: Fault): void {
-    this.#dependencies.hub.fault(conversation.address, fault);
+    if (!this.counts.works(conversation.client)) this.#dependencies.hub.fault(conversation.address, fault);
+  }
+
+  works(conversation: Conversation): void {
+    if (!this.#conversations.has(conversation)) return;
+    conversation.isWorking = true;
+    this.counts.addWorking(conversation.client, 1);
   }
 
   balance(conversation: Conversation, tell: (balance: Balance | null) => void): void {

@@ -17,7 +17,6 @@ import type { SessionRecord } from '../session/session-record.ts';
 import type { ReceiptDelivery } from '../shares/receipts.ts';
 import type { BoundAddress, CertificatePem, ListenerControl, ListenerFigures, Publication } from '../threads/hub.ts';
 import { ARRIVAL, type Arrival } from './arrival.ts';
-import { ConnectionCount } from './connection-count.ts';
 import type { Peer } from './conversation.ts';
 import { type Desk, TICK_MILLIS } from './desk.ts';
 import { HandleStream } from './handle-stream.ts';
@@ -32,9 +31,6 @@ export type ListenerOptions = {
   readonly proxies: readonly string[];
   /** Several threads listen on the same ports. */
   readonly sharePorts: boolean;
-  /** Connection counts of all threads, and of this one. */
-  readonly counts: SharedArrayBuffer;
-  readonly ownCounts: SharedArrayBuffer;
   readonly certificate: CertificatePem | null;
   /** Implementation of TCP streams (tcp-server.ts). */
   readonly streams: 'handles' | 'sockets';
@@ -53,7 +49,6 @@ export class Listener implements ListenerControl {
   readonly #warmUp: () => Promise<void>;
   readonly #log: Pick<Logger, 'error'>;
   readonly #proxies: TrustedProxies;
-  readonly #counts: ConnectionCount;
   readonly #servers: Server[] = [];
   readonly #sockets: StratumSockets;
   /** Sockets whose protocol is not known yet. */
@@ -77,7 +72,6 @@ export class Listener implements ListenerControl {
       option: '--proxy-protocol',
       warn: (message, fields) => desk.log('warn', message, fields),
     });
-    this.#counts = new ConnectionCount(options.counts, options.ownCounts);
     this.#logins = fullBucket(desk.limits.logins, desk.now());
     this.#sockets = new StratumSockets({
       desk,
@@ -86,8 +80,8 @@ export class Listener implements ListenerControl {
       proxies: this.#proxies,
       places: {
         take: (remote) => this.#takePlace(remote, this.#proxies.has(remote)),
-        add: (key) => this.#counts.add(key, 1),
-        giveBack: (key) => this.#counts.add(key, -1),
+        add: (key) => this.#desk.counts.add(key, 1),
+        giveBack: (key) => this.#desk.counts.add(key, -1),
       },
       admit: (address, isCounted) => this.#admit(clientKey(address), isCounted),
       count: (amount) => this.#count('ws', amount),
@@ -163,9 +157,9 @@ export class Listener implements ListenerControl {
    */
   #takePlace(address: string, isProxy: boolean): string | undefined {
     const key = clientKey(address);
-    const isFull = isProxy ? this.#counts.all >= this.#desk.limits.connections : !this.#admit(key, false);
+    const isFull = isProxy ? this.#desk.counts.all >= this.#desk.limits.connections : !this.#admit(key, false);
     if (!this.#accepting || isFull || !this.#admitRate(this.#desk.now())) return undefined;
-    this.#counts.add(key, 1);
+    this.#desk.counts.add(key, 1);
     return key;
   }
 
@@ -182,8 +176,8 @@ export class Listener implements ListenerControl {
    */
   #admit(key: string, isCounted: boolean): boolean {
     const { connections, connectionsPerAddress } = this.#desk.limits;
-    const hasPlace = isCounted || this.#counts.all < connections;
-    return hasPlace && this.#counts.of(key) < connectionsPerAddress;
+    const hasPlace = isCounted || this.#desk.counts.all < connections;
+    return hasPlace && this.#desk.counts.of(key) < connectionsPerAddress;
   }
 
   #count(transport: Transport, amount: 1 | -1): void {
@@ -213,7 +207,7 @@ export class Listener implements ListenerControl {
     if (arrival === undefined) return;
     this[ARRIVAL] = undefined;
     listener.#arrivals.delete(this);
-    listener.#counts.add(arrival.key, -1);
+    listener.#desk.counts.add(arrival.key, -1);
     listener.#count(arrival.secure ? 'tls' : 'tcp', -1);
     if (arrival.conversation !== null) listener.#desk.gone(arrival.conversation, 'closed by the miner');
   });
@@ -277,8 +271,8 @@ export class Listener implements ListenerControl {
   #moveTo(arrival: Arrival, address: string): boolean {
     const key = clientKey(address);
     if (!this.#admit(key, true)) return false;
-    this.#counts.add(arrival.key, -1);
-    this.#counts.add(key, 1);
+    this.#desk.counts.add(arrival.key, -1);
+    this.#desk.counts.add(key, 1);
     arrival.address = address;
     arrival.key = key;
     return true;

@@ -15,6 +15,7 @@ import { steadyNow } from '../../runtime/clock.ts';
 import type { StratumService } from '../service.ts';
 import { connectionNumberMemory } from '../session/extranonce.ts';
 import type { Hub } from '../threads/hub.ts';
+import { connectionCountMemory } from './connection-count.ts';
 import type { Conversation, Peer } from './conversation.ts';
 import { Desk } from './desk.ts';
 import type { DeskOptions } from './desk-options.ts';
@@ -74,7 +75,13 @@ export async function warmUp(options: DeskOptions): Promise<WarmedUp> {
     balance: async () => null,
   };
   const desk = new Desk(
-    { ...options, bootId: new Uint8Array(options.bootId.length), connectionNumbers: connectionNumberMemory() },
+    {
+      ...options,
+      bootId: new Uint8Array(options.bootId.length),
+      counts: connectionCountMemory(ROUNDS * LOGINS_A_ROUND),
+      ownCounts: connectionCountMemory(ROUNDS * LOGINS_A_ROUND),
+      connectionNumbers: connectionNumberMemory(),
+    },
     {
       hub,
       verifier: { hashMany: async (_epoch, headers) => headers.map(() => HASH) },

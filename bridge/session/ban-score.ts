@@ -1,7 +1,8 @@
 /**
  * Scores and bans (docs/bridge.md). Misbehaviour adds to a score that halves every few minutes; at the limit its owner
- * is banned for a while. Before authorization the owner is an address (IPv6 by /64), after it the session alone: many
- * rigs share an address, and a user name proves nothing. Loopback and the operator's allow-list are never banned.
+ * is banned for a while. The owner is the session and, until it mines, also its address (IPv6 by /64), as long as no
+ * other session of that address works: many rigs share an address, and a user name proves nothing. Loopback and the
+ * operator's allow-list are never banned.
  */
 import { addressList, clientKey, isLoopback } from '../../runtime/client-address.ts';
 
@@ -41,25 +42,27 @@ export function addPoints(score: Score, points: number, nowMillis: number, optio
   return { points: score.points * 2 ** (-age / options.halfLifeMillis) + points, atMillis: nowMillis };
 }
 
-/** Scores and bans by owner. Memory is bounded; a restart of the server clears all scores and bans. */
+/** Who is never banned, by whatever rule: this machine, and the operator's list. */
+export function exemption(allowList: readonly string[]): (address: string) => boolean {
+  const allowed = addressList(allowList);
+  return (address) => isLoopback(address) || allowed(address);
+}
+
+/** Scores and bans by address. Memory is bounded; a restart of the server clears all scores and bans. */
 export class BanList {
   readonly #options: BanOptions;
-  readonly #allowed: (address: string) => boolean;
+  readonly #isExempt: (address: string) => boolean;
   readonly #scores = new Map<string, Score>();
   readonly #bans = new Map<string, number>();
 
   constructor(options: BanOptions, allowList: readonly string[] = []) {
     this.#options = options;
-    this.#allowed = addressList(allowList);
-  }
-
-  exempt(address: string): boolean {
-    return isLoopback(address) || this.#allowed(address);
+    this.#isExempt = exemption(allowList);
   }
 
   /** Adds a fault of an address. Returns the end of its ban, if it is banned now. */
   score(address: string, fault: Fault, nowMillis: number): number | undefined {
-    if (this.exempt(address)) return undefined;
+    if (this.#isExempt(address)) return undefined;
     const key = clientKey(address);
     const score = addPoints(this.#scores.get(key) ?? NO_POINTS, FAULT_POINTS[fault], nowMillis, this.#options);
     this.#scores.delete(key);
@@ -73,7 +76,7 @@ export class BanList {
   }
 
   ban(address: string, untilMillis: number): void {
-    if (this.exempt(address)) return;
+    if (this.#isExempt(address)) return;
     const key = clientKey(address);
     this.#bans.delete(key);
     this.#bans.set(key, untilMillis);

@@ -1,6 +1,6 @@
 /**
- * How a session behaves: the requests it may send, and the score of its faults. Before authorization faults count against
- * the address, after it against the session alone, because many rigs share an address.
+ * How a session behaves: the requests it may send, and the score of its faults. Only the sender's own mistakes are
+ * faults: a login that can be read and is refused is none.
  */
 import { CODE, type RefusalCode } from '../../protocol/stratum/errors.ts';
 import { type Bucket, fullBucket, take } from '../../runtime/token-bucket.ts';

@@ -17,9 +17,11 @@ import type { AnswerId } from './voice.ts';
 
 export type LoginState = 'connected' | 'subscribed' | 'authorized' | 'finished';
 
-/** Refuses a request, and counts it against the session. */
 export interface Refuser {
+  /** Counts against the session where the code is that of a fault. */
   refuse(id: AnswerId, code: RefusalCode, message?: string): void;
+  /** Counts against nobody. */
+  decline(id: AnswerId, code: RefusalCode, message: string): void;
 }
 
 export type LoginHost = Pick<SessionHost, 'subscribed' | 'authorized' | 'resume' | 'own'>;
@@ -142,11 +144,11 @@ export class Login implements JobsOwner {
       wishes = parsePassword(asked.password);
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
-      this.#session.refuse(id, answerTo(error), error.message);
+      this.#session.decline(id, answerTo(error), error.message);
       return;
     }
     if (this.member !== null && (!equalBytes(this.member.account, account) || this.member.worker !== worker)) {
-      this.#session.refuse(id, CODE.invalid_request, 'another username was authorized already');
+      this.#session.decline(id, CODE.invalid_request, 'another username was authorized already');
       return;
     }
     if (this.state !== 'subscribed') {

@@ -37,6 +37,7 @@ export class Session implements Submitter {
   readonly #login: Login;
   #jobs: Jobs | null = null;
   #isDraining = false;
+  #isBanned = false;
   #budgets = UNUSED;
   readonly #conduct = new Conduct();
   /** Submits from before the resume that may be repeated, because their answers were lost. */
@@ -160,7 +161,7 @@ export class Session implements Submitter {
       nowMillis: now,
       limits: desk.limits,
       budgets: this.#budgets,
-      overall: desk.overall,
+      hasRoom: this.#host.mayVerify(now),
       isReady: desk.ready,
       terms,
       found: desk.shelf.find(serial, desk.headHeight, now),
@@ -171,7 +172,7 @@ export class Session implements Submitter {
     this.#budgets = verdict.budgets;
     switch (verdict.kind) {
       case 'hash': {
-        desk.overall = verdict.overall;
+        if (!verdict.isOwed) this.#host.verifies(now);
         jobs.log.judge(verdict.terms, serial, nonce);
         this.pending++;
         const { template, refusal, isOwed } = verdict;
@@ -217,6 +218,7 @@ export class Session implements Submitter {
     this.pending--;
     this.#tally.accept(work);
     this.#host.accepted(share.id, work, blockId);
+    this.#host.works();
     const now = this.#desk.now();
     this.#servedMillis = now;
     this.#jobs?.accepted(work, now);
@@ -334,10 +336,17 @@ export class Session implements Submitter {
     this.fault(fault);
   }
 
+  /** Refuses a login that can be read: a typing error is the miner's, but nothing to be banned for. */
+  decline(id: AnswerId, code: RefusalCode, message: string): void {
+    this.#host.refuse(id, errorReply(code, message));
+  }
+
   fault(fault: Fault): void {
+    if (this.#host.isExempt) return;
     const { limits } = this.#desk;
+    const isOver = this.#conduct.fault(fault, limits, this.#desk.now());
     if (!this.isMining) this.#host.faultOfAddress(fault);
-    else if (this.#conduct.fault(fault, limits, this.#desk.now())) this.ban(limits.bans.banMillis);
+    if (isOver) this.ban(limits.bans.banMillis);
   }
 
   #admit(id: AnswerId): boolean {
@@ -363,6 +372,8 @@ export class Session implements Submitter {
   }
 
   ban(retryAfterMillis: number): void {
+    if (this.#isBanned) return;
+    this.#isBanned = true;
     this.#host.refuse(null, bannedReply(retryAfterMillis));
     this.#host.end('banned');
   }

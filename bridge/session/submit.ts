@@ -20,9 +20,10 @@ export type SubmitBudgets = {
 
 export type SubmitFacts<T> = {
   readonly nowMillis: number;
-  readonly limits: Pick<StratumLimits, 'submits' | 'owedSubmits' | 'lateSubmits' | 'submitsOverall'>;
+  readonly limits: Pick<StratumLimits, 'submits' | 'owedSubmits' | 'lateSubmits'>;
   readonly budgets: SubmitBudgets;
-  readonly overall: Bucket;
+  /** Whether the sender's address may have another one verified: a fair share of what the listener can verify. */
+  readonly hasRoom: boolean;
   readonly isReady: boolean;
   /** The terms of the job, if it was sent to this session. */
   readonly terms: Terms | undefined;
@@ -50,7 +51,6 @@ export type SubmitVerdict<T> =
       readonly refusal: LateCode | null;
       readonly isOwed: boolean;
       readonly budgets: SubmitBudgets;
-      readonly overall: Bucket;
     };
 
 export function judgeSubmit<T extends { readonly draw: number; readonly draws: number }>(
@@ -74,8 +74,7 @@ export function judgeSubmit<T extends { readonly draw: number; readonly draws: n
   if (late === undefined) return { kind: 'late', code: refusal as LateCode, budgets };
   const owedRate = limits.owedSubmits;
   const owed = take(before.owed ?? fullBucket(owedRate, nowMillis), owedRate, nowMillis);
-  const overall = owed === undefined ? take(facts.overall, limits.submitsOverall, nowMillis) : facts.overall;
-  if (overall === undefined) {
+  if (owed === undefined && !facts.hasRoom) {
     const code = refusal === CODE.not_ready ? CODE.not_ready : CODE.too_many_requests;
     return { kind: 'busy', code, budgets };
   }
@@ -86,6 +85,5 @@ export function judgeSubmit<T extends { readonly draw: number; readonly draws: n
     refusal,
     isOwed: owed !== undefined,
     budgets: { submits, owed: owed ?? before.owed, late },
-    overall,
   };
 }

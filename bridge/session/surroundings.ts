@@ -7,7 +7,6 @@ import type { Address } from '../../protocol/address.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { Network } from '../../protocol/network.ts';
 import type { RefusalCode } from '../../protocol/stratum/errors.ts';
-import type { Bucket } from '../../runtime/token-bucket.ts';
 import type { ServedTemplate } from '../nodes/served-template.ts';
 import type { StratumLimits } from '../options.ts';
 import type { Balance } from '../threads/hub.ts';
@@ -28,8 +27,6 @@ export interface SessionDesk {
   readonly asksSink: boolean;
   readonly headHeight: number;
   readonly shelf: TemplateShelf<ServedTemplate>;
-  /** The hashing budget of all connections of the listener together. */
-  overall: Bucket;
   now(): number;
   newest(draw: number): ServedTemplate | undefined;
   /** The template that came just before the newest, for the same draw. */
@@ -47,10 +44,17 @@ export interface SessionHost extends Voice {
   own(): void;
   /** The session mines from now on. */
   joined(): void;
+  /** Whether its address has a fair share left of what the listener can verify, and that it uses some. */
+  mayVerify(nowMillis: number): boolean;
+  verifies(nowMillis: number): void;
   /** Answered by `accepted` or `refused`. */
   check(share: PendingShare): void;
-  /** A fault before authorization: it counts against the address. */
+  /** Whether its faults are not scored: it is on this machine, or on the operator's list. */
+  readonly isExempt: boolean;
+  /** A fault before authorization: it counts against the address too, unless somebody else works there. */
   faultOfAddress(fault: Fault): void;
+  /** A share of the session was accepted. */
+  works(): void;
   balance(tell: (balance: Balance | null) => void): void;
   refusedShare(code: RefusalCode): void;
   /** The session wants receipts. */

@@ -5,7 +5,7 @@
  */
 import { type ApiClient, ApiError } from '../../protocol/api/client.ts';
 import { callCost, ROUTES, type RouteSpec } from '../../protocol/api/routes.ts';
-import { type Bucket, fullBucket, refill, take } from '../../runtime/token-bucket.ts';
+import { FairShare } from '../../runtime/fair-share.ts';
 import { ApiRefusal } from './api-error.ts';
 import { type Exchange, type Input, type Route, route } from './route.ts';
 import { Turns } from './turns.ts';
@@ -42,7 +42,7 @@ const WAITING = 64;
 const CLIENT_AT_ONCE = 4;
 const CLIENT_WAITING = 32;
 /**
- * Limit for all visitors together: less than half of a node's limit for one reader (PUBLIC_RATE_LIMIT), so that the
+ * Limit for all visitors together, in fair shares: less than half of a node's limit for one reader (PUBLIC_RATE_LIMIT), so that the
  * pool has the rest.
  */
 const ALLOWANCE = { perSecond: 20, burst: 200 } as const;
@@ -61,14 +61,12 @@ const tooMuch = (millis = RETRY_MILLIS) => new ApiRefusal('unavailable', 'the no
 export function nodeRoutes(node: NodeReads, now: () => number = () => performance.now()): Route[] {
   const turns = new Turns({ most: WAITING, holders: AT_ONCE });
   const ofClient = new Turns({ most: CLIENT_WAITING, holders: CLIENT_AT_ONCE });
-  let bucket: Bucket = fullBucket(ALLOWANCE, now());
+  const allowance = new FairShare(ALLOWANCE, now());
   let pausedUntil = Number.NEGATIVE_INFINITY;
-  const pay = (cost: number) => {
+  const pay = (client: string, cost: number) => {
     const at = now();
     if (at < pausedUntil) throw tooMuch(pausedUntil - at);
-    const left = take(bucket, ALLOWANCE, at, cost);
-    bucket = left ?? refill(bucket, ALLOWANCE, at);
-    if (left === undefined) throw tooMuch();
+    if (!allowance.take(client, at, cost)) throw tooMuch();
   };
   /** The limit is shared by all clients; each client first waits for its own requests. */
   const inTurn = async <T>(client: string, work: () => Promise<T>): Promise<T> => {
@@ -86,10 +84,10 @@ export function nodeRoutes(node: NodeReads, now: () => number = () => performanc
       endOwn();
     }
   };
-  const read = async (name: Offered, { params, query, body }: Input, cost: number, { request }: Exchange) => {
+  const read = async (name: Offered, { params, query, body }: Input, cost: number, { request, client }: Exchange) => {
     // The client has disconnected. Others that joined the same read have to retry.
     if (request.raw.socket.destroyed) throw new ApiRefusal('unavailable', 'the client is gone', RETRY_MILLIS);
-    pay(cost);
+    pay(client, cost);
     try {
       const call = node[name] as (input: object) => Promise<unknown>;
       return await call({ ...(params as object), ...(query as object), ...(body as object | undefined) });

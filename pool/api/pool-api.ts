@@ -167,28 +167,33 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
     // Updated last, so that a failed refresh is repeated at the next check.
     reign = now;
   };
-  const refresh = async () => {
-    try {
-      await followReign();
-      await edits.refresh();
-      await pool.refresh();
-      const frame = figures();
-      if (frame !== undefined) live.send(frame);
-    } catch (error) {
-      log.warn('figures could not be refreshed', { reason: (error as Error).message });
-    }
+  const followSettings = async () => {
+    await followReign();
+    await edits.refresh();
   };
-  await refresh();
+  const failed = (error: Error) => log.warn('figures could not be refreshed', { reason: error.message });
+  const refresh = async () => {
+    await followSettings();
+    await pool.refresh();
+    const frame = figures();
+    if (frame !== undefined) live.send(frame);
+  };
+  await followSettings().catch(failed);
   await follower.start();
   let refreshing = Promise.resolve();
   let isRefreshing = false;
-  const timer = setInterval(() => {
+  const begin = () => {
     if (isRefreshing) return;
     isRefreshing = true;
-    refreshing = refresh().finally(() => {
-      isRefreshing = false;
-    });
-  }, options.refreshMillis ?? REFRESH_MILLIS);
+    refreshing = refresh()
+      .catch(failed)
+      .finally(() => {
+        isRefreshing = false;
+      });
+  };
+  // The start does not wait for the first figures: their routes say so until they are there.
+  begin();
+  const timer = setInterval(begin, options.refreshMillis ?? REFRESH_MILLIS);
   return {
     routes,
     live,

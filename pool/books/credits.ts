@@ -8,6 +8,7 @@ import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { divideRanked, feeOf, rankedWeights, type Window, windowOf } from '../../protocol/pplns.ts';
 import { sumTree } from '../../protocol/sum-tree.ts';
 import { integerArray, type Sql, type Transaction } from '../database/connect.ts';
+import { takeTurn } from '../database/row-turns.ts';
 import type { AccountOrder } from './account-order.ts';
 import type { ClosedWork } from './closed-work.ts';
 import { LISTS_A_NOTE, noteTotals } from './credit-totals.ts';
@@ -125,6 +126,7 @@ async function writeList(
     throw new Error(`credits of slice ${list.slice} do not add up: ${credited} + ${list.fee} is not ${list.reward}`);
   // Updates in table order are faster.
   const paid = accounts.ids().filter((id) => (shares[accounts.rankOf(id)] as bigint) > 0n);
+  await takeTurn(transaction, 'accounts');
   const added = transaction`update accounts a set balance = a.balance + k.amount
     from unnest(${integerArray(paid)}::text::int[],
       ${integerArray(paid.map((id) => shares[accounts.rankOf(id)] as bigint))}::text::bigint[]) as k(id, amount)

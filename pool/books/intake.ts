@@ -9,9 +9,11 @@ import { attempt } from '../../protocol/errors.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import { sliceOfHeight } from '../../protocol/pplns.ts';
 import { workOfTarget } from '../../protocol/target.ts';
+import { BoundedMap } from '../../runtime/bounded-map.ts';
 import { nativeHex } from '../../runtime/native-hex.ts';
 import { byteaTexts, type Transaction } from '../database/connect.ts';
 import { copyIn } from '../database/copy-in.ts';
+import { takeTurn } from '../database/row-turns.ts';
 import type { JournalEntry } from '../journal.ts';
 import {
   type BlockRecord,
@@ -24,6 +26,7 @@ import {
 import { takeStats } from '../stats/take.ts';
 import { ensureAccounts } from './made-accounts.ts';
 import { keepNotedTerms } from './noted-terms.ts';
+import { OwnWorkers } from './own-workers.ts';
 import { ensureSharePartitions } from './partitions.ts';
 import { ShareIdentities } from './share-identities.ts';
 import { LaterWork, SharePlaces } from './share-slice.ts';
@@ -70,33 +73,13 @@ export class EntryGapError extends Error {
   }
 }
 
-/** A bounded cache of account and worker ids by their natural keys; cleared after a failed transaction. */
-export class IdCache {
-  readonly #ids = new Map<string, number>();
-  readonly #capacity: number;
-
-  constructor(capacity = 200_000) {
-    this.#capacity = capacity;
-  }
-
-  get(key: string): number | undefined {
-    return this.#ids.get(key);
-  }
-
-  set(key: string, id: number): void {
-    if (this.#ids.size >= this.#capacity) this.#ids.clear();
-    this.#ids.set(key, id);
-  }
-
-  clear(): void {
-    this.#ids.clear();
-  }
-}
+/** Accounts whose id is remembered: far more than a batch has entries. */
+const CACHED_ACCOUNTS = 200_000;
 
 export class Intake {
   readonly #options: IntakeOptions;
-  readonly #accounts = new IdCache();
-  readonly #workers = new IdCache();
+  readonly #accounts = new BoundedMap<string, number>(CACHED_ACCOUNTS);
+  readonly #workers = new OwnWorkers();
   readonly #identities = new ShareIdentities();
 
   constructor(options: IntakeOptions) {
@@ -153,8 +136,7 @@ export class Intake {
     for (const [i, { bootId, sequence, record, slice }] of shares.entries()) {
       if (counts[i] !== true) continue;
       const accountId = this.accountId(record.account);
-      const workerId = this.#workers.get(workerKey(accountId, record)) as number;
-      counted.push({ bootId, sequence, record, slice, accountId, workerId });
+      counted.push({ bootId, sequence, record, slice, accountId, workerId: this.#workers.idOf(accountId, record) });
     }
     const doubled = shares.length - counted.length;
     if (doubled > 0)
@@ -167,7 +149,7 @@ export class Intake {
   forget(): void {
     this.#identities.forget();
     this.#accounts.clear();
-    this.#workers.clear();
+    this.#workers.forget();
   }
 
   accountId(payload: Bytes): number {
@@ -175,7 +157,7 @@ export class Intake {
   }
 
   workerId(record: MinerRecord): number {
-    return this.#workers.get(workerKey(this.accountId(record.account), record)) as number;
+    return this.#workers.idOf(this.accountId(record.account), record);
   }
 
   async #fresh(transaction: Transaction, entries: readonly JournalEntry[]) {
@@ -214,29 +196,13 @@ export class Intake {
     const payloads = new Set<string>();
     for (const record of records) {
       const key = nativeHex(record.account);
-      if (this.#accounts.get(key) === undefined) payloads.add(key);
+      if (this.#accounts.use(key) === undefined) payloads.add(key);
     }
     if (payloads.size > 0) {
       const rows = await ensureAccounts(transaction, [...payloads], this.#options.network);
       for (const [payload, id] of rows) this.#accounts.set(payload, id);
     }
-    const missing = new Map<string, MinerRecord>();
-    for (const record of records) {
-      const key = workerKey(this.accountId(record.account), record);
-      if (this.#workers.get(key) === undefined) missing.set(key, record);
-    }
-    if (missing.size === 0) return;
-    const list = [...missing.values()];
-    const accounts = list.map((record) => this.accountId(record.account));
-    const services = list.map((record) => serviceNumber(record.service));
-    const names = list.map((record) => record.worker);
-    await transaction`insert into workers (account_id, service, name)
-      select * from unnest(${accounts}::int[], ${services}::smallint[], ${names}::text[]) on conflict do nothing`;
-    const rows = await transaction<{ id: number; account_id: number; service: number; name: string }[]>`
-      select w.id, w.account_id, w.service, w.name from workers w
-      join unnest(${accounts}::int[], ${services}::smallint[], ${names}::text[]) as k(a, s, n)
-      on w.account_id = k.a and w.service = k.s and w.name = k.n`;
-    for (const row of rows) this.#workers.set(`${row.account_id}/${row.service}/${row.name}`, row.id);
+    await this.#workers.resolve(transaction, records, (record) => this.accountId(record.account));
   }
 
   async #addWork(transaction: Transaction, counted: readonly CountedShare[], newest: number): Promise<void> {
@@ -272,6 +238,7 @@ export class Intake {
       on conflict (service, account_id) do update set work = open_work.work + excluded.work`;
     await later.write(transaction);
     const sums = [...byWorker.values()];
+    await takeTurn(transaction, 'workers');
     await transaction`update workers w set accepted = w.accepted + k.n, work = w.work + k.work,
         last_share_at = greatest(w.last_share_at, k.at)
       from unnest(${[...byWorker.keys()]}::int[], ${sums.map((sum) => sum.count)}::int[],
@@ -355,6 +322,3 @@ const identityColumns = ({ identity }: ShareRecord): string =>
 
 type OpenSlices = ReadonlyMap<number, { readonly number: number }>;
 const openNumber = (open: OpenSlices, service: number): number => (open.get(service) as { number: number }).number;
-
-const workerKey = (accountId: number, record: MinerRecord): string =>
-  `${accountId}/${serviceNumber(record.service)}/${record.worker}`;

@@ -10,6 +10,7 @@ import { editedPoolName } from '../edits/edits.ts';
 import type { MinerNews } from '../webhooks/miner-news.ts';
 import { feedNews } from '../webhooks/news-feed.ts';
 import { newsGroup } from '../webhooks/news-groups.ts';
+import { MOST_WAITING, placeOf, type WaitingNews } from '../webhooks/news-queue.ts';
 import { retryMillis } from '../webhooks/webhook-sender.ts';
 import { confirmationVerdict, type Sent } from './confirmation-limits.ts';
 import { confirmationMail, isMailed, type MailNews, newsMail } from './mail-text.ts';
@@ -39,8 +40,6 @@ export type MinerMailsDependencies = {
 
 export const MINER_MAIL_DEFAULTS = { pollMillis: 5_000, restMillis: 15 * 60_000, gatherMillis: 60_000 } as const;
 
-/** News of one miner that wait; more are dropped and counted. */
-export const MOST_NEWS = 100;
 const GIVE_UP_MILLIS = 86_400_000;
 const MOST_A_ROUND = 32;
 /** A mailbox is removed after this many failures, counted only if the server accepted mails for others in between. */
@@ -67,16 +66,18 @@ export async function queueMailNews(
   { gatherMillis, now }: { readonly gatherMillis: number; readonly now: number },
 ): Promise<void> {
   if (!isMailed(kind) || atMillis <= now - GIVE_UP_MILLIS) return;
-  const [mail] = await transaction<{ id: number; waiting: number }[]>`select m.account_id as id,
-      (select count(*)::int from miner_mail_news n where n.account_id = m.account_id) as waiting
+  const [mail] = await transaction<{ id: number }[]>`select m.account_id as id
     from miner_mails m join accounts a on a.id = m.account_id where a.address = ${address} and m.mailbox is not null
       and m.confirmed and ${newsGroup(kind) ?? ''} = any(m.events) for update of m`;
   if (mail === undefined) return;
-  if (mail.waiting >= MOST_NEWS) {
+  const waiting = await transaction<WaitingNews[]>`select id, kind, data from miner_mail_news
+    where account_id = ${mail.id}`;
+  const place = placeOf({ kind, data }, waiting);
+  if (place.kind === 'drop' || place.kind === 'displace')
     await transaction`update miner_mails set dropped = dropped + 1 where account_id = ${mail.id}`;
-    return;
-  }
-  if (mail.waiting === 0)
+  if (place.kind === 'drop') return;
+  if ('instead' in place) await transaction`delete from miner_mail_news where id = ${place.instead}`;
+  if (waiting.length === 0)
     await transaction`update miner_mails set
       next_at = greatest(next_at, now() + make_interval(secs => ${gatherMillis / 1000})) where account_id = ${mail.id}`;
   await transaction`insert into miner_mail_news (account_id, at, kind, data)
@@ -139,7 +140,11 @@ export class MinerMails {
     await this.#sql`update miner_mails set mailbox = null
       where mailbox is not null and not confirmed and since < now() - interval '3 days'`;
     await this.#sql`delete from mail_confirmations where at < now() - make_interval(days => ${CODE_DAYS})`;
-    await this.#sql`with gone as (delete from miner_mail_news where at <= ${oldest} returning account_id)
+    // The miner's row first, as everybody else who changes its news.
+    await this.#sql`with late as (select account_id from miner_mails m where exists (select from miner_mail_news n
+          where n.account_id = m.account_id and n.at <= ${oldest}) for no key update),
+        gone as (delete from miner_mail_news n using late where n.account_id = late.account_id and n.at <= ${oldest}
+          returning n.account_id)
       update miner_mails m set dropped = m.dropped + g.n
       from (select account_id, count(*)::int as n from gone group by account_id) g where g.account_id = m.account_id`;
   }
@@ -259,7 +264,7 @@ export class MinerMails {
     const rows = await this.#sql<
       NewsRow[]
     >`select id, kind, data, (extract(epoch from at) * 1000)::bigint::text as millis
-      from miner_mail_news where account_id = ${account} order by id limit ${MOST_NEWS}`;
+      from miner_mail_news where account_id = ${account} order by id limit ${MOST_WAITING}`;
     const last = rows.at(-1);
     if (last === undefined) return;
     const news = rows.map(({ kind, data, millis }) => ({ kind, data, atMillis: Number(millis) }));

@@ -8,6 +8,7 @@ import { randomUUID } from 'node:crypto';
 import { parseAddress } from '../../protocol/address.ts';
 import { balanceSheet } from '../books/sheet.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
+import { takeTurn } from '../database/row-turns.ts';
 import { markRefused, markVoid } from './payout-states.ts';
 import type { ChainPayment, Recipient, WalletPayment } from './payout-wallet.ts';
 import type { BookedPayout, Comparison } from './witness.ts';
@@ -141,10 +142,11 @@ async function bookItem(
 async function accountOf(transaction: Transaction, address: string, isCaughtUp: boolean) {
   type Row = { id: number; balance: bigint };
   const payload = Buffer.from(parseAddress(address).payload);
+  await takeTurn(transaction, 'accounts');
   const [named] = await transaction<Row[]>`select id, balance from accounts where id = (select min(account_id)
-    from account_names where payload = ${payload}) for update`;
+    from account_names where payload = ${payload}) for no key update`;
   if (named !== undefined) return named;
-  const [row] = await transaction<Row[]>`select id, balance from accounts where address = ${address} for update`;
+  const [row] = await transaction<Row[]>`select id, balance from accounts where address = ${address} for no key update`;
   if (row !== undefined) return row;
   if (!isCaughtUp)
     throw new UncoveredError(`the wallet paid ${address}, whom the books do not know yet: they are still catching up`);
@@ -161,6 +163,7 @@ export async function unsettle(transaction: Transaction, { id, state }: BookedPa
   await transaction`select set_config('svc_pool.unsettle', 'on', true)`;
   await transaction`update payouts set state = 'submitted', final_height = null, reason = 'not final any more',
     updated_at = now() where id = ${id} and state = ${state}`;
+  await takeTurn(transaction, 'accounts');
   if (state === 'finalized')
     await transaction`update accounts a set paid = a.paid - i.amount, in_flight = a.in_flight + i.amount
       from payout_items i where i.payout_id = ${id} and i.account_id = a.id`;

@@ -5,6 +5,7 @@
  * the wallet is asked.
  */
 import type { Sql, Transaction } from '../database/connect.ts';
+import { takeTurn } from '../database/row-turns.ts';
 import { newestHead, payloadTextOf } from './commitment.ts';
 import { requestIdOf } from './payout-series.ts';
 
@@ -42,10 +43,11 @@ export async function reservePayout(
   id: string,
   options: ReserveOptions,
 ): Promise<{ recipients: number; total: bigint } | undefined> {
+  await takeTurn(transaction, 'accounts');
   const due = await transaction<{ id: number; balance: bigint }[]>`select id, balance from accounts a
     where balance >= coalesce(payout_min, ${options.minimum}) and balance > 0 and not exists (select from payouts p
       join payout_items i on i.payout_id = p.id where i.account_id = a.id and p.state = 'reserved' and p.needs_person is not null)
-    order by balance desc, id limit ${options.maxRecipients ?? MAX_RECIPIENTS} for update`;
+    order by balance desc, id limit ${options.maxRecipients ?? MAX_RECIPIENTS} for no key update`;
   if (due.length === 0) return undefined;
   await transaction`insert into payouts (id, state) values (${id}, 'reserved')`;
   for (const account of due) {
@@ -172,6 +174,7 @@ export async function markFinalized(
 ): Promise<void> {
   const told = fee === null ? {} : { fee };
   await step(transaction, id, ['submitted'], { state: 'finalized', final_height: height, needs_person: null, ...told });
+  await takeTurn(transaction, 'accounts');
   await transaction`update accounts a set in_flight = a.in_flight - i.amount, paid = a.paid + i.amount
     from payout_items i where i.payout_id = ${id} and i.account_id = a.id`;
 }
@@ -188,6 +191,7 @@ export async function markVoid(
 ): Promise<void> {
   const unasked = from === 'submitted' ? {} : UNASKED;
   await step(transaction, id, [from], { ...unasked, state: 'void', reason, needs_person: null });
+  await takeTurn(transaction, 'accounts');
   await transaction`update accounts a set in_flight = a.in_flight - i.amount, balance = a.balance + i.amount
     from payout_items i where i.payout_id = ${id} and i.account_id = a.id`;
 }

@@ -85,7 +85,9 @@ export class SheetStore {
             ${column(({ lastAccount }) => lastAccount)}::text[]::bytea[],
             ${column(({ leaves }) => leaves)}::text[]::bytea[], ${column(({ above }) => above)}::text[]::bytea[])
             with ordinality as p(first_account, last_account, leaves, above, number)`;
-      await transaction`delete from receipt_sheets where made_at < now() - ${RECEIPT_HOURS} * interval '1 hour'`;
+      // Those that another instance deletes already are left to it.
+      await transaction`delete from receipt_sheets where (slice, service, boot_id) in (select slice, service, boot_id
+        from receipt_sheets where made_at < now() - ${RECEIPT_HOURS} * interval '1 hour' for update skip locked)`;
     });
   }
 }

@@ -7,6 +7,7 @@ import type { Bytes } from '../../protocol/bytes.ts';
 import { attempt } from '../../protocol/errors.ts';
 import { compareReceipts, type ReceiptLeaf } from '../../protocol/receipt.ts';
 import { IdentitySet } from '../books/identity-set.ts';
+import { MAX_OWN_WORKERS, OTHERS } from '../books/own-workers.ts';
 import { decodeRecord, SERVICES, type Service, type ShareIdentity } from '../journal-record.ts';
 
 /** Entries after `after` up to `through`. */
@@ -157,5 +158,29 @@ function leavesOf(own: Sums, open: Sums): ReceiptLeaf[] {
       accountWork: accounts.get(accountOf(named)) ?? 0n,
     };
   });
-  return leaves.sort(compareReceipts);
+  return foldWorkers(leaves).sort(compareReceipts);
+}
+
+/**
+ * The workers of an account with the most work have a receipt each, all others one together (rule 17): names cost
+ * nothing, and anybody may invent them for any account.
+ */
+export function foldWorkers(leaves: readonly ReceiptLeaf[], most = MAX_OWN_WORKERS): ReceiptLeaf[] {
+  const byAccount = Map.groupBy(leaves, ({ account }) => Buffer.from(account).toString('latin1'));
+  return [...byAccount.values()].flatMap((own) => {
+    if (own.length <= most) return own;
+    const sorted = own.toSorted((a, b) => compareWork(b, a) || compareReceipts(a, b));
+    const others = { ...(sorted[most] as ReceiptLeaf), worker: OTHERS, shares: 0, work: 0n, open: 0n };
+    for (const { shares, work, open } of sorted.slice(most)) {
+      others.shares += shares;
+      others.work += work;
+      others.open += open;
+    }
+    return [...sorted.slice(0, most), others];
+  });
+}
+
+function compareWork(a: ReceiptLeaf, b: ReceiptLeaf): number {
+  const [first, second] = [a.work + a.open, b.work + b.open];
+  return first < second ? -1 : first > second ? 1 : 0;
 }

@@ -4,6 +4,7 @@
  */
 import type { AcceptedShare } from '../../bridge/shares/sink.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
+import { OTHERS } from '../books/own-workers.ts';
 import type { Sql } from '../database/connect.ts';
 import { SERVICES } from '../journal-record.ts';
 
@@ -44,7 +45,7 @@ export class BestShares {
     return true;
   }
 
-  /** A miner whose first share the books have not taken yet waits for the next round. */
+  /** In one order, because every instance writes. A miner whose first share the books have not taken yet waits for the next round. */
   async flush(sql: Sql): Promise<void> {
     const bests = [...this.#waiting.values()];
     if (bests.length === 0) return;
@@ -56,9 +57,11 @@ export class BestShares {
           ${bests.map((best) => Math.floor(best.atMillis))}::bigint[]) as given(account, service, name, work, millis)),
         found as (select k.account, k.work, k.millis, a.id as account_id, w.id as worker_id from k
           join accounts a on a.payload = decode(k.account, 'hex')
-          join workers w on w.account_id = a.id and w.service = k.service and w.name = k.name),
+          join lateral (select id from workers w where w.account_id = a.id and w.service = k.service
+            and w.name in (k.name, ${OTHERS}) order by w.name = k.name desc limit 1) w on true),
         written as (insert into best_shares as b (account_id, worker_id, work, at)
           select account_id, worker_id, work, to_timestamp(millis / 1000.0) from found
+          order by account_id
           on conflict (account_id) do update set worker_id = excluded.worker_id, work = excluded.work, at = excluded.at
           where excluded.work > b.work)
         select account from found`;

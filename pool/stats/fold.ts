@@ -144,6 +144,7 @@ export async function pruneStats(transaction: Transaction, options: FoldOptions,
   const firstDay = today - options.chartDays;
   await transaction`delete from worker_days where day < ${firstDay}`;
   await transaction`delete from account_days where day < ${firstDay}`;
+  await transaction`delete from silent_workers where since < ${new Date(firstDay * DAY_SECONDS * 1000)}`;
   await transaction`delete from pool_history where tier = 60 and bucket < ${Math.floor(nowMillis / 60_000) - POOL_MINUTES}`;
   await transaction`delete from pool_history where tier = 600 and bucket < ${(firstDay * DAY_SECONDS) / 600}`;
   await transaction`delete from pool_history where tier = 3600

@@ -18,7 +18,7 @@ const NONE: Rates = { tenMinutes: 0, hour: 0, day: 0 };
 const LEAST_SECONDS = 60;
 
 /** `workers` ascends; `slots` are the places of the same workers in the sums of all rates. */
-type Bucket = { readonly workers: Uint32Array; readonly slots: Uint32Array; readonly work: Float64Array };
+type Bucket = { readonly workers: Uint32Array; slots: Uint32Array; readonly work: Float64Array };
 type Summed = { -readonly [Window in keyof Rates]: Rates[Window] };
 export type WorkerRate = {
   readonly workerId: number;
@@ -94,6 +94,7 @@ export class RateBoard {
     return this.#since;
   }
 
+  /** Linear in the workers of the buckets that changed, and in pieces: nobody else waits for a board of many. */
   async refresh(): Promise<void> {
     const rows = await this.#sql<{ tier: Tier; bucket: number; version: bigint; packed: Buffer }[]>`select tier, bucket,
       version, packed from stats_recent where version > ${this.#version} order by version`;
@@ -106,10 +107,14 @@ export class RateBoard {
         work: Float64Array.from(sums.values(), (sum) => Number(sum.work)),
       });
       this.#version = version;
+      await new Promise((resolve) => setImmediate(resolve));
     }
     const now = this.#now() / 1000;
+    let isOver = false;
     for (const [tier, buckets] of this.#buckets)
-      for (const bucket of buckets.keys()) if (bucket < Math.floor(now / tier) - HELD[tier]) buckets.delete(bucket);
+      for (const bucket of buckets.keys())
+        if (bucket < Math.floor(now / tier) - HELD[tier]) isOver = buckets.delete(bucket);
+    if (isOver) this.#prune();
     if (this.#unowned.size > 0) await this.#learn([...this.#unowned]);
     if (this.#firstAccount === undefined) {
       const [first] = await this.#sql<{ at: Date }[]>`select created_at as at from accounts order by id limit 1`;
@@ -127,10 +132,31 @@ export class RateBoard {
     return minutes.length === 0 ? undefined : Math.max(account, Math.min(...minutes) * 60);
   }
 
+  /** Forgets workers that are in no bucket any more, once they are half of all. */
+  #prune(): void {
+    const all = [...this.#buckets.values()].flatMap((buckets) => [...buckets.values()]);
+    const live = new Set<number>();
+    for (const { workers } of all) for (const workerId of workers) live.add(workerId);
+    if (this.#slotWorkers.length < 2 * live.size) return;
+    this.#slots.clear();
+    this.#slotWorkers.length = 0;
+    this.#workersOf.clear();
+    for (const workerId of this.#unowned) if (!live.has(workerId)) this.#unowned.delete(workerId);
+    for (const [workerId, { accountId }] of this.#owners)
+      if (live.has(workerId)) held(this.#workersOf, accountId, () => []).push(workerId);
+      else this.#owners.delete(workerId);
+    for (const bucket of all) bucket.slots = bucket.workers.map((workerId) => this.#slotOf(workerId));
+  }
+
+  /** Workers that it knows of. */
+  get size(): number {
+    return this.#slotWorkers.length;
+  }
+
   #slotOf(workerId: number): number {
     const known = this.#slots.get(workerId);
     if (known !== undefined) return known;
-    this.#unowned.add(workerId);
+    if (!this.#owners.has(workerId)) this.#unowned.add(workerId);
     this.#slots.set(workerId, this.#slotWorkers.length);
     return this.#slotWorkers.push(workerId) - 1;
   }
@@ -141,7 +167,7 @@ export class RateBoard {
     for (const row of rows) {
       this.#unowned.delete(row.id);
       this.#owners.set(row.id, { accountId: row.account_id, service: row.service });
-      this.#workersOf.set(row.account_id, [...(this.#workersOf.get(row.account_id) ?? []), row.id]);
+      held(this.#workersOf, row.account_id, () => []).push(row.id);
     }
   }
 

@@ -5,7 +5,9 @@
 import type { RefusedShare } from '../../bridge/shares/sink.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { CODE, STRATUM_ERRORS } from '../../protocol/stratum/errors.ts';
+import { OTHERS } from '../books/own-workers.ts';
 import type { Sql } from '../database/connect.ts';
+import { takeTurn } from '../database/row-turns.ts';
 import { SERVICES } from '../journal-record.ts';
 
 /** Workers counted between two flushes; more share one row that only the totals see. */
@@ -50,12 +52,15 @@ export class Refusals {
         await transaction`insert into refused_shares as r (result, count)
           select * from unnest(${names}::text[], ${names.map((name) => results.get(name) as number)}::bigint[])
           on conflict (result) do update set count = r.count + excluded.count`;
+        await takeTurn(transaction, 'workers');
         await transaction`update workers w set stale = w.stale + k.stale, rejected = w.rejected + k.rejected
-          from unnest(${counts.map((count) => `\\x${count.account}`)}::text[], ${counts.map((count) => count.service)}::int[],
+          from (select o.id, sum(k.stale) as stale, sum(k.rejected) as rejected from unnest(${counts.map((count) => `\\x${count.account}`)}::text[], ${counts.map((count) => count.service)}::int[],
             ${counts.map((count) => count.worker)}::text[], ${counts.map((count) => count.stale)}::bigint[],
             ${counts.map((count) => count.rejected)}::bigint[]) as k(payload, service, name, stale, rejected)
           join accounts a on a.payload = k.payload::bytea
-          where w.account_id = a.id and w.service = k.service and w.name = k.name`;
+          join lateral (select id from workers w where w.account_id = a.id and w.service = k.service
+            and w.name in (k.name, ${OTHERS}) order by w.name = k.name desc limit 1) o on true group by o.id) k
+          where w.id = k.id`;
       });
     } catch (error) {
       this.#restore(workers, results);

@@ -1,28 +1,40 @@
 /**
  * Workers that stopped sending, and those that came back (docs/pool.md, webhooks). Silence is measured against the newest share of the whole pool: an outage
- * of the feed or the database makes no worker silent.
+ * of the feed or the database makes no worker silent. Anybody can begin a worker of any address: only one that has had
+ * figures of its own for a day makes news (pool/books/own-workers.ts).
  */
+import { OTHERS } from '../books/own-workers.ts';
 import type { Transaction } from '../database/connect.ts';
 
 export async function noteSilentWorkers(transaction: Transaction, silentMillis: number): Promise<number> {
   const seconds = silentMillis / 1000;
   const back = await transaction<{ id: number }[]>`delete from silent_workers s using workers w
     where w.id = s.worker_id and w.last_share_at > s.since returning w.id`;
-  for (const { id } of back) await tellOf(transaction, 'worker_back', id);
+  await tellOf(
+    transaction,
+    'worker_back',
+    back.map(({ id }) => id),
+  );
   const [newest] = await transaction<{ at: Date | null }[]>`select max(last_share_at) as at from workers`;
   if (newest?.at == null) return 0;
   // Workers silent for more than a day left long ago: they are not reported.
   const rows = await transaction<{ worker_id: number }[]>`insert into silent_workers (worker_id, since)
     select id, last_share_at from workers
-    where last_share_at < ${newest.at}::timestamptz - make_interval(secs => ${seconds})
+    where since < now() - interval '1 day' and name <> ${OTHERS}
+      and last_share_at < ${newest.at}::timestamptz - make_interval(secs => ${seconds})
       and last_share_at > ${newest.at}::timestamptz - make_interval(secs => ${seconds + 86_400})
     on conflict (worker_id) do nothing returning worker_id`;
-  for (const { worker_id } of rows) await tellOf(transaction, 'worker_silent', worker_id);
+  await tellOf(
+    transaction,
+    'worker_silent',
+    rows.map(({ worker_id }) => worker_id),
+  );
   return rows.length;
 }
 
-const tellOf = (transaction: Transaction, kind: 'worker_silent' | 'worker_back', worker: number) =>
+const tellOf = (transaction: Transaction, kind: 'worker_silent' | 'worker_back', workers: readonly number[]) =>
   transaction`select tell(${kind}, jsonb_build_object('address', a.address, 'worker', w.name,
       'service', (array['pplns', 'solo'])[w.service + 1],
-      'last_share_millis', (extract(epoch from w.last_share_at) * 1000)::bigint))
-    from workers w join accounts a on a.id = w.account_id where w.id = ${worker}`;
+      'last_share_millis', (extract(epoch from w.last_share_at) * 1000)::bigint,
+      'since_millis', (extract(epoch from w.since) * 1000)::bigint))
+    from workers w join accounts a on a.id = w.account_id where w.id = any(${[...workers]}::int[]) order by w.id`;

@@ -1,6 +1,6 @@
 /**
  * Sends miners their news (docs/pool.md, webhooks of miners): events are put into a queue for each miner that has a
- * webhook, and each queue is sent in order. Queues are short, each miner has one request at a time, and after a failure
+ * webhook, and each queue is sent with payments first, then blocks, then workers. Queues are short, each miner has one request at a time, and after a failure
  * it waits longer each time, so that a dead or slow URL does not delay the others.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,7 +9,8 @@ import type { Sql, Transaction } from '../database/connect.ts';
 import { HostLimits } from './host-limits.ts';
 import type { MinerNews } from './miner-news.ts';
 import { feedNews } from './news-feed.ts';
-import { newsGroup } from './news-groups.ts';
+import { newsGroup, newsOrder } from './news-groups.ts';
+import { placeOf, type WaitingNews } from './news-queue.ts';
 import { retryMillis, SIGNATURE_HEADER, signWebhook } from './webhook-sender.ts';
 import { postWebhook, type WebhookReach, webhookHost } from './webhook-target.ts';
 
@@ -33,8 +34,6 @@ export const MINER_WEBHOOK_DEFAULTS = {
   giveUpMillis: 86_400_000,
 } as const;
 
-/** News of one miner that wait; more are dropped and counted. */
-export const MOST_WAITING = 100;
 const MOST_AT_ONCE = 32;
 /** Due webhooks handled in one round; those whose host is at its limit wait. */
 const MOST_LOOKED_AT = 256;
@@ -67,14 +66,17 @@ export async function queueNews(
   { eventId, address, kind, atMillis, data }: MinerNews,
 ): Promise<void> {
   const group = newsGroup(kind) ?? null;
-  const [hook] = await transaction<{ id: number; waiting: number }[]>`select h.account_id as id,
-      (select count(*)::int from miner_news n where n.account_id = h.account_id) as waiting
+  const [hook] = await transaction<{ id: number }[]>`select h.account_id as id
     from miner_webhooks h join accounts a on a.id = h.account_id where a.address = ${address} and h.url is not null
       and (${group}::text is null or ${group} = any(h.events))`;
   if (hook === undefined) return;
-  if (hook.waiting >= MOST_WAITING)
+  const waiting = await transaction<WaitingNews[]>`select id, kind, data from miner_news
+    where account_id = ${hook.id}`;
+  const place = placeOf({ kind, data }, waiting);
+  if (place.kind === 'drop' || place.kind === 'displace')
     await transaction`update miner_webhooks set dropped = dropped + 1 where account_id = ${hook.id}`;
-  else
+  if ('instead' in place) await transaction`delete from miner_news where id = ${place.instead}`;
+  if (place.kind !== 'drop')
     await transaction`insert into miner_news (account_id, event_id, at, kind, data)
       values (${hook.id}, ${eventId}, ${new Date(atMillis)}, ${kind}, ${transaction.json(data as never)})`;
 }
@@ -125,7 +127,7 @@ export class MinerWebhooks {
     >`select h.account_id, a.address, h.url, h.secret, h.attempts, h.dropped, n.id, n.event_id, n.kind,
         n.data, (extract(epoch from n.at) * 1000)::bigint::text as millis
       from miner_webhooks h join accounts a on a.id = h.account_id join lateral (
-        select * from miner_news n where n.account_id = h.account_id order by n.id limit 1) n on true
+        select * from miner_news n where n.account_id = h.account_id order by ${newsOrder(this.#sql)} limit 1) n on true
       where h.url is not null and h.next_at <= now() and h.account_id <> all(${[...this.#busy.keys()]}::int[])
       order by h.next_at limit ${MOST_LOOKED_AT}`;
     const waiting: number[] = [];

@@ -1,4 +1,5 @@
 /** Groups of news that a miner can choose, for its webhook and its e-mail. */
+import type { Sql } from '../database/connect.ts';
 
 export const NEWS_GROUPS = ['blocks', 'payments', 'workers'] as const;
 export type NewsGroup = (typeof NEWS_GROUPS)[number];
@@ -13,6 +14,10 @@ const GROUPS: Readonly<Record<string, NewsGroup>> = {
 
 /** Undefined for news that every receiver gets. */
 export const newsGroup = (kind: string): NewsGroup | undefined => GROUPS[kind];
+
+/** For `order by`: what is not of a group (such as the first news) first, then payments, blocks and workers. */
+export const newsOrder = (sql: Sql) =>
+  sql`case when n.kind like 'payout%' then 1 when n.kind = 'block_found' then 2 when n.kind like 'worker%' then 3 else 0 end, n.id`;
 
 /** In canonical order and without duplicates, as stored and signed. */
 export const orderedGroups = (chosen: readonly NewsGroup[] = NEWS_GROUPS): NewsGroup[] =>

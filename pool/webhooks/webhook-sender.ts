@@ -1,7 +1,8 @@
 /**
- * Webhooks (docs/pool.md): each URL gets the events in order, signed, repeated until it answers 2xx. The events table
- * is the outbox: the position of each URL is in the database, so neither a crash nor another instance loses or skips
- * one. Receivers can detect repetitions by the event's id.
+ * The operator's webhooks (docs/pool.md): each URL gets the events in order, signed, repeated until it answers 2xx. The
+ * events table is the outbox: the position of each URL is in the database, so neither a crash nor another instance
+ * loses or skips one. Receivers can detect repetitions by the event's id. Workers have a lane of their own: however
+ * many fall silent, news of blocks and payments do not wait behind them, and of the workers only the newest are sent.
  */
 import { createHmac } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,14 +11,14 @@ import { eventsAfter } from '../api/event-follower.ts';
 import type { PoolEvent } from '../api/live.ts';
 import type { Sql } from '../database/connect.ts';
 
-export const WEBHOOK_EVENTS = [
-  'block_found',
-  'block_paid',
-  'block_held',
-  'payout_sent',
-  'worker_silent',
-  'payout_needs_person',
-] as const;
+const LANES = {
+  pool: ['block_found', 'block_paid', 'block_held', 'payout_sent', 'payout_needs_person'],
+  workers: ['worker_silent'],
+} as const;
+type Lane = keyof typeof LANES;
+
+/** News of workers that wait for a URL; older ones are passed over. */
+const MOST_WORKERS = 100;
 
 export type WebhookOptions = {
   readonly urls: readonly string[];
@@ -58,14 +59,16 @@ export class WebhookSender {
     this.#log = dependencies.log;
     this.#now = dependencies.now;
     this.#wall = dependencies.wall ?? dependencies.now;
-    this.#loops = Promise.all(options.urls.map((url) => this.#loop(url)));
+    this.#loops = Promise.all(
+      options.urls.flatMap((url) => (Object.keys(LANES) as Lane[]).map((lane) => this.#loop(url, lane))),
+    );
   }
 
-  async #loop(url: string): Promise<void> {
+  async #loop(url: string, lane: Lane): Promise<void> {
     while (!this.#stop.signal.aborted) {
       let sent = false;
       try {
-        sent = await this.#step(url);
+        sent = await this.#step(url, lane);
       } catch (error) {
         this.#log.debug('webhooks wait for the database', { reason: (error as Error).message });
       }
@@ -74,29 +77,39 @@ export class WebhookSender {
   }
 
   /** True when there may be more to do at once. */
-  async #step(url: string): Promise<boolean> {
+  async #step(url: string, lane: Lane): Promise<boolean> {
     const sql = this.#sql;
-    const [hook] = await sql<{ told: bigint; attempts: number; due: boolean }[]>`insert into webhooks (url, told)
-      values (${url}, coalesce((select max(id) from events), 0)) on conflict (url) do update set url = excluded.url
-      returning told, attempts, next_at <= now() as due`;
+    const kinds: readonly string[] = LANES[lane];
+    const [hook] = await sql<{ told: bigint; attempts: number; due: boolean }[]>`insert into webhooks (url, lane, told)
+      values (${url}, ${lane}, coalesce((select max(id) from events), 0))
+      on conflict (url, lane) do update set url = excluded.url returning told, attempts, next_at <= now() as due`;
     if (hook === undefined || !hook.due) return false;
-    const events = await eventsAfter(sql, Number(hook.told), 100);
-    for (const event of events) {
-      if ((WEBHOOK_EVENTS as readonly string[]).includes(event.kind)) {
-        const failure = await this.#deliver(url, event);
-        if (failure !== undefined && this.#now() - event.atMillis < this.#options.giveUpMillis) {
-          await sql`update webhooks set attempts = attempts + 1, last_error = ${failure},
-            next_at = now() + make_interval(secs => ${retryMillis(hook.attempts) / 1000}) where url = ${url}`;
-          this.#log.warn('a webhook was not accepted', { url, event: event.id, reason: failure });
-          return false;
-        }
-        if (failure !== undefined)
-          this.#log.error('a webhook is dropped after its last attempt', { url, event: event.id, reason: failure });
+    const [passed] =
+      lane === 'pool'
+        ? []
+        : await sql<
+            { id: bigint }[]
+          >`select id from events where id > ${hook.told} and kind = any(${[...kinds]}::text[])
+            order by id desc offset ${MOST_WORKERS} limit 1`;
+    const events = await eventsAfter(sql, Number(passed?.id ?? hook.told), 100);
+    const move = (told: number) => sql`update webhooks set told = ${told}, attempts = 0, last_error = null,
+      next_at = now() where url = ${url} and lane = ${lane}`;
+    for (const event of events.filter(({ kind }) => kinds.includes(kind))) {
+      const failure = await this.#deliver(url, event);
+      if (failure !== undefined && this.#now() - event.atMillis < this.#options.giveUpMillis) {
+        await sql`update webhooks set attempts = attempts + 1, last_error = ${failure},
+          next_at = now() + make_interval(secs => ${retryMillis(hook.attempts) / 1000})
+          where url = ${url} and lane = ${lane}`;
+        this.#log.warn('a webhook was not accepted', { url, event: event.id, reason: failure });
+        return false;
       }
-      await sql`update webhooks set told = ${event.id}, attempts = 0, last_error = null, next_at = now()
-        where url = ${url}`;
+      if (failure !== undefined)
+        this.#log.error('a webhook is dropped after its last attempt', { url, event: event.id, reason: failure });
+      await move(event.id);
       if (this.#stop.signal.aborted) return false;
     }
+    const last = events.at(-1);
+    if (last !== undefined) await move(last.id);
     return events.length > 0;
   }
 

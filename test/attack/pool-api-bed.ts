@@ -21,6 +21,7 @@ import { absentWallet } from '../pool/absent-wallet.ts';
 import { account, openBooks, SLICE_CUTS } from '../pool/books-bed.ts';
 import { freshIdentity } from '../pool/fresh-identity.ts';
 import { temporaryDirectory } from '../temporary.ts';
+import { until } from '../until.ts';
 
 export type PoolApiBed = {
   readonly base: string;
@@ -96,6 +97,7 @@ export async function openPoolApiBed(options: PoolApiBedOptions = {}): Promise<P
     },
   );
   onTestFinished(() => api.close());
+  await until(() => api.figures() !== undefined, { everyMillis: 2 });
   const operator = new OperatorToken(join(directory, 'token'), { log });
   await operator.ensure();
   const web = await startWeb(

@@ -3,8 +3,9 @@
  * block be refused.
  */
 import { expect, test } from 'vitest';
+import { connectionCountMemory } from '../../bridge/connection/connection-count.ts';
 import { KernelError } from '../../kernels/kernel-error.ts';
-import type { Bytes } from '../../protocol/bytes.ts';
+import { type Bytes, utf8 } from '../../protocol/bytes.ts';
 import { NONCE_OFFSET } from '../../protocol/header.ts';
 import type { Job } from '../../protocol/stratum/messages.ts';
 import { EASY } from '../bridge/bed.ts';
@@ -135,6 +136,16 @@ test('a server that others keep busy still hashes what each connection is owed',
   expect(await victim.hit(victim.jobs[0] as Job, 1)).toBeInstanceOf(Uint8Array);
 });
 
+test('one address cannot use up what the server can verify: the others have their part', async () => {
+  const limits = { ...EASY, submitsOverall: { perSecond: 1, burst: 50 }, owedSubmits: { perSecond: 0, burst: 0 } };
+  const bed = await deskBed({ limits, hash });
+  const [victim, pest] = [new DeskMiner(bed, '203.0.113.8'), new DeskMiner(bed)];
+  await victim.login();
+  await pest.login();
+  await flood(pest, (pest.jobs[0] as Job).jobId, 500, 2);
+  for (let i = 0; i < 10; i++) expect(await victim.hit(victim.jobs[0] as Job, 2)).toBeNull();
+});
+
 test('a verifier whose queue others fill is asked again for what each connection is owed', async () => {
   let isFull = true;
   const bed = await deskBed({
@@ -159,4 +170,72 @@ test('a verifier whose queue others fill is asked again for what each connection
       return ids.filter((id) => miner.answerTo(id)?.kind === 'result').length;
     })
     .toBe(owed);
+});
+
+const garbage = (miner: DeskMiner, lines: number): void => {
+  for (let i = 0; i < lines && !miner.peer.isClosed; i++) miner.conversation.receive(utf8('{"id":1,"method":\n'));
+};
+
+test('a login that can be read and is refused costs nobody a point', async () => {
+  const bed = await deskBed();
+  for (let i = 0; i < 30; i++) {
+    const miner = new DeskMiner(bed);
+    await miner.ask({ method: 'mining.subscribe', params: { agent: 'x/1', tag: '', session: null } });
+    for (const [username, password] of [
+      [`${addressOf(1)}.my rig`, 'd=32'],
+      [`${addressOf(1)}.`, 'd=32'],
+      ['not an address', 'd=32'],
+      [`${addressOf(1)}.rig`, 'd=none'],
+    ] as const)
+      await miner.ask({ method: 'mining.authorize', params: { username, password } });
+    expect(miner.codes).toEqual([-32602, -32602, 29, -32602]);
+    await miner.ask({ method: 'mining.authorize', params: { username: `${addressOf(1)}.rig`, password: 'd=32' } });
+    expect(miner.jobs.length).toBeGreaterThan(0);
+    await miner.ask({ method: 'mining.authorize', params: { username: `${addressOf(2)}.rig`, password: '' } });
+    expect(miner.codes.at(-1)).toBe(-32600);
+  }
+  expect(bed.faults).toEqual([]);
+});
+
+test('behind a NAT one bad rig is put off alone', async () => {
+  const counts = connectionCountMemory(64);
+  const bed = await deskBed({ hash, counts });
+  // Another thread of the same server.
+  const other = await deskBed({ hash, counts });
+  const good = new DeskMiner(other);
+  await good.login();
+  await good.hit(good.jobs[0] as Job, 2);
+  const bad = new DeskMiner(bed);
+  garbage(bad, 30);
+  expect(bad.codes).toContain(28);
+  expect(bad.peer.isClosed).toBe(true);
+  expect(bed.faults).toEqual([]);
+  // A ban from elsewhere does not shut out the others either.
+  bed.desk.ban('203.0.113.7', bed.clock + 600_000);
+  const next = new DeskMiner(bed);
+  await next.login();
+  expect(next.jobs.length).toBeGreaterThan(0);
+  // Where nobody works, the address is what is known of the sender.
+  good.end();
+  expect(new DeskMiner(bed).codes).toEqual([28]);
+  const stranger = new DeskMiner(bed, '203.0.113.8');
+  garbage(stranger, 30);
+  expect(bed.faults.length).toBe(20);
+});
+
+test.each(['127.0.0.1', '::1', '198.51.100.7'])('%s is never banned, by whatever rule', async (address) => {
+  const bed = await deskBed({ limits: SLOW, hash, allow: ['198.51.100.0/24'] });
+  const [own, stranger] = [new DeskMiner(bed, address), new DeskMiner(bed)];
+  for (const miner of [own, stranger]) {
+    await miner.login();
+    for (let second = 0; second < 5; second++) {
+      bed.clock += 1_000;
+      // Above the target, and far too many.
+      await flood(miner, (miner.jobs[0] as Job).jobId, 30, 9);
+    }
+  }
+  expect(stranger.codes).toContain(28);
+  expect(own.codes).not.toContain(28);
+  garbage(own, 100);
+  expect(own.codes).not.toContain(28);
 });

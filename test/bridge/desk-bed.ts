@@ -1,5 +1,6 @@
 /** A desk without sockets, clock or randomness of its own: everything it says is recorded, and every run is the same. */
 import { expect, onTestFinished } from 'vitest';
+import { connectionCountMemory } from '../../bridge/connection/connection-count.ts';
 import type { Conversation, Peer } from '../../bridge/connection/conversation.ts';
 import { Desk } from '../../bridge/connection/desk.ts';
 import type { StratumLimits } from '../../bridge/options.ts';
@@ -39,6 +40,9 @@ export class RecordingPeer implements Peer {
   }
 }
 
+/** Connections that the counts have room for. */
+const COUNTED = 1_024;
+
 export type DeskBed = {
   readonly desk: Desk;
   readonly shares: JudgedShare[];
@@ -63,6 +67,10 @@ export type DeskSettings = {
   readonly members?: MemberBook;
   /** Whether a login waits for `own`. */
   readonly asksSink?: boolean;
+  /** Addresses that are never banned. */
+  readonly allow?: readonly string[];
+  /** Counts that it shares with other desks. */
+  readonly counts?: SharedArrayBuffer;
   /** Hashes are known when it resolves. */
   readonly verifying?: () => Promise<void>;
 };
@@ -74,6 +82,8 @@ export async function deskBed({
   hub: otherwise = {},
   members,
   asksSink = true,
+  allow = [],
+  counts = connectionCountMemory(COUNTED),
   verifying = async () => {},
 }: DeskSettings = {}): Promise<DeskBed> {
   const random = randomOf(seed);
@@ -112,6 +122,9 @@ export async function deskBed({
       thread: 3,
       bootId: new Uint8Array(8).fill(9),
       asksSink,
+      counts,
+      ownCounts: connectionCountMemory(COUNTED),
+      allow,
       connectionNumbers: connectionNumberMemory(),
     },
     {

@@ -10,9 +10,9 @@ const rate = { perSecond: 1, burst: 1 };
 const empty = { tokens: 0, atMillis: 1_000 };
 const GOOD: SubmitFacts<typeof template> = {
   nowMillis: 1_000,
-  limits: { submits: rate, owedSubmits: rate, lateSubmits: rate, submitsOverall: rate },
+  limits: { submits: rate, owedSubmits: rate, lateSubmits: rate },
   budgets: { submits: null, owed: null, late: null },
-  overall: { tokens: 1, atMillis: 1_000 },
+  hasRoom: true,
   isReady: true,
   terms,
   found: { state: 'good', template },
@@ -50,11 +50,11 @@ test.each<[what: string, facts: Partial<SubmitFacts<typeof template>>, verdict: 
   ['too many late ones', { found: expired, ...budgets(['late']) }, { kind: 'late', code: CODE.unknown_job }],
   ['late and known: the answer is that of a repeat', { found: expired, known: 'again' }, { kind: 'again' }],
   ['more than is owed, while others leave room', budgets(['owed']), { kind: 'hash', isOwed: false }],
-  ['owed, while others leave no room', { overall: empty }, { kind: 'hash', isOwed: true }],
-  ['neither owed nor room', { ...budgets(['owed']), overall: empty }, { kind: 'busy', code: CODE.too_many_requests }],
+  ['owed, while others leave no room', { hasRoom: false }, { kind: 'hash', isOwed: true }],
+  ['neither owed nor room', { ...budgets(['owed']), hasRoom: false }, { kind: 'busy', code: CODE.too_many_requests }],
   [
     'neither, and no node',
-    { ...budgets(['owed']), overall: empty, isReady: false },
+    { ...budgets(['owed']), hasRoom: false, isReady: false },
     { kind: 'busy', code: CODE.not_ready },
   ],
 ])('%s', (_what, facts, verdict) => {
@@ -65,12 +65,10 @@ test('a verdict takes from the budgets what it uses, and from no other', () => {
   const used = { tokens: 0, atMillis: 1_000 };
   expect(judgeSubmit(GOOD)).toMatchObject({
     budgets: { submits: used, owed: used, late: null },
-    overall: GOOD.overall,
   });
   expect(judgeSubmit({ ...GOOD, found: expired })).toMatchObject({
     budgets: { submits: used, owed: used, late: used },
   });
-  expect(judgeSubmit({ ...GOOD, ...budgets(['owed']) })).toMatchObject({ overall: used });
   expect(judgeSubmit({ ...GOOD, known: 'again' }).budgets).toEqual({ submits: used, owed: null, late: null });
   expect(judgeSubmit({ ...GOOD, ...budgets(['submits']) }).budgets).toEqual(budgets(['submits']).budgets);
 });

@@ -24,6 +24,9 @@ const optionsOf = (asksSink: boolean, network = NETWORKS.development) => ({
   thread: 1,
   bootId: new Uint8Array(8).fill(9),
   asksSink,
+  counts: connectionCountMemory(LIMIT_DEFAULTS.connections),
+  ownCounts: connectionCountMemory(LIMIT_DEFAULTS.connections),
+  allow: [],
   connectionNumbers: connectionNumberMemory(),
 });
 
@@ -47,8 +50,6 @@ const listening = (listen: ListenAddress): ListenerOptions => ({
   wsOrigins: [],
   proxies: [],
   sharePorts: false,
-  counts: connectionCountMemory(),
-  ownCounts: connectionCountMemory(),
   certificate: null,
   streams: 'handles',
 });

@@ -18,6 +18,7 @@ import { targetOfWork } from '../../protocol/target.ts';
 import { Metrics } from '../../runtime/metrics.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { quietLog } from '../quiet-log.ts';
+import { until } from '../until.ts';
 import { absentWallet } from './absent-wallet.ts';
 import { account, type BooksBed, openBooks, SLICE_CUTS } from './books-bed.ts';
 import { freshIdentity } from './fresh-identity.ts';
@@ -122,6 +123,7 @@ export async function openPoolApiBed(
       now: Date.now,
     },
   );
+  await until(() => api.figures() !== undefined, { everyMillis: 2 });
   const operator = new OperatorToken(join(directory, 'token'), { log: quietLog });
   await operator.ensure();
   const token = readFileSync(join(directory, 'token'), 'utf8').trim();

@@ -38,7 +38,7 @@ export async function openBooks(): Promise<BooksBed> {
   const directory = mkdtempSync(join(tmpdir(), 'svc-books-'));
   const server = await startReadyPostgres(directory);
   const url = booksOf(server);
-  const sql = connectDatabase(url, { max: 6 });
+  const sql = connectDatabase(url, { max: 8 });
   const election = connectDatabase(url, { max: 1 });
   const term = await tryElection(election, 'test');
   if (term === undefined) throw new Error('no other accountant can hold the term here');

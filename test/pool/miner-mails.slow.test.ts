@@ -5,9 +5,10 @@ import { CONFIRMATIONS } from '../../pool/mail/confirmation-limits.ts';
 import { mailMetrics } from '../../pool/mail/mail-metrics.ts';
 import { mailboxKey } from '../../pool/mail/mailbox.ts';
 import { emptyTally, type MailFailure, type MailTally } from '../../pool/mail/mailer.ts';
-import { MAILBOX_TRIES, MinerMails, MOST_NEWS, queueMailNews } from '../../pool/mail/miner-mails.ts';
+import { MAILBOX_TRIES, MinerMails, queueMailNews } from '../../pool/mail/miner-mails.ts';
 import { loadSmtp } from '../../pool/mail/smtp.ts';
 import { readSmtpServer, type SmtpServer } from '../../pool/mail/smtp-server.ts';
+import { ROOM } from '../../pool/webhooks/news-queue.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import { type AddressProofRequest, addressProofMessage } from '../../protocol/address-proof.ts';
 import { toHex } from '../../protocol/bytes.ts';
@@ -202,11 +203,11 @@ test('a server that is away loses nothing; a full queue drops and says so', asyn
   expect((await post('mail/confirm', { code: codeOf(got[0]) })).status).toBe(200);
   await sql.begin(async (transaction) => {
     const news = { eventId: 0, address, kind: 'block_found', atMillis: Date.now(), data: {} };
-    for (let i = 0; i < MOST_NEWS + 5; i++)
+    for (let i = 0; i < ROOM.blocks + 5; i++)
       await queueMailNews(transaction, news, { gatherMillis: 0, now: Date.now() });
   });
   await until(() => got.length === 2);
-  expect(got[1]?.data).toContain(`notifications about your miner (${MOST_NEWS + 5})`);
+  expect(got[1]?.data).toContain(`notifications about your miner (${ROOM.blocks + 5})`);
   expect(got[1]?.data).toContain('5 more were left out.');
   await until(async () => (await row())?.dropped === 0 && (await waiting()) === 0);
 });

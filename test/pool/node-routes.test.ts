@@ -115,6 +115,21 @@ test('visitors never use up what a node allows the pool itself; after a refusal 
   expect(passed).toBe(2);
 });
 
+test('a visitor that asks for all it can get leaves the explorer to the others', async () => {
+  let now = 0;
+  const node = Object.fromEntries(ROUTE_NAMES.map((name) => [name, async () => ({})])) as never;
+  const route = statusRoute(nodeRoutes(node, () => now));
+  const ask = async (client: string, id: string): Promise<boolean> =>
+    route.handle(asking(id), visitor(client)).then(
+      () => true,
+      () => false,
+    );
+  for (; now < 60_000; now += 250) {
+    for (let i = 0; i < 60; i++) await ask('greedy', `${now}/${i}`);
+    for (let i = 0; i < 28; i++) if (now % 10_000 === 0) expect(await ask('other', `o${now}/${i}`)).toBe(true);
+  }
+});
+
 test('turns: so many holders, so many waiting, and a name that nobody holds is forgotten', async () => {
   const turns = new Turns({ most: 1, holders: 2 });
   const [first, second] = [await turns.take('a'), await turns.take('a')];

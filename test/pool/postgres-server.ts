@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../pool/database/embedded.ts';
 import { freePort } from '../../runtime/free-port.ts';
 import { quietLog } from '../quiet-log.ts';
-import { bringCluster } from './ready-cluster.ts';
+import { bringCluster, deadlocksOf } from './ready-cluster.ts';
 
 export type PostgresServer = {
   readonly url: string;
@@ -79,7 +79,9 @@ export async function startPostgresServer(
     },
     async stop() {
       thaw();
+      const found = await deadlocksOf(url);
       await server?.stop();
+      if (found > 0) throw new Error(`PostgreSQL ended ${found} transactions that waited for each other`);
       if (given === undefined) rmSync(directory, { recursive: true, force: true });
     },
   };

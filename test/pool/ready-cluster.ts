@@ -74,7 +74,27 @@ export async function startReadyPostgres(
   options: EmbeddedPostgresOptions = {},
 ): Promise<EmbeddedPostgres> {
   await bringCluster(directory);
-  return startEmbeddedPostgres(directory, quietLog, options);
+  const server = await startEmbeddedPostgres(directory, quietLog, options);
+  return {
+    ...server,
+    stop: async () => {
+      const found = await deadlocksOf(server.url).finally(() => server.stop());
+      if (found > 0) throw new Error(`PostgreSQL ended ${found} transactions that waited for each other`);
+    },
+  };
+}
+
+/** Of all databases of a server since its start; 0 where it does not answer any more. */
+export async function deadlocksOf(url: string): Promise<number> {
+  const admin = connectDatabase(url, { max: 1 });
+  try {
+    const [row] = await admin<{ sum: string }[]>`select coalesce(sum(deadlocks), 0)::text as sum from pg_stat_database`;
+    return Number(row?.sum ?? 0);
+  } catch {
+    return 0;
+  } finally {
+    await admin.end({ timeout: 1 });
+  }
 }
 
 /** A new database with every migration; returns its URL. */

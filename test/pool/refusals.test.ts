@@ -15,5 +15,5 @@ test('a share for a job that is over counts as stale', async () => {
   await refusals.flush(sql as unknown as Sql);
   const counts = written.find((values) => values.some((value) => Array.isArray(value) && value[0] === 'rig'));
   expect(counts?.filter(Array.isArray).map((column) => column[0])).toEqual(expect.arrayContaining(['rig', 2]));
-  expect(counts?.slice(-2)).toEqual([[2], [2]]);
+  expect(counts?.filter(Array.isArray).slice(-2)).toEqual([[2], [2]]);
 });

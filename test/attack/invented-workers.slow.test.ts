@@ -1,0 +1,139 @@
+/**
+ * A stranger invents workers, of its own addresses and of somebody else's (docs/security.md): what that costs the pool is
+ * bounded by the hashes that were done, by whatever strategy; every share is in the books of its account all the same.
+ */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { MAX_OWN_WORKERS, OTHERS } from '../../pool/books/own-workers.ts';
+import type { JournalRecord } from '../../pool/journal-record.ts';
+import { foldStats } from '../../pool/stats/fold.ts';
+import { packBucket } from '../../pool/stats/packed-work.ts';
+import { RateBoard } from '../../pool/stats/rates.ts';
+import { noteSilentWorkers } from '../../pool/stats/silence.ts';
+import { noteTypicalShare } from '../../pool/stats/typical-share.ts';
+import { repeats, seed } from '../level.ts';
+import { account, type BooksBed, openBooks } from '../pool/books-bed.ts';
+import { freshIdentity } from '../pool/fresh-identity.ts';
+import { randomOf } from '../random.ts';
+
+/** Work of an honest share, and of the smallest that the pool accepts. */
+const TYPICAL = 1_000_000n;
+const LEAST = 256n;
+const RIGS = 20;
+
+let books: BooksBed;
+let clock = Date.now();
+beforeAll(async () => {
+  books = await openBooks();
+  await books.height(0);
+});
+afterAll(() => books.close());
+
+const share = (who: string, worker: string, work: bigint): JournalRecord => ({
+  ...{ kind: 'share', service: 'pplns', account: account(who), worker, work, atMillis: clock },
+  identity: freshIdentity(),
+});
+
+/** An hour of the honest miners, and what follows from it. */
+async function honest(): Promise<void> {
+  await books.take(Array.from({ length: 10 * RIGS }, (_, i) => share('farm', `rig${i % RIGS}`, TYPICAL)));
+  await books.fenced(async (transaction) => {
+    await foldStats(transaction, clock);
+    await noteTypicalShare(transaction);
+  });
+}
+
+const count = async (of: PromiseLike<readonly unknown[]>): Promise<number> =>
+  Number(((await of)[0] as { n: number }).n);
+
+test('random strategies: rows, entries of boards and news are bounded by hashes, and no share is lost', async () => {
+  await honest();
+  const draw = randomOf(seed);
+  let [hashes, shares, names, accounts] = [0n, 0, 0, 0];
+  const given = new Map<string, bigint>([['farm', 10n * BigInt(RIGS) * TYPICAL]]);
+  for (let round = 0; round < repeats({ full: 10, deep: 200 }); round++) {
+    const records: JournalRecord[] = [];
+    const strategy = draw(4);
+    const own = `stranger ${round}`;
+    for (let i = draw(1_500); i > 0; i--) {
+      // Names of somebody else's account; of an own one; accounts of one name each; a few names again and again.
+      const who = strategy === 0 ? 'farm' : strategy === 2 ? `${own} ${i}` : own;
+      const worker = strategy === 3 ? `again${draw(5)}` : `name${round}-${i}`;
+      const work = draw(50) === 0 ? BigInt(1 + draw(300_000)) : LEAST;
+      records.push(share(who, worker, work));
+      given.set(who, (given.get(who) ?? 0n) + work);
+      hashes += work;
+      shares++;
+      names++;
+    }
+    await books.take(records);
+    clock += 60_000;
+    await books.fenced(async (transaction) => {
+      await foldStats(transaction, clock);
+      await noteSilentWorkers(transaction, 1_000);
+    });
+  }
+  const { sql } = books;
+  accounts = given.size - 1;
+  const rows = await count(sql`select count(*)::int as n from workers w join accounts a on a.id = w.account_id
+    where w.name <> ${OTHERS} and not (a.payload = ${Buffer.from(account('farm'))} and w.name like 'rig%')`);
+  // An account has its first worker; every other one has done what a share of the pool takes.
+  expect(rows).toBeLessThanOrEqual(accounts + Number(hashes / TYPICAL));
+  expect(names).toBeGreaterThan(2 * rows - accounts);
+  const board = new RateBoard({ sql, now: () => clock });
+  await board.refresh();
+  expect(board.size).toBeLessThanOrEqual(RIGS + 2 * accounts + 1 + Number(hashes / TYPICAL));
+  // None of them is a day old.
+  expect(await count(sql`select count(*)::int as n from events where kind like 'worker%'`)).toBe(0);
+  expect(await count(sql`select count(*)::int as n from shares`)).toBe(shares + 10 * RIGS);
+  const work = await sql<{ payload: Buffer; work: string }[]>`select a.payload, o.work::text as work
+    from open_work o join accounts a on a.id = o.account_id where o.service = 0`;
+  expect(new Map(work.map((row) => [row.payload.toString('hex'), BigInt(row.work)]))).toEqual(
+    new Map([...given].map(([who, sum]) => [Buffer.from(account(who)).toString('hex'), sum])),
+  );
+  const [figures] = await sql<{ work: string; accepted: string }[]>`select sum(work)::text as work,
+    sum(accepted)::text as accepted from workers`;
+  expect(figures).toEqual({
+    work: String([...given.values()].reduce((sum, each) => sum + each, 0n)),
+    accepted: String(shares + 10 * RIGS),
+  });
+});
+
+test('a worker has figures of its own as soon as it has done what a share of the pool takes, or found a block', async () => {
+  await honest();
+  const idOf = async (name: string) => (await books.sql`select id from workers where name = ${name}`)[0]?.id;
+  await books.take([share('farm', 'small', TYPICAL / 2n)]);
+  expect(await idOf('small')).toBeUndefined();
+  await books.take([share('farm', 'small', TYPICAL / 2n), share('farm', 'large', TYPICAL)]);
+  expect(await idOf('small')).toBeGreaterThan(0);
+  expect(await idOf('large')).toBeGreaterThan(0);
+  // A new accountant finds the same.
+  books.intake.forget();
+  await books.take([share('farm', 'small', 1n), share('farm', 'tiny', 1n)]);
+  expect(await idOf('tiny')).toBeUndefined();
+});
+
+test('an account has at most so many workers of its own, whatever work was done', async () => {
+  const records = Array.from({ length: MAX_OWN_WORKERS + 50 }, (_, i) => share('great farm', `g${i}`, TYPICAL));
+  for (let i = 0; i < records.length; i += 1_000) await books.take(records.slice(i, i + 1_000));
+  const rows = await books.sql<{ name: string; accepted: bigint }[]>`select name, accepted from workers w
+    join accounts a on a.id = w.account_id where a.payload = ${Buffer.from(account('great farm'))}`;
+  expect(rows.length).toBe(MAX_OWN_WORKERS + 1);
+  expect(rows.find(({ name }) => name === OTHERS)?.accepted).toBe(50n);
+});
+
+test('the board forgets workers that are in none of its hours', async () => {
+  const { sql } = books;
+  const hour = Math.floor(clock / 3_600_000);
+  let now = clock;
+  const board = new RateBoard({ sql, now: () => now });
+  await board.refresh();
+  const before = board.size;
+  const sums = new Map(Array.from({ length: 5_000 }, (_, i) => [1_000_000 + i, { shares: 1, work: 256n }]));
+  await sql`insert into stats_recent (tier, bucket, version, packed)
+    values (3600, ${hour + 100}, nextval('stats_versions'), ${Buffer.from(packBucket(sums))})`;
+  await board.refresh();
+  expect(board.size).toBe(before + 5_000);
+  now += 200 * 3_600_000;
+  await board.refresh();
+  expect(board.size).toBe(0);
+});
