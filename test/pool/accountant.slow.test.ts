@@ -104,8 +104,15 @@ test('entries that do not join the position are refused, and only a journal can 
   expect(await accountant.takeIn([{ ...sixth, after: 4 }, ...entries.slice(7)])).toMatchObject({ taken: 2, lost: 1 });
   const [row] = await sql`select count(*)::int as n from shares`;
   expect(row?.n).toBe(7);
+  // The end of the journal is missing, up to 9: those are counted, and the books stand behind them.
+  const end = { ...sixth, sequence: 9, after: 7, record: new Uint8Array(0) };
+  expect(await accountant.takeIn([end])).toMatchObject({ taken: 0, lost: 2, unread: 0 });
+  expect(await accountant.takeIn([end])).toMatchObject({ repeated: 1, lost: 0 });
   const holes = await sql`select after::int, until::int from journal_holes`;
-  expect([...holes]).toEqual([{ after: 4, until: 6 }]);
+  expect([...holes]).toEqual([
+    { after: 4, until: 6 },
+    { after: 7, until: 10 },
+  ]);
 });
 
 test('a fee of a restart counts for no work that was done before it, however far the books were behind', async () => {
