@@ -16,7 +16,7 @@ import { SERVICES } from '../journal-record.ts';
 import { PoolError } from '../pool-error.ts';
 import { takeNotedTerms } from './noted-terms.ts';
 import { packWork } from './packed.ts';
-import { optionTerms } from './terms-in-force.ts';
+import { optionTerms, type TermsOptions } from './terms-in-force.ts';
 
 /** How long the ends of slices are kept for front ends that were offline. */
 const ENDS_DAYS = 30;
@@ -38,15 +38,7 @@ export async function insistSliceCuts(sql: Sql, sliceCuts: number): Promise<void
     );
 }
 
-export type SliceOptions = {
-  readonly network: { readonly name: NetworkName };
-  readonly sliceCuts: number;
-  /** W in expected blocks of the network, in thousandths: 4 blocks are 4000. */
-  readonly windowThousandths: bigint;
-  readonly services: readonly number[];
-  /** By service. */
-  readonly feePpm: ReadonlyMap<number, bigint>;
-};
+export type SliceOptions = TermsOptions & { readonly network: { readonly name: NetworkName } };
 
 export type Moment = {
   /** Newest finalized cut. */

@@ -8,7 +8,6 @@ import { sliceOfHeight } from '../../protocol/pplns.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
 import { feeInForce, isOptionFees, type OptionFees, withOptionFee } from '../edits/fee-schedule.ts';
 import { PoolError } from '../pool-error.ts';
-import type { SliceOptions } from './slices.ts';
 
 export const TERMS_SETTING = 'terms_in_force';
 
@@ -17,6 +16,16 @@ type ServiceTerms = { readonly fees: OptionFees; readonly windows: Windows };
 
 /** By service. */
 type InForce = Readonly<Record<string, ServiceTerms>>;
+
+/** The options of a start. */
+export type TermsOptions = {
+  readonly sliceCuts: number;
+  /** W in expected blocks of the network, in thousandths: 4 blocks are 4000. */
+  readonly windowThousandths: bigint;
+  readonly services: readonly number[];
+  /** By service. */
+  readonly feePpm: ReadonlyMap<number, bigint>;
+};
 
 type NewestSlice = { readonly service: number; readonly number: number; readonly window: number; readonly fee: number };
 
@@ -85,7 +94,7 @@ export type AnnouncedFee = { readonly service: number; readonly ppm: number; rea
 /** `height` is that of the chain, not of the books. Returns the fees that need a notice. */
 export async function beginTerms(
   transaction: Transaction,
-  options: SliceOptions,
+  options: TermsOptions,
   height: number,
 ): Promise<readonly AnnouncedFee[]> {
   const { services, sliceCuts, feePpm, windowThousandths } = options;
