@@ -7,6 +7,7 @@ import { sliceOfHeight } from '../../protocol/pplns.ts';
 import { optionFees } from '../books/terms-in-force.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
 import { readPayoutMin } from '../options.ts';
+import { noteEarlier } from '../payout/earlier-minimums.ts';
 import { PoolError } from '../pool-error.ts';
 import {
   EDITABLE,
@@ -215,12 +216,19 @@ export class Edits {
     if (before === value) return { kind: 'same' };
     await write(transaction, rowOf(name), value);
     const file = fileValues(this.#file)[name];
+    if (name === 'payout_min') await this.#noteMinimum(transaction, before ?? file, value ?? file);
     await logEdit(transaction, name, editor, {
       old: before ?? file,
       new: value ?? file,
       ...(value === null ? BACK : {}),
     });
     return { kind: 'made' };
+  }
+
+  /** A pool that lowers its minimum has time to pay who is above it now. */
+  async #noteMinimum(transaction: Transaction, before: string | null, now: string | null): Promise<void> {
+    const atoms = readPayoutMin(before ?? '');
+    if (atoms > readPayoutMin(now ?? '')) await noteEarlier(transaction, null, { atoms, untilMillis: this.#time() });
   }
 
   async #changeFee(
