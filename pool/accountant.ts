@@ -25,7 +25,7 @@ import { ChainWatch, noteCut, notePaidAnchor } from './chain-watch.ts';
 import { inBatches } from './cut-batches.ts';
 import type { Sql, Transaction } from './database/connect.ts';
 import type { JournalEntry } from './journal.ts';
-import { anchorOfShare } from './journal-record.ts';
+import { anchorOfShare, SERVICES } from './journal-record.ts';
 import type { CutRange, PaidCut } from './missed-cuts.ts';
 import { type JudgeOptions, RewardJudge, type Verdict } from './reward-judge.ts';
 
@@ -110,7 +110,13 @@ export class Accountant {
       const height = await chain.headHeight();
       await this.#watch.checkHeight(height);
       this.#head = height;
-      await this.#fenced((transaction) => beginTerms(transaction, this.#options, height));
+      const announced = await this.#fenced((transaction) => beginTerms(transaction, this.#options, height));
+      for (const { service, ppm, from } of announced)
+        this.#dependencies.log.info('a higher fee of the options holds later: miners have a day of notice', {
+          service: SERVICES[service],
+          percent: ppm / 10_000,
+          fromSlice: from,
+        });
       const open = await sql.begin((transaction) => openSlices(transaction));
       if (this.#options.services.some((service) => !open.has(service))) await this.#advance(height);
       return height;

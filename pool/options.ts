@@ -163,8 +163,8 @@ export const poolOptions = {
     'full',
     'light',
   ]),
-  feePplns: percent({ help: 'fee of PPLNS', default: '1' }),
-  feeSolo: percent({ help: 'fee of solo', default: '1' }),
+  feePplns: percent({ help: 'fee of PPLNS; a higher one than before holds after a day of notice', default: '1' }),
+  feeSolo: percent({ help: 'fee of solo; a higher one than before holds after a day of notice', default: '1' }),
   window: parsed(
     {
       help: 'PPLNS window (W): the work of this many expected blocks',

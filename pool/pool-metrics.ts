@@ -17,6 +17,8 @@ export type PoolMetricsDependencies = {
   readonly waiting: () => number;
   /** Bytes of journals that the books have and that are kept for a database that might be restored. */
   readonly kept: () => number;
+  /** Files of journals with bytes that were not understood. */
+  readonly damaged: () => number;
   readonly isAccountant: () => boolean;
   /** The newest finalized cut of this instance's node; 0 while there is none. */
   readonly headHeight: () => number;
@@ -71,6 +73,9 @@ export function poolMetrics(metrics: Metrics, dependencies: PoolMetricsDependenc
   const lost = metrics.gauge('svc_pool_journal_lost_entries', {
     help: 'Entries that no journal holds any more and the books lack; not 0 is an alarm',
   });
+  const damaged = metrics.gauge('svc_pool_journal_damaged_files', {
+    help: 'Files of journals with bytes that were not understood; not 0 is an alarm',
+  });
   const aside = metrics.gauge('svc_pool_journal_unread_records', {
     help: 'Records of journals that could not be read and were set aside; not 0 is an alarm',
   });
@@ -103,6 +108,7 @@ export function poolMetrics(metrics: Metrics, dependencies: PoolMetricsDependenc
     }
     waiting.set(dependencies.waiting());
     kept.set(dependencies.kept());
+    damaged.set(dependencies.damaged());
     accountant.set(dependencies.isAccountant() ? 1 : 0);
     // Computed from the last values of the database: while it is unavailable the books fall behind. A pool without a
     // first cut is not behind.

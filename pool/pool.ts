@@ -296,6 +296,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
     connections,
     waiting: () => outbox.waiting,
     kept: () => keep.bytes,
+    damaged: () => keep.damaged,
     isAccountant: () => runner.term !== undefined,
     headHeight: () => figures?.headHeight ?? 0,
     unread,

@@ -9,7 +9,13 @@ import { gatherEvidence } from '../protocol/books-evidence.ts';
 import { type PublishedTerms, sliceCutsOf } from '../protocol/books-terms.ts';
 import { judgeProof } from '../protocol/books-verdict.ts';
 import { checkPoolProof, type PoolProof } from '../protocol/pool-proof.ts';
-import { readUnpaidEvidence, type UnpaidEvidence, unpaidBound } from '../protocol/unpaid-evidence.ts';
+import {
+  highestThreshold,
+  judgeUnpaid,
+  readUnpaidEvidence,
+  type UnpaidEvidence,
+  unpaidBound,
+} from '../protocol/unpaid-evidence.ts';
 import { apiClientDependencies } from '../runtime/api-client.ts';
 import type { Terminal } from '../runtime/program.ts';
 import { visible } from '../runtime/visible.ts';
@@ -69,14 +75,19 @@ async function creditedBy(credits: UnpaidEvidence['credits'], address: string, r
   return credited;
 }
 
+type Ages = {
+  readonly cuts: number;
+  readonly bound: number;
+  readonly node: Pick<ApiClient, 'cuts'>;
+  readonly newest: { readonly height: number; readonly finalized_at_millis: number };
+};
+
 /** The credits, in ascending order of slice, that are older than the limit by the ledger's times. */
 async function oldOnes(
   credits: UnpaidEvidence['credits'],
-  { cuts, bound, node }: { readonly cuts: number; readonly bound: number; readonly node: Pick<ApiClient, 'cuts'> },
+  { cuts, bound, node, newest }: Ages,
 ): Promise<UnpaidEvidence['credits']> {
   const sorted = [...credits].sort((a, b) => a.slice - b.slice);
-  const newest = (await node.cuts({ limit: 1 })).cuts[0];
-  if (newest === undefined) throw new Error('the node has no cuts');
   const isOld = async (slice: number): Promise<boolean> => {
     const height = (slice + 1) * cuts + LIST_CUTS;
     if (height >= newest.height) return false;
@@ -107,7 +118,10 @@ async function judge(evidence: UnpaidEvidence, { poolApi, nodeApi }: Values): Pr
     const cuts = sliceCutsOf(published.terms);
     if (cuts === undefined) throw new Error('the pool publishes no terms');
     const terms = await readPayoutTerms(address, pool);
-    const credits = await oldOnes(evidence.credits, { cuts, bound: unpaidBound(terms.intervalMillis), node });
+    const bound = unpaidBound(terms.intervalMillis);
+    const newest = (await node.cuts({ limit: 1 })).cuts[0];
+    if (newest === undefined) throw new Error('the node has no cuts');
+    const credits = await oldOnes(evidence.credits, { cuts, bound, node, newest });
     if (credits.length === 0) throw new Error('none of the lists is old enough by the terms that the pool publishes');
     const credited = await creditedBy(credits, address, pool, node);
     // A list is made after its slice: payments from before the first of these slices closed were for other lists.
@@ -115,14 +129,18 @@ async function judge(evidence: UnpaidEvidence, { poolApi, nodeApi }: Values): Pr
     const asked = { address, payer: published.address, known: new Map(), fromHeight };
     const { found } = await newPayments(asked, { pool, node });
     const paid = [...found.values()].reduce((sum, { atoms }) => sum + atoms, 0n);
-    const [owed, threshold] = [credited - paid, BigInt(evidence.threshold)];
-    if (owed <= 0n || owed < threshold) return { verdict: 'paid', credited, paid };
-    if (terms.isPaused) throw new Error('the pool says that its payouts are paused');
-    if (owed < terms.minimum)
+    const [owed, named] = [credited - paid, BigInt(evidence.threshold)];
+    const highest = highestThreshold(terms, newest.finalized_at_millis, bound);
+    const threshold = highest > named ? highest : named;
+    const verdict = judgeUnpaid({ credited, paid, threshold, isPaused: terms.isPaused });
+    if (verdict === 'paid' || owed < named) return { verdict: 'paid', credited, paid };
+    if (verdict === 'paused') throw new Error('the pool says that its payouts are paused');
+    if (verdict === 'below')
       throw new Error(
-        `the pool owes ${owed} atoms, and says that it pays this address from ${terms.minimum} atoms on; the file says ${threshold}`,
+        `the pool owes ${owed} atoms, and says that it pays this address from ${threshold} atoms on, or did in that time; the file says ${named}`,
       );
-    return { verdict: 'unpaid', credited, paid };
+    if (terms.earlier === undefined) throw new Error('the pool does not say which thresholds this address had before');
+    return { verdict, credited, paid };
   } catch (error) {
     return { verdict: 'unchecked', why: (error as Error).message };
   }

@@ -8,6 +8,7 @@ import type { ChangeDocument } from './api/address-documents.ts';
 import type { BooksSources } from './books-evidence.ts';
 import { isWhole } from './books-slice.ts';
 import { ProtocolError } from './errors.ts';
+import type { Thresholds } from './unpaid-evidence.ts';
 
 type PaymentRow = {
   readonly payout_id: string;
@@ -38,18 +39,33 @@ export type PaymentSources = {
 /** Why payments cannot be added up; not anybody's fault. */
 export class PaymentsUnread extends Error {}
 
-export type PayoutTerms = { readonly minimum: bigint; readonly intervalMillis: number; readonly isPaused: boolean };
+export type PayoutTerms = Thresholds & { readonly intervalMillis: number; readonly isPaused: boolean };
+
+/** More than a pool names. */
+const MAX_EARLIER = 256;
+
+/** Undefined if the pool does not say. */
+function readEarlier(value: unknown): Thresholds['earlier'] {
+  if (value === undefined) return undefined;
+  if (!Array.isArray(value) || value.length > MAX_EARLIER || !value.every((each) => isWhole(each?.until_millis)))
+    throw new ProtocolError('out_of_range', 'the thresholds have no such form');
+  return value.map((each) => ({ atoms: parseAtoms(String(each.amount)), untilMillis: each.until_millis }));
+}
 
 /** The pool's payout status, and the threshold of this account. */
 export async function readPayoutTerms(address: string, pool: BooksSources['pool']): Promise<PayoutTerms> {
   const { payouts } = ((await pool('pool')) ?? {}) as { payouts?: Readonly<Record<string, unknown>> };
-  const account = ((await pool(`miners/${encodeURIComponent(address)}`)) ?? {}) as { payout_minimum?: unknown };
+  const account = ((await pool(`miners/${encodeURIComponent(address)}`)) ?? {}) as {
+    payout_minimum?: unknown;
+    payout_minimums?: unknown;
+  };
   const { interval_seconds: seconds, paused } = payouts ?? {};
   const { payout_minimum: minimum } = account;
   if (typeof minimum !== 'string' || typeof seconds !== 'number' || !(seconds >= 0) || typeof paused !== 'boolean')
     throw new ProtocolError('out_of_range', 'the pool does not say when it pays');
   return {
     minimum: parseAtoms(minimum),
+    earlier: readEarlier(account.payout_minimums),
     intervalMillis: Math.min(seconds * 1_000, MAX_INTERVAL_MILLIS),
     isPaused: paused,
   };

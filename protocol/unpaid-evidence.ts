@@ -25,6 +25,38 @@ export type UnpaidEvidence = {
 /** A day, and two of the pool's own payout intervals: an honest pool whose wallet failed overnight is not accused. */
 export const unpaidBound = (intervalMillis: number): number => 24 * 3_600_000 + 2 * intervalMillis;
 
+/** The thresholds of an account at a pool, in atoms. */
+export type Thresholds = {
+  /** The present one. */
+  readonly minimum: bigint;
+  /** Those before it, with the time until which each held; undefined where the pool does not say. */
+  readonly earlier: readonly { readonly atoms: bigint; readonly untilMillis: number }[] | undefined;
+};
+
+/** The highest threshold within the bound before a time: a pool has as long to pay an account that lowers its own. */
+export const highestThreshold = ({ minimum, earlier = [] }: Thresholds, atMillis: number, boundMillis: number): bigint =>
+  earlier.reduce(
+    (highest, { atoms, untilMillis }) => (untilMillis > atMillis - boundMillis && atoms > highest ? atoms : highest),
+    minimum,
+  );
+
+/** Credits that are older than the bound, and all payments since. */
+export type UnpaidFacts = {
+  readonly credited: bigint;
+  readonly paid: bigint;
+  /** The highest of its time. */
+  readonly threshold: bigint;
+  readonly isPaused: boolean;
+};
+
+/** The one judge of what a pool owes: the miner and `verify-evidence` ask it. `below`: owed, but less than the threshold. */
+export function judgeUnpaid({ credited, paid, threshold, isPaused }: UnpaidFacts) {
+  const owed = credited - paid;
+  if (owed <= 0n) return 'paid';
+  if (owed < threshold) return 'below';
+  return isPaused ? 'paused' : 'unpaid';
+}
+
 /** Credits that a file names, the newest ones. */
 export const MAX_UNPAID_CREDITS = 2_048;
 const MAX_TEXT = 256;

@@ -36,6 +36,7 @@ export type ListAlarmKind =
   | 'rewards_withheld'
   | 'rewards_crowded'
   | 'terms_changed'
+  | 'fee_unannounced'
   | 'terms_false'
   | 'slices_short'
   | 'unpaid';
@@ -110,7 +111,7 @@ export class ListWatch {
     this.#suspicions = new Suspicions(dependencies.nowMillis);
     this.#judged = new JudgedLists(this.#suspicions, dependencies.alarm);
     this.#heights = new ChainHeights(dependencies);
-    this.#terms = new TermsWatch(dependencies, this.#suspicions);
+    this.#terms = new TermsWatch(this.#dependencies, this.#suspicions);
     const blocksOf = (service: BooksService, slice: number) => this.#blocksOf(service, slice);
     const onList = (service: BooksService, slice: number) => this.#await(`${service}/${slice}`);
     this.#payments = new PaymentWatch(address, threshold, this.#dependencies);
@@ -169,6 +170,7 @@ export class ListWatch {
   #partsOf(terms: Terms, heights: Heights): (() => Promise<void>)[] {
     return [
       async () => this.#terms.noteChange(terms, heights),
+      () => this.#terms.noteFees(terms, heights),
       () => this.#blocks.round(terms),
       () =>
         this.#payments.round({

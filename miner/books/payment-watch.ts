@@ -7,7 +7,10 @@ import { newPayments, type Payment, readPayoutTerms } from '../../protocol/accou
 import type { BooksSources } from '../../protocol/books-evidence.ts';
 import { type BooksService, isWhole } from '../../protocol/books-slice.ts';
 import {
+  highestThreshold,
+  judgeUnpaid,
   MAX_UNPAID_CREDITS,
+  type Thresholds,
   UNPAID_EVIDENCE_FORMAT,
   type UnpaidEvidence,
   unpaidBound,
@@ -36,6 +39,14 @@ const MAX_PAYMENTS = 4_096;
 /** `atMillis`: in watched time. */
 type Credit = { readonly atoms: bigint; readonly atMillis: number };
 type Threshold = { readonly atoms: bigint; readonly atMillis: number; readonly isRaised: boolean };
+
+type Due = {
+  readonly threshold: bigint;
+  readonly bound: number;
+  readonly isPaused: boolean;
+  /** Payments that the ledger does not show. */
+  readonly denied: number;
+};
 
 export type PaymentRound = {
   /** Why the node is considered not to follow the chain. */
@@ -130,9 +141,9 @@ export class PaymentWatch {
     if (this.#from === undefined) this.#begin(closed, height ?? 0);
     this.#watch(terms.isPaused, wallMillis());
     const bound = unpaidBound(terms.intervalMillis);
-    const { atoms: threshold, isRaised } = this.#thresholdOf(terms.minimum, bound);
+    const { atoms: threshold, isRaised } = this.#thresholdOf(terms, bound, wallMillis());
+    this.#judge({ threshold, bound, isPaused: terms.isPaused, denied });
     if (terms.isPaused) return 'the pool says that its payouts are paused';
-    this.#judge(threshold, bound, denied);
     if (isRaised) return `the pool pays this address from ${threshold} atoms on, ${this.#least} before`;
     return this.#threshold === undefined ? this.#wordAlone(threshold) : undefined;
   }
@@ -168,9 +179,10 @@ export class PaymentWatch {
     return passed > 0 && passed <= GAP_MILLIS ? passed : 0;
   }
 
-  #thresholdOf(minimum: bigint, bound: number): Threshold {
+  #thresholdOf(thresholds: Thresholds, bound: number, now: number): Threshold {
+    const { minimum } = thresholds;
     this.#least = this.#least === undefined || minimum < this.#least ? minimum : this.#least;
-    const atoms = this.#threshold ?? minimum;
+    const atoms = this.#threshold ?? highestThreshold(thresholds, now, bound);
     const isRaised = this.#threshold === undefined && minimum > this.#least;
     const before = this.#highest;
     const isOver = before === undefined || atoms >= before.atoms || this.#watchedMillis - before.atMillis >= bound;
@@ -178,9 +190,10 @@ export class PaymentWatch {
     return this.#highest;
   }
 
-  #judge(threshold: bigint, bound: number, denied: number): void {
-    const owed = this.#creditsBefore(this.#watchedMillis - bound) - this.#paid;
-    if (owed < threshold || owed <= 0n) return;
+  #judge({ threshold, bound, isPaused, denied }: Due): void {
+    const credited = this.#creditsBefore(this.#watchedMillis - bound);
+    if (judgeUnpaid({ credited, paid: this.#paid, threshold, isPaused }) !== 'unpaid') return;
+    const owed = credited - this.#paid;
     const hours = Math.floor(bound / 3_600_000);
     this.#dependencies.alarm(
       'unpaid',

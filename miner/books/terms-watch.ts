@@ -1,19 +1,21 @@
 /**
- * Checks a pool's terms (books rule 3): impossible terms, terms that change for a slice that had begun, and slices too
- * short to be checked.
+ * Checks a pool's terms (books rule 3): impossible terms, terms that change for a slice that had begun, a fee that rose
+ * without notice, and slices too short to be checked.
  */
 import type { BooksSources } from '../../protocol/books-evidence.ts';
 import { sliceCutsOf, termsFault } from '../../protocol/books-terms.ts';
 import type { Heights } from './chain-heights.ts';
 import { ChainPace } from './chain-pace.ts';
+import { FeeNotices } from './fee-notices.ts';
 import type { Terms } from './pool-reads.ts';
 import type { Suspicions } from './suspicions.ts';
 import { TermsMemory } from './terms-memory.ts';
 
 export type TermsWatchDependencies = {
+  readonly pool: BooksSources['pool'];
   readonly node: BooksSources['node'];
   readonly alarm: (
-    kind: 'terms_false' | 'terms_changed' | 'slices_short',
+    kind: 'terms_false' | 'terms_changed' | 'fee_unannounced' | 'slices_short',
     what: string,
     fields: Readonly<Record<string, unknown>>,
   ) => void;
@@ -35,6 +37,7 @@ export class TermsWatch {
   readonly #suspicions: Suspicions;
   readonly #pace: ChainPace;
   readonly #memory = new TermsMemory();
+  readonly #notices = new FeeNotices();
   /** Since when there is a backlog. */
   #behindMillis: number | undefined;
 
@@ -77,11 +80,24 @@ export class TermsWatch {
       this.#dependencies.alarm('terms_changed', `${service}/${slice}`, { service, slice, before, now: after });
   }
 
+  /** The pool's document is read after the terms, so what it announces is not older than they are. */
+  async noteFees({ terms }: Terms, { said, known }: Heights): Promise<void> {
+    const height = said ?? known;
+    if (height === undefined) return;
+    // Another pool may not have this route.
+    const pool = await this.#dependencies.pool('pool').catch(() => undefined);
+    for (const { service, slice, announced, now } of this.#notices.note(terms, pool, height))
+      this.#dependencies.alarm('fee_unannounced', `${service}/${now}`, { service, slice, announced, now });
+  }
+
   save(): unknown {
-    return this.#memory.save();
+    return { slices: this.#memory.save(), fees: this.#notices.save() };
   }
 
   restore(saved: unknown): void {
-    this.#memory.restore(saved);
+    // A list is a state of an earlier release.
+    const { slices, fees } = (Array.isArray(saved) ? { slices: saved } : (saved ?? {})) as Record<string, unknown>;
+    this.#memory.restore(slices);
+    this.#notices.restore(fees);
   }
 }

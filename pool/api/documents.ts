@@ -228,6 +228,10 @@ export const miner = object(
     ),
     pending_estimate: described(amount, 'about what the window and its blocks not credited yet will bring'),
     payout_minimum: amount,
+    payout_minimums: described(
+      list(object({ amount, until_millis: millis })),
+      'higher thresholds of the last month and when each ended, newest first; the highest of its time counts',
+    ),
     best_share: described(nullable(object(bestFields)), 'the share with the best hash so far'),
   },
   'Miner',

@@ -3,6 +3,7 @@ import type { NetworkName } from '../../protocol/network.ts';
 import { madeWith } from '../books/made-accounts.ts';
 import type { Sql } from '../database/connect.ts';
 import { SERVICES } from '../journal-record.ts';
+import { earlierMinimums } from '../payout/earlier-minimums.ts';
 import { type RateBoard, type Rates, ratesSince } from '../stats/rates.ts';
 import { ApiRefusal } from './api-error.ts';
 import { CreditLists } from './credit-lists.ts';
@@ -163,6 +164,7 @@ export class MinerView {
     const [best] = await this.#sql<BestRow[]>`select w.name as worker, b.work, b.at from best_shares b
       join workers w on w.id = b.worker_id where b.account_id = ${account.id}`;
     const rates = this.#rates.account(account.id);
+    const earlier = await earlierMinimums(this.#sql, account.payoutMin === null ? null : account.id);
     return {
       api_version: 1,
       address,
@@ -179,6 +181,7 @@ export class MinerView {
       advance: String(account.balance < 0n ? -account.balance : 0n),
       pending_estimate: String(this.#pool.pendingEstimate(rates) + BigInt(solo?.atoms ?? 0)),
       payout_minimum: String(account.payoutMin ?? this.#options.payoutMin),
+      payout_minimums: earlier.map(({ atoms, untilMillis }) => ({ amount: String(atoms), until_millis: untilMillis })),
       best_share: best === undefined ? null : bestDocument(best),
     };
   }

@@ -4,6 +4,7 @@ import { ATOMS_PER_COIN, formatCoins, parseAtoms } from '../../protocol/amount.t
 import { ProtocolError } from '../../protocol/errors.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import type { Sql } from '../database/connect.ts';
+import { noteEarlier } from '../payout/earlier-minimums.ts';
 import { ApiRefusal } from './api-error.ts';
 import type { Account } from './miner-view.ts';
 import { type Change, madeAlready, SignedChange } from './signed-change.ts';
@@ -23,10 +24,12 @@ export class PayoutThreshold {
   readonly #options: PayoutThresholdOptions;
   readonly #sql: Sql;
   readonly #signed: SignedChange;
+  readonly #now: () => number;
 
   constructor(options: PayoutThresholdOptions, dependencies: { sql: Sql; now: () => number }) {
     this.#options = options;
     this.#sql = dependencies.sql;
+    this.#now = dependencies.now;
     this.#signed = new SignedChange(options.network, dependencies);
   }
 
@@ -62,10 +65,15 @@ export class PayoutThreshold {
   async change(account: Account, thresholdAtoms: unknown, request: AddressProofRequest, proof: AddressProof) {
     const threshold = this.#threshold(thresholdAtoms);
     await this.#signed.insist(this.#change(account.address, threshold), request, proof);
-    const made = await this
-      .#sql`update accounts set payout_min = ${threshold}, payout_min_millis = ${request.created_millis}
-      where id = ${account.id} and coalesce(payout_min_millis, -1) < ${request.created_millis} returning id`;
-    if (made.length === 0) throw madeAlready();
+    await this.#sql.begin(async (transaction) => {
+      const [before] = await transaction<{ atoms: bigint | null }[]>`select payout_min as atoms from accounts
+        where id = ${account.id} and coalesce(payout_min_millis, -1) < ${request.created_millis} for update`;
+      if (before === undefined) throw madeAlready();
+      await transaction`update accounts set payout_min = ${threshold}, payout_min_millis = ${request.created_millis}
+        where id = ${account.id}`;
+      const atoms = before.atoms ?? this.#options.least;
+      if (atoms > threshold) await noteEarlier(transaction, account.id, { atoms, untilMillis: this.#now() });
+    });
     return { address: account.address, payout_min_atoms: String(threshold) };
   }
 }

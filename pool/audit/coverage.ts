@@ -19,6 +19,7 @@ export const COVERAGE: Readonly<Record<string, string>> = {
   settings:
     'the height it has read against the newest slice, the lists, the payouts and the node; its address against the rewards of the ledger. What it notes beside these, each start of the pool compares with the node',
   term: 'not covered: holds no money',
+  payout_minimums: 'not covered: thresholds that held before; they move no money',
   workers: 'not covered: names and figures for display',
   journal_positions: 'not covered: how far each journal was taken in',
   effort: 'not covered: a figure for display',

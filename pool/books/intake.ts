@@ -24,6 +24,7 @@ import {
   type ShareRecord,
 } from '../journal-record.ts';
 import { takeStats } from '../stats/take.ts';
+import { placeOfEntry } from './entry-order.ts';
 import { ensureAccounts } from './made-accounts.ts';
 import { keepNotedTerms } from './noted-terms.ts';
 import { OwnWorkers } from './own-workers.ts';
@@ -170,21 +171,22 @@ export class Intake {
     const last = new Map<string, number>();
     let repeated = 0;
     let lost = 0;
-    for (const { bootId, sequence, record, after, slice } of entries) {
+    for (const entry of entries) {
+      const { bootId, sequence, record, slice } = entry;
       const position = positions.get(bootId) ?? -1;
-      if (sequence <= position) {
+      const place = placeOfEntry(entry, position);
+      if (place.kind === 'gap') throw new EntryGapError(bootId, position, sequence);
+      if (place.kind === 'repeated') {
         repeated++;
         continue;
       }
-      if (sequence !== position + 1) {
-        // Only the journal itself can state that there are no entries in between.
-        if (after === undefined || after > position) throw new EntryGapError(bootId, position, sequence);
-        lost += sequence - position - 1;
+      if (place.lost > 0)
         await transaction`insert into journal_holes (boot_id, after, until)
-          values (${Buffer.from(bootId, 'hex')}, ${position}, ${sequence})`;
-      }
+          values (${Buffer.from(bootId, 'hex')}, ${position}, ${position + place.lost + 1})`;
+      lost += place.lost;
       positions.set(bootId, sequence);
       last.set(bootId, sequence);
+      if (place.isLost) continue;
       const decoded = attempt(() => decodeRecord(record));
       if (decoded.ok) fresh.push({ bootId, sequence, record: decoded.value, slice });
       else unread.push({ bootId, sequence, record, reason: decoded.error.message });

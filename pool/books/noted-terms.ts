@@ -10,12 +10,7 @@ import { SERVICES, type TermsRecord } from '../journal-record.ts';
 export type SliceTerms = {
   readonly windowThousandths: bigint;
   readonly feePpm: bigint;
-  /** From a journal, and not from the start of a pool whose books are behind the chain (terms-in-force.ts). */
-  readonly isPublished: boolean;
 };
-
-/** Time of a note that is replaced by any note of a journal. */
-export const BEFORE_ALL_NOTES = 0;
 
 /**
  * A note and the slice that its journal entry counted in before the database was replaced (slice-marks.ts). The mark
@@ -53,11 +48,9 @@ export async function takeNotedTerms(
   service: number,
   slice: number,
 ): Promise<SliceTerms | undefined> {
-  const [row] = await transaction<{ window: bigint; fee: bigint; at: string }[]>`select window_thousandths as window,
-      fee_ppm as fee, at_millis::text as at from noted_terms where service = ${service} and ${slice} between from_slice and through_slice
+  const [row] = await transaction<{ window: bigint; fee: bigint }[]>`select window_thousandths as window,
+      fee_ppm as fee from noted_terms where service = ${service} and ${slice} between from_slice and through_slice
     order by at_millis desc, id desc limit 1`;
   await transaction`delete from noted_terms where service = ${service} and through_slice <= ${slice}`;
-  if (row === undefined) return undefined;
-  const isPublished = Number(row.at) !== BEFORE_ALL_NOTES;
-  return { windowThousandths: BigInt(row.window), feePpm: BigInt(row.fee), isPublished };
+  return row && { windowThousandths: BigInt(row.window), feePpm: BigInt(row.fee) };
 }

@@ -1,7 +1,7 @@
 /**
  * Slices (docs/protocol/books.md, rules 2, 3 and 12): shares are summed by account into the slice that they are in
  * (share-slice.ts); work of one that is not open yet waits for it. A slice ends with the cuts of its number. Closing it commits its work by a Merkle sum tree, joins its
- * record to the chain of records and opens the next, with the terms that the pool was started with, the fee that its operator set (edits/edited-fee.ts) or the terms that are noted of it (noted-terms.ts, terms-in-force.ts). Slices that passed while the pool was offline are opened and closed empty, so that the
+ * record to the chain of records and opens the next, with the terms of the options (terms-in-force.ts), the fee that its operator set (edits/edited-fee.ts) or the terms that are noted of it (noted-terms.ts). Slices that passed while the pool was offline are opened and closed empty, so that the
  * numbers have no gaps.
  */
 import { FIRST_CHAIN, sliceChain, WINDOW_SLICES, windowWork } from '../../protocol/books-slice.ts';
@@ -16,6 +16,7 @@ import { SERVICES } from '../journal-record.ts';
 import { PoolError } from '../pool-error.ts';
 import { takeNotedTerms } from './noted-terms.ts';
 import { packWork } from './packed.ts';
+import { optionTerms, type TermsOptions } from './terms-in-force.ts';
 
 /** How long the ends of slices are kept for front ends that were offline. */
 const ENDS_DAYS = 30;
@@ -37,15 +38,7 @@ export async function insistSliceCuts(sql: Sql, sliceCuts: number): Promise<void
     );
 }
 
-export type SliceOptions = {
-  readonly network: { readonly name: NetworkName };
-  readonly sliceCuts: number;
-  /** W in expected blocks of the network, in thousandths: 4 blocks are 4000. */
-  readonly windowThousandths: bigint;
-  readonly services: readonly number[];
-  /** By service. */
-  readonly feePpm: ReadonlyMap<number, bigint>;
-};
+export type SliceOptions = TermsOptions & { readonly network: { readonly name: NetworkName } };
 
 export type Moment = {
   /** Newest finalized cut. */
@@ -64,15 +57,15 @@ export function slicesToOpen(open: ReadonlyMap<number, OpenSlice>, options: Slic
 
 /**
  * Published terms of a slice stay; otherwise a fee that the operator set for it counts; otherwise the terms of the
- * start.
+ * options for it.
  */
 async function termsOf(transaction: Transaction, options: SliceOptions, { service, number }: OpenSlice) {
   const noted = await takeNotedTerms(transaction, service, number);
-  if (noted?.isPublished === true) return noted;
-  const edited = await editedFee(transaction, service, number);
+  if (noted !== undefined) return noted;
+  const own = await optionTerms(transaction, service, number);
   return {
-    windowThousandths: noted?.windowThousandths ?? options.windowThousandths,
-    feePpm: edited === undefined ? (noted?.feePpm ?? options.feePpm.get(service) ?? 0n) : BigInt(edited),
+    windowThousandths: BigInt(own?.window ?? options.windowThousandths),
+    feePpm: BigInt((await editedFee(transaction, service, number)) ?? own?.fee ?? options.feePpm.get(service) ?? 0n),
   };
 }
 

@@ -1,36 +1,63 @@
 /**
- * The slice from which new terms hold (books rule 3): the one after the slice that the chain is in when an accountant
- * starts with them. Books that are behind the chain then open the slices before it with the terms that were in force,
- * so that no fee counts for work that was done before it was announced.
+ * The terms of the options (books rule 3), by the slice from which they hold. Those of a start hold from the slice after
+ * the one that the chain is in then, a higher fee a day later (edits/fee-schedule.ts). Books that are behind the chain
+ * open the slices before with the terms that were in force, so that no fee counts for work that was done before it was
+ * announced.
  */
 import { sliceOfHeight } from '../../protocol/pplns.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
+import { feeInForce, isOptionFees, type OptionFees, withOptionFee } from '../edits/fee-schedule.ts';
 import { PoolError } from '../pool-error.ts';
-import { BEFORE_ALL_NOTES } from './noted-terms.ts';
-import type { SliceOptions } from './slices.ts';
 
 export const TERMS_SETTING = 'terms_in_force';
 
-type Terms = { readonly window: number; readonly fee: number };
+type Windows = readonly { readonly from: number; readonly window: number }[];
+type ServiceTerms = { readonly fees: OptionFees; readonly windows: Windows };
 
-/** The terms of the newest start, by service, and the newest slice that has those of the starts before. */
-type InForce = { readonly through: number; readonly terms: Readonly<Record<string, Terms>> };
+/** By service. */
+type InForce = Readonly<Record<string, ServiceTerms>>;
 
-type NewestSlice = Terms & { readonly service: number; readonly number: number };
+/** The options of a start. */
+export type TermsOptions = {
+  readonly sliceCuts: number;
+  /** W in expected blocks of the network, in thousandths: 4 blocks are 4000. */
+  readonly windowThousandths: bigint;
+  readonly services: readonly number[];
+  /** By service. */
+  readonly feePpm: ReadonlyMap<number, bigint>;
+};
+
+type NewestSlice = { readonly service: number; readonly number: number; readonly window: number; readonly fee: number };
 
 const isCount = (value: unknown, least = 0): boolean => Number.isSafeInteger(value) && (value as number) >= least;
+const isWindows = (value: unknown): value is Windows =>
+  Array.isArray(value) &&
+  value.length > 0 &&
+  value.every((each, i) => isCount(each?.window, 1) && isCount(each?.from, (value[i - 1]?.from ?? -1) + 1));
 
 /** Undefined for a text that the pool did not write. */
 export function parseInForce(text: string): InForce | undefined {
-  let value: Partial<InForce> | null;
+  let value: { services?: Readonly<Record<string, Partial<ServiceTerms>>> } | null;
   try {
-    value = JSON.parse(text) as Partial<InForce> | null;
+    value = JSON.parse(text);
   } catch {
     return undefined;
   }
-  if (typeof value?.terms !== 'object' || value.terms === null || !isCount(value.through, -1)) return undefined;
-  const isWhole = Object.values(value.terms).every((each) => isCount(each?.window, 1) && isCount(each?.fee));
-  return isWhole ? (value as InForce) : undefined;
+  const services = value?.services ?? ofEarlierRelease(value);
+  if (typeof services !== 'object' || services === null) return undefined;
+  const isWhole = Object.values(services).every((each) => isOptionFees(each?.fees) && isWindows(each?.windows));
+  return isWhole ? (services as InForce) : undefined;
+}
+
+/** It had one fee and window for each service; slices before them are in the books or noted. */
+function ofEarlierRelease(value: unknown): Readonly<Record<string, ServiceTerms>> | undefined {
+  const { through, terms } = (value ?? {}) as { through?: unknown; terms?: Record<string, Record<string, number>> };
+  if (!isCount(through, -1) || typeof terms !== 'object' || terms === null) return undefined;
+  const schedules = Object.entries(terms).map(([service, each]) => [
+    service,
+    { fees: [{ from: 0, ppm: each?.fee }], windows: [{ from: 0, window: each?.window }] },
+  ]);
+  return Object.fromEntries(schedules);
 }
 
 async function readInForce(transaction: Sql | Transaction): Promise<InForce | undefined> {
@@ -45,33 +72,63 @@ async function readInForce(transaction: Sql | Transaction): Promise<InForce | un
   return terms;
 }
 
-/** The fee that the accountant was started with; undefined before its first start. */
-export const startFee = async (sql: Sql | Transaction, service: number): Promise<number | undefined> =>
-  (await readInForce(sql))?.terms[service]?.fee;
+/** The fees of the accountant's options; undefined before its first start. */
+export const optionFees = async (sql: Sql | Transaction, service: number): Promise<OptionFees | undefined> =>
+  (await readInForce(sql))?.[service]?.fees;
 
-/** `height` is that of the chain, not of the books. */
-export async function beginTerms(transaction: Transaction, options: SliceOptions, height: number): Promise<void> {
+/** The terms of the options for a slice; undefined before the first start. */
+export async function optionTerms(
+  transaction: Transaction,
+  service: number,
+  slice: number,
+): Promise<{ readonly fee: number; readonly window: number } | undefined> {
+  const own = (await readInForce(transaction))?.[service];
+  if (own === undefined) return undefined;
+  const { window } = own.windows.findLast(({ from }) => from <= slice) ?? (own.windows[0] as Windows[number]);
+  return { fee: feeInForce([], own.fees, slice), window };
+}
+
+/** A higher fee of the options, and the slice that it holds from. */
+export type AnnouncedFee = { readonly service: number; readonly ppm: number; readonly from: number };
+
+/** `height` is that of the chain, not of the books. Returns the fees that need a notice. */
+export async function beginTerms(
+  transaction: Transaction,
+  options: TermsOptions,
+  height: number,
+): Promise<readonly AnnouncedFee[]> {
   const { services, sliceCuts, feePpm, windowThousandths } = options;
-  const slice = sliceOfHeight(height, sliceCuts);
   const before = await readInForce(transaction);
   const newest = await transaction<NewestSlice[]>`select distinct on (service) service, number,
     window_thousandths as window, fee_ppm as fee from slices order by service, number desc`;
-  for (const { service, number, ...opened } of newest) {
-    const first = Math.max(number, before?.through ?? -1) + 1;
-    const { window, fee } = before?.terms[service] ?? opened;
-    if (first <= slice)
-      await transaction`insert into noted_terms (service, from_slice, through_slice, window_thousandths, fee_ppm, at_millis)
-        values (${service}, ${first}, ${slice}, ${window}, ${fee}, ${BEFORE_ALL_NOTES})`;
-  }
-  const now: InForce = {
-    through: Math.max(slice, before?.through ?? -1),
-    terms: Object.fromEntries(
-      services.map((service) => [
-        service,
-        { window: Number(windowThousandths), fee: Number(feePpm.get(service) ?? 0n) },
-      ]),
-    ),
-  };
-  await transaction`insert into settings values (${TERMS_SETTING}, ${JSON.stringify(now)})
+  // A node that is behind must not shorten the notice.
+  const slice = Math.max(sliceOfHeight(height, sliceCuts), ...newest.map(({ number }) => number));
+  const terms = services.map((service): [number, ServiceTerms] => {
+    const [ppm, window] = [Number(feePpm.get(service) ?? 0n), Number(windowThousandths)];
+    const opened = newest.find((each) => each.service === service);
+    const known = before?.[service] ?? (opened === undefined ? undefined : termsOfSlice(opened));
+    if (known === undefined) return [service, { fees: [{ from: slice, ppm }], windows: [{ from: slice, window }] }];
+    const moment = { slice, opened: opened?.number ?? slice, sliceCuts };
+    return [
+      service,
+      { fees: withOptionFee(known.fees, ppm, moment), windows: withWindow(known.windows, window, moment) },
+    ];
+  });
+  await transaction`insert into settings values (${TERMS_SETTING}, ${JSON.stringify({ services: Object.fromEntries(terms) })})
     on conflict (name) do update set value = excluded.value`;
+  return terms.flatMap(([service, { fees }]) =>
+    fees.filter(({ from }) => from > slice + 1).map((fee) => ({ service, ...fee })),
+  );
+}
+
+const termsOfSlice = ({ number, window, fee }: NewestSlice): ServiceTerms => ({
+  fees: [{ from: number, ppm: fee }],
+  windows: [{ from: number, window }],
+});
+
+/** The windows after a start with another one, from the next slice on; those that the books need stay. */
+function withWindow(windows: Windows, window: number, { slice, opened }: { slice: number; opened: number }): Windows {
+  const oldest = windows.findLast(({ from }) => from <= Math.min(opened, slice))?.from ?? 0;
+  const kept = windows.filter(({ from }) => from >= oldest && from <= slice);
+  return kept.at(-1)?.window === window ? kept : [...kept, { from: slice + 1, window }];
 }

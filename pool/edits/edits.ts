@@ -4,9 +4,10 @@
  * the previous value.
  */
 import { sliceOfHeight } from '../../protocol/pplns.ts';
-import { startFee } from '../books/terms-in-force.ts';
+import { optionFees } from '../books/terms-in-force.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
 import { readPayoutMin } from '../options.ts';
+import { noteEarlier } from '../payout/earlier-minimums.ts';
 import { PoolError } from '../pool-error.ts';
 import {
   EDITABLE,
@@ -20,7 +21,16 @@ import {
   readValue,
 } from './editable.ts';
 import { feeRow, readSchedule } from './edited-fee.ts';
-import { announced, type FeeEntry, type FeeSchedule, feeAt, parseSchedule, withFee } from './fee-schedule.ts';
+import {
+  announced,
+  type FeeSchedule,
+  feeAt,
+  feeChanges,
+  feeInForce,
+  type OptionFees,
+  parseSchedule,
+  withFee,
+} from './fee-schedule.ts';
 
 /** Row names in the table settings. The notice's name is older than the others. */
 const rowOf = (name: Editable): string => (name === 'notice' ? name : `edit_${name}`);
@@ -91,11 +101,14 @@ export const MAX_LOOK_AGE = 60_000;
 
 type Fees = {
   readonly schedule: FeeSchedule;
-  /** The accountant's option, used for slices without an edit: this instance may have been started with another. */
-  readonly file: number;
+  /** The accountant's options, used for slices without an edit: this instance may have been started with another. */
+  readonly options: OptionFees;
   readonly slice: number;
   readonly opened: number;
 };
+
+const feeNow = ({ schedule, options, slice }: Fees): number => feeInForce(schedule, options, slice);
+const changesOf = ({ schedule, options, slice }: Fees): OptionFees => feeChanges(schedule, options, slice);
 
 export class Edits {
   readonly #file: FileTerms & { readonly sliceCuts: number };
@@ -124,10 +137,12 @@ export class Edits {
     const sql = this.#sql;
     const fees = [await this.#fees(sql, 0), await this.#fees(sql, 1)] as const;
     const { name, payoutMin } = this.#file;
-    const fee = (service: 0 | 1) => feeAt(fees[service].schedule, fees[service].slice) ?? fees[service].file;
+    const fee = (service: 0 | 1) => feeNow(fees[service]);
     const changes = (service: 0 | 1): FeeChange[] =>
-      announced(fees[service].schedule, fees[service].slice).map(({ ppm, from }) => ({
-        ...{ ppm: ppm ?? fees[service].file, fromSlice: from, fromHeight: from * this.#file.sliceCuts },
+      changesOf(fees[service]).map(({ ppm, from }) => ({
+        ppm,
+        fromSlice: from,
+        fromHeight: from * this.#file.sliceCuts,
       }));
     this.#now = {
       name: (await editedPoolName(sql)) ?? name,
@@ -146,27 +161,26 @@ export class Edits {
     const ofChain = height === undefined ? -1 : sliceOfHeight(height, this.#file.sliceCuts);
     const opened = row?.number ?? -1;
     const own = this.#file.feePpm[service === 0 ? 'pplns' : 'solo'];
-    const file = (await startFee(sql, service)) ?? own;
-    return { schedule: await readSchedule(sql, service), file, slice: Math.max(opened, ofChain), opened };
+    const options = (await optionFees(sql, service)) ?? [{ from: 0, ppm: own }];
+    return { schedule: await readSchedule(sql, service), options, slice: Math.max(opened, ofChain), opened };
   }
 
   async list(): Promise<Setting[]> {
     const settings: Setting[] = [];
     for (const name of EDITABLE) {
       if (isFee(name)) {
-        const { schedule, file, slice } = await this.#fees(this.#sql, FEE_SERVICES[name]);
-        const fileValue = feeText(file);
-        const ppm = feeAt(schedule, slice);
-        const coming = announced(schedule, slice);
-        const shown = ({ ppm: fee, from }: FeeEntry) => ({
-          value: feeText(fee ?? file),
-          fromSlice: from,
-          fromHeight: from * this.#file.sliceCuts,
-        });
+        const fees = await this.#fees(this.#sql, FEE_SERVICES[name]);
+        const { schedule, options, slice } = fees;
         settings.push({
-          ...{ name, fileValue, value: ppm === undefined ? fileValue : feeText(ppm) },
-          isEdited: ppm !== undefined || coming.length > 0,
-          changes: coming.map(shown),
+          name,
+          fileValue: feeText(feeInForce([], options, slice)),
+          value: feeText(feeNow(fees)),
+          isEdited: feeAt(schedule, slice) !== undefined || announced(schedule, slice).length > 0,
+          changes: changesOf(fees).map(({ ppm, from }) => ({
+            value: feeText(ppm),
+            fromSlice: from,
+            fromHeight: from * this.#file.sliceCuts,
+          })),
         });
         continue;
       }
@@ -202,12 +216,19 @@ export class Edits {
     if (before === value) return { kind: 'same' };
     await write(transaction, rowOf(name), value);
     const file = fileValues(this.#file)[name];
+    if (name === 'payout_min') await this.#noteMinimum(transaction, before ?? file, value ?? file);
     await logEdit(transaction, name, editor, {
       old: before ?? file,
       new: value ?? file,
       ...(value === null ? BACK : {}),
     });
     return { kind: 'made' };
+  }
+
+  /** A pool that lowers its minimum has time to pay who is above it now. */
+  async #noteMinimum(transaction: Transaction, before: string | null, now: string | null): Promise<void> {
+    const atoms = readPayoutMin(before ?? '');
+    if (atoms > readPayoutMin(now ?? '')) await noteEarlier(transaction, null, { atoms, untilMillis: this.#time() });
   }
 
   async #changeFee(
@@ -220,9 +241,10 @@ export class Edits {
     // Locked, so that no slice opens between reading the newest one and the announcement.
     await transaction`lock table slices in share mode`;
     const service = FEE_SERVICES[name];
-    const { schedule, file, slice, opened } = await this.#fees(transaction, service);
+    const fees = await this.#fees(transaction, service);
+    const { schedule, options, slice, opened } = fees;
     const ppm = value === null ? null : Math.round(Number(value) * 10_000);
-    const next = withFee(schedule, ppm, { file, slice, opened, sliceCuts: this.#file.sliceCuts });
+    const next = withFee(schedule, ppm, { options, slice, opened, sliceCuts: this.#file.sliceCuts });
     if (next === undefined) return { kind: 'too_many' };
     if (JSON.stringify(next) === JSON.stringify(schedule)) return { kind: 'same' };
     const look = this.#chain();
@@ -231,8 +253,8 @@ export class Edits {
     if (needsNotice && !isKnown) return { kind: 'no_height' };
     await write(transaction, feeRow(service), next.length === 0 ? null : JSON.stringify(next));
     await logEdit(transaction, name, editor, {
-      old: feeText(feeAt(schedule, slice) ?? file),
-      new: feeText(ppm ?? file),
+      old: feeText(feeNow(fees)),
+      new: feeText(ppm ?? feeInForce([], options, next.at(-1)?.from ?? slice)),
       from_slice: next.at(-1)?.from ?? null,
       ...(value === null ? BACK : {}),
     });

@@ -1,12 +1,13 @@
 /**
- * Fees that an operator changed in a running pool, by the slice from which each holds. A fee never applies to work done
- * before it was announced: a lower one holds from the next slice on, a higher one a day later (a day of the chain, in
- * cuts). Slices that are open or closed keep theirs.
+ * The one schedule of fees, by the slice from which each holds: those of the options, which a restart changes, and over
+ * them those that an operator changed in the running pool. Work is paid under the fee it was done under: a lower fee
+ * holds from the next slice on, a higher one a day later (a day of the chain, in cuts), whichever way it was changed.
+ * Slices that are open or closed keep theirs.
  */
 import { INTERVAL_CUTS } from '../../protocol/network.ts';
 import { sliceOfHeight } from '../../protocol/pplns.ts';
 
-/** `ppm` null: the fee that the pool was started with. */
+/** `ppm` null: the fee of the options. */
 export type FeeEntry = { readonly from: number; readonly ppm: number | null };
 /** By `from`, ascending. */
 export type FeeSchedule = readonly FeeEntry[];
@@ -18,9 +19,12 @@ const ALL_PPM = 1_000_000;
 /** Cuts between the announcement of a higher fee and the slice that it begins with. */
 export const RISE_NOTICE_CUTS = INTERVAL_CUTS;
 
+/** The fees of the options by slice, ascending; the first also counts before its slice. */
+export type OptionFees = readonly { readonly from: number; readonly ppm: number }[];
+
 export type FeeMoment = {
-  /** The fee that the pool was started with. */
-  readonly file: number;
+  /** What counts where the schedule has nothing. */
+  readonly options: OptionFees;
   /** The newest slice that is open, or that the chain is in. */
   readonly slice: number;
   /** The newest slice of the books: where they are behind the chain, those between are opened later, with the fees that were announced for them. */
@@ -31,9 +35,29 @@ export type FeeMoment = {
 export const feeEntryAt = (schedule: FeeSchedule, slice: number): FeeEntry | undefined =>
   schedule.findLast(({ from }) => from <= slice);
 
-/** Undefined if the fee of the start holds. */
+/** Undefined if the fee of the options holds. */
 export const feeAt = (schedule: FeeSchedule, slice: number): number | undefined =>
   feeEntryAt(schedule, slice)?.ppm ?? undefined;
+
+const optionFeeAt = (options: OptionFees, slice: number): number =>
+  (options.findLast(({ from }) => from <= slice) ?? options[0])?.ppm ?? 0;
+
+/** The fee of a slice. */
+export const feeInForce = (schedule: FeeSchedule, options: OptionFees, slice: number): number =>
+  feeAt(schedule, slice) ?? optionFeeAt(options, slice);
+
+/** The changes after a slice, from the schedule or from the options. */
+export function feeChanges(schedule: FeeSchedule, options: OptionFees, slice: number): OptionFees {
+  const changes: { from: number; ppm: number }[] = [];
+  for (const from of changePoints(schedule, options, slice)) {
+    const ppm = feeInForce(schedule, options, from);
+    if (ppm !== (changes.at(-1)?.ppm ?? feeInForce(schedule, options, slice))) changes.push({ from, ppm });
+  }
+  return changes;
+}
+
+const changePoints = (schedule: FeeSchedule, options: OptionFees, slice: number): number[] =>
+  [...new Set([...schedule, ...options].map(({ from }) => from))].filter((from) => from > slice).sort((a, b) => a - b);
 
 export const announced = (schedule: FeeSchedule, slice: number): FeeSchedule =>
   schedule.filter(({ from }) => from > slice);
@@ -44,18 +68,18 @@ export const announced = (schedule: FeeSchedule, slice: number): FeeSchedule =>
  * same rise, with its earlier slice.
  */
 export function withFee(schedule: FeeSchedule, ppm: number | null, moment: FeeMoment): FeeSchedule | undefined {
-  const { file, slice, opened, sliceCuts } = moment;
-  const inForce = feeEntryAt(schedule, slice);
+  const { options, slice, opened, sliceCuts } = moment;
   const coming = announced(schedule, slice);
-  const value = (entry: { readonly ppm: number | null } | undefined) => entry?.ppm ?? file;
+  const points = [slice, ...changePoints(schedule, options, slice)];
   // Announced fees count as promised: cancelling a lower fee is a rise too.
-  const least = Math.min(value(inForce), ...coming.map(value));
-  const isRise = value({ ppm }) > least;
+  const least = Math.min(...points.map((each) => feeInForce(schedule, options, each)));
+  const isRise = (ppm ?? Math.max(...points.map((each) => optionFeeAt(options, each)))) > least;
   const from = isRise ? sliceOfHeight((slice + 1) * sliceCuts + RISE_NOTICE_CUTS - 1, sliceCuts) + 1 : slice + 1;
-  let last = value(inForce);
+  let last = feeInForce(schedule, options, slice);
   const before = coming.filter((entry) => {
-    if (entry.from >= from || (isRise && entry.ppm !== ppm && value(entry) > last)) return false;
-    last = value(entry);
+    const value = entry.ppm ?? optionFeeAt(options, entry.from);
+    if (entry.from >= from || (isRise && entry.ppm !== ppm && value > last)) return false;
+    last = value;
     return true;
   });
   const oldest = feeEntryAt(schedule, Math.min(opened, slice))?.from ?? 0;
@@ -67,6 +91,11 @@ export function withFee(schedule: FeeSchedule, ppm: number | null, moment: FeeMo
   return isSame ? kept : [...kept, { from, ppm }];
 }
 
+/** The fees of the options after a start with another one; with too many changes at once those before stay. */
+export function withOptionFee(fees: OptionFees, ppm: number, moment: Omit<FeeMoment, 'options'>): OptionFees {
+  return (withFee(fees, ppm, { ...moment, options: [] }) ?? fees) as OptionFees;
+}
+
 /** Undefined for a text that was not written by an edit. */
 export function parseSchedule(text: string): FeeSchedule | undefined {
   let value: unknown;
@@ -75,11 +104,17 @@ export function parseSchedule(text: string): FeeSchedule | undefined {
   } catch {
     return undefined;
   }
-  if (!Array.isArray(value)) return undefined;
+  return isSchedule(value) ? value : undefined;
+}
+
+export function isSchedule(value: unknown): value is FeeSchedule {
+  if (!Array.isArray(value)) return false;
   const isEntry = (entry: Partial<FeeEntry> | null) =>
     Number.isSafeInteger(entry?.from) &&
     (entry?.ppm === null || (Number.isSafeInteger(entry?.ppm) && (entry?.ppm as number) >= 0)) &&
     (entry?.ppm ?? 0) <= ALL_PPM;
-  const isAscending = value.every((entry, i) => isEntry(entry) && (i === 0 || value[i - 1].from < entry.from));
-  return isAscending ? (value as FeeSchedule) : undefined;
+  return value.every((entry, i) => isEntry(entry) && (i === 0 || value[i - 1].from < entry.from));
 }
+
+export const isOptionFees = (value: unknown): value is OptionFees =>
+  isSchedule(value) && value.length > 0 && value.every(({ ppm }) => ppm !== null);

@@ -1,13 +1,15 @@
 /**
  * Retention of journals. A segment that is completely in the books is marked, and deleted only some time later: a
  * database that is restored from a copy within that time gets the missing entries again. The size of marked segments is
- * limited, and the last tenth of the disk is reserved for new shares.
+ * limited, and the last tenth of the disk is reserved for new shares. A file that was not wholly understood is moved
+ * aside instead, and stays there until a person takes it away.
  */
 import { statfs } from 'node:fs/promises';
 import type { Logger } from '../../runtime/log.ts';
 import {
   dropJournal,
   dropSegment,
+  filesAside,
   journalBoots,
   journalSegments,
   markSegment,
@@ -38,6 +40,8 @@ export class JournalKeep {
   #warnedAt = Number.NEGATIVE_INFINITY;
   /** Size of the segments kept only for a possible restore. */
   bytes = 0;
+  /** Files with bytes that were not understood, moved aside or still in their place. */
+  damaged = 0;
 
   constructor(options: JournalKeepOptions, dependencies: { outbox: Outbox; log: Logger; now: () => number }) {
     this.#options = options;
@@ -58,13 +62,15 @@ export class JournalKeep {
     for (const each of kept) {
       const age = this.#now() - each.atMillis;
       if (age < keepMillis && bytes <= maxBytes && missing <= 0) break;
-      await dropSegment(directory, each.bootId, each.segment);
+      const aside = await dropSegment(directory, each.bootId, each.segment);
+      if (aside !== undefined) this.#outbox.noteAside(each.bootId, aside);
       bytes -= each.bytes;
       missing -= each.bytes;
       if (age < keepMillis) this.#warn(age);
     }
     this.bytes = bytes;
     for (const line of this.#outbox.lines()) if (line.ended && boots.has(line.bootId)) await this.#dropEmpty(line);
+    this.damaged = (await filesAside(directory)) + this.#outbox.damaged.size;
   }
 
   #warn(ageMillis: number): void {
@@ -94,7 +100,7 @@ export class JournalKeep {
   async #dropEmpty({ bootId, last, taken }: OutboxLine): Promise<void> {
     const { directory } = this.#options;
     if (taken < last || (await journalSegments(directory, bootId)).length > 0) return;
-    await dropJournal(directory, bootId);
+    for (const aside of await dropJournal(directory, bootId)) this.#outbox.noteAside(bootId, aside);
     this.#outbox.drop(bootId);
   }
 

@@ -4,8 +4,16 @@
  * lost entries again. Recent entries are kept in memory, bounded; older ones are read back from the files. Entries of a
  * boot always leave in order, each batch with the sequence before its first entry.
  */
+import { basename } from 'node:path';
 import type { Logger } from '../../runtime/log.ts';
-import { dropJournal, type JournalEntry, journalBoots, lastOfJournal, readJournal } from '../journal.ts';
+import {
+  dropJournal,
+  type JournalEntry,
+  journalBoots,
+  lastOfJournal,
+  type NoteDamage,
+  readJournal,
+} from '../journal.ts';
 import { SliceMarks } from './slice-marks.ts';
 
 export type OutgoingBatch = {
@@ -61,6 +69,12 @@ const newLine = (bootId: string, ended: boolean, last: number): Line => ({
   backlog: undefined,
 });
 
+const DAMAGE_REMEDY =
+  'check the disk; svc_pool_journal_lost_entries says how many entries are missing; see EntriesLost and JournalDamaged in docs/operations.md';
+
+/** A segment keeps its place when it is marked as taken. */
+const placeOf = (bootId: string, file: string): string => `${bootId}/${file.split('.')[0]}`;
+
 export class Outbox {
   readonly #directory: string;
   readonly #memoryEntries: number;
@@ -70,6 +84,8 @@ export class Outbox {
   readonly marks: SliceMarks;
   readonly #log: Logger;
   readonly #waiting = new Set<() => void>();
+  /** Files with bytes that were not understood, as `boot id/first sequence`, that are still in their place. */
+  readonly damaged = new Set<string>();
 
   private constructor(options: OutboxOptions, log: Logger) {
     this.#directory = options.directory;
@@ -84,9 +100,9 @@ export class Outbox {
     const outbox = new Outbox(options, dependencies.log);
     for (const bootId of await journalBoots(options.directory)) {
       if (bootId === options.bootId) continue;
-      const last = await lastOfJournal(options.directory, bootId);
-      if (last === -1) await dropJournal(options.directory, bootId);
-      else outbox.#lines.set(bootId, newLine(bootId, true, last));
+      const last = await lastOfJournal(options.directory, bootId, outbox.#noteDamage);
+      if (last !== -1) outbox.#lines.set(bootId, newLine(bootId, true, last));
+      else for (const path of await dropJournal(options.directory, bootId)) outbox.noteAside(bootId, path);
     }
     if (outbox.#lines.size > 0) dependencies.log.info('earlier journals found', { boots: outbox.#lines.size });
     outbox.#lines.set(options.bootId, outbox.#own);
@@ -103,6 +119,24 @@ export class Outbox {
     }
     if (own.recent.length > 2 * this.#memoryEntries) this.#forget(own, own.recent.length - this.#memoryEntries);
     this.#wakeAll();
+  }
+
+  readonly #noteDamage: NoteDamage = ({ bootId, file, unread, isNewest }) => {
+    const name = placeOf(bootId, file);
+    if (this.damaged.has(name) || (isNewest && bootId === this.#own.bootId)) return;
+    this.damaged.add(name);
+    this.#log.warn('a journal has bytes that cannot be read: entries after them are looked for and taken', {
+      bootId,
+      file,
+      bytes: unread,
+      remedy: DAMAGE_REMEDY,
+    });
+  };
+
+  /** A file that was not understood was moved aside instead of deleted. */
+  noteAside(bootId: string, path: string): void {
+    this.damaged.delete(placeOf(bootId, basename(path)));
+    this.#log.warn('a journal file that was not wholly understood was moved aside', { path, remedy: DAMAGE_REMEDY });
   }
 
   lines(): readonly OutboxLine[] {
@@ -157,7 +191,7 @@ export class Outbox {
     const after = line.sent;
     if (line.backlog === undefined || line.backlog.at >= line.backlog.entries.length || line.backlog.after !== after) {
       line.backlog = undefined;
-      for await (const entries of readJournal(this.#directory, line.bootId, after)) {
+      for await (const entries of readJournal(this.#directory, line.bootId, after, this.#noteDamage)) {
         line.backlog = { entries: entries.filter((entry) => entry.sequence <= line.last), at: 0, after };
         break;
       }

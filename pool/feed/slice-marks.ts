@@ -5,6 +5,7 @@
  */
 import { open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { SLICES_FILE } from '../journal.ts';
 
 /** Everything of the boot up to `through`, and after the mark before, is in the slice. */
 export type SliceMark = { readonly slice: number; readonly through: number };
@@ -17,11 +18,10 @@ export type SliceEnds = (
   known: ReadonlyMap<string, number | undefined>,
 ) => Promise<ReadonlyMap<string, readonly SliceEnd[]>>;
 
-const FILE = 'slices';
 /** Marks of one boot kept in memory: two weeks of slices of ten minutes. */
 const MAX_MARKS = 2_000;
 
-const fileOf = (directory: string, bootId: string): string => join(directory, bootId, FILE);
+const fileOf = (directory: string, bootId: string): string => join(directory, bootId, SLICES_FILE);
 
 /** Complete lines `slice through`, both increasing; a line truncated by a crash is ignored. */
 export function readMarks(text: string): SliceMark[] {

@@ -39,6 +39,8 @@ type World = {
   paid: bigint;
   paidHeight: number;
   minimum: bigint;
+  /** Thresholds of before; undefined if the pool does not say. */
+  minimums?: readonly { amount: string; until_millis: number }[] | undefined;
   isPaused: boolean;
   newest: number;
   payer: string;
@@ -49,12 +51,13 @@ const PAYING: World = {
   paidHeight: PAID_HEIGHT,
   paid: CREDIT,
   minimum: 1n,
+  minimums: [],
   isPaused: false,
   newest: PAID_HEIGHT + 3_000,
   payer: poolAddress,
 };
 
-function poolSays(path: string, { paid, paidHeight, minimum, isPaused, says, rows = [] }: World): unknown {
+function poolSays(path: string, { paid, paidHeight, minimum, minimums, isPaused, says, rows = [] }: World): unknown {
   if (path === 'terms') {
     const { address: own = poolAddress, sliceCuts = SLICE_CUTS } = says ?? {};
     const { terms, ...published } = lists.evidence.terms!;
@@ -62,7 +65,7 @@ function poolSays(path: string, { paid, paidHeight, minimum, isPaused, says, row
     return { ...published, address: own, terms: { pplns: changed(terms.pplns), solo: changed(terms.solo) } };
   }
   if (path === 'pool') return { payouts: { interval_seconds: 60, paused: isPaused } };
-  if (path.startsWith('miners/')) return { payout_minimum: String(minimum) };
+  if (path.startsWith('miners/')) return { payout_minimum: String(minimum), payout_minimums: minimums };
   if (!path.startsWith('payments')) return poolAnswer(lists, path) ?? null;
   const row = { payout_id: '1', state: 'finalized', address, amount: String(paid), transaction_id: PAYMENT };
   return { payments: [...rows, ...(paid === 0n ? [] : [{ ...row, final_height: paidHeight }])] };
@@ -180,4 +183,20 @@ test('a pool that lies about its address or its slices has not paid for it', asy
     expect(await judged(fileOf(1n), { ...unpaid, rows: [{ ...row, final_height: height }] })).toMatchObject({
       code: 5,
     });
+});
+
+test('an account that lowers its own threshold and asks before the next round does not convict an honest pool', async () => {
+  const owing = { ...PAYING, paid: 0n };
+  const now = 1_800_000_000_000 + owing.newest * 60_000;
+  const lowered = (hours: number) => [{ amount: String(2n * CREDIT), until_millis: now - hours * 3_600_000 }];
+  expect(await judged(fileOf(1n), owing)).toMatchObject({ code: 5, verdict: 'unpaid' });
+  expect(await judged(fileOf(1n), { ...owing, minimums: lowered(1) })).toMatchObject({
+    code: 1,
+    verdict: 'unchecked',
+    why: expect.stringContaining(`from ${2n * CREDIT} atoms on, or did in that time`),
+  });
+  // A day and two rounds later the pool has had its time.
+  expect(await judged(fileOf(1n), { ...owing, minimums: lowered(25) })).toMatchObject({ code: 5, verdict: 'unpaid' });
+  // A pool of an earlier release does not say what held before: that is unread, and no lie.
+  expect(await judged(fileOf(1n), { ...owing, minimums: undefined })).toMatchObject({ code: 1, verdict: 'unchecked' });
 });

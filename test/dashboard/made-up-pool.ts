@@ -85,6 +85,7 @@ const MINER: MinerDocument = {
   pending_estimate: '0',
   best_share: null,
   payout_minimum: '100000000',
+  payout_minimums: [],
 };
 const CHART: ChartDocument = {
   api_version: 1,

@@ -12,7 +12,7 @@ import type { JournalEntry } from '../../pool/journal.ts';
 import { encodeRecord, type JournalRecord } from '../../pool/journal-record.ts';
 import { SOLO_MARK } from '../../protocol/block-service.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import { NETWORKS } from '../../protocol/network.ts';
+import { INTERVAL_CUTS, NETWORKS } from '../../protocol/network.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { quietLog } from '../quiet-log.ts';
 import { databaseServer } from './database-fixture.ts';
@@ -104,8 +104,15 @@ test('entries that do not join the position are refused, and only a journal can 
   expect(await accountant.takeIn([{ ...sixth, after: 4 }, ...entries.slice(7)])).toMatchObject({ taken: 2, lost: 1 });
   const [row] = await sql`select count(*)::int as n from shares`;
   expect(row?.n).toBe(7);
+  // The end of the journal is missing, up to 9: those are counted, and the books stand behind them.
+  const end = { ...sixth, sequence: 9, after: 7, record: new Uint8Array(0) };
+  expect(await accountant.takeIn([end])).toMatchObject({ taken: 0, lost: 2, unread: 0 });
+  expect(await accountant.takeIn([end])).toMatchObject({ repeated: 1, lost: 0 });
   const holes = await sql`select after::int, until::int from journal_holes`;
-  expect([...holes]).toEqual([{ after: 4, until: 6 }]);
+  expect([...holes]).toEqual([
+    { after: 4, until: 6 },
+    { after: 7, until: 10 },
+  ]);
 });
 
 test('a fee of a restart counts for no work that was done before it, however far the books were behind', async () => {
@@ -116,17 +123,29 @@ test('a fee of a restart counts for no work that was done before it, however far
       await sql<{ fee: number; slices: string }[]>`select fee_ppm as fee, min(number) || '-' || max(number) as slices
         from slices where service = 0 group by fee_ppm order by fee_ppm`
     ).map(({ fee, slices }) => `${fee}: ${slices}`);
-  await (await accountantOf(sql, chain, undefined, 10_000n)).start();
+  await (await accountantOf(sql, chain, undefined, 30_000n)).start();
   // The books stay in slice 0. The pool starts again in slice 5, and once more in slice 8, each time with another fee.
   chain.head = 55;
   await (await accountantOf(sql, chain, undefined, 20_000n)).start();
   chain.head = 81;
-  const last = await accountantOf(sql, chain, undefined, 30_000n);
+  const last = await accountantOf(sql, chain, undefined, 10_000n);
   await last.start();
   chain.head = 120;
   chain.items = Array.from({ length: 120 }, (_, height) => cut(height, []));
   await follow(last);
-  expect(await feesOf()).toEqual(['10000: 0-5', '20000: 6-8', '30000: 9-11']);
+  expect(await feesOf()).toEqual(['10000: 9-11', '20000: 6-8', '30000: 0-5']);
+  // A higher one holds only after its notice, which the next starts do not renew.
+  const raised = await accountantOf(sql, chain, undefined, 990_000n);
+  await raised.start();
+  chain.head = 300;
+  chain.items = Array.from({ length: 180 }, (_, i) => cut(120 + i, []));
+  await follow(raised);
+  expect((await feesOf())[0]).toBe('10000: 9-29');
+  const [row] = await sql<{ value: string }[]>`select value from settings where name = 'terms_in_force'`;
+  expect(JSON.parse(row?.value as string).services[0].fees).toEqual([
+    { from: 9, ppm: 10_000 },
+    { from: 13 + INTERVAL_CUTS / 10, ppm: 990_000 },
+  ]);
   expect(await sql`select 1 from noted_terms`).toHaveLength(0);
 });
 

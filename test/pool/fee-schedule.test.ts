@@ -1,11 +1,28 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { EditRefusal, insistPayoutMin, readValue } from '../../pool/edits/editable.ts';
-import { type FeeSchedule, feeAt, MOST_ANNOUNCED, parseSchedule, withFee } from '../../pool/edits/fee-schedule.ts';
+import {
+  type FeeSchedule,
+  feeAt,
+  feeChanges,
+  feeInForce,
+  MOST_ANNOUNCED,
+  type OptionFees,
+  parseSchedule,
+  withFee,
+  withOptionFee,
+} from '../../pool/edits/fee-schedule.ts';
 import { INTERVAL_CUTS } from '../../protocol/network.ts';
+import { seed } from '../level.ts';
 
 const CUTS = 240;
 const DAY = INTERVAL_CUTS / CUTS;
-const at = (slice: number, file = 10_000, opened = slice) => ({ file, slice, opened, sliceCuts: CUTS });
+const at = (slice: number, file = 10_000, opened = slice) => ({
+  options: [{ from: 0, ppm: file }],
+  slice,
+  opened,
+  sliceCuts: CUTS,
+});
 const made = (schedule: FeeSchedule | undefined): FeeSchedule => schedule as FeeSchedule;
 
 test('a lower fee holds from the next slice on, a higher one a day later', () => {
@@ -120,4 +137,62 @@ test('an edited minimum payout is bounded, by that of the options where it is hi
   expect(() => insistPayoutMin('501', 500n * coin)).toThrow(EditRefusal);
   // A row of the books is read whatever it is: the books must not stop because of the bound.
   expect(readValue('payout_min', '21000000')).toBe('21000000');
+});
+
+test('a restart with a higher fee has the notice of an edit, one with a lower fee or the old one none', () => {
+  const moment = { slice: 7, opened: 7, sliceCuts: CUTS };
+  const one: OptionFees = [{ from: 0, ppm: 10_000 }];
+  const rise = withOptionFee(one, 990_000, moment);
+  expect(rise).toEqual([...one, { from: 8 + DAY, ppm: 990_000 }]);
+  expect(feeChanges([], rise, 7)).toEqual([{ from: 8 + DAY, ppm: 990_000 }]);
+  // Every further restart with it keeps the day; a larger rise has its own; the old fee takes it back.
+  expect(withOptionFee(rise, 990_000, { ...moment, slice: 9 })).toEqual(rise);
+  expect(withOptionFee(rise, 995_000, { ...moment, slice: 9 })).toEqual([...one, { from: 10 + DAY, ppm: 995_000 }]);
+  expect(withOptionFee(rise, 10_000, moment)).toEqual(one);
+  expect(withOptionFee(rise, 5_000, moment)).toEqual([...one, { from: 8, ppm: 5_000 }]);
+  // A lower fee of a moment ago is a promise.
+  const lower = withOptionFee(one, 5_000, moment);
+  expect(withOptionFee(lower, 10_000, moment)).toEqual([...lower, { from: 8 + DAY, ppm: 10_000 }]);
+});
+
+test('an edit does not count a rise of the options as the fee that it is compared with', () => {
+  const options = [
+    { from: 0, ppm: 10_000 },
+    { from: 50, ppm: 990_000 },
+  ];
+  const moment = { options, slice: 7, opened: 7, sliceCuts: CUTS };
+  expect(withFee([], 500_000, moment)).toEqual([{ from: 8 + DAY, ppm: 500_000 }]);
+  // Back to options that are to rise is a rise.
+  expect(withFee([{ from: 3, ppm: 20_000 }], null, moment)?.at(-1)).toEqual({ from: 8 + DAY, ppm: null });
+});
+
+test('whatever an operator edits and restarts with, no slice has a higher fee than was announced a day before', () => {
+  // A day of four slices.
+  const [sliceCuts, day] = [INTERVAL_CUTS / 4, 4];
+  const ppm = fc.integer({ min: 0, max: 4 }).map((n) => n * 10_000);
+  const act = fc.oneof(
+    fc.record({ kind: fc.constant('edit' as const), ppm: fc.option(ppm, { nil: null }) }),
+    fc.record({ kind: fc.constant('restart' as const), ppm }),
+    fc.record({ kind: fc.constant('pass' as const), slices: fc.integer({ min: 1, max: day + 3 }) }),
+  );
+  fc.assert(
+    fc.property(fc.array(act, { maxLength: 60 }), (acts) => {
+      let [schedule, options, slice]: [FeeSchedule, OptionFees, number] = [[], [{ from: 0, ppm: 10_000 }], 0];
+      const said: { slice: number; schedule: FeeSchedule; options: OptionFees }[] = [];
+      for (const each of acts) {
+        const moment = { slice, opened: slice, sliceCuts };
+        if (each.kind === 'edit') schedule = withFee(schedule, each.ppm, { ...moment, options }) ?? schedule;
+        else if (each.kind === 'restart') options = withOptionFee(options, each.ppm, moment);
+        for (let n = each.kind === 'pass' ? each.slices : 0; n > 0; n--) {
+          said.push({ slice, schedule, options });
+          slice++;
+          for (const before of said.slice(-day))
+            expect(feeInForce(schedule, options, slice)).toBeLessThanOrEqual(
+              feeInForce(before.schedule, before.options, slice),
+            );
+        }
+      }
+    }),
+    { seed },
+  );
 });

@@ -23,7 +23,8 @@ async function bed(directory: string, boot: number, maxBytes = 1e9) {
       outbox.push([{ bootId: journal.bootId, sequence: await journal.append([record]), record }]);
     }
   };
-  const names = async () => (await readdir(join(directory, journal.bootId))).sort();
+  const names = async () =>
+    (await readdir(join(directory, journal.bootId))).filter((name) => name !== 'answered').sort();
   return { journal, outbox, keep, clock, add, names };
 }
 
