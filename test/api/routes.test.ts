@@ -236,6 +236,17 @@ test('a refused submission says which rule it broke and what that means', async 
   });
 });
 
+test.each([
+  [true, 'embedded'],
+  [false, 'network'],
+] as const)(
+  'the status of a node that makes cuts itself (%s) says that its validators are %s',
+  async (makesCuts, validators) => {
+    const own = await ApiBed.forTest({ bed: { options: { makesCuts } } });
+    expect((await own.client.nodeStatus()).validators).toBe(validators);
+  },
+);
+
 test('positions and validators are proven, and that there is none; nothing else passes for them', async () => {
   const [validator] = (await bed.client.stakingValidators({})).validators;
   const validatorId = validator?.validator_id as string;
