@@ -134,7 +134,7 @@ export const transactionRoutes: Pick<
   },
 
   async submitTransaction(context, { body }): Promise<SubmissionResult> {
-    const result = await context.node.submitTransaction(fromNativeHex(body.wire_hex), 'own');
+    const result = await context.node.submitTransaction(fromNativeHex(body.wire_hex.toLowerCase()), 'own');
     if (result.status === 'refused') throw refusedSubmission(result.error);
     return {
       api_version: 1,

@@ -136,7 +136,7 @@ test('bad requests are refused with their code', async () => {
     [template([]), 400, 'request_malformed'],
     [post('/v1/mining/templates', '{'), 400, 'request_malformed'],
     [post('/v1/mining/candidates', '{"header_hex":"00","body_hex":"zz"}'), 400, 'request_malformed'],
-    [post('/v1/mining/candidates', '{"header_hex":"AB","body_hex":"00"}'), 400, 'request_malformed'],
+    [post('/v1/mining/candidates', '{"header_hex":"AB","body_hex":"00"}'), 400, 'header_malformed'],
     [post('/v1/mining/candidates', '{"header_hex":"00","body_hex":"00"}'), 400, 'header_malformed'],
     [post('/v1/mining/candidates', `"${'0'.repeat(4 * 1024 * 1024)}"`), 413, 'request_too_large'],
     [post('/v1/nothing', '{}'), 404, 'route_unknown'],

@@ -105,7 +105,7 @@ export const daemonOptions = {
     max: 100_000,
     default: WALLET_DEFAULTS.confirmations,
   }),
-  autoCompound: integer({ help: 'merge every address that holds more than N outputs', min: 8, max: 1_000_000 }),
+  autoCompound: integer({ help: 'merge every address that holds more than N outputs', min: 1, max: 1_000_000 }),
   autoSweepTo: parsed(
     { help: 'forward every finalized payment to this (cold) address', placeholder: 'ADDRESS' },
     (word) => {
