@@ -127,7 +127,7 @@ export async function runBridge(values: BridgeValues, dependencies: BridgeDepend
     log.info('statistics', { address: showListenAddress(stats.address) });
   }
   if (values.metricsBind !== 'off') {
-    const metrics = new Metrics();
+    const metrics = new Metrics('svc_bridge');
     addProcessMetrics(metrics, version);
     const update = stratumMetrics(metrics, 'svc_bridge_');
     const accepted = metrics.gauge('svc_bridge_accepted_work', { help: 'Work of all accepted shares, in hashes' });

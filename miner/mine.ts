@@ -301,7 +301,7 @@ async function listen(values: MinerValues, miner: Miner, shutdown: Shutdown, log
       log.warn(`${what} not listening`, { address: showListenAddress(address), error });
     }
   };
-  const metrics = new Metrics();
+  const metrics = new Metrics('svc_miner');
   addProcessMetrics(metrics, version());
   addMinerMetrics(metrics, () => miner.snapshot());
   if (apiListen !== 'off')

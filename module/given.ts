@@ -116,6 +116,8 @@ export const hexIn =
   (json, what) =>
     hexOf(textIn(json, what), what, length);
 
-/** Nothing in here is secret, and every integer is text. */
+/** Nothing in here is secret, and every integer is text (specification: Conventions, 8). */
 export const written = (document: unknown): string =>
-  JSON.stringify(document, (_, value: unknown) => (typeof value === 'bigint' ? value.toString() : value));
+  JSON.stringify(document, (_, value: unknown) =>
+    typeof value === 'bigint' || typeof value === 'number' ? value.toString() : value,
+  );

@@ -5,6 +5,7 @@
 import { formatAddress } from '../protocol/address.ts';
 import { parseAtoms } from '../protocol/amount.ts';
 import { type Bytes, equalBytes, toHex } from '../protocol/bytes.ts';
+import { ProtocolError } from '../protocol/errors.ts';
 import { minimumFee } from '../protocol/fee.ts';
 import { ID_BYTES } from '../protocol/identifier.ts';
 import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../protocol/key-sizes.ts';
@@ -209,11 +210,18 @@ export function addMultisigPackageSignatures(
   return toHex(encodePackage(inField('signatures', () => withSignatures(of, key, signatures, verifySignature))));
 }
 
-/** Packages of one template, descriptor and manifest, in any order. */
+/** A complete package needs no further signature: given here it is a mistake (specification: Protocol module, rule 6). */
+function partial(of: MultisigPackage): MultisigPackage {
+  if (missingSignatures(of) === 0)
+    throw new ProtocolError('package_complete', 'enough members have signed this package: complete it, and send it');
+  return of;
+}
+
+/** Partial packages of one template, descriptor and manifest, in any order. */
 export function combineMultisigPackages(packagesJson: string, manifestJson: string): string {
   const manifest = readManifest(manifestJson);
   const packages = givenList(packagesJson, 'packages', MOST_PACKAGES, (json, what) =>
-    inField(what, () => read(hexIn()(json, what), manifest)),
+    inField(what, () => partial(read(hexIn()(json, what), manifest))),
   );
   return toHex(encodePackage(inField('packages', () => combinePackages(packages))));
 }

@@ -14,7 +14,7 @@ import {
 } from '../protocol/address-proof.ts';
 import { toHex } from '../protocol/bytes.ts';
 import type { NetworkName } from '../protocol/network.ts';
-import { inField } from '../protocol/stratum/fields.ts';
+import { type Fields, inField } from '../protocol/stratum/fields.ts';
 import {
   givenInteger,
   givenNetwork,
@@ -53,17 +53,20 @@ export function addressProofRequest(
   return written(request);
 }
 
-/** Its times are whole numbers, as in the wallet's own requests. */
+/** Decimal text, or a number in what a wallet daemon or a pool made. */
+const integerOf = (fields: Fields, name: string): number =>
+  givenInteger(fields.value(name), fields.pathOf(name), Number.MAX_SAFE_INTEGER);
+
 export function readRequest(requestJson: unknown): AddressProofRequest {
   const fields = givenObject(requestJson, 'request');
   const request = {
-    version: fields.integer('version'),
+    version: integerOf(fields, 'version'),
     network: fields.text('network') as NetworkName,
     address: fields.text('address'),
     purpose: fields.text('purpose'),
     challenge: fields.text('challenge'),
-    created_millis: fields.integer('created_millis'),
-    expires_millis: fields.integer('expires_millis'),
+    created_millis: integerOf(fields, 'created_millis'),
+    expires_millis: integerOf(fields, 'expires_millis'),
   };
   fields.end();
   networkOf(request.network, fields.pathOf('network'));
@@ -73,7 +76,7 @@ export function readRequest(requestJson: unknown): AddressProofRequest {
 function readProof(proofJson: unknown): AddressProof {
   const fields = givenObject(proofJson, 'proof');
   const proof = {
-    version: fields.integer('version'),
+    version: integerOf(fields, 'version'),
     address: fields.text('address'),
     challenge: fields.text('challenge'),
     public_key: fields.text('public_key'),

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { createVerifier } from '../kernels/verifier.ts';
 import { NETWORKS } from '../protocol/network.ts';
 import { steadyMillis } from '../runtime/clock.ts';
-import { readListenAddress, showListenAddress, type ValuesOf } from '../runtime/command-line/command-line.ts';
+import { showListenAddress, type ValuesOf } from '../runtime/command-line/command-line.ts';
 import { lockDirectory } from '../runtime/directory-lock.ts';
 import type { Logger } from '../runtime/log.ts';
 import { addProcessMetrics, Metrics } from '../runtime/metrics.ts';
@@ -35,9 +35,9 @@ export type DaemonDependencies = { readonly log: Logger; readonly shutdown: Shut
 export async function runDaemon(values: RunValues, { log, shutdown, version }: DaemonDependencies): Promise<void> {
   const lock = lockDirectory(values.dataDir);
   shutdown.add('data directory lock', () => lock.release());
-  const metrics = new Metrics();
+  const metrics = new Metrics('svc_node');
   if (values.metricsBind !== undefined) addProcessMetrics(metrics, version);
-  const figures = nodeMetrics(metrics, { version, network: values.network }, steadyMillis(), steadyMillis);
+  const figures = nodeMetrics(metrics, { version, network: values.network });
   const verifier = createVerifier(
     {
       network: NETWORKS[values.network],
@@ -114,7 +114,7 @@ async function listen(
   routes: Pick<MiningListenerDependencies, 'peersDocument' | 'onTemplate'>,
 ): Promise<void> {
   if (values.metricsBind !== undefined) {
-    const listener = await listenForMetrics(readListenAddress(values.metricsBind), {
+    const listener = await listenForMetrics(values.metricsBind, {
       metrics,
       log,
       hosts: values.hostName,

@@ -66,6 +66,7 @@ const STATUS = {
   mempool_full: 503,
   node_stopped: 503,
   node_not_synced: 503,
+  too_busy: 503,
   internal: 500,
 } as const;
 
@@ -86,8 +87,15 @@ export const nodeError = (
 
 export const statusOf = (error: NodeError): number => STATUS[error.code];
 
+/** How long a client waits before it repeats a request that the node could not serve now (status 503). */
+const RETRY_AFTER_MILLIS = 1_000;
+
+export const retryAfterMillis = (error: NodeError): number | undefined =>
+  statusOf(error) === 503 ? RETRY_AFTER_MILLIS : undefined;
+
 /** The body of every refusal over HTTP. */
 export const errorDocument = (error: NodeError) => ({
   api_version: 1,
   error: { code: error.code, message: error.message, ...error.fields },
+  retry_after_millis: retryAfterMillis(error),
 });

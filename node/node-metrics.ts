@@ -27,13 +27,10 @@ const STEP_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1
 export function nodeMetrics(
   metrics: Metrics,
   info: { readonly version: string; readonly network: string },
-  startedMillis: number,
-  now: () => number,
 ): NodeMetrics {
   metrics
     .gauge('svc_node_info', { help: 'Version and network of the node', labels: ['version', 'network'] })
     .set(1, info);
-  const uptime = metrics.gauge('svc_node_uptime_seconds', { help: 'Seconds since the start' });
   const height = metrics.gauge('svc_node_finalized_height', { help: 'Height of the last finalized cut' });
   const synced = metrics.gauge('svc_node_synced', { help: '1 when the node is synced' });
   const cuts = metrics.counter('svc_node_cuts_total', { help: 'Cuts finalized since the start' });
@@ -118,7 +115,6 @@ export function nodeMetrics(
       });
       metrics.beforeScrape(() => {
         const sync = node.chain.sync();
-        uptime.set((now() - startedMillis) / 1000);
         height.set(sync.height);
         synced.set(sync.synced ? 1 : 0);
         waiting.set(node.mempool.count);

@@ -13,6 +13,7 @@ import {
   listenAddressOrOff,
   parsed,
   path,
+  readListenAddress,
   repeated,
   size,
   text,
@@ -73,7 +74,7 @@ export const runOptions = {
       group: 'Listeners',
       placeholder: 'HOST[:PORT]',
     },
-    (word) => (/:\d+$/.test(word) ? word : /^\d+$/.test(word) ? `127.0.0.1:${word}` : `${word}:28790`),
+    (word) => readListenAddress(word, 28_790),
   ),
   powMode: choice({ help: 'full keeps the dataset in memory, light only its cache', default: 'full' }, [
     'full',

@@ -5,6 +5,7 @@ import { validatorId } from '../protocol/staking/names.ts';
 import type { Evidence } from '../protocol/staking/operation.ts';
 import { steadyMillis } from '../runtime/clock.ts';
 import { type ListenAddress, showListenAddress } from '../runtime/command-line/command-line.ts';
+import type { BindAddress } from '../runtime/listen-address.ts';
 import type { Logger } from '../runtime/log.ts';
 import { dialPlan } from './consensus/dial-plan.ts';
 import { ConsensusDriver } from './consensus/driver.ts';
@@ -32,7 +33,7 @@ export type ConsensusSettings = {
   readonly key?: ValidatorKey | undefined;
   /** The validator that the key signs for, if configured. */
   readonly heartbeat?: { readonly validatorId: Bytes } | undefined;
-  readonly binds: readonly ListenAddress[];
+  readonly binds: readonly BindAddress[];
   readonly neighbours: readonly ListenAddress[];
 };
 

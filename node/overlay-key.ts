@@ -11,21 +11,19 @@ import { utf8 } from '../protocol/bytes.ts';
 import { encodeEndpoint, MAX_ROUTES, OVERLAY_KEY_BYTES, type Route } from '../protocol/staking/endpoint.ts';
 import { addressBytes } from '../runtime/client-address.ts';
 import { createDurably } from '../runtime/durable-file.ts';
+import { type HostAndPort, readHostAndPort } from '../runtime/listen-address.ts';
 import { makeDirectory } from '../runtime/make-directory.ts';
 import { PRIVATE_MODE, privateText } from '../runtime/private-file.ts';
 import { directoryError } from '../runtime/runtime-error.ts';
 import { ValidatorError } from './validator-key.ts';
 
 /** A route as it was written; without a port it is the network's. */
-export type RouteWord = { readonly host: string; readonly port: number | undefined };
+export type RouteWord = HostAndPort;
 
-/**
- * Refused: unspecified, multicast and link-local addresses, and mistyped IPv4 addresses (the last label of a name is
- * not a number).
- */
+/** Refused: unspecified, multicast and link-local addresses. */
 function isUndialled(host: string): boolean {
   const kind = isIP(host);
-  if (kind === 0) return /(^|\.)\d+$/.test(host);
+  if (kind === 0) return false;
   const bytes = addressBytes(host);
   const [first = 0] = bytes;
   return host.includes('%') || bytes.every((byte) => byte === 0) || (kind === 4 ? first >= 224 : first === 255);
@@ -33,14 +31,11 @@ function isUndialled(host: string): boolean {
 
 /** HOST, HOST:PORT, an IPv6 address alone, or in brackets with a port. */
 export function readRoute(word: string): RouteWord {
-  const [, bracketed, plain, port] = /^(?:\[([^\]]+)\]|([^:[\]]+))(?::(\d{1,5}))?$/.exec(word) ?? [];
-  const host = isIP(word) === 0 ? (bracketed ?? plain) : word;
-  const number = port === undefined ? undefined : Number(port);
-  if (host === undefined || (bracketed !== undefined && isIP(bracketed) !== 6))
-    throw new Error('must be HOST or HOST:PORT, an IPv6 address with a port in brackets');
-  if (isUndialled(host)) throw new Error(`'${host}' is no address that others can dial`);
-  if (number !== undefined && (number < 1 || number > 65_535)) throw new Error('a port is 1 to 65535');
-  return { host, port: number };
+  const route = readHostAndPort(word);
+  if (route === undefined) throw new Error('must be HOST or HOST:PORT, an IPv6 address with a port in brackets');
+  if (isUndialled(route.host)) throw new Error(`'${route.host}' is no address that others can dial`);
+  if (route.port === 0) throw new Error('a port is 1 to 65535');
+  return route;
 }
 
 function routeOf({ host, port }: RouteWord, standard: number): Route {

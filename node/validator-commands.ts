@@ -89,7 +89,7 @@ const endpointOptions = {
   route: repeated(
     parsed(
       {
-        help: 'where others reach the validator, over TCP and QUIC; at most four (default port: 28704, testnet 28709)',
+        help: 'where others reach the validator: one route stands for TCP and QUIC on that port, of which this release speaks TCP; at most four (default port: 28704, testnet 28709)',
         placeholder: 'HOST[:PORT]',
       },
       readRoute,

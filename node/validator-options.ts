@@ -1,27 +1,17 @@
 /** Options of a validator and of a node that follows validators: sections `validator` and `validator_overlay` of the config file (specification: Validator configuration). */
-import { isIP } from 'node:net';
 import { type Bytes, fromHex } from '../protocol/bytes.ts';
 import type { NetworkName } from '../protocol/network.ts';
 import { type ListenAddress, parsed, path, readListenAddress, repeated } from '../runtime/command-line/command-line.ts';
+import {
+  type BindAddress,
+  EVERY_INTERFACE,
+  type NetworkAddress,
+  readNetworkAddress,
+} from '../runtime/listen-address.ts';
 import { ValidatorError } from './validator-key.ts';
 
 const VALIDATOR = 'Validator';
 const MAX_ADDRESSES = 8;
-
-/** An address to listen on; without a port it is the network's. */
-export type OverlayAddress = { readonly host: string; readonly port: number | undefined };
-
-/** An IP, IP:PORT, or a multiaddr of TCP. */
-export function readOverlayAddress(word: string): OverlayAddress {
-  const [, kind, host = '', port] = /^\/ip([46])\/([0-9a-fA-F:.]+)\/tcp\/(\d{1,5})$/.exec(word) ?? [];
-  if (kind !== undefined) {
-    if (isIP(host) !== Number(kind) || Number(port) > 65_535)
-      throw new Error(`must be an address and a port such as /ip4/10.0.0.1/tcp/28704, not '${word}'`);
-    return { host, port: Number(port) };
-  }
-  if (isIP(word) !== 0) return { host: word, port: undefined };
-  return readListenAddress(word);
-}
 
 function readAtoms(word: string): bigint {
   if (!/^[1-9]\d{0,17}$/.test(word)) throw new Error('must be a whole number of atoms from 1');
@@ -46,10 +36,10 @@ export const validatorOptions = {
       {
         help: 'address for other nodes; a validator listens on port 28704 (testnet 28709) of every interface',
         group: VALIDATOR,
-        placeholder: 'IP[:PORT]',
+        placeholder: 'HOST[:PORT]',
         configPath: 'validator_overlay.listen_addrs',
       },
-      readOverlayAddress,
+      readNetworkAddress,
     ),
   ),
   heartbeatValidatorId: parsed(
@@ -117,7 +107,7 @@ export type ValidatorValues = {
   readonly powMode: 'full' | 'light';
   readonly consensusKeyFile: string | undefined;
   readonly consensusPasswordFile: string | undefined;
-  readonly overlayListen: readonly OverlayAddress[];
+  readonly overlayListen: readonly NetworkAddress[];
   readonly neighbour: readonly ListenAddress[];
 };
 
@@ -131,7 +121,7 @@ export type HeartbeatPlan = {
 export type ValidatorPlan = {
   readonly heartbeat?: HeartbeatPlan | undefined;
   readonly files: { readonly keyFile: string; readonly passwordFile: string } | undefined;
-  readonly binds: readonly ListenAddress[];
+  readonly binds: readonly BindAddress[];
   readonly neighbours: readonly ListenAddress[];
 };
 
@@ -179,10 +169,11 @@ export function validatorPlan(values: ValidatorValues): ValidatorPlan | undefine
       'a validator needs the full dataset: run it without --pow-mode light',
     );
   const port = OVERLAY_PORTS[values.network];
-  const wanted = overlayListen.length === 0 && keyFile !== undefined ? [{ host: '0.0.0.0', port }] : overlayListen;
+  const wanted =
+    overlayListen.length === 0 && keyFile !== undefined ? [{ host: EVERY_INTERFACE, port }] : overlayListen;
   return {
     files: keyFile === undefined || passwordFile === undefined ? undefined : { keyFile, passwordFile },
-    binds: wanted.map((address) => ({ host: address.host, port: address.port ?? port })),
+    binds: wanted.map((address) => ({ ...address, port: address.port ?? port })),
     neighbours: neighbour,
     ...(heartbeat && { heartbeat }),
   };

@@ -288,7 +288,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
     },
   );
   started('api', () => api.close());
-  const metrics = new Metrics();
+  const metrics = new Metrics('svc_pool');
   addProcessMetrics(metrics, version);
   const update = poolMetrics(metrics, {
     sql,

@@ -32,8 +32,29 @@ export type AddressProofRequest = {
   readonly expires_millis: number;
 };
 
+/** Integers are numbers in the wallet daemon and the pool, and decimal text in the protocol module: both are read. */
+export type WireInteger = number | string;
+export const WIRE_INTEGER_PATTERN = '^(0|[1-9][0-9]{0,15})$';
+const WIRE_INTEGER = new RegExp(WIRE_INTEGER_PATTERN);
+const integerOf = (value: WireInteger): number =>
+  typeof value === 'string' && WIRE_INTEGER.test(value) ? Number(value) : (value as number);
+
+/** A request as it came. */
+export type WireRequest = Omit<AddressProofRequest, 'version' | 'created_millis' | 'expires_millis'> & {
+  readonly version: WireInteger;
+  readonly created_millis: WireInteger;
+  readonly expires_millis: WireInteger;
+};
+
+export const plainRequest = (request: WireRequest): AddressProofRequest => ({
+  ...request,
+  version: integerOf(request.version),
+  created_millis: integerOf(request.created_millis),
+  expires_millis: integerOf(request.expires_millis),
+});
+
 export type AddressProof = {
-  readonly version: number;
+  readonly version: WireInteger;
   readonly address: string;
   readonly challenge: string;
   readonly public_key: string;
@@ -111,7 +132,11 @@ export function verifyAddressProof(
     if (error.code === 'wrong_network' || error.code === 'address_network') return refused('wrong_network');
     return refused(error.code === 'address_kind' ? 'not_a_key_address' : 'request_malformed');
   }
-  if (proof.version !== PROOF_VERSION || typeof proof.public_key !== 'string' || typeof proof.signature !== 'string')
+  if (
+    integerOf(proof.version) !== PROOF_VERSION ||
+    typeof proof.public_key !== 'string' ||
+    typeof proof.signature !== 'string'
+  )
     return refused('proof_malformed');
   let publicKey: Bytes;
   let signature: Bytes;

@@ -40,6 +40,7 @@ export const PROTOCOL_ERROR_CODES = [
   'package_member',
   'package_other',
   'package_incomplete',
+  'package_complete',
 ] as const;
 
 export type ProtocolErrorCode = (typeof PROTOCOL_ERROR_CODES)[number];

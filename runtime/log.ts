@@ -31,6 +31,8 @@ export interface LevelFilter {
 
 const OFF = -1;
 
+const STANDARD: LevelFilter = { base: LOG_LEVELS.indexOf('info'), modules: [] };
+
 function rank(word: string): number {
   const found = LOG_LEVELS.indexOf(word.toLowerCase() as LogLevel);
   if (found < 0 && word.toLowerCase() !== 'off')
@@ -38,23 +40,31 @@ function rank(word: string): number {
   return found < 0 ? OFF : found;
 }
 
-/** Throws an Error that says which part of the text is wrong. */
-export function readLevelFilter(text: string): LevelFilter {
-  let base = LOG_LEVELS.indexOf('info');
-  const modules: { module: string; rank: number }[] = [];
+/** Throws an Error that says which part of the text is wrong. What the text does not say is as in `standard`. */
+export function readLevelFilter(text: string, standard: LevelFilter = STANDARD): LevelFilter {
+  let base: number | undefined;
+  const modules = new Map<string, number>();
   for (const part of text.split(',')) {
     const [left = '', right, ...more] = part.trim().split('=');
     if (more.length > 0 || (right !== undefined && left === ''))
       throw new Error(`has the part '${part}', which is neither LEVEL nor MODULE=LEVEL`);
-    if (right !== undefined) modules.push({ module: left, rank: rank(right) });
+    if (right !== undefined) modules.set(left, rank(right));
     else if (left !== '') base = rank(left);
   }
-  modules.sort((a, b) => b.module.length - a.module.length);
-  return { base, modules };
+  // A level for all leaves nothing of the standard; one of a module nothing of that module's parts.
+  const kept = base === undefined ? standard.modules.filter(({ module }) => !isIn(module, modules.keys())) : [];
+  const own = [...modules].map(([module, level]) => ({ module, rank: level }));
+  return {
+    base: base ?? standard.base,
+    modules: [...own, ...kept].sort((a, b) => b.module.length - a.module.length),
+  };
 }
 
+const isIn = (module: string, modules: Iterable<string>): boolean =>
+  [...modules].some((entry) => module === entry || module.startsWith(`${entry}.`));
+
 function rankOf(filter: LevelFilter, module: string): number {
-  const found = filter.modules.find((entry) => module === entry.module || module.startsWith(`${entry.module}.`));
+  const found = filter.modules.find((entry) => isIn(module, [entry.module]));
   return found?.rank ?? filter.base;
 }
 
@@ -126,10 +136,10 @@ export function createLogger(module: string, options: LogOptions, dependencies: 
 
 const GROUP = 'Logging';
 
-/** The options every program spreads into its table. RUST_LOG gives the levels where --log-level does not. */
+/** The options every program spreads into its table. What RUST_LOG says wins over --log-level. */
 export const logOptions = {
   logLevel: parsed(
-    { help: 'levels, such as info,node=debug; RUST_LOG when not given', group: GROUP, placeholder: 'LEVELS' },
+    { help: 'levels, such as info,node=debug; what RUST_LOG says wins', group: GROUP, placeholder: 'LEVELS' },
     (text) => ({ text, filter: readLevelFilter(text) }),
   ),
   logFormat: choice({ help: 'text for people or JSON lines', group: GROUP, default: 'text' }, ['text', 'json']),
@@ -157,7 +167,7 @@ export const standardErrorSink: LogSink = {
   close: () => undefined,
 };
 
-/** Opens the log of a program from its parsed options; without a file it goes to `elsewhere`. A bad RUST_LOG is reported and `info` is used. */
+/** Opens the log of a program from its parsed options; without a file it goes to `elsewhere`. A bad RUST_LOG is reported and ignored. */
 export function openLog(
   module: string,
   values: LogValues,
@@ -168,15 +178,13 @@ export function openLog(
     values.logFile === undefined
       ? elsewhere
       : openLogFile({ path: values.logFile, maxBytes: values.logFileSize, keep: values.logFileCount });
-  let filter = values.logLevel?.filter;
+  let filter = values.logLevel?.filter ?? STANDARD;
   let complaint: string | undefined;
-  if (filter === undefined)
-    try {
-      filter = readLevelFilter(env.RUST_LOG ?? '');
-    } catch (error) {
-      complaint = (error as Error).message;
-      filter = readLevelFilter('');
-    }
+  try {
+    filter = readLevelFilter(env.RUST_LOG ?? '', filter);
+  } catch (error) {
+    complaint = (error as Error).message;
+  }
   const log = createLogger(module, { filter, format: values.logFormat }, { sink, now: Date.now });
   if (complaint !== undefined) log.warn('RUST_LOG ignored', { reason: `RUST_LOG ${complaint}` });
   return { log, close: () => sink.close() };

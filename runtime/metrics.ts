@@ -70,13 +70,18 @@ class LabelBound<L extends string> {
   }
 }
 
+/** The program (specification: Limits). Every metric has it, those about the process too. */
+export type MetricsPrefix = 'svc_node' | 'svc_bridge' | 'svc_pool' | 'svc_miner';
+
 export class Metrics {
   readonly registry = new prometheus.Registry();
+  readonly prefix: MetricsPrefix;
   readonly #beforeScrape: (() => void)[] = [];
   readonly #dropped: Counter<'metric'>;
 
-  constructor() {
-    this.#dropped = this.counter('svc_metric_series_dropped_total', {
+  constructor(prefix: MetricsPrefix) {
+    this.prefix = prefix;
+    this.#dropped = this.counter(`${prefix}_metric_series_dropped_total`, {
       help: 'Updates that went to the label value "other" because a metric has too many label values',
       labels: ['metric'],
     });
@@ -127,7 +132,7 @@ export class Metrics {
   }
 
   #settings<L extends string>(name: string, settings: Settings<L>) {
-    if (!NAME.test(name) || this.registry.getSingleMetric(name) !== undefined)
+    if (!NAME.test(name) || !name.startsWith(`${this.prefix}_`) || this.registry.getSingleMetric(name) !== undefined)
       throw new Error(`metric name '${name}' is taken or not valid`);
     return {
       name,
@@ -144,23 +149,24 @@ export class Metrics {
  * process.
  */
 export function addProcessMetrics(metrics: Metrics, version: string): void {
-  prometheus.collectDefaultMetrics({ register: metrics.registry });
-  const uptime = metrics.gauge('svc_uptime_seconds', { help: 'Time since the process started' });
+  const { prefix, registry } = metrics;
+  prometheus.collectDefaultMetrics({ register: registry, prefix: `${prefix}_` });
+  const uptime = metrics.gauge(`${prefix}_uptime_seconds`, { help: 'Time since the process started' });
   addFaultMetric(metrics);
   addClockMetric(metrics);
-  metrics.gauge('svc_build_info', { help: 'Version of the program', labels: ['version'] }).set(1, { version });
+  metrics.gauge(`${prefix}_build_info`, { help: 'Version of the program', labels: ['version'] }).set(1, { version });
   metrics.beforeScrape(() => uptime.set(process.uptime()));
 }
 
 /** Zero unless a client triggered a bug in this program (client-fault.ts). */
 const addFaultMetric = (metrics: Metrics): void =>
-  addTotal(metrics, 'svc_client_faults_total', {
+  addTotal(metrics, `${metrics.prefix}_client_faults_total`, {
     help: 'Clients ended by a defect of this program; the log says which',
     source: clientFaults,
   });
 
 const addClockMetric = (metrics: Metrics): void =>
-  addTotal(metrics, 'svc_clock_jumps_total', { help: 'Jumps of the system clock', source: clockJumps });
+  addTotal(metrics, `${metrics.prefix}_clock_jumps_total`, { help: 'Jumps of the system clock', source: clockJumps });
 
 /** A count that is kept elsewhere in the process. */
 function addTotal(

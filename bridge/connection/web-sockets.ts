@@ -114,12 +114,17 @@ export class StratumSockets {
     }
     const offered = protocolsOf(request);
     const protocol = [PROTOCOL_V2, PROTOCOL_V1].find((name) => offered.includes(name));
-    if (protocol === undefined) {
+    // A client that names none speaks JSON lines.
+    if (protocol === undefined && offered.length > 0) {
       refuse(socket, 400, `the subprotocols are ${PROTOCOL_V1} and ${PROTOCOL_V2}`);
       return;
     }
-    this.#sockets.accept(request, socket, head, { client: '', protocol }, (opened) =>
-      this.#open(service, opened, address, counted),
+    this.#sockets.accept(
+      request,
+      socket,
+      head,
+      { client: '', ...(protocol === undefined ? {} : { protocol }) },
+      (opened) => this.#open(service, opened, address, counted),
     );
   }
 

@@ -102,7 +102,8 @@ export async function sign(api, proposal, digest, words) {
 /** Combines, completes, verifies and submits; returns the transaction's id. */
 export async function send(api, packages) {
   const manifest = await manifestOf(api);
-  const all = svc.combineMultisigPackages(JSON.stringify(packages), manifest);
+  // A package that the members signed one after the other needs no combining.
+  const all = packages.length === 1 ? packages[0] : svc.combineMultisigPackages(JSON.stringify(packages), manifest);
   const wire = svc.completeMultisigPackage(all, manifest);
   const { address, inputs } = JSON.parse(svc.reviewMultisigPackage(all, manifest));
   svc.verifyTransaction(wire, JSON.stringify(inputs.map(({ amount }) => ({ address, amount }))), null, manifest);

@@ -92,7 +92,7 @@ export const chainRoutes: Pick<
     update_announced: context.node.chain.sync().peers?.updateAnnounced ?? false,
     storage: context.node.chain.storage,
     bodies_from_height: context.node.chain.bodiesFrom(),
-    validators: 'embedded',
+    validators: context.node.makesCuts ? 'embedded' : 'network',
   }),
 
   supply(context) {

@@ -30,6 +30,9 @@ export type ApiAnswer = {
   /** As bytes it is ASCII. */
   readonly json: string | Buffer;
   readonly waitMillis?: number;
+  /** Without it the answer is JSON; `json` is then the text itself. */
+  readonly contentType?: string;
+  readonly headers?: readonly string[];
   /** The client is blocked: it gets this answer and nothing else. */
   readonly isBlocked?: boolean;
 };

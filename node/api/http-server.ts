@@ -16,9 +16,9 @@ import type { Logger } from '../../runtime/log.ts';
 import type { ApiContext } from './api-context.ts';
 import { Refusal, refusal } from './api-error.ts';
 import type { ApiLimits } from './api-limits.ts';
-import { type ApiAnswer, type Caller, dispatch, refusalAnswer } from './dispatch.ts';
+import { type ApiAnswer, type Caller, dispatch, NOT_READY_MILLIS, refusalAnswer } from './dispatch.ts';
 import { frontPage, type RouteList, routesOffered } from './front-page.ts';
-import type { NodeIdentity } from './identity.ts';
+import type { NodeIdentity, SigningPlace } from './identity.ts';
 import type { RateLimiter } from './rate-limit.ts';
 import { methodsAt } from './route-match.ts';
 import { isNonce, NONCE_RULE, signedHeaders } from './signed-headers.ts';
@@ -49,6 +49,8 @@ const EXPOSED = Object.values(ANSWER_HEADERS).join(', ');
 
 const isSigned = ({ headers, method }: IncomingMessage): boolean =>
   headers[ANSWER_HEADERS.nonce] !== undefined && method !== 'HEAD';
+
+const isPlain = (target: string): boolean => target === '/' || target === '/health';
 
 /** Connections reserved for programs of this machine. */
 const OWN_CONNECTIONS = 64;
@@ -115,6 +117,8 @@ export class ApiHttp {
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { origin } = request.headers;
+    let body: Uint8Array | undefined = hasBody(request) ? undefined : NOTHING;
+    let place: SigningPlace | undefined;
     try {
       if (origin !== undefined) {
         response.setHeader('access-control-allow-origin', origin);
@@ -124,19 +128,36 @@ export class ApiHttp {
       const target = request.url ?? '';
       if (target.length > MAX_TARGET) throw refusal('target_too_long', `a target has at most ${MAX_TARGET} characters`);
       if (request.method === 'OPTIONS') return this.#preflight(request, response);
-      if (target === '/' || target === '/health') return this.#plain(request, response, target);
       if (isSocketPath(target))
         throw refusal('upgrade_required', 'this is a WebSocket: open it as one, with its subprotocol');
-      const body = await readRequestBody(request);
       const method = request.method === 'HEAD' ? 'GET' : (request.method ?? '');
+      // A plain route ignores a body, as it always did.
+      if (!isPlain(target)) body = await readRequestBody(request);
       const caller = this.caller(this.clientOf(request));
-      if (isSigned(request)) caller.allow(SIGNING_COST);
-      const answer = await dispatch({ method, target, body }, caller, this.#dependencies);
-      await this.#answer(request, response, body, answer);
+      place = this.#signingPlace(request, caller);
+      const answer = isPlain(target)
+        ? this.#plain(method, target, caller, (request.headers.accept ?? '').includes('text/html'))
+        : await dispatch({ method, target, body: body ?? NOTHING }, caller, this.#dependencies);
+      await this.#answer(request, response, body, answer, place);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
-      await this.#answer(request, response, NOTHING, refusalAnswer(error));
+      if (place === undefined && isSigned(request) && isNonce(request.headers[ANSWER_HEADERS.nonce]))
+        place = this.#dependencies.identity.place(this.clientOf(request));
+      await this.#answer(request, response, body, refusalAnswer(error), place);
+    } finally {
+      place?.leave();
     }
+  }
+
+  /** Everything that could keep the answer from being signed is refused here, before the request takes effect. */
+  #signingPlace(request: IncomingMessage, caller: Caller): SigningPlace | undefined {
+    if (!isSigned(request)) return undefined;
+    caller.allow(SIGNING_COST);
+    if (!isNonce(request.headers[ANSWER_HEADERS.nonce]))
+      throw refusal('bad_request', NONCE_RULE, { field: ANSWER_HEADERS.nonce });
+    const place = this.#dependencies.identity.place(this.clientOf(request));
+    if (place === undefined) throw refusal('too_busy', 'too many answers are waiting to be signed', {}, 1_000);
+    return place;
   }
 
   #preflight(request: IncomingMessage, response: ServerResponse): void {
@@ -150,55 +171,63 @@ export class ApiHttp {
       .end();
   }
 
-  #plain(request: IncomingMessage, response: ServerResponse, target: string): void {
-    if (request.method !== 'GET' && request.method !== 'HEAD')
-      throw refusal('method_not_allowed', 'this route takes GET');
-    this.allow(this.clientOf(request), 1);
-    request.resume();
-    const send = (status: number, type: string, text: string, headers: Record<string, string> = {}): void => {
-      const bytes = Buffer.from(text);
-      response
-        .writeHead(status, {
-          'content-type': type,
-          'content-length': bytes.length,
-          'cache-control': 'no-store',
-          ...headers,
-        })
-        .end(bytes);
-    };
+  /** `/` and `/health`, which are no documents of the table; a socket's `request` frame asks them too. */
+  #plain(method: string, target: string, caller: Pick<Caller, 'allow'>, asPage: boolean): ApiAnswer {
+    if (method !== 'GET') throw refusal('method_not_allowed', 'this route takes GET');
+    caller.allow(1);
     if (target === '/health') {
       const ready = this.#dependencies.context() !== undefined;
-      send(ready ? 200 : 503, 'text/plain; charset=utf-8', ready ? 'ok' : 'not ready');
-    } else if ((request.headers.accept ?? '').includes('text/html'))
-      send(200, 'text/html; charset=utf-8', frontPage(this.#list), {
-        'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'",
-        'x-content-type-options': 'nosniff',
-      });
-    else send(200, 'application/json', this.#listJson);
+      const contentType = 'text/plain; charset=utf-8';
+      if (ready) return { status: 200, json: 'ok', contentType };
+      return { status: 503, json: 'not ready', contentType, waitMillis: NOT_READY_MILLIS };
+    }
+    if (!asPage) return { status: 200, json: this.#listJson };
+    return {
+      status: 200,
+      json: frontPage(this.#list),
+      contentType: 'text/html; charset=utf-8',
+      headers: [
+        'content-security-policy',
+        "default-src 'none'; style-src 'unsafe-inline'",
+        'x-content-type-options',
+        'nosniff',
+      ],
+    };
+  }
+
+  /** A GET route for a `request` frame: any of them, `/` and `/health` included. */
+  async read(target: string, caller: Caller): Promise<ApiAnswer> {
+    try {
+      if (!isPlain(target)) return await dispatch({ method: 'GET', target, body: NOTHING }, caller, this.#dependencies);
+      const answer = this.#plain('GET', target, caller, false);
+      return answer.contentType === undefined ? answer : { ...answer, json: JSON.stringify(answer.json) };
+    } catch (error) {
+      if (error instanceof Refusal) return refusalAnswer(error);
+      throw error;
+    }
   }
 
   async #answer(
     request: IncomingMessage,
     response: ServerResponse,
-    requestBody: Uint8Array,
+    requestBody: Uint8Array | undefined,
     answer: ApiAnswer,
+    place: SigningPlace | undefined,
   ): Promise<void> {
-    const nonce = request.headers[ANSWER_HEADERS.nonce];
-    let { status, json, waitMillis } = answer;
-    let signed: readonly string[] = [];
+    const { status, json, waitMillis, contentType = 'application/json' } = answer;
     const isBlocked = answer.isBlocked === true;
-    if (nonce !== undefined && isSigned(request) && !isBlocked) {
-      const result = await this.#sign(request, requestBody, answer, nonce);
-      if (result instanceof Refusal) ({ status, json, waitMillis } = refusalAnswer(result));
-      else signed = result;
-    }
+    // A body that was not read completely is not known, and cannot be signed for.
+    const signed =
+      place === undefined || requestBody === undefined || isBlocked
+        ? []
+        : await this.#sign(request, requestBody, answer, place);
     const length = Buffer.byteLength(json);
     // The rest of a refused body is not read: the connection is closed.
     const unread = hasBody(request) && !request.complete;
     const headers = [
       ...(response.getHeaderNames().length === 0 ? [] : Object.entries(response.getHeaders()).flat()),
       'content-type',
-      'application/json',
+      contentType,
       'cache-control',
       'no-store',
       'content-length',
@@ -206,6 +235,7 @@ export class ApiHttp {
       ...(waitMillis === undefined ? [] : ['retry-after', Math.max(1, Math.ceil(waitMillis / 1000))]),
       ...(status === 405 ? ['allow', allowedMethods(request.url ?? '')] : []),
       ...(unread || isBlocked ? ['connection', 'close'] : []),
+      ...(answer.headers ?? []),
       ...signed,
     ];
     response.writeHead(status, headers as OutgoingHttpHeader[]);
@@ -214,28 +244,20 @@ export class ApiHttp {
     else response.end(json);
   }
 
-  /** The headers of a signed answer, or why it cannot be signed. */
+  /** The headers of a signed answer; none while there is no chain to bind it to. */
   async #sign(
     request: IncomingMessage,
     requestBody: Uint8Array,
-    answer: ApiAnswer,
-    nonce: string | string[],
-  ): Promise<readonly string[] | Refusal> {
+    { status, json }: ApiAnswer,
+    place: SigningPlace,
+  ): Promise<readonly string[]> {
     const { context, identity } = this.#dependencies;
-    if (!isNonce(nonce)) return refusal('bad_request', NONCE_RULE, { field: ANSWER_HEADERS.nonce });
     const node = context()?.node;
     if (node === undefined) return [];
-    const { status, json } = answer;
     const answerBody = typeof json === 'string' ? Buffer.from(json) : json;
     const asked = { method: request.method ?? '', target: request.url ?? '', requestBody };
-    const headers = await signedHeaders(
-      { ...asked, status, answerBody },
-      nonce,
-      identity,
-      node.chain,
-      this.clientOf(request),
-    );
-    return headers ?? refusal('too_busy', 'too many answers are waiting to be signed', {}, 1_000);
+    const nonce = request.headers[ANSWER_HEADERS.nonce] as string;
+    return await signedHeaders({ ...asked, status, answerBody }, nonce, identity, place, node.chain);
   }
 
   listen(address: ListenAddress): Promise<ListenAddress> {

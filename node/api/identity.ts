@@ -17,15 +17,21 @@ export const IDENTITY_FILE = 'api-identity.pem';
 
 /** Half of the thread pool stays for reads of the store. */
 const AT_ONCE = 2;
-/** Waiting requests in total, and of one client. */
-const MAX_WAITING = 512;
-const MAX_WAITING_OF_ONE = 32;
+/** Requests that have a place, of all clients and of one; programs of this machine have as many of their own. */
+const MAX_PLACES = 512;
+const MAX_PLACES_OF_ONE = 32;
 
 export const IDENTITY_ERROR_CODES = ['identity_file_exposed'] as const;
 
 export class IdentityError extends CodedError<(typeof IDENTITY_ERROR_CODES)[number]> {
   override readonly name = 'IdentityError';
 }
+
+/** Taken before anything is done for a request, so that no request takes effect whose answer cannot be signed. */
+export type SigningPlace = {
+  sign(message: Bytes): Promise<Bytes>;
+  leave(): void;
+};
 
 export class NodeIdentity {
   readonly publicKey: Bytes;
@@ -34,7 +40,9 @@ export class NodeIdentity {
   /** By client, in the order of their turns; programs of this machine are separate. */
   readonly #waiting = new Map<string, (() => void)[]>();
   readonly #own: (() => void)[] = [];
-  #waitingInAll = 0;
+  readonly #places = new Map<string, number>();
+  #placesOfClients = 0;
+  #ownPlaces = 0;
   #running = 0;
 
   constructor(key: KeyObject) {
@@ -44,9 +52,37 @@ export class NodeIdentity {
     this.identity = serviceIdentity(this.publicKey);
   }
 
-  /** Undefined when too many are waiting. Without a client it is for a program of this machine. */
-  sign(message: Bytes, client?: string): Promise<Bytes | undefined> {
-    if (!this.#hasRoom(client)) return Promise.resolve(undefined);
+  /** Undefined when too many are taken. Without a client it is for a program of this machine. Leave it in the end. */
+  place(client?: string): SigningPlace | undefined {
+    if (!this.#hasRoom(client)) return undefined;
+    this.#count(client, 1);
+    let isTaken = true;
+    return {
+      sign: (message) => this.#sign(message, client),
+      leave: () => {
+        if (isTaken) this.#count(client, -1);
+        isTaken = false;
+      },
+    };
+  }
+
+  #hasRoom(client: string | undefined): boolean {
+    if (client === undefined) return this.#ownPlaces < MAX_PLACES;
+    return this.#placesOfClients < MAX_PLACES && (this.#places.get(client) ?? 0) < MAX_PLACES_OF_ONE;
+  }
+
+  #count(client: string | undefined, change: 1 | -1): void {
+    if (client === undefined) {
+      this.#ownPlaces += change;
+      return;
+    }
+    this.#placesOfClients += change;
+    const its = (this.#places.get(client) ?? 0) + change;
+    if (its === 0) this.#places.delete(client);
+    else this.#places.set(client, its);
+  }
+
+  #sign(message: Bytes, client: string | undefined): Promise<Bytes> {
     return new Promise((resolve, reject) => {
       const start = (): void => {
         this.#running++;
@@ -62,11 +98,6 @@ export class NodeIdentity {
     });
   }
 
-  #hasRoom(client: string | undefined): boolean {
-    if (client === undefined) return this.#own.length < MAX_WAITING;
-    return this.#waitingInAll < MAX_WAITING && (this.#waiting.get(client)?.length ?? 0) < MAX_WAITING_OF_ONE;
-  }
-
   #wait(client: string | undefined, start: () => void): void {
     if (client === undefined) {
       this.#own.push(start);
@@ -75,7 +106,6 @@ export class NodeIdentity {
     const its = this.#waiting.get(client);
     if (its === undefined) this.#waiting.set(client, [start]);
     else its.push(start);
-    this.#waitingInAll++;
   }
 
   #next(): (() => void) | undefined {
@@ -84,7 +114,6 @@ export class NodeIdentity {
     const first = this.#waiting.entries().next().value;
     if (first === undefined) return undefined;
     const [client, its] = first;
-    this.#waitingInAll--;
     this.#waiting.delete(client);
     const start = its.shift();
     // Behind all others.

@@ -212,7 +212,8 @@ export class LiveConnection {
     const { requestsInFlight, answerBytes } = this.#limits.socket;
     if (this.#inFlight >= requestsInFlight)
       throw new FrameFault('too_many_in_flight', `at most ${requestsInFlight} requests in flight`);
-    if (!path.startsWith('/v1/')) throw new FrameFault('path_refused', 'a request names a GET route under /v1/');
+    if (!path.startsWith('/'))
+      throw new FrameFault('path_refused', 'a request names a GET route, such as /v1/chain/head');
     this.#inFlight++;
     // The slot is released when the answer has been sent, so a client that does not read cannot accumulate answers.
     const done = (): void => {

@@ -2,7 +2,7 @@
 import { ANSWER_HEADERS, answerMessage, ENVELOPE_VERSION, NONCE_BYTES } from '../../protocol/api/signed-answer.ts';
 import { type Bytes, fromHex, toHex } from '../../protocol/bytes.ts';
 import type { Chain } from '../full-node.ts';
-import type { NodeIdentity } from './identity.ts';
+import type { NodeIdentity, SigningPlace } from './identity.ts';
 
 export type AnswerToSign = {
   readonly method: string;
@@ -12,25 +12,29 @@ export type AnswerToSign = {
   readonly answerBody: Bytes;
 };
 
-export const NONCE_RULE = `${ANSWER_HEADERS.nonce} is ${NONCE_BYTES} bytes in lower-case hex`;
+export const NONCE_RULE = `${ANSWER_HEADERS.nonce} is ${NONCE_BYTES} bytes in hex`;
 
-export const isNonce = (nonce: unknown): nonce is string => typeof nonce === 'string' && /^[0-9a-f]{64}$/.test(nonce);
+export const isNonce = (nonce: unknown): nonce is string => typeof nonce === 'string' && /^[0-9a-f]{64}$/i.test(nonce);
 
-/** Names and values in turns; undefined when too many answers wait to be signed. Without a client it is for a program of this machine. */
+/** Names and values in turns. The nonce is given back as it was sent; what is signed are its bytes. */
 export async function signedHeaders(
   answer: AnswerToSign,
   nonce: string,
-  identity: NodeIdentity,
+  { identity }: Pick<NodeIdentity, 'identity'>,
+  place: SigningPlace,
   chain: Pick<Chain, 'head' | 'chainId'>,
-  client?: string,
-): Promise<readonly string[] | undefined> {
+): Promise<readonly string[]> {
   const finalizedHeight = chain.head().height;
-  const message = answerMessage({ ...answer, nonce: fromHex(nonce), chainId: chain.chainId, finalizedHeight });
-  const signature = await identity.sign(message, client);
-  if (signature === undefined) return undefined;
+  const message = answerMessage({
+    ...answer,
+    nonce: fromHex(nonce.toLowerCase()),
+    chainId: chain.chainId,
+    finalizedHeight,
+  });
+  const signature = await place.sign(message);
   return [
     ...[ANSWER_HEADERS.version, String(ENVELOPE_VERSION)],
-    ...[ANSWER_HEADERS.identity, toHex(identity.identity)],
+    ...[ANSWER_HEADERS.identity, toHex(identity)],
     ...[ANSWER_HEADERS.nonce, nonce],
     ...[ANSWER_HEADERS.tipHeight, String(finalizedHeight)],
     ...[ANSWER_HEADERS.signature, toHex(signature)],

@@ -17,7 +17,7 @@ import { CutFeed, CutReader } from '../events.ts';
 import type { ApiContext } from './api-context.ts';
 import { Refusal, refusal } from './api-error.ts';
 import type { ApiLimits } from './api-limits.ts';
-import { dispatch, NOT_READY_MILLIS } from './dispatch.ts';
+import { NOT_READY_MILLIS } from './dispatch.ts';
 import { type ApiHttp, wordsOf } from './http-server.ts';
 import { LiveHub } from './live-hub.ts';
 import { LiveConnection } from './live-socket.ts';
@@ -135,8 +135,7 @@ export class ApiSockets {
   #openLive(socket: WebSocket, http: ApiHttp, client: string, context: ApiContext, hub: LiveHub): void {
     const { now } = this.#dependencies;
     const caller = http.caller(client);
-    const read = (target: string) =>
-      dispatch({ method: 'GET', target, body: new Uint8Array(0) }, caller, this.#dependencies);
+    const read = (target: string) => http.read(target, caller);
     const { allow } = caller;
     const live = new LiveConnection(socket, this.#options.limits, { context, hub, read, allow, now });
     this.#live.add(live);

@@ -14,7 +14,7 @@ import { BoundedMap } from '../../runtime/bounded-map.ts';
 import { fromNativeHex, nativeHex } from '../../runtime/native-hex.ts';
 import { cutReference } from '../events.ts';
 import type { CutPlace, TransactionStatus } from '../full-node.ts';
-import { type NodeError, statusOf } from '../node-error.ts';
+import { type NodeError, retryAfterMillis, statusOf } from '../node-error.ts';
 import { type ApiContext, type Handlers, JsonText } from './api-context.ts';
 import { Refusal, refusal } from './api-error.ts';
 
@@ -100,14 +100,12 @@ function failureOf(error: NodeError): 'conflict' | 'invalid' | 'expired' | 'drop
   }
 }
 
-const RETRY_MILLIS = 1_000;
-
 function refusedSubmission(error: NodeError): Refusal {
-  const status = statusOf(error);
-  return new Refusal(status, {
+  const wait = retryAfterMillis(error);
+  return new Refusal(statusOf(error), {
     api_version: 1,
     error: { code: error.code, message: error.message, failure: failureOf(error) },
-    ...(status === 503 ? { retry_after_millis: RETRY_MILLIS } : {}),
+    ...(wait === undefined ? {} : { retry_after_millis: wait }),
   });
 }
 
@@ -136,7 +134,7 @@ export const transactionRoutes: Pick<
   },
 
   async submitTransaction(context, { body }): Promise<SubmissionResult> {
-    const result = await context.node.submitTransaction(fromNativeHex(body.wire_hex), 'own');
+    const result = await context.node.submitTransaction(fromNativeHex(body.wire_hex.toLowerCase()), 'own');
     if (result.status === 'refused') throw refusedSubmission(result.error);
     return {
       api_version: 1,

@@ -1,6 +1,7 @@
 /** The listening ports of an overlay node. */
+import { lookup } from 'node:dns/promises';
 import { createServer, type Server, type Socket } from 'node:net';
-import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
+import { type BindAddress, type ListenAddress, listenHost } from '../../runtime/listen-address.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { listenError } from '../../runtime/runtime-error.ts';
 
@@ -15,20 +16,30 @@ export class OverlayListeners {
   }
 
   /** Returns its address. */
-  async open(bind: ListenAddress): Promise<ListenAddress> {
+  async open(bind: BindAddress): Promise<ListenAddress> {
+    const { host, port, family } = bind;
+    const address = family === undefined ? host : await this.#resolve(bind, family);
     const server = createServer((socket) => this.#accept(socket));
     this.#servers.push(server);
     await new Promise<void>((resolve, reject) => {
       const failed = (error: Error) => reject(listenError('the validator overlay', bind, error));
       server.once('error', failed);
-      server.listen({ host: bind.host, port: bind.port }, () => {
+      server.listen({ ...listenHost(address), port }, () => {
         server.off('error', failed);
         resolve();
       });
     });
     server.on('error', (error) => this.#log.error('the overlay listener failed', { error }));
-    const address = server.address();
-    return typeof address === 'object' && address !== null ? { host: address.address, port: address.port } : bind;
+    const bound = server.address();
+    return typeof bound === 'object' && bound !== null ? { host: bound.address, port: bound.port } : bind;
+  }
+
+  async #resolve(bind: BindAddress, family: 4 | 6): Promise<string> {
+    try {
+      return (await lookup(bind.host, { family })).address;
+    } catch (error) {
+      throw listenError('the validator overlay', bind, error as Error);
+    }
   }
 
   /** Existing connections stay open; their owners close them. */

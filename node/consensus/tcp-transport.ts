@@ -11,6 +11,7 @@ import { validatorId } from '../../protocol/staking/names.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
 import { clientKey, isLoopback } from '../../runtime/client-address.ts';
 import { type ListenAddress, showListenAddress } from '../../runtime/command-line/command-line.ts';
+import type { BindAddress } from '../../runtime/listen-address.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { type Bucket, fullBucket, give, take } from '../../runtime/token-bucket.ts';
 import { nameOf } from '../ledger/registration.ts';
@@ -45,7 +46,7 @@ import type { Companion, Proven, Transport, TransportEvents } from './transport.
 
 export type TcpSettings = {
   readonly chainId: Bytes;
-  readonly binds: readonly ListenAddress[];
+  readonly binds: readonly BindAddress[];
   readonly neighbours: readonly ListenAddress[];
   readonly limits?: LinkLimits;
 };

@@ -16,10 +16,17 @@ import type { Target } from '../../runtime/door/target.ts';
 import { protocolsOf, WebSockets } from '../../runtime/door/web-sockets.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { isSameMachine } from '../../runtime/same-machine.ts';
-import type { NodeIdentity } from '../api/identity.ts';
+import type { NodeIdentity, SigningPlace } from '../api/identity.ts';
 import { identityDocument, isNonce, NONCE_RULE, signedHeaders } from '../api/signed-headers.ts';
 import type { FullNode } from '../full-node.ts';
-import { errorDocument, type NodeError, type NodeErrorCode, nodeError, statusOf } from '../node-error.ts';
+import {
+  errorDocument,
+  type NodeError,
+  type NodeErrorCode,
+  nodeError,
+  retryAfterMillis,
+  statusOf,
+} from '../node-error.ts';
 import { AnswerRooms } from './answer-rooms.ts';
 import { readCandidate, readTemplateRequest, writeTemplate } from './requests.ts';
 
@@ -75,13 +82,18 @@ type Answer = {
   /** Of a request that was read completely: the data that a signature covers. */
   readonly requestBody?: Uint8Array;
   readonly signed?: readonly string[];
+  readonly waitMillis?: number | undefined;
 };
 
 /** For all template answers of the process. */
 const rooms = new AnswerRooms();
 
 const ok = (json: string): Answer => ({ status: 200, json });
-const refusal = (error: NodeError): Answer => ({ status: statusOf(error), json: JSON.stringify(errorDocument(error)) });
+const refusal = (error: NodeError): Answer => ({
+  status: statusOf(error),
+  json: JSON.stringify(errorDocument(error)),
+  waitMillis: retryAfterMillis(error),
+});
 const words = (error: NodeError): Words => ({
   status: statusOf(error),
   type: 'application/json',
@@ -181,7 +193,7 @@ export async function listenForMining(
     {
       words: wordsOf,
       request: async (request, response, target) =>
-        send(request, response, await sign(request, await answer(request, target, dependencies), dependencies)),
+        send(request, response, await signedAnswer(request, target, dependencies)),
       upgrade(request, socket, head, { path, query }) {
         const after = new URLSearchParams(query).get('after_height');
         const refused = refuseCaller(request) ?? (path === '/v1/events' ? checkEvents(after, request) : unknownRoute());
@@ -230,8 +242,6 @@ async function answer(
   { path }: Target,
   dependencies: MiningListenerDependencies,
 ): Promise<Answer> {
-  const refused = refuseCaller(request);
-  if (refused !== undefined) return refusal(refused);
   const methods = ROUTES[path];
   if (methods === undefined) return refusal(unknownRoute());
   const route = methods[request.method ?? ''];
@@ -252,28 +262,46 @@ async function answer(
 
 const bytesOf = ({ json, text }: Answer): Buffer => (typeof json === 'string' ? Buffer.from(text ?? json) : json);
 
-/** Only for callers on this machine: the node signs for nobody else. */
+/** What could keep the answer from being signed is refused before the request takes effect. */
+async function signedAnswer(
+  request: IncomingMessage,
+  target: Target,
+  dependencies: MiningListenerDependencies,
+): Promise<Answer> {
+  const refused = refuseCaller(request);
+  if (refused !== undefined) return refusal(refused);
+  const nonce = request.headers[ANSWER_HEADERS.nonce];
+  const { identity } = dependencies;
+  if (nonce === undefined || identity === undefined) return await answer(request, target, dependencies);
+  if (!isNonce(nonce)) return refusal(nodeError('request_malformed', NONCE_RULE));
+  const place = identity.place();
+  if (place === undefined) return refusal(nodeError('too_busy', 'too many answers are waiting to be signed'));
+  try {
+    return await sign(request, nonce, await answer(request, target, dependencies), place, dependencies);
+  } finally {
+    place.leave();
+  }
+}
+
 async function sign(
   request: IncomingMessage,
+  nonce: string,
   answer: Answer,
+  place: SigningPlace,
   { node, identity }: MiningListenerDependencies,
 ): Promise<Answer> {
-  const nonce = request.headers[ANSWER_HEADERS.nonce];
-  if (nonce === undefined || identity === undefined || refuseCaller(request) !== undefined) return answer;
-  if (!isNonce(nonce)) return refusal(nodeError('request_malformed', NONCE_RULE));
-  const asked = { method: request.method ?? '', target: request.url ?? '' };
+  const asked = { method: request.method ?? '', target: request.url ?? '', status: answer.status };
   const body = { requestBody: answer.requestBody ?? new Uint8Array(0), answerBody: bytesOf(answer) };
-  const signed = await signedHeaders({ ...asked, ...body, status: answer.status }, nonce, identity, node.chain);
-  if (signed !== undefined) return { ...answer, signed };
-  answer.written?.();
-  return refusal(nodeError('internal', 'too many answers are waiting to be signed'));
+  const signed = await signedHeaders({ ...asked, ...body }, nonce, identity as NodeIdentity, place, node.chain);
+  return { ...answer, signed };
 }
 
 function send(request: IncomingMessage, response: ServerResponse, answer: Answer): void {
-  const { status, text, written, signed = [] } = answer;
+  const { status, text, written, waitMillis, signed = [] } = answer;
   const bytes = bytesOf(answer);
   const type = text === undefined ? 'application/json' : 'text/plain';
   const close = hasBody(request) && !request.complete ? { connection: 'close' } : {};
   for (let i = 0; i < signed.length; i += 2) response.setHeader(signed[i] as string, signed[i + 1] as string);
+  if (waitMillis !== undefined) response.setHeader('retry-after', Math.ceil(waitMillis / 1000));
   response.writeHead(status, { 'content-type': type, 'content-length': bytes.length, ...close }).end(bytes, written);
 }

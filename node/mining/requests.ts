@@ -37,7 +37,7 @@ const isCount = (value: unknown, max: number): value is number =>
 
 function readHex(value: unknown): Bytes | undefined {
   try {
-    return typeof value === 'string' ? fromNativeHex(value) : undefined;
+    return typeof value === 'string' ? fromNativeHex(value.toLowerCase()) : undefined;
   } catch (error) {
     if (error instanceof ProtocolError) return undefined;
     throw error;

@@ -1,9 +1,10 @@
 /** Options of the peer-to-peer network: section `p2p` of the config file, and the settings derived from them. */
-import { isIP, isIPv4 } from 'node:net';
+import { isIP } from 'node:net';
 import { fromHex } from '../../protocol/bytes.ts';
 import { ID_BYTES } from '../../protocol/identifier.ts';
 import type { NetworkName } from '../../protocol/network.ts';
-import { choice, integer, parsed, readListenAddress, repeated } from '../../runtime/command-line/command-line.ts';
+import { choice, integer, parsed, repeated } from '../../runtime/command-line/command-line.ts';
+import { type NetworkAddress, readNetworkAddress } from '../../runtime/listen-address.ts';
 import type { Checkpoint } from '../checkpoints.ts';
 import { NetworkError } from './network-error.ts';
 import { isDialable } from './peer-address.ts';
@@ -18,18 +19,13 @@ const PORTS: Readonly<Record<NetworkName, number>> = {
   development: 28_705,
 };
 
-const multiaddrOf = (host: string, port: number): string => `/${isIPv4(host) ? 'ip4' : 'ip6'}/${host}/tcp/${port}`;
-
-/** An IP, IP:PORT or a multiaddr of TCP; `off` listens on none. */
-function readListen(word: string): { readonly host: string; readonly port: number | undefined } | 'off' {
-  if (word === 'off') return 'off';
-  const multiaddr = /^\/ip[46]\/([0-9a-fA-F:.]+)\/tcp\/(\d{1,5})$/.exec(word);
-  if (multiaddr !== null) return { host: multiaddr[1] as string, port: Number(multiaddr[2]) };
-  if (isIP(word) !== 0) return { host: word, port: undefined };
-  const { host, port } = readListenAddress(word);
-  if (isIP(host) === 0) throw new Error('must be an IP address, with or without a port');
-  return { host, port };
+function multiaddrOf({ host, port, family }: NetworkAddress, standardPort: number): string {
+  const kind = isIP(host) === 0 ? `dns${family ?? ''}` : `ip${isIP(host)}`;
+  return `/${kind}/${host}/tcp/${port ?? standardPort}`;
 }
+
+/** `off` listens on none. */
+const readListen = (word: string): NetworkAddress | 'off' => (word === 'off' ? 'off' : readNetworkAddress(word));
 
 function readPeerAddress(word: string): string {
   if (!isDialable(word))
@@ -59,9 +55,9 @@ export const networkOptions = {
   p2pListen: repeated(
     parsed(
       {
-        help: 'address for peers; port 28705 (testnet 28707) of every interface, on a development network none',
+        help: 'address for peers; port 28705 (testnet 28707) of every IPv4 interface, on a development network none',
         group: GROUP,
-        placeholder: 'IP[:PORT]|off',
+        placeholder: 'HOST[:PORT]|off',
         configPath: 'p2p.listen_addrs',
       },
       readListen,
@@ -113,7 +109,7 @@ export const networkOptions = {
 export type NetworkValues = {
   readonly network: NetworkName;
   readonly p2p: 'on' | 'off';
-  readonly p2pListen: readonly ({ readonly host: string; readonly port: number | undefined } | 'off')[];
+  readonly p2pListen: readonly (NetworkAddress | 'off')[];
   readonly p2pAnnounce: readonly string[];
   readonly bootstrap: readonly string[];
   readonly maxPeers: number;
@@ -143,7 +139,7 @@ export function networkPlan(values: NetworkValues): NetworkPlan | undefined {
   if (isDevelopment && named.length === 0 && bootstrap.length === 0) return undefined;
   const standard = p2pListen.length > 0 || isDevelopment ? [] : [{ host: '0.0.0.0', port: undefined }];
   return {
-    listen: [...named, ...standard].map(({ host, port }) => multiaddrOf(host, port ?? PORTS[network])),
+    listen: [...named, ...standard].map((address) => multiaddrOf(address, PORTS[network])),
     announce: p2pAnnounce,
     bootstrap,
     maxPeers,

@@ -5,8 +5,10 @@
  * where the page is served.
  */
 
+import { WIRE_INTEGER_PATTERN } from '../../protocol/address-proof.ts';
 import {
   described,
+  either,
   flag,
   type Infer,
   integer,
@@ -312,7 +314,16 @@ export const proofRequest = object(
   'AddressProofRequest',
 );
 export const addressProof = object(
-  { version: count, address, challenge: text(), public_key: text(), signature: text() },
+  {
+    version: described(
+      either(count, text({ pattern: WIRE_INTEGER_PATTERN })),
+      'decimal text where a protocol module signed',
+    ),
+    address,
+    challenge: text(),
+    public_key: text(),
+    signature: text(),
+  },
   'AddressProof',
 );
 export const thresholdChange = object({ address, payout_min_atoms: amount }, 'PayoutThreshold');

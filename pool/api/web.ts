@@ -186,11 +186,12 @@ class Web {
         .type('text/plain')
         .send(ready() ? 'ready\n' : 'not ready\n'),
     );
-    if (withMetrics)
-      app.get(`${prefix}/metrics`, async (request, reply) => {
-        this.#take(request, COSTS.search, this.#metricsRate);
-        return reply.header('content-type', METRICS_CONTENT_TYPE).send(await metrics.text());
-      });
+    // Without metrics it is nothing, rather than a page of the dashboard.
+    app.get(`${prefix}/metrics`, async (request, reply) => {
+      this.#take(request, COSTS.search, this.#metricsRate);
+      if (!withMetrics) throw new ApiRefusal('not_found', 'this pool serves no metrics');
+      return reply.header('content-type', METRICS_CONTENT_TYPE).send(await metrics.text());
+    });
   }
 
   async #serve(route: Route, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {

@@ -66,22 +66,38 @@ export const change = object(
 export type ChangeDocument = Infer<typeof change>;
 
 const addresses = list(address, { minItems: 1, maxItems: MAX_BATCH_ADDRESSES });
-export const addressesBody = object({ addresses }, 'Addresses');
+export const addressesBody = object({ api_version: optional(version), addresses }, 'Addresses');
 /** A transaction is at most 16 payments, 8 spent and 8 made, and is not divided between pages. */
 export const mempoolPendingBody = object(
-  { addresses, cursor: optional(cursor), limit: optional(integer({ minimum: 16, maximum: 512, default: 512 })) },
+  {
+    api_version: optional(version),
+    addresses,
+    cursor: optional(cursor),
+    limit: optional(integer({ minimum: 16, maximum: 512, default: 512 })),
+  },
   'MempoolPendingRequest',
 );
 export const stakingPositionsBody = object(
-  { addresses, cursor: optional(cursor), limit: optional(integer({ minimum: 1, maximum: 256, default: 256 })) },
+  {
+    api_version: optional(version),
+    addresses,
+    cursor: optional(cursor),
+    limit: optional(integer({ minimum: 1, maximum: 256, default: 256 })),
+  },
   'StakingPositionsRequest',
 );
 export const addressUtxosBody = object(
-  { addresses, cursor: optional(cursor), limit: optional(integer({ minimum: 1, maximum: 512, default: 512 })) },
+  {
+    api_version: optional(version),
+    addresses,
+    cursor: optional(cursor),
+    limit: optional(integer({ minimum: 1, maximum: 512, default: 512 })),
+  },
   'AddressesUtxosRequest',
 );
 export const addressChangesBody = object(
   {
+    api_version: optional(version),
     addresses,
     after_height: described(height, 'changes of the cuts above this height are listed'),
     cursor: optional(cursor),

@@ -88,7 +88,10 @@ export const nodeStatus = object(
     update_announced: flag('a peer runs a newer release'),
     storage: described(oneOf(['full', 'archive', 'pruned']), 'what the node keeps of old cuts'),
     bodies_from_height: described(height, 'the lowest cut of which the node has every block'),
-    validators: described(oneOf(['embedded', 'network']), '`embedded`: this development node seals the cuts itself'),
+    validators: described(
+      oneOf(['embedded', 'network']),
+      '`embedded`: this development node makes the cuts itself; `network`: validators in separate nodes make them',
+    ),
   },
   'NodeStatus',
 );

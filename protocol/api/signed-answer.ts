@@ -89,7 +89,8 @@ export function verifySignedAnswer(answer: SignedAnswer, verify: VerifySignature
     return refuse('answer_unsigned');
   if (version !== String(ENVELOPE_VERSION)) return refuse('answer_envelope');
   if (!/^(0|[1-9]\d{0,15})$/.test(tip) || !Number.isSafeInteger(Number(tip))) return refuse('answer_envelope');
-  if (nonce !== toHex(answer.nonce)) return refuse('answer_nonce');
+  // Given back as it was sent, in either case.
+  if (nonce.toLowerCase() !== toHex(answer.nonce)) return refuse('answer_nonce');
   const claimed = readHex(identity, ID_BYTES);
   if (claimed === undefined || !equalBytes(claimed, answer.pinnedIdentity)) return refuse('answer_identity');
   if (answer.publicKey.length !== PUBLIC_KEY_BYTES || !equalBytes(serviceIdentity(answer.publicKey), claimed))

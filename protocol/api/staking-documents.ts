@@ -1,5 +1,5 @@
 /** Documents about stake: positions, validators, and what an amount may earn. */
-import { described, flag, type Infer, integer, list, nullable, object, oneOf } from './schema.ts';
+import { described, flag, type Infer, integer, list, nullable, object, oneOf, optional } from './schema.ts';
 import {
   address,
   amount,
@@ -40,7 +40,10 @@ export const stakingPositions = object(
 );
 
 const stakeIds = list(identifier, { maxItems: MAX_BATCH_STAKES });
-export const stakingProofsBody = object({ position_ids: stakeIds, validator_ids: stakeIds }, 'StakingProofsBody');
+export const stakingProofsBody = object(
+  { api_version: optional(version), position_ids: stakeIds, validator_ids: stakeIds },
+  'StakingProofsBody',
+);
 const path = described(hex, 'path in the set; see docs/api.md');
 export const stakingProofs = object(
   {

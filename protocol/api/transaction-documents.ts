@@ -2,7 +2,7 @@
  * Documents about transactions: status, submission, manifest, proofs (specification: Transaction status document).
  */
 
-import { described, type Infer, integer, list, nullable, object, oneOf, text } from './schema.ts';
+import { described, type Infer, integer, list, nullable, object, oneOf, optional, text } from './schema.ts';
 import {
   address,
   amount,
@@ -44,7 +44,10 @@ export const isFinalStatus = (status: Pick<TransactionStatus, 'lifecycle' | 'fai
     status.finalized_cut !== null);
 
 export const transactionIdsBody = object(
-  { transaction_ids: list(identifier, { minItems: 1, maxItems: MAX_BATCH_TRANSACTIONS }) },
+  {
+    api_version: optional(version),
+    transaction_ids: list(identifier, { minItems: 1, maxItems: MAX_BATCH_TRANSACTIONS }),
+  },
   'TransactionIds',
 );
 export const transactionStatuses = object(
@@ -58,7 +61,7 @@ export const transactionStatuses = object(
 );
 
 export const outpointsBody = object(
-  { outpoints: list(outpoint, { minItems: 1, maxItems: MAX_BATCH_OUTPOINTS }) },
+  { api_version: optional(version), outpoints: list(outpoint, { minItems: 1, maxItems: MAX_BATCH_OUTPOINTS }) },
   'Outpoints',
 );
 export const utxoProof = object(
@@ -81,7 +84,7 @@ export const utxoProofs = object(
 );
 
 export const submissionBody = object(
-  { api_version: version, wire_hex: text({ minLength: 2, maxLength: 2 * 65536, pattern: '^([0-9a-f]{2})+$' }) },
+  { api_version: version, wire_hex: text({ minLength: 2, maxLength: 2 * 65536, pattern: '^([0-9a-fA-F]{2})+$' }) },
   'Submission',
 );
 export const submissionResult = object(

@@ -4,6 +4,9 @@
  */
 
 import { CodedError } from '../../protocol/coded-error.ts';
+import { type ListenAddress, readListenAddress } from '../listen-address.ts';
+
+export { type ListenAddress, readListenAddress, showListenAddress } from '../listen-address.ts';
 
 export const USAGE_ERROR_CODES = [
   'usage_unknown_command',
@@ -187,30 +190,19 @@ export const size = <const S extends Settings>(settings: S) =>
     return Number(match[1]) * (match[2] === undefined ? 1 : BYTES[match[2] as keyof typeof BYTES]);
   });
 
-export interface ListenAddress {
-  readonly host: string;
-  readonly port: number;
-}
-
-/** `host:port`, `[v6]:port`; a port alone listens on this machine only. Port 0 lets the system choose. */
-export function readListenAddress(word: string): ListenAddress {
-  const match = /^(?:(?:\[([0-9a-fA-F:.]+)\]|([^\s:[\]]+)):)?(\d{1,5})$/.exec(word);
-  const port = Number(match?.[3]);
-  if (match === null || port > 65_535)
-    throw new Error(`must be HOST:PORT, such as 127.0.0.1:28710, 0.0.0.0:28710 or [::1]:28710, not '${word}'`);
-  return { host: match[1] ?? match[2] ?? '127.0.0.1', port };
-}
-
-export const showListenAddress = ({ host, port }: ListenAddress): string =>
-  host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+/** An address without a port has the port of the default. */
+const standardPort = ({ default: standard = 'off' }: Settings): number | undefined =>
+  standard === 'off' ? undefined : readListenAddress(String(standard)).port;
 
 export const listenAddress = <const S extends Settings>(settings: S) =>
-  parsed({ ...settings, placeholder: settings.placeholder ?? 'HOST:PORT' }, readListenAddress);
+  parsed({ ...settings, placeholder: settings.placeholder ?? 'HOST:PORT' }, (word) =>
+    readListenAddress(word, standardPort(settings)),
+  );
 
 /** A listener that can be left out: `off` is its value then. */
 export const listenAddressOrOff = <const S extends Settings>(settings: S) =>
   parsed({ ...settings, placeholder: settings.placeholder ?? 'HOST:PORT|off' }, (word): ListenAddress | 'off' =>
-    word === 'off' ? 'off' : readListenAddress(word),
+    word === 'off' ? 'off' : readListenAddress(word, standardPort(settings)),
   );
 
 /** A switch: `--name`, `--no-name`, `--name=true`. Off unless the default says otherwise. */

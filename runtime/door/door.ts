@@ -10,6 +10,7 @@ import type { Duplex } from 'node:stream';
 import type { TrustedProxies } from '../client-address.ts';
 import { clientFaults } from '../client-fault.ts';
 import type { ListenAddress } from '../command-line/command-line.ts';
+import { listenHost } from '../listen-address.ts';
 import type { Logger } from '../log.ts';
 import { listenError } from '../runtime-error.ts';
 import { isSameMachine } from '../same-machine.ts';
@@ -181,7 +182,7 @@ export class Door {
     return new Promise((resolve, reject) => {
       const refuse = (error: Error): void => reject(listenError(what, address, error));
       this.#server.once('error', refuse);
-      this.#server.listen({ host: address.host, port: address.port, ...options }, () => {
+      this.#server.listen({ ...listenHost(address.host), port: address.port, ...options }, () => {
         this.#server.off('error', refuse);
         // A connection that could not be accepted, for example for lack of descriptors, must not end the program.
         this.#server.on('error', () => this.#refused++);

@@ -32,7 +32,10 @@ export type Opening = {
 
 /** The subprotocols that a client offers. */
 export const protocolsOf = ({ headers }: IncomingMessage): string[] =>
-  (headers['sec-websocket-protocol'] ?? '').split(',').map((name) => name.trim());
+  (headers['sec-websocket-protocol'] ?? '')
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
 
 /** What a client gets to answer a close; then its socket is destroyed. */
 const CLOSE_MILLIS = 5_000;

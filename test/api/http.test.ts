@@ -4,7 +4,10 @@ import { sha384 } from '@noble/hashes/sha2.js';
 import { ml_dsa65 } from '@noble/post-quantum/ml-dsa.js';
 import { expect, test } from 'vitest';
 import { NODE_LIMITS, PUBLIC_LIMITS } from '../../node/api/api-limits.ts';
+import type { SigningPlace } from '../../node/api/identity.ts';
+import { developmentKey } from '../../node/development.ts';
 import { createApiClient } from '../../protocol/api/client.ts';
+import { verifySignedAnswer } from '../../protocol/api/signed-answer.ts';
 import { concat, fromHex, toHex, utf8 } from '../../protocol/bytes.ts';
 import { apiClientDependencies } from '../../runtime/api-client.ts';
 import { ApiBed, addressOf, identity, treasury } from './api-bed.ts';
@@ -76,12 +79,63 @@ test('nothing is signed without a nonce, refusals are signed with one, and a bad
   const refused = await bed.get(`/v1/blocks/${'0'.repeat(96)}`, { 'x-svc-request-nonce': '00'.repeat(32) });
   expect(refused.status).toBe(404);
   expect(refused.headers.get('x-svc-signature')).toHaveLength(6618);
-  for (const nonce of ['', 'zz', '00'.repeat(31), 'AB'.repeat(32), '00'.repeat(33)]) {
+  for (const nonce of ['', 'zz', '00'.repeat(31), 'ag'.repeat(32), '00'.repeat(33)]) {
     const answer = await bed.get('/v1/chain/head', { 'x-svc-request-nonce': nonce });
     expect(answer.status).toBe(400);
     expect((await answer.json()).error.field).toBe('x-svc-request-nonce');
   }
 });
+
+/** A signed payment that nobody has submitted yet. */
+const unsentPayment = (bed: ApiBed): string =>
+  toHex(bed.bed.payment([bed.bed.treasury(0)], [{ address: developmentKey('alice').address, amount: 5n }]));
+
+test('a submission whose answer could not be signed takes no effect: bad nonce, no place among the signatures', async () => {
+  const bed = await ApiBed.forTest();
+  const submission = { api_version: 1, wire_hex: unsentPayment(bed) };
+  const submit = (nonce: string) => bed.post('/v1/transactions', submission, { 'x-svc-request-nonce': nonce });
+  const waiting = async () => (await (await bed.get('/v1/mempool')).json()).transactions;
+  expect((await submit('zz')).status).toBe(400);
+  expect(await waiting()).toBe(0);
+  const places: SigningPlace[] = [];
+  for (let place = identity.place('127.0.0.1'); place !== undefined; place = identity.place('127.0.0.1'))
+    places.push(place);
+  const busy = await submit('00'.repeat(32));
+  expect([busy.status, (await busy.json()).retry_after_millis]).toEqual([503, 1_000]);
+  expect(await waiting()).toBe(0);
+  for (const place of places) place.leave();
+  expect((await submit('00'.repeat(32))).headers.get('x-svc-signature')).toHaveLength(6618);
+  expect(await waiting()).toBe(1);
+});
+
+test.each(['/v1/chain/head', '/', '/health'])(
+  '%s is signed for a nonce in either case, which comes back as sent',
+  async (target) => {
+    const bed = await ApiBed.forTest();
+    const { public_key: publicKey } = await (await bed.get('/v1/node/identity')).json();
+    for (const nonce of ['AB'.repeat(32), 'aB'.repeat(32), 'ab'.repeat(32)]) {
+      const answer = await bed.get(target, { 'x-svc-request-nonce': nonce });
+      expect(answer.headers.get('x-svc-request-nonce')).toBe(nonce);
+      const verdict = verifySignedAnswer(
+        {
+          method: 'GET',
+          target,
+          requestBody: new Uint8Array(0),
+          status: 200,
+          answerBody: new Uint8Array(await answer.arrayBuffer()),
+          nonce: fromHex(nonce.toLowerCase()),
+          chainId: bed.bed.node.chain.chainId,
+          header: (name) => answer.headers.get(name),
+          publicKey: fromHex(publicKey),
+          pinnedIdentity: identity.identity,
+        },
+        (signature, message, key) => ml_dsa65.verify(signature, message, key),
+      );
+      expect(verdict).toEqual({ ok: true, finalizedHeight: 0 });
+    }
+    expect((await bed.get(target)).headers.get('x-svc-signature')).toBeNull();
+  },
+);
 
 test('a pinned client takes proven answers only', async () => {
   const bed = await ApiBed.forTest();

@@ -124,6 +124,12 @@ test('requests answer as HTTP does, errors too', async () => {
     type: 'response',
     data: { id: 1, status: 200, body: { finalized_height: 0 } },
   });
+  socket.send('request', { id: 'list', path: '/' });
+  const { data: list } = await socket.next();
+  expect(list).toMatchObject({ id: 'list', status: 200 });
+  expect(list.body).toEqual(await (await bed.get('/')).json());
+  socket.send('request', { id: 'well', path: '/health' });
+  expect(await socket.next()).toEqual({ type: 'response', data: { id: 'well', status: 200, body: 'ok' } });
   socket.send('request', { id: 'two', path: '/v1/nothing' });
   expect(await socket.next()).toMatchObject({
     type: 'response',

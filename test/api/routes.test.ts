@@ -236,6 +236,42 @@ test('a refused submission says which rule it broke and what that means', async 
   });
 });
 
+test.each([
+  [true, 'embedded'],
+  [false, 'network'],
+] as const)(
+  'the status of a node that makes cuts itself (%s) says that its validators are %s',
+  async (makesCuts, validators) => {
+    const own = await ApiBed.forTest({ bed: { options: { makesCuts } } });
+    expect((await own.client.nodeStatus()).validators).toBe(validators);
+  },
+);
+
+test.each([
+  ['/v1/address/balances', { addresses: [] as string[] }],
+  ['/v1/address/utxos', { addresses: [] as string[] }],
+  ['/v1/address/changes', { addresses: [] as string[], after_height: 0 }],
+  ['/v1/mempool/pending', { addresses: [] as string[] }],
+  ['/v1/staking/positions', { addresses: [] as string[] }],
+  ['/v1/keys/registered', { addresses: [] as string[] }],
+  ['/v1/transactions/status', { transaction_ids: ['00'.repeat(48)] }],
+  ['/v1/proofs/utxos', { outpoints: [{ transaction_id: '00'.repeat(48), output_index: 0 }] }],
+])('%s takes its body with and without api_version, and no other version', async (route, fields) => {
+  const body = 'addresses' in fields ? { ...fields, addresses: [treasury()] } : fields;
+  expect((await bed.post(route, body)).status).toBe(200);
+  expect((await bed.post(route, { api_version: 1, ...body })).status).toBe(200);
+  expect((await bed.post(route, { api_version: 2, ...body })).status).toBe(400);
+});
+
+test('wire_hex is hex of either case', async () => {
+  const own = await ApiBed.forTest();
+  const wire = toHex(
+    own.bed.payment([own.bed.treasury(0)], [{ address: developmentKey('alice').address, amount: 5n }]),
+  );
+  const answer = await own.post('/v1/transactions', { api_version: 1, wire_hex: wire.toUpperCase() });
+  expect([answer.status, (await answer.json()).status]).toEqual([200, 'accepted']);
+});
+
 test('positions and validators are proven, and that there is none; nothing else passes for them', async () => {
   const [validator] = (await bed.client.stakingValidators({})).validators;
   const validatorId = validator?.validator_id as string;

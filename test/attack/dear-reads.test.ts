@@ -34,7 +34,7 @@ async function openWeb(routes: readonly Route[]): Promise<number> {
       ...{ listen: { host: '127.0.0.1', port: 0 }, prefix: '', proxies: [], dashboard: join(directory, 'page') },
       ...{ title: 'test', version: '1', metrics: false, rate: PUBLIC_RATE_LIMIT },
     },
-    { routes, token, metrics: new Metrics(), log, now: Date.now, ready: () => true, live: () => undefined },
+    { routes, token, metrics: new Metrics('svc_pool'), log, now: Date.now, ready: () => true, live: () => undefined },
   );
   onTestFinished(() => web.close());
   return web.address.port;

@@ -162,7 +162,7 @@ async function webDoor(): Promise<Partial<Record<DoorName, number>>> {
     {
       routes: [],
       token,
-      metrics: new Metrics(),
+      metrics: new Metrics('svc_pool'),
       log: log.child('web'),
       now: Date.now,
       ready: () => true,
@@ -174,7 +174,7 @@ async function webDoor(): Promise<Partial<Record<DoorName, number>>> {
 
 async function smallDoors(): Promise<Partial<Record<DoorName, number>>> {
   const stats = await listenForStats(bind, { stats: async () => ({ shares: 0 }), log: log.child('stats') });
-  const metrics = await listenForMetrics(bind, { metrics: new Metrics(), log: log.child('metrics') });
+  const metrics = await listenForMetrics(bind, { metrics: new Metrics('svc_pool'), log: log.child('metrics') });
   const actions = { stats: () => ({ state: 'mining' }), pause: () => undefined, resume: () => undefined };
   const miner = await listenForApi(bind, 'token', { actions, log: log.child('miner') });
   return { stats: stats.address.port, metrics: metrics.address.port, miner: miner.address.port };

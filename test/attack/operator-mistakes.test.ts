@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { readRoute } from '../../node/overlay-key.ts';
 import { validatorCommands } from '../../node/validator-commands.ts';
-import { readOverlayAddress } from '../../node/validator-options.ts';
 import { formatAddress, keyAddressPayload } from '../../protocol/address.ts';
 import type { ValidatorDocument } from '../../protocol/api/staking-documents.ts';
 import { lockDirectory } from '../../runtime/directory-lock.ts';
+import { readNetworkAddress } from '../../runtime/listen-address.ts';
 import { readValidators, type StakingClient } from '../../wallet/chain/staking-reads.ts';
 import { callMethod } from '../../wallet/command/commands.ts';
 import { runInit } from '../../wallet/command/creation.ts';
@@ -190,9 +190,9 @@ test('what a node says cannot pass for what the program says', async () => {
 
 test('an overlay address that cannot be listened on is refused with its option', () => {
   for (const word of ['/ip4/999.0.0.1/tcp/5', '/ip4/::1/tcp/5', '/ip6/::::/tcp/5', '/ip4/10.0.0.1/tcp/65536'])
-    expect(() => readOverlayAddress(word), word).toThrow();
-  expect(readOverlayAddress('/ip4/10.0.0.1/tcp/65535')).toEqual({ host: '10.0.0.1', port: 65_535 });
-  expect(readOverlayAddress('/ip6/::1/tcp/1')).toEqual({ host: '::1', port: 1 });
+    expect(() => readNetworkAddress(word), word).toThrow();
+  expect(readNetworkAddress('/ip4/10.0.0.1/tcp/65535')).toEqual({ host: '10.0.0.1', port: 65_535 });
+  expect(readNetworkAddress('/ip6/::1/tcp/1')).toEqual({ host: '::1', port: 1 });
 });
 
 test('a route that nobody could dial is refused', () => {

@@ -111,7 +111,14 @@ export async function openPoolApiBed(options: PoolApiBedOptions = {}): Promise<P
       ...{ title: 'test', version: '1', metrics: true, rate: options.rate ?? NO_RATE_LIMIT },
     },
     {
-      ...{ routes: api.routes, token: operator, metrics: new Metrics(), log, now: Date.now, ready: () => true },
+      ...{
+        routes: api.routes,
+        token: operator,
+        metrics: new Metrics('svc_pool'),
+        log,
+        now: Date.now,
+        ready: () => true,
+      },
       live: (request, socket, head, client) => api.live.upgrade(request, socket, head, client),
     },
   );

@@ -43,9 +43,11 @@ test('one client that asks for a thousand signatures leaves room for others, and
   const many = newIdentity();
   const done: string[] = [];
   const sign = async (name: string, client?: string): Promise<boolean> => {
-    const isSigned = (await many.sign(new Uint8Array(48), client)) !== undefined;
+    const place = many.place(client);
+    await place?.sign(new Uint8Array(48));
+    place?.leave();
     done.push(name);
-    return isSigned;
+    return place !== undefined;
   };
   const flood = Array.from({ length: 1_000 }, () => sign('a', '192.0.2.1'));
   const others = [sign('b', '192.0.2.2'), sign('own')];
@@ -61,7 +63,8 @@ test('others and the node’s own machine get their signatures while one client 
   const { port } = bed.api.address;
   await Promise.all(flood(port, '127.0.0.2'));
   for (let i = 0; i < 10; i++) {
-    const own = identity.sign(new Uint8Array(48));
+    const place = identity.place();
+    const own = place?.sign(new Uint8Array(48)).finally(place.leave);
     expect(await ask(port, '127.0.0.3')).toEqual({ status: 200, isSigned: true });
     expect(await own).toBeDefined();
   }

@@ -22,7 +22,7 @@ async function flood(port: number, path: string): Promise<void> {
 }
 
 test('metrics', async () => {
-  const metrics = new Metrics();
+  const metrics = new Metrics('svc_node');
   let gathered = 0;
   const { text } = metrics;
   metrics.text = async () => {

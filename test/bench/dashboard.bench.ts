@@ -32,7 +32,7 @@ async function loadMillis(browser: Browser, url: string): Promise<number> {
 
 async function poolCpuSeconds(stack: StackFixture): Promise<number> {
   const text = await (await fetch(`${stack.webUrl}/metrics`)).text();
-  return Number(/^process_cpu_seconds_total (\S+)$/m.exec(text)?.[1]);
+  return Number(/^svc_pool_process_cpu_seconds_total (\S+)$/m.exec(text)?.[1]);
 }
 
 async function coreShare(stack: StackFixture): Promise<number> {

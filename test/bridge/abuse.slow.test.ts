@@ -239,7 +239,7 @@ test('login flood: requests beyond the bucket get 27 and end in a ban of the ses
   expect(socket.text).toContain('"code":28');
 });
 
-test('WebSocket: foreign origins, missing subprotocols and frames of the wrong kind', async () => {
+test('WebSocket: foreign origins, foreign subprotocols and frames of the wrong kind', async () => {
   const { wsPort } = await startBed({ wsOrigins: ['https://pool.example'] });
   const refused = async (protocols: string[], origin?: string): Promise<number> => {
     const socket = new WebSocket(`ws://127.0.0.1:${wsPort}`, protocols, origin === undefined ? {} : { origin });
@@ -250,6 +250,14 @@ test('WebSocket: foreign origins, missing subprotocols and frames of the wrong k
   };
   expect(await refused(['svc-mining-v1'], 'https://evil.example')).toBe(403);
   expect(await refused(['chat'])).toBe(400);
+  // One JSON-RPC line per text message: the specification names no subprotocol for it.
+  const plain = new WebSocket(`ws://127.0.0.1:${wsPort}`);
+  await once(plain, 'open');
+  expect(plain.protocol).toBe('');
+  plain.send(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'mining.subscribe', params: { agent: 'plain/1' } }));
+  const [answer] = (await once(plain, 'message')) as [Buffer];
+  expect(JSON.parse(answer.toString())).toMatchObject({ id: 1, result: { nonce_prefix: expect.any(String) } });
+  plain.terminate();
   const socket = new WebSocket(`ws://127.0.0.1:${wsPort}`, ['svc-mining-v1'], { origin: 'https://pool.example' });
   await once(socket, 'open');
   socket.send(Buffer.from([1, 2, 3]));

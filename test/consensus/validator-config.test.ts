@@ -8,8 +8,9 @@ import { beforeAll, expect, test } from 'vitest';
 import { developmentKey, developmentSeed, validatorName } from '../../node/development.ts';
 import { runOptions } from '../../node/node-options.ts';
 import { loadValidatorKey, openValidatorKey, sealValidatorKey } from '../../node/validator-key.ts';
-import { readOverlayAddress, validatorPlan } from '../../node/validator-options.ts';
+import { validatorPlan } from '../../node/validator-options.ts';
 import { parseCommandLine } from '../../runtime/command-line/command-line.ts';
+import { readNetworkAddress } from '../../runtime/listen-address.ts';
 import { temporaryDirectory } from '../temporary.ts';
 
 const MAIN = fileURLToPath(new URL('../../node/main.ts', import.meta.url));
@@ -45,7 +46,7 @@ test('sections of node.json as the specification has them; the command line wins
   });
   const given = validatorPlan(read(config, '--overlay-listen', '10.0.0.3:5', '--consensus-key-file', 'other.json'));
   expect(given).toMatchObject({ files: { keyFile: 'other.json' }, binds: [{ host: '10.0.0.3', port: 5 }] });
-  expect(validatorPlan(read({ validator: config.validator }))?.binds).toEqual([{ host: '0.0.0.0', port: 28704 }]);
+  expect(validatorPlan(read({ validator: config.validator }))?.binds).toEqual([{ host: '::', port: 28704 }]);
   expect(validatorPlan(read({ validator_overlay: { neighbours: 'a.example:1' } }))).toEqual({
     files: undefined,
     binds: [],
@@ -89,10 +90,10 @@ test('what does not fit together is refused', () => {
   );
   const validator = { consensus_key_file: 'x', password_file: 'y' };
   expect(() => validatorPlan(read({ validator }, '--pow-mode', 'light'))).toThrow('full dataset');
-  for (const wrong of ['', 'x', '/ip4/1.2.3.4/udp/1', '10.0.0.1:70000', ':1'])
-    expect(() => readOverlayAddress(wrong)).toThrow();
-  expect(readOverlayAddress('::1')).toEqual({ host: '::1', port: undefined });
-  expect(readOverlayAddress('[::1]:7')).toEqual({ host: '::1', port: 7 });
+  for (const wrong of ['', 'x y', '/ip4/1.2.3.4/udp/1', '10.0.0.1:70000', ':1'])
+    expect(() => readNetworkAddress(wrong)).toThrow();
+  expect(readNetworkAddress('::1')).toEqual({ host: '::1', port: undefined });
+  expect(readNetworkAddress('[::1]:7')).toEqual({ host: '::1', port: 7 });
 });
 
 test('a sealed key opens with its password, for its purpose and network alone', async () => {

@@ -4,9 +4,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { beforeAll, expect, test } from 'vitest';
 import { formatAddress, keyAddressPayload } from '../../protocol/address.ts';
 import {
-  type AddressProofRequest,
   addressVerificationWords,
+  plainRequest,
   verifyAddressProof,
+  type WireRequest,
 } from '../../protocol/address-proof.ts';
 import { answerMessage, serviceIdentity } from '../../protocol/api/signed-answer.ts';
 import { fromHex, toHex, utf8 } from '../../protocol/bytes.ts';
@@ -16,6 +17,7 @@ import walletVectors from '../../vectors/wallet.json' with { type: 'json' };
 import { phraseOfEntropy } from '../../wallet/keys/phrase.ts';
 import { signingKey, signMessage, verifySignature } from '../../wallet/keys/signing.ts';
 import { openWalletFile, sealWalletFile } from '../../wallet/keys/wallet-file.ts';
+import { callsOf, isJson, placesOf } from './calls.ts';
 import { codeOf, loadModule, type Module, PACKAGE } from './load.ts';
 import { hex, MANIFEST, manifestOf, type Payment, paymentOf, requestOf } from './payment.ts';
 
@@ -253,12 +255,36 @@ test('fingerprints and payloads per recipient are those of the vectors', () => {
     expect([payload_hex, codeOf(() => module.decodeRecipientPayloads(payload_hex))]).toEqual([payload_hex, code]);
 });
 
+test('no function of the module gives a number: every integer of its documents is decimal text', () => {
+  const { calls, free } = callsOf(module);
+  let documents = 0;
+  for (const { name, work, good } of calls) {
+    // A wallet file is a format of its own, with the settings of its key derivation; the made-up answer is refused.
+    if (name === 'sealWalletFile' || name === 'verifyServiceResponse') continue;
+    const answer = work(...(good as never[]));
+    if (!isJson(answer)) continue;
+    documents++;
+    const numbers = placesOf(read(answer)).filter((path) => {
+      const value = path.reduce<unknown>((at, key) => (at as Record<string, unknown>)[key], read(answer));
+      return typeof value === 'number';
+    });
+    expect(numbers, name).toEqual([]);
+  }
+  expect(documents).toBeGreaterThan(15);
+  free();
+  expect(read(module.addressProofRequest(payment.address, 'development', 1000, '2000'))).toMatchObject({
+    version: '1',
+    created_millis: '1000',
+    expires_millis: '2000',
+  });
+});
+
 test('ownership: either side asks and answers, the wallet’s code and the module', () => {
   const root = module.WalletRoot.fromEntropy(entropy, '', 'development');
   const request = module.addressProofRequest(payment.address, 'development', 1000, '2000', 'a test');
   const proof = root.proveAddress(0, 'receive', 0, request);
   const edge = { network: 'development', nowMillis: 1500, verify: verifySignature } as const;
-  expect(verifyAddressProof(read<AddressProofRequest>(request), read(proof), edge)).toEqual({
+  expect(verifyAddressProof(plainRequest(read<WireRequest>(request)), read(proof), edge)).toEqual({
     valid: true,
     address: payment.address,
   });

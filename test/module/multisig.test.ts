@@ -83,7 +83,7 @@ test('three members, one transaction: proposed, reviewed, signed apart, combined
   const [a, b, c] = parts as [string, string, string];
   const all = combined(a, c);
   expect(combined(c, a)).toBe(all);
-  expect(combined(all, a, proposal, c, all)).toBe(all);
+  expect(combined(a, proposal, c, a)).toBe(all);
   const wire = module.completeMultisigPackage(all, MANIFEST);
   const spent = JSON.stringify([{ address, amount: AMOUNT }]);
   expect(read(module.verifyTransaction(wire, spent, null, MANIFEST))).toMatchObject({ fee: '75000000' });
@@ -161,6 +161,15 @@ test('messages are given for the digest that was reviewed and for no other', () 
   const at = proposal.indexOf(body) + body.length - 40;
   const changed = `${proposal.slice(0, at)}${proposal[at] === '0' ? '1' : '0'}${proposal.slice(at + 1)}`;
   expect(codeOf(() => module.reviewMultisigPackage(changed, MANIFEST))).toBe('package_digest');
+});
+
+test('only partial packages are combined', () => {
+  const whole = signed(proposal, 0, 1);
+  expect(codeOf(() => combined(whole, signed(proposal, 2)))).toBe('package_complete');
+  expect(codeOf(() => combined(proposal, whole))).toBe('package_complete');
+  expect(
+    module.completeMultisigPackage(combined(proposal, signed(proposal, 0), signed(proposal, 2)), MANIFEST),
+  ).toMatch(/^[0-9a-f]+$/);
 });
 
 test('a stranger’s key, a member’s signature under another’s key, too few or too many signatures', () => {

@@ -5,6 +5,7 @@ import { networkInterfaces } from 'node:os';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { chainRates, nodeSync } from '../../node/api/chain-routes.ts';
+import { newIdentity, type SigningPlace } from '../../node/api/identity.ts';
 import { developmentKey } from '../../node/development.ts';
 import { CutFeed, CutReader } from '../../node/events.ts';
 import { listenForMining, type MiningListener } from '../../node/mining/listener.ts';
@@ -21,6 +22,8 @@ const payout = formatAddress(developmentKey('alice').address, 'development');
 const parameters = powParameters(NETWORKS.development);
 const cache = buildCache(datasetSeed(4, 0), parameters.cacheLog2);
 const realHash = async (_epoch: number, header: Uint8Array) => powStages(parameters, cache, header).pow;
+
+const identity = newIdentity();
 
 let bed: Bed;
 let feed: CutFeed;
@@ -40,6 +43,7 @@ beforeEach(async () => {
       log: silentLog,
       syncDocument: () => nodeSync(bed.node),
       ratesDocument: () => chainRates(bed.node),
+      identity,
       follow: (socket, afterHeight) => void new CutReader(feed, socket, afterHeight),
     },
   );
@@ -132,7 +136,7 @@ test('bad requests are refused with their code', async () => {
     [template([]), 400, 'request_malformed'],
     [post('/v1/mining/templates', '{'), 400, 'request_malformed'],
     [post('/v1/mining/candidates', '{"header_hex":"00","body_hex":"zz"}'), 400, 'request_malformed'],
-    [post('/v1/mining/candidates', '{"header_hex":"AB","body_hex":"00"}'), 400, 'request_malformed'],
+    [post('/v1/mining/candidates', '{"header_hex":"AB","body_hex":"00"}'), 400, 'header_malformed'],
     [post('/v1/mining/candidates', '{"header_hex":"00","body_hex":"00"}'), 400, 'header_malformed'],
     [post('/v1/mining/candidates', `"${'0'.repeat(4 * 1024 * 1024)}"`), 413, 'request_too_large'],
     [post('/v1/nothing', '{}'), 404, 'route_unknown'],
@@ -145,28 +149,48 @@ test('bad requests are refused with their code', async () => {
   }
 });
 
-test('a late block is answered with 409, a replay with known', async () => {
-  const template = (await post('/v1/mining/templates', JSON.stringify({ payout, max_transactions: 0 })))
-    .body as unknown as {
-    header_hex: string;
-    body_hex: string;
-    target: string;
-  };
+/** A block that meets its target, and was not submitted. */
+async function findCandidate(): Promise<string> {
+  const { body: answer } = await post('/v1/mining/templates', JSON.stringify({ payout, max_transactions: 0 }));
+  const template = answer as unknown as { header_hex: string; body_hex: string; target: string };
   const header = Buffer.from(template.header_hex, 'hex');
   const target = BigInt(`0x${template.target}`);
   for (let nonce = 0n; ; nonce++) {
     header.writeBigUInt64LE(nonce, 304);
     if (BigInt(`0x${toHex(await realHash(0, header))}`) <= target) break;
   }
-  const candidate = JSON.stringify({ header_hex: header.toString('hex'), body_hex: template.body_hex });
+  return JSON.stringify({ header_hex: header.toString('hex'), body_hex: template.body_hex });
+}
+
+test('a candidate whose answer could not be signed takes no effect: bad nonce, no place among the signatures', async () => {
+  const candidate = await findCandidate();
+  const submit = (nonce?: string) =>
+    post('/v1/mining/candidates', candidate, nonce === undefined ? {} : { 'x-svc-request-nonce': nonce });
+  expect((await submit('zz')).status).toBe(400);
+  const places: SigningPlace[] = [];
+  for (let place = identity.place(); place !== undefined; place = identity.place()) places.push(place);
+  const busy = await submit('AB'.repeat(32));
+  expect(busy).toMatchObject({ status: 503, body: { error: { code: 'too_busy' }, retry_after_millis: 1_000 } });
+  for (const place of places) place.leave();
+  expect((await submit('AB'.repeat(32))).body).toMatchObject({ status: 'accepted' });
+});
+
+test('a node that has stopped answers 503, with the time to wait', async () => {
+  await bed.node.close();
+  const answer = await fetch(`${base}/health`);
+  expect(answer.status).toBe(503);
+  expect(answer.headers.get('retry-after')).toBe('1');
+  expect(await answer.json()).toMatchObject({ error: { code: 'node_stopped' }, retry_after_millis: 1_000 });
+});
+
+test('a late block is answered with 409, a replay with known', async () => {
+  const candidate = await findCandidate();
   expect((await post('/v1/mining/candidates', candidate)).body).toMatchObject({ status: 'accepted' });
   expect((await post('/v1/mining/candidates', candidate)).body).toMatchObject({ status: 'known' });
   await bed.seal(96);
-  header.writeBigUInt64LE(0n, 304);
-  const late = await post(
-    '/v1/mining/candidates',
-    JSON.stringify({ header_hex: header.toString('hex'), body_hex: template.body_hex }),
-  );
+  const { header_hex, body_hex } = JSON.parse(candidate) as { header_hex: string; body_hex: string };
+  const again = `${header_hex.slice(0, 608)}${'00'.repeat(8)}`;
+  const late = await post('/v1/mining/candidates', JSON.stringify({ header_hex: again, body_hex }));
   expect([late.status, late.body.error?.code]).toEqual([409, 'block_too_late']);
 });
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { runOptions } from '../../node/node-options.ts';
-import { parseCommandLine } from '../../runtime/command-line/command-line.ts';
+import { parseCommandLine, showListenAddress } from '../../runtime/command-line/command-line.ts';
 import { freePorts } from '../../runtime/free-port.ts';
 import { temporaryDirectory } from '../temporary.ts';
 
@@ -16,7 +16,8 @@ test('Operator commands: `svcd run --metrics-bind`', async () => {
   const spec = { name: 'svcd run', summary: '', options: runOptions };
   const bindOf = (word: string) => {
     const parsed = parseCommandLine(spec, ['--metrics-bind', word], () => '');
-    return parsed.kind === 'run' ? parsed.values.metricsBind : parsed.kind;
+    if (parsed.kind !== 'run' || parsed.values.metricsBind === undefined) return parsed.kind;
+    return showListenAddress(parsed.values.metricsBind);
   };
   expect(['127.0.0.1', '0.0.0.0', '127.0.0.1:1234'].map(bindOf)).toEqual([
     '127.0.0.1:28790',

@@ -13,8 +13,8 @@ const view = (peers: number, bytes: number): PeerView =>
   }) as unknown as PeerView;
 
 test('svc_node_peers counts peers alone, svc_node_overlay_neighbours connections of the overlay', async () => {
-  const metrics = new Metrics();
-  const node = nodeMetrics(metrics, { version: '1', network: 'development' }, 0, () => 0);
+  const metrics = new Metrics('svc_node');
+  const node = nodeMetrics(metrics, { version: '1', network: 'development' });
   expect(await metrics.text()).not.toMatch(/svc_node_(peers|overlay_neighbours|p2p)/);
   let neighbours = 3;
   node.consensus(() => neighbours);

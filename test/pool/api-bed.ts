@@ -141,7 +141,7 @@ export async function openPoolApiBed(
     {
       routes: api.routes,
       token: operator,
-      metrics: new Metrics(),
+      metrics: new Metrics('svc_pool'),
       log: quietLog,
       now: Date.now,
       ready: () => true,

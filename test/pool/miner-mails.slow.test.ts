@@ -269,7 +269,7 @@ test('a mail program stops the mails in one step, by the address in their head; 
 
 test('metrics count what was sent, what was not and why, and what waits', async () => {
   const { sql } = bed.books;
-  const metrics = new Metrics();
+  const metrics = new Metrics('svc_pool');
   const tally = emptyTally();
   const update = mailMetrics(metrics, () => tally, sql);
   const shown = async () => {

@@ -25,7 +25,7 @@ export async function webBed(
     },
     {
       ...{ routes: [], token: new OperatorToken(join(directory, 'token'), { log: quietLog }) },
-      ...{ metrics: new Metrics(), log: quietLog, now: Date.now, ready: () => true },
+      ...{ metrics: new Metrics('svc_pool'), log: quietLog, now: Date.now, ready: () => true },
       ...upgrades,
     },
   );

@@ -128,7 +128,7 @@ test('what cannot be run is refused with a code and a remedy', () => {
     refusal('-u', 'a', '-u', 'b'),
     refusal('-u', 'a', '--threads', '65'),
     refusal('-u', 'a', '--threads', '0x10'),
-    refusal('-u', 'a', '--listen', 'nowhere'),
+    refusal('-u', 'a', '--listen', 'no where'),
     refusal('-u', 'a', '--listen', '127.0.0.1:65536'),
     refusal('-u', 'a', '--log-format', 'xml'),
     refusal('-u', 'a', '--quiet=maybe'),

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { createLogger, openLog, readLevelFilter } from '../../runtime/log.ts';
+import { createLogger, LOG_LEVELS, type Logger, openLog, readLevelFilter } from '../../runtime/log.ts';
 import { openLogFile } from '../../runtime/log-file.ts';
 import { temporaryDirectory } from '../temporary.ts';
 
@@ -76,6 +76,25 @@ test('the log file rotates and keeps what it was told to keep', () => {
 test('a log file that cannot be written is reported at the start', () => {
   const directory = temporaryDirectory();
   expect(() => openLogFile({ path: directory, maxBytes: 100, keep: 1 })).toThrow(/^cannot write the log file .*EISDIR/);
+});
+
+test.each([
+  ['warn', undefined, { bridge: 'warn', 'bridge.vardiff': 'warn' }],
+  [undefined, 'debug', { bridge: 'debug', 'bridge.vardiff': 'debug' }],
+  ['warn', 'debug', { bridge: 'debug', 'bridge.vardiff': 'debug' }],
+  ['warn,bridge.vardiff=trace', 'debug', { bridge: 'debug', 'bridge.vardiff': 'debug' }],
+  ['warn', 'bridge.vardiff=trace', { bridge: 'warn', 'bridge.vardiff': 'trace' }],
+  ['warn,bridge.vardiff=error', 'bridge.vardiff=trace', { bridge: 'warn', 'bridge.vardiff': 'trace' }],
+  ['warn,bridge.vardiff=trace', 'bridge=debug', { bridge: 'debug', 'bridge.vardiff': 'debug' }],
+  ['debug,bridge.vardiff=trace', 'nonsense', { bridge: 'debug', 'bridge.vardiff': 'trace' }],
+] as const)('RUST_LOG overrides levels per module: --log-level %s, RUST_LOG %s', (option, env, levels) => {
+  const logFile = join(temporaryDirectory(), 'x.log');
+  const logLevel = option === undefined ? undefined : { filter: readLevelFilter(option) };
+  const values = { logLevel, logFormat: 'json', logFile, logFileSize: 1e6, logFileCount: 1 } as const;
+  const { log, close } = openLog('bridge', values, { RUST_LOG: env });
+  const mostOf = (logger: Logger) => LOG_LEVELS.findLast((level) => logger.enabled(level));
+  expect({ bridge: mostOf(log), 'bridge.vardiff': mostOf(log.child('vardiff')) }).toEqual(levels);
+  close();
 });
 
 test('a program opens its log from its options; a bad RUST_LOG is reported and ignored', () => {

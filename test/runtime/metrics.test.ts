@@ -5,43 +5,43 @@ import { listenForMetrics, METRICS_CONTENT_TYPE } from '../../runtime/metrics-li
 import { quietLog } from '../quiet-log.ts';
 
 test('counters, gauges and histograms in the text format', async () => {
-  const metrics = new Metrics();
-  const shares = metrics.counter('svc_shares_total', { help: 'Shares\nby result', labels: ['result'] });
+  const metrics = new Metrics('svc_node');
+  const shares = metrics.counter('svc_node_shares_total', { help: 'Shares\nby result', labels: ['result'] });
   shares.add(2, { result: 'accepted' });
   shares.add(1, { result: 'a"b\\c\n' });
-  metrics.gauge('svc_height', { help: 'Height' }).set(7);
-  const seconds = metrics.histogram('svc_seconds', { help: 'Time', buckets: [0.1, 1], labels: ['kind'] });
+  metrics.gauge('svc_node_height', { help: 'Height' }).set(7);
+  const seconds = metrics.histogram('svc_node_seconds', { help: 'Time', buckets: [0.1, 1], labels: ['kind'] });
   for (const value of [0.05, 0.1, 0.5, 3]) seconds.observe(value, { kind: 'x' });
   expect(await metrics.text()).toMatchInlineSnapshot(`
-    "# HELP svc_metric_series_dropped_total Updates that went to the label value "other" because a metric has too many label values
-    # TYPE svc_metric_series_dropped_total counter
+    "# HELP svc_node_metric_series_dropped_total Updates that went to the label value "other" because a metric has too many label values
+    # TYPE svc_node_metric_series_dropped_total counter
 
-    # HELP svc_shares_total Shares\\nby result
-    # TYPE svc_shares_total counter
-    svc_shares_total{result="accepted"} 2
-    svc_shares_total{result="a\\"b\\\\c\\n"} 1
+    # HELP svc_node_shares_total Shares\\nby result
+    # TYPE svc_node_shares_total counter
+    svc_node_shares_total{result="accepted"} 2
+    svc_node_shares_total{result="a\\"b\\\\c\\n"} 1
 
-    # HELP svc_height Height
-    # TYPE svc_height gauge
-    svc_height 7
+    # HELP svc_node_height Height
+    # TYPE svc_node_height gauge
+    svc_node_height 7
 
-    # HELP svc_seconds Time
-    # TYPE svc_seconds histogram
-    svc_seconds_bucket{le="0.1",kind="x"} 2
-    svc_seconds_bucket{le="1",kind="x"} 3
-    svc_seconds_bucket{le="+Inf",kind="x"} 4
-    svc_seconds_sum{kind="x"} 3.65
-    svc_seconds_count{kind="x"} 4
+    # HELP svc_node_seconds Time
+    # TYPE svc_node_seconds histogram
+    svc_node_seconds_bucket{le="0.1",kind="x"} 2
+    svc_node_seconds_bucket{le="1",kind="x"} 3
+    svc_node_seconds_bucket{le="+Inf",kind="x"} 4
+    svc_node_seconds_sum{kind="x"} 3.65
+    svc_node_seconds_count{kind="x"} 4
     "
   `);
 });
 
 test('a scraper reads every line, and promtool too where it is installed', async () => {
-  const metrics = new Metrics();
+  const metrics = new Metrics('svc_node');
   addProcessMetrics(metrics, '1.2.3');
-  metrics.counter('svc_shares_total', { help: 'By result', labels: ['result'] }).add(1, { result: 'a"b\\c\n' });
-  metrics.gauge('svc_height', { help: 'Height' }).set(Number.NaN);
-  metrics.histogram('svc_step_seconds', { help: 'Time', buckets: [0.1, 1] }).observe(0.5);
+  metrics.counter('svc_node_shares_total', { help: 'By result', labels: ['result'] }).add(1, { result: 'a"b\\c\n' });
+  metrics.gauge('svc_node_height', { help: 'Height' }).set(Number.NaN);
+  metrics.histogram('svc_node_step_seconds', { help: 'Time', buckets: [0.1, 1] }).observe(0.5);
   const text = await metrics.text();
   const label = String.raw`[a-z_]+="(?:[^"\\\n]|\\["\\n])*"`;
   const line = new RegExp(
@@ -50,42 +50,54 @@ test('a scraper reads every line, and promtool too where it is installed', async
   );
   expect(text.split('\n').filter((entry) => entry !== '' && !line.test(entry))).toEqual([]);
   for (const name of ['process_cpu_seconds_total', 'nodejs_gc_duration_seconds', 'nodejs_eventloop_lag_p99_seconds'])
-    expect(text).toContain(`# TYPE ${name} `);
+    expect(text).toContain(`# TYPE svc_node_${name} `);
   const promtool = spawnSync('promtool', ['check', 'metrics'], { input: text, encoding: 'utf8' });
   if (promtool.error !== undefined) return;
   // 3 is its opinion on names (three of prom-client's own); a text that cannot be read is 1.
   expect([0, 3], promtool.stderr).toContain(promtool.status);
-  expect(promtool.stderr).not.toMatch(/svc_/);
+  expect(promtool.stderr).not.toMatch(/svc_node_(?!nodejs_)/);
 });
 
 test('a flood of label values ends in one series, and is counted', async () => {
-  const metrics = new Metrics();
-  const counter = metrics.counter('svc_workers_total', { help: 'x', labels: ['worker'], maxSeries: 10 });
+  const metrics = new Metrics('svc_node');
+  const counter = metrics.counter('svc_node_workers_total', { help: 'x', labels: ['worker'], maxSeries: 10 });
   for (let i = 0; i < 1_000; i++) counter.add(1, { worker: `w${i}` });
   const text = await metrics.text();
-  expect(text.match(/^svc_workers_total\{/gm)?.length).toBe(11);
-  expect(text).toContain('svc_workers_total{worker="other"} 990');
-  expect(text).toContain('svc_metric_series_dropped_total{metric="svc_workers_total"} 990');
+  expect(text.match(/^svc_node_workers_total\{/gm)?.length).toBe(11);
+  expect(text).toContain('svc_node_workers_total{worker="other"} 990');
+  expect(text).toContain('svc_node_metric_series_dropped_total{metric="svc_node_workers_total"} 990');
 });
 
+test.each(['svc_node', 'svc_bridge', 'svc_pool', 'svc_miner'] as const)(
+  'every metric of a program begins with %s_, those about its process too',
+  async (prefix) => {
+    const metrics = new Metrics(prefix);
+    addProcessMetrics(metrics, '1.2.3');
+    const names = [...(await metrics.text()).matchAll(/^# TYPE (\w+) /gm)].map(([, name]) => name);
+    expect(names).toContain(`${prefix}_build_info`);
+    expect(names.filter((name) => !name?.startsWith(`${prefix}_`))).toEqual([]);
+    expect(() => metrics.gauge('svc_height', { help: 'x' })).toThrow(/not valid/);
+  },
+);
+
 test('misuse is a bug and throws', () => {
-  const metrics = new Metrics();
-  const counter = metrics.counter('a_total', { help: 'x' });
+  const metrics = new Metrics('svc_node');
+  const counter = metrics.counter('svc_node_a_total', { help: 'x' });
   expect(() => counter.add(-1)).toThrow(RangeError);
   expect(() => counter.add(Number.NaN)).toThrow(RangeError);
-  expect(() => metrics.gauge('a_total', { help: 'x' })).toThrow(/taken/);
-  expect(() => metrics.gauge('a-b', { help: 'x' })).toThrow(/not valid/);
+  expect(() => metrics.gauge('svc_node_a_total', { help: 'x' })).toThrow(/taken/);
+  expect(() => metrics.gauge('svc_node_a-b', { help: 'x' })).toThrow(/not valid/);
 });
 
 test('the listener serves GET /metrics and nothing else', async () => {
-  const metrics = new Metrics();
+  const metrics = new Metrics('svc_node');
   addProcessMetrics(metrics, '1.2.3');
   const listener = await listenForMetrics({ host: '127.0.0.1', port: 0 }, { metrics, log: quietLog });
   const base = `http://127.0.0.1:${listener.address.port}`;
   const answer = await fetch(`${base}/metrics?x=1`);
   expect(answer.headers.get('content-type')).toBe(METRICS_CONTENT_TYPE);
-  expect(await answer.text()).toContain('svc_build_info{version="1.2.3"} 1');
-  expect(await metrics.text()).toContain('svc_client_faults_total 0\n');
+  expect(await answer.text()).toContain('svc_node_build_info{version="1.2.3"} 1');
+  expect(await metrics.text()).toContain('svc_node_client_faults_total 0\n');
   expect((await fetch(`${base}/`)).status).toBe(404);
   expect((await fetch(`${base}/metrics`, { method: 'POST' })).status).toBe(405);
   await expect(listenForMetrics(listener.address, { metrics, log: quietLog })).rejects.toThrow(

@@ -256,7 +256,9 @@ export class Model {
         return {};
       case 'rotate':
         if (this.usedKeys.has(shortKey(operation.consensusKey))) return no('consensus_key_used');
-        if (pending(validator.keys, epoch) || pending(validator.endpoints, epoch)) return no('change_pending');
+        if (pending(validator.keys, epoch)) return no('change_pending');
+        // Its endpoint takes the place of one that is announced.
+        if (pending(validator.endpoints, epoch)) validator.endpoints.pop();
         this.usedKeys.add(shortKey(operation.consensusKey));
         validator.keys.push({ from: epoch + 2, key: shortKey(operation.consensusKey) });
         validator.endpoints.push({ from: epoch + 2, endpoint: hex(operation.endpoint) });

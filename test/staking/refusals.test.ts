@@ -139,7 +139,7 @@ function table(rig: Rig, at: Record<string, Uint8Array>): Case[] {
       ['invalid', 'consensus_key_used'],
       ...['anna', 'carl', 'paul two'].map((key) => rotate(anna, key)),
     ),
-    ...refused('pending', ['no_effect', 'change_pending'], rotate(paul, 'fresh'), rotate(jane, 'fresh')),
+    ...refused('pending', ['no_effect', 'change_pending'], rotate(paul, 'fresh')),
     ...refused('pending', ['no_effect', 'change_pending'], endpoint(paul), endpoint(jane), commission(paul)),
     ...refused('heartbeat: later', ['no_effect', 'heartbeat_epoch'], heartbeat(jane, epoch + 1)),
     ...refused('heartbeat: later', ['no_effect', 'heartbeat_epoch'], heartbeat(jane, Number.MAX_SAFE_INTEGER)),
@@ -229,6 +229,8 @@ test('twice in one cut: the second finds what the first has left', () => {
     [rotate(anna, 'anna two'), rotate(anna, 'anna three'), 'no_effect change_pending'],
     [commission(anna), commission(anna), 'no_effect change_pending'],
     [endpoint(rosa), endpoint(rosa), 'no_effect change_pending'],
+    // A leaked key cannot wait for an announced endpoint.
+    [rotate(rosa, 'rosa two'), rotate(rosa, 'rosa three'), 'no_effect change_pending'],
     [exit(paul), bond(paul), 'invalid validator_inactive'],
     [exit(rosa), exit(rosa), 'invalid validator_inactive'],
     [evidence(jane, 5), evidence(jane, 6), 'invalid validator_slashed'],
@@ -260,8 +262,8 @@ test('in the cut where it becomes possible, and in the one before', () => {
   at(2 * INTERVAL, heartbeat(anna, 2), 'executed');
   // Changes of epoch 1 are in force from epoch 3 on, a commission from epoch 15 on.
   const pending = 'no_effect change_pending';
-  at(3 * INTERVAL - 1, [endpoint(paul), rotate(jane, 'jane two')], pending, pending);
-  at(3 * INTERVAL, [endpoint(paul), rotate(jane, 'jane two')], 'executed', 'executed');
+  at(3 * INTERVAL - 1, [endpoint(paul), rotate(paul, 'paul three')], pending, pending);
+  at(3 * INTERVAL, [endpoint(paul), rotate(paul, 'paul three')], 'executed', 'executed');
   // Evidence is good for ten epochs after its votes, and a validator is slashed once.
   at(10 * INTERVAL + 6, evidence(anna, 5), 'invalid evidence_expired');
   at(10 * INTERVAL + 7, evidence(anna, 7), 'executed');

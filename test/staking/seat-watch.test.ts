@@ -71,9 +71,8 @@ async function open(signing: readonly DevelopmentKey['privateKey'][], beating = 
 test('a seat that lapses is reported with a warning every epoch until it is back, and the figures say so', async () => {
   const { beats, nextEpoch, watch } = await open(developmentKeys(4));
   const { seats, told, fields } = watch(owner);
-  const metrics = new Metrics();
-  const clock = () => 0;
-  nodeMetrics(metrics, { version: '1', network: 'development' }, 0, clock).validator(() => seats.seat());
+  const metrics = new Metrics('svc_node');
+  nodeMetrics(metrics, { version: '1', network: 'development' }).validator(() => seats.seat());
   expect(await metrics.text()).toMatch(/^svc_node_validator_seat 1$/m);
   for (let epoch = 1; epoch <= 2; epoch++) await nextEpoch();
   expect(told).toEqual(['info this validator has a seat']);

@@ -12,7 +12,7 @@ import { openWallet } from '../open.ts';
 import { WalletServer } from '../rpc/server.ts';
 import { readOrCreateToken } from '../rpc/token.ts';
 import { WalletError } from '../wallet-error.ts';
-import { type daemonOptions, walletFile } from './options.ts';
+import { daemonListen, type daemonOptions, walletFile } from './options.ts';
 import type { Prompt } from './prompt.ts';
 
 export async function runDaemon(
@@ -54,7 +54,7 @@ export async function runDaemon(
     shutdown.add('wallet', () => wallet.close());
     const token = await readOrCreateToken(values.tokenFile ?? `${file}.token`);
     const server = new WalletServer(wallet, {
-      listen: values.listen,
+      listen: daemonListen(values),
       allowRemote: values.allowRemote,
       token,
       proxies: values.trustedProxy,

@@ -28,18 +28,30 @@ export type Operation = {
   readonly wait?: boolean;
 };
 
+/** The operator's commands: the specification's lines have no `--yes`, so they ask at a terminal only. */
+const isOperators = (method: StakingKind): boolean => method.startsWith('validator_') || method === 'reward_address';
+
 const OUTCOME_UNKNOWN = -32002;
 const POLL_MILLIS = 500;
 
 /** The result once its fate is final. Ending the program meanwhile loses nothing: the request is on disk. */
-async function outcome({ values, terminal }: Context, session: Session, ask: () => Promise<Fields>): Promise<Fields> {
+async function outcome(
+  { values, terminal }: Context,
+  session: Session,
+  isRepeated: boolean,
+  ask: () => Promise<Fields>,
+): Promise<Fields> {
   let told: unknown;
+  // Asked again it is the same request: whether it repeats an earlier one is what the first answer says.
+  let duplicate: unknown;
   for (;;) {
     try {
       const result = await ask();
-      if (result.state !== 'pending') return result;
+      duplicate ??= result.duplicate;
+      if (result.state !== 'pending') return { ...result, duplicate };
     } catch (error) {
       if (!(error instanceof CallError) || error.rpc !== OUTCOME_UNKNOWN) throw error;
+      duplicate ??= isRepeated;
     }
     const { indexed_height: height } = await session.call('status', {});
     if (height !== told && !values.json) terminal.err(`waiting for a cut after ${height}\n`);
@@ -77,10 +89,12 @@ export const operate = (context: Context, operation: Operation): Promise<number>
     // A used request id already has an answer.
     if (result.submitted === false) {
       if (dryRun) return show(context, result, () => `${describe(result)}\nNothing was signed or sent.\n`);
-      if (!(await confirmed(context, operation.yes, `${describe(result)}?`))) return 1;
+      const isAsked = context.prompt.interactive && !context.values.json;
+      const isSure = operation.yes || (isOperators(method) && !isAsked);
+      if (!(await confirmed(context, isSure, `${describe(result)}?`))) return 1;
       context.terminal.err(`request ${named.request_id}\n`);
-      result = wait ? await outcome(context, session, call) : await call();
-    } else if (wait) result = await outcome(context, session, call);
+      result = wait ? await outcome(context, session, false, call) : await call();
+    } else if (wait) result = await outcome(context, session, true, call);
     // Another command used the id in between.
     if (result.kind !== method) tellRepeated(context, method, result);
     show(context, result, () => textOf(result));

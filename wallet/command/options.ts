@@ -8,18 +8,28 @@ import {
   choice,
   flag,
   integer,
+  type ListenAddress,
   listenAddress,
   parsed,
   path,
+  readListenAddress,
   repeated,
 } from '../../runtime/command-line/command-line.ts';
 import { hostNameOption } from '../../runtime/door/host-name.ts';
+import { EVERY_INTERFACE } from '../../runtime/listen-address.ts';
 import { logOptions } from '../../runtime/log.ts';
 import { nodeIdentityOption } from '../../runtime/node-identity.ts';
 import { walletPath } from '../keys/wallet-path.ts';
 import { WALLET_DEFAULTS } from '../wallet.ts';
 
 const FILES = 'Files';
+const DAEMON_PORT = 28_703;
+
+/** Where a daemon listens. */
+export const daemonListen = (values: {
+  readonly listen: ListenAddress | undefined;
+  readonly allowRemote: boolean;
+}): ListenAddress => values.listen ?? { host: values.allowRemote ? EVERY_INTERFACE : '127.0.0.1', port: DAEMON_PORT };
 
 type FileValues = { readonly file: string | undefined };
 
@@ -75,7 +85,13 @@ export const creationOptions = {
 export const daemonOptions = {
   ...fileOptions,
   tokenFile: path({ help: 'bearer token, written on the first start (default: FILE.token)', group: FILES }),
-  listen: listenAddress({ help: 'where to listen', default: '127.0.0.1:28703' }),
+  listen: parsed(
+    {
+      help: 'where to listen (default: 127.0.0.1:28703, with --allow-remote every interface)',
+      placeholder: 'HOST:PORT',
+    },
+    (word) => readListenAddress(word, DAEMON_PORT),
+  ),
   allowRemote: flag({ help: 'listen beyond this machine; calls from elsewhere must come through a TLS proxy' }),
   trustedProxy: repeated(
     parsed({ help: 'TLS proxy on another machine, with --allow-remote', placeholder: 'CIDR' }, readAddressRange),
@@ -89,7 +105,7 @@ export const daemonOptions = {
     max: 100_000,
     default: WALLET_DEFAULTS.confirmations,
   }),
-  autoCompound: integer({ help: 'merge every address that holds more than N outputs', min: 8, max: 1_000_000 }),
+  autoCompound: integer({ help: 'merge every address that holds more than N outputs', min: 1, max: 1_000_000 }),
   autoSweepTo: parsed(
     { help: 'forward every finalized payment to this (cold) address', placeholder: 'ADDRESS' },
     (word) => {

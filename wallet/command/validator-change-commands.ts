@@ -1,6 +1,6 @@
 /**
  * Commands for the owner of a validator (specification: Operator commands): heartbeat, key, endpoint, commission, exit.
- * Each asks for confirmation.
+ * Each asks for confirmation at a terminal.
  */
 import { flag, integer, text, type ValuesOf } from '../../runtime/command-line/command-line.ts';
 import type { Command, Terminal } from '../../runtime/program.ts';

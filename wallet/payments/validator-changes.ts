@@ -74,7 +74,6 @@ export class ValidatorChanges {
         from = await this.#mine(validator);
         await refuseUsedKey(key.publicKey, index, this.#with);
         refusePending('consensus key', from.validator.pending_consensus_key_epoch);
-        refusePending('endpoint', from.validator.pending_endpoint?.epoch);
         return record(new Uint8Array(SIGNATURE_BYTES));
       },
       complete: async () => {

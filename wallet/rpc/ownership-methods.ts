@@ -7,10 +7,13 @@ import {
   OWNERSHIP,
   PROOF_VERSION,
   PURPOSE_PATTERN,
+  plainRequest,
   readProofRequest,
   verifyAddressProof,
+  WIRE_INTEGER_PATTERN,
+  type WireRequest,
 } from '../../protocol/address-proof.ts';
-import { integer, object, optional, text } from '../../protocol/api/schema.ts';
+import { either, integer, object, optional, text } from '../../protocol/api/schema.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { signMessage, verifySignature } from '../keys/signing.ts';
@@ -22,17 +25,20 @@ const HOUR_SECONDS = 3_600;
 
 const purposeField = text({ pattern: PURPOSE_PATTERN, description: 'what the answer will be used for, in words' });
 
+/** A protocol module writes integers as decimal text. */
+const wireInteger = either(integer(), text({ pattern: WIRE_INTEGER_PATTERN }));
+
 const requestSchema = object({
-  version: integer(),
+  version: wireInteger,
   network: text({ maxLength: 32 }),
   address: addressField,
   purpose: purposeField,
   challenge: text({ maxLength: 64 }),
-  created_millis: integer(),
-  expires_millis: integer(),
+  created_millis: wireInteger,
+  expires_millis: wireInteger,
 });
 const proofSchema = object({
-  version: integer(),
+  version: wireInteger,
   address: addressField,
   challenge: text({ maxLength: 64 }),
   public_key: text({ maxLength: 4096 }),
@@ -92,14 +98,14 @@ export const ownershipMethods = {
     'Ownership',
     'Answers a challenge for an address of this wallet',
     object({ request: requestSchema }),
-    (wallet, { request }) => prove(wallet, request as AddressProofRequest),
+    (wallet, { request }) => prove(wallet, plainRequest(request as WireRequest)),
   ),
   verify_address_proof: method(
     'Ownership',
     'Checks the answer to a challenge',
     object({ proof: proofSchema, request: requestSchema }),
     (wallet, { proof, request }) =>
-      verifyAddressProof(request as AddressProofRequest, proof, {
+      verifyAddressProof(plainRequest(request as WireRequest), proof, {
         network: wallet.network,
         nowMillis: wallet.now(),
         verify: verifySignature,

@@ -305,7 +305,8 @@ function rotate(operation: Rotate, context: OperationContext): Answer {
   const { consensusKey, possession, endpoint } = operation;
   const keyHash = consensusKeyHash(consensusKey);
   if (context.staking.isKeyUsed(keyHash)) return invalid('consensus_key_used');
-  if (validator.nextKey !== undefined || validator.nextEndpoint !== undefined) return later('change_pending');
+  // An endpoint that is announced does not stop a rotation, which may be urgent and names an endpoint of its own.
+  if (validator.nextKey !== undefined) return later('change_pending');
   const epoch = epochNow(context) + CHANGE_DELAY_EPOCHS;
   const { owner } = validator;
   return {

@@ -152,7 +152,7 @@ async function serve(sql: Sql) {
     {
       routes: api.routes,
       token: new OperatorToken('/nowhere/token', { log: quietLog }),
-      metrics: new Metrics(),
+      metrics: new Metrics('svc_pool'),
       log: quietLog,
       now: Date.now,
       ready: () => true,
