@@ -324,7 +324,7 @@ export class Miner {
   snapshot(): Snapshot {
     const now = this.#dependencies.now();
     const { user, values } = this.#settings;
-    const { state } = this.#client;
+    const { state, nextTryMillis } = this.#client;
     let card = 0;
     const devices = this.#crew.devices.map(
       (device): DeviceSnapshot => ({
@@ -350,6 +350,7 @@ export class Miner {
       pool: state === undefined ? undefined : { ...state, connectedSeconds: (now - state.connectedAt) / 1_000 },
       pools: values.pool.map(({ endpoint }) => showEndpoint(endpoint)),
       connections: this.#client.connections,
+      nextTrySeconds: nextTryMillis === undefined ? undefined : nextTryMillis / 1_000,
       lastRefusal: this.#client.lastRefusal,
       poolRate: this.#work.rate(now),
       acceptedWork: this.#work.total,

@@ -102,6 +102,7 @@ function failure(error: NodeJS.ErrnoException, opened: boolean): Refusal {
       'pool_unreachable',
       'the port does not speak TLS: use the plain form of the URL, stratum+tcp:// or ws://',
     );
+  if (error.code === 'ECONNREFUSED') return refusal('pool_down', 'nothing listens there');
   // Hosts with several addresses fail with an AggregateError that has no text of its own.
   const text = error.message === '' ? (error.code ?? 'cannot connect') : error.message;
   return refusal(opened ? 'pool_closed' : 'pool_unreachable', text);
