@@ -25,7 +25,6 @@ function simulate(
   pools = 1,
   random = () => 0.5,
   away: MinerErrorCode = 'pool_unreachable',
-  session = () => SESSION,
 ) {
   const maker = new PoolFixture();
   let now = 0;
@@ -69,7 +68,7 @@ function simulate(
                 encodeResult(request.id, {
                   method: 'mining.subscribe',
                   result: {
-                    session: session(),
+                    session: SESSION,
                     noncePrefix: Uint8Array.of(1, link.pool),
                     network: 4,
                     server: 's',
@@ -167,22 +166,6 @@ test.each(['pool_down', 'pool_closed', 'pool_not_ready'] as const)(
     expect(jobs.at(-1)?.job).toBeDefined();
   },
 );
-
-test('a server that does not know the session any more ends the work on its jobs before it lets the miner in', () => {
-  let session = SESSION;
-  const { run, jobs } = simulate(
-    (_, now) => now < 60_000 || now > 60_500,
-    1,
-    undefined,
-    undefined,
-    () => session,
-  );
-  run(59_000);
-  const before = jobs.length;
-  session = 'cd'.repeat(16);
-  run(65_000);
-  expect(jobs.slice(before).map(({ job }) => job?.session)).toEqual([undefined, session]);
-});
 
 test('a machine that slept for hours asks the pool and goes on', () => {
   const { client, run, sleep, attempts } = simulate(() => true);
