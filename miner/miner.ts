@@ -12,6 +12,7 @@ import { EpochAllowance, type Moment } from './client/epoch-allowance.ts';
 import { PoolClient } from './client/pool-client.ts';
 import { showEndpoint } from './client/pool-url.ts';
 import type { PoolJob, Share, Verdict } from './client/session-events.ts';
+import type { TlsOptions } from './client/transport-node.ts';
 import type { ListedDevice } from './device-list.ts';
 import { readEpochs, writeEpochs } from './epoch-file.ts';
 import { ExpectedRate } from './expected-rate.ts';
@@ -187,6 +188,12 @@ export class Miner {
     );
   }
 
+  /** For all connections of the miner. */
+  get #tls(): TlsOptions {
+    const { values, authorities } = this.#settings;
+    return { pins: values.tlsPin, ...(authorities === undefined ? {} : { authorities }) };
+  }
+
   #makeBooks(): PoolBooks | undefined {
     const { values, user, dataDir } = this.#settings;
     const { now, wall, parts } = this.#dependencies;
@@ -197,14 +204,19 @@ export class Miner {
         ...{ address: user.text, worker: user.worker, api: values.poolApi, poolKey: values.poolKey },
         ...{ nodeApi: values.nodeApi, payoutThreshold: values.payoutThreshold },
       },
-      { now, wall, random: parts.random, note: (level, message, fields) => this.#lines.note(level, message, fields) },
+      {
+        now,
+        wall,
+        random: parts.random,
+        fetch: parts.fetch(this.#tls),
+        note: (level, message, fields) => this.#lines.note(level, message, fields),
+      },
     );
   }
 
   #makeClient(): PoolClient {
-    const { values, user, authorities } = this.#settings;
+    const { values, user } = this.#settings;
     const { now, version, parts } = this.#dependencies;
-    const tls = { pins: values.tlsPin, ...(authorities === undefined ? {} : { authorities }) };
     return new PoolClient(
       {
         pools: values.pool.map(({ endpoint }) => endpoint),
@@ -229,7 +241,7 @@ export class Miner {
         random: parts.random,
         every: parts.every,
         now,
-        connect: parts.connect(tls),
+        connect: parts.connect(this.#tls),
         note: (level, message, fields) => this.#lines.note(level, message, fields),
         refusesEpoch: (pool, { job: { epoch }, height }) =>
           this.#allowance.refuses({ pool: this.#poolText(pool), epoch, height }, this.#crew.epochs, this.#moment()),
