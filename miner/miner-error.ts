@@ -8,6 +8,7 @@ export const MINER_ERROR_CODES = [
   'self_test_difference',
   'pool_url',
   'pool_unreachable',
+  'pool_down',
   'pool_certificate',
   'pool_silent',
   'pool_garbage',

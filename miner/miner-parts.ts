@@ -1,11 +1,12 @@
 /** The miner's external dependencies: sockets, devices, timers. */
 import type { Backend, BackendEvents } from '../kernels/backend.ts';
 import { createVerifier } from '../kernels/verifier.ts';
+import type { Fetch } from '../protocol/api/client-calls.ts';
 import { NETWORKS, type NetworkName } from '../protocol/network.ts';
 import type { Logger } from '../runtime/log.ts';
 import { systemClock } from './client/pool-client.ts';
 import type { Connect } from './client/transport.ts';
-import { connectFromNode, type TlsOptions } from './client/transport-node.ts';
+import { connectFromNode, fetchFromNode, type TlsOptions } from './client/transport-node.ts';
 import type { ListedDevice } from './device-list.ts';
 import { type OpenDependencies, type OpenSettings, openDevice } from './open-device.ts';
 import { Sensors } from './sensors.ts';
@@ -15,6 +16,7 @@ export type Checker = HitChecker & { close(): Promise<void> };
 
 export type MinerParts = {
   readonly connect: (tls: TlsOptions) => Connect;
+  readonly fetch: (tls: TlsOptions) => Fetch;
   readonly openDevice: (
     device: ListedDevice,
     settings: OpenSettings,
@@ -30,6 +32,7 @@ export type MinerParts = {
 
 export const realParts = (): MinerParts => ({
   connect: connectFromNode,
+  fetch: fetchFromNode,
   openDevice,
   makeChecker: (network, log) =>
     createVerifier(

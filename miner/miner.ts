@@ -12,6 +12,7 @@ import { EpochAllowance, type Moment } from './client/epoch-allowance.ts';
 import { PoolClient } from './client/pool-client.ts';
 import { showEndpoint } from './client/pool-url.ts';
 import type { PoolJob, Share, Verdict } from './client/session-events.ts';
+import type { TlsOptions } from './client/transport-node.ts';
 import type { ListedDevice } from './device-list.ts';
 import { readEpochs, writeEpochs } from './epoch-file.ts';
 import { ExpectedRate } from './expected-rate.ts';
@@ -187,6 +188,12 @@ export class Miner {
     );
   }
 
+  /** For all connections of the miner. */
+  get #tls(): TlsOptions {
+    const { values, authorities } = this.#settings;
+    return { pins: values.tlsPin, ...(authorities === undefined ? {} : { authorities }) };
+  }
+
   #makeBooks(): PoolBooks | undefined {
     const { values, user, dataDir } = this.#settings;
     const { now, wall, parts } = this.#dependencies;
@@ -197,14 +204,19 @@ export class Miner {
         ...{ address: user.text, worker: user.worker, api: values.poolApi, poolKey: values.poolKey },
         ...{ nodeApi: values.nodeApi, payoutThreshold: values.payoutThreshold },
       },
-      { now, wall, random: parts.random, note: (level, message, fields) => this.#lines.note(level, message, fields) },
+      {
+        now,
+        wall,
+        random: parts.random,
+        fetch: parts.fetch(this.#tls),
+        note: (level, message, fields) => this.#lines.note(level, message, fields),
+      },
     );
   }
 
   #makeClient(): PoolClient {
-    const { values, user, authorities } = this.#settings;
+    const { values, user } = this.#settings;
     const { now, version, parts } = this.#dependencies;
-    const tls = { pins: values.tlsPin, ...(authorities === undefined ? {} : { authorities }) };
     return new PoolClient(
       {
         pools: values.pool.map(({ endpoint }) => endpoint),
@@ -229,7 +241,7 @@ export class Miner {
         random: parts.random,
         every: parts.every,
         now,
-        connect: parts.connect(tls),
+        connect: parts.connect(this.#tls),
         note: (level, message, fields) => this.#lines.note(level, message, fields),
         refusesEpoch: (pool, { job: { epoch }, height }) =>
           this.#allowance.refuses({ pool: this.#poolText(pool), epoch, height }, this.#crew.epochs, this.#moment()),
@@ -324,7 +336,7 @@ export class Miner {
   snapshot(): Snapshot {
     const now = this.#dependencies.now();
     const { user, values } = this.#settings;
-    const { state } = this.#client;
+    const { state, nextTryMillis } = this.#client;
     let card = 0;
     const devices = this.#crew.devices.map(
       (device): DeviceSnapshot => ({
@@ -350,6 +362,7 @@ export class Miner {
       pool: state === undefined ? undefined : { ...state, connectedSeconds: (now - state.connectedAt) / 1_000 },
       pools: values.pool.map(({ endpoint }) => showEndpoint(endpoint)),
       connections: this.#client.connections,
+      nextTrySeconds: nextTryMillis === undefined ? undefined : nextTryMillis / 1_000,
       lastRefusal: this.#client.lastRefusal,
       poolRate: this.#work.rate(now),
       acceptedWork: this.#work.total,

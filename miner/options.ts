@@ -107,7 +107,10 @@ export const minerOptions = {
       readPin,
     ),
   ),
-  tlsCa: path({ help: 'authorities to trust instead of the system’s, as PEM', group: POOL }),
+  tlsCa: path({
+    help: 'authorities to trust instead of the system’s, as PEM; with the books of the pool and --node-api beside the system’s',
+    group: POOL,
+  }),
   poolApi: parsed(
     { help: 'where the API of the pool is, when it does not say so itself', group: POOL, placeholder: 'URL' },
     readUrl,

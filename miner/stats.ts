@@ -30,6 +30,8 @@ export type Snapshot = {
   readonly pool: (PoolState & { readonly connectedSeconds: number }) | undefined;
   readonly pools: readonly string[];
   readonly connections: number;
+  /** Until the next pool is tried; undefined while one is connected or being tried. */
+  readonly nextTrySeconds: number | undefined;
   readonly lastRefusal: Refusal | undefined;
   readonly poolRate: number | undefined;
   readonly acceptedWork: bigint;

@@ -56,14 +56,22 @@ export function showWork(work: bigint): string {
 
 const blockText = (blocks: number): string => `${blocks} ${blocks === 1 ? 'block' : 'blocks'}`;
 
+const stateText = (state: ReturnType<typeof minerState>, nextTrySeconds: number | undefined): string =>
+  nextTrySeconds === undefined || state === 'paused' || state === 'stopped'
+    ? state
+    : `disconnected, next try in ${Math.ceil(nextTrySeconds)} s`;
+
 /** Parts that are left out, from the last on, where the terminal is too narrow for all of them. */
 export function liveLine(snapshot: Snapshot, columns: number, paint: Paint): string {
-  const { devices, pool, shareWork, blocks } = snapshot;
+  const { devices, pool, shareWork, blocks, nextTrySeconds } = snapshot;
   const shares = totalShares(devices);
   const state = minerState(snapshot);
   const rate = showRate(totalRates(devices).short);
   const parts: [keyof typeof CODES | undefined, string][] = [
-    state === 'mining' ? ['bold', rate] : ['yellow', state],
+    ...(state === 'mining' ? [['bold', rate] as [keyof typeof CODES, string]] : []),
+    ...(state === 'mining' && nextTrySeconds === undefined
+      ? []
+      : [['yellow', stateText(state, nextTrySeconds)] as [keyof typeof CODES, string]]),
     [shares.rejected + shares.bad > 0 ? 'red' : 'green', shareText(shares)],
     ...(blocks === 0 ? [] : [[undefined, blockText(blocks)] as [undefined, string]]),
     ...(shareWork === undefined ? [] : [[undefined, `share ${showWork(shareWork)}`] as [undefined, string]]),

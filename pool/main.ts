@@ -99,7 +99,7 @@ const auditCommand = command(
     options: {
       dataDir: poolOptions.dataDir,
       database: parsed(
-        { help: 'PostgreSQL server; without one the embedded one, with the pool stopped', placeholder: 'URL' },
+        { help: 'PostgreSQL server; without one the embedded one of the data directory', placeholder: 'URL' },
         (word) => word,
       ),
       nodeApi: parsed(
@@ -126,10 +126,13 @@ const auditCommand = command(
       ...logOptions,
     },
     examples: [
-      { line: 'svc-pool audit --data-dir .data/pool', says: 'with the pool stopped' },
+      {
+        line: 'svc-pool audit --data-dir .data/pool',
+        says: 'with the embedded database, whether or not the pool is running',
+      },
       {
         line: 'svc-pool audit --database postgres://pool:secret@db/pool --node-api http://127.0.0.1:28701',
-        says: 'while the pool is running, against the ledger too',
+        says: 'with a server of its own, against the ledger too',
       },
       {
         line: 'svc-pool audit --public https://pool.example/ --node-api http://127.0.0.1:28701',
@@ -162,8 +165,9 @@ const auditCommand = command(
     try {
       if (values.wallet !== undefined && values.walletTokenFile === undefined)
         throw new PoolError('options_disagree', '--wallet needs --wallet-token-file');
-      books = await openBooks(values, 'svc-pool-audit', log);
+      books = await openBooks({ ...values, isReader: true }, 'svc-pool-audit', log);
       const { sql, network, poolAddress } = books;
+      const asked = { ledger: values.nodeApi !== undefined, wallet: values.wallet !== undefined };
       const series = payoutSeries(parseAddress(poolAddress).payload);
       const report = await audit(sql, {
         network,
@@ -177,7 +181,7 @@ const auditCommand = command(
               },
             }),
       });
-      terminal.out(values.json ? reportJson(report) : reportText(report));
+      terminal.out(values.json ? reportJson(report) : reportText(report, asked));
       if (values.report !== undefined) await writeReport(values.report, report);
       if (report.differences > 0) return PUBLIC_EXITS.false;
       return report.owed.length > 0 ? OWED_EXIT : PUBLIC_EXITS.holds;

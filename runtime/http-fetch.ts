@@ -5,14 +5,31 @@
  */
 import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
+import { getCACertificates, type TLSSocket } from 'node:tls';
 import type { Fetch, FetchAnswer } from '../protocol/api/client-calls.ts';
 
 /** The largest answer that a node of this release gives is a page of changes or a template: about 3 MiB. */
 export const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 
-export function httpFetch({ maxBytes = MAX_ANSWER_BYTES }: { readonly maxBytes?: number } = {}): Fetch {
+export type HttpFetchOptions = {
+  readonly maxBytes?: number;
+  /** How the certificates of servers are judged; without it, by the system's authorities. */
+  readonly tls?: {
+    /** Authorities beside the system's, as PEM. */
+    readonly authorities: readonly string[];
+    /** Why the certificate of a connection is refused: no answer of it is used then. */
+    readonly refuses: (socket: TLSSocket) => string | undefined;
+  };
+};
+
+export function httpFetch({ maxBytes = MAX_ANSWER_BYTES, tls }: HttpFetchOptions = {}): Fetch {
+  const trust =
+    tls === undefined
+      ? {}
+      : // A resumed TLS session shows no certificate to judge.
+        { ca: [...getCACertificates(), ...tls.authorities], rejectUnauthorized: false, maxCachedSessions: 0 };
   // Idle connections do not keep the process alive, and the agent gives them up before the server does.
-  const agents = { http: new HttpAgent({ keepAlive: true }), https: new HttpsAgent({ keepAlive: true }) };
+  const agents = { http: new HttpAgent({ keepAlive: true }), https: new HttpsAgent({ keepAlive: true, ...trust }) };
   return (url, { method, headers, body, signal }) =>
     new Promise((resolve, reject) => {
       const secure = url.startsWith('https:');
@@ -25,7 +42,12 @@ export function httpFetch({ maxBytes = MAX_ANSWER_BYTES }: { readonly maxBytes?:
         ? requestHttps(url, { ...options, agent: agents.https })
         : requestHttp(url, { ...options, agent: agents.http });
       sent.on('error', reject);
-      sent.once('response', (response) => resolve(answerOf(response, maxBytes)));
+      sent.once('response', (response) => {
+        const wrong = secure ? tls?.refuses(response.socket as TLSSocket) : undefined;
+        if (wrong === undefined) return resolve(answerOf(response, maxBytes));
+        sent.destroy();
+        reject(new Error(wrong));
+      });
       // An answer that switches protocols is neither a response nor an error, and no signal ends what has ended.
       sent.once('close', () => reject(new Error('the connection ended without an answer')));
       sent.end(body);

@@ -276,7 +276,7 @@ export class BooksWatch {
       const url = `${this.#base}/api/v1/miners/${address}/receipts?${query}`;
       return readReceiptsAnswer(await this.#budget.read(url));
     } catch (error) {
-      this.#unread();
+      this.#unread((error as Error).message);
       throw error;
     }
   }
@@ -293,9 +293,10 @@ export class BooksWatch {
   }
 
   /** A pool that cannot be read for a while is late; after too long it counts as hiding its books. */
-  #unread(): void {
+  #unread(reason?: string): void {
     const { unread } = this.#awaited;
-    if (unread !== undefined) this.#alarm('books_hidden', 'unread', unread);
+    if (unread === undefined) return;
+    this.#alarm('books_hidden', 'unread', reason === undefined ? unread : { ...unread, reason });
   }
 
   #evidenceOf(found: Pick<Evidence, 'receipts' | 'leaf' | 'record'>): Evidence {

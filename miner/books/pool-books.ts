@@ -3,6 +3,7 @@
  * run every minute and soon after receipts arrive. It never delays mining: failures are retried.
  */
 import { createApiClient } from '../../protocol/api/client.ts';
+import type { Fetch } from '../../protocol/api/client-calls.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import { apiClientDependencies } from '../../runtime/api-client.ts';
 import { verifyMessage } from '../../runtime/ml-dsa.ts';
@@ -33,6 +34,7 @@ export type PoolBooksDependencies = {
   /** The time of day. */
   readonly wall: () => number;
   readonly random: () => number;
+  readonly fetch: Fetch;
 };
 
 export type BooksFigures = {
@@ -63,6 +65,8 @@ export class PoolBooks implements BooksEvents {
   #soon: NodeJS.Timeout | undefined;
   #saving: Promise<void> = Promise.resolve();
   readonly #evidence: EvidenceFiles;
+  /** Why the books could not be read, told once for each cause. */
+  readonly #told = new Map<BooksWatch, string>();
 
   constructor(options: PoolBooksOptions, dependencies: PoolBooksDependencies) {
     this.#options = options;
@@ -81,12 +85,14 @@ export class PoolBooks implements BooksEvents {
 
   #open(pool: string, saved: unknown): BooksWatch {
     const { address, worker, api, poolKey, payoutThreshold: threshold, nodeApi } = this.#options;
-    const node = nodeApi === undefined ? null : createApiClient({ baseUrl: nodeApi }, apiClientDependencies());
+    const { fetch } = this.#dependencies;
+    const node =
+      nodeApi === undefined ? null : createApiClient({ baseUrl: nodeApi }, { ...apiClientDependencies(), fetch });
     const make = (): BooksWatch =>
       new BooksWatch(
         { address, worker, api, expectedKey: poolKey, threshold },
         {
-          read,
+          read: (url) => read(fetch, url),
           alarm: (alarm) => void this.#alarm(pool, alarm),
           note: (message, fields) => this.#dependencies.note('info', message, { pool, ...fields }),
           warn: (message, fields) => this.#dependencies.note('warn', message, { pool, ...fields }),
@@ -170,11 +176,14 @@ export class PoolBooks implements BooksEvents {
     this.#soon = undefined;
     this.#retry();
     for (const watch of this.#watches)
-      watch
-        .check()
-        .catch((error: Error) =>
-          this.#dependencies.note('debug', 'the books could not be read', { api: watch.api, reason: error.message }),
-        );
+      watch.check().then(
+        () => this.#told.delete(watch),
+        ({ message: reason }: Error) => {
+          const level = this.#told.get(watch) === reason ? 'debug' : 'warn';
+          this.#told.set(watch, reason);
+          this.#dependencies.note(level, 'the books could not be read', { api: watch.api, reason });
+        },
+      );
   }
 
   /** Alarms whose evidence was written go on record. */
@@ -220,9 +229,9 @@ export class PoolBooks implements BooksEvents {
   }
 }
 
-async function read(url: string): Promise<unknown> {
+async function read(fetch: Fetch, url: string): Promise<unknown> {
   const signal = AbortSignal.timeout(READ_MILLIS);
-  const answer = await apiClientDependencies().fetch(url, { method: 'GET', headers: {}, signal });
+  const answer = await fetch(url, { method: 'GET', headers: {}, signal });
   if (answer.status !== 200) throw new Error(`status ${answer.status}`);
   return JSON.parse(new TextDecoder().decode(await answer.arrayBuffer()));
 }

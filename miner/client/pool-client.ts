@@ -7,7 +7,7 @@ import { ProtocolError } from '../../protocol/errors.ts';
 import type { ErrorReply } from '../../protocol/stratum/errors.ts';
 import type { Reconnect, Subscribed } from '../../protocol/stratum/messages.ts';
 import type { Refusal } from '../miner-error.ts';
-import { isDistrust, isWorthless } from './distrust.ts';
+import { isDistrust, isRestart, isWorthless } from './distrust.ts';
 import { type BooksEvents, LinkBooks } from './link-books.ts';
 import { PoolOrder } from './pool-order.ts';
 import { type Endpoint, showEndpoint } from './pool-url.ts';
@@ -133,6 +133,11 @@ export class PoolClient {
     return this.#connections;
   }
 
+  /** Until the next pool is tried; undefined while one is connected or being tried. */
+  get nextTryMillis(): number | undefined {
+    return this.#active === undefined ? this.#order.wait(this.#dependencies.now()) : undefined;
+  }
+
   get lastRefusal(): Refusal | undefined {
     return this.#lastRefusal;
   }
@@ -242,10 +247,11 @@ export class PoolClient {
       case 'note':
         this.#dependencies.note('warn', action.message, { pool: showEndpoint(link.endpoint), ...action.fields });
         return;
+      case 'forgotten':
+        if (link === this.#active) this.#giveUpJobOf(link.pool);
+        return;
       case 'ready':
         link.subscribed = action.subscribed;
-        // The session was not resumed: shares of its old job cannot be submitted.
-        if (!action.resumed && link === this.#active && this.#job?.pool === link.pool) this.#giveUpJob();
         this.#dependencies.note('info', 'connected', {
           pool: showEndpoint(link.endpoint),
           server: action.subscribed.server,
@@ -356,7 +362,9 @@ export class PoolClient {
     const fields = { pool: showEndpoint(link.endpoint), reason: why.message, code: why.code };
     if (isDistrust(why)) this.#dependencies.note('error', 'pool refused', fields);
     else this.#dependencies.note(probing && !first ? 'debug' : 'warn', 'pool lost', fields);
-    if (!probing && isDistrust(why) && this.#job?.pool === link.pool) this.#giveUpJob();
+    // Whoever asks for a reconnect and closes is on its way out; a login that fails like this finds it gone.
+    const isOver = link.subscribed === undefined ? isRestart(why) : link.move !== undefined;
+    if (!probing && (isDistrust(why) || isOver)) this.#giveUpJobOf(link.pool);
   }
 
   #remember(link: Link, now: number): void {
@@ -379,17 +387,18 @@ export class PoolClient {
     this.#draining = this.#draining.filter((link) => !link.gone);
   }
 
-  /** A job outlives its connection as long as the session could be resumed; its shares are kept until then. */
+  /** A job outlives its connection by its grace. Shares are kept as long as the session could be resumed. */
   #forgetJob(now: number): void {
-    for (const [pool, memory] of this.#memories)
-      if (now - memory.brokenAt >= this.#times.resumeMillis) {
-        this.#memories.delete(pool);
-        for (const share of memory.unanswered) this.#events.onVerdict(share, 'lost', undefined, undefined);
-        if (this.#job?.pool === pool) this.#giveUpJob();
-      }
+    for (const [pool, memory] of this.#memories) {
+      if (now - memory.brokenAt >= this.#times.graceMillis) this.#giveUpJobOf(pool);
+      if (now - memory.brokenAt < this.#times.resumeMillis) continue;
+      this.#memories.delete(pool);
+      for (const share of memory.unanswered) this.#events.onVerdict(share, 'lost', undefined, undefined);
+    }
   }
 
-  #giveUpJob(): void {
+  #giveUpJobOf(pool: number): void {
+    if (this.#job?.pool !== pool) return;
     this.#job = undefined;
     this.#events.onJob(undefined, undefined);
   }

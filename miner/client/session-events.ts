@@ -29,6 +29,8 @@ export const SESSION_DEFAULTS = {
   maxPending: 4_096,
   /** Refusals in a row, without a share accepted between them, after which another pool is tried. */
   maxRefused: 50,
+  /** A job is good for this long after a newer one came (S50), of which a miner without a connection does not hear. */
+  graceMillis: 30_000,
   /** A server keeps a session this long after its connection broke (S-resume). */
   resumeMillis: 120_000,
 } as const;
@@ -91,6 +93,8 @@ export type SessionEvent =
 
 export type SessionAction =
   | { readonly kind: 'send'; readonly message: ToServer }
+  /** The server does not have the session that was to be resumed: jobs of before are dead. */
+  | { readonly kind: 'forgotten' }
   | { readonly kind: 'ready'; readonly subscribed: Subscribed; readonly resumed: boolean }
   | { readonly kind: 'job'; readonly job: PoolJob }
   | {

@@ -225,6 +225,7 @@ export class Session {
     this.#subscribed = subscribed;
     this.#expected = expected;
     this.#resumed = isResumed(this.#memory, subscribed);
+    if (this.#memory !== undefined && !this.#resumed) this.#actions.push({ kind: 'forgotten' });
     this.#authorize(now);
   }
 

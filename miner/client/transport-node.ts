@@ -5,8 +5,10 @@
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { WebSocket } from 'ws';
+import type { Fetch } from '../../protocol/api/client-calls.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { PROTOCOL_V1, PROTOCOL_V2 } from '../../protocol/stratum/messages.ts';
+import { httpFetch } from '../../runtime/http-fetch.ts';
 import { type Refusal, refusal } from '../miner-error.ts';
 import { FloodMeter } from './flood.ts';
 import { type Endpoint, showEndpoint, webSocketUrl } from './pool-url.ts';
@@ -83,6 +85,19 @@ function certificateRefusal(socket: TLSSocket, { pins }: TlsOptions): Refusal | 
   );
 }
 
+/**
+ * Calls of the books' API and of the miner's own node, with the same options of TLS. These servers may be others than
+ * the stratum server, with certificates of their own: so authorities and pins are trusted beside the system's authorities.
+ */
+export const fetchFromNode = ({ pins, authorities }: TlsOptions): Fetch =>
+  httpFetch({
+    tls: {
+      authorities: authorities === undefined ? [] : [authorities],
+      refuses: (socket) =>
+        pins.includes(fingerprint(socket)) ? undefined : certificateRefusal(socket, { pins: [] })?.message,
+    },
+  });
+
 /** Recognises by the first bytes a service that is not a pool of this transport; undefined if it may be a pool. */
 export function foreignAnswer(first: Uint8Array, transport: Endpoint['transport']): string | undefined {
   const text = Buffer.from(first.subarray(0, 5)).toString('latin1');
@@ -102,6 +117,7 @@ function failure(error: NodeJS.ErrnoException, opened: boolean): Refusal {
       'pool_unreachable',
       'the port does not speak TLS: use the plain form of the URL, stratum+tcp:// or ws://',
     );
+  if (error.code === 'ECONNREFUSED') return refusal('pool_down', 'nothing listens there');
   // Hosts with several addresses fail with an AggregateError that has no text of its own.
   const text = error.message === '' ? (error.code ?? 'cannot connect') : error.message;
   return refusal(opened ? 'pool_closed' : 'pool_unreachable', text);

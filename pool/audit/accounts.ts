@@ -5,6 +5,7 @@ import type { NetworkName } from '../../protocol/network.ts';
 import { accountRows, balanceOf } from '../books/account-row.ts';
 import type { Sql } from '../database/connect.ts';
 import type { Findings } from './findings.ts';
+import { batches } from './snapshot.ts';
 
 export async function auditAccounts(
   sql: Sql,
@@ -14,8 +15,7 @@ export async function auditAccounts(
 ): Promise<number> {
   let count = 0;
   const known = new Set<number>();
-  const cursor = accountRows(sql).cursor(5_000);
-  for await (const rows of cursor)
+  for await (const rows of batches(sql, accountRows(sql), 5_000))
     for (const row of rows) {
       count++;
       known.add(row.id);

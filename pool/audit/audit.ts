@@ -13,10 +13,11 @@ import { type Finding, Findings } from './findings.ts';
 import { auditLedger, type LedgerReads } from './ledger.ts';
 import { auditLists } from './lists.ts';
 import { auditOwnerships } from './ownerships.ts';
-import { auditSettings } from './settings.ts';
+import { auditSettings, whenSettled } from './settings.ts';
 import { auditIdentities, auditRawShares } from './shares.ts';
 import { auditSlices, type Progress } from './slices.ts';
-import { auditWallet, type WalletReads } from './wallet.ts';
+import { inSnapshot } from './snapshot.ts';
+import { auditWallet, requestsBefore, type WalletReads } from './wallet.ts';
 
 export type AuditReport = {
   readonly slices: number;
@@ -50,8 +51,23 @@ export type AuditOptions = {
   readonly pauseMillis?: number;
 };
 
+/** Audits one moment of the books; the pool may be running. */
 export async function audit(sql: Sql, options: AuditOptions): Promise<AuditReport> {
-  const findings = new Findings();
+  const requests = walletRequests(options);
+  await Promise.allSettled([requests]);
+  return inSnapshot(sql, whenSettled(options.pauseMillis), (snapshot) => auditMoment(snapshot, options, requests));
+}
+
+const walletRequests = async ({ wallet }: AuditOptions): Promise<ReadonlySet<string>> =>
+  wallet === undefined ? new Set() : requestsBefore(wallet.reads, wallet.series);
+
+/** Audits what one transaction sees. `requests` are those that the wallet had before it. */
+export async function auditMoment(
+  sql: Sql,
+  options: AuditOptions,
+  requests = walletRequests(options),
+): Promise<AuditReport> {
+  const findings = new Findings(sql);
   const { network, ledger, wallet, onProgress = () => undefined } = options;
   const slices = await findings.section('slices', () => auditSlices(sql, network, findings, onProgress), 0);
   await findings.section('raw shares', () => auditRawShares(sql, findings, onProgress), undefined);
@@ -69,8 +85,7 @@ export async function audit(sql: Sql, options: AuditOptions): Promise<AuditRepor
   const isLedgerRead =
     ledger !== undefined &&
     (await wholly(() => auditLedger(sql, ledger.node, { poolAddress: ledger.poolAddress }, findings, onProgress)));
-  const isWalletRead =
-    wallet !== undefined && (await wholly(() => auditWallet(sql, wallet.reads, wallet.series, findings)));
+  const isWalletRead = wallet !== undefined && (await wholly(() => auditWallet(sql, wallet, requests, findings)));
   await findings.section('settings', () => auditHeight(sql, options, findings), undefined);
   await findings.section(
     'the balance sheet',
@@ -91,11 +106,10 @@ export async function audit(sql: Sql, options: AuditOptions): Promise<AuditRepor
   };
 }
 
-async function auditHeight(sql: Sql, { ledger, pauseMillis }: AuditOptions, findings: Findings): Promise<void> {
-  const pause = pauseMillis === undefined ? {} : { pauseMillis };
-  if (ledger === undefined) return auditSettings(sql, pause, findings);
+async function auditHeight(sql: Sql, { ledger }: AuditOptions, findings: Findings): Promise<void> {
+  if (ledger === undefined) return auditSettings(sql, {}, findings);
   const { node, poolAddress } = ledger;
   const asked = { addresses: [poolAddress], after_height: 0, limit: 1 };
   const { indexed_height: height } = await node.addressChanges(asked);
-  await auditSettings(sql, { ...pause, ledger: { poolAddress, height } }, findings);
+  await auditSettings(sql, { ledger: { poolAddress, height } }, findings);
 }

@@ -1,3 +1,5 @@
+import type { Sql } from '../database/connect.ts';
+
 /** A finding of an audit: where, the value in the books, the computed value, and the remedy. */
 export type Finding = {
   readonly what: string;
@@ -25,6 +27,8 @@ export const REMEDIES = {
 } as const;
 
 export class Findings {
+  readonly #sql: Sql | undefined;
+  #depth = 0;
   readonly list: Finding[] = [];
   count = 0;
   /** Parts that could not be read. */
@@ -33,6 +37,11 @@ export class Findings {
   readonly notChecked: string[] = [];
   /** Correct in the books, but to be paid by the operator. */
   readonly owed: string[] = [];
+
+  /** `sql` is the transaction that the sections read in, if they do. */
+  constructor(sql?: Sql) {
+    this.#sql = sql;
+  }
 
   add(what: string, books: unknown, computed: unknown, remedy: string = REMEDIES.edited): void {
     this.count++;
@@ -52,14 +61,22 @@ export class Findings {
     if (String(books) !== String(computed)) this.add(what, books, computed, remedy);
   }
 
-  /** A section that throws is a finding, and the others continue: an edited row must not hide the rest. */
+  /**
+   * A section that throws is a finding, and the others continue: an edited row must not hide the rest. Its savepoint is
+   * always rolled back, which also gives back its locks: the pool makes and drops partitions of the raw shares meanwhile.
+   */
   async section<T>(what: string, work: () => Promise<T>, otherwise: T): Promise<T> {
+    const savepoint = `section_${++this.#depth}`;
+    await this.#sql?.unsafe(`savepoint ${savepoint}`);
     try {
       return await work();
     } catch (error) {
       this.failed++;
       this.add(what, 'cannot be audited', (error as Error).message, REMEDIES.failed);
       return otherwise;
+    } finally {
+      this.#depth--;
+      await this.#sql?.unsafe(`rollback to savepoint ${savepoint}; release savepoint ${savepoint}`);
     }
   }
 }

@@ -19,7 +19,8 @@ function findingLines(
   return lines;
 }
 
-export function reportText(report: AuditReport): string {
+/** `asked`: what the command was told to compare the books with. */
+export function reportText(report: AuditReport, asked: { readonly ledger: boolean; readonly wallet: boolean }): string {
   const lines = findingLines(report, 'the books say');
   const unread = report.unread === 0 ? '' : `, of these ${report.unread} parts that could not be read`;
   for (const each of report.not_checked) lines.push(`Not checked: ${each}`);
@@ -36,14 +37,19 @@ export function reportText(report: AuditReport): string {
     report.differences === 0
       ? `${agrees}${report.ledger ? '' : ' as far as the books themselves say'}${open}`
       : `${report.differences} differences${unread}`;
+  const notLookedAt = asked.ledger
+    ? 'THE LEDGER WAS NOT WHOLLY LOOKED AT: the node of --node-api did not tell all that was asked, see above.'
+    : 'THE LEDGER WAS NOT LOOKED AT: rewards and payments that the books invent or leave out do not show. Name a node with --node-api.';
   lines.push(
     `${report.slices} slices, ${report.lists} credit lists and ${report.accounts} accounts checked: ${verdict}`,
-    report.ledger
-      ? 'Rewards and payments were compared with the ledger.'
-      : `THE LEDGER WAS NOT${unread === '' ? '' : ' WHOLLY'} LOOKED AT: rewards and payments that the books invent or leave out do not show. Name a node with --node-api.`,
+    report.ledger ? 'Rewards and payments were compared with the ledger.' : notLookedAt,
   );
   if (!report.wallet)
-    lines.push('Payouts were not compared with the wallet: name it with --wallet and --wallet-token-file.');
+    lines.push(
+      asked.wallet
+        ? 'Payouts were not wholly compared with the wallet, see above.'
+        : 'Payouts were not compared with the wallet: name it with --wallet and --wallet-token-file.',
+    );
   const left = Object.entries(COVERAGE).filter(
     ([table, how]) => how.startsWith('not covered') || (table === 'compoundings' && !report.wallet),
   );

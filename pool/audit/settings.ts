@@ -33,33 +33,29 @@ const sliceAt = ({ height, slice_cuts: cuts }: NotedHeight): number => Math.floo
 
 /**
  * The books open slices a moment before they record the cut that opened them: a running pool is given time for that.
+ * Says of a moment of the books whether it can be audited; books that do not go on are audited as they are.
  */
-async function settled(sql: Sql, pauseMillis: number): Promise<NotedHeight> {
-  let reached = await readReached(sql);
-  for (let tries = 0; tries < MAX_PAUSES; tries++) {
-    if (reached.slice === null || reached.height === null || sliceAt(reached) >= reached.slice) break;
-    await new Promise((resolve) => setTimeout(resolve, pauseMillis));
+export function whenSettled(pauseMillis = 5_000): (sql: Sql) => Promise<boolean> {
+  let before: NotedHeight | undefined;
+  let tries = 0;
+  return async (sql) => {
     const now = await readReached(sql);
-    const hasGoneOn = now.slice !== reached.slice || now.height !== reached.height;
-    reached = now;
-    if (!hasGoneOn) break;
-  }
-  return reached;
+    const hasGoneOn = before === undefined || now.slice !== before.slice || now.height !== before.height;
+    before = now;
+    const isSettled = now.slice === null || now.height === null || sliceAt(now) >= now.slice;
+    if (isSettled || !hasGoneOn || tries++ === MAX_PAUSES) return true;
+    await new Promise((resolve) => setTimeout(resolve, pauseMillis));
+    return false;
+  };
 }
 
 export type SettingsOptions = {
-  /** How long to wait for a running pool that is about to record a cut. */
-  readonly pauseMillis?: number;
   /** The address that blocks pay, and the newest cut of a node. */
   readonly ledger?: { readonly poolAddress: string; readonly height: number };
 };
 
-export async function auditSettings(
-  sql: Sql,
-  { pauseMillis = 5_000, ledger }: SettingsOptions,
-  findings: Findings,
-): Promise<void> {
-  const reached = await settled(sql, pauseMillis);
+export async function auditSettings(sql: Sql, { ledger }: SettingsOptions, findings: Findings): Promise<void> {
+  const reached = await readReached(sql);
   const { height, slice, closed } = reached;
   const name = 'setting chain_height';
   if (height === null) {

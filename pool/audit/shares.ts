@@ -7,6 +7,7 @@ import { prunedThrough } from '../books/partitions.ts';
 import type { Sql } from '../database/connect.ts';
 import { type Findings, REMEDIES } from './findings.ts';
 import { type Progress, sliceName } from './slices.ts';
+import { batches } from './snapshot.ts';
 
 type SliceSum = { readonly service: number; readonly slice: number; readonly work: Map<number, string> };
 
@@ -48,10 +49,10 @@ export async function auditRawShares(sql: Sql, findings: Findings, onProgress: P
       findings.compare(`${name}: raw shares of account ${account}`, sum, work.get(account), REMEDIES.shares);
     onProgress('raw shares', ++checked);
   };
-  const cursor = sql<{ service: number; slice: number; account_id: number; work: string }[]>`select service, slice,
-    account_id, sum(work)::text as work from shares group by 1, 2, 3 order by 1, 2`.cursor(10_000);
+  const query = sql<{ service: number; slice: number; account_id: number; work: string }[]>`select service, slice,
+    account_id, sum(work)::text as work from shares group by 1, 2, 3 order by 1, 2`;
   let current: SliceSum | undefined;
-  for await (const rows of cursor)
+  for await (const rows of batches(sql, query, 10_000))
     for (const { service, slice, account_id, work } of rows) {
       if (current?.service !== service || current.slice !== slice) {
         if (current !== undefined) await check(current);
@@ -65,9 +66,9 @@ export async function auditRawShares(sql: Sql, findings: Findings, onProgress: P
 
 /** Of each header and nonce there is one raw share (books rule 14). */
 export async function auditIdentities(sql: Sql, findings: Findings): Promise<void> {
-  const cursor = sql<{ identity: Buffer; count: number }[]>`select identity, count(*)::int as count from shares
-    where identity is not null group by identity having count(*) > 1 order by identity`.cursor(1_000);
-  for await (const rows of cursor)
+  const query = sql<{ identity: Buffer; count: number }[]>`select identity, count(*)::int as count from shares
+    where identity is not null group by identity having count(*) > 1 order by identity`;
+  for await (const rows of batches(sql, query, 1_000))
     for (const { identity, count } of rows)
       findings.add(`raw shares of header and nonce ${identity.toString('hex')}`, count, 1, REMEDIES.shares);
 }

@@ -10,6 +10,7 @@ import { unpackWork } from '../books/packed.ts';
 import type { Sql } from '../database/connect.ts';
 import { SERVICES } from '../journal-record.ts';
 import type { Findings } from './findings.ts';
+import { batches } from './snapshot.ts';
 
 export type Progress = (what: string, done: number) => void;
 
@@ -30,10 +31,7 @@ type SliceRow = {
   chain: Buffer | null;
 };
 
-/**
- * Slices that are in memory at once, each with up to some megabytes of leaves. One statement reads all: the pool may be running, and slices close. While it
- * is open, queries about a slice need another connection, so a transaction can audit no more slices than these.
- */
+/** Slices that are in memory at once, each with up to some megabytes of leaves. */
 const BATCH = 64;
 
 export const sliceName = (service: number, slice: number): string =>
@@ -127,10 +125,10 @@ export async function auditSlices(
   let count = 0;
   for (const service of SERVICES.keys()) {
     const walk = new SliceWalk(network, findings);
-    const cursor = sql<SliceRow[]>`select service, number, window_work::text, opened_height, closed_height, total::text,
+    const query = sql<SliceRow[]>`select service, number, window_work::text, opened_height, closed_height, total::text,
         root, leaves, slice_cuts, window_thousandths, fee_ppm, target, previous, chain
-      from slices where service = ${service} order by number`.cursor(BATCH);
-    for await (const rows of cursor)
+      from slices where service = ${service} order by number`;
+    for await (const rows of batches(sql, query, BATCH))
       for (const row of rows) {
         await findings.section(sliceName(service, row.number), () => walk.take(sql, row), undefined);
         onProgress('slices', ++count);

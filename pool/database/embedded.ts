@@ -6,7 +6,7 @@
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { constants, existsSync } from 'node:fs';
-import { access, chmod, chown, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { access, chmod, chown, mkdir, readFile, realpath, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import postgres from 'postgres';
@@ -60,10 +60,23 @@ async function binaries(): Promise<Binaries> {
 
 /** Whether other users can reach a path: every directory above it must be executable for others. */
 async function reachable(path: string): Promise<boolean> {
-  for (let at = dirname(resolve(path)); ; at = dirname(at)) {
+  for (let at = dirname(await realpath(path)); ; at = dirname(at)) {
     if (((await stat(at)).mode & 0o001) === 0) return false;
     if (at === dirname(at)) return true;
   }
+}
+
+/** Capabilities that allow traversing directories, the weaker first, and their bits; a container often lacks the first. */
+const TRAVERSING = [
+  { name: 'dac_read_search', bit: 2n },
+  { name: 'dac_override', bit: 1n },
+] as const;
+
+/** The weakest capability of this process with which another user reaches every directory. */
+async function traversing(): Promise<string | undefined> {
+  const status = await readFile('/proc/self/status', 'utf8').catch(() => '');
+  const held = BigInt(`0x${/^CapEff:\s*([0-9a-f]+)/m.exec(status)?.[1] ?? '0'}`);
+  return TRAVERSING.find(({ bit }) => (held >> bit) & 1n)?.name;
 }
 
 type Launch = {
@@ -75,25 +88,33 @@ type Launch = {
 
 /**
  * How to run a program as a user that PostgreSQL accepts. Where `nobody` could not reach the files (a checkout under
- * /root), it keeps the one capability that allows traversing directories.
+ * /root), it keeps the one capability that allows traversing directories. access(2), with which PostgreSQL looks for
+ * its own programs, heeds capabilities of an ordinary user only with no_setuid_fixup.
  */
-async function launch(program: string, words: readonly string[], directory: string): Promise<Launch> {
+async function launch(program: string, words: readonly string[], data: string): Promise<Launch> {
   if (process.getuid?.() !== 0) return { command: program, words };
-  if ((await reachable(program)) && (await reachable(join(directory, 'x'))))
+  if ((await reachable(program)) && (await reachable(data)))
     return { command: program, words, uid: NOBODY, gid: NOBODY };
   const setpriv = '/usr/bin/setpriv';
-  await access(setpriv, constants.X_OK).catch(() => {
+  const capability = await traversing();
+  const isThere = await access(setpriv, constants.X_OK).then(
+    () => true,
+    () => false,
+  );
+  if (!isThere || capability === undefined)
     throw new Error(
-      `PostgreSQL must not run as root, and other users cannot reach ${directory}: run the pool as an ordinary user, choose another --data-dir, or name a server with --database`,
+      `PostgreSQL must not run as root, and other users cannot reach ${data}: run the pool as an ordinary user, choose another --data-dir, or name a server with --database`,
     );
-  });
-  const pass = ['--inh-caps=+dac_read_search', '--ambient-caps=+dac_read_search'];
+  const pass = [`--inh-caps=+${capability}`, `--ambient-caps=+${capability}`, '--securebits=+no_setuid_fixup'];
   const user = [`--reuid=${NOBODY}`, `--regid=${NOBODY}`, '--clear-groups'];
   return { command: setpriv, words: [...user, ...pass, '--', program, ...words] };
 }
 
-async function run(program: string, words: readonly string[], directory: string): Promise<void> {
-  const { command, words: all, ...user } = await launch(program, words, directory);
+/** Errors are one line each. */
+const lastLines = (text: string): string => text.trim().split('\n').slice(-3).join(' | ');
+
+async function run(program: string, words: readonly string[], data: string): Promise<void> {
+  const { command, words: all, ...user } = await launch(program, words, data);
   const child = spawn(command, all, { ...user, stdio: ['ignore', 'ignore', 'pipe'], cwd: '/' });
   let complaint = '';
   child.stderr.on('data', (chunk) => {
@@ -102,7 +123,7 @@ async function run(program: string, words: readonly string[], directory: string)
   const code = await new Promise<number | null>((resolve, reject) =>
     child.once('error', reject).once('close', resolve),
   );
-  if (code !== 0) throw new Error(`${program} failed with code ${code}: ${complaint.trim()}`);
+  if (code !== 0) throw new Error(`${program} failed with code ${code}: ${lastLines(complaint)}`);
 }
 
 /** The owner of the database files, if not the user of this process. */
@@ -138,7 +159,7 @@ async function prepare(directory: string, initdb: string, log: Logger): Promise<
   await run(
     initdb,
     ['-D', data, '-U', USER, '--pwfile', passwordFile, '-A', 'scram-sha-256', '-E', 'UTF8', '--no-locale'],
-    directory,
+    data,
   );
   if (process.getuid?.() === 0) await chown(passwordFile, 0, 0);
   await writeDurably(join(directory, 'ready'), 'ready\n');
@@ -182,7 +203,7 @@ async function start(
     // Limits the log kept for a hanging backup, so that it cannot fill the pool's disk: the backup fails instead.
     ...setting('max_slot_wal_keep_size', KEPT_LOG),
   ];
-  const { command, words: all, ...user } = await launch(server, words, directory);
+  const { command, words: all, ...user } = await launch(server, words, data);
   // A separate process group: Ctrl-C in the terminal reaches only the pool, which then stops the database last.
   const child = spawn(command, all, { ...user, stdio: ['ignore', 'ignore', 'pipe'], cwd: '/', detached: true });
   let tail = '';
@@ -219,7 +240,7 @@ async function start(
     });
   }
   await stop();
-  throw new Error(`PostgreSQL did not start: ${tail.trim().split('\n').slice(-3).join(' | ')}`);
+  throw new Error(`PostgreSQL did not start: ${lastLines(tail)}`);
 }
 
 /** Starts the server of `folder`, creating it first where needed. After a kill -9 the first start may fail once. */

@@ -10,7 +10,7 @@ import { booksOf } from '../audit/books-of.ts';
 import { lockAfterBackup } from '../directory.ts';
 import { PoolError } from '../pool-error.ts';
 import { connectDatabase, type Sql } from './connect.ts';
-import { isEmbeddedMade, startEmbeddedPostgres } from './embedded.ts';
+import { isEmbeddedMade, runningEmbedded, startEmbeddedPostgres } from './embedded.ts';
 import { insistWhole } from './half-restored.ts';
 
 export type OpenBooks = {
@@ -25,6 +25,8 @@ export type BooksPlace = {
   readonly database: string | undefined;
   /** The command uses the data directory for more than the database. */
   readonly locksDirectory?: boolean;
+  /** The command only reads, so the pool may be running. */
+  readonly isReader?: boolean;
 };
 
 export async function openBooks(place: BooksPlace, name: string, log: Logger): Promise<OpenBooks> {
@@ -34,14 +36,16 @@ export async function openBooks(place: BooksPlace, name: string, log: Logger): P
   };
   try {
     if (place.database === undefined) insistPool(place.dataDir);
-    if (place.database === undefined || place.locksDirectory === true) {
+    const folder = join(place.dataDir, 'database');
+    const running =
+      place.database ?? (place.isReader === true ? await runningEmbedded(folder).catch(() => undefined) : undefined);
+    if (running === undefined || place.locksDirectory === true) {
       const lock = await lockAfterBackup(place.dataDir, { log, started: () => undefined });
       stops.push(() => lock.release());
     }
-    const server =
-      place.database === undefined ? await startEmbeddedPostgres(join(place.dataDir, 'database'), log) : undefined;
+    const server = running === undefined ? await startEmbeddedPostgres(folder, log) : undefined;
     stops.push(() => server?.stop());
-    const sql = connectDatabase(place.database ?? (server?.url as string), { max: 2, name });
+    const sql = connectDatabase(running ?? (server?.url as string), { max: 2, name });
     stops.push(() => sql.end({ timeout: 5 }));
     return { sql, ...(await booksOf(sql)), close };
   } catch (error) {

@@ -7,6 +7,7 @@ import type { Backend, BackendEvents, SearchJob } from '../../kernels/backend.ts
 import { epochToDrop } from '../../kernels/cpu/prepare-epoch.ts';
 import { parsePoolUrl } from '../../miner/client/pool-url.ts';
 import type { TransportEvents } from '../../miner/client/transport.ts';
+import { fetchFromNode } from '../../miner/client/transport-node.ts';
 import { Miner, type MinerSettings } from '../../miner/miner.ts';
 import { refusal } from '../../miner/miner-error.ts';
 import type { MinerParts } from '../../miner/miner-parts.ts';
@@ -221,6 +222,7 @@ export class World {
     this.#address = formatAddress(PAYEE, this.network);
     const urls = options.urls ?? options.scripts.map((_, i) => `stratum+tcp://pool${i}:${i + 1}`);
     const parts: MinerParts = {
+      fetch: fetchFromNode,
       connect:
         () =>
         ({ host, transport }, events) => {

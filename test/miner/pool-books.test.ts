@@ -1,15 +1,18 @@
 /** svc-miner's own files: an alarm is on record only when its evidence is on disk. */
 import { mkdirSync, readFileSync, rmdirSync } from 'node:fs';
 import { createServer } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { PoolBooks } from '../../miner/books/pool-books.ts';
+import { fetchFromNode, type TlsOptions } from '../../miner/client/transport-node.ts';
 import { fromHex } from '../../protocol/bytes.ts';
 import { writeDurably } from '../../runtime/durable-file.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { until } from '../until.ts';
+import { OTHER_FINGERPRINT, TEST_CERTIFICATE, TEST_FINGERPRINT } from './certificate.ts';
 
 type Vectors = {
   readonly pool_key: string;
@@ -50,6 +53,7 @@ function booksOf(dataDir: string, pool: Awaited<ReturnType<typeof convictedPool>
       now: () => performance.now(),
       wall: () => Date.now(),
       random: () => 1,
+      fetch: fetchFromNode({ pins: [] }),
     },
   );
   books.onOffer(0, { key, api } as Parameters<typeof books.onOffer>[1]);
@@ -109,3 +113,52 @@ test('evidence that cannot be written is reported with its alarm, is no alarm on
   expect(books.figures.unwritten).toBe(0);
   expect(saved()).toContain('books_less pplns/77');
 });
+
+test.each<[string, TlsOptions, string | undefined]>([
+  ['the authority of --tls-ca', { pins: [], authorities: TEST_CERTIFICATE.cert }, undefined],
+  ['the fingerprint of --tls-pin', { pins: [TEST_FINGERPRINT] }, undefined],
+  ['neither', { pins: [] }, 'self-signed certificate'],
+  ['another fingerprint', { pins: [OTHER_FINGERPRINT] }, 'self-signed certificate'],
+])(
+  'books behind a certificate of their own, with %s: read, or the cause is named at the first try',
+  async (_name, tls, cause) => {
+    let asked = 0;
+    const server = createSecureServer(TEST_CERTIFICATE, (_request, answer) => {
+      asked++;
+      answer.end(JSON.stringify({ kept_from: 1, newest: 7, through: 7, more: false, slices: [] }));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => new Promise<void>((resolve) => void server.close(() => resolve())));
+    onTestFinished(() => server.closeAllConnections());
+    const api = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const notes: { level: string; message: string; reason: unknown }[] = [];
+    const pool = await convictedPool();
+    const books = new PoolBooks(
+      {
+        ...{
+          dataDir: temporaryDirectory(),
+          network: 'development',
+          pools: ['pool'],
+          address: pool.address,
+          worker: '',
+        },
+        ...{ api, poolKey: undefined, payoutThreshold: undefined, nodeApi: undefined },
+      },
+      {
+        note: (level, message, { reason }) => void notes.push({ level, message, reason }),
+        now: () => performance.now(),
+        wall: () => Date.now(),
+        random: () => 1,
+        fetch: fetchFromNode(tls),
+      },
+    );
+    books.onOffer(0, { key: pool.key, api } as Parameters<typeof books.onOffer>[1]);
+    const unread = () => notes.filter(({ message }) => message === 'the books could not be read');
+    if (cause === undefined) await until(() => asked >= 2);
+    else await until(() => unread().length > 0);
+    await books.stop();
+    expect(unread()).toEqual(
+      cause === undefined ? [] : [expect.objectContaining({ level: 'warn', reason: expect.stringContaining(cause) })],
+    );
+  },
+);

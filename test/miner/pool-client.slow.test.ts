@@ -331,7 +331,7 @@ test('nobody there: attempts back off, the miner stays up, and works once somebo
   await pool.close();
   const watched = mine([pool.url]);
   await until(() => watched.client.connections >= 2);
-  expect(watched.client.lastRefusal).toMatchObject({ code: 'pool_unreachable' } satisfies Partial<Refusal>);
+  expect(watched.client.lastRefusal).toMatchObject({ code: 'pool_down' } satisfies Partial<Refusal>);
   await pool.listen();
   await until(() => watched.jobs.length > 0);
 });

@@ -192,7 +192,10 @@ test('a session that was not resumed loses the shares of the one before', () => 
   };
   const session = new Session(options, 1, memory);
   session.handle({ kind: 'opened' }, 1);
-  session.handle(received({ kind: 'subscribed', subscribed: subscribed() }), 1);
+  // Its jobs are dead from here on, however long the login takes.
+  expect(session.handle(received({ kind: 'subscribed', subscribed: subscribed() }), 1)).toContainEqual({
+    kind: 'forgotten',
+  });
   const authorized = { address: MINER_ADDRESS, worker: 'rig' };
   const actions = session.handle(received({ kind: 'authorized', authorized }), 1);
   expect(actions).toContainEqual(expect.objectContaining({ kind: 'verdict', verdict: 'lost' }));

@@ -27,6 +27,7 @@ const snapshot: Snapshot = {
   pool: undefined,
   pools: ['stratum+tcp://pool.example:28720'],
   connections: 1,
+  nextTrySeconds: undefined,
   lastRefusal: undefined,
   poolRate: 1_190_000,
   acceptedWork: 595_000_000n,
@@ -87,6 +88,14 @@ test('the bottom line holds rate, shares, work and time, and never fills the wid
     expect(whole.startsWith(line)).toBe(true);
   }
   expect(liveLine({ ...snapshot, paused: true }, 120, plain)).toMatch(/^paused {2}/);
+});
+
+test('the bottom line says that no pool is connected and when the next one is tried, with the rate while work goes on', () => {
+  const away = { ...snapshot, nextTrySeconds: 7.2 };
+  expect(liveLine(away, 120, plain)).toMatch(/^1\.23 MH\/s {2}disconnected, next try in 8 s {2}41 accepted/);
+  const resting = { ...away, devices: [{ ...device, state: 'idle' as const }] };
+  expect(liveLine(resting, 120, plain)).toMatch(/^disconnected, next try in 8 s {2}41 accepted/);
+  expect(liveLine({ ...resting, paused: true }, 120, plain)).toMatch(/^paused {2}41 accepted/);
 });
 
 test('the summary says what came of it', () => {

@@ -4,11 +4,16 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { connectDatabase } from '../../pool/database/connect.ts';
+import { migrate } from '../../pool/database/migrate.ts';
 import { formatCoins } from '../../protocol/amount.ts';
+import { lockDirectory } from '../../runtime/directory-lock.ts';
+import { quietLog } from '../quiet-log.ts';
 import { openAuditBed, POOL } from './audit-bed.ts';
 import type { BooksBed } from './books-bed.ts';
 import { publishedPool } from './published-pool.ts';
+import { startReadyPostgres } from './ready-cluster.ts';
 import { svcPool } from './svc-pool.ts';
 
 let books: BooksBed;
@@ -115,4 +120,25 @@ test('--wallet compares with the wallet that is named, and --json tells it', asy
   expect(less.code).toBe(1);
   expect(less.report.findings.map(({ what }) => what)).toEqual([expect.stringMatching(/payout .* \(number 1\)$/)]);
   expect(bare).toMatchObject({ code: 1, err: expect.stringContaining('[options_disagree]') });
+});
+
+test('the embedded database is audited while its pool runs, and a node that does not answer is not called missing', async () => {
+  const dataDir = join(directory, 'pool');
+  const server = await startReadyPostgres(join(dataDir, 'database'));
+  onTestFinished(() => server.stop());
+  const lock = await lockDirectory(dataDir);
+  onTestFinished(() => lock.release());
+  const sql = connectDatabase(server.url, { max: 1 });
+  await migrate(sql, quietLog);
+  await sql`insert into settings values ('pool_address', ${POOL})`;
+  await sql.end();
+  const [plain, deaf] = await Promise.all([
+    svcPool('audit', '--data-dir', dataDir),
+    svcPool('audit', '--data-dir', dataDir, '--node-api', 'http://127.0.0.1:1'),
+  ]);
+  expect(plain.err).toBe('');
+  expect(plain.out).toContain('Name a node with --node-api.');
+  expect(deaf.code).toBe(1);
+  expect(deaf.out).toContain('THE LEDGER WAS NOT WHOLLY LOOKED AT');
+  expect(deaf.out).not.toContain('Name a node');
 });

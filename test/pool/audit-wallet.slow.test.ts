@@ -82,3 +82,20 @@ test('a wallet that does not answer is a finding and ends nothing', async () => 
   const { findings } = await audit(books.sql, { network: 'development', wallet });
   expect(findings.map(({ what }) => what)).toContain('payouts against the wallet');
 });
+
+test('a payment that the wallet makes after the moment that is audited is no finding', async () => {
+  let asked = 0;
+  const later = { ...(record[0] as WalletPayment), requestId: 'payout-000000000009' };
+  const merged = { ...(record.at(-1) as WalletPayment), requestId: 'merge-000000000009' };
+  const reads = {
+    status: async () => ({ kind: 'ok', value: { requestTable: 'table' } }) as never,
+    payments: async (prefix: string) => ({
+      kind: 'ok' as const,
+      // Once for each of the two series before the books are read.
+      value: [...record, ...(++asked > 2 ? [later, merged] : [])].filter((each) => each.requestId.startsWith(prefix)),
+    }),
+  };
+  const { findings } = await audit(books.sql, { network: 'development', wallet: { reads, series: SERIES } });
+  expect(findings.map(({ what }) => what).filter((what) => /wallet|payout|merge/.test(what))).toEqual([]);
+  expect(asked).toBe(4);
+});

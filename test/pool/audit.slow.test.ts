@@ -4,15 +4,17 @@
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ownerBytes } from '../../bridge/session/extranonce.ts';
-import { audit } from '../../pool/audit/audit.ts';
+import { audit, auditMoment } from '../../pool/audit/audit.ts';
 import { COVERAGE, UNCOVERED_COLUMNS } from '../../pool/audit/coverage.ts';
 import type { LedgerReads } from '../../pool/audit/ledger.ts';
 import type { Sql } from '../../pool/database/connect.ts';
+import { encodeRecord } from '../../pool/journal-record.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import { rewardTransaction } from '../../protocol/books-verdict.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { openAuditBed, POOL } from './audit-bed.ts';
+import { shareRecord } from './book-records.ts';
 import { account, type BooksBed } from './books-bed.ts';
 
 let books: BooksBed;
@@ -221,8 +223,9 @@ const EDITS: readonly (readonly [edit: string, names: RegExp])[] = [
   [`update credit_lists set made_height = 201 where id = 3`, /credits of slice \d of \w+: made at/],
 ];
 
-const audited = (sql: Sql) =>
-  audit(sql, { network: 'development', ledger: { node: ledger, poolAddress: POOL }, pauseMillis: 0 });
+const AGAINST_LEDGER = () =>
+  ({ network: 'development', ledger: { node: ledger, poolAddress: POOL }, pauseMillis: 0 }) as const;
+const audited = (sql: Sql) => audit(sql, AGAINST_LEDGER());
 /** An attacker who edits a database removes its triggers first. */
 const TABLES = ['slices', 'credit_lists', 'blocks', 'payouts', 'payout_items', 'accounts', 'account_names'];
 
@@ -241,7 +244,7 @@ for (const [edit, names] of EDITS)
         await tx.unsafe('alter table payout_items drop constraint payout_items_payout_id_fkey');
         await tx.unsafe('alter table blocks drop constraint blocks_credit_list_fkey');
         await tx.unsafe(edit);
-        const { findings } = await audited(tx as unknown as Sql);
+        const { findings } = await auditMoment(tx as unknown as Sql, AGAINST_LEDGER());
         expect(
           findings.map((finding) => finding.what).filter((what) => names.test(what)),
           JSON.stringify(findings.slice(0, 5)),
@@ -283,36 +286,90 @@ test('every table is audited or named as not audited', async () => {
   expect(Object.keys(UNCOVERED_COLUMNS).filter((name) => !known.has(name))).toEqual([]);
 });
 
-test('a block that is paid while the audit runs is no difference; one that names a cut to come is', async () => {
+test('a block of a cut after the newest of the books is paid where the ledger says so, whichever of the two is ahead', async () => {
   const id = `(select min(block_id) from blocks where state = 'paid')`;
-  for (const [settled, isFound] of [
-    [250, false],
-    [260, true],
-  ] as const)
+  const cases = [
+    {
+      name: 'the ledger paid after this moment of the books',
+      edit: `update blocks set state = 'registered', reward = null, credit_list = null`,
+      height: 201,
+      found: false,
+    },
+    {
+      name: 'the books paid it just before they noted the cut',
+      edit: `update blocks set settled_height = 201, anchor_height = 105`,
+      height: 201,
+      found: false,
+    },
+    {
+      name: 'the node has not reached the cut',
+      edit: `update blocks set settled_height = 200, anchor_height = 104`,
+      height: undefined,
+      found: false,
+    },
+    {
+      name: 'a cut that is to come, of which the ledger knows nothing',
+      edit: `update blocks set settled_height = 260`,
+      height: undefined,
+      found: true,
+    },
+  ];
+  for (const { name, edit, height, found } of cases)
     await books.sql
       .begin(async (tx) => {
         await tx.unsafe('alter table blocks disable trigger user');
+        await tx.unsafe('alter table blocks drop constraint blocks_credit_list_fkey');
         const [row] = await tx.unsafe(`select block_id from blocks where block_id = ${id}`);
         const transaction = rewardTransaction(row?.block_id.toString('hex'));
-        const reads = ledger as Pick<LedgerReads, 'addressChanges'>;
+        await tx.unsafe(`${edit} where block_id = ${id}`);
         const node = {
           ...ledger,
           addressChanges: async (asked: Parameters<LedgerReads['addressChanges']>[0]) => {
-            const page = await reads.addressChanges(asked);
-            // The books go on while the ledger is read.
-            await tx.unsafe(`update settings set value = '250' where name = 'chain_height'`);
-            await tx.unsafe(
-              `update blocks set settled_height = ${settled}, anchor_height = ${settled - 96} where block_id = ${id}`,
-            );
-            return { ...page, changes: page.changes.filter((each) => each.transaction_id !== transaction) };
+            const page = await ledger.addressChanges(asked);
+            const changes = page.changes
+              .filter((each) => height !== undefined || each.transaction_id !== transaction)
+              .map((each) =>
+                each.transaction_id === transaction ? { ...each, finalized_height: height as number } : each,
+              );
+            return { ...page, indexed_height: height ?? 199, changes };
           },
         } as LedgerReads;
-        const { findings } = await audit(tx as unknown as Sql, {
+        const { findings } = await auditMoment(tx as unknown as Sql, {
           ...{ network: 'development', ledger: { node, poolAddress: POOL } },
         });
         const named = findings.filter(({ what }) => what.includes('paid by the ledger'));
-        expect(named.length > 0, String(settled)).toBe(isFound);
+        expect(named.length > 0, name).toBe(found);
         throw new Error('undo');
       })
       .catch((error: Error) => expect(error.message).toBe('undo'));
+});
+
+test('work that the pool takes in between two reads of an audit is no finding', async () => {
+  const record = encodeRecord(shareRecord('pplns', 1, 1_000n));
+  const [report] = await books.fenced(async (tx) => {
+    // The audit has read the work of the open slice when it comes to the raw shares, and waits there.
+    await tx`lock table shares in access exclusive mode`;
+    const report = audited(books.sql);
+    await expect
+      .poll(() => books.sql`select from pg_locks where relation = 'shares'::regclass and not granted`)
+      .toHaveLength(1);
+    await books.intake.take(tx, [{ bootId: 'ab'.repeat(8), sequence: 0, record }]);
+    return [report] as const;
+  });
+  expect((await report).findings).toEqual([]);
+  expect((await audited(books.sql)).findings).toEqual([]);
+});
+
+test('a section that the database cannot answer is one finding, and the sections after it are read', async () => {
+  await books.sql
+    .begin(async (tx) => {
+      await tx.unsafe('alter table shares rename column work to hidden');
+      const report = await auditMoment(tx as unknown as Sql, AGAINST_LEDGER());
+      expect(report.findings.map(({ what, books: said }) => `${what} ${said}`)).toEqual([
+        'raw shares cannot be audited',
+      ]);
+      expect(report.accounts).toBeGreaterThan(0);
+      throw new Error('undo');
+    })
+    .catch((error: Error) => expect(error.message).toMatch(/undo|hidden|column "work"/));
 });

@@ -3,7 +3,7 @@
  * arithmetic over everything that happened say what every account must have. The audit agrees, and finds any tampering.
  */
 import { expect, test } from 'vitest';
-import { audit } from '../../pool/audit/audit.ts';
+import { audit, auditMoment } from '../../pool/audit/audit.ts';
 import { ClosedWork } from '../../pool/books/closed-work.ts';
 import { makeCredits, PPLNS, SOLO } from '../../pool/books/credits.ts';
 import { Intake, UNKNOWN_FINDER } from '../../pool/books/intake.ts';
@@ -204,7 +204,7 @@ test('the audit finds a changed slice, credit list, reward and raw share', async
         for (const table of ['slices', 'credit_lists', 'blocks'])
           await tx.unsafe(`alter table ${table} disable trigger user`);
         await tx.unsafe(change);
-        const report = await audit(tx as unknown as Sql, { network: 'development' });
+        const report = await auditMoment(tx as unknown as Sql, { network: 'development' });
         expect(report.findings.length, change).toBeGreaterThan(0);
         throw new Error('undo');
       })

