@@ -11,6 +11,7 @@ import { merkleLeaf } from '../../protocol/merkle.ts';
 import { decodeOperation, type StakingOperation } from '../../protocol/staking/operation.ts';
 import { workOfTarget } from '../../protocol/target.ts';
 import { bodyOfWire, decodeTransaction, type Transaction } from '../../protocol/transaction.ts';
+import { signatureCount } from '../../protocol/witness-check.ts';
 import { nameOf } from './registration.ts';
 
 export type ReadTransaction = Transaction & {
@@ -24,6 +25,8 @@ export type ReadTransaction = Transaction & {
   readonly leaf: Bytes;
   readonly leafName: string;
   readonly mass: number;
+  /** How many it carries. */
+  readonly signatures: number;
   readonly operation?: StakingOperation;
 };
 
@@ -33,7 +36,7 @@ export function readTransaction(wire: Bytes, chainId: Bytes): ReadTransaction {
   const bodyBytes = bodyOfWire(wire);
   const transactionId = id(LABELS.transaction, bodyBytes);
   const leaf = merkleLeaf(wire);
-  const { operation } = transaction.body;
+  const operation = transaction.body.operation && decodeOperation(transaction.body.operation);
   return {
     ...transaction,
     id: transactionId,
@@ -43,7 +46,8 @@ export function readTransaction(wire: Bytes, chainId: Bytes): ReadTransaction {
     leaf,
     leafName: nameOf(leaf),
     mass: transactionMass(wire.length, transaction.body.outputs.length),
-    ...(operation && { operation: decodeOperation(operation) }),
+    signatures: signatureCount(transaction.witnesses, operation),
+    ...(operation && { operation }),
   };
 }
 
@@ -56,6 +60,8 @@ export type WorkBlock = {
   readonly bodyId: Bytes;
   readonly work: bigint;
   readonly transactions: readonly ReadTransaction[];
+  /** Those of its transactions together (ledger rule 43). */
+  readonly signatures: number;
 };
 
 /** Throws a ProtocolError. */
@@ -66,6 +72,7 @@ export function readWorkBlock(
 ): WorkBlock {
   const header = decodeHeader(headerBytes);
   const body = decodeBody(bodyBytes);
+  const transactions = body.transactions.map((wire, index) => read(wire, index));
   return {
     id: blockId(headerBytes),
     header,
@@ -74,6 +81,7 @@ export function readWorkBlock(
     bodyBytes,
     bodyId: bodyId(bodyBytes),
     work: workOfTarget(header.target),
-    transactions: body.transactions.map((wire, index) => read(wire, index)),
+    transactions,
+    signatures: transactions.reduce((sum, { signatures }) => sum + signatures, 0),
   };
 }
