@@ -1,6 +1,6 @@
 /**
  * Selects the waiting blocks that the next cut registers, and the order of their execution (ledger rules 35, 36 and
- * 43): lowest hash value first, at most 64 with at most 1,536 signatures, never a block before its parents; execution
+ * 43): lowest hash value first, at most 64 with at most 1,280 signatures, never a block before its parents; execution
  * goes parents before children, then by block identifier.
  */
 import { type Bytes, compareBytes } from '../../protocol/bytes.ts';

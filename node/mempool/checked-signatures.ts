@@ -8,7 +8,7 @@ import type { SignatureCheck } from '../../protocol/witness-check.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
 import { verifyMessage } from '../ml-dsa.ts';
 
-/** Forty cuts at the limit of ledger rule 43, in about 8 MB. */
+/** Fifty cuts at the limit of ledger rule 43, in about 8 MB. */
 const REMEMBERED = 65_536;
 
 /** Checks in other threads. `known`: the result, if it is known by the time that the check would begin. */
