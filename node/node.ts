@@ -167,7 +167,7 @@ class EmbeddedNode implements ConsensusNode {
     );
     this.#ahead = new ChecksAhead({
       isVerified: (transaction) => this.#verified.has(transaction),
-      output: (outpoint) => this.chain.output(outpoint),
+      output: (outpoint) => this.chain.output(outpoint) ?? this.#pool.output(outpoint),
       verify: (transaction, spends) => this.#admission.verifyAhead(transaction, spends),
       read: (made) => store.readAhead(this.chain.view().state, made),
       log: dependencies.log,

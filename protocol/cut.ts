@@ -13,6 +13,11 @@ import { voteMessage } from './vote.ts';
 export const CUT_HEADER_BYTES = 228;
 export const CUT_VERSION = 1;
 export const MAX_CUT_BLOCKS = 64;
+/**
+ * Signatures that the blocks of a cut carry together (ledger rule 43), executed or not: they are nearly all of what a
+ * cut costs. A full body has 316, and four bodies are what the target aims at.
+ */
+export const MAX_CUT_SIGNATURES = 1_280;
 export const MAX_COMMITTEE = 64;
 
 export type CutHeader = {

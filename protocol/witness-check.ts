@@ -6,6 +6,7 @@
 import { ADDRESS_KINDS, keyAddressPayload } from './address.ts';
 import { type Bytes, concat, equalBytes } from './bytes.ts';
 import { areAscending, type MultisigDescriptor, multisigAddressPayload } from './multisig.ts';
+import { type StakingOperation, signaturesInside } from './staking/operation.ts';
 import { type Output, operationMessage, spendMessage, type Witness } from './transaction.ts';
 import { isMultisigWitness, type MultisigWitness } from './witness.ts';
 
@@ -22,6 +23,13 @@ export type OperationSigners = {
   readonly signer: { readonly address: Bytes; readonly publicKey?: Bytes };
   readonly proofs: readonly SignatureCheck[];
 };
+
+/** Signatures that a transaction carries (ledger rule 43), from its bytes alone: no execution of it checks more. */
+export function signatureCount(witnesses: readonly Witness[], operation?: StakingOperation): number {
+  let count = operation === undefined ? 0 : signaturesInside(operation);
+  for (const witness of witnesses) count += isMultisigWitness(witness) ? witness.signatures.length : 1;
+  return count;
+}
 
 export type WitnessFault = 'witness_key_mismatch' | 'witness_key_unregistered';
 

@@ -4,16 +4,29 @@
  */
 import { createPublicKey, type KeyObject, verify } from 'node:crypto';
 import type { Bytes } from '../protocol/bytes.ts';
+import { BoundedMap } from './bounded-map.ts';
 
 export const PUBLIC_PREFIX = Buffer.from('308207b2300b0609608648016503040312038207a100', 'hex');
 
 export const importPublicKey = (raw: Bytes): KeyObject =>
   createPublicKey({ key: Buffer.concat([PUBLIC_PREFIX, raw]), format: 'der', type: 'spki' });
 
+/** A cache: importing a key costs a third of a check, and payers pay repeatedly. About 10 MB. */
+const imported = new BoundedMap<string, KeyObject>(1_024);
+
+function importedKey(raw: Bytes): KeyObject {
+  const name = Buffer.from(raw.buffer, raw.byteOffset, raw.length).toString('latin1');
+  const known = imported.use(name);
+  if (known !== undefined) return known;
+  const key = importPublicKey(raw);
+  imported.set(name, key);
+  return key;
+}
+
 /** A key that cannot be imported verifies nothing. */
 export function verifyMessage(publicKey: Bytes, message: Bytes, signature: Bytes): boolean {
   try {
-    return verify(null, message, importPublicKey(publicKey), signature);
+    return verify(null, message, importedKey(publicKey), signature);
   } catch {
     return false;
   }

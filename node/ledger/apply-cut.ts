@@ -4,7 +4,14 @@
  * window closes, pay stake that is due, retarget, check the value equation.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
-import { blocksRoot, type CutHeader, cutId, encodeCutHeader, MAX_CUT_BLOCKS } from '../../protocol/cut.ts';
+import {
+  blocksRoot,
+  type CutHeader,
+  cutId,
+  encodeCutHeader,
+  MAX_CUT_BLOCKS,
+  MAX_CUT_SIGNATURES,
+} from '../../protocol/cut.ts';
 import { nextInterval, splitHalves, subsidyOfCut } from '../../protocol/emission.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { workRewardOutpoint } from '../../protocol/work-reward.ts';
@@ -18,7 +25,7 @@ import type {
   WorkReward,
 } from './effects.ts';
 import { type CheckWitnesses, CutExecution, type LedgerReads } from './execution.ts';
-import { executionOrder, isWindowOpen, nameOf, type Registrable } from './registration.ts';
+import { carriedSignatures, executionOrder, isWindowOpen, nameOf, type Registrable } from './registration.ts';
 import { blockWork, nextRate } from './retarget.ts';
 import { payAnchor } from './rewards.ts';
 import type { Committee } from './staking/committee.ts';
@@ -207,6 +214,9 @@ export function applyCut(view: LedgerView, input: CutInput, check: CheckWitnesse
 /** Conditions that every node checks for the blocks of a cut, whatever its source. */
 function checkBlocks(view: LedgerView, blocks: readonly WorkBlock[], height: number): void {
   if (blocks.length > MAX_CUT_BLOCKS) throw new Error(`a cut registers at most ${MAX_CUT_BLOCKS} blocks`);
+  const signatures = carriedSignatures(blocks);
+  if (signatures > MAX_CUT_SIGNATURES)
+    throw new Error(`the blocks of a cut carry at most ${MAX_CUT_SIGNATURES} signatures, these ${signatures}`);
   const names = new Set(blocks.map((block) => nameOf(block.id)));
   const bodies = new Set(blocks.map((block) => nameOf(block.bodyId)));
   if (names.size !== blocks.length || bodies.size !== blocks.length)

@@ -1,10 +1,10 @@
 /**
- * Selects the waiting blocks that the next cut registers, and the order of their execution (ledger rules 35 and 36):
- * lowest hash value first, at most 64, never a block before its parents; execution goes parents before children, then
- * by block identifier.
+ * Selects the waiting blocks that the next cut registers, and the order of their execution (ledger rules 35, 36 and
+ * 43): lowest hash value first, at most 64 with at most 1,280 signatures, never a block before its parents; execution
+ * goes parents before children, then by block identifier.
  */
 import { type Bytes, compareBytes } from '../../protocol/bytes.ts';
-import { MAX_CUT_BLOCKS } from '../../protocol/cut.ts';
+import { MAX_CUT_BLOCKS, MAX_CUT_SIGNATURES } from '../../protocol/cut.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 
 export type Registrable = {
@@ -14,6 +14,8 @@ export type Registrable = {
   readonly bodyId: Bytes;
   readonly header: { readonly anchorHeight: number };
   readonly body: { readonly parents: readonly Bytes[] };
+  /** Carried by its transactions. */
+  readonly signatures: number;
 };
 
 /** May a block with this anchor be registered by the cut of this height? */
@@ -44,27 +46,37 @@ export function chooseBlocks<B extends Registrable>(
     .filter(({ bodyId }) => isFirstOnBody(nameOf(bodyId)));
   const byName = new Map(open.map((block) => [nameOf(block.id), block]));
   const chosen = new Map<string, B>();
+  let signatures = 0;
   for (const block of open) {
     if (chosen.size >= MAX_CUT_BLOCKS) break;
     const family = new Map<string, B>();
-    if (withAncestors(block, family, MAX_CUT_BLOCKS - chosen.size))
-      for (const [name, member] of family) chosen.set(name, member);
+    if (!withAncestors(block, family, MAX_CUT_BLOCKS - chosen.size)) continue;
+    const carried = carriedSignatures([...family.values()]);
+    // Lighter blocks after it may fit: heavy ones do not keep them waiting.
+    if (signatures + carried > MAX_CUT_SIGNATURES) continue;
+    signatures += carried;
+    for (const [name, member] of family) chosen.set(name, member);
   }
   return executionOrder([...chosen.values()]);
 
   /** Adds the block and those of its ancestors that are not registered; false when one is unknown or there are too many. */
-  function withAncestors(block: B, family: Map<string, B>, room: number): boolean {
+  function withAncestors(block: B, family: Map<string, B>, room: number, descendants = 0): boolean {
     const name = nameOf(block.id);
     if (chosen.has(name) || family.has(name)) return true;
+    // They all come with it: a line of ancestors is not followed further than there is room.
+    if (descendants >= room) return false;
     for (const parentId of block.body.parents) {
       if (isRegistered(parentId)) continue;
       const parent = byName.get(nameOf(parentId));
-      if (parent === undefined || !withAncestors(parent, family, room)) return false;
+      if (parent === undefined || !withAncestors(parent, family, room, descendants + 1)) return false;
     }
     family.set(name, block);
     return family.size <= room;
   }
 }
+
+export const carriedSignatures = (blocks: readonly Pick<Registrable, 'signatures'>[]): number =>
+  blocks.reduce((sum, { signatures }) => sum + signatures, 0);
 
 /** Parents cannot form a circle: a block names its parents by hashes that exist before it. */
 export function executionOrder<B extends Registrable>(blocks: readonly B[]): B[] {

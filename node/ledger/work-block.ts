@@ -11,6 +11,7 @@ import { merkleLeaf } from '../../protocol/merkle.ts';
 import { decodeOperation, type StakingOperation } from '../../protocol/staking/operation.ts';
 import { workOfTarget } from '../../protocol/target.ts';
 import { bodyOfWire, decodeTransaction, type Transaction } from '../../protocol/transaction.ts';
+import { signatureCount } from '../../protocol/witness-check.ts';
 import { nameOf } from './registration.ts';
 
 export type ReadTransaction = Transaction & {
@@ -24,6 +25,8 @@ export type ReadTransaction = Transaction & {
   readonly leaf: Bytes;
   readonly leafName: string;
   readonly mass: number;
+  /** How many it carries. */
+  readonly signatures: number;
   readonly operation?: StakingOperation;
 };
 
@@ -32,7 +35,7 @@ export function readTransaction(wire: Bytes, chainId: Bytes, leaf: Bytes = merkl
   const transaction = decodeTransaction(wire, chainId);
   const bodyBytes = bodyOfWire(wire);
   const transactionId = id(LABELS.transaction, bodyBytes);
-  const { operation } = transaction.body;
+  const operation = transaction.body.operation && decodeOperation(transaction.body.operation);
   return {
     ...transaction,
     id: transactionId,
@@ -42,7 +45,8 @@ export function readTransaction(wire: Bytes, chainId: Bytes, leaf: Bytes = merkl
     leaf,
     leafName: nameOf(leaf),
     mass: transactionMass(wire.length, transaction.body.outputs.length),
-    ...(operation && { operation: decodeOperation(operation) }),
+    signatures: signatureCount(transaction.witnesses, operation),
+    ...(operation && { operation }),
   };
 }
 
@@ -55,6 +59,8 @@ export type WorkBlock = {
   readonly bodyId: Bytes;
   readonly work: bigint;
   readonly transactions: readonly ReadTransaction[];
+  /** Those of its transactions together (ledger rule 43). */
+  readonly signatures: number;
 };
 
 export const workBlockOf = (
@@ -72,6 +78,7 @@ export const workBlockOf = (
   bodyId: bodyId(bodyBytes),
   work: workOfTarget(header.target),
   transactions,
+  signatures: transactions.reduce((sum, { signatures }) => sum + signatures, 0),
 });
 
 /** A block whose body is known to be its header's. Throws a ProtocolError. */

@@ -7,7 +7,6 @@ import type { Bytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { minimumFee } from '../../protocol/fee.ts';
 import { bondedBy } from '../../protocol/staking/operation.ts';
-import { signaturesOf } from '../../protocol/witness-check.ts';
 import type { Origin, Submission, UnspentOutput } from '../full-node.ts';
 import type { LedgerView } from '../ledger/apply-cut.ts';
 import type { LedgerReads } from '../ledger/execution.ts';
@@ -20,14 +19,14 @@ import {
 import { isPaymentDue } from '../ledger/staking/payment.ts';
 import { type ReadTransaction, readTransaction } from '../ledger/work-block.ts';
 import { type NodeError, type NodeErrorCode, nodeError } from '../node-error.ts';
+import type { ChecksAside } from './checked-signatures.ts';
 import type { Mempool } from './mempool.ts';
-import type { SignatureWorkers } from './signature-workers.ts';
 import type { VerifiedTransactions } from './witness-check.ts';
 
 export type AdmissionOptions = { readonly chainId: Bytes; readonly maxPending: number };
 export type AdmissionDependencies = {
   readonly mempool: Mempool;
-  readonly workers: SignatureWorkers;
+  readonly workers: ChecksAside;
   readonly verified: VerifiedTransactions;
   /** The ledger at the finalized head. */
   ledger(): DoorLedger;
@@ -147,14 +146,9 @@ export class Admission {
     { spends, operation }: Funds,
   ): Promise<keyof typeof WITNESS_TEXT | undefined> {
     const { workers, verified, ledger } = this.#dependencies;
-    if (operation === undefined && verified.has(transaction)) return undefined;
-    const checks = signaturesOf(transaction, spends, (address) => ledger().publicKey(address), operation);
-    if (typeof checks === 'string') return checks;
-    if (verified.has(transaction, checks)) return undefined;
-    if (!(await workers.verify(checks.witnesses))) return 'signature_invalid';
-    if (!(await workers.verify(checks.proofs))) return 'operation_proof_invalid';
-    verified.add(transaction, checks);
-    return undefined;
+    const keyOf = (address: Bytes) => ledger().publicKey(address);
+    const check = await verified.checkAside(workers, transaction, spends, keyOf, operation);
+    return check === 'valid' ? undefined : check;
   }
 
   /** Why the next cut can no longer carry out the operation of a waiting transaction. */

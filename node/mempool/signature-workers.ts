@@ -7,15 +7,22 @@ import { Worker } from 'node:worker_threads';
 import { ID_BYTES } from '../../protocol/identifier.ts';
 import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../../protocol/transaction.ts';
 import type { SignatureCheck } from '../../protocol/witness-check.ts';
+import type { ChecksAside } from './checked-signatures.ts';
 
 const RECORD = PUBLIC_KEY_BYTES + ID_BYTES + SIGNATURE_BYTES;
 const MAX_BATCH = 32;
 const BATCHES_PER_WORKER = 2;
 
-type Job = { readonly check: SignatureCheck; resolve(valid: boolean): void; reject(error: Error): void; tries: number };
+type Job = {
+  readonly check: SignatureCheck;
+  known(): boolean | undefined;
+  resolve(valid: boolean): void;
+  reject(error: Error): void;
+  tries: number;
+};
 type Hand = { worker: Worker; readonly batches: Map<number, Job[]> };
 
-export class SignatureWorkers {
+export class SignatureWorkers implements ChecksAside {
   readonly #threads: number;
   readonly #hands: Hand[] = [];
   readonly #waiting: Job[] = [];
@@ -32,18 +39,12 @@ export class SignatureWorkers {
     while (!this.#closed && this.#hands.length < this.#threads) this.#hands.push(this.#start());
   }
 
-  /** True when all are valid. Workers that were not started before start with the first check. */
-  async verify(checks: readonly SignatureCheck[]): Promise<boolean> {
-    const verdicts = await Promise.all(
-      checks.map(
-        (check) =>
-          new Promise<boolean>((resolve, reject) => {
-            this.#waiting.push({ check, resolve, reject, tries: 0 });
-            this.#schedule();
-          }),
-      ),
-    );
-    return verdicts.every((valid) => valid);
+  /** Workers that were not started before start with the first check. */
+  verify(check: SignatureCheck, known: () => boolean | undefined = () => undefined): Promise<boolean> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ check, known, resolve, reject, tries: 0 });
+      this.#schedule();
+    });
   }
 
   #schedule(): void {
@@ -68,11 +69,24 @@ export class SignatureWorkers {
         if (this.#waiting.length === 0) return;
         if (hand.batches.size > round) continue;
         const share = Math.ceil(this.#waiting.length / this.#hands.length);
-        this.#send(hand, this.#waiting.splice(0, Math.min(MAX_BATCH, share)));
+        this.#send(hand, this.#unknown(Math.min(MAX_BATCH, share)));
       }
   }
 
+  /** The next checks. An execution that could not wait may have done some of them meanwhile. */
+  #unknown(count: number): Job[] {
+    const jobs: Job[] = [];
+    while (jobs.length < count && this.#waiting.length > 0) {
+      const job = this.#waiting.shift() as Job;
+      const known = job.known();
+      if (known === undefined) jobs.push(job);
+      else job.resolve(known);
+    }
+    return jobs;
+  }
+
   #send(hand: Hand, jobs: Job[]): void {
+    if (jobs.length === 0) return;
     const records = new Uint8Array(jobs.length * RECORD);
     jobs.forEach(({ check }, i) => {
       records.set(check.publicKey, i * RECORD);

@@ -7,9 +7,10 @@
 
 import { MAX_PARENTS } from '../../protocol/body.ts';
 import { type Bytes, compareBytes } from '../../protocol/bytes.ts';
-import { MAX_CUT_BLOCKS } from '../../protocol/cut.ts';
-import type { BlockRecord } from '../full-node.ts';
-import { isWindowOpen, nameOf } from '../ledger/registration.ts';
+import { MAX_CUT_BLOCKS, MAX_CUT_SIGNATURES } from '../../protocol/cut.ts';
+import type { Outpoint } from '../../protocol/transaction.ts';
+import type { BlockRecord, UnspentOutput } from '../full-node.ts';
+import { carriedSignatures, isWindowOpen, nameOf } from '../ledger/registration.ts';
 import type { ReadTransaction, WorkBlock } from '../ledger/work-block.ts';
 
 export type WaitingBlock = WorkBlock & { readonly hash: Bytes; readonly record: BlockRecord };
@@ -64,6 +65,13 @@ export class WorkPool {
   /** The first block that carries a copy of the transaction of which `isGood` holds. */
   carrier(transactionId: Bytes, isGood: (copy: ReadTransaction) => boolean): WaitingBlock | undefined {
     return this.#carried.get(nameOf(transactionId))?.find(({ copy }) => isGood(copy))?.block;
+  }
+
+  /** An output that a waiting transaction would make: its identifier covers what it makes. */
+  output(outpoint: Outpoint): UnspentOutput | undefined {
+    const copy = this.#carried.get(nameOf(outpoint.transactionId))?.[0]?.copy;
+    const output = copy?.body.outputs[outpoint.outputIndex];
+    return output && { ...output, outpoint, source: 'regular' };
   }
 
   /** Blocks that must leave before this one fits; undefined when it would itself be the first to leave. */
@@ -145,8 +153,9 @@ export class WorkPool {
    * identifiers. A parent that no cut takes would delay its child.
    */
   parents(): Bytes[] {
-    if (this.#blocks.size > MAX_CUT_BLOCKS / 2) return [];
-    return [...this.#blocks.values()]
+    const waiting = [...this.#blocks.values()];
+    if (waiting.length > MAX_CUT_BLOCKS / 2 || carriedSignatures(waiting) > MAX_CUT_SIGNATURES / 2) return [];
+    return waiting
       .sort((a, b) => compareBytes(a.hash, b.hash))
       .slice(0, MAX_PARENTS)
       .map((block) => block.id)

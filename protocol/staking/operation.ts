@@ -288,6 +288,16 @@ export function decodeOperation({ type, data }: Operation): StakingOperation {
   return operation;
 }
 
+const SIGNATURES_INSIDE: Readonly<Partial<Record<OperationName, number>>> = {
+  register: 1,
+  rotate: 1,
+  endpoint: 1,
+  evidence: 2,
+};
+
+/** Signatures in the data of an operation, besides the witness of its signer. */
+export const signaturesInside = ({ name }: StakingOperation): number => SIGNATURES_INSIDE[name] ?? 0;
+
 /** The amount that a transaction bonds besides its outputs. */
 export const bondedBy = (operation: StakingOperation | undefined): bigint =>
   operation?.name === 'register' || operation?.name === 'bond' ? operation.amount : 0n;

@@ -13,7 +13,8 @@ import { developmentGenesis, developmentSeed, validatorName } from '../../node/d
 import { writeGenesis } from '../../node/make-genesis.ts';
 import { LedgerStore } from '../../node/store/ledger-store.ts';
 import { sealValidatorKey } from '../../node/validator-key.ts';
-import { type Bytes, toHex } from '../../protocol/bytes.ts';
+import { type Bytes, fromHex, toHex } from '../../protocol/bytes.ts';
+import type { Genesis } from '../../protocol/genesis.ts';
 import { steadyMillis } from '../../runtime/clock.ts';
 import { freePorts } from '../../runtime/free-port.ts';
 import { findBlock } from '../network/find-block.ts';
@@ -92,6 +93,7 @@ class SvcdProcess {
 
 export class ValidatorProcesses {
   readonly validators: SvcdProcess[] = [];
+  genesis!: Genesis;
   plain!: SvcdProcess;
   /** A second node that follows, through the first alone. A test starts it when it likes. */
   late!: SvcdProcess;
@@ -117,13 +119,14 @@ export class ValidatorProcesses {
 
   async prepare(cutMillis: number): Promise<void> {
     const ports = await freePorts(2 * VALIDATORS + FOLLOWERS_PORTS + VALIDATORS ** 2);
-    const genesis = join(this.#directory, 'genesis.json');
+    const file = join(this.#directory, 'genesis.json');
     // Epochs of full length: on short ones whoever is killed misses its windows and loses its seat, and a committee of two stands still without one. Every hash is a block.
     const work = { initialWork: 1n, minimumWork: 1n };
-    writeGenesis(genesis, developmentGenesis({ timestampMillis: steadyMillis(), validators: VALIDATORS, ...work }));
+    this.genesis = developmentGenesis({ timestampMillis: steadyMillis(), validators: VALIDATORS, ...work });
+    writeGenesis(file, this.genesis);
     const overlays = ports.slice(0, VALIDATORS);
     const common = (name: string, api: number, mining?: number) => [
-      ...['--genesis', genesis, '--data-dir', join(this.#directory, name), '--cut-millis', String(cutMillis)],
+      ...['--genesis', file, '--data-dir', join(this.#directory, name), '--cut-millis', String(cutMillis)],
       ...['--api-bind', `127.0.0.1:${api}`, '--signature-threads', '1'],
       ...['--mining-bind', mining === undefined ? 'off' : `127.0.0.1:${mining}`],
     ];
@@ -159,8 +162,16 @@ export class ValidatorProcesses {
   }
 
   /** Finds a block at the first node that follows. */
-  async mine(): Promise<void> {
-    await findBlock(this.plain.ports.mining as number, ++this.#found);
+  async mine(transactions?: readonly Bytes[]): Promise<string> {
+    return await findBlock(this.plain.ports.mining as number, ++this.#found, transactions);
+  }
+
+  /** The cut that registered each of these blocks, from the store of a validator that has ended. */
+  async registeredAt(member: number, blocks: readonly string[]): Promise<(number | undefined)[]> {
+    const store = await LedgerStore.open(join(this.#directory, `validator-${member}`, 'store'));
+    const heights = blocks.map((id) => store.block(fromHex(id))?.registeredHeight);
+    await store.close();
+    return heights;
   }
 
   /** Sections of node.json as the specification has them. Each dials those after it. */

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import type { Origin, Submission } from '../../node/full-node.ts';
 import { Admission, type AdmissionDependencies } from '../../node/mempool/admission.ts';
+import { VerifiedTransactions } from '../../node/mempool/witness-check.ts';
 import { keyAddressPayload } from '../../protocol/address.ts';
 import { utf8 } from '../../protocol/bytes.ts';
 import { decodeTransaction, encodeTransaction, type SingleWitness } from '../../protocol/transaction.ts';
@@ -52,7 +53,7 @@ function crowdedDoor(dependencies: object) {
   const [witness] = witnesses as [SingleWitness & { publicKey: Uint8Array }];
   const all = {
     mempool: { get: () => undefined, spender: () => undefined, isSlotTaken: () => false, hasRoomFor: () => true },
-    verified: { has: () => false },
+    verified: new VerifiedTransactions(),
     workers: { verify: () => new Promise(() => undefined) },
     ledger: () => ledger,
     sealing: () => undefined,

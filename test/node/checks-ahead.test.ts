@@ -1,6 +1,7 @@
 /** A cut waits for signatures that are being checked, no longer than it may, and for those of its own blocks alone. */
 import { expect, test } from 'vitest';
 import { ChecksAhead } from '../../node/mempool/checks-ahead.ts';
+import { WorkPool } from '../../node/mining/work-pool.ts';
 import { fromUtf8, utf8 } from '../../protocol/bytes.ts';
 import type { Outpoint } from '../../protocol/transaction.ts';
 import { silentLog } from './bed.ts';
@@ -46,4 +47,35 @@ test('a cut waits for the checks of its blocks, and is not kept by others or bey
   await ahead.settled(1);
   open.get('c')?.resolve();
   await ahead.settled(3_600_000);
+});
+
+test('what a block spends of another waiting block, or of itself, is checked ahead too', () => {
+  const pool = new WorkPool({ maxBlocks: 8, maxBytes: 1_000 });
+  const checked: [string, bigint[]][] = [];
+  const ahead = new ChecksAhead({
+    isVerified: () => false,
+    output: (outpoint) => pool.output(outpoint),
+    verify: async ({ name }, spends) => void checked.push([name, spends.map(({ amount }) => amount)]),
+    read: async () => undefined,
+    log: silentLog,
+  });
+  const arrives = (id: number, name: string, inputs: readonly [string, number][]) => {
+    const spent = inputs.map(([of, outputIndex]) => ({ transactionId: utf8(of), outputIndex }));
+    const body = { inputs: spent, outputs: [{ amount: BigInt(id) }, { amount: BigInt(id * 10) }] };
+    const transactions = [{ id: utf8(name), name, body }];
+    const block = { id: idOf(id), bodyId: idOf(id), bodyBytes: new Uint8Array(1), transactions };
+    pool.add(block as never);
+    ahead.begin(block as never);
+  };
+  arrives(1, 'a', [['of no block', 0]]);
+  arrives(2, 'b', [['a', 1]]);
+  arrives(3, 'c', [
+    ['b', 0],
+    ['a', 0],
+  ]);
+  arrives(4, 'd', [['a', 2]]);
+  expect(checked).toEqual([
+    ['b', [10n]],
+    ['c', [2n, 1n]],
+  ]);
 });

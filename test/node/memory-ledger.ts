@@ -7,6 +7,7 @@ import {
   updateStaking,
 } from '../../node/ledger/apply-cut.ts';
 import type { CutEffects } from '../../node/ledger/effects.ts';
+import type { CheckWitnesses } from '../../node/ledger/execution.ts';
 import { genesisCut } from '../../node/ledger/genesis-cut.ts';
 import { findOutput, KEY_LAYOUT, OUTPUT_LAYOUT } from '../../node/ledger/output-set.ts';
 import { nameOf } from '../../node/ledger/registration.ts';
@@ -68,6 +69,11 @@ export class MemoryLedger {
   }
 
   next(input: Partial<CutInput> = {}): CutEffects {
+    return this.#take(this.apply(input));
+  }
+
+  /** Executes a cut and changes nothing. */
+  apply(input: Partial<CutInput> = {}, check: CheckWitnesses = () => 'valid'): AppliedCut {
     const { state } = this;
     const view: LedgerView = {
       state,
@@ -90,6 +96,6 @@ export class MemoryLedger {
       expired: [],
       lost: () => [],
     };
-    return this.#take(applyCut(view, { ...defaults, ...input }, () => 'valid'));
+    return applyCut(view, { ...defaults, ...input }, check);
   }
 }

@@ -69,14 +69,14 @@ test('a last cut whose certificate does not verify is refused, and the store is 
 });
 
 test('a store of another format is refused, with what to do', async () => {
-  await alter((db) => db.put(KEYS.format, Buffer.from('2')));
+  await alter((db) => db.put(KEYS.format, Buffer.from('3')));
   await expect(bed.openNode()).rejects.toMatchObject({
     code: 'store_format',
     message: expect.stringMatching(
-      /has the format 2, and this release reads 3: use the release that wrote it, or a new/,
+      /has the format 3, and this release reads 4: use the release that wrote it, or a new/,
     ),
   });
-  await alter((db) => db.put(KEYS.format, Buffer.from('3')));
+  await alter((db) => db.put(KEYS.format, Buffer.from('4')));
   await bed.openNode();
 });
 

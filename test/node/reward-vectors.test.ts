@@ -46,6 +46,7 @@ test('every anchor of the tables is paid as they say', () => {
       body: { payout: new Uint8Array(49), extranonce: new Uint8Array(1), parents: [], transactions: [] },
       work: 1n,
       transactions: fees.map(paying),
+      signatures: 0,
     }) as unknown as WorkBlock & Registrable;
 
   for (let height = 1; height <= 105; height++) {

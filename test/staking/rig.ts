@@ -111,6 +111,7 @@ export class Rig {
       leaf: transactionId,
       leafName: name,
       mass: 200,
+      signatures: 0,
       body: {
         chainId: this.ledger.state.chainId,
         validFromHeight: 0,
@@ -154,5 +155,6 @@ function blockOf(anchorHeight: number, transactions: readonly ReadTransaction[])
     bodyBytes: new Uint8Array(0),
     work: 4n,
     transactions,
+    signatures: 0,
   };
 }
