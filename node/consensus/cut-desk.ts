@@ -106,7 +106,7 @@ export class CutDesk {
    * The execution result of the decided cut; executed again if not kept. A text says why the cut is not valid. The
    * others are dropped: a cut executed while another is written would take its place in the ledger's sets.
    */
-  decided({ cut, content }: Proposal): AppliedCut | string {
+  decided({ cut, content }: Pick<Proposal, 'cut' | 'content'>): AppliedCut | string {
     this.#waiting.clear();
     return this.#applied.get(cut) ?? this.#with.ledger.execute(decodeProposedCut(content));
   }

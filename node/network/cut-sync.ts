@@ -9,8 +9,10 @@ import { ProtocolError } from '../../protocol/errors.ts';
 import type { ProposedCut } from '../../protocol/proposal.ts';
 import { epochOf } from '../../protocol/staking/limits.ts';
 import type { Logger } from '../../runtime/log.ts';
+import type { Adopt } from '../adopted-cut.ts';
 import type { Checkpoint } from '../checkpoints.ts';
 import type { CutLedger } from '../cut-ledger.ts';
+import { TOLERATED_CUTS } from '../tip.ts';
 import { BlockFetch } from './block-fetch.ts';
 import { CheckpointProof, ContradictedError } from './checkpoint-proof.ts';
 import { brokenChain, isCertified, type Place } from './cut-proof.ts';
@@ -40,6 +42,10 @@ const PROVEN_LATER: Certificate = { round: 0, signatures: [] };
 
 export type CutSyncDependencies = {
   readonly ledger: CutLedger;
+  /** Takes a proven cut into the ledger. */
+  readonly adopt: Adopt;
+  /** Cuts also come from neighbours of the overlay: peers are asked when these are late. */
+  readonly hasNeighbours: boolean;
   readonly network: PeerAsking;
   readonly log: Logger;
   /** Ascending. */
@@ -74,11 +80,6 @@ export class CutSync {
     return this.#queued;
   }
 
-  /** Headers read back from checkpoints. */
-  get headers(): number {
-    return this.#checkpoints.headers;
-  }
-
   start(): void {
     this.#running = this.#run();
   }
@@ -96,14 +97,19 @@ export class CutSync {
 
   async #run(): Promise<void> {
     while (!this.#closed) {
-      const { height } = this.#with.ledger.head();
-      let peer = this.heights.next(height);
+      const { ledger, probeMillis, steady } = this.#with;
+      const { height } = ledger.head();
+      let peer = this.#isDue(height) ? this.heights.next(height) : undefined;
       if (peer === undefined) {
-        const isClaimed = this.heights.isClaimed(height);
+        const isClaimed = this.#isDue(height);
         if (this.heights.isPruned(height)) this.#tellPruned(height);
-        await this.#news.wait(isClaimed ? PAUSE_MILLIS : this.#with.probeMillis);
+        const began = steady();
+        await this.#news.wait(isClaimed ? PAUSE_MILLIS : probeMillis);
         if (isClaimed) this.heights.forgive();
-        peer = this.heights.next(this.#with.ledger.head().height) ?? this.heights.any();
+        const head = ledger.head().height;
+        const isQuiet = head === height && steady() - began >= probeMillis;
+        if (this.#with.hasNeighbours && !isQuiet && !this.#isDue(head)) continue;
+        peer = this.heights.next(head) ?? this.heights.any();
       }
       if (peer === undefined || this.#closed) continue;
       try {
@@ -112,6 +118,11 @@ export class CutSync {
         this.#with.log.debug('nobody delivered', { reason: (error as Error).message });
       }
     }
+  }
+
+  /** Whether a peer claims enough that it is asked. */
+  #isDue(height: number): boolean {
+    return this.heights.isClaimed(this.#with.hasNeighbours ? height + TOLERATED_CUTS : height);
   }
 
   #blame(error: unknown, peer: PeerName): void {
@@ -164,7 +175,7 @@ export class CutSync {
       if (error instanceof ProtocolError && error.code === 'unsupported_version' && (await this.#isUnknown(peer, from)))
         return;
       if (error instanceof ContradictedError) this.#end(error);
-      else this.#failed(peer, error);
+      else if (!(error instanceof MovedOnError)) this.#failed(peer, error);
     }
   }
 
@@ -205,7 +216,7 @@ export class CutSync {
     const { ledger } = this.#with;
     const committee = ledger.committee(from);
     const head = ledger.head();
-    if (head.height !== from - 1 || committee === undefined) throw new Error('the chain went on meanwhile');
+    if (head.height !== from - 1 || committee === undefined) throw new MovedOnError('the chain went on meanwhile');
     await this.#checkpoints.lead(peer, from);
     const broken = brokenChain(head, cuts);
     if (broken !== undefined) throw new PeerFault(peer, 'false_proof', broken);
@@ -243,14 +254,16 @@ export class CutSync {
       for (const [i, cut] of cuts.entries()) {
         this.#queued = cuts.length - i;
         if (this.#closed) return;
+        if (this.#isFinal(cut)) continue;
         await this.#admit(cut, fetch, (id) => fetched.has(Buffer.from(id).toString('latin1')));
         // Closed meanwhile: some blocks are missing.
         if (this.#closed) return;
         await ledger.settled(SETTLED_MILLIS, cut.blockIds);
-        const applied = ledger.execute(cut);
-        if (typeof applied === 'string')
-          throw new StoppedError(`the committee signed cut ${cut.header.height}, which is not valid here: ${applied}`);
-        await ledger.commit(applied, certificates.get(cut.header.height) ?? PROVEN_LATER);
+        const { height } = cut.header;
+        const adopted = await this.#with.adopt(cut, certificates.get(height) ?? PROVEN_LATER);
+        if (adopted === 'later') throw new Error('a block left the pool, or the node stops');
+        if (adopted !== 'final')
+          throw new StoppedError(`the committee signed cut ${height}, which is not valid here: ${adopted.invalid}`);
       }
       this.#tell();
     } catch (error) {
@@ -262,16 +275,22 @@ export class CutSync {
     }
   }
 
+  /** Neighbours may bring it meanwhile. Its blocks then wait no more, and cannot be admitted again. */
+  #isFinal({ header: { height } }: ProposedCut): boolean {
+    return this.#with.ledger.head().height >= height;
+  }
+
   /** Parents come before their children in a cut, and are added in this order. */
-  async #admit({ header, blockIds }: ProposedCut, fetch: BlockFetch, isAsked: (id: Bytes) => boolean): Promise<void> {
+  async #admit(cut: ProposedCut, fetch: BlockFetch, isAsked: (id: Bytes) => boolean): Promise<void> {
     const { ledger } = this.#with;
+    const { header, blockIds } = cut;
     for (const id of blockIds)
-      while (!ledger.isHere(id) && !this.#closed) {
+      while (!ledger.isHere(id) && !this.#closed && !this.#isFinal(cut)) {
         // A block that waited here when the batch began, but was evicted since.
         if (!isAsked(id)) throw new Error('a block left the pool');
         const block = await fetch.take(id);
         const admitted = await ledger.admit(block.header, block.body, header.timestampMillis);
-        if (admitted === 'here') break;
+        if (admitted === 'here' || this.#isFinal(cut)) break;
         if (admitted === 'impossible')
           throw new StoppedError(`the committee signed cut ${header.height} with a block that is not valid here`);
         if (admitted === 'wrong_body') this.#blame(new PeerFault(block.from, 'bad_block', 'a wrong body'), block.from);
@@ -290,12 +309,15 @@ export class CutSync {
   #tell(): void {
     const { ledger, log, steady } = this.#with;
     const { height } = ledger.head();
-    const { synced, behindBy, peers } = this.heights.figures(height);
-    if (synced || steady() - this.#loggedAt < LOG_MILLIS) return;
+    const behindBy = this.heights.best(height, false) - height;
+    if (behindBy <= TOLERATED_CUTS || steady() - this.#loggedAt < LOG_MILLIS) return;
     this.#loggedAt = steady();
-    log.info('syncing', { height, behind_by: behindBy, peers });
+    log.info('syncing', { height, behind_by: behindBy, peers: this.heights.count });
   }
 }
 
 /** The chain went where this node cannot follow. */
 class StoppedError extends Error {}
+
+/** The ledger changed meanwhile: the next question begins where it is now. */
+class MovedOnError extends Error {}

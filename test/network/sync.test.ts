@@ -182,23 +182,6 @@ test('a node of another chain is left alone', async () => {
   }
 });
 
-test('a node that only catches up takes old cuts from peers, is not synced meanwhile, and then follows no more', async () => {
-  const source = await bed.start('source', {});
-  await bed.seal(source, 130);
-  const validator = await bed.start('validator', { bootstrap: [at(source)], follows: 'until caught up' });
-  expect(isSynced(validator)).toBe(false);
-  // It waits three seconds for the first peer, and a busy machine may take longer than that.
-  const { view } = validator;
-  await until(() => view.figures().peers.some(({ peer }) => view.heightOf(peer) !== undefined));
-  await view.caughtUp();
-  // The rest comes from its neighbours, of which it has none here.
-  const reached = height(validator);
-  expect(reached).toBeGreaterThanOrEqual(130 - 96);
-  await bed.seal(source, 2);
-  await new Promise((resolve) => setTimeout(resolve, 1_500));
-  expect(height(validator)).toBe(reached);
-});
-
 test('a node whose newest cut is old is not synced, whatever its peers prove', async () => {
   const source = await bed.start('source', {});
   await bed.seal(source, 3);
