@@ -74,8 +74,14 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
   const { chain, ledger } = node;
   const seed = await loadPeerKey(dataDir);
   let remembered = readRemembered(dataDir, log);
-  const releases = new ReleaseWatch(release);
-  let updateRequired = false;
+  const releases = new ReleaseWatch({ release, ruleSet: RULE_SET }, steadyMillis);
+  let hasUnknownCuts = false;
+  const announcing = (take: () => void, fields: { readonly release: string }) => {
+    const wasAnnounced = releases.isAnnounced();
+    take();
+    if (!wasAnnounced && releases.isAnnounced())
+      log.warn('update_announced: a peer runs a newer release', { ...fields, own: release });
+  };
   const { follows, ...settings } = plan;
   const network: PeerNetwork = new PeerNetwork(
     () => ({
@@ -95,11 +101,9 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
         budget.joined(peer, info.address);
         node.warmUp();
         sync?.wake();
-        const wasAnnounced = releases.isAnnounced();
-        releases.joined(peer, info);
-        if (!wasAnnounced && releases.isAnnounced())
-          log.warn('update_announced: a peer runs a newer release', { release: info.release, own: release });
+        announcing(() => releases.joined(peer, info), { release: info.release });
       },
+      refused: (peer, info) => announcing(() => releases.refused(peer, info), { release: info.release }),
       left: (peer) => {
         heights.left(peer);
         pull.left(peer);
@@ -126,7 +130,7 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
         steady: steadyMillis,
         probeMillis: Math.max(LEAST_PROBE_MILLIS, PROBE_CUTS * cutMillis),
         updateRequired: (version) => {
-          updateRequired = true;
+          hasUnknownCuts = true;
           log.error(
             'update_required: the network makes cuts that this release does not know; the node follows no more',
             {
@@ -211,10 +215,11 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
   const bestHeight = () => Math.max(heights.best(chain.head().height, tip.look()), overlay?.reported() ?? -1);
   chain.followPeers(() => ({
     ...heightsToShow(bestHeight(), chain.head().height),
-    synced: node.makesCuts || (tip.look() && !updateRequired),
+    synced: node.makesCuts || (tip.look() && !hasUnknownCuts),
     peers: heights.count,
     updateAnnounced: releases.isAnnounced(),
-    updateRequired,
+    // What peers claim counts only where no cuts come any more.
+    updateRequired: hasUnknownCuts || (releases.hasNewRules() && !node.makesCuts && !tip.look()),
   }));
   sync?.start();
   return {
