@@ -14,7 +14,7 @@ import { CutClock, type CutStep, nextCutMillis, stepTimer } from './cut-clock.ts
 import { type CutLedger, cutLedgerOf } from './cut-ledger.ts';
 import { CutMaker } from './cut-maker.ts';
 import { FinalizedChain } from './finalized-chain.ts';
-import type { FullNode, NodeEvents, Origin, Submission, Template, TemplateRequest } from './full-node.ts';
+import type { CutPlace, FullNode, NodeEvents, Origin, Submission, Template, TemplateRequest } from './full-node.ts';
 import type { AppliedCut } from './ledger/apply-cut.ts';
 import type { CutEffects } from './ledger/effects.ts';
 import { nameOf } from './ledger/registration.ts';
@@ -113,6 +113,8 @@ class EmbeddedNode implements ConsensusNode {
   readonly #dropped = new BoundedMap<string, 'dropped' | 'invalid'>(KEPT_DROPPED);
   /** What the cut that is being made registers. */
   #registering: ReadonlySet<string> = new Set();
+  /** The same cut, from its certificate on until it is final here. */
+  #certified: CutPlace | undefined;
   #signers: bigint;
   #sealing: Promise<CutEffects> | undefined;
   #fault: Error | undefined;
@@ -151,6 +153,7 @@ class EmbeddedNode implements ConsensusNode {
       pool: this.#pool,
       isVerified: (transaction) => this.#verified.has(transaction),
       dropped: (name) => this.#dropped.get(name),
+      registering: (id) => (this.#registering.has(nameOf(id)) ? this.#certified : undefined),
       isStopped: () => this.#stopped,
     });
     this.#workers = new SignatureWorkers(settings.signatureThreads);
@@ -302,6 +305,7 @@ class EmbeddedNode implements ConsensusNode {
       throw error;
     } finally {
       this.#registering = new Set();
+      this.#certified = undefined;
       this.#sealing = undefined;
     }
   }
@@ -327,6 +331,7 @@ class EmbeddedNode implements ConsensusNode {
   async #finish(executed: AppliedCut, certificate: Certificate, step = stepTimer(undefined)): Promise<CutEffects> {
     const cut = this.#cuts.upToDate(executed);
     this.#registering = new Set(cut.effects.registered.map(({ id }) => nameOf(id)));
+    this.#certified = { height: cut.state.height, cutId: cut.effects.cutId };
     await this.#store.commit(cut, certificate, this.#dependencies.indexers ?? []);
     step('commit');
     this.#settle(cut, certificate);

@@ -56,7 +56,6 @@ export type NetworkDependencies = {
 export type PeerView = {
   readonly addresses: readonly string[];
   figures(): HostFigures;
-  bestPeerHeight(): number | null;
   /** According to the peer. */
   heightOf(peer: PeerName): number | undefined;
   queuedCuts(): number;
@@ -225,7 +224,6 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
   return {
     addresses,
     figures: () => network.figures,
-    bestPeerHeight: () => heightsToShow(bestHeight(), chain.head().height).bestPeerHeight,
     heightOf: (peer) => heights.get(peer)?.claim,
     queuedBlocks: () => blocks.judged,
     queuedCuts: () => sync?.queued ?? 0,

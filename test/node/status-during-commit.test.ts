@@ -8,7 +8,7 @@ import { Bed } from './bed.ts';
 let bed: Bed;
 afterEach(() => bed.close());
 
-test('a status names no cut above the head', async () => {
+test('a transaction is registered while the certified cut is written, and finalized by no cut above the head', async () => {
   bed = await Bed.open();
   const { chain } = bed.node;
   const to = developmentKey('somebody').address;
@@ -27,13 +27,15 @@ test('a status names no cut above the head', async () => {
         const status = chain.transactionStatus(id);
         seen.add(status?.lifecycle ?? 'unknown');
         expect(status?.finalizedCut?.height ?? 0).toBeLessThanOrEqual(chain.head().height);
+        const isRegistered = status?.lifecycle === 'registered';
+        expect(status?.registeredCut?.height).toBe(isRegistered ? chain.head().height + 1 : undefined);
       }
       await turn();
     }
     await sealed;
     expect(chain.transactionStatus(id)).toMatchObject({ lifecycle: 'finalized' });
   }
-  expect([...seen]).toEqual(['receiving']);
+  expect([...seen]).toEqual(['receiving', 'registered']);
 });
 
 test('a block was neither registered nor paid by a cut above the head', async () => {
