@@ -331,7 +331,8 @@ class EmbeddedNode implements ConsensusNode {
   async #finish(executed: AppliedCut, certificate: Certificate, step = stepTimer(undefined)): Promise<CutEffects> {
     const cut = this.#cuts.upToDate(executed);
     this.#registering = new Set(cut.effects.registered.map(({ id }) => nameOf(id)));
-    this.#certified = { height: cut.state.height, cutId: cut.effects.cutId };
+    const { cutId, header } = cut.effects;
+    this.#certified = { height: header.height, cutId, header };
     await this.#store.commit(cut, certificate, this.#dependencies.indexers ?? []);
     step('commit');
     this.#settle(cut, certificate);
