@@ -62,6 +62,7 @@ export async function runDaemon(values: RunValues, { log, shutdown, version }: D
       verifier,
       log,
       now: clock.now,
+      wall: Date.now,
       started: (name, stop) => shutdown.add(name, stop),
       fault: (reason) => shutdown.request(reason, 1),
       figures,

@@ -53,6 +53,8 @@ type Waiting = {
   isVerified(transaction: ReadTransaction): boolean;
   /** Why a transaction left the mempool without being decided by a cut. */
   dropped(name: string): 'dropped' | 'invalid' | undefined;
+  /** The certified cut that registers this block and is being written. */
+  registering(block: Bytes): CutPlace | undefined;
   isStopped(): boolean;
 };
 
@@ -202,7 +204,17 @@ export class FinalizedChain implements Chain {
     const isGood = (copy: ReadTransaction) =>
       copy.leafName === waiting?.read.leafName || this.#waiting.isVerified(copy);
     const carrier = this.#waiting.pool.carrier(id, isGood);
-    if (carrier !== undefined) return { id, lifecycle: 'receiving', observedBlock: carrier.id, final: false };
+    if (carrier !== undefined) {
+      const cut = this.#waiting.registering(carrier.id);
+      const registered = cut === undefined ? undefined : { registeredCut: cut };
+      return {
+        id,
+        lifecycle: cut ? 'registered' : 'receiving',
+        observedBlock: carrier.id,
+        ...registered,
+        final: false,
+      };
+    }
     if (waiting !== undefined) return { id, lifecycle: 'processing', final: false };
     if (record !== undefined) {
       const cut = this.#place(record.height);

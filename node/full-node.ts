@@ -86,7 +86,8 @@ export type BlockRecord = {
   readonly reward: BlockReward;
 };
 
-export type CutPlace = { readonly height: number; readonly cutId: Bytes };
+/** `header`: of a cut that is being written, which cannot be read yet. */
+export type CutPlace = { readonly height: number; readonly cutId: Bytes; readonly header?: CutHeader };
 
 export type TransactionStatus = {
   readonly id: Bytes;

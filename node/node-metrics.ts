@@ -1,6 +1,6 @@
 /**
- * The metrics `svc_node_*` of the specification. Metrics without a source (such as peers, without a network) are
- * absent, not zero.
+ * The metrics `svc_node_*` of the specification, all of them from the start: without peers theirs are zero. Metrics
+ * that only a validator has are absent elsewhere.
  */
 import type { Metrics } from '../runtime/metrics.ts';
 import { CONSENSUS_COUNTS, type ConsensusCount, type ConsensusFigures } from './consensus/figures.ts';
@@ -18,7 +18,7 @@ export type NodeMetrics = {
   consensus(neighbours: () => number): ConsensusFigures;
   /** Present on a node with a consensus key. */
   validator(seat: () => Seat): void;
-  /** Present on a node with peers. */
+  /** Zero without. */
   peers(view: PeerView): void;
 };
 
@@ -50,16 +50,25 @@ export function nodeMetrics(
     labels: ['step'],
     buckets: STEP_SECONDS,
   });
+  const connected = metrics.gauge('svc_node_peers', { help: 'Peers that are connected' });
+  const best = metrics.gauge('svc_node_best_peer_height', { help: 'Highest cut that a peer proved' });
+  const received = metrics.counter('svc_node_p2p_received_bytes_total', { help: 'Bytes from peers' });
+  const sent = metrics.counter('svc_node_p2p_sent_bytes_total', { help: 'Bytes to peers' });
+  const queuedCuts = metrics.gauge('svc_node_p2p_queued_cuts', { help: 'Cuts of peers that wait for execution' });
+  const queuedBlocks = metrics.gauge('svc_node_p2p_queued_blocks', { help: 'Blocks of peers that are looked at' });
+  const barred = metrics.gauge('svc_node_p2p_barred', { help: 'Peers and addresses that are barred' });
+  for (const gauge of [connected, best, queuedCuts, queuedBlocks, barred]) gauge.set(0);
+  for (const counter of [received, sent]) counter.add(0);
   return {
     cutStep: (step, seconds) => steps.observe(seconds, { step }),
     consensus(neighbours) {
       const counters = new Map(
         Object.entries(CONSENSUS_COUNTS).map(([what, [name, help]]) => [what, metrics.counter(name, { help })]),
       );
-      const connected = metrics.gauge('svc_node_overlay_neighbours', {
+      const neighbouring = metrics.gauge('svc_node_overlay_neighbours', {
         help: 'Nodes at the other end of the overlay of validators',
       });
-      metrics.beforeScrape(() => connected.set(neighbours()));
+      metrics.beforeScrape(() => neighbouring.set(neighbours()));
       return {
         step: (step, seconds) => steps.observe(seconds, { step }),
         count: (what: ConsensusCount) => counters.get(what)?.add(1),
@@ -82,13 +91,6 @@ export function nodeMetrics(
       });
     },
     peers(view) {
-      const connected = metrics.gauge('svc_node_peers', { help: 'Peers that are connected' });
-      const best = metrics.gauge('svc_node_best_peer_height', { help: 'Highest cut that a peer proved' });
-      const received = metrics.counter('svc_node_p2p_received_bytes_total', { help: 'Bytes from peers' });
-      const sent = metrics.counter('svc_node_p2p_sent_bytes_total', { help: 'Bytes to peers' });
-      const queuedCuts = metrics.gauge('svc_node_p2p_queued_cuts', { help: 'Cuts of peers that wait for execution' });
-      const queuedBlocks = metrics.gauge('svc_node_p2p_queued_blocks', { help: 'Blocks of peers that are looked at' });
-      const barred = metrics.gauge('svc_node_p2p_barred', { help: 'Peers and addresses that are barred' });
       let counted = { received: 0, sent: 0 };
       metrics.beforeScrape(() => {
         const { peers, receivedBytes, sentBytes, barred: count } = view.figures();
@@ -97,7 +99,6 @@ export function nodeMetrics(
         sent.add(sentBytes - counted.sent);
         counted = { received: receivedBytes, sent: sentBytes };
         barred.set(count);
-        best.set(view.bestPeerHeight() ?? 0);
         queuedCuts.set(view.queuedCuts());
         queuedBlocks.set(view.queuedBlocks());
       });
@@ -117,6 +118,7 @@ export function nodeMetrics(
         const sync = node.chain.sync();
         height.set(sync.height);
         synced.set(sync.synced ? 1 : 0);
+        best.set(sync.peers?.bestPeerHeight ?? 0);
         waiting.set(node.mempool.count);
         pool.set([...node.chain.waitingBlocks()].length);
       });

@@ -15,7 +15,7 @@ import { CutClock, type CutStep, nextCutMillis, stepTimer } from './cut-clock.ts
 import { type CutLedger, cutLedgerOf } from './cut-ledger.ts';
 import { CutMaker } from './cut-maker.ts';
 import { FinalizedChain } from './finalized-chain.ts';
-import type { FullNode, NodeEvents, Origin, Submission, Template, TemplateRequest } from './full-node.ts';
+import type { CutPlace, FullNode, NodeEvents, Origin, Submission, Template, TemplateRequest } from './full-node.ts';
 import type { AppliedCut } from './ledger/apply-cut.ts';
 import type { CutEffects } from './ledger/effects.ts';
 import { nameOf } from './ledger/registration.ts';
@@ -114,6 +114,8 @@ class EmbeddedNode implements ConsensusNode {
   readonly #dropped = new BoundedMap<string, 'dropped' | 'invalid'>(KEPT_DROPPED);
   /** What the cut that is being made registers. */
   #registering: ReadonlySet<string> = new Set();
+  /** The same cut, from its certificate on until it is final here. */
+  #certified: CutPlace | undefined;
   #signers: bigint;
   #sealing: Promise<CutEffects> | undefined;
   #fault: Error | undefined;
@@ -152,6 +154,7 @@ class EmbeddedNode implements ConsensusNode {
       pool: this.#pool,
       isVerified: (transaction) => this.#verified.has(transaction),
       dropped: (name) => this.#dropped.get(name),
+      registering: (id) => (this.#registering.has(nameOf(id)) ? this.#certified : undefined),
       isStopped: () => this.#stopped,
     });
     this.#workers = new SignatureWorkers(settings.signatureThreads);
@@ -306,6 +309,7 @@ class EmbeddedNode implements ConsensusNode {
       throw error;
     } finally {
       this.#registering = new Set();
+      this.#certified = undefined;
       this.#sealing = undefined;
     }
   }
@@ -331,6 +335,8 @@ class EmbeddedNode implements ConsensusNode {
   async #finish(executed: AppliedCut, certificate: Certificate, step = stepTimer(undefined)): Promise<CutEffects> {
     const cut = this.#cuts.upToDate(executed);
     this.#registering = new Set(cut.effects.registered.map(({ id }) => nameOf(id)));
+    const { cutId, header } = cut.effects;
+    this.#certified = { height: header.height, cutId, header };
     await this.#store.commit(cut, certificate, this.#dependencies.indexers ?? []);
     step('commit');
     this.#settle(cut, certificate);

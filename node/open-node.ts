@@ -14,6 +14,7 @@ import { AutoPruning } from './auto-pruning.ts';
 import { beginWithSnapshot } from './begin-with-snapshot.ts';
 import { certifyWith } from './certificate.ts';
 import { type Checkpoint, checkpointsOf, checkStoredChain } from './checkpoints.ts';
+import type { ConsensusDriver } from './consensus/driver.ts';
 import {
   DEVELOPMENT_DEFAULTS,
   developmentGenesis,
@@ -29,7 +30,6 @@ import { INDEX_NAME, outpointKey } from './index/index-keys.ts';
 import { IndexReader } from './index/index-reader.ts';
 import { nameOf } from './ledger/registration.ts';
 import { loadGenesis } from './make-genesis.ts';
-import { isFresh } from './network/freshness.ts';
 import type { NetworkPlan } from './network/network-options.ts';
 import { openNetwork, type PeerView } from './network/open-network.ts';
 import { type ConsensusNode, createNode } from './node.ts';
@@ -40,6 +40,7 @@ import type { SnapshotPlan } from './snapshot/snapshot-options.ts';
 import { SnapshotShelf } from './snapshot/snapshot-shelf.ts';
 import { SnapshotWriter } from './snapshot/snapshot-writer.ts';
 import { type StorageMode, storeDirectory } from './store/storage-mode.ts';
+import { heightsToShow, Tip } from './tip.ts';
 import { loadValidatorKey, ValidatorError, type ValidatorKey } from './validator-key.ts';
 import type { HeartbeatPlan, ValidatorPlan } from './validator-options.ts';
 
@@ -89,6 +90,8 @@ export type OpenNodeDependencies = {
   readonly log: Logger;
   /** The wall clock that the chain's times come from. */
   readonly now: () => number;
+  /** The system's clock, where `now` follows it late. */
+  readonly wall?: () => number;
   /** Registers a started part, to be stopped in reverse order. */
   readonly started: (name: string, stop: () => Promise<void> | void) => void;
   /** The node must stop. */
@@ -100,14 +103,6 @@ export type OpenNodeDependencies = {
 
 /** Cut 0 follows from the genesis document: nodes without the keys do not need a signature for it. */
 const UNSIGNED: Certificate = { round: 0, signatures: [] };
-
-/**
- * Half of what neighbours keep. A validator whose newest cut is older fetches the missing ones from peers before it
- * takes part.
- */
-const AWAY_CUTS = 720;
-/** How long the rest of the node waits for a validator that catches up. */
-const CATCH_UP_MILLIS = 5_000;
 
 /** The publicly known keys, which every node holds. */
 const embeddedKeys = () =>
@@ -138,23 +133,23 @@ function accuse(node: FullNode, log: Logger, fees: HeartbeatFees): EvidenceDesk 
   return desk;
 }
 
-/** A validator fetches from peers what its neighbours no longer keep, before it takes part. Resolves when it takes part, or after a short time: reading a chain may take hours. */
-async function catchUp(
-  view: PeerView,
-  takePart: () => Promise<void>,
-  fault: OpenNodeDependencies['fault'],
-): Promise<void> {
-  let isStarting = true;
-  const taking = view.caughtUp().then(
-    () => takePart(),
-    // The node is closed.
-    () => undefined,
-  );
-  taking.catch((error: Error) => {
-    if (!isStarting) fault(`consensus cannot start: ${error.message}`);
-  });
-  await Promise.race([taking, new Promise<void>((resolve) => setTimeout(resolve, CATCH_UP_MILLIS).unref())]);
-  isStarting = false;
+/** Of a node with the overlay of validators and no peers. */
+function followOverlay(
+  node: FullNode,
+  driver: Pick<ConsensusDriver, 'reported'>,
+  cutMillis: number,
+  clocks: readonly (() => number)[],
+): void {
+  const { chain } = node;
+  const tip = new Tip({ head: () => chain.head(), proven: () => driver.reported(), cutMillis, clocks });
+  node.on('cut', () => tip.look());
+  chain.followPeers(() => ({
+    ...heightsToShow(driver.reported(), chain.head().height),
+    synced: tip.look(),
+    peers: 0,
+    updateAnnounced: false,
+    updateRequired: false,
+  }));
 }
 
 function whyNoValidator(historyFrom: number, bodiesFrom: number): string {
@@ -206,7 +201,7 @@ async function serveSnapshots(
 
 export async function openNode(given: NodeSettings, dependencies: OpenNodeDependencies): Promise<FullNode> {
   const settings = { ...DEFAULTS, ...given };
-  const { verifier, log, now, started, fault, figures } = dependencies;
+  const { verifier, log, now, wall, started, fault, figures } = dependencies;
   const { validators, network, dataDir, cutMillis, peers } = settings;
   // A node with a configured peer follows it, whatever keys it holds: if it made cuts itself, it would make another chain.
   const mayMakeCuts = validators === undefined && (peers === undefined || peers.bootstrap.length === 0);
@@ -282,23 +277,23 @@ export async function openNode(given: NodeSettings, dependencies: OpenNodeDepend
   const desk = fees && accuse(node, log, fees);
   if (desk !== undefined) started('evidence', () => desk.stop());
   const onEvidence = desk && ((evidence: Evidence) => desk.add(evidence));
-  const takePart = async () => {
-    if (validators !== undefined)
-      await openConsensus({ dataDir, cutMillis, key, ...validators }, { node, log, now, started, figures, onEvidence });
-  };
-  const isAway = now() - node.chain.head().timestampMillis > AWAY_CUTS * cutMillis;
-  const catchesUp = validators !== undefined && peers !== undefined && isAway;
-  if (!catchesUp) await takePart();
+  const driver =
+    validators &&
+    (await openConsensus({ dataDir, cutMillis, key, ...validators }, { node, log, now, started, figures, onEvidence }));
   if (peers !== undefined) {
-    const follows = validators === undefined ? !node.makesCuts : catchesUp && 'until caught up';
     const view = await openNetwork(
-      { ...peers, follows },
+      { ...peers, follows: !node.makesCuts },
       {
         node,
         dataDir,
         cutMillis,
         release,
         now,
+        wall,
+        overlay: driver && {
+          adopt: (cut, certificate) => driver.adopt(cut, certificate),
+          reported: () => driver.reported(),
+        },
         log: log.child('p2p'),
         served: (peer, of) => pruning?.served(peer, of),
         snapshots: shelf,
@@ -308,11 +303,6 @@ export async function openNode(given: NodeSettings, dependencies: OpenNodeDepend
     started('peers', () => view.close());
     figures?.peers(view);
     dependencies.onPeers?.(view);
-    if (catchesUp) await catchUp(view, takePart, fault);
-  } else if (validators !== undefined) {
-    const updates = { updateAnnounced: false, updateRequired: false };
-    const figuresOfNobody = { bestPeerHeight: null, behindBy: 0, peers: 0, ...updates };
-    node.chain.followPeers(() => ({ ...figuresOfNobody, synced: isFresh(node.chain.head(), now(), cutMillis) }));
-  }
+  } else if (driver !== undefined) followOverlay(node, driver, cutMillis, wall === undefined ? [now] : [now, wall]);
   return node;
 }

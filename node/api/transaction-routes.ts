@@ -37,6 +37,8 @@ class FinalTexts {
 
   text(context: ApiContext, place: CutPlace | undefined): string {
     if (place === undefined) return NO_CUT;
+    const { cutId, header } = place;
+    if (header !== undefined) return JSON.stringify(cutReference({ cutId, header }));
     let text = this.#texts.get(place.height);
     if (text === undefined) {
       const cut = context.node.chain.cut(place.height);

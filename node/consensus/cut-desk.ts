@@ -113,6 +113,16 @@ export class CutDesk {
     return applied;
   }
 
+  /**
+   * The execution result of a cut that was proven elsewhere; a text says which rule it breaks, undefined that it cannot be
+   * executed now. Before it is written the others are dropped, as above.
+   */
+  adopted(cut: ProposedCut): AppliedCut | string | undefined {
+    const applied = this.#applied.get(nameOf(cut.cutId)) ?? this.#with.ledger.execute(cut);
+    if (typeof applied === 'object') this.#waiting.clear();
+    return applied;
+  }
+
   /** Checks a cut once more, with bodies that come anew: those that are here may be the reason for the first verdict. */
   async doubt(proposal: Proposal): Promise<void> {
     // Their blocks may be among those that are dropped.

@@ -3,11 +3,12 @@
  * done before the next begins, so nothing is sent before it is on the disk (rule 11). What the engine decides is written to the store, and the next height begins.
  */
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
-import { CUT_HEADER_BYTES, decodeCutHeader } from '../../protocol/cut.ts';
+import { type Certificate, CUT_HEADER_BYTES, decodeCutHeader } from '../../protocol/cut.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
-import { decodeProposedCut } from '../../protocol/proposal.ts';
+import { decodeProposedCut, type ProposedCut } from '../../protocol/proposal.ts';
 import { epochOf } from '../../protocol/staking/limits.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
+import { type Adopted, adoptedBefore } from '../adopted-cut.ts';
 import type { CutLedger } from '../cut-ledger.ts';
 import { signMessageAside } from '../ml-dsa.ts';
 import { haveOf } from './anti-entropy.ts';
@@ -33,7 +34,7 @@ import { RollCall } from './roll-call.ts';
 import { RULES } from './rules.ts';
 import { evidenceOf, type SignatureCheck, signatureCheck, signedText } from './signatures.ts';
 import { SigningLog } from './signing-log.ts';
-import type { ConsensusState, Value } from './state.ts';
+import type { ConsensusState, LastCut, Value } from './state.ts';
 import { Timers } from './timers.ts';
 import { type CutName, PRECOMMIT, proofOf, type VoteKind } from './votes.ts';
 
@@ -57,6 +58,8 @@ export class ConsensusDriver {
   readonly #rollCall: RollCall;
   readonly #sources = new BoundedMap<CutName, Peer>(KEPT_SOURCES);
   readonly #queue = new EffectQueue();
+  /** A cut of peers that waits for its turn. */
+  #adopting: { readonly adopt: () => Promise<Adopted>; readonly over: PromiseWithResolvers<Adopted> } | undefined;
   readonly #presence: Presence;
   #working: Promise<void> | undefined;
   #signed: Promise<void> = Promise.resolve();
@@ -134,6 +137,34 @@ export class ConsensusDriver {
     await this.#with.signer?.log.close();
   }
 
+  /**
+   * A cut that peers proved, of which all blocks are here. It is written between two effects, unless neighbours brought
+   * it first; then the next height begins, as after a decision. One at a time.
+   */
+  async adopt(cut: ProposedCut, certificate: Certificate): Promise<Adopted> {
+    if (this.#closed || this.#adopting !== undefined) return 'later';
+    const over = Promise.withResolvers<Adopted>();
+    this.#adopting = { adopt: () => this.#adopt(cut, certificate), over };
+    this.#working ??= this.#work();
+    return await over.promise;
+  }
+
+  async #adopt(cut: ProposedCut, certificate: Certificate): Promise<Adopted> {
+    const before = adoptedBefore(this.#ledger, cut);
+    if (before !== undefined) return before;
+    const applied = this.#desk.adopted(cut);
+    if (applied === undefined) return 'later';
+    if (typeof applied === 'string') return { invalid: applied };
+    await this.#ledger.commit(applied, certificate);
+    this.#enter(cut.header.height + 1, lastCutIn(this.#ledger));
+    return 'final';
+  }
+
+  /** The newest cut that members with more than a third of the stake report to have; -1 for none. */
+  reported(): number {
+    return this.#receivers.reported(this.#committee);
+  }
+
   #committeeFor(height: number): Committee {
     const found = this.#ledger.committee(height);
     if (found === undefined) throw new Error(`the committee of cut ${height} is not known`);
@@ -205,7 +236,15 @@ export class ConsensusDriver {
     // Not before `#working` is set: an effect that feeds the engine must find it.
     await undefined;
     try {
-      for (let effect = this.#queue.shift(); effect !== undefined && !this.#closed; effect = this.#queue.shift()) {
+      while (!this.#closed) {
+        const adopting = this.#adopting;
+        if (adopting !== undefined) {
+          const adopted = await adopting.adopt();
+          this.#adopting = undefined;
+          adopting.over.resolve(adopted);
+        }
+        const effect = this.#queue.shift();
+        if (effect === undefined) break;
         this.#attend();
         const done = this.#carryOut(effect);
         if (done !== undefined) await done;
@@ -214,6 +253,8 @@ export class ConsensusDriver {
       this.#fail(error);
     } finally {
       this.#working = undefined;
+      this.#adopting?.over.resolve('later');
+      this.#adopting = undefined;
     }
   }
 
@@ -322,6 +363,8 @@ export class ConsensusDriver {
 
   async #commit(decision: Effect & { do: 'decide' }): Promise<void> {
     const { proof, proposal } = decision;
+    // Peers brought the cut before its turn came.
+    if (proof.height !== this.state.height) return;
     // Before the desk checks it, which may give a verdict at once.
     this.#undone = decision;
     const cut = this.#desk.decided(proposal);
@@ -341,13 +384,14 @@ export class ConsensusDriver {
     if (wasServed && source !== undefined) this.#sendTo(source, { type: 'have', have: haveOf(this.state) });
   }
 
-  #enter(height: number): void {
+  #enter(height: number, last?: LastCut): void {
     this.#desk.clear();
     this.#doubted.clear();
+    this.#undone = undefined;
     const committee = this.#committeeFor(height);
     if (committee !== this.#committee) this.#receivers.forget();
     this.#committee = committee;
-    this.#feed({ type: 'height', height, committee, self: this.#self() });
+    this.#feed({ type: 'height', height, committee, self: this.#self(), last });
     // Proposals that came early were not measured by the clock.
     for (const { proposal } of [...this.state.rounds.values()])
       if (proposal !== undefined) this.#takeProposal(proposal);

@@ -4,6 +4,7 @@
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { Committee } from './committee.ts';
+import type { LastCut } from './state.ts';
 import type { CutName, Proof, Vote, VoteKind } from './votes.ts';
 
 /** The driver's name for a neighbour. */
@@ -87,8 +88,14 @@ export type Recovered = {
 };
 
 export type Event =
-  /** The height before was committed, and the next begins to collect votes. */
-  | { readonly type: 'height'; readonly height: number; readonly committee: Committee; readonly self: number }
+  /** The height before was committed, and the next begins to collect votes. `last`: that cut, if it was decided elsewhere. */
+  | {
+      readonly type: 'height';
+      readonly height: number;
+      readonly committee: Committee;
+      readonly self: number;
+      readonly last?: LastCut | undefined;
+    }
   /** The time of the height's first round has come (rule 4). */
   | { readonly type: 'begin' }
   | { readonly type: 'vote'; readonly vote: Vote }

@@ -12,6 +12,10 @@ const SOME = 3;
 const SIDES = ['taken', 'ahead', 'here', 'silent'] as const;
 type Side = (typeof SIDES)[number];
 
+/** -1 for a key without a seat; undefined for a neighbour that proved none. */
+const memberOf = (committee: Committee, key: Companion['key']): number | undefined =>
+  key && committee.members.findIndex(({ publicKey }) => equalBytes(publicKey, key));
+
 /** A key without a seat represents no member. */
 export function companyOf(
   companions: readonly Companion[],
@@ -23,7 +27,7 @@ export function companyOf(
   for (const { peers, key } of companions) {
     const said = new Set(peers.map(sideOf));
     const side = sides[SIDES.find((each) => said.has(each)) ?? 'silent'];
-    const member = key && committee.members.findIndex(({ publicKey }) => equalBytes(publicKey, key));
+    const member = memberOf(committee, key);
     if (member === undefined) side.named++;
     else if (member >= 0) side.members.push(member);
   }
@@ -70,6 +74,25 @@ export class Receivers {
       return at > height + 1 ? 'ahead' : 'here';
     };
     return companyOf(this.#transport.company(), committee, sideOf);
+  }
+
+  /**
+   * The highest cut that members with more than a third of the stake report to have, so that one of them is honest; -1
+   * for none.
+   */
+  reported(committee: Committee): number {
+    const heads = new Map<number, number>();
+    for (const { peers, key } of this.#transport.company()) {
+      const member = memberOf(committee, key);
+      const head = Math.max(...peers.map((peer) => (this.#heights.get(peer) ?? 0) - 1));
+      if (member !== undefined && member >= 0 && head >= 0) heads.set(member, Math.max(head, heads.get(member) ?? 0));
+    }
+    let stake = 0n;
+    for (const [member, head] of [...heads].sort(([, a], [, b]) => b - a)) {
+      stake += committee.stake(member);
+      if (3n * stake > committee.total) return head;
+    }
+    return -1;
   }
 
   /** Another committee: member numbers have changed. */

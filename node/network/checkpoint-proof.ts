@@ -34,8 +34,6 @@ const isMark = (height: number): boolean => (height + 1) % MAX_CUTS === 0;
 
 export class CheckpointProof {
   readonly #with: CheckpointProofDependencies;
-  /** Headers read so far. */
-  headers = 0;
   #way: Way | undefined;
   #loggedAt = Number.NEGATIVE_INFINITY;
 
@@ -90,7 +88,6 @@ export class CheckpointProof {
       asked = peer;
       for (const place of provenBackOf(peer, way, headers))
         if (isMark(place.height)) way.marks.set(place.height, place.cutId);
-      this.headers += headers.length;
       const lowest = decodeCutHeader(headers[0] as Bytes);
       way.lowest = { height: lowest.height - 1, cutId: lowest.previousId };
       if (way.lowest.height >= from)

@@ -9,10 +9,12 @@ import { ProtocolError } from '../../protocol/errors.ts';
 import type { ProposedCut } from '../../protocol/proposal.ts';
 import { epochOf } from '../../protocol/staking/limits.ts';
 import type { Logger } from '../../runtime/log.ts';
+import type { Adopt } from '../adopted-cut.ts';
 import type { Checkpoint } from '../checkpoints.ts';
 import type { CutLedger } from '../cut-ledger.ts';
 import { nameOf } from '../ledger/registration.ts';
 import type { RefutedCut } from '../refuted-cut.ts';
+import { TOLERATED_CUTS } from '../tip.ts';
 import { BlockFetch } from './block-fetch.ts';
 import { CheckpointProof, ContradictedError } from './checkpoint-proof.ts';
 import { brokenChain, isCertified, type Place } from './cut-proof.ts';
@@ -42,6 +44,10 @@ const PROVEN_LATER: Certificate = { round: 0, signatures: [] };
 
 export type CutSyncDependencies = {
   readonly ledger: CutLedger;
+  /** Takes a proven cut into the ledger. */
+  readonly adopt: Adopt;
+  /** Cuts also come from neighbours of the overlay: peers are asked when these are late. */
+  readonly hasNeighbours: boolean;
   readonly network: PeerAsking;
   readonly log: Logger;
   /** Ascending. */
@@ -78,11 +84,6 @@ export class CutSync {
     return this.#queued;
   }
 
-  /** Headers read back from checkpoints. */
-  get headers(): number {
-    return this.#checkpoints.headers;
-  }
-
   start(): void {
     this.#running = this.#run();
   }
@@ -100,14 +101,19 @@ export class CutSync {
 
   async #run(): Promise<void> {
     while (!this.#closed) {
-      const { height } = this.#with.ledger.head();
-      let peer = this.heights.next(height);
+      const { ledger, probeMillis, steady } = this.#with;
+      const { height } = ledger.head();
+      let peer = this.#isDue(height) ? this.heights.next(height) : undefined;
       if (peer === undefined) {
-        const isClaimed = this.heights.isClaimed(height);
+        const isClaimed = this.#isDue(height);
         if (this.heights.isPruned(height)) this.#tellPruned(height);
-        await this.#news.wait(isClaimed ? PAUSE_MILLIS : this.#with.probeMillis);
+        const began = steady();
+        await this.#news.wait(isClaimed ? PAUSE_MILLIS : probeMillis);
         if (isClaimed) this.heights.forgive();
-        peer = this.heights.next(this.#with.ledger.head().height) ?? this.heights.any();
+        const head = ledger.head().height;
+        const isQuiet = head === height && steady() - began >= probeMillis;
+        if (this.#with.hasNeighbours && !isQuiet && !this.#isDue(head)) continue;
+        peer = this.heights.next(head) ?? this.heights.any();
       }
       if (peer === undefined || this.#closed) continue;
       try {
@@ -116,6 +122,11 @@ export class CutSync {
         this.#with.log.debug('nobody delivered', { reason: (error as Error).message });
       }
     }
+  }
+
+  /** Whether a peer claims enough that it is asked. */
+  #isDue(height: number): boolean {
+    return this.heights.isClaimed(this.#with.hasNeighbours ? height + TOLERATED_CUTS : height);
   }
 
   #blame(error: unknown, peer: PeerName): void {
@@ -168,7 +179,7 @@ export class CutSync {
       if (error instanceof ProtocolError && error.code === 'unsupported_version' && (await this.#isUnknown(peer, from)))
         return;
       if (error instanceof ContradictedError) this.#end(error);
-      else this.#failed(peer, error);
+      else if (!(error instanceof MovedOnError)) this.#failed(peer, error);
     }
   }
 
@@ -209,7 +220,7 @@ export class CutSync {
     const { ledger } = this.#with;
     const committee = ledger.committee(from);
     const head = ledger.head();
-    if (head.height !== from - 1 || committee === undefined) throw new Error('the chain went on meanwhile');
+    if (head.height !== from - 1 || committee === undefined) throw new MovedOnError('the chain went on meanwhile');
     await this.#checkpoints.lead(peer, from);
     const broken = brokenChain(head, cuts);
     if (broken !== undefined) throw new PeerFault(peer, 'false_proof', broken);
@@ -247,16 +258,19 @@ export class CutSync {
       for (const [i, cut] of cuts.entries()) {
         this.#queued = cuts.length - i;
         if (this.#closed) return;
+        if (this.#isFinal(cut)) continue;
         const senders = new Set<PeerName>();
         const impossible = await this.#admit(cut, fetch, fetched, senders);
         // Closed meanwhile: some blocks are missing.
         if (this.#closed) return;
         await ledger.settled(SETTLED_MILLIS, cut.blockIds);
-        const applied = impossible ?? ledger.execute(cut);
-        if (applied === undefined) throw new Error('the chain went on meanwhile, or a block left the pool');
         const certificate = certificates.get(cut.header.height);
-        if (typeof applied === 'string') return await this.#doubt({ cut, certificate, reason: applied }, senders);
-        await ledger.commit(applied, certificate ?? PROVEN_LATER);
+        const adopted =
+          impossible === undefined || this.#isFinal(cut)
+            ? await this.#with.adopt(cut, certificate ?? PROVEN_LATER)
+            : { invalid: impossible };
+        if (adopted === 'later') throw new Error('a block left the pool, or the node stops');
+        if (adopted !== 'final') return await this.#doubt({ cut, certificate, reason: adopted.invalid }, senders);
         this.#doubted = undefined;
       }
       this.#tell();
@@ -264,6 +278,11 @@ export class CutSync {
       this.#queued = 0;
       fetch.close();
     }
+  }
+
+  /** Neighbours may bring it meanwhile. Its blocks then wait no more, and cannot be admitted again. */
+  #isFinal({ header: { height } }: ProposedCut): boolean {
+    return this.#with.ledger.head().height >= height;
   }
 
   /** Those that did not send the blocks of a cut that was not valid with them, where there are such. */
@@ -301,16 +320,15 @@ export class CutSync {
   ): Promise<string | undefined> {
     const { ledger } = this.#with;
     for (const id of cut.blockIds)
-      while (!ledger.isHere(id) && !this.#closed) {
+      while (!ledger.isHere(id) && !this.#closed && !this.#isFinal(cut)) {
         // A block that waited here when the batch began, but was evicted since.
         if (!asked.has(nameOf(id))) throw new Error('a block left the pool');
         const block = await fetch.take(id);
         senders.add(block.from);
         const admitted = await ledger.admit(block.header, block.body, cut);
-        if (admitted === 'here') break;
+        if (admitted === 'here' || this.#isFinal(cut)) break;
         if (typeof admitted === 'object') return admitted.impossible;
         if (admitted === 'wrong_body') this.#blame(new PeerFault(block.from, 'bad_block', 'a wrong body'), block.from);
-        else if (ledger.head().height >= cut.header.height) throw new Error('the chain went on meanwhile');
         else await this.#news.wait(PAUSE_MILLIS);
         fetch.again(id, admitted === 'wrong_body' ? block.from : undefined);
       }
@@ -327,9 +345,12 @@ export class CutSync {
   #tell(): void {
     const { ledger, log, steady } = this.#with;
     const { height } = ledger.head();
-    const { synced, behindBy, peers } = this.heights.figures(height);
-    if (synced || steady() - this.#loggedAt < LOG_MILLIS) return;
+    const behindBy = this.heights.best(height, false) - height;
+    if (behindBy <= TOLERATED_CUTS || steady() - this.#loggedAt < LOG_MILLIS) return;
     this.#loggedAt = steady();
-    log.info('syncing', { height, behind_by: behindBy, peers });
+    log.info('syncing', { height, behind_by: behindBy, peers: this.heights.count });
   }
 }
+
+/** The ledger changed meanwhile: the next question begins where it is now. */
+class MovedOnError extends Error {}

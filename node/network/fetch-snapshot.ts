@@ -140,6 +140,7 @@ class SnapshotFetch {
       {
         joined: (peer) => this.#offers.joined(peer),
         left: (peer) => this.#offers.left(peer),
+        refused: () => undefined,
         // There is nothing to serve yet.
         serve: async () => BUSY,
         gossip: async () => 'ignore',

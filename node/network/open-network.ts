@@ -3,14 +3,14 @@ import { ProtocolError } from '../../protocol/errors.ts';
 import { RULE_SET } from '../../protocol/transaction.ts';
 import { steadyMillis } from '../../runtime/clock.ts';
 import type { Logger } from '../../runtime/log.ts';
+import { type Adopt, adoptInto } from '../adopted-cut.ts';
 import type { Checkpoint } from '../checkpoints.ts';
 import type { ConsensusNode } from '../node.ts';
+import { heightsToShow, Tip } from '../tip.ts';
 import { BlockRelay } from './block-relay.ts';
-import { caughtUp } from './catching-up.ts';
 import { CutGossip } from './cut-gossip.ts';
 import { answerSync } from './cut-server.ts';
 import { CutSync } from './cut-sync.ts';
-import { isFresh } from './freshness.ts';
 import { NetworkError } from './network-error.ts';
 import type { NetworkPlan } from './network-options.ts';
 import { PeerHeights } from './peer-heights.ts';
@@ -39,6 +39,10 @@ export type NetworkDependencies = {
   readonly release: string;
   readonly log: Logger;
   now(): number;
+  /** The system's clock, where `now` follows it late. */
+  readonly wall?: (() => number) | undefined;
+  /** The overlay of validators, from which cuts come too: it takes what peers prove, and knows what members report. */
+  readonly overlay?: { readonly adopt: Adopt; reported(): number } | undefined;
   /** Called when a syncing peer was sent cuts from a height on. */
   readonly served?: ((peer: PeerName, from?: number) => void) | undefined;
   /** Snapshots that it can serve to new nodes. */
@@ -52,28 +56,31 @@ export type NetworkDependencies = {
 export type PeerView = {
   readonly addresses: readonly string[];
   figures(): HostFigures;
-  bestPeerHeight(): number | null;
   /** According to the peer. */
   heightOf(peer: PeerName): number | undefined;
   queuedCuts(): number;
   queuedBlocks(): number;
   /** Bytes of the answers to this node's questions of a kind: bodies, where announcements come by gossip. */
   answeredBytes(protocol: Protocol): number;
-  /** For a node that catches up: resolves when it stops following. Rejects if the network is closed before. */
-  caughtUp(): Promise<void>;
   close(): Promise<void>;
 };
 
-/** `follows`: cuts come from peers, and this node makes none. `until caught up`: only until neighbours can bring the rest, as for a validator. */
-export type NetworkSettings = NetworkPlan & { readonly follows: boolean | 'until caught up' };
+/** `follows`: this node does not make the cuts alone, and takes those that peers prove. */
+export type NetworkSettings = NetworkPlan & { readonly follows: boolean };
 
 export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDependencies): Promise<PeerView> {
-  const { node, dataDir, cutMillis, release, log, now, countsNear, served, snapshots } = dependencies;
+  const { node, dataDir, cutMillis, release, log, now, wall, countsNear, served, snapshots, overlay } = dependencies;
   const { chain, ledger } = node;
   const seed = await loadPeerKey(dataDir);
   let remembered = readRemembered(dataDir, log);
-  const releases = new ReleaseWatch(release);
-  let updateRequired = false;
+  const releases = new ReleaseWatch({ release, ruleSet: RULE_SET }, steadyMillis);
+  let hasUnknownCuts = false;
+  const announcing = (take: () => void, fields: { readonly release: string }) => {
+    const wasAnnounced = releases.isAnnounced();
+    take();
+    if (!wasAnnounced && releases.isAnnounced())
+      log.warn('update_announced: a peer runs a newer release', { ...fields, own: release });
+  };
   const { follows, ...settings } = plan;
   const network: PeerNetwork = new PeerNetwork(
     () => ({
@@ -93,11 +100,9 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
         budget.joined(peer, info.address);
         node.warmUp();
         sync?.wake();
-        const wasAnnounced = releases.isAnnounced();
-        releases.joined(peer, info);
-        if (!wasAnnounced && releases.isAnnounced())
-          log.warn('update_announced: a peer runs a newer release', { release: info.release, own: release });
+        announcing(() => releases.joined(peer, info), { release: info.release });
       },
+      refused: (peer, info) => announcing(() => releases.refused(peer, info), { release: info.release }),
       left: (peer) => {
         heights.left(peer);
         pull.left(peer);
@@ -113,17 +118,18 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
     },
     log,
   );
-  let isFollowing = follows !== false;
-  const sync = isFollowing
+  const sync = follows
     ? new CutSync({
         ledger,
+        adopt: overlay?.adopt ?? adoptInto(ledger),
+        hasNeighbours: overlay !== undefined,
         network,
         log,
         checkpoints: dependencies.checkpoints ?? [],
         steady: steadyMillis,
         probeMillis: Math.max(LEAST_PROBE_MILLIS, PROBE_CUTS * cutMillis),
         updateRequired: (version) => {
-          updateRequired = true;
+          hasUnknownCuts = true;
           log.error(
             'update_required: the network makes cuts that this release does not know; the node follows no more',
             {
@@ -136,6 +142,12 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
       })
     : undefined;
   const heights = sync?.heights ?? new PeerHeights();
+  const tip = new Tip({
+    head: () => chain.head(),
+    proven: () => Math.max(heights.proven, overlay?.reported() ?? -1),
+    cutMillis,
+    clocks: wall === undefined ? [now] : [now, wall],
+  });
   const isSynced = () => chain.sync().synced;
   const cuts = new CutGossip({
     node,
@@ -188,7 +200,10 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
       return undefined;
     }
   };
-  const unsubscribe = node.on('cut', ({ header }) => network.setHeight(header.height));
+  const unsubscribe = node.on('cut', ({ header }) => {
+    tip.look();
+    network.setHeight(header.height);
+  });
   let addresses: readonly string[];
   try {
     addresses = await network.start();
@@ -196,40 +211,24 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
     await network.close();
     throw new NetworkError('p2p_listen', `peers cannot be listened for: ${(error as Error).message}`);
   }
-  chain.followPeers(() => {
-    const figures = heights.figures(chain.head().height);
-    const isNew = isFresh(chain.head(), now(), cutMillis);
-    const synced = node.makesCuts || (isNew && !updateRequired && (figures.synced || !isFollowing));
-    return { ...figures, synced, updateAnnounced: releases.isAnnounced(), updateRequired };
-  });
-  const closing = new AbortController();
+  const bestHeight = () => Math.max(heights.best(chain.head().height, tip.look()), overlay?.reported() ?? -1);
+  chain.followPeers(() => ({
+    ...heightsToShow(bestHeight(), chain.head().height),
+    synced: node.makesCuts || (tip.look() && !hasUnknownCuts),
+    peers: heights.count,
+    updateAnnounced: releases.isAnnounced(),
+    // What peers claim counts only where no cuts come any more.
+    updateRequired: hasUnknownCuts || (releases.hasNewRules() && !node.makesCuts && !tip.look()),
+  }));
   sync?.start();
   return {
     addresses,
     figures: () => network.figures,
-    bestPeerHeight: () => heights.figures(chain.head().height).bestPeerHeight,
     heightOf: (peer) => heights.get(peer)?.claim,
     queuedBlocks: () => blocks.judged,
     queuedCuts: () => sync?.queued ?? 0,
     answeredBytes: (protocol) => network.answeredBytes[protocol],
-    caughtUp: async () => {
-      const found = await caughtUp(
-        {
-          height: () => chain.head().height,
-          headers: () => sync?.headers ?? 0,
-          isClaimed: (height) => heights.isClaimed(height - 1),
-          expectsPeers: plan.bootstrap.length + remembered.length > 0,
-          steady: steadyMillis,
-        },
-        closing.signal,
-      );
-      if (found === 'stalled') log.warn('peers claim more cuts than they deliver', { height: chain.head().height });
-      await sync?.close();
-      closing.signal.throwIfAborted();
-      isFollowing = false;
-    },
     close: async () => {
-      closing.abort(new Error('the network is closed'));
       unsubscribe();
       for (const part of [cuts, transactions, blocks, pull]) part.close();
       // Pending requests must not prevent the node from stopping.

@@ -1,9 +1,7 @@
 /**
- * The heights of peers: claimed, and proven by a certificate. Claims decide which peer to ask. A claim also prevents
- * this node from counting as synced, but only that of a peer that proved this node's height and has not failed to
- * deliver since. A peer that failed to deliver a range is not asked for it again while there are others.
+ * The heights of peers: claimed, and proven by a certificate. Claims decide which peer to ask; what was proven stays
+ * proven when the peer leaves. A peer that failed to deliver a range is not asked for it again while there are others.
  */
-import type { PeerSync } from '../full-node.ts';
 import type { PeerName } from './thread/host-types.ts';
 
 export type PeerHeight = {
@@ -21,14 +19,18 @@ export type PeerHeight = {
 };
 
 const MAX_LATE = 8;
-/** Cuts that a synced node may be behind what is proven. */
-const TOLERATED = 2;
 
 const NOBODY: ReadonlySet<PeerName> = new Set();
 
 export class PeerHeights {
   readonly #peers = new Map<PeerName, PeerHeight>();
   #asked = 0;
+  #proven = -1;
+
+  /** The best height that any peer proved since the start; -1 for none. */
+  get proven(): number {
+    return this.#proven;
+  }
 
   get count(): number {
     return this.#peers.size;
@@ -65,6 +67,7 @@ export class PeerHeights {
     const known = this.#peers.get(peer);
     if (known === undefined) return;
     known.proven = Math.max(known.proven, height);
+    this.#proven = Math.max(this.#proven, height);
     known.claim = Math.max(known.claim, height);
     // Proving an old cut does not compensate for an undelivered range.
     if (known.failedFrom !== undefined && height >= known.failedFrom) known.failedFrom = undefined;
@@ -135,18 +138,12 @@ export class PeerHeights {
     return found?.[0];
   }
 
-  /** `head` of this node. Without any proof from peers it is not synced: it cannot know. */
-  figures(head: number): Omit<PeerSync, 'updateAnnounced' | 'updateRequired'> {
-    const all = [...this.#peers.values()];
-    const proven = Math.max(-1, ...all.map((peer) => peer.proven));
-    // A peer that delivers counts with its claimed height, until it fails to deliver that.
-    const delivering = all.filter((peer) => peer.proven >= head && peer.failedFrom !== head + 1);
-    const best = Math.max(proven, ...delivering.map(({ claim }) => claim));
-    return {
-      synced: proven >= 0 && best - head <= TOLERATED,
-      bestPeerHeight: best < 0 ? null : best,
-      behindBy: Math.max(0, best - head),
-      peers: all.length,
-    };
+  /**
+   * The best height to show: what was proven; and for a node that knows by the age of its own head that it is behind,
+   * also what a peer claims that proved this head and has not failed to deliver since. -1 for none.
+   */
+  best(head: number, isAtTip: boolean): number {
+    const delivering = [...this.#peers.values()].filter((peer) => peer.proven >= head && peer.failedFrom !== head + 1);
+    return Math.max(this.#proven, ...(isAtTip ? [] : delivering.map(({ claim }) => claim)));
   }
 }

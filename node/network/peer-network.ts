@@ -21,7 +21,7 @@ import { ThreadCalls } from './thread/thread-calls.ts';
 const RESTART_MILLIS = 2_000;
 const FIGURES_MILLIS = 1_000;
 
-export type PeerHandlers = Pick<NodeSide, 'joined' | 'left' | 'serve' | 'gossip' | 'remember'>;
+export type PeerHandlers = Pick<NodeSide, 'joined' | 'left' | 'refused' | 'serve' | 'gossip' | 'remember'>;
 
 const NO_FIGURES: HostFigures = {
   receivedBytes: 0,

@@ -1,8 +1,8 @@
 /**
  * Relays transactions: identifiers first, in batches by gossip; unknown ones are requested from their announcers, and
- * pass the mempool's admission. A batch is relayed unchanged if all of it is here and something was new; of any other
- * batch, the accepted transactions are announced as if submitted to this node. So a node that relays a batch can
- * deliver it.
+ * pass the mempool's admission. No batch is passed on: what entered the mempool, from whomever, is gathered into
+ * batches of this node's own. So a node can deliver what it announces, and how many messages it sends does not depend
+ * on how small the batches of others are.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
@@ -16,10 +16,14 @@ import { decodeIds, encodeIds, MAX_TRANSACTIONS } from './relay-messages.ts';
 import type { Finding, PeerName, Topic } from './thread/host-types.ts';
 import { type Came, TransactionWants } from './transaction-wants.ts';
 
-/** Time between two batches: the first identifier after a pause is sent at once, later ones are batched. */
-const GATHER_MILLIS = 50;
 /** Identifiers of one peer that are looked up, each a read of the store. */
 const LOOKED_UP: BucketRate = { perSecond: 5_000, burst: 20_000 };
+/** Time between two batches: the first identifier after a pause is sent at once, later ones are batched. */
+const GATHER_MILLIS = 50;
+/** Half as many identifiers as a neighbour looks up, so that a link that stalls and recovers does not exceed its limit. */
+const MILLIS_PER_ID = 2_000 / LOOKED_UP.perSecond;
+/** Identifiers that wait to be announced. What is pushed out is found by peers that ask what waits. */
+const MAX_GATHERED = 16_384;
 /**
  * Transactions that a peer announced but does not have. Some are legitimate: a cut took them, or they were evicted from
  * a full mempool.
@@ -48,7 +52,7 @@ export class TransactionRelay {
   readonly #lookedUp = new BoundedMap<PeerName, Bucket>(KNOWN_PEERS);
   readonly #missed = new BoundedMap<PeerName, Bucket>(KNOWN_PEERS);
   readonly #wants: TransactionWants;
-  readonly #gathered = new Map<string, Bytes>();
+  readonly #gathered = new BoundedMap<string, Bytes>(MAX_GATHERED);
   #timer: NodeJS.Timeout | undefined;
   readonly #unsubscribe: () => void;
 
@@ -65,8 +69,8 @@ export class TransactionRelay {
       failed: (peer, error) => blame(network, peer, error),
     });
     this.#unsubscribe = dependencies.node.on('mempoolAdded', ({ id }) => {
-      // One that came in a batch is relayed with it.
-      if (!this.#wants.has(id)) this.#gather(id);
+      this.#gathered.set(nameOf(id), id);
+      if (this.#timer === undefined) this.#announce();
     });
   }
 
@@ -76,19 +80,17 @@ export class TransactionRelay {
     this.#wants.close();
   }
 
-  #gather(id: Bytes): void {
-    this.#gathered.set(nameOf(id), id);
-    if (this.#timer === undefined || this.#gathered.size >= MAX_TRANSACTIONS) this.#announce();
-  }
-
   #announce(): void {
-    clearTimeout(this.#timer);
     this.#timer = undefined;
-    const ids = [...this.#gathered.values()];
+    const ids: Bytes[] = [];
+    for (const [name, id] of this.#gathered) {
+      if (ids.length >= MAX_TRANSACTIONS) break;
+      this.#gathered.delete(name);
+      if (this.#with.node.mempool.get(id) !== undefined) ids.push(id);
+    }
     if (ids.length === 0) return;
-    this.#gathered.clear();
     this.#with.network.publish('transactions', encodeIds(ids));
-    this.#timer = setTimeout(() => this.#announce(), GATHER_MILLIS);
+    this.#timer = setTimeout(() => this.#announce(), Math.max(GATHER_MILLIS, ids.length * MILLIS_PER_ID));
   }
 
   async judge(peer: PeerName, data: Bytes): Promise<Finding> {
@@ -109,15 +111,7 @@ export class TransactionRelay {
     const lacking = ids.filter((id) => !this.#isHere(id));
     if (lacking.length === 0) return 'ignore';
     const came = await this.#wants.want(peer, lacking);
-    return came === undefined ? 'undelivered' : this.#finding(ids, lacking, came);
-  }
-
-  #finding(ids: readonly Bytes[], lacking: readonly Bytes[], came: readonly Came[]): Finding {
-    const taken = lacking.filter((_, i) => came[i] === 'taken');
-    // Two batches may have waited for the same transaction: the complete one is relayed.
-    if (taken.length > 0 && ids.every((id) => this.#isHere(id))) return 'accept';
-    for (const id of taken) this.#gather(id);
-    return came.some((what) => what === 'nobody' || what === 'bad') ? 'undelivered' : 'ignore';
+    return came?.every((what) => what === 'here') ? 'ignore' : 'undelivered';
   }
 
   #mayHave(buckets: BoundedMap<PeerName, Bucket>, rate: BucketRate, peer: PeerName, count: number): boolean {
@@ -134,8 +128,7 @@ export class TransactionRelay {
 
   async #take(peer: PeerName, wire: Bytes): Promise<Exclude<Came, 'nobody'>> {
     const outcome = await this.#with.node.submitTransaction(wire, 'relayed');
-    if (outcome.status !== 'refused') return outcome.status === 'accepted' ? 'taken' : 'refused';
-    if (!FAULTS.has(outcome.error.code)) return 'refused';
+    if (outcome.status !== 'refused' || !FAULTS.has(outcome.error.code)) return 'here';
     this.#with.network.fault(peer, 'bad_transaction', outcome.error.code);
     return 'bad';
   }

@@ -19,8 +19,8 @@ const MAX_SOURCES = 8;
 const TRIES = 8;
 const HASTE_MILLIS = 1_500;
 
-/** The result: accepted into the mempool, known or refused there, refused as a peer's fault, or not delivered. */
-export type Came = 'taken' | 'refused' | 'bad' | 'nobody';
+/** The result: it was delivered, whatever the mempool says to it; refused as a peer's fault; or not delivered. */
+export type Came = 'here' | 'bad' | 'nobody';
 
 export type TransactionWantsDependencies = {
   ask(peer: PeerName, question: Uint8Array): Promise<Uint8Array>;
@@ -55,10 +55,6 @@ export class TransactionWants {
 
   constructor(dependencies: TransactionWantsDependencies) {
     this.#with = dependencies;
-  }
-
-  has(id: Bytes): boolean {
-    return this.#wanted.has(nameOf(id));
   }
 
   close(): void {

@@ -4,6 +4,7 @@
  * changes come from a seed (mangler.ts).
  */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { adoptInto } from '../../node/adopted-cut.ts';
 import { BLOCK_MESSAGE_TYPES, decodeBlockMessage, encodeBlockMessage } from '../../node/consensus/block-exchange.ts';
 import type { Peer } from '../../node/consensus/effects.ts';
 import { developmentKey } from '../../node/development.ts';
@@ -158,6 +159,8 @@ describe('between peers', () => {
       watchFaults(follower, 'follower', faults);
       const sync = new CutSync({
         ledger: follower.ledger,
+        adopt: adoptInto(follower.ledger),
+        hasNeighbours: false,
         network: {
           ask: async (peer, _, bytes) => {
             const question = decodeSyncQuestion(bytes);

@@ -5,6 +5,7 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { adoptInto } from '../../node/adopted-cut.ts';
 import type { CutLedger } from '../../node/cut-ledger.ts';
 import { developmentKey } from '../../node/development.ts';
 import { fetchBlock } from '../../node/network/block-relay.ts';
@@ -75,6 +76,8 @@ type Chains = Readonly<Record<string, ConsensusNode['chain']>>;
 function follow(peers: Chains, later: Chains = {}, ledger: CutLedger = fresh.ledger): CutSync {
   const following = new CutSync({
     ledger,
+    adopt: adoptInto(ledger),
+    hasNeighbours: false,
     network: {
       ask: async (peer, _, bytes) => {
         const question = decodeSyncQuestion(bytes);

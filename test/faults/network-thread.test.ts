@@ -23,6 +23,7 @@ test('a thread that ends without an error is started again, also where the first
     {
       joined: (peer) => void joined.push(peer),
       left: (peer) => void left.push(peer),
+      refused: () => undefined,
       serve: async () => undefined,
       gossip: async () => 'ignore',
       remember: () => undefined,
@@ -53,8 +54,28 @@ const info = (direction: PeerInfo['direction'], address: string, release = '9.0.
   height: 0,
 });
 
+test('a peer of newer rules counts though it was refused, and is forgotten; one stranger, or one of older rules, does not', () => {
+  let now = 0;
+  const watch = new ReleaseWatch({ release: '0.2.0', ruleSet: 2 }, () => now);
+  const refused = (direction: PeerInfo['direction'], address: string, ruleSet: number) =>
+    watch.refused(address, { ...info(direction, address), ruleSet });
+  const says = () => [watch.isAnnounced(), watch.hasNewRules()];
+  refused('outbound', '8.8.8.8', 1);
+  refused('inbound', '1.1.1.1', 3);
+  refused('inbound', '2.2.2.2', 3);
+  expect(says()).toEqual([false, false]);
+  refused('inbound', '3.3.3.3', 3);
+  expect(says()).toEqual([true, true]);
+  now += 10_800_000;
+  expect(says()).toEqual([false, false]);
+  refused('outbound', '4.4.4.4', 3);
+  // It calls back.
+  refused('inbound', '4.4.4.4', 3);
+  expect(says()).toEqual([true, true]);
+});
+
 test('one stranger’s release announces no update', () => {
-  const watch = new ReleaseWatch('0.1.0');
+  const watch = new ReleaseWatch({ release: '0.1.0', ruleSet: 1 }, () => 0);
   for (let i = 0; i < 8; i++) watch.joined(`stranger ${i}`, info('inbound', `66.6.6.${i}`));
   watch.joined('old', info('outbound', '8.8.8.8', '0.1.0'));
   expect(watch.isAnnounced()).toBe(false);

@@ -173,36 +173,32 @@ test('an address is told in bytes and has one form', () => {
   expect(() => decodePeers(mapped)).toThrow(ProtocolError);
 });
 
-test('only what is proven makes a node synced or not; a claim decides whom to ask', () => {
+test('what a peer proved stays proven when it leaves; a claim proves nothing and decides whom to ask', () => {
   const heights = new PeerHeights();
-  expect(heights.figures(5)).toMatchObject({ synced: false, bestPeerHeight: null, peers: 0 });
+  expect([heights.proven, heights.best(5, false)]).toEqual([-1, -1]);
   heights.joined('liar', 1_000_000_000);
   heights.joined('honest', 7);
-  expect(heights.figures(5)).toMatchObject({ synced: false, bestPeerHeight: null, behindBy: 0 });
+  expect([heights.proven, heights.best(5, false)]).toEqual([-1, -1]);
   expect([heights.next(5), heights.next(5)].sort()).toEqual(['honest', 'liar']);
   heights.failed('liar', 6);
   expect([heights.next(5), heights.next(5)]).toEqual(['honest', 'honest']);
   heights.proved('honest', 7);
-  expect(heights.figures(5)).toMatchObject({ synced: true, bestPeerHeight: 7, behindBy: 2 });
-  expect(heights.figures(4)).toMatchObject({ synced: false, behindBy: 3 });
   heights.left('honest');
-  expect(heights.figures(7)).toMatchObject({ synced: false, peers: 1 });
+  expect([heights.proven, heights.best(5, true), heights.count]).toEqual([7, 7, 1]);
 });
 
-test('at the end of a batch a node is not synced while the peer that delivers has more', () => {
+test('the height that a delivering peer claims is shown to a node that is behind, and to no other', () => {
   const heights = new PeerHeights();
   heights.joined('honest', 599);
   heights.joined('boaster', 1_000_000);
   heights.proved('honest', 455);
-  expect(heights.figures(455)).toEqual({ synced: false, bestPeerHeight: 599, behindBy: 144, peers: 2 });
+  expect(heights.best(455, false)).toBe(599);
   heights.proved('honest', 599);
-  // What the other one only claims keeps nobody from being synced.
-  expect(heights.figures(599)).toMatchObject({ synced: true, bestPeerHeight: 599 });
-  // Nor does a peer that delivered once, claims more and then has nothing.
+  // It delivered once, claims more and then has nothing.
   heights.heard('honest', 2_000_000);
-  expect(heights.figures(599).synced).toBe(false);
+  expect([heights.best(599, true), heights.best(599, false)]).toEqual([599, 2_000_000]);
   heights.failed('honest', 600);
-  expect(heights.figures(599)).toMatchObject({ synced: true, bestPeerHeight: 599 });
+  expect(heights.best(599, false)).toBe(599);
 });
 
 const PLAN = { p2p: 'on', p2pListen: [], p2pAnnounce: [], bootstrap: [], maxPeers: 50 } as const;

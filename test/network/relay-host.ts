@@ -42,6 +42,7 @@ export class RelayHost {
     const side = {
       joined: async (peer: string) => void this.joined.push(peer),
       left: async () => undefined,
+      refused: async () => undefined,
       serve: async () => undefined,
       gossip: async (peer: string, _: string, data: Uint8Array) => await this.relay.judge(peer, data),
       remember: async (addresses: readonly { readonly address: string }[]) => {

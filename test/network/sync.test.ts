@@ -6,10 +6,11 @@ import type { CutRecord } from '../../node/full-node.ts';
 import { answerSync } from '../../node/network/cut-server.ts';
 import { decodeCutsAnswer } from '../../node/network/sync-messages.ts';
 import { cutId } from '../../protocol/cut.ts';
-import { transactionIdOfWire } from '../../protocol/transaction.ts';
+import { RULE_SET, transactionIdOfWire } from '../../protocol/transaction.ts';
 import { developmentKeys, payment } from '../node/bed.ts';
 import { quietLog } from '../quiet-log.ts';
 import { headOf, lying, NetBed, type NetNode, treasuryOutput, until } from './peers.ts';
+import { RelayHost } from './relay-host.ts';
 
 const INTERVAL = 36;
 const BOB = developmentKey('bob').address;
@@ -182,23 +183,6 @@ test('a node of another chain is left alone', async () => {
   }
 });
 
-test('a node that only catches up takes old cuts from peers, is not synced meanwhile, and then follows no more', async () => {
-  const source = await bed.start('source', {});
-  await bed.seal(source, 130);
-  const validator = await bed.start('validator', { bootstrap: [at(source)], follows: 'until caught up' });
-  expect(isSynced(validator)).toBe(false);
-  // It waits three seconds for the first peer, and a busy machine may take longer than that.
-  const { view } = validator;
-  await until(() => view.figures().peers.some(({ peer }) => view.heightOf(peer) !== undefined));
-  await view.caughtUp();
-  // The rest comes from its neighbours, of which it has none here.
-  const reached = height(validator);
-  expect(reached).toBeGreaterThanOrEqual(130 - 96);
-  await bed.seal(source, 2);
-  await new Promise((resolve) => setTimeout(resolve, 1_500));
-  expect(height(validator)).toBe(reached);
-});
-
 test('a node whose newest cut is old is not synced, whatever its peers prove', async () => {
   const source = await bed.start('source', {});
   await bed.seal(source, 3);
@@ -223,6 +207,29 @@ test('whatever its clock does while it syncs, a node has the same chain, and is 
   bed.now = right;
   await until(() => isSynced(fresh));
   expect(headOf(fresh)).toBe(headOf(source));
+});
+
+test('a peer of other rules that this node chose announces an update before it is dropped; none is required while cuts come', async () => {
+  const source = await bed.start('source', {});
+  await bed.seal(source, 3);
+  const newer = new RelayHost();
+  try {
+    await newer.start({ chainId: source.node.chain.chainId, ruleSet: RULE_SET + 1, release: '0.2.0' });
+    const node = await bed.start('node', { bootstrap: [at(source), newer.address], follows: true });
+    const says = () => {
+      const { synced, peers } = node.node.chain.sync();
+      return { synced, announced: peers?.updateAnnounced, required: peers?.updateRequired, peers: peers?.peers };
+    };
+    await until(() => says().announced === true && says().synced);
+    expect(says()).toEqual({ synced: true, announced: true, required: false, peers: 1 });
+    bed.now += 300_000;
+    expect(says()).toMatchObject({ synced: false, announced: true, required: true });
+    await bed.seal(source, 1);
+    await until(() => says().synced);
+    expect(says()).toMatchObject({ announced: true, required: false });
+  } finally {
+    await newer.close();
+  }
 });
 
 test('a final cut of an unknown version stops the node and says that an update is required; a false one is malformed', async () => {

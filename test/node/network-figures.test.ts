@@ -1,5 +1,6 @@
-/** Metrics of who is connected, by the names that the docs and the alerts give: peers and neighbours of the overlay are counted apart, and a node without them exports neither. */
+/** Metrics of who is connected, by the names that the docs and the alerts give: peers and neighbours of the overlay are counted apart, and a node without peers says so. */
 import { expect, test } from 'vitest';
+import type { FullNode } from '../../node/full-node.ts';
 import type { PeerView } from '../../node/network/open-network.ts';
 import { nodeMetrics } from '../../node/node-metrics.ts';
 import { Metrics } from '../../runtime/metrics.ts';
@@ -7,15 +8,30 @@ import { Metrics } from '../../runtime/metrics.ts';
 const view = (peers: number, bytes: number): PeerView =>
   ({
     figures: () => ({ peers: Array(peers).fill({}), receivedBytes: bytes, sentBytes: 2 * bytes, barred: 1 }),
-    bestPeerHeight: () => 77,
     queuedCuts: () => 5,
     queuedBlocks: () => 6,
   }) as unknown as PeerView;
 
+test('without peers every metric of peers is there and is 0', async () => {
+  const metrics = new Metrics('svc_node');
+  nodeMetrics(metrics, { version: '1', network: 'development' });
+  const lines = (await metrics.text()).split('\n');
+  for (const name of [
+    ...['peers', 'best_peer_height', 'p2p_received_bytes_total', 'p2p_sent_bytes_total'],
+    ...['p2p_queued_cuts', 'p2p_queued_blocks', 'p2p_barred'],
+  ])
+    expect(lines).toContain(`svc_node_${name} 0`);
+});
+
 test('svc_node_peers counts peers alone, svc_node_overlay_neighbours connections of the overlay', async () => {
   const metrics = new Metrics('svc_node');
   const node = nodeMetrics(metrics, { version: '1', network: 'development' });
-  expect(await metrics.text()).not.toMatch(/svc_node_(peers|overlay_neighbours|p2p)/);
+  expect(await metrics.text()).not.toMatch(/svc_node_overlay_neighbours/);
+  node.watch({
+    on: () => () => undefined,
+    mempool: { count: 0 },
+    chain: { sync: () => ({ synced: true, height: 78, peers: { bestPeerHeight: 77 } }), waitingBlocks: () => [] },
+  } as unknown as FullNode);
   let neighbours = 3;
   node.consensus(() => neighbours);
   node.peers(view(2, 10));

@@ -1,14 +1,17 @@
 /** While a cut is being written its transactions and blocks are not final yet for readers: the cut that they would name is not the head before the write has ended. */
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
+import type { ApiContext } from '../../node/api/api-context.ts';
+import { statusJson } from '../../node/api/transaction-routes.ts';
 import { developmentKey } from '../../node/development.ts';
-import type { Bytes } from '../../protocol/bytes.ts';
+import type { TransactionStatus } from '../../node/full-node.ts';
+import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import { Bed } from './bed.ts';
 
 let bed: Bed;
 afterEach(() => bed.close());
 
-test('a status names no cut above the head', async () => {
+test('a transaction is registered while the certified cut is written, and finalized by no cut above the head', async () => {
   bed = await Bed.open();
   const { chain } = bed.node;
   const to = developmentKey('somebody').address;
@@ -18,6 +21,8 @@ test('a status names no cut above the head', async () => {
     const { id } = sent as { id: Bytes };
     await bed.mine(developmentKey('miner').address);
     let isSealed = false;
+    let registered: TransactionStatus | undefined;
+    const context = { node: bed.node } as ApiContext;
     const sealed = bed.seal().then(() => {
       isSealed = true;
     });
@@ -27,13 +32,23 @@ test('a status names no cut above the head', async () => {
         const status = chain.transactionStatus(id);
         seen.add(status?.lifecycle ?? 'unknown');
         expect(status?.finalizedCut?.height ?? 0).toBeLessThanOrEqual(chain.head().height);
+        const isRegistered = status?.lifecycle === 'registered';
+        if (isRegistered) registered = status;
+        expect(status?.registeredCut?.height).toBe(isRegistered ? chain.head().height + 1 : undefined);
       }
       await turn();
     }
     await sealed;
     expect(chain.transactionStatus(id)).toMatchObject({ lifecycle: 'finalized' });
+    // The document names the same cut before it can be read.
+    if (registered !== undefined)
+      expect(JSON.parse(statusJson(context, toHex(id), registered))).toMatchObject({
+        lifecycle: 'registered',
+        registered_cut: { height: chain.head().height, cut_id: toHex(chain.head().cutId) },
+        finalized_cut: null,
+      });
   }
-  expect([...seen]).toEqual(['receiving']);
+  expect([...seen]).toEqual(['receiving', 'registered']);
 });
 
 test('a block was neither registered nor paid by a cut above the head', async () => {

@@ -8,8 +8,10 @@ import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import { type Bucket, type BucketRate, fullBucket, take } from '../../../runtime/token-bucket.ts';
 import type { Finding, PeerName, Topic, Verdict } from './host-types.ts';
 
-/** Gossip messages of one peer that are processed. */
-const GOSSIP: BucketRate = { perSecond: 200, burst: 1_000 };
+/** Bytes of gossip of one peer that are processed. */
+const GOSSIP: BucketRate = { perSecond: 2 * 1_024 * 1_024, burst: 8 * 1_024 * 1_024 };
+/** Handing a message to the other thread and back costs as much as reading this many bytes. */
+const LEAST_BYTES = 4_096;
 /** After this time the next announcer is asked too. */
 export const HASTE_MILLIS = 1_500;
 /** How long a message waits for delivery. */
@@ -63,9 +65,10 @@ export class GossipDesk {
     for (const { settle } of [...this.#open.values()]) settle('ignore');
   }
 
-  #mayCome(peer: PeerName): boolean {
+  #mayCome(peer: PeerName, { length }: Uint8Array): boolean {
     const now = this.#with.steady();
-    const bucket = take(this.#rates.get(peer) ?? fullBucket(GOSSIP, now), GOSSIP, now);
+    const cost = Math.max(LEAST_BYTES, length);
+    const bucket = take(this.#rates.get(peer) ?? fullBucket(GOSSIP, now), GOSSIP, now, cost);
     if (bucket !== undefined) this.#rates.set(peer, bucket);
     else if (peer !== NOBODY) this.#with.flood(peer);
     return bucket !== undefined;
@@ -78,7 +81,7 @@ export class GossipDesk {
   judge(from: PeerName | undefined, topic: Topic, key: string, data: Uint8Array): Promise<Verdict> {
     const peer = from ?? NOBODY;
     const held = this.#bytes.get(peer) ?? 0;
-    if (!this.#mayCome(peer) || held + data.length > OPEN_BYTES) {
+    if (!this.#mayCome(peer, data) || held + data.length > OPEN_BYTES) {
       this.#lapsed.set(key, topic);
       return Promise.resolve('ignore');
     }
@@ -119,7 +122,7 @@ export class GossipDesk {
       return;
     }
     const topic = this.#lapsed.get(key);
-    if (topic === undefined || data === undefined || !this.#mayCome(peer)) return;
+    if (topic === undefined || data === undefined || !this.#mayCome(peer, data)) return;
     // The library does not relay it any more; peers that connect or ask for waiting items get it.
     this.#lapsed.delete(key);
     this.#with.judge(peer, topic, data).then(

@@ -65,6 +65,9 @@ export type PeerInfo = {
   readonly height: number;
 };
 
+/** A peer of this chain with other rules, disconnected after the hello. */
+export type RefusedPeer = Pick<PeerInfo, 'address' | 'direction' | 'release'> & { readonly ruleSet: number };
+
 export type PeerState = PeerInfo & {
   readonly peer: PeerName;
   readonly lostScore: number;
@@ -84,6 +87,7 @@ export type HostFigures = {
 export type NodeSide = {
   joined(peer: PeerName, info: PeerInfo): void;
   left(peer: PeerName): void;
+  refused(peer: PeerName, info: RefusedPeer): void;
   serve(peer: PeerName, protocol: Protocol, question: Uint8Array): Promise<Uint8Array | undefined>;
   gossip(peer: PeerName, topic: Topic, data: Uint8Array): Promise<Finding>;
   remember(addresses: readonly { readonly address: string; readonly lastGood: number }[]): void;

@@ -5,7 +5,7 @@
 import { randomInt } from 'node:crypto';
 import { TopicValidatorResult } from '@libp2p/gossipsub';
 import type { Connection, IdentifyResult, PeerId, Stream } from '@libp2p/interface';
-import { toHex } from '../../../protocol/bytes.ts';
+import { equalBytes, toHex } from '../../../protocol/bytes.ts';
 import { canonicalIp } from '../../../runtime/address-reach.ts';
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import { clientKey } from '../../../runtime/client-address.ts';
@@ -224,6 +224,9 @@ export class PeerHost implements HostSide {
     const peer = connection.remotePeer.toString();
     const address = connection.remoteAddr.toString();
     if (reason !== undefined) {
+      const { release, ruleSet } = hello;
+      if (equalBytes(hello.chainId, this.#settings.chainId))
+        this.#node.refused(peer, { address, direction: connection.direction, release, ruleSet }).catch(() => undefined);
       this.#dialler.leaveAlone(peer, ANOTHER_CHAIN_MILLIS);
       this.#say(connection.direction === 'outbound' ? 'warn' : 'debug', 'a peer is left alone', {
         peer,
