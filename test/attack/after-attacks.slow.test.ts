@@ -139,11 +139,17 @@ const ATTACKS: Readonly<Record<string, Attack>> = {
   'two blocks on one body': {
     hits: ['node'],
     async make(_stack, node) {
-      const template = await node.template();
-      const first = worked(template);
-      const second = worked(template, first.next);
-      const answers = await Promise.all([node.send(first.block), node.send(second.block)]);
-      expect(answers.map(({ status }) => status).filter((status) => status >= 500)).toEqual([]);
+      for (;;) {
+        const template = await node.template();
+        const first = worked(template);
+        const second = worked(template, first.next);
+        const answers = await Promise.all([node.send(first.block), node.send(second.block)]);
+        const codes = answers.map(({ status, document }) => (status === 200 ? 'taken' : document.error?.code)).sort();
+        // On a busy machine the window of their anchor may have closed before the work was done.
+        if (codes.every((code) => code === 'block_too_late')) continue;
+        expect(codes).toEqual(['body_used', 'taken']);
+        return;
+      }
     },
   },
   "a block with a spoiled copy of somebody's payment": {

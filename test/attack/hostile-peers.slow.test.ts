@@ -67,7 +67,9 @@ test('a node among hostile peers stays in step and inside its memory', async () 
   // Peers that break rules again and again are barred; the honest peer never is.
   await until(() => victim.view.figures().barred > 0);
   expect(victim.view.figures().peers.some(({ direction }) => direction === 'outbound')).toBe(true);
-  expect(heard.every(({ opened = 0 }) => opened <= 64)).toBe(true);
+  const opened = heard.find(({ opened }) => opened !== undefined)?.opened;
+  expect(opened).toBeGreaterThan(0);
+  expect(opened).toBeLessThanOrEqual(64);
 });
 
 test('of fifty peers at one address three find a place', async () => {

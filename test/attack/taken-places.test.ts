@@ -114,13 +114,17 @@ test('an answer that is not taken makes room; work under way does not', async ()
   for (const { text } of working) expect(text).toMatch(/worked$/);
 });
 
-test('when the program works for every connection, the next is refused, and nothing is counted twice', async () => {
+test('when the program works for every connection, the next is refused, and nothing is counted twice, also of those that were displaced', async () => {
   const answers: (() => void)[] = [];
   const { port, door } = await open((_request, response) => {
     answers.push(() => response.end('served'));
   });
+  const idle = await hold(port, DOOR.connections, () => 'GET / HTTP/1.1\r\n');
+  await expect.poll(() => door.figures.open).toBe(DOOR.connections);
   const working = await hold(port, DOOR.connections, () => GET);
   await expect.poll(() => answers.length).toBe(DOOR.connections);
+  expect(door.figures.refused).toBe(DOOR.connections);
+  await Promise.all(idle.map(({ ended }) => ended));
   expect(await say(port, GET)).toBe('');
   for (const answer of answers.splice(0)) answer();
   await Promise.all(working.map(({ ended }) => ended));

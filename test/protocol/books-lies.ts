@@ -47,6 +47,11 @@ export const LIES: Readonly<Record<string, () => Lie>> = {
     proofLie((proof) => {
       part(proof).leaf = { absent: { before: null, after: null } } as never;
     }),
+  'present, shown absent in a tree that is called empty': () =>
+    proofLie((proof) => {
+      part(proof).leaf = { absent: { before: null, after: null } } as never;
+      part(proof).accounts = 0;
+    }),
   'a neighbour with another index': () =>
     proofLie((proof) => {
       const absence = absenceOf(VICTIM, -1, 0);
