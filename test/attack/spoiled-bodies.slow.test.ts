@@ -43,7 +43,7 @@ const VALIDATORS = 4;
 const CUT_MILLIS = 200;
 const BLOCKS = 3;
 const BOB = developmentKey('bob').address;
-const LIMIT = { millis: 240_000 };
+const LIMIT = { millis: 120_000 };
 const ANSWER = { bytes: 3 * 1024 * 1024, millis: 20_000 };
 
 /** The transactions twice: what was looked at before the root. */
@@ -156,10 +156,10 @@ test(
     const chainId = chainIdOf(encodeGenesis(genesis));
     const chain = { genesis, chainId, head: () => ({ height: 0 }) } as unknown as Parameters<typeof payment>[0] &
       Parameters<typeof treasuryOutput>[0];
-    const ports = await freePorts(3 * VALIDATORS + 4);
+    const ports = await freePorts(3 * VALIDATORS + 5);
     const port = (i: number) => ports[i] as number;
     const overlay = (member: number) => `127.0.0.1:${port(2 * VALIDATORS + member)}`;
-    const [p2p, liarPort] = [port(3 * VALIDATORS), port(3 * VALIDATORS + 1)];
+    const [p2p, plainP2p, nobody] = [0, 1, 2].map((i) => port(3 * VALIDATORS + i)) as [number, number, number];
     const common = (name: string) => [
       ...['--data-dir', join(directory, name), '--genesis', files.genesis, '--cut-millis', String(CUT_MILLIS)],
     ];
@@ -177,8 +177,10 @@ test(
       return new Svcd(binds, [...common(`validator-${member}`), ...words, ...peers]);
     });
     const [first, , , victim] = validators as [Svcd, Svcd, Svcd, Svcd];
-    const binds = { api: port(3 * VALIDATORS + 2), mining: port(3 * VALIDATORS + 3) };
-    const plain = new Svcd(binds, [...common('plain'), '--bootstrap', `/ip4/127.0.0.1/tcp/${liarPort}`]);
+    const binds = { api: port(3 * VALIDATORS + 3), mining: port(3 * VALIDATORS + 4) };
+    // It makes no cuts itself because it is to follow a peer; that one is not there.
+    const words = ['--bootstrap', `/ip4/127.0.0.1/tcp/${nobody}`, '--p2p-listen', `127.0.0.1:${plainP2p}`];
+    const plain = new Svcd(binds, [...common('plain'), ...words]);
     onTestFinished(async () => {
       await Promise.all([...validators, plain].map((svcd) => svcd.end('SIGKILL')));
     });
@@ -189,35 +191,34 @@ test(
     const reached = await first.height();
 
     let spoiled = 0;
-    const peer = await RawPeer.open(
-      chainId,
-      {
-        height: () => reached,
-        sync: async (question) => {
-          const answer = await source.answer(question);
-          // Once: a second one would bar it, and this node knows nobody else.
-          if (question.type !== 'blocks' || spoiled > 0) return answer;
-          const blocks = decodeBlocksAnswer(answer);
-          spoiled += blocks.filter((block) => block !== undefined).length;
-          return encodeBlocksAnswer(blocks.map((block) => block && spoil(block)));
-        },
+    const peer = await RawPeer.open(chainId, {
+      height: () => reached,
+      sync: async (question) => {
+        const answer = await source.answer(question);
+        // Once: a second one would bar it, and this node knows nobody else.
+        if (question.type !== 'blocks' || spoiled > 0) return answer;
+        const blocks = decodeBlocksAnswer(answer);
+        spoiled += blocks.filter((block) => block !== undefined).length;
+        return encodeBlocksAnswer(blocks.map((block) => block && spoil(block)));
       },
-      { listen: [`/ip4/127.0.0.1/tcp/${liarPort}`] },
-    );
+    });
     onTestFinished(() => peer.close());
     const source = new Source(await peer.join(`/ip4/127.0.0.1/tcp/${p2p}`));
     const stranger = new Stranger(chainId, port(2 * VALIDATORS + VALIDATORS - 1), source);
     onTestFinished(() => stranger.end());
     victim.start();
     plain.start();
+    await until(async () => (await plain.height()) >= 0, LIMIT);
+    await peer.join(`/ip4/127.0.0.1/tcp/${plainP2p}`);
     // Their heights are asked for: one that has ended by itself fails the test.
-    await until(async () => (await plain.height()) >= reached && spoiled > 0, LIMIT);
+    const why = () => `${peer.asked.join(', ')}\n${plain.output}`;
+    await until(async () => (await plain.height()) >= reached && spoiled > 0, { ...LIMIT, why });
     const figures = await plain.peers<{ readonly peers: readonly { readonly lost_score: number }[] }>();
     expect(figures?.peers.map(({ lost_score: lost }) => lost > 0)).toEqual([true]);
     await until(async () => (await victim.height()) > reached && stranger.pushed > 0, LIMIT);
     expect(await plain.height()).toBeGreaterThanOrEqual(reached);
   },
-  2 * LIMIT.millis,
+  4 * LIMIT.millis,
 );
 
 /** A payment, and a block that carries it, until the payment is final. */
@@ -230,8 +231,13 @@ async function payAndFind(
   const wire = payment(chain, [treasuryOutput(chain, i)], [{ address: BOB, amount: 5n }]);
   const url = `http://127.0.0.1:${api}/v1/transactions`;
   const body = JSON.stringify({ api_version: 1, wire_hex: toHex(wire) });
-  const sent = await fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
-  if (!sent.ok) throw new Error(await sent.text());
+  const request = { method: 'POST', headers: { 'content-type': 'application/json' }, body };
+  // 503: the node has not read its dataset yet.
+  await until(async () => {
+    const sent = await fetch(url, request);
+    if (!sent.ok && sent.status !== 503) throw new Error(await sent.text());
+    return sent.ok;
+  }, LIMIT);
   await findBlock(mining, i + 1);
   await until(async () => {
     const status = (await (await fetch(`${url}/${toHex(transactionIdOfWire(wire))}/status`)).json()) as {
