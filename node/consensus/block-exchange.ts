@@ -75,7 +75,7 @@ const NO_QUESTION: Question = { to: undefined, at: Number.NEGATIVE_INFINITY };
  * A block that is asked for. One neighbour at a time, each once, those that are known before strangers: an offer can only add
  * its sender to those that may be asked.
  */
-type Wanted = {
+type WantedBlock = {
   readonly id: Bytes;
   /** When it was wanted first, or by a proposed cut last. */
   since: number;
@@ -103,7 +103,7 @@ export type BlockExchangeDependencies = {
 
 export class BlockExchange {
   readonly #with: BlockExchangeDependencies;
-  readonly #wanted = new Map<string, Wanted>();
+  readonly #wanted = new Map<string, WantedBlock>();
   /** Undefined: shared by all strangers. */
   readonly #served = new Map<Peer | undefined, Bucket>();
   readonly #lookedUp = new Map<Peer | undefined, Bucket>();
@@ -215,7 +215,7 @@ export class BlockExchange {
     return bucket !== undefined;
   }
 
-  #wantedOf(id: Bytes): Wanted {
+  #wantedOf(id: Bytes): WantedBlock {
     const known = this.#wanted.get(nameOf(id));
     if (known !== undefined) return known;
     const wanted = {
@@ -236,7 +236,7 @@ export class BlockExchange {
     const known = new Set(this.#with.transport.known());
     let room = MAX_ASKED;
     for (const { asked, offers } of this.#wanted.values()) if (asked.has(peer) || offers.has(peer)) room--;
-    const wanted: Wanted[] = [];
+    const wanted: WantedBlock[] = [];
     for (const id of ids) {
       const found = this.#wanted.get(nameOf(id));
       if (found?.asked.has(peer) || found?.offers.has(peer)) continue;
@@ -249,7 +249,7 @@ export class BlockExchange {
   }
 
   /** Asks the next neighbour for each block, unless an answer is awaited: a known neighbour waits only for another one. */
-  #askNext(blocks: readonly Wanted[], sources: readonly Peer[] = []): void {
+  #askNext(blocks: readonly WantedBlock[], sources: readonly Peer[] = []): void {
     const { transport, steady, askAgainMillis } = this.#with;
     const now = steady();
     const [known, there] = [new Set(transport.known()), new Set(transport.peers())];

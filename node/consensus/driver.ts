@@ -39,7 +39,7 @@ import { Timers } from './timers.ts';
 import { type CutName, PRECOMMIT, proofOf, type VoteKind } from './votes.ts';
 
 /** The votes of more than two thirds. */
-type Standing = { readonly kind: VoteKind; readonly round: number };
+type QuorumVotes = { readonly kind: VoteKind; readonly round: number };
 
 /** Proposals whose sender is remembered: blocks are requested from it first. */
 const KEPT_SOURCES = 64;
@@ -64,7 +64,7 @@ export class ConsensusDriver {
   #working: Promise<void> | undefined;
   #signed: Promise<void> = Promise.resolve();
   /** Cuts of this height that a quorum stands for, that were not valid here, and whose blocks come anew. */
-  readonly #doubted = new Map<CutName, Standing>();
+  readonly #doubted = new Map<CutName, QuorumVotes>();
   /** A decision whose cut is executed again: too many others were executed since. */
   #undone: (Effect & { do: 'decide' }) | undefined;
   #committee: Committee;
@@ -310,7 +310,7 @@ export class ConsensusDriver {
   }
 
   /** Nobody else's bytes may be the reason to stop: the blocks are dropped and fetched again, and the second verdict counts. */
-  async #doubt({ cut, kind, round }: Standing & { readonly cut: CutName }): Promise<void> {
+  async #doubt({ cut, kind, round }: QuorumVotes & { readonly cut: CutName }): Promise<void> {
     const proposal = this.state.values.get(cut)?.proposal;
     if (proposal === undefined || this.#doubted.has(cut)) return;
     this.#doubted.set(cut, { kind, round });
@@ -324,7 +324,7 @@ export class ConsensusDriver {
     await this.#desk.doubt(proposal);
   }
 
-  #refute(cut: CutName, { kind, round }: Standing, reason: string): void {
+  #refute(cut: CutName, { kind, round }: QuorumVotes, reason: string): void {
     const { values, rounds } = this.state;
     const { content } = (values.get(cut) as Value).proposal;
     const precommits = kind === PRECOMMIT ? rounds.get(round)?.precommits : undefined;

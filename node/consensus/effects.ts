@@ -154,6 +154,7 @@ export type Effect =
   /** Nothing is signed at this height: its key has voted there, but its log does not contain the vote. */
   | { readonly do: 'bar'; readonly vote: Vote }
   /**
-   * More than two thirds voted for a cut that this node finds invalid: either side is broken, and this node must stop.
+   * More than two thirds voted for a cut that this node finds invalid. If it still is with blocks that come anew, either
+   * side is broken, and this node must stop.
    */
   | { readonly do: 'fault'; readonly cut: CutName; readonly kind: VoteKind; readonly round: number };

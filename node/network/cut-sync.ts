@@ -319,10 +319,11 @@ export class CutSync {
     senders: Set<PeerName>,
   ): Promise<string | undefined> {
     const { ledger } = this.#with;
-    for (const id of cut.blockIds)
+    for (const [i, id] of cut.blockIds.entries())
       while (!ledger.isHere(id) && !this.#closed && !this.#isFinal(cut)) {
-        // A block that waited here when the batch began, but was evicted since.
-        if (!asked.has(nameOf(id))) throw new Error('a block left the pool');
+        // A block that waited here when the batch began, or a parent that was added before, was evicted since.
+        if (!asked.has(nameOf(id)) || !cut.blockIds.slice(0, i).every((before) => ledger.isHere(before)))
+          throw new Error('a block left the pool');
         const block = await fetch.take(id);
         senders.add(block.from);
         const admitted = await ledger.admit(block.header, block.body, cut);

@@ -1,0 +1,248 @@
+/**
+ * Spoiled bodies between real processes: four validators, of which one restarts while a stranger with nothing brings it genuine final cuts and spoils their blocks, and a plain node that knows
+ * none but a hostile libp2p peer. Nobody ends, the peer loses points, and both come to the newest cut.
+ */
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import type { Connection } from '@libp2p/interface';
+import { expect, onTestFinished, test } from 'vitest';
+import { decodeBlockMessage, encodeBlockMessage } from '../../node/consensus/block-exchange.ts';
+import { decodeMessage, encodeMessage, MESSAGE_TYPES } from '../../node/consensus/messages.ts';
+import { FrameReader, MAX_FRAME_BYTES, TAG_BYTES } from '../../node/consensus/tcp-frames.ts';
+import { PRECOMMIT } from '../../node/consensus/votes.ts';
+import { developmentKey } from '../../node/development.ts';
+import { developmentFiles, writeDevelopmentNetwork } from '../../node/development-network.ts';
+import { nameOf } from '../../node/ledger/registration.ts';
+import { loadGenesis } from '../../node/make-genesis.ts';
+import {
+  type AnsweredBlock,
+  decodeBlocksAnswer,
+  decodeCutsAnswer,
+  encodeBlocksAnswer,
+  encodeSyncQuestion,
+  type SyncQuestion,
+} from '../../node/network/sync-messages.ts';
+import { ask } from '../../node/network/thread/asking.ts';
+import { PROTOCOLS } from '../../node/network/thread/host-types.ts';
+import { decodeBody, encodeBody } from '../../protocol/body.ts';
+import { type Bytes, toHex } from '../../protocol/bytes.ts';
+import { chainId as chainIdOf, encodeGenesis } from '../../protocol/genesis.ts';
+import { transactionIdOfWire } from '../../protocol/transaction.ts';
+import { steadyMillis } from '../../runtime/clock.ts';
+import { freePorts } from '../../runtime/free-port.ts';
+import { RawEnd } from '../consensus/raw-end.ts';
+import { findBlock } from '../network/find-block.ts';
+import { treasuryOutput } from '../network/peers.ts';
+import { RawPeer } from '../network/raw-peer.ts';
+import { Svcd } from '../network/svcd.ts';
+import { payment } from '../node/bed.ts';
+import { temporaryDirectory } from '../temporary.ts';
+import { until } from '../until.ts';
+
+const VALIDATORS = 4;
+const CUT_MILLIS = 200;
+const BLOCKS = 3;
+const BOB = developmentKey('bob').address;
+const LIMIT = { millis: 120_000 };
+const ANSWER = { bytes: 3 * 1024 * 1024, millis: 20_000 };
+
+/** The transactions twice: what was looked at before the root. */
+function spoil({ header, body }: AnsweredBlock): AnsweredBlock {
+  const decoded = decodeBody(body);
+  return { header, body: encodeBody({ ...decoded, transactions: [...decoded.transactions, ...decoded.transactions] }) };
+}
+
+/** What an honest peer serves. */
+class Source {
+  readonly #connection: Connection;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  answer(question: SyncQuestion): Promise<Uint8Array> {
+    return ask(this.#connection, PROTOCOLS.sync.name, encodeSyncQuestion(question), ANSWER);
+  }
+
+  async blocks(ids: readonly Bytes[]): Promise<AnsweredBlock[]> {
+    const blocks = decodeBlocksAnswer(await this.answer({ type: 'blocks', ids }));
+    return blocks.filter((block) => block !== undefined);
+  }
+
+  /** The final cut of a height, as a validator that is behind is given it. */
+  async finalized(height: number): Promise<Bytes | undefined> {
+    const { cuts, certificates } = decodeCutsAnswer(await this.answer({ type: 'cuts', from: height, count: 1 }));
+    const [cut, certificate] = [cuts[0], certificates.get(height)];
+    if (cut === undefined || certificate === undefined) return undefined;
+    const { round } = certificate;
+    const place = { kind: PRECOMMIT, height, round, cut: nameOf(cut.cutId) } as const;
+    const votes = certificate.signatures.map(({ member, signature }) => ({ ...place, member, signature }));
+    const proposal = {
+      ...{ height, round, validRound: -1, cut: place.cut, signers: cut.header.signers, lastRound: 0 },
+      ...{ content: cut.content, signature: new Uint8Array(0) },
+    };
+    return encodeMessage({ type: 'finalized', finalized: { proof: { ...place, votes }, proposal } });
+  }
+}
+
+/** It comes again whenever it is thrown out, brings the next final cut, and spoils every block that it is asked for. */
+class Stranger {
+  pushed = 0;
+  asked = 0;
+  #isOver = false;
+  readonly #chainId: Bytes;
+  readonly #port: number;
+  readonly #source: Source;
+
+  constructor(chainId: Bytes, port: number, source: Source) {
+    this.#chainId = chainId;
+    this.#port = port;
+    this.#source = source;
+    this.#come();
+  }
+
+  end(): void {
+    this.#isOver = true;
+  }
+
+  #come(): void {
+    if (this.#isOver) return;
+    const [socket, end, reader] = [
+      connect({ host: '127.0.0.1', port: this.#port }),
+      new RawEnd(this.#chainId),
+      new FrameReader(),
+    ];
+    reader.limit = MAX_FRAME_BYTES + TAG_BYTES;
+    const send = (bytes: Bytes) => void (socket.writable && socket.write(end.frame(bytes)));
+    socket.on('error', () => undefined);
+    socket.on('close', () => setTimeout(() => this.#come(), 20));
+    socket.on('data', (piece) => {
+      for (const frame of reader.push(piece)) {
+        if (!end.isMet) socket.write(end.open(Uint8Array.from(frame)));
+        else this.#take(end.read(frame), send).catch(() => socket.destroy());
+        if (this.#isOver) socket.destroy();
+      }
+    });
+  }
+
+  async #take(bytes: Bytes, send: (bytes: Bytes) => void): Promise<void> {
+    if (bytes[0] === MESSAGE_TYPES.have) {
+      const message = decodeMessage(bytes);
+      const cut = message.type === 'have' ? await this.#source.finalized(message.have.height) : undefined;
+      if (cut === undefined) return;
+      this.pushed++;
+      send(cut);
+    }
+    const message = bytes.length === 0 ? undefined : decodeBlockMessage(bytes);
+    if (message?.type !== 'want') return;
+    this.asked++;
+    for (const block of await this.#source.blocks(message.ids))
+      send(encodeBlockMessage({ type: 'block', ...spoil(block) }));
+  }
+}
+
+test(
+  'spoiled blocks of a hostile peer and of a stranger end neither a node that syncs nor a validator that restarts',
+  async () => {
+    const directory = temporaryDirectory();
+    const work = { initialWork: 1n, minimumWork: 1n };
+    await writeDevelopmentNetwork(join(directory, 'network'), {
+      timestampMillis: steadyMillis(),
+      validators: VALIDATORS,
+      ...work,
+    });
+    const files = developmentFiles(join(directory, 'network'));
+    const genesis = loadGenesis(files.genesis, 'development');
+    const chainId = chainIdOf(encodeGenesis(genesis));
+    const chain = { genesis, chainId, head: () => ({ height: 0 }) } as unknown as Parameters<typeof payment>[0] &
+      Parameters<typeof treasuryOutput>[0];
+    const ports = await freePorts(3 * VALIDATORS + 5);
+    const port = (i: number) => ports[i] as number;
+    const overlay = (member: number) => `127.0.0.1:${port(2 * VALIDATORS + member)}`;
+    const [p2p, plainP2p, nobody] = [0, 1, 2].map((i) => port(3 * VALIDATORS + i)) as [number, number, number];
+    const common = (name: string) => [
+      ...['--data-dir', join(directory, name), '--genesis', files.genesis, '--cut-millis', String(CUT_MILLIS)],
+    ];
+    const validators = Array.from({ length: VALIDATORS }, (_, member) => {
+      const key = ['--consensus-key-file', files.key(member), '--consensus-password-file', files.password];
+      const neighbours = Array.from({ length: VALIDATORS }, (_, i) => i).filter((i) => i !== member);
+      const words = [
+        ...key,
+        '--overlay-listen',
+        overlay(member),
+        ...neighbours.flatMap((i) => ['--neighbour', overlay(i)]),
+      ];
+      const peers = member === 0 ? ['--p2p-listen', `127.0.0.1:${p2p}`] : [];
+      const binds = { api: port(2 * member), mining: port(2 * member + 1) };
+      return new Svcd(binds, [...common(`validator-${member}`), ...words, ...peers]);
+    });
+    const [first, , , victim] = validators as [Svcd, Svcd, Svcd, Svcd];
+    const binds = { api: port(3 * VALIDATORS + 3), mining: port(3 * VALIDATORS + 4) };
+    // It makes no cuts itself because it is to follow a peer; that one is not there.
+    const words = ['--bootstrap', `/ip4/127.0.0.1/tcp/${nobody}`, '--p2p-listen', `127.0.0.1:${plainP2p}`];
+    const plain = new Svcd(binds, [...common('plain'), ...words]);
+    onTestFinished(async () => {
+      await Promise.all([...validators, plain].map((svcd) => svcd.end('SIGKILL')));
+    });
+    for (const svcd of validators) svcd.start();
+    await until(async () => (await victim.height()) >= 2, LIMIT);
+    await victim.end('SIGTERM');
+    for (let i = 0; i < BLOCKS; i++) await payAndFind(chain, i, port(0), port(1));
+    const reached = await first.height();
+
+    let spoiled = 0;
+    const peer = await RawPeer.open(chainId, {
+      height: () => reached,
+      sync: async (question) => {
+        const answer = await source.answer(question);
+        // Once: a second one would bar it, and this node knows nobody else.
+        if (question.type !== 'blocks' || spoiled > 0) return answer;
+        const blocks = decodeBlocksAnswer(answer);
+        spoiled += blocks.filter((block) => block !== undefined).length;
+        return encodeBlocksAnswer(blocks.map((block) => block && spoil(block)));
+      },
+    });
+    onTestFinished(() => peer.close());
+    const source = new Source(await peer.join(`/ip4/127.0.0.1/tcp/${p2p}`));
+    const stranger = new Stranger(chainId, port(2 * VALIDATORS + VALIDATORS - 1), source);
+    onTestFinished(() => stranger.end());
+    victim.start();
+    plain.start();
+    await until(async () => (await plain.height()) >= 0, LIMIT);
+    await peer.join(`/ip4/127.0.0.1/tcp/${plainP2p}`);
+    // Their heights are asked for: one that has ended by itself fails the test.
+    const why = () => `${peer.asked.join(', ')}\n${plain.output}`;
+    await until(async () => (await plain.height()) >= reached && spoiled > 0, { ...LIMIT, why });
+    const figures = await plain.peers<{ readonly peers: readonly { readonly lost_score: number }[] }>();
+    expect(figures?.peers.map(({ lost_score: lost }) => lost > 0)).toEqual([true]);
+    await until(async () => (await victim.height()) > reached && stranger.pushed > 0, LIMIT);
+    expect(await plain.height()).toBeGreaterThanOrEqual(reached);
+  },
+  4 * LIMIT.millis,
+);
+
+/** A payment, and a block that carries it, until the payment is final. */
+async function payAndFind(
+  chain: Parameters<typeof payment>[0] & Parameters<typeof treasuryOutput>[0],
+  i: number,
+  api: number,
+  mining: number,
+): Promise<void> {
+  const wire = payment(chain, [treasuryOutput(chain, i)], [{ address: BOB, amount: 5n }]);
+  const url = `http://127.0.0.1:${api}/v1/transactions`;
+  const body = JSON.stringify({ api_version: 1, wire_hex: toHex(wire) });
+  const request = { method: 'POST', headers: { 'content-type': 'application/json' }, body };
+  // 503: the node has not read its dataset yet.
+  await until(async () => {
+    const sent = await fetch(url, request);
+    if (!sent.ok && sent.status !== 503) throw new Error(await sent.text());
+    return sent.ok;
+  }, LIMIT);
+  await findBlock(mining, i + 1);
+  await until(async () => {
+    const status = (await (await fetch(`${url}/${toHex(transactionIdOfWire(wire))}/status`)).json()) as {
+      readonly lifecycle?: string;
+    };
+    return status.lifecycle === 'finalized';
+  }, LIMIT);
+}
