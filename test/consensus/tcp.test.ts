@@ -119,8 +119,8 @@ test('the hello: another chain, version or program, and this process itself, are
   expect(() => readHello(encodeHello(hello), hello)).toThrow('this node itself');
   expect(() => readHello(encodeHello({ ...other, chainId: new Uint8Array(48) }), hello)).toThrow('another chain');
   const later = encodeHello(other);
-  later[4] = 6;
-  expect(() => readHello(later, hello)).toThrow('version 6');
+  later[4] = 7;
+  expect(() => readHello(later, hello)).toThrow('version 7');
   // What an older version says.
   expect(() => readHello(Uint8Array.from([...later.subarray(0, 4), 1, 0, ...CHAIN]), hello)).toThrow('version 1');
   for (const bytes of [new Uint8Array(0), encodeHello(other).subarray(1), concat(encodeHello(other), CHAIN)])
