@@ -30,6 +30,8 @@ export type TipFacts = {
 /** `wasThere`: the verdict before. A node that starts has none, so it begins with false. */
 export function isAtTip(wasThere: boolean, { height, proven, ageMillis, cutMillis }: TipFacts): boolean {
   if (proven - height > TOLERATED_CUTS || ageMillis > Math.max(OLD_MILLIS, OLD_CUTS * cutMillis)) return false;
+  // Cut 0 is not signed: nobody has shown yet that there is a chain.
+  if (height === 0) return false;
   return wasThere || ageMillis <= Math.max(ARRIVED_MILLIS, ARRIVED_CUTS * cutMillis);
 }
 

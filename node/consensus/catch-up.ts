@@ -8,8 +8,7 @@ import { nameOf } from '../ledger/registration.ts';
 import { haveOf } from './anti-entropy.ts';
 import { Committee } from './committee.ts';
 import type { Finalized, Message } from './effects.ts';
-import { lastCutOf } from './last-cut.ts';
-import type { ConsensusState, LastCut } from './state.ts';
+import type { ConsensusState } from './state.ts';
 import { PRECOMMIT, type Proof } from './votes.ts';
 
 const NOTHING = new Uint8Array(0);
@@ -50,11 +49,11 @@ export function servedOf(ledger: CutLedger, height: number, state: ConsensusStat
   return finalized === undefined ? { type: 'have', have: haveOf(state) } : { type: 'finalized', finalized };
 }
 
-/** The newest cut; undefined for cut 0, which is not signed (rule 9). */
-export function lastCutIn(ledger: CutLedger): LastCut | undefined {
+/** The proof of the newest cut; undefined for cut 0, which is not signed (rule 9). */
+export function lastProofIn(ledger: CutLedger): { readonly proof: Proof; readonly committee: Committee } | undefined {
   const { height } = ledger.head();
   const proof = proofIn(ledger, height);
   const committee = ledger.committee(height);
   if (proof === undefined || committee === undefined) return undefined;
-  return lastCutOf(proof, new Committee(committee.setId, committee.members));
+  return { proof, committee: new Committee(committee.setId, committee.members) };
 }

@@ -13,7 +13,7 @@ import type { CutLedger } from '../cut-ledger.ts';
 import { signMessageAside } from '../ml-dsa.ts';
 import { haveOf } from './anti-entropy.ts';
 import { BlockExchange } from './block-exchange.ts';
-import { lastCutIn, servedOf } from './catch-up.ts';
+import { lastProofIn, servedOf } from './catch-up.ts';
 import { Committee } from './committee.ts';
 import { CutDesk, nextEarliest } from './cut-desk.ts';
 import type { DriverDependencies } from './driver-dependencies.ts';
@@ -22,6 +22,7 @@ import { EffectQueue } from './effect-queue.ts';
 import type { Effect, Event, Message, Peer, Proposal, Receiver } from './effects.ts';
 import { step } from './engine.ts';
 import { examine } from './examine.ts';
+import { lastCutOf } from './last-cut.ts';
 import { isListening, listenFirst } from './listening.ts';
 import { writeUntilDone } from './log-writing.ts';
 import { decodeMessage, encodeMessage } from './messages.ts';
@@ -34,7 +35,7 @@ import { RollCall } from './roll-call.ts';
 import { RULES } from './rules.ts';
 import { evidenceOf, type SignatureCheck, signatureCheck, signedText } from './signatures.ts';
 import { SigningLog } from './signing-log.ts';
-import type { ConsensusState, LastCut, Value } from './state.ts';
+import type { ConsensusState, Value } from './state.ts';
 import { Timers } from './timers.ts';
 import { type CutName, PRECOMMIT, proofOf, type VoteKind } from './votes.ts';
 
@@ -99,7 +100,9 @@ export class ConsensusDriver {
     });
     const height = this.#ledger.head().height + 1;
     this.#committee = this.#committeeFor(height);
-    this.state = openState(height, this.#committee, this.#self(), lastCutIn(this.#ledger), signer?.recovered, RULES);
+    const final = lastProofIn(this.#ledger);
+    const last = final && lastCutOf(final.proof, final.committee);
+    this.state = openState(height, this.#committee, this.#self(), last, signer?.recovered, RULES);
     if (signer !== undefined) listenFirst(this.state, signer.recovered?.height ?? -1);
     this.#rollCall = new RollCall({
       ...{ transport, signer, state: this.state, chainId: this.#ledger.chainId, log: dependencies.log },
@@ -156,7 +159,7 @@ export class ConsensusDriver {
     if (applied === undefined) return 'later';
     if (typeof applied === 'string') return { invalid: applied };
     await this.#ledger.commit(applied, certificate);
-    this.#enter(cut.header.height + 1, lastCutIn(this.#ledger));
+    this.#enter(cut.header.height + 1, lastProofIn(this.#ledger));
     return 'final';
   }
 
@@ -384,7 +387,7 @@ export class ConsensusDriver {
     if (wasServed && source !== undefined) this.#sendTo(source, { type: 'have', have: haveOf(this.state) });
   }
 
-  #enter(height: number, last?: LastCut): void {
+  #enter(height: number, last?: (Event & { type: 'height' })['last']): void {
     this.#desk.clear();
     this.#doubted.clear();
     this.#undone = undefined;

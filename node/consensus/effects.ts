@@ -4,7 +4,6 @@
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { Committee } from './committee.ts';
-import type { LastCut } from './state.ts';
 import type { CutName, Proof, Vote, VoteKind } from './votes.ts';
 
 /** The driver's name for a neighbour. */
@@ -94,7 +93,7 @@ export type Event =
       readonly height: number;
       readonly committee: Committee;
       readonly self: number;
-      readonly last?: LastCut | undefined;
+      readonly last?: { readonly proof: Proof; readonly committee: Committee } | undefined;
     }
   /** The time of the height's first round has come (rule 4). */
   | { readonly type: 'begin' }

@@ -13,7 +13,7 @@ import { isBarred, isFromElsewhere, takeUnknown } from './own-key.ts';
 import { openState } from './recovery.ts';
 import { FUTURE_ROUNDS, follow, progress, propose, startRound, timeOut } from './rounds.ts';
 import { RULES, type Rules } from './rules.ts';
-import { type ConsensusState, type LastCut, placeOf, roundOf } from './state.ts';
+import { type ConsensusState, placeOf, roundOf } from './state.ts';
 import { addVote, isProof, PRECOMMIT, PREVOTE, type Proof, proofOf, type Vote } from './votes.ts';
 
 export function step(state: ConsensusState, event: Event, rules: Rules = RULES): Effect[] {
@@ -83,7 +83,9 @@ function enterHeight(
   if (height <= state.height) return;
   const decided = height === state.height + 1 ? decision(state, rules) : undefined;
   // A member that took the cut from elsewhere still knows the votes that it saw, its own among them.
-  const last = decided ? lastCutOf(decided, state.committee, state) : elsewhere && withSeen(elsewhere, state);
+  const final = decided ? { proof: decided, committee: state.committee } : elsewhere;
+  const ended = final?.proof.height === state.height ? state : undefined;
+  const last = final && lastCutOf(final.proof, final.committee, ended);
   if (last !== undefined) {
     // A received proof may contain votes that the tally lacks, and the tally late ones that the proof lacks.
     const held = last.rounds.get(last.round) as Map<number, Vote>;
@@ -98,10 +100,6 @@ function enterHeight(
   if (!isSame) return;
   for (const proposal of earlyProposals.values()) takeProposal(state, proposal, false, rules, out);
   for (const vote of early.values()) takeVote(state, vote, rules, out);
-}
-
-function withSeen(last: LastCut, { height, rounds, accused, self }: ConsensusState): LastCut {
-  return last.height === height ? { ...last, seen: rounds, accused, self } : last;
 }
 
 function decision(state: ConsensusState, rules: Rules): Proof | undefined {

@@ -132,7 +132,18 @@ export const SECTION_ROWS: readonly Row[] = [
     ],
   ]),
   ...rowsOf('States and transitions', [
-    ['`processing`, `receiving`, `registered`, `finalized`', MEMPOOL, 'from mempool to finalized'],
+    ['`processing`, `receiving`, `finalized`', MEMPOOL, 'from mempool to finalized'],
+    [
+      '`registered`',
+      'test/node/status-during-commit.test.ts',
+      'a transaction is registered while the certified cut is written',
+    ],
+    ['Node sync: `synced` of every role', 'test/node/tip.test.ts', 'never synced behind a proof'],
+    [
+      'Node sync: `synced` of a validator that was away',
+      'test/consensus/left-behind.slow.test.ts',
+      'one that was away says synced and gives templates only when it is back',
+    ],
     ['`failed`: `conflict`', MEMPOOL, 'in blocks the first executed wins and the other is a conflict'],
     ['`failed`: `expired`', MEMPOOL, 'what no block took in time expires, and says so for good'],
     ['Block reward', REWARDS, 'a block is paid when its window closes'],
@@ -342,6 +353,11 @@ export const SECTION_ROWS: readonly Row[] = [
       'of two with routes the lower identifier dials and the other dials back later; one without dials all that have one',
     ],
     [
+      'a validator whose committee has no routes follows its peers to the head',
+      'test/consensus/followed-peers.test.ts',
+      'with one peer and an overlay that brings nothing a validator follows to the head',
+    ],
+    [
       'without an open port: a slot at two relays, a record signed with the overlay key; a changed public IP needs no transaction',
       'test/consensus/relayed.test.ts',
       'two validators without a route reach each other through a member with one; it ends, and the other relay takes over; one comes back elsewhere',
@@ -360,8 +376,8 @@ export const SECTION_ROWS: readonly Row[] = [
     ['6. `update_required` stops the node', 'test/network/sync.test.ts', 'says that an update is required'],
     [
       '6. `update_announced`',
-      'test/network/parts.test.ts',
-      'only a release that is written as one and comes later is newer',
+      'test/network/sync.test.ts',
+      'a peer of other rules that this node chose announces an update before it is dropped',
     ],
     ['7. `release.json`', 'test/module/functions.test.ts', 'release.json has the SHA-256 of every file'],
   ]),

@@ -91,6 +91,30 @@ test('with one peer and an overlay that brings nothing a validator follows to th
   expect([...voted.values()].filter((cuts) => cuts.size > 1)).toEqual([]);
 });
 
+test('a validator that restarts is told by members with more than a third of the stake how far it is behind, and by no fewer', async () => {
+  for (let member = 0; member < MEMBERS; member++) await network.start(`m${member}`, member);
+  await until(() => heightOf(AWAY) >= 3);
+  await network.stop(AWAY);
+  const left = heightOf('m0');
+  await until(() => heightOf('m0') >= left + 8);
+  const heard = new Set<string>(['m0']);
+  let told = 0;
+  network.network.carries = (from, to, bytes) => {
+    if (to !== AWAY) return true;
+    const isTold = bytes[0] === MESSAGE_TYPES.have && heard.has(String(from));
+    if (isTold) told++;
+    return isTold;
+  };
+  const { node, driver } = await network.start(AWAY, MEMBERS - 1);
+  // Its own neighbours' answers come at every tick.
+  await until(() => told >= 3);
+  expect(driver.reported()).toBe(-1);
+  heard.add('m1');
+  await until(() => driver.reported() >= left + 8);
+  // A vote or two that it has from before may have made one more cut final.
+  expect(node.chain.head().height).toBeLessThan(left + 3);
+});
+
 test('cuts that peers bring at the same moment as neighbours are taken once; the validator votes on', async () => {
   for (let member = 0; member < MEMBERS; member++) await network.start(`m${member}`, member);
   const [{ node: first }, away] = ['m0', AWAY].map((name) => network.running.get(name)) as [Driven, Driven];

@@ -24,6 +24,8 @@ test('only what must agree with the outside reads the system’s clock', () => {
     'miner/mine.ts',
     // Whether the process was away: where the machine slept, the steady clock does not show it.
     'node/consensus/driver.ts',
+    // How old the newest cut is, for the same reason.
+    'node/daemon.ts',
     // Certificates, proofs that a wallet elsewhere signs, webhooks.
     'pool/pool.ts',
     // The clocks themselves, and the times of log lines.
