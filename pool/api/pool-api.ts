@@ -2,6 +2,7 @@
  * Assembles the API: views over the database, the board of hash rates, live events, and the loop that refreshes them.
  */
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { NetworkName } from '../../protocol/network.ts';
 import type { Logger } from '../../runtime/log.ts';
 import type { Sql } from '../database/connect.ts';
@@ -72,6 +73,8 @@ export interface PoolApi {
 }
 
 const REFRESH_MILLIS = 5_000;
+/** How long the start waits for the first figures. */
+const FIRST_FIGURES_MILLIS = 5_000;
 
 export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApiDependencies): Promise<PoolApi> {
   const { sql, shared, chain, log, now } = dependencies;
@@ -191,8 +194,9 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
         isRefreshing = false;
       });
   };
-  // The start does not wait for the first figures: their routes say so until they are there.
   begin();
+  // Of very many workers they come later, and their routes say so until then.
+  await Promise.race([refreshing, sleep(FIRST_FIGURES_MILLIS, undefined, { ref: false })]);
   const timer = setInterval(begin, options.refreshMillis ?? REFRESH_MILLIS);
   return {
     routes,

@@ -1,7 +1,7 @@
 /**
  * Which workers have figures of their own. Anybody can invent workers, also of somebody else's address: a name becomes
- * a row, and with it an entry of boards, charts and news, when as much work was done under it as a typical share of the
- * pool takes, or a block was found. All other work of an account counts under one worker, OTHERS. This is display only:
+ * a row, and with it an entry of boards, charts and news, when some work in proportion to the pool's was done under it,
+ * or a block was found. All other work of an account counts under one worker, OTHERS. This is display only:
  * credits are made per account, and every share is booked for its account either way.
  */
 import { workOfTarget } from '../../protocol/target.ts';
@@ -12,6 +12,8 @@ import { typicalShareWork } from '../stats/typical-share.ts';
 
 /** No miner can have it: worker names cannot contain brackets. */
 export const OTHERS = '(others)';
+/** The part of a typical share of the pool that a name has to do: a rig a hundred times slower takes two minutes. */
+export const TYPICAL_PART = 8n;
 /** Workers of an account in a service that have figures of their own. */
 export const MAX_OWN_WORKERS = 4_096;
 /** A worker without a share for this long leaves its place to another; its row stays for what it found. */
@@ -81,7 +83,7 @@ export class OwnWorkers {
     transaction: Transaction,
     rest: readonly (Named & { readonly work: bigint; readonly atMillis: number })[],
   ): Promise<Named[]> {
-    const least = await typicalShareWork(transaction);
+    const least = (await typicalShareWork(transaction)) / TYPICAL_PART;
     const newest = rest.reduce((most, { atMillis }) => Math.max(most, atMillis), 0);
     const counts = await transaction<{ account_id: number; service: number; count: number }[]>`select account_id,
         service, count(*)::int as count from workers

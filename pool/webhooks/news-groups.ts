@@ -15,9 +15,13 @@ const GROUPS: Readonly<Record<string, NewsGroup>> = {
 /** Undefined for news that every receiver gets. */
 export const newsGroup = (kind: string): NewsGroup | undefined => GROUPS[kind];
 
-/** For `order by`: what is not of a group (such as the first news) first, then payments, blocks and workers. */
+const SENT_FIRST: readonly NewsGroup[] = ['payments', 'blocks', 'workers'];
+const KINDS = Object.keys(GROUPS);
+const RANKS = Object.values(GROUPS).map((group) => 1 + SENT_FIRST.indexOf(group));
+
+/** For `order by`: what is of no group (such as the first news) first, then payments, blocks and workers. */
 export const newsOrder = (sql: Sql) =>
-  sql`case when n.kind like 'payout%' then 1 when n.kind = 'block_found' then 2 when n.kind like 'worker%' then 3 else 0 end, n.id`;
+  sql`coalesce((${RANKS}::int[])[array_position(${KINDS}::text[], n.kind)], 0), n.id`;
 
 /** In canonical order and without duplicates, as stored and signed. */
 export const orderedGroups = (chosen: readonly NewsGroup[] = NEWS_GROUPS): NewsGroup[] =>

@@ -3,20 +3,24 @@
  * bounded by the hashes that were done, by whatever strategy; every share is in the books of its account all the same.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { MAX_OWN_WORKERS, OTHERS } from '../../pool/books/own-workers.ts';
+import { MAX_OWN_WORKERS, OTHERS, TYPICAL_PART } from '../../pool/books/own-workers.ts';
 import type { JournalRecord } from '../../pool/journal-record.ts';
+import { BestShares } from '../../pool/stats/best-shares.ts';
 import { foldStats } from '../../pool/stats/fold.ts';
 import { packBucket } from '../../pool/stats/packed-work.ts';
 import { RateBoard } from '../../pool/stats/rates.ts';
+import { Refusals } from '../../pool/stats/refusals.ts';
 import { noteSilentWorkers } from '../../pool/stats/silence.ts';
 import { noteTypicalShare } from '../../pool/stats/typical-share.ts';
+import { CODE } from '../../protocol/stratum/errors.ts';
 import { repeats, seed } from '../level.ts';
 import { account, type BooksBed, openBooks } from '../pool/books-bed.ts';
 import { freshIdentity } from '../pool/fresh-identity.ts';
 import { randomOf } from '../random.ts';
 
-/** Work of an honest share, and of the smallest that the pool accepts. */
+/** Work of an honest share, what a name has to do, and the smallest share that the pool accepts. */
 const TYPICAL = 1_000_000n;
+const NEEDED = TYPICAL / TYPICAL_PART;
 const LEAST = 256n;
 const RIGS = 20;
 
@@ -76,12 +80,12 @@ test('random strategies: rows, entries of boards and news are bounded by hashes,
   accounts = given.size - 1;
   const rows = await count(sql`select count(*)::int as n from workers w join accounts a on a.id = w.account_id
     where w.name <> ${OTHERS} and not (a.payload = ${Buffer.from(account('farm'))} and w.name like 'rig%')`);
-  // An account has its first worker; every other one has done what a share of the pool takes.
-  expect(rows).toBeLessThanOrEqual(accounts + Number(hashes / TYPICAL));
+  // An account has its first worker; every other one has done its part of a typical share.
+  expect(rows).toBeLessThanOrEqual(accounts + Number(hashes / NEEDED));
   expect(names).toBeGreaterThan(2 * rows - accounts);
   const board = new RateBoard({ sql, now: () => clock });
   await board.refresh();
-  expect(board.size).toBeLessThanOrEqual(RIGS + 2 * accounts + 1 + Number(hashes / TYPICAL));
+  expect(board.size).toBeLessThanOrEqual(RIGS + 2 * accounts + 1 + Number(hashes / NEEDED));
   // None of them is a day old.
   expect(await count(sql`select count(*)::int as n from events where kind like 'worker%'`)).toBe(0);
   expect(await count(sql`select count(*)::int as n from shares`)).toBe(shares + 10 * RIGS);
@@ -98,18 +102,34 @@ test('random strategies: rows, entries of boards and news are bounded by hashes,
   });
 });
 
-test('a worker has figures of its own as soon as it has done what a share of the pool takes, or found a block', async () => {
+test('a worker has figures of its own as soon as it has done its part of a typical share', async () => {
   await honest();
   const idOf = async (name: string) => (await books.sql`select id from workers where name = ${name}`)[0]?.id;
-  await books.take([share('farm', 'small', TYPICAL / 2n)]);
+  await books.take([share('farm', 'small', NEEDED / 2n)]);
   expect(await idOf('small')).toBeUndefined();
-  await books.take([share('farm', 'small', TYPICAL / 2n), share('farm', 'large', TYPICAL)]);
+  await books.take([share('farm', 'small', NEEDED / 2n), share('farm', 'large', NEEDED)]);
   expect(await idOf('small')).toBeGreaterThan(0);
   expect(await idOf('large')).toBeGreaterThan(0);
   // A new accountant finds the same.
   books.intake.forget();
   await books.take([share('farm', 'small', 1n), share('farm', 'tiny', 1n)]);
   expect(await idOf('tiny')).toBeUndefined();
+  // What is refused of it, and its best share, count with the others.
+  const others = async () =>
+    (
+      await books.sql`select w.id, stale from workers w join accounts a on a.id = w.account_id
+    where name = ${OTHERS} and a.payload = ${Buffer.from(account('farm'))}`
+    )[0] as { id: number; stale: bigint };
+  const farm = { account: account('farm'), service: 'pplns', worker: 'tiny' };
+  const before = await others();
+  const [refusals, best] = [new Refusals(), new BestShares()];
+  refusals.add([{ ...farm, code: CODE.unknown_job }] as never);
+  best.add([{ ...farm, extranonce: Uint8Array.of(1), hashWork: 5_000_000, atMillis: clock }] as never);
+  await refusals.flush(books.sql);
+  await best.flush(books.sql);
+  expect((await others()).stale).toBe(before.stale + 1n);
+  const [row] = await books.sql<{ worker_id: number }[]>`select worker_id from best_shares`;
+  expect(row?.worker_id).toBe(before.id);
 });
 
 test('an account has at most so many workers of its own, whatever work was done', async () => {

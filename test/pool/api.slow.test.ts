@@ -348,7 +348,7 @@ test('live pages and webhooks hear of a block once it is in the books', async ()
   page.addEventListener('message', ({ data }) => frames.push(JSON.parse(String(data)) as LiveFrame));
   await until(() => frames.length > 0);
   expect(frames[0]?.type).toBe('pool');
-  await until(async () => (await books.sql`select 1 from webhooks`).length === 1);
+  await until(async () => (await books.sql`select 1 from webhooks`).length === 2);
   await books.take([block(50)]);
   await until(() => received.length === 1 && frames.some((frame) => frame.type === 'block'));
   page.close();
@@ -358,7 +358,7 @@ test('live pages and webhooks hear of a block once it is in the books', async ()
   expect(mac).toBe(createHmac('sha256', 'secret').update(`${at}.${body}`).digest('hex'));
   expect(JSON.parse(body).data).toMatchObject({ finder: address, worker: NASTY });
   // The sender has noted the answer: one that is stopped before that tells the event again, as documented.
-  await until(async () => (await books.sql`select 1 from webhooks where attempts = 0`).length === 1);
+  await until(async () => (await books.sql`select 1 from webhooks where attempts = 0`).length === 2);
   await sender.close();
   // Another sender goes on where the first stopped: nothing is reported twice.
   const next = new WebhookSender(
@@ -368,5 +368,46 @@ test('live pages and webhooks hear of a block once it is in the books', async ()
   await books.take([block(51)]);
   await until(() => received.length === 2);
   await next.close();
+  await new Promise((resolve) => receiver.close(resolve));
+});
+
+test('workers that fall silent by the hundred delay no news of a block, and only the newest of them are sent', async () => {
+  const kinds: string[] = [];
+  const workers: string[] = [];
+  let isSlow = true;
+  const receiver = createServer((request, response) => {
+    const kind = String(request.headers['svc-pool-event']);
+    let text = '';
+    request.setEncoding('utf8').on('data', (part: string) => {
+      text += part;
+    });
+    request.on('end', () => {
+      if (kind === 'worker_silent') {
+        if (!isSlow) workers.push((JSON.parse(text) as { data: { worker: string } }).data.worker);
+        // Not now: tried again later.
+        response.statusCode = isSlow ? 503 : 200;
+      } else kinds.push(kind);
+      response.end();
+    });
+  });
+  await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/lanes`;
+  const sender = new WebhookSender(
+    { urls: [url], secret: 'secret', pollMillis: 20 },
+    { sql: books.sql, log: quietLog, now: Date.now },
+  );
+  const { sql } = books;
+  await until(async () => (await sql`select 1 from webhooks where url = ${url}`).length === 2);
+  for (let i = 0; i < 250; i++)
+    await sql`select tell('worker_silent', ${sql.json({ address, worker: `x${i}`, service: 'pplns' })})`;
+  await books.take([block(52)]);
+  await until(() => kinds.includes('block_found'));
+  isSlow = false;
+  await until(async () => {
+    await sql`update webhooks set next_at = now() where url = ${url}`;
+    return workers.at(-1) === 'x249';
+  });
+  expect(workers.length).toBe(100);
+  await sender.close();
   await new Promise((resolve) => receiver.close(resolve));
 });

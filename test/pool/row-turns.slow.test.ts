@@ -9,7 +9,8 @@ import { makeCredits } from '../../pool/books/credits.ts';
 import { recordPaid } from '../../pool/books/rewards.ts';
 import { balanceSheet } from '../../pool/books/sheet.ts';
 import type { Sql } from '../../pool/database/connect.ts';
-import { markVoid, reservePayout } from '../../pool/payout/payout-states.ts';
+import { takeTurn } from '../../pool/database/row-turns.ts';
+import { markFinalized, markVoid, reservePayout } from '../../pool/payout/payout-states.ts';
 import { BestShares } from '../../pool/stats/best-shares.ts';
 import { foldStats } from '../../pool/stats/fold.ts';
 import { Refusals } from '../../pool/stats/refusals.ts';
@@ -20,6 +21,7 @@ import { CODE } from '../../protocol/stratum/errors.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { repeats, seed } from '../level.ts';
 import { type Random, randomOf } from '../random.ts';
+import { until } from '../until.ts';
 import { blockRecord } from './book-records.ts';
 import { account, type BooksBed, openBooks, SLICE_CUTS } from './books-bed.ts';
 import { freshIdentity } from './fresh-identity.ts';
@@ -27,6 +29,7 @@ import { freshIdentity } from './fresh-identity.ts';
 const ACCOUNTS = 40;
 const WORKERS = 12;
 const AT = 1_767_225_600_000;
+const ROUNDS = repeats({ full: 12, deep: 10_000 });
 
 let bed: BooksBed;
 beforeAll(async () => {
@@ -61,7 +64,6 @@ const deadlocks = async (sql: Sql): Promise<number> => {
 
 test('intake, refusals, statistics, credits, payouts and edits never wait for each other in a circle', async () => {
   const { sql } = bed;
-  const rounds = repeats({ full: 12, deep: 10_000 });
   const draw = randomOf(seed);
   await bed.height(0);
   await bed.take(shares(draw, 0));
@@ -85,7 +87,7 @@ test('intake, refusals, statistics, credits, payouts and edits never wait for ea
   };
   const books = async () => {
     const closed = new ClosedWork();
-    for (let height = 1; height <= rounds; height++) {
+    for (let height = 1; height <= ROUNDS; height++) {
       await bed.height(height);
       const block = blockRecord('pplns', `block ${height}`, height, height % ACCOUNTS);
       await bed.take([...shares(draw, height), block]);
@@ -131,4 +133,62 @@ test('intake, refusals, statistics, credits, payouts and edits never wait for ea
   const [row] = await sql<{ credits: number }[]>`select count(*)::int as credits from credit_lists`;
   expect(row?.credits).toBeGreaterThan(0);
   expect((await balanceSheet(sql)).gap).toBe(0n);
+});
+
+/** Whether the work waits for a turn that somebody else holds; it ends either way. */
+async function waitsFor(table: 'accounts' | 'workers', work: () => Promise<unknown>): Promise<boolean> {
+  const release = Promise.withResolvers<void>();
+  const held = Promise.withResolvers<void>();
+  const holder = bed.sql.begin(async (transaction) => {
+    await takeTurn(transaction, table);
+    held.resolve();
+    await release.promise;
+  });
+  await held.promise;
+  let isDone = false;
+  const working = work().finally(() => {
+    isDone = true;
+  });
+  const waits = async () =>
+    (await bed.sql`select 1 from pg_locks where locktype = 'advisory' and not granted`).length > 0;
+  const outcome = await until(async () => (isDone ? 'done' : (await waits()) && 'waits'));
+  release.resolve();
+  await Promise.all([holder, working]);
+  return outcome === 'waits';
+}
+
+test('whoever changes several accounts or workers waits for the turn of their table', async () => {
+  const draw = randomOf(seed + 3);
+  const height = ROUNDS + 4 * SLICE_CUTS;
+  await bed.height(height);
+  const block = blockRecord('pplns', 'last block', height, 0);
+  expect(await waitsFor('workers', () => bed.take([...shares(draw, height), block]))).toBe(true);
+  const refusals = new Refusals();
+  refusals.add(shares(draw, height).map((share) => ({ ...share, code: CODE.unknown_job })) as never);
+  expect(await waitsFor('workers', () => refusals.flush(bed.sql))).toBe(true);
+  const claim = {
+    blockId: block.blockId,
+    amount: 77n,
+    transactionId: pattern('last reward', 48),
+    outputIndex: 0,
+    height,
+  };
+  await bed.fenced((transaction) => recordPaid(transaction, claim));
+  await bed.height(height + SLICE_CUTS);
+  const credit = () =>
+    bed.fenced((transaction) =>
+      makeCredits(transaction, new ClosedWork(), { sliceCuts: SLICE_CUTS }, height + SLICE_CUTS + REGISTRATION_WINDOW),
+    );
+  expect(await waitsFor('accounts', credit)).toBe(true);
+  const [first, second] = [randomUUID(), randomUUID()];
+  for (const id of [first, second]) {
+    const reserve = () =>
+      bed.fenced((transaction) => reservePayout(transaction, id, { minimum: 1n, maxRecipients: 3 }));
+    expect(await waitsFor('accounts', reserve)).toBe(true);
+  }
+  await bed.sql`update payouts set state = 'submitted' where id = ${first}`;
+  const final = () => bed.fenced((transaction) => markFinalized(transaction, first, height));
+  expect(await waitsFor('accounts', final)).toBe(true);
+  const voids = () => bed.fenced((transaction) => markVoid(transaction, second, 'reserved', 'test'));
+  expect(await waitsFor('accounts', voids)).toBe(true);
 });
