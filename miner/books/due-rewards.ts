@@ -3,10 +3,10 @@
  * nothing that could be false. With a node all rewards of the pool's address are checked; without one, those that the
  * pool itself names.
  */
+import { PoolOmission } from '../../protocol/pool-silence.ts';
 import { bookedService } from '../../protocol/block-service.ts';
 import {
   type BooksSources,
-  PoolSilence,
   readBlocks,
   readRewards,
   TooManyChanges,
@@ -187,7 +187,7 @@ type Slices = { readonly slices: readonly { slice: number; credits: unknown; tot
 
 /** A closed slice missing on its page is an error: a list cannot be hidden together with its slice. */
 function insistShown(slice: number, { slices }: Slices): void {
-  if (slices[0]?.slice !== slice) throw new PoolSilence(`the pool does not show its slice ${slice}`);
+  if (slices[0]?.slice !== slice) throw new PoolOmission(`the pool does not show its slice ${slice}`);
 }
 
 /** Whether a slice's list exists. */

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { LedgerReads } from '../../pool/audit/ledger.ts';
 import { auditPublic, WITHOUT_A_NODE } from '../../pool/audit/public.ts';
-import { PoolSilence } from '../../pool/audit/public-reads.ts';
+import { PoolSilence } from '../../protocol/pool-silence.ts';
 import { publicReportText } from '../../pool/audit/report.ts';
 import { insistSliceCuts } from '../../pool/books/slices.ts';
 import type { Sql } from '../../pool/database/connect.ts';
