@@ -104,7 +104,10 @@ const publicWords = ({ key, record, hidden }: Published): string[] => [
  * `hidden`: the pool answers without a record that it must have, because it signed it or a payout commits to it. Its
  * database may have been replaced by an older copy for the moment. `unread`: it does not answer, which says nothing.
  */
-type LedgerVerdict = BooksVerdict | { readonly verdict: 'hidden'; readonly reason: string } | { readonly verdict: 'unread'; readonly reason: string };
+type LedgerVerdict =
+  | BooksVerdict
+  | { readonly verdict: 'hidden'; readonly reason: string }
+  | { readonly verdict: 'unread'; readonly reason: string };
 
 /**
  * Whether the record that the pool signed is the one that its payouts commit to on the ledger; null without a pool and

@@ -3,19 +3,15 @@
  * nothing that could be false. With a node all rewards of the pool's address are checked; without one, those that the
  * pool itself names.
  */
-import { PoolOmission } from '../../protocol/pool-silence.ts';
+
 import { bookedService } from '../../protocol/block-service.ts';
-import {
-  type BooksSources,
-  readBlocks,
-  readRewards,
-  TooManyChanges,
-} from '../../protocol/books-evidence.ts';
+import { type BooksSources, readBlocks, readRewards, TooManyChanges } from '../../protocol/books-evidence.ts';
 import { type BooksService, isWhole } from '../../protocol/books-slice.ts';
 import { sliceCutsOf } from '../../protocol/books-terms.ts';
 import { rewardTransaction } from '../../protocol/books-verdict.ts';
 import { fromHex } from '../../protocol/bytes.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
+import { PoolOmission } from '../../protocol/pool-silence.ts';
 import type { Terms } from './pool-reads.ts';
 
 /** A list waits for rewards, and as long again for one that is held; then some cuts for a pool that is late. */

@@ -20,7 +20,9 @@ export const poolReads =
   (pool: BooksSources['pool']): BooksSources['pool'] =>
   async (path) => {
     const answer = await pool(path).catch((error: unknown) => {
-      throw error instanceof PoolSilence ? error : new PoolSilence(error instanceof Error ? error.message : String(error));
+      throw error instanceof PoolSilence
+        ? error
+        : new PoolSilence(error instanceof Error ? error.message : String(error));
     });
     if (path === 'terms' && !isTerms(answer))
       throw new ProtocolError('out_of_range', "the pool's terms have no such form");

@@ -2,8 +2,9 @@
  * The watch over the pool's books in a page (docs/miner.md, "The pool's books"): the same as the command line's, kept
  * in the page's own storage. Findings are shown, with their evidence for download.
  */
-import { silenceOf } from '../../protocol/pool-silence.ts';
+
 import type { BooksSources } from '../../protocol/books-evidence.ts';
+import { silenceOf } from '../../protocol/pool-silence.ts';
 import type { AlarmEvidence, BooksAlarm } from '../books/books-alarms.ts';
 import { BooksWatch } from '../books/books-watch.ts';
 import type { BooksEvents, Rest } from '../client/link-books.ts';

@@ -189,7 +189,11 @@ function addSheet(found: Found[], row: PageRow, entries: readonly ReceiptEntry[]
 }
 
 /** A sheet with its head and signature once. */
-function sheetDocument({ head, signature, entries }: FoundSheet): ReceiptSheetsDocument['slices'][number]['sheets'][number] {
+function sheetDocument({
+  head,
+  signature,
+  entries,
+}: FoundSheet): ReceiptSheetsDocument['slices'][number]['sheets'][number] {
   const { receipts: count, ...named } = head;
   return {
     ...named,

@@ -3,11 +3,12 @@
  * separately elsewhere; here they are checked together: a block in two lists credits the same money twice, and rewards
  * that never enter a list are withheld from the miners.
  */
-import { PoolSilence } from '../../protocol/pool-silence.ts';
+
 import type { BooksSources } from '../../protocol/books-evidence.ts';
 import { type BooksService, readWork, type SliceRecord } from '../../protocol/books-slice.ts';
 import { rewardTransaction } from '../../protocol/books-verdict.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
+import { PoolSilence } from '../../protocol/pool-silence.ts';
 import { SERVICES } from '../journal-record.ts';
 import { type Findings, REMEDIES } from './findings.ts';
 import type { AddressMoney, LedgerReward } from './public-money.ts';

@@ -2,8 +2,9 @@
  * Parts of the public audit. A missing answer means 'not checked', also for everything that depends on it: a payment
  * that was not read must not look like theft. A malformed answer is a finding.
  */
-import { PoolSilence } from '../../protocol/pool-silence.ts';
+
 import { ApiError } from '../../protocol/api/client-calls.ts';
+import { PoolSilence } from '../../protocol/pool-silence.ts';
 import { PoolError } from '../pool-error.ts';
 import { type Findings, REMEDIES } from './findings.ts';
 

@@ -121,7 +121,10 @@ test('a request hashes and is charged for what is near the account’s own recei
     expect(receiptRefusal(receipts[0] as (typeof receipts)[0], key.publicKey)).toBeUndefined();
     const evidence = { format: 'svc-pool-evidence-1' as const, pool_key: '', receipts, leaf, record };
     // The receipt of one worker says what was signed for the whole account.
-    expect(judgeEvidence(evidence, key.publicKey)).toMatchObject({ why: 'books_suffice', signed: BigInt(WORKERS) * 10n });
+    expect(judgeEvidence(evidence, key.publicKey)).toMatchObject({
+      why: 'books_suffice',
+      signed: BigInt(WORKERS) * 10n,
+    });
     expect(JSON.stringify(page).length).toBeLessThan(32 * 1024);
     expect(leaves).toBeLessThanOrEqual(64);
   }

@@ -55,7 +55,10 @@ test('answers that leave lists out for twelve hours are reported; time in which 
 });
 
 test('lists that cannot be read are no accusation, however long: status 429, 500, or no answer', async () => {
-  for (const error of [new Error('status 500'), new PoolSilence('status 429', { status: 429, retryAfterMillis: 1_000 })]) {
+  for (const error of [
+    new Error('status 500'),
+    new PoolSilence('status 429', { status: 429, retryAfterMillis: 1_000 }),
+  ]) {
     const { watch, clock, alarms, warned } = watching(() => {
       throw error;
     }, error);
