@@ -1,14 +1,8 @@
-/** Reads a pool's public API. */
-import { apiClientDependencies } from '../runtime/api-client.ts';
+/** Reads a pool's public API for a check that a person waits for. */
+import type { BooksSources } from '../protocol/books-evidence.ts';
+import { publicPool } from './audit/public-reads.ts';
 
-const READ_MILLIS = 15_000;
+/** Time limit of the whole check: a pool may answer each of many requests slowly, or ask to wait before each. */
+const LIMITS = { answerMillis: 15_000, totalMillis: 30 * 60_000, waitMillis: 600_000 } as const;
 
-export const publishedApi =
-  (api: string) =>
-  async (path: string): Promise<unknown> => {
-    const url = `${api.replace(/\/+$/, '')}/api/v1/${path}`;
-    const signal = AbortSignal.timeout(READ_MILLIS);
-    const answer = await apiClientDependencies().fetch(url, { method: 'GET', headers: {}, signal });
-    if (answer.status !== 200) throw new Error(`${url}: status ${answer.status}`);
-    return JSON.parse(new TextDecoder().decode(await answer.arrayBuffer()));
-  };
+export const publishedApi = (api: string): BooksSources['pool'] => publicPool(api, LIMITS);

@@ -4,12 +4,13 @@
  * with a node also whether the pool's payouts commit to it.
  */
 import { createApiClient } from '../protocol/api/client.ts';
-import { gatherRecord, PoolSilence } from '../protocol/books-evidence.ts';
+import { gatherRecord } from '../protocol/books-evidence.ts';
 import type { SliceRecord } from '../protocol/books-slice.ts';
 import { type BooksVerdict, judgeRecord } from '../protocol/books-verdict.ts';
 import { fromHex } from '../protocol/bytes.ts';
 import { ProtocolError } from '../protocol/errors.ts';
 import { LIST_EVIDENCE_FORMAT, type ListEvidence } from '../protocol/list-evidence.ts';
+import { PoolOmission, PoolSilence } from '../protocol/pool-silence.ts';
 import { poolKeyName, type Receipt } from '../protocol/receipt.ts';
 import {
   type Evidence,
@@ -23,6 +24,7 @@ import { verifyMessage } from '../runtime/ml-dsa.ts';
 import type { Terminal } from '../runtime/program.ts';
 import { readSmallFile } from '../runtime/small-file.ts';
 import { visible } from '../runtime/visible.ts';
+import { PoolError } from './pool-error.ts';
 import { publishedApi } from './published-api.ts';
 import { verifyListEvidence } from './verify-list-evidence.ts';
 import { verifyUnpaidEvidence } from './verify-unpaid-evidence.ts';
@@ -100,9 +102,12 @@ const publicWords = ({ key, record, hidden }: Published): string[] => [
 
 /**
  * `hidden`: the pool answers without a record that it must have, because it signed it or a payout commits to it. Its
- * database may have been replaced by an older copy for the moment.
+ * database may have been replaced by an older copy for the moment. `unread`: it does not answer, which says nothing.
  */
-type LedgerVerdict = BooksVerdict | { readonly verdict: 'hidden'; readonly reason: string };
+type LedgerVerdict =
+  | BooksVerdict
+  | { readonly verdict: 'hidden'; readonly reason: string }
+  | { readonly verdict: 'unread'; readonly reason: string };
 
 /**
  * Whether the record that the pool signed is the one that its payouts commit to on the ledger; null without a pool and
@@ -115,7 +120,8 @@ async function ledgerOf(first: Receipt | undefined, values: VerifyEvidenceValues
   try {
     return judgeRecord(first, await gatherRecord(first, { pool: publishedApi(poolApi), node }));
   } catch (error) {
-    if (error instanceof PoolSilence) return { verdict: 'hidden', reason: error.message };
+    if (error instanceof PoolOmission) return { verdict: 'hidden', reason: error.message };
+    if (error instanceof PoolSilence || error instanceof PoolError) return { verdict: 'unread', reason: error.message };
     if (error instanceof ProtocolError || error instanceof TypeError || error instanceof RangeError)
       return { verdict: 'false', reason: 'malformed' };
     throw error;
@@ -124,6 +130,8 @@ async function ledgerOf(first: Receipt | undefined, values: VerifyEvidenceValues
 
 function ledgerWords(verdict: LedgerVerdict | null): string[] {
   if (verdict === null) return [];
+  if (verdict.verdict === 'unread')
+    return [`Whether the ledger holds these books could not be checked: the pool does not answer (${verdict.reason}).`];
   if (verdict.verdict === 'hidden')
     return [`The pool answers, and leaves out records that it must have (${verdict.reason}). Ask again in an hour.`];
   if (verdict.verdict === 'false')

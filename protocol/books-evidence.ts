@@ -16,6 +16,7 @@ import { ProtocolError } from './errors.ts';
 import { readPayouts } from './ledger-payouts.ts';
 import { REGISTRATION_WINDOW } from './network.ts';
 import type { CreditHead, ProofPart } from './pool-proof.ts';
+import { PoolOmission, PoolSilence } from './pool-silence.ts';
 
 export type BooksSources = {
   /** Reads `api/v1/PATH` of the pool. */
@@ -24,7 +25,7 @@ export type BooksSources = {
   readonly node: Pick<ApiClient, 'cuts' | 'addressChanges' | 'block' | 'cutTransactions'> | null;
   /** The address that the checker's own jobs pay, where it mines. */
   readonly poolAddress?: string | null;
-  /** The checker has read all records itself and judges whether one is missing. For other checkers a page without the requested record is a `PoolSilence`. */
+  /** The checker has read all records itself and judges whether one is missing. For other checkers a page without the requested record is a `PoolOmission`. */
   readonly hasAllRecords?: boolean;
 };
 
@@ -45,12 +46,7 @@ const MAX_CHANGES_PAGES = 200;
 /** Blocks of both services, or of earlier slices, queried at a node. */
 const MAX_BLOCKS = 1_000;
 
-/**
- * The pool did not answer with a document. The whole check fails: by not answering, a pool must not turn a false proof
- * into one that cannot be checked.
- */
-export class PoolSilence extends Error {}
-
+/** By not answering, a pool must not turn a false proof into one that cannot be checked: then the whole check fails. */
 const orNull = async <T>(work: Promise<T>): Promise<T | null> => {
   try {
     return await work;
@@ -89,7 +85,7 @@ function recordsOf(answer: unknown): SliceRecord[] {
  */
 function insistShown(isShown: boolean, service: BooksService, slice: number, { hasAllRecords }: BooksSources): void {
   if (!isShown && hasAllRecords !== true)
-    throw new PoolSilence(`the pool does not show its records of ${service} up to slice ${slice}`);
+    throw new PoolOmission(`the pool does not show its records of ${service} up to slice ${slice}`);
 }
 
 const newestOf = (asked: Asked): number => Math.max(asked.slice, ...asked.window.map((part) => part.slice));

@@ -34,7 +34,11 @@ export type Thresholds = {
 };
 
 /** The highest threshold within the bound before a time: a pool has as long to pay an account that lowers its own. */
-export const highestThreshold = ({ minimum, earlier = [] }: Thresholds, atMillis: number, boundMillis: number): bigint =>
+export const highestThreshold = (
+  { minimum, earlier = [] }: Thresholds,
+  atMillis: number,
+  boundMillis: number,
+): bigint =>
   earlier.reduce(
     (highest, { atoms, untilMillis }) => (untilMillis > atMillis - boundMillis && atoms > highest ? atoms : highest),
     minimum,

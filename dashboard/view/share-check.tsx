@@ -4,10 +4,11 @@
  */
 import { useState } from 'preact/hooks';
 import type { CreditDocument } from '../../pool/api/documents.ts';
-import { gatherEvidence, PoolSilence } from '../../protocol/books-evidence.ts';
+import { gatherEvidence } from '../../protocol/books-evidence.ts';
 import { judgeProof, type NotChecked } from '../../protocol/books-verdict.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import type { PoolProof } from '../../protocol/pool-proof.ts';
+import { PoolOmission } from '../../protocol/pool-silence.ts';
 import { read } from '../data/client.ts';
 import { checkNode, nodeReads, rememberCheckNode } from '../data/node.ts';
 import { coins } from '../format.ts';
@@ -38,7 +39,7 @@ export async function checkShare(address: string, credit: CreditDocument, node: 
     evidence = await gatherEvidence(proof, { pool: read, node: node === '' ? null : nodeReads(node) });
   } catch (error) {
     // No answer at all is a part that could not be checked; an answer that leaves out what the rules say is there is not.
-    if (error instanceof PoolSilence)
+    if (error instanceof PoolOmission)
       return { tone: 'bad', text: `Not proven: ${error.message}, and the check needs them. Try again later.` };
     if (!(error instanceof ProtocolError || error instanceof TypeError)) throw error;
     return { tone: 'bad', text: 'False: the pool’s own documents cannot be read.' };

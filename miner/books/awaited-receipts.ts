@@ -1,7 +1,7 @@
 /**
  * Receipts that came by the connection and whose slices the pool's API has not shown yet. This detects a pool that
- * signs receipts and then hides the books, whether it omits a slice, answers as if no slice had closed, or does not
- * answer.
+ * signs receipts and then hides the books, whether it omits a slice or answers as if no slice had closed. A pool that does
+ * not answer hides nothing (books rule 30): that is a part that could not be checked.
  */
 import type { Receipt } from '../../protocol/receipt.ts';
 
@@ -18,8 +18,8 @@ type AwaitedReceipt = {
 /** Receipts kept until their slices were compared, and rounds that a pool may take to show them. */
 const MAX_KEPT = 96;
 const HIDDEN_ROUNDS = 5;
-/** Slices that may close without usable answers of the pool about them before that is an alarm. */
-export const UNREAD_SLICES = 12;
+/** Slices that may close without the pool's answers coming to them before that is an alarm. */
+export const UNSHOWN_SLICES = 12;
 /**
  * A pool keeps receipts for a day (books rule 18): newer ones must be available, and a miner that had an answer within
  * that time does not accept that they were dropped.
@@ -71,11 +71,11 @@ export class AwaitedReceipts {
       .map(({ receipt }) => receipt);
   }
 
-  /** Slices that closed while none of them could be compared, when they are too many: the pool does not answer, or its answers do not come to them. */
-  get unread(): { readonly slice: number; readonly newest: number } | undefined {
+  /** Slices that closed while answers of the pool did not come to them, when they are too many. */
+  get unshown(): { readonly slice: number; readonly newest: number } | undefined {
     const slices = this.#awaited.filter(({ isOld }) => !isOld).map(({ receipt }) => receipt.slice);
     const [slice, newest] = [Math.min(...slices), Math.max(...slices)];
-    return newest - slice >= UNREAD_SLICES ? { slice, newest } : undefined;
+    return newest - slice >= UNSHOWN_SLICES ? { slice, newest } : undefined;
   }
 
   save(): unknown {

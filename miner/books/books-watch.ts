@@ -7,6 +7,7 @@ import type { VerifySignature } from '../../protocol/api/signed-answer.ts';
 import type { BooksSources } from '../../protocol/books-evidence.ts';
 import { type BooksService, isWhole } from '../../protocol/books-slice.ts';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
+import { isUnread, PoolSilence } from '../../protocol/pool-silence.ts';
 import { poolKeyName, type Receipt, receiptRefusal } from '../../protocol/receipt.ts';
 import { EVIDENCE_FORMAT, type Evidence, isSignedRecord, judgeEvidence } from '../../protocol/receipt-evidence.ts';
 import type { ReceiptsOffer } from '../../protocol/stratum/receipt-messages.ts';
@@ -51,7 +52,9 @@ export type BooksWatchDependencies = {
 
 /** Slices requested again each time: another front end's receipts may arrive later. */
 const OVERLAP = 3;
+/** In one round, and until what was asked for counts as read: a day of ten thousand workers. */
 const MAX_PAGES = 64;
+const MAX_READ_PAGES = 8_192;
 /** The fraction of rounds in which credit lists are checked. */
 const LISTS_PART = 0.1;
 
@@ -76,6 +79,10 @@ export class BooksWatch {
   readonly #lists: ListWatch;
   readonly #signed = new SignedRecords();
   #isFirst = true;
+  /** The receipts that are being read, over several rounds where some fail. */
+  #reading: Reading | undefined;
+  /** The pool is of a release that does not give the receipts of one worker alone. */
+  #isEarlier = false;
   #isUnoffered = false;
   readonly #hiddenLists = new HiddenLists();
   readonly #warn: (message: string, fields: Readonly<Record<string, unknown>>) => void;
@@ -227,8 +234,8 @@ export class BooksWatch {
     this.#unchecked.note('payments', this.#lists.paymentLapse);
     this.isChanged = true;
     const now = this.#dependencies.nowMillis();
-    if (failure === undefined) return this.#hiddenLists.read(this.#lists.isSuspicious, now);
-    const said = this.#hiddenLists.failed(now);
+    if (failure === undefined) return this.#hiddenLists.read(this.#lists.isSuspicious);
+    const said = this.#hiddenLists.failed(isUnread(failure), now);
     if (said === 'log') this.#dependencies.note('credit lists cannot be read', { reason: failure.message });
     // A server that never signed nor showed anything may not have such books at all.
     else if (said === 'hidden' && (this.#key !== undefined || this.#hiddenLists.wereRead))
@@ -245,40 +252,65 @@ export class BooksWatch {
       return;
     }
     const oldest = Math.min(this.#ledger.through - OVERLAP, this.#awaited.oldest - 1);
-    const wasAway = this.#dependencies.wallMillis() - this.#answeredMillis >= KEPT_MILLIS;
-    let through = this.#ledger.through;
-    let keptFrom: number | null | undefined;
-    for await (const answer of this.#answers(oldest)) {
-      // This miner was offline for longer than receipts are kept. The pool's statement alone must not reset the count.
-      if (keptFrom === undefined && wasAway && through > 0 && (answer.kept_from ?? 0) > through + 1)
-        this.#ledger.forgetAll();
-      keptFrom ??= answer.kept_from;
-      through = Math.max(through, answer.through);
-      for (const slice of answer.slices) this.#compare(slice);
-    }
-    for (const short of this.#ledger.close(through, began)) await this.#missing(short);
+    const start = { after: oldest, cursor: undefined, pages: 0, through: this.#ledger.through, keptFrom: undefined };
+    this.#reading ??= { beganMillis: began, ...start };
+    await this.#readOn(this.#reading);
+    const { through, keptFrom, beganMillis } = this.#reading;
+    this.#reading = undefined;
+    for (const short of this.#ledger.close(through, beganMillis)) await this.#missing(short);
     this.#hidden(through, keptFrom ?? null);
-    this.#unread();
+    this.#unshown();
     if (this.#stall.isHidden(through, this.#lists.closed))
       this.#alarm('receipts_ended', 'shown', { reason: this.#stall.why });
     this.#answeredMillis = this.#dependencies.wallMillis();
     this.isChanged = true;
   }
 
+  /** Reads up to the last page, which may take several rounds; a failure loses nothing of what was read. */
+  async #readOn(reading: Reading): Promise<void> {
+    const wasAway = this.#dependencies.wallMillis() - this.#answeredMillis >= KEPT_MILLIS;
+    for (let page = 0; page < MAX_PAGES; page++) {
+      const answer = await this.#read(reading.after, reading.cursor);
+      // This miner was offline for longer than receipts are kept. The pool's statement alone must not reset the count.
+      const isGone = reading.through > 0 && (answer.kept_from ?? 0) > reading.through + 1;
+      if (reading.keptFrom === undefined && wasAway && isGone) this.#ledger.forgetAll();
+      reading.keptFrom ??= answer.kept_from;
+      reading.through = Math.max(reading.through, answer.through);
+      for (const slice of answer.slices) this.#compare(slice);
+      // Pages without end are documents too: after so many, what they do not show is not there.
+      if (isLast(answer, reading.after) || ++reading.pages >= MAX_READ_PAGES) return;
+      [reading.after, reading.cursor] = [answer.through, answer.next_cursor];
+    }
+    throw new PoolSilence('there are more receipts than are read in one round');
+  }
+
   async #read(after: number, cursor?: string): Promise<ReceiptsAnswer> {
-    const { address } = this.#options;
     // Without `after` the answer begins with slice 0, if that one is kept.
     const query = new URLSearchParams({
       ...(after < 0 ? {} : { after: `${after}` }),
       ...(cursor === undefined ? {} : { cursor }),
     });
+    const given = await this.#receipts(query);
     try {
-      const url = `${this.#base}/api/v1/miners/${address}/receipts?${query}`;
-      return readReceiptsAnswer(await this.#budget.read(url));
+      return readReceiptsAnswer(given);
     } catch (error) {
-      this.#unread((error as Error).message);
+      this.#unshown();
       throw error;
     }
+  }
+
+  /** Only those of this worker: others of the address may be any number, and strangers' inventions. */
+  async #receipts(query: URLSearchParams): Promise<unknown> {
+    const base = `${this.#base}/api/v1/miners/${this.#options.address}`;
+    if (!this.#isEarlier)
+      try {
+        const own = new URLSearchParams([...query, ['worker', this.#options.worker || NO_NAME]]);
+        return await this.#budget.read(`${base}/receipt-sheets?${own}`);
+      } catch (error) {
+        if (!(error instanceof PoolSilence) || error.status !== 404) throw error;
+        this.#isEarlier = true;
+      }
+    return this.#budget.read(`${base}/receipts?${query}`);
   }
 
   /** One page at a time, so that memory does not depend on how many the pool sends. */
@@ -287,16 +319,15 @@ export class BooksWatch {
     for (let page = 0, at = after; page < MAX_PAGES; page++) {
       const answer = await this.#read(at, cursor);
       yield answer;
-      if (!answer.more || (answer.through <= at && answer.next_cursor === undefined)) return;
+      if (isLast(answer, at)) return;
       [at, cursor] = [answer.through, answer.next_cursor];
     }
   }
 
-  /** A pool that cannot be read for a while is late; after too long it counts as hiding its books. */
-  #unread(reason?: string): void {
-    const { unread } = this.#awaited;
-    if (unread === undefined) return;
-    this.#alarm('books_hidden', 'unread', reason === undefined ? unread : { ...unread, reason });
+  /** A pool whose answers do not come to what it signed is late; after too long it counts as hiding its books. */
+  #unshown(): void {
+    const { unshown } = this.#awaited;
+    if (unshown !== undefined) this.#alarm('books_hidden', 'unshown', unshown);
   }
 
   #evidenceOf(found: Pick<Evidence, 'receipts' | 'leaf' | 'record'>): Evidence {
@@ -396,5 +427,21 @@ export class BooksWatch {
     this.#api = state.api;
   }
 }
+
+/** `through`: the newest slice that was read; `keptFrom`: the oldest that the pool keeps, by its first answer. */
+type Reading = {
+  readonly beganMillis: number;
+  after: number;
+  cursor: string | undefined;
+  pages: number;
+  through: number;
+  keptFrom: number | null | undefined;
+};
+
+/** The name of a worker without one, in the pool's API. */
+const NO_NAME = '-';
+
+const isLast = ({ more, through, next_cursor }: ReceiptsAnswer, after: number): boolean =>
+  !more || (through <= after && next_cursor === undefined);
 
 const asError = (error: unknown): Error => (error instanceof Error ? error : new Error(String(error)));

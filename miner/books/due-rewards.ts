@@ -3,19 +3,15 @@
  * nothing that could be false. With a node all rewards of the pool's address are checked; without one, those that the
  * pool itself names.
  */
+
 import { bookedService } from '../../protocol/block-service.ts';
-import {
-  type BooksSources,
-  PoolSilence,
-  readBlocks,
-  readRewards,
-  TooManyChanges,
-} from '../../protocol/books-evidence.ts';
+import { type BooksSources, readBlocks, readRewards, TooManyChanges } from '../../protocol/books-evidence.ts';
 import { type BooksService, isWhole } from '../../protocol/books-slice.ts';
 import { sliceCutsOf } from '../../protocol/books-terms.ts';
 import { rewardTransaction } from '../../protocol/books-verdict.ts';
 import { fromHex } from '../../protocol/bytes.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
+import { PoolOmission } from '../../protocol/pool-silence.ts';
 import type { Terms } from './pool-reads.ts';
 
 /** A list waits for rewards, and as long again for one that is held; then some cuts for a pool that is late. */
@@ -187,7 +183,7 @@ type Slices = { readonly slices: readonly { slice: number; credits: unknown; tot
 
 /** A closed slice missing on its page is an error: a list cannot be hidden together with its slice. */
 function insistShown(slice: number, { slices }: Slices): void {
-  if (slices[0]?.slice !== slice) throw new PoolSilence(`the pool does not show its slice ${slice}`);
+  if (slices[0]?.slice !== slice) throw new PoolOmission(`the pool does not show its slice ${slice}`);
 }
 
 /** Whether a slice's list exists. */

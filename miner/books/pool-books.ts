@@ -5,6 +5,7 @@
 import { createApiClient } from '../../protocol/api/client.ts';
 import type { Fetch } from '../../protocol/api/client-calls.ts';
 import type { NetworkName } from '../../protocol/network.ts';
+import { silenceOf } from '../../protocol/pool-silence.ts';
 import { apiClientDependencies } from '../../runtime/api-client.ts';
 import { verifyMessage } from '../../runtime/ml-dsa.ts';
 import type { BooksEvents, Rest } from '../client/link-books.ts';
@@ -232,6 +233,6 @@ export class PoolBooks implements BooksEvents {
 async function read(fetch: Fetch, url: string): Promise<unknown> {
   const signal = AbortSignal.timeout(READ_MILLIS);
   const answer = await fetch(url, { method: 'GET', headers: {}, signal });
-  if (answer.status !== 200) throw new Error(`status ${answer.status}`);
+  if (answer.status !== 200) throw silenceOf(answer.status, answer.headers.get('retry-after'));
   return JSON.parse(new TextDecoder().decode(await answer.arrayBuffer()));
 }

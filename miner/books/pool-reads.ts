@@ -3,10 +3,11 @@
  * different error classes, because `fetch` throws a TypeError for a lost connection, and a malformed document causes
  * one too.
  */
-import { type BooksSources, PoolSilence } from '../../protocol/books-evidence.ts';
+import type { BooksSources } from '../../protocol/books-evidence.ts';
 import { isWhole } from '../../protocol/books-slice.ts';
 import type { PublishedTerms, TermsFrom } from '../../protocol/books-terms.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
+import { PoolSilence } from '../../protocol/pool-silence.ts';
 
 /** `height`: the newest cut that the books have taken in. A pool may leave it out. */
 export type Terms = PublishedTerms & { readonly height?: unknown };
@@ -19,7 +20,9 @@ export const poolReads =
   (pool: BooksSources['pool']): BooksSources['pool'] =>
   async (path) => {
     const answer = await pool(path).catch((error: unknown) => {
-      throw new PoolSilence(error instanceof Error ? error.message : String(error));
+      throw error instanceof PoolSilence
+        ? error
+        : new PoolSilence(error instanceof Error ? error.message : String(error));
     });
     if (path === 'terms' && !isTerms(answer))
       throw new ProtocolError('out_of_range', "the pool's terms have no such form");

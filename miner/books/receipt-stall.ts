@@ -2,7 +2,7 @@
  * Checks that a pool's receipts keep up with its books. A pool that always answers as if no slice had closed gives
  * nothing to compare: missing work would never be found.
  */
-import { UNREAD_SLICES } from './awaited-receipts.ts';
+import { UNSHOWN_SLICES } from './awaited-receipts.ts';
 
 /** A miner with rarer shares than this expects none: receipts are made only for work. */
 const IDLE_MILLIS = 3_600_000;
@@ -37,7 +37,7 @@ export class ReceiptStall {
     const now = this.#nowMillis();
     const isIdle = this.#toldMillis === undefined || now - this.#toldMillis > IDLE_MILLIS;
     // Also if they claim to be of future slices: then no earlier ones would be requested.
-    const isApart = closed !== undefined && Math.abs(closed - through) > UNREAD_SLICES;
+    const isApart = closed !== undefined && Math.abs(closed - through) > UNSHOWN_SLICES;
     this.#since = isIdle || !isApart ? undefined : (this.#since ?? { atMillis: now, closed });
     // A pool that has no receipts yet makes the first when a slice closes, and slices may be long.
     const isStalled = this.#since !== undefined && (closed ?? 0) - this.#since.closed >= CLOSED_SLICES;

@@ -1,5 +1,5 @@
 /**
- * The answer of `miners/ADDRESS/receipts`, read strictly. It comes from the pool that is being watched: malformed answers are refused before
+ * The answer of `miners/ADDRESS/receipt-sheets`, or `receipts` of an earlier release, read strictly. It comes from the pool that is being watched: malformed answers are refused before
  * any part is kept, reported or written to a file.
  */
 import type { SliceRecord } from '../../protocol/books-slice.ts';
@@ -27,6 +27,8 @@ export type ReceiptsAnswer = {
 /** More than a pool gives in one answer. */
 const MAX_SLICES = 64;
 const MAX_RECEIPTS = 1_024;
+/** One for each front end, and for each start of it. */
+const MAX_SHEETS = 256;
 /** A leaf with its branches and a record, as JSON. */
 const MAX_SHOWN = 64 * 1024;
 const MAX_SLICE = 2_000_000_000;
@@ -71,13 +73,22 @@ function receiptOf(value: unknown): Receipt {
   return Object.fromEntries([...texts, ...numbers]) as unknown as Receipt;
 }
 
+/** Receipts as they are kept: each with the head and the signature of its sheet. */
+function sheetOf(value: unknown): Receipt[] {
+  const { receipts: own, count, ...head } = fieldsOf(value);
+  return listOf(own, MAX_RECEIPTS).map((each) => receiptOf({ ...head, receipts: count, ...fieldsOf(each) }));
+}
+
 function sliceOf(value: unknown): AnsweredSlice {
-  const { service, slice, receipts, leaf, record } = fieldsOf(value);
+  const { service, slice, sheets, receipts, leaf, record } = fieldsOf(value);
   if ((JSON.stringify([leaf, record]) ?? '').length > MAX_SHOWN) throw refused();
   return {
     service: textOf(service, TEXTS.service),
     slice: numberOf(slice, MAX_SLICE),
-    receipts: listOf(receipts, MAX_RECEIPTS).map(receiptOf),
+    receipts:
+      sheets === undefined
+        ? listOf(receipts, MAX_RECEIPTS).map(receiptOf)
+        : listOf(sheets, MAX_SHEETS).flatMap(sheetOf),
     leaf: leaf as MembershipDocument,
     record: record as SliceRecord,
   };

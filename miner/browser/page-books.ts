@@ -2,7 +2,9 @@
  * The watch over the pool's books in a page (docs/miner.md, "The pool's books"): the same as the command line's, kept
  * in the page's own storage. Findings are shown, with their evidence for download.
  */
+
 import type { BooksSources } from '../../protocol/books-evidence.ts';
+import { silenceOf } from '../../protocol/pool-silence.ts';
 import type { AlarmEvidence, BooksAlarm } from '../books/books-alarms.ts';
 import { BooksWatch } from '../books/books-watch.ts';
 import type { BooksEvents, Rest } from '../client/link-books.ts';
@@ -164,6 +166,6 @@ export class PageBooks implements BooksEvents {
 
 async function read(url: string): Promise<unknown> {
   const answer = await fetch(url, { signal: AbortSignal.timeout(READ_MILLIS) });
-  if (!answer.ok) throw new Error(`status ${answer.status}`);
+  if (!answer.ok) throw silenceOf(answer.status, answer.headers.get('retry-after'));
   return answer.json();
 }

@@ -22,7 +22,8 @@ export class ApiRefusal extends CodedError<PoolApiErrorCode> {
 
   constructor(code: PoolApiErrorCode, message: string, retryAfterMillis?: number) {
     super(code, message);
-    this.retryAfterMillis = retryAfterMillis;
+    // Whole seconds, as the header `retry-after` has them: both say the same.
+    this.retryAfterMillis = retryAfterMillis === undefined ? undefined : Math.ceil(retryAfterMillis / 1000) * 1000;
   }
 
   get status(): number {

@@ -3,6 +3,7 @@
  * which page, miner and audit share; here they are schemas for the API's description.
  */
 import {
+  described,
   either,
   exactly,
   flag,
@@ -157,29 +158,36 @@ export const creditList = object(
   'CreditList',
 );
 
-const receipt: Schema<Receipt> = object(
+const sheetHead = {
+  network,
+  service,
+  slice: count,
+  boot: hex,
+  chain: identifier,
+  root: identifier,
+  accounts: count,
+  total_work: bigNumber,
+  receipts_root: identifier,
+  signature: hex,
+} as const;
+const receiptFields = {
+  address,
+  worker: text(),
+  shares: count,
+  work: bigNumber,
+  open: bigNumber,
+  account_work: bigNumber,
+  index: count,
+  siblings: hex,
+} as const;
+const receipt: Schema<Receipt> = object({ ...sheetHead, receipts: count, ...receiptFields }, 'Receipt');
+const receiptSheet = object(
   {
-    network,
-    service,
-    slice: count,
-    boot: hex,
-    chain: identifier,
-    root: identifier,
-    accounts: count,
-    total_work: bigNumber,
-    receipts: count,
-    receipts_root: identifier,
-    signature: hex,
-    address,
-    worker: text(),
-    shares: count,
-    work: bigNumber,
-    open: bigNumber,
-    account_work: bigNumber,
-    index: count,
-    siblings: hex,
+    ...sheetHead,
+    count: described(count, 'receipts of the whole sheet: `receipts` of what is signed'),
+    receipts: list(object(receiptFields, 'SheetReceipt')),
   },
-  'Receipt',
+  'ReceiptSheet',
 );
 const receiptSlice = object(
   { service, slice: count, receipts: list(receipt), leaf: membership, record: sliceRecord },
@@ -187,17 +195,28 @@ const receiptSlice = object(
 );
 /** An account's leaf in a closed slice, or its absence, with its receipts and the slice's record. */
 export type ReceiptSlice = Infer<typeof receiptSlice>;
-export const receipts = object(
-  {
-    api_version: version,
-    pool_key: nullable(hex),
-    kept_from: nullable(count),
-    newest: nullable(count),
-    through: count,
-    more: flag('whether there are later slices, or more of this one'),
-    next_cursor: nextCursor,
-    slices: list(receiptSlice),
-  },
-  'Receipts',
-);
+const receiptsHead = {
+  api_version: version,
+  pool_key: nullable(hex),
+  kept_from: nullable(count),
+  newest: nullable(count),
+  through: count,
+  more: flag('whether there are later slices, or more of this one'),
+  next_cursor: nextCursor,
+} as const;
+export const receipts = object({ ...receiptsHead, slices: list(receiptSlice) }, 'Receipts');
 export type ReceiptsDocument = Infer<typeof receipts>;
+
+export const receiptSheets = object(
+  {
+    ...receiptsHead,
+    slices: list(
+      object(
+        { service, slice: count, sheets: list(receiptSheet), leaf: membership, record: sliceRecord },
+        'ReceiptSheetsSlice',
+      ),
+    ),
+  },
+  'ReceiptSheets',
+);
+export type ReceiptSheetsDocument = Infer<typeof receiptSheets>;

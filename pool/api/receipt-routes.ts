@@ -26,12 +26,30 @@ export function receiptRoutes({ receipts }: { receipts: ReceiptView }): Route[] 
       keep: MILLIS,
       handle: ({ params, query }, { charge }) => {
         const { payload } = readMinerAddress(params.address, receipts.network);
-        return receipts.ofAccount(
-          payload,
-          query.after ?? BEFORE_ALL,
-          (leaves) => charge(leaves / COSTS.leaves),
-          query.cursor,
-        );
+        const { after = BEFORE_ALL, cursor } = query;
+        return receipts.ofAccount({ payload, after, cursor, onBuilt: (leaves) => charge(leaves / COSTS.leaves) });
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/miners/:address/receipt-sheets',
+      group: 'Proofs',
+      summary: 'The same, each signature once, and of one worker alone where it is named',
+      params: object({ address: FIELDS.address }),
+      query: object({
+        after: optional(integer({ maximum: MAX_AFTER, description: 'only slices after this one' })),
+        worker: optional(FIELDS.worker),
+        cursor: FIELDS.cursor,
+      }),
+      answer: b.receiptSheets,
+      cost: 5,
+      isDear: true,
+      keep: MILLIS,
+      handle: ({ params, query }, { charge }) => {
+        const { payload } = readMinerAddress(params.address, receipts.network);
+        const { after = BEFORE_ALL, cursor, worker } = query;
+        const onBuilt = (leaves: number) => charge(leaves / COSTS.leaves);
+        return receipts.sheets({ payload, after, cursor, worker: worker === '-' ? '' : worker, onBuilt });
       },
     }),
   ];

@@ -5,6 +5,7 @@
 
 import type { BooksSources } from '../../protocol/books-evidence.ts';
 import { NEWER_MILLIS } from '../../protocol/books-evidence.ts';
+import { isBusy, PoolSilence, retryAfterMillis } from '../../protocol/pool-silence.ts';
 import { apiClientDependencies } from '../../runtime/api-client.ts';
 import { steadyNow } from '../../runtime/clock.ts';
 import { PoolError } from '../pool-error.ts';
@@ -32,13 +33,7 @@ export type ReadLimits = {
   /** The longest wait before a busy pool is asked again. */
   readonly waitMillis: number;
 };
-export const READ_LIMITS: ReadLimits = { answerMillis: 30_000, totalMillis: 12 * 3_600_000, waitMillis: 30_000 };
-
-/** The pool did not answer in time: this part is not checked, which is not a finding. */
-export class PoolSilence extends Error {}
-
-/** Too many requests, or busy. */
-const RETRIED: ReadonlySet<number> = new Set([429, 503]);
+export const READ_LIMITS: ReadLimits = { answerMillis: 30_000, totalMillis: 12 * 3_600_000, waitMillis: 600_000 };
 
 const whyOf = ({ message, cause }: Error): string =>
   cause instanceof Error ? `${message}: ${cause.message || String((cause as { code?: string }).code)}` : message;
@@ -83,15 +78,14 @@ export function publicPool(url: string, limits: ReadLimits = READ_LIMITS): Books
         if (bytes.byteLength > most) throw new Error(`${path}: the answer is larger than ${most} bytes`);
         return JSON.parse(new TextDecoder().decode(bytes));
       }
-      const isBusy = RETRIED.has(answer.status);
-      if (isBusy && tries < MAX_TRIES) {
-        const seconds = Number(answer.headers.get('retry-after') ?? 1);
-        const wait = Math.min(limits.waitMillis, Math.max(1, Number.isFinite(seconds) ? seconds : 1) * 1_000);
-        await pause(wait);
+      const wait = retryAfterMillis(answer.headers.get('retry-after'));
+      const isWaiting = isBusy(answer.status) && tries < MAX_TRIES && steadyNow() + wait < ends;
+      if (isWaiting) {
+        await pause(Math.min(limits.waitMillis, wait));
         continue;
       }
       const says = `${path}: the pool answered with status ${answer.status}`;
-      throw isBusy || answer.status >= 500 ? new PoolSilence(says) : new Error(says);
+      throw isBusy(answer.status) || answer.status >= 500 ? new PoolSilence(says) : new Error(says);
     }
   };
 }

@@ -3,14 +3,15 @@
  * separately elsewhere; here they are checked together: a block in two lists credits the same money twice, and rewards
  * that never enter a list are withheld from the miners.
  */
+
 import type { BooksSources } from '../../protocol/books-evidence.ts';
 import { type BooksService, readWork, type SliceRecord } from '../../protocol/books-slice.ts';
 import { rewardTransaction } from '../../protocol/books-verdict.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
+import { PoolSilence } from '../../protocol/pool-silence.ts';
 import { SERVICES } from '../journal-record.ts';
 import { type Findings, REMEDIES } from './findings.ts';
 import type { AddressMoney, LedgerReward } from './public-money.ts';
-import { PoolSilence } from './public-reads.ts';
 import { type BlockPlace, fieldsOf, listOf, type PublishedRecord, readBlockPlace } from './public-rows.ts';
 
 /** A list is made when all rewards of its slice are known, and waits as long again for one that is held (rules 7 and 15). */

@@ -2,10 +2,11 @@
  * Parts of the public audit. A missing answer means 'not checked', also for everything that depends on it: a payment
  * that was not read must not look like theft. A malformed answer is a finding.
  */
+
 import { ApiError } from '../../protocol/api/client-calls.ts';
+import { PoolSilence } from '../../protocol/pool-silence.ts';
 import { PoolError } from '../pool-error.ts';
 import { type Findings, REMEDIES } from './findings.ts';
-import { PoolSilence } from './public-reads.ts';
 
 /** The results that other parts use. */
 export type AuditPart = 'payments' | 'commitments' | 'slices' | 'lists' | 'spends';

@@ -39,19 +39,22 @@ export function pagesOf(sheet: Sheet): SheetPage[] {
   return pages;
 }
 
-/** The entries of an account in a page; `built` leaves were hashed for it. */
+/** The entries of an account in a page, or of one of its workers; `built` leaves were hashed for it. */
 export function entriesOfPage(
   page: { readonly page: number; readonly leaves: Bytes; readonly above: Bytes },
   account: Bytes,
+  worker?: string,
 ): { readonly entries: readonly ReceiptEntry[]; readonly built: number } {
   const reader = new ByteReader(page.leaves);
   const leaves: ReceiptLeaf[] = [];
   while (reader.left > 0) leaves.push(readReceiptLeaf(reader));
-  const made = leaves.some((leaf) => equalBytes(leaf.account, account)) ? receiptSheet(leaves).entries : [];
+  const isOwn = (leaf: ReceiptLeaf) =>
+    equalBytes(leaf.account, account) && (worker === undefined || leaf.worker === worker);
+  const made = leaves.some(isOwn) ? receiptSheet(leaves).entries : [];
   const entries: ReceiptEntry[] = [];
   for (const bytes of made) {
     const { leaf, index, siblings } = entryOfBytes(bytes);
-    if (!equalBytes(leaf.account, account)) continue;
+    if (!isOwn(leaf)) continue;
     entries.push({ leaf, index: page.page * PAGE_LEAVES + index, siblings: concat(siblings, page.above) });
   }
   return { entries, built: made.length };

@@ -46,6 +46,8 @@ type World = {
   payer: string;
   says?: { address?: string; sliceCuts?: number };
   rows?: readonly object[];
+  /** Routes that answer 429 the first time. */
+  busy?: Set<string>;
 };
 const PAYING: World = {
   paidHeight: PAID_HEIGHT,
@@ -110,6 +112,10 @@ async function judged(file: object, world: World): Promise<{ code: number; verdi
   writeFileSync(path, JSON.stringify(file));
   const server = createServer(async (request, response) => {
     const [, asked] = (request.url ?? '').split('/pool/api/v1/');
+    if (asked !== undefined && world.busy?.delete(asked.split('/')[0] as string)) {
+      response.writeHead(429, { 'retry-after': '1' }).end();
+      return;
+    }
     const answer = asked === undefined ? await nodeSays(request, world) : poolSays(asked, world);
     response.setHeader('content-type', 'application/json');
     response.end(JSON.stringify(answer));
@@ -199,4 +205,11 @@ test('an account that lowers its own threshold and asks before the next round do
   expect(await judged(fileOf(1n), { ...owing, minimums: lowered(25) })).toMatchObject({ code: 5, verdict: 'unpaid' });
   // A pool of an earlier release does not say what held before: that is unread, and no lie.
   expect(await judged(fileOf(1n), { ...owing, minimums: undefined })).toMatchObject({ code: 1, verdict: 'unchecked' });
+});
+
+test('a pool that is busy is waited for, and no file is given up for it', async () => {
+  const owing = { ...PAYING, paid: 0n };
+  const busy = new Set(['proofs', 'slices']);
+  expect(await judged(fileOf(1n), { ...owing, busy })).toMatchObject({ code: 5, verdict: 'unpaid' });
+  expect(busy.size).toBe(0);
 });

@@ -33,7 +33,7 @@ test('answers without end are dealt with one by one', async () => {
   const [bad] = pool.close(ALL, 0) as unknown as [Record<string, unknown>];
   bad.network = 'none';
   await played.watch.check();
-  await played.watch.check();
+  await expect(played.watch.check()).rejects.toThrow('more receipts than are read in one round');
   expect(asked).toBeGreaterThan(10);
   // What was wrong with an answer is known before the next is asked for: so none is kept until the last has come.
   // Of one kind the first alarms are enough.
@@ -56,7 +56,7 @@ test('nothing that is kept or told grows with what the pool says', async () => {
   }
 });
 
-test('a pool that never shows the books of what it signed is reported, whatever it answers instead', async () => {
+test('a pool that never shows the books of what it signed is reported, whatever it answers instead; silence is no answer', async () => {
   const refuses = () => {
     throw new Error('status 500');
   };
@@ -72,7 +72,8 @@ test('a pool that never shows the books of what it signed is reported, whatever 
       for (const receipt of pool.close(ALL, played.now)) played.watch.received(receipt);
       await played.watch.check().catch(() => undefined);
     }
-    expect(played.kinds()).toEqual(['books_hidden']);
+    expect(played.kinds()).toEqual(answer === refuses ? [] : ['books_hidden']);
+    expect(played.warnings.join()).toContain('CANNOT BE CHECKED receipts');
   }
 });
 

@@ -1,6 +1,7 @@
 /** Receipts that are asked for cost what they cost: a stranger nothing, an account the few leaves beside its own, and the client pays for those. */
 import { readFileSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
+import { readReceiptsAnswer } from '../../miner/books/receipts-answer.ts';
 import { useSha384 } from '../../protocol/identifier.ts';
 import { receiptRefusal } from '../../protocol/receipt.ts';
 import { judgeEvidence } from '../../protocol/receipt-evidence.ts';
@@ -51,9 +52,10 @@ test('a request hashes and is charged for what is near the account’s own recei
   const ask = async (name: string) => {
     hashes = 0;
     let leaves = 0;
-    const { slices } = await bed.view.ofAccount(account(name), 0, (built) => {
+    const onBuilt = (built: number) => {
       leaves += built;
-    });
+    };
+    const { slices } = await bed.view.ofAccount({ payload: account(name), after: 0, onBuilt });
     return { slices, hashes, leaves };
   };
   const stranger = await ask('a stranger');
@@ -68,7 +70,7 @@ test('a request hashes and is charged for what is near the account’s own recei
   expect(again.hashes).toBeLessThan(MINERS / 2);
   // As the document of the books shows it, key and wrapping included.
   const shown = shapeOf(exampleOf('miners/dminer1.../receipts'));
-  expect(new Set(shapeOf(await bed.view.ofAccount(account('miner 7'), 0)))).toEqual(new Set(shown));
+  expect(new Set(shapeOf(await bed.view.ofAccount({ payload: account('miner 7'), after: 0 })))).toEqual(new Set(shown));
   expect(readFileSync(new URL('../../docs/protocol/books.md', import.meta.url), 'utf8')).toContain(
     `\`${PUBLIC_PREFIX.toString('hex')}\``,
   );
@@ -94,7 +96,7 @@ test('a request hashes and is charged for what is near the account’s own recei
   const workers: string[] = [];
   let [after, cursor, asked]: [number, string | undefined, number] = [2, undefined, 0];
   for (;;) {
-    const page = await bed.view.ofAccount(account('miner 0'), after, undefined, cursor);
+    const page = await bed.view.ofAccount({ payload: account('miner 0'), after, cursor });
     asked++;
     const receipts = page.slices.flatMap((slice) => slice.receipts);
     expect(receipts.length).toBeLessThanOrEqual(256);
@@ -105,4 +107,35 @@ test('a request hashes and is charged for what is near the account’s own recei
     [after, cursor] = [page.through, page.next_cursor];
   }
   expect([workers.length, new Set(workers).size, asked >= 3]).toEqual([WORKERS, WORKERS, true]);
+  // Asked for by name, one worker of them gets its own in one small answer, wherever it stands, and pays for one page.
+  for (const worker of ['rig 0', 'rig 1', `rig ${WORKERS - 1}`, 'rig 300', ...workers.slice(30, 36)]) {
+    let leaves = 0;
+    const onBuilt = (built: number) => {
+      leaves += built;
+    };
+    const page = await bed.view.sheets({ payload: account('miner 0'), after: 2, worker, onBuilt });
+    expect(page.more).toBe(false);
+    const { slices } = readReceiptsAnswer(JSON.parse(JSON.stringify(page)));
+    expect(slices.flatMap(({ receipts }) => receipts.map((receipt) => receipt.worker))).toEqual([worker]);
+    const [{ receipts, leaf, record }] = slices as [(typeof slices)[0]];
+    expect(receiptRefusal(receipts[0] as (typeof receipts)[0], key.publicKey)).toBeUndefined();
+    const evidence = { format: 'svc-pool-evidence-1' as const, pool_key: '', receipts, leaf, record };
+    // The receipt of one worker says what was signed for the whole account.
+    expect(judgeEvidence(evidence, key.publicKey)).toMatchObject({
+      why: 'books_suffice',
+      signed: BigInt(WORKERS) * 10n,
+    });
+    expect(JSON.stringify(page).length).toBeLessThan(32 * 1024);
+    expect(leaves).toBeLessThanOrEqual(64);
+  }
+  const none = await bed.view.sheets({ payload: account('miner 0'), after: 2, worker: 'nobody' });
+  expect(none.slices).toEqual([]);
+  // All of them, with one signature for each sheet: a fraction of the bytes.
+  const sheets = await bed.view.sheets({ payload: account('miner 0'), after: 2 });
+  const plain = await bed.view.ofAccount({ payload: account('miner 0'), after: 2 });
+  expect(sheets.slices[0]?.sheets).toHaveLength(1);
+  expect(readReceiptsAnswer(JSON.parse(JSON.stringify(sheets))).slices).toEqual(
+    readReceiptsAnswer(JSON.parse(JSON.stringify(plain))).slices,
+  );
+  expect(JSON.stringify(sheets).length * 3).toBeLessThan(JSON.stringify(plain).length);
 });

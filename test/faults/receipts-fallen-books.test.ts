@@ -17,7 +17,7 @@ const share = (miner: number, work: bigint) => ({
 /** What a miner holds after asking, and whether anything of it convicts. */
 async function collect(bed: ReceiptsBed, key: PoolKey, held: Receipt[]): Promise<string[]> {
   const charges: string[] = [];
-  const { slices } = await bed.view.ofAccount(account('miner 0'), 0);
+  const { slices } = await bed.view.ofAccount({ payload: account('miner 0'), after: 0 });
   for (const { receipts, leaf, record } of slices) {
     held.push(...receipts);
     const verdict = judgeEvidence({ format: EVIDENCE_FORMAT, pool_key: '', receipts, leaf, record }, key.publicKey);

@@ -1,7 +1,9 @@
-/** A pool whose credit lists cannot be read for half a day hides them; one that fails for some hours does not. And what a miner asks for when slice 0 is the newest. */
+/** An unread page is never a lie: a pool that does not answer hides nothing, one whose answers leave its lists out for half a day does. And what a miner asks for when slice 0 is the newest. */
 import { expect, test } from 'vitest';
 import type { BooksAlarm } from '../../miner/books/books-alarms.ts';
 import { BooksWatch } from '../../miner/books/books-watch.ts';
+import { HiddenLists } from '../../miner/books/hidden-lists.ts';
+import { PoolSilence } from '../../protocol/pool-silence.ts';
 import { lyingBooks, SLICE, VICTIM } from '../protocol/books-liar.ts';
 import { sourcesOf } from '../protocol/books-sources.ts';
 import { DUE_HEIGHT, ADDRESS as MINER, truth } from './watched-lists.ts';
@@ -20,7 +22,7 @@ function watching(lists: () => unknown, receipts: object | Error = NO_RECEIPTS) 
     {
       read: async (url) => {
         asked.push(url);
-        if (!url.includes('/receipts?')) return lists();
+        if (!url.includes('/receipt-sheets?')) return lists();
         if (receipts instanceof Error) throw receipts;
         return receipts;
       },
@@ -40,21 +42,36 @@ const failing = () => {
   throw new Error('status 500');
 };
 
-test('lists that cannot be read for twelve hours are reported once; for eleven hours they are not', async () => {
-  const { watch, clock, alarms } = watching(failing);
-  for (let hour = 0; hour <= 12; hour++) {
-    await watch.check();
-    expect(alarms, `hour ${hour}`).toEqual([]);
-    clock.now += HOUR;
-  }
-  for (let hour = 0; hour < 5; hour++) {
-    await watch.check();
-    clock.now += HOUR;
-  }
-  expect(alarms.map(({ kind, fields }) => [kind, fields.reason])).toEqual([['lists_hidden', 'status 500']]);
+test('answers that leave lists out for twelve hours are reported; time in which nothing was read does not begin them', () => {
+  const hidden = new HiddenLists();
+  for (let hour = 0; hour < 100; hour++) expect(hidden.failed(true, hour * HOUR)).not.toBe('hidden');
+  for (let hour = 100; hour <= 112; hour++) expect(hidden.failed(false, hour * HOUR), `${hour}`).toBeUndefined();
+  expect(hidden.failed(true, 113 * HOUR)).toBeUndefined();
+  expect(hidden.failed(false, 113 * HOUR)).toBe('hidden');
+  // One answer begins the time anew.
+  hidden.read(false);
+  for (let hour = 114; hour <= 126; hour++) expect(hidden.failed(false, hour * HOUR), `${hour}`).not.toBe('hidden');
+  expect(hidden.failed(false, 127 * HOUR)).toBe('hidden');
 });
 
-test('a pool that answers nothing at all is reported after an hour, and hides its lists after twelve', async () => {
+test('lists that cannot be read are no accusation, however long: status 429, 500, or no answer', async () => {
+  for (const error of [
+    new Error('status 500'),
+    new PoolSilence('status 429', { status: 429, retryAfterMillis: 1_000 }),
+  ]) {
+    const { watch, clock, alarms, warned } = watching(() => {
+      throw error;
+    }, error);
+    for (let hour = 0; hour < 100; hour++) {
+      await watch.check().catch(() => undefined);
+      clock.now += HOUR;
+    }
+    expect(alarms).toEqual([]);
+    expect(warned.join()).toContain('THE POOL’S BOOKS CANNOT BE CHECKED: lists');
+  }
+});
+
+test('a pool that answers nothing at all is reported after an hour, and is not accused', async () => {
   const { watch, clock, alarms, warned } = watching(failing, new Error('status 502'));
   const began = new Date(clock.now).toISOString();
   for (let minute = 0; minute < 60; minute++) {
@@ -69,7 +86,7 @@ test('a pool that answers nothing at all is reported after an hour, and hides it
     clock.now += 60_000;
     await watch.check().catch(() => undefined);
   }
-  expect(alarms.map(({ kind }) => kind)).toEqual(['lists_hidden']);
+  expect(alarms).toEqual([]);
   // Again after two, four and eight hours.
   expect(warned.filter((each) => each.includes('lists'))).toHaveLength(4);
 });
@@ -95,10 +112,10 @@ test('a miner whose first look finds slice 0 to be the newest asks for receipts 
   const { watch, asked } = watching(failing, { ...NO_RECEIPTS, kept_from: 0, newest: 0 });
   await watch.check();
   await watch.check();
-  const receipts = asked.filter((url) => url.includes('/receipts?'));
+  const receipts = asked.filter((url) => url.includes('/receipt-sheets?'));
   expect(receipts).toEqual([
-    `http://pool.example/api/v1/miners/${ADDRESS}/receipts?after=2000000000`,
-    `http://pool.example/api/v1/miners/${ADDRESS}/receipts?`,
+    `http://pool.example/api/v1/miners/${ADDRESS}/receipt-sheets?after=2000000000&worker=rig`,
+    `http://pool.example/api/v1/miners/${ADDRESS}/receipt-sheets?worker=rig`,
   ]);
 });
 

@@ -5,7 +5,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { LedgerReads } from '../../pool/audit/ledger.ts';
 import { auditPublic, WITHOUT_A_NODE } from '../../pool/audit/public.ts';
-import { PoolSilence } from '../../pool/audit/public-reads.ts';
 import { publicReportText } from '../../pool/audit/report.ts';
 import { insistSliceCuts } from '../../pool/books/slices.ts';
 import type { Sql } from '../../pool/database/connect.ts';
@@ -14,6 +13,7 @@ import { ApiError } from '../../protocol/api/client-calls.ts';
 import { FIRST_CHAIN, type SliceRecord, sliceChain, windowWork } from '../../protocol/books-slice.ts';
 import type { PublishedTerms } from '../../protocol/books-terms.ts';
 import { fromHex } from '../../protocol/bytes.ts';
+import { PoolSilence } from '../../protocol/pool-silence.ts';
 import { targetFromBytes } from '../../protocol/target.ts';
 import { openAuditBed, POOL } from './audit-bed.ts';
 import { account, type BooksBed, SLICE_CUTS } from './books-bed.ts';

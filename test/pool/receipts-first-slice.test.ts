@@ -31,7 +31,7 @@ test('receipts of slice 0 are read page by page, and not again by who has them',
   const workers: string[] = [];
   let [after, cursor]: [number, string | undefined] = [BEFORE_ALL, undefined];
   for (let pages = 1; ; pages++) {
-    const page = await bed.view.ofAccount(account('miner'), after, undefined, cursor);
+    const page = await bed.view.ofAccount({ payload: account('miner'), after, cursor });
     expect(page).toMatchObject({ kept_from: 0, newest: 0, through: 0 });
     workers.push(...page.slices.flatMap(({ receipts }) => receipts.map(({ worker }) => worker)));
     if (!page.more) {
@@ -42,5 +42,5 @@ test('receipts of slice 0 are read page by page, and not again by who has them',
   }
   expect(new Set(workers).size).toBe(WORKERS);
   expect(workers.length).toBe(WORKERS);
-  expect((await bed.view.ofAccount(account('miner'), 0)).slices).toEqual([]);
+  expect((await bed.view.ofAccount({ payload: account('miner'), after: 0 })).slices).toEqual([]);
 });

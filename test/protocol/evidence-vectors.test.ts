@@ -3,13 +3,36 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { verifyEvidence } from '../../pool/verify-evidence.ts';
+import { isUnread, silenceOf } from '../../protocol/pool-silence.ts';
+import { highestThreshold, judgeUnpaid } from '../../protocol/unpaid-evidence.ts';
 import { temporaryDirectory } from '../temporary.ts';
 
 type Vectors = {
   readonly lists: readonly { says: string; evidence: object; verdict: string; exit: number }[];
   readonly unpaid: readonly { says: string; evidence: object; readable: boolean }[];
+  readonly owed: readonly {
+    says: string;
+    facts: {
+      credited: string;
+      paid: string;
+      minimum: string;
+      earlier: { amount: string; until_millis: number }[];
+      is_paused: boolean;
+      at_millis: number;
+      bound_millis: number;
+    };
+    threshold: string;
+    verdict: string;
+  }[];
+  readonly readings: readonly {
+    says: string;
+    status: number;
+    retry_after: string | null;
+    unread: boolean;
+    wait_millis: number | null;
+  }[];
 };
-const { lists, unpaid } = JSON.parse(
+const { lists, unpaid, owed, readings } = JSON.parse(
   readFileSync(new URL('../../vectors/evidence.json', import.meta.url), 'utf8'),
 ) as Vectors;
 
@@ -33,4 +56,26 @@ test('files about credits that were not paid: what can be read takes a pool and 
   expect(unpaid.length).toBeGreaterThan(2);
   for (const { says, evidence, readable } of unpaid)
     expect(await verified(evidence), says).toMatchObject({ verdict: readable ? 'unchecked' : 'malformed', exit: 1 });
+});
+
+test('what is owed, by the highest threshold of its time', () => {
+  expect(new Set(owed.map(({ verdict }) => verdict))).toEqual(new Set(['unpaid', 'paid', 'below', 'paused']));
+  for (const { says, facts, threshold, verdict } of owed) {
+    const earlier = facts.earlier.map(({ amount, until_millis }) => ({
+      atoms: BigInt(amount),
+      untilMillis: until_millis,
+    }));
+    const thresholds = { minimum: BigInt(facts.minimum), earlier };
+    const highest = highestThreshold(thresholds, facts.at_millis, facts.bound_millis);
+    expect(String(highest), says).toBe(threshold);
+    const sums = { credited: BigInt(facts.credited), paid: BigInt(facts.paid) };
+    expect(judgeUnpaid({ ...sums, threshold: highest, isPaused: facts.is_paused }), says).toBe(verdict);
+  }
+});
+
+test('answers that are unread, and how long to wait', () => {
+  for (const { says, status, retry_after, unread, wait_millis } of readings) {
+    const silence = silenceOf(status, retry_after);
+    expect([isUnread(silence), silence.retryAfterMillis ?? null], says).toEqual([unread, wait_millis]);
+  }
 });

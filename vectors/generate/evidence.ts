@@ -1,4 +1,4 @@
-/** Books rules 20a and 29: files of evidence about two lists of one slice, and about credits that were not paid, with what `svc-pool verify-evidence` makes of each. */
+/** Books rules 20a, 29 and 30: files of evidence about two lists of one slice, and about credits that were not paid, with what `svc-pool verify-evidence` makes of each; what is owed by which threshold, and what is unread. */
 import { LIST_EVIDENCE_FORMAT, type ListEvidence, listHead, type ShownList } from '../../protocol/list-evidence.ts';
 import type { PoolProof } from '../../protocol/pool-proof.ts';
 import { poolListId } from '../../protocol/pool-proof.ts';
@@ -70,4 +70,45 @@ function unpaidEvidence() {
   ];
 }
 
-export const evidenceVectors = () => ({ lists: listEvidence(), unpaid: unpaidEvidence() });
+const AT = 1_800_000_000_000;
+const HOUR = 3_600_000;
+
+/** Rule 29: credits older than the bound, payments since, and the highest threshold of that time. */
+function owed() {
+  const facts = {
+    ...{ credited: '1500', paid: '300', minimum: '1000', earlier: [], is_paused: false },
+    ...{ at_millis: AT, bound_millis: 26 * HOUR },
+  };
+  const before = (amount: string, hours: number) => ({ earlier: [{ amount, until_millis: AT - hours * HOUR }] });
+  const of = (says: string, threshold: string, verdict: string, change: object = {}) => ({
+    ...{ says, facts: { ...facts, ...change }, threshold, verdict },
+  });
+  return [
+    of('more than the threshold, for longer than the bound', '1000', 'unpaid'),
+    of('all of it paid', '1000', 'paid', { paid: '1500' }),
+    of('exactly the threshold', '1200', 'unpaid', { minimum: '1200' }),
+    of('one atom less than the threshold', '1201', 'below', { minimum: '1201' }),
+    of('the account lowered its threshold an hour ago', '2000', 'below', before('2000', 1)),
+    of('the account lowered it longer ago than the bound', '1000', 'unpaid', before('2000', 26)),
+    of('an earlier one that was lower counts nothing', '1000', 'unpaid', before('500', 1)),
+    of('payouts are paused', '1000', 'paused', { is_paused: true }),
+  ];
+}
+
+/** Rule 30: an answer by its status and its `retry-after`, and how long to wait before the next question. */
+const readings = () => [
+  { says: 'too many requests', status: 429, retry_after: '7', unread: true, wait_millis: 7_000 },
+  { says: 'busy', status: 503, retry_after: '300', unread: true, wait_millis: 300_000 },
+  { says: 'too many requests, without a time', status: 429, retry_after: null, unread: true, wait_millis: 1_000 },
+  { says: 'a time that is no number', status: 429, retry_after: 'soon', unread: true, wait_millis: 1_000 },
+  { says: 'not there', status: 404, retry_after: null, unread: true, wait_millis: null },
+  { says: 'a failure', status: 500, retry_after: '7', unread: true, wait_millis: null },
+  { says: 'a proxy without its pool', status: 502, retry_after: null, unread: true, wait_millis: null },
+];
+
+export const evidenceVectors = () => ({
+  lists: listEvidence(),
+  unpaid: unpaidEvidence(),
+  owed: owed(),
+  readings: readings(),
+});
