@@ -47,6 +47,10 @@ const tasks = {
     const node = await bring();
     return runChild(root, node, [join(root, 'test/mutation/run.ts'), ...words]);
   },
+  async conformance(words) {
+    const node = await bring();
+    return runChild(root, node, [join(root, 'test/conformance/run.ts'), ...words]);
+  },
   async bench(words) {
     const node = await bring();
     return runChild(root, node, [join(root, 'test/bench/run.ts'), ...words]);

@@ -1,7 +1,7 @@
 /** Rows of the specification's tables: resources, and documents beyond the specification. */
 import { existsSync } from 'node:fs';
 import { expect } from 'vitest';
-import { answers, type Row, shownBy, subject, tested } from './conformance-rows.ts';
+import { answers, type Row, subject, tested, titled, unchecked } from './conformance-rows.ts';
 import { MODULE_ROWS } from './module-rows.ts';
 
 export const DOCUMENTS_ROWS: readonly Row[] = [
@@ -32,12 +32,17 @@ export const DOCUMENTS_ROWS: readonly Row[] = [
       expect(await answers('nodeSync')).toMatchObject({ best_peer_height: null, peers: 0 });
     },
   ),
-  shownBy(
+  unchecked(
     'Resources',
     'History `source` of withdrawn stake; positions of kind `delegation`; state `unbonding`',
     'test/staking/node.test.ts',
   ),
-  shownBy('Validator liveness', 'live, lapsed, jailed, eligible, exit; heartbeats', 'test/staking/story.test.ts'),
+  titled(
+    'Validator liveness',
+    'live, lapsed, jailed, eligible, exit; heartbeats',
+    'test/staking/story.test.ts',
+    'miss windows, jailed, heartbeat, exit',
+  ),
   tested(
     'Documents beyond the specification',
     '`GET /v1/staking/validators`',
@@ -63,5 +68,5 @@ export const DOCUMENTS_ROWS: readonly Row[] = [
     const [first] = (await subject.bed.client.stakingValidators({})).validators;
     await answers('stakingProofs', { position_ids: [], validator_ids: [first?.validator_id] });
   }),
-  ...MODULE_ROWS.shown.map(([row, file]) => shownBy(MODULE_ROWS.table, row, file)),
+  ...MODULE_ROWS.shown.map(([row, file, title]) => titled(MODULE_ROWS.table, row, file, title)),
 ];

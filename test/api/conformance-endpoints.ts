@@ -9,6 +9,7 @@ export const ENDPOINTS_ROWS: readonly Row[] = [
   {
     table: 'Endpoints: public HTTP API',
     row: 'GET `/`',
+    how: 'asked',
     check: async () => {
       const list = await (await subject.bed.get('/')).json();
       for (const name of Object.keys(ROUTES) as RouteName[])
@@ -18,6 +19,7 @@ export const ENDPOINTS_ROWS: readonly Row[] = [
   {
     table: 'Endpoints: public HTTP API',
     row: 'GET `/health`',
+    how: 'asked',
     check: async () => {
       expect(await (await subject.bed.get('/health')).text()).toBe('ok');
     },
@@ -46,6 +48,7 @@ export const ENDPOINTS_ROWS: readonly Row[] = [
   {
     table: 'Endpoints: public HTTP API',
     row: 'POST `/v1/transactions`',
+    how: 'asked',
     check: async () => {
       const wire = subject.bed.bed.payment(
         [subject.bed.bed.treasury(5)],
@@ -60,6 +63,7 @@ export const ENDPOINTS_ROWS: readonly Row[] = [
   {
     table: 'Endpoints: public HTTP API',
     row: 'GET `/v1/blocks/{id}`',
+    how: 'asked',
     check: async () => {
       expect(await answers('block', { id: subject.block })).toMatchObject({ reward: { state: 'paid' } });
     },

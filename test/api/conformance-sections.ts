@@ -2,34 +2,12 @@
  * Sections of the specification that have no table of the public API: conventions, economic rules, states, the wallet daemon, the mining listener and protocol, authentication, versioning. Each row names
  * the test that shows it, by its file and words of its title; a title that is gone fails here.
  */
-import { readFileSync } from 'node:fs';
-import { expect } from 'vitest';
-import { ATOMS_PER_COIN } from '../../protocol/amount.ts';
-import {
-  COMMISSION_DELAY_EPOCHS,
-  COMMISSION_STEP,
-  MAX_COMMISSION,
-  MIN_SELF_BOND,
-  UNBONDING_EPOCHS,
-} from '../../protocol/staking/limits.ts';
-import { sessionOptions } from '../../wallet/command/options.ts';
-import { type Row, tested } from './conformance-rows.ts';
+import { type Row, titled } from './conformance-rows.ts';
 
 type Shown = readonly [row: string, file: string, title: string];
 
 const rowsOf = (table: string, shown: readonly Shown[]): Row[] =>
-  shown.map(([row, file, title]) =>
-    tested(table, row, file, () => {
-      const text = readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
-      const titles = [...text.matchAll(/\btest(?:\.each\([^\n]*?\))?\(\s*(['"`])(.*?)\1/g)].map(
-        (match) => match[2] ?? '',
-      );
-      expect(
-        titles.filter((one) => one.includes(title)),
-        title,
-      ).not.toEqual([]);
-    }),
-  );
+  shown.map(([row, file, title]) => titled(table, row, file, title));
 
 const EMISSION = 'test/protocol/emission.test.ts';
 const REWARDS = 'test/node/rewards.test.ts';
@@ -176,7 +154,12 @@ export const SECTION_ROWS: readonly Row[] = [
     ],
     ['`prove-address` with the pool', 'test/dashboard/threshold.slow.test.ts', 'by the commands it shows'],
     ['`--confirmations`', FOLLOWING, 'unconfirmed, then finalized, then confirmed'],
-    ['`--allow-remote`', SERVER, 'beyond this machine only with --allow-remote'],
+    ['`--allow-remote`: behind TLS', SERVER, 'beyond this machine only with --allow-remote'],
+    [
+      '`--allow-remote`: listens beyond loopback',
+      'test/runtime/listen-address.test.ts',
+      'on every interface with --allow-remote alone',
+    ],
     ['`--auto-compound`, `--auto-sweep-to`', PAYMENTS, '--auto-compound and --auto-sweep-to'],
   ]),
   ...rowsOf('Evidence against a pool, beyond the specification', [
@@ -264,7 +247,7 @@ export const SECTION_ROWS: readonly Row[] = [
     [
       'WebSocket: origins and subprotocol',
       'test/bridge/abuse.slow.test.ts',
-      'WebSocket: foreign origins, missing subprotocols',
+      'WebSocket: foreign origins, foreign subprotocols',
     ],
     [
       'share handling: budgets of a connection and of all',
@@ -273,7 +256,18 @@ export const SECTION_ROWS: readonly Row[] = [
     ],
   ]),
   ...rowsOf('Operator commands', [
-    ['`--log-file`, `RUST_LOG`', 'test/runtime/log.test.ts', 'a bad RUST_LOG is reported and ignored'],
+    ['`--log-file`', 'test/node/metrics-bind.slow.test.ts', 'svcd run --metrics-bind'],
+    ['`RUST_LOG` overrides levels per module', 'test/runtime/log.test.ts', 'RUST_LOG overrides levels per module'],
+    [
+      '`--metrics-bind <ip>` of either family',
+      'test/runtime/listen-address.test.ts',
+      'the metrics listener opens at ::1',
+    ],
+    [
+      '`--route` stands for TCP and QUIC: **differs**, QUIC is not spoken, and is refused with the reason (decision 12)',
+      'test/runtime/listen-address.test.ts',
+      'is refused with the reason: QUIC is not spoken',
+    ],
   ]),
   ...rowsOf('Authentication', [
     ['2. token, `GET /health`', SERVER, 'health needs no token; everything else does'],
@@ -309,24 +303,38 @@ export const SECTION_ROWS: readonly Row[] = [
       'sections of node.json as the specification has them',
     ],
   ]),
-  tested('Limits', 'Minimum self-bond: 100,000 coins', 'test/staking/refusals.test.ts', () => {
-    expect(MIN_SELF_BOND).toBe(100_000n * ATOMS_PER_COIN);
-  }),
-  tested(
+  titled(
+    'Limits',
+    'Minimum self-bond: 100,000 coins',
+    'test/wallet/staking/operator-rows.slow.test.ts',
+    'validator-register',
+  ),
+  titled(
     'Limits',
     'Commission: 0 to 1,000 basis points in steps of 10; 14 epochs of delay',
-    'test/staking/refusals.test.ts',
-    () => {
-      expect([MAX_COMMISSION, COMMISSION_STEP, COMMISSION_DELAY_EPOCHS]).toEqual([1_000, 10, 14]);
-    },
+    'test/wallet/staking/operator-changes.slow.test.ts',
+    'validator-commission',
   ),
-  tested('Limits', 'Unbonding: 10 days', 'test/staking/story.test.ts', () => {
-    expect(UNBONDING_EPOCHS).toBe(10);
-  }),
-  tested('Limits', 'Wallet daemon default port: 28703', 'test/wallet/end-to-end.slow.test.ts', () => {
-    expect(JSON.stringify(sessionOptions.rpc)).toContain('28703');
-  }),
+  titled('Limits', 'Unbonding: 10 days', STORY, LIFE),
+  titled(
+    'Limits',
+    'Wallet daemon default port: 28703',
+    'test/runtime/listen-address.test.ts',
+    'the wallet daemon listens',
+  ),
   ...rowsOf('Limits: ports and metrics', [
+    [
+      '`/metrics` of the pool, unless `--no-metrics`',
+      'test/pool/no-metrics.test.ts',
+      '200 unless --no-metrics, then 404',
+    ],
+    ['default ports of every listener', 'test/runtime/listen-address.test.ts', '%s takes every form of an address'],
+    ['prefixes of the metrics', 'test/runtime/metrics.test.ts', 'every metric of a program begins with'],
+    [
+      'overlay on every interface, of both families',
+      'test/runtime/listen-address.test.ts',
+      'listens on every interface, of IPv4 and of IPv6',
+    ],
     [
       'ports of the metrics listeners',
       'test/deploy.test.ts',

@@ -1,0 +1,19 @@
+/** Names that the specification says are not shown. An implementation with other names changes them here. */
+
+/** Bodies of the batch routes. */
+export const batchBody = {
+  addresses: (path: string, addresses: readonly string[]) =>
+    path === '/v1/address/changes' ? { addresses, after_height: 0 } : { addresses },
+  transactions: (ids: readonly string[]) => ({ transaction_ids: ids }),
+  outpoints: (outpoints: readonly object[]) => ({ outpoints }),
+} as const;
+
+/** Params of stratum calls. */
+export const stratum = {
+  subscribe: (agent: string, tag?: string) => (tag === undefined ? { agent } : { agent, tag }),
+  authorize: (username: string) => ({ username }),
+  authorizeMethod: 'mining.authorize',
+} as const;
+
+/** Addresses of one's own on a development network, where the caller gives none. */
+export const DEVELOPMENT_ADDRESS = /^dsvc1/;
