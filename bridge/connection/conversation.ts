@@ -34,6 +34,7 @@ export interface Peer {
 export interface ConversationDesk extends SessionDesk {
   resume(conversation: Conversation, sessionId: string): void;
   own(conversation: Conversation): void;
+  operatorBanLeft(address: string, account: Bytes): number;
   joined(conversation: Conversation): void;
   check(share: PendingShare): void;
   faultOfAddress(conversation: Conversation, fault: Fault): void;
@@ -126,6 +127,10 @@ export abstract class Conversation implements SessionHost {
 
   own(): void {
     this.desk.own(this);
+  }
+
+  banLeft(account: Bytes): number {
+    return this.desk.operatorBanLeft(this.address, account);
   }
 
   joined(): void {

@@ -45,6 +45,8 @@ export interface SessionHost extends Voice {
   resume(sessionId: string): void;
   /** Answered by `owned` or `notOwned`. */
   own(): void;
+  /** Milliseconds that the operator's ban of this address or account still lasts; 0 for none. */
+  banLeft(account: Bytes): number;
   /** The session mines from now on. */
   joined(): void;
   /** Answered by `accepted` or `refused`. */
