@@ -22,7 +22,16 @@ import { elfFiles } from './elf-files.ts';
 import { packModules, packSources } from './packed-modules.ts';
 
 const root = join(import.meta.dirname, '..');
-const SOURCES = ['package.json', 'LICENSE', 'miner', 'kernels', 'protocol', 'runtime', 'build/kernels'];
+const SOURCES = [
+  'package.json',
+  'LICENSE',
+  'miner',
+  'kernels',
+  'protocol',
+  'runtime',
+  'build/kernels',
+  'vectors/pow.json',
+];
 const MODULES = ['@noble/hashes', '@noble/post-quantum', '@scure/base', '@scure/bip39', 'prom-client', 'ws'];
 
 type Platform = { readonly arch: string; readonly folders: readonly string[] };
