@@ -8,17 +8,17 @@ import { mineCommand } from './mine.ts';
 import { MinerError } from './miner-error.ts';
 import { readPowVectors } from './pow-vectors.ts';
 import { referenceBackend, type SelfTestBackend, selfTest } from './selftest.ts';
-import { openSelfTestGpu } from './selftest-adapter.ts';
+import { openCard, openSelfTestGpu } from './selftest-adapter.ts';
 import { gpuBackends } from './selftest-gpu.ts';
 import { wasmBackends } from './selftest-wasm.ts';
 
 /** Packed with the miner. */
 const OWN_VECTORS = fileURLToPath(new URL('../vectors/pow.json', import.meta.url));
 
-const cards = gpuBackends({ open: openSelfTestGpu, buildCache: cacheFromSeed });
-const BACKENDS: readonly SelfTestBackend[] = [referenceBackend, ...wasmBackends, ...cards];
-/** One form of the graphics kernels: a driver that computes wrongly shows in any. */
-const QUICK_BACKENDS: readonly SelfTestBackend[] = [referenceBackend, ...wasmBackends, ...cards.slice(0, 1)];
+const cards = (open: typeof openCard) => gpuBackends({ open, buildCache: cacheFromSeed });
+const BACKENDS: readonly SelfTestBackend[] = [referenceBackend, ...wasmBackends, ...cards(openSelfTestGpu)];
+/** One form of the graphics kernels, on a real card: a driver that computes wrongly shows in any. */
+const QUICK_BACKENDS: readonly SelfTestBackend[] = [referenceBackend, ...wasmBackends, ...cards(openCard).slice(0, 1)];
 
 const selfTestCommand = command(
   {
