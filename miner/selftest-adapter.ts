@@ -17,6 +17,9 @@ const SWIFTSHADER_FILES = [
 /** A software adapter is slow with a slice that takes a card milliseconds. */
 const SOFTWARE_PATIENCE = 120_000;
 
+/** The machine's own card, or nothing. */
+export const openCard = async (): Promise<Gpu> => openGpu({}, { entry: await nodeGpu(), sources: await loadSources() });
+
 export async function openSelfTestGpu(): Promise<Gpu> {
   const sources = await loadSources();
   try {

@@ -75,14 +75,33 @@ function checkReference(comparison: Comparison, vector: PowVector): boolean {
   );
 }
 
+/** The verdict over all vectors, each of them announced: a large one takes a minute. */
+async function checkAll(
+  { name, check }: SelfTestBackend,
+  vectors: readonly PowVector[],
+  announce: (line: string) => void,
+): Promise<Verdict> {
+  let [values, remark] = [0, undefined as string | undefined];
+  for (const [i, vector] of vectors.entries()) {
+    announce(`${name}: checking ${placeOf(vector)} (${i + 1} of ${vectors.length})`);
+    const verdict = await check([vector]);
+    if (verdict.kind !== 'same') return verdict;
+    values += verdict.values;
+    remark ??= verdict.remark;
+  }
+  return { kind: 'same', values, ...(remark === undefined ? {} : { remark }) };
+}
+
 /** Writes one line per backend as it finishes; false at the first difference. */
 export async function selfTest(
   backends: readonly SelfTestBackend[],
   vectors: readonly PowVector[],
   say: (line: string) => void,
+  announce: (line: string) => void = () => undefined,
 ): Promise<boolean> {
-  for (const { name, check } of backends) {
-    const verdict = await check(vectors);
+  for (const backend of backends) {
+    const { name } = backend;
+    const verdict = await checkAll(backend, vectors, announce);
     if (verdict.kind === 'same')
       say(
         `${name}: ${verdict.values} values are the same${verdict.remark === undefined ? '' : ` (${verdict.remark})`}`,

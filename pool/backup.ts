@@ -24,6 +24,7 @@ import { insistPool, openBooks } from './database/open-books.ts';
 import { lockForBackup } from './directory.ts';
 import { PoolError } from './pool-error.ts';
 import { POOL_KEY_FILE } from './receipts/pool-key.ts';
+import { LAST_BACKUP_FILE } from './upkeep-metrics.ts';
 
 const NAME = /^books-\d{8}T\d{6}Z$/;
 const DRAFT = /^books-\d{8}T\d{6}Z\.([0-9a-f]{16})\.(\d{1,10})\.part$/;
@@ -89,6 +90,7 @@ export async function backup(options: BackupOptions, log: Logger, nowMillis: num
     await writeDurably(join(draft, 'ready'), 'ready\n', 0o600);
     await rename(draft, path);
     await syncDirectory(to);
+    await writeDurably(join(dataDir, LAST_BACKUP_FILE), '');
   } catch (error) {
     await rm(draft, { recursive: true, force: true });
     throw error;

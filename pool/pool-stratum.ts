@@ -56,6 +56,8 @@ export async function startPoolStratum(
       onBan: (key, untilMillis) => void shared.ban({ key, untilMillis }),
     },
   );
+  // Those of before this start.
+  for (const { key, untilMillis } of await shared.bans()) server.ban(key, untilMillis);
   shared.subscribe((news) => {
     if (news.kind === 'ban') server.ban(news.key, news.untilMillis);
     if (news.kind === 'unban') server.unban(news.key);

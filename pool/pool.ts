@@ -57,6 +57,7 @@ import { PoolSink } from './share-sink.ts';
 import { BestShares } from './stats/best-shares.ts';
 import { Refusals } from './stats/refusals.ts';
 import { TermRunner } from './term-runner.ts';
+import { upkeepMetrics } from './upkeep-metrics.ts';
 import { openWalletLink } from './wallet-link.ts';
 
 /** Wherever the pool is started. */
@@ -73,6 +74,7 @@ export interface Pool {
 
 const REPORT_MILLIS = 2_000;
 const FLUSH_MILLIS = 10_000;
+const UPKEEP_MILLIS = 30_000;
 const FULL_DISK_MILLIS = 1_000;
 const SLICE_MILLIS = 1_000;
 const CHAIN_MILLIS = 5_000;
@@ -304,6 +306,14 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
   });
   await update().catch(() => undefined);
   every(FLUSH_MILLIS / 2, update, 'metrics', dependencies);
+  const upkeep = upkeepMetrics(metrics, {
+    dataDir: values.dataDir,
+    certificate: values.tlsCert,
+    wallet: walletClient,
+    wall: Date.now,
+  });
+  await upkeep().catch(() => undefined);
+  every(UPKEEP_MILLIS, upkeep, 'figures of the upkeep', dependencies);
   const token = new OperatorToken(values.operatorTokenFile ?? join(values.dataDir, 'operator.token'), {
     log: log.child('operator'),
   });

@@ -1,5 +1,5 @@
 /**
- * `npm run pack:miner -- linux-x64|linux-arm64 [--out DIR] [--libraries DIR] [--node FILE]`: one archive for rigs with Node, Dawn,
+ * `npm run pack:miner -- [linux-x64|linux-arm64] [--out DIR] [--libraries DIR] [--node FILE]`: one archive for rigs with Node, Dawn,
  * the Vulkan loader and the miner. It runs on a machine that has nothing but a graphics driver, from any folder.
  */
 import { execFileSync } from 'node:child_process';
@@ -22,7 +22,16 @@ import { elfFiles } from './elf-files.ts';
 import { packModules, packSources } from './packed-modules.ts';
 
 const root = join(import.meta.dirname, '..');
-const SOURCES = ['package.json', 'LICENSE', 'miner', 'kernels', 'protocol', 'runtime', 'build/kernels'];
+const SOURCES = [
+  'package.json',
+  'LICENSE',
+  'miner',
+  'kernels',
+  'protocol',
+  'runtime',
+  'build/kernels',
+  'vectors/pow.json',
+];
 const MODULES = ['@noble/hashes', '@noble/post-quantum', '@scure/base', '@scure/bip39', 'prom-client', 'ws'];
 
 type Platform = { readonly arch: string; readonly folders: readonly string[] };
@@ -143,10 +152,10 @@ const { values, positionals } = parseArgs({
   },
   allowPositionals: true,
 });
-const [platform = ''] = positionals;
+const [platform = `${process.platform}-${process.arch}`] = positionals;
 if (PLATFORMS[platform] === undefined) {
   process.stderr.write(
-    `usage: npm run pack:miner -- ${Object.keys(PLATFORMS).join('|')} [--out DIR] [--libraries DIR] [--node FILE]\n`,
+    `usage: npm run pack:miner -- [${Object.keys(PLATFORMS).join('|')}] [--out DIR] [--libraries DIR] [--node FILE]\n`,
   );
   process.exitCode = 2;
 } else {

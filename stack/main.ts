@@ -185,8 +185,8 @@ class Stack {
   }
 }
 
-async function watch(stack: Stack, webUrl: string, signal: AbortSignal): Promise<void> {
-  let before: PoolFigures = NOTHING;
+async function watch(stack: Stack, webUrl: string, isNew: boolean, signal: AbortSignal): Promise<void> {
+  let before: PoolFigures | undefined = isNew ? NOTHING : undefined;
   let toldAt = performance.now();
   while (!signal.aborted) {
     const now = await readFigures(webUrl);
@@ -211,8 +211,8 @@ type Plan = {
   readonly gpu: boolean;
 };
 
-/** Resolves when everything runs. */
-async function startAll(stack: Stack, plan: Plan): Promise<void> {
+/** Resolves when everything runs, with whether this is the first start of its data. */
+async function startAll(stack: Stack, plan: Plan): Promise<boolean> {
   const { data, ports, validators, gpu } = plan;
   const { poolWallet, minerWallet, logs, network } = files(data);
   await checkPorts(ports, validators);
@@ -229,7 +229,8 @@ async function startAll(stack: Stack, plan: Plan): Promise<void> {
     const [node, ...others] = validatorParts(data, ports, START_PACE, validators);
     await Promise.all([stack.start(node as Part), ...others.map((part) => stack.keep(part))]);
   }
-  if (await ensureWallet(poolWallet)) stack.say(`made a wallet for the pool: ${poolWallet}`);
+  const isNew = await ensureWallet(poolWallet);
+  if (isNew) stack.say(`made a wallet for the pool: ${poolWallet}`);
   await stack.start(walletPart(data, ports));
   await stack.start(poolPart(data, ports, START_PACE));
   await stack.start(bridgePart(data, ports));
@@ -237,8 +238,10 @@ async function startAll(stack: Stack, plan: Plan): Promise<void> {
     await ensureWallet(minerWallet);
     const address = await minerAddress(minerWallet, url(ports.api));
     await stack.start(minerPart(data, ports, address, gpu));
+    stack.say(`the miner is paid at ${address}, wallet ${minerWallet}`);
   }
   stack.say(`the page is at ${url(ports.web)}/ — Ctrl-C stops everything`);
+  return isNew;
 }
 
 /** Only what goes wrong while it stops: the rest is said in `say`. */
@@ -278,11 +281,11 @@ const start = command(
     shutdown.add('programs', () => stack.stop());
     const up = startAll(stack, { ...values, data, ports, validators });
     // A start that is cut short still ends its own steps (a wallet that is being made) before the programs are stopped.
-    shutdown.add('start', () => up.catch(() => undefined));
+    shutdown.add('start', async () => void (await up.catch(() => undefined)));
     let defect: unknown;
     const watched = async (): Promise<void> => {
-      await up;
-      void watch(stack, url(ports.web), signal);
+      const isNew = await up;
+      void watch(stack, url(ports.web), isNew, signal);
       const { part, lastWords } = await stack.firstEnd();
       throw new PartFailed(`${part.name} ended by itself: ${lastWords || 'see its log'}`);
     };

@@ -36,7 +36,9 @@ export const rate = (perSecond: number): string => {
   return `${value.toFixed(unit === 0 ? 0 : 1)} ${units[unit]}`;
 };
 
-export function newsOf(before: PoolFigures, now: PoolFigures): string[] {
+/** `before` is undefined at the first look of a start that goes on where an earlier one ended: nothing is first then. */
+export function newsOf(before: PoolFigures | undefined, now: PoolFigures): string[] {
+  if (before === undefined) return [`goes on from an earlier start: ${summary(now)}`];
   const lines: string[] = [];
   if (before.shares === 0n && now.shares > 0n) lines.push('first share accepted');
   if (before.blocksFound === 0 && now.blocksFound > 0) lines.push('first block found');

@@ -36,6 +36,7 @@ export interface Peer {
 export interface ConversationDesk extends SessionDesk {
   resume(conversation: Conversation, sessionId: string): void;
   own(conversation: Conversation): void;
+  operatorBanLeft(address: string, account: Bytes): number;
   joined(conversation: Conversation): void;
   /** What the listener can verify, by the addresses of connections. */
   readonly verifications: FairShare;
@@ -139,6 +140,10 @@ export abstract class Conversation implements SessionHost {
 
   own(): void {
     this.desk.own(this);
+  }
+
+  banLeft(account: Bytes): number {
+    return this.desk.operatorBanLeft(this.address, account);
   }
 
   joined(): void {

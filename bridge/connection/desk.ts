@@ -15,6 +15,7 @@ import { exemption, type Fault } from '../session/ban-score.ts';
 import { ConnectionCounter, numbersOf } from '../session/extranonce.ts';
 import { TemplateShelf } from '../session/job-book.ts';
 import { KnownAddresses } from '../session/known-addresses.ts';
+import { type Banned, coverOf } from '../session/operator-ban.ts';
 import type { PendingShare } from '../session/pending-share.ts';
 import type { Session } from '../session/session.ts';
 import { newSessionId } from '../session/session-id.ts';
@@ -74,6 +75,10 @@ export class Desk implements ConversationDesk {
   #draining = false;
   #opened = 0;
   readonly bans = new Map<string, number>();
+  readonly #operatorBans = new Map<
+    string,
+    { readonly untilMillis: number; readonly covers: (client: Banned) => boolean }
+  >();
 
   constructor(options: DeskOptions, dependencies: DeskDependencies) {
     this.network = options.network;
@@ -154,17 +159,38 @@ export class Desk implements ConversationDesk {
   banLeft(address: string): number {
     const key = clientKey(address);
     const until = this.bans.size === 0 ? undefined : this.bans.get(key);
-    return until === undefined || this.counts.works(key) ? 0 : Math.max(0, Math.ceil(until - this.now()));
+    const left = until === undefined || this.counts.works(key) ? 0 : Math.max(0, Math.ceil(until - this.now()));
+    return Math.max(left, this.operatorBanLeft(address, null));
   }
 
+  operatorBanLeft(address: string, account: Bytes | null): number {
+    let left = 0;
+    for (const { covers, untilMillis } of this.#operatorBans.values())
+      if (covers({ address, account })) left = Math.max(left, Math.ceil(untilMillis - this.now()));
+    return left;
+  }
+
+  /** A time that is over lifts the ban. */
   ban(key: string, untilMillis: number): void {
-    this.bans.set(key, untilMillis);
-    if (this.counts.works(key)) return;
-    for (const conversation of this.#conversations)
-      if (!conversation.session.isMining && conversation.client === key) {
-        conversation.session.ban(Math.max(0, Math.ceil(untilMillis - this.now())));
-        conversation.flush();
-      }
+    this.bans.delete(key);
+    this.#operatorBans.delete(key);
+    const left = Math.ceil(untilMillis - this.now());
+    if (left <= 0) return;
+    const covers = coverOf(key);
+    if (covers === undefined) this.bans.set(key, untilMillis);
+    else this.#operatorBans.set(key, { untilMillis, covers });
+    if (covers === undefined && this.counts.works(key)) return;
+    let closed = 0;
+    for (const conversation of this.#conversations) {
+      const { session, address, isEnding } = conversation;
+      const account = session.member?.account ?? null;
+      // Many rigs share an address: one by score spares those that mine.
+      if (isEnding || !(covers?.({ address, account }) ?? (!session.isMining && conversation.client === key))) continue;
+      session.ban(left);
+      conversation.flush();
+      closed++;
+    }
+    if (covers !== undefined) this.log('info', 'connections closed by a ban of the operator', { key, closed });
   }
 
   receipts(delivery: ReceiptDelivery): void {
@@ -345,6 +371,7 @@ export class Desk implements ConversationDesk {
       this.#over(conversation, () => this.#look(conversation, now));
     }
     if (this.bans.size > 0) for (const [key, until] of this.bans) if (until <= now) this.bans.delete(key);
+    for (const [key, { untilMillis }] of this.#operatorBans) if (untilMillis <= now) this.#operatorBans.delete(key);
   }
 
   #look(conversation: Conversation, now: number): void {

@@ -5,6 +5,7 @@
  * operator's allow-list are never banned.
  */
 import { addressList, clientKey, isLoopback } from '../../runtime/client-address.ts';
+import { coverOf } from './operator-ban.ts';
 
 export type BanOptions = {
   readonly limit: number;
@@ -75,9 +76,11 @@ export class BanList {
     return nowMillis + this.#options.banMillis;
   }
 
+  /** An address, or the key of a ban of the operator, which exempts nobody. */
   ban(address: string, untilMillis: number): void {
-    if (this.#isExempt(address)) return;
-    const key = clientKey(address);
+    const isOperators = coverOf(address) !== undefined;
+    if (!isOperators && this.#isExempt(address)) return;
+    const key = isOperators ? address : clientKey(address);
     this.#bans.delete(key);
     this.#bans.set(key, untilMillis);
     this.#trim(this.#bans);

@@ -126,6 +126,11 @@ export class Session implements Submitter {
   owned(): void {
     const login = this.#login;
     if (!login.owned()) return;
+    const banLeft = this.#host.banLeft((login.member as Member).account);
+    if (banLeft > 0) {
+      this.ban(banLeft);
+      return;
+    }
     const { record, wishes } = login;
     const start = { vardiff: record?.vardiff ?? null, jobs: record?.jobs ?? null, wishes };
     this.#jobs = new Jobs(this.#desk, this.#host, login, start);

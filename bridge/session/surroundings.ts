@@ -42,6 +42,8 @@ export interface SessionHost extends Voice {
   resume(sessionId: string): void;
   /** Answered by `owned` or `notOwned`. */
   own(): void;
+  /** Milliseconds that the operator's ban of this address or account still lasts; 0 for none. */
+  banLeft(account: Bytes): number;
   /** The session mines from now on. */
   joined(): void;
   /** Whether its address has a fair share left of what the listener can verify, and that it uses some. */

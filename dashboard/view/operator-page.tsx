@@ -233,6 +233,7 @@ const Options = ({ config }: { config: Everything['config'] }) => (
 
 function Bans({ bans, act }: { bans: BansDocument['bans']; act: Act }) {
   const [key, setKey] = useState('');
+  const [minutes, setMinutes] = useState('60');
   return (
     <section class="card">
       <h2>Bans</h2>
@@ -240,12 +241,23 @@ function Bans({ bans, act }: { bans: BansDocument['bans']; act: Act }) {
         class="row"
         onSubmit={async (event) => {
           event.preventDefault();
-          if (await act('bans', 'POST', { key: key.trim(), minutes: 60 })) setKey('');
+          if (await act('bans', 'POST', { key: key.trim(), minutes: Number(minutes) })) setKey('');
         }}
       >
         <label class="grow">
-          IP address to ban for an hour
+          IP address, network or mining address to ban
           <input value={key} onInput={(event) => setKey(event.currentTarget.value)} />
+        </label>
+        <label>
+          Minutes
+          <input
+            type="number"
+            min="1"
+            max="525600"
+            required
+            value={minutes}
+            onInput={(event) => setMinutes(event.currentTarget.value)}
+          />
         </label>
         <button type="submit">Ban</button>
       </form>

@@ -1,8 +1,8 @@
 /** Routes for the operator, behind a token: bans, payouts, instances, config, balance sheet. Every change is logged in the books. */
 import type { FastifyRequest } from 'fastify';
+import { operatorKey } from '../../bridge/session/operator-ban.ts';
 import { integer, object, text } from '../../protocol/api/schema.ts';
 import { API_VERSION } from '../../protocol/api/values.ts';
-import { clientKey } from '../../runtime/client-address.ts';
 import { balanceSheet } from '../books/sheet.ts';
 import type { Sql } from '../database/connect.ts';
 import type { Edits } from '../edits/edits.ts';
@@ -73,13 +73,20 @@ export function operatorRoutes(dependencies: OperatorDependencies): Route[] {
     operator({
       method: 'POST',
       path: '/bans',
-      summary: 'Bans an address on all instances',
-      body: object({ key: text({ maxLength: 64 }), minutes: integer({ minimum: 1, maximum: MAX_BAN_MINUTES }) }),
+      summary: 'Bans an address, a network or a mining address on all instances, and closes its connections',
+      body: object({
+        key: text({ maxLength: 128, description: '192.0.2.1, 192.0.2.0/24, 2001:db8::/32 or a mining address' }),
+        minutes: integer({ minimum: 1, maximum: MAX_BAN_MINUTES }),
+      }),
       answer: o.ban,
       handle: async ({ body: { key, minutes } }, { request }) => {
-        if (clientKey(key) === 'unknown')
-          throw new ApiRefusal('bad_request', 'the address to ban must be an IPv4 or IPv6 address');
-        const ban = { key: clientKey(key), untilMillis: now() + minutes * 60_000 };
+        const banned = operatorKey(key);
+        if (banned === undefined)
+          throw new ApiRefusal(
+            'bad_request',
+            'what is banned must be an IPv4 or IPv6 address, a network of at least /8 or /16, or a mining address',
+          );
+        const ban = { key: banned, untilMillis: now() + minutes * 60_000 };
         await note(request, 'ban', { key: ban.key, minutes });
         await shared.ban(ban);
         return { api_version: API_VERSION, ...banDocument(ban) };
@@ -89,11 +96,13 @@ export function operatorRoutes(dependencies: OperatorDependencies): Route[] {
       method: 'DELETE',
       path: '/bans',
       summary: 'Lifts a ban',
-      body: object({ key: text({ description: 'key of a ban of the list' }) }),
+      body: object({ key: text({ description: 'key of a ban of the list, or what was banned' }) }),
       answer: o.lifted,
       handle: async ({ body: { key } }, { request }) => {
         await note(request, 'unban', { key });
-        return { api_version: API_VERSION, lifted: await shared.unban(key) };
+        const lifted = await shared.unban(key);
+        const written = operatorKey(key) ?? key;
+        return { api_version: API_VERSION, lifted: (written !== key && (await shared.unban(written))) || lifted };
       },
     }),
     operator({

@@ -74,6 +74,9 @@ export const WEB_LIMITS: DoorLimits = {
 const DEAR_WAITING = 32;
 const DEAR_RETRY_MILLIS = 1_000;
 
+/** Origins and hosts come from strangers: this many pairs are told of. */
+const MAX_FOREIGN = 50;
+
 const FORMS = ['application/x-www-form-urlencoded', 'multipart/form-data'];
 
 export interface WebListener {
@@ -124,6 +127,7 @@ class Web {
   readonly #app: FastifyInstance;
   readonly #options: WebOptions;
   readonly #dependencies: WebDependencies;
+  readonly #foreign = new Set<string>();
   readonly #proxies: TrustedProxies;
   readonly #files: ReadonlyMap<string, StaticFile>;
   readonly #page: FirstPage | undefined;
@@ -285,6 +289,18 @@ class Web {
     return reply.code(200).send(file.body);
   }
 
+  /** Once for each pair: a proxy that does not pass the Host on makes the pool's own page a stranger's. */
+  #tellForeign(origin: string | undefined, host: string | undefined): void {
+    const pair = `${origin} ${host}`;
+    if (this.#foreign.has(pair) || this.#foreign.size >= MAX_FOREIGN) return;
+    this.#foreign.add(pair);
+    this.#dependencies.log.warn('a page of another origin wants a WebSocket', {
+      origin,
+      host: host ?? 'none',
+      remedy: 'if it is the page of this pool, let the proxy pass the Host on with its port ($http_host)',
+    });
+  }
+
   /** WebSockets of the dashboard's own page. Its origin is this listener, so it need not be on the list of origins. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, { path }: Target): void {
     const { prefix } = this.#options;
@@ -296,6 +312,11 @@ class Web {
     const client = this.#clientOf(request);
     if (path === `${prefix}${API_BASE}/live` && isOwn) {
       live(request, socket, head, clientKey(client));
+      return;
+    }
+    if (!isOwn) this.#tellForeign(origin, typeof forwarded === 'string' ? forwarded : host);
+    if (path === `${prefix}${API_BASE}/live`) {
+      refuseUpgrade(socket, wordsOf(new ApiRefusal('forbidden', 'web pages of this origin are not served here')));
       return;
     }
     const service = SERVICES.find((name) => path === `${prefix}/stratum/${name}`);

@@ -1,3 +1,4 @@
+/** What an audit finds, and the sections that it consists of. */
 import type { Sql } from '../database/connect.ts';
 
 /** A finding of an audit: where, the value in the books, the computed value, and the remedy. */

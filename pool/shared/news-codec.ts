@@ -16,8 +16,8 @@ const NAME = 'news';
 type Of<K extends News['kind']> = Omit<Extract<News, { kind: K }>, 'kind'>;
 
 const kind = choice(['ban', 'unban', 'block']);
-const ban = struct<Of<'ban'>>({ key: text(64), untilMillis: count });
-const unban = struct<Of<'unban'>>({ key: text(64) });
+const ban = struct<Of<'ban'>>({ key: text(128), untilMillis: count });
+const unban = struct<Of<'unban'>>({ key: text(128) });
 const block = struct<Of<'block'>>({ service: text(16), blockId: text(128), anchorHeight: count });
 
 const news: Codec<News> = {

@@ -160,3 +160,12 @@ test('who reads the API too fast is asked to wait, and nobody else behind the pr
   expect([...seen].sort()).toEqual([404, 429]);
   expect(await status('127.0.0.7', slow)).toBe(404);
 });
+
+test('the page of a site on another port than 443 has its live figures', async () => {
+  const socket = new WebSocket(`wss://127.0.0.1:${port}/api/v1/live`, {
+    origin: `https://127.0.0.1:${port}`,
+    rejectUnauthorized: false,
+  });
+  await once(socket, 'open');
+  socket.close();
+});

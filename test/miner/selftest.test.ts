@@ -50,3 +50,16 @@ test('a file of another shape is refused, with the place', () => {
   });
   expect(selfTest(join(temporaryDirectory(), 'none.json')).stderr).toContain('[vectors_unreadable]');
 });
+
+test('without a file, and quickly, from any folder: the vectors come with the miner, and each step is announced', () => {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [main, 'self-test', '--quick'], {
+    encoding: 'utf8',
+    cwd: temporaryDirectory(),
+    timeout: 60_000,
+  });
+  expect(status, stderr).toBe(0);
+  expect(stdout).toMatch(/^reference: \d+ values are the same\n/);
+  expect(stderr).toMatch(/^reference: checking development epoch 0 \(1 of \d+\)\n/);
+  expect(stderr).not.toContain('mainnet');
+  expect(stderr.match(/webgpu .*: checking/g) ?? []).toHaveLength(1);
+});

@@ -223,7 +223,7 @@ test('the operator, and only with the token, sees and changes things', async () 
     payouts_paused: false,
   });
   await call('/bans', 'POST', { key: '10.1.2.3', minutes: 60 });
-  expect(await call<BansDocument>('/bans')).toMatchObject({ bans: [{ key: '10.1.2.3' }] });
+  expect(await call<BansDocument>('/bans')).toMatchObject({ bans: [{ key: '10.1.2.3/32' }] });
   expect(await call('/bans', 'DELETE', { key: '10.1.2.3' })).toEqual({ api_version: 1, lifted: true });
   await call('/pause', 'POST');
   expect(await call<OperatorStatus>('/status')).toMatchObject({ payouts_paused: true });

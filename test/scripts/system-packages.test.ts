@@ -3,7 +3,11 @@ import { bringSystemPackages, lookAround, type System, TEST_PACKAGES } from '../
 
 /** A machine with these commands; `apt-get install` brings what it is asked for. */
 type Machine = { root?: boolean; sudo?: boolean; broken?: boolean; env?: object; answer?: boolean };
-const PACKAGES: Record<string, string> = { libvulkan1: 'libvulkan.so.1', 'nginx-light': 'nginx' };
+const PACKAGES: Record<string, string> = {
+  libvulkan1: 'libvulkan.so.1',
+  prometheus: 'promtool',
+  'nginx-light': 'nginx',
+};
 
 function machine(commands: string[], options: Machine = {}) {
   const there = new Set(commands);
@@ -30,7 +34,7 @@ function machine(commands: string[], options: Machine = {}) {
   return { system, ran, said, asked };
 }
 
-const ALL = ['chromium', 'redis-server', 'libvulkan.so.1', 'nginx'];
+const ALL = ['chromium', 'redis-server', 'libvulkan.so.1', 'promtool', 'nginx'];
 
 test('nothing is run when everything is there', () => {
   const { system, ran } = machine(ALL);
@@ -39,13 +43,13 @@ test('nothing is run when everything is there', () => {
 });
 
 test('what is missing is installed, by root or through sudo', () => {
-  const root = machine(['apt-get', 'chromium', 'nginx'], { root: true });
+  const root = machine(['apt-get', 'chromium', 'promtool', 'nginx'], { root: true });
   expect(bringSystemPackages(root.system)).toBe(true);
   expect(root.ran).toEqual(['apt-get update -q', 'apt-get install -y --no-install-recommends redis-server libvulkan1']);
   expect(root.said).toEqual([
     'installing redis-server (tests of several pool instances), libvulkan1 (WebGPU tests in Node)',
   ]);
-  const user = machine(['apt-get', 'sudo', 'chromium', 'redis-server', 'nginx'], { sudo: true });
+  const user = machine(['apt-get', 'sudo', 'chromium', 'redis-server', 'promtool', 'nginx'], { sudo: true });
   expect(bringSystemPackages(user.system)).toBe(true);
   expect(user.ran.at(-1)).toBe('sudo -n apt-get install -y --no-install-recommends libvulkan1');
 });
@@ -63,7 +67,7 @@ test.each([
   ['the answer is no', machine(['apt-get'], { root: true, env: { SVC_INSTALL: '' }, answer: false }), /you said no/],
   ['apt-get fails', machine(['apt-get'], { root: true, broken: true }), /apt-get failed/],
 ])('where it may not install (%s), it names the command', (_name, { system }, why) => {
-  const line = /apt-get install -y --no-install-recommends chromium redis-server libvulkan1 nginx-light$/;
+  const line = /apt-get install -y --no-install-recommends chromium redis-server libvulkan1 prometheus nginx-light$/;
   expect(() => bringSystemPackages(system)).toThrow(why);
   expect(() => bringSystemPackages(system)).toThrow(line);
 });

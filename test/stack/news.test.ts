@@ -8,6 +8,7 @@ test('each first is reported once, and nothing else', () => {
   const found = { ...shares, shares: 9n, blocksFound: 2 };
   const paid = { ...found, blocksPaid: 1, payoutsFinal: 1 };
   const booked = { ...paid, paidAtoms: 742_50000000n };
+  expect(newsOf(undefined, paid)).toEqual([`goes on from an earlier start: ${summary(paid)}`]);
   expect(newsOf(NOTHING, NOTHING)).toEqual([]);
   expect(newsOf(NOTHING, shares)).toEqual(['first share accepted']);
   expect(newsOf(shares, found)).toEqual(['first block found']);
