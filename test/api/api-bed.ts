@@ -10,6 +10,7 @@ import { type ApiClient, createApiClient } from '../../protocol/api/client.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { apiClientDependencies } from '../../runtime/api-client.ts';
 import { Bed, type BedSettings, silentLog } from '../node/bed.ts';
+import { watch } from '../watch/watch.ts';
 
 export const VERSION = '0.0.0-test';
 export const identity = newIdentity();
@@ -148,17 +149,11 @@ export class TestSocket {
   }
 
   async next(): Promise<TestFrame> {
-    const deadline = Date.now() + 180_000;
     while (this.#frames.length === 0) {
-      const left = deadline - Date.now();
-      if (left <= 0) throw new Error('no frame came');
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, left);
-        this.#wake = () => {
-          clearTimeout(timer);
-          resolve();
-        };
+      const arrival = new Promise<void>((resolve) => {
+        this.#wake = resolve;
       });
+      await watch.waitFor('a frame of the API', arrival);
     }
     return this.#frames.shift() as TestFrame;
   }

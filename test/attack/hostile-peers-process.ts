@@ -34,13 +34,12 @@ const SYNC = PROTOCOLS.sync.name;
 const ACTS: Record<string, Act> = {
   /** As many streams as it can open, none of them used. */
   streams: async (connection) => {
-    let opened = 0;
-    for (let i = 0; i < 10_000; i++) {
+    const streams: Stream[] = [];
+    for (let i = 0; i < 10_000 && connection.status === 'open'; i++) {
       const stream = connection.newStream(SYNC, { signal: AbortSignal.timeout(2_000), maxOutboundStreams: 20_000 });
-      await stream.then(() => opened++).catch(() => undefined);
-      if (connection.status !== 'open') break;
+      await stream.then((opened) => streams.push(opened)).catch(() => undefined);
+      if (i % 100 === 99) say({ kind: 'streams', opened: streams.filter(({ status }) => status === 'open').length });
     }
-    say({ kind: 'streams', opened });
   },
   /** A question of a gibibyte, by its length. */
   length: async (connection) => {

@@ -67,9 +67,10 @@ test('a node among hostile peers stays in step and inside its memory', async () 
   // Peers that break rules again and again are barred; the honest peer never is.
   await until(() => victim.view.figures().barred > 0);
   expect(victim.view.figures().peers.some(({ direction }) => direction === 'outbound')).toBe(true);
-  const opened = heard.find(({ opened }) => opened !== undefined)?.opened;
-  expect(opened).toBeGreaterThan(0);
-  expect(opened).toBeLessThanOrEqual(64);
+  const opened = () => heard.flatMap((line) => line.opened ?? []);
+  await until(() => opened().length > 0);
+  // As many questions as one peer may ask at once.
+  expect(Math.max(...opened())).toBeLessThanOrEqual(4);
 });
 
 test('of fifty peers at one address three find a place', async () => {

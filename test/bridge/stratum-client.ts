@@ -14,6 +14,7 @@ import { type Call, encodeRequest, type Method, type RequestId } from '../../pro
 import { type ClientFrame, decodeServerFrame, encodeClientFrame, type ServerFrame } from '../../protocol/stratum/v2.ts';
 import { meetsTarget, targetToBytes } from '../../protocol/target.ts';
 import { powHash } from '../pow-hash.ts';
+import { watch } from '../watch/watch.ts';
 
 export const accountOf = (number: number): Uint8Array<ArrayBuffer> => {
   const payload = new Uint8Array(49).fill(7);
@@ -122,7 +123,11 @@ export class V1Client {
     });
   }
 
-  async until<T>(look: () => T | undefined): Promise<T> {
+  until<T>(look: () => T | undefined): Promise<T> {
+    return watch.waitFor(`a client of the door sees ${look}`, this.#sees(look));
+  }
+
+  async #sees<T>(look: () => T | undefined): Promise<T> {
     for (;;) {
       const found = look();
       if (found !== undefined) return found;

@@ -125,9 +125,7 @@ export class NetBed {
 }
 
 /** Until it holds. The test's time limit is the limit. */
-export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 20));
-}
+export { until } from '../until.ts';
 
 export const headOf = ({ node }: Pick<NetNode, 'node'>): string => {
   const { height, cutId, stateRoot } = node.chain.head();
