@@ -40,11 +40,6 @@ export class RawEnd {
     return identityMessage('dialler', this.#ends as Ends);
   }
 
-  /** What a frame of the other end says. */
-  read(frame: Bytes): Bytes {
-    return (this.#channel as Channel).open(frame);
-  }
-
   /** The next frame that it sends. */
   frame(bytes: Bytes): Bytes {
     return frameBytes((this.#channel as Channel).seal(bytes));
