@@ -14,6 +14,7 @@ import { MAX_TRANSACTION_BYTES, transactionIdOfWire } from '../../protocol/trans
 import { distinctIds } from './sync-messages.ts';
 
 export const MAX_TRANSACTIONS = 256;
+export const SALT_BYTES = 8;
 const SHORT_ID_BYTES = 8;
 const MAX_SHORT_IDS = 3_500;
 
@@ -23,7 +24,7 @@ const counted = (value: number, least: number, most: number): number => {
   return value;
 };
 
-export function encodeIds(ids: readonly Bytes[]): Uint8Array<ArrayBuffer> {
+function encodeIds(ids: readonly Bytes[]): Uint8Array<ArrayBuffer> {
   const writer = new ByteWriter(2 + ids.length * ID_BYTES).u16(ids.length);
   for (const id of ids) writer.raw(id);
   return writer.done();
@@ -34,9 +35,17 @@ function readIds(reader: ByteReader): Bytes[] {
   return distinctIds(Array.from({ length: count }, () => reader.take(ID_BYTES)));
 }
 
+/**
+ * A batch by gossip. The salt makes it another message than a batch with the same identifiers that somebody else sent:
+ * of two equal messages gossip delivers the first alone.
+ */
+export const encodeBatch = (salt: Bytes, ids: readonly Bytes[]): Uint8Array<ArrayBuffer> =>
+  new ByteWriter(SALT_BYTES + 2 + ids.length * ID_BYTES).raw(salt).raw(encodeIds(ids)).done();
+
 /** Throws a ProtocolError. */
-export function decodeIds(bytes: Bytes): Bytes[] {
+export function decodeBatch(bytes: Bytes): Bytes[] {
   const reader = new ByteReader(bytes);
+  reader.take(SALT_BYTES);
   const ids = readIds(reader);
   reader.end();
   return ids;

@@ -4,6 +4,7 @@
  * batches of this node's own. So a node can deliver what it announces, and how many messages it sends does not depend
  * on how small the batches of others are.
  */
+import { randomBytes } from 'node:crypto';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
@@ -12,7 +13,7 @@ import type { FullNode } from '../full-node.ts';
 import { nameOf } from '../ledger/registration.ts';
 import type { NodeErrorCode } from '../node-error.ts';
 import { blame, type PeerAsking } from './peer-fault.ts';
-import { decodeIds, encodeIds, MAX_TRANSACTIONS } from './relay-messages.ts';
+import { decodeBatch, encodeBatch, MAX_TRANSACTIONS, SALT_BYTES } from './relay-messages.ts';
 import type { Finding, PeerName, Topic } from './thread/host-types.ts';
 import { type Came, TransactionWants } from './transaction-wants.ts';
 
@@ -86,10 +87,10 @@ export class TransactionRelay {
     for (const [name, id] of this.#gathered) {
       if (ids.length >= MAX_TRANSACTIONS) break;
       this.#gathered.delete(name);
-      if (this.#with.node.mempool.get(id) !== undefined) ids.push(id);
+      ids.push(id);
     }
     if (ids.length === 0) return;
-    this.#with.network.publish('transactions', encodeIds(ids));
+    this.#with.network.publish('transactions', encodeBatch(randomBytes(SALT_BYTES), ids));
     this.#timer = setTimeout(() => this.#announce(), Math.max(GATHER_MILLIS, ids.length * MILLIS_PER_ID));
   }
 
@@ -97,7 +98,7 @@ export class TransactionRelay {
     const { network } = this.#with;
     let ids: Bytes[];
     try {
-      ids = decodeIds(data);
+      ids = decodeBatch(data);
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
       network.fault(peer, 'malformed', error.message);

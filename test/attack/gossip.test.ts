@@ -2,7 +2,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { multiaddr } from '@multiformats/multiaddr';
 import { afterEach, expect, test } from 'vitest';
-import { encodeIds, encodeWires } from '../../node/network/relay-messages.ts';
+import { encodeBatch, encodeWires } from '../../node/network/relay-messages.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { transactionIdOfWire } from '../../protocol/transaction.ts';
 import { pause, RawPeer, topicName } from '../network/raw-peer.ts';
@@ -14,9 +14,14 @@ afterEach(async () => {
   for (const part of open.splice(0)) await part.close();
 });
 
+const SALT = new Uint8Array(8);
 const wires = Array.from({ length: 60 }, (_, i) => wireOf(i));
 const byId = new Map(wires.map((wire) => [toHex(transactionIdOfWire(wire)), wire]));
-const announcing = (...indexes: number[]) => encodeIds(indexes.map((i) => transactionIdOfWire(wires[i] as Uint8Array)));
+const announcing = (...indexes: number[]) =>
+  encodeBatch(
+    SALT,
+    indexes.map((i) => transactionIdOfWire(wires[i] as Uint8Array)),
+  );
 
 async function victim(): Promise<RelayHost> {
   const host = new RelayHost();
@@ -102,7 +107,13 @@ test('a peer that announces again and again what it does not have loses score', 
   const liar = await hostile(node);
   await meshed(node, liar);
   for (let i = 0; i < 12; i++)
-    await liar.publish('transactions', encodeIds(Array.from({ length: 256 }, () => randomBytes(48))));
+    await liar.publish(
+      'transactions',
+      encodeBatch(
+        SALT,
+        Array.from({ length: 256 }, () => randomBytes(48)),
+      ),
+    );
   await until(() => node.blamed.some(({ peer, fault }) => peer === liar.name && fault === 'undelivered'));
 });
 

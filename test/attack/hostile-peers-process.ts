@@ -8,18 +8,19 @@ import type { Connection, Stream } from '@libp2p/interface';
 import { lpStream } from '@libp2p/utils';
 import { multiaddr } from '@multiformats/multiaddr';
 import { encodeHello, MAX_HELLO_BYTES } from '../../node/network/hello.ts';
-import { encodeIds } from '../../node/network/relay-messages.ts';
+import { encodeBatch } from '../../node/network/relay-messages.ts';
 import { encodeCutsAnswer, encodeSyncQuestion } from '../../node/network/sync-messages.ts';
 import { answerStream, ask } from '../../node/network/thread/asking.ts';
 import { createHost, type Host } from '../../node/network/thread/create-host.ts';
-import { PROTOCOLS } from '../../node/network/thread/host-types.ts';
+import { PROTOCOLS, TOPIC_VERSIONS } from '../../node/network/thread/host-types.ts';
 import { fromHex } from '../../protocol/bytes.ts';
 
 const [addresses = '', chainHex = '', heightText = '0', ...kinds] = process.argv.slice(2);
 const chainId = fromHex(chainHex);
 const height = Number(heightText);
-const topic = (name: string) => `/svc/${chainHex.slice(0, 32)}/${name}/1`;
-const TOPICS = ['cuts', 'blocks', 'transactions'].map(topic);
+const TOPICS = (['cuts', 'blocks', 'transactions'] as const).map(
+  (name) => `/svc/${chainHex.slice(0, 32)}/${name}/${TOPIC_VERSIONS[name]}`,
+);
 const say = (fields: object) => console.log(JSON.stringify(fields));
 const pause = (millis: number) => new Promise((resolve) => setTimeout(resolve, millis));
 
@@ -80,7 +81,10 @@ const ACTS: Record<string, Act> = {
     for (let i = 0; i < 5_000; i++) {
       await host.services.gossip.publish(
         TOPICS[2] as string,
-        encodeIds(Array.from({ length: 256 }, () => randomBytes(48))),
+        encodeBatch(
+          new Uint8Array(8),
+          Array.from({ length: 256 }, () => randomBytes(48)),
+        ),
       );
       await pause(5);
     }

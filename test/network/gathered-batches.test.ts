@@ -1,7 +1,7 @@
 /** A relay between peers that announce one transaction at a time and an honest neighbour with its limits, in virtual time. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { PendingTransaction } from '../../node/full-node.ts';
-import { decodeIds, decodeRelayQuestion, encodeIds, encodeWires } from '../../node/network/relay-messages.ts';
+import { decodeBatch, decodeRelayQuestion, encodeBatch, encodeWires } from '../../node/network/relay-messages.ts';
 import { GossipDesk } from '../../node/network/thread/gossip-desk.ts';
 import type { Topic } from '../../node/network/thread/host-types.ts';
 import { TransactionRelay, type TransactionRelayDependencies } from '../../node/network/transaction-relay.ts';
@@ -12,6 +12,7 @@ import { wireOf } from './relay-host.ts';
 const PEERS = 10;
 const COUNT = 2_500;
 const SECONDS = 2;
+const SALT = new Uint8Array(8);
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -31,6 +32,7 @@ class RelayingNode {
 
   /** `ask`: the wire bytes of a transaction at a peer. */
   constructor(ask: (peer: string, id: string) => Uint8Array | undefined, forward: (data: Uint8Array) => void) {
+    const seen = new Set<string>();
     const send = (data: Uint8Array) => {
       this.sent.push(data);
       forward(data);
@@ -56,7 +58,8 @@ class RelayingNode {
           return encodeWires((asked.type === 'transactions' ? asked.ids : []).map((id) => ask(peer, toHex(id))));
         },
         fault: (peer: string, fault: string) => this.faults.push(`${peer} ${fault}`),
-        publish: (_: Topic, data: Uint8Array) => send(data),
+        // The library sends no message that it has seen.
+        publish: (_: Topic, data: Uint8Array) => void (seen.has(toHex(data)) || send(data)),
       },
       isSynced: () => true,
       steady: () => Date.now(),
@@ -68,8 +71,10 @@ class RelayingNode {
       steady: () => Date.now(),
     });
     this.hear = async (peer, data) => {
+      if (seen.has(toHex(data))) return;
+      seen.add(toHex(data));
       // What the library does with a message that was accepted.
-      if ((await this.#desk.judge(peer, 'transactions', toHex(data.subarray(0, 50)), data)) === 'accept') send(data);
+      if ((await this.#desk.judge(peer, 'transactions', toHex(data.subarray(0, 58)), data)) === 'accept') send(data);
     };
   }
 
@@ -95,16 +100,33 @@ test('a relay that ten peers feed one transaction at a time gathers them, and st
   const ids = wires.map((wire) => transactionIdOfWire(wire));
   const perStep = COUNT / (SECONDS * 100);
   for (let i = 0; i < COUNT; i++) {
-    void relay.hear(`peer ${i % PEERS}`, encodeIds([ids[i] as Uint8Array]));
+    void relay.hear(`peer ${i % PEERS}`, encodeBatch(SALT, [ids[i] as Uint8Array]));
     if (i % perStep < 1) await vi.advanceTimersByTimeAsync(10);
   }
   await vi.advanceTimersByTimeAsync(2_000);
   expect([relay.faults, neighbour.faults]).toEqual([[], []]);
   expect([relay.pool.size, neighbour.pool.size]).toEqual([COUNT, COUNT]);
   // Each identifier once, in few batches.
-  const sent = relay.sent.flatMap((data) => decodeIds(data).map(toHex));
+  const sent = relay.sent.flatMap((data) => decodeBatch(data).map(toHex));
   expect([sent.length, new Set(sent).size]).toEqual([COUNT, COUNT]);
   expect(relay.sent.length).toBeLessThanOrEqual((SECONDS + 2) * 20);
+  relay.close();
+  neighbour.close();
+});
+
+test('a transaction that comes alone is passed on, though its batch would have the same content', async () => {
+  const wire = wireOf(0);
+  const neighbour: RelayingNode = new RelayingNode(
+    () => wire,
+    () => undefined,
+  );
+  const relay = new RelayingNode(
+    () => wire,
+    (data) => void neighbour.hear('relay', data),
+  );
+  void relay.hear('peer', encodeBatch(SALT, [transactionIdOfWire(wire)]));
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect([relay.pool.size, neighbour.pool.size]).toEqual([1, 1]);
   relay.close();
   neighbour.close();
 });

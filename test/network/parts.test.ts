@@ -10,12 +10,12 @@ import { PeerBook } from '../../node/network/peer-book.ts';
 import { PeerHeights } from '../../node/network/peer-heights.ts';
 import { afterFault, FLOOR, isBeyondBearing, lostAt, NO_FAULT } from '../../node/network/peer-score.ts';
 import {
-  decodeIds,
+  decodeBatch,
   decodeRelayQuestion,
   decodeShortBlock,
   decodeWaiting,
   decodeWires,
-  encodeIds,
+  encodeBatch,
   encodeRelayQuestion,
 } from '../../node/network/relay-messages.ts';
 import {
@@ -264,7 +264,7 @@ test('questions come back as they were', () => {
   ] as const)
     expect(decodeRelayQuestion(encodeRelayQuestion(question))).toEqual(question);
   expect(() => decodeSyncQuestion(encodeSyncQuestion({ type: 'cuts', from: 0, count: 97 }))).toThrow(ProtocolError);
-  expect(() => decodeIds(encodeIds([]))).toThrow(ProtocolError);
+  expect(() => decodeBatch(encodeBatch(new Uint8Array(8), []))).toThrow(ProtocolError);
 });
 
 test('nothing is asked for twice in one question', () => {
@@ -284,7 +284,7 @@ test('bytes of any kind are a message or a ProtocolError, never anything else', 
       decodeRelayQuestion,
       decodeWaiting,
       decodeShortBlock,
-      decodeIds,
+      decodeBatch,
       decodePeers,
       (bytes: Uint8Array) => decodeWires(bytes, 2),
     ],

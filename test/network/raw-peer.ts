@@ -20,7 +20,7 @@ import {
 import { answerStream, ask } from '../../node/network/thread/asking.ts';
 import { createHost, type Host } from '../../node/network/thread/create-host.ts';
 import { insideOf } from '../../node/network/thread/gossip-rpc.ts';
-import { type HostSettings, PROTOCOLS, type Topic } from '../../node/network/thread/host-types.ts';
+import { type HostSettings, PROTOCOLS, TOPIC_VERSIONS, type Topic } from '../../node/network/thread/host-types.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { RULE_SET } from '../../protocol/transaction.ts';
 
@@ -141,4 +141,4 @@ export class RawPeer {
 }
 
 export const topicName = (chainId: Uint8Array, topic: Topic): string =>
-  `/svc/${toHex(chainId).slice(0, 32)}/${topic}/1`;
+  `/svc/${toHex(chainId).slice(0, 32)}/${topic}/${TOPIC_VERSIONS[topic]}`;

@@ -37,6 +37,9 @@ export const BUSY = new Uint8Array(0);
 export const TOPICS = ['cuts', 'blocks', 'transactions'] as const;
 export type Topic = (typeof TOPICS)[number];
 
+/** The last part of a topic's name: of the format of its messages. */
+export const TOPIC_VERSIONS: Readonly<Record<Topic, number>> = { cuts: 1, blocks: 1, transactions: 2 };
+
 export type Verdict = 'accept' | 'ignore' | 'reject';
 
 /** `undelivered`: the peer announced it but did not deliver. Another announcer is asked. */

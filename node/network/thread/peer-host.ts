@@ -30,6 +30,7 @@ import {
   type PeerName,
   PROTOCOLS,
   type Protocol,
+  TOPIC_VERSIONS,
   TOPICS,
   type Topic,
   type Verdict,
@@ -115,7 +116,7 @@ export class PeerHost implements HostSide {
   }
 
   #topicName(topic: Topic): string {
-    return `/svc/${toHex(this.#settings.chainId).slice(0, 32)}/${topic}/1`;
+    return `/svc/${toHex(this.#settings.chainId).slice(0, 32)}/${topic}/${TOPIC_VERSIONS[topic]}`;
   }
 
   #every(millis: number, run: () => void): void {
