@@ -26,7 +26,7 @@ async function redisShelf(): Promise<SessionShelf> {
 }
 
 async function subscribe(port: number, session: string) {
-  const client = await V1Client.open(port);
+  const client = await V1Client.open(port, 'proxied');
   const answer = client.ask({ method: 'mining.subscribe', params: { agent: 'x/1', tag: '', session } });
   const banned = client.until(() => client.received.find((said) => said.kind === 'error' && said.error.code === 28));
   return { client, said: await Promise.race([answer, banned]) };
@@ -39,9 +39,9 @@ test.each([
   const limits = { ...EASY, bans: { ...EASY.bans, limit: 20 } };
   const beds = [];
   for (let i = 0; i < instances; i++)
-    beds.push(await startBed({ limits, ...(instances === 1 ? {} : { sessions: await redisShelf() }) }));
+    beds.push(await startBed({ limits, proxies: ['127.0.0.1'], ...(instances === 1 ? {} : { sessions: await redisShelf() }) }));
   const [{ port }] = beds as [(typeof beds)[0]];
-  const client = await V1Client.open(port);
+  const client = await V1Client.open(port, 'proxied');
   await client.login(`${addressOf(1)}.a`);
   const job = client.jobs[0] as Job;
   const { nonce } = mine(job, client.prefix);
@@ -54,7 +54,7 @@ test.each([
     await again.closed;
   }
   // The account and the address are not banned: many rigs share them.
-  const other = await V1Client.open(port);
+  const other = await V1Client.open(port, 'proxied');
   await other.login(`${addressOf(1)}.a`);
   other.close();
 });
