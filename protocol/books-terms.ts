@@ -13,6 +13,8 @@ export type PublishedTerms = {
   readonly address: string;
   /** The key that receipts are signed with; absent where there are none. */
   readonly pool_key?: string;
+  /** The first slice whose list has the lowest fee of its window (rule 7); absent for a pool of an earlier release. */
+  readonly window_fee_from?: number;
   /** By service, ascending. */
   readonly terms: Readonly<Record<BooksService, readonly TermsFrom[]>>;
 };
@@ -65,3 +67,22 @@ export function termsFault(terms: TermsLists, height?: number): TermsFault | und
   const newest = height === undefined ? Number.MAX_SAFE_INTEGER : Math.floor(height / cuts) + 1;
   return all.some((each) => each.from_slice > newest) ? 'not_open' : undefined;
 }
+
+/**
+ * The fee of a list (rule 7): the lowest of its own slice and of the slices of its window, so that no work is paid under
+ * a higher fee than it was done under. Undefined without terms for the slice.
+ */
+export function listFee(
+  { terms, window_fee_from: from = Number.POSITIVE_INFINITY }: Pick<PublishedTerms, 'terms' | 'window_fee_from'>,
+  { service, slice, window }: ListedWindow,
+): number | undefined {
+  const own = termsAt(terms[service], slice)?.fee_ppm;
+  if (own === undefined || slice < from) return own;
+  return window.reduce((least, part) => Math.min(least, termsAt(terms[service], part.slice)?.fee_ppm ?? least), own);
+}
+
+type ListedWindow = {
+  readonly service: BooksService;
+  readonly slice: number;
+  readonly window: readonly { readonly slice: number }[];
+};

@@ -18,7 +18,7 @@ import {
   WINDOW_SLICES,
   windowWork,
 } from './books-slice.ts';
-import { type PublishedTerms, termsAt, termsFault, termsWalk } from './books-terms.ts';
+import { listFee, type PublishedTerms, termsFault, termsWalk } from './books-terms.ts';
 import { fromHex, toHex } from './bytes.ts';
 import { ProtocolError } from './errors.ts';
 import { ID_BYTES, id, LABELS } from './identifier.ts';
@@ -231,7 +231,8 @@ function checkSlices(document: PoolProof | PoolList, evidence: BooksEvidence, mi
   );
   const records = checkRecords(evidence.records, document.service, evidence.terms);
   const own = evidence.records.find((record) => record.slice === document.slice);
-  if (own !== undefined) insist(own.fee_ppm === document.fee_ppm, 'terms');
+  // Which fee of the window it is follows from the terms.
+  if (own !== undefined) insist(document.fee_ppm <= own.fee_ppm, 'terms');
   // Checks that this reader gets the same list as everybody. An answer from before the list was made has none.
   if (own?.credits) insist(own.credits.root === document.credit_root, 'credit_root');
   const counted = document.service === 'solo' ? own : checkWindow(document, records);
@@ -330,8 +331,7 @@ function judge(document: PoolProof | PoolList, credit: bigint, evidence: BooksEv
   else {
     insist(terms.network === document.network, 'network');
     insist(termsFault(terms.terms) === undefined, 'terms');
-    const own = termsAt(terms.terms[document.service], document.slice);
-    insist(own?.fee_ppm === document.fee_ppm, 'terms');
+    insist(listFee(terms, document) === document.fee_ppm, 'terms');
     // Rewards are looked up under the address of the terms, which must be the one that the checker's jobs pay.
     if (evidence.poolAddress !== null) insist(terms.address === evidence.poolAddress, 'pool_address');
   }

@@ -44,6 +44,7 @@ export const terms = object(
     address,
     pool_key: optional(hex),
     height: optional(height),
+    window_fee_from: optional(described(count, 'the first slice whose list has the lowest fee of its window')),
     terms: object({ pplns: termsFrom, solo: termsFrom }),
   },
   'Terms',

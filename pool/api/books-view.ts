@@ -11,6 +11,7 @@ import type { CommitmentRow } from '../../protocol/ledger-payouts.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import { madePayloads } from '../books/made-accounts.ts';
 import { unpackWork } from '../books/packed.ts';
+import { windowFeeStart } from '../books/terms-in-force.ts';
 import type { Sql } from '../database/connect.ts';
 import { SERVICES } from '../journal-record.ts';
 import { ApiRefusal } from './api-error.ts';
@@ -147,6 +148,7 @@ export class BooksView {
   async terms(): Promise<Infer<typeof b.terms>> {
     // Read before the terms, so that they include those of the slice that contains this cut.
     const [height] = await this.#sql<{ value: string }[]>`select value from settings where name = 'chain_height'`;
+    const windowFeeFrom = await windowFeeStart(this.#sql);
     const terms = {} as Record<BooksService, TermsFrom[]>;
     for (const [service, name] of SERVICES.entries())
       terms[name] = await this.#sql<
@@ -166,6 +168,7 @@ export class BooksView {
       address,
       ...(key === undefined ? {} : { pool_key: toHex(key) }),
       ...(height === undefined ? {} : { height: Number(height.value) }),
+      ...(windowFeeFrom === undefined ? {} : { window_fee_from: windowFeeFrom }),
       terms,
     };
   }

@@ -14,11 +14,19 @@ const TERMS_FIELDS = ['from_slice', 'slice_cuts', 'window_thousandths', 'fee_ppm
 export type ReadTerms = PublishedTerms & { readonly height?: number };
 
 export function readTerms(answer: unknown): ReadTerms {
-  const { address, network, height, terms } = fieldsOf(answer);
+  const { address, network, height, window_fee_from, terms } = fieldsOf(answer);
   const isForm = typeof address === 'string' && isNetwork(network) && isTerms(terms);
-  if (!isForm || (height !== undefined && !isWhole(height))) throw new Error('its terms have no such form');
+  const isWholeOrAbsent = (value: unknown): value is number | undefined => value === undefined || isWhole(value);
+  if (!isForm || !isWholeOrAbsent(height) || !isWholeOrAbsent(window_fee_from))
+    throw new Error('its terms have no such form');
   parseAddress(address, network as NetworkName);
-  return { address, network, terms, ...(height === undefined ? {} : { height }) };
+  return {
+    address,
+    network,
+    terms,
+    ...(height === undefined ? {} : { height }),
+    ...(window_fee_from === undefined ? {} : { window_fee_from }),
+  };
 }
 
 /** Lists of terms with integers, at least one for each service. */

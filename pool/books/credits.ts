@@ -13,6 +13,7 @@ import type { AccountOrder } from './account-order.ts';
 import type { ClosedWork } from './closed-work.ts';
 import { LISTS_A_NOTE, noteTotals } from './credit-totals.ts';
 import { packCredits } from './packed.ts';
+import { windowFeeStart } from './terms-in-force.ts';
 
 /** One account's part of a list. */
 export type Credit = { readonly accountId: number; readonly key: Bytes; readonly value: bigint };
@@ -60,6 +61,19 @@ async function feePpmOf(sql: Sql | Transaction, service: number, slice: number):
   return BigInt(row?.fee_ppm ?? 0);
 }
 
+/** The lowest fee of a list's slice and its window, so that work is paid under the fee it was done under. */
+async function windowFeeOf(
+  sql: Sql | Transaction,
+  { service, slice, own }: { readonly service: number; readonly slice: number; readonly own: bigint },
+  { parts }: Window,
+): Promise<bigint> {
+  if (slice < ((await windowFeeStart(sql)) ?? Number.POSITIVE_INFINITY)) return own;
+  const [row] = await sql<{ least: number | null }[]>`select min(fee_ppm) as least from slices
+    where service = ${service} and number = any(${parts.map((part) => part.slice)}::int[])`;
+  const least = BigInt(row?.least ?? own);
+  return least < own ? least : own;
+}
+
 export type CreditList = {
   readonly service: number;
   readonly slice: number;
@@ -83,11 +97,11 @@ export async function computeCredits(
   service: number,
   slice: number,
 ): Promise<CreditList | undefined> {
-  const feePpm = await feePpmOf(sql, service, slice);
+  const own = await feePpmOf(sql, service, slice);
   const blocks = await sql<{ account_id: number; reward: bigint }[]>`select account_id, reward from blocks
     where service = ${service} and slice = ${slice} and state = 'paid' order by block_id`;
   const reward = blocks.reduce((sum, block) => sum + block.reward, 0n);
-  const base = { service, slice, blocks: blocks.length, reward, feePpm };
+  const base = { service, slice, blocks: blocks.length, reward };
   const { accounts } = closed;
   if (service === SOLO) {
     const finders = [...new Set(blocks.map((block) => block.account_id))];
@@ -96,19 +110,20 @@ export async function computeCredits(
     let fee = 0n;
     for (const block of blocks) {
       const rank = accounts.rankOf(block.account_id);
-      const own = feeOf(block.reward, feePpm);
-      fee += own;
-      shares[rank] = (shares[rank] as bigint) + block.reward - own;
+      const taken = feeOf(block.reward, own);
+      fee += taken;
+      shares[rank] = (shares[rank] as bigint) + block.reward - taken;
     }
-    return { ...base, fee, shares, window: { parts: [], counted: 0n }, windowWork: 1n };
+    return { ...base, feePpm: own, fee, shares, window: { parts: [], counted: 0n }, windowWork: 1n };
   }
   const found = await windowOfSlice(sql, service, slice);
   if (found === undefined) return undefined;
   const { window, windowWork } = found;
   const slices = await closed.slicesOf(sql, service, window);
+  const feePpm = await windowFeeOf(sql, { service, slice, own }, window);
   const fee = feeOf(reward, feePpm);
   const shares = divideRanked(reward - fee, rankedWeights(window, slices, accounts.size));
-  return { ...base, fee, window, windowWork, shares };
+  return { ...base, feePpm, fee, window, windowWork, shares };
 }
 
 export const windowJson = (window: Window): object[] =>

@@ -10,6 +10,7 @@ import { feeInForce, isOptionFees, type OptionFees, withOptionFee } from '../edi
 import { PoolError } from '../pool-error.ts';
 
 export const TERMS_SETTING = 'terms_in_force';
+const WINDOW_FEE_SETTING = 'window_fee_from';
 
 type Windows = readonly { readonly from: number; readonly window: number }[];
 type ServiceTerms = { readonly fees: OptionFees; readonly windows: Windows };
@@ -88,6 +89,12 @@ export async function optionTerms(
   return { fee: feeInForce([], own.fees, slice), window };
 }
 
+/** The first slice whose list has the lowest fee of its window; lists before it were made under an earlier release. */
+export async function windowFeeStart(sql: Sql | Transaction): Promise<number | undefined> {
+  const [row] = await sql<{ value: string }[]>`select value from settings where name = ${WINDOW_FEE_SETTING}`;
+  return row === undefined ? undefined : Number(row.value);
+}
+
 /** A higher fee of the options, and the slice that it holds from. */
 export type AnnouncedFee = { readonly service: number; readonly ppm: number; readonly from: number };
 
@@ -116,6 +123,8 @@ export async function beginTerms(
   });
   await transaction`insert into settings values (${TERMS_SETTING}, ${JSON.stringify({ services: Object.fromEntries(terms) })})
     on conflict (name) do update set value = excluded.value`;
+  await transaction`insert into settings values (${WINDOW_FEE_SETTING}, ${String(newest.length === 0 ? 0 : slice + 1)})
+    on conflict do nothing`;
   return terms.flatMap(([service, { fees }]) =>
     fees.filter(({ from }) => from > slice + 1).map((fee) => ({ service, ...fee })),
   );

@@ -25,7 +25,6 @@ const block = (other: object): JournalRecord => ({ ...blockRecord('pplns', 'bad'
 
 /** Each of a form that the encoding allows. */
 const BAD: Readonly<Record<string, Uint8Array>> = {
-  'nothing at all': new Uint8Array(0),
   'an unknown kind': Uint8Array.of(99, 0, ...pattern('rest', 80)),
   'an unknown service': Uint8Array.of(4, 7, ...pattern('rest', 80)),
   'a share cut short': encodeRecord(share({})).subarray(0, 70),

@@ -200,6 +200,31 @@ test('a block is paid though its journal came after a gap in which nobody could 
   expect((await audit(sql, { network: 'development' })).findings).toEqual([]);
 });
 
+test('work is paid under the fee it was done under: a list has the lowest fee of its window', async () => {
+  const { sql } = await server.fresh();
+  const chain = new ToldChain(account(99));
+  const accountant = await accountantOf(sql, chain, undefined, 10_000n);
+  await accountant.start();
+  await accountant.takeIn([share(1)]);
+  chain.items = [cut(0), cut(10)];
+  await follow(accountant);
+  // The work is in slice 0; the block is anchored in slice 2, whose fee was raised.
+  await sql`update settings set value = '[{"from":2,"ppm":990000}]' where name = 'edit_fee_pplns'`;
+  await sql`insert into settings values ('edit_fee_pplns', '[{"from":2,"ppm":990000}]') on conflict do nothing`;
+  await accountant.takeIn([block(23)]);
+  const paying = chain.pay(blockId, 23, 1000n);
+  chain.items = [cut(20), cut(30), cut(119, [paying]), cut(250)];
+  await follow(accountant);
+  const fees = await sql`select number, fee_ppm from slices where service = 0 and number in (1, 2) order by number`;
+  expect([...fees]).toEqual([
+    { number: 1, fee_ppm: 10_000 },
+    { number: 2, fee_ppm: 990_000 },
+  ]);
+  const lists = await sql`select slice, fee_ppm, fee, credited from credit_lists`;
+  expect([...lists]).toEqual([{ slice: 2, fee_ppm: 10_000, fee: 10n, credited: 990n }]);
+  expect((await audit(sql, { network: 'development' })).findings).toEqual([]);
+});
+
 test('a reward that comes to light after its slice was credited is divided with the slice that is open then', async () => {
   const { sql } = await server.fresh();
   const chain = new ToldChain(account(99));
