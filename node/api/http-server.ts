@@ -195,7 +195,7 @@ export class ApiHttp {
     };
   }
 
-  /** A GET route for a `request` frame: any of them, `/` and `/health` included. */
+  /** A GET route for a `request` frame; `/` and `/health` are such routes too. */
   async read(target: string, caller: Caller): Promise<ApiAnswer> {
     try {
       if (!isPlain(target)) return await dispatch({ method: 'GET', target, body: NOTHING }, caller, this.#dependencies);

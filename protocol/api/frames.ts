@@ -167,17 +167,6 @@ export type LiveEvent = {
   [T in LiveEventType]: { readonly type: T; readonly data: Infer<(typeof LIVE_EVENTS)[T]> };
 }[LiveEventType];
 
-export const TOPIC_EVENTS: Readonly<Record<Topic, readonly LiveEventType[]>> = {
-  cuts: ['cut_finalized'],
-  blocks: ['block_accepted'],
-  mempool: ['mempool'],
-  rates: ['rates'],
-  sync: ['sync'],
-  transaction: ['transaction_status'],
-  addresses: ['address_changed', 'mempool_tx_seen', 'mempool_tx_removed'],
-  mempool_transactions: ['mempool_transaction', 'mempool_transaction_removed'],
-};
-
 export const frameError = object(
   { id: nullable(frameId), code: text(), message: text(), retry_after_millis: optional(integer()) },
   'FrameError',
