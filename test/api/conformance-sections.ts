@@ -264,7 +264,7 @@ export const SECTION_ROWS: readonly Row[] = [
       'the metrics listener opens at ::1',
     ],
     [
-      '`--route` stands for TCP and QUIC: **differs**, QUIC is not spoken, and is refused with the reason (decision 12)',
+      '`--route` stands for TCP and QUIC: **differs**, QUIC is not spoken, and is refused with the reason (decision 13)',
       'test/runtime/listen-address.test.ts',
       'is refused with the reason: QUIC is not spoken',
     ],

@@ -39,7 +39,9 @@ test.each([
   const limits = { ...EASY, bans: { ...EASY.bans, limit: 20 } };
   const beds = [];
   for (let i = 0; i < instances; i++)
-    beds.push(await startBed({ limits, proxies: ['127.0.0.1'], ...(instances === 1 ? {} : { sessions: await redisShelf() }) }));
+    beds.push(
+      await startBed({ limits, proxies: ['127.0.0.1'], ...(instances === 1 ? {} : { sessions: await redisShelf() }) }),
+    );
   const [{ port }] = beds as [(typeof beds)[0]];
   const client = await V1Client.open(port, 'proxied');
   await client.login(`${addressOf(1)}.a`);

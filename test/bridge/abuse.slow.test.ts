@@ -129,8 +129,8 @@ test('a miner that does not read is dropped, and delays nobody', async () => {
 });
 
 test('a share flood is bounded by code 27, and above-target shares end the session, not the account', async () => {
-  const { port, sink } = await startBed({ limits: { ...EASY, submits: { perSecond: 1, burst: 20 } } });
-  const client = await V1Client.open(port);
+  const { port, sink } = await startBed({ ...PROXIED, limits: { ...EASY, submits: { perSecond: 1, burst: 20 } } });
+  const client = await V1Client.open(port, 'proxied');
   await client.login(`${addressOf(1)}.f`);
   const job = client.jobs[0]!;
   let from = 0n;
@@ -142,7 +142,7 @@ test('a share flood is bounded by code 27, and above-target shares end the sessi
   const codes = await Promise.all(nonces.map((nonce) => client.submitCode(job.jobId, nonce)));
   expect(codes.slice(0, 20)).toEqual(Array(20).fill(0));
   expect(codes.slice(20)).toContain(27);
-  const liar = await V1Client.open(port);
+  const liar = await V1Client.open(port, 'proxied');
   await liar.login(`${addressOf(1)}.liar`, 'd=1000000000');
   const lie = liar.jobs[0]!;
   for (let i = 0; i < 25; i++)
@@ -153,7 +153,7 @@ test('a share flood is bounded by code 27, and above-target shares end the sessi
   await liar.closed;
   expect(liar.received.some((message) => message.kind === 'error' && message.error.code === 28)).toBe(true);
   await expect.poll(() => sink.rejected.filter(({ code }) => code === 23).length).toBeGreaterThan(10);
-  await expectServed(port);
+  await expectServed(port, proxy('203.0.113.6'));
   client.close();
 });
 

@@ -29,7 +29,7 @@ test('docs/conformance.md says what was found', async () => {
     '',
     "Made by test/conformance/conformance.slow.test.ts from what it found. Its checks know the specification's text and nothing of the project;",
     '`npm run conformance -- --api URL --mining URL --wallet URL --token-file FILE --stratum HOST:PORT` asks them of any implementation that runs, and prints what differs.',
-    'Rules that no running program shows within a minute, such as epochs and slashing, are in [the rows that tests show](conformance-tests.md). Where the words leave a choice: [decision 12](decisions/0012-words-of-the-specification.md).',
+    'Rules that no running program shows within a minute, such as epochs and slashing, are in [the rows that tests show](conformance-tests.md). Where the words leave a choice: [decision 13](decisions/0013-words-of-the-specification.md).',
     '',
     '| section | kept | differ | not checked |',
     '|---|---|---|---|',
