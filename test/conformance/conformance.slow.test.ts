@@ -11,7 +11,7 @@ beforeAll(async () => {
   const programs = await startPrograms();
   stop = programs.stop;
   results = await checkAll(FACTS, programs.target);
-}, 600_000);
+});
 afterAll(() => stop?.());
 
 const found = (section: string, fact: string): Result | undefined =>

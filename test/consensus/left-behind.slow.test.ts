@@ -64,4 +64,4 @@ test('a validator with one peer alone follows to the head; one that was away say
       expect(sync.best_peer_height - sync.finalized_height).toBeLessThanOrEqual(sync.behind_by);
     return sync.synced && status !== NOT_SYNCED && behind <= 0;
   });
-}, 300_000);
+});

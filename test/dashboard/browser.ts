@@ -17,7 +17,7 @@ let browser: Browser | undefined;
 export function withBrowser(): void {
   beforeAll(async () => {
     browser = await launch();
-  }, PATIENCE);
+  });
   afterAll(() => browser?.close());
 }
 

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Browser, Page } from 'playwright-core';
 import { build } from 'vite';
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { PageMinerOptions } from '../../miner/browser/page-miner.ts';
 import { BROWSER_PATIENCE, launch, serveBuilt } from '../chromium.ts';
 import { until } from '../until.ts';
@@ -50,6 +50,9 @@ async function fixture(options: FixtureOptions): Promise<PoolFixture> {
 
 const start = (page: Page, options: PageMinerOptions) => page.evaluate((given) => window.miner.start(given), options);
 const shown = (page: Page): Promise<string> => page.locator('#stats').innerText();
+const told = async (page: Page): Promise<Record<string, unknown>> => JSON.parse(await shown(page));
+/** The page tells its figures once a second. */
+const lookAgain = { interval: 250 };
 
 test.each([
   ['wasm', true, 1, 20_000n],
@@ -75,15 +78,14 @@ test.each([
     expect(pool.judged.filter(({ code }) => code !== 0)).toEqual([]);
     expect([...pool.clients][0]).toMatchObject({ version, username: `${MINER_ADDRESS}.tab` });
     // The page tells its figures once a second.
-    const stats = await vi.waitFor(
-      async () => {
-        const told = JSON.parse(await shown(page)) as Record<string, unknown>;
-        expect(told).toMatchObject({ state: 'searching', kind: device, connected: true });
-        return told;
-      },
-      { interval: 250 },
-    );
-    if (device === 'wasm') expect(stats.threads).toBe(isolated ? 'shared' : 'single');
+    await expect
+      .poll(() => told(page), lookAgain)
+      .toMatchObject({
+        state: 'searching',
+        kind: device,
+        connected: true,
+        ...(device === 'wasm' && { threads: isolated ? 'shared' : 'single' }),
+      });
     await page.evaluate(() => window.miner.pause());
     // What is under way comes to its end, then nothing moves.
     let hashes = -1;
@@ -99,7 +101,6 @@ test.each([
     await until(() => pool.clients.size === 0);
     await until(async () => (JSON.parse(await shown(page)) as { state: string }).state === 'off');
   },
-  1_800_000,
 );
 
 test('a thief is refused in words, and a wrong address at once', async () => {
@@ -113,18 +114,18 @@ test('a thief is refused in words, and a wrong address at once', async () => {
   await expect(start(page, { url: 'stratum+tcp://x:1', address: MINER_ADDRESS })).rejects.toThrow(/only ws/);
 });
 
-const lookAgain = { interval: 250 };
-
 test('left to choose, a page with nothing but an imitated card uses the processor, and says so', async () => {
   const pool = await fixture({ shareWork: 20_000n });
   const page = await open(true);
   await start(page, { url: `ws://127.0.0.1:${pool.webSocketPort}/`, address: MINER_ADDRESS, threads: 1 });
   await until(() => pool.accepted >= 1);
-  await vi.waitFor(async () => {
-    const told = JSON.parse(await shown(page)) as Record<string, unknown>;
-    expect(told).toMatchObject({ kind: 'wasm', notice: expect.stringMatching(/^The processor is used: /) });
-    expect(told.problem).toBeUndefined();
-  }, lookAgain);
+  await expect
+    .poll(() => told(page), lookAgain)
+    .toMatchObject({
+      kind: 'wasm',
+      notice: expect.stringMatching(/^The processor is used: /),
+    });
+  expect((await told(page)).problem).toBeUndefined();
 });
 
 test('a card that was chosen and fails is replaced by the processor', async () => {
@@ -159,9 +160,10 @@ test('a card that was chosen and fails is replaced by the processor', async () =
     throttle: 0.9,
   });
   await until(() => pool.accepted >= 1);
-  await vi.waitFor(async () => {
-    const told = JSON.parse(await shown(page)) as Record<string, unknown>;
-    expect(told).toMatchObject({ kind: 'wasm', state: 'searching', notice: 'The processor is used: no adapter.' });
-    expect(told.accepted).toBeGreaterThan(0);
-  }, lookAgain);
+  await expect.poll(async () => Number((await told(page)).accepted) > 0, lookAgain).toBe(true);
+  expect(await told(page)).toMatchObject({
+    kind: 'wasm',
+    state: 'searching',
+    notice: 'The processor is used: no adapter.',
+  });
 });
