@@ -206,7 +206,7 @@ test('the operator pauses payouts, bans and lifts, and finds it in the log', asy
   await fee.getByRole('button', { name: /Undo/ }).click();
   await expect.poll(() => fee.innerText()).not.toMatch(/Announced|Changed here/);
   expect(await page.getByRole('heading', { name: 'Options' }).count()).toBe(1);
-  await page.getByLabel(/IP address to ban/).fill('192.0.2.7');
+  await page.getByLabel(/mining address to ban/).fill('192.0.2.7');
   await page.getByRole('button', { name: 'Ban', exact: true }).click();
   await page.getByRole('button', { name: 'Lift' }).click();
   await expect
