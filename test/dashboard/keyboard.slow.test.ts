@@ -88,9 +88,9 @@ test('the operator’s page: the focus stays near, and what was refused stays sa
   expect(await page.getByRole('alert').innerText()).toBe('that is refused');
   expect(await fee.inputValue()).toBe('nonsense');
   expect(await focused(page)).toBe('Change: Solo fee, in percent');
-  await page.getByLabel(/IP address to ban/).fill('192.0.2.9');
+  await page.getByLabel(/mining address to ban/).fill('192.0.2.9');
   await page.keyboard.press('Enter');
-  await expect.poll(() => page.getByLabel(/IP address to ban/).inputValue()).toBe('192.0.2.9');
+  await expect.poll(() => page.getByLabel(/mining address to ban/).inputValue()).toBe('192.0.2.9');
   expect(await seriousFaults(page)).toEqual([]);
 });
 
