@@ -10,12 +10,12 @@ import { PeerFault } from './peer-fault.ts';
 import { type AnsweredBlock, decodeBlocksAnswer, encodeSyncQuestion, MAX_BLOCKS } from './sync-messages.ts';
 import type { PeerName } from './thread/host-types.ts';
 
-const WAITING_BYTES = 16 * 1_024 * 1_024;
+export const WAITING_BYTES = 16 * 1_024 * 1_024;
 const AT_ONCE = 4;
 /** Requests per peer in flight: while one answer is transferred the next one is prepared. */
 const PER_PEER = 2;
 /** Two mebibytes take this long over a slow line. */
-const HASTE_MILLIS = 3_000;
+export const HASTE_MILLIS = 3_000;
 
 export type FetchedBlock = AnsweredBlock & { readonly id: Bytes; readonly from: PeerName };
 
@@ -90,7 +90,7 @@ export class BlockFetch {
 
   #fill(): void {
     while (!this.#closed && this.#wanted.length > 0 && this.#inFlight() < AT_ONCE) {
-      if (this.#bytes >= WAITING_BYTES && this.#taker === undefined) return;
+      if (this.#bytes >= WAITING_BYTES && !this.#isTakerWanted()) return;
       const usable = this.#with.peers().filter((peer) => !this.#excluded.has(peer));
       const free = usable.filter((peer) => (this.#asking.get(peer) ?? 0) < PER_PEER && !this.#late.has(peer));
       const peer = free[Math.floor((this.#wanted.length / MAX_BLOCKS) % Math.max(1, free.length))];
@@ -103,6 +103,12 @@ export class BlockFetch {
       const ids = this.#wanted.splice(0, share).filter((id) => this.#lacking.has(nameOf(id)));
       if (ids.length > 0) void this.#askFor(peer, ids);
     }
+  }
+
+  /** More blocks do not help the taker while its own is under way. */
+  #isTakerWanted(): boolean {
+    const { id } = this.#taker ?? {};
+    return id !== undefined && this.#wanted.some((other) => equalBytes(other, id));
   }
 
   #inFlight(): number {

@@ -83,13 +83,15 @@ export class CheckpointProof {
   async #walk(first: PeerName, way: Way, from: number): Promise<Way> {
     let asked = first;
     while (way.lowest.height >= from) {
-      const { height } = way.lowest;
-      const { peer, headers } = await this.#headers(asked, way, Math.min(MAX_HEADERS, height - from + 1));
+      const count = Math.min(MAX_HEADERS, way.lowest.height - from + 1);
+      const { peer, headers } = await this.#headers(asked, way, count);
       asked = peer;
       for (const place of provenBackOf(peer, way, headers))
         if (isMark(place.height)) way.marks.set(place.height, place.cutId);
       const lowest = decodeCutHeader(headers[0] as Bytes);
       way.lowest = { height: lowest.height - 1, cutId: lowest.previousId };
+      // One header at a time, the way would take days: what came is kept, and another peer is asked.
+      if (headers.length < count) throw new Error(`${headers.length} of ${count} headers`);
       if (way.lowest.height >= from)
         this.#tell('info', 'headers are read back from a checkpoint', { at: way.lowest.height, to: from }, way);
     }

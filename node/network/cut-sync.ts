@@ -68,6 +68,8 @@ export class CutSync {
   #running: Promise<void> | undefined;
   #closed = false;
   #queued = 0;
+  /** Peers that were asked to prove their height. */
+  readonly #confirming = new Set<PeerName>();
   #loggedAt = 0;
   /** A proven cut that broke a rule here, and who sent its blocks: they come anew, from others where there are others. */
   #doubted: { readonly cutId: Bytes; readonly senders: ReadonlySet<PeerName> } | undefined;
@@ -168,7 +170,7 @@ export class CutSync {
       if (last === undefined) {
         if (answer.bodiesFrom > from) return;
         if (claimed >= from) throw new PeerFault(peer, 'false_height', `it claimed ${claimed} and has no cut ${from}`);
-        if (answer.head >= head.height) await this.#confirm(peer, head);
+        if (answer.head >= head.height) this.#confirm(peer, head);
         return;
       }
       await this.#prove(peer, answer, last, from);
@@ -191,14 +193,14 @@ export class CutSync {
 
   /** Whether the committee made a cut final that this release cannot read. */
   async #isUnknown(peer: PeerName, from: number): Promise<boolean> {
-    const { ledger, network, updateRequired } = this.#with;
+    const { ledger, updateRequired } = this.#with;
     const [head, committee] = [ledger.head(), ledger.committee(from)];
     const claim = this.heights.get(peer)?.claim ?? 0;
     const epochEnd = (epochOf(from, ledger.intervalCuts) + 1) * ledger.intervalCuts - 1;
     const to = Math.min(claim, from - (from % MAX_CUTS) + MAX_CUTS - 1, epochEnd);
     if (to < from || committee === undefined || head.height !== from - 1) return false;
-    const question = encodeSyncQuestion({ type: 'headers', to, count: to - from + 1 });
-    const answer = await network.ask(peer, 'sync', question).then(decodeHeadersAnswer, () => undefined);
+    const asking = this.#askSoon(peer, { type: 'headers', to, count: to - from + 1 });
+    const answer = await asking.then(({ answer: bytes }) => decodeHeadersAnswer(bytes)).catch(() => undefined);
     const version = answer && (await unknownVersion(answer, head, ledger.chainId, committee.members));
     if (version === undefined) return false;
     this.#closed = true;
@@ -206,9 +208,17 @@ export class CutSync {
     return true;
   }
 
+  /** Beside the sync: only this peer can answer, and it must not hold up what others have. */
+  #confirm(peer: PeerName, head: Place): void {
+    if ((this.heights.get(peer)?.proven ?? -1) >= head.height || this.#confirming.has(peer)) return;
+    this.#confirming.add(peer);
+    this.#show(peer, head)
+      .catch((error) => this.#failed(peer, error))
+      .finally(() => this.#confirming.delete(peer));
+  }
+
   /** The peer has nothing newer: it proves its height by the newest cut, which it could not name otherwise. */
-  async #confirm(peer: PeerName, head: Place): Promise<void> {
-    if ((this.heights.get(peer)?.proven ?? -1) >= head.height) return;
+  async #show(peer: PeerName, head: Place): Promise<void> {
     const question = encodeSyncQuestion({ type: 'cuts', from: head.height, count: 1 });
     const [cut] = decodeCutsAnswer(await this.#with.network.ask(peer, 'sync', question)).cuts;
     if (cut === undefined) throw new PeerFault(peer, 'false_height', `it has no cut ${head.height}`);

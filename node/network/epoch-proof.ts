@@ -54,6 +54,8 @@ export class EpochProof {
       const last = headers.at(-1);
       if (last === undefined || headers.length > count)
         throw new PeerFault(peer, 'false_height', `it has no header ${to}`);
+      // One header at a time, an epoch would take hours.
+      if (headers.length < count) throw new Error(`${headers.length} of ${count} headers`);
       if (proven === undefined) {
         const place = { height: to, cutId: cutId(last) };
         const committee = this.#ledger.committee(from);

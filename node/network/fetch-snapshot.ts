@@ -36,7 +36,7 @@ import { loadPeerKey } from './peer-key.ts';
 import { PeerNetwork } from './peer-network.ts';
 import { readRemembered, remember } from './remembered-peers.ts';
 import { isOfCommittee, trustedHeader, WayBack } from './snapshot-link.ts';
-import { SnapshotOffers } from './snapshot-offers.ts';
+import { keyOf, SnapshotOffers } from './snapshot-offers.ts';
 import { BUSY, type PeerName } from './thread/host-types.ts';
 import { WakeUp } from './wake-up.ts';
 
@@ -138,7 +138,7 @@ class SnapshotFetch {
     this.#network = new PeerNetwork(
       () => ({ ...peers, seed, remembered, release, chainId: chain, ruleSet: RULE_SET, height: 0 }),
       {
-        joined: (peer) => this.#offers.joined(peer),
+        joined: (peer, info) => this.#offers.joined(peer, info),
         left: (peer) => this.#offers.left(peer),
         refused: () => undefined,
         // There is nothing to serve yet.
@@ -202,11 +202,14 @@ class SnapshotFetch {
   async #choose(): Promise<Place> {
     const { trust } = this.#settings;
     for (;;) {
-      if (this.#with.signal.aborted) throw stopped();
-      for (const offer of this.#offers.all()) {
+      // In the order after each look: the other offers of peers that did not deliver one come last.
+      const looked = new Set<string>();
+      const next = () =>
+        this.#offers.all().find((offer) => !looked.has(keyOf(offer)) && !this.#refused.has(toHex(offer.cutId)));
+      for (let offer = next(); offer !== undefined; offer = next()) {
+        if (this.#with.signal.aborted) throw stopped();
+        looked.add(keyOf(offer));
         const { height, cutId } = offer;
-        // Its peers may have disconnected meanwhile.
-        if (this.#refused.has(toHex(cutId)) || this.#offers.holders(offer).length === 0) continue;
         if (!(await this.#isProven(offer))) continue;
         const before = this.#resumed();
         if (before === undefined || !equalBytes(before.cutId, cutId)) await rm(this.#file, { force: true });
@@ -219,6 +222,7 @@ class SnapshotFetch {
         snapshots: this.#offers.all().map(({ height }) => height),
         trusted_cut_found: trust.height === undefined ? undefined : this.#trusted !== undefined,
       });
+      if (this.#with.signal.aborted) throw stopped();
       await this.#news.wait(LOOK_MILLIS);
     }
   }

@@ -1,14 +1,15 @@
 /**
  * The snapshots that peers offer. Every peer is asked when it connects and from time to time; one that did not have its
  * offer is not asked for it again. Undelivered snapshots, and other offers of the same peers, come after all other
- * offers for a while: a peer may offer the newest snapshot without ever sending it, and then another invented one.
+ * offers for a while: a peer may offer the newest snapshot without ever sending it, and then another invented one. Peers
+ * that this node chose come before those that came to it, of which a stranger can send any number.
  */
 import { BoundedMap } from '../../runtime/bounded-map.ts';
 import { nameOf } from '../ledger/registration.ts';
 import type { Place } from './cut-proof.ts';
 import { decodeOffers } from './snapshot-messages.ts';
 import { encodeSyncQuestion } from './sync-messages.ts';
-import type { PeerName } from './thread/host-types.ts';
+import type { PeerInfo, PeerName } from './thread/host-types.ts';
 
 const ASK_MILLIS = 10_000;
 const MAX_DROPPED = 1_024;
@@ -22,11 +23,12 @@ export type OfferDependencies = {
   steady(): number;
 };
 
-const keyOf = ({ height, cutId }: Place): string => `${height} ${nameOf(cutId)}`;
+export const keyOf = ({ height, cutId }: Place): string => `${height} ${nameOf(cutId)}`;
 
 export class SnapshotOffers {
   readonly #with: OfferDependencies;
   readonly #offers = new Map<PeerName, readonly Place[]>();
+  readonly #chosen = new Set<PeerName>();
   readonly #dropped = new BoundedMap<string, true>(MAX_DROPPED);
   /** When a snapshot or a peer last failed to deliver. */
   readonly #failed = new BoundedMap<string, number>(MAX_FAILED);
@@ -39,13 +41,15 @@ export class SnapshotOffers {
     }, ASK_MILLIS);
   }
 
-  joined(peer: PeerName): void {
+  joined(peer: PeerName, { direction }: Pick<PeerInfo, 'direction'>): void {
     this.#offers.set(peer, []);
+    if (direction === 'outbound') this.#chosen.add(peer);
     void this.#ask(peer);
   }
 
   left(peer: PeerName): void {
     this.#offers.delete(peer);
+    this.#chosen.delete(peer);
   }
 
   async #ask(peer: PeerName): Promise<void> {
@@ -63,15 +67,22 @@ export class SnapshotOffers {
     }
   }
 
+  /** Those that this node chose first. */
   get peers(): readonly PeerName[] {
-    return [...this.#offers.keys()];
+    return [...this.#chosen, ...[...this.#offers.keys()].filter((peer) => !this.#chosen.has(peer))];
   }
 
-  /** Each once, newest first; then undelivered ones, the one tried longest ago first. */
+  /** Each once, those of chosen peers and newer ones first; then undelivered ones, the one tried longest ago first. */
   all(): readonly Place[] {
     const all = new Map([...this.#offers.values()].flat().map((offer) => [keyOf(offer), offer]));
-    const ranked = [...all.values()].map((offer) => ({ offer, failedAt: this.#failedAt(offer) }));
-    const sorted = ranked.sort((a, b) => a.failedAt - b.failedAt || b.offer.height - a.offer.height);
+    const ranked = [...all.values()].map((offer) => ({
+      offer,
+      failedAt: this.#failedAt(offer),
+      distance: this.holders(offer).some((peer) => this.#chosen.has(peer)) ? 0 : 1,
+    }));
+    const sorted = ranked.sort(
+      (a, b) => a.failedAt - b.failedAt || a.distance - b.distance || b.offer.height - a.offer.height,
+    );
     return sorted.map(({ offer }) => offer);
   }
 

@@ -194,7 +194,8 @@ test('a newer snapshot that is offered and never sent does not keep a node from 
   let another = SNAPSHOT;
   const busy = await fetched.join(async (question) => {
     if (question.type === 'snapshots') another += 96;
-    if (question.type === 'snapshots') return encodeOffers([madeUp(another), madeUp(SNAPSHOT + 96_000)]);
+    const others = [96_000, 192_000, 288_000].map((more) => madeUp(SNAPSHOT + more));
+    if (question.type === 'snapshots') return encodeOffers([madeUp(another), ...others]);
     return question.type === 'part' ? NOTHING : await honest(question);
   });
   await until(() => busy.asked.includes('sync part'));

@@ -4,13 +4,11 @@
  * served even if others use up the total. A node that cannot answer now sends an empty frame.
  */
 import type { Stream } from '@libp2p/interface';
-import { type Bucket, type BucketRate, fullBucket, take } from '../../../runtime/token-bucket.ts';
+import { type Bucket, fullBucket, take } from '../../../runtime/token-bucket.ts';
 import type { Fault } from '../peer-score.ts';
 import { answerStream } from './asking.ts';
-import { BUSY, type PeerName, PROTOCOLS, type Protocol } from './host-types.ts';
+import { BUSY, type PeerName, PROTOCOLS, type Protocol, QUESTIONS } from './host-types.ts';
 
-/** Requests of one peer; further ones get no answer and cost score. */
-const QUESTIONS: BucketRate = { perSecond: 50, burst: 400 };
 const MEBIBYTE = 1_024 * 1_024;
 /** Answers that wait to be read. `most`: for peers without waiting answers. */
 const HELD_BYTES = { one: 8 * MEBIBYTE, all: 64 * MEBIBYTE, most: 128 * MEBIBYTE };

@@ -1,5 +1,6 @@
 /** Types passed between the node's thread and its network thread. */
 import type { LogFields, LogLevel } from '../../../runtime/log.ts';
+import type { BucketRate } from '../../../runtime/token-bucket.ts';
 import type { Fault } from '../peer-score.ts';
 
 /** A peer's identity in text. */
@@ -30,6 +31,9 @@ export const PROTOCOLS = {
   },
 } as const;
 export type Protocol = keyof typeof PROTOCOLS;
+
+/** Requests of one peer, of all protocols; further ones get no answer and cost score. */
+export const QUESTIONS: BucketRate = { perSecond: 50, burst: 400 };
 
 /** The answer of a node that has no time for the question now. */
 export const BUSY = new Uint8Array(0);

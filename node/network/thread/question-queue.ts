@@ -1,23 +1,33 @@
 /**
- * Requests to peers: of each protocol as many at once as the peer is sure to answer; the others wait here. A peer
- * resets requests beyond its own limit, and must not be blamed for that.
+ * Requests to peers: of each protocol as many at once, and of all in a second, as the peer is sure to answer; the others
+ * wait here. A peer resets requests beyond its own limits, and must not be blamed for that.
  */
 import type { Connection } from '@libp2p/interface';
+import { BoundedMap } from '../../../runtime/bounded-map.ts';
+import { type Bucket, type BucketRate, fullBucket, take } from '../../../runtime/token-bucket.ts';
 import { AskError } from '../peer-fault.ts';
 import { ask } from './asking.ts';
-import { type PeerName, PROTOCOLS, type Protocol } from './host-types.ts';
+import { type PeerName, PROTOCOLS, type Protocol, QUESTIONS } from './host-types.ts';
 
 /** Questions that wait for one peer. */
 const MAX_WAITING = 64;
+/** Less than a peer answers: questions arrive closer together than they were sent. */
+const PACE: BucketRate = { perSecond: 0.8 * QUESTIONS.perSecond, burst: 0.8 * QUESTIONS.burst };
+const PACE_MILLIS = 1_000 / PACE.perSecond;
+const MAX_RATES = 1_024;
 
 type Line = { asking: number; readonly waiting: (() => void)[] };
 
 export class QuestionQueue {
   readonly #connection: (peer: PeerName) => Connection | undefined;
+  readonly #steady: () => number;
   readonly #lines = new Map<string, Line>();
+  /** Kept when a peer disconnects, because it may not have noticed. */
+  readonly #rates = new BoundedMap<PeerName, Bucket>(MAX_RATES);
 
-  constructor(connection: (peer: PeerName) => Connection | undefined) {
+  constructor(connection: (peer: PeerName) => Connection | undefined, steady: () => number) {
     this.#connection = connection;
+    this.#steady = steady;
   }
 
   /** Rejects with an AskError. */
@@ -53,7 +63,16 @@ export class QuestionQueue {
     });
   }
 
+  #mayAsk(peer: PeerName): boolean {
+    const now = this.#steady();
+    const bucket = take(this.#rates.use(peer) ?? fullBucket(PACE, now), PACE, now);
+    if (bucket !== undefined) this.#rates.set(peer, bucket);
+    return bucket !== undefined;
+  }
+
   async #put(peer: PeerName, protocol: Protocol, question: Uint8Array): Promise<Uint8Array> {
+    while (this.#connection(peer) !== undefined && !this.#mayAsk(peer))
+      await new Promise((resolve) => setTimeout(resolve, PACE_MILLIS));
     const connection = this.#connection(peer);
     if (connection === undefined) throw new AskError('not_asked', 'the peer is gone');
     const { name, answerBytes, millis } = PROTOCOLS[protocol];
