@@ -355,8 +355,7 @@ class EmbeddedNode implements ConsensusNode {
     this.#signers = signersOf(certificate);
     for (const { id } of effects.registered) this.#release(id);
     for (const { id } of effects.expired) this.#release(id);
-    for (const { id, transactions } of this.#pool.leaveOutOrphans(this.chain.view().isRegistered))
-      this.mempool.released(nameOf(id), transactions);
+    this.#cuts.leaveOutDead();
     this.mempool.settle(effects);
     this.#dropImpossible(effects);
     const epoch = this.chain.epoch(this.chain.state.height);

@@ -157,21 +157,21 @@ export class WorkPool {
   }
 
   /**
-   * Leaves out the blocks that no cut can register, because a parent neither waits nor is registered: its window closed
-   * before a cut took it, or it was evicted. Returns them.
+   * Leaves out the blocks that no cut can register: a parent neither waits nor is registered, because its window closed
+   * before a cut took it or it was evicted; or a cut took another block with the same body. Returns them.
    */
-  leaveOutOrphans(isRegistered: (id: Bytes) => boolean): WaitingBlock[] {
+  leaveOutDead(isRegistered: (id: Bytes) => boolean, usedBodies: ReadonlySet<string>): WaitingBlock[] {
     const isGone = (parent: Bytes): boolean => !this.#blocks.has(nameOf(parent)) && !isRegistered(parent);
-    const orphans: WaitingBlock[] = [];
-    for (let before = -1; before < orphans.length; ) {
-      before = orphans.length;
+    const dead: WaitingBlock[] = [];
+    for (let before = -1; before < dead.length; ) {
+      before = dead.length;
       for (const block of this.#blocks.values())
-        if (block.body.parents.some(isGone)) {
+        if (usedBodies.has(nameOf(block.bodyId)) || block.body.parents.some(isGone)) {
           this.leaveOut(block);
-          orphans.push(block);
+          dead.push(block);
         }
     }
-    return orphans;
+    return dead;
   }
 
   /**

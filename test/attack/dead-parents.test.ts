@@ -8,11 +8,13 @@ import { certifyWith } from '../../node/certificate.ts';
 import { developmentKey } from '../../node/development.ts';
 import type { Template } from '../../node/full-node.ts';
 import { DRAW_MILLIS } from '../../node/mining/template.ts';
+import type { ConsensusNode } from '../../node/node.ts';
 import { encodeBody, parentsRoot, transactionsRoot } from '../../protocol/body.ts';
-import { type Bytes, toHex } from '../../protocol/bytes.ts';
+import { type Bytes, compareBytes, toHex } from '../../protocol/bytes.ts';
 import { blockId, decodeHeader, encodeHeader } from '../../protocol/header.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
-import { Bed, developmentKeys, searchNonce } from '../node/bed.ts';
+import type { ProposedCut } from '../../protocol/proposal.ts';
+import { Bed, developmentKeys, quickHash, searchNonce } from '../node/bed.ts';
 
 const mallory = developmentKey('mallory').address;
 const miner = developmentKey('miner').address;
@@ -41,7 +43,9 @@ function remade(
   return { id: blockId(sealed), header: sealed, body: encodeBody({ payout, extranonce, parents, transactions }) };
 }
 
-const send = async ({ header, body }: { readonly header: Bytes; readonly body: Bytes }) =>
+type Remade = ReturnType<typeof remade>;
+
+const send = async ({ header, body }: Remade) =>
   expect(await bed.node.submitBlock(header, body)).toMatchObject({ status: 'accepted' });
 const templateOf = (payout: Bytes) => bed.node.template({ payout, maxTransactions: 100 });
 
@@ -98,4 +102,24 @@ test('a block that no cut of now may take is no parent, and holds no payment bac
   expect(templateOf(miner).parents).toEqual([mined]);
   bed.now += DRAW_MILLIS;
   expect(templateOf(miner).transactionCount).toBe(1);
+});
+
+test('of two blocks with one body, the one that cuts may not take any more is no parent', async () => {
+  bed = await Bed.open();
+  await bed.seal();
+  const template = templateOf(mallory);
+  // The time is not part of the body. A validator takes the one that it has; a proposed cut names the other.
+  const [named, other] = [1, 2]
+    .map((aheadMillis) => remade(template, { aheadMillis }))
+    .sort((a, b) => compareBytes(quickHash(a.header), quickHash(b.header))) as [Remade, Remade];
+  await send(other);
+  const child = remade(templateOf(mallory), { parents: [other.id] });
+  await send(child);
+  const proposed = { header: { height: bed.node.chain.head().height + 1, timestampMillis: bed.now + 100 } };
+  const { ledger } = bed.node as ConsensusNode;
+  expect(await ledger.admit(named.header, named.body, proposed as ProposedCut)).toBe('here');
+  expect((await bed.seal()).registered.map(({ id }) => toHex(id))).toEqual([toHex(named.id)]);
+  expect(templateOf(miner).parents).toEqual([]);
+  const mined = await bed.mine(miner);
+  expect((await bed.seal()).registered.map(({ id }) => toHex(id))).toEqual([toHex(mined)]);
 });
