@@ -27,6 +27,10 @@ export type CutMakerDependencies = {
 /** The inputs of a cut besides the previous ledger. */
 export type CutParts = { readonly timestampMillis: number; readonly signers: bigint };
 
+/** Those of the blocks in open windows. */
+const usedBodies = ({ windows }: LedgerView['state']): ReadonlySet<string> =>
+  new Set(windows.flatMap(({ blocks }) => blocks.map(({ bodyId }) => nameOf(bodyId))));
+
 export class CutMaker {
   readonly #with: CutMakerDependencies;
 
@@ -41,9 +45,16 @@ export class CutMaker {
   choose(dated?: number): WaitingBlock[] {
     const { pool, view } = this.#with;
     const { state, isRegistered } = view();
-    const usedBodies = new Set(state.windows.flatMap(({ blocks }) => blocks.map(({ bodyId }) => nameOf(bodyId))));
     const waiting = dated === undefined ? pool.list() : [...pool.list()].filter((block) => this.isDated(block, dated));
-    return chooseBlocks(waiting, state.height + 1, isRegistered, usedBodies);
+    return chooseBlocks(waiting, state.height + 1, isRegistered, usedBodies(state));
+  }
+
+  /** Blocks that no cut can take hold neither room nor transactions. */
+  leaveOutDead(): void {
+    const { pool, view, mempool } = this.#with;
+    const { state, isRegistered } = view();
+    for (const { id, transactions } of pool.leaveOutDead(isRegistered, usedBodies(state)))
+      mempool.released(nameOf(id), transactions);
   }
 
   /** A block that cannot be executed is left out. */

@@ -40,6 +40,8 @@ import { LedgerStore, type StoreOptions } from './store/ledger-store.ts';
 useNativeSha384();
 
 const KEPT_DROPPED = 16_384;
+/** A block that is dated further ahead than a cut lasts has to wait for it: clocks differ by less. */
+const CARRIES_AHEAD_MILLIS = NODE_DEFAULTS.cutMillis;
 
 export type NodeOptions = OpenOptions & {
   /** Directory of the store; made when missing. Beside it a cut is written that the node stops over. */
@@ -180,6 +182,7 @@ class EmbeddedNode implements ConsensusNode {
       powEpochLength: genesis.powEpochLength,
       mempool: this.mempool,
       pool: this.#pool,
+      isRegistered: (id) => this.chain.view().isRegistered(id),
       openAnchors: () => this.chain.openAnchors(),
       ...{ now: dependencies.now, steady, random: dependencies.random },
     });
@@ -277,7 +280,9 @@ class EmbeddedNode implements ConsensusNode {
 
   #onAccepted(block: WaitingBlock): void {
     const { record } = block;
-    this.mempool.carried(nameOf(block.id), block.transactions);
+    // A block that no cut takes yet must not hold payments back.
+    if (block.header.timestampMillis <= this.#dependencies.now() + CARRIES_AHEAD_MILLIS)
+      this.mempool.carried(nameOf(block.id), block.transactions);
     this.#ahead.begin(block);
     const { anchorHeight: anchor, origin } = record;
     this.#dependencies.log.debug('block accepted', { block: block.id, anchor, origin });
@@ -350,6 +355,7 @@ class EmbeddedNode implements ConsensusNode {
     this.#signers = signersOf(certificate);
     for (const { id } of effects.registered) this.#release(id);
     for (const { id } of effects.expired) this.#release(id);
+    this.#cuts.leaveOutDead();
     this.mempool.settle(effects);
     this.#dropImpossible(effects);
     const epoch = this.chain.epoch(this.chain.state.height);

@@ -66,6 +66,7 @@ export type TemplateDependencies = {
   readonly now: () => number;
   readonly steady: () => number;
   random(limit: number): number;
+  isRegistered(blockId: Bytes): boolean;
   /** Anchors whose windows are open, with what is registered for them. */
   openAnchors(): readonly { readonly anchor: Head; readonly registered: number }[];
 };
@@ -83,20 +84,21 @@ export class TemplateMaker {
   }
 
   make(head: Head, request: TemplateRequest): Template {
-    const { network, powEpochLength, pool, now, steady } = this.#dependencies;
+    const { network, powEpochLength, pool, now, steady, isRegistered } = this.#dependencies;
     const draw = request.draw ?? 0;
     const kept = this.#draw(draw, request.maxTransactions, head.height);
     const anchor = request.anchors === 'best' ? this.#drawAnchor(head) : head;
     const { entries, transactions, root, fees } = kept.content;
     const { payout } = request;
     const extranonce = request.extranonce ?? this.#freshExtranonce();
+    // Later than the anchor's, whatever the clock says.
+    const timestampMillis = Math.max(now(), anchor.timestampMillis + 1);
     // A parent is only useful until the next cut.
-    const parents = anchor === head ? pool.parents() : [];
+    const parents = anchor === head ? pool.parents({ height: head.height, timestampMillis, isRegistered }) : [];
     const header = {
       networkId: network.id,
       anchorHeight: anchor.height,
-      // Later than the anchor's, whatever the clock says.
-      timestampMillis: Math.max(now(), anchor.timestampMillis + 1),
+      timestampMillis,
       anchorId: anchor.cutId,
       parentsRoot: parentsRoot({ parents }),
       transactionsRoot: root,

@@ -10,8 +10,9 @@ import { type Bytes, compareBytes } from '../../protocol/bytes.ts';
 import { MAX_CUT_BLOCKS, MAX_CUT_SIGNATURES } from '../../protocol/cut.ts';
 import type { Outpoint } from '../../protocol/transaction.ts';
 import type { BlockRecord, UnspentOutput } from '../full-node.ts';
-import { carriedSignatures, isWindowOpen, nameOf } from '../ledger/registration.ts';
+import { carriedSignatures, chooseBlocks, isWindowOpen, nameOf } from '../ledger/registration.ts';
 import type { ReadTransaction, WorkBlock } from '../ledger/work-block.ts';
+import { LEAST_CUTS_LEFT } from './anchor-choice.ts';
 
 export type WaitingBlock = WorkBlock & { readonly hash: Bytes; readonly record: BlockRecord };
 
@@ -19,6 +20,13 @@ export type WaitingBlock = WorkBlock & { readonly hash: Bytes; readonly record: 
 type Outside = { readonly id: Bytes; readonly bodyId: Bytes; readonly anchorHeight: number };
 
 type Carried = { readonly block: WaitingBlock; readonly copy: ReadTransaction };
+
+/** The head's height, the time of the child, and what is registered at the head. */
+export type ParentRules = {
+  readonly height: number;
+  readonly timestampMillis: number;
+  isRegistered(id: Bytes): boolean;
+};
 
 export type WorkPoolOptions = { readonly maxBlocks: number; readonly maxBytes: number };
 
@@ -149,13 +157,36 @@ export class WorkPool {
   }
 
   /**
-   * Parents for a new block: of those that the next cut certainly takes, the lowest hash values, in the order of
-   * identifiers. A parent that no cut takes would delay its child.
+   * Leaves out the blocks that no cut can register: a parent neither waits nor is registered, because its window closed
+   * before a cut took it or it was evicted; or a cut took another block with the same body. Returns them.
    */
-  parents(): Bytes[] {
+  leaveOutDead(isRegistered: (id: Bytes) => boolean, usedBodies: ReadonlySet<string>): WaitingBlock[] {
+    const isGone = (parent: Bytes): boolean => !this.#blocks.has(nameOf(parent)) && !isRegistered(parent);
+    const dead: WaitingBlock[] = [];
+    for (let before = -1; before < dead.length; ) {
+      before = dead.length;
+      for (const block of this.#blocks.values())
+        if (usedBodies.has(nameOf(block.bodyId)) || block.body.parents.some(isGone)) {
+          this.leaveOut(block);
+          dead.push(block);
+        }
+    }
+    return dead;
+  }
+
+  /**
+   * Parents for a new block: of those that the next cuts certainly take with all their ancestors, the lowest hash
+   * values, in the order of identifiers. A parent that no cut takes would cost its child the reward, one that has to
+   * wait would delay it: so none whose window closes soon, and none that is dated later than the child.
+   */
+  parents({ height, timestampMillis, isRegistered }: ParentRules): Bytes[] {
     const waiting = [...this.#blocks.values()];
     if (waiting.length > MAX_CUT_BLOCKS / 2 || carriedSignatures(waiting) > MAX_CUT_SIGNATURES / 2) return [];
-    return waiting
+    const lasting = waiting.filter(
+      ({ header }) =>
+        header.timestampMillis <= timestampMillis && isWindowOpen(header.anchorHeight, height + LEAST_CUTS_LEFT),
+    );
+    return chooseBlocks(lasting, height + 1, isRegistered, new Set())
       .sort((a, b) => compareBytes(a.hash, b.hash))
       .slice(0, MAX_PARENTS)
       .map((block) => block.id)

@@ -20,7 +20,12 @@ const ROOM = MAX_BODY_BYTES - 1_000;
 const payer = (i: number): DevelopmentKey => developmentKey(`payer ${i}`);
 const treasury = developmentKey(TREASURY);
 
-export type Costs = { readonly first: number; readonly again: number; readonly signatures: number };
+export type Costs = {
+  readonly first: number;
+  readonly again: number;
+  readonly signatures: number;
+  readonly bytes: number;
+};
 
 /** A ledger on which so many payers have an output each, and the treasury's key is registered. */
 class Costly {
@@ -89,7 +94,8 @@ class Costly {
       return (user + system) / 1_000;
     };
     const signatures = blocks.reduce((sum, block) => sum + block.signatures, 0);
-    return { first: execute(), again: execute(), signatures };
+    const bytes = blocks.reduce((sum, { bodyBytes }) => sum + bodyBytes.length, 0);
+    return { first: execute(), again: execute(), signatures, bytes };
   }
 }
 
