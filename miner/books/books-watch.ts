@@ -255,13 +255,13 @@ export class BooksWatch {
     }
     const oldest = Math.min(this.#ledger.through - OVERLAP, this.#awaited.oldest - 1);
     const start = { after: oldest, cursor: undefined, pages: 0, through: this.#ledger.through, keptFrom: undefined };
-    this.#reading ??= { beganMillis: began, ...start };
+    this.#reading ??= { beganMillis: began, askedMillis: this.#dependencies.wallMillis(), ...start };
     await this.#readOn(this.#reading);
-    const { through, keptFrom, beganMillis } = this.#reading;
+    const { through, keptFrom, beganMillis, askedMillis } = this.#reading;
     this.#reading = undefined;
     for (const short of this.#ledger.close(through, beganMillis)) await this.#missing(short);
     this.#hidden(through, keptFrom ?? null);
-    this.#unshown();
+    this.#unshown(askedMillis);
     if (this.#stall.isHidden(through, this.#lists.closed))
       this.#alarm('receipts_ended', 'shown', { reason: this.#stall.why });
     this.#answeredMillis = this.#dependencies.wallMillis();
@@ -292,11 +292,12 @@ export class BooksWatch {
       ...(after < 0 ? {} : { after: `${after}` }),
       ...(cursor === undefined ? {} : { cursor }),
     });
+    const askedMillis = this.#dependencies.wallMillis();
     const given = await this.#receipts(query, worker);
     try {
       return readReceiptsAnswer(given);
     } catch (error) {
-      this.#unshown();
+      this.#unshown(askedMillis);
       throw error;
     }
   }
@@ -327,8 +328,8 @@ export class BooksWatch {
   }
 
   /** A pool whose answers do not come to what it signed is late; after too long it counts as hiding its books. */
-  #unshown(): void {
-    const { unshown } = this.#awaited;
+  #unshown(askedMillis: number): void {
+    const unshown = this.#awaited.unshown(askedMillis);
     if (unshown !== undefined) this.#alarm('books_hidden', 'unshown', unshown);
   }
 
@@ -436,6 +437,8 @@ export class BooksWatch {
 /** `through`: the newest slice that was read; `keptFrom`: the oldest that the pool keeps, by its first answer. */
 type Reading = {
   readonly beganMillis: number;
+  /** The same by the wall clock. */
+  readonly askedMillis: number;
   after: number;
   cursor: string | undefined;
   pages: number;
