@@ -63,6 +63,9 @@ const NO_RECEIPTS = 'the pool offers no receipts, so its books are not checked: 
 const LISTS_ALONE =
   'the pool offers no receipts: its lists and payments are checked, but not whether all accepted work is in them';
 
+const NEVER_SHOWN =
+  'ACCEPTED WORK WAS NEVER SHOWN: the pool did not answer, or this miner was off, until its receipts were gone';
+
 export class BooksWatch {
   readonly #options: BooksWatchOptions;
   readonly #dependencies: BooksWatchDependencies;
@@ -275,7 +278,7 @@ export class BooksWatch {
       const answer = await this.#read(reading.after, reading.cursor);
       // This miner was offline for longer than receipts are kept. The pool's statement alone must not reset the count.
       const isGone = reading.through > 0 && (answer.kept_from ?? 0) > reading.through + 1;
-      if (reading.keptFrom === undefined && wasAway && isGone) this.#ledger.forgetAll();
+      if (reading.keptFrom === undefined && wasAway && isGone) this.#forget();
       reading.keptFrom ??= answer.kept_from;
       reading.through = Math.max(reading.through, answer.through);
       for (const slice of answer.slices) this.#compare(slice);
@@ -284,6 +287,12 @@ export class BooksWatch {
       [reading.after, reading.cursor] = [answer.through, answer.next_cursor];
     }
     throw new PoolSilence('there are more receipts than are read in one round');
+  }
+
+  /** Not an accusation: who did not ask, or got no answer, for a day has seen nothing. But nobody can check that work any more. */
+  #forget(): void {
+    const work = this.#ledger.forgetAll();
+    if (work > 0n) this.#warn(NEVER_SHOWN, { work: String(work), since: new Date(this.#answeredMillis).toISOString() });
   }
 
   async #read(after: number, cursor?: string, worker = this.#options.worker): Promise<ReceiptsAnswer> {
