@@ -35,7 +35,7 @@ import { checkOptions, mailOptions, webhookSecret } from './check-options.ts';
 import type { Sql } from './database/connect.ts';
 import { openDatabase } from './database/open-database.ts';
 import { lockAfterBackup } from './directory.ts';
-import { editedPoolName } from './edits/edits.ts';
+import { editedPoolName, startedWithMinimum } from './edits/edits.ts';
 import { openFeed } from './feed/open-feed.ts';
 import { SERVICES } from './journal-record.ts';
 import { emptyTally } from './mail/mailer.ts';
@@ -259,6 +259,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
   // On a full disk, journals kept only for a restore are deleted at once.
   every(FULL_DISK_MILLIS, async () => journal.failure && keep.round(), 'room for the journal', dependencies);
 
+  await startedWithMinimum(sql, values.payoutMin, steadyMillis());
   const api = await openPoolApi(
     {
       terms: {

@@ -19,6 +19,9 @@ import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from './transaction.ts';
 export const BOOT_BYTES = 8;
 const SERVICES = ['pplns', 'solo'] as const;
 export const WORKER_MAX = 64;
+/** Workers of an account with receipts of their own in one sheet; all others have one together, with a name that no worker can have. */
+export const OWN_RECEIPTS = 4_096;
+export const OTHERS = '(others)';
 /** A tree of 2^32 leaves has no longer branches. */
 const MAX_SIBLINGS = 32;
 

@@ -5,6 +5,7 @@
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { Network } from '../../protocol/network.ts';
 import type { RefusalCode } from '../../protocol/stratum/errors.ts';
+import { BoundedMap } from '../../runtime/bounded-map.ts';
 import { clientKey } from '../../runtime/client-address.ts';
 import { clientFaults } from '../../runtime/client-fault.ts';
 import { FairShare } from '../../runtime/fair-share.ts';
@@ -74,7 +75,7 @@ export class Desk implements ConversationDesk {
   #sweeps = 0;
   #draining = false;
   #opened = 0;
-  readonly bans = new Map<string, number>();
+  readonly bans: BoundedMap<string, number>;
   readonly #operatorBans = new Map<
     string,
     { readonly untilMillis: number; readonly covers: (client: Banned) => boolean }
@@ -87,6 +88,7 @@ export class Desk implements ConversationDesk {
     this.thread = options.thread;
     this.bootId = options.bootId;
     this.asksSink = options.asksSink;
+    this.bans = new BoundedMap(options.limits.bans.capacity);
     this.counts = new ConnectionCount(options.counts, options.ownCounts);
     this.isExempt = exemption(options.allow);
     this.readAddress = new KnownAddresses(options.network.name).read;

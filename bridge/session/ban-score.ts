@@ -5,6 +5,7 @@
  * operator's allow-list are never banned.
  */
 import { addressList, clientKey, isLoopback } from '../../runtime/client-address.ts';
+import { KeptBans } from './kept-bans.ts';
 import { coverOf } from './operator-ban.ts';
 
 export type BanOptions = {
@@ -54,11 +55,12 @@ export class BanList {
   readonly #options: BanOptions;
   readonly #isExempt: (address: string) => boolean;
   readonly #scores = new Map<string, Score>();
-  readonly #bans = new Map<string, number>();
+  readonly #bans: KeptBans;
 
   constructor(options: BanOptions, allowList: readonly string[] = []) {
     this.#options = options;
     this.#isExempt = exemption(allowList);
+    this.#bans = new KeptBans(options.capacity);
   }
 
   /** Adds a fault of an address. Returns the end of its ban, if it is banned now. */
@@ -69,7 +71,7 @@ export class BanList {
     this.#scores.delete(key);
     if (score.points < this.#options.limit) {
       this.#scores.set(key, score);
-      this.#trim(this.#scores);
+      this.#trim();
       return this.bannedUntil(address, nowMillis);
     }
     this.ban(address, nowMillis + this.#options.banMillis);
@@ -80,10 +82,7 @@ export class BanList {
   ban(address: string, untilMillis: number): void {
     const isOperators = coverOf(address) !== undefined;
     if (!isOperators && this.#isExempt(address)) return;
-    const key = isOperators ? address : clientKey(address);
-    this.#bans.delete(key);
-    this.#bans.set(key, untilMillis);
-    this.#trim(this.#bans);
+    this.#bans.set(isOperators ? address : clientKey(address), untilMillis);
   }
 
   unban(key: string): boolean {
@@ -92,22 +91,17 @@ export class BanList {
   }
 
   bannedUntil(address: string, nowMillis: number): number | undefined {
-    const key = clientKey(address);
-    const until = this.#bans.get(key);
-    if (until === undefined) return undefined;
-    if (until > nowMillis) return until;
-    this.#bans.delete(key);
-    return undefined;
+    return this.#bans.until(clientKey(address), nowMillis);
   }
 
   bans(nowMillis: number): { key: string; untilMillis: number }[] {
-    return [...this.#bans].filter(([, until]) => until > nowMillis).map(([key, untilMillis]) => ({ key, untilMillis }));
+    return this.#bans.list(nowMillis);
   }
 
-  #trim(map: Map<string, unknown>): void {
-    for (const key of map.keys()) {
-      if (map.size <= this.#options.capacity) return;
-      map.delete(key);
+  #trim(): void {
+    for (const key of this.#scores.keys()) {
+      if (this.#scores.size <= this.#options.capacity) return;
+      this.#scores.delete(key);
     }
   }
 }

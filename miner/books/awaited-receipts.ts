@@ -3,6 +3,7 @@
  * signs receipts and then hides the books, whether it omits a slice or answers as if no slice had closed. A pool that does
  * not answer hides nothing (books rule 30): that is a part that could not be checked.
  */
+import { NEWER_MILLIS } from '../../protocol/books-evidence.ts';
 import type { Receipt } from '../../protocol/receipt.ts';
 
 type AwaitedReceipt = {
@@ -71,9 +72,14 @@ export class AwaitedReceipts {
       .map(({ receipt }) => receipt);
   }
 
-  /** Slices that closed while answers of the pool did not come to them, when they are too many. */
-  get unshown(): { readonly slice: number; readonly newest: number } | undefined {
-    const slices = this.#awaited.filter(({ isOld }) => !isOld).map(({ receipt }) => receipt.slice);
+  /**
+   * Slices that closed while answers of the pool did not come to them, when they are too many. Only receipts that came
+   * well before the pool was asked: after an outage those of many slices come at once, and an answer may be of before.
+   */
+  unshown(askedMillis: number): { readonly slice: number; readonly newest: number } | undefined {
+    const slices = this.#awaited
+      .filter(({ isOld, atMillis }) => !isOld && askedMillis - atMillis >= NEWER_MILLIS)
+      .map(({ receipt }) => receipt.slice);
     const [slice, newest] = [Math.min(...slices), Math.max(...slices)];
     return newest - slice >= UNSHOWN_SLICES ? { slice, newest } : undefined;
   }

@@ -8,7 +8,7 @@ import type { BooksSources } from '../../protocol/books-evidence.ts';
 import { type BooksService, isWhole } from '../../protocol/books-slice.ts';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
 import { isUnread, PoolSilence } from '../../protocol/pool-silence.ts';
-import { poolKeyName, type Receipt, receiptRefusal } from '../../protocol/receipt.ts';
+import { OTHERS, OWN_RECEIPTS, poolKeyName, type Receipt, receiptRefusal } from '../../protocol/receipt.ts';
 import { EVIDENCE_FORMAT, type Evidence, isSignedRecord, judgeEvidence } from '../../protocol/receipt-evidence.ts';
 import type { ReceiptsOffer } from '../../protocol/stratum/receipt-messages.ts';
 import { AwaitedReceipts, distinctReceipts, KEPT_MILLIS, receiptName } from './awaited-receipts.ts';
@@ -62,6 +62,9 @@ const LISTS_PART = 0.1;
 const NO_RECEIPTS = 'the pool offers no receipts, so its books are not checked: what it credits is its word alone';
 const LISTS_ALONE =
   'the pool offers no receipts: its lists and payments are checked, but not whether all accepted work is in them';
+
+const NEVER_SHOWN =
+  'ACCEPTED WORK WAS NEVER SHOWN: the pool did not answer, or this miner was off, until its receipts were gone';
 
 export class BooksWatch {
   readonly #options: BooksWatchOptions;
@@ -188,8 +191,10 @@ export class BooksWatch {
     this.isChanged = this.#awaited.add(receipt) || this.isChanged;
   }
 
+  /** Where thousands of names of the address did more, the worker is one of the others of that sheet (books rule 17). */
   #count(receipt: Receipt): void {
-    if (receipt.worker === this.#options.worker && this.#ledger.receive(receipt)) this.isChanged = true;
+    const isFolded = receipt.worker === OTHERS && receipt.receipts > OWN_RECEIPTS;
+    if ((receipt.worker === this.#options.worker || isFolded) && this.#ledger.receive(receipt)) this.isChanged = true;
   }
 
   #isGood(receipt: Receipt): boolean {
@@ -253,13 +258,13 @@ export class BooksWatch {
     }
     const oldest = Math.min(this.#ledger.through - OVERLAP, this.#awaited.oldest - 1);
     const start = { after: oldest, cursor: undefined, pages: 0, through: this.#ledger.through, keptFrom: undefined };
-    this.#reading ??= { beganMillis: began, ...start };
+    this.#reading ??= { beganMillis: began, askedMillis: this.#dependencies.wallMillis(), ...start };
     await this.#readOn(this.#reading);
-    const { through, keptFrom, beganMillis } = this.#reading;
+    const { through, keptFrom, beganMillis, askedMillis } = this.#reading;
     this.#reading = undefined;
     for (const short of this.#ledger.close(through, beganMillis)) await this.#missing(short);
     this.#hidden(through, keptFrom ?? null);
-    this.#unshown();
+    this.#unshown(askedMillis);
     if (this.#stall.isHidden(through, this.#lists.closed))
       this.#alarm('receipts_ended', 'shown', { reason: this.#stall.why });
     this.#answeredMillis = this.#dependencies.wallMillis();
@@ -273,7 +278,7 @@ export class BooksWatch {
       const answer = await this.#read(reading.after, reading.cursor);
       // This miner was offline for longer than receipts are kept. The pool's statement alone must not reset the count.
       const isGone = reading.through > 0 && (answer.kept_from ?? 0) > reading.through + 1;
-      if (reading.keptFrom === undefined && wasAway && isGone) this.#ledger.forgetAll();
+      if (reading.keptFrom === undefined && wasAway && isGone) this.#forget();
       reading.keptFrom ??= answer.kept_from;
       reading.through = Math.max(reading.through, answer.through);
       for (const slice of answer.slices) this.#compare(slice);
@@ -284,27 +289,34 @@ export class BooksWatch {
     throw new PoolSilence('there are more receipts than are read in one round');
   }
 
-  async #read(after: number, cursor?: string): Promise<ReceiptsAnswer> {
+  /** Not an accusation: who did not ask, or got no answer, for a day has seen nothing. But nobody can check that work any more. */
+  #forget(): void {
+    const work = this.#ledger.forgetAll();
+    if (work > 0n) this.#warn(NEVER_SHOWN, { work: String(work), since: new Date(this.#answeredMillis).toISOString() });
+  }
+
+  async #read(after: number, cursor?: string, worker = this.#options.worker): Promise<ReceiptsAnswer> {
     // Without `after` the answer begins with slice 0, if that one is kept.
     const query = new URLSearchParams({
       ...(after < 0 ? {} : { after: `${after}` }),
       ...(cursor === undefined ? {} : { cursor }),
     });
-    const given = await this.#receipts(query);
+    const askedMillis = this.#dependencies.wallMillis();
+    const given = await this.#receipts(query, worker);
     try {
       return readReceiptsAnswer(given);
     } catch (error) {
-      this.#unshown();
+      this.#unshown(askedMillis);
       throw error;
     }
   }
 
-  /** Only those of this worker: others of the address may be any number, and strangers' inventions. */
-  async #receipts(query: URLSearchParams): Promise<unknown> {
+  /** Only those of one worker: others of the address may be any number, and strangers' inventions. */
+  async #receipts(query: URLSearchParams, worker: string): Promise<unknown> {
     const base = `${this.#base}/api/v1/miners/${this.#options.address}`;
     if (!this.#isEarlier)
       try {
-        const own = new URLSearchParams([...query, ['worker', this.#options.worker || NO_NAME]]);
+        const own = new URLSearchParams([...query, ['worker', worker || NO_NAME]]);
         return await this.#budget.read(`${base}/receipt-sheets?${own}`);
       } catch (error) {
         if (!(error instanceof PoolSilence) || error.status !== 404) throw error;
@@ -314,10 +326,10 @@ export class BooksWatch {
   }
 
   /** One page at a time, so that memory does not depend on how many the pool sends. */
-  async *#answers(after: number): AsyncGenerator<ReceiptsAnswer> {
+  async *#answers(after: number, worker: string): AsyncGenerator<ReceiptsAnswer> {
     let cursor: string | undefined;
     for (let page = 0, at = after; page < MAX_PAGES; page++) {
-      const answer = await this.#read(at, cursor);
+      const answer = await this.#read(at, cursor, worker);
       yield answer;
       if (isLast(answer, at)) return;
       [at, cursor] = [answer.through, answer.next_cursor];
@@ -325,8 +337,8 @@ export class BooksWatch {
   }
 
   /** A pool whose answers do not come to what it signed is late; after too long it counts as hiding its books. */
-  #unshown(): void {
-    const { unshown } = this.#awaited;
+  #unshown(askedMillis: number): void {
+    const unshown = this.#awaited.unshown(askedMillis);
     if (unshown !== undefined) this.#alarm('books_hidden', 'unshown', unshown);
   }
 
@@ -361,19 +373,22 @@ export class BooksWatch {
     this.compared++;
   }
 
-  /** A receipt may have been missed: all that the pool still keeps is requested before a shortfall is reported. */
+  /**
+   * A receipt may have been missed: all that the pool still keeps is requested before a shortfall is reported, and then
+   * those of the others too. What they say is compared with the books: so a pool cannot invent them.
+   */
   async #missing(short: Shortfall): Promise<void> {
     const boot = this.#ledger.boots.get(short.boot);
     if (boot === undefined) return;
-    for await (const answer of this.#answers(Math.max(0, boot.from)))
-      for (const { receipts } of answer.slices)
-        for (const receipt of receipts)
-          if (short.boot.startsWith(receipt.boot) && this.#isGood(receipt)) this.#count(receipt);
-    if (short.kind === 'job_service' && boot.slice !== -1) return;
-    const received = short.kind === 'late' ? boot.received : accounted(boot);
-    if (short.told <= received) return;
-    const missing = short.told - received;
-    this.#alarm(short.kind, `${short.boot}/${short.slice}`, { ...short, received, missing });
+    const received = () => (short.kind === 'late' ? boot.received : accounted(boot));
+    const isThere = () => (short.kind === 'job_service' && boot.slice !== -1) || short.told <= received();
+    for (const worker of [this.#options.worker, OTHERS]) {
+      for await (const answer of this.#answers(Math.max(0, boot.from), worker))
+        for (const slice of answer.slices) this.#compare(slice);
+      if (isThere()) return;
+    }
+    const missing = short.told - received();
+    this.#alarm(short.kind, `${short.boot}/${short.slice}`, { ...short, received: received(), missing });
   }
 
   #hidden(through: number, keptFrom: number | null): void {
@@ -431,6 +446,8 @@ export class BooksWatch {
 /** `through`: the newest slice that was read; `keptFrom`: the oldest that the pool keeps, by its first answer. */
 type Reading = {
   readonly beganMillis: number;
+  /** The same by the wall clock. */
+  readonly askedMillis: number;
   after: number;
   cursor: string | undefined;
   pages: number;

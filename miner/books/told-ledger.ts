@@ -161,9 +161,15 @@ export class ToldLedger {
     return found;
   }
 
-  /** Receipts that the count needs are no longer available: it starts again. */
-  forgetAll(): void {
+  /** Receipts that the count needs are no longer available: it starts again. Returns the work that none was seen of. */
+  forgetAll(): bigint {
+    let unseen = 0n;
+    for (const boot of this.boots.values()) {
+      const seen = accounted(boot);
+      if (boot.told > seen) unseen += boot.told - seen;
+    }
     this.boots.clear();
+    return unseen;
   }
 
   save(): unknown {

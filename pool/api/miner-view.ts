@@ -3,7 +3,7 @@ import type { NetworkName } from '../../protocol/network.ts';
 import { madeWith } from '../books/made-accounts.ts';
 import type { Sql } from '../database/connect.ts';
 import { SERVICES } from '../journal-record.ts';
-import { earlierMinimums } from '../payout/earlier-minimums.ts';
+import { minimumsBefore } from '../payout/earlier-minimums.ts';
 import { type RateBoard, type Rates, ratesSince } from '../stats/rates.ts';
 import { ApiRefusal } from './api-error.ts';
 import { CreditLists } from './credit-lists.ts';
@@ -164,7 +164,7 @@ export class MinerView {
     const [best] = await this.#sql<BestRow[]>`select w.name as worker, b.work, b.at from best_shares b
       join workers w on w.id = b.worker_id where b.account_id = ${account.id}`;
     const rates = this.#rates.account(account.id);
-    const earlier = await earlierMinimums(this.#sql, account.payoutMin === null ? null : account.id);
+    const earlier = await minimumsBefore(this.#sql, account.id);
     return {
       api_version: 1,
       address,

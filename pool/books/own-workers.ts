@@ -4,18 +4,17 @@
  * or a block was found. All other work of an account counts under one worker, OTHERS. This is display only:
  * credits are made per account, and every share is booked for its account either way.
  */
+import { OTHERS, OWN_RECEIPTS } from '../../protocol/receipt.ts';
 import { workOfTarget } from '../../protocol/target.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
 import type { Transaction } from '../database/connect.ts';
 import { type MinerRecord, SERVICES } from '../journal-record.ts';
 import { typicalShareWork } from '../stats/typical-share.ts';
 
-/** No miner can have it: worker names cannot contain brackets. */
-export const OTHERS = '(others)';
 /** The part of a typical share of the pool that a name has to do: a rig a hundred times slower takes two minutes. */
 export const TYPICAL_PART = 8n;
 /** Workers of an account in a service that have figures of their own. */
-export const MAX_OWN_WORKERS = 4_096;
+export const MAX_OWN_WORKERS = OWN_RECEIPTS;
 /** A worker without a share for this long leaves its place to another; its row stays for what it found. */
 const PLACE_DAYS = 30;
 

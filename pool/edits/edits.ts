@@ -69,6 +69,21 @@ export async function editedPayoutMin(sql: Sql | Transaction): Promise<bigint | 
   return value === null ? undefined : readPayoutMin(value);
 }
 
+/** In atoms: the minimum of the options at the last start of any instance. */
+const STARTED_MINIMUM = 'payout_min_started';
+
+/** At a start, before anybody is told its minimum: a lower one of the options than before is a change like an edit. */
+export async function startedWithMinimum(sql: Sql, minimum: bigint, nowMillis: number): Promise<void> {
+  await sql.begin(async (transaction) => {
+    await lockEdits(transaction);
+    const [row] = await transaction<{ value: string }[]>`select value from settings where name = ${STARTED_MINIMUM}`;
+    const atoms = BigInt(row?.value ?? minimum);
+    const isHidden = (await editedPayoutMin(transaction)) !== undefined;
+    if (atoms > minimum && !isHidden) await noteEarlier(transaction, null, { atoms, untilMillis: nowMillis });
+    await write(transaction, STARTED_MINIMUM, String(minimum));
+  });
+}
+
 export const editedPoolName = async (sql: Sql | Transaction): Promise<string | undefined> =>
   (await readEdit(sql, 'pool_name')) ?? undefined;
 

@@ -5,6 +5,7 @@
  */
 import { open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
 import { SLICES_FILE } from '../journal.ts';
 
 /** Everything of the boot up to `through`, and after the mark before, is in the slice. */
@@ -23,14 +24,21 @@ const MAX_MARKS = 2_000;
 
 const fileOf = (directory: string, bootId: string): string => join(directory, bootId, SLICES_FILE);
 
-/** Complete lines `slice through`, both increasing; a line truncated by a crash is ignored. */
+const checkOf = (text: string): string => crc32(text).toString(16).padStart(8, '0');
+
+/** `slice through checksum`: a flipped digit would put shares that the books still lack into a slice of years to come. */
+const lineOf = ({ slice, through }: SliceMark): string => `${slice} ${through} ${checkOf(`${slice} ${through}`)}\n`;
+
+/** Complete lines, both numbers increasing; others are ignored, such as one truncated by a crash. Those of earlier releases have no checksum. */
 export function readMarks(text: string): SliceMark[] {
   const marks: SliceMark[] = [];
   for (const line of text.split('\n').slice(0, -1)) {
-    const match = /^(\d{1,10}) (-1|\d{1,15})$/.exec(line);
-    const mark = { slice: Number(match?.[1]), through: Number(match?.[2]) };
+    const match = /^((\d{1,10}) (-1|\d{1,15}))(?: ([0-9a-f]{8}))?$/.exec(line);
+    const [, numbers = '', slice, through, check] = match ?? [];
+    const mark = { slice: Number(slice), through: Number(through) };
     const last = marks.at(-1);
-    if (match === null || (last !== undefined && (mark.slice <= last.slice || mark.through < last.through))) continue;
+    const isDamaged = match === null || (check !== undefined && check !== checkOf(numbers));
+    if (isDamaged || (last !== undefined && (mark.slice <= last.slice || mark.through < last.through))) continue;
     marks.push(mark);
   }
   return marks;
@@ -89,7 +97,7 @@ export class SliceMarks {
     // The leading line break ends a line that a crash may have truncated.
     const file = await open(fileOf(this.#directory, bootId), 'a');
     try {
-      await file.appendFile(`\n${added.map(({ slice, through }) => `${slice} ${through}\n`).join('')}`);
+      await file.appendFile(`\n${added.map(lineOf).join('')}`);
       await file.datasync();
     } finally {
       await file.close();

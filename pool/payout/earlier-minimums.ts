@@ -19,8 +19,17 @@ export function withEarlier(known: readonly EarlierMinimum[], ended: EarlierMini
   return last !== undefined && higher.length >= MAX_EARLIER ? [{ ...last, untilMillis }, ...rest] : [ended, ...higher];
 }
 
+/**
+ * Those of an account and of the pool: until it chose its own, the pool's minimum was the account's threshold. Who
+ * chooses the minimum that has just fallen must not leave the pool less time than all others do.
+ */
+export async function minimumsBefore(sql: Sql, accountId: number): Promise<EarlierMinimum[]> {
+  const known = [...(await earlierMinimums(sql, accountId)), ...(await earlierMinimums(sql, null))];
+  return known.sort((a, b) => b.untilMillis - a.untilMillis);
+}
+
 /** `accountId` null: the pool's own. */
-export async function earlierMinimums(sql: Sql | Transaction, accountId: number | null): Promise<EarlierMinimum[]> {
+async function earlierMinimums(sql: Sql | Transaction, accountId: number | null): Promise<EarlierMinimum[]> {
   const rows = await sql<{ atoms: bigint; until: bigint }[]>`select atoms, until_millis as until from payout_minimums
     where account_id is not distinct from ${accountId}::int order by until_millis desc limit ${MAX_EARLIER}`;
   return rows.map(({ atoms, until }) => ({ atoms, untilMillis: Number(until) }));

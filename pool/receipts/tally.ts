@@ -5,9 +5,8 @@
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import { attempt } from '../../protocol/errors.ts';
-import { compareReceipts, type ReceiptLeaf } from '../../protocol/receipt.ts';
+import { compareReceipts, OTHERS, OWN_RECEIPTS, type ReceiptLeaf } from '../../protocol/receipt.ts';
 import { IdentitySet } from '../books/identity-set.ts';
-import { MAX_OWN_WORKERS, OTHERS } from '../books/own-workers.ts';
 import { decodeRecord, SERVICES, type Service, type ShareIdentity } from '../journal-record.ts';
 
 /** Entries after `after` up to `through`. */
@@ -165,7 +164,7 @@ function leavesOf(own: Sums, open: Sums): ReceiptLeaf[] {
  * The workers of an account with the most work have a receipt each, all others one together (rule 17): names cost
  * nothing, and anybody may invent them for any account.
  */
-export function foldWorkers(leaves: readonly ReceiptLeaf[], most = MAX_OWN_WORKERS): ReceiptLeaf[] {
+export function foldWorkers(leaves: readonly ReceiptLeaf[], most = OWN_RECEIPTS): ReceiptLeaf[] {
   const byAccount = Map.groupBy(leaves, ({ account }) => Buffer.from(account).toString('latin1'));
   return [...byAccount.values()].flatMap((own) => {
     if (own.length <= most) return own;

@@ -3,6 +3,8 @@
  * and are sent again afterwards, ended sessions wait locally, statistics of others expire.
  */
 import type { Redis } from 'ioredis';
+import { BAN_DEFAULTS } from '../../bridge/session/ban-score.ts';
+import { KeptBans } from '../../bridge/session/kept-bans.ts';
 import type { SessionRecord } from '../../bridge/session/session-record.ts';
 import {
   isProven,
@@ -31,8 +33,6 @@ import type { UnreadValues } from './unread-values.ts';
 
 /** Statistics of an instance that has been gone for this long are removed by the next reader. */
 const FORGET_MILLIS = 3_600_000;
-/** Bans kept in Redis and in each instance. */
-const MAX_BANS = 65_536;
 
 /** Codecs and seal for the values of a pool. */
 export type Sealed = { readonly seal: Seal; readonly unread: UnreadValues };
@@ -73,7 +73,7 @@ function readSealed<T>(
 export class RedisSharedState implements SharedState {
   readonly sessions: SessionShelf;
   readonly #dependencies: RedisSharedDependencies;
-  readonly #bans = new Map<string, number>();
+  readonly #bans = new KeptBans(BAN_DEFAULTS.capacity);
   readonly #listeners: ((news: News) => void)[] = [];
   readonly #newsWriter: NewsWriter;
   readonly #newsReader: NewsReader;
@@ -98,18 +98,9 @@ export class RedisSharedState implements SharedState {
   }
 
   #apply(news: News): void {
-    if (news.kind === 'ban') this.#remember(news.key, news.untilMillis);
+    if (news.kind === 'ban') this.#bans.set(news.key, news.untilMillis);
     if (news.kind === 'unban') this.#bans.delete(news.key);
     for (const listener of this.#listeners) listener(news);
-  }
-
-  #remember(key: string, untilMillis: number): void {
-    this.#bans.delete(key);
-    this.#bans.set(key, untilMillis);
-    for (const oldest of this.#bans.keys()) {
-      if (this.#bans.size <= MAX_BANS) break;
-      this.#bans.delete(oldest);
-    }
   }
 
   /** After a connection: bans are merged in both directions. */
@@ -120,15 +111,17 @@ export class RedisSharedState implements SharedState {
       const untilMillis = readSealed(count, 'ban', key, value, this.#dependencies);
       if (untilMillis !== undefined) theirs.set(key, untilMillis);
     }
+    const over = [...theirs].filter(([, untilMillis]) => untilMillis <= now()).map(([key]) => key);
+    if (over.length > 0) await redis.hdel(keys.bans, ...over);
     for (const [key, untilMillis] of theirs)
-      if (untilMillis > now() && !this.#bans.has(key)) this.#apply({ kind: 'ban', key, untilMillis });
-    for (const [key, until] of [...this.#bans])
-      if (until > now() && !theirs.has(key)) await this.ban({ key, untilMillis: until });
+      if (untilMillis > now() && this.#bans.until(key, now()) === undefined)
+        this.#apply({ kind: 'ban', key, untilMillis });
+    for (const ban of this.#bans.list(now())) if (!theirs.has(ban.key)) await this.ban(ban);
   }
 
   async ban({ key, untilMillis }: Ban): Promise<void> {
     const { redis, keys, seal } = this.#dependencies;
-    this.#remember(key, untilMillis);
+    this.#bans.set(key, untilMillis);
     const value = seal.seal('ban', key, encode(count, Math.floor(untilMillis)));
     await redis.hset(keys.bans, key, value).catch(() => undefined);
     await this.publish({ kind: 'ban', key, untilMillis });
@@ -144,10 +137,10 @@ export class RedisSharedState implements SharedState {
 
   async bans(): Promise<readonly Ban[]> {
     const { redis, keys, now } = this.#dependencies;
-    const over = [...this.#bans].filter(([, until]) => until <= now()).map(([key]) => key);
-    for (const key of over) this.#bans.delete(key);
+    const over: string[] = [];
+    const held = this.#bans.list(now(), (key) => over.push(key));
     if (over.length > 0) await redis.hdel(keys.bans, ...over).catch(() => undefined);
-    return [...this.#bans].map(([key, untilMillis]) => ({ key, untilMillis }));
+    return held;
   }
 
   async report(figures: InstanceFigures): Promise<void> {

@@ -3,6 +3,8 @@
  * statistics and news of blocks. A single instance keeps it in its own process. None of it is money; losing it costs a
  * reconnect or a moment of stale statistics.
  */
+import { BAN_DEFAULTS } from '../../bridge/session/ban-score.ts';
+import { KeptBans } from '../../bridge/session/kept-bans.ts';
 import { LocalSessionShelf, type SessionShelf, type SessionShelfOptions } from '../../bridge/session/session-shelf.ts';
 import { count, dictionary, flag, struct, text } from './codec.ts';
 
@@ -66,7 +68,7 @@ export const INSTANCE_SILENT_MILLIS = 15_000;
 export class LocalSharedState implements SharedState {
   readonly sessions: SessionShelf;
   readonly #now: () => number;
-  readonly #bans = new Map<string, number>();
+  readonly #bans = new KeptBans(BAN_DEFAULTS.capacity);
   readonly #listeners: ((news: News) => void)[] = [];
   #figures: InstanceFigures | undefined;
 
@@ -87,8 +89,7 @@ export class LocalSharedState implements SharedState {
   }
 
   async bans(): Promise<readonly Ban[]> {
-    for (const [key, until] of this.#bans) if (until <= this.#now()) this.#bans.delete(key);
-    return [...this.#bans].map(([key, untilMillis]) => ({ key, untilMillis }));
+    return this.#bans.list(this.#now());
   }
 
   async report(figures: InstanceFigures): Promise<void> {

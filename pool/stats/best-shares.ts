@@ -4,7 +4,7 @@
  */
 import type { AcceptedShare } from '../../bridge/shares/sink.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
-import { OTHERS } from '../books/own-workers.ts';
+import { OTHERS } from '../../protocol/receipt.ts';
 import type { Sql } from '../database/connect.ts';
 import { SERVICES } from '../journal-record.ts';
 

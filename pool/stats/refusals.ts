@@ -4,8 +4,8 @@
  */
 import type { RefusedShare } from '../../bridge/shares/sink.ts';
 import { toHex } from '../../protocol/bytes.ts';
+import { OTHERS } from '../../protocol/receipt.ts';
 import { CODE, STRATUM_ERRORS } from '../../protocol/stratum/errors.ts';
-import { OTHERS } from '../books/own-workers.ts';
 import type { Sql } from '../database/connect.ts';
 import { takeTurn } from '../database/row-turns.ts';
 import { SERVICES } from '../journal-record.ts';

@@ -5,7 +5,15 @@ import type { BooksSources } from '../../protocol/books-evidence.ts';
 import { type SliceRecord, sliceChain } from '../../protocol/books-slice.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { branchDocument } from '../../protocol/pool-proof.ts';
-import { type Receipt, type ReceiptHead, receiptDocument, receiptSheet } from '../../protocol/receipt.ts';
+import {
+  compareReceipts,
+  OTHERS,
+  OWN_RECEIPTS,
+  type Receipt,
+  type ReceiptHead,
+  receiptDocument,
+  receiptSheet,
+} from '../../protocol/receipt.ts';
 import { entryOfBytes } from '../../protocol/stratum/receipt-messages.ts';
 import { sumBranch, sumTree } from '../../protocol/sum-tree.ts';
 import { accountOf, addressOf } from '../bridge/stratum-client.ts';
@@ -13,6 +21,8 @@ import { accountOf, addressOf } from '../bridge/stratum-client.ts';
 const KEY = new Uint8Array(1952).fill(1);
 const SIGNATURE = new Uint8Array(3309);
 export const SLICE_MILLIS = 600_000;
+/** Names that a stranger mined under for the miner's address. */
+const STRANGERS = Array.from({ length: OWN_RECEIPTS }, (_, i) => ({ worker: `x${i}`, work: 20_000n, open: 0n }));
 const START_MILLIS = 1_790_000_000_000;
 
 type Entry = { readonly work: bigint; readonly atMillis: number; slice: number | undefined };
@@ -25,6 +35,8 @@ type Lies = {
   readonly answers?: (url: URL) => unknown;
   /** What it answers about its lists, where that is not undefined. */
   readonly lists?: (url: URL) => unknown;
+  /** Slices in which so many names of a stranger did more work than the miner's worker that it has no receipt of its own. */
+  readonly folds?: (slice: number) => boolean;
 };
 
 /** A pool with one miner of its own: journals by boot, slices, receipts, books. Parts are in hundredths. */
@@ -57,7 +69,9 @@ export class PlayedPool {
       for (const entry of waiting.slice(0, takes(boot, waiting.length))) entry.slice = slice;
     }
     const all = [...this.journals.values()].flat().filter((entry) => entry.slice === slice);
-    const booked = (sum(all) * (this.lies.booksPart ?? 100n)) / 100n;
+    const isFolded = this.lies.folds?.(slice) === true;
+    const strangers = isFolded ? STRANGERS.reduce((work, each) => work + each.work, 0n) : 0n;
+    const booked = (sum(all) * (this.lies.booksPart ?? 100n)) / 100n + strangers;
     const rows = booked > 0n ? [{ key: accountOf(1), value: booked }] : [{ key: accountOf(2), value: 1n }];
     const tree = sumTree(rows);
     const base: Omit<SliceRecord, 'chain'> = {
@@ -74,18 +88,19 @@ export class PlayedPool {
       const signed = (own * (this.lies.signsPart ?? 100n)) / 100n;
       const leaf = {
         account: accountOf(1),
-        worker: 'w',
+        worker: isFolded ? OTHERS : 'w',
         shares: 1,
         work: signed,
         open: this.lies.forgets ? 0n : open,
-        accountWork: signed,
+        accountWork: signed + strangers,
       };
-      const sheet = receiptSheet([leaf]);
+      const leaves = isFolded ? [leaf, ...STRANGERS.map((each) => ({ ...leaf, ...each }))] : [leaf];
+      const sheet = receiptSheet(leaves.sort(compareReceipts));
       const head: ReceiptHead = {
         ...{ network: 'development', service: 'pplns', slice, boot, chain: record.chain, root: record.root },
-        ...{ accounts: 1, total_work: record.total_work, receipts: 1, receipts_root: toHex(sheet.root) },
+        ...{ accounts: 1, total_work: record.total_work, receipts: leaves.length, receipts_root: toHex(sheet.root) },
       };
-      receipts.push(receiptDocument(head, SIGNATURE, entryOfBytes(sheet.entries[0] as Uint8Array)));
+      receipts.push(receiptDocument(head, SIGNATURE, entryOfBytes(sheet.entries[leaves.indexOf(leaf)] as Uint8Array)));
     }
     const branch = branchDocument(sumBranch(tree, 0));
     const leaf =
@@ -93,7 +108,8 @@ export class PlayedPool {
         ? { value: String(booked), branch }
         : { absent: { before: null, after: { address: addressOf(2), value: '1', branch } } };
     if (receipts.length > 0 && this.lies.hides !== true) this.answers.push({ slice, receipts, leaf, record });
-    return receipts;
+    // A connection gets those of its own name.
+    return receipts.filter(({ worker }) => worker === 'w');
   }
 
   /** As the API answers: eight slices at a time. */
@@ -107,8 +123,13 @@ export class PlayedPool {
     if (lie !== undefined) return lie;
     const after = Number(new URL(url).searchParams.get('after'));
     const later = this.answers.filter(({ slice }) => slice > after);
-    const slices = later.slice(0, 8).map((each) => ({ service: 'pplns', ...each }));
-    const through = slices.at(-1)?.slice ?? (this.lies.hides === true ? this.newest : after);
+    const page = later.slice(0, 8);
+    const worker = new URL(url).searchParams.get('worker');
+    const isAsked = (receipt: Receipt) => worker === null || receipt.worker === worker;
+    const slices = page
+      .map((each) => ({ service: 'pplns', ...each, receipts: each.receipts.filter(isAsked) }))
+      .filter(({ receipts }) => receipts.length > 0);
+    const through = page.at(-1)?.slice ?? (this.lies.hides === true ? this.newest : after);
     const newest = this.answers.at(-1)?.slice ?? null;
     return JSON.parse(
       JSON.stringify({ kept_from: this.answers[0]?.slice ?? null, newest, through, more: later.length > 8, slices }),

@@ -2,7 +2,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { MinerDocument, PoolDocument } from '../../pool/api/documents.ts';
 import type { OperatorLogDocument, SettingsDocument } from '../../pool/api/operator-documents.ts';
-import { Edits } from '../../pool/edits/edits.ts';
+import { Edits, startedWithMinimum } from '../../pool/edits/edits.ts';
+import { minimumsBefore, noteEarlier } from '../../pool/payout/earlier-minimums.ts';
 import { INTERVAL_CUTS } from '../../protocol/network.ts';
 import { until } from '../until.ts';
 import { openPoolApiBed, type PoolApiBed } from './api-bed.ts';
@@ -93,6 +94,26 @@ test('a minimum payout counts at once for miners without a threshold of their ow
   await edit('payout_min', '0.00005');
   expect(await ask<MinerDocument>(`miners/${row?.address}`)).toMatchObject({ payout_minimum: '5000' });
   await takeBack('payout_min');
+});
+
+test('a minimum that falls leaves the one before on record: by an edit, by a start, and for an address that then chooses its own', async () => {
+  const { sql } = bed.books;
+  const [row] = await sql<{ id: number }[]>`select id from accounts order by id limit 1`;
+  const id = row?.id as number;
+  const known = async () => (await minimumsBefore(sql, id)).map(({ atoms }) => atoms);
+  await sql`delete from payout_minimums`;
+  // The pool was started with more, then with less, and then with the same.
+  for (const atoms of [7_000n, 6_000n, 6_000n]) await startedWithMinimum(sql, atoms, Date.now());
+  expect(await known()).toEqual([7_000n]);
+  // The edit hides what a start changes, until it is taken back.
+  await edit('payout_min', '0.00005');
+  await startedWithMinimum(sql, 2_000n, Date.now());
+  expect(await known()).toEqual([7_000n]);
+  await takeBack('payout_min');
+  expect(await known()).toEqual([5_000n, 7_000n]);
+  // The address chooses its own, and less: the pool has no less time for it than for the others.
+  await sql.begin((transaction) => noteEarlier(transaction, id, { atoms: 2_000n, untilMillis: Date.now() + 1 }));
+  expect(await known()).toEqual([2_000n, 5_000n, 7_000n]);
 });
 
 test('a fee is announced, opens the slices that it was announced for, and no others', async () => {

@@ -1,9 +1,8 @@
 /** Receipts of an account with more workers than may have one each: no share is lost, and those with the most work keep theirs. */
 import { expect, test } from 'vitest';
-import { MAX_OWN_WORKERS, OTHERS } from '../../pool/books/own-workers.ts';
 import { encodeRecord } from '../../pool/journal-record.ts';
 import { foldWorkers, JournalTally } from '../../pool/receipts/tally.ts';
-import type { ReceiptLeaf } from '../../protocol/receipt.ts';
+import { OTHERS, OWN_RECEIPTS, type ReceiptLeaf } from '../../protocol/receipt.ts';
 import { seed } from '../level.ts';
 import { randomOf } from '../random.ts';
 import { account } from './books-bed.ts';
@@ -39,14 +38,14 @@ test('random sheets: at most so many receipts an account, the same sums, and nob
 
 test('a stranger with thousands of names leaves the receipts of an account bounded, and its rig has its own', () => {
   const own = account('victim');
-  const names = MAX_OWN_WORKERS + 500;
+  const names = OWN_RECEIPTS + 500;
   const tally = new JournalTally([{ slice: 1, after: -1, through: names, held: null }]);
   const common = { kind: 'share', service: 'pplns', account: own, atMillis: 1, identity: null } as const;
   for (let i = 0; i < names; i++) tally.take(i, encodeRecord({ ...common, worker: `x${i}`, work: 256n }));
   tally.take(names, encodeRecord({ ...common, worker: 'rig', work: 100_000n }));
   const [sheet] = tally.leaves();
   const leaves = sheet?.leaves ?? [];
-  expect(leaves.length).toBe(MAX_OWN_WORKERS + 1);
+  expect(leaves.length).toBe(OWN_RECEIPTS + 1);
   expect(leaves.find(({ worker }) => worker === 'rig')).toMatchObject({ shares: 1, work: 100_000n });
   expect(leaves.find(({ worker }) => worker === OTHERS)).toMatchObject({ shares: 501, work: 501n * 256n });
   expect(new Set(leaves.map(({ accountWork }) => accountWork))).toEqual(new Set([100_000n + BigInt(names) * 256n]));
