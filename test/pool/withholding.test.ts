@@ -1,15 +1,7 @@
 /** The test for withheld blocks: honest accounts stay below the line all their lives, and how soon others are seen. */
 import { expect, test } from 'vitest';
 import { chanceOf } from '../../pool/luck/chance.ts';
-import {
-  FRACTIONS,
-  LINE,
-  LOG_LINE,
-  logEvidence,
-  NO_EVIDENCE,
-  sureBlocks,
-  weigh,
-} from '../../pool/luck/withholding.ts';
+import { FRACTIONS, LINE, LOG_LINE, logEvidence, NO_EVIDENCE, sureBlocks, weigh } from '../../pool/luck/withholding.ts';
 import { count, seed } from '../level.ts';
 import { fractionsOf } from '../random.ts';
 import { namedAccounts, seenAfter } from './withholding-simulation.ts';
@@ -88,7 +80,8 @@ test('the chance of a miner’s luck: two tails of the Poisson distribution', ()
   expect(chanceOf(1e6, 1e6 + 2_000)).toBeCloseTo(0.0455, 3);
   expect(chanceOf(1_000, 0)).toBe(0);
   for (let found = 0; found < 60; found++) {
-    const away = found < 30 ? chanceOf(30, found + 1) - chanceOf(30, found) : chanceOf(30, found) - chanceOf(30, found + 1);
+    const away =
+      found < 30 ? chanceOf(30, found + 1) - chanceOf(30, found) : chanceOf(30, found) - chanceOf(30, found + 1);
     if (found !== 29) expect(away).toBeGreaterThanOrEqual(0);
   }
 });
