@@ -36,6 +36,8 @@ export type Withholder = {
   readonly withheld: number;
   /** Expected blocks of honest work before that. */
   readonly honest: number;
+  /** The part of what is expected that surely is (pool/luck/luck-round.ts); 1 where no doubt is left to the account. */
+  readonly sure?: number;
   readonly step: number;
   readonly runs: number;
   readonly seed: number;
@@ -45,16 +47,19 @@ export type Withholder = {
 const MOST_BLOCKS = 20_000;
 
 /** Expected blocks from its first withheld one until it is named: the median, and what nine of ten do not exceed. */
-export function seenAfter({ withheld, honest, step, runs, seed }: Withholder): { median: number; most: number } {
+export function seenAfter({ withheld, honest, sure = 1, step, runs, seed }: Withholder): {
+  median: number;
+  most: number;
+} {
   const random = fractionsOf(seed);
   const after: number[] = [];
   for (let run = 0; run < runs; run++) {
     let evidence: Evidence = NO_EVIDENCE;
     for (let at = 0; at < honest; at += step)
-      evidence = weigh(evidence, { expected: step, found: drawn(step, random) });
+      evidence = weigh(evidence, { expected: sure * step, found: drawn(step, random) });
     let at = 0;
     while (logEvidence(evidence) < LOG_LINE && at < MOST_BLOCKS) {
-      evidence = weigh(evidence, { expected: step, found: drawn(step * (1 - withheld), random) });
+      evidence = weigh(evidence, { expected: sure * step, found: drawn(step * (1 - withheld), random) });
       at += step;
     }
     after.push(at);
