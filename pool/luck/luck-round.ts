@@ -72,9 +72,9 @@ export class LuckRound {
       if (last < 0) continue;
       const [state] = await sql<{ first: number; through: number }[]>`select first, through from luck_slices
         where service = ${service}`;
-      // A pool that is new to this begins with the present: of its past it may not have all raw shares.
-      const first = state?.first ?? last;
-      const from = state === undefined ? first : state.through + 1;
+      // A pool that is new to this begins with the present: of its past it may not have all raw shares. Blocks of its first jobs may stand on older cuts.
+      const first = state?.first ?? last - Math.ceil(ANCHOR_REACH / this.#options.sliceCuts);
+      const from = state === undefined ? last : state.through + 1;
       for (let slice = from; slice <= Math.min(last, from + MAX_SLICES - 1); slice++, counted++)
         await this.#count({ service, slice, first });
     }

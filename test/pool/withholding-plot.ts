@@ -28,7 +28,11 @@ function plot(lines: readonly (readonly Seen[])[]): string {
   const drawn = lines.flatMap((seen, n) => {
     const { name, colour } = HONEST[n] as (typeof HONEST)[number];
     const points = (of: 'median' | 'most') =>
-      seen.map((each, i) => `${x(PARTS[i] as number).toFixed(1)},${y(Math.min(MOST, each[of])).toFixed(1)}`).join(' ');
+      seen
+        .flatMap((each, i) =>
+          each[of] > MOST ? [] : [`${x(PARTS[i] as number).toFixed(1)},${y(each[of]).toFixed(1)}`],
+        )
+        .join(' ');
     return [
       `<polyline fill="none" stroke="${colour}" stroke-width="2" points="${points('median')}"/>`,
       `<polyline fill="none" stroke="${colour}" stroke-dasharray="4 4" points="${points('most')}"/>`,
@@ -52,8 +56,8 @@ ${drawn.join('\n')}
 `;
 }
 
-const lines = HONEST.map(({ blocks, name }) => {
-  const seen = PARTS.map((withheld) =>
+const lines = HONEST.map(({ blocks }) =>
+  PARTS.map((withheld) =>
     seenAfter({
       withheld,
       honest: blocks,
@@ -62,8 +66,10 @@ const lines = HONEST.map(({ blocks, name }) => {
       runs: blocks > 1_000 ? 60 : 200,
       seed: 7,
     }),
-  );
-  console.log(`| ${name} | ${seen.map(({ median, most }) => `${median} (${most})`).join(' | ')} |`);
-  return seen;
-});
+  ),
+);
+const shown = ({ median, most }: Seen) => (median > MOST ? 'not seen' : `${Math.round(median)}; ${Math.round(most)}`);
+console.log(`| kept back | ${HONEST.map(({ name }) => name).join(' | ')} |\n|---|${'---|'.repeat(HONEST.length)}`);
+for (const [i, part] of PARTS.entries())
+  console.log(`| ${Math.round(part * 100)} % | ${lines.map((seen) => shown(seen[i] as Seen)).join(' | ')} |`);
 writeFileSync(new URL('../../docs/withholding.svg', import.meta.url), plot(lines));
