@@ -6,9 +6,12 @@ import { followCuts } from '../protocol/api/client-events.ts';
 import type { StreamDependencies } from '../protocol/api/client-socket.ts';
 import type { BlockDocument } from '../protocol/api/documents.ts';
 import { fromHex } from '../protocol/bytes.ts';
-import { targetFromBytes } from '../protocol/target.ts';
+import { targetFromBytes, workOfTarget } from '../protocol/target.ts';
 import { type CutRange, cutsThatPaid, type PaidCut } from './missed-cuts.ts';
 import type { BlockSource, Witness } from './reward-statements.ts';
+
+/** The most cuts of one answer. */
+const CUTS_PAGE = 100;
 
 export interface Chain {
   /**
@@ -20,6 +23,8 @@ export interface Chain {
   cutsThatPaid?(address: string, range: CutRange): AsyncIterable<PaidCut>;
   /** The target of work on a cut. */
   targetAt(height: number): Promise<bigint>;
+  /** Work of a block on each cut of a range, as far as the node still has them. */
+  blockWorks?(first: number, last: number): Promise<ReadonlyMap<number, bigint>>;
   headHeight(): Promise<number>;
   block(blockId: string): Promise<BlockDocument | undefined>;
   /** Which chain the node follows. */
@@ -63,6 +68,15 @@ export function chainOfApi(
       const [cut] = (await client.cuts({ before: height + 1, limit: 1 })).cuts;
       if (cut?.height !== height) throw new ApiError('client_bad_answer', 200, `the node does not show cut ${height}`);
       return targetFromBytes(fromHex(cut.target));
+    },
+    async blockWorks(first, last) {
+      const works = new Map<number, bigint>();
+      for (let before: number | undefined = last + 1; before !== undefined && before > first; ) {
+        const page = await client.cuts({ before, limit: Math.min(CUTS_PAGE, before - first) });
+        for (const cut of page.cuts) works.set(cut.height, workOfTarget(targetFromBytes(fromHex(cut.target))));
+        before = page.next_before;
+      }
+      return works;
     },
     async chainId() {
       return (await client.chainHead()).chain_id;

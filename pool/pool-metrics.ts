@@ -4,6 +4,7 @@ import type { PoolApi } from './api/pool-api.ts';
 import { balanceSheet } from './books/sheet.ts';
 import type { Sql } from './database/connect.ts';
 import { SERVICES } from './journal-record.ts';
+import { countSuspects } from './luck/luck-figures.ts';
 import { mailMetrics } from './mail/mail-metrics.ts';
 import { payoutsHeld } from './payout/payout-hold.ts';
 import { readTotal, readTotals } from './read-totals.ts';
@@ -87,6 +88,9 @@ export function poolMetrics(metrics: Metrics, dependencies: PoolMetricsDependenc
     'svc_pool_database_deadlocks_total',
     'Transactions that PostgreSQL ended because they waited for each other; not 0 is a bug',
   );
+  const withholding = metrics.gauge('svc_pool_withholding_suspects', {
+    help: 'Accounts that worked in the last day and found too few blocks for their work: not luck, once in 10,000 accounts',
+  });
   const live = metrics.gauge('svc_pool_live_pages', { help: 'Open live pages' });
 
   const unreadTotal = metrics.counter('svc_pool_redis_unread_total', {
@@ -153,6 +157,7 @@ export function poolMetrics(metrics: Metrics, dependencies: PoolMetricsDependenc
     paidAtoms.set(Number(sheet.paid));
     owed.set(Number(sheet.balances + sheet.inFlight));
     gap.set(Number(sheet.gap));
+    withholding.set(await countSuspects(sql));
     await mails?.();
   };
 }

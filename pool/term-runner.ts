@@ -13,6 +13,7 @@ import { fenced, type Term, TermLostError, tryElection } from './books/term.ts';
 import type { Chain } from './chain.ts';
 import { connectDatabase, type Sql, type Transaction } from './database/connect.ts';
 import type { EntrySource } from './feed/entry-source.ts';
+import { LuckRound } from './luck/luck-round.ts';
 import type { Mailer, MailTally } from './mail/mailer.ts';
 import { MinerMails } from './mail/miner-mails.ts';
 import { AccountCheck } from './payout/account-check.ts';
@@ -64,6 +65,7 @@ const WAIT_MILLIS = 250;
 const RETRY_MILLIS = 1_000;
 const TELL_AGAIN_MILLIS = 60_000;
 const FOLD_MILLIS = 5_000;
+const LUCK_MILLIS = 15_000;
 const FOLLOW_PAYOUTS_MILLIS = 2_000;
 const LAST_PAYOUT = 'last_payout_millis';
 
@@ -154,6 +156,7 @@ export class TermRunner {
           run('taking shares in', () => this.#takeIn(accountant, signal, () => caughtUp.resolve())),
           run('following the chain', () => caughtUp.promise.then(() => accountant.follow(signal))),
           run('statistics', () => this.#keepStats(term.number, signal)),
+          run('luck', () => this.#keepLuck(term.number, signal)),
           run('payouts', () => this.#pay(term.number, signal, isCaughtUp)),
         ]);
       }
@@ -228,6 +231,15 @@ export class TermRunner {
         await dropOldShares(sql, now() - shareDays * 86_400_000);
       }
       await this.#pause(FOLD_MILLIS, signal);
+    }
+  }
+
+  async #keepLuck(term: bigint, signal: AbortSignal): Promise<void> {
+    const { sql, chain } = this.#dependencies;
+    const luck = new LuckRound(this.#options, { sql, chain, run: (work) => fenced(sql, term, work) });
+    while (!signal.aborted) {
+      await luck.round();
+      await this.#pause(LUCK_MILLIS, signal);
     }
   }
 

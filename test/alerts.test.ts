@@ -47,6 +47,13 @@ const CASES: readonly [string, Series, string, boolean][] = [
   ['the pool exports nothing', UP, 'NoAccountant', true],
   ['the pool exports nothing', UP, 'FiguresMissing', true],
   ['the node exports nothing', without({ ...UP, ...FIGURES }, 'svc_node_finalized_height'), 'FiguresMissing', true],
+  ['no account is named', { ...UP, ...FIGURES, svc_pool_withholding_suspects: '0+0x105' }, 'BlocksWithheld', false],
+  [
+    'an account is named',
+    { ...UP, ...FIGURES, svc_pool_withholding_suspects: '0+0x50 1+0x54' },
+    'BlocksWithheld',
+    true,
+  ],
   [
     'the wallet does not answer',
     without({ ...UP, ...FIGURES }, 'svc_pool_wallet_spendable_atoms'),

@@ -119,6 +119,19 @@ function BestShare({ best, now }: { best: MinerDocument['best_share']; now: numb
   );
 }
 
+function Luck({ luck }: { luck: MinerDocument['luck'] }) {
+  const own = luck.find(({ expected }) => expected > 0);
+  if (own === undefined) return <Figure label="Luck" value="–" note="after its first counted slice" />;
+  const { service, expected, found, probability } = own;
+  return (
+    <Figure
+      label="Luck"
+      value={`${((100 * found) / expected).toFixed(0)} %`}
+      note={`${service}: ${found} blocks, ${expected.toPrecision(3)} expected; so far off by chance in ${(100 * probability).toPrecision(2)} %`}
+    />
+  );
+}
+
 function Miner({ address }: { address: string }) {
   const path = `miners/${encodeURIComponent(address)}`;
   const { data: miner, error, reload } = useDocument<MinerDocument>(path, 10_000);
@@ -156,6 +169,7 @@ function Miner({ address }: { address: string }) {
           note={`${count(miner.stale)} stale, ${count(miner.rejected)} rejected; last ${ago(miner.last_share_millis, now)}`}
         />
         <BestShare best={miner.best_share} now={now} />
+        <Luck luck={miner.luck} />
       </div>
       <RateChart path={path} since={miner.since_millis} title="Hash rate" />
       <Workers path={path} since={miner.since_millis} now={now} />

@@ -235,6 +235,17 @@ export const miner = object(
       'higher thresholds of the last month and when each ended, newest first; the highest of its time counts',
     ),
     best_share: described(nullable(object(bestFields)), 'the share with the best hash so far'),
+    luck: described(
+      list(
+        object({
+          service,
+          expected: described(number(), 'blocks that its shares were expected to be'),
+          found: described(count, 'blocks that it found in that time'),
+          probability: described(number(), 'the chance of luck as far from what is expected, by chance alone: 0 to 1'),
+        }),
+      ),
+      'by service; slices are counted when the one after them is closed',
+    ),
   },
   'Miner',
 );

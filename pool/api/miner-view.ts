@@ -3,6 +3,7 @@ import type { NetworkName } from '../../protocol/network.ts';
 import { madeWith } from '../books/made-accounts.ts';
 import type { Sql } from '../database/connect.ts';
 import { SERVICES } from '../journal-record.ts';
+import { luckOf } from '../luck/luck-figures.ts';
 import { minimumsBefore } from '../payout/earlier-minimums.ts';
 import { type RateBoard, type Rates, ratesSince } from '../stats/rates.ts';
 import { ApiRefusal } from './api-error.ts';
@@ -183,6 +184,7 @@ export class MinerView {
       payout_minimum: String(account.payoutMin ?? this.#options.payoutMin),
       payout_minimums: earlier.map(({ atoms, untilMillis }) => ({ amount: String(atoms), until_millis: untilMillis })),
       best_share: best === undefined ? null : bestDocument(best),
+      luck: await luckOf(this.#sql, account.id),
     };
   }
 

@@ -6,12 +6,13 @@ import {
   type Infer,
   list,
   nullable,
+  number,
   object,
   oneOf,
   optional,
   text,
 } from '../../protocol/api/schema.ts';
-import { address, amount, count, height, identifier, millis, version } from '../../protocol/api/values.ts';
+import { address, amount, bigNumber, count, height, identifier, millis, version } from '../../protocol/api/values.ts';
 import { EDITABLE } from '../edits/editable.ts';
 import { payoutState, service } from './documents.ts';
 
@@ -143,6 +144,26 @@ export const heldRewards = object(
 );
 export type HeldRewardsDocument = Infer<typeof heldRewards>;
 export const acceptedReward = object({ api_version: version, accepted: amount }, 'AcceptedReward');
+
+export const withholding = object(
+  {
+    api_version: version,
+    line: described(count, 'the evidence at which an account is named: at most one honest account in so many ever is'),
+    suspects: list(
+      object({
+        address: described(nullable(address), 'null: all accounts together'),
+        expected: described(number(), 'blocks that its shares were expected to be'),
+        found: described(count, 'blocks that it found'),
+        evidence: described(number(), 'the highest so far'),
+        withheld_work: described(bigNumber, 'about so many hashes were done for blocks that never came'),
+        named_millis: millis,
+        worked_millis: described(millis, 'when work of it was last counted'),
+      }),
+    ),
+  },
+  'Withholding',
+);
+export type WithholdingDocument = Infer<typeof withholding>;
 
 export const operatorLog = object(
   {

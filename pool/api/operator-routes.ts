@@ -6,6 +6,8 @@ import { API_VERSION } from '../../protocol/api/values.ts';
 import { balanceSheet } from '../books/sheet.ts';
 import type { Sql } from '../database/connect.ts';
 import type { Edits } from '../edits/edits.ts';
+import { type Suspect, suspects } from '../luck/luck-figures.ts';
+import { LINE } from '../luck/withholding.ts';
 import { payoutsHeld, refusedAccounts } from '../payout/payout-hold.ts';
 import type { PayoutWallet } from '../payout/payout-wallet.ts';
 import type { SharedState } from '../shared/shared-state.ts';
@@ -164,6 +166,17 @@ export function operatorRoutes(dependencies: OperatorDependencies): Route[] {
     }),
     operator({
       method: 'GET',
+      path: '/withholding',
+      summary: 'Accounts that found too few blocks for their work, newest first',
+      answer: o.withholding,
+      handle: async () => ({
+        api_version: API_VERSION,
+        line: LINE,
+        suspects: (await suspects(sql)).map(suspectDocument),
+      }),
+    }),
+    operator({
+      method: 'GET',
       path: '/log',
       summary: 'What operators did, newest first',
       query: paged,
@@ -188,6 +201,16 @@ export function operatorRoutes(dependencies: OperatorDependencies): Route[] {
     }),
   ];
 }
+
+const suspectDocument = (suspect: Suspect): o.WithholdingDocument['suspects'][number] => ({
+  address: suspect.address,
+  expected: suspect.expected,
+  found: suspect.found,
+  evidence: suspect.evidence,
+  withheld_work: String(suspect.withheldWork),
+  named_millis: suspect.namedMillis,
+  worked_millis: suspect.workedMillis,
+});
 
 const banDocument = ({ key, untilMillis }: { key: string; untilMillis: number }) => ({
   key,

@@ -49,6 +49,8 @@ export const COVERAGE: Readonly<Record<string, string>> = {
   pool_history: 'not covered: figures for display',
   silent_workers: 'not covered: figures for display',
   best_shares: 'not covered: figures for display',
+  luck: 'not covered: figures for display',
+  luck_slices: 'not covered: how far those figures are counted',
   refused_shares: 'not covered: figures for display',
   block_totals: 'not covered: figures for display',
   schema_version: 'not covered: which migrations were run',

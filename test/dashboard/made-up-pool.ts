@@ -84,6 +84,7 @@ const MINER: MinerDocument = {
   advance: '0',
   pending_estimate: '0',
   best_share: null,
+  luck: [{ service: 'pplns', expected: 12.5, found: 14, probability: 0.75 }],
   payout_minimum: '100000000',
   payout_minimums: [],
 };

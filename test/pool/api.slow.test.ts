@@ -21,6 +21,7 @@ import type {
   OperatorLogDocument,
   OperatorStatus,
   QueueDocument,
+  WithholdingDocument,
 } from '../../pool/api/operator-documents.ts';
 import type { Route } from '../../pool/api/route.ts';
 import { markSubmitting, reservePayout } from '../../pool/payout/payout-states.ts';
@@ -274,6 +275,27 @@ test('the operator, and only with the token, sees and changes things', async () 
     'unban',
     'ban',
   ]);
+});
+
+test('an account that keeps blocks back is named to the operator, and each miner sees its own luck', async () => {
+  const address = formatAddress(account('m 3'), 'development');
+  const [row] = await books.sql<{ id: number }[]>`select id from accounts where address = ${address}`;
+  const evidence = Buffer.alloc(96);
+  await books.sql`insert into luck (service, account_id, work, expected, found, evidence, named_at, highest)
+    values (0, ${row?.id ?? 0}, 24000, 24, 6, ${evidence}, to_timestamp(1000), 1000), (0, 0, 90000, 90, 70, ${evidence}, null, 1)`;
+  await books.sql`insert into luck_slices values (0, 0, 1000000)`;
+  const headers = { authorization: `Bearer ${token}` };
+  const { line, suspects } = await json<WithholdingDocument>('/operator/withholding', { headers });
+  expect(line).toBe(10_000);
+  expect(suspects).toMatchObject([
+    { address, expected: 24, found: 6, withheld_work: '18000', named_millis: 1_000_000 },
+  ]);
+  expect(suspects[0]?.evidence).toBe(Number.MAX_VALUE);
+  const { luck } = await json<MinerDocument>(`/miners/${address}`);
+  const [found] = await books.sql<{ count: number }[]>`select count(*)::int as count from blocks
+    where account_id = ${row?.id ?? 0} and service = 0`;
+  expect(luck).toMatchObject([{ service: 'pplns', expected: 24, found: found?.count }]);
+  expect(luck[0]?.probability).toBeLessThan(0.01);
 });
 
 test('a payout threshold is changed by the key of the address and nobody else', async () => {

@@ -1,8 +1,10 @@
 /** What the books read of a time that the stream of events does not reach back to, from a real node. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { developmentKey } from '../../node/development.ts';
+import { chainOfApi } from '../../pool/chain.ts';
 import { cutsThatPaid } from '../../pool/missed-cuts.ts';
 import { toHex } from '../../protocol/bytes.ts';
+import { workOfTarget } from '../../protocol/target.ts';
 import { ApiBed, addressOf } from '../api/api-bed.ts';
 
 let bed: ApiBed;
@@ -47,4 +49,14 @@ test('a node that cannot tell the whole time, or whose pages do not end, is not 
     addressChanges: async () => ({ changes: [], indexed_height: 5, next_cursor: 'ab' }),
   };
   await expect(cutsThatPaid(endless as never, pool, { from: 1, to: 5 }).next()).rejects.toThrow('do not end');
+});
+
+test('the work of a block on each cut of a range, over several pages; cuts that are not there are left out', async () => {
+  const unused = { WebSocket: undefined as never, sleep: () => Promise.resolve(), random: () => 0 };
+  const chain = chainOfApi(bed.client, unused);
+  const head = bed.bed.node.chain.head().height;
+  const works = (await chain.blockWorks?.(2, head + 5)) ?? new Map();
+  expect([...works.keys()].sort((a, b) => a - b)).toEqual(Array.from({ length: head - 1 }, (_, i) => i + 2));
+  expect(works.size).toBeGreaterThan(100);
+  for (const height of [2, head]) expect(works.get(height)).toBe(workOfTarget(await chain.targetAt(height)));
 });
