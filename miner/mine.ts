@@ -270,9 +270,9 @@ async function mine(
         statusTimer = setInterval(status, parsed.values.statusEvery);
       }
       const fixed = (v: MinerValues) =>
-        JSON.stringify([v.apiListen, v.apiToken, v.metricsListen, v.logFile, v.logLevel?.text, v.logFormat, v.dataDir]);
+        JSON.stringify([v.apiBind, v.apiToken, v.metricsBind, v.logFile, v.logLevel?.text, v.logFormat, v.dataDir]);
       if (fixed(current) !== fixed(parsed.values))
-        log.warn('changes of api-listen, api-token, metrics-listen, data-dir and log options need a restart');
+        log.warn('changes of api-bind, api-token, metrics-bind, data-dir and log options need a restart');
       current = parsed.values;
       log.info('config file read again');
     };
@@ -286,10 +286,10 @@ async function mine(
 
 /** A second miner on the machine finds the ports taken: it mines nonetheless. */
 async function listen(values: MinerValues, miner: Miner, shutdown: Shutdown, log: Logger): Promise<void> {
-  const { apiListen, metricsListen, apiToken } = values;
+  const { apiBind, metricsBind, apiToken } = values;
   const open = async (
     what: string,
-    address: typeof apiListen,
+    address: typeof apiBind,
     start: () => Promise<{ address: { host: string; port: number }; close(): Promise<void> }>,
   ) => {
     if (address === 'off') return;
@@ -304,9 +304,9 @@ async function listen(values: MinerValues, miner: Miner, shutdown: Shutdown, log
   const metrics = new Metrics('svc_miner');
   addProcessMetrics(metrics, version());
   addMinerMetrics(metrics, () => miner.snapshot());
-  if (apiListen !== 'off')
-    await open('api', apiListen, () =>
-      listenForApi(apiListen, apiToken, {
+  if (apiBind !== 'off')
+    await open('api', apiBind, () =>
+      listenForApi(apiBind, apiToken, {
         actions: {
           stats: () => statsDocument(miner.snapshot()),
           pause: () => miner.pause(),
@@ -316,8 +316,6 @@ async function listen(values: MinerValues, miner: Miner, shutdown: Shutdown, log
         hosts: values.hostName,
       }),
     );
-  if (metricsListen !== 'off')
-    await open('metrics', metricsListen, () =>
-      listenForMetrics(metricsListen, { metrics, log, hosts: values.hostName }),
-    );
+  if (metricsBind !== 'off')
+    await open('metrics', metricsBind, () => listenForMetrics(metricsBind, { metrics, log, hosts: values.hostName }));
 }

@@ -193,17 +193,23 @@ export const minerOptions = {
     NETWORK_NAMES,
   ),
   statusEvery: duration({ help: 'show the hash rate this often', group: WATCH, default: '60s' }),
-  apiListen: listenAddressOrOff({ help: 'JSON statistics at /v1/stats', group: WATCH, default: '127.0.0.1:28770' }),
+  apiBind: listenAddressOrOff({
+    help: 'JSON statistics at /v1/stats',
+    group: WATCH,
+    default: '127.0.0.1:28770',
+    formerly: 'api-listen',
+  }),
   apiToken: text({
     help: 'allow POST /v1/pause and /v1/resume with this bearer token',
     group: WATCH,
     placeholder: 'TOKEN',
   }),
   hostName: hostNameOption(WATCH),
-  metricsListen: listenAddressOrOff({
+  metricsBind: listenAddressOrOff({
     help: 'Prometheus metrics at /metrics',
     group: WATCH,
     default: '127.0.0.1:28793',
+    formerly: 'metrics-listen',
   }),
   ...logOptions,
 } as const;

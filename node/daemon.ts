@@ -26,7 +26,10 @@ import { nodeMetrics } from './node-metrics.ts';
 import type { runOptions } from './node-options.ts';
 import { openNode } from './open-node.ts';
 import { snapshotPlan } from './snapshot/snapshot-options.ts';
+import { SyncWatch } from './sync-watch.ts';
 import { validatorPlan } from './validator-options.ts';
+
+const SYNC_LOOK_MILLIS = 1_000;
 
 export type RunValues = ValuesOf<typeof runOptions>;
 
@@ -74,6 +77,15 @@ export async function runDaemon(values: RunValues, { log, shutdown, version }: D
   const miners = new MinerWatch({ waiting: () => node.mempool.count, steady: steadyMillis, log });
   node.on('block', () => miners.block());
   node.on('cut', () => miners.tick());
+  if (!node.makesCuts) {
+    const watch = new SyncWatch({ sync: () => node.chain.sync(), log });
+    const unsubscribe = node.on('cut', () => watch.look());
+    const timer = setInterval(() => watch.look(), SYNC_LOOK_MILLIS);
+    shutdown.add('sync watch', () => {
+      unsubscribe();
+      clearInterval(timer);
+    });
+  }
   api?.serve(node);
   shutdown.add('answers of the public API', () => api?.serve(undefined));
   await listen(values, node, identity, { log, shutdown, version }, metrics, {

@@ -43,7 +43,7 @@ export const developmentFiles = (directory: string) => ({
   config: (member: number) => join(directory, `validator-${member}.json`),
 });
 
-/** Of each fee key: the highest fee for a thousand years of days, or for weeks of epochs of 24 cuts. */
+/** Of each fee key: the highest fee for a thousand years of days, or for years of epochs of 120 cuts. */
 const FEE_COINS = 10_000n;
 const MAX_FEE_ATOMS = 2_000_000;
 

@@ -42,7 +42,7 @@ function readFund(word: string): Output {
 }
 
 const intervalCuts = integer({
-  help: 'cuts of an interval, a multiple of 12; 34560 on every other network',
+  help: 'cuts of an interval, a multiple of 12; 34560 on every other network. With fewer than 120 a validator that restarts is jailed',
   group: CHAIN,
   min: MIN_INTERVAL_CUTS,
   max: INTERVAL_CUTS,

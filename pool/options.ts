@@ -104,7 +104,12 @@ export const poolOptions = {
   pplnsListenWs: listenAddressOrOff({ help: 'the same over WebSocket', group: LISTENERS, default: '127.0.0.1:28721' }),
   soloListen: listenAddressOrOff({ help: 'stratum, solo', group: LISTENERS, default: '127.0.0.1:28730' }),
   soloListenWs: listenAddressOrOff({ help: 'the same over WebSocket', group: LISTENERS, default: '127.0.0.1:28731' }),
-  webListen: listenAddress({ help: 'API, dashboard and metrics', group: LISTENERS, default: '127.0.0.1:28740' }),
+  webBind: listenAddress({
+    help: 'API, dashboard and metrics',
+    group: LISTENERS,
+    default: '127.0.0.1:28740',
+    formerly: 'web-listen',
+  }),
   webPath: parsed(
     { help: 'path prefix of all of it', group: LISTENERS, default: '/', placeholder: 'PATH' },
     readPrefix,

@@ -321,7 +321,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
   await token.ensure();
   const web = await startWeb(
     {
-      listen: values.webListen,
+      listen: values.webBind,
       prefix: values.webPath,
       proxies: values.trustedProxy,
       dashboard: values.dashboard ?? BUILT_PAGE,

@@ -3,10 +3,11 @@
  * what is missing (packages from npm, Debian packages for the tests, built files), saying what it does, and then hands
  * over to the Node 24 that the project carries. A run that needs nothing new gets there at once, without network.
  */
+import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bringBuilds } from './ready/build-steps.mjs';
-import { findNode, noNodeMessage, runChild } from './ready/carried-node.mjs';
+import { FORWARDED, findNode, noNodeMessage, runChild } from './ready/carried-node.mjs';
 import { boundCompileCaches } from './ready/compile-cache.mjs';
 import { bringNodeModules } from './ready/node-modules.mjs';
 import { NotReady, say } from './ready/say.mjs';
@@ -17,11 +18,17 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 // The tools below look for their settings where they are started.
 process.chdir(root);
 
+/** The end was asked for while something was brought. */
+const asked = new AbortController();
+const ask = () => asked.abort();
+
 /** @type {Record<string, (words: string[]) => Promise<number>>} */
 const tasks = {
   async start(words) {
     const node = await bring();
-    return runChild(root, node, [join(root, 'stack/main.ts'), ...words], {}, true);
+    const code = await runChild(root, node, [join(root, 'stack/main.ts'), ...words], {}, true);
+    // A signal may come before the stack handles it; npm would print an error about that.
+    return code === 128 + constants.signals.SIGINT || code === 128 + constants.signals.SIGTERM ? 0 : code;
   },
   async build() {
     await bring();
@@ -69,11 +76,14 @@ async function test(level, words) {
 
 /** Everything but the Debian packages. Returns the Node to run with. */
 async function bring() {
-  bringNodeModules(root);
+  for (const signal of FORWARDED) process.on(signal, ask);
+  await bringNodeModules(root, asked.signal);
   boundCompileCaches(root);
   const node = findNode(root);
   if (node === undefined) throw new NotReady(noNodeMessage(root));
   await bringBuilds(root, (command) => runChild(root, node, command));
+  asked.signal.throwIfAborted();
+  for (const signal of FORWARDED) process.off(signal, ask);
   return node;
 }
 
@@ -83,7 +93,13 @@ try {
   if (task === undefined) throw new NotReady(`there is no task '${name}'; tasks are ${Object.keys(tasks).join(', ')}`);
   process.exitCode = await task(words);
 } catch (error) {
-  if (!(error instanceof NotReady)) throw error;
-  say(error.message);
-  process.exitCode = 1;
+  if (asked.signal.aborted) {
+    // What was cut short is no failure: `npm start` ends with 0, as when the stack was stopped.
+    say('stopped');
+    process.exitCode = name === 'start' ? 0 : 130;
+  } else {
+    if (!(error instanceof NotReady)) throw error;
+    say(error.message);
+    process.exitCode = 1;
+  }
 }

@@ -142,7 +142,7 @@ export function poolPart(data: string, ports: Ports, pace: Pace): Part {
       ...['--node', url(ports.mining), '--node-api', url(ports.api)],
       ...['--wallet', url(ports.wallet), '--wallet-token-file', `${files(data).poolWallet}.token`],
       ...['--pplns-listen', at(ports.pplns), '--pplns-listen-ws', at(ports.pplnsWs)],
-      ...['--solo-listen', at(ports.solo), '--solo-listen-ws', at(ports.soloWs), '--web-listen', at(ports.web)],
+      ...['--solo-listen', at(ports.solo), '--solo-listen-ws', at(ports.soloWs), '--web-bind', at(ports.web)],
       // Miners ask there whether the books hold what was accepted.
       ...['--public-url', url(ports.web)],
       ...['--slice-cuts', String(pace.sliceCuts), '--payout-min', '1', '--payout-interval', pace.payoutInterval],
@@ -176,7 +176,7 @@ export function bridgePart(data: string, ports: Ports): Part {
 export function minerPart(data: string, ports: Ports, address: string, gpu: boolean): Part {
   const device = gpu ? [] : ['--no-gpu', '--cpu-threads', '1'];
   const pool = ['-o', `stratum+tcp://${at(ports.pplns)}`, '-u', `${address}.${gpu ? 'gpu' : 'cpu'}`];
-  const listeners = ['--api-listen', at(ports.minerApi), '--metrics-listen', 'off', '--data-dir', files(data).miner];
+  const listeners = ['--api-bind', at(ports.minerApi), '--metrics-bind', 'off', '--data-dir', files(data).miner];
   return {
     name: 'miner',
     program: 'svc-miner',

@@ -97,8 +97,8 @@ test('Prometheus scrapes the ports at which the programs serve metrics', () => {
   expect(ports).toEqual({
     svcd: serves('svcd', 'run', 'metrics-bind'),
     'svc-bridge': serves('svc-bridge', '', 'metrics-bind'),
-    'svc-pool': serves('svc-pool', 'run', 'web-listen'),
-    'svc-miner': serves('svc-miner', '', 'metrics-listen'),
+    'svc-pool': serves('svc-pool', 'run', 'web-bind'),
+    'svc-miner': serves('svc-miner', '', 'metrics-bind'),
   });
   expect(read('docs/operations.md')).toContain('"metrics-bind": "127.0.0.1"');
 });

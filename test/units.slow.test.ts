@@ -85,7 +85,7 @@ test('wallet and pool as two users: the pool calls the wallet with a token whose
       ...poolJson,
       database: postgres.url,
       ...{ node: [`http://${at(mining)}`], 'node-api': [`http://${at(api)}`], wallet: `http://${at(rpc)}` },
-      ...{ 'pplns-listen': at(pplns), 'solo-listen': at(solo), 'web-listen': at(web) },
+      ...{ 'pplns-listen': at(pplns), 'solo-listen': at(solo), 'web-bind': at(web) },
       ...{ 'pplns-listen-ws': at(pplnsWs), 'solo-listen-ws': at(soloWs), threads: 0, 'verify-threads': 1 },
     },
   };

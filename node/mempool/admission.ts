@@ -6,7 +6,7 @@
 import type { Bytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { minimumFee } from '../../protocol/fee.ts';
-import { bondedBy } from '../../protocol/staking/operation.ts';
+import { bondedBy, type StakingOperation } from '../../protocol/staking/operation.ts';
 import type { Origin, Submission, UnspentOutput } from '../full-node.ts';
 import type { LedgerView } from '../ledger/apply-cut.ts';
 import type { LedgerReads } from '../ledger/execution.ts';
@@ -69,7 +69,7 @@ const OPERATION_TEXT: Readonly<Record<OperationRefusalCode, string>> = {
   position_empty: 'nothing is left of the position',
   unbond_amount: 'both parts must hold at least 100 coins; 0 unbonds all',
   heartbeat_epoch: 'the heartbeat is for another epoch than the running one',
-  heartbeat_repeated: 'the validator has its heartbeat of this epoch',
+  heartbeat_repeated: 'the heartbeat of this validator was already sent this epoch',
   evidence_expired: 'the votes are too old',
   evidence_early: 'the votes are for a cut that is still to come',
   evidence_key_unknown: 'the validator had no key in the epoch of the votes',
@@ -192,7 +192,7 @@ export class Admission {
     const { mempool } = this.#dependencies;
     const index = body.inputs.findIndex((outpoint) => mempool.spender(outpoint) !== undefined);
     if (index >= 0) return conflictOf(index);
-    return mempool.isSlotTaken(operation) ? OPERATION_CONFLICT : undefined;
+    return mempool.isSlotTaken(operation) ? slotTaken(operation) : undefined;
   }
 
   /**
@@ -236,7 +236,7 @@ export class Admission {
     const operation = this.#operation(transaction, spends);
     if (operation !== undefined && 'reason' in operation)
       return nodeError(operation.detail, OPERATION_TEXT[operation.detail], { next_height: next });
-    if (mempool.isSlotTaken(transaction.operation)) return OPERATION_CONFLICT;
+    if (mempool.isSlotTaken(transaction.operation)) return slotTaken(transaction.operation);
     let paidOut = bondedBy(transaction.operation);
     for (const { amount } of body.outputs) paidOut += amount;
     if (paidOut > paidIn)
@@ -251,7 +251,13 @@ export class Admission {
   }
 }
 
-const OPERATION_CONFLICT = nodeError('operation_conflict', 'an operation of this kind waits already');
+const slotTaken = (operation: StakingOperation | undefined): NodeError =>
+  nodeError(
+    'operation_conflict',
+    operation?.name === 'heartbeat'
+      ? 'the heartbeat of this validator was already sent this epoch: it waits for its cut'
+      : 'an operation of this kind waits already',
+  );
 
 const conflictOf = (index: number): NodeError =>
   nodeError('input_conflict', `input ${index} is spent by a transaction that waits`, { input: index });

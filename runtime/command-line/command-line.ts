@@ -103,7 +103,11 @@ function readWords(command: CommandSpec<OptionTable>, words: readonly string[]) 
 function find(options: OptionTable, name: string): Found | undefined {
   for (const [property, option] of Object.entries(options)) {
     const long = optionName(property);
-    if (name === `--${long}` || (option.short !== undefined && name === `-${option.short}`))
+    if (
+      name === `--${long}` ||
+      (option.formerly !== undefined && name === `--${option.formerly}`) ||
+      (option.short !== undefined && name === `-${option.short}`)
+    )
       return { property, option, negated: false };
     if (option.flag && name === `--no-${long}`) return { property, option, negated: true };
   }
@@ -149,14 +153,21 @@ function readConfig(command: CommandSpec<OptionTable>, path: string, readText: R
   const properties = new Map(
     Object.entries(command.options).map(([p, { configPath }]) => [configPath ?? optionName(p), p]),
   );
+  const former = new Map(Object.entries(command.options).map(([p, { formerly }]) => [formerly, p]));
   const given: Given = new Map();
   for (const [key, value] of configEntries(json, [...properties.keys()])) {
-    const property = properties.get(key);
+    const property = properties.get(key) ?? former.get(key);
     if (property === undefined) {
       const near = nearest(key, [...properties.keys()]);
       const remedy = near === undefined ? 'remove it' : `did you mean "${near}"?`;
       throw new UsageError('config_unknown_key', `${path} has the unknown key "${key}"`, remedy);
     }
+    if (given.has(property))
+      throw new UsageError(
+        'config_syntax',
+        `${path} names "${optionName(property)}" twice, once by its former name`,
+        'remove one of the two',
+      );
     given.set(property, configTexts(path, key, value, command.options[property] as OptionSpec<unknown>));
   }
   return given;

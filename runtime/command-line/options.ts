@@ -44,6 +44,8 @@ export interface OptionSpec<V> {
   readonly placeholder: string;
   /** Its place in a config file, `section.key`; otherwise its own name. */
   readonly configPath?: string | undefined;
+  /** A long name that it had before, and that still works. */
+  readonly formerly?: string | undefined;
   /** The value as written in a config file. */
   readonly sample: string;
   readonly short: string | undefined;
@@ -94,6 +96,7 @@ export interface Settings {
   readonly required?: true;
   readonly placeholder?: string;
   readonly configPath?: string;
+  readonly formerly?: string;
 }
 
 type Filled<S, V> = S extends { default: string | number } | { required: true } ? V : V | undefined;
@@ -111,6 +114,7 @@ export function parsed<const S extends Settings, V>(
     group: settings.group ?? DEFAULT_GROUP,
     placeholder: settings.placeholder,
     configPath: settings.configPath,
+    formerly: settings.formerly,
     sample: JSON.stringify(settings.default ?? settings.placeholder),
     short: settings.short,
     flag: false,

@@ -33,7 +33,7 @@ export function noNodeMessage(root, current = process) {
     : `${here}, for which no Node is carried: install Node ${NODE_MAJOR} or later`;
 }
 
-const FORWARDED = /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP']);
+export const FORWARDED = /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP']);
 
 /**
  * Runs a program with the terminal of this one; signals are passed on. Resolves to its exit code. `watched`: a program that

@@ -3,7 +3,7 @@
  * the usual case (nothing to do) a matter of milliseconds and of no network. `npm ci` removes node_modules before it asks
  * the registry, so it runs beside the project: without network the old packages stay.
  */
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
   copyFileSync,
@@ -22,10 +22,10 @@ import { NotReady, say } from './say.mjs';
 const STAMP = '.lock-hash';
 
 /**
- * Whether anything had to be done.
+ * Whether anything had to be done. `asked`: the end was asked for.
  * @param {string} root
  */
-export function bringNodeModules(root) {
+export async function bringNodeModules(root, asked = new AbortController().signal) {
   const modules = join(root, 'node_modules');
   const stamp = join(modules, STAMP);
   // Packages differ by platform: a folder shared by two kinds of machines is installed anew on each change.
@@ -37,7 +37,7 @@ export function bringNodeModules(root) {
   if (isLink(modules)) return false;
   takeBack(root);
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === hash) return false;
-  if (!matchesLock(root)) install(root, existsSync(modules));
+  if (!matchesLock(root)) await install(root, existsSync(modules), asked);
   linkPostgresLibraries(modules);
   writeFileSync(stamp, hash);
   return true;
@@ -75,8 +75,9 @@ function matchesLock(root) {
 /**
  * @param {string} root
  * @param {boolean} stale
+ * @param {AbortSignal} asked
  */
-function install(root, stale) {
+async function install(root, stale, asked) {
   say(`${stale ? 'node_modules is not what package-lock.json asks for' : 'no node_modules'}: running npm ci`);
   const { beside } = places(root);
   rmSync(beside, { recursive: true, force: true });
@@ -84,10 +85,8 @@ function install(root, stale) {
   try {
     for (const name of ['package.json', 'package-lock.json', '.npmrc'])
       if (existsSync(join(root, name))) copyFileSync(join(root, name), join(beside, name));
-    const { status, error } = spawnSync('npm', ['ci', '--no-audit', '--no-fund'], {
-      cwd: beside,
-      stdio: ['ignore', 2, 2],
-    });
+    const { status, error } = await runNpm(beside, asked);
+    asked.throwIfAborted();
     if (error !== undefined)
       throw new NotReady(`npm could not be started (${error.message}); install Node >= 20 with npm`);
     if (status !== 0)
@@ -96,6 +95,30 @@ function install(root, stale) {
   } finally {
     rmSync(beside, { recursive: true, force: true });
   }
+}
+
+/**
+ * In a process group of its own, which is killed when the end is asked for: npm would print errors about that, and its
+ * folder is thrown away.
+ * @param {string} folder
+ * @param {AbortSignal} asked
+ * @returns {Promise<{ status?: number | null, error?: Error }>}
+ */
+function runNpm(folder, asked) {
+  const child = spawn('npm', ['ci', '--no-audit', '--no-fund'], {
+    cwd: folder,
+    stdio: ['ignore', 2, 2],
+    detached: true,
+  });
+  const kill = () => {
+    if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, 'SIGKILL');
+  };
+  if (asked.aborted) kill();
+  asked.addEventListener('abort', kill);
+  return new Promise((resolve) => {
+    child.on('error', (error) => resolve({ error }));
+    child.on('exit', (status) => resolve({ status }));
+  });
 }
 
 /** @param {string} root */

@@ -20,7 +20,7 @@ import { until } from '../until.ts';
 import { LIES, NUISANCES, openLies } from './lying-pool.ts';
 
 const MEBIBYTE = 1 << 20;
-const QUIET = ['--no-gpu', '--cpu-threads', '1', '--api-listen', 'off', '--metrics-listen', 'off'];
+const QUIET = ['--no-gpu', '--cpu-threads', '1', '--api-bind', 'off', '--metrics-bind', 'off'];
 const words = (urls: readonly string[]): string[] => [
   ...urls.flatMap((url) => ['-o', url]),
   ...['-u', `${MINER_ADDRESS}.rig`],

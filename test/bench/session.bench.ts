@@ -161,7 +161,7 @@ export default bench('node, bridge and svc-miner together: hashes done and work 
     const started = performance.now();
     const miner = processes.start('miner', [
       ...['--pool', `stratum+tcp://127.0.0.1:${ports.stratum}`, '--user', `${address}.session`],
-      ...['--data-dir', processes.path('miner'), '--api-listen', `127.0.0.1:${ports.miner}`, '--metrics-listen', 'off'],
+      ...['--data-dir', processes.path('miner'), '--api-bind', `127.0.0.1:${ports.miner}`, '--metrics-bind', 'off'],
       ...['--no-check-books', ...words],
     ]);
     const minerStats = () => read<MinerStats>(`http://127.0.0.1:${ports.miner}/v1/stats`);

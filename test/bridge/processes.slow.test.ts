@@ -42,7 +42,7 @@ const bridge = (directory: string, ...words: string[]) =>
 const miner = (url: string, account: number, worker: string, ...words: string[]) =>
   new Program('svc-miner', [
     ...['-o', url, '-u', `${addressOf(account)}.${worker}`, '--no-gpu', '--cpu-threads', '1'],
-    ...['--api-listen', 'off', '--metrics-listen', 'off', ...words],
+    ...['--api-bind', 'off', '--metrics-bind', 'off', ...words],
   ]);
 
 async function untilSettled(stats: string, atLeast: number): Promise<Stats> {

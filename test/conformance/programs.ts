@@ -77,7 +77,7 @@ export async function startPrograms(): Promise<{ readonly target: Target; stop()
   start(
     'svc-miner',
     ...['-o', `stratum+tcp://${at(3)}`, '-u', `${address}.conformance`, '--cpu-threads', '1', '--throttle', '5'],
-    ...['--data-dir', join(directory, 'miner'), '--api-listen', at(8), '--metrics-listen', at(6)],
+    ...['--data-dir', join(directory, 'miner'), '--api-bind', at(8), '--metrics-bind', at(6)],
   );
   await until(() => isUp(`${url(6)}/metrics`), Boolean);
   const token = readFileSync(`${file}.token`, 'utf8').trim();

@@ -57,7 +57,7 @@ export async function filesOfFour(anna: Reader): Promise<void> {
 /** The network of one validator that docs/validator.md is tried on. */
 export async function tryNetwork(readers: Readers, anna: Reader, address: string): Promise<void> {
   await anna.runs(
-    'svcd development-network --out .data/try --validators 1 --interval-cuts 24 --initial-work 256 --fund ADDRESS=1000000',
+    'svcd development-network --out .data/try --validators 1 --interval-cuts 120 --initial-work 256 --fund ADDRESS=1000000',
     { names: { ADDRESS: address } },
   );
   const node = anna.starts(

@@ -9,7 +9,7 @@ const READY = /ready healthy=true/;
 /** The pool of the README, which the rigs of the others mine at. */
 export async function startPool(paul: Reader): Promise<Running> {
   const pool = paul.starts(
-    'bin/svc-pool run --node http://127.0.0.1:28702 --node-api http://127.0.0.1:28701 --pplns-listen 0.0.0.0:28720 --web-listen 0.0.0.0:28740 --public-url http://POOL-MACHINE:28740',
+    'bin/svc-pool run --node http://127.0.0.1:28702 --node-api http://127.0.0.1:28701 --pplns-listen 0.0.0.0:28720 --web-bind 0.0.0.0:28740 --public-url http://POOL-MACHINE:28740',
   );
   await pool.until(READY);
   return pool;

@@ -37,15 +37,12 @@ const ADDED: readonly (readonly [RegExp, readonly string[]])[] = [
     /^svc-pool run/,
     [
       ...[`--pplns-listen ${HERE}:28720`, `--pplns-listen-ws ${HERE}:28721`, `--solo-listen ${HERE}:28730`],
-      ...[`--solo-listen-ws ${HERE}:28731`, `--web-listen ${HERE}:28740`, ...SERVER_THREADS],
+      ...[`--solo-listen-ws ${HERE}:28731`, `--web-bind ${HERE}:28740`, ...SERVER_THREADS],
     ],
   ],
   [/^svc-pool repair-payouts/, [`--node-api http://${HERE}:28701`]],
   [/^svc-miner (?:self-test|--list-devices|--benchmark)/, []],
-  [
-    /^svc-miner/,
-    [`--api-listen ${HERE}:28770`, '--metrics-listen off', '--cpu-threads 1', '--throttle 10', '--no-gpu'],
-  ],
+  [/^svc-miner/, [`--api-bind ${HERE}:28770`, '--metrics-bind off', '--cpu-threads 1', '--throttle 10', '--no-gpu']],
   [/^svc-wallet daemon/, [`--service http://${HERE}:28701`, `--listen ${HERE}:28703`]],
   [/^svc-wallet (?:init|restore|multisig combine|validator-[a-z-]*(?:export|registration))/, []],
   [/^svc-wallet/, [`--service http://${HERE}:28701`, `--rpc ${HERE}:28703`]],

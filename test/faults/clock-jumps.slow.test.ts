@@ -87,7 +87,7 @@ class Machines {
         ...['--wallet', this.wallet, '--wallet-token-file', `${file}.token`],
         ...['--database', postgres.url, '--redis', redis.url, '--slice-cuts', '12'],
         ...['--payout-min', '0.01', '--payout-interval', '2s', '--min-work', '1'],
-        ...['--pplns-listen', ANY, '--solo-listen', 'off', '--web-listen', ANY, '--pplns-listen-ws', 'off'],
+        ...['--pplns-listen', ANY, '--solo-listen', 'off', '--web-bind', ANY, '--pplns-listen-ws', 'off'],
         ...['--solo-listen-ws', 'off', '--threads', '1', '--verify-threads', '1', '--pow-mode', 'light'],
       ]);
     const bridge = this.#run('bridge', 'svc-bridge', [
@@ -118,7 +118,7 @@ class Machines {
       ...['-o', `stratum+tcp://${HOST}:${this.ports.second}`, '-u', `${addressOf(9)}.real`, '--no-gpu', '--light'],
       // Shares that come several times a second without a whole core: every jump waits for three of them.
       ...['--cpu-threads', '1', '--throttle', '25', '-p', 'd=50'],
-      ...['--api-listen', ANY, '--metrics-listen', 'off', '--data-dir', this.#path('miner')],
+      ...['--api-bind', ANY, '--metrics-bind', 'off', '--data-dir', this.#path('miner')],
     ]);
     this.minerStats = `http://${HOST}:${await miner.until(/listening address=127.0.0.1:(\d+)/)}/v1/stats`;
     this.#token = readToken(`${file}.token`) as string;

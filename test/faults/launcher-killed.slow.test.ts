@@ -80,7 +80,7 @@ test('a miner outlives its launcher by moments', async () => {
   onTestFinished(() => pool.close());
   const data = temporaryDirectory();
   const words = ['-o', pool.url, '-u', MINER_ADDRESS, '--no-gpu', '--cpu-threads', '1', '--data-dir', data];
-  const off = ['--api-listen', 'off', '--metrics-listen', 'off'];
+  const off = ['--api-bind', 'off', '--metrics-bind', 'off'];
   const miner = new Started([join(ROOT, 'bin/svc-miner'), ...words, ...off], oldNode());
   await expect.poll(() => pool.accepted).toBeGreaterThan(0);
   await miner.kill('SIGKILL');

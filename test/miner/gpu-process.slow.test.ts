@@ -27,9 +27,9 @@ function words(pool: PoolFixture, directory: string): string[] {
     `${MINER_ADDRESS}.card`,
     '--devices',
     '1',
-    '--api-listen',
+    '--api-bind',
     'off',
-    '--metrics-listen',
+    '--metrics-bind',
     'off',
     '--data-dir',
     directory,
@@ -77,7 +77,7 @@ test(
     expect(await listed.ended()).toBe(0);
     expect(listed.out).toMatch(/^no graphics card: no driver/m);
     const miner = new RunningMiner(
-      ['-o', pool.url, '-u', MINER_ADDRESS, '--cpu-threads', '1', '--api-listen', 'off', '--metrics-listen', 'off'],
+      ['-o', pool.url, '-u', MINER_ADDRESS, '--cpu-threads', '1', '--api-bind', 'off', '--metrics-bind', 'off'],
       { env: none },
     );
     await until(() => pool.accepted >= 1, { why: () => miner.err });

@@ -15,7 +15,7 @@ async function fixture(options: FixtureOptions = {}): Promise<PoolFixture> {
   return pool;
 }
 
-const QUIET = ['--no-gpu', '--cpu-threads', '1', '--api-listen', '127.0.0.1:0', '--metrics-listen', '127.0.0.1:0'];
+const QUIET = ['--no-gpu', '--cpu-threads', '1', '--api-bind', '127.0.0.1:0', '--metrics-bind', '127.0.0.1:0'];
 const user = ['-u', `${MINER_ADDRESS}.rig1`];
 
 type Stats = {

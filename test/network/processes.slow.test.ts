@@ -68,6 +68,8 @@ test('plain nodes follow validators over their peers, through kill -9, to the sa
   await validator.end('SIGTERM');
   await until(async () => (await far.sync())?.synced === false);
   expect(await far.template()).toBe(503);
+  // The operator reads both in the log.
+  await until(async () => / synced height=\d.* no longer synced height=\d/s.test(far.output));
   await Promise.all(all.map((svcd) => svcd.end('SIGTERM')));
   const chains = await Promise.all(
     ['validator-0', 'plain', 'far'].map((name) => rootsOf(join(directory, name, 'store'))),

@@ -76,7 +76,7 @@ export class Fleet {
   async add(name: string, { pplns = 0, web: webPort = 0 } = {}): Promise<Instance> {
     const program = new Program('svc-pool', [
       ...['run', '--data-dir', join(this.directory, name), ...this.#words],
-      ...['--pplns-listen', `${HOST}:${pplns}`, '--web-listen', `${HOST}:${webPort}`],
+      ...['--pplns-listen', `${HOST}:${pplns}`, '--web-bind', `${HOST}:${webPort}`],
     ]);
     const port = async (service: string) =>
       Number(await program.until(new RegExp(`stratum listener service=${service} kind=tcp host=\\S+ port=(\\d+)`)));

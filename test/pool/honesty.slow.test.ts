@@ -39,7 +39,7 @@ class Miner {
       ...urls.flatMap((url) => ['-o', url]),
       ...['-u', user, '-p', 'd=2000', '--no-gpu', '--cpu-threads', '1', '--throttle', '5'],
       ...['--data-dir', this.dataDir, '--pool-api', api],
-      ...['--api-listen', '127.0.0.1:0', '--metrics-listen', 'off', ...more],
+      ...['--api-bind', '127.0.0.1:0', '--metrics-bind', 'off', ...more],
     ];
     this.running = this.#start();
   }

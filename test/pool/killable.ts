@@ -97,7 +97,7 @@ export class KillableStack {
       ...['run', '--data-dir', this.poolDirectory, '--slice-cuts', '12'],
       ...['--node', `http://${this.#fixed.mining}`, '--node-api', this.api],
       ...['--wallet', `http://${this.#fixed.wallet}`, '--wallet-token-file', `${this.#walletFile}.token`],
-      ...['--pplns-listen', ANY, '--solo-listen', ANY, '--web-listen', ANY],
+      ...['--pplns-listen', ANY, '--solo-listen', ANY, '--web-bind', ANY],
       ...['--pplns-listen-ws', 'off', '--solo-listen-ws', 'off', '--threads', '1', '--verify-threads', '1'],
       ...['--payout-min', '0.01', '--payout-interval', '2s', '--min-work', '1'],
     ]);

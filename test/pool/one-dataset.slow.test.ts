@@ -77,17 +77,7 @@ test('pool with an embedded node', async () => {
   const { verifier, counts } = countingVerifier();
   const dataDir = temporaryDirectory();
   const off = ['--pplns-listen-ws', 'off', '--solo-listen-ws', 'off', '--pplns-listen', '127.0.0.1:0'];
-  const words = [
-    '--data-dir',
-    dataDir,
-    '--threads',
-    '1',
-    '--solo-listen',
-    'off',
-    '--web-listen',
-    '127.0.0.1:0',
-    ...off,
-  ];
+  const words = ['--data-dir', dataDir, '--threads', '1', '--solo-listen', 'off', '--web-bind', '127.0.0.1:0', ...off];
   const pool = await createPool(valuesOf(poolOptions, words), {
     log: quietLog,
     version: 'test',

@@ -9,7 +9,7 @@ import { networkPlan } from '../../node/network/network-options.ts';
 import { runOptions } from '../../node/node-options.ts';
 import { validatorPlan } from '../../node/validator-options.ts';
 import { poolOptions } from '../../pool/options.ts';
-import { type OptionTable, parseCommandLine } from '../../runtime/command-line/command-line.ts';
+import { type OptionTable, optionName, parseCommandLine } from '../../runtime/command-line/command-line.ts';
 import { type BindAddress, readListenAddress, readNetworkAddress } from '../../runtime/listen-address.ts';
 import { Metrics } from '../../runtime/metrics.ts';
 import { listenForMetrics } from '../../runtime/metrics-listener.ts';
@@ -73,9 +73,9 @@ const BINDS: [string, OptionTable, string, number][] = [
   ['svc-pool', poolOptions, 'pplns-listen-ws', 28_721],
   ['svc-pool', poolOptions, 'solo-listen', 28_730],
   ['svc-pool', poolOptions, 'solo-listen-ws', 28_731],
-  ['svc-pool', poolOptions, 'web-listen', 28_740],
-  ['svc-miner', minerOptions, 'api-listen', 28_770],
-  ['svc-miner', minerOptions, 'metrics-listen', 28_793],
+  ['svc-pool', poolOptions, 'web-bind', 28_740],
+  ['svc-miner', minerOptions, 'api-bind', 28_770],
+  ['svc-miner', minerOptions, 'metrics-bind', 28_793],
   ['svc-wallet daemon', daemonOptions, 'listen', 28_703],
   ['svc-wallet', sessionOptions, 'rpc', 28_703],
 ];
@@ -94,6 +94,33 @@ test('no option of a program listens by another reader', () => {
       if (!/^HOST(\[?:PORT\]?)/.test(placeholder) || /overlay|p2p|neighbour/.test(option)) continue;
       expect(BINDS.map(([name, , known]) => `${name} ${known}`)).toContain(`${program} ${option}`);
     }
+});
+
+test('what serves HTTP is called -bind in every program; earlier names still work, in a file too', () => {
+  const http = BINDS.map(([, , option]) => option).filter((option) => /api|mining|metrics|stats|web/.test(option));
+  expect(http.filter((option) => !option.endsWith('-bind'))).toEqual([]);
+  const former: [OptionTable, string, string][] = [
+    [minerOptions, 'api-listen', 'apiBind'],
+    [minerOptions, 'metrics-listen', 'metricsBind'],
+    [poolOptions, 'web-listen', 'webBind'],
+  ];
+  for (const [options, name, property] of former) {
+    const command = { name: 'svc', summary: '', options };
+    const address = { host: '127.0.0.1', port: 9 };
+    const file = JSON.stringify({ [name]: '127.0.0.1:9' });
+    for (const words of [
+      [`--${name}`, '127.0.0.1:9'],
+      ['--config', 'file'],
+    ])
+      expect(parseCommandLine(command, words, () => file)).toMatchObject({ values: { [property]: address } });
+    const both = JSON.stringify({ [name]: '127.0.0.1:9', [optionName(property)]: '127.0.0.1:8' });
+    expect(parseCommandLine(command, ['--config', 'file'], () => both)).toMatchObject({
+      error: { code: 'config_syntax' },
+    });
+    expect(parseCommandLine(command, [`--${name}=:9`, `--${optionName(property)}=:8`], () => file)).toMatchObject({
+      error: { code: 'usage_repeated' },
+    });
+  }
 });
 
 test('overlay and peers take addresses, names and multiaddrs of both families', () => {

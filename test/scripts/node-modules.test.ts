@@ -43,7 +43,7 @@ function project(options: { npmFails?: boolean } = {}) {
   );
   chmodSync(join(root, 'tools/npm'), 0o755);
   const bring = () => {
-    const script = `import { bringNodeModules } from ${JSON.stringify(module)}; console.log(bringNodeModules(process.argv[1]));`;
+    const script = `import { bringNodeModules } from ${JSON.stringify(module)}; console.log(await bringNodeModules(process.argv[1]));`;
     const { stdout, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', script, root], {
       encoding: 'utf8',
       env: { PATH: `${root}/node_modules/.bin:${root}/tools:/usr/bin:/bin` },

@@ -6,7 +6,7 @@ import { createFile, refuseTaken } from '../keys/new-file.ts';
 import { unlock } from '../keys/password.ts';
 import { genesisRegistration } from '../payments/genesis-registration.ts';
 import { readAmount, readRewardAddress } from '../rpc/method.ts';
-import { fileOptions, jsonOption, walletFile } from './options.ts';
+import { fileOptions, jsonOption, unaskedNode, walletFile } from './options.ts';
 import { terminalPrompt } from './prompt.ts';
 import { registrationOptions } from './validator-commands.ts';
 import { walletCommand } from './wallet-command.ts';
@@ -21,6 +21,7 @@ export const genesisRegistrationCommand = (name: string): Command =>
       summary: 'writes the registration of a validator for the genesis of a new chain (svcd genesis)',
       options: {
         ...fileOptions,
+        ...unaskedNode,
         ...jsonOption,
         ...registrationOptions,
         registrationFile: path({ help: 'the file to write; an existing one is never replaced', required: true }),

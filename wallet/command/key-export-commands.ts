@@ -7,14 +7,14 @@ import type { Command, Terminal } from '../../runtime/program.ts';
 import { CONSENSUS_KEY_INDEXES } from '../keys/derivation.ts';
 import { unlock } from '../keys/password.ts';
 import { type Export, type Exported, exportValidatorKey } from '../keys/validator-key-export.ts';
-import { fileOptions, jsonOption, walletFile } from './options.ts';
+import { fileOptions, jsonOption, unaskedNode, walletFile } from './options.ts';
 import { terminalPrompt } from './prompt.ts';
 import { walletCommand } from './wallet-command.ts';
 
 const { first, last } = CONSENSUS_KEY_INDEXES;
 const keyIndex = (help: string) => integer({ help, min: first, max: last, default: last });
 
-const common = { ...fileOptions, ...jsonOption } as const;
+const common = { ...fileOptions, ...unaskedNode, ...jsonOption } as const;
 
 async function write(values: ValuesOf<typeof common>, wanted: Export): Promise<Exported> {
   const ask = terminalPrompt.interactive ? () => terminalPrompt.askHidden('Password: ') : undefined;

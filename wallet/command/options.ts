@@ -61,6 +61,12 @@ const url = parsed(
   },
 );
 
+/**
+ * For commands that need the wallet file alone: a tail of options that fits the other commands of a validator's owner
+ * fits these too.
+ */
+export const unaskedNode = { service: { ...url, help: 'accepted as elsewhere; no node is asked' } } as const;
+
 /** Options of every command that uses a running daemon, or opens the wallet itself if there is none. */
 export const sessionOptions = {
   ...fileOptions,

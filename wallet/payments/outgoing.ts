@@ -54,6 +54,11 @@ export type OutgoingDependencies = {
   readonly steady: () => number;
 };
 
+const busyText = (kind: OperationOrder['kind']): string =>
+  kind === 'validator_heartbeat'
+    ? 'the heartbeat of this validator was already sent this epoch: it waits for its cut'
+    : 'another operation of this kind on the validator is under way';
+
 const digestOf = (params: unknown): string =>
   createHash('sha256').update(JSON.stringify(params)).digest('hex').slice(0, 32);
 
@@ -160,10 +165,7 @@ export class Outgoing {
       ) ?? this.#mergingFor(isSame);
     if (open !== undefined || this.#claimed.has(claim))
       throw position === undefined
-        ? new WalletError('validator_busy', 'another operation of this kind on the validator is under way', {
-            validator,
-            request_id: open?.requestId ?? null,
-          })
+        ? new WalletError('validator_busy', busyText(kind), { validator, request_id: open?.requestId ?? null })
         : new WalletError('position_busy', 'another operation on this position is under way', {
             position,
             request_id: open?.requestId ?? null,

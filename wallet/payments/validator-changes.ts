@@ -46,10 +46,8 @@ export class ValidatorChanges {
       if (found.heartbeat_epoch >= epoch)
         throw new WalletError(
           'heartbeat_repeated',
-          `the validator has its heartbeat of epoch ${epoch}: nothing is needed`,
-          {
-            epoch,
-          },
+          `the heartbeat of this validator was already sent this epoch (${epoch}): nothing is needed`,
+          { epoch },
         );
       const keyIndex = index === undefined ? await this.#activeIndex(found) : this.#checkActive(found, index);
       const operation = { name: 'heartbeat', validator: fromHex(validator), epoch } as const;

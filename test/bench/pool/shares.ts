@@ -41,7 +41,7 @@ async function startPool(hashing: Hashing): Promise<PoolBed> {
     [
       ...[hashing, '--data-dir', join(directory, 'pool'), '--database', postgres.url, '--redis', redis.url],
       ...['--node', `http://127.0.0.1:${mining}`, '--node-api', `http://127.0.0.1:${api}`, '--min-work', '1'],
-      ...['--pplns-listen', ANY, '--solo-listen', 'off', '--web-listen', ANY, '--threads', '1'],
+      ...['--pplns-listen', ANY, '--solo-listen', 'off', '--web-bind', ANY, '--threads', '1'],
       ...['--pplns-listen-ws', 'off', '--solo-listen-ws', 'off', '--payout-interval', '1h'],
     ],
     true,

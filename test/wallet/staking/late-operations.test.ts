@@ -23,6 +23,9 @@ test('a heartbeat that its epoch leaves behind is void with the epoch: the next 
   const before = await wallet.call('balance');
   const late = { validator, request_id: 'late' };
   expect(await wallet.call('validator_heartbeat', late)).toMatchObject({ state: 'pending' });
+  await expect(wallet.call('validator_heartbeat', { validator, request_id: 'more' })).rejects.toThrow(
+    'already sent this epoch',
+  );
   // The last cut of the epoch comes without it, and another one.
   await bed.api.bed.seal(2);
   await wallet.turn();
