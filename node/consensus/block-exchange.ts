@@ -186,14 +186,14 @@ export class BlockExchange {
   }
 
   /**
-   * Requests the blocks of a proposed cut: of `first`, which sent it, then of the others that are known in turn. Strangers
+   * Requests the blocks of a proposed cut: of `first`, which brought it, then of the others that are known in turn. Strangers
    * come after all of those, and only if they sent the cut or offered the block.
    */
-  want(ids: readonly Bytes[], first: Peer | undefined): void {
+  want(ids: readonly Bytes[], ...first: readonly Peer[]): void {
     const known = this.#with.transport.known();
     const others = known.length > 0 ? known : this.#with.transport.peers();
     const turn = this.#turn++ % Math.max(1, others.length);
-    const sources = [...(first === undefined ? [] : [first]), ...others.slice(turn), ...others.slice(0, turn)];
+    const sources = [...first, ...others.slice(turn), ...others.slice(0, turn)];
     const wanted = ids.map((id) => this.#wantedOf(id));
     for (const block of wanted) Object.assign(block, { isAnswered: false, isNamed: true, since: this.#with.steady() });
     // All that could be asked were asked: those that are known may have it by now.
