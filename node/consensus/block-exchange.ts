@@ -16,6 +16,7 @@ import { isSendersFault } from '../mining/candidate.ts';
 import { EARLY_CODES, type EarlyBlock, EarlyBlocks } from '../mining/early-blocks.ts';
 import type { CutDesk } from './cut-desk.ts';
 import type { Peer } from './effects.ts';
+import { StrangersShare } from './strangers-share.ts';
 import type { Transport } from './transport.ts';
 
 export const BLOCK_MESSAGE_TYPES = { want: 6, block: 7, offer: 8 } as const;
@@ -38,11 +39,14 @@ const SERVED = { perSecond: 8 * 1024 * 1024, burst: 72 * 1024 * 1024 };
 const SERVED_STRANGERS = { perSecond: 4 * 1024 * 1024, burst: 32 * 1024 * 1024 };
 
 /**
- * Identifiers in offers and requests that are looked up, each a read of the store: of one known neighbour, and of all
- * strangers together. Further ones are ignored.
+ * Identifiers in offers and requests that are looked up, each a read of the store: of one known neighbour, and of
+ * strangers. Further ones are ignored.
  */
 const LOOKED_UP = { perSecond: 2_000, burst: 16_000 };
-const LOOKED_UP_STRANGERS = { perSecond: 2_000, burst: 4_000 };
+const LOOKED_UP_STRANGERS = {
+  ofOneAddress: { perSecond: 250, burst: 500 },
+  together: { perSecond: 2_000, burst: 4_000 },
+} as const;
 
 export type BlockMessage =
   | { readonly type: 'want' | 'offer'; readonly ids: readonly Bytes[] }
@@ -116,14 +120,16 @@ export class BlockExchange {
   #linedUpOfStrangers = 0;
   /** Undefined: shared by all strangers. */
   readonly #served = new Map<Peer | undefined, Bucket>();
-  readonly #lookedUp = new Map<Peer | undefined, Bucket>();
+  readonly #lookedUp = new Map<Peer, Bucket>();
+  readonly #lookedUpOfStrangers: StrangersShare;
   readonly #early: EarlyBlocks<Peer>;
   readonly #unsubscribe: readonly (() => void)[];
   #turn = 0;
 
   constructor(dependencies: BlockExchangeDependencies) {
     this.#with = dependencies;
-    const { node, transport } = dependencies;
+    const { node, transport, steady } = dependencies;
+    this.#lookedUpOfStrangers = new StrangersShare(LOOKED_UP_STRANGERS, steady);
     this.#early = new EarlyBlocks({
       isKnown: (id) => node.chain.block(id) !== undefined,
       headHeight: () => node.chain.head().height,
@@ -218,12 +224,10 @@ export class BlockExchange {
 
   #mayLookUp(peer: Peer, count: number): boolean {
     const { transport, steady } = this.#with;
-    const isKnown = transport.known().includes(peer);
-    const of = isKnown ? peer : undefined;
-    const rate = isKnown ? LOOKED_UP : LOOKED_UP_STRANGERS;
+    if (!transport.known().includes(peer)) return this.#lookedUpOfStrangers.take(transport.placeOf(peer), count);
     const now = steady();
-    const bucket = take(this.#lookedUp.get(of) ?? fullBucket(rate, now), rate, now, count);
-    if (bucket !== undefined) this.#lookedUp.set(of, bucket);
+    const bucket = take(this.#lookedUp.get(peer) ?? fullBucket(LOOKED_UP, now), LOOKED_UP, now, count);
+    if (bucket !== undefined) this.#lookedUp.set(peer, bucket);
     return bucket !== undefined;
   }
 

@@ -120,6 +120,12 @@ test('strangers that offer and ask for what does not exist cost a bounded number
   expect(sent.slice(before)).toEqual([{ to: 'a', type: 'want', count: 1 }]);
 });
 
+test('one stranger that asks without end takes no other stranger’s turn', () => {
+  for (let n = 0; n < 5_000; n++) exchange.take('s', encodeBlockMessage({ type: 'want', ids: [idOf(n)] }));
+  offer('t', idOf(1_000_000));
+  expect(asked()).toEqual(['t']);
+});
+
 const asked = () => sent.filter(({ type }) => type === 'want').map(({ to }) => to);
 
 test('a stranger that offers a block every few milliseconds moves no slot and keeps none', () => {
