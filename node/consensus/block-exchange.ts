@@ -44,7 +44,7 @@ const SERVED_STRANGERS = { perSecond: 4 * 1024 * 1024, burst: 32 * 1024 * 1024 }
  */
 const LOOKED_UP = { perSecond: 2_000, burst: 16_000 };
 const LOOKED_UP_STRANGERS = {
-  ofOneAddress: { perSecond: 250, burst: 500 },
+  ofOneAddress: { perSecond: 1_000, burst: 2_000 },
   together: { perSecond: 2_000, burst: 4_000 },
 } as const;
 

@@ -383,12 +383,12 @@ export class ConsensusDriver {
     const [source] = this.#sources.get(proof.cut) ?? [];
     const wasServed = proposal.signature.length === 0;
     this.#enter(proof.height + 1);
-    // A neighbour that had this cut may have the next one too. A stranger could bring one at a time, as slowly as it likes.
-    if (wasServed && source !== undefined)
-      this.#send(this.#receivers.isAsked(source) ? { peer: source } : 'some', {
-        type: 'have',
-        have: haveOf(this.state),
-      });
+    if (!wasServed || source === undefined) return;
+    const message: Message = { type: 'have', have: haveOf(this.state) };
+    // A stranger could bring one at a time, as slowly as it likes.
+    if (!this.#receivers.isAsked(source)) this.#send('some', message);
+    // A neighbour that had this cut may have the next one too.
+    this.#sendTo(source, message);
   }
 
   #enter(height: number, last?: (Event & { type: 'height' })['last']): void {
