@@ -16,6 +16,7 @@ import { isSendersFault } from '../mining/candidate.ts';
 import { EARLY_CODES, type EarlyBlock, EarlyBlocks } from '../mining/early-blocks.ts';
 import type { CutDesk } from './cut-desk.ts';
 import type { Peer } from './effects.ts';
+import { StrangersShare } from './strangers-share.ts';
 import type { Transport } from './transport.ts';
 
 export const BLOCK_MESSAGE_TYPES = { want: 6, block: 7, offer: 8 } as const;
@@ -26,6 +27,8 @@ const MAX_IDS = 64;
 const MAX_ASKED = 128;
 /** Strangers that offered a block, asked if nobody else sends it. */
 const MAX_STRANGERS = 4;
+/** Bodies of all strangers whose blocks wait for their turn: a hash may wait for minutes while a dataset is prepared. */
+const MAX_LINED_UP_BYTES = 64 * 1024 * 1024;
 /** A block that has not arrived after this many answer times is given up. */
 const GIVEN_UP = 8;
 /**
@@ -36,11 +39,14 @@ const SERVED = { perSecond: 8 * 1024 * 1024, burst: 72 * 1024 * 1024 };
 const SERVED_STRANGERS = { perSecond: 4 * 1024 * 1024, burst: 32 * 1024 * 1024 };
 
 /**
- * Identifiers in offers and requests that are looked up, each a read of the store: of one known neighbour, and of all
- * strangers together. Further ones are ignored.
+ * Identifiers in offers and requests that are looked up, each a read of the store: of one known neighbour, and of
+ * strangers. Further ones are ignored.
  */
 const LOOKED_UP = { perSecond: 2_000, burst: 16_000 };
-const LOOKED_UP_STRANGERS = { perSecond: 2_000, burst: 4_000 };
+const LOOKED_UP_STRANGERS = {
+  ofOneAddress: { perSecond: 1_000, burst: 2_000 },
+  together: { perSecond: 2_000, burst: 4_000 },
+} as const;
 
 export type BlockMessage =
   | { readonly type: 'want' | 'offer'; readonly ids: readonly Bytes[] }
@@ -90,6 +96,9 @@ type WantedBlock = {
   isAnswered: boolean;
 };
 
+/** `counted`: the bytes that it takes of what strangers share. */
+type LinedUp = EarlyBlock<Peer> & { readonly counted: number };
+
 export type BlockExchangeDependencies = {
   readonly node: Pick<FullNode, 'chain' | 'submitBlock' | 'on'>;
   readonly transport: Transport;
@@ -104,16 +113,23 @@ export type BlockExchangeDependencies = {
 export class BlockExchange {
   readonly #with: BlockExchangeDependencies;
   readonly #wanted = new Map<string, WantedBlock>();
+  /** By neighbour, those that it offered or was asked for: counting them must not cost more the more others offer. */
+  readonly #ofPeer = new Map<Peer, Set<WantedBlock>>();
+  /** Blocks of one neighbour whose work is checked, one after the other. */
+  readonly #lines = new Map<Peer, LinedUp[]>();
+  #linedUpOfStrangers = 0;
   /** Undefined: shared by all strangers. */
   readonly #served = new Map<Peer | undefined, Bucket>();
-  readonly #lookedUp = new Map<Peer | undefined, Bucket>();
+  readonly #lookedUp = new Map<Peer, Bucket>();
+  readonly #lookedUpOfStrangers: StrangersShare;
   readonly #early: EarlyBlocks<Peer>;
   readonly #unsubscribe: readonly (() => void)[];
   #turn = 0;
 
   constructor(dependencies: BlockExchangeDependencies) {
     this.#with = dependencies;
-    const { node, transport } = dependencies;
+    const { node, transport, steady } = dependencies;
+    this.#lookedUpOfStrangers = new StrangersShare(LOOKED_UP_STRANGERS, steady);
     this.#early = new EarlyBlocks({
       isKnown: (id) => node.chain.block(id) !== undefined,
       headHeight: () => node.chain.head().height,
@@ -124,7 +140,7 @@ export class BlockExchange {
     });
     this.#unsubscribe = [
       node.on('block', ({ id }) => {
-        this.#wanted.delete(nameOf(id));
+        this.#giveUp(this.#wanted.get(nameOf(id)));
         this.#offer(transport.peers(), [id]);
         this.#again(this.#early.arrived(id));
       }),
@@ -152,20 +168,22 @@ export class BlockExchange {
   left(peer: Peer): void {
     this.#served.delete(peer);
     this.#lookedUp.delete(peer);
-    for (const wanted of this.#wanted.values()) {
+    const own = [...(this.#ofPeer.get(peer) ?? [])];
+    this.#ofPeer.delete(peer);
+    for (const wanted of own) {
       wanted.offers.delete(peer);
       if (wanted.last.to === peer) wanted.last = NO_QUESTION;
       if (wanted.lastKnown.to === peer) wanted.lastKnown = NO_QUESTION;
     }
-    this.#askNext([...this.#wanted.values()]);
+    this.#askNext(own);
   }
 
   /** A block that a neighbour did not send in time is requested from another that offered it. */
   tick(): void {
     const { steady, askAgainMillis } = this.#with;
     const now = steady();
-    for (const [name, { since }] of this.#wanted)
-      if (now - since > GIVEN_UP * askAgainMillis) this.#wanted.delete(name);
+    for (const wanted of this.#wanted.values())
+      if (now - wanted.since > GIVEN_UP * askAgainMillis) this.#giveUp(wanted);
     this.#askNext([...this.#wanted.values()]);
   }
 
@@ -174,14 +192,14 @@ export class BlockExchange {
   }
 
   /**
-   * Requests the blocks of a proposed cut: of `first`, which sent it, then of the others that are known in turn. Strangers
+   * Requests the blocks of a proposed cut: of `first`, which brought it, then of the others that are known in turn. Strangers
    * come after all of those, and only if they sent the cut or offered the block.
    */
-  want(ids: readonly Bytes[], first: Peer | undefined): void {
+  want(ids: readonly Bytes[], ...first: readonly Peer[]): void {
     const known = this.#with.transport.known();
     const others = known.length > 0 ? known : this.#with.transport.peers();
     const turn = this.#turn++ % Math.max(1, others.length);
-    const sources = [...(first === undefined ? [] : [first]), ...others.slice(turn), ...others.slice(0, turn)];
+    const sources = [...first, ...others.slice(turn), ...others.slice(0, turn)];
     const wanted = ids.map((id) => this.#wantedOf(id));
     for (const block of wanted) Object.assign(block, { isAnswered: false, isNamed: true, since: this.#with.steady() });
     // All that could be asked were asked: those that are known may have it by now.
@@ -194,7 +212,7 @@ export class BlockExchange {
   take(peer: Peer, bytes: Bytes): boolean {
     const message = decodeBlockMessage(bytes);
     if (message === undefined) return false;
-    if (message.type === 'block') this.#receive(peer, message.header, message.body).catch((error) => this.#fail(error));
+    if (message.type === 'block') this.#receive(peer, message.header, message.body);
     else if (!this.#mayLookUp(peer, message.ids.length)) return true;
     else if (message.type === 'want') this.#serve(peer, message.ids);
     else {
@@ -206,12 +224,10 @@ export class BlockExchange {
 
   #mayLookUp(peer: Peer, count: number): boolean {
     const { transport, steady } = this.#with;
-    const isKnown = transport.known().includes(peer);
-    const of = isKnown ? peer : undefined;
-    const rate = isKnown ? LOOKED_UP : LOOKED_UP_STRANGERS;
+    if (!transport.known().includes(peer)) return this.#lookedUpOfStrangers.take(transport.placeOf(peer), count);
     const now = steady();
-    const bucket = take(this.#lookedUp.get(of) ?? fullBucket(rate, now), rate, now, count);
-    if (bucket !== undefined) this.#lookedUp.set(of, bucket);
+    const bucket = take(this.#lookedUp.get(peer) ?? fullBucket(LOOKED_UP, now), LOOKED_UP, now, count);
+    if (bucket !== undefined) this.#lookedUp.set(peer, bucket);
     return bucket !== undefined;
   }
 
@@ -232,18 +248,32 @@ export class BlockExchange {
     return wanted;
   }
 
+  #giveUp(wanted: WantedBlock | undefined): void {
+    if (wanted === undefined) return;
+    this.#wanted.delete(nameOf(wanted.id));
+    for (const peer of [...wanted.asked, ...wanted.offers]) this.#ofPeer.get(peer)?.delete(wanted);
+  }
+
+  #noted(peer: Peer, wanted: WantedBlock): void {
+    const own = this.#ofPeer.get(peer);
+    if (own === undefined) this.#ofPeer.set(peer, new Set([wanted]));
+    else own.add(wanted);
+  }
+
   #offered(peer: Peer, ids: readonly Bytes[]): void {
     const known = new Set(this.#with.transport.known());
-    let room = MAX_ASKED;
-    for (const { asked, offers } of this.#wanted.values()) if (asked.has(peer) || offers.has(peer)) room--;
+    let room = MAX_ASKED - (this.#ofPeer.get(peer)?.size ?? 0) - (this.#lines.get(peer)?.length ?? 0);
     const wanted: WantedBlock[] = [];
     for (const id of ids) {
       const found = this.#wanted.get(nameOf(id));
       if (found?.asked.has(peer) || found?.offers.has(peer)) continue;
       if (room-- <= 0) break;
-      const { offers } = found ?? this.#wantedOf(id);
-      if (known.has(peer) || [...offers].filter((other) => !known.has(other)).length < MAX_STRANGERS) offers.add(peer);
-      wanted.push(this.#wantedOf(id));
+      const block = found ?? this.#wantedOf(id);
+      wanted.push(block);
+      const { offers } = block;
+      if (!known.has(peer) && [...offers].filter((other) => !known.has(other)).length >= MAX_STRANGERS) continue;
+      offers.add(peer);
+      this.#noted(peer, block);
     }
     this.#askNext(wanted);
   }
@@ -263,6 +293,7 @@ export class BlockExchange {
       if (peer === undefined || now - (known.has(peer) ? wanted.lastKnown : wanted.last).at < askAgainMillis) continue;
       asked.add(peer);
       offers.delete(peer);
+      this.#noted(peer, wanted);
       wanted.last = { to: peer, at: now };
       if (known.has(peer)) wanted.lastKnown = wanted.last;
       const question = questions.get(peer);
@@ -291,7 +322,7 @@ export class BlockExchange {
     }
   }
 
-  async #receive(peer: Peer, header: Bytes, body: Bytes): Promise<void> {
+  #receive(peer: Peer, header: Bytes, body: Bytes): void {
     const { desk } = this.#with;
     const id = blockId(header);
     const wanted = this.#wanted.get(nameOf(id));
@@ -301,23 +332,52 @@ export class BlockExchange {
       desk.arrived({ id, header, body, from: peer });
       return;
     }
-    this.#wanted.delete(nameOf(id));
-    await this.#submit({ from: peer, header, body });
+    this.#giveUp(wanted);
+    this.#submit({ from: peer, header, body });
   }
 
   #again(blocks: readonly EarlyBlock<Peer>[]): void {
-    for (const block of blocks) this.#submit(block).catch((error) => this.#fail(error));
+    for (const block of blocks) this.#submit(block);
   }
 
-  async #submit(block: EarlyBlock<Peer>): Promise<void> {
+  /** In its sender's line: a hash is computed for the first block without work, not for all that came with it. */
+  #submit(block: EarlyBlock<Peer>): void {
+    const { from, body } = block;
+    const isKnown = this.#with.transport.known().includes(from);
+    if (!isKnown && this.#linedUpOfStrangers + body.length > MAX_LINED_UP_BYTES) return;
+    const entry = { ...block, counted: isKnown ? 0 : body.length };
+    this.#linedUpOfStrangers += entry.counted;
+    const line = this.#lines.get(from);
+    if (line !== undefined) line.push(entry);
+    else this.#submitAll(from, [entry]).catch((error) => this.#fail(error));
+  }
+
+  async #submitAll(from: Peer, line: LinedUp[]): Promise<void> {
+    this.#lines.set(from, line);
+    try {
+      for (let isFalse = false; line.length > 0 && !isFalse; ) {
+        const [first] = line as [LinedUp];
+        isFalse = await this.#isFalse(first);
+        line.shift();
+        this.#linedUpOfStrangers -= first.counted;
+      }
+    } finally {
+      this.#lines.delete(from);
+      for (const { counted } of line) this.#linedUpOfStrangers -= counted;
+    }
+  }
+
+  /** Whether its sender is to blame. */
+  async #isFalse(block: EarlyBlock<Peer>): Promise<boolean> {
     const { node, transport } = this.#with;
     const { from, header, body } = block;
     const outcome = await node.submitBlock(header, body, 'relayed');
-    if (outcome.status !== 'refused') return;
+    if (outcome.status !== 'refused') return false;
     const { code } = outcome.error;
     if (isSendersFault(code)) transport.drop(from, code);
-    const missing = EARLY_CODES.has(code) ? this.#early.keep(block) : undefined;
+    const missing = EARLY_CODES.has(code) ? this.#early.keep({ from, header, body }) : undefined;
     if (missing !== undefined) this.#offered(from, missing);
+    return isSendersFault(code);
   }
 
   #fail(error: unknown): void {

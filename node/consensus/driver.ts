@@ -42,7 +42,7 @@ import { type CutName, PRECOMMIT, proofOf, type VoteKind } from './votes.ts';
 /** The votes of more than two thirds. */
 type QuorumVotes = { readonly kind: VoteKind; readonly round: number };
 
-/** Proposals whose sender is remembered: blocks are requested from it first. */
+/** Cuts of which it is remembered who brought them: blocks are requested there first. */
 const KEPT_SOURCES = 64;
 
 export class ConsensusDriver {
@@ -57,7 +57,7 @@ export class ConsensusDriver {
   readonly #receivers: Receivers;
   readonly #signing: SigningLog;
   readonly #rollCall: RollCall;
-  readonly #sources = new BoundedMap<CutName, Peer>(KEPT_SOURCES);
+  readonly #sources = new BoundedMap<CutName, readonly Peer[]>(KEPT_SOURCES);
   readonly #queue = new EffectQueue();
   /** A cut of peers that waits for its turn. */
   #adopting: { readonly adopt: () => Promise<Adopted>; readonly over: PromiseWithResolvers<Adopted> } | undefined;
@@ -85,7 +85,7 @@ export class ConsensusDriver {
       ledger: this.#ledger,
       cutMillis,
       verdict: (height, cut, valid, reason) => this.#judged(height, cut, valid, reason),
-      want: (ids, cut) => this.#blocks.want(ids, this.#sources.get(cut)),
+      want: (ids, cut) => this.#blocks.want(ids, ...(this.#sources.get(cut) ?? [])),
       blame: (peer) => this.#drop(peer, 'wrong_body'),
       fail: (error) => this.#fail(error),
       onExecuted: (seconds) => dependencies.onStep?.('execute', seconds),
@@ -380,11 +380,15 @@ export class ConsensusDriver {
       signatures: votes.map(({ member, signature }) => ({ member, signature })),
     });
     this.#with.onStep?.('commit', (performance.now() - began) / 1000);
-    const source = this.#sources.get(proof.cut);
+    const [source] = this.#sources.get(proof.cut) ?? [];
     const wasServed = proposal.signature.length === 0;
     this.#enter(proof.height + 1);
+    if (!wasServed || source === undefined) return;
+    const message: Message = { type: 'have', have: haveOf(this.state) };
+    // A stranger could bring one at a time, as slowly as it likes.
+    if (!this.#receivers.isAsked(source)) this.#send('some', message);
     // A neighbour that had this cut may have the next one too.
-    if (wasServed && source !== undefined) this.#sendTo(source, { type: 'have', have: haveOf(this.state) });
+    this.#sendTo(source, message);
   }
 
   #enter(height: number, last?: (Event & { type: 'height' })['last']): void {
@@ -441,12 +445,14 @@ export class ConsensusDriver {
       this.#feed({ type: 'vote', vote: message.vote });
     } else if (message.type === 'proof') this.#feed({ type: 'proof', proof: message.proof });
     else if (message.type === 'finalized') {
-      this.#sources.set(message.finalized.proof.cut, peer);
+      this.#sources.set(message.finalized.proof.cut, [peer]);
       this.#feed({ type: 'finalized', finalized: message.finalized });
     } else {
       const { proposal } = message;
-      this.#receivers.cameFrom(this.#committee.proposer(proposal.height, proposal.round), peer);
-      this.#sources.set(proposal.cut, peer);
+      const proposer = this.#committee.proposer(proposal.height, proposal.round);
+      this.#receivers.cameFrom(proposer, peer);
+      // The proposer has the blocks, whoever handed its proposal on first.
+      this.#sources.set(proposal.cut, [...this.#receivers.towards(proposer, this.#committee), peer]);
       this.#takeProposal(proposal);
     }
   }

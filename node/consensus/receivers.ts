@@ -52,6 +52,18 @@ export class Receivers {
     if (this.#transport.known().includes(peer)) this.#members.set(member, peer);
   }
 
+  /** The member itself, where it is connected, and the neighbour that brings its messages. */
+  towards(member: number, committee: Committee): readonly Peer[] {
+    const itself = this.#transport.company().find(({ key }) => memberOf(committee, key) === member);
+    return [...(itself?.peers ?? []), ...[this.#members.get(member)].filter((peer) => peer !== undefined)];
+  }
+
+  /** Strangers are asked only where there is nobody else. */
+  isAsked(peer: Peer): boolean {
+    const known = this.#transport.known();
+    return known.length === 0 || known.includes(peer);
+  }
+
   isAt(peer: Peer, height: number): void {
     this.#heights.set(peer, height);
   }

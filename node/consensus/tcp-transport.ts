@@ -31,6 +31,7 @@ import {
   LAST_RETRY_MILLIS,
   MAX_BARRED,
   MAX_COUNTED,
+  SENT_TO_STRANGERS,
   STRANGER,
   STRANGERS,
 } from './overlay-limits.ts';
@@ -39,7 +40,7 @@ import { OverlayListeners } from './overlay-listeners.ts';
 import { RegisteredRoutes } from './registered-routes.ts';
 import { type Listing, type OwnCircuit, type ProvenLink, Relaying } from './relaying.ts';
 import { processName } from './roll-call-messages.ts';
-import { SentToStrangers } from './sent-to-strangers.ts';
+import { StrangersShare } from './strangers-share.ts';
 import { CHALLENGE_BYTES, type Identity, NO_VALIDATOR } from './tcp-frames.ts';
 import { type Claim, LINK_LIMITS, type LinkLimits, TcpLink } from './tcp-link.ts';
 import type { Companion, Proven, Transport, TransportEvents } from './transport.ts';
@@ -78,7 +79,7 @@ export class TcpTransport implements Transport {
   /** Addresses of neighbours named by the operator: given directly, or resolved from names. */
   readonly #named = new Map<ListenAddress, string>();
   readonly #strangers: ReadingAllowance;
-  readonly #sentToStrangers: SentToStrangers;
+  readonly #sentToStrangers: StrangersShare;
   readonly #dialler = new Dialler();
   readonly #routes: RegisteredRoutes;
   readonly #listeners: OverlayListeners;
@@ -98,7 +99,7 @@ export class TcpTransport implements Transport {
     this.#identities = new OverlayIdentities(dependencies);
     const { signer } = dependencies;
     this.#validator = signer === undefined ? NO_VALIDATOR : validatorId(signer.publicKey);
-    this.#sentToStrangers = new SentToStrangers(dependencies.steady);
+    this.#sentToStrangers = new StrangersShare(SENT_TO_STRANGERS, dependencies.steady);
     this.#strangers = new ReadingAllowance(STRANGERS.bytes, STRANGERS.messages, now, STRANGERS.mostMillis);
     this.#routes = new RegisteredRoutes({
       dialler: this.#dialler,

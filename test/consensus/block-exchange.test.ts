@@ -1,5 +1,5 @@
 /** Blocks between neighbours: nobody can keep a block from this node by offering it first or again and again, or by offering many that do not exist; strangers are asked last. */
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { BlockExchange, decodeBlockMessage, encodeBlockMessage } from '../../node/consensus/block-exchange.ts';
 import type { CutDesk } from '../../node/consensus/cut-desk.ts';
 import type { Peer } from '../../node/consensus/effects.ts';
@@ -19,6 +19,9 @@ let lookedUp = 0;
 let exchange: BlockExchange;
 let isNamed = false;
 let arrived: Peer[] = [];
+let dropped: Peer[] = [];
+/** What becomes of a block; undefined: it is accepted. */
+let refusal: (() => Promise<string | undefined>) | undefined;
 
 beforeEach(() => {
   now = 0;
@@ -27,6 +30,8 @@ beforeEach(() => {
   lookedUp = 0;
   isNamed = false;
   arrived = [];
+  dropped = [];
+  refusal = undefined;
   exchange = new BlockExchange({
     node: {
       chain: {
@@ -39,6 +44,8 @@ beforeEach(() => {
       },
       submitBlock: async (header: Uint8Array) => {
         submitted.push(header);
+        const code = await refusal?.();
+        if (code !== undefined) return { status: 'refused', error: { code } };
         return { status: 'accepted', id: blockId(header) };
       },
       on: () => () => undefined,
@@ -59,7 +66,7 @@ beforeEach(() => {
           count: message !== undefined && 'ids' in message ? message.ids.length : 1,
         });
       },
-      drop: () => undefined,
+      drop: (peer) => void dropped.push(peer),
       close: async () => undefined,
     },
     desk: { names: () => isNamed, arrived: ({ from }: { from: Peer }) => arrived.push(from) } as unknown as CutDesk,
@@ -111,6 +118,12 @@ test('strangers that offer and ask for what does not exist cost a bounded number
   const before = sent.length;
   offer('a', idOf(5));
   expect(sent.slice(before)).toEqual([{ to: 'a', type: 'want', count: 1 }]);
+});
+
+test('one stranger that asks without end takes no other stranger’s turn', () => {
+  for (let n = 0; n < 5_000; n++) exchange.take('s', encodeBlockMessage({ type: 'want', ids: [idOf(n)] }));
+  offer('t', idOf(1_000_000));
+  expect(asked()).toEqual(['t']);
 });
 
 const asked = () => sent.filter(({ type }) => type === 'want').map(({ to }) => to);
@@ -165,4 +178,63 @@ test('the known neighbour that brought a cut is asked first for its blocks, and 
   exchange.take('b', body);
   exchange.take(asked()[1] as Peer, body);
   expect(arrived.length).toBe(2);
+});
+
+test('an offer costs the same, however many blocks that do not exist others have offered', () => {
+  const looks = (peer: Peer, n: number) => {
+    const look = vi.spyOn(Set.prototype, 'has');
+    offer(peer, idOf(n));
+    const count = look.mock.calls.length;
+    look.mockRestore();
+    return count;
+  };
+  const alone = looks('s', 1);
+  for (let i = 0; i < 3_800; i++) offer(`stranger ${i % 64}`, idOf(1_000 + i));
+  const among = looks('t', 2);
+  expect(asked()).toContain('t');
+  expect(among).toBeLessThanOrEqual(2 * alone);
+});
+
+const headerOf = (n: number) => new Uint8Array(312).fill(n);
+const send = (peer: Peer, n: number, body = new Uint8Array(1)) =>
+  exchange.take(peer, encodeBlockMessage({ type: 'block', header: headerOf(n), body }));
+
+test('blocks of one neighbour are checked one after the other, those of others meanwhile, and after one without work the rest cost nothing', async () => {
+  const answers: (() => void)[] = [];
+  refusal = () => new Promise((resolve) => answers.push(() => resolve('pow_above_target')));
+  for (const peer of ['s', 'a'])
+    for (let n = 1; n <= 100; n++) {
+      offer(peer, blockId(headerOf(peer === 's' ? n : 100 + n)));
+      send(peer, peer === 's' ? n : 100 + n);
+    }
+  expect(submitted).toEqual([headerOf(1), headerOf(101)]);
+  answers[0]?.();
+  await vi.waitFor(() => expect(dropped).toEqual(['s']));
+  expect(submitted.length).toBe(2);
+  // What comes afterwards, over another connection, is looked at again.
+  refusal = undefined;
+  offer('t', blockId(headerOf(2)));
+  send('t', 2);
+  expect(submitted.at(-1)).toEqual(headerOf(2));
+});
+
+test('blocks that wait to be checked are bounded: in number of each neighbour, in bytes of all strangers', async () => {
+  const started = Promise.withResolvers<undefined>();
+  refusal = () => started.promise;
+  // One is checked, so many wait, and further ones are not asked for.
+  for (let n = 0; n < 200; n++) {
+    offer('a', blockId(headerOf(n)));
+    send('a', n);
+  }
+  expect(asked().length).toBe(128);
+  const large = new Uint8Array(16 * 1024 * 1024);
+  for (let n = 200; n < 206; n++) {
+    offer('s', blockId(headerOf(n)));
+    exchange.take('s', encodeBlockMessage({ type: 'block', header: headerOf(n), body: large }));
+  }
+  started.resolve(undefined);
+  await vi.waitFor(() => expect(submitted.length).toBe(128 + 4));
+  offer('s', blockId(headerOf(210)));
+  send('s', 210);
+  expect(submitted.at(-1)).toEqual(headerOf(210));
 });

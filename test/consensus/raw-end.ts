@@ -45,6 +45,11 @@ export class RawEnd {
     return frameBytes((this.#channel as Channel).seal(bytes));
   }
 
+  /** What a frame of the other end says. */
+  read(frame: Bytes): Bytes {
+    return (this.#channel as Channel).open(frame);
+  }
+
   /** Hello and identity, once the other's hello is here. */
   readonly open = (theirs: Bytes, identity?: Identity): Bytes =>
     concat(frameBytes(encodeHello(this.hello)), this.meet(theirs).frame(encodeIdentity(identity)));
