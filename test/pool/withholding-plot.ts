@@ -1,6 +1,6 @@
 /**
  * Draws docs/withholding.svg and prints the table of docs/pool.md: how many blocks an account is expected to find until its withholding is seen. Written by
- * `node test/pool/withholding-plot.ts`, which takes a minute.
+ * `node test/pool/withholding-plot.ts`, which takes some seconds.
  */
 import { writeFileSync } from 'node:fs';
 import { seenAfter } from './withholding-simulation.ts';
