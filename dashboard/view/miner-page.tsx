@@ -7,14 +7,15 @@ import type {
   MinerDocument,
   NotificationsDocument,
   PoolDocument,
+  RatesDocument,
   WorkerDocument,
   WorkersDocument,
 } from '../../pool/api/documents.ts';
 import { partOfBlock, useBlockWork } from '../data/block-work.ts';
 import { query } from '../data/client.ts';
-import { useDocument, useNow } from '../data/hooks.ts';
+import { type Loaded, useDocument, useNow } from '../data/hooks.ts';
 import { usePace } from '../data/pace.ts';
-import { earnedPerDay, payoutProgress, secondsToPayout } from '../earnings.ts';
+import { payoutProgress, secondsToPayout } from '../earnings.ts';
 import {
   ago,
   coins,
@@ -35,6 +36,7 @@ import { ThresholdForm } from '../threshold/threshold-form.tsx';
 import { WebhookForm } from '../threshold/webhook-form.tsx';
 import { Chart } from './chart.tsx';
 import { chartPoints, hoursOf } from './chart-points.ts';
+import { countedOf, longRate, perDayOf } from './miner-figures.ts';
 import { BestShares, Leaders, Miners } from './miner-lists.tsx';
 import {
   Amount,
@@ -52,6 +54,7 @@ import { Payments } from './payments-page.tsx';
 import { Hours } from './pool-chart.tsx';
 import { CheckNode, ShareCheck } from './share-check.tsx';
 
+const TEN_MINUTES = 600;
 const REMEMBERED = 'svc-miner-address';
 
 function remembered(): string {
@@ -135,6 +138,8 @@ function Luck({ luck }: { luck: MinerDocument['luck'] }) {
 function Miner({ address }: { address: string }) {
   const path = `miners/${encodeURIComponent(address)}`;
   const { data: miner, error, reload } = useDocument<MinerDocument>(path, 10_000);
+  const [cursor, setCursor] = useState<string>();
+  const workers = useDocument<WorkersDocument>(`${path}/workers${query({ cursor, limit: 50 })}`, 10_000);
   const now = useNow();
   const perDay = usePerDay(miner);
   if (miner === undefined)
@@ -146,17 +151,26 @@ function Miner({ address }: { address: string }) {
     ) : (
       <Placeholder error={error} loading empty="" />
     );
+  const counted = countedOf(miner, workers.data, cursor === undefined);
   return (
     <>
       <WholeName text={miner.address} label="address" />
       <NotifyMe address={miner.address} />
       <div class="grid">
-        <Figure label="Hash rate, 10 min" value={hashRate(miner.hash_rate.ten_minutes)} note={ratesNote(miner, now)} />
+        <Figure
+          label="Hash rate, 10 min"
+          value={hashRate(counted.hash_rate.ten_minutes)}
+          note={ratesNote(counted.hash_rate, miner.since_millis, now)}
+        />
         <NextPayout miner={miner} perDay={perDay} />
         <Figure
           label="Earns about"
           value={perDay === undefined ? '–' : roundedCoins(perDay)}
-          note="coins a day, with its hash rate of the last hour at the network’s present pace"
+          note={
+            miner.online
+              ? 'coins a day, with its hash rate of the last hour at the network’s present pace'
+              : `coins a day: it is offline, its last share came ${ago(counted.last_share_millis, now)}`
+          }
         />
         <Figure
           label="Paid, coins"
@@ -165,14 +179,14 @@ function Miner({ address }: { address: string }) {
         />
         <Figure
           label="Shares"
-          value={count(miner.accepted)}
-          note={`${count(miner.stale)} stale, ${count(miner.rejected)} rejected; last ${ago(miner.last_share_millis, now)}`}
+          value={count(counted.accepted)}
+          note={`${count(counted.stale)} stale, ${count(counted.rejected)} rejected; last ${ago(counted.last_share_millis, now)}`}
         />
         <BestShare best={miner.best_share} now={now} />
         <Luck luck={miner.luck} />
       </div>
       <RateChart path={path} since={miner.since_millis} title="Hash rate" />
-      <Workers path={path} since={miner.since_millis} now={now} />
+      <Workers path={path} since={miner.since_millis} now={now} workers={workers} cursor={cursor} onMove={setCursor} />
       <Payments address={address} own />
       <Credits path={path} address={address} />
       <ThresholdForm address={miner.address} minimum={miner.payout_minimum} onChange={reload} />
@@ -193,7 +207,7 @@ function NewsForms({ address, now }: { address: string; now: number }) {
   );
 }
 
-function ratesNote({ hash_rate, since_millis }: MinerDocument, now: number): string {
+function ratesNote(hash_rate: RatesDocument, since_millis: number, now: number): string {
   const [hour, day] = [
     overTime('over an hour', HOUR_SECONDS, since_millis, now),
     overTime('over a day', DAY_SECONDS, since_millis, now),
@@ -208,7 +222,7 @@ function usePerDay(miner: MinerDocument | undefined): bigint | undefined {
   const pace = usePace();
   const pool = useDocument<PoolDocument>('pool', 60_000).data;
   const fee = pool?.services.find(({ service }) => service === 'pplns')?.fee_ppm ?? 0;
-  return pace === undefined || miner === undefined ? undefined : earnedPerDay(miner.hash_rate.hour, fee, pace);
+  return pace === undefined || miner === undefined ? undefined : perDayOf(miner, fee, pace);
 }
 
 /** The balance on its way to the payout minimum, and when it gets there at that pace. */
@@ -262,10 +276,17 @@ function RateChart({ path, since, title }: { path: string; since: number; title:
 const workerPath = ({ service, name }: WorkerDocument): string =>
   `workers/${service}/${encodeURIComponent(name === '' ? '-' : name)}`;
 
-function Workers({ path, since, now }: { path: string; since: number; now: number }) {
-  const [cursor, setCursor] = useState<string>();
+type WorkersParts = {
+  readonly path: string;
+  readonly since: number;
+  readonly now: number;
+  readonly workers: Loaded<WorkersDocument>;
+  readonly cursor: string | undefined;
+  readonly onMove: (cursor: string | undefined) => void;
+};
+
+function Workers({ path, since, now, workers, cursor, onMove }: WorkersParts) {
   const [shown, setShown] = useState<WorkerDocument>();
-  const workers = useDocument<WorkersDocument>(`${path}/workers${query({ cursor, limit: 50 })}`, 10_000);
   const columns: Column<WorkerDocument>[] = [
     {
       title: 'Worker',
@@ -289,8 +310,18 @@ function Workers({ path, since, now }: { path: string; since: number; now: numbe
       cell: (worker) => <span class={worker.online ? 'good' : 'warn'}>{worker.online ? 'online' : 'offline'}</span>,
     },
     { title: '10 min', number: true, cell: (worker) => hashRate(worker.hash_rate.ten_minutes) },
-    { title: '1 h', number: true, minor: true, cell: (worker) => hashRate(worker.hash_rate.hour) },
-    { title: '24 h', number: true, minor: true, cell: (worker) => hashRate(worker.hash_rate.day) },
+    {
+      title: '1 h',
+      number: true,
+      minor: true,
+      cell: (worker) => longRate(worker.hash_rate.hour, TEN_MINUTES, since, now),
+    },
+    {
+      title: '24 h',
+      number: true,
+      minor: true,
+      cell: (worker) => longRate(worker.hash_rate.day, HOUR_SECONDS, since, now),
+    },
     { title: 'Accepted', number: true, minor: true, cell: (worker) => count(worker.accepted) },
     { title: 'Stale', number: true, minor: true, cell: (worker) => count(worker.stale) },
     { title: 'Rejected', number: true, minor: true, cell: (worker) => count(worker.rejected) },
@@ -313,7 +344,7 @@ function Workers({ path, since, now }: { path: string; since: number; now: numbe
       ) : (
         <Table caption="Workers" columns={columns} rows={rows} keyOf={(worker) => `${worker.service}/${worker.name}`} />
       )}
-      <Pager cursor={cursor} next={workers.data?.next_cursor} onMove={setCursor} />
+      <Pager cursor={cursor} next={workers.data?.next_cursor} onMove={onMove} />
       <div id="worker-chart">
         {shown === undefined ? (
           <p class="note">Select a worker’s name to see its own chart.</p>

@@ -6,11 +6,15 @@
 
 const WINDOW = 900_000;
 const RESOLUTION = 1_000;
+/** A rate needs a minute, or this many shares: fewer would be luck. */
+const LEAST_MILLIS = 60_000;
+const LEAST_SHARES = 16;
 
 export class AcceptedWork {
   readonly #sums: { at: number; work: bigint }[] = [];
   #began: number | undefined;
   #total = 0n;
+  #shares = 0;
   #recent = 0n;
 
   get total(): bigint {
@@ -25,6 +29,7 @@ export class AcceptedWork {
   add(now: number, work: bigint): void {
     this.#began ??= now;
     this.#total += work;
+    this.#shares++;
     this.#recent += work;
     this.#forget(now);
     const last = this.#sums.at(-1);
@@ -43,11 +48,12 @@ export class AcceptedWork {
     if (this.#began !== undefined && this.#began > now) this.#began = now;
   }
 
-  /** Hashes per second; undefined in the first minute of mining, when a single share would dominate it. */
+  /** Hashes per second; undefined while a few shares would dominate it. */
   rate(now: number): number | undefined {
     this.#forget(now);
     if (this.#began === undefined) return undefined;
     const millis = Math.min(WINDOW, now - this.#began);
-    return millis < 60_000 ? undefined : (Number(this.#recent) * 1_000) / millis;
+    const isEarly = millis < LEAST_MILLIS && (this.#shares < LEAST_SHARES || millis < RESOLUTION);
+    return isEarly ? undefined : (Number(this.#recent) * 1_000) / millis;
   }
 }

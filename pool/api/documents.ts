@@ -55,6 +55,9 @@ export const page = <const N extends string, T>(name: N, items: Schema<T>, title
 export const rates = object({ ten_minutes: number(), hour: number(), day: number() }, 'Rates');
 export type RatesDocument = Infer<typeof rates>;
 
+/** Of every count of workers. */
+const ONLINE = 'online: with a share in the last ten minutes';
+
 const serviceFigures = object(
   {
     service,
@@ -63,8 +66,8 @@ const serviceFigures = object(
       list(object({ fee_ppm: count, from_slice: count, from_height: height })),
       'fees that are announced, in their order: each holds for work from its slice on, which begins with this cut',
     ),
-    miners: count,
-    workers: count,
+    miners: described(count, 'with a worker that is online'),
+    workers: described(count, ONLINE),
     hash_rate: rates,
     blocks_found: count,
     blocks_paid: count,
@@ -180,7 +183,7 @@ export const block = object({ api_version: version, ...blockFields }, 'Block');
 export type BlockDocument = Infer<typeof block>;
 
 const minerSummary = object(
-  { address, workers: count, hash_rate: rates, last_share_millis: nullable(millis) },
+  { address, workers: described(count, ONLINE), hash_rate: rates, last_share_millis: nullable(millis) },
   'MinerSummary',
 );
 export type MinerSummary = Infer<typeof minerSummary>;
@@ -216,7 +219,8 @@ export const miner = object(
     address,
     since_millis: described(millis, 'when the address first connected'),
     hash_rate: rates,
-    workers: count,
+    online: described(flag(), 'one of its workers is'),
+    workers: described(count, ONLINE),
     accepted: count,
     stale: count,
     rejected: count,
@@ -255,7 +259,7 @@ const worker = object(
   {
     name: text(),
     service,
-    online: flag(),
+    online: described(flag(), 'it sent a share in the last ten minutes'),
     hash_rate: rates,
     accepted: count,
     stale: count,

@@ -51,7 +51,7 @@ const bestDocument = ({ worker, work, at }: BestRow) => ({ work: String(work), w
 const BEST_SHARES = 10;
 /** At most this many credit lists are searched for one page of a miner's credits. */
 const CREDIT_LISTS = 48;
-/** A worker without a share for this long is shown as offline. */
+/** A worker without a share for this long is offline, and is not counted; the board counts by ten minutes too. */
 const ONLINE_MILLIS = 600_000;
 export class MinerView {
   readonly #network: NetworkName;
@@ -156,7 +156,7 @@ export class MinerView {
     const account = await this.account(address);
     const [counts] = await this.#sql<
       { workers: number; accepted: string; stale: string; rejected: string; last_millis: string | null }[]
-    >`select count(*)::int as workers, coalesce(sum(accepted), 0)::text as accepted, coalesce(sum(stale), 0)::text as stale,
+    >`select (count(*) filter (where last_share_at > ${new Date(this.#now() - ONLINE_MILLIS)}))::int as workers, coalesce(sum(accepted), 0)::text as accepted, coalesce(sum(stale), 0)::text as stale,
         coalesce(sum(rejected), 0)::text as rejected,
         (extract(epoch from max(last_share_at)) * 1000)::bigint::text as last_millis
       from workers where account_id = ${account.id}`;
@@ -171,6 +171,7 @@ export class MinerView {
       address,
       since_millis: account.sinceMillis,
       hash_rate: this.#rateDocument(rates, account.sinceMillis),
+      online: (counts?.workers ?? 0) > 0,
       workers: counts?.workers ?? 0,
       accepted: Number(counts?.accepted ?? 0),
       stale: Number(counts?.stale ?? 0),

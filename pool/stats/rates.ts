@@ -204,7 +204,8 @@ export class RateBoard {
       const total = held(services, service, () => ({ ...NONE, workers: 0, accounts: 0 }));
       add(account.rates, rates);
       add(total, rates);
-      if (rates.hour === 0) continue;
+      // Silent for ten minutes: offline, and not counted.
+      if (rates.tenMinutes === 0) continue;
       account.workers++;
       total.workers++;
       total.accounts = held(activeIn, service, () => new Set<number>()).add(accountId).size;

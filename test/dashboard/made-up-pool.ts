@@ -73,6 +73,7 @@ const MINER: MinerDocument = {
   address: address(1),
   since_millis: NOW - 9e9,
   hash_rate: rates(1e9),
+  online: true,
   workers: 10_000,
   accepted: 1,
   stale: 0,

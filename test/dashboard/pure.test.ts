@@ -31,7 +31,8 @@ import {
   timeTicks,
   valueSpace,
 } from '../../dashboard/view/chart-points.ts';
-import type { LiveFrame } from '../../pool/api/documents.ts';
+import { countedOf, longRate, perDayOf } from '../../dashboard/view/miner-figures.ts';
+import type { LiveFrame, MinerDocument, WorkersDocument } from '../../pool/api/documents.ts';
 
 test('hash rates have three digits and never 1000 of a unit', () => {
   expect([0, 999, 999.6, 1000, 12_345, 999_499, 999_500, 1.5e12].map(hashRate)).toEqual([
@@ -308,4 +309,37 @@ test('a miner is notified of its own payments and blocks, each once, and of bloc
   };
   expect([passes(payment('me', 'submitted'), 0), passes(payment('me', 'submitted'), 1)]).toEqual([true, false]);
   expect([0, 1, 59_999, 60_000].map((now) => passes(block(`b${now}`, 'me'), now))).toEqual([true, false, false, true]);
+});
+
+test('the card of a miner is the sum of its table of workers, where the table has all of them', () => {
+  const rates = (rate: number) => ({ ten_minutes: rate, hour: rate, day: rate });
+  const worker = (accepted: number, last: number | null) => ({
+    ...{ name: `rig${accepted}`, service: 'pplns' as const, online: true, hash_rate: rates(accepted) },
+    ...{ accepted, stale: 1, rejected: 2, last_share_millis: last },
+  });
+  const card = { hash_rate: rates(957), accepted: 957, stale: 0, rejected: 0, last_share_millis: 5 } as MinerDocument;
+  const table = (next?: string): WorkersDocument => ({
+    ...{ api_version: 1, workers: [worker(1_000, 7), worker(8, null)] },
+    ...(next === undefined ? {} : { next_cursor: next }),
+  });
+  expect(countedOf(card, table(), true)).toEqual({
+    ...{ hash_rate: rates(1_008), accepted: 1_008, stale: 2, rejected: 4, last_share_millis: 7 },
+  });
+  for (const [shown, isFirst] of [
+    [undefined, true],
+    [table('more'), true],
+    [table(), false],
+    [{ ...table(), workers: [] }, true],
+  ] as const)
+    expect(countedOf(card, shown, isFirst)).toBe(card);
+});
+
+test('a new miner has a rate of its first minutes alone; one that is offline earns nothing', () => {
+  const minute = 60_000;
+  expect(longRate(5_000, 600, 0, 9 * minute)).toBe('–');
+  expect(longRate(5_000, 600, 0, 11 * minute)).toBe('5.00 kH/s');
+  const pace = { networkRate: 100, workHalf: 1_000n, cutMillis: 1_000 };
+  const hash_rate = { ten_minutes: 0, hour: 50, day: 50 };
+  expect(perDayOf({ online: true, hash_rate }, 0, pace)).toBe(43_200_000n);
+  expect(perDayOf({ online: false, hash_rate }, 0, pace)).toBe(0n);
 });

@@ -83,6 +83,15 @@ test('the pool-side rate is accepted work over time', () => {
   expect(work.total).toBe(3_000_000n);
 });
 
+test('the pool-side rate is known after a minute, or with sixteen shares', () => {
+  const [quick, slow] = [new AcceptedWork(), new AcceptedWork()];
+  for (const work of [quick, slow]) work.begin(0);
+  for (let share = 1; share <= 497; share++) quick.add(share * 40, 200n);
+  expect(quick.rate(20_000)).toBeCloseTo(4_970, 0);
+  for (let share = 1; share <= 15; share++) slow.add(share * 1_000, 200n);
+  expect([slow.rate(59_999), slow.rate(60_000)]).toEqual([undefined, 50]);
+});
+
 test('the watchdog barks at a silent device only', () => {
   const dog = new Watchdog(30_000);
   for (let second = 0; second < 100; second++) expect(dog.check(second * 1_000, true, second)).toBe(false);

@@ -130,8 +130,10 @@ test('the best share of each miner, and a list of the best: only better ones cou
   const share = { kind: 'share', service: 'pplns', account: rig, worker: 'rig', work: 1n, atMillis: 1, identity: null };
   await books.take([share as never]);
   await best.flush(books.sql);
-  const { best_share: late } = await json<MinerDocument>(`/miners/${formatAddress(rig, 'development')}`);
-  expect(late).toMatchObject({ work: '5', worker: 'rig' });
+  const late = await json<MinerDocument>(`/miners/${formatAddress(rig, 'development')}`);
+  expect(late.best_share).toMatchObject({ work: '5', worker: 'rig' });
+  // Its share is of long ago: a worker that is silent is not counted.
+  expect(late).toMatchObject({ online: false, workers: 0, accepted: 1 });
 });
 
 test('pages join without gap or repetition', async () => {

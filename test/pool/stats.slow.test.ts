@@ -67,6 +67,11 @@ test('a steady miner shows its rate over all windows, charts add up, and a new p
   expect(board.service(0)).toMatchObject({ workers: 3, accounts: 2 });
   expect(board.ranking.map((row) => row.accountId)).toEqual([idOf('a'), idOf('b')]);
   expect(board.ranking[1]?.workers).toBe(2);
+  // Workers that were silent for longer than ten minutes are not counted, though they worked in the last hour.
+  const later = new RateBoard({ sql: books.sql, now: () => end + 40 * 60_000 });
+  await later.refresh();
+  expect(later.service(0)).toMatchObject({ workers: 0, accounts: 0 });
+  expect(later.service(0).hour).toBeGreaterThan(0);
   // The last hour is not over long enough to be in the charts; all others are, to the hash.
   const [days] = await books.sql<{ work: string }[]>`select sum(h)::text as work
     from account_days, unnest(hours) as h where account_id = ${idOf('b')}`;
