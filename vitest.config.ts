@@ -9,18 +9,31 @@ const SLOW = 'test/**/*.slow.test.ts';
 
 /** The longest, as `npm test` names them at its end; a fresh checkout knows no times, and would begin some of these last. */
 const LONGEST = [
-  ...['dashboard/pages', 'stack/whole-path', 'pool/crash', 'pool/honesty', 'stack/start', 'attack/stolen-address'],
-  ...[
-    'dashboard/mining',
-    'documented/money',
-    'miner/selftest',
-    'faults/lying-node',
-    'wallet/end-to-end',
-    'attack/after-attacks',
-  ],
-  ...['kernels/gpu-vectors', 'pool/outages', 'miner/page-miner', 'faults/rollback', 'attack/lying-pool'],
-  ...['miner/svc-miner', 'miner/gpu-process', 'pool/books', 'pool/fleet', 'pool/month', 'dashboard/lists'],
-  ...['faults/payout-failover', 'faults/clock-jumps'],
+  'dashboard/pages',
+  'stack/whole-path',
+  'pool/crash',
+  'pool/honesty',
+  'stack/start',
+  'attack/stolen-address',
+  'dashboard/mining',
+  'documented/money',
+  'miner/selftest',
+  'faults/lying-node',
+  'wallet/end-to-end',
+  'attack/after-attacks',
+  'kernels/gpu-vectors',
+  'pool/outages',
+  'miner/page-miner',
+  'faults/rollback',
+  'attack/lying-pool',
+  'miner/svc-miner',
+  'miner/gpu-process',
+  'pool/books',
+  'pool/fleet',
+  'pool/month',
+  'dashboard/lists',
+  'faults/payout-failover',
+  'faults/clock-jumps',
 ].map((name) => `/test/${name}.slow.test.ts`);
 
 /** The long ones first, then the other slow ones: what is left at the end is short, and the workers end together. */

@@ -48,8 +48,13 @@ export function placeOf(hash: string, path = '/'): Place {
 }
 
 const KIND_TITLES: Readonly<Record<ExplorerKind, string>> = {
-  ...{ cut: 'Cut', block: 'Work block', transaction: 'Transaction', address: 'Address', validator: 'Validator' },
-  ...{ supply: 'Supply and emission', find: 'Search' },
+  cut: 'Cut',
+  block: 'Work block',
+  transaction: 'Transaction',
+  address: 'Address',
+  validator: 'Validator',
+  supply: 'Supply and emission',
+  find: 'Search',
 };
 
 /** The title of a place, by which its tab is told from others. */

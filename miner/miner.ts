@@ -200,9 +200,15 @@ export class Miner {
     if (!values.checkBooks) return undefined;
     return new PoolBooks(
       {
-        ...{ dataDir, network: this.#network, pools: values.pool.map(({ text }) => text) },
-        ...{ address: user.text, worker: user.worker, api: values.poolApi, poolKey: values.poolKey },
-        ...{ nodeApi: values.nodeApi, payoutThreshold: values.payoutThreshold },
+        dataDir,
+        network: this.#network,
+        pools: values.pool.map(({ text }) => text),
+        address: user.text,
+        worker: user.worker,
+        api: values.poolApi,
+        poolKey: values.poolKey,
+        nodeApi: values.nodeApi,
+        payoutThreshold: values.payoutThreshold,
       },
       {
         now,

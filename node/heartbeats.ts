@@ -152,7 +152,9 @@ export class Heartbeats {
     if (fee !== undefined && fee > (fees as HeartbeatFees).maxFeeAtoms) {
       if (isFirst)
         log.warn('validator heartbeat exceeds configured fee cap', {
-          ...{ validator: id, epoch, fee_atoms: fee },
+          validator: id,
+          epoch,
+          fee_atoms: fee,
           advice:
             'raise validator.heartbeat.max_fee_atoms to the fee or more: without heartbeats the seat is lost after two epochs',
         });
@@ -175,7 +177,9 @@ export class Heartbeats {
     if (fees === undefined) log.info(message, { validator, epoch });
     else
       log.warn(message, {
-        ...{ validator, epoch, address: formatAddress(fees.key.address, node.chain.genesis.network) },
+        validator,
+        epoch,
+        address: formatAddress(fees.key.address, node.chain.genesis.network),
         advice: 'send coins to this address: without heartbeats the seat is lost after two epochs',
       });
   }

@@ -184,7 +184,9 @@ class EmbeddedNode implements ConsensusNode {
       pool: this.#pool,
       isRegistered: (id) => this.chain.view().isRegistered(id),
       openAnchors: () => this.chain.openAnchors(),
-      ...{ now: dependencies.now, steady, random: dependencies.random },
+      now: dependencies.now,
+      steady,
+      random: dependencies.random,
     });
     this.#door = new BlockDoor({
       store,

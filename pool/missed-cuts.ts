@@ -23,7 +23,9 @@ export async function* cutsThatPaid(node: Node, address: string, { from, to }: C
   let cursor: string | undefined;
   for (let page = 0; page < MAX_PAGES; page++) {
     const { changes, indexed_height, next_cursor } = await node.addressChanges({
-      ...{ addresses: [address], after_height: Math.max(0, from - 1), limit: PAGE },
+      addresses: [address],
+      after_height: Math.max(0, from - 1),
+      limit: PAGE,
       ...(cursor === undefined ? {} : { cursor }),
     });
     for (const { kind, source, finalized_height: height } of changes) {

@@ -52,7 +52,12 @@ export async function startPoolStratum(
       bootId,
     },
     {
-      ...{ sources, sink, verifier, log, started, sessions: shared.sessions },
+      sources,
+      sink,
+      verifier,
+      log,
+      started,
+      sessions: shared.sessions,
       onBan: (key, untilMillis) => void shared.ban({ key, untilMillis }),
     },
   );

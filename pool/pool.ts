@@ -180,7 +180,13 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       webhooks: { urls: values.webhook, secret: webhookSecret(values) },
     },
     {
-      ...{ sql, source, chain, wallet: walletClient, log: log.child('books'), now: steadyMillis, wall: Date.now },
+      sql,
+      source,
+      chain,
+      wallet: walletClient,
+      log: log.child('books'),
+      now: steadyMillis,
+      wall: Date.now,
       ...(node.isEmbedded ? {} : { powHash }),
       ...(mail === undefined ? {} : { openMailer: await loadSmtp(mail.server, mail.from), mailTally }),
     },
@@ -210,7 +216,10 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       : new ReceiptMaker(
           { network: network.name, directory: join(values.dataDir, 'journal') },
           {
-            ...{ sql, outbox, key: poolKey, log: log.child('receipts') },
+            sql,
+            outbox,
+            key: poolKey,
+            log: log.child('receipts'),
             deliver: (delivery) => stratum.receipts(delivery),
           },
         );

@@ -261,7 +261,12 @@ export class TermRunner {
     const loop = new PayoutLoop(
       { term, series, minimum, ...PAYOUT_DEFAULTS },
       {
-        ...{ sql, wallet, log: log.child('payout'), now, newId: randomUUID, isCaughtUp },
+        sql,
+        wallet,
+        log: log.child('payout'),
+        now,
+        newId: randomUUID,
+        isCaughtUp,
         failures: (accounts) => check.failures(accounts),
       },
     );

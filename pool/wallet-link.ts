@@ -32,7 +32,9 @@ export async function openWalletLink(
   const { startEmbeddedWallet } = await import('./embedded-wallet.ts');
   const wallet = await startEmbeddedWallet(
     {
-      ...{ directory: join(values.dataDir, 'wallet'), network: values.network, nodeApi },
+      directory: join(values.dataDir, 'wallet'),
+      network: values.network,
+      nodeApi,
       // An embedded node creates its own identity.
       nodeIdentity: (values.node ?? []).length === 0 ? [] : (values.nodeIdentity ?? []),
     },

@@ -37,11 +37,27 @@ export function listHead(document: ListHead): ListHead {
   const { version, list_id, network, service, slice, blocks, reward, fee_ppm, fee, credited } = document;
   const { window_work, credit_accounts, credit_root } = document;
   const window = document.window.map(({ slice: number, accounts, total, counted, root }) => ({
-    ...{ slice: number, accounts, total, counted, root },
+    slice: number,
+    accounts,
+    total,
+    counted,
+    root,
   }));
   return {
-    ...{ version, list_id, network, service, slice, blocks, reward, fee_ppm, fee, credited },
-    ...{ window_work, credit_accounts, credit_root, window },
+    version,
+    list_id,
+    network,
+    service,
+    slice,
+    blocks,
+    reward,
+    fee_ppm,
+    fee,
+    credited,
+    window_work,
+    credit_accounts,
+    credit_root,
+    window,
   };
 }
 

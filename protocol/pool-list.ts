@@ -65,7 +65,10 @@ export async function readPoolList(
 ): Promise<PoolList> {
   const path = `/proofs/${service}/${slice}/list`;
   const { first, all: credits } = await readPages<PoolList['credits'][number]>(read, path, {
-    ...{ rows: 'credits', value: 'amount', most: MAX_ROWS, limit },
+    rows: 'credits',
+    value: 'amount',
+    most: MAX_ROWS,
+    limit,
   });
   const { next_cursor: _, ...head } = first as unknown as PoolListPage;
   insist(Array.isArray(head.window) && head.window.length <= MAX_PARTS && Array.isArray(head.blocks), 'list heads');

@@ -7,8 +7,13 @@ import { addressBytes, addressList, isLoopback } from './client-address.ts';
 
 /** Not reachable by TCP, or only link-local. */
 const NOWHERE = addressList([
-  ...['0.0.0.0/8', '169.254.0.0/16', '192.0.0.0/24', '198.18.0.0/15', '224.0.0.0/3'],
-  ...['fe80::/10', 'ff00::/8'],
+  '0.0.0.0/8',
+  '169.254.0.0/16',
+  '192.0.0.0/24',
+  '198.18.0.0/15',
+  '224.0.0.0/3',
+  'fe80::/10',
+  'ff00::/8',
 ]);
 const INNER_IPV4 = addressList(['10.0.0.0/8', '100.64.0.0/10', '172.16.0.0/12', '192.168.0.0/16']);
 /** Public IPv6 addresses, except those with an embedded IPv4 address. */

@@ -65,8 +65,13 @@ export const files = (data: string) => ({
 const logTo = (data: string, name: string) => ['--log-file', join(files(data).logs, `${name}.log`)];
 
 const runWords = (dataDir: string, pace: Pace) => [
-  ...['run', '--network', 'development', '--data-dir', dataDir],
-  ...['--cut-millis', String(pace.cutMillis)],
+  'run',
+  '--network',
+  'development',
+  '--data-dir',
+  dataDir,
+  '--cut-millis',
+  String(pace.cutMillis),
 ];
 
 /** `more`: options of a new chain, or of a node that is one of separate validators. */
@@ -94,9 +99,13 @@ function validatorWords(data: string, member: number, validators: readonly Valid
   const own = validators[member] as ValidatorPorts;
   const first = validators[0] as ValidatorPorts;
   return [
-    ...['--config', join(files(data).network, `validator-${member}.json`), '--overlay-listen', at(own.overlay)],
+    '--config',
+    join(files(data).network, `validator-${member}.json`),
+    '--overlay-listen',
+    at(own.overlay),
     ...validators.slice(member + 1).flatMap(({ overlay }) => ['--neighbour', at(overlay)]),
-    ...['--p2p-listen', at(own.peers)],
+    '--p2p-listen',
+    at(own.peers),
     ...(member === 0 ? [] : ['--bootstrap', `/ip4/${HOST}/tcp/${first.peers}`]),
   ];
 }
@@ -110,7 +119,12 @@ export function validatorParts(data: string, ports: Ports, pace: Pace, validator
       program: 'svcd',
       words: [
         ...runWords(join(files(data).validators, String(i + 1)), pace),
-        ...['--api-bind', at(api), '--mining-bind', 'off', '--signature-threads', '1'],
+        '--api-bind',
+        at(api),
+        '--mining-bind',
+        'off',
+        '--signature-threads',
+        '1',
         ...validatorWords(data, i + 1, validators),
         ...logTo(data, name),
       ],
@@ -138,14 +152,39 @@ export function poolPart(data: string, ports: Ports, pace: Pace): Part {
     program: 'svc-pool',
     words: [
       'run',
-      ...['--network', 'development', '--data-dir', files(data).pool, '--pool-name', 'first minute'],
-      ...['--node', url(ports.mining), '--node-api', url(ports.api)],
-      ...['--wallet', url(ports.wallet), '--wallet-token-file', `${files(data).poolWallet}.token`],
-      ...['--pplns-listen', at(ports.pplns), '--pplns-listen-ws', at(ports.pplnsWs)],
-      ...['--solo-listen', at(ports.solo), '--solo-listen-ws', at(ports.soloWs), '--web-bind', at(ports.web)],
+      '--network',
+      'development',
+      '--data-dir',
+      files(data).pool,
+      '--pool-name',
+      'first minute',
+      '--node',
+      url(ports.mining),
+      '--node-api',
+      url(ports.api),
+      '--wallet',
+      url(ports.wallet),
+      '--wallet-token-file',
+      `${files(data).poolWallet}.token`,
+      '--pplns-listen',
+      at(ports.pplns),
+      '--pplns-listen-ws',
+      at(ports.pplnsWs),
+      '--solo-listen',
+      at(ports.solo),
+      '--solo-listen-ws',
+      at(ports.soloWs),
+      '--web-bind',
+      at(ports.web),
       // Miners ask there whether the books hold what was accepted.
-      ...['--public-url', url(ports.web)],
-      ...['--slice-cuts', String(pace.sliceCuts), '--payout-min', '1', '--payout-interval', pace.payoutInterval],
+      '--public-url',
+      url(ports.web),
+      '--slice-cuts',
+      String(pace.sliceCuts),
+      '--payout-min',
+      '1',
+      '--payout-interval',
+      pace.payoutInterval,
       ...logTo(data, 'pool'),
     ],
     ready: `${url(ports.web)}/health`,

@@ -84,9 +84,16 @@ test('wallet and pool as two users: the pool calls the wallet with a token whose
     pool: {
       ...poolJson,
       database: postgres.url,
-      ...{ node: [`http://${at(mining)}`], 'node-api': [`http://${at(api)}`], wallet: `http://${at(rpc)}` },
-      ...{ 'pplns-listen': at(pplns), 'solo-listen': at(solo), 'web-bind': at(web) },
-      ...{ 'pplns-listen-ws': at(pplnsWs), 'solo-listen-ws': at(soloWs), threads: 0, 'verify-threads': 1 },
+      node: [`http://${at(mining)}`],
+      'node-api': [`http://${at(api)}`],
+      wallet: `http://${at(rpc)}`,
+      'pplns-listen': at(pplns),
+      'solo-listen': at(solo),
+      'web-bind': at(web),
+      'pplns-listen-ws': at(pplnsWs),
+      'solo-listen-ws': at(soloWs),
+      threads: 0,
+      'verify-threads': 1,
     },
   };
   const desk = join(folder, 'desk');

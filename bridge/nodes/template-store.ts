@@ -63,7 +63,14 @@ export class TemplateStore {
       template;
     const serial = ++this.#serial;
     const kept = {
-      ...{ serial, anchorHeight, registrationWindowEnd, header, headerBytes, epoch, epochLength, fees },
+      serial,
+      anchorHeight,
+      registrationWindowEnd,
+      header,
+      headerBytes,
+      epoch,
+      epochLength,
+      fees,
       parents: body.parents,
       transactions: this.#shared.take(leaves, body.transactions),
     };

@@ -102,7 +102,8 @@ export function MinePage() {
       threads: settings.threads,
       throttle: settings.throttle,
       books: {
-        ...{ api: new URL('.', document.baseURI).href, storage: storageOf() },
+        api: new URL('.', document.baseURI).href,
+        storage: storageOf(),
         node: checkNode() === '' ? null : nodeReads(checkNode()),
       },
     });

@@ -63,8 +63,12 @@ class MiningSession {
 
   get view(): SessionView {
     return {
-      ...{ wanted: this.#wanted, decision: this.#decision, stats: this.#stats },
-      ...{ problem: this.#problem, points: this.#points, summary: this.#summary },
+      wanted: this.#wanted,
+      decision: this.#decision,
+      stats: this.#stats,
+      problem: this.#problem,
+      points: this.#points,
+      summary: this.#summary,
     };
   }
 

@@ -75,8 +75,11 @@ const clock = timeFormat('en-GB', { hour: '2-digit', minute: '2-digit' });
 const seconds = timeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' });
 const date = timeFormat('en-GB', { day: 'numeric', month: 'short' });
 const moment = timeFormat('en-GB', {
-  ...{ day: 'numeric', month: 'short' },
-  ...{ hour: '2-digit', minute: '2-digit', second: '2-digit' },
+  day: 'numeric',
+  month: 'short',
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
 });
 const DAY_SECONDS = 86_400;
 /** Pixels of a label's character, and around a label. */

@@ -105,7 +105,9 @@ export class BooksWatch {
       pool: (path) => this.#budget.read(`${this.#base}/api/v1/${path}`),
       node: dependencies.node ?? null,
       alarm: (...alarm) => this.#alarm(...alarm),
-      ...{ nowMillis: dependencies.nowMillis, wallMillis: dependencies.wallMillis, note: dependencies.note },
+      nowMillis: dependencies.nowMillis,
+      wallMillis: dependencies.wallMillis,
+      note: dependencies.note,
     };
     this.#lists = new ListWatch(options.address, reads, options.threshold);
     this.#warn = dependencies.warn ?? dependencies.note;
@@ -413,9 +415,15 @@ export class BooksWatch {
   save(unwritten?: ReadonlySet<string>): unknown {
     this.isChanged = false;
     return {
-      ...{ key: this.#key === undefined ? null : toHex(this.#key), api: this.#api, ledger: this.#ledger.save() },
-      ...{ waiting: this.#awaited.save(), answered: this.#answeredMillis, alarmed: this.#alarms.save(unwritten) },
-      ...{ newest: this.newest, lists: this.#lists.save(), signed: this.#signed.save() },
+      key: this.#key === undefined ? null : toHex(this.#key),
+      api: this.#api,
+      ledger: this.#ledger.save(),
+      waiting: this.#awaited.save(),
+      answered: this.#answeredMillis,
+      alarmed: this.#alarms.save(unwritten),
+      newest: this.newest,
+      lists: this.#lists.save(),
+      signed: this.#signed.save(),
     };
   }
 

@@ -103,7 +103,10 @@ export class ChainHeights {
     if (lapse === undefined) this.#note(isApart ? NODE_APART : undefined, 'rewards are looked for by the node', fields);
     const both = [said, read].filter(isWhole);
     return {
-      ...{ known, isApart, worked: this.#worked, least: both.length === 0 ? undefined : Math.min(...both) },
+      known,
+      isApart,
+      worked: this.#worked,
+      least: both.length === 0 ? undefined : Math.min(...both),
       said: said === undefined || known === undefined ? said : Math.min(said, known + MAX_AHEAD),
     };
   }

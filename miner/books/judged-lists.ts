@@ -79,7 +79,9 @@ export class JudgedLists {
     if (!this.#suspicions.isSure(what, isOther) || !isOther) return;
     const head = this.#heads.get(name);
     const evidence: ListEvidence = {
-      ...{ format: LIST_EVIDENCE_FORMAT, service, slice },
+      format: LIST_EVIDENCE_FORMAT,
+      service,
+      slice,
       before: { ...known, head: head === undefined ? null : (JSON.parse(head) as ListHead) },
       now: shownAs(list, known, document),
     };

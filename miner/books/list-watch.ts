@@ -175,7 +175,9 @@ export class ListWatch {
       () => this.#blocks.round(terms),
       () =>
         this.#payments.round({
-          ...{ lapse: this.lapse, closed: this.closed, height: heights.known },
+          lapse: this.lapse,
+          closed: this.closed,
+          height: heights.known,
           payer: this.#poolAddress ?? terms.address,
         }),
       // A pool without lists shows nothing that could be false: they must be there in time.
@@ -365,9 +367,13 @@ export class ListWatch {
 
   save(): unknown {
     return {
-      ...{ looked: [...this.#looked], ...this.#judged.save(), blocks: this.#blocks.save() },
+      looked: [...this.#looked],
+      ...this.#judged.save(),
+      blocks: this.#blocks.save(),
       payments: this.#payments.save(),
-      ...{ terms: this.#terms.save(), ...this.#rewards.save(), awaited: [...this.#refused, ...this.#awaited] },
+      terms: this.#terms.save(),
+      ...this.#rewards.save(),
+      awaited: [...this.#refused, ...this.#awaited],
     };
   }
 

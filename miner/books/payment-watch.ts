@@ -200,10 +200,16 @@ export class PaymentWatch {
       String(this.#payments.size),
       { owed, threshold, hours, paid: this.#paid, denied },
       {
-        ...{ format: UNPAID_EVIDENCE_FORMAT, address: this.#address, threshold: String(threshold) },
-        ...{ owed: String(owed), at_millis: this.#dependencies.wallMillis(), for_hours: hours },
+        format: UNPAID_EVIDENCE_FORMAT,
+        address: this.#address,
+        threshold: String(threshold),
+        owed: String(owed),
+        at_millis: this.#dependencies.wallMillis(),
+        for_hours: hours,
         credits: [...this.#credits].map(([name, { atoms }]) => ({
-          ...{ service: name.split('/')[0] as BooksService, slice: sliceOf(name), amount: String(atoms) },
+          service: name.split('/')[0] as BooksService,
+          slice: sliceOf(name),
+          amount: String(atoms),
         })),
       },
     );
@@ -234,11 +240,15 @@ export class PaymentWatch {
     return {
       credits: [...this.#credits].map(([name, { atoms, atMillis }]) => [name, String(atoms), atMillis]),
       payments: [...this.#payments].map(([transaction, { atoms, height }]) => [transaction, String(atoms), height]),
-      ...{ oldCredits: String(this.#oldCredits), oldPayments: String(this.#oldPayments) },
-      ...{ from: this.#from ?? null, fromHeight: this.#fromHeight, wasPaused: this.#wasPaused },
+      oldCredits: String(this.#oldCredits),
+      oldPayments: String(this.#oldPayments),
+      from: this.#from ?? null,
+      fromHeight: this.#fromHeight,
+      wasPaused: this.#wasPaused,
       least: this.#least === undefined ? null : String(this.#least),
       highest: highest === undefined ? null : [String(highest.atoms), highest.atMillis, highest.isRaised],
-      ...{ watched: this.#watchedMillis, looked: this.#lookedMillis ?? null },
+      watched: this.#watchedMillis,
+      looked: this.#lookedMillis ?? null,
     };
   }
 
@@ -281,13 +291,16 @@ function readSaved(saved: unknown) {
         ([transaction, atoms, height]) =>
           [String(transaction), { atoms: BigInt(atoms), height: whole(height) }] as const,
       ),
-      ...{ oldCredits: BigInt(read.oldCredits as string), oldPayments: BigInt(read.oldPayments as string) },
+      oldCredits: BigInt(read.oldCredits as string),
+      oldPayments: BigInt(read.oldPayments as string),
       // Before the first cut of the pool's second slice the newest closed one is -1.
       from: read.from === null || read.from === -1 ? (read.from ?? undefined) : whole(read.from),
-      ...{ fromHeight: whole(read.fromHeight), wasPaused: read.wasPaused === true },
+      fromHeight: whole(read.fromHeight),
+      wasPaused: read.wasPaused === true,
       least: typeof read.least === 'string' ? BigInt(read.least) : undefined,
       highest: read.highest === null ? undefined : readThreshold(read.highest),
-      ...{ watched: whole(read.watched), looked: isWhole(read.looked) ? read.looked : undefined },
+      watched: whole(read.watched),
+      looked: isWhole(read.looked) ? read.looked : undefined,
     };
   } catch {
     return undefined;
@@ -295,5 +308,7 @@ function readSaved(saved: unknown) {
 }
 
 const readThreshold = ([atoms, atMillis, isRaised]: NonNullable<SavedPayments['highest']>): Threshold => ({
-  ...{ atoms: BigInt(atoms), atMillis: whole(atMillis), isRaised: isRaised === true },
+  atoms: BigInt(atoms),
+  atMillis: whole(atMillis),
+  isRaised: isRaised === true,
 });

@@ -35,8 +35,20 @@ const MAX_SLICE = 2_000_000_000;
 
 /** Fields of a receipt and their longest texts. The signature shows whether they are right. */
 const TEXTS = {
-  ...{ network: 16, service: 8, boot: 16, chain: 96, root: 96, total_work: 40, receipts_root: 96, signature: 8_192 },
-  ...{ address: 128, worker: 255, work: 40, open: 40, account_work: 40, siblings: 8_192 },
+  network: 16,
+  service: 8,
+  boot: 16,
+  chain: 96,
+  root: 96,
+  total_work: 40,
+  receipts_root: 96,
+  signature: 8_192,
+  address: 128,
+  worker: 255,
+  work: 40,
+  open: 40,
+  account_work: 40,
+  siblings: 8_192,
 } as const;
 const NUMBERS = ['slice', 'accounts', 'receipts', 'shares', 'index'] as const;
 

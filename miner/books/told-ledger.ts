@@ -69,18 +69,16 @@ export class ToldLedger {
     let boot = this.boots.get(name);
     if (boot === undefined) {
       boot = {
-        ...{
-          told: 0n,
-          shares: 0,
-          received: 0n,
-          slice: -1,
-          seen: -1,
-          open: {},
-          before: 0,
-          others: 0,
-          notes: [],
-          samples: [],
-        },
+        told: 0n,
+        shares: 0,
+        received: 0n,
+        slice: -1,
+        seen: -1,
+        open: {},
+        before: 0,
+        others: 0,
+        notes: [],
+        samples: [],
         // One more slice: the answer may have been slightly old.
         from: (this.through ?? 0) - 1,
       };
@@ -177,7 +175,13 @@ export class ToldLedger {
       through: this.through ?? null,
       counted: [...this.#counted],
       boots: [...this.boots].map(([name, { told, shares, received, slice, open, from, notes, others }]) => ({
-        ...{ name, told: String(told), shares, received: String(received), slice, from, others },
+        name,
+        told: String(told),
+        shares,
+        received: String(received),
+        slice,
+        from,
+        others,
         open: Object.entries(open).map(([service, each]) => ({ service, slice: each.slice, work: String(each.work) })),
         notes: notes.map((note) => ({ slice: note.slice, told: String(note.told) })),
       })),
@@ -192,7 +196,13 @@ export class ToldLedger {
     for (const key of counted) ledger.#counted.add(key);
     for (const { name, told, received, open, notes, shares, slice, from, others = 0 } of boots)
       ledger.boots.set(name, {
-        ...{ told: BigInt(told), received: BigInt(received), shares, slice, seen: slice, from, others },
+        told: BigInt(told),
+        received: BigInt(received),
+        shares,
+        slice,
+        seen: slice,
+        from,
+        others,
         open: Object.fromEntries(open.map((each) => [each.service, { slice: each.slice, work: BigInt(each.work) }])),
         notes: notes.map((note) => ({ slice: note.slice, told: BigInt(note.told) })),
         samples: [{ atMillis: nowMillis, told: BigInt(told) }],

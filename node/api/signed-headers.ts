@@ -33,11 +33,16 @@ export async function signedHeaders(
   });
   const signature = await place.sign(message);
   return [
-    ...[ANSWER_HEADERS.version, String(ENVELOPE_VERSION)],
-    ...[ANSWER_HEADERS.identity, toHex(identity)],
-    ...[ANSWER_HEADERS.nonce, nonce],
-    ...[ANSWER_HEADERS.tipHeight, String(finalizedHeight)],
-    ...[ANSWER_HEADERS.signature, toHex(signature)],
+    ANSWER_HEADERS.version,
+    String(ENVELOPE_VERSION),
+    ANSWER_HEADERS.identity,
+    toHex(identity),
+    ANSWER_HEADERS.nonce,
+    nonce,
+    ANSWER_HEADERS.tipHeight,
+    String(finalizedHeight),
+    ANSWER_HEADERS.signature,
+    toHex(signature),
   ];
 }
 

@@ -105,7 +105,11 @@ export class ConsensusDriver {
     this.state = openState(height, this.#committee, this.#self(), last, signer?.recovered, RULES);
     if (signer !== undefined) listenFirst(this.state, signer.recovered?.height ?? -1);
     this.#rollCall = new RollCall({
-      ...{ transport, signer, state: this.state, chainId: this.#ledger.chainId, log: dependencies.log },
+      transport,
+      signer,
+      state: this.state,
+      chainId: this.#ledger.chainId,
+      log: dependencies.log,
       isAt: (peer, at) => this.#receivers.isAt(peer, at),
       found: () => this.#feed({ type: 'elsewhere' }),
     });

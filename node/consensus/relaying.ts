@@ -255,7 +255,10 @@ export class Relaying {
     // Based on the clock, so that it increases across restarts.
     this.#sequence = this.#sequence < BigInt(now()) ? BigInt(now()) : this.#sequence + 1n;
     const record = {
-      ...{ chainId, validator: own.id, sequence: this.#sequence, expiry: BigInt(now() + RECORD.millis) },
+      chainId,
+      validator: own.id,
+      sequence: this.#sequence,
+      expiry: BigInt(now() + RECORD.millis),
       relays: relays.map((name) => (this.#listed.get(name) as Listed).id),
     };
     const { bytes } = signRecord(record, sign);

@@ -110,7 +110,9 @@ export class TcpTransport implements Transport {
     });
     this.#listeners = new OverlayListeners(dependencies.log, (socket) => this.#accept(socket));
     this.#relaying = new Relaying({
-      ...{ chainId: settings.chainId, log: dependencies.log, steady: dependencies.steady },
+      chainId: settings.chainId,
+      log: dependencies.log,
+      steady: dependencies.steady,
       now: dependencies.now ?? dependencies.steady,
       links: () => [...this.#links.keys()].flatMap((peer) => this.#provenLink(peer) ?? []),
       link: (peer) => this.#provenLink(peer),

@@ -28,7 +28,10 @@ export function editRoutes({ edits }: { readonly edits: Edits }): Route[] {
   const document = async (): Promise<o.SettingsDocument> => ({
     api_version: API_VERSION,
     settings: (await edits.list()).map(({ name, value, fileValue, isEdited, changes }) => ({
-      ...{ name, value, file_value: fileValue, edited: isEdited },
+      name,
+      value,
+      file_value: fileValue,
+      edited: isEdited,
       changes: changes.map((one) => ({ value: one.value, from_slice: one.fromSlice, from_height: one.fromHeight })),
     })),
   });

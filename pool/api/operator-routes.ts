@@ -140,7 +140,9 @@ export function operatorRoutes(dependencies: OperatorDependencies): Route[] {
     }),
     ...editRoutes({ edits }),
     ...payoutRoutes({
-      ...{ sql, wallet, note },
+      sql,
+      wallet,
+      note,
       resumed: (request) => edits.change('pause_note', null, editorOf(request)),
     }),
     operator({

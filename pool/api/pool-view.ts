@@ -170,7 +170,9 @@ export class PoolView {
 }
 
 const feeChangeDocument = ({ ppm, fromSlice, fromHeight }: FeeChange): ServiceDocument['fee_changes'][number] => ({
-  ...{ fee_ppm: ppm, from_slice: fromSlice, from_height: fromHeight },
+  fee_ppm: ppm,
+  from_slice: fromSlice,
+  from_height: fromHeight,
 });
 
 const numberOrNull = (text: string | null | undefined): number | null => (text == null ? null : Number(text));

@@ -237,7 +237,9 @@ export class Outbox {
       this.#log.error(
         'the books say that they hold entries that this journal never had: what it adds next would not count',
         {
-          ...{ bootId, last: line.last, through },
+          bootId,
+          last: line.last,
+          through,
           remedy: 'journal_positions was changed in the database: set it back, then run svc-pool audit',
         },
       );

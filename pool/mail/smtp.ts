@@ -72,8 +72,13 @@ function openMailer(
         done(null, { connection: socket });
       });
     },
-    ...{ host, port, secure, greetingTimeout: TIMEOUT_MILLIS },
-    ...{ socketTimeout: TIMEOUT_MILLIS, disableFileAccess: true, disableUrlAccess: true },
+    host,
+    port,
+    secure,
+    greetingTimeout: TIMEOUT_MILLIS,
+    socketTimeout: TIMEOUT_MILLIS,
+    disableFileAccess: true,
+    disableUrlAccess: true,
     ...(login === undefined ? {} : { auth: login }),
     // A password is sent over TLS only; to a server of this machine nothing needs it.
     ...(isHere(host) ? { ignoreTLS: true } : { requireTLS: login !== undefined }),

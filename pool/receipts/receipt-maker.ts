@@ -184,9 +184,13 @@ export class ReceiptMaker {
     const { service, slice, count, root } = sheet;
     if (isLate()) return false;
     const head: ReceiptHead = {
-      ...{ network: this.#options.network, service, slice, boot },
+      network: this.#options.network,
+      service,
+      slice,
+      boot,
       ...books,
-      ...{ receipts: count, receipts_root: toHex(root) },
+      receipts: count,
+      receipts_root: toHex(root),
     };
     await (this.#signed as SignedSlices).keep(service, slice, books);
     const signature = await key.sign(receiptMessage(head));

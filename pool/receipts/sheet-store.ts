@@ -57,8 +57,10 @@ export class SheetStore {
     const booked = new ByteWriter(Math.max(16, work.length * (ADDRESS_PAYLOAD_BYTES + 16)));
     for (const { accountId, value } of work) booked.raw(payloads.get(accountId) as Buffer).u128(value);
     const signed = {
-      ...{ chain: row.chain.toString('hex'), root: row.root.toString('hex') },
-      ...{ accounts: work.length, total_work: row.total },
+      chain: row.chain.toString('hex'),
+      root: row.root.toString('hex'),
+      accounts: work.length,
+      total_work: row.total,
     };
     return { signed, booked: booked.done() };
   }

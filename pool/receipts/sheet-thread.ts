@@ -40,7 +40,11 @@ function sheetOf({ service, slice, leaves }: SliceLeaves, booked: ReadonlyMap<st
   const less = leaves.filter(({ account, accountWork }) => (booked.get(textOf(account)) ?? 0n) < accountWork).length;
   const sheet = receiptSheet(leaves);
   const made = {
-    ...{ service, slice, root: sheet.root, count: leaves.length, pages: pagesOf(sheet) },
+    service,
+    slice,
+    root: sheet.root,
+    count: leaves.length,
+    pages: pagesOf(sheet),
     entries: shared(sheet.entries),
     offsets: offsetsOf(sheet.entries),
   };

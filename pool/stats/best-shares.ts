@@ -32,7 +32,11 @@ export class BestShares {
       const account = toHex(share.account);
       const service = (SERVICES as readonly string[]).indexOf(share.service);
       const isKept = this.#keep({
-        ...{ account, service, worker: share.worker, work: share.hashWork, atMillis: share.atMillis },
+        account,
+        service,
+        worker: share.worker,
+        work: share.hashWork,
+        atMillis: share.atMillis,
       });
       if (isKept) this.#seen.set(share.extranonce, share.hashWork);
     }

@@ -158,8 +158,12 @@ export class MinerWebhooks {
     const oldest = new Date(this.#now() - giveUpMillis);
     if (Number(due.millis) <= oldest.getTime()) return this.#dropOld(due, oldest);
     const body = JSON.stringify({
-      ...{ id: Number(due.event_id), kind: due.kind, at_millis: Number(due.millis), address: due.address },
-      ...{ data: due.data, dropped },
+      id: Number(due.event_id),
+      kind: due.kind,
+      at_millis: Number(due.millis),
+      address: due.address,
+      data: due.data,
+      dropped,
     });
     const failure = await postWebhook(url, reach, {
       headers: {

@@ -154,9 +154,15 @@ function soloList(finder: number): Lie {
   const tree = sumTree(leavesOf(credits, fromHex));
   const proof = renamed({
     ...honest.proof(SLICE, VICTIM),
-    ...{ service: 'solo', blocks, reward: `${reward}`, fee: `${fee}`, credited: `${reward - fee}`, window: [] },
+    service: 'solo',
+    blocks,
+    reward: `${reward}`,
+    fee: `${fee}`,
+    credited: `${reward - fee}`,
+    window: [],
     window_work: honest.solo.find(({ slice }) => slice === SLICE)!.window_work,
-    ...{ credit_accounts: tree.root.count, credit_root: toHex(tree.root.hash) },
+    credit_accounts: tree.root.count,
+    credit_root: toHex(tree.root.hash),
     credit: membership(tree, credits, VICTIM),
   } as PoolProof);
   const otherBlocks = honest.blocks(SLICE, 'pplns').map((block) => block.block_id);
@@ -236,7 +242,7 @@ test('a height that is far above the ledger’s puts no list off, and terms are 
     for (const service of ['pplns', 'solo']) answers.set(`slices/${service}/${slice}/blocks`, { blocks: [] });
   await rounds(watch, 2);
   expect(alarms).toContain(`rewards_withheld pplns/${SLICE}`);
-  const { terms } = watch.save() as { terms: [string, string][] };
-  const slices = terms.map(([name]) => Number(name.split('/')[1]));
+  const { terms } = watch.save() as { terms: { slices: [string, string][] } };
+  const slices = terms.slices.map(([name]) => Number(name.split('/')[1]));
   for (const slice of slices) expect(slice).toBeLessThanOrEqual(Math.ceil((heights.node + 240) / SLICE_CUTS));
 });

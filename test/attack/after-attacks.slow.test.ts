@@ -79,7 +79,8 @@ function worked({ header, body }: Block, from = 0n): { block: Block; next: bigin
 
 const doorsOf = (stack: KillableStack): readonly number[] => [
   ...[stack.api, stack.mining, stack.wallet, stack.web].map((url) => Number(new URL(url).port)),
-  ...[stack.ports.pplns, stack.ports.solo],
+  stack.ports.pplns,
+  stack.ports.solo,
 ];
 
 type Attack = {

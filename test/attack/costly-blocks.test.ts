@@ -244,8 +244,13 @@ function operations({ ledger }: Validator, salt: number, mark: () => number) {
     {
       inside: 1,
       operation: {
-        ...{ name: 'register', consensusKey: key, possession: marked(mark(), salt * 8 + 4), ...own },
-        ...{ amount: 100_000n * COIN, commission: 0, endpoint: anEndpoint(1) },
+        name: 'register',
+        consensusKey: key,
+        possession: marked(mark(), salt * 8 + 4),
+        ...own,
+        amount: 100_000n * COIN,
+        commission: 0,
+        endpoint: anEndpoint(1),
       },
     },
     { inside: 0, operation: { name: 'heartbeat', validator: id, epoch: 0 } },

@@ -31,8 +31,14 @@ async function openWeb(routes: readonly Route[]): Promise<number> {
   await token.ensure();
   const web = await startWeb(
     {
-      ...{ listen: { host: '127.0.0.1', port: 0 }, prefix: '', proxies: [], dashboard: join(directory, 'page') },
-      ...{ title: 'test', version: '1', metrics: false, rate: PUBLIC_RATE_LIMIT },
+      listen: { host: '127.0.0.1', port: 0 },
+      prefix: '',
+      proxies: [],
+      dashboard: join(directory, 'page'),
+      title: 'test',
+      version: '1',
+      metrics: false,
+      rate: PUBLIC_RATE_LIMIT,
     },
     { routes, token, metrics: new Metrics('svc_pool'), log, now: Date.now, ready: () => true, live: () => undefined },
   );
@@ -46,7 +52,10 @@ test('many dear reads at once are one after the other, and the first is paid for
   const common = { method: 'GET', group: 'test', summary: 'test', answer: object({}) } as const;
   const port = await openWeb([
     route({
-      ...{ ...common, path: '/dear', cost: COSTS.proof, isDear: true },
+      ...common,
+      path: '/dear',
+      cost: COSTS.proof,
+      isDear: true,
       async handle(_input, { charge, client }) {
         begun++;
         most = Math.max(most, ++running);

@@ -31,12 +31,21 @@ export async function ledgerWith(
   const rest = from === POOL ? [{ address: POOL, amount: BigInt(last.amount) - spent }] : [];
   const all = [...outputs, ...rest].map(({ address, amount }) => ({ address, amount: String(amount) }));
   const made = all.map(({ address, amount }, output_index) => ({
-    ...{ finalized_height: 160, address, kind: 'received', source: 'regular', amount, transaction_id: THEFT },
+    finalized_height: 160,
+    address,
+    kind: 'received',
+    source: 'regular',
+    amount,
+    transaction_id: THEFT,
     outpoint: { transaction_id: THEFT, output_index },
   }));
   const took = from === POOL ? [{ ...last, finalized_height: 160, kind: 'spent', transaction_id: THEFT }] : [];
   const document = {
-    ...{ transaction_id: THEFT, outcome: 'finalized', fee: '0', payload_hex: '', outputs: all },
+    transaction_id: THEFT,
+    outcome: 'finalized',
+    fee: '0',
+    payload_hex: '',
+    outputs: all,
     inputs: [{ address: from, amount: String(spent), outpoint: last.outpoint }],
   };
   return {
@@ -107,10 +116,15 @@ export function soloList(list: PoolListPage, blocks: readonly ProofBlock[]): Poo
   const { root } = sumTree(leavesOf(credits, fromHex));
   const made = {
     ...list,
-    ...{ blocks, reward: String(reward), fee: String(fee), credited: String(reward - fee) },
-    ...{ credit_accounts: root.count, credit_root: toHex(root.hash) },
+    blocks,
+    reward: String(reward),
+    fee: String(fee),
+    credited: String(reward - fee),
+    credit_accounts: root.count,
+    credit_root: toHex(root.hash),
     credits: [...credits].map(([key, amount]) => ({
-      ...{ address: formatAddress(fromHex(key), 'development'), amount: String(amount) },
+      address: formatAddress(fromHex(key), 'development'),
+      amount: String(amount),
     })),
   };
   return { ...made, list_id: poolListId(made) };

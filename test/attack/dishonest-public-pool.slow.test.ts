@@ -26,8 +26,13 @@ const auditOf = (node: LedgerReads, lie?: Lie, sql = books.sql) => auditLie(sql,
 const honest = () => ledgerWith(ledger, []);
 
 const row = (over: object) => ({
-  ...{ payout_id: '00000000-0000-4000-8000-00000000000f', state: 'finalized', address: thief, amount: '1' },
-  ...{ transaction_id: null, created_millis: 1, final_height: null },
+  payout_id: '00000000-0000-4000-8000-00000000000f',
+  state: 'finalized',
+  address: thief,
+  amount: '1',
+  transaction_id: null,
+  created_millis: 1,
+  final_height: null,
   ...over,
 });
 
@@ -75,11 +80,9 @@ test('a reward that two lists credit', async () => {
   const node = await honest();
   const block = async ({ id }: { id: string }) => ({
     ...(await (node as Reads).block({ id })),
-    ...{
-      payout: POOL,
-      anchor_height: 2 * SLICE_CUTS,
-      reward: { state: 'paid', amount: rewardOf(blocks, id), paid_height: 116 },
-    },
+    payout: POOL,
+    anchor_height: 2 * SLICE_CUTS,
+    reward: { state: 'paid', amount: rewardOf(blocks, id), paid_height: 116 },
   });
   const report = await auditOf({ ...node, block } as never, (path, answer: object) =>
     path.startsWith('proofs/solo/3/list') ? told : publishing(told, path, answer),

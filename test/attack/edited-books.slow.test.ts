@@ -39,8 +39,13 @@ class Wallet implements Partial<PayoutWallet> {
     ({
       kind: 'ok',
       value: {
-        ...{ requestTable: 'table', spendable: 10n ** 15n, outputs: 1, indexedHeight: 1 },
-        ...{ isCaughtUp: true, validityCuts: 1000, stopped: null },
+        requestTable: 'table',
+        spendable: 10n ** 15n,
+        outputs: 1,
+        indexedHeight: 1,
+        isCaughtUp: true,
+        validityCuts: 1000,
+        stopped: null,
       },
     }) as const;
   sendMany = async (requestId: string, recipients: readonly Recipient[], payload?: string | null) => {
@@ -55,7 +60,11 @@ class Wallet implements Partial<PayoutWallet> {
     const value: WalletPayment[] = [...this.paid]
       .filter(([id]) => id.startsWith(prefix))
       .map(([requestId, recipients]) => ({
-        ...{ requestId, recipients, transactionId: toHex(pattern(requestId, 48)), fee: 10n, createdMillis: 1 },
+        requestId,
+        recipients,
+        transactionId: toHex(pattern(requestId, 48)),
+        fee: 10n,
+        createdMillis: 1,
         fate: { state: 'finalized', height: 1, fee: 10n },
       }));
     return { kind: 'ok', value } as const;
@@ -79,8 +88,12 @@ function startPool(now: () => number = () => performance.now()): void {
   loop = new PayoutLoop(
     { ...PAYOUT_DEFAULTS, term: books.term, minimum: 1n, series: payoutSeries(account('pool')) },
     {
-      ...{ sql: books.sql, wallet: wallet as never as PayoutWallet, log: log as never, now: Date.now },
-      ...{ newId: () => randomUUID(), isCaughtUp: async () => true },
+      sql: books.sql,
+      wallet: wallet as never as PayoutWallet,
+      log: log as never,
+      now: Date.now,
+      newId: () => randomUUID(),
+      isCaughtUp: async () => true,
       failures: (ids) => check.failures(ids),
     },
   );

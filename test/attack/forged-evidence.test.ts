@@ -95,8 +95,21 @@ test('a file without receipts, and one that lacks the leaf, convict nobody', asy
 test('whatever a field contains, a line says that it is no evidence', async () => {
   const deep = `${'['.repeat(50_000)}${']'.repeat(50_000)}`;
   const values = [
-    ...['null', '7', '"x"', '[]', '{}', '[null]', '{"toString":1,"valueOf":1}', '{"__proto__":{"x":1}}', deep, '1e400'],
-    ...['{"length":1}', `"${'f'.repeat(100_000)}"`, '"\\u001b[2J"', 'true', '-1'],
+    'null',
+    '7',
+    '"x"',
+    '[]',
+    '{}',
+    '[null]',
+    '{"toString":1,"valueOf":1}',
+    '{"__proto__":{"x":1}}',
+    deep,
+    '1e400',
+    '{"length":1}',
+    `"${'f'.repeat(100_000)}"`,
+    '"\\u001b[2J"',
+    'true',
+    '-1',
   ];
   const fields = ['format', 'pool_key', 'receipts', 'leaf', 'record'];
   const inner = [

@@ -27,8 +27,15 @@ const ledger = nodeAnswers(lists);
 
 const [ID, NONE] = ['00'.repeat(48), '0'];
 const CUT = {
-  ...{ cut_id: ID, previous_id: ID, state_root: ID, validator_set_id: ID },
-  ...{ registered_work: 0, executed_work: 0, transactions: 0, subsidy: NONE, fees: NONE },
+  cut_id: ID,
+  previous_id: ID,
+  state_root: ID,
+  validator_set_id: ID,
+  registered_work: 0,
+  executed_work: 0,
+  transactions: 0,
+  subsidy: NONE,
+  fees: NONE,
 };
 
 /**
@@ -89,8 +96,12 @@ async function nodeSays(request: IncomingMessage, { paid, paidHeight, newest, pa
   const { addresses, after_height: after } = JSON.parse(body) as { addresses: string[]; after_height: number };
   if (after < 0) return { api_version: 1, error: { code: 'bad_request', message: 'after_height' } };
   const change = {
-    ...{ finalized_height: paidHeight, transaction_id: PAYMENT, amount: String(paid), source: 'regular' },
-    ...{ address: addresses[0], outpoint: { transaction_id: PAYMENT, output_index: 0 } },
+    finalized_height: paidHeight,
+    transaction_id: PAYMENT,
+    amount: String(paid),
+    source: 'regular',
+    address: addresses[0],
+    outpoint: { transaction_id: PAYMENT, output_index: 0 },
   };
   const rewards =
     addresses[0] === poolAddress
@@ -132,13 +143,14 @@ async function judged(file: object, world: World): Promise<{ code: number; verdi
 }
 
 const fileOf = (threshold: bigint) => ({
-  ...{ format: UNPAID_EVIDENCE_FORMAT, address, threshold: String(threshold), owed: String(CREDIT) },
-  ...{
-    at_millis: 1,
-    for_hours: 24,
-    credits: [{ service: 'pplns', slice: SLICE, amount: String(CREDIT) }],
-    payments: [],
-  },
+  format: UNPAID_EVIDENCE_FORMAT,
+  address,
+  threshold: String(threshold),
+  owed: String(CREDIT),
+  at_millis: 1,
+  for_hours: 24,
+  credits: [{ service: 'pplns', slice: SLICE, amount: String(CREDIT) }],
+  payments: [],
 });
 const lies = { payments: [{ payout_id: '1', amount: '0' }] };
 
@@ -176,7 +188,9 @@ test('a pool that lies about its address or its slices has not paid for it', asy
   // Somebody else paid this address, and the pool says that it is that one.
   const other = { ...PAYING, payer: addressOf(1), says: { address: addressOf(1) } };
   expect(await judged(fileOf(1n), other)).toMatchObject({
-    ...{ code: 1, verdict: 'unchecked', why: expect.stringContaining(`list pplns/${SLICE}`) },
+    code: 1,
+    verdict: 'unchecked',
+    why: expect.stringContaining(`list pplns/${SLICE}`),
   });
   const unpaid = { ...PAYING, paid: 0n };
   const long = { ...unpaid, says: { sliceCuts: 1_000_000 } };

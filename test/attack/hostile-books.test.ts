@@ -80,7 +80,8 @@ test('a pool that never shows the books of what it signed is reported, whatever 
 test('a pool that says that later slices are past signs no less for it', async () => {
   const first = { kept_from: 1, newest: 2_000_000_000, through: 2_000_000_000, more: false, slices: [] };
   const pool = new PlayedPool({
-    ...{ signsPart: 50n, booksPart: 50n },
+    signsPart: 50n,
+    booksPart: 50n,
     answers: (url) => (url.searchParams.get('after') === '2000000000' ? first : undefined),
   });
   const played = new Played(pool);
@@ -93,8 +94,14 @@ test('a pool names its API, and nothing else that the miner would fetch for it',
   for (const api of ['', 'https://pool.example', 'http://10.0.0.1:28740/pool/'])
     expect(checkOffer({ key, api })).toMatchObject({ api });
   for (const api of [
-    ...['http://192.168.1.1/reboot?', 'http://192.168.1.1/reboot?x=', 'http://router/#', 'http://me:you@router/'],
-    ...['http://router/a?b#', 'http://[::1', 'http://', 'https://a b'],
+    'http://192.168.1.1/reboot?',
+    'http://192.168.1.1/reboot?x=',
+    'http://router/#',
+    'http://me:you@router/',
+    'http://router/a?b#',
+    'http://[::1',
+    'http://',
+    'https://a b',
   ])
     expect(() => checkOffer({ key, api }), api).toThrow('api must be a URL');
 });

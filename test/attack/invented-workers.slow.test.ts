@@ -34,7 +34,12 @@ beforeAll(async () => {
 afterAll(() => books.close());
 
 const share = (who: string, worker: string, work: bigint): JournalRecord => ({
-  ...{ kind: 'share', service: 'pplns', account: account(who), worker, work, atMillis: clock },
+  kind: 'share',
+  service: 'pplns',
+  account: account(who),
+  worker,
+  work,
+  atMillis: clock,
   identity: freshIdentity(),
 });
 

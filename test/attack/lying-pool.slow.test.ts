@@ -23,7 +23,8 @@ const MEBIBYTE = 1 << 20;
 const QUIET = ['--no-gpu', '--cpu-threads', '1', '--api-bind', 'off', '--metrics-bind', 'off'];
 const words = (urls: readonly string[]): string[] => [
   ...urls.flatMap((url) => ['-o', url]),
-  ...['-u', `${MINER_ADDRESS}.rig`],
+  '-u',
+  `${MINER_ADDRESS}.rig`,
   ...QUIET,
 ];
 

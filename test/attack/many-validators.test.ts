@@ -16,7 +16,8 @@ beforeAll(async () => {
   bed = await Bed.open();
   const [first] = (await bed.node.chain.validators({ limit: 1 })) as [Validator];
   const made = Array.from({ length: MANY }, (_, i) => ({
-    ...{ ...first, id: pattern(`validator ${i}`, 48) },
+    ...first,
+    id: pattern(`validator ${i}`, 48),
     ...(i % 10 === 0 ? { exitHeight: 1 } : {}),
   }));
   all = made.sort((a, b) => compareBytes(a.id, b.id));
@@ -30,7 +31,9 @@ type Page = { readonly validators: readonly ValidatorDocument[]; readonly next_c
 async function pages(query: Query): Promise<{ ids: string[]; most: number; pages: number }> {
   const result = { ids: [] as string[], most: 0, pages: 0 };
   const chain = {
-    ...{ network: bed.node.chain.network, head: () => bed.node.chain.head(), staking: () => bed.node.chain.staking() },
+    network: bed.node.chain.network,
+    head: () => bed.node.chain.head(),
+    staking: () => bed.node.chain.staking(),
     validators: async ({ after, limit }: Parameters<Chain['validators']>[0]) => {
       const page = all.filter(({ id }) => after === undefined || compareBytes(id, after) > 0).slice(0, limit);
       result.most = Math.max(result.most, page.length);

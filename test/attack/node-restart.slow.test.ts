@@ -16,9 +16,21 @@ class Node extends NodeDoors {
   private constructor(directory: string) {
     super();
     this.#program = new Program('svcd', [
-      ...['run', '--data-dir', directory, '--pow-mode', 'light', '--cut-millis', '250'],
-      ...['--initial-work', '1', '--minimum-work', '1'],
-      ...['--api-bind', '127.0.0.1:0', '--mining-bind', '127.0.0.1:0'],
+      'run',
+      '--data-dir',
+      directory,
+      '--pow-mode',
+      'light',
+      '--cut-millis',
+      '250',
+      '--initial-work',
+      '1',
+      '--minimum-work',
+      '1',
+      '--api-bind',
+      '127.0.0.1:0',
+      '--mining-bind',
+      '127.0.0.1:0',
     ]);
   }
 

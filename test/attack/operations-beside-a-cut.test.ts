@@ -15,7 +15,10 @@ const miner = developmentKey('miner').address;
 const signer = developmentKey('dora');
 const validator = validatorId(developmentKey(validatorName(0)).publicKey);
 const bond = (n: number): StakingOperation => ({
-  ...{ name: 'bond', validator, owner: signer.address, amount: 100n * COIN },
+  name: 'bond',
+  validator,
+  owner: signer.address,
+  amount: 100n * COIN,
   rewardAddress: developmentKey(`r${n}`).address,
 });
 

@@ -88,8 +88,16 @@ const have = (height: number): Bytes =>
   encodeMessage({
     type: 'have',
     have: {
-      ...{ height, round: 0, prevotes: 0n, precommits: 0n, hasProposal: false, validRound: -1, wantPolka: -1 },
-      ...{ wantCut: NIL, lastRound: 0, lastPrecommits: 0n },
+      height,
+      round: 0,
+      prevotes: 0n,
+      precommits: 0n,
+      hasProposal: false,
+      validRound: -1,
+      wantPolka: -1,
+      wantCut: NIL,
+      lastRound: 0,
+      lastPrecommits: 0n,
     },
   });
 

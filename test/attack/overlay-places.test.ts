@@ -296,7 +296,9 @@ test('places: whatever comes, members and named addresses keep theirs, and no co
 test('where all addresses are as crowded any connection makes room, not always the oldest', () => {
   const all = Array.from({ length: PLACES.waiting }, (_, peer) => peer);
   const places: Place[] = all.map((peer) => ({
-    ...{ peer, address: `10.0.0.${peer}`, isNear: false },
+    peer,
+    address: `10.0.0.${peer}`,
+    isNear: false,
     standing: 'waiting',
   }));
   const evicted = (drawn: number) => {

@@ -89,16 +89,28 @@ test('a page ends where the blocks that it reads come to too many bytes', async 
   // Every block is as large as one can be: a cut takes one transaction of it, and the others are copies.
   const copies = Math.floor((MAX_BODY_BYTES - 1_000) / (wire.length + 4));
   const body = encodeBody({
-    ...{ payout: miner, extranonce: new Uint8Array(8), parents: [] },
+    payout: miner,
+    extranonce: new Uint8Array(8),
+    parents: [],
     transactions: Array<Uint8Array>(copies).fill(wire),
   });
   const entries = Array.from({ length: 64 }, (_, i) => ({
-    ...{ height: 7, place: i, id: pattern(`transaction ${i}`, 48), blockId: pattern(`block ${i}`, 48) },
-    ...{ outcome: 'conflict', fee: 0n, mass: 0, amount: 0n, index: i % copies, spentAt: 0 },
+    height: 7,
+    place: i,
+    id: pattern(`transaction ${i}`, 48),
+    blockId: pattern(`block ${i}`, 48),
+    outcome: 'conflict',
+    fee: 0n,
+    mass: 0,
+    amount: 0n,
+    index: i % copies,
+    spentAt: 0,
   }));
   let read = 0;
   const chain = {
-    ...{ ...at, network: { name: 'development' }, historyFrom: () => 0 },
+    ...at,
+    network: { name: 'development' },
+    historyFrom: () => 0,
     cut: () => ({
       header: { height: 7, stateRoot: chainId, validatorSetId: chainId },
       cutId: chainId,

@@ -72,9 +72,14 @@ export async function openPoolApiBed(options: PoolApiBedOptions = {}): Promise<P
     now: Date.now,
   } as never);
   const terms = {
-    ...{ name: 'test', network: 'development', address: formatAddress(account('pool'), 'development') },
-    ...{ feePpm: { pplns: 10_000, solo: 5_000 }, payoutMin: 1_000n, payoutIntervalMillis: 60_000 },
-    ...{ windowThousandths: 1_000n, sliceCuts: SLICE_CUTS },
+    name: 'test',
+    network: 'development',
+    address: formatAddress(account('pool'), 'development'),
+    feePpm: { pplns: 10_000, solo: 5_000 },
+    payoutMin: 1_000n,
+    payoutIntervalMillis: 60_000,
+    windowThousandths: 1_000n,
+    sliceCuts: SLICE_CUTS,
   } as const;
   const api = await openPoolApi(
     { terms, network: 'development', config: {}, minerWebhooks: 'public', sendsMail: true },
@@ -102,23 +107,22 @@ export async function openPoolApiBed(options: PoolApiBedOptions = {}): Promise<P
   await operator.ensure();
   const web = await startWeb(
     {
-      ...{
-        listen: { host: '127.0.0.1', port: 0 },
-        prefix: '',
-        proxies: [],
-        dashboard: options.page ?? join(directory, 'page'),
-      },
-      ...{ title: 'test', version: '1', metrics: true, rate: options.rate ?? NO_RATE_LIMIT },
+      listen: { host: '127.0.0.1', port: 0 },
+      prefix: '',
+      proxies: [],
+      dashboard: options.page ?? join(directory, 'page'),
+      title: 'test',
+      version: '1',
+      metrics: true,
+      rate: options.rate ?? NO_RATE_LIMIT,
     },
     {
-      ...{
-        routes: api.routes,
-        token: operator,
-        metrics: new Metrics('svc_pool'),
-        log,
-        now: Date.now,
-        ready: () => true,
-      },
+      routes: api.routes,
+      token: operator,
+      metrics: new Metrics('svc_pool'),
+      log,
+      now: Date.now,
+      ready: () => true,
       live: (request, socket, head, client) => api.live.upgrade(request, socket, head, client),
     },
   );

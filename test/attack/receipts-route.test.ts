@@ -15,8 +15,13 @@ import { newPoolKey, openFrontEnd, openReceipts } from '../pool/receipts-bed.ts'
 const MINERS = 700;
 const WORKERS = 700;
 const share = (miner: number, worker = 'rig', service: 'pplns' | 'solo' = 'pplns') => ({
-  ...{ kind: 'share' as const, service, account: account(`miner ${miner}`), worker, work: 10n },
-  ...{ atMillis: Date.now(), identity: freshIdentity() },
+  kind: 'share' as const,
+  service,
+  account: account(`miner ${miner}`),
+  worker,
+  work: 10n,
+  atMillis: Date.now(),
+  identity: freshIdentity(),
 });
 
 test('a request hashes and is charged for what is near the account’s own receipts', async () => {

@@ -66,7 +66,9 @@ test('whatever order journals, cuts and restarts come in, a share is in the slic
       const newest = Math.floor(height / SLICE_CUTS) + AHEAD;
       const open = Math.floor(height / SLICE_CUTS);
       const entries = end.journal.slice(from, until).map(({ record }, i) => ({
-        ...{ bootId: end.bootId, sequence: from + i, record: encodeRecord(record) },
+        bootId: end.bootId,
+        sequence: from + i,
+        record: encodeRecord(record),
       }));
       if (entries.length > 0) await books.fenced((tx) => intake.take(tx, entries, newest));
       for (; end.taken < until; end.taken++) {

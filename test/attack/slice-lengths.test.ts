@@ -14,7 +14,10 @@ import { poolAddress } from '../../vectors/generate/honest-books.ts';
 const target = targetOfWork(9_000n);
 const targetHex = toHex(targetToBytes(target));
 const from = (from_slice: number, slice_cuts: number) => ({
-  ...{ from_slice, slice_cuts, window_thousandths: 8_000, fee_ppm: 10_000 },
+  from_slice,
+  slice_cuts,
+  window_thousandths: 8_000,
+  fee_ppm: 10_000,
 });
 
 /** Closed slices without work, from slice 0 on, each with the given length. */
@@ -23,9 +26,16 @@ function records(service: 'pplns' | 'solo', lengths: readonly number[]): SliceRe
   return lengths.map((slice_cuts, slice) => {
     const { from_slice: _, ...terms } = from(0, slice_cuts);
     const body = {
-      ...{ network: 'development' as const, service, slice, ...terms, target: targetHex },
-      ...{ window_work: String(windowWork(target, 8_000n, [])), accounts: 0, total_work: '0' },
-      ...{ root: toHex(EMPTY_ROOT.hash), previous },
+      network: 'development' as const,
+      service,
+      slice,
+      ...terms,
+      target: targetHex,
+      window_work: String(windowWork(target, 8_000n, [])),
+      accounts: 0,
+      total_work: '0',
+      root: toHex(EMPTY_ROOT.hash),
+      previous,
     };
     previous = sliceChain(body);
     return { ...body, chain: previous };
@@ -33,7 +43,9 @@ function records(service: 'pplns' | 'solo', lengths: readonly number[]): SliceRe
 }
 
 const publishedWith = (list: readonly ReturnType<typeof from>[]) => ({
-  ...{ network: 'development' as const, address: poolAddress, terms: { pplns: list, solo: list } },
+  network: 'development' as const,
+  address: poolAddress,
+  terms: { pplns: list, solo: list },
 });
 
 test('a record of another length than the first one’s is false, whatever the terms say', () => {
@@ -47,8 +59,13 @@ test('a record of another length than the first one’s is false, whatever the t
 /** The public audit of a pool that has credited nobody anything, at a cut where all of it is overdue. */
 async function audited(list: readonly ReturnType<typeof from>[], lengths: readonly number[], height = 400_000) {
   const reward = (at: number) => ({
-    ...{ kind: 'received', source: 'work_reward', transaction_id: at.toString(16).padStart(96, '0'), amount: '1000' },
-    ...{ address: poolAddress, finalized_height: at, outpoint: { transaction_id: 'aa'.repeat(48), output_index: at } },
+    kind: 'received',
+    source: 'work_reward',
+    transaction_id: at.toString(16).padStart(96, '0'),
+    amount: '1000',
+    address: poolAddress,
+    finalized_height: at,
+    outpoint: { transaction_id: 'aa'.repeat(48), output_index: at },
   });
   const node = {
     addressChanges: async ({ after_height: after }: { after_height: number }) => ({

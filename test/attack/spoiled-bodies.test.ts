@@ -95,8 +95,8 @@ function lieTo3(liar: string): void {
   };
   network.network.carries = (from, to, bytes) => {
     const message = decodeBlockMessageOf(bytes);
-    // Members' offers do not reach it: whom it asks among them it asks because of a cut.
-    if (from === 'm3' && to !== STRANGER && message?.type === 'want')
+    // Members' offers do not reach it: whom it asks among them it asks because of a cut. A liar among them waits until it is asked itself.
+    if (from === 'm3' && (liar === STRANGER ? to !== STRANGER : to === liar) && message?.type === 'want')
       for (const id of message.ids.map(toHex)) {
         named.add(id);
         const bytesHeld = held.get(id);

@@ -20,11 +20,22 @@ export const NO_SIGNATURE = new Uint8Array(0);
 
 export const cutOf = (height: number) => `cut ${height}`.padEnd(48, '.');
 export const proposalOf = (height: number, signature = SIGNATURE): Proposal => ({
-  ...{ height, round: 0, validRound: -1, cut: cutOf(height), signers: 0n, lastRound: 0 },
-  ...{ content: SIGNATURE, signature },
+  height,
+  round: 0,
+  validRound: -1,
+  cut: cutOf(height),
+  signers: 0n,
+  lastRound: 0,
+  content: SIGNATURE,
+  signature,
 });
 export const voteOf = (height: number, kind: VoteKind, member: number): Vote => ({
-  ...{ kind, height, round: 0, cut: cutOf(height), member, signature: SIGNATURE },
+  kind,
+  height,
+  round: 0,
+  cut: cutOf(height),
+  member,
+  signature: SIGNATURE,
 });
 
 /** A validator that starts at a height, 5 where nothing else is said, with a log of `logHeight` that holds `own`. */

@@ -138,7 +138,10 @@ test('tickets: those of the server shorten a handshake, changed ones are a hands
     for (let at = 0; at < 1 + (i % 8); at++)
       changed[changed.length - 20 - ((i * 7 + at) % 60)] = randomBytes(1)[0] as number;
     const socket = connect({
-      ...{ port: doors.ports.stratum, host: '127.0.0.1', rejectUnauthorized: false, maxVersion: 'TLSv1.2' },
+      port: doors.ports.stratum,
+      host: '127.0.0.1',
+      rejectUnauthorized: false,
+      maxVersion: 'TLSv1.2',
       session: changed,
     });
     socket.on('error', () => undefined);

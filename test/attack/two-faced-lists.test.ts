@@ -76,7 +76,10 @@ test('blocks that are said to be in a later list, which is there and right, and 
   const before: Lie = { proof: honest.proof(SLICE - 1, VICTIM), evidence: honest.evidence(SLICE - 1) };
   const rewards = [before, truth].flatMap(({ proof, evidence }) =>
     [...(evidence.rewards ?? [])].map(([transaction_id, { amount }]) => ({
-      ...{ kind: 'received', source: 'work_reward', transaction_id, amount },
+      kind: 'received',
+      source: 'work_reward',
+      transaction_id,
+      amount,
       finalized_height: proof.slice * SLICE_CUTS + 97,
     })),
   );

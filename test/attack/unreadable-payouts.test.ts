@@ -16,7 +16,12 @@ const LIE = LEDGER_LIES['an old slice told anew after a payout'] as () => Lie;
 const ID = 'cd'.repeat(48);
 const FAR = 2 ** 52;
 const listed = (final_height: number) => ({
-  ...{ number: 1, state: 'finalized', transaction_id: ID, final_height, slice: null, head: null },
+  number: 1,
+  state: 'finalized',
+  transaction_id: ID,
+  final_height,
+  slice: null,
+  head: null,
 });
 
 type World = {

@@ -13,7 +13,8 @@ const payload = (name: string): Uint8Array => Uint8Array.of(0, ...pattern(name, 
 
 test('others’ waiting transactions are passed over', async () => {
   const waiting = Array.from({ length: WAITING }, (_, i) => ({
-    ...{ id: pattern(`transaction ${i}`, 48), seenMillis: i },
+    id: pattern(`transaction ${i}`, 48),
+    seenMillis: i,
     body: {
       outputs: [
         { address: payload(`to ${i}`), amount: 1n },
@@ -22,7 +23,8 @@ test('others’ waiting transactions are passed over', async () => {
     },
     spends: [
       {
-        ...{ address: payload(`from ${i}`), amount: 4n },
+        address: payload(`from ${i}`),
+        amount: 4n,
         outpoint: { transactionId: pattern(`before ${i}`, 48), outputIndex: 1 },
       },
     ],
@@ -31,7 +33,8 @@ test('others’ waiting transactions are passed over', async () => {
   const node = {
     mempool: { list: () => waiting.values() },
     chain: {
-      ...{ network: { name: 'development' }, head: () => ({ height: 7 }) },
+      network: { name: 'development' },
+      head: () => ({ height: 7 }),
       transactionStatus: () => {
         looked++;
         return { lifecycle: 'processing' };
@@ -68,7 +71,8 @@ function dustedBed(count: number) {
   const node = {
     mempool: { list: () => waiting.values(), get: (id: Uint8Array) => waiting.get(toHex(id)) },
     chain: {
-      ...{ network: { name: 'development' }, head: () => ({ height: 7 }) },
+      network: { name: 'development' },
+      head: () => ({ height: 7 }),
       transactionStatus: () => ({ lifecycle: 'processing' }),
     },
   };
@@ -112,13 +116,16 @@ test('addresses that look alike cost no reads of the store', async () => {
   alike.set(pattern('other tail', 44), 5);
   let looked = 0;
   const waiting = Array.from({ length: 100 }, (_, i) => ({
-    ...{ id: pattern(`alike ${i}`, 48), seenMillis: i, spends: [] },
+    id: pattern(`alike ${i}`, 48),
+    seenMillis: i,
+    spends: [],
     body: { outputs: [{ address: alike, amount: 1n }] },
   }));
   const node = {
     mempool: { list: () => waiting.values() },
     chain: {
-      ...{ network: { name: 'development' }, head: () => ({ height: 7 }) },
+      network: { name: 'development' },
+      head: () => ({ height: 7 }),
       transactionStatus: () => void looked++,
     },
   };
@@ -132,7 +139,8 @@ test('positions of many owners come in pages, each once', async () => {
   const ids = Array.from({ length: 300 }, (_, i) => pattern(`position ${i}`, 48)).sort(Buffer.compare);
   let asked = 0;
   const chain = {
-    ...{ network: { name: 'development' }, head: () => ({ height: 7 }) },
+    network: { name: 'development' },
+    head: () => ({ height: 7 }),
     staking: () => ({ intervalCuts: 24, stake: { sweeps: [] }, validator: () => ({ exitHeight: 0, slashHeight: 0 }) }),
     positionsOf: async (owner: Uint8Array, page?: { after?: Uint8Array; limit: number }) => {
       const { after, limit } = page ?? { limit: ids.length };

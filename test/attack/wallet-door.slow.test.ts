@@ -28,9 +28,13 @@ type Call = {
 function call(body: string | Buffer, { path = '/v1/rpc', method = 'POST', headers = [], length }: Call = {}): Buffer {
   const head = [
     `${method} ${path} HTTP/1.1`,
-    ...['host: 127.0.0.1', 'content-type: application/json', `content-length: ${length ?? Buffer.byteLength(body)}`],
+    'host: 127.0.0.1',
+    'content-type: application/json',
+    `content-length: ${length ?? Buffer.byteLength(body)}`,
     ...headers,
-    ...['connection: close', '', ''],
+    'connection: close',
+    '',
+    '',
   ];
   return Buffer.concat([Buffer.from(head.join('\r\n')), Buffer.from(body)]);
 }

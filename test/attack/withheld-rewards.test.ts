@@ -33,7 +33,10 @@ async function auditAt(height: number, list: number | null, now = height, length
           : [],
       }),
       opening: { from_slice: 0, slice_cuts: 1_000_000 },
-      ...{ records: new Map(records as never), credited: new CreditedBlocks(findings), height, now: async () => now },
+      records: new Map(records as never),
+      credited: new CreditedBlocks(findings),
+      height,
+      now: async () => now,
     },
     findings,
   );

@@ -42,7 +42,9 @@ function fullBody(node: FullNode): Uint8Array {
   const wire = payment(node.chain, [{ outpoint, address: MINER, amount: 1_000_000n, source: 'regular' }], []);
   const copies = Math.floor((MAX_BODY_BYTES - 1_000) / (wire.length + 4));
   return encodeBody({
-    ...{ payout: MINER, extranonce: new Uint8Array(8), parents: [] },
+    payout: MINER,
+    extranonce: new Uint8Array(8),
+    parents: [],
     transactions: Array<Uint8Array>(copies).fill(wire),
   });
 }

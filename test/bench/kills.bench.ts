@@ -23,8 +23,12 @@ export default bench('four validators killed, parted and hung: one chain, and no
     const { cuts, votes, ofVictim } = await perturb(
       processes,
       {
-        ...{ cutMillis, kills: number('kills', 200), blocks: number('blocks', 30) },
-        ...{ partitions: number('partitions', 10), killsOfAll: number('all', 10), seed: number('seed', 1) },
+        cutMillis,
+        kills: number('kills', 200),
+        blocks: number('blocks', 30),
+        partitions: number('partitions', 10),
+        killsOfAll: number('all', 10),
+        seed: number('seed', 1),
       },
       (line) => b.note(line),
     );

@@ -95,7 +95,9 @@ async function several(b: Bench): Promise<void> {
   const address = module.multisigAddress(descriptor, 'development');
   const body = module.encodeTransactionBody(
     JSON.stringify({
-      ...{ valid_from_height: '1', valid_until_height: '1000', payload_hex: '' },
+      valid_from_height: '1',
+      valid_until_height: '1000',
+      payload_hex: '',
       inputs: [{ transaction_id: 'ab'.repeat(48), output_index: '0' }],
       outputs: [{ address, amount: '100000000' }],
     }),

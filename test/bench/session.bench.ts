@@ -133,26 +133,50 @@ export default bench('node, bridge and svc-miner together: hashes done and work 
     const address = formatAddress(new Uint8Array(ADDRESS_PAYLOAD_BYTES).fill(7).fill(0, 0, 1), network);
     const genesis = ['--development-validators', '4', '--fund', `${address}=16000000`];
     execFileSync(process.execPath, [
-      ...[join(ROOT, 'node/main.ts'), 'genesis', '--network', network, '--out', processes.path('genesis.json')],
-      ...[...genesis, '--initial-work', ofChain('initial-work') ?? String(INITIAL_WORK[network])],
+      join(ROOT, 'node/main.ts'),
+      'genesis',
+      '--network',
+      network,
+      '--out',
+      processes.path('genesis.json'),
+      ...genesis,
+      '--initial-work',
+      ofChain('initial-work') ?? String(INITIAL_WORK[network]),
     ]);
     processes.start('node', [
-      ...[
-        'run',
-        '--network',
-        network,
-        '--genesis',
-        processes.path('genesis.json'),
-        '--data-dir',
-        processes.path('node'),
-      ],
-      ...['--api-bind', 'off', '--mining-bind', `127.0.0.1:${ports.mining}`, '--pow-mode', 'light', '--p2p', 'off'],
-      ...['--cut-millis', ofChain('cut-millis') ?? '2500'],
+      'run',
+      '--network',
+      network,
+      '--genesis',
+      processes.path('genesis.json'),
+      '--data-dir',
+      processes.path('node'),
+      '--api-bind',
+      'off',
+      '--mining-bind',
+      `127.0.0.1:${ports.mining}`,
+      '--pow-mode',
+      'light',
+      '--p2p',
+      'off',
+      '--cut-millis',
+      ofChain('cut-millis') ?? '2500',
     ]);
     processes.start('bridge', [
-      ...['--network', network, '--node', `http://127.0.0.1:${ports.mining}`, '--data-dir', processes.path('bridge')],
-      ...['--listen', `127.0.0.1:${ports.stratum}`, '--listen-ws', 'off', '--metrics-bind', 'off'],
-      ...['--stats-bind', `127.0.0.1:${ports.stats}`],
+      '--network',
+      network,
+      '--node',
+      `http://127.0.0.1:${ports.mining}`,
+      '--data-dir',
+      processes.path('bridge'),
+      '--listen',
+      `127.0.0.1:${ports.stratum}`,
+      '--listen-ws',
+      'off',
+      '--metrics-bind',
+      'off',
+      '--stats-bind',
+      `127.0.0.1:${ports.stats}`,
     ]);
     const began = performance.now();
     const bridgeStats = () => read<BridgeStats>(`http://127.0.0.1:${ports.stats}/v1/stats`);
@@ -160,9 +184,18 @@ export default bench('node, bridge and svc-miner together: hashes done and work 
     b.figure('bridge ready after its start', (performance.now() - began) / 1_000, 's');
     const started = performance.now();
     const miner = processes.start('miner', [
-      ...['--pool', `stratum+tcp://127.0.0.1:${ports.stratum}`, '--user', `${address}.session`],
-      ...['--data-dir', processes.path('miner'), '--api-bind', `127.0.0.1:${ports.miner}`, '--metrics-bind', 'off'],
-      ...['--no-check-books', ...words],
+      '--pool',
+      `stratum+tcp://127.0.0.1:${ports.stratum}`,
+      '--user',
+      `${address}.session`,
+      '--data-dir',
+      processes.path('miner'),
+      '--api-bind',
+      `127.0.0.1:${ports.miner}`,
+      '--metrics-bind',
+      'off',
+      '--no-check-books',
+      ...words,
     ]);
     const minerStats = () => read<MinerStats>(`http://127.0.0.1:${ports.miner}/v1/stats`);
     const hashes = (stats: MinerStats) => stats.devices.reduce((sum, device) => sum + device.hashes, 0);

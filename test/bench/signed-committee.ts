@@ -62,8 +62,15 @@ class SignedMember {
   #proposal({ height, round, last }: Effect & { do: 'build' }): Proposal {
     const signers = last === undefined ? 0n : bitsOf(last.votes);
     const content = encodeCutHeader({
-      ...{ networkId: 3, height, timestampMillis: height, previousId: ZERO, blocksRoot: blocksRoot([]) },
-      ...{ stateRoot: ZERO, validatorSetId: ZERO, blockCount: 0, signers },
+      networkId: 3,
+      height,
+      timestampMillis: height,
+      previousId: ZERO,
+      blocksRoot: blocksRoot([]),
+      stateRoot: ZERO,
+      validatorSetId: ZERO,
+      blockCount: 0,
+      signers,
     });
     const cut = nameOf(cutId(content));
     const lastRound = last?.round ?? 0;

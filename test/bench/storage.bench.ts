@@ -29,7 +29,8 @@ const KINDS: Readonly<Record<string, string>> = {
 
 async function kindsOf(directory: string): Promise<Map<string, number>> {
   const db = new ClassicLevel<Uint8Array, Uint8Array>(directory, {
-    ...{ keyEncoding: 'view', valueEncoding: 'view' },
+    keyEncoding: 'view',
+    valueEncoding: 'view',
     compression: false,
   });
   const bytes = new Map<string, number>();

@@ -31,9 +31,26 @@ test('served with a warning, refused by miners in plain words, replaced without 
   writeFileSync(key, EXPIRED_CERTIFICATE.key, { mode: 0o600 });
   // The node need not be there for TLS to be.
   const bridge = new Program('svc-bridge', [
-    ...['--node', 'http://127.0.0.1:9', '--data-dir', folder, '--threads', '1', '--verify-threads', '1'],
-    ...['--listen', '127.0.0.1:0', '--listen-ws', 'off', '--stats-bind', 'off', '--metrics-bind', 'off'],
-    ...['--tls-cert', cert, '--tls-key', key],
+    '--node',
+    'http://127.0.0.1:9',
+    '--data-dir',
+    folder,
+    '--threads',
+    '1',
+    '--verify-threads',
+    '1',
+    '--listen',
+    '127.0.0.1:0',
+    '--listen-ws',
+    'off',
+    '--stats-bind',
+    'off',
+    '--metrics-bind',
+    'off',
+    '--tls-cert',
+    cert,
+    '--tls-key',
+    key,
   ]);
   await bridge.until(/the certificate has (expired): only miners that pin it connect at=2001-01-01/);
   const port = await bridge.until(/kind=tcp host=127.0.0.1 port=(\d+)/);

@@ -27,22 +27,53 @@ function folder(): string {
 
 const node = (directory: string) =>
   new Program('svcd', [
-    ...['run', '--data-dir', directory, '--cut-millis', '100', '--pow-mode', 'light', '--signature-threads', '1'],
+    'run',
+    '--data-dir',
+    directory,
+    '--cut-millis',
+    '100',
+    '--pow-mode',
+    'light',
+    '--signature-threads',
+    '1',
     ...oneValidator(join(directory, 'genesis'), { initialWork: 3_000, minimumWork: 500 }),
-    ...['--api-bind', '127.0.0.1:0', '--mining-bind', '127.0.0.1:0'],
+    '--api-bind',
+    '127.0.0.1:0',
+    '--mining-bind',
+    '127.0.0.1:0',
   ]);
 
 const quietPorts = ['--listen', '127.0.0.1:0', '--listen-ws', '127.0.0.1:0', '--stats-bind', '127.0.0.1:0'];
 const bridge = (directory: string, ...words: string[]) =>
   new Program('svc-bridge', [
-    ...[...quietPorts, '--metrics-bind', 'off', '--data-dir', directory],
-    ...['--threads', '2', '--verify-threads', '1', '--start-work', '500', ...words],
+    ...quietPorts,
+    '--metrics-bind',
+    'off',
+    '--data-dir',
+    directory,
+    '--threads',
+    '2',
+    '--verify-threads',
+    '1',
+    '--start-work',
+    '500',
+    ...words,
   ]);
 
 const miner = (url: string, account: number, worker: string, ...words: string[]) =>
   new Program('svc-miner', [
-    ...['-o', url, '-u', `${addressOf(account)}.${worker}`, '--no-gpu', '--cpu-threads', '1'],
-    ...['--api-bind', 'off', '--metrics-bind', 'off', ...words],
+    '-o',
+    url,
+    '-u',
+    `${addressOf(account)}.${worker}`,
+    '--no-gpu',
+    '--cpu-threads',
+    '1',
+    '--api-bind',
+    'off',
+    '--metrics-bind',
+    'off',
+    ...words,
   ]);
 
 async function untilSettled(stats: string, atLeast: number): Promise<Stats> {
@@ -143,8 +174,20 @@ test('two bridges cannot listen on one port, and it says so in one line', async 
   const svcBridge = bridge(folder(), '--node', 'http://127.0.0.1:1');
   const tcp = await svcBridge.until(/kind=ws host=127.0.0.1 port=(\d+)/);
   const second = new Program('svc-bridge', [
-    ...['--listen', `127.0.0.1:${tcp}`, '--listen-ws', 'off', '--stats-bind', 'off', '--metrics-bind', 'off'],
-    ...['--data-dir', folder(), '--threads', '0', '--node', 'http://127.0.0.1:1'],
+    '--listen',
+    `127.0.0.1:${tcp}`,
+    '--listen-ws',
+    'off',
+    '--stats-bind',
+    'off',
+    '--metrics-bind',
+    'off',
+    '--data-dir',
+    folder(),
+    '--threads',
+    '0',
+    '--node',
+    'http://127.0.0.1:1',
   ]);
   expect(await second.exited).toBe(1);
   expect(second.output).toMatch(

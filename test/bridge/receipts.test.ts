@@ -26,21 +26,27 @@ function delivery(service: 'pplns' | 'solo', workers: readonly [number, string][
   const leaves = workers
     .map(
       ([account, worker]): ReceiptLeaf => ({
-        ...{ account: accountOf(account), worker, shares: 1, work: 10n, open: 0n, accountWork: 10n },
+        account: accountOf(account),
+        worker,
+        shares: 1,
+        work: 10n,
+        open: 0n,
+        accountWork: 10n,
       }),
     )
     .sort(compareReceipts);
   const sheet = receiptSheet(leaves);
   const head: ReceiptHead = {
-    ...{
-      network: 'development',
-      service,
-      slice: 5,
-      boot: '09'.repeat(8),
-      chain: '01'.repeat(48),
-      root: '02'.repeat(48),
-    },
-    ...{ accounts: 1, total_work: '10', receipts: leaves.length, receipts_root: toHex(sheet.root) },
+    network: 'development',
+    service,
+    slice: 5,
+    boot: '09'.repeat(8),
+    chain: '01'.repeat(48),
+    root: '02'.repeat(48),
+    accounts: 1,
+    total_work: '10',
+    receipts: leaves.length,
+    receipts_root: toHex(sheet.root),
   };
   const receiptOf = (account: number, worker: string): Receipt => {
     const at = leaves.findIndex(

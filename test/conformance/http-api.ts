@@ -31,13 +31,27 @@ const someBlock = async ({ api }: Target): Promise<string> =>
   );
 
 const PLAIN = [
-  ...['/v1/cuts', '/v1/transactions/recent', '/v1/blocks/recent', '/v1/transactions/manifest', '/v1/chain/head'],
-  ...['/v1/chain/rates', '/v1/mempool', '/v1/node/identity', '/v1/node/sync', '/v1/node/status'],
-  ...['/v1/economics/supply', '/v1/economics/emission', '/v1/economics/estimate/staking?amount=100000000'],
+  '/v1/cuts',
+  '/v1/transactions/recent',
+  '/v1/blocks/recent',
+  '/v1/transactions/manifest',
+  '/v1/chain/head',
+  '/v1/chain/rates',
+  '/v1/mempool',
+  '/v1/node/identity',
+  '/v1/node/sync',
+  '/v1/node/status',
+  '/v1/economics/supply',
+  '/v1/economics/emission',
+  '/v1/economics/estimate/staking?amount=100000000',
 ];
 const BATCHES = [
-  ...['/v1/address/balances', '/v1/address/utxos', '/v1/address/changes'],
-  ...['/v1/mempool/pending', '/v1/staking/positions', '/v1/keys/registered'],
+  '/v1/address/balances',
+  '/v1/address/utxos',
+  '/v1/address/changes',
+  '/v1/mempool/pending',
+  '/v1/staking/positions',
+  '/v1/keys/registered',
 ];
 /** Route, default (undefined: not given) and maximum. */
 const PAGES: [string, number | undefined, number][] = [
@@ -251,8 +265,16 @@ export const RESOURCES: readonly Fact[] = factsOf('Resources', {
   'supply document: the fields of the table': async ({ api }) => {
     const supply = await documentAt(`${api}/v1/economics/supply`);
     for (const name of [
-      ...['max_supply', 'minted', 'burned', 'total_supply', 'circulating_supply', 'bonded', 'unbonding'],
-      ...['work_reserve', 'stake_reserve', 'unscheduled_emission'],
+      'max_supply',
+      'minted',
+      'burned',
+      'total_supply',
+      'circulating_supply',
+      'bonded',
+      'unbonding',
+      'work_reserve',
+      'stake_reserve',
+      'unscheduled_emission',
     ])
       assert.match(String(supply[name]), ATOMS, name);
   },

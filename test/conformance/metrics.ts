@@ -4,23 +4,21 @@ import { get } from './client.ts';
 import { type Fact, factsOf, needs, type Target } from './fact.ts';
 
 const NODE_NAMES = [
-  ...[
-    'uptime_seconds',
-    'finalized_height',
-    'synced',
-    'peers',
-    'best_peer_height',
-    'cuts_total',
-    'registered_blocks_total',
-  ],
-  ...[
-    'executed_blocks_total',
-    'paid_rewards_total',
-    'mempool_transactions',
-    'work_pool_blocks',
-    'p2p_received_bytes_total',
-  ],
-  ...['p2p_sent_bytes_total', 'p2p_queued_cuts', 'p2p_queued_blocks'],
+  'uptime_seconds',
+  'finalized_height',
+  'synced',
+  'peers',
+  'best_peer_height',
+  'cuts_total',
+  'registered_blocks_total',
+  'executed_blocks_total',
+  'paid_rewards_total',
+  'mempool_transactions',
+  'work_pool_blocks',
+  'p2p_received_bytes_total',
+  'p2p_sent_bytes_total',
+  'p2p_queued_cuts',
+  'p2p_queued_blocks',
 ];
 
 const scraped = async (url: string | undefined, option: string): Promise<string> => {

@@ -23,9 +23,19 @@ test('a validator with one peer alone follows to the head; one that was away say
   const peerPort = 3 * VALIDATORS;
   const validator = (member: number, ...words: string[]) =>
     new Svcd({ api: ports[VALIDATORS + 2 * member] as number, mining: ports[VALIDATORS + 2 * member + 1] as number }, [
-      ...['--data-dir', join(directory, `validator-${member}`), '--genesis', files.genesis],
-      ...['--cut-millis', String(CUT_MILLIS), '--overlay-listen', at(member)],
-      ...['--consensus-key-file', files.key(member), '--consensus-password-file', files.password, ...words],
+      '--data-dir',
+      join(directory, `validator-${member}`),
+      '--genesis',
+      files.genesis,
+      '--cut-millis',
+      String(CUT_MILLIS),
+      '--overlay-listen',
+      at(member),
+      '--consensus-key-file',
+      files.key(member),
+      '--consensus-password-file',
+      files.password,
+      ...words,
     ]);
   const neighbours = (...members: number[]) => members.flatMap((member) => ['--neighbour', at(member)]);
   const others = [

@@ -126,9 +126,18 @@ export class ValidatorProcesses {
     writeGenesis(file, this.genesis);
     const overlays = ports.slice(0, VALIDATORS);
     const common = (name: string, api: number, mining?: number) => [
-      ...['--genesis', file, '--data-dir', join(this.#directory, name), '--cut-millis', String(cutMillis)],
-      ...['--api-bind', `127.0.0.1:${api}`, '--signature-threads', '1'],
-      ...['--mining-bind', mining === undefined ? 'off' : `127.0.0.1:${mining}`],
+      '--genesis',
+      file,
+      '--data-dir',
+      join(this.#directory, name),
+      '--cut-millis',
+      String(cutMillis),
+      '--api-bind',
+      `127.0.0.1:${api}`,
+      '--signature-threads',
+      '1',
+      '--mining-bind',
+      mining === undefined ? 'off' : `127.0.0.1:${mining}`,
     ];
     const proxies = ports.slice(2 * VALIDATORS + FOLLOWERS_PORTS);
     for (const [i, overlay] of overlays.entries()) {

@@ -149,7 +149,10 @@ test('four validators without named neighbours, two of them without a route, mak
     const key = developmentKey(validatorName(i));
     await openConsensus(
       {
-        ...{ dataDir, cutMillis: CUT_MILLIS, key, neighbours: [] },
+        dataDir,
+        cutMillis: CUT_MILLIS,
+        key,
+        neighbours: [],
         binds: [{ host: '127.0.0.1', port: hasRoute(i) ? port : 0 }],
       },
       { node, log: logOf(i), now: steadyMillis, started: (_, stop) => stops.push(stop) },

@@ -39,13 +39,11 @@ function overlayKey() {
 const own = overlayKey();
 
 const record = (changes: Partial<RelayRecord> = {}): RelayRecord => ({
-  ...{
-    chainId: CHAIN,
-    validator: VALIDATOR,
-    sequence: 5n,
-    expiry: BigInt(NOW + RECORD.millis),
-    relays: [of(2), of(3)],
-  },
+  chainId: CHAIN,
+  validator: VALIDATOR,
+  sequence: 5n,
+  expiry: BigInt(NOW + RECORD.millis),
+  relays: [of(2), of(3)],
   ...changes,
 });
 const signed = (changes: Partial<RelayRecord> = {}, key = own) => signRecord(record(changes), key.sign);

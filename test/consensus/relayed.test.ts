@@ -47,7 +47,9 @@ const idOf = (member: number): Bytes => validatorId((keys[member] as (typeof key
 const shortOf = (member: number): string => toHex(idOf(member)).slice(0, 16);
 
 const listed = (member: number, routes: readonly ListenAddress[]): Listed => ({
-  ...{ id: idOf(member), publicKey: members[member]?.publicKey as Bytes, routes },
+  id: idOf(member),
+  publicKey: members[member]?.publicKey as Bytes,
+  routes,
   overlayKey: overlayKeys[member]?.overlayKey as Bytes,
 });
 
@@ -65,7 +67,9 @@ async function open(member: number) {
   const transport = new TcpTransport(
     { chainId: CHAIN, binds: [{ host: '127.0.0.1', port: 0 }], neighbours: [] },
     {
-      ...{ log, steady: steadyMillis, members: () => members },
+      log,
+      steady: steadyMillis,
+      members: () => members,
       signer: { publicKey, sign: (message) => signMessageAside(privateKey, message) },
     },
   );
@@ -78,7 +82,11 @@ async function open(member: number) {
   closing.push(() => transport.close());
   const circuits = () => [...peers].map(String).filter((peer) => peer.startsWith('relayed '));
   return {
-    ...{ member, transport, address, heard, circuits },
+    member,
+    transport,
+    address,
+    heard,
+    circuits,
     relays: () => relays,
     know: (validators: readonly Listed[]) => {
       const own = validators.find(({ id }) => toHex(id) === toHex(idOf(member))) as Listed;
@@ -165,7 +173,11 @@ function relaying(links: readonly ProvenLink[], own = 0, next: readonly Listed[]
   const messages: CircuitMessage[] = [];
   const connected: Socket[] = [];
   const part = new Relaying({
-    ...{ chainId: CHAIN, log: silentLog, steady: steadyMillis, now: steadyMillis, links: () => links },
+    chainId: CHAIN,
+    log: silentLog,
+    steady: steadyMillis,
+    now: steadyMillis,
+    links: () => links,
     link: (peer) => links.find((link) => link.peer === peer),
     send: (peer, bytes) => {
       sent.push({ peer, type: bytes[0] as number });
@@ -183,7 +195,10 @@ function relaying(links: readonly ProvenLink[], own = 0, next: readonly Listed[]
 }
 
 const linkOf = (member: number, isMember = true, at?: ListenAddress): ProvenLink => ({
-  ...{ peer: `m${member}`, key: members[member]?.publicKey as Bytes, isMember, at },
+  peer: `m${member}`,
+  key: members[member]?.publicKey as Bytes,
+  isMember,
+  at,
 });
 
 test('a relay gives slots and circuits to members alone', () => {

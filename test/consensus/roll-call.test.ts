@@ -42,7 +42,11 @@ function node(network: MemoryNetwork, name: string, key?: typeof KEY, listens = 
   const calls: Bytes[] = [];
   const at = new Map<Peer, number>();
   const roll = new RollCall({
-    ...{ transport, chainId: CHAIN, signer: key, state, log: silentLog },
+    transport,
+    chainId: CHAIN,
+    signer: key,
+    state,
+    log: silentLog,
     isAt: (peer, height) => void at.set(peer, height),
     found: () => void found.push(true),
   });

@@ -49,7 +49,9 @@ test('a liar hurries a few honest members from round to round while the network 
   for (let chosen = 0; chosen < 3; chosen++) {
     const { failure, highestRound, recoveryMillis } = simulate(chosen, { scenario: hurriedOf(chosen) });
     expect({ failure, isNear: highestRound < 10, isSoon: recoveryMillis < 60_000 }).toEqual({
-      ...{ failure: undefined, isNear: true, isSoon: true },
+      failure: undefined,
+      isNear: true,
+      isSoon: true,
     });
   }
 });

@@ -22,7 +22,10 @@ test('a recorded member does the same again', () => {
     const state = createState(1, committee, self);
     listenFirst(state, -1);
     const start = {
-      ...{ height: 1, committee, self, ownKey: { ...state.ownKey } },
+      height: 1,
+      committee,
+      self,
+      ownKey: { ...state.ownKey },
       listening: { ...(state.listening as Listening) },
     };
     const text = encodeTrace(start, events);

@@ -12,8 +12,14 @@ import type { Answers } from './served-page.ts';
 const STATUS: OperatorStatus = {
   api_version: 1,
   sheet: {
-    ...{ rewards: '0', uncredited: '0', balances: '0', in_flight: '0', paid: '0' },
-    ...{ pool_fees: '0', network_fees: '0', gap: '0' },
+    rewards: '0',
+    uncredited: '0',
+    balances: '0',
+    in_flight: '0',
+    paid: '0',
+    pool_fees: '0',
+    network_fees: '0',
+    gap: '0',
   },
   wallet: { ready: true, reason: null, spendable: '0', outputs: 0 },
   payouts_paused: false,

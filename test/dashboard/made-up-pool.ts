@@ -39,8 +39,11 @@ export const POOL: PoolDocument = {
   pool_address: address(0),
   services: [service('pplns'), service('solo')],
   network_figures: {
-    ...{ height: 12_345_678, hash_rate: 9e13, hash_rate_millis: 240_000 },
-    ...{ block_work: '123456789012', synced: true },
+    height: 12_345_678,
+    hash_rate: 9e13,
+    hash_rate_millis: 240_000,
+    block_work: '123456789012',
+    synced: true,
   },
   payouts: { minimum: '100000000', interval_seconds: 3600, paused: false, pause_note: null },
   notice: null,
@@ -117,7 +120,10 @@ export function chainAnswers(cuts: number): Record<string, object> {
   const head = { api_version: 1, finalized_height: cuts };
   const rates = { cuts: 96, span_millis: 96_000, cut_millis: 1_000, hashrate: '9000', block_work: '123456' };
   const workBlock = (height: number) => ({
-    ...{ block_id: height.toString(16).padStart(96, '0'), anchor_height: height, payout: address(height), tag: '' },
+    block_id: height.toString(16).padStart(96, '0'),
+    anchor_height: height,
+    payout: address(height),
+    tag: '',
     parents: [(height - 1).toString(16).padStart(96, '0')],
     transactions: 0,
     reward: { state: (['paid', 'pending', 'expired'] as const)[height % 3] },
@@ -145,7 +151,9 @@ export function answers(rows: number): Answers {
     [`miners/${address(1)}/chart`]: CHART,
     [`miners/${address(1)}/workers`]: { api_version: 1, workers: many(worker) } satisfies WorkersDocument,
     [`miners/${address(1)}/notifications`]: {
-      ...{ api_version: 1, webhooks: true, mail: true },
+      api_version: 1,
+      webhooks: true,
+      mail: true,
       webhook: { state: 'failing', last_success_millis: NOW - 9e6, last_failure_millis: NOW, failure: 'refused' },
     } satisfies NotificationsDocument,
     [`miners/${address(1)}/credits`]: { api_version: 1, credits: [] },

@@ -314,16 +314,27 @@ test('a miner is notified of its own payments and blocks, each once, and of bloc
 test('the card of a miner is the sum of its table of workers, where the table has all of them', () => {
   const rates = (rate: number) => ({ ten_minutes: rate, hour: rate, day: rate });
   const worker = (accepted: number, last: number | null) => ({
-    ...{ name: `rig${accepted}`, service: 'pplns' as const, online: true, hash_rate: rates(accepted) },
-    ...{ accepted, stale: 1, rejected: 2, last_share_millis: last },
+    name: `rig${accepted}`,
+    service: 'pplns' as const,
+    online: true,
+    hash_rate: rates(accepted),
+    accepted,
+    stale: 1,
+    rejected: 2,
+    last_share_millis: last,
   });
   const card = { hash_rate: rates(957), accepted: 957, stale: 0, rejected: 0, last_share_millis: 5 } as MinerDocument;
   const table = (next?: string): WorkersDocument => ({
-    ...{ api_version: 1, workers: [worker(1_000, 7), worker(8, null)] },
+    api_version: 1,
+    workers: [worker(1_000, 7), worker(8, null)],
     ...(next === undefined ? {} : { next_cursor: next }),
   });
   expect(countedOf(card, table(), true)).toEqual({
-    ...{ hash_rate: rates(1_008), accepted: 1_008, stale: 2, rejected: 4, last_share_millis: 7 },
+    hash_rate: rates(1_008),
+    accepted: 1_008,
+    stale: 2,
+    rejected: 4,
+    last_share_millis: 7,
   });
   for (const [shown, isFirst] of [
     [undefined, true],

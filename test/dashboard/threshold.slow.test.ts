@@ -176,8 +176,13 @@ test('the threshold is changed by a signature made in the page, and by the comma
 
 test('nothing is signed that does not name the address and the amount of the form', async () => {
   const request: AddressProofRequest = {
-    ...{ version: 1, network: 'development', address: 'dsvc1miner', challenge: '00'.repeat(32) },
-    ...{ purpose: 'payout threshold of 500 atoms at the pool "x"', created_millis: 1, expires_millis: 2 },
+    version: 1,
+    network: 'development',
+    address: 'dsvc1miner',
+    challenge: '00'.repeat(32),
+    purpose: 'payout threshold of 500 atoms at the pool "x"',
+    created_millis: 1,
+    expires_millis: 2,
   };
   const wish = { address: 'dsvc1miner', purpose: thresholdWish('500').purpose };
   expect(isForWish(request, wish)).toBe(true);

@@ -17,8 +17,8 @@ const QUESTION = /\[y\/N\] *$|\(y\/N\) *$|\? *$/;
 
 /** Of the lines, and of the options that are added to them. */
 const USUAL_PORTS = [
-  ...[28_701, 28_702, 28_703, 28_704, 28_705, 28_710, 28_711, 28_720, 28_721, 28_730, 28_731, 28_740, 28_770, 28_771],
-  ...[28_790, 28_801, 28_802, 28_901, 28_902],
+  28_701, 28_702, 28_703, 28_704, 28_705, 28_710, 28_711, 28_720, 28_721, 28_730, 28_731, 28_740, 28_770, 28_771,
+  28_790, 28_801, 28_802, 28_901, 28_902,
 ];
 
 export type Names = Readonly<Record<string, string>>;
@@ -142,7 +142,10 @@ export class Readers {
       cwd: folder,
       env: {
         ...process.env,
-        ...{ HOME: folder, TMPDIR: '/tmp', SHELL: '/bin/sh', COLUMNS: '500' },
+        HOME: folder,
+        TMPDIR: '/tmp',
+        SHELL: '/bin/sh',
+        COLUMNS: '500',
         NODE_COMPILE_CACHE: this.#cache,
         PATH: [dirname(process.execPath), join(ROOT, 'bin'), process.env.PATH].join(delimiter),
       },

@@ -29,15 +29,22 @@ const ADDED: readonly (readonly [RegExp, readonly string[]])[] = [
   [
     /^svc-bridge/,
     [
-      ...[`--listen ${HERE}:28710`, `--listen-ws ${HERE}:28711`, `--stats-bind ${HERE}:28771`],
-      ...['--metrics-bind off', ...SERVER_THREADS],
+      `--listen ${HERE}:28710`,
+      `--listen-ws ${HERE}:28711`,
+      `--stats-bind ${HERE}:28771`,
+      '--metrics-bind off',
+      ...SERVER_THREADS,
     ],
   ],
   [
     /^svc-pool run/,
     [
-      ...[`--pplns-listen ${HERE}:28720`, `--pplns-listen-ws ${HERE}:28721`, `--solo-listen ${HERE}:28730`],
-      ...[`--solo-listen-ws ${HERE}:28731`, `--web-bind ${HERE}:28740`, ...SERVER_THREADS],
+      `--pplns-listen ${HERE}:28720`,
+      `--pplns-listen-ws ${HERE}:28721`,
+      `--solo-listen ${HERE}:28730`,
+      `--solo-listen-ws ${HERE}:28731`,
+      `--web-bind ${HERE}:28740`,
+      ...SERVER_THREADS,
     ],
   ],
   [/^svc-pool repair-payouts/, [`--node-api http://${HERE}:28701`]],

@@ -63,9 +63,18 @@ class Machines {
     onTestFinished(() => postgres.stop());
     this.database = postgres.url;
     const node = this.#run('node', 'svcd', [
-      ...['run', '--data-dir', this.#path('node'), '--cut-millis', '100'],
+      'run',
+      '--data-dir',
+      this.#path('node'),
+      '--cut-millis',
+      '100',
       ...oneValidator(this.#directory, { initialWork: 60, minimumWork: 60 }),
-      ...['--api-bind', ANY, '--mining-bind', ANY, '--pow-mode', 'light'],
+      '--api-bind',
+      ANY,
+      '--mining-bind',
+      ANY,
+      '--pow-mode',
+      'light',
     ]);
     this.api = `http://${HOST}:${await node.until(/public API address=127.0.0.1:(\d+)/)}`;
     const mining = `http://${HOST}:${await node.until(/mining listener address=127.0.0.1:(\d+)/)}`;
@@ -83,29 +92,67 @@ class Machines {
     this.wallet = `http://${HOST}:${await daemon.until(/wallet daemon ready listen=127.0.0.1:(\d+)/)}`;
     const pool = (name: 'first' | 'second') =>
       this.#run(name, 'svc-pool', [
-        ...['run', '--data-dir', this.#path(name), '--node', mining, '--node-api', this.api],
-        ...['--wallet', this.wallet, '--wallet-token-file', `${file}.token`],
-        ...['--database', postgres.url, '--redis', redis.url, '--slice-cuts', '12'],
-        ...['--payout-min', '0.01', '--payout-interval', '2s', '--min-work', '1'],
-        ...['--pplns-listen', ANY, '--solo-listen', 'off', '--web-bind', ANY, '--pplns-listen-ws', 'off'],
-        ...['--solo-listen-ws', 'off', '--threads', '1', '--verify-threads', '1', '--pow-mode', 'light'],
-      ]);
-    const bridge = this.#run('bridge', 'svc-bridge', [
-      ...['--node', mining, '--data-dir', this.#path('bridge'), '--listen', ANY, '--listen-ws', 'off'],
-      ...[
-        '--stats-bind',
+        'run',
+        '--data-dir',
+        this.#path(name),
+        '--node',
+        mining,
+        '--node-api',
+        this.api,
+        '--wallet',
+        this.wallet,
+        '--wallet-token-file',
+        `${file}.token`,
+        '--database',
+        postgres.url,
+        '--redis',
+        redis.url,
+        '--slice-cuts',
+        '12',
+        '--payout-min',
+        '0.01',
+        '--payout-interval',
+        '2s',
+        '--min-work',
+        '1',
+        '--pplns-listen',
+        ANY,
+        '--solo-listen',
         'off',
-        '--metrics-bind',
+        '--web-bind',
+        ANY,
+        '--pplns-listen-ws',
+        'off',
+        '--solo-listen-ws',
         'off',
         '--threads',
-        '0',
-        '--verify-threads',
         '1',
-        '--min-work',
+        '--verify-threads',
         '1',
         '--pow-mode',
         'light',
-      ],
+      ]);
+    const bridge = this.#run('bridge', 'svc-bridge', [
+      '--node',
+      mining,
+      '--data-dir',
+      this.#path('bridge'),
+      '--listen',
+      ANY,
+      '--listen-ws',
+      'off',
+      '--stats-bind',
+      'off',
+      '--metrics-bind',
+      'off',
+      '--threads',
+      '0',
+      '--verify-threads',
+      '1',
+      '--min-work',
+      '1',
+      '--pow-mode',
+      'light',
     ]);
     const [first, second] = [pool('first'), pool('second')];
     const stratum = /stratum listener service=pplns kind=tcp host=\S+ port=(\d+)/;
@@ -115,10 +162,25 @@ class Machines {
       bridge: Number(await bridge.until(/kind=tcp host=127.0.0.1 port=(\d+)/)),
     };
     const miner = this.#run('miner', 'svc-miner', [
-      ...['-o', `stratum+tcp://${HOST}:${this.ports.second}`, '-u', `${addressOf(9)}.real`, '--no-gpu', '--light'],
+      '-o',
+      `stratum+tcp://${HOST}:${this.ports.second}`,
+      '-u',
+      `${addressOf(9)}.real`,
+      '--no-gpu',
+      '--light',
       // Shares that come several times a second without a whole core: every jump waits for three of them.
-      ...['--cpu-threads', '1', '--throttle', '25', '-p', 'd=50'],
-      ...['--api-bind', ANY, '--metrics-bind', 'off', '--data-dir', this.#path('miner')],
+      '--cpu-threads',
+      '1',
+      '--throttle',
+      '25',
+      '-p',
+      'd=50',
+      '--api-bind',
+      ANY,
+      '--metrics-bind',
+      'off',
+      '--data-dir',
+      this.#path('miner'),
     ]);
     this.minerStats = `http://${HOST}:${await miner.until(/listening address=127.0.0.1:(\d+)/)}/v1/stats`;
     this.#token = readToken(`${file}.token`) as string;

@@ -9,23 +9,21 @@ import { TemplateSource } from '../bridge/template-source.ts';
 import { quietLog } from '../quiet-log.ts';
 
 const blockOf = (n: number): FoundBlock => ({
-  ...{
-    service: 'pplns',
-    account: new Uint8Array(49),
-    worker: 'rig',
-    work: 4n,
-    anchorHeight: 1,
-    hashWork: 4,
-    cutHeight: 1,
-  },
-  ...{
-    extranonce: new Uint8Array(20),
-    headerDigest: new Uint8Array(16),
-    nonce: new Uint8Array(8),
-    atMillis: n,
-    payout: new Uint8Array(49),
-  },
-  ...{ target: 1n, header: new Uint8Array(312), carried: { fees: 0n, mass: 0 } },
+  service: 'pplns',
+  account: new Uint8Array(49),
+  worker: 'rig',
+  work: 4n,
+  anchorHeight: 1,
+  hashWork: 4,
+  cutHeight: 1,
+  extranonce: new Uint8Array(20),
+  headerDigest: new Uint8Array(16),
+  nonce: new Uint8Array(8),
+  atMillis: n,
+  payout: new Uint8Array(49),
+  target: 1n,
+  header: new Uint8Array(312),
+  carried: { fees: 0n, mass: 0 },
   blockId: Uint8Array.from({ length: 48 }, (_, i) => (i < 4 ? (n >> (8 * i)) & 255 : 0)),
 });
 

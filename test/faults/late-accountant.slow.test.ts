@@ -34,7 +34,10 @@ function journal(boot: string) {
   return {
     share: (who: number, anchor: number | null, work = 100n) =>
       entry({
-        ...{ ...common, kind: 'share', account: account(who), work },
+        ...common,
+        kind: 'share',
+        account: account(who),
+        work,
         identity: anchor === null ? null : freshIdentity(anchor),
       }),
     block: (who: number, anchorHeight: number, blockId: Uint8Array<ArrayBuffer>) =>
@@ -57,8 +60,13 @@ async function bed() {
   const sink = { write: (line: string) => void logged.push(line), flush: () => undefined, close: () => undefined };
   const log = createLogger('test', { filter: readLevelFilter('warn'), format: 'text' }, { sink, now: Date.now });
   const options = {
-    ...{ sliceCuts: SLICE_CUTS, windowThousandths: 1000n, services: [0, 1], feePpm: new Map() },
-    ...{ network: NETWORKS.development, poolAddress: POOL, term: 0n },
+    sliceCuts: SLICE_CUTS,
+    windowThousandths: 1000n,
+    services: [0, 1],
+    feePpm: new Map(),
+    network: NETWORKS.development,
+    poolAddress: POOL,
+    term: 0n,
   };
   /** A term of its own: what the one before knew is in the books or nowhere. */
   const open = async () => {

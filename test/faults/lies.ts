@@ -54,7 +54,9 @@ const neverSent = (payout: string): Lie => {
       const isMade = id?.startsWith('eeee') === true && last !== undefined;
       const made = isMade && {
         ...last,
-        ...{ block_id: id, payout, header_hex: UNSENT_HEADER },
+        block_id: id,
+        payout,
+        header_hex: UNSENT_HEADER,
         anchor_height: Number.parseInt(id.replace(/^e+/, ''), 16) - 96,
       };
       const body = isMade ? Buffer.from(JSON.stringify(made)) : answer.body;

@@ -31,13 +31,26 @@ const entry = (record: JournalRecord) => ({
 });
 const share = (who: number) =>
   entry({
-    ...{ kind: 'share', service: 'pplns', account: account(who), worker: 'rig', work: 100n, atMillis: START },
+    kind: 'share',
+    service: 'pplns',
+    account: account(who),
+    worker: 'rig',
+    work: 100n,
+    atMillis: START,
     identity: freshIdentity(),
   });
 const block = (blockId: Bytes, anchorHeight = ANCHOR, carried = { fees: 0n, mass: 0 }) =>
   entry({
-    ...{ kind: 'block', service: 'pplns', account: account(1), worker: 'rig', blockId, anchorHeight },
-    ...{ target: TOLD_TARGET, extranonce: new Uint8Array(1), atMillis: START, carried },
+    kind: 'block',
+    service: 'pplns',
+    account: account(1),
+    worker: 'rig',
+    blockId,
+    anchorHeight,
+    target: TOLD_TARGET,
+    extranonce: new Uint8Array(1),
+    atMillis: START,
+    carried,
   });
 
 async function bed(more: { powHash?: (header: Bytes) => Promise<Bytes> } = {}) {
@@ -49,8 +62,13 @@ async function bed(more: { powHash?: (header: Bytes) => Promise<Bytes> } = {}) {
   const make = () =>
     new Accountant(
       {
-        ...{ sliceCuts: 10, windowThousandths: 1000n, services: [0, 1], feePpm: new Map() },
-        ...{ network: NETWORKS.development, poolAddress: POOL, maxFeePerMass: 1_000n },
+        sliceCuts: 10,
+        windowThousandths: 1000n,
+        services: [0, 1],
+        feePpm: new Map(),
+        network: NETWORKS.development,
+        poolAddress: POOL,
+        maxFeePerMass: 1_000n,
         term: (term as { number: bigint }).number,
       },
       { sql, chain, log: quietLog, steadyNow: () => now, now: () => START, ...more } as never,

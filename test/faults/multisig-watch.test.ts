@@ -10,8 +10,13 @@ function bed() {
   const events = new EventHub();
   events.listen(({ params }) => void told.push(params.height));
   const changeAt = (finalized_height: number): ChangeDocument => ({
-    ...{ finalized_height, address: 'group', kind: 'received', amount: '1', source: 'regular' },
-    ...{ outpoint: { transaction_id: 'aa', output_index: 0 }, transaction_id: 'aa' },
+    finalized_height,
+    address: 'group',
+    kind: 'received',
+    amount: '1',
+    source: 'regular',
+    outpoint: { transaction_id: 'aa', output_index: 0 },
+    transaction_id: 'aa',
   });
   const client = {
     addressChanges: async ({ after_height }: { after_height: number }) => {

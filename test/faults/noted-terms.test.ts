@@ -86,7 +86,12 @@ test('where the node is behind a note is believed as far as its mark, and one wi
     onTestFinished(() => books.close());
     await books.height(0, feesOf(10_000n));
     const record = encodeRecord({
-      ...{ kind: 'terms', service: 'pplns', from: 0, through: 8, windowThousandths: 1_000, feePpm: 10_000 },
+      kind: 'terms',
+      service: 'pplns',
+      from: 0,
+      through: 8,
+      windowThousandths: 1_000,
+      feePpm: 10_000,
       atMillis: 1_790_000_000_000,
     });
     const entry = { bootId: 'aa'.repeat(8), sequence: 0, record, ...(mark === undefined ? {} : { slice: mark }) };

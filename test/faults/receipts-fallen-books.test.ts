@@ -10,8 +10,13 @@ import { freshIdentity } from '../pool/fresh-identity.ts';
 import { type FrontEnd, newPoolKey, openFrontEnd, openReceipts, type ReceiptsBed } from '../pool/receipts-bed.ts';
 
 const share = (miner: number, work: bigint) => ({
-  ...{ kind: 'share' as const, service: 'pplns' as const, account: account(`miner ${miner}`), worker: 'rig', work },
-  ...{ atMillis: Date.now(), identity: freshIdentity() },
+  kind: 'share' as const,
+  service: 'pplns' as const,
+  account: account(`miner ${miner}`),
+  worker: 'rig',
+  work,
+  atMillis: Date.now(),
+  identity: freshIdentity(),
 });
 
 /** What a miner holds after asking, and whether anything of it convicts. */

@@ -30,12 +30,19 @@ test('books that follow a node do not go on from its older copy, and do when the
   const transport = { ...nodeTransport(), sleep: () => new Promise<void>((resolve) => setTimeout(resolve, 20)) };
   const accountant = new Accountant(
     {
-      ...{ sliceCuts: 10, windowThousandths: 1000n, services: [0, 1], feePpm: new Map() },
-      ...{ network: NETWORKS.development, poolAddress: developmentKey('pool').address, maxFeePerMass: 1_000n },
+      sliceCuts: 10,
+      windowThousandths: 1000n,
+      services: [0, 1],
+      feePpm: new Map(),
+      network: NETWORKS.development,
+      poolAddress: developmentKey('pool').address,
+      maxFeePerMass: 1_000n,
       term: (term as { number: bigint }).number,
     },
     {
-      ...{ sql, log: quietLog, now: Date.now },
+      sql,
+      log: quietLog,
+      now: Date.now,
       chain: chainOfApi(createApiClient({ baseUrl: node.url, attempts: 1 }, transport), transport),
     },
   );

@@ -17,7 +17,13 @@ const BOOT = 'ab'.repeat(8);
 const FEE = 10_000;
 
 const terms = (other: Partial<TermsRecord>): TermsRecord => ({
-  ...{ kind: 'terms', service: 'pplns', from: 1, through: 1, windowThousandths: 1000, feePpm: FEE, atMillis: 1 },
+  kind: 'terms',
+  service: 'pplns',
+  from: 1,
+  through: 1,
+  windowThousandths: 1000,
+  feePpm: FEE,
+  atMillis: 1,
   ...other,
 });
 const share = (other: object): JournalRecord => ({ ...shareRecord('pplns', 0, 5n), ...other }) as JournalRecord;
@@ -47,7 +53,11 @@ const BAD: Readonly<Record<string, Uint8Array>> = {
   'a block of fees beyond the column': encodeRecord(block({ carried: { fees: (1n << 64n) - 1n, mass: 1 } })),
   'a block of a mass beyond the column': encodeRecord(block({ carried: { fees: 1n, mass: 4_294_967_295 } })),
   'an owner without a form': encodeRecord({
-    ...{ kind: 'ownership', service: 'pplns', account: account('miner 0'), worker: 'a\0b', owner: pattern('o', 13) },
+    kind: 'ownership',
+    service: 'pplns',
+    account: account('miner 0'),
+    worker: 'a\0b',
+    owner: pattern('o', 13),
   }),
 };
 
@@ -65,8 +75,13 @@ test('every record that cannot be read or kept is set aside, and all others coun
   const log = createLogger('test', { filter: readLevelFilter('warn'), format: 'text' }, { sink, now: Date.now });
   const accountant = new Accountant(
     {
-      ...{ network: NETWORKS.development, sliceCuts: SLICE_CUTS, windowThousandths: 1000n, services: [0, 1] },
-      ...{ feePpm: new Map([[0, BigInt(FEE)]]), poolAddress: account('pool'), term: books.term },
+      network: NETWORKS.development,
+      sliceCuts: SLICE_CUTS,
+      windowThousandths: 1000n,
+      services: [0, 1],
+      feePpm: new Map([[0, BigInt(FEE)]]),
+      poolAddress: account('pool'),
+      term: books.term,
     } as never,
     { sql: books.sql, chain: { headHeight: async () => 0, targetAt: async () => targetOfWork(1000n) }, log } as never,
   );

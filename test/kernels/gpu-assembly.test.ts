@@ -38,8 +38,16 @@ test('every .wgsl file assembles without a directive left', async () => {
     for (const variant of ['search-stream', 'search-shuffle', 'search-workgroup']) {
       const parameters = {
         ...layoutParameters(evenLayout(17, shards)),
-        ...{ CHAIN: 0, CHECKED: 1, SLOTS: 4, LANES: 8, LANE_MASK: 7, ROWS: 1, FLIGHT: 4, PARITY: [0, 1, 0, 1] },
-        ...{ COMPONENT: ['x', 'y', 'z', 'w'], ROTATION: ['xyzw', 'yzwx', 'zwxy', 'wxyz'] },
+        CHAIN: 0,
+        CHECKED: 1,
+        SLOTS: 4,
+        LANES: 8,
+        LANE_MASK: 7,
+        ROWS: 1,
+        FLIGHT: 4,
+        PARITY: [0, 1, 0, 1],
+        COMPONENT: ['x', 'y', 'z', 'w'],
+        ROTATION: ['xyzw', 'yzwx', 'zwxy', 'wxyz'],
       };
       const code = assemble(variant, parameters, sources);
       expect(code).not.toMatch(/\/\/@|\$\{/);

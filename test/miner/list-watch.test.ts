@@ -187,7 +187,8 @@ test('terms that are changed for a slice that has begun', async () => {
   const terms = truth.evidence.terms as NonNullable<typeof truth.evidence.terms>;
   const [first] = terms.terms.pplns as [object];
   const dearer = (from_slice: number) => ({
-    ...{ ...terms, height: SLICE * SLICE_CUTS + 1 },
+    ...terms,
+    height: SLICE * SLICE_CUTS + 1,
     terms: { ...terms.terms, pplns: [first, { ...first, from_slice, fee_ppm: 500_000 }] },
   });
   const { watch, alarms, answers } = watched(truth);
@@ -263,8 +264,12 @@ test('a connection tells what its jobs say of themselves, whom they pay, and the
     (_: number, ...rest: unknown[]) =>
       void told.push([name, ...rest]);
   const link = new LinkBooks(0, {
-    ...{ onOffer: note('offer'), onReceipt: note('receipt'), onTold: note('told') },
-    ...{ onAddress: note('address'), onService: note('service'), onFound: note('found') },
+    onOffer: note('offer'),
+    onReceipt: note('receipt'),
+    onTold: note('told'),
+    onAddress: note('address'),
+    onService: note('service'),
+    onFound: note('found'),
     onHeight: note('height'),
   });
   const act = (action: unknown) => link.act(action as SessionAction);

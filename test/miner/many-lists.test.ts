@@ -43,7 +43,10 @@ test('lists of a long absence are all judged', async () => {
       const first = Math.max(0, Math.floor((after - 96) / CUTS) - 1);
       const slices = Array.from({ length: 4 }, (_, i) => first + i);
       const changes = slices.map((n) => ({
-        ...{ kind: 'received', source: 'work_reward', transaction_id: rewardTransaction(blockOf(n)), amount: '1000' },
+        kind: 'received',
+        source: 'work_reward',
+        transaction_id: rewardTransaction(blockOf(n)),
+        amount: '1000',
         finalized_height: n * CUTS + 1 + 96,
       }));
       return { changes: changes.filter(({ finalized_height: at }) => at > after), indexed_height: height };

@@ -56,8 +56,10 @@ class Pool {
         .filter((each) => this.ledger.has(each.transaction_id) && each.final_height > after)
         .filter((each) => addresses[0] === ADDRESS || !each.transaction_id.startsWith('own'))
         .map((each) => ({
-          ...{ kind: addresses[0] === ADDRESS ? 'received' : 'spent', finalized_height: each.final_height },
-          ...{ transaction_id: each.transaction_id, amount: each.amount },
+          kind: addresses[0] === ADDRESS ? 'received' : 'spent',
+          finalized_height: each.final_height,
+          transaction_id: each.transaction_id,
+          amount: each.amount,
         })),
     });
     const answered: typeof addressChanges = (asked) => {

@@ -75,9 +75,18 @@ export class PlayedPool {
     const rows = booked > 0n ? [{ key: accountOf(1), value: booked }] : [{ key: accountOf(2), value: 1n }];
     const tree = sumTree(rows);
     const base: Omit<SliceRecord, 'chain'> = {
-      ...{ network: 'development', service: 'pplns', slice, slice_cuts: 240, window_thousandths: 8000, fee_ppm: 0 },
-      ...{ target: 'ff'.repeat(32), window_work: '1', accounts: 1, total_work: String(tree.root.sum) },
-      ...{ root: toHex(tree.root.hash), previous: '00'.repeat(48) },
+      network: 'development',
+      service: 'pplns',
+      slice,
+      slice_cuts: 240,
+      window_thousandths: 8000,
+      fee_ppm: 0,
+      target: 'ff'.repeat(32),
+      window_work: '1',
+      accounts: 1,
+      total_work: String(tree.root.sum),
+      root: toHex(tree.root.hash),
+      previous: '00'.repeat(48),
     };
     const record = { ...base, chain: sliceChain(base) };
     const receipts: Receipt[] = [];
@@ -97,8 +106,16 @@ export class PlayedPool {
       const leaves = isFolded ? [leaf, ...STRANGERS.map((each) => ({ ...leaf, ...each }))] : [leaf];
       const sheet = receiptSheet(leaves.sort(compareReceipts));
       const head: ReceiptHead = {
-        ...{ network: 'development', service: 'pplns', slice, boot, chain: record.chain, root: record.root },
-        ...{ accounts: 1, total_work: record.total_work, receipts: leaves.length, receipts_root: toHex(sheet.root) },
+        network: 'development',
+        service: 'pplns',
+        slice,
+        boot,
+        chain: record.chain,
+        root: record.root,
+        accounts: 1,
+        total_work: record.total_work,
+        receipts: leaves.length,
+        receipts_root: toHex(sheet.root),
       };
       receipts.push(receiptDocument(head, SIGNATURE, entryOfBytes(sheet.entries[leaves.indexOf(leaf)] as Uint8Array)));
     }

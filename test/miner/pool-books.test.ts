@@ -45,8 +45,15 @@ function booksOf(dataDir: string, pool: Awaited<ReturnType<typeof convictedPool>
   const { api, key, address } = pool;
   const books = new PoolBooks(
     {
-      ...{ dataDir, network: 'development', pools: ['pool'], address, worker: '' },
-      ...{ api, poolKey: undefined, payoutThreshold: undefined, nodeApi: undefined },
+      dataDir,
+      network: 'development',
+      pools: ['pool'],
+      address,
+      worker: '',
+      api,
+      poolKey: undefined,
+      payoutThreshold: undefined,
+      nodeApi: undefined,
     },
     {
       note: (_level, _message, fields) => void (fields.alarm === undefined || onAlarm(fields)),
@@ -135,14 +142,15 @@ test.each<[string, TlsOptions, string | undefined]>([
     const pool = await convictedPool();
     const books = new PoolBooks(
       {
-        ...{
-          dataDir: temporaryDirectory(),
-          network: 'development',
-          pools: ['pool'],
-          address: pool.address,
-          worker: '',
-        },
-        ...{ api, poolKey: undefined, payoutThreshold: undefined, nodeApi: undefined },
+        dataDir: temporaryDirectory(),
+        network: 'development',
+        pools: ['pool'],
+        address: pool.address,
+        worker: '',
+        api,
+        poolKey: undefined,
+        payoutThreshold: undefined,
+        nodeApi: undefined,
       },
       {
         note: (level, message, { reason }) => void notes.push({ level, message, reason }),

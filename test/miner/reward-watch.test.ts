@@ -140,7 +140,11 @@ test('lists that the blocks of a slice cannot be in are not asked for', async ()
       if (path.endsWith('blocks')) return { blocks: many };
       return { slices: [{ slice: Number.parseInt(path.split('cursor=')[1] ?? '1', 10) - 1, credits: {} }] };
     },
-    ...{ node: null, alarm: () => undefined, note: () => undefined, wallMillis: Date.now, nowMillis: () => 0 },
+    node: null,
+    alarm: () => undefined,
+    note: () => undefined,
+    wallMillis: Date.now,
+    nowMillis: () => 0,
   });
   watch.works('pplns');
   await watch.round();
@@ -166,7 +170,9 @@ test('no slice is passed over, and one that looks wrong is looked at until that 
   const [alarms, looked]: [string[], Set<string>] = [[], new Set()];
   let [minute, height, isFailing, hidden] = [0, 10_000, false, -1];
   const watch = new ListWatch(ADDRESS, {
-    ...{ note: () => undefined, wallMillis: Date.now, nowMillis: () => minute * 60_000 },
+    note: () => undefined,
+    wallMillis: Date.now,
+    nowMillis: () => minute * 60_000,
     alarm: (kind, what) => void alarms.push(`${kind} ${what}`),
     pool: async (path) => {
       if (path === 'terms') return { address: 'x', height, terms: { pplns: [first], solo: [first] } };
@@ -176,7 +182,7 @@ test('no slice is passed over, and one that looks wrong is looked at until that 
     },
     node: {
       addressChanges: async ({ after_height: after, limit }: { after_height: number; limit: number }) => ({
-        ...{ indexed_height: height },
+        indexed_height: height,
         changes:
           limit > 1 && after === hidden * 240 + 95
             ? [
@@ -259,7 +265,9 @@ test('a pool that holds all rewards of all slices is reported, however many slic
   const alarms: string[] = [];
   let [minute, height] = [0, 10_000];
   const options = {
-    ...{ note: () => undefined, nowMillis: () => minute * 60_000, node: null },
+    note: () => undefined,
+    nowMillis: () => minute * 60_000,
+    node: null,
     alarm: (kind: string, what: string) => void alarms.push(`${kind} ${what}`),
     pool: async (path: string) => {
       if (path === 'terms') return { address: 'x', height, terms: { pplns: [first], solo: [first] } };
@@ -361,10 +369,16 @@ test('dust in one slice, sent to the pool’s address: it is reported, and the s
   let [millis, height] = [0, 10 * 240 + 208];
   const dusty = 10;
   const change = (at: number, source: string) => ({
-    ...{ kind: 'received', source, transaction_id: 'ff', amount: '1', finalized_height: at },
+    kind: 'received',
+    source,
+    transaction_id: 'ff',
+    amount: '1',
+    finalized_height: at,
   });
   const watch = new ListWatch(ADDRESS, {
-    ...{ note: () => undefined, nowMillis: () => (millis += 60_000), wallMillis: Date.now },
+    note: () => undefined,
+    nowMillis: () => (millis += 60_000),
+    wallMillis: Date.now,
     alarm: (kind, what) => void alarms.push(`${kind} ${what}`),
     pool: async (path) => {
       if (path === 'terms') return { address: 'x', height, terms: { pplns: [first], solo: [first] } };

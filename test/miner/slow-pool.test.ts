@@ -24,9 +24,11 @@ test('slow pages without end', async () => {
         clock.now += ANSWER_MILLIS;
         return slowAnswer(url.slice('http://pool.example/api/v1/'.length));
       },
-      ...{ alarm: () => undefined, note: () => undefined },
+      alarm: () => undefined,
+      note: () => undefined,
       warn: (message, { why }) => void warned.push(`${message} ${why ?? ''}`),
-      ...{ wallMillis: () => clock.now, nowMillis: () => clock.now },
+      wallMillis: () => clock.now,
+      nowMillis: () => clock.now,
     },
   );
   watch.offered(null);

@@ -13,8 +13,11 @@ import { nodeTransport } from '../../runtime/node-transport.ts';
 export async function findBlock(miningPort: number, unique: number, transactions?: readonly Bytes[]): Promise<string> {
   const node = new HttpNode(
     {
-      ...{ url: `http://127.0.0.1:${miningPort}`, anchors: 'newest', timeoutMillis: 60_000 },
-      ...{ payout: formatAddress(developmentKey('alice').address, 'development'), maxTransactions: 100 },
+      url: `http://127.0.0.1:${miningPort}`,
+      anchors: 'newest',
+      timeoutMillis: 60_000,
+      payout: formatAddress(developmentKey('alice').address, 'development'),
+      maxTransactions: 100,
       extranonce: unique.toString(16).padStart(80, '0'),
     },
     nodeTransport(),

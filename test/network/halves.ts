@@ -62,7 +62,12 @@ export class Halves {
     const between = { overlay: [] as Forwarder[], port: take(), leftFollower: take() };
     const isLeft = (member: number) => member < validators / 2;
     const common = (name: string) => [
-      ...['--data-dir', join(directory, name), '--genesis', files.genesis, '--cut-millis', String(cutMillis)],
+      '--data-dir',
+      join(directory, name),
+      '--genesis',
+      files.genesis,
+      '--cut-millis',
+      String(cutMillis),
     ];
     const listens = (port: number) => ['--p2p-listen', `127.0.0.1:${port}`, '--p2p-announce', untold(port)];
     const all: Svcd[] = [];

@@ -279,15 +279,17 @@ test('nothing is asked for twice in one question', () => {
 
 test('bytes of any kind are a message or a ProtocolError, never anything else', () => {
   const decoders: ((bytes: Uint8Array) => unknown)[] = [
-    ...[decodeHello, decodeSyncQuestion, decodeCutsAnswer, decodeBlocksAnswer, decodeHeadersAnswer],
-    ...[
-      decodeRelayQuestion,
-      decodeWaiting,
-      decodeShortBlock,
-      decodeBatch,
-      decodePeers,
-      (bytes: Uint8Array) => decodeWires(bytes, 2),
-    ],
+    decodeHello,
+    decodeSyncQuestion,
+    decodeCutsAnswer,
+    decodeBlocksAnswer,
+    decodeHeadersAnswer,
+    decodeRelayQuestion,
+    decodeWaiting,
+    decodeShortBlock,
+    decodeBatch,
+    decodePeers,
+    (bytes: Uint8Array) => decodeWires(bytes, 2),
   ];
   const runs = fc.property(fc.uint8Array({ maxLength: 600 }), fc.nat(decoders.length - 1), (bytes, which) => {
     try {

@@ -21,7 +21,12 @@ test('plain nodes follow validators over their peers, through kill -9, to the sa
   const ports = await freePorts(14);
   const port = (i: number) => ports[i] as number;
   const common = (name: string) => [
-    ...['--data-dir', join(directory, name), '--genesis', files.genesis, '--cut-millis', String(CUT_MILLIS)],
+    '--data-dir',
+    join(directory, name),
+    '--genesis',
+    files.genesis,
+    '--cut-millis',
+    String(CUT_MILLIS),
   ];
   const binds = (i: number) => ({ api: port(2 * i), mining: port(2 * i + 1) });
   const validators = [0, 1].map((member) => {

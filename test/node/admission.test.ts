@@ -90,8 +90,10 @@ test('transactions of peers that are being checked leave places for those that a
 test('made-up inputs do not fill the door while a cut is made: a quarter of the places waits for it', async () => {
   const { body } = sampleTransactions()[0]!;
   const nothing = {
-    ...{ state: { height: body.validFromHeight }, isExecuted: () => false },
-    ...{ spender: () => undefined, output: () => undefined },
+    state: { height: body.validFromHeight },
+    isExecuted: () => false,
+    spender: () => undefined,
+    output: () => undefined,
   };
   const submit = crowdedDoor({ ledger: () => nothing, sealing: () => new Promise(() => undefined) });
   expect(await submit(8, 'relayed')).toEqual(Array(6).fill('input_unknown'));

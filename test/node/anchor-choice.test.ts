@@ -67,7 +67,11 @@ test.each([1, 4])(
   (perCut) => {
     for (const adoption of [0.01, 0.25, 0.75, 1]) {
       const { probe, best } = simulateAnchors({
-        ...{ seed, adoption, servers: Math.max(1, Math.round(20 * adoption)), draws: 4, delay: 0.3 },
+        seed,
+        adoption,
+        servers: Math.max(1, Math.round(20 * adoption)),
+        draws: 4,
+        delay: 0.3,
         stages: [{ cuts: count({ quick: 300, full: 600, deep: 10_000 }), rate: 1e6 }],
         fixedWork: 1e6 / perCut,
       });

@@ -59,8 +59,15 @@ test('Operator commands: `svcd run --metrics-bind`', async () => {
   const text = await metrics();
   expect(text).toMatch(/^svc_node_info\{version="[^"]+",network="development"\} 1$/m);
   for (const name of [
-    ...['uptime_seconds', 'finalized_height', 'synced', 'cuts_total', 'registered_blocks_total'],
-    ...['executed_blocks_total', 'paid_rewards_total', 'mempool_transactions', 'work_pool_blocks'],
+    'uptime_seconds',
+    'finalized_height',
+    'synced',
+    'cuts_total',
+    'registered_blocks_total',
+    'executed_blocks_total',
+    'paid_rewards_total',
+    'mempool_transactions',
+    'work_pool_blocks',
   ])
     expect(text).toMatch(new RegExp(`^svc_node_${name} \\d`, 'm'));
   expect(text).toMatch(/^svc_node_cut_step_seconds_bucket\{.*step="apply"/m);

@@ -17,8 +17,13 @@ test('without peers every metric of peers is there and is 0', async () => {
   nodeMetrics(metrics, { version: '1', network: 'development' });
   const lines = (await metrics.text()).split('\n');
   for (const name of [
-    ...['peers', 'best_peer_height', 'p2p_received_bytes_total', 'p2p_sent_bytes_total'],
-    ...['p2p_queued_cuts', 'p2p_queued_blocks', 'p2p_barred'],
+    'peers',
+    'best_peer_height',
+    'p2p_received_bytes_total',
+    'p2p_sent_bytes_total',
+    'p2p_queued_cuts',
+    'p2p_queued_blocks',
+    'p2p_barred',
   ])
     expect(lines).toContain(`svc_node_${name} 0`);
 });

@@ -96,14 +96,17 @@ test('a validator that prunes, or was pruned, does not start', async () => {
     const stops: (() => Promise<void> | void)[] = [];
     const validators = {
       files: { keyFile: files.key(0), passwordFile: files.password },
-      ...{ binds: [{ host: '127.0.0.1', port: 0 }], neighbours: [] },
+      binds: [{ host: '127.0.0.1', port: 0 }],
+      neighbours: [],
     };
     try {
       await openNode(
         { network: 'development', dataDir, genesis: files.genesis, storage, validators },
         {
           verifier: { prepare: async () => undefined, hash: async (_, header) => quickHash(header) },
-          ...{ log: silentLog, now: () => START_MILLIS + 1_000, fault: () => undefined },
+          log: silentLog,
+          now: () => START_MILLIS + 1_000,
+          fault: () => undefined,
           started: (_, stop) => void stops.push(stop),
         },
       );

@@ -63,8 +63,15 @@ const share = (who: number, atMillis = START): JournalEntry =>
 const blockId = pattern('accountant/block', 48);
 const block = (anchorHeight: number, id = blockId): JournalEntry =>
   entry({
-    ...{ kind: 'block', service: 'pplns', account: account(1), worker: 'rig', blockId: id, anchorHeight },
-    ...{ target, extranonce: new Uint8Array(1), atMillis: START },
+    kind: 'block',
+    service: 'pplns',
+    account: account(1),
+    worker: 'rig',
+    blockId: id,
+    anchorHeight,
+    target,
+    extranonce: new Uint8Array(1),
+    atMillis: START,
   });
 const follow = (accountant: Accountant) => accountant.follow(new AbortController().signal);
 

@@ -67,8 +67,11 @@ test('the pool, its miners and their parts are reported, with names as they are'
   expect(pool.services[0]).toMatchObject({ service: 'pplns', miners: 121, blocks_found: 7, blocks_paid: 7 });
   expect(pool.services[0]?.luck.hundred).toBeGreaterThan(0);
   expect(pool.network_figures).toEqual({
-    ...{ height: 9, hash_rate: 5, hash_rate_millis: 40_000 },
-    ...{ block_work: '1000', synced: true },
+    height: 9,
+    hash_rate: 5,
+    hash_rate_millis: 40_000,
+    block_work: '1000',
+    synced: true,
   });
   expect(await json<MinerDocument>(`/miners/${address}`)).toMatchObject({
     workers: 1,
@@ -103,7 +106,12 @@ test('the pool, its miners and their parts are reported, with names as they are'
 test('the best share of each miner, and a list of the best: only better ones count, whatever came before the books', async () => {
   const at = { service: 'pplns', work: 1n, cutHeight: 1, headerDigest: new Uint8Array(), nonce: new Uint8Array() };
   const of = (payload: Uint8Array, worker: string, hashWork: number, extranonce = new Uint8Array(20)) => ({
-    ...{ ...at, account: payload, worker, hashWork, extranonce, atMillis: 1_000_000 + (hashWork % 100_000) },
+    ...at,
+    account: payload,
+    worker,
+    hashWork,
+    extranonce,
+    atMillis: 1_000_000 + (hashWork % 100_000),
   });
   const connection = new Uint8Array(20);
   const best = new BestShares();

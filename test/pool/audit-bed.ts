@@ -104,12 +104,21 @@ export async function ledgerOf(sql: Sql, indexed: number): Promise<LedgerReads> 
     own.push(...held.map((each) => ({ ...each, finalized_height, kind: 'spent' as const, transaction_id })));
     const outputs = [...paid.map(({ address, amount }) => ({ address, amount })), { address: POOL, amount: change }];
     documents.set(transaction_id, {
-      ...{ transaction_id, outcome: 'finalized', fee, payload_hex: payload, outputs },
+      transaction_id,
+      outcome: 'finalized',
+      fee,
+      payload_hex: payload,
+      outputs,
       inputs: held.map(({ outpoint, amount }) => ({ address: POOL, amount, outpoint })),
     } as never);
     const returned = {
-      ...{ finalized_height, address: POOL, kind: 'received' as const, source: 'regular' as const },
-      ...{ outpoint: { transaction_id, output_index: paid.length }, amount: change, transaction_id },
+      finalized_height,
+      address: POOL,
+      kind: 'received' as const,
+      source: 'regular' as const,
+      outpoint: { transaction_id, output_index: paid.length },
+      amount: change,
+      transaction_id,
     };
     own.push(returned);
     held = [returned];

@@ -93,7 +93,12 @@ test('--wallet compares with the wallet that is named, and --json tells it', asy
     p.request_id, p.transaction_id, a.address, i.amount from payouts p join payout_items i on i.payout_id = p.id
     join accounts a on a.id = i.account_id order by p.number`;
   const requests = Object.entries(Object.groupBy(rows, (row) => row.request_id)).map(([request_id, items = []]) => ({
-    ...{ request_id, created_millis: 1, fee: formatCoins(1_000n), state: 'finalized', reason: null, final_height: 150 },
+    request_id,
+    created_millis: 1,
+    fee: formatCoins(1_000n),
+    state: 'finalized',
+    reason: null,
+    final_height: 150,
     transaction: items[0]?.transaction_id.toString('hex'),
     recipients: items.map(({ address, amount }) => ({ to: address, amount: formatCoins(amount) })),
   }));

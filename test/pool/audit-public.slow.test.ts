@@ -36,8 +36,14 @@ test('an honest pool: every PPLNS list is proven, solo but for the finder, no di
   expect(report).toMatchObject({
     lists: { proven: 5, unchecked: 5, false: 0 },
     missing: { solo_finder: 5 },
-    ...{ slices: 100, commitments: 2, height: 200, ledger_height: 200, differences: 0, not_checked: [] },
-    ...{ verdict: 'holds', money: { network_fees: '2000', withdrawn: '0', withdrawals: [] } },
+    slices: 100,
+    commitments: 2,
+    height: 200,
+    ledger_height: 200,
+    differences: 0,
+    not_checked: [],
+    verdict: 'holds',
+    money: { network_fees: '2000', withdrawn: '0', withdrawals: [] },
   });
   expect(report.payments).toBeGreaterThan(0);
   expect(publicReportText(report)).toMatch(
@@ -74,8 +80,13 @@ test('the examples of the document have the fields of real answers, and no other
   const pool = publishedPool(books.sql);
   const { leaves } = (await pool('slices/pplns/2/leaves')) as { leaves: { address: string }[] };
   const routes = [
-    ...['terms', 'slices/pplns?limit=1', 'slices/pplns/3/leaves', 'slices/pplns/3/blocks', 'proofs/pplns/3/list'],
-    ...['commitments', 'payments'],
+    'terms',
+    'slices/pplns?limit=1',
+    'slices/pplns/3/leaves',
+    'slices/pplns/3/blocks',
+    'proofs/pplns/3/list',
+    'commitments',
+    'payments',
   ];
   for (const route of routes) {
     const example = { ...(exampleOf(route) as object) };
@@ -191,7 +202,12 @@ async function spending(
     amount: String(amount),
   }));
   const made = all.map(({ address, amount }, output_index) => ({
-    ...{ finalized_height: 160, address, kind: 'received', source: 'regular', amount, transaction_id },
+    finalized_height: 160,
+    address,
+    kind: 'received',
+    source: 'regular',
+    amount,
+    transaction_id,
     outpoint: { transaction_id, output_index },
   }));
   const spent = { ...last, finalized_height: 160, kind: 'spent', transaction_id };

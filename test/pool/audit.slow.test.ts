@@ -335,7 +335,8 @@ test('a block of a cut after the newest of the books is paid where the ledger sa
           },
         } as LedgerReads;
         const { findings } = await auditMoment(tx as unknown as Sql, {
-          ...{ network: 'development', ledger: { node, poolAddress: POOL } },
+          network: 'development',
+          ledger: { node, poolAddress: POOL },
         });
         const named = findings.filter(({ what }) => what.includes('paid by the ledger'));
         expect(named.length > 0, name).toBe(found);

@@ -38,10 +38,16 @@ test('an edit counts instead of the options, is on record with both values, and 
   expect(refused.status).toBe(401);
   const before = await ask<SettingsDocument>('operator/settings');
   expect(settingOf(before, 'pool_name')).toEqual({
-    ...{ name: 'pool_name', value: 'test pool', file_value: 'test pool', edited: false, changes: [] },
+    name: 'pool_name',
+    value: 'test pool',
+    file_value: 'test pool',
+    edited: false,
+    changes: [],
   });
   expect(settingOf(await edit('pool_name', 'Another pool'), 'pool_name')).toMatchObject({
-    ...{ value: 'Another pool', file_value: 'test pool', edited: true },
+    value: 'Another pool',
+    file_value: 'test pool',
+    edited: true,
   });
   await edit('notice', 'back at noon');
   await edit('pause_note', 'the wallet moves');

@@ -53,9 +53,20 @@ export class Fleet {
     const postgres = await startPostgresServer(100);
     onTestFinished(() => postgres.stop());
     const node = new Program('svcd', [
-      ...['run', '--data-dir', join(directory, 'node'), '--cut-millis', String(options.cutMillis)],
+      'run',
+      '--data-dir',
+      join(directory, 'node'),
+      '--cut-millis',
+      String(options.cutMillis),
       ...oneValidator(directory, { initialWork: options.blockWork, minimumWork: options.blockWork }),
-      ...['--api-bind', ANY, '--mining-bind', ANY, '--pow-mode', 'light', '--signature-threads', '1'],
+      '--api-bind',
+      ANY,
+      '--mining-bind',
+      ANY,
+      '--pow-mode',
+      'light',
+      '--signature-threads',
+      '1',
     ]);
     const api = `http://${HOST}:${await node.until(/public API address=127.0.0.1:(\d+)/)}`;
     const mining = `http://${HOST}:${await node.until(/mining listener address=127.0.0.1:(\d+)/)}`;
@@ -65,18 +76,48 @@ export class Fleet {
     const wallet = new Program('svc-wallet', ['daemon', '--file', file, '--service', api, '--listen', ANY]);
     const daemon = `http://${HOST}:${await wallet.until(/wallet daemon ready listen=127.0.0.1:(\d+)/)}`;
     return new Fleet({ redis, postgres, directory, api }, [
-      ...['--node', mining, '--node-api', api, '--wallet', daemon, '--wallet-token-file', `${file}.token`],
-      ...['--database', postgres.url, '--redis', redis.url, '--slice-cuts', '12', '--payout-min', '1000'],
-      ...['--solo-listen', ANY, '--pplns-listen-ws', 'off'],
-      ...['--solo-listen-ws', 'off', '--threads', '1', '--verify-threads', '1', '--min-work', '1'],
+      '--node',
+      mining,
+      '--node-api',
+      api,
+      '--wallet',
+      daemon,
+      '--wallet-token-file',
+      `${file}.token`,
+      '--database',
+      postgres.url,
+      '--redis',
+      redis.url,
+      '--slice-cuts',
+      '12',
+      '--payout-min',
+      '1000',
+      '--solo-listen',
+      ANY,
+      '--pplns-listen-ws',
+      'off',
+      '--solo-listen-ws',
+      'off',
+      '--threads',
+      '1',
+      '--verify-threads',
+      '1',
+      '--min-work',
+      '1',
     ]);
   }
 
   /** A name is a data directory: starting it again takes up what its last process left. */
   async add(name: string, { pplns = 0, web: webPort = 0 } = {}): Promise<Instance> {
     const program = new Program('svc-pool', [
-      ...['run', '--data-dir', join(this.directory, name), ...this.#words],
-      ...['--pplns-listen', `${HOST}:${pplns}`, '--web-bind', `${HOST}:${webPort}`],
+      'run',
+      '--data-dir',
+      join(this.directory, name),
+      ...this.#words,
+      '--pplns-listen',
+      `${HOST}:${pplns}`,
+      '--web-bind',
+      `${HOST}:${webPort}`,
     ]);
     const port = async (service: string) =>
       Number(await program.until(new RegExp(`stratum listener service=${service} kind=tcp host=\\S+ port=(\\d+)`)));

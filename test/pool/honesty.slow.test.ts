@@ -37,9 +37,24 @@ class Miner {
     this.dataDir = temporaryDirectory();
     this.#words = [
       ...urls.flatMap((url) => ['-o', url]),
-      ...['-u', user, '-p', 'd=2000', '--no-gpu', '--cpu-threads', '1', '--throttle', '5'],
-      ...['--data-dir', this.dataDir, '--pool-api', api],
-      ...['--api-bind', '127.0.0.1:0', '--metrics-bind', 'off', ...more],
+      '-u',
+      user,
+      '-p',
+      'd=2000',
+      '--no-gpu',
+      '--cpu-threads',
+      '1',
+      '--throttle',
+      '5',
+      '--data-dir',
+      this.dataDir,
+      '--pool-api',
+      api,
+      '--api-bind',
+      '127.0.0.1:0',
+      '--metrics-bind',
+      'off',
+      ...more,
     ];
     this.running = this.#start();
   }

@@ -17,7 +17,12 @@ const account = Uint8Array.of(0, ...pattern('account', 48));
 const common = { service: 'pplns', account, worker: 'rig-1' } as const;
 const records: JournalRecord[] = [
   {
-    ...{ kind: 'terms', service: 'solo', from: 7, through: 2_000_000_000, windowThousandths: 8_000, feePpm: 10_000 },
+    kind: 'terms',
+    service: 'solo',
+    from: 7,
+    through: 2_000_000_000,
+    windowThousandths: 8_000,
+    feePpm: 10_000,
     atMillis: 1_767_225_600_000,
   },
   { kind: 'ownership', ...common, owner: pattern('owner', 13) },

@@ -78,9 +78,16 @@ export class KillableStack {
 
   async #startNode(): Promise<void> {
     this.#node = new Program('svcd', [
-      ...['run', '--data-dir', this.#nodeDirectory, '--cut-millis', String(this.#options.cutMillis)],
+      'run',
+      '--data-dir',
+      this.#nodeDirectory,
+      '--cut-millis',
+      String(this.#options.cutMillis),
       ...oneValidator(this.#directory, this.#options),
-      ...['--api-bind', this.#fixed.api, '--mining-bind', this.#fixed.mining],
+      '--api-bind',
+      this.#fixed.api,
+      '--mining-bind',
+      this.#fixed.mining,
     ]);
     this.#fixed.api = `${HOST}:${await this.#node.until(/public API address=127.0.0.1:(\d+)/)}`;
     this.#fixed.mining = `${HOST}:${await this.#node.until(/mining listener address=127.0.0.1:(\d+)/)}`;
@@ -94,12 +101,39 @@ export class KillableStack {
 
   async startPool(): Promise<void> {
     this.#pool = new Program('svc-pool', [
-      ...['run', '--data-dir', this.poolDirectory, '--slice-cuts', '12'],
-      ...['--node', `http://${this.#fixed.mining}`, '--node-api', this.api],
-      ...['--wallet', `http://${this.#fixed.wallet}`, '--wallet-token-file', `${this.#walletFile}.token`],
-      ...['--pplns-listen', ANY, '--solo-listen', ANY, '--web-bind', ANY],
-      ...['--pplns-listen-ws', 'off', '--solo-listen-ws', 'off', '--threads', '1', '--verify-threads', '1'],
-      ...['--payout-min', '0.01', '--payout-interval', '2s', '--min-work', '1'],
+      'run',
+      '--data-dir',
+      this.poolDirectory,
+      '--slice-cuts',
+      '12',
+      '--node',
+      `http://${this.#fixed.mining}`,
+      '--node-api',
+      this.api,
+      '--wallet',
+      `http://${this.#fixed.wallet}`,
+      '--wallet-token-file',
+      `${this.#walletFile}.token`,
+      '--pplns-listen',
+      ANY,
+      '--solo-listen',
+      ANY,
+      '--web-bind',
+      ANY,
+      '--pplns-listen-ws',
+      'off',
+      '--solo-listen-ws',
+      'off',
+      '--threads',
+      '1',
+      '--verify-threads',
+      '1',
+      '--payout-min',
+      '0.01',
+      '--payout-interval',
+      '2s',
+      '--min-work',
+      '1',
     ]);
     const port = async (service: string) =>
       Number(await this.#pool?.until(new RegExp(`stratum listener service=${service} kind=tcp host=\\S+ port=(\\d+)`)));
@@ -129,9 +163,24 @@ export class KillableStack {
   /** A bridge to the node; miners on it carry on the chain and have nothing to do with the pool. */
   async startBridge(): Promise<number> {
     const bridge = new Program('svc-bridge', [
-      ...['--node', `http://${this.#fixed.mining}`, '--data-dir', join(this.poolDirectory, '../bridge')],
-      ...['--listen', ANY, '--listen-ws', 'off', '--stats-bind', 'off', '--metrics-bind', 'off'],
-      ...['--threads', '0', '--verify-threads', '1', '--min-work', '1'],
+      '--node',
+      `http://${this.#fixed.mining}`,
+      '--data-dir',
+      join(this.poolDirectory, '../bridge'),
+      '--listen',
+      ANY,
+      '--listen-ws',
+      'off',
+      '--stats-bind',
+      'off',
+      '--metrics-bind',
+      'off',
+      '--threads',
+      '0',
+      '--verify-threads',
+      '1',
+      '--min-work',
+      '1',
     ]);
     return Number(await bridge.until(/kind=tcp host=127.0.0.1 port=(\d+)/));
   }

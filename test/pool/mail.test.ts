@@ -18,16 +18,33 @@ test('a mailbox is one plain address, and nothing that ends a line, names a seco
   ])
     expect(mailboxFault(good), good).toBeUndefined();
   for (const bad of [
-    ...['', 'a', '@example.org', 'a@', 'a@localhost', 'a@example', 'a@127.0.0.1', 'a@[127.0.0.1]', 'a b@example.org'],
-    ...['a@example.org\r\nBcc: b@example.org', 'a@example.org\n', '\na@example.org', 'a@example.org,b@example.org'],
-    ...['A <a@example.org>', '"a b"@example.org', 'a@b@example.org', '.a@example.org', 'a..b@example.org'],
-    ...[
-      'victim%example.com@example.org',
-      'example.com!victim@example.org',
-      'a@example.org;b@example.org',
-      'a(b)@example.org',
-    ],
-    ...['a@-x.org', 'a@x..org', 'ä@example.org', 'a@exämple.org', `${'a'.repeat(65)}@example.org`],
+    '',
+    'a',
+    '@example.org',
+    'a@',
+    'a@localhost',
+    'a@example',
+    'a@127.0.0.1',
+    'a@[127.0.0.1]',
+    'a b@example.org',
+    'a@example.org\r\nBcc: b@example.org',
+    'a@example.org\n',
+    '\na@example.org',
+    'a@example.org,b@example.org',
+    'A <a@example.org>',
+    '"a b"@example.org',
+    'a@b@example.org',
+    '.a@example.org',
+    'a..b@example.org',
+    'victim%example.com@example.org',
+    'example.com!victim@example.org',
+    'a@example.org;b@example.org',
+    'a(b)@example.org',
+    'a@-x.org',
+    'a@x..org',
+    'ä@example.org',
+    'a@exämple.org',
+    `${'a'.repeat(65)}@example.org`,
     `a@${'b'.repeat(60)}.${'c'.repeat(60)}.org`,
   ])
     expect(mailboxFault(bad), bad).toBeTypeOf('string');
@@ -81,13 +98,24 @@ test('a mail says what happened, in lines that no worker name breaks, with the l
 
 test('a mail server is a URL whose password is never shown', () => {
   expect(readSmtpServer('smtp://pool:p%40ss@mail.example:2525')).toEqual({
-    ...{ host: 'mail.example', port: 2525, isSecure: false, login: { user: 'pool', pass: 'p@ss' } },
+    host: 'mail.example',
+    port: 2525,
+    isSecure: false,
+    login: { user: 'pool', pass: 'p@ss' },
   });
   expect(readSmtpServer('smtps://mail.example')).toMatchObject({ port: 465, isSecure: true, login: undefined });
   expect(readSmtpServer('smtp://[::1]/')).toMatchObject({ host: '::1', port: 587 });
   for (const bad of [
-    ...['', 'mail.example', 'http://mail.example', 'smtp://', 'smtp://user@mail.example', 'smtp://u:p@ss@mail.example'],
-    ...['smtp://mail.example/path', 'smtp://mail.example?tls=no', 'smtp://mail.example#a', 'smtp://a b/'],
+    '',
+    'mail.example',
+    'http://mail.example',
+    'smtp://',
+    'smtp://user@mail.example',
+    'smtp://u:p@ss@mail.example',
+    'smtp://mail.example/path',
+    'smtp://mail.example?tls=no',
+    'smtp://mail.example#a',
+    'smtp://a b/',
   ])
     expect(readSmtpServer(bad), bad).toBeUndefined();
   const shown = shownConfig({ smtpUrl: 'smtp://pool:p%40ss@mail.example' } as PoolValues);
@@ -100,7 +128,9 @@ test('options of mail that do not fit together are refused before anything start
   expect(of({})).toBeUndefined();
   expect(of(all)).toMatchObject({ from: 'pool@example.org', server: { host: 'mail.example' } });
   for (const wrong of [
-    ...[{ ...all, mailFrom: undefined }, { ...all, publicUrl: undefined }, { mailFrom: 'pool@example.org' }],
+    { ...all, mailFrom: undefined },
+    { ...all, publicUrl: undefined },
+    { mailFrom: 'pool@example.org' },
     { ...all, smtpUrlFile: '/nowhere' },
   ])
     expect(() => of(wrong)).toThrow(expect.objectContaining({ code: 'options_disagree' }));
@@ -163,7 +193,9 @@ test('the state of a webhook says whether it works, and nothing about what is be
   expect(webhookState(row).state).toBe('waiting');
   expect(webhookState({ ...row, success: '5' })).toMatchObject({ state: 'working', last_success_millis: 5 });
   expect(webhookState({ ...row, error: 'status 500', failed: '6' })).toMatchObject({
-    ...{ state: 'failing', failure: 'refused', last_failure_millis: 6 },
+    state: 'failing',
+    failure: 'refused',
+    last_failure_millis: 6,
   });
   expect(webhookState({ ...row, error: 'connect ECONNREFUSED 10.0.0.1:22' }).failure).toBe('unreachable');
   expect(webhookState({ ...row, url: null, error: 'status 404' }).state).toBe('taken_away');

@@ -40,7 +40,10 @@ const post = async (path: string, body: object) => {
 const signed = async (wish: { email: string; events?: string[] }) => {
   const { body: request } = await post(`miners/${address}/mail/request`, wish);
   const proof = {
-    ...{ version: 1, address, challenge: request.challenge, public_key: toHex(rawPublicKey(key)) },
+    version: 1,
+    address,
+    challenge: request.challenge,
+    public_key: toHex(rawPublicKey(key)),
     signature: toHex(signMessage(key, addressProofMessage(request))),
   };
   return { ...wish, request, proof };

@@ -7,8 +7,13 @@ import { newPoolKey, openFrontEnd, openReceipts } from './receipts-bed.ts';
 afterEach(() => void vi.restoreAllMocks());
 
 const share = () => ({
-  ...{ kind: 'share' as const, service: 'pplns' as const, account: account('miner'), worker: 'rig', work: 10n },
-  ...{ atMillis: Date.now(), identity: freshIdentity() },
+  kind: 'share' as const,
+  service: 'pplns' as const,
+  account: account('miner'),
+  worker: 'rig',
+  work: 10n,
+  atMillis: Date.now(),
+  identity: freshIdentity(),
 });
 
 test('slices that take longer than one turn may are made in several', async () => {

@@ -35,7 +35,10 @@ export async function openFrontEnd(directory = join(temporaryDirectory(), 'journ
   onTestFinished(() => journal.close());
   const records: Uint8Array[] = [];
   return {
-    ...{ directory, bootId: journal.bootId, journal, records },
+    directory,
+    bootId: journal.bootId,
+    journal,
+    records,
     async write(shares) {
       const bytes = shares.map(encodeRecord);
       await journal.append(bytes);
@@ -80,7 +83,10 @@ export async function openReceipts(key: PoolKey, ends: readonly FrontEnd[]): Pro
   const maker = new ReceiptMaker(
     { network: 'development', directory },
     {
-      ...{ sql: books.sql, outbox: { lines, marks } as unknown as Outbox, key, log },
+      sql: books.sql,
+      outbox: { lines, marks } as unknown as Outbox,
+      key,
+      log,
       deliver: ({ head }) => void delivered.push(`${head.service}/${head.slice}/${head.boot}`),
     },
   );
@@ -89,7 +95,12 @@ export async function openReceipts(key: PoolKey, ends: readonly FrontEnd[]): Pro
   const booksView = new BooksView({ network: 'development', address: '', poolKey }, { sql: books.sql });
   const view = new ReceiptView({ network: 'development' }, { sql: books.sql, proofs, books: booksView, poolKey });
   return {
-    ...{ books, marks, maker, view, delivered, logged },
+    books,
+    marks,
+    maker,
+    view,
+    delivered,
+    logged,
     async take({ bootId, records }, { marked } = { marked: false }) {
       const entries = records.map((record, sequence) => {
         const slice = marked ? marks.sliceOf(bootId, sequence).slice : undefined;

@@ -13,14 +13,13 @@ test('receipts of slice 0 are read page by page, and not again by who has them',
   await bed.books.height(0);
   await end.write(
     Array.from({ length: WORKERS }, (_, i) => ({
-      ...{
-        kind: 'share' as const,
-        service: 'pplns' as const,
-        account: account('miner'),
-        worker: `rig ${i}`,
-        work: 10n,
-      },
-      ...{ atMillis: Date.now(), identity: freshIdentity() },
+      kind: 'share' as const,
+      service: 'pplns' as const,
+      account: account('miner'),
+      worker: `rig ${i}`,
+      work: 10n,
+      atMillis: Date.now(),
+      identity: freshIdentity(),
     })),
   );
   await bed.take(end);

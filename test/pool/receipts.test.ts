@@ -15,7 +15,11 @@ import { temporaryDirectory } from '../temporary.ts';
 const share = (account: number, worker: string, work: bigint, service: ShareRecord['service'] = 'pplns') =>
   encodeRecord({ kind: 'share', service, account: accountOf(account), worker, work, atMillis: 1, identity: null });
 const owned = encodeRecord({
-  ...{ kind: 'ownership', owner: new Uint8Array(13), service: 'pplns', account: accountOf(1), worker: '' },
+  kind: 'ownership',
+  owner: new Uint8Array(13),
+  service: 'pplns',
+  account: accountOf(1),
+  worker: '',
 });
 
 const RECORDS = [
@@ -106,7 +110,13 @@ async function sheetsOf(order: SheetOrder, booked: Uint8Array = BOOKED) {
 test('a share that comes again counts once, as in the books', () => {
   const identity = { anchorHeight: 5, bytes: new Uint8Array(24).fill(9) };
   const twice = encodeRecord({
-    ...{ kind: 'share', service: 'pplns', account: accountOf(1), worker: 'a', work: 10n, atMillis: 1, identity },
+    kind: 'share',
+    service: 'pplns',
+    account: accountOf(1),
+    worker: 'a',
+    work: 10n,
+    atMillis: 1,
+    identity,
   });
   const tally = new JournalTally([
     { slice: 1, after: -1, through: 1, held: null },

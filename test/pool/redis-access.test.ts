@@ -56,8 +56,24 @@ test('rediss:// is TLS: the certificate of an authority that NODE_EXTRA_CA_CERTS
   writeFileSync(key, TEST_CERTIFICATE.key, { mode: 0o600 });
   const port = await freePort();
   await serve(port, [
-    ...['--port', '0', '--tls-port', String(port), '--bind', '127.0.0.1', '--dir', directory, '--save', ''],
-    ...['--tls-cert-file', cert, '--tls-key-file', key, '--tls-auth-clients', 'no', '--requirepass', 'p'],
+    '--port',
+    '0',
+    '--tls-port',
+    String(port),
+    '--bind',
+    '127.0.0.1',
+    '--dir',
+    directory,
+    '--save',
+    '',
+    '--tls-cert-file',
+    cert,
+    '--tls-key-file',
+    key,
+    '--tls-auth-clients',
+    'no',
+    '--requirepass',
+    'p',
   ]);
   // A process of its own: Node reads the variable once, when it starts.
   const script = `

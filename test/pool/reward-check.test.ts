@@ -9,11 +9,19 @@ import { pattern } from '../../vectors/generate/pattern.ts';
 const blockId = pattern('reward-check/block', 48);
 const HALF = workHalves(1_000, 1_000, INTERVAL_CUTS);
 const facts: RewardFacts = {
-  ...{ anchorHeight: 1_000, paidBefore: 999, sharers: 1, siblings: [], maxFeePerMass: 1_000n },
-  ...{ carried: { fees: 5_000n, mass: 10_000 }, intervalCuts: INTERVAL_CUTS },
+  anchorHeight: 1_000,
+  paidBefore: 999,
+  sharers: 1,
+  siblings: [],
+  maxFeePerMass: 1_000n,
+  carried: { fees: 5_000n, mass: 10_000 },
+  intervalCuts: INTERVAL_CUTS,
 };
 const claim = (amount: bigint, changes: Partial<Claim> = {}): Claim => ({
-  ...{ blockId, ...workRewardOutpoint(blockId), amount, height: 1_096 },
+  blockId,
+  ...workRewardOutpoint(blockId),
+  amount,
+  height: 1_096,
   ...changes,
 });
 const flaw = (amount: bigint, changes: Partial<RewardFacts> = {}) =>

@@ -52,8 +52,13 @@ const shares = (draw: Random, height: number) =>
     payloads.flatMap((miner) => Array.from({ length: WORKERS }, (_, i) => ({ miner, worker: `rig${i}` }))),
     draw,
   ).map(({ miner, worker }) => ({
-    ...{ kind: 'share' as const, service: 'pplns' as const, account: miner, worker, work: 1_000n },
-    ...{ atMillis: AT + height * 1000, identity: freshIdentity(height) },
+    kind: 'share' as const,
+    service: 'pplns' as const,
+    account: miner,
+    worker,
+    work: 1_000n,
+    atMillis: AT + height * 1000,
+    identity: freshIdentity(height),
   }));
 
 const deadlocks = async (sql: Sql): Promise<number> => {

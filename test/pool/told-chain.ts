@@ -34,8 +34,13 @@ export class ToldChain implements Chain {
     const outpoint = { transaction_id: toHex(transactionId), output_index: outputIndex };
     const reward = { state: 'paid', amount: String(amount), outpoint, paid_height: anchorHeight + 96, ...changes };
     this.documents.set(toHex(id), {
-      ...{ block_id: toHex(id), payout: this.#payout, anchor_height: anchorHeight, extranonce: toHex(extranonce) },
-      ...{ target: toHex(targetToBytes(TOLD_TARGET)), timestamp_millis: 0, reward },
+      block_id: toHex(id),
+      payout: this.#payout,
+      anchor_height: anchorHeight,
+      extranonce: toHex(extranonce),
+      target: toHex(targetToBytes(TOLD_TARGET)),
+      timestamp_millis: 0,
+      reward,
     });
     return { block_id: toHex(id), ...reward.outpoint, amount: reward.amount };
   }

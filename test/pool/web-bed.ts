@@ -19,13 +19,23 @@ export async function webBed(
   const directory = temporaryDirectory();
   const web = await startWeb(
     {
-      ...{ listen: { host: '127.0.0.1', port: 0 }, prefix: '', proxies, dashboard: directory },
-      ...{ title: 'test', version: '0', metrics: false, rate: NO_RATE_LIMIT },
+      listen: { host: '127.0.0.1', port: 0 },
+      prefix: '',
+      proxies,
+      dashboard: directory,
+      title: 'test',
+      version: '0',
+      metrics: false,
+      rate: NO_RATE_LIMIT,
       ...options,
     },
     {
-      ...{ routes: [], token: new OperatorToken(join(directory, 'token'), { log: quietLog }) },
-      ...{ metrics: new Metrics('svc_pool'), log: quietLog, now: Date.now, ready: () => true },
+      routes: [],
+      token: new OperatorToken(join(directory, 'token'), { log: quietLog }),
+      metrics: new Metrics('svc_pool'),
+      log: quietLog,
+      now: Date.now,
+      ready: () => true,
       ...upgrades,
     },
   );

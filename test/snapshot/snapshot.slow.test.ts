@@ -175,7 +175,9 @@ test('a validator neither begins with a snapshot nor runs where a node did', asy
         { network: 'development', dataDir: join(made.bed.directory, 'validator'), validators, snapshots },
         {
           verifier: { prepare: async () => undefined, hash: async (_, header) => quickHash(header) },
-          ...{ log: quietLog, now: () => made.bed.now, fault: () => undefined },
+          log: quietLog,
+          now: () => made.bed.now,
+          fault: () => undefined,
           started: (_, stop) => void stops.push(stop),
         },
       );

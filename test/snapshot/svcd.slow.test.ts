@@ -25,12 +25,24 @@ test('svcd run --write-snapshots, svcd snapshot verify, svcd run --snapshot, svc
   const genesis = join(directory, 'genesis.json');
   writeGenesis(genesis, developmentGenesis({ timestampMillis: Date.now(), validators: 1 }));
   const common = (name: string) => [
-    ...['--data-dir', join(directory, name), '--genesis', genesis, '--cut-millis', '20', '--pow-mode', 'light'],
+    '--data-dir',
+    join(directory, name),
+    '--genesis',
+    genesis,
+    '--cut-millis',
+    '20',
+    '--pow-mode',
+    'light',
   ];
   const writing = (cuts: number) =>
     new Svcd({ api: port(0), mining: port(1) }, [
       ...common('first'),
-      ...['--p2p-listen', `127.0.0.1:${port(4)}`, '--write-snapshots', snapshots, '--snapshot-cuts', String(cuts)],
+      '--p2p-listen',
+      `127.0.0.1:${port(4)}`,
+      '--write-snapshots',
+      snapshots,
+      '--snapshot-cuts',
+      String(cuts),
     ]);
   let first = writing(192);
   first.start();
@@ -60,8 +72,20 @@ test('svcd run --write-snapshots, svcd snapshot verify, svcd run --snapshot, svc
   copyFileSync(file, join(others, `snapshot-${height}`));
   const second = new Svcd({ api: port(2), mining: port(3) }, [
     ...common('second'),
-    ...['--snapshot', file, '--trust', cutId, '--storage', 'pruned', '--bootstrap', `/ip4/127.0.0.1/tcp/${port(4)}`],
-    ...['--p2p-listen', `127.0.0.1:${port(5)}`, '--write-snapshots', others, '--snapshot-cuts', '96000'],
+    '--snapshot',
+    file,
+    '--trust',
+    cutId,
+    '--storage',
+    'pruned',
+    '--bootstrap',
+    `/ip4/127.0.0.1/tcp/${port(4)}`,
+    '--p2p-listen',
+    `127.0.0.1:${port(5)}`,
+    '--write-snapshots',
+    others,
+    '--snapshot-cuts',
+    '96000',
   ]);
   second.start();
   onTestFinished(() => second.end('SIGKILL'));
@@ -89,7 +113,11 @@ test('svcd run --write-snapshots, svcd snapshot verify, svcd run --snapshot, svc
   }
   const third = new Svcd({ api: port(6), mining: port(7) }, [
     ...common('third'),
-    ...['--trust', `${later}:${trusted}`, '--storage', 'pruned', ...peers.flatMap((peer) => ['--bootstrap', peer])],
+    '--trust',
+    `${later}:${trusted}`,
+    '--storage',
+    'pruned',
+    ...peers.flatMap((peer) => ['--bootstrap', peer]),
   ]);
   third.start();
   onTestFinished(() => third.end('SIGKILL'));

@@ -50,8 +50,14 @@ test('Limits: `Committee size`: of 70 validators the 64 with the most stake sit,
   // A newcomer with more than all others waits for the second epoch after its registration.
   const amount = 300_000n * COIN;
   const register = rig.transaction({
-    ...{ name: 'register', consensusKey: keyOf('newcomer'), possession: NO_SIGNATURE, owner },
-    ...{ rewardAddress: owner, amount, commission: 0, endpoint: endpointOf('newcomer') },
+    name: 'register',
+    consensusKey: keyOf('newcomer'),
+    possession: NO_SIGNATURE,
+    owner,
+    rewardAddress: owner,
+    amount,
+    commission: 0,
+    endpoint: endpointOf('newcomer'),
   });
   expect(rig.next([register as NonNullable<typeof register>], ALL).transactions).toMatchObject([
     { outcome: 'executed' },

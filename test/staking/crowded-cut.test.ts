@@ -45,13 +45,23 @@ function crowded(): Rig {
 const times = (count: number, of: (i: number) => StakingOperation): StakingOperation[] =>
   Array.from({ length: count }, (_, i) => of(i));
 const bond = (validator: Uint8Array): StakingOperation => ({
-  ...{ name: 'bond', validator, owner: addressOf('x'), rewardAddress: addressOf('x'), amount: 100n * COIN },
+  name: 'bond',
+  validator,
+  owner: addressOf('x'),
+  rewardAddress: addressOf('x'),
+  amount: 100n * COIN,
 });
 const at = (i: number): Uint8Array => positions[i] as Uint8Array;
 const POSSIBLE: readonly StakingOperation[] = [
   ...times(20, (i) => ({
-    ...{ name: 'register', consensusKey: keyOf(`new ${i}`), possession: NO_SIGNATURE, owner: addressOf(`new ${i}`) },
-    ...{ rewardAddress: addressOf('x'), amount: 100_000n * COIN, commission: 0, endpoint: endpointOf(`new ${i}`) },
+    name: 'register',
+    consensusKey: keyOf(`new ${i}`),
+    possession: NO_SIGNATURE,
+    owner: addressOf(`new ${i}`),
+    rewardAddress: addressOf('x'),
+    amount: 100_000n * COIN,
+    commission: 0,
+    endpoint: endpointOf(`new ${i}`),
   })),
   ...times(400, (i) => bond(validatorId(keyOf(`new ${i % 20}`)))),
   ...times(200, (i) => ({ name: 'reward_address', position: at(i), address: addressOf('moved') })),

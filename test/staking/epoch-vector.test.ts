@@ -14,20 +14,29 @@ const genesis = decodeGenesis(fromHex(vectors.genesis));
 type Cut = (typeof vectors.cuts)[number];
 const operationsOf = ({ operations }: Cut) =>
   operations.map(({ transaction_id, type, data, outcome }) => ({
-    ...{ id: fromHex(transaction_id), operation: decodeOperation({ type, data: fromHex(data) }), outcome },
+    id: fromHex(transaction_id),
+    operation: decodeOperation({ type, data: fromHex(data) }),
+    outcome,
   }));
 
 test('the ledger comes to these roots, reserves, payments and committees', () => {
   expect(vectors.fee).toBe(Number(FEE));
   const rig = new Rig(genesis);
   const root = ({ digest, sum, count }: { digest: Uint8Array; sum: bigint; count: number }) => ({
-    ...{ digest: toHex(digest), sum: String(sum), count },
+    digest: toHex(digest),
+    sum: String(sum),
+    count,
   });
   const figures = () => {
     const { stake, bonded, unbonding, burned, validators, positions, usedKeys } = rig.ledger.state;
     return {
-      ...{ pool: String(stake.pool), bonded: String(bonded), unbonding: String(unbonding), burned: String(burned) },
-      ...{ validators: root(validators), positions: root(positions), used_keys: root(usedKeys) },
+      pool: String(stake.pool),
+      bonded: String(bonded),
+      unbonding: String(unbonding),
+      burned: String(burned),
+      validators: root(validators),
+      positions: root(positions),
+      used_keys: root(usedKeys),
     };
   };
   const sets = () => rig.ledger.state.stake.committee;
@@ -48,11 +57,21 @@ test('the ledger comes to these roots, reserves, payments and committees', () =>
     const executed = BigInt(outcomes.filter((outcome) => outcome === 'executed').length);
     const earned = splitHalves(effects.subsidy).stake + splitHalves(executed * FEE).stake;
     const payments = effects.stakePayouts.map(({ positionId, interval, rewardAddress, amount }) => ({
-      ...{ position_id: toHex(positionId), interval, address: toHex(rewardAddress), amount: String(amount) },
+      position_id: toHex(positionId),
+      interval,
+      address: toHex(rewardAddress),
+      amount: String(amount),
     }));
     expect({ height: rig.height, earned: String(earned), payments, ...figures() }).toEqual({
-      ...{ height: cut.height, earned: cut.earned, payments: cut.payments, pool: cut.pool, bonded: cut.bonded },
-      ...{ unbonding: cut.unbonding, burned: cut.burned, validators: cut.validators, positions: cut.positions },
+      height: cut.height,
+      earned: cut.earned,
+      payments: cut.payments,
+      pool: cut.pool,
+      bonded: cut.bonded,
+      unbonding: cut.unbonding,
+      burned: cut.burned,
+      validators: cut.validators,
+      positions: cut.positions,
       used_keys: cut.used_keys,
     });
     if (setIds.at(-1) !== toHex(sets().setId)) setIds.push(toHex(sets().setId));
@@ -66,8 +85,12 @@ test('the model, which knows no tries and no cursors, comes to the same amounts'
     void model.selfBonds.set(toHex(selfBondId(validator)), `self ${toHex(validator)}`);
   model.genesis(
     genesis.validators.map(({ publicKey, owner, rewardAddress, principal, commission }) => ({
-      ...{ id: toHex(validatorId(publicKey)), key: shortKey(publicKey), owner: toHex(owner) },
-      ...{ reward: toHex(rewardAddress), amount: principal, rate: commission },
+      id: toHex(validatorId(publicKey)),
+      key: shortKey(publicKey),
+      owner: toHex(owner),
+      reward: toHex(rewardAddress),
+      amount: principal,
+      rate: commission,
     })),
   );
   for (const { publicKey } of genesis.validators) noteSelfBond(validatorId(publicKey));
@@ -88,7 +111,10 @@ test('the model, which knows no tries and no cursors, comes to the same amounts'
     const payments = model.finish(BigInt(cut.earned), BigInt(cut.signers));
     expect(payments).toEqual(
       cut.payments.map(({ position_id, address, amount, interval }) => ({
-        ...{ position: model.nameOfPosition(position_id), address, amount: BigInt(amount), interval },
+        position: model.nameOfPosition(position_id),
+        address,
+        amount: BigInt(amount),
+        interval,
       })),
     );
     const { pool, bonded, unbonding, burned, positions, validators, usedKeys } = model;

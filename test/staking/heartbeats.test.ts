@@ -86,7 +86,9 @@ test('a validator with a fee key: that key pays, up to the cap; the two messages
   const log = { ...silentLog, info: note, warn: note } as typeof silentLog;
   const heartbeatsWith = (fees: Partial<HeartbeatFees>) =>
     new Heartbeats({
-      ...{ node, keys: [key], log },
+      node,
+      keys: [key],
+      log,
       fees: { validatorId: validatorId(key.publicKey), key: payer, maxFeeAtoms: 50_000_000n, ...fees },
       unspent: async (address, after) => (await index.unspent(address, after && outpointKey(after), 8)).value,
     });
@@ -117,7 +119,8 @@ test('dust from strangers leaves no validator without a heartbeat', async () => 
   const sent: Uint8Array[] = [];
   const node = {
     chain: {
-      ...{ chainId: pattern('chain', 48), head: () => ({ height: 30 }) },
+      chainId: pattern('chain', 48),
+      head: () => ({ height: 30 }),
       staking: () => ({ epoch: 1, validator: () => ({ ...ACTIVE, key: key.publicKey }) }),
     },
     mempool: { spender: () => undefined },
@@ -127,7 +130,9 @@ test('dust from strangers leaves no validator without a heartbeat', async () => 
     },
   } as unknown as FullNode;
   const heartbeats = new Heartbeats({
-    ...{ node, keys: [key], log: silentLog },
+    node,
+    keys: [key],
+    log: silentLog,
     unspent: async (_, after) => {
       const from =
         after === undefined ? 0 : unspent.findIndex((each) => each.outpoint.transactionId === after.transactionId) + 1;
@@ -159,7 +164,9 @@ test('after a rotation the node with the new key sends the heartbeats, and the o
   const note = (message: string) => void told.push(message);
   const of = (key: DevelopmentKey, payer: DevelopmentKey) =>
     new Heartbeats({
-      ...{ node, keys: [key], log: { ...silentLog, info: note, warn: note } as typeof silentLog },
+      node,
+      keys: [key],
+      log: { ...silentLog, info: note, warn: note } as typeof silentLog,
       fees: { validatorId: id, key: payer, maxFeeAtoms: 50_000_000n },
       unspent: async (address, after) => (await index.unspent(address, after && outpointKey(after), 8)).value,
     });

@@ -20,17 +20,34 @@ const [anna, carl, jane, sam, paul, rosa] = ['anna', 'carl', 'jane', 'sam', 'pau
 ) as [Uint8Array, Uint8Array, Uint8Array, Uint8Array, Uint8Array, Uint8Array];
 
 const bond = (validator: Uint8Array, amount = 1_000n * COIN): StakingOperation => ({
-  ...{ name: 'bond', validator, owner: DORA, rewardAddress: DORA, amount },
+  name: 'bond',
+  validator,
+  owner: DORA,
+  rewardAddress: DORA,
+  amount,
 });
 const register = (name: string, key = name): StakingOperation => ({
-  ...{ name: 'register', consensusKey: keyOf(key), possession: NO_SIGNATURE, owner: addressOf(name) },
-  ...{ rewardAddress: DORA, amount: 100_000n * COIN, commission: 10, endpoint: endpointOf(name) },
+  name: 'register',
+  consensusKey: keyOf(key),
+  possession: NO_SIGNATURE,
+  owner: addressOf(name),
+  rewardAddress: DORA,
+  amount: 100_000n * COIN,
+  commission: 10,
+  endpoint: endpointOf(name),
 });
 const rotate = (validator: Uint8Array, key: string): StakingOperation => ({
-  ...{ name: 'rotate', validator, consensusKey: keyOf(key), possession: NO_SIGNATURE, endpoint: endpointOf(key) },
+  name: 'rotate',
+  validator,
+  consensusKey: keyOf(key),
+  possession: NO_SIGNATURE,
+  endpoint: endpointOf(key),
 });
 const endpoint = (validator: Uint8Array): StakingOperation => ({
-  ...{ name: 'endpoint', validator, endpoint: endpointOf('moved'), signature: NO_SIGNATURE },
+  name: 'endpoint',
+  validator,
+  endpoint: endpointOf('moved'),
+  signature: NO_SIGNATURE,
 });
 const commission = (validator: Uint8Array): StakingOperation => ({ name: 'commission', validator, commission: 500 });
 const exit = (validator: Uint8Array): StakingOperation => ({ name: 'exit', validator });
@@ -38,7 +55,9 @@ const heartbeat = (validator: Uint8Array, epoch: number): StakingOperation => ({
 const unbond = (position: Uint8Array, amount = 0n): StakingOperation => ({ name: 'unbond', position, amount });
 const withdraw = (position: Uint8Array): StakingOperation => ({ name: 'withdraw', position });
 const redirect = (position: Uint8Array): StakingOperation => ({
-  ...{ name: 'reward_address', position, address: addressOf('elsewhere') },
+  name: 'reward_address',
+  position,
+  address: addressOf('elsewhere'),
 });
 const evidence = (validator: Uint8Array, height: number): StakingOperation => {
   const vote = (first: number) => ({
@@ -297,8 +316,13 @@ test('a position that slashing has not reached cannot be withdrawn', () => {
   const atSam = positions.atSam as Uint8Array;
   const asked = (reached: Uint8Array | undefined) =>
     prepare(withdraw(atSam), {
-      ...{ staking: rig.ledger.staking(), height: 99 * INTERVAL, intervalCuts: INTERVAL, payer: PURSE },
-      ...{ chainId: rig.ledger.state.chainId, transactionId: NOWHERE, isPaymentDue: () => false },
+      staking: rig.ledger.staking(),
+      height: 99 * INTERVAL,
+      intervalCuts: INTERVAL,
+      payer: PURSE,
+      chainId: rig.ledger.state.chainId,
+      transactionId: NOWHERE,
+      isPaymentDue: () => false,
       sweeps: [{ validator: sam, height: INTERVAL, reached }],
     });
   const before = Uint8Array.from(atSam, (byte, i) => (i === 0 ? byte - 1 : byte));

@@ -18,31 +18,44 @@ function listEvidence() {
   const first = books.proof(SLICE, 1);
   const [before, now] = [shown(first), shown({ ...first, credit_root: 'ab'.repeat(48) })];
   const file = (lists: Pick<ListEvidence, 'before' | 'now'>): ListEvidence => ({
-    ...{ format: LIST_EVIDENCE_FORMAT, service: 'pplns', slice: SLICE, ...lists },
+    format: LIST_EVIDENCE_FORMAT,
+    service: 'pplns',
+    slice: SLICE,
+    ...lists,
   });
   const rootOf = ({ credit_root }: ShownList): ShownList => ({ list_id: null, credit_root, head: null });
   return [
     { says: 'two lists, each with its head', evidence: file({ before, now }), verdict: 'two_lists', exit: 4 },
     {
       says: 'of the later one only the root that the page of slices shows',
-      ...{ evidence: file({ before, now: rootOf(now) }), verdict: 'two_lists', exit: 4 },
+      evidence: file({ before, now: rootOf(now) }),
+      verdict: 'two_lists',
+      exit: 4,
     },
     { says: 'one list twice', evidence: file({ before, now: before }), verdict: 'same_list', exit: 1 },
     {
       says: 'one list, and the root of the same',
-      ...{ evidence: file({ before, now: rootOf(before) }), verdict: 'same_list', exit: 1 },
+      evidence: file({ before, now: rootOf(before) }),
+      verdict: 'same_list',
+      exit: 1,
     },
     {
       says: 'a head that does not give its name',
-      ...{ evidence: file({ before, now: { ...now, list_id: 'cd'.repeat(48) } }), verdict: 'other_list', exit: 1 },
+      evidence: file({ before, now: { ...now, list_id: 'cd'.repeat(48) } }),
+      verdict: 'other_list',
+      exit: 1,
     },
     {
       says: 'a head of another slice',
-      ...{ evidence: { ...file({ before, now }), slice: SLICE + 1 }, verdict: 'other_list', exit: 1 },
+      evidence: { ...file({ before, now }), slice: SLICE + 1 },
+      verdict: 'other_list',
+      exit: 1,
     },
     {
       says: 'a head without a name',
-      ...{ evidence: file({ before, now: { ...now, list_id: null } }), verdict: 'malformed', exit: 1 },
+      evidence: file({ before, now: { ...now, list_id: null } }),
+      verdict: 'malformed',
+      exit: 1,
     },
   ];
 }
@@ -50,12 +63,13 @@ function listEvidence() {
 function unpaidEvidence() {
   const credit = { service: 'pplns' as const, slice: SLICE, amount: '1200' };
   const good: UnpaidEvidence = {
-    ...{ format: UNPAID_EVIDENCE_FORMAT, address: addressOf(1), threshold: '1000', owed: '1500' },
-    ...{
-      at_millis: 1_800_000_000_000,
-      for_hours: 26,
-      credits: [credit, { ...credit, service: 'solo', amount: '300' }],
-    },
+    format: UNPAID_EVIDENCE_FORMAT,
+    address: addressOf(1),
+    threshold: '1000',
+    owed: '1500',
+    at_millis: 1_800_000_000_000,
+    for_hours: 26,
+    credits: [credit, { ...credit, service: 'solo', amount: '300' }],
   };
   const bad = (says: string, change: object) => ({ says, evidence: { ...good, ...change }, readable: false });
   return [
@@ -76,12 +90,20 @@ const HOUR = 3_600_000;
 /** Rule 29: credits older than the bound, payments since, and the highest threshold of that time. */
 function owed() {
   const facts = {
-    ...{ credited: '1500', paid: '300', minimum: '1000', earlier: [], is_paused: false },
-    ...{ at_millis: AT, bound_millis: 26 * HOUR },
+    credited: '1500',
+    paid: '300',
+    minimum: '1000',
+    earlier: [],
+    is_paused: false,
+    at_millis: AT,
+    bound_millis: 26 * HOUR,
   };
   const before = (amount: string, hours: number) => ({ earlier: [{ amount, until_millis: AT - hours * HOUR }] });
   const of = (says: string, threshold: string, verdict: string, change: object = {}) => ({
-    ...{ says, facts: { ...facts, ...change }, threshold, verdict },
+    says,
+    facts: { ...facts, ...change },
+    threshold,
+    verdict,
   });
   return [
     of('more than the threshold, for longer than the bound', '1000', 'unpaid'),

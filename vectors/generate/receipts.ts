@@ -22,7 +22,12 @@ import { sumBranch, sumTree } from '../../protocol/sum-tree.ts';
 
 const account = (number: number): Uint8Array => new Uint8Array(49).fill(number).fill(0, 0, 1);
 const leaf = (number: number, worker: string, work: bigint, accountWork: bigint, open = 0n): ReceiptLeaf => ({
-  ...{ account: account(number), worker, shares: Number(work / 100n), work, open, accountWork },
+  account: account(number),
+  worker,
+  shares: Number(work / 100n),
+  work,
+  open,
+  accountWork,
 });
 
 export function receiptVectors() {

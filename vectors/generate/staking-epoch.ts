@@ -69,10 +69,16 @@ function genesisOf(): Genesis {
 }
 
 const bond = (to: string, by: string, amount: bigint): StakingOperation => ({
-  ...{ name: 'bond', validator: validator(to), owner: address(by), rewardAddress: address(by), amount },
+  name: 'bond',
+  validator: validator(to),
+  owner: address(by),
+  rewardAddress: address(by),
+  amount,
 });
 const heartbeat = (name: string, epoch: number): StakingOperation => ({
-  ...{ name: 'heartbeat', validator: validator(name), epoch },
+  name: 'heartbeat',
+  validator: validator(name),
+  epoch,
 });
 const vote = (name: string) => ({
   vote: { kind: 'precommit' as const, height: 20, round: 0, cutId: pattern(`epoch/cut ${name}`, 48) },
@@ -83,8 +89,14 @@ const vote = (name: string) => ({
 const OPERATIONS: Readonly<Record<number, Readonly<Record<string, StakingOperation>>>> = {
   3: {
     'register d': {
-      ...{ name: 'register', consensusKey: key('d'), possession: signature('d'), owner: address('d') },
-      ...{ rewardAddress: address('d'), amount: 120_000n * COIN, commission: 250, endpoint: endpoint('d') },
+      name: 'register',
+      consensusKey: key('d'),
+      possession: signature('d'),
+      owner: address('d'),
+      rewardAddress: address('d'),
+      amount: 120_000n * COIN,
+      commission: 250,
+      endpoint: endpoint('d'),
     },
     'bond a': bond('a', 'x', 1_000n * COIN + 50_000_001n),
   },
@@ -95,12 +107,18 @@ const OPERATIONS: Readonly<Record<number, Readonly<Record<string, StakingOperati
   },
   10: {
     'rotate a': {
-      ...{ name: 'rotate', validator: validator('a'), consensusKey: key('a two'), possession: signature('a two') },
+      name: 'rotate',
+      validator: validator('a'),
+      consensusKey: key('a two'),
+      possession: signature('a two'),
       endpoint: endpoint('a two'),
     },
     'commission b': { name: 'commission', validator: validator('b'), commission: 300 },
     'endpoint c': {
-      ...{ name: 'endpoint', validator: validator('c'), endpoint: endpoint('c two'), signature: signature('c two') },
+      name: 'endpoint',
+      validator: validator('c'),
+      endpoint: endpoint('c two'),
+      signature: signature('c two'),
     },
   },
   12: { 'unbond c': { name: 'unbond', position: position('bond c'), amount: 0n } },
@@ -116,17 +134,26 @@ const OPERATIONS: Readonly<Record<number, Readonly<Record<string, StakingOperati
 const signersOf = (height: number): bigint => (height < INTERVAL ? 0b011n : 0b11n);
 
 const root = ({ digest, sum, count }: LedgerState['positions']) => ({
-  ...{ digest: toHex(digest), sum: sum.toString(), count },
+  digest: toHex(digest),
+  sum: sum.toString(),
+  count,
 });
 const figures = ({ bonded, unbonding, burned, stake, ...sets }: LedgerState) => ({
-  ...{ pool: stake.pool.toString(), bonded: bonded.toString(), unbonding: unbonding.toString() },
-  ...{ burned: burned.toString(), validators: root(sets.validators), positions: root(sets.positions) },
+  pool: stake.pool.toString(),
+  bonded: bonded.toString(),
+  unbonding: unbonding.toString(),
+  burned: burned.toString(),
+  validators: root(sets.validators),
+  positions: root(sets.positions),
   used_keys: root(sets.usedKeys),
 });
 const committee = ({ epoch, members, setId }: Committee) => ({
-  ...{ epoch, validator_set_id: toHex(setId) },
+  epoch,
+  validator_set_id: toHex(setId),
   members: members.map(({ validatorId, stake, commission }) => ({
-    ...{ validator_id: toHex(validatorId), stake: stake.toString(), commission },
+    validator_id: toHex(validatorId),
+    stake: stake.toString(),
+    commission,
   })),
 });
 
@@ -157,8 +184,13 @@ export function stakingEpochVectors() {
     let fees = 0n;
     const operations = Object.entries(OPERATIONS[height] ?? {}).map(([name, operation]) => {
       const answer = prepare(operation, {
-        ...{ staking: layer, height, intervalCuts: INTERVAL, chainId, transactionId: transactionId(name) },
-        ...{ payer: address('purse'), sweeps: [...before.sweeps, ...begun] },
+        staking: layer,
+        height,
+        intervalCuts: INTERVAL,
+        chainId,
+        transactionId: transactionId(name),
+        payer: address('purse'),
+        sweeps: [...before.sweeps, ...begun],
         isPaymentDue: (id) => isPaymentDue(before.walk, before.previous, id),
       });
       const { type, data } = encodeOperation(operation);
@@ -190,15 +222,25 @@ export function stakingEpochVectors() {
     };
     if (stake.committee !== before.committee) committees.push(committee(stake.committee));
     cuts.push({
-      ...{ height, signers: Number(signers), earned: earned.toString(), operations },
+      height,
+      signers: Number(signers),
+      earned: earned.toString(),
+      operations,
       payments: payouts.map(({ positionId, interval, rewardAddress, amount }) => ({
-        ...{ position_id: toHex(positionId), interval, address: toHex(rewardAddress), amount: amount.toString() },
+        position_id: toHex(positionId),
+        interval,
+        address: toHex(rewardAddress),
+        amount: amount.toString(),
       })),
       ...figures(state),
     });
   }
   return {
-    ...{ interval_cuts: INTERVAL, fee: Number(FEE), genesis: toHex(encodeGenesis(genesis)) },
-    ...{ at_genesis: figures(first.state), cuts, committees },
+    interval_cuts: INTERVAL,
+    fee: Number(FEE),
+    genesis: toHex(encodeGenesis(genesis)),
+    at_genesis: figures(first.state),
+    cuts,
+    committees,
   };
 }

@@ -207,7 +207,14 @@ async function isProofWanted(context: Context, request: unknown, yes: boolean): 
 
 /** Methods that move money need confirmation here as well. */
 const MOVES: ReadonlySet<string> = new Set([
-  ...['send', 'send_many', 'sweep', 'burn', 'compound', 'chat_request', 'chat_accept', 'chat_send'],
+  'send',
+  'send_many',
+  'sweep',
+  'burn',
+  'compound',
+  'chat_request',
+  'chat_accept',
+  'chat_send',
   ...STAKING_KINDS,
 ]);
 

@@ -50,7 +50,11 @@ export const genesisRegistrationCommand = (name: string): Command =>
       const { text, validator, owner, rewardAddress } = await genesisRegistration(unlocked, wish);
       await createFile(file, text, PUBLIC_MODE);
       const fields = {
-        ...{ registration_file: file, validator, network, owner_address: owner, reward_address: rewardAddress },
+        registration_file: file,
+        validator,
+        network,
+        owner_address: owner,
+        reward_address: rewardAddress,
         consensus_key_index: wish.consensusKeyIndex,
       };
       const lines = [

@@ -101,7 +101,9 @@ const propose = (context: Context, payment: Fields, how: Proposing): Promise<num
   withSession(context, async (session) => {
     if (how.replaces !== undefined) refuseParts(how.replaces);
     const { packages, replaces } = await session.call('multisig_propose', {
-      ...{ ...payment, valid_cuts: how.validCuts, inline: how.inline },
+      ...payment,
+      valid_cuts: how.validCuts,
+      inline: how.inline,
       ...(how.payload === undefined ? {} : { payload_text: how.payload }),
       ...(how.replaces === undefined ? {} : { replaces: readWord(how.replaces) }),
     });

@@ -96,8 +96,13 @@ export async function benchReceipts(b: Bench): Promise<void> {
       await journal.append(
         Array.from({ length: SESSIONS }, (_, i) =>
           encodeRecord({
-            ...{ kind: 'share', service: 'pplns', account: accountOf(i % ACCOUNTS), worker: `rig${i}`, work: 1_000n },
-            ...{ atMillis: 1, identity: null },
+            kind: 'share',
+            service: 'pplns',
+            account: accountOf(i % ACCOUNTS),
+            worker: `rig${i}`,
+            work: 1_000n,
+            atMillis: 1,
+            identity: null,
           }),
         ),
       );
@@ -135,8 +140,16 @@ export async function benchReceipts(b: Bench): Promise<void> {
     const [sheet] = sheets;
     if (sheet === undefined) throw new Error('no sheet was made');
     const head: ReceiptHead = {
-      ...{ network: 'development', service: 'pplns', slice: 1, boot: journal.bootId, chain: '00'.repeat(48) },
-      ...{ root: '00'.repeat(48), accounts: 1, total_work: '1', receipts: sheet.count, receipts_root: '00'.repeat(48) },
+      network: 'development',
+      service: 'pplns',
+      slice: 1,
+      boot: journal.bootId,
+      chain: '00'.repeat(48),
+      root: '00'.repeat(48),
+      accounts: 1,
+      total_work: '1',
+      receipts: sheet.count,
+      receipts_root: '00'.repeat(48),
     };
     const signature = new Uint8Array(3309);
     const delivery = { head, signature, entries: sheet.entries, offsets: sheet.offsets };
@@ -164,7 +177,8 @@ export async function benchReceipts(b: Bench): Promise<void> {
       );
       b.figure(`receipts/v${form} to ${SESSIONS}`, sliced.millis, 'ms');
       b.figure(`receipts/v${form}: longest stall`, sliced.stall, 'ms', {
-        ...{ ratio: sliced.stall / whole.stall, yardstick: 'all in one go' },
+        ratio: sliced.stall / whole.stall,
+        yardstick: 'all in one go',
       });
       const rounds = Array.from({ length: ROUNDS }, () => ready(setImmediate, () => performance.now()));
       const delay = await jobDelay(async () => {

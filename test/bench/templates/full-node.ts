@@ -103,7 +103,13 @@ export class FullNode {
     };
     const template = {
       ...fields,
-      ...{ anchor, payout, extranonce, parents, draw, fees: 1n, target: TARGET },
+      anchor,
+      payout,
+      extranonce,
+      parents,
+      draw,
+      fees: 1n,
+      target: TARGET,
       header: encodeHeader(fields),
       transactions: drawn.map(({ wire }) => wire),
       transactionCount: drawn.length,

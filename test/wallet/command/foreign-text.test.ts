@@ -10,13 +10,23 @@ const GROUP = `dsvc1q${'x'.repeat(84)}`;
 const THIEF = `dsvc1q${'m'.repeat(84)}`;
 
 const review = (more: object) => ({
-  ...{ address: GROUP, watched: true, fee: '0.01000000', amounts: 'checked' },
+  address: GROUP,
+  watched: true,
+  fee: '0.01000000',
+  amounts: 'checked',
   recipients: [{ to: THIEF, amount: '99.99000000', change: false }],
   inputs: [{ transaction: 'cd'.repeat(48), output: 0, amount: '100.00000000' }],
-  ...{ valid_from_height: 100, valid_until_height: 34_660, payload_hex: '', payload_text: null },
-  ...{ operation: null, operation_data: null, template_digest: 'ef'.repeat(48), witness_profile: 'multisig_inline' },
+  valid_from_height: 100,
+  valid_until_height: 34_660,
+  payload_hex: '',
+  payload_text: null,
+  operation: null,
+  operation_data: null,
+  template_digest: 'ef'.repeat(48),
+  witness_profile: 'multisig_inline',
   descriptor: { threshold: '2', members: ['a', 'b', 'c'] },
-  ...{ signed_by: [0], missing_signatures: 1 },
+  signed_by: [0],
+  missing_signatures: 1,
   ...more,
 });
 

@@ -30,8 +30,10 @@ async function setUp() {
   const { payload: address } = parseAddress(group.address as string);
   const spend = { outpoint: { transactionId: new Uint8Array(48).fill(1), outputIndex: 0 }, amount: 500_000_000n };
   node.outputs.set(`${'01'.repeat(48)}:0`, {
-    ...{ address: group.address as string, amount: spend.amount },
-    ...{ source: 'regular', height: 1 },
+    address: group.address as string,
+    amount: spend.amount,
+    source: 'regular',
+    height: 1,
   });
   const made = (
     members = { descriptor, address, members: [] },

@@ -22,8 +22,16 @@ test('a registration for genesis: refusals, the file, and the validator on the n
   await files.write();
   const file = join(directory, 'registrations/a.json');
   const words = (...more: string[]) => [
-    ...['validator-genesis-registration', '--file', files.file, '--registration-file', file],
-    ...['--overlay-endpoint-hex', toHex(anEndpoint(7)), '--amount', '250000', ...more],
+    'validator-genesis-registration',
+    '--file',
+    files.file,
+    '--registration-file',
+    file,
+    '--overlay-endpoint-hex',
+    toHex(anEndpoint(7)),
+    '--amount',
+    '250000',
+    ...more,
   ];
   const refusal = async (...more: string[]) => (await runCommand(words(...more))).stderr;
   expect(await refusal('--commission-bps', '15')).toContain('[commission_invalid]');
@@ -43,8 +51,14 @@ test('a registration for genesis: refusals, the file, and the validator on the n
   expect(readFileSync(file, 'utf8')).toBe(registration);
 
   const genesis = makeGenesis({
-    ...{ network: 'development', timestampMillis: START_MILLIS, powEpochLength: 1_036_800, intervalCuts: INTERVAL },
-    ...{ initialWork: 1n, minimumWork: 1n, registrations: [registration], developmentValidators: 1 },
+    network: 'development',
+    timestampMillis: START_MILLIS,
+    powEpochLength: 1_036_800,
+    intervalCuts: INTERVAL,
+    initialWork: 1n,
+    minimumWork: 1n,
+    registrations: [registration],
+    developmentValidators: 1,
     fund: [{ address: files.firstAddress, amount: 18_750_000n * COIN }],
   });
   const bed = await ApiBed.open({ bed: { options: { genesis } } });
@@ -52,7 +66,10 @@ test('a registration for genesis: refusals, the file, and the validator on the n
   await bed.bed.seal();
   const { validator: shown } = await bed.client.stakingValidator({ id: validator as string });
   expect(shown).toMatchObject({
-    ...{ state: 'committee', owner_address: owner, reward_address: files.firstAddress, commission_bps: 300 },
+    state: 'committee',
+    owner_address: owner,
+    reward_address: files.firstAddress,
+    commission_bps: 300,
     self_bond: (250_000n * COIN).toString(),
     endpoint: toHex(anEndpoint(7)),
   });

@@ -29,13 +29,23 @@ async function setUp() {
   const at = (name: string) => join(directory, name);
   const consensus = (file: string, ...more: string[]) => [
     'validator-key-export',
-    ...['--file', files.file, '--validator-key-file', at(`${file}.json`)],
-    ...['--validator-key-password-file', at(`${file}.password`), ...more],
+    '--file',
+    files.file,
+    '--validator-key-file',
+    at(`${file}.json`),
+    '--validator-key-password-file',
+    at(`${file}.password`),
+    ...more,
   ];
   const fee = (file: string, ...more: string[]) => [
     'validator-heartbeat-fee-key-export',
-    ...['--file', files.file, '--heartbeat-fee-key-file', at(`${file}.json`)],
-    ...['--heartbeat-fee-key-password-file', at(`${file}.password`), ...more],
+    '--file',
+    files.file,
+    '--heartbeat-fee-key-file',
+    at(`${file}.json`),
+    '--heartbeat-fee-key-password-file',
+    at(`${file}.password`),
+    ...more,
   ];
   const load = (file: string, purpose: 'consensus' | 'heartbeat-fee') =>
     loadValidatorKey({ keyFile: at(`${file}.json`), passwordFile: at(`${file}.password`) }, purpose, 'development');
@@ -120,12 +130,22 @@ test('a validator is restored from the 24 words alone in another directory, and 
     join(elsewhere, name),
   ) as [string, string, string, string];
   const again = await runJson([
-    ...['validator-key-export', '--file', restored, '--validator-key-file', key],
-    ...['--validator-key-password-file', password],
+    'validator-key-export',
+    '--file',
+    restored,
+    '--validator-key-file',
+    key,
+    '--validator-key-password-file',
+    password,
   ]);
   const againFee = await runJson([
-    ...['validator-heartbeat-fee-key-export', '--file', restored, '--heartbeat-fee-key-file', feeKey],
-    ...['--heartbeat-fee-key-password-file', feePassword],
+    'validator-heartbeat-fee-key-export',
+    '--file',
+    restored,
+    '--heartbeat-fee-key-file',
+    feeKey,
+    '--heartbeat-fee-key-password-file',
+    feePassword,
   ]);
   expect(again.consensus_key_address).toBe(first.consensus_key_address);
   expect(againFee.heartbeat_fee_address).toBe(firstFee.heartbeat_fee_address);

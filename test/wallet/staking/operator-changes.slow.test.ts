@@ -63,8 +63,12 @@ test('Operator commands: `validator-heartbeat`', async () => {
 test('Operator commands: `validator-rotate`', async () => {
   const { chain, run, json, refused, shown, sealTo, addressAt, mine } = await setUp();
   const rotate = (index: number, hex = OTHER_HEX) => [
-    ...['validator-rotate', ...mine, '--consensus-key-index', String(index)],
-    ...['--overlay-endpoint-hex', hex],
+    'validator-rotate',
+    ...mine,
+    '--consensus-key-index',
+    String(index),
+    '--overlay-endpoint-hex',
+    hex,
   ];
   expect((await run(...rotate(2_147_418_111))).status).toBe(2);
   expect(await refused(...rotate(LAST))).toBe('consensus_key_used');
@@ -91,8 +95,12 @@ test('Operator commands: `validator-rotate`', async () => {
 test('Operator commands: `validator-endpoint`', async () => {
   const { chain, run, json, refused, shown, sealTo, mine } = await setUp();
   const endpoint = (index: number, hex = OTHER_HEX) => [
-    ...['validator-endpoint', ...mine, '--consensus-key-index', String(index)],
-    ...['--overlay-endpoint-hex', hex],
+    'validator-endpoint',
+    ...mine,
+    '--consensus-key-index',
+    String(index),
+    '--overlay-endpoint-hex',
+    hex,
   ];
   expect(await refused(...endpoint(LAST - 1))).toBe('consensus_key_inactive');
   expect(await refused(...endpoint(LAST, '00'))).toBe('endpoint_invalid');
