@@ -1,7 +1,7 @@
 /** Spoiled bodies between real processes: validators, and a plain node that knows none but a hostile libp2p peer. */
 import { join } from 'node:path';
 import type { Connection } from '@libp2p/interface';
-import { expect, onTestFinished, test } from 'vitest';
+import { onTestFinished, test } from 'vitest';
 import { developmentKey } from '../../node/development.ts';
 import { developmentFiles, writeDevelopmentNetwork } from '../../node/development-network.ts';
 import { loadGenesis } from '../../node/make-genesis.ts';
