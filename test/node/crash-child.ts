@@ -82,6 +82,8 @@ for (;;) {
         ? delegation(unspent)
         : payment(node.chain, [unspent], [{ address: payout, amount: 1n }]),
     );
+  // A fault closes the store, from which templates are made.
+  if (process.exitCode !== undefined) break;
   const template = node.template({ payout, maxTransactions: 20, draw: random(1_000_000) });
   const block = await node.submitBlock(searchNonce(template.header, template.target), template.body);
   if (block.status === 'accepted') process.stdout.write(`block ${Buffer.from(block.id).toString('hex')}\n`);
