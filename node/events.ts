@@ -103,8 +103,8 @@ export class CutFeed {
   /** Whether everything above this height can still be sent. The hour is one of the chain's own time, whatever a clock says. */
   reaches(afterHeight: number): boolean {
     const head = this.#node.chain.head();
-    // Above the head, for a reader that was further at another node: nothing is missing, it waits for the next it lacks.
-    if (afterHeight >= head.height) return true;
+    // Above the head nothing is promised: a reader that was told a false height elsewhere would wait for ever.
+    if (afterHeight >= head.height) return afterHeight === head.height;
     if (afterHeight + 1 < this.#node.chain.historyFrom()) return false;
     const next = this.#node.chain.cut(afterHeight + 1);
     return next !== undefined && next.header.timestampMillis >= head.timestampMillis - this.#replayMillis;

@@ -35,7 +35,7 @@ export const EVENTS_ROWS: readonly Row[] = [
     'Events: /v1/events',
     '`resync_required` with `history_unavailable`, then closed',
     'test/api/events.test.ts',
-    'a height older than an hour is history_unavailable and closes',
+    'a height older than an hour, or above the head, is history_unavailable and closes',
   ),
 
   ...(['subscribe', 'request', 'unsubscribe', 'ping'] as const).map((type) =>
