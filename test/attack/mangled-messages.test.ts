@@ -28,6 +28,7 @@ import { RawPeer, topicName } from '../network/raw-peer.ts';
 import { payment } from '../node/bed.ts';
 import { quietLog } from '../quiet-log.ts';
 import { until } from '../until.ts';
+import { lasts } from '../watch/limits.ts';
 import { Mangler } from './mangler.ts';
 
 const alice = developmentKey('alice').address;
@@ -85,43 +86,47 @@ describe('between validators', () => {
     await mineOn(at, alice);
   }
 
-  test('a member that changes every block and a quarter of its votes, and a stranger that repeats everybody’s messages changed, stop and divide nobody', async () => {
-    network = new DrivenNetwork();
-    const mangler = new Mangler(seed);
-    const faults: string[] = [];
-    network.network.carries = (from: Peer, to: Peer, bytes: Bytes) => {
-      // Half of the honest offers and blocks are lost too: what is missing when a cut is proposed is asked of anybody.
-      if (from !== LIAR && from !== STRANGER) return !OFFERS.includes(bytes[0] ?? 0) || mangler.random(2) === 0;
-      // Most of its votes are good: with them two honest members make a cut that a third one may have been lied to about.
-      if (from === STRANGER || (!OFFERS.includes(bytes[0] ?? 0) && mangler.random(4) !== 0)) return true;
-      for (const changed of changedBy(mangler, bytes)) network.network.deliver(from, to, changed);
-      return false;
-    };
-    for (const [i, name] of [...honest, LIAR].entries()) {
-      const { node } = await network.start(name, i);
-      if (name !== LIAR) watchFaults(node, name, faults);
-    }
-    const nodes = honest.map((name) => network.running.get(name)?.node as ConsensusNode);
-    joinStranger(mangler, () => nodes);
-    const cuts = count({ quick: 20, full: 60, deep: 3_000 });
-    for (let mined = 0; mined < cuts; mined++) {
-      const before = (nodes[0] as ConsensusNode).chain.head().height;
-      // The liar finds blocks too: others must ask it for their bodies.
-      const finder = mined % MEMBERS === 3 ? network.running.get(LIAR)?.node : nodes[mined % 3];
-      await mineAndPay(finder as ConsensusNode, mined).catch((error: Error) => {
-        // The liar's own node may be behind, and its block too late.
-        if (finder !== network.running.get(LIAR)?.node) throw error;
-      });
-      await until(() => faults.length > 0 || nodes.every(({ chain }) => chain.head().height > before));
-      expect(faults, repeat(0)).toEqual([]);
-    }
-    const isHonest = (peer: Peer) => honest.some((name) => name === peer);
-    expect(network.network.dropped.filter(({ by, peer }) => isHonest(by) && isHonest(peer))).toEqual([]);
-    const lowest = Math.min(...nodes.map(({ chain }) => chain.head().height));
-    for (let height = 0; height <= lowest; height++)
-      expect(new Set(nodes.map(({ chain }) => toHex(chain.cut(height)?.cutId ?? new Uint8Array(0)))).size).toBe(1);
-    expect([...mangler.counts.keys()].length).toBeGreaterThan(10);
-  });
+  test(
+    'a member that changes every block and a quarter of its votes, and a stranger that repeats everybody’s messages changed, stop and divide nobody',
+    lasts(120, 'thousands of messages are changed'),
+    async () => {
+      network = new DrivenNetwork();
+      const mangler = new Mangler(seed);
+      const faults: string[] = [];
+      network.network.carries = (from: Peer, to: Peer, bytes: Bytes) => {
+        // Half of the honest offers and blocks are lost too: what is missing when a cut is proposed is asked of anybody.
+        if (from !== LIAR && from !== STRANGER) return !OFFERS.includes(bytes[0] ?? 0) || mangler.random(2) === 0;
+        // Most of its votes are good: with them two honest members make a cut that a third one may have been lied to about.
+        if (from === STRANGER || (!OFFERS.includes(bytes[0] ?? 0) && mangler.random(4) !== 0)) return true;
+        for (const changed of changedBy(mangler, bytes)) network.network.deliver(from, to, changed);
+        return false;
+      };
+      for (const [i, name] of [...honest, LIAR].entries()) {
+        const { node } = await network.start(name, i);
+        if (name !== LIAR) watchFaults(node, name, faults);
+      }
+      const nodes = honest.map((name) => network.running.get(name)?.node as ConsensusNode);
+      joinStranger(mangler, () => nodes);
+      const cuts = count({ quick: 20, full: 60, deep: 3_000 });
+      for (let mined = 0; mined < cuts; mined++) {
+        const before = (nodes[0] as ConsensusNode).chain.head().height;
+        // The liar finds blocks too: others must ask it for their bodies.
+        const finder = mined % MEMBERS === 3 ? network.running.get(LIAR)?.node : nodes[mined % 3];
+        await mineAndPay(finder as ConsensusNode, mined).catch((error: Error) => {
+          // The liar's own node may be behind, and its block too late.
+          if (finder !== network.running.get(LIAR)?.node) throw error;
+        });
+        await until(() => faults.length > 0 || nodes.every(({ chain }) => chain.head().height > before));
+        expect(faults, repeat(0)).toEqual([]);
+      }
+      const isHonest = (peer: Peer) => honest.some((name) => name === peer);
+      expect(network.network.dropped.filter(({ by, peer }) => isHonest(by) && isHonest(peer))).toEqual([]);
+      const lowest = Math.min(...nodes.map(({ chain }) => chain.head().height));
+      for (let height = 0; height <= lowest; height++)
+        expect(new Set(nodes.map(({ chain }) => toHex(chain.cut(height)?.cutId ?? new Uint8Array(0)))).size).toBe(1);
+      expect([...mangler.counts.keys()].length).toBeGreaterThan(10);
+    },
+  );
 });
 
 describe('between peers', () => {
@@ -146,75 +151,86 @@ describe('between peers', () => {
   const truthAbout = (of: ConsensusNode['chain'], question: SyncQuestion): Uint8Array =>
     question.type === 'snapshots' || question.type === 'part' ? NOTHING : answerSync(of, question);
 
-  test('of five peers four change their answers, and are never sent away: a node ends on the honest head and blames only them', async () => {
-    const { node } = await chain.start();
-    for (let cut = 0; cut < 12; cut++) await chain.seal({ node } as NetNode);
-    const head = node.chain.head();
-    const mangler = new Mangler(seed + 1);
-    const rounds = count({ quick: 5, full: 20, deep: 2_000 });
-    for (let round = 0; round < rounds; round++) {
-      const faults: string[] = [];
-      const blamed = new Set<string>();
-      const follower = await chain.bed.openChain(`alone-${round}`);
-      watchFaults(follower, 'follower', faults);
-      const sync = new CutSync({
-        ledger: follower.ledger,
-        adopt: adoptInto(follower.ledger),
-        hasNeighbours: false,
-        network: {
-          ask: async (peer, _, bytes) => {
-            const question = decodeSyncQuestion(bytes);
-            return peer === 'honest' ? truthAbout(node.chain, question) : liesAbout(node, mangler, question);
+  test(
+    'of five peers four change their answers, and are never sent away: a node ends on the honest head and blames only them',
+    lasts(120, 'thousands of messages are changed'),
+    async () => {
+      const { node } = await chain.start();
+      for (let cut = 0; cut < 12; cut++) await chain.seal({ node } as NetNode);
+      const head = node.chain.head();
+      const mangler = new Mangler(seed + 1);
+      const rounds = count({ quick: 5, full: 20, deep: 2_000 });
+      for (let round = 0; round < rounds; round++) {
+        const faults: string[] = [];
+        const blamed = new Set<string>();
+        const follower = await chain.bed.openChain(`alone-${round}`);
+        watchFaults(follower, 'follower', faults);
+        const sync = new CutSync({
+          ledger: follower.ledger,
+          adopt: adoptInto(follower.ledger),
+          hasNeighbours: false,
+          network: {
+            ask: async (peer, _, bytes) => {
+              const question = decodeSyncQuestion(bytes);
+              return peer === 'honest' ? truthAbout(node.chain, question) : liesAbout(node, mangler, question);
+            },
+            fault: (peer) => void blamed.add(peer),
           },
-          fault: (peer) => void blamed.add(peer),
-        },
-        log: quietLog,
-        checkpoints: [],
-        steady: steadyMillis,
-        probeMillis: 20,
-        updateRequired: (version) => void faults.push(`update_required ${version}`),
-      });
-      for (const peer of ['a', 'b', 'c', 'd', 'honest']) sync.heights.joined(peer, head.height);
-      sync.start();
-      await until(() => faults.length > 0 || follower.chain.head().height >= head.height);
-      expect(faults, repeat(0)).toEqual([]);
-      expect(toHex(follower.chain.head().cutId)).toBe(toHex(head.cutId));
-      expect(blamed, repeat(0)).not.toContain('honest');
-      await sync.close();
-      await follower.close();
-    }
-    expect(mangler.total).toBeGreaterThan(rounds * 3);
-  });
+          log: quietLog,
+          checkpoints: [],
+          steady: steadyMillis,
+          probeMillis: 20,
+          updateRequired: (version) => void faults.push(`update_required ${version}`),
+        });
+        for (const peer of ['a', 'b', 'c', 'd', 'honest']) sync.heights.joined(peer, head.height);
+        sync.start();
+        await until(() => faults.length > 0 || follower.chain.head().height >= head.height);
+        expect(faults, repeat(0)).toEqual([]);
+        expect(toHex(follower.chain.head().cutId)).toBe(toHex(head.cutId));
+        expect(blamed, repeat(0)).not.toContain('honest');
+        await sync.close();
+        await follower.close();
+      }
+      expect(mangler.total).toBeGreaterThan(rounds * 3);
+    },
+  );
 
-  test('announcements that are repeated changed, live, keep a node from neither the head nor its honest peer', async () => {
-    const source = await chain.start();
-    const mangler = new Mangler(seed + 2);
-    const faults: string[] = [];
-    const follower = await chain.bed.start('live', { follows: true, bootstrap: [source.view.addresses[0] as string] });
-    watchFaults(source.node, 'source', faults);
-    watchFaults(follower.node, 'follower', faults);
-    const liar = await RawPeer.open(source.node.chain.chainId, { height: () => source.node.chain.head().height });
-    const topics = new Map(TOPICS.map((topic) => [topicName(source.node.chain.chainId, topic), topic]));
-    liar.host.services.gossip.addEventListener('message', ({ detail: { topic, data } }) => {
-      const name = topics.get(topic);
-      if (name !== undefined)
-        // A peer that is barred by then cannot publish.
-        for (const changed of mangler.mangle(data, name.length))
-          void liar.publish(name, changed).catch(() => undefined);
-    });
-    for (const { view } of [source, follower]) await liar.join(view.addresses[0] as string);
-    await until(() => liar.isHeard('cuts'));
-    const cuts = count({ quick: 10, full: 20, deep: 1_000 });
-    for (let cut = 0; cut < cuts; cut++) {
-      await chain.seal(source);
-      const head = source.node.chain.head();
-      await until(() => faults.length > 0 || follower.node.chain.head().height >= head.height);
-      expect(faults, repeat(0)).toEqual([]);
-      expect(toHex(follower.node.chain.cut(head.height)?.cutId as Bytes)).toBe(toHex(head.cutId));
-    }
-    const known = (of: typeof source) => of.view.figures().peers.filter(({ peer }) => peer !== liar.name);
-    expect(known(follower)).toMatchObject([{ lostScore: 0 }]);
-    expect(known(source)).toMatchObject([{ lostScore: 0 }]);
-    await liar.close();
-  });
+  test(
+    'announcements that are repeated changed, live, keep a node from neither the head nor its honest peer',
+    lasts(120, 'thousands of messages are changed'),
+    async () => {
+      const source = await chain.start();
+      const mangler = new Mangler(seed + 2);
+      const faults: string[] = [];
+      const follower = await chain.bed.start('live', {
+        follows: true,
+        bootstrap: [source.view.addresses[0] as string],
+      });
+      watchFaults(source.node, 'source', faults);
+      watchFaults(follower.node, 'follower', faults);
+      const liar = await RawPeer.open(source.node.chain.chainId, { height: () => source.node.chain.head().height });
+      const topics = new Map(TOPICS.map((topic) => [topicName(source.node.chain.chainId, topic), topic]));
+      liar.host.services.gossip.addEventListener('message', ({ detail: { topic, data } }) => {
+        const name = topics.get(topic);
+        if (name !== undefined)
+          // A peer that is barred by then cannot publish.
+          for (const changed of mangler.mangle(data, name.length))
+            void liar.publish(name, changed).catch(() => undefined);
+      });
+      for (const { view } of [source, follower]) await liar.join(view.addresses[0] as string);
+      await until(() => liar.isHeard('cuts'));
+      const cuts = count({ quick: 10, full: 20, deep: 1_000 });
+      for (let cut = 0; cut < cuts; cut++) {
+        await chain.seal(source);
+        const head = source.node.chain.head();
+        await until(() => faults.length > 0 || follower.node.chain.head().height >= head.height);
+        expect(faults, repeat(0)).toEqual([]);
+        expect(toHex(follower.node.chain.cut(head.height)?.cutId as Bytes)).toBe(toHex(head.cutId));
+      }
+      const known = (of: typeof source) => of.view.figures().peers.filter(({ peer }) => peer !== liar.name);
+      expect(known(follower)).toMatchObject([{ lostScore: 0 }]);
+      expect(known(source)).toMatchObject([{ lostScore: 0 }]);
+      await liar.close();
+    },
+  );
 });

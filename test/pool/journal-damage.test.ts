@@ -10,6 +10,7 @@ import { fromUtf8, toHex, utf8 } from '../../protocol/bytes.ts';
 import { count } from '../level.ts';
 import { quietLog } from '../quiet-log.ts';
 import { temporaryDirectory } from '../temporary.ts';
+import { lasts } from '../watch/limits.ts';
 
 const ANSWERED = ['a', 'bb', 'ccc', 'dd', 'e'];
 const bootId = new Uint8Array(8).fill(0xaa);
@@ -92,24 +93,28 @@ test('an undamaged journal is booked whole and deleted without a word', async ()
   });
 });
 
-test('a flipped bit anywhere in the files of a journal costs at most the entry that it hit, which is reported', async () => {
-  const original = temporaryDirectory();
-  await written(original);
-  const files = await readdir(join(original, boot));
-  expect(files).toHaveLength(3);
-  for (const file of files) {
-    const { size } = await stat(join(original, boot, file));
-    // Quick: one bit of every byte, each time another.
-    for (let bit = 0; bit < size * 8; bit += count({ quick: 9, full: 1, deep: 1 })) {
-      const flip = (bytes: Buffer) => {
-        bytes[bit >> 3] = (bytes[bit >> 3] as number) ^ (1 << (bit & 7));
-        return bytes;
-      };
-      const lost = await prove(original, file, flip, `${file}, bit ${bit}`);
-      expect(lost.length, `${file}, bit ${bit}`).toBe(file === 'answered' ? 0 : 1);
+test(
+  'a flipped bit anywhere in the files of a journal costs at most the entry that it hit, which is reported',
+  lasts(120, 'every bit of every file is flipped once'),
+  async () => {
+    const original = temporaryDirectory();
+    await written(original);
+    const files = await readdir(join(original, boot));
+    expect(files).toHaveLength(3);
+    for (const file of files) {
+      const { size } = await stat(join(original, boot, file));
+      // Quick: one bit of every byte, each time another.
+      for (let bit = 0; bit < size * 8; bit += count({ quick: 9, full: 1, deep: 1 })) {
+        const flip = (bytes: Buffer) => {
+          bytes[bit >> 3] = (bytes[bit >> 3] as number) ^ (1 << (bit & 7));
+          return bytes;
+        };
+        const lost = await prove(original, file, flip, `${file}, bit ${bit}`);
+        expect(lost.length, `${file}, bit ${bit}`).toBe(file === 'answered' ? 0 : 1);
+      }
     }
-  }
-});
+  },
+);
 
 test('a journal that was cut at any offset is reported entry by entry', async () => {
   const original = temporaryDirectory();

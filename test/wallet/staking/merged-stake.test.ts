@@ -4,6 +4,7 @@ import { developmentKey, TREASURY, validatorName } from '../../../node/developme
 import { ApiError } from '../../../protocol/api/client.ts';
 import { fromHex } from '../../../protocol/bytes.ts';
 import { operationTransaction } from '../../staking/signed.ts';
+import { lasts } from '../../watch/limits.ts';
 import { IMPATIENT, openTestWallet } from '../open-wallet.ts';
 import { COIN, StakingBed, validatorAt } from './staking-bed.ts';
 
@@ -51,44 +52,56 @@ async function merging(more: { epoch?: number } = {}) {
   return { bed, node, ...wallet, order, step, asks, request, nothingStaked };
 }
 
-test('an epoch that began meanwhile: the commission of the quote may not hold, and nothing is staked', async () => {
-  const { bed, turn, refusal, order, nothingStaked } = await merging({ epoch: 0 });
-  await bed.beat();
-  await bed.sealToEpoch(1);
-  await bed.beat();
-  await turn();
-  expect(await refusal('stake', order)).toMatchObject({ word: 'epoch_changed' });
-  await nothingStaked();
-});
+test(
+  'an epoch that began meanwhile: the commission of the quote may not hold, and nothing is staked',
+  lasts(120, 'hundreds of outputs are merged first'),
+  async () => {
+    const { bed, turn, refusal, order, nothingStaked } = await merging({ epoch: 0 });
+    await bed.beat();
+    await bed.sealToEpoch(1);
+    await bed.beat();
+    await turn();
+    expect(await refusal('stake', order)).toMatchObject({ word: 'epoch_changed' });
+    await nothingStaked();
+  },
+);
 
-test('a validator that leaves meanwhile gets no stake', async () => {
-  const { bed, step, refusal, order, nothingStaked } = await merging();
-  const exit = operationTransaction(
-    bed.api.bed.node.chain,
-    { key: developmentKey(TREASURY), spend: bed.api.bed.treasury(0) },
-    { name: 'exit', validator: fromHex(validatorAt(0)) },
-    { signer: developmentKey(validatorName(0)), feePerMass: 100n },
-  );
-  expect((await bed.api.bed.node.submitTransaction(exit)).status).toBe('accepted');
-  await step();
-  expect(await refusal('stake', order)).toMatchObject({ word: 'validator_inactive' });
-  await nothingStaked();
-});
-
-test('a fee above the limit of the wallet ends it; one below is paid', async () => {
-  const dear = await merging();
-  await dear.asks('101');
-  await dear.step();
-  expect(await dear.refusal('stake', dear.order)).toMatchObject({ word: 'fee_too_high' });
-  await dear.nothingStaked();
-
-  const { asks, step, request, call, order } = await merging();
-  await asks('20');
-  const state = async () => {
+test(
+  'a validator that leaves meanwhile gets no stake',
+  lasts(120, 'hundreds of outputs are merged first'),
+  async () => {
+    const { bed, step, refusal, order, nothingStaked } = await merging();
+    const exit = operationTransaction(
+      bed.api.bed.node.chain,
+      { key: developmentKey(TREASURY), spend: bed.api.bed.treasury(0) },
+      { name: 'exit', validator: fromHex(validatorAt(0)) },
+      { signer: developmentKey(validatorName(0)), feePerMass: 100n },
+    );
+    expect((await bed.api.bed.node.submitTransaction(exit)).status).toBe('accepted');
     await step();
-    return (await request())?.state;
-  };
-  await expect.poll(state).toBe('finalized');
-  expect(await call('stake', order)).toMatchObject({ fee_per_mass: '20', duplicate: true });
-  expect((await call('positions')).positions).toMatchObject([{ principal: '150.00000000' }]);
-});
+    expect(await refusal('stake', order)).toMatchObject({ word: 'validator_inactive' });
+    await nothingStaked();
+  },
+);
+
+test(
+  'a fee above the limit of the wallet ends it; one below is paid',
+  lasts(120, 'hundreds of outputs are merged first'),
+  async () => {
+    const dear = await merging();
+    await dear.asks('101');
+    await dear.step();
+    expect(await dear.refusal('stake', dear.order)).toMatchObject({ word: 'fee_too_high' });
+    await dear.nothingStaked();
+
+    const { asks, step, request, call, order } = await merging();
+    await asks('20');
+    const state = async () => {
+      await step();
+      return (await request())?.state;
+    };
+    await expect.poll(state).toBe('finalized');
+    expect(await call('stake', order)).toMatchObject({ fee_per_mass: '20', duplicate: true });
+    expect((await call('positions')).positions).toMatchObject([{ principal: '150.00000000' }]);
+  },
+);
