@@ -121,7 +121,7 @@ test('a new page is named, in its title and where the focus goes', async () => {
     }, place);
     await expect.poll(() => focused(page)).toBe(name);
     await expect.poll(() => page.title()).toMatch(new RegExp(`^${name} – `));
-    expect(await page.locator('main h1').count()).toBe(1);
+    await expect.poll(() => page.locator('main h1').count()).toBe(1);
   }
 });
 
