@@ -1,7 +1,7 @@
-/** Periodic tasks of the pool. */
+/** Periodic tasks of the pool: figures for display, and also upkeep that its books rest on, such as journal retention. */
 import type { PoolDependencies } from './pool-dependencies.ts';
 
-/** A failed round is repeated at the next interval: its data is only for display. */
+/** A failed round is repeated at the next interval. The first failure of a series is a warning, its end is told. */
 export function every(
   millis: number,
   work: () => Promise<unknown>,
@@ -9,14 +9,27 @@ export function every(
   { log, started }: Pick<PoolDependencies, 'log' | 'started'>,
 ): void {
   let isRunning = false;
+  let isStopped = false;
+  let failures = 0;
+  const round = async (): Promise<void> => {
+    try {
+      await work();
+      if (failures > 0) log.info('a periodic task works again', { what, failures });
+      failures = 0;
+    } catch (error) {
+      failures++;
+      if (!isStopped) log[failures === 1 ? 'warn' : 'debug']('a periodic task failed', { what, reason: String(error) });
+    }
+  };
   const timer = setInterval(() => {
     if (isRunning) return;
     isRunning = true;
-    work()
-      .catch((error: Error) => log.debug('not gathered', { what, reason: error.message }))
-      .finally(() => {
-        isRunning = false;
-      });
+    void round().finally(() => {
+      isRunning = false;
+    });
   }, millis);
-  started(what, () => clearInterval(timer));
+  started(what, () => {
+    isStopped = true;
+    clearInterval(timer);
+  });
 }
