@@ -133,6 +133,20 @@ export class Mangler {
     return this.mangle(bytes, kind).at(-1);
   }
 
+  /** A text with a number or an identifier in it that can be read and is another. */
+  otherDigit(text: Bytes, kind: string): Bytes {
+    this.#tally.changes.add(kind, 'another digit');
+    const copy = Uint8Array.from(text);
+    const values = [
+      ...Buffer.from(text)
+        .toString('latin1')
+        .matchAll(/(?<![a-z_])[0-9a-f]*[0-9][0-9a-f]*/g),
+    ];
+    const value = values[this.random(values.length)];
+    if (value !== undefined) copy[value.index + this.random(value[0].length)] = 0x30 + this.random(10);
+    return copy;
+  }
+
   /** A body that can be read and is not that of its header, or, where it cannot be spoiled so, other bytes. */
   spoilBody(bytes: Bytes, kind: string): Bytes {
     this.#tally.changes.add(kind, 'a spoiled body');
