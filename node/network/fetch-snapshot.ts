@@ -33,7 +33,7 @@ import type { NetworkPlan } from './network-options.ts';
 import { LostSnapshot, PATIENCE, PartFetch, type Patience } from './part-fetch.ts';
 import { blame, PeerFault } from './peer-fault.ts';
 import { loadPeerKey } from './peer-key.ts';
-import { PeerNetwork } from './peer-network.ts';
+import { type OpenPeers, type PeerLink, threadOfPeers } from './peer-network.ts';
 import { readRemembered, remember } from './remembered-peers.ts';
 import { isOfCommittee, trustedHeader, WayBack } from './snapshot-link.ts';
 import { keyOf, SnapshotOffers } from './snapshot-offers.ts';
@@ -59,6 +59,8 @@ export type FetchDependencies = {
   readonly signal: AbortSignal;
   /** After every part that is written. */
   readonly onPart?: (parts: number) => void;
+  /** Without it the network has a thread of its own. */
+  readonly openPeers?: OpenPeers;
 };
 
 type TrustedCut = { readonly header: CutHeader; readonly back: WayBack };
@@ -95,7 +97,7 @@ class SnapshotFetch {
   /** Snapshots that the trusted cut does not prove, or that are too old. */
   readonly #refused = new Set<string>();
   readonly #stop: () => void;
-  #network!: PeerNetwork;
+  #network!: PeerLink;
   #parts: PartFetch | undefined;
   #trusted: TrustedCut | undefined;
   readonly #news = new WakeUp();
@@ -130,12 +132,12 @@ class SnapshotFetch {
 
   async open(): Promise<void> {
     const { dataDir, peers, genesis, release } = this.#settings;
-    const { log } = this.#with;
+    const { log, openPeers = threadOfPeers } = this.#with;
     await mkdir(this.#directory, { recursive: true });
     const seed = await loadPeerKey(dataDir);
     let remembered = readRemembered(dataDir, log);
     const chain = chainId(encodeGenesis(genesis));
-    this.#network = new PeerNetwork(
+    this.#network = openPeers(
       () => ({ ...peers, seed, remembered, release, chainId: chain, ruleSet: RULE_SET, height: 0 }),
       {
         joined: (peer, info) => this.#offers.joined(peer, info),

@@ -15,7 +15,7 @@ import { NetworkError } from './network-error.ts';
 import type { NetworkPlan } from './network-options.ts';
 import { PeerHeights } from './peer-heights.ts';
 import { loadPeerKey } from './peer-key.ts';
-import { PeerNetwork } from './peer-network.ts';
+import { type OpenPeers, type PeerLink, threadOfPeers } from './peer-network.ts';
 import { decodeRelayQuestion } from './relay-messages.ts';
 import { answerRelay } from './relay-server.ts';
 import { ReleaseWatch } from './release-watch.ts';
@@ -51,6 +51,8 @@ export type NetworkDependencies = {
   readonly checkpoints?: readonly Checkpoint[];
   /** For tests of the limits. */
   readonly countsNear?: boolean;
+  /** Without it the network has a thread of its own. */
+  readonly openPeers?: OpenPeers;
 };
 
 export type PeerView = {
@@ -70,6 +72,7 @@ export type NetworkSettings = NetworkPlan & { readonly follows: boolean };
 
 export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDependencies): Promise<PeerView> {
   const { node, dataDir, cutMillis, release, log, now, wall, countsNear, served, snapshots, overlay } = dependencies;
+  const { openPeers = threadOfPeers } = dependencies;
   const { chain, ledger } = node;
   const seed = await loadPeerKey(dataDir);
   let remembered = readRemembered(dataDir, log);
@@ -82,7 +85,7 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
       log.warn('update_announced: a peer runs a newer release', { ...fields, own: release });
   };
   const { follows, ...settings } = plan;
-  const network: PeerNetwork = new PeerNetwork(
+  const network: PeerLink = openPeers(
     () => ({
       ...settings,
       seed,

@@ -23,6 +23,15 @@ const FIGURES_MILLIS = 1_000;
 
 export type PeerHandlers = Pick<NodeSide, 'joined' | 'left' | 'refused' | 'serve' | 'gossip' | 'remember'>;
 
+/** What a node has of its peers: its network thread, or in tests peers of the same process. */
+export type PeerLink = Pick<
+  PeerNetwork,
+  'start' | 'ask' | 'publish' | 'setHeight' | 'fault' | 'figures' | 'answeredBytes' | 'close'
+>;
+export type OpenPeers = (settings: () => HostSettings, handlers: PeerHandlers, log: Logger) => PeerLink;
+
+export const threadOfPeers: OpenPeers = (settings, handlers, log) => new PeerNetwork(settings, handlers, log);
+
 const NO_FIGURES: HostFigures = {
   receivedBytes: 0,
   sentBytes: 0,

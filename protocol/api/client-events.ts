@@ -135,8 +135,8 @@ export async function* followCuts(
           }
         } else if (frame.type === 'cut_finalized') {
           const cut = checked<CutFinalized>(cutFinalized, frame.data);
-          if (last === undefined || cut.cut.height <= last) continue;
-          // A hole cannot come from a correct server; asking again above `last` is right whatever caused it.
+          if (last === undefined) continue;
+          // Neither a hole nor an old cut comes from a correct server: `last` may come from a false checkpoint. Asking again above it is right whatever caused it.
           if (cut.cut.height !== last + 1) {
             reason = `cut ${cut.cut.height} came after cut ${last}`;
             break;

@@ -1,7 +1,7 @@
 /**
  * Answers of a node whose identity is pinned (specification: Authentication, rule 7): each must be signed by one of the
  * pinned identities, for the request that was sent and for one chain. The key comes from the node itself and must hash
- * to a pinned identity; the chain is the configured one, or the first that the node reports: a signature covers it.
+ * to a pinned identity; the chain is the configured one, or the one that the node reports, kept once a signature covered it.
  */
 import { ml_dsa65 } from '@noble/post-quantum/ml-dsa.js';
 import { type Bytes, fromHex } from '../bytes.ts';
@@ -27,7 +27,7 @@ export type ProvenCall = {
 const portableVerify: VerifySignature = (signature, message, publicKey) =>
   ml_dsa65.verify(signature, message, publicKey);
 
-type Known = { readonly identity: Bytes; readonly publicKey: Bytes };
+type Known = { readonly identity: Bytes; readonly publicKey: Bytes; readonly chainId: Bytes };
 
 export class PinnedNode {
   readonly #identities: ReadonlySet<string>;
@@ -48,25 +48,28 @@ export class PinnedNode {
   async prove(call: ProvenCall, answer: RawAnswer): Promise<void> {
     const first = this.#verdict(call, answer, await this.#key());
     if (first === undefined) return;
-    // Another of the pinned nodes may have taken its place.
-    const again = first === 'answer_identity' ? this.#verdict(call, answer, await this.#key(true)) : first;
+    // Another of the pinned nodes may have taken its place; and a chain that no signature has covered may be a false one.
+    const isDoubtful = first === 'answer_identity' || this.#chainId === undefined;
+    const again = isDoubtful ? this.#verdict(call, answer, await this.#key(true)) : first;
     if (again !== undefined) throw new ApiError('client_answer_unproven', answer.status, again);
   }
 
-  #verdict(call: ProvenCall, answer: RawAnswer, { identity, publicKey }: Known): string | undefined {
+  #verdict(call: ProvenCall, answer: RawAnswer, { identity, publicKey, chainId }: Known): string | undefined {
     const verdict = verifySignedAnswer(
       {
         ...call,
         status: answer.status,
         answerBody: answer.bytes,
-        chainId: this.#chainId as Bytes,
+        chainId: this.#chainId ?? chainId,
         header: answer.header,
         publicKey,
         pinnedIdentity: identity,
       },
       this.#verify,
     );
-    return verdict.ok ? undefined : verdict.problem;
+    if (!verdict.ok) return verdict.problem;
+    this.#chainId ??= chainId;
+    return undefined;
   }
 
   #key(anew = false): Promise<Known> {
@@ -90,7 +93,6 @@ export class PinnedNode {
     const own = serviceIdentity(publicKey);
     if (!this.#identities.has(identity) || !own.every((byte, i) => byte === fromHex(identity)[i]))
       throw new ApiError('client_answer_unproven', 0, 'the server has another identity than the pinned one');
-    this.#chainId ??= fromHex(chain_id);
-    return { identity: own, publicKey };
+    return { identity: own, publicKey, chainId: this.#chainId ?? fromHex(chain_id) };
   }
 }

@@ -63,34 +63,93 @@ const KINDS: Readonly<Record<string, (bytes: Bytes, random: Random, older: Bytes
 
 const NAMES = Object.keys(KINDS);
 
-export class Mangler {
-  readonly counts = new Map<string, number>();
-  readonly random: Random;
-  readonly #kept = new Map<number, Bytes[]>();
+/** How often, by kind of message and then by something else. */
+class Counts {
+  readonly #kinds = new Map<string, Map<string, number>>();
 
-  constructor(seed: number) {
-    this.random = randomOf(seed);
+  add(kind: string, what: string): void {
+    const counts = this.#kinds.get(kind) ?? new Map<string, number>();
+    this.#kinds.set(kind, counts);
+    counts.set(what, (counts.get(what) ?? 0) + 1);
+  }
+
+  of(kind: string): number {
+    return [...(this.#kinds.get(kind)?.values() ?? [])].reduce((sum, count) => sum + count, 0);
   }
 
   get total(): number {
-    return [...this.counts.values()].reduce((sum, count) => sum + count, 0);
+    return this.kinds.reduce((sum, kind) => sum + this.of(kind), 0);
   }
 
-  /** What is sent in place of the message. Messages of one kind, which is any number, are mixed with each other. */
-  mangle(bytes: Bytes, kind = bytes[0] ?? 0): Bytes[] {
+  get kinds(): string[] {
+    return [...this.#kinds.keys()];
+  }
+
+  /** A line for each kind, the most frequent first. */
+  lines(): string[] {
+    return [...this.#kinds].map(([kind, counts]) => {
+      const sorted = [...counts].sort(([, a], [, b]) => b - a).map(([what, count]) => `${what} ${count}`);
+      return `${kind}: ${this.of(kind)} (${sorted.join(', ')})`;
+    });
+  }
+}
+
+/** What was changed, and what became of it, in all tests of a run. */
+export class Tally {
+  readonly changes = new Counts();
+  /** What honest ones made of the kinds of messages. */
+  readonly verdicts = new Counts();
+
+  report(): string {
+    const { changes, verdicts } = this;
+    return [`changes: ${changes.total}`, ...changes.lines(), 'verdicts:', ...verdicts.lines()].join('\n');
+  }
+}
+
+export class Mangler {
+  readonly random: Random;
+  readonly #tally: Tally;
+  readonly #kept = new Map<string, Bytes[]>();
+
+  constructor(seed: number, tally: Tally) {
+    this.random = randomOf(seed);
+    this.#tally = tally;
+  }
+
+  /** What is sent in place of the message. Messages of one kind are mixed with each other. */
+  mangle(bytes: Bytes, kind: string): Bytes[] {
     const kept = this.#kept.get(kind) ?? [];
     this.#kept.set(kind, kept);
     const older = kept[this.random(kept.length)] ?? bytes;
     kept[kept.length < KEPT ? kept.length : this.random(KEPT)] = Uint8Array.from(bytes);
     if (bytes.length === 0) return [bytes];
     const name = NAMES[this.random(NAMES.length)] as string;
-    this.#count(name);
+    this.#tally.changes.add(kind, name);
     return KINDS[name]?.(bytes, this.random, older) ?? [];
   }
 
+  /** The same for one answer: nothing where it is lost. */
+  mangleOne(bytes: Bytes, kind: string): Bytes | undefined {
+    return this.mangle(bytes, kind).at(-1);
+  }
+
+  /** A text with a number or an identifier in it that can be read and is another. */
+  otherDigit(text: Bytes, kind: string): Bytes {
+    this.#tally.changes.add(kind, 'another digit');
+    const copy = Uint8Array.from(text);
+    const values = [
+      ...Buffer.from(text)
+        .toString('latin1')
+        .matchAll(/(?<![a-z_])[0-9a-f]*[0-9][0-9a-f]*/g),
+    ];
+    const value = values[this.random(values.length)];
+    if (value !== undefined) copy[value.index + this.random(value[0].length)] = 0x30 + this.random(10);
+    return copy;
+  }
+
   /** A body that can be read and is not that of its header, or, where it cannot be spoiled so, other bytes. */
-  spoilBody(bytes: Bytes): Bytes {
-    this.#count('a spoiled body');
+  spoilBody(bytes: Bytes, kind: string): Bytes {
+    this.#tally.changes.add(kind, 'a spoiled body');
     const body = decodeBody(bytes);
     const twice = <T>(list: readonly T[]): T[] => [...list, ...list.slice(-1 - this.random(list.length))];
     const spoils: readonly ((body: Body) => Body)[] = [
@@ -107,9 +166,5 @@ export class Mangler {
     } catch {
       return flipped(bytes, this.random);
     }
-  }
-
-  #count(name: string): void {
-    this.counts.set(name, (this.counts.get(name) ?? 0) + 1);
   }
 }

@@ -11,6 +11,8 @@ export type Asked = { readonly method: string; readonly path: string; readonly b
 export type Answered = { readonly status: number; readonly headers: Record<string, string>; readonly body: Buffer };
 
 export type Lie = {
+  /** What the real node is asked instead. */
+  ask?(asked: Asked): Asked;
   /** Takes the whole answer over; `truth` asks the real node. */
   http?(asked: Asked, response: ServerResponse, truth: () => Promise<Answered>): unknown;
   /** Changes a JSON document of the real node; what it returns is sent. */
@@ -70,8 +72,8 @@ export class LyingNode {
       for await (const part of request as AsyncIterable<Buffer>) parts.push(part);
       const asked = { method: request.method ?? '', path: request.url ?? '', body: Buffer.concat(parts) };
       this.asked.push(asked.path);
-      const truth = () => this.#truth(asked, request);
-      const { http, json } = this.lie;
+      const { http, json, ask } = this.lie;
+      const truth = () => this.#truth(ask?.(asked) ?? asked, request);
       if (http !== undefined) await http(asked, response, truth);
       else send(response, json === undefined ? await truth() : changed(asked, await truth(), json));
     } catch {

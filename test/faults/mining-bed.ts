@@ -71,7 +71,7 @@ export function fatalErrors(): unknown[] {
 }
 
 /** Follows nodes as a bridge does; what it would hand to listeners is kept. */
-export function followNodes(bed: Bed, urls: readonly string[], timeoutMillis?: number) {
+export function followNodes(bed: Bed, urls: readonly string[], timeoutMillis?: number, pin?: Pin) {
   const sets: TemplateSet[] = [];
   const cuts: number[] = [];
   const states = { healthy: false };
@@ -79,7 +79,7 @@ export function followNodes(bed: Bed, urls: readonly string[], timeoutMillis?: n
   const upstream = new NodeUpstream(
     { network: NETWORKS.development, ...UPSTREAM_DEFAULTS, retryMillis: 20, refreshMillis: 20, feeFactor: 0 },
     {
-      sources: urls.map((url) => httpNode(url, timeoutMillis)),
+      sources: urls.map((url) => httpNode(url, timeoutMillis, pin)),
       now: () => bed.now + performance.now() - startMillis,
       log: quietLog,
     },

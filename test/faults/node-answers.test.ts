@@ -96,6 +96,24 @@ test('frames that are no frames, answers that are no answers: the node is passed
   expect(fatal).toEqual([]);
 });
 
+test('a height that is too large is believed until the next cut, and no longer', async () => {
+  const { bed, liar } = await startMiningBed();
+  let lies = 0;
+  liar.lie = {
+    frame: (text, send) => {
+      lies++;
+      send(
+        text.replace(/"finalized_height":0,"cut":{"height":0/, '"finalized_height":7000000,"cut":{"height":7000000'),
+      );
+    },
+  };
+  const { upstream, sets } = followNodes(bed, [liar.url]);
+  await expect.poll(() => lies > 0 && upstream.figures()[0]?.height).toBe(7_000_000);
+  liar.lie = {};
+  await bed.seal();
+  await expect.poll(() => sets.at(-1)?.templates[0]?.anchorHeight).toBe(1);
+});
+
 test('an answer without an end is cut off, a slow one is not waited for, and another node serves meanwhile', async () => {
   const { bed, url, liar } = await startMiningBed();
   const { sets } = followNodes(bed, [liar.url, url], 300);

@@ -45,6 +45,18 @@ test('a bridge takes templates and verdicts of a pinned node, and none that were
   await expect(pinned.template(0)).rejects.toThrow('answer_nonce');
 });
 
+test('a false chain in an identity document spoils the answers until a true one comes, and no longer', async () => {
+  const { liar } = await startMiningBed({}, identity);
+  const pinned = httpNode(liar.url, 5_000, { identity: ID });
+  liar.lie = {
+    json: ({ path }, document) =>
+      path === '/v1/node/identity' ? { ...document, chain_id: '11'.repeat(48) } : document,
+  };
+  await expect(pinned.template(0)).rejects.toThrow('answer_signature');
+  liar.lie = {};
+  expect((await pinned.template(0)).header.length).toBe(312);
+});
+
 test('without an identity the mining listener signs nothing, and a pinned bridge takes nothing', async () => {
   const { url } = await startMiningBed();
   await expect(httpNode(url, 5_000, { identity: ID }).template(0)).rejects.toThrow();

@@ -1,8 +1,9 @@
 /** A chain whose every cut has a block with a payment in it, for nodes that join late. */
-import { developmentKey } from '../../node/development.ts';
+import { type DevelopmentGenesis, developmentKey } from '../../node/development.ts';
 import type { UnspentOutput } from '../../node/full-node.ts';
 import type { NetworkDependencies } from '../../node/network/open-network.ts';
 import type { ConsensusNode } from '../../node/node.ts';
+import type { Bytes } from '../../protocol/bytes.ts';
 import { genesisOutpoint } from '../../protocol/genesis.ts';
 import { decodeTransaction, type Output, transactionIdOfWire } from '../../protocol/transaction.ts';
 import { payment } from '../node/bed.ts';
@@ -12,9 +13,13 @@ const BOB = developmentKey('bob').address;
 
 /** Cuts with one block each, which carries one payment of what an earlier one gave back. */
 export class PayingChain {
-  readonly bed = new NetBed(fundsOf(0));
+  readonly bed: NetBed;
   #purses: UnspentOutput[] = [];
   #next = 0;
+
+  constructor(genesis: Partial<DevelopmentGenesis> = {}) {
+    this.bed = new NetBed({ ...fundsOf(0), ...genesis });
+  }
 
   async start(alter?: (node: ConsensusNode) => Partial<NetworkDependencies>): Promise<NetNode> {
     const source = await this.bed.start('source', {}, alter);
@@ -28,7 +33,8 @@ export class PayingChain {
     return source;
   }
 
-  async seal(source: NetNode): Promise<void> {
+  /** A payment that waits at the node. */
+  async pay(source: Pick<NetNode, 'node'>): Promise<Bytes> {
     const at = this.#next++ % this.#purses.length;
     const wire = payment(source.node.chain, [this.#purses[at] as UnspentOutput], [{ address: BOB, amount: 5n }]);
     const { status } = await source.node.submitTransaction(wire);
@@ -36,6 +42,11 @@ export class PayingChain {
     const change = decodeTransaction(wire).body.outputs[1] as Output;
     const outpoint = { transactionId: transactionIdOfWire(wire), outputIndex: 1 };
     this.#purses[at] = { outpoint, ...change, source: 'regular' };
+    return outpoint.transactionId;
+  }
+
+  async seal(source: Pick<NetNode, 'node'>): Promise<void> {
+    await this.pay(source);
     await this.bed.seal(source, 1, 1);
   }
 }

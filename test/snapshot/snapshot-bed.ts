@@ -3,6 +3,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { developmentKey, TREASURY, validatorName } from '../../node/development.ts';
 import type { UnspentOutput } from '../../node/full-node.ts';
+import type { NetworkDependencies } from '../../node/network/open-network.ts';
+import type { ConsensusNode } from '../../node/node.ts';
 import type { InstallSettings } from '../../node/snapshot/install-snapshot.ts';
 import { SnapshotWriter } from '../../node/snapshot/snapshot-writer.ts';
 import type { FrozenStore } from '../../node/store/database.ts';
@@ -39,10 +41,10 @@ export class SnapshotBed {
   #purse!: UnspentOutput;
   #writer!: SnapshotWriter;
 
-  static async open(): Promise<SnapshotBed> {
+  static async open(alter?: (node: ConsensusNode) => Partial<NetworkDependencies>): Promise<SnapshotBed> {
     const made = new SnapshotBed();
     const { bed } = made;
-    const source = await bed.start('source', {});
+    const source = await bed.start('source', {}, alter);
     made.source = source;
     const { node } = source;
     made.#purse = made.#treasury(0);
