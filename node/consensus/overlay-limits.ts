@@ -37,11 +37,8 @@ export const STRANGERS = {
   mostMillis: 1_000,
 };
 /**
- * Bytes sent to strangers of one address, and to all together; messages beyond that are dropped, as on a full line. The
- * rest of the bandwidth is for members. A node that must not miss messages should be named by the operator as a
+ * KiB sent to all strangers, of which each address has a fair part; messages beyond that are dropped, as on a full line.
+ * The rest of the bandwidth is for members. A node that must not miss messages should be named by the operator as a
  * neighbour.
  */
-export const SENT_TO_STRANGERS = {
-  ofOneAddress: { perSecond: 2 * 1024 * 1024, burst: 16 * 1024 * 1024 },
-  together: { perSecond: 4 * 1024 * 1024, burst: 32 * 1024 * 1024 },
-} as const;
+export const SENT_TO_STRANGERS = { perSecond: 4 * 1024, burst: 32 * 1024 };
