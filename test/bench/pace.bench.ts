@@ -21,9 +21,13 @@ const MOST_TIMES = 6;
 const CAUGHT_UP = 0.8;
 const MOST_TO_CATCH_UP = 30;
 
+type Decision = { readonly at: number; readonly isLiars: boolean };
+
 class Decisions {
-  readonly at: number[] = [];
+  readonly all: Decision[] = [];
   rounds = 0;
+  /** Whether it was the liar's turn to propose, in this round or an earlier one. */
+  isLiars: (height: number, round: number) => boolean = () => false;
   onDecided: (height: number) => void = () => undefined;
   readonly #precommits = new Map<string, Set<number>>();
   readonly #proposed = new Set<string>();
@@ -45,22 +49,29 @@ class Decisions {
     this.#height = height;
     this.#precommits.clear();
     this.#proposed.clear();
-    this.at.push(performance.now());
+    this.all.push({ at: performance.now(), isLiars: this.isLiars(height, round) });
     this.onDecided(height);
   }
 }
 
-type Turn = { readonly times: readonly number[]; readonly rounds: number };
+/** `own`: the times of cuts that were the turn of honest members alone. */
+type Turn = { readonly times: readonly number[]; readonly own: readonly number[]; readonly rounds: number };
 
 /** So many more cuts, or as many as come in the time. A cut that has not come at its end counts as far as it got. */
 async function turn(decisions: Decisions, cuts: number, millis: number): Promise<Turn> {
-  const from = decisions.at.length - 1;
+  const from = decisions.all.length - 1;
   const [rounds, began] = [decisions.rounds, performance.now()];
-  const enough = () => decisions.at.length - 1 - from >= cuts || performance.now() - began > MOST_TIMES * cuts * millis;
-  while (!enough()) await new Promise((resolve) => setTimeout(resolve, LOOK_MILLIS));
-  const at = decisions.at.slice(from);
-  if (at.length - 1 < cuts) at.push(performance.now());
-  return { times: at.slice(1).map((time, i) => time - (at[i] as number)), rounds: decisions.rounds - rounds };
+  const isOver = () =>
+    decisions.all.length - 1 - from >= cuts || performance.now() - began > MOST_TIMES * cuts * millis;
+  while (!isOver()) await new Promise((resolve) => setTimeout(resolve, LOOK_MILLIS));
+  const all = decisions.all.slice(from);
+  if (all.length - 1 < cuts) all.push({ at: performance.now(), isLiars: false });
+  const times = all.slice(1).map(({ at, isLiars }, i) => ({ millis: at - (all[i] as Decision).at, isLiars }));
+  return {
+    times: times.map((time) => time.millis),
+    own: times.filter(({ isLiars }) => !isLiars).map((time) => time.millis),
+    rounds: decisions.rounds - rounds,
+  };
 }
 
 async function caughtUp(decisions: Decisions, millis: number): Promise<void> {
@@ -91,6 +102,7 @@ async function measure(b: Bench, attacks: readonly Attack[], cuts: number, milli
     for (const process of [...processes.validators.slice(0, LIAR), processes.plain]) process.start();
     const bed: PaceBed = { processes, liar, p2p, cuts, decided: () => undefined };
     decisions.onDecided = (height) => bed.decided(height);
+    decisions.isLiars = (height, round) => bed.liar.isTurn(height, round);
     await processes.reached(4, [...processes.validators.slice(0, LIAR), processes.plain]);
     const [quiet, results] = [[] as Turn[], new Map<string, Turn>()];
     const rest = async () => {
@@ -109,8 +121,9 @@ async function measure(b: Bench, attacks: readonly Attack[], cuts: number, milli
       );
     }
     await rest();
-    const undisturbed = {
+    const undisturbed: Turn = {
       times: quiet.flatMap(({ times }) => times),
+      own: quiet.flatMap(({ own }) => own),
       rounds: quiet.reduce((sum, { rounds }) => sum + rounds, 0),
     };
     b.note(
@@ -130,14 +143,20 @@ async function measure(b: Bench, attacks: readonly Attack[], cuts: number, milli
   }
 }
 
-function report(b: Bench, name: string, { times }: Turn, yardstick?: { name: string; turn: Turn }): void {
-  const figures = { pace: mean, median, p99: (all: readonly number[]) => percentile(all, 0.99) };
-  for (const [figure, of] of Object.entries(figures))
+function report(b: Bench, name: string, turn: Turn, yardstick?: { readonly name: string; readonly turn: Turn }): void {
+  const p99 = (times: readonly number[]) => percentile(times, 0.99);
+  const figures: readonly (readonly [string, (turn: Turn) => number])[] = [
+    ['pace', ({ times }) => mean(times)],
+    ['median', ({ times }) => median(times)],
+    ['p99', ({ times }) => p99(times)],
+    ['p99-of-honest-turns', ({ own }) => p99(own)],
+  ];
+  for (const [figure, of] of figures)
     b.figure(
       `${name}-${figure}`,
-      of(times),
+      of(turn),
       'ms',
-      yardstick && { ratio: of(times) / of(yardstick.turn.times), yardstick: yardstick.name },
+      yardstick && { ratio: of(turn) / of(yardstick.turn), yardstick: yardstick.name },
     );
 }
 

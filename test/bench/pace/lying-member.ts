@@ -121,6 +121,12 @@ export class LyingMember {
     return key !== undefined && equalBytes(key, developmentKey(validatorName(member)).publicKey);
   }
 
+  /** Whether it was to propose at this height, in this round or an earlier one. */
+  isTurn(height: number, round: number): boolean {
+    const { committee, self } = this.#driver.state;
+    return Array.from({ length: round + 1 }, (_, r) => committee.proposer(height, r)).includes(self);
+  }
+
   honest(): void {
     this.says = honest;
     this.found = () => undefined;
