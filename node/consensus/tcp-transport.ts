@@ -82,7 +82,7 @@ export class TcpTransport implements Transport {
   readonly #named = new Map<ListenAddress, string>();
   readonly #strangers: ReadingAllowance;
   readonly #sentToStrangers: FairShare;
-  readonly #dialler = new Dialler();
+  readonly #dialler: Dialler;
   readonly #routes: RegisteredRoutes;
   readonly #listeners: OverlayListeners;
   readonly #relaying: Relaying;
@@ -103,6 +103,7 @@ export class TcpTransport implements Transport {
     this.#validator = signer === undefined ? NO_VALIDATOR : validatorId(signer.publicKey);
     this.#sentToStrangers = new FairShare(SENT_TO_STRANGERS, now);
     this.#strangers = new ReadingAllowance(STRANGERS.bytes, STRANGERS.messages, now, STRANGERS.mostMillis);
+    this.#dialler = new Dialler(dependencies.steady);
     this.#routes = new RegisteredRoutes({
       dialler: this.#dialler,
       steady: dependencies.steady,
