@@ -15,6 +15,7 @@ import { nameOf } from './ledger/registration.ts';
 import type { Committee } from './ledger/staking/committee.ts';
 import { BLOCK_FACTS, WRONG_BODY } from './mining/candidate.ts';
 import type { WaitingBlock, WorkPool } from './mining/work-pool.ts';
+import { UncheckedSignatureError } from './ml-dsa.ts';
 import type { NodeError, NodeErrorCode } from './node-error.ts';
 import { type RefutedCut, writeRefutedCut } from './refuted-cut.ts';
 
@@ -55,7 +56,7 @@ export interface CutLedger {
   examineHeader(header: Bytes): Promise<NodeError | undefined>;
   /**
    * The proposed cut as this node executes it; a text says which rule it breaks. Undefined where this node cannot tell:
-   * another height is next, or a block is not here.
+   * another height is next, a block is not here, or a signature could not be checked.
    */
   execute(cut: ProposedCut): AppliedCut | string | undefined;
   /** When this resolves, the waiting blocks are on disk and survive a power failure. */
@@ -209,7 +210,7 @@ function execute(
   try {
     cut = executions.run(blocks, (from) => cuts.execute(from, header));
   } catch (error) {
-    return (error as Error).message;
+    return error instanceof UncheckedSignatureError ? undefined : (error as Error).message;
   }
   return otherHeader(cut.effects.header, header) ?? cut;
 }

@@ -4,6 +4,7 @@
  */
 import { createPublicKey, type KeyObject, verify } from 'node:crypto';
 import type { Bytes } from '../protocol/bytes.ts';
+import { PUBLIC_KEY_BYTES } from '../protocol/transaction.ts';
 import { BoundedMap } from './bounded-map.ts';
 
 export const PUBLIC_PREFIX = Buffer.from('308207b2300b0609608648016503040312038207a100', 'hex');
@@ -23,11 +24,18 @@ function importedKey(raw: Bytes): KeyObject {
   return key;
 }
 
-/** A key that cannot be imported verifies nothing. */
+/** The check itself failed, for example for lack of memory: nothing is known of the signature. */
+export class UncheckedSignatureError extends Error {}
+
+/**
+ * False is a fact of the three values, the same at every node and at any time. Any bytes of the right length are a key, and
+ * no bytes of a signature make the check fail, so any exception says that it was not made: it must not be taken for false.
+ */
 export function verifyMessage(publicKey: Bytes, message: Bytes, signature: Bytes): boolean {
+  if (publicKey.length !== PUBLIC_KEY_BYTES) return false;
   try {
     return verify(null, message, importedKey(publicKey), signature);
-  } catch {
-    return false;
+  } catch (cause) {
+    throw new UncheckedSignatureError(`a signature could not be checked: ${(cause as Error).message}`, { cause });
   }
 }

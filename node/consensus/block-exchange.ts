@@ -8,6 +8,7 @@ import { ByteReader, type Bytes, ByteWriter, concat } from '../../protocol/bytes
 import { ProtocolError } from '../../protocol/errors.ts';
 import { blockId, HEADER_BYTES } from '../../protocol/header.ts';
 import { ID_BYTES } from '../../protocol/identifier.ts';
+import { FairShare } from '../../runtime/fair-share.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { type Bucket, fullBucket, refill, take } from '../../runtime/token-bucket.ts';
 import type { FullNode } from '../full-node.ts';
@@ -16,11 +17,11 @@ import { isSendersFault } from '../mining/candidate.ts';
 import { EARLY_CODES, type EarlyBlock, EarlyBlocks } from '../mining/early-blocks.ts';
 import type { CutDesk } from './cut-desk.ts';
 import type { Peer } from './effects.ts';
-import { StrangersShare } from './strangers-share.ts';
 import type { Transport } from './transport.ts';
 
 export const BLOCK_MESSAGE_TYPES = { want: 6, block: 7, offer: 8 } as const;
 export const MAX_BLOCK_MESSAGE_BYTES = 1 + HEADER_BYTES + MAX_BODY_BYTES;
+const KIBIBYTE = 1024;
 /** Identifiers in one message: as many as a cut has blocks. */
 const MAX_IDS = 64;
 /** Pending requests to one neighbour. Each neighbour has its own limit, so none can displace requests to others. */
@@ -33,20 +34,17 @@ const MAX_LINED_UP_BYTES = 64 * 1024 * 1024;
 const GIVEN_UP = 8;
 /**
  * Bodies sent to one neighbour: the largest cut at once, and then the rate of a busy chain. All strangers together get
- * less: each body is a read of the store.
+ * less, in KiB, of which each address has a fair part: each body is a read of the store.
  */
 const SERVED = { perSecond: 8 * 1024 * 1024, burst: 72 * 1024 * 1024 };
-const SERVED_STRANGERS = { perSecond: 4 * 1024 * 1024, burst: 32 * 1024 * 1024 };
+const SERVED_STRANGERS = { perSecond: 4 * 1024, burst: 32 * 1024 };
 
 /**
- * Identifiers in offers and requests that are looked up, each a read of the store: of one known neighbour, and of
- * strangers. Further ones are ignored.
+ * Identifiers in offers and requests that are looked up, each a read of the store: of one known neighbour, and of all
+ * strangers, of which each address has a fair part. Further ones are ignored.
  */
 const LOOKED_UP = { perSecond: 2_000, burst: 16_000 };
-const LOOKED_UP_STRANGERS = {
-  ofOneAddress: { perSecond: 1_000, burst: 2_000 },
-  together: { perSecond: 2_000, burst: 4_000 },
-} as const;
+const LOOKED_UP_STRANGERS = { perSecond: 2_000, burst: 4_000 };
 
 export type BlockMessage =
   | { readonly type: 'want' | 'offer'; readonly ids: readonly Bytes[] }
@@ -118,10 +116,10 @@ export class BlockExchange {
   /** Blocks of one neighbour whose work is checked, one after the other. */
   readonly #lines = new Map<Peer, LinedUp[]>();
   #linedUpOfStrangers = 0;
-  /** Undefined: shared by all strangers. */
-  readonly #served = new Map<Peer | undefined, Bucket>();
+  readonly #served = new Map<Peer, Bucket>();
+  readonly #servedToStrangers: FairShare;
   readonly #lookedUp = new Map<Peer, Bucket>();
-  readonly #lookedUpOfStrangers: StrangersShare;
+  readonly #lookedUpOfStrangers: FairShare;
   readonly #early: EarlyBlocks<Peer>;
   readonly #unsubscribe: readonly (() => void)[];
   #turn = 0;
@@ -129,7 +127,8 @@ export class BlockExchange {
   constructor(dependencies: BlockExchangeDependencies) {
     this.#with = dependencies;
     const { node, transport, steady } = dependencies;
-    this.#lookedUpOfStrangers = new StrangersShare(LOOKED_UP_STRANGERS, steady);
+    this.#servedToStrangers = new FairShare(SERVED_STRANGERS, steady());
+    this.#lookedUpOfStrangers = new FairShare(LOOKED_UP_STRANGERS, steady());
     this.#early = new EarlyBlocks({
       isKnown: (id) => node.chain.block(id) !== undefined,
       headHeight: () => node.chain.head().height,
@@ -224,8 +223,8 @@ export class BlockExchange {
 
   #mayLookUp(peer: Peer, count: number): boolean {
     const { transport, steady } = this.#with;
-    if (!transport.known().includes(peer)) return this.#lookedUpOfStrangers.take(transport.placeOf(peer), count);
     const now = steady();
+    if (!transport.known().includes(peer)) return this.#lookedUpOfStrangers.take(transport.placeOf(peer), now, count);
     const bucket = take(this.#lookedUp.get(peer) ?? fullBucket(LOOKED_UP, now), LOOKED_UP, now, count);
     if (bucket !== undefined) this.#lookedUp.set(peer, bucket);
     return bucket !== undefined;
@@ -307,17 +306,18 @@ export class BlockExchange {
 
   #serve(peer: Peer, ids: readonly Bytes[]): void {
     const { node, transport, steady } = this.#with;
+    const [strangers, place] = [this.#servedToStrangers, transport.placeOf(peer)];
     const isKnown = transport.known().includes(peer);
-    const [of, rate] = isKnown ? [peer, SERVED] : [undefined, SERVED_STRANGERS];
     for (const id of ids) {
       const now = steady();
-      const bucket = refill(this.#served.get(of) ?? fullBucket(rate, now), rate, now);
-      // Charged before the body is read; the last one may exceed the remaining allowance.
-      if (bucket.tokens <= 0) return;
+      const bucket = isKnown ? refill(this.#served.get(peer) ?? fullBucket(SERVED, now), SERVED, now) : undefined;
+      // Before the body is read; the last one to a known neighbour may exceed the remaining allowance.
+      if (bucket === undefined ? !strangers.has(place, now, MAX_BODY_BYTES / KIBIBYTE) : bucket.tokens <= 0) return;
       const header = node.chain.block(id)?.header;
       const body = header && node.chain.blockBody(id);
       if (header === undefined || body === undefined) continue;
-      this.#served.set(of, { ...bucket, tokens: bucket.tokens - body.length });
+      if (bucket === undefined) strangers.take(place, now, body.length / KIBIBYTE);
+      else this.#served.set(peer, { ...bucket, tokens: bucket.tokens - body.length });
       transport.send(peer, encodeBlockMessage({ type: 'block', header, body }));
     }
   }

@@ -1,7 +1,7 @@
 /** Outgoing connections. Each target is retried with growing delays until it is removed. */
 import { connect, type LookupFunction, type Socket } from 'node:net';
 import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
-import { BARRED_MILLIS, CONNECT_MILLIS } from './overlay-limits.ts';
+import { BARRED_MILLIS, CONNECT_MILLIS, FORGIVEN_MILLIS } from './overlay-limits.ts';
 
 /** How a connection ended: whether messages had been exchanged, and which rule was broken. */
 export type Ending = (wasReady: boolean, reason?: string) => void;
@@ -17,6 +17,12 @@ export type Target = {
   readonly lookup?: LookupFunction | undefined;
 };
 
+/** Broken rules of a target, and when the last one was broken. */
+type Faults = { readonly count: number; readonly at: number };
+
+/** From a quarter of an address's bar up to all of it. Who has kept to the rules for long begins anew. */
+const faultMillis = ({ count }: Faults): number => Math.min(BARRED_MILLIS, (BARRED_MILLIS / 4) * 2 ** (count - 1));
+
 /** How often a target that is not wanted now is checked again. */
 export const LOOK_MILLIS = 500;
 
@@ -24,6 +30,12 @@ export class Dialler {
   readonly #timers = new Set<NodeJS.Timeout>();
   readonly #dialling = new Set<Socket>();
   readonly #targets = new Set<Target>();
+  readonly #faults = new WeakMap<Target, Faults>();
+  readonly #steady: () => number;
+
+  constructor(steady: () => number) {
+    this.#steady = steady;
+  }
 
   keep(target: Target): void {
     this.#targets.add(target);
@@ -75,12 +87,18 @@ export class Dialler {
     socket.once('connect', () => {
       if (!this.#dialling.delete(socket)) return;
       socket.setTimeout(0);
-      target.connected(socket, address, (wasReady, reason) =>
-        this.#again(
-          target,
-          reason === undefined && wasReady ? target.firstRetryMillis : Math.max(retryMillis, BARRED_MILLIS / 4),
-        ),
-      );
+      target.connected(socket, address, (wasReady, reason) => {
+        if (reason !== undefined) this.#again(target, Math.max(retryMillis, faultMillis(this.#fault(target))));
+        else this.#again(target, wasReady ? target.firstRetryMillis : Math.max(retryMillis, BARRED_MILLIS / 4));
+      });
     });
+  }
+
+  #fault(target: Target): Faults {
+    const [before, at] = [this.#faults.get(target), this.#steady()];
+    const count = before === undefined || at - before.at > FORGIVEN_MILLIS ? 1 : before.count + 1;
+    const faults = { count, at };
+    this.#faults.set(target, faults);
+    return faults;
   }
 }

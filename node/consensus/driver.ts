@@ -10,7 +10,7 @@ import { epochOf } from '../../protocol/staking/limits.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
 import { type Adopted, adoptedBefore } from '../adopted-cut.ts';
 import type { CutLedger } from '../cut-ledger.ts';
-import { signMessageAside } from '../ml-dsa.ts';
+import { signMessageAside, UncheckedSignatureError } from '../ml-dsa.ts';
 import { haveOf } from './anti-entropy.ts';
 import { BlockExchange } from './block-exchange.ts';
 import { lastProofIn, servedOf } from './catch-up.ts';
@@ -352,7 +352,15 @@ export class ConsensusDriver {
   }
 
   async #build({ height, round, last }: Effect & { do: 'build' }): Promise<void> {
-    const proposal = await this.#desk.build(height, round, last, () => this.#with.now());
+    let proposal: Proposal;
+    try {
+      proposal = await this.#desk.build(height, round, last, () => this.#with.now());
+    } catch (error) {
+      if (!(error instanceof UncheckedSignatureError)) throw error;
+      // Another proposes in the next round.
+      this.#with.log.error('no cut is proposed', { height, round, error });
+      return;
+    }
     this.#feed({ type: 'built', proposal });
   }
 

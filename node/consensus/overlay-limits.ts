@@ -1,9 +1,11 @@
 /** Resource limits of the overlay: per address, per stranger, and for all strangers together. */
 /**
- * How long an address that broke a rule is barred; a neighbour named by the operator is dialled again after the same
- * time.
+ * How long an address that broke a rule is barred. A neighbour named by the operator is dialled again after a quarter of it,
+ * after twice as long each further time, and after all of it at most: it may be an honest one that has a fault.
  */
 export const BARRED_MILLIS = 10_000;
+/** Faults of a neighbour that is dialled are forgotten after so long without one. */
+export const FORGIVEN_MILLIS = 60_000;
 /** A false identity is never an accident. The bar is long, so each false check costs the sender an address. */
 export const BARRED_FORGER_MILLIS = 600_000;
 export const MAX_BARRED = 65_536;
@@ -37,11 +39,8 @@ export const STRANGERS = {
   mostMillis: 1_000,
 };
 /**
- * Bytes sent to strangers of one address, and to all together; messages beyond that are dropped, as on a full line. The
- * rest of the bandwidth is for members. A node that must not miss messages should be named by the operator as a
+ * KiB sent to all strangers, of which each address has a fair part; messages beyond that are dropped, as on a full line.
+ * The rest of the bandwidth is for members. A node that must not miss messages should be named by the operator as a
  * neighbour.
  */
-export const SENT_TO_STRANGERS = {
-  ofOneAddress: { perSecond: 2 * 1024 * 1024, burst: 16 * 1024 * 1024 },
-  together: { perSecond: 4 * 1024 * 1024, burst: 32 * 1024 * 1024 },
-} as const;
+export const SENT_TO_STRANGERS = { perSecond: 4 * 1024, burst: 32 * 1024 };

@@ -11,6 +11,7 @@ import { validatorId } from '../../protocol/staking/names.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
 import { clientKey, isLoopback } from '../../runtime/client-address.ts';
 import { type ListenAddress, showListenAddress } from '../../runtime/command-line/command-line.ts';
+import { FairShare } from '../../runtime/fair-share.ts';
 import type { BindAddress } from '../../runtime/listen-address.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { type Bucket, fullBucket, give, take } from '../../runtime/token-bucket.ts';
@@ -40,10 +41,11 @@ import { OverlayListeners } from './overlay-listeners.ts';
 import { RegisteredRoutes } from './registered-routes.ts';
 import { type Listing, type OwnCircuit, type ProvenLink, Relaying } from './relaying.ts';
 import { processName } from './roll-call-messages.ts';
-import { StrangersShare } from './strangers-share.ts';
 import { CHALLENGE_BYTES, type Identity, NO_VALIDATOR } from './tcp-frames.ts';
 import { type Claim, LINK_LIMITS, type LinkLimits, TcpLink } from './tcp-link.ts';
 import type { Companion, Proven, Transport, TransportEvents } from './transport.ts';
+
+const KIBIBYTE = 1024;
 
 export type TcpSettings = {
   readonly chainId: Bytes;
@@ -79,8 +81,8 @@ export class TcpTransport implements Transport {
   /** Addresses of neighbours named by the operator: given directly, or resolved from names. */
   readonly #named = new Map<ListenAddress, string>();
   readonly #strangers: ReadingAllowance;
-  readonly #sentToStrangers: StrangersShare;
-  readonly #dialler = new Dialler();
+  readonly #sentToStrangers: FairShare;
+  readonly #dialler: Dialler;
   readonly #routes: RegisteredRoutes;
   readonly #listeners: OverlayListeners;
   readonly #relaying: Relaying;
@@ -99,8 +101,9 @@ export class TcpTransport implements Transport {
     this.#identities = new OverlayIdentities(dependencies);
     const { signer } = dependencies;
     this.#validator = signer === undefined ? NO_VALIDATOR : validatorId(signer.publicKey);
-    this.#sentToStrangers = new StrangersShare(SENT_TO_STRANGERS, dependencies.steady);
+    this.#sentToStrangers = new FairShare(SENT_TO_STRANGERS, now);
     this.#strangers = new ReadingAllowance(STRANGERS.bytes, STRANGERS.messages, now, STRANGERS.mostMillis);
+    this.#dialler = new Dialler(dependencies.steady);
     this.#routes = new RegisteredRoutes({
       dialler: this.#dialler,
       steady: dependencies.steady,
@@ -331,7 +334,7 @@ export class TcpTransport implements Transport {
       known.link.restrict({
         reading: [own, this.#strangers],
         queuedBytes: STRANGER.queuedBytes,
-        maySend: (bytes) => this.#sentToStrangers.take(address, bytes),
+        maySend: (bytes) => this.#sentToStrangers.take(address, this.#with.steady(), bytes / KIBIBYTE),
       });
     }
     if (found.evict !== undefined) this.#links.get(found.evict)?.link.end('another has its place');

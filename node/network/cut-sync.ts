@@ -37,6 +37,8 @@ import { WakeUp } from './wake-up.ts';
 /** Delay after all peers failed. */
 const PAUSE_MILLIS = 2_000;
 const LOG_MILLIS = 10_000;
+/** Twelve cuts: a head that is as old does not move. */
+const STANDS_MILLIS = 30_000;
 /** Signatures of a cut's blocks are checked in the workers meanwhile; the rest are checked during execution. */
 const SETTLED_MILLIS = 5_000;
 /** A cut whose own certificate was deleted: the one at the end of its batch proved it. */
@@ -71,6 +73,8 @@ export class CutSync {
   /** Peers that were asked to prove their height. */
   readonly #confirming = new Set<PeerName>();
   #loggedAt = 0;
+  /** The head that was last waited at, and since when. */
+  #stands = { height: -1, since: 0 };
   /** A proven cut that broke a rule here, and who sent its blocks: they come anew, from others where there are others. */
   #doubted: { readonly cutId: Bytes; readonly senders: ReadonlySet<PeerName> } | undefined;
 
@@ -108,8 +112,9 @@ export class CutSync {
       let peer = this.#isDue(height) ? this.heights.next(height) : undefined;
       if (peer === undefined) {
         const isClaimed = this.#isDue(height);
-        if (this.heights.isPruned(height)) this.#tellPruned(height);
         const began = steady();
+        if (this.#stands.height !== height) this.#stands = { height, since: began };
+        if (this.heights.isPruned(height, began - this.#stands.since >= STANDS_MILLIS)) this.#tellPruned(height);
         await this.#news.wait(isClaimed ? PAUSE_MILLIS : probeMillis);
         if (isClaimed) this.heights.forgive();
         const head = ledger.head().height;
@@ -350,7 +355,9 @@ export class CutSync {
     const { log, steady } = this.#with;
     if (steady() - this.#loggedAt < LOG_MILLIS) return;
     this.#loggedAt = steady();
-    log.warn('all peers have pruned the cuts that this node lacks: name a full node with --bootstrap', { height });
+    log.warn('all peers that are ahead have pruned the cuts that this node lacks: name a full node with --bootstrap', {
+      height,
+    });
   }
 
   #tell(): void {

@@ -113,10 +113,15 @@ export class PeerHeights {
     return [...this.#peers.values()].some(({ claim }) => claim > head);
   }
 
-  /** Whether all that claim more have pruned what comes after `head`. */
-  isPruned(head: number): boolean {
-    const ahead = [...this.#peers.values()].filter(({ claim }) => claim > head);
-    return ahead.length > 0 && ahead.every(({ bodiesFrom }) => bodiesFrom > head + 1);
+  /**
+   * Whether all that claim more have pruned what comes after `head`. Claims cost nothing: while the head moves
+   * (`stands` is false) or another peer has the newest blocks, those of one peer among others say nothing.
+   */
+  isPruned(head: number, stands: boolean): boolean {
+    const lacks = ({ bodiesFrom }: PeerHeight) => bodiesFrom > head + 1;
+    const all = [...this.#peers.values()];
+    const ahead = all.filter(({ claim }) => claim > head);
+    return ahead.length > 0 && ahead.every(lacks) && (stands || all.every(lacks));
   }
 
   /** Those that have the cuts of a batch with their blocks, as far as they say. */

@@ -3,7 +3,8 @@ import { beforeEach, expect, test, vi } from 'vitest';
 import { BlockExchange, decodeBlockMessage, encodeBlockMessage } from '../../node/consensus/block-exchange.ts';
 import type { CutDesk } from '../../node/consensus/cut-desk.ts';
 import type { Peer } from '../../node/consensus/effects.ts';
-import { blockId } from '../../protocol/header.ts';
+import { MAX_BODY_BYTES } from '../../protocol/body.ts';
+import { blockId, HEADER_BYTES } from '../../protocol/header.ts';
 import { silentLog } from '../node/bed.ts';
 
 const idOf = (n: number) => {
@@ -16,6 +17,9 @@ let now = 0;
 let sent: { to: Peer; type: string | undefined; count: number }[] = [];
 let submitted: Uint8Array[] = [];
 let lookedUp = 0;
+/** The body of every block that this node has. */
+let stored: Uint8Array | undefined;
+let bodiesRead = 0;
 let exchange: BlockExchange;
 let isNamed = false;
 let arrived: Peer[] = [];
@@ -28,6 +32,8 @@ beforeEach(() => {
   sent = [];
   submitted = [];
   lookedUp = 0;
+  stored = undefined;
+  bodiesRead = 0;
   isNamed = false;
   arrived = [];
   dropped = [];
@@ -37,9 +43,12 @@ beforeEach(() => {
       chain: {
         block: () => {
           lookedUp++;
-          return undefined;
+          return stored && { header: new Uint8Array(HEADER_BYTES) };
         },
-        blockBody: () => undefined,
+        blockBody: () => {
+          bodiesRead++;
+          return stored;
+        },
         waitingBlocks: () => [],
       },
       submitBlock: async (header: Uint8Array) => {
@@ -124,6 +133,22 @@ test('one stranger that asks without end takes no other stranger’s turn', () =
   for (let n = 0; n < 5_000; n++) exchange.take('s', encodeBlockMessage({ type: 'want', ids: [idOf(n)] }));
   offer('t', idOf(1_000_000));
   expect(asked()).toEqual(['t']);
+});
+
+test('strangers that ask for large blocks without end leave each other address its part, and reads of the store are bounded', () => {
+  stored = new Uint8Array(MAX_BODY_BYTES);
+  const want = (peer: Peer, times: number) => {
+    const before = sent.length;
+    for (let n = 0; n < times; n++) exchange.take(peer, encodeBlockMessage({ type: 'want', ids: [idOf(n)] }));
+    return sent.slice(before).length;
+  };
+  const parts = Array.from({ length: 6 }, (_, i) => want(`stranger ${i}`, 200));
+  // Half of what is left for each that comes, and never nothing.
+  expect(parts).toEqual([16, 8, 4, 2, 1, 1]);
+  expect(bodiesRead).toBe(32);
+  // Who takes less has more left: of what is regained everyone has a part again.
+  now = 2_000;
+  expect(want('stranger 5', 200)).toBeGreaterThan(want('stranger 0', 200));
 });
 
 const asked = () => sent.filter(({ type }) => type === 'want').map(({ to }) => to);

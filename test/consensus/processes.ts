@@ -15,6 +15,7 @@ import { LedgerStore } from '../../node/store/ledger-store.ts';
 import { sealValidatorKey } from '../../node/validator-key.ts';
 import { type Bytes, fromHex, toHex } from '../../protocol/bytes.ts';
 import type { Genesis } from '../../protocol/genesis.ts';
+import type { Output } from '../../protocol/transaction.ts';
 import { steadyMillis } from '../../runtime/clock.ts';
 import { freePorts } from '../../runtime/free-port.ts';
 import { findBlock } from '../network/find-block.ts';
@@ -117,12 +118,19 @@ export class ValidatorProcesses {
     return [...this.validators, this.plain, ...[this.late].filter(({ isStarted }) => isStarted)];
   }
 
-  async prepare(cutMillis: number): Promise<void> {
+  /** `fund`: outputs of genesis. `words`: more options of the validators. */
+  async prepare(
+    cutMillis: number,
+    {
+      fund = [],
+      words: more = () => [],
+    }: { fund?: readonly Output[]; words?: (member: number) => readonly string[] } = {},
+  ): Promise<void> {
     const ports = await freePorts(2 * VALIDATORS + FOLLOWERS_PORTS + VALIDATORS ** 2);
     const file = join(this.#directory, 'genesis.json');
     // Epochs of full length: on short ones whoever is killed misses its windows and loses its seat, and a committee of two stands still without one. Every hash is a block.
     const work = { initialWork: 1n, minimumWork: 1n };
-    this.genesis = developmentGenesis({ timestampMillis: steadyMillis(), validators: VALIDATORS, ...work });
+    this.genesis = developmentGenesis({ timestampMillis: steadyMillis(), validators: VALIDATORS, fund, ...work });
     writeGenesis(file, this.genesis);
     const overlays = ports.slice(0, VALIDATORS);
     const common = (name: string, api: number, mining?: number) => [
@@ -153,7 +161,8 @@ export class ValidatorProcesses {
       }
       const config = await this.#config(name, i, overlay, dialled);
       const api = ports[VALIDATORS + i] as number;
-      this.validators.push(new SvcdProcess(name, { overlay, api }, [...common(name, api), '--config', config]));
+      const words = [...common(name, api), '--config', config, ...more(i)];
+      this.validators.push(new SvcdProcess(name, { overlay, api }, words));
     }
     const [api, mining, overlay, lateApi, twinApi, twinOverlay] = ports.slice(2 * VALIDATORS) as Six;
     const at = (port: number | undefined) => `127.0.0.1:${port}`;

@@ -201,6 +201,20 @@ test('the height that a delivering peer claims is shown to a node that is behind
   expect(heights.best(599, false)).toBe(599);
 });
 
+test('that all who are ahead have pruned what comes next is said by all peers, or of a head that stands still: not by the claims of one', () => {
+  const heights = new PeerHeights();
+  heights.joined('honest', 100);
+  heights.says('honest', 100, 0);
+  heights.joined('liar', 0);
+  heights.says('liar', 1_000_000, 999_999);
+  expect([heights.isPruned(100, false), heights.isPruned(100, true)]).toEqual([false, true]);
+  // It is ahead, and has the next cut.
+  heights.heard('honest', 101);
+  expect([heights.isPruned(100, false), heights.isPruned(100, true)]).toEqual([false, false]);
+  heights.left('honest');
+  expect(heights.isPruned(100, false)).toBe(true);
+});
+
 const PLAN = { p2p: 'on', p2pListen: [], p2pAnnounce: [], bootstrap: [], maxPeers: 50 } as const;
 
 test('a development node has no peers unless it is told; every other network listens', () => {

@@ -97,7 +97,7 @@ test('a peer that has pruned what a node lacks is not asked for it and not blame
   const warnings: string[] = [];
   const log = { ...quietLog, warn: (message: string) => void warnings.push(message) };
   const fresh = await bed.start('fresh', { bootstrap: [at(pruned)], follows: true }, () => ({ log }));
-  await until(() => warnings.some((line) => line.includes('all peers have pruned')));
+  await until(() => warnings.some((line) => line.includes('have pruned the cuts that this node lacks')));
   expect(height(fresh)).toBe(0);
   // It was asked and held nothing for that; nor does it pay for what it does not have.
   expect(asked).toContain(undefined);

@@ -1,8 +1,9 @@
 /**
  * Tracks announcements and their senders. The library delivers a message once, and tells a second announcer that it is
  * known: so the first announcer alone would decide whether the item ever arrives. Therefore all announcers of a pending
- * message are remembered; if one does not deliver, or is slow, the next is asked. An undelivered message stays open for
- * a while for later announcers.
+ * message are remembered; if one does not deliver, the next is asked; if it is slow, twice as many as before, so that a
+ * crowd of announcers that have nothing costs little time. An undelivered message stays open for a while for later
+ * announcers.
  */
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import { type Bucket, type BucketRate, fullBucket, take } from '../../../runtime/token-bucket.ts';
@@ -12,11 +13,14 @@ import type { Finding, PeerName, Topic, Verdict } from './host-types.ts';
 const GOSSIP: BucketRate = { perSecond: 2 * 1_024 * 1_024, burst: 8 * 1_024 * 1_024 };
 /** Handing a message to the other thread and back costs as much as reading this many bytes. */
 const LEAST_BYTES = 4_096;
-/** After this time the next announcer is asked too. */
+/** After this time others are asked too. */
 export const HASTE_MILLIS = 1_500;
 /** How long a message waits for delivery. */
 const OPEN_MILLIS = 30_000;
-const MAX_ANNOUNCERS = 8;
+/** More than a node has peers by default. */
+const MAX_ANNOUNCERS = 64;
+/** Announcers that are asked at one time. */
+const MAX_AT_ONCE = 8;
 /** Bytes of messages that a peer was the first to announce and that are not settled. */
 const OPEN_BYTES = 1_024 * 1_024;
 /** Undelivered messages, kept for later announcers. */
@@ -38,6 +42,8 @@ type Open = {
   /** Number of announcers asked so far. */
   tried: number;
   asking: number;
+  /** How many are asked the next time. */
+  width: number;
   readonly settle: (verdict: Verdict) => void;
   readonly timers: Set<NodeJS.Timeout>;
 };
@@ -93,6 +99,7 @@ export class GossipDesk {
         announcers: from === undefined ? [] : [from],
         tried: 0,
         asking: 0,
+        width: 1,
         timers: new Set(),
         settle: (verdict) => {
           if (!this.#open.delete(key)) return;
@@ -108,7 +115,7 @@ export class GossipDesk {
         this.#lapsed.set(key, topic);
         open.settle('ignore');
       });
-      this.#next(open);
+      this.#hurry(open);
     });
   }
 
@@ -140,12 +147,17 @@ export class GossipDesk {
     open.timers.add(timer);
   }
 
+  #hurry(open: Open): void {
+    for (let i = 0; i < open.width; i++) this.#next(open);
+    open.width = Math.min(MAX_AT_ONCE, 2 * open.width);
+    this.#later(open, HASTE_MILLIS, () => this.#hurry(open));
+  }
+
   #next(open: Open): void {
     const peer = open.announcers[open.tried];
     if (peer === undefined) return;
     open.tried++;
     open.asking++;
-    this.#later(open, HASTE_MILLIS, () => this.#next(open));
     this.#with.judge(peer, open.topic, open.data).then(
       (finding) => this.#found(open, finding),
       () => this.#found(open, 'undelivered'),
