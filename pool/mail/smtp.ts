@@ -1,6 +1,7 @@
 /** Sends mails over SMTP, with nodemailer. It is loaded only if a mail server is configured. */
 import { connect, isIP, type Socket } from 'node:net';
 import { isLoopback } from '../../runtime/client-address.ts';
+import { BoundedConnection } from './bounded-connection.ts';
 import type { MailText } from './mail-text.ts';
 import type { Mailer, MailFailure } from './mailer.ts';
 import type { SmtpServer } from './smtp-server.ts';
@@ -9,9 +10,8 @@ import type { SmtpServer } from './smtp-server.ts';
 const TIMEOUT_MILLIS = 15_000;
 /** For a whole mail: a server can answer very slowly without end. */
 const MAIL_MILLIS = 120_000;
-/** A server's answers to one mail are a few hundred bytes; endless lines would fill memory. */
-const MOST_BYTES = 1_048_576;
-const LOOK_MILLIS = 20;
+/** A server's answers to one mail are a few hundred bytes, its certificates some thousand; endless lines would fill memory. */
+const MOST_BYTES = 32_768;
 
 type SmtpError = Error & {
   readonly code?: string;
@@ -54,22 +54,26 @@ function openMailer(
 ): Mailer {
   const { host, port, isSecure: secure, login } = server;
   // Connections are made here, so that they end with the pool however long the server takes.
-  const sockets = new Set<Socket>();
+  const connections = new Set<BoundedConnection>();
   const ends = new Set<(reason: string) => void>();
   let isClosed = false;
   const transport = createTransport({
     getSocket: (_, done) => {
       const socket = connect({ host, port, timeout: TIMEOUT_MILLIS });
-      sockets.add(socket);
-      socket.once('close', () => sockets.delete(socket));
+      const connection = new BoundedConnection(socket, MOST_BYTES, () => {
+        for (const stop of ends) stop('the server says too much');
+      });
+      connections.add(connection);
+      connection.once('close', () => connections.delete(connection));
       const fail = (error: Error) => done(Object.assign(error, { syscall: 'connect' }));
-      const tooLate = () => socket.destroy(new Error('no connection in time'));
+      const tooLate = () => connection.destroy(new Error('no connection in time'));
       // One listener stays: a late error must not end the pool.
-      socket.on('error', () => undefined);
-      socket.once('error', fail).once('timeout', tooLate);
+      connection.on('error', () => undefined);
+      connection.once('error', fail).once('timeout', tooLate);
       socket.once('connect', () => {
-        socket.setTimeout(0).off('error', fail).off('timeout', tooLate);
-        done(null, { connection: socket });
+        socket.setTimeout(0);
+        connection.off('error', fail).off('timeout', tooLate);
+        done(null, { connection: connection as unknown as Socket });
       });
     },
     host,
@@ -100,7 +104,7 @@ function openMailer(
     }
   };
   const destroyAll = () => {
-    for (const socket of sockets) socket.destroy();
+    for (const connection of connections) connection.destroy();
   };
   return {
     send: async (mailbox, mail) => {
@@ -113,15 +117,11 @@ function openMailer(
         destroyAll();
       };
       const timer = setTimeout(cutOff, mailMillis, 'the server took too long');
-      const look = setInterval(() => {
-        if ([...sockets].some(({ bytesRead }) => bytesRead > MOST_BYTES)) cutOff('the server says too much');
-      }, LOOK_MILLIS);
       ends.add(stop);
       try {
         return await Promise.race([send(mailbox, mail), end.promise]);
       } finally {
         clearTimeout(timer);
-        clearInterval(look);
         ends.delete(stop);
       }
     },

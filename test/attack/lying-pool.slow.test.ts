@@ -56,7 +56,6 @@ test('every lie is left for the next pool, and nothing is mined for anybody else
   const served = (version: number) =>
     honest.judged.filter(({ client, code }) => client.version === version && code === 0).length;
   await until(() => versions.every((version) => served(version) >= 2), {
-    millis: 300_000,
     why: () => miners.map(({ err }) => err).join('\n'),
   });
   const own = parseAddress(MINER_ADDRESS).payload;

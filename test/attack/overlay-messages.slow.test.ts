@@ -159,7 +159,7 @@ test('the chain goes on under every stroke at once, and members stay joined', as
     stranger(ports[i % MEMBERS] as number, stroke, height, first.node.chain.chainId);
   const from = height();
   while (members.some(({ node }) => node.chain.head().height < from + 6)) await sleep(20);
-  expect(joined()).toEqual(Array.from({ length: MEMBERS }, () => MEMBERS - 1));
+  await expect.poll(joined).toEqual(Array.from({ length: MEMBERS }, () => MEMBERS - 1));
   const lowest = Math.min(...members.map(({ node }) => node.chain.head().height));
   for (let at = 1; at <= lowest; at++)
     expect(new Set(members.map(({ node }) => toHex(node.chain.cut(at)?.cutId as Bytes))).size).toBe(1);

@@ -54,6 +54,16 @@ export async function open(url: string, options: BrowserContextOptions = {}): Pr
   return { page, context, complaints };
 }
 
+/**
+ * What a page shows comes when it comes, so tests look until it does. This is for what must be so already, because it never changed or never may be there: a test
+ * that looked again would miss it. A guard refuses any other single look (test/guards/waits.test.ts).
+ */
+export const atOnce = <T>(look: Promise<T>): Promise<T> => look;
+
+/** By how many pixels. */
+export const widerThanScreen = (page: Page): Promise<number> =>
+  page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+
 const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 type AxeWindow = {

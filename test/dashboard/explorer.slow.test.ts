@@ -10,7 +10,7 @@ import { nodeRoutes } from '../../pool/api/node-routes.ts';
 import type { RouteAnswer } from '../../protocol/api/routes.ts';
 import { ApiBed, addressOf } from '../api/api-bed.ts';
 import { webBed } from '../pool/web-bed.ts';
-import { open, seriousFaults, withBrowser } from './browser.ts';
+import { atOnce, open, seriousFaults, widerThanScreen, withBrowser } from './browser.ts';
 import { BUILT_PAGE, servePage } from './served-page.ts';
 
 withBrowser();
@@ -58,7 +58,7 @@ test('everything on the chain is found by what it is called', async () => {
   await expect.poll(() => page.locator('.graph circle').count()).toBe(blocks.length);
   const parents = blocks.reduce((sum, block) => sum + block.parents.length, 0);
   await expect.poll(() => page.locator('.graph line').count()).toBe(parents);
-  expect(await seriousFaults(page)).toEqual([]);
+  await expect.poll(() => seriousFaults(page)).toEqual([]);
 
   // A cut by its height, as people write numbers.
   await search(page, count(head - 1));
@@ -73,9 +73,9 @@ test('everything on the chain is found by what it is called', async () => {
   // A transaction by its id: through its life to what it made.
   await search(page, paid.toUpperCase());
   await expect.poll(() => textOf(page)).toContain(coins('1234567'));
-  expect(page.url()).toContain(`#/explorer/transaction/${paid}`);
+  await expect.poll(() => page.url()).toContain(`#/explorer/transaction/${paid}`);
   await expect.poll(() => page.locator('.steps .done').count()).toBe(4);
-  expect(await seriousFaults(page)).toEqual([]);
+  await expect.poll(() => seriousFaults(page)).toEqual([]);
 
   // The address it paid, by its link, and its history.
   const receiver = addressOf('receiver');
@@ -101,7 +101,7 @@ test('everything on the chain is found by what it is called', async () => {
   await expect.poll(() => textOf(page)).toContain('knows no block, transaction or validator');
   await search(page, '<b>nothing</b>');
   await expect.poll(() => textOf(page)).toContain('Not recognised. Enter a cut height');
-  expect(await page.locator('main b').count()).toBe(0);
+  expect(await atOnce(page.locator('main b').count())).toBe(0);
 
   // Supply: to the atom.
   await page.goto(`${url}#/explorer/supply`);
@@ -109,7 +109,7 @@ test('everything on the chain is found by what it is called', async () => {
   for (const atoms of [supply.total_supply, supply.bonded, supply.work_reserve])
     await expect.poll(() => textOf(page)).toContain(coins(atoms));
   await expect.poll(() => page.locator('.curve polyline').count()).toBe(1);
-  expect(await seriousFaults(page)).toEqual([]);
+  await expect.poll(() => seriousFaults(page)).toEqual([]);
 
   // New cuts come by themselves.
   await page.goto(`${url}#/explorer`);
@@ -117,10 +117,9 @@ test('everything on the chain is found by what it is called', async () => {
   await node.bed.seal(2);
   await expect.poll(() => textOf(page)).toContain(count(head + 2));
   await page.emulateMedia({ colorScheme: 'dark' });
-  expect(await seriousFaults(page, ['color-contrast'])).toEqual([]);
+  await expect.poll(() => seriousFaults(page, ['color-contrast'])).toEqual([]);
   await page.setViewportSize({ width: 360, height: 740 });
-  const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-  expect(over).toBe(0);
+  await expect.poll(() => widerThanScreen(page)).toBe(0);
   // The rest of the pool is not there: that is all the browser itself reports, and the ids that name nothing.
   expect(complaints.filter((line) => !/404|503|live|400/.test(line))).toEqual([]);
 
@@ -151,10 +150,10 @@ test('without a pool, against any node that admits the page', async () => {
   await named.fill(`${node.base}/`);
   await page.getByRole('button', { name: 'Read' }).click();
   await expect.poll(() => textOf(page)).toContain(shortId(paid));
-  expect(await seriousFaults(page)).toEqual([]);
+  await expect.poll(() => seriousFaults(page)).toEqual([]);
   await search(page, addressOf('receiver'));
   await expect.poll(() => textOf(page)).toContain(coins('1234567'));
-  expect(await textOf(page)).not.toContain('Mining at this pool');
+  expect(await atOnce(textOf(page))).not.toContain('Mining at this pool');
   // The browser knows the node the next time, and a link can name one.
   await page.goto(`${url}explorer.html`);
   await expect.poll(() => textOf(page)).toContain(shortId(paid));

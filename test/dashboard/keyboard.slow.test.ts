@@ -2,7 +2,7 @@
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import type { MinersDocument, PoolDocument } from '../../pool/api/documents.ts';
-import { open, seriousFaults, withBrowser } from './browser.ts';
+import { atOnce, open, seriousFaults, withBrowser } from './browser.ts';
 import { operatorAnswers } from './made-up-operator.ts';
 import { address, answers, CONNECT, POOL } from './made-up-pool.ts';
 import { servePage } from './served-page.ts';
@@ -28,12 +28,12 @@ test('paging keeps the focus on its buttons', async () => {
   await page.keyboard.press('Enter');
   await expect.poll(() => older.isDisabled()).toBe(true);
   await page.locator('tbody tr').first().waitFor();
-  expect(await focused(page)).toBe('Older');
+  await expect.poll(() => focused(page)).toBe('Older');
   await page.getByRole('button', { name: 'Newest' }).focus();
   await page.keyboard.press('Enter');
   await expect.poll(() => older.isDisabled()).toBe(false);
-  expect(await focused(page)).toBe('Newest');
-  expect(await page.locator('.pager').innerText()).toContain('Page 1');
+  await expect.poll(() => focused(page)).toBe('Newest');
+  await expect.poll(() => page.locator('.pager').innerText()).toContain('Page 1');
 });
 
 test('a row that goes leaves the focus with its list', async () => {
@@ -50,7 +50,7 @@ test('a row that goes leaves the focus with its list', async () => {
   gone = true;
   await last.waitFor({ state: 'detached' });
   const row = page.locator('section.scroll', { has: page.locator(`a[title="${address(1)}"]`) });
-  expect(await row.evaluate((element) => element === document.activeElement)).toBe(true);
+  await expect.poll(() => row.evaluate((element) => element === document.activeElement)).toBe(true);
 });
 
 test('the operator’s page: the focus stays near, and what was refused stays said and typed', async () => {
@@ -66,7 +66,7 @@ test('the operator’s page: the focus stays near, and what was refused stays sa
   await page.getByLabel(/Operator token/).fill('token');
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { name: 'Bans' }).waitFor();
-  expect(await focused(page)).toBe('Operator');
+  await expect.poll(() => focused(page)).toBe('Operator');
 
   for (const [key, where] of [
     ['192.0.2.1', 'Banned'],
@@ -75,7 +75,7 @@ test('the operator’s page: the focus stays near, and what was refused stays sa
     await page.getByRole('button', { name: `Lift: ${key}` }).focus();
     await page.keyboard.press('Enter');
     await page.getByText(key).waitFor({ state: 'detached' });
-    expect(await focused(page)).toBe(where);
+    await expect.poll(() => focused(page)).toBe(where);
   }
 
   const fee = page.getByLabel('Solo fee, in percent', { exact: true });
@@ -85,13 +85,13 @@ test('the operator’s page: the focus stays near, and what was refused stays sa
   await page.getByRole('alert').filter({ hasText: 'that is refused' }).waitFor();
   const before = reads;
   await expect.poll(() => reads).toBeGreaterThan(before + 1);
-  expect(await page.getByRole('alert').innerText()).toBe('that is refused');
-  expect(await fee.inputValue()).toBe('nonsense');
-  expect(await focused(page)).toBe('Change: Solo fee, in percent');
+  expect(await atOnce(page.getByRole('alert').innerText())).toBe('that is refused');
+  expect(await atOnce(fee.inputValue())).toBe('nonsense');
+  expect(await atOnce(focused(page))).toBe('Change: Solo fee, in percent');
   await page.getByLabel(/mining address to ban/).fill('192.0.2.9');
   await page.keyboard.press('Enter');
   await expect.poll(() => page.getByLabel(/mining address to ban/).inputValue()).toBe('192.0.2.9');
-  expect(await seriousFaults(page)).toEqual([]);
+  await expect.poll(() => seriousFaults(page)).toEqual([]);
 });
 
 test('each step of making an address begins at its heading', async () => {
@@ -132,7 +132,7 @@ test('leaving a field enters nothing', async () => {
   await field.fill(address(1));
   await page.keyboard.press('Tab');
   expect(page.url()).toMatch(/#\/staking$/);
-  expect(await focused(page)).toBe('Show: Address of a staker');
+  await expect.poll(() => focused(page)).toBe('Show: Address of a staker');
   await page.keyboard.press('Enter');
   await expect.poll(() => page.url()).toContain(`#/staking/${address(1)}`);
 });
@@ -163,13 +163,15 @@ test('paused figures stand still, and go on when they are let', async () => {
   const pause = page.getByRole('button', { name: 'Pause live figures' });
   await expect.poll(heading).toBe('One');
   await page.getByRole('heading', { name: 'Terms' }).waitFor();
+  // What was asked for before the pause is still shown.
+  await page.waitForLoadState('networkidle');
   await pause.click();
-  expect(await pause.getAttribute('aria-pressed')).toBe('true');
+  await expect.poll(() => pause.getAttribute('aria-pressed')).toBe('true');
   const texts = await page.locator('main').innerText();
   pool.name = 'Two';
   const before = frames;
   await expect.poll(() => frames).toBeGreaterThan(before + 4);
-  expect(await page.locator('main').innerText()).toBe(texts);
+  expect(await atOnce(page.locator('main').innerText())).toBe(texts);
   await pause.click();
   await expect.poll(heading).toBe('Two');
 });
@@ -191,7 +193,7 @@ test('the calculator is read aloud for what is entered, not for each new pace', 
   const before = reads;
   for (let i = 0; i < 4; i++) await page.getByRole('button', { name: 'Pause live figures' }).click();
   await expect.poll(() => reads).toBeGreaterThan(before + 1);
-  expect(await card.getByRole('status').innerText()).toBe(first);
+  expect(await atOnce(card.getByRole('status').innerText())).toBe(first);
   await card.getByLabel('Hash rate').fill('10.0');
   await expect.poll(() => card.getByRole('status').innerText()).not.toBe(first);
 });
@@ -201,13 +203,13 @@ test('a narrow screen shows all columns when asked, and grows no wider', async (
   const { page } = await open(`${url}#/miner/${address(1)}`, { viewport: { width: 640, height: 900 } });
   const rejected = page.getByRole('columnheader', { name: 'Rejected', includeHidden: true });
   await rejected.waitFor({ state: 'attached' });
-  expect(await rejected.isVisible()).toBe(false);
+  await expect.poll(() => rejected.isVisible()).toBe(false);
   await page.getByRole('button', { name: 'All columns: Workers' }).click();
   await rejected.waitFor();
-  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(640);
-  expect(await seriousFaults(page)).toEqual([]);
+  await expect.poll(() => page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(640);
+  await expect.poll(() => seriousFaults(page)).toEqual([]);
   await page.setViewportSize({ width: 1280, height: 900 });
-  expect(await page.getByRole('button', { name: 'All columns: Workers' }).count()).toBe(0);
+  await expect.poll(() => page.getByRole('button', { name: 'All columns: Workers' }).count()).toBe(0);
 });
 
 test('a tablet leaves columns out too, and shows them when asked', async () => {
@@ -215,8 +217,8 @@ test('a tablet leaves columns out too, and shows them when asked', async () => {
   const { page } = await open(`${url}#/blocks`, { viewport: { width: 900, height: 900 } });
   const anchor = page.getByRole('columnheader', { name: 'Anchor', includeHidden: true });
   await anchor.waitFor({ state: 'attached' });
-  expect(await anchor.isVisible()).toBe(false);
+  await expect.poll(() => anchor.isVisible()).toBe(false);
   await page.getByRole('button', { name: /^All columns: / }).click();
   await anchor.waitFor();
-  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(900);
+  await expect.poll(() => page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(900);
 });

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { shortId } from '../../dashboard/format.ts';
 import type { MinersDocument, PaymentsDocument, PoolBlock } from '../../pool/api/documents.ts';
 import { count as times } from '../level.ts';
-import { open, seriousFaults, withBrowser } from './browser.ts';
+import { atOnce, open, seriousFaults, withBrowser } from './browser.ts';
 import { address, answers, block, CONNECT, chainAnswers, MARKUP, POOL, rates } from './made-up-pool.ts';
 import { servePage } from './served-page.ts';
 
@@ -79,7 +79,7 @@ test('an address is copied on a page of plain http too, where the browser has no
   const button = page.getByRole('button', { name: /^Copy dsvc1/ }).nth(1);
   await button.click();
   await expect.poll(() => page.evaluate(() => document.documentElement.dataset.copied)).toBe(address(1));
-  expect(await button.evaluate((element) => element === document.activeElement)).toBe(true);
+  await expect.poll(() => button.evaluate((element) => element === document.activeElement)).toBe(true);
 });
 
 test('names with markup are text, wherever they are shown', async () => {
@@ -89,10 +89,10 @@ test('names with markup are text, wherever they are shown', async () => {
   for (const place of ['#/pool', '#/blocks', `#/miner/${address(1)}`]) {
     await page.goto(`${url}${place}`);
     await expect.poll(() => page.locator('main').innerText()).toContain(MARKUP);
-    expect(await page.locator('main img').count()).toBe(0);
-    expect(await seriousFaults(page), place).toEqual([]);
+    expect(await atOnce(page.locator('main img').count())).toBe(0);
+    await expect.poll(() => seriousFaults(page), { message: place }).toEqual([]);
   }
-  expect(await page.title()).toBe(`Miner ${shortId(address(1))} – ${MARKUP}`);
+  await expect.poll(() => page.title()).toBe(`Miner ${shortId(address(1))} – ${MARKUP}`);
   expect(complaints.filter((line) => !/503/.test(line))).toEqual([]);
 });
 
@@ -111,7 +111,7 @@ test('by keyboard: the skip link stays on the page, and a row that moves keeps t
   await page.locator('tbody tr').first().waitFor();
   await page.locator('button.skip').focus();
   await page.keyboard.press('Enter');
-  expect(await page.evaluate(() => document.activeElement?.id)).toBe('main');
+  await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe('main');
   expect(page.url()).toContain('#/payments');
   await page.goto(`${url}#/miner`);
   const names = () =>
@@ -128,7 +128,7 @@ test('by keyboard: the skip link stays on the page, and a row that moves keeps t
   // The list is read again every ten seconds.
   isReversed = true;
   await expect.poll(names).toEqual([2, 1, 0].map(address));
-  expect(await page.evaluate(() => document.activeElement?.getAttribute('title'))).toBe(address(2));
+  await expect.poll(() => page.evaluate(() => document.activeElement?.getAttribute('title'))).toBe(address(2));
 });
 
 test('a miner that asks for it is notified of a payment', async () => {
@@ -205,12 +205,12 @@ test('‘Lowest effort’ and its explanation are shown together, or on a phone 
   const column = section.getByRole('columnheader', { name: 'Lowest effort', includeHidden: true });
   const words = section.getByText('‘Lowest effort’ is that of');
   await column.waitFor();
-  expect(await words.isVisible()).toBe(true);
+  await expect.poll(() => words.isVisible()).toBe(true);
   await page.setViewportSize({ width: 360, height: 740 });
   await column.waitFor({ state: 'hidden' });
-  expect(await words.isVisible()).toBe(false);
-  expect(await section.getByText('With PPLNS everybody shares').isVisible()).toBe(true);
-  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(360);
+  await expect.poll(() => words.isVisible()).toBe(false);
+  await expect.poll(() => section.getByText('With PPLNS everybody shares').isVisible()).toBe(true);
+  await expect.poll(() => page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(360);
 });
 
 test('the network’s hash rate says over which time it is, and an estimate claims no hour of it', async () => {
@@ -239,8 +239,8 @@ test('the state of a block and when it is paid are never cut off', async () => {
     .waitFor();
   for (const width of [1280, 1152, 1024, 768, 390, 360]) {
     await page.setViewportSize({ width, height: 800 });
-    const over = await page.locator('section.scroll').evaluate((one) => one.scrollWidth - one.clientWidth);
-    expect(over, `${width} px`).toBe(0);
+    const over = () => page.locator('section.scroll').evaluate((one) => one.scrollWidth - one.clientWidth);
+    await expect.poll(over, { message: `${width} px` }).toBe(0);
   }
 });
 
@@ -252,15 +252,15 @@ test('the picture of blocks shows the newest and stays there; its blocks are in 
     page.locator('.graph').evaluate((one) => Math.round(one.scrollWidth - one.clientWidth - one.scrollLeft));
   const newest = page.locator('.graph .anchor').last();
   await expect.poll(() => newest.textContent()).toBe('200');
-  expect(await left()).toBeLessThanOrEqual(1);
+  await expect.poll(left).toBeLessThanOrEqual(1);
   cuts = 230;
   await expect.poll(() => newest.textContent()).toBe('230');
-  expect(await left()).toBeLessThanOrEqual(1);
+  await expect.poll(left).toBeLessThanOrEqual(1);
   const rows = page.locator('table', { hasText: 'Newest work blocks' }).locator('tbody tr');
-  expect(await rows.count()).toBe(10);
+  await expect.poll(() => rows.count()).toBe(10);
   await page.getByRole('button', { name: 'Show all 80 blocks' }).press('Enter');
   await expect.poll(() => rows.count()).toBe(80);
-  expect(await seriousFaults(page)).toEqual([]);
+  await expect.poll(() => seriousFaults(page)).toEqual([]);
 });
 
 test('pages go on where the answer ended, and a search begins anew', async () => {

@@ -28,16 +28,16 @@ test('a person without a wallet gets an address and the words for it', async () 
   const list = await words();
   expect(list).toHaveLength(24);
   expect(list).not.toEqual(thrown);
-  expect(await seriousFaults(page)).toEqual([]);
+  await expect.poll(() => seriousFaults(page)).toEqual([]);
   await page.emulateMedia({ media: 'print' });
-  expect(await page.getByLabel('Your payout address').isVisible()).toBe(false);
-  expect(await page.locator('ol.words').isVisible()).toBe(true);
+  await expect.poll(() => page.getByLabel('Your payout address').isVisible()).toBe(false);
+  await expect.poll(() => page.locator('ol.words').isVisible()).toBe(true);
   await page.emulateMedia({ media: 'screen' });
 
   await page.getByRole('button', { name: 'I have written them down' }).click();
   const asked = page.getByLabel(/^Word \d+$/);
   await asked.first().waitFor();
-  expect(await page.locator('ol.words').count()).toBe(0);
+  await expect.poll(() => page.locator('ol.words').count()).toBe(0);
   for (let i = 0; i < 3; i++) await asked.nth(i).fill('zebra');
   await page.getByRole('button', { name: 'Check' }).click();
   await page.locator('main').getByText('These words do not match').waitFor();
@@ -50,7 +50,7 @@ test('a person without a wallet gets an address and the words for it', async () 
 
   const keyring = new Keyring(new WalletRoot(list.join(' '), '', 'development'));
   const { address } = keyring.addressRecord('receive', 0, 0);
-  expect(await page.getByLabel('Your payout address').inputValue()).toBe(address);
+  await expect.poll(() => page.getByLabel('Your payout address').inputValue()).toBe(address);
   // The page's own text has words of the list, and now and then two in a row: three in a row are the phrase.
   const between = '(\\W|%20|\\+|\\\\n)*';
   const parts = list.slice(2).map((_, i) => new RegExp(list.slice(i, i + 3).join(between), 'i'));

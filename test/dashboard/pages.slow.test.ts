@@ -6,12 +6,12 @@
 import { readFileSync } from 'node:fs';
 import { createServer, request as forward } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { BlocksDocument, MinerDocument } from '../../pool/api/documents.ts';
 import { MINED_BLOCK, readJson, type StackFixture, startStack } from '../stack/stack-fixture.ts';
-import { open, seriousFaults, withBrowser } from './browser.ts';
+import { until } from '../until.ts';
+import { atOnce, open, seriousFaults, widerThanScreen, withBrowser } from './browser.ts';
 
 withBrowser();
 
@@ -32,14 +32,7 @@ beforeAll(async () => {
     const miner = await readJson<MinerDocument>(`${stack.webUrl}/api/v1/miners/${address}`).catch(() => undefined);
     return miner !== undefined && miner.paid !== '0' ? blocks[0]?.block_id : undefined;
   };
-  for (const end = Date.now() + 400_000; ; await sleep(250)) {
-    const block = await paid();
-    if (block !== undefined) {
-      paidBlock = block;
-      break;
-    }
-    if (Date.now() > end) throw new Error('no payout');
-  }
+  paidBlock = await until(paid, { everyMillis: 250 });
   // The pages have what they show; mining on would only take the processor from them.
   await stack.stopPart('miner');
 });
@@ -73,7 +66,7 @@ test.each(['light', 'dark'] as const)('every page with data, %s', async (colorSc
     await show(page, `${stack.webUrl}/${place}`, text);
     // The same elements in other colours.
     const rules = colorScheme === 'dark' ? ['color-contrast'] : undefined;
-    expect(await seriousFaults(page, rules), place).toEqual([]);
+    await expect.poll(() => seriousFaults(page, rules), { message: place }).toEqual([]);
   }
   expect(complaints).toEqual([]);
 });
@@ -89,8 +82,7 @@ test.each([
     await page.evaluate((size) => {
       document.documentElement.style.fontSize = size;
     }, letters);
-    const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-    expect(over, place).toBe(0);
+    await expect.poll(() => widerThanScreen(page), { message: place }).toBe(0);
   }
 });
 
@@ -129,7 +121,7 @@ test('the chart shows what is chosen, and a worker has its own', async () => {
   const workers = page.locator('section.card', { has: page.getByRole('heading', { name: 'Workers', exact: true }) });
   await workers.locator('button.link').first().click();
   await expect.poll(() => workers.locator('figcaption').textContent()).toMatch(/Hash rate of .*: .*H\/s/);
-  expect(await seriousFaults(page)).toEqual([]);
+  await expect.poll(() => seriousFaults(page)).toEqual([]);
   expect(complaints).toEqual([]);
 });
 
@@ -171,7 +163,7 @@ test('an address nobody mined to is answered in words', async () => {
   await page.goto(`${stack.webUrl}/#/miner/${encodeURIComponent('<b>nobody</b>')}`);
   // The form beside it says 'address' too: only the refusal says that this is none.
   await expect.poll(() => page.locator('main').innerText()).toMatch(/not an address: expected/);
-  expect(await page.locator('main b').count()).toBe(0);
+  expect(await atOnce(page.locator('main b').count())).toBe(0);
 });
 
 test('the operator pauses payouts, bans and lifts, and finds it in the log', async () => {
@@ -205,15 +197,15 @@ test('the operator pauses payouts, bans and lifts, and finds it in the log', asy
   await expect.poll(() => fee.innerText()).toMatch(/Announced: 2\.5 from slice .*Changed here; the options say/);
   await fee.getByRole('button', { name: /Undo/ }).click();
   await expect.poll(() => fee.innerText()).not.toMatch(/Announced|Changed here/);
-  expect(await page.getByRole('heading', { name: 'Options' }).count()).toBe(1);
+  await expect.poll(() => page.getByRole('heading', { name: 'Options' }).count()).toBe(1);
   await page.getByLabel(/mining address to ban/).fill('192.0.2.7');
   await page.getByRole('button', { name: 'Ban', exact: true }).click();
   await page.getByRole('button', { name: 'Lift' }).click();
   await expect
     .poll(() => page.locator('main').innerText())
     .toMatch(/Nobody is banned[\s\S]*Operator log[\s\S]*192\.0\.2\.7[\s\S]*fee_solo: from .* to .2\.5. from slice/);
-  expect(await page.locator('tr', { hasText: 'Difference' }).innerText()).toMatch(/0\.00/);
-  expect(await seriousFaults(page)).toEqual([]);
+  await expect.poll(() => page.locator('tr', { hasText: 'Difference' }).innerText()).toMatch(/0\.00/);
+  await expect.poll(() => seriousFaults(page)).toEqual([]);
   // The wrong token is the one thing the browser itself reports.
   expect(complaints.filter((line) => !/401/.test(line))).toEqual([]);
 });
@@ -265,7 +257,7 @@ test('works under a path prefix behind a proxy: pages, live figures, miner', asy
   const url = await proxyBelow('/mining/pool');
   const { page, complaints } = await open(url);
   for (const [place, text] of pages()) await show(page, `${url}${place}`, text);
-  expect(await page.locator('.banner').count()).toBe(0);
+  await expect.poll(() => page.locator('.banner').count()).toBe(0);
   await page.goto(`${url}#/mine`);
   await page.getByLabel('Your payout address').fill(address);
   await page.getByLabel('Worker name').fill('behind-a-proxy');
@@ -289,7 +281,9 @@ test('a person with a browser and nothing else makes an address, mines, sees ear
     await asked.nth(i).fill(words[Number(/\d+/.exec(text)?.[0]) - 1] as string);
   await page.getByRole('button', { name: 'Check' }).click();
   await page.getByText('Your address is ready').waitFor();
-  const own = await page.getByLabel('Your payout address').inputValue();
+  const typed = () => page.getByLabel('Your payout address').inputValue();
+  await expect.poll(typed).toMatch(/^dsvc1/);
+  const own = await typed();
   await mineLittle(page);
   await page.getByLabel(/I agree/).check();
   await page.getByRole('button', { name: 'Start mining' }).click();
@@ -315,13 +309,13 @@ test('the pool goes away and comes back: a banner, no blank page, and live again
   );
   await stack.stopPart('pool');
   await page.locator('.banner').waitFor();
-  expect(await page.locator('main').innerText()).toMatch(/Newest blocks/);
+  expect(await atOnce(page.locator('main').innerText())).toMatch(/Newest blocks/);
   // Pages that were never loaded say it too, instead of staying empty.
   await page.evaluate(() => {
     location.hash = '#/payments';
   });
   await expect.poll(() => page.locator('main').innerText()).toMatch(/not responding[\s\S]*Payments/);
-  expect(await seriousFaults(page)).toEqual([]);
+  await expect.poll(() => seriousFaults(page)).toEqual([]);
   await stack.startPool();
   await page.locator('.banner').waitFor({ state: 'detached' });
   await expect.poll(() => page.locator('main').innerText()).toMatch(/finalized/);

@@ -9,7 +9,7 @@ import { parseAddress } from '../../protocol/address.ts';
 import { ApiBed } from '../api/api-bed.ts';
 import { openTestWallet } from '../wallet/open-wallet.ts';
 import { COIN, INTERVAL, ownAddress, validatorAt } from '../wallet/staking/staking-bed.ts';
-import { open, seriousFaults, withBrowser } from './browser.ts';
+import { atOnce, open, seriousFaults, widerThanScreen, withBrowser } from './browser.ts';
 import { servePage } from './served-page.ts';
 
 withBrowser();
@@ -59,9 +59,9 @@ test('what the page shows is what the node says; light, dark, on a phone, and in
   for (const { position_id: id, principal, release_height: release } of positions) {
     const line = page.locator('tr', { hasText: shortId(id) });
     await expect.poll(() => line.innerText()).toContain(coins(principal));
-    expect(await line.innerText()).toContain(
-      release === null ? 'bonded' : `unbonding until cut ${release.toLocaleString('en')}`,
-    );
+    await expect
+      .poll(() => line.innerText())
+      .toContain(release === null ? 'bonded' : `unbonding until cut ${release.toLocaleString('en')}`);
   }
   const { events } = await client.addressHistory({ address: owner });
   const rewards = events.filter(({ source }) => source === 'stake_reward');
@@ -69,7 +69,7 @@ test('what the page shows is what the node says; light, dark, on a phone, and in
   let sum = 0n;
   for (const { amount } of rewards) sum += BigInt(amount);
   await expect.poll(() => section(page, 'Rewards').innerText()).toContain(`${coins(sum)} coins in these rows`);
-  expect(await section(page, 'Rewards').locator('tbody tr').count()).toBe(rewards.length);
+  await expect.poll(() => section(page, 'Rewards').locator('tbody tr').count()).toBe(rewards.length);
 
   const { validators } = await client.stakingValidators({});
   for (const { validator_id: id, stake, state, attended_windows: windows } of validators) {
@@ -83,19 +83,18 @@ test('what the page shows is what the node says; light, dark, on a phone, and in
   await expect.poll(() => section(page, 'Estimate').innerText()).toContain(await estimate('25050000000'));
   await page.getByLabel('Coins to stake').fill('many');
   await expect.poll(() => textOf(page)).toContain('Enter a number of coins');
-  expect(await seriousFaults(page)).toEqual([]);
+  await expect.poll(() => seriousFaults(page)).toEqual([]);
   await page.emulateMedia({ colorScheme: 'dark' });
-  expect(await seriousFaults(page, ['color-contrast'])).toEqual([]);
+  await expect.poll(() => seriousFaults(page, ['color-contrast'])).toEqual([]);
   await page.setViewportSize({ width: 360, height: 740 });
-  const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-  expect(over).toBe(0);
+  await expect.poll(() => widerThanScreen(page)).toBe(0);
   // The pool that is not there is all that the browser itself reports.
   expect(complaints.filter((line) => !/503/.test(line))).toEqual([]);
 
   await page.getByRole('searchbox', { name: 'Address of a staker' }).fill('<b>nobody</b>');
   await page.getByRole('searchbox', { name: 'Address of a staker' }).press('Enter');
   await expect.poll(() => textOf(page)).toMatch(/The node replied: .*address/i);
-  expect(await page.locator('main b').count()).toBe(0);
+  expect(await atOnce(page.locator('main b').count())).toBe(0);
   await node.api.close();
   await page.getByLabel('Coins to stake').fill('7');
   await expect.poll(() => textOf(page)).toContain('The node cannot be reached, or does not allow this page.');

@@ -61,10 +61,14 @@ test('the threshold is changed by a signature made in the page, and by the comma
   const words = form.getByLabel('24 words');
   const outcome = form.getByRole('status');
   await coins.fill('2.5');
-  const shown = await form.locator('pre').innerText();
+  const commands = () => form.locator('pre').innerText();
+  await expect.poll(commands).toContain('250000000');
+  const shown = await commands();
   await form.getByText('Sign on this page instead').click();
-  expect(await form.locator('details').innerText()).toMatch(/Anyone who sees your 24 words can take all your coins/);
-  expect(await seriousFaults(page)).toEqual([]);
+  await expect
+    .poll(() => form.locator('details').innerText())
+    .toMatch(/Anyone who sees your 24 words can take all your coins/);
+  await expect.poll(() => seriousFaults(page)).toEqual([]);
 
   // The word list has words such as 'address', which stand in headers and documents anyway.
   const keptBefore = await kept(page);
@@ -92,7 +96,7 @@ test('the threshold is changed by a signature made in the page, and by the comma
     .toMatch(/Changed: you will be paid when your balance reaches 2\.50000000 coins/);
   expect(await threshold()).toBe(250_000_000n);
   await expect.poll(() => page.locator('main').innerText()).toMatch(/paid out at 2\.5/);
-  expect(await words.inputValue()).toBe('');
+  await expect.poll(() => words.inputValue()).toBe('');
   // Another address of the same words is not in the books, and words of another wallet do not hold this address: a
   // person who uses the wrong wallet gets an error, and nothing is sent to the pool.
   await coins.fill('3');
@@ -126,11 +130,13 @@ test('the threshold is changed by a signature made in the page, and by the comma
   await hook.getByRole('button', { name: 'Sign and change' }).click();
   await expect.poll(() => hook.getByRole('status').innerText()).toMatch(/^Saved\. .*[0-9a-f]{64}$/);
   expect(await hooks()).toEqual([url]);
-  const setting = await hook.locator('pre').innerText();
+  const hookCommands = () => hook.locator('pre').innerText();
+  await expect.poll(hookCommands).toContain('https://example.org/hook');
+  const setting = await hookCommands();
 
   // The field is empty when the form is opened: that removes nothing, the box does.
   await hook.getByLabel('URL', { exact: true }).fill('');
-  expect(await hook.locator('pre').innerText()).toContain('YOUR-URL');
+  await expect.poll(hookCommands).toContain('YOUR-URL');
   await hook.getByLabel('24 words').fill(wallet.phrase);
   await hook.getByRole('button', { name: 'Sign and change' }).click();
   await expect.poll(() => hook.getByRole('status').innerText()).toMatch(/Enter a URL, or tick/);
@@ -155,7 +161,7 @@ test('the threshold is changed by a signature made in the page, and by the comma
   await page.goto(`http://127.0.0.1:${bed.port}/#/mail/confirm/${set?.code}`);
   await linked.getByRole('button', { name: 'Confirm' }).click();
   await expect.poll(() => linked.getByRole('status').innerText()).toMatch(/^Confirmed/);
-  expect(await seriousFaults(page)).toEqual([]);
+  await expect.poll(() => seriousFaults(page)).toEqual([]);
   await page.goto(`http://127.0.0.1:${bed.port}/#/mail/stop/${set?.code}`);
   await linked.getByRole('button', { name: 'Stop the e-mails' }).click();
   await expect.poll(() => linked.getByRole('status').innerText()).toMatch(/^Done/);

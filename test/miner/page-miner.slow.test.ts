@@ -161,9 +161,11 @@ test('a card that was chosen and fails is replaced by the processor', async () =
   });
   await until(() => pool.accepted >= 1);
   await expect.poll(async () => Number((await told(page)).accepted) > 0, lookAgain).toBe(true);
-  expect(await told(page)).toMatchObject({
-    kind: 'wasm',
-    state: 'searching',
-    notice: 'The processor is used: no adapter.',
-  });
+  await expect
+    .poll(() => told(page), lookAgain)
+    .toMatchObject({
+      kind: 'wasm',
+      state: 'searching',
+      notice: 'The processor is used: no adapter.',
+    });
 });

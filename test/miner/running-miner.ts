@@ -12,6 +12,8 @@ export class RunningMiner {
   out = '';
   err = '';
   exit: number | undefined;
+  /** All that it printed has arrived. */
+  #isRead = false;
 
   constructor(
     words: readonly string[],
@@ -29,6 +31,9 @@ export class RunningMiner {
     this.child.on('exit', (code, signal) => {
       this.exit = code ?? (signal === null ? -1 : 128);
     });
+    this.child.on('close', () => {
+      this.#isRead = true;
+    });
     onTestFinished(async () => {
       if (this.exit === undefined) this.child.kill('SIGKILL');
       await until(() => this.exit !== undefined);
@@ -38,7 +43,7 @@ export class RunningMiner {
   async says(text: string | RegExp): Promise<void> {
     const found = () =>
       typeof text === 'string' ? `${this.out}\n${this.err}`.includes(text) : text.test(`${this.out}\n${this.err}`);
-    await until(() => found() || this.exit !== undefined, {
+    await until(() => found() || this.#isRead, {
       why: () => `${text} in\n${this.out}\n${this.err}`,
     });
     if (!found()) throw new Error(`ended with ${this.exit} before saying ${text}:\n${this.out}\n${this.err}`);
@@ -51,8 +56,9 @@ export class RunningMiner {
     return `http://${pattern.exec(this.err)?.[1]}`;
   }
 
+  /** Its last lines may come after its end. */
   async ended(): Promise<number> {
-    await until(() => this.exit !== undefined, { why: () => this.err });
+    await until(() => this.#isRead, { why: () => this.err });
     return this.exit as number;
   }
 }

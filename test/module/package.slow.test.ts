@@ -160,8 +160,7 @@ test('in Chromium: the example page pays from its worker', async () => {
   await page.fill('[name=words]', payer.words);
   await page.fill('[name=recipient]', recipient.address);
   await page.click('button');
-  await page.waitForFunction(() => document.querySelector('output')?.textContent !== '');
-  expect(await page.textContent('output')).toMatch(/^paid: [0-9a-f]{96}$/);
+  await expect.poll(() => page.textContent('output')).toMatch(/^paid: [0-9a-f]{96}$/);
   expect(await balanceOf(bed, recipient.address)).toBe(125_000_000n);
 });
 

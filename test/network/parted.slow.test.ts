@@ -65,7 +65,7 @@ test('three nodes of this machine find each other, know that they are parted, an
 
   for (const forwarder of forwarders) forwarder.part('refusing');
   await until(async () => (await Promise.all(nodes.map((node) => node.sync()))).every((found) => found?.peers === 0));
-  const parted = await first.height();
+  const { finalized_height: parted } = await answered(() => first.sync());
   await until(async () => (await first.height()) >= parted + CUTS_APART);
   // A node that knew another way to the first would have gone on.
   for (const node of followers) {
@@ -79,7 +79,7 @@ test('three nodes of this machine find each other, know that they are parted, an
 
   for (const forwarder of forwarders) forwarder.heal();
   await until(whole);
-  const healed = await first.height();
+  const { finalized_height: healed } = await answered(() => first.sync());
   await until(async () => (await Promise.all(followers.map((node) => node.height()))).every((own) => own >= healed));
   await Promise.all(nodes.map((node) => node.end('SIGTERM')));
   const [chain, ...others] = (await Promise.all(NAMES.map((name) => rootsOf(join(directory, name, 'store'))))) as [

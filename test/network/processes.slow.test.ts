@@ -59,10 +59,12 @@ test('plain nodes follow validators over their peers, through kill -9, to the sa
   await plain.end('SIGKILL');
   plain.start();
   await until(async () => (await far.height()) >= CUTS && (await plain.height()) >= CUTS);
-  await until(async () => (await plain.sync())?.synced === true && (await far.sync())?.synced === true);
-  const sync = await far.sync();
-  expect(sync?.best_peer_height).toBeGreaterThanOrEqual(CUTS);
-  expect(sync?.peers).toBeGreaterThanOrEqual(1);
+  // A busy node may leave a question without an answer.
+  await until(async () => {
+    const [near, sync] = await Promise.all([plain.sync(), far.sync()]);
+    const hasPeer = (sync?.best_peer_height ?? 0) >= CUTS && (sync?.peers ?? 0) >= 1;
+    return near?.synced === true && sync?.synced === true && hasPeer;
+  });
   // One document for the operator, at the listener that serves this machine only.
   type Peers = { readonly peers: readonly { readonly direction: string; readonly height: number }[] };
   await until(async () => ((await plain.peers<Peers>())?.peers.length ?? 0) >= 2);

@@ -88,11 +88,11 @@ test(
     expectHeadersApart(rigs);
     const sql = fleet.books();
     await booksCaughtUp(sql, rigs);
+    for (const { program } of [b, c, d, again]) expect(await program.stop()).toBe(0);
     await expectShares(sql, rigs);
     const [boots] = await sql<{ n: number }[]>`select count(distinct boot_id)::int as n from shares`;
     expect(boots?.n).toBe(5);
     await sql.end({ timeout: 1 });
-    for (const { program } of [b, c, d, again]) expect(await program.stop()).toBe(0);
     expect(await runToEnd('svc-pool', ['audit', '--database', fleet.postgres.url])).toMatch(/every atom/);
   },
 );

@@ -1,4 +1,6 @@
 import { type AddressInfo, createServer } from 'node:net';
+import { createInterface } from 'node:readline';
+import { createServer as createTlsServer, getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { expect, onTestFinished, test } from 'vitest';
 import { webhookState } from '../../pool/api/miner-webhook.ts';
 import { mailOptions } from '../../pool/check-options.ts';
@@ -8,6 +10,7 @@ import { mailboxFault, mailboxKey } from '../../pool/mail/mailbox.ts';
 import { failureOf, loadSmtp } from '../../pool/mail/smtp.ts';
 import { readSmtpServer, type SmtpServer } from '../../pool/mail/smtp-server.ts';
 import { type PoolValues, shownConfig } from '../../pool/options.ts';
+import { TEST_CERTIFICATE } from '../miner/certificate.ts';
 
 test('a mailbox is one plain address, and nothing that ends a line, names a second one or a route to another', () => {
   for (const good of [
@@ -184,6 +187,36 @@ test('a mail ends at once with a server that says more than a mail takes', async
   });
   const failure = await mailer.send('a@example.org', { subject: 's', text: 't', stopUrl: 'https://x.example/' });
   expect(failure).toEqual({ kind: 'unsure', reason: 'the server says too much' });
+  // Nor is anything of it worked on later, turn by turn.
+  await expect.poll(() => process.getActiveResourcesInfo()).not.toContain('Immediate');
+});
+
+test('a mail goes over TLS', async () => {
+  const before = getCACertificates('default');
+  setDefaultCACertificates([TEST_CERTIFICATE.cert]);
+  const said: string[] = [];
+  const server = createTlsServer(TEST_CERTIFICATE, (socket) => {
+    const answer = (line: string): string => (line === 'DATA' ? '354 go on' : line === 'QUIT' ? '221 bye' : '250 yes');
+    let isText = false;
+    createInterface(socket.on('error', () => undefined)).on('line', (line) => {
+      said.push(line);
+      if (!isText || line === '.') socket.write(`${answer(line)}\r\n`);
+      isText = line === 'DATA' || (isText && line !== '.');
+    });
+    socket.write('220 test\r\n');
+  });
+  await new Promise<void>((resolve) => server.listen(0, resolve));
+  const at = readSmtpServer(`smtps://localhost:${(server.address() as AddressInfo).port}`) as SmtpServer;
+  const mailer = (await loadSmtp(at, 'pool@example.org'))();
+  onTestFinished(() => {
+    mailer.close();
+    server.close();
+    setDefaultCACertificates(before);
+  });
+  const mail = { subject: 'hello', text: 'x'.repeat(100_000), stopUrl: 'https://x.example/' };
+  expect(await mailer.send('a@example.org', mail)).toBeUndefined();
+  expect(said).toContain('RCPT TO:<a@example.org>');
+  expect(said.join('').match(/x/g)?.length).toBeGreaterThan(90_000);
 });
 
 test('the state of a webhook says whether it works, and nothing about what is behind it', () => {
