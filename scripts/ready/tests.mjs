@@ -2,9 +2,10 @@
  * `npm test`, `test:quick` and `test:deep`: types, lint, then all tests at a level. Every check runs even when an earlier one
  * failed, and the last line counts them all. A test that did not run is a failure.
  */
-import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { runChild } from './carried-node.mjs';
+import { judgeNamedTests } from './named-tests.mjs';
 import { watchRun } from './run-watch.mjs';
 import { say } from './say.mjs';
 
@@ -68,8 +69,29 @@ export async function runTests(root, level, filters, limits = {}) {
     say(`${counts.skipped} tests did not run; a test that does not run counts as failed`);
     failed += counts.skipped;
   }
+  if (level !== 'quick' && filters.length === 0) {
+    const wrong = writeNamedTests(root, results);
+    for (const each of wrong) say(`${each}: docs/conformance-tests.md names this test`);
+    failed += wrong.length;
+  }
   process.stdout.write(`\n${passed} passed, ${failed} failed\n`);
   return failed === 0 ? 0 : status || 1;
+}
+
+/**
+ * Writes what the tests named there did in this run into docs/conformance-tests.md, and returns those that did not pass.
+ * @param {string} root
+ * @param {string} results
+ */
+function writeNamedTests(root, results) {
+  const file = join(root, 'docs', 'conformance-tests.md');
+  if (!existsSync(file)) return [];
+  /** @type {{ testResults?: import('./named-tests.mjs').FileResult[] }} */
+  const { testResults = [] } = existsSync(results) ? JSON.parse(readFileSync(results, 'utf8')) : {};
+  const before = readFileSync(file, 'utf8');
+  const { page, wrong } = judgeNamedTests(before, testResults, root);
+  if (page !== before) writeFileSync(file, page);
+  return wrong;
 }
 
 const SLOWEST = 10;

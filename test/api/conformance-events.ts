@@ -1,6 +1,6 @@
 /** Rows of the specification's tables: frames, topics and events; the methods and commands of other programs. */
 import { expect } from 'vitest';
-import { named, type Row, subject, tested, titled, unchecked } from './conformance-rows.ts';
+import { named, type Row, subject, tested, titled } from './conformance-rows.ts';
 
 export const EVENTS_ROWS: readonly Row[] = [
   tested(
@@ -77,10 +77,17 @@ export const EVENTS_ROWS: readonly Row[] = [
   ),
 
   titled('Events: reasons of resync_required', '`stream_lagged`', 'test/api/live.test.ts', 'a slow reader loses'),
-  unchecked(
+  titled(
     'Events: reasons of resync_required',
-    '`stream_restarted`',
-    'test/api/live.test.ts, test/api/events.test.ts',
+    '`stream_restarted` on `/v1/events`',
+    'test/api/events.test.ts',
+    'streams get a notice when the node behind them was restarted',
+  ),
+  titled(
+    'Events: reasons of resync_required',
+    '`stream_restarted` on `/v1/ws`: the subscription stays open',
+    'test/api/live.test.ts',
+    'subscriptions outlive a restart of the node behind the API',
   ),
   titled(
     'Events: reasons of resync_required',
@@ -115,9 +122,10 @@ export const EVENTS_ROWS: readonly Row[] = [
       ['`validator-exit`', 'test/wallet/staking/operator-changes.slow.test.ts'],
     ] as const
   ).map(([row, where]) => named('Operator commands', 'Operator commands', row, where)),
-  unchecked(
+  titled(
     'Operator commands',
     'all of them, as docs/validator.md has them',
     'test/stack/validator-page.slow.test.ts',
+    'a third validator from nothing to its last atom, by the lines of docs/validator.md',
   ),
 ];

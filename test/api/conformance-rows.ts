@@ -5,29 +5,53 @@ import { developmentKey } from '../../node/development.ts';
 import { ROUTES, type RouteName, type RouteSpec, SOCKETS } from '../../protocol/api/routes.ts';
 import { check } from '../../protocol/api/schema.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import { ApiBed, treasury } from './api-bed.ts';
+import { ApiBed, addressOf, treasury } from './api-bed.ts';
 
 type Check = () => Promise<void> | void;
 /**
- * How a row is shown: `asked` of the node here; `named` by a test of another file, found by its title, whose own run decides; `unchecked`: the file that shows it is named, and
- * nothing here looks into it.
+ * How a row is shown: `asked` of the node here, or `named` by one test of another file, whose title `is` the wanted one. That
+ * test's own run decides: `npm test` ends with a failure where it did not run or did not pass (scripts/ready/named-tests.mjs).
  */
 export type Row = {
   readonly table: string;
   readonly row: string;
-  readonly note?: string;
-} & ({ readonly how: 'asked' | 'named'; readonly check: Check } | { readonly how: 'unchecked' });
+} & (
+  | { readonly how: 'asked'; readonly check: Check; readonly note?: string }
+  | { readonly how: 'named'; readonly file: string; readonly is: (title: string) => boolean }
+);
 
-/** The node that all rows are checked against, with one transaction and one block that was paid. */
+/** Titles as the file has them, with the places of `test.each`. */
+export function titlesIn(file: string): string[] {
+  const text = readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
+  const titles = text.matchAll(/\btest(?:\.each(?:<[^\n]*?>)?\([\s\S]*?\))?\(\s*(['"`])(.*?)\1/g);
+  return [...titles].map(([, , title = '']) => title);
+}
+
+/** More than one page of everything has by default. */
+const CROWD = { outputs: 1_100, payments: 55 } as const;
+
+/** The node that all rows are checked against, with one transaction and one block that was paid, and a cut with many of both. */
 export const subject = {
   bed: undefined as unknown as ApiBed,
   transaction: '',
   block: '',
+  crowdedCut: 0,
   async open(): Promise<void> {
-    this.bed = await ApiBed.open();
+    const output = { address: developmentKey('crowd').address, amount: 1_000n };
+    this.bed = await ApiBed.open({ bed: { genesis: { fund: Array(CROWD.outputs).fill(output) } } });
     this.transaction = await this.bed.pay(0, 'alice', 5_000n);
-    this.block = toHex(await this.bed.bed.mine(developmentKey('miner').address));
+    const miner = developmentKey('miner').address;
+    this.block = toHex(await this.bed.bed.mine(miner));
     await this.bed.bed.seal(100);
+    for (let i = 0; i < CROWD.payments; i++) await this.bed.pay(8 + i, 'alice', 1_000n);
+    for (let i = 0; i < CROWD.payments; i++) await this.bed.bed.mine(miner);
+    await this.bed.bed.seal();
+    this.crowdedCut = this.head;
+    // One cut does not register all of the blocks.
+    await this.bed.bed.seal(4);
+  },
+  get head(): number {
+    return this.bed.bed.node.chain.head().height;
   },
 };
 
@@ -71,23 +95,31 @@ export const route = (row: string, ...names: RouteName[]): Row => ({
     }
   },
 });
-export const unchecked = (table: string, row: string, file: string): Row => ({
-  table,
-  row,
-  note: file,
-  how: 'unchecked',
-});
+/** Where there is more than a page. */
+const crowded = (name: RouteName): string =>
+  ROUTES[name].path
+    .replace('{address}', name === 'addressUtxos' ? addressOf('crowd') : treasury())
+    .replace('{height}', name === 'cutChanges' ? '0' : String(subject.crowdedCut));
+
+/** Without a limit a page has `standard` entries, with the highest one no more than that, and a higher one is refused. */
 export const pages = (row: string, name: RouteName, standard: number, maximum: number): Row => ({
   table: 'Endpoints: page sizes',
   row,
   how: 'asked',
   check: async () => {
-    const limit = ROUTES[name].query.properties?.limit;
-    expect([limit?.default, limit?.maximum]).toEqual([standard, maximum]);
-    const path = ROUTES[name].path.replace('{address}', treasury()).replace('{height}', '1');
-    expect((await subject.bed.get(`${path}?limit=${maximum}`)).status).toBe(200);
-    expect((await subject.bed.get(`${path}?limit=${maximum + 1}`)).status).toBe(400);
-    expect((await subject.bed.get(`${path}?limit=0`)).status).toBe(400);
+    const page = async (query: string) => {
+      const answer = await subject.bed.get(`${crowded(name)}${query}`);
+      const entries = Object.values((await answer.json()) as object).find(Array.isArray) as unknown[] | undefined;
+      return [answer.status, entries?.length];
+    };
+    expect(await page('')).toEqual([200, standard]);
+    expect(await page(`?limit=${standard + 1}`)).toEqual([200, standard + 1]);
+    const [status, entries = 0] = await page(`?limit=${maximum}`);
+    expect(status).toBe(200);
+    expect(entries).toBeGreaterThan(standard);
+    expect(entries).toBeLessThanOrEqual(maximum);
+    expect((await page(`?limit=${maximum + 1}`))[0]).toBe(400);
+    expect((await page('?limit=0'))[0]).toBe(400);
   },
 });
 export const batch = (row: string, names: RouteName[], field: string, maximum: number): Row => ({
@@ -128,34 +160,23 @@ export const tested = (table: string, row: string, where: string, checkRow: Chec
   check: checkRow,
   note: where,
 });
-/** Words of a title that a test of the file must have. */
-export const titled = (table: string, row: string, file: string, title: string): Row => ({
+/** Words of a title that one test of the file has. */
+export const titled = (table: string, row: string, file: string, words: string): Row => ({
   table,
   row,
   how: 'named',
-  note: `${file}: ${title}`,
-  check: () => {
-    const text = readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
-    const titles = [...text.matchAll(/\btest(?:\.each(?:<[^\n]*?>)?\([\s\S]*?\))?\(\s*(['"`])(.*?)\1/g)].map(
-      (match) => match[2] ?? '',
-    );
-    expect(
-      titles.filter((one) => one.includes(title)),
-      title,
-    ).not.toEqual([]);
-  },
+  file,
+  is: (title) => title.includes(words),
 });
-/** A row that a test of another file is called after: `title: row`, or one of several rows there. */
-export const named = (table: string, title: string, row: string, where: string): Row => ({
+/** A row that a test of another file is called after: `group: row`, or one of several rows there. */
+export const named = (table: string, group: string, row: string, file: string): Row => ({
   table,
-  row: title === table ? row : `${title}: ${row}`,
+  row: group === table ? row : `${group}: ${row}`,
   how: 'named',
-  note: where,
-  check: () => {
-    const text = readFileSync(new URL(`../../${where}`, import.meta.url), 'utf8');
-    const titles = text.matchAll(/^test\(\s*(['"])(.*?)\1,/gm);
-    const called = [...titles].map(([, , name = '']) => name).filter((name) => name.startsWith(`${title}: `));
-    expect(called.filter((name) => name.includes(row))).not.toEqual([]);
+  file,
+  is: (title) => {
+    const [own, ...rows] = title.split(/: |, /);
+    return own === group && row.split(', ').every((each) => rows.includes(each));
   },
 });
 export const columns = (row: string): Row =>

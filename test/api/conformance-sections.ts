@@ -34,7 +34,7 @@ export const SECTION_ROWS: readonly Row[] = [
     [
       '8. decimal strings in the protocol module',
       'test/module/functions.test.ts',
-      'a payment: quote, sign, assemble, verify',
+      'no function of the module gives a number',
     ],
     ['9. amounts of the wallet daemon', RPC, 'every method of the specification, row by row'],
   ]),
@@ -69,7 +69,12 @@ export const SECTION_ROWS: readonly Row[] = [
       'test/node/interval.slow.test.ts',
       'the stake half of an interval is paid after it',
     ],
-    ['Stake half 3: commission, 14 epochs', STORY, LIFE],
+    [
+      'Stake half 3: the rate at the start of an interval applies to the whole of it',
+      'test/staking/changes-in-their-epochs.test.ts',
+      'a new commission is charged from the 14th epoch after its announcement on, for whole intervals',
+    ],
+    ['Stake half 3: a validator keeps the full reward of its own bond', STORY, LIFE],
     [
       'Burns 1: equivocation',
       'test/staking/node.test.ts',
@@ -131,7 +136,21 @@ export const SECTION_ROWS: readonly Row[] = [
       'that key pays, up to the cap',
     ],
     ['Validator liveness: lapsed, jailed, eligible, exit', STORY, LIFE],
-    ['1, 2, 3. commission, endpoint and key in their epochs', STORY, LIFE],
+    [
+      '1. one commission change can be pending; it counts 14 epochs after it is scheduled',
+      'test/staking/changes-in-their-epochs.test.ts',
+      'a new commission is charged from the 14th epoch after its announcement on',
+    ],
+    [
+      '2. a new endpoint takes effect two epochs later',
+      'test/staking/changes-in-their-epochs.test.ts',
+      'a new endpoint counts from the second epoch',
+    ],
+    [
+      '3. a new consensus key signs from the second epoch after rotation',
+      'test/staking/changes-in-their-epochs.test.ts',
+      'a new key signs from the second epoch',
+    ],
     ['4. a repeated `request_id`', PAYMENTS, 'its repetition is the first result'],
     ['5. template for 5 seconds', LISTENER, 'the same draw for five seconds'],
     ['5. a body serves one block', 'test/node/candidates.test.ts', 'a body is not used for a second block'],
@@ -243,7 +262,12 @@ export const SECTION_ROWS: readonly Row[] = [
     ],
     ['username `<address>.<worker>`', STRATUM, 'usernames and passwords'],
     ['the prefix is in the last bytes of the nonce', STRATUM, 'nonces carry the prefix last'],
-    ['tag: characters and length', 'test/miner/session.test.ts', 'a tag that is not allowed is left out'],
+    [
+      'tag: characters and length',
+      'test/protocol/tag.test.ts',
+      'a tag has up to 20 characters: letters, digits, spaces',
+    ],
+    ['tag: a miner without a right one mines all the same', 'test/miner/session.test.ts', 'a tag that is not allowed'],
     [
       'WebSocket: origins and subprotocol',
       'test/bridge/abuse.slow.test.ts',
@@ -282,7 +306,21 @@ export const SECTION_ROWS: readonly Row[] = [
       'test/module/functions.test.ts',
       'ownership: either side asks and answers',
     ],
-    ['10. text of senders', 'test/attack/multisig-signers.test.ts', 'is shown with a mark in its place'],
+    [
+      '10. text of senders: direction of writing and ends of lines',
+      'test/attack/multisig-signers.test.ts',
+      'is shown with a mark in its place',
+    ],
+    [
+      '10. text of senders: no line of its own on a terminal',
+      'test/wallet/command/foreign-text.test.ts',
+      'on a terminal of 40 columns neither payload, operation nor message draws a line of its own',
+    ],
+    [
+      '10. text of others in a page is no HTML',
+      'test/pool/first-page.test.ts',
+      'nothing in the figures ends the element they are in, or begins another',
+    ],
   ]),
   ...rowsOf('Errors: HTTP', [
     ['409 of `POST /v1/mining/candidates`', LISTENER, 'a late block is answered with 409'],
@@ -294,14 +332,10 @@ export const SECTION_ROWS: readonly Row[] = [
   ]),
   ...rowsOf('Limits', [
     ['`send_many` recipients: 7', PAYMENTS, 'send_many pays seven in one transaction'],
-    ['amount precision: 8 decimals', RPC, 'every method of the specification, row by row'],
+    ['amount precision: 8 decimals', RPC, 'every error code of the specification, row by row'],
     ['Template transactions kept: 5 seconds', LISTENER, 'the same draw for five seconds'],
     ['Validator routes: 4', 'test/protocol/staking-formats.test.ts', 'an endpoint has at most four routes'],
-    [
-      '`listen_addrs`: 8',
-      'test/consensus/validator-config.test.ts',
-      'sections of node.json as the specification has them',
-    ],
+    ['`listen_addrs`: 8', 'test/consensus/validator-config.test.ts', 'what does not fit together is refused'],
   ]),
   titled(
     'Limits',

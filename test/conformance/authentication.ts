@@ -35,6 +35,19 @@ export const AUTHENTICATION: readonly Fact[] = [
         assert.ok(Object.values(answer.json).includes(own));
         assert.ok(Object.values(answer.json).some((value) => /^[0-9a-f]{3904}$/.test(String(value))));
       },
+    '`x-svc-tip-height` is the finalized height: not below that of the signed document, not above that of the next':
+      async ({ api }) => {
+        const answer = await signedBy(`${api}/v1/chain/head`, '33'.repeat(32));
+        const tip = Number(answer.header('x-svc-tip-height'));
+        const next = Number((await documentAt(`${api}/v1/chain/head`)).finalized_height);
+        assert.ok(Number(answer.json.finalized_height) <= tip && tip <= next, `${tip}, then ${next}`);
+      },
+    'an answer to POST, and a refusal, are signed too': async ({ api }) => {
+      for (const body of [{ addresses: [] }, 'no JSON']) {
+        const answer = await post(`${api}/v1/address/balances`, body, { 'x-svc-request-nonce': '44'.repeat(32) });
+        for (const name of HEADERS) assert.ok(answer.header(name) !== null, `${answer.status}: ${name}`);
+      }
+    },
     'nonces differ, signatures differ': async ({ api }) => {
       const [a, b] = [
         await signedBy(`${api}/v1/node/identity`, '11'.repeat(32)),
@@ -62,6 +75,13 @@ export const AUTHENTICATION: readonly Fact[] = [
       const answer = await get(`${api}/v1/chain/head`, { origin });
       assert.ok(answer.status === 403 || answer.header('access-control-allow-origin') === null);
       await assert.rejects(Socket.open(`${api}/v1/ws`, ['svc.node-api.v1'], { origin }));
+    },
+    'a preflight of an origin that was not admitted admits nothing': async ({ api }) => {
+      const answer = await ask(`${api}/v1/transactions`, {
+        method: 'OPTIONS',
+        headers: { origin: 'https://stranger.example', 'access-control-request-method': 'POST' },
+      });
+      assert.equal(answer.header('access-control-allow-origin'), null);
     },
     'the wallet daemon: `GET /health` needs no token, every call does': async ({ wallet }) => {
       const url = needs(wallet, '--wallet');

@@ -1,6 +1,6 @@
 /** Economic rules, as far as a running chain of the first interval shows them. */
 import assert from 'node:assert/strict';
-import { documentAt } from './client.ts';
+import { documentAt, until } from './client.ts';
 import { type Fact, factsOf, NotChecked } from './fact.ts';
 
 const COIN = 100_000_000n;
@@ -37,6 +37,27 @@ export const ECONOMICS: readonly Fact[] = factsOf('Economic rules', {
     assert.equal(
       first.of('unscheduled_emission') - later.of('unscheduled_emission'),
       BigInt(later.height - first.height) * PER_CUT,
+    );
+  },
+  'half of each subsidy goes into the stake reserve, and half of the fees with it': async ({ api }) => {
+    const first = await supplyOf(api);
+    const later = await until(
+      () => supplyOf(api),
+      ({ height }) => height > first.height,
+    );
+    if (later.height >= 34_560) throw new NotChecked('needs a chain in its first interval');
+    const cuts = BigInt(later.height - first.height);
+    const grown = later.of('stake_reserve') - first.of('stake_reserve');
+    assert.ok(grown >= (cuts * PER_CUT) / 2n && grown < cuts * PER_CUT, `${grown} in ${cuts} cuts`);
+  },
+  'the emission document has the subsidy of 15.625 coins and the cut at which it is reduced': async ({ api }) => {
+    const { height } = await supplyOf(api);
+    if (height >= 34_560) throw new NotChecked('needs a chain in its first interval');
+    const values = Object.values(await documentAt(`${api}/v1/economics/emission`));
+    assert.ok(values.includes(String(PER_CUT)), JSON.stringify(values));
+    assert.ok(
+      values.some((value) => value === 34_560 || value === 34_561),
+      JSON.stringify(values),
     );
   },
   'what is minted and what is to come never exceed the maximum': async ({ api }) => {

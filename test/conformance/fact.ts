@@ -17,6 +17,7 @@ export type Target = {
   readonly minerMetrics?: string | undefined;
   readonly bridgeStats?: string | undefined;
   readonly minerStats?: string | undefined;
+  readonly poolWeb?: string | undefined;
   /** An address of the network with coins, which the wallet holds. */
   readonly address?: string | undefined;
 };

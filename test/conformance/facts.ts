@@ -1,4 +1,5 @@
 /** Every fact, in the order of the specification's sections. */
+import { AGREEMENT } from './agreement.ts';
 import { AUTHENTICATION, LIMITS } from './authentication.ts';
 import { ECONOMICS } from './economics.ts';
 import type { Fact } from './fact.ts';
@@ -12,6 +13,7 @@ export const FACTS: readonly Fact[] = [
   ...CONVENTIONS,
   ...ECONOMICS,
   ...RESOURCES,
+  ...AGREEMENT,
   ...ENDPOINTS,
   ...SOCKETS,
   ...WALLET,

@@ -1,6 +1,6 @@
 /** Limits: ports and metrics. */
 import assert from 'node:assert/strict';
-import { get } from './client.ts';
+import { documentAt, get, post, until } from './client.ts';
 import { type Fact, factsOf, needs, type Target } from './fact.ts';
 
 const NODE_NAMES = [
@@ -26,6 +26,9 @@ const scraped = async (url: string | undefined, option: string): Promise<string>
   assert.equal(answer.status, 200);
   return answer.text;
 };
+
+const figureOf = (page: string, name: string): number =>
+  Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(page)?.[1] ?? Number.NaN);
 
 const prefixed =
   (prefix: string, option: string, urlOf: (target: Target) => string | undefined): Fact['check'] =>
@@ -64,6 +67,43 @@ export const METRICS: readonly Fact[] = factsOf('Limits: metrics', {
       /^svc_node_submissions_total\{kind="\w+",result="\w+"\} \d/m,
     );
   },
+  '`svc_node_finalized_height` and `svc_node_synced` are those of `GET /v1/node/sync`': async ({
+    api,
+    nodeMetrics,
+  }) => {
+    // A cut may come between the two.
+    const both = async () => {
+      const shown = await scraped(nodeMetrics, '--node-metrics');
+      const { finalized_height: height, synced } = await documentAt(`${api}/v1/node/sync`);
+      return [
+        [figureOf(shown, 'svc_node_finalized_height'), figureOf(shown, 'svc_node_synced')],
+        [height, synced === true ? 1 : 0],
+      ].map(String);
+    };
+    await until(both, ([figures, document]) => figures === document);
+  },
+  '`svc_node_cuts_total` and `svc_node_uptime_seconds` grow with the chain': async ({ nodeMetrics }) => {
+    const page = () => scraped(nodeMetrics, '--node-metrics');
+    const first = await page();
+    const grown = (later: string, name: string) => figureOf(later, name) - figureOf(first, name);
+    const later = await until(
+      page,
+      (text) =>
+        grown(text, 'svc_node_finalized_height') > 1 &&
+        grown(text, 'svc_node_cuts_total') === grown(text, 'svc_node_finalized_height'),
+    );
+    assert.ok(grown(later, 'svc_node_uptime_seconds') > 0);
+  },
+  'a refused submission is counted in `svc_node_submissions_total`': async ({ api, nodeMetrics }) => {
+    const count = async () =>
+      [...(await scraped(nodeMetrics, '--node-metrics')).matchAll(/^svc_node_submissions_total\{.*\} (\d+)$/gm)]
+        .map(([, value]) => Number(value))
+        .reduce((sum, value) => sum + value, 0);
+    const before = await count();
+    await post(`${api}/v1/transactions`, { api_version: 1, wire_hex: '00' });
+    await until(count, (now) => now > before);
+  },
+  'metrics of the pool begin with `svc_pool_`': prefixed('svc_pool_', '--pool-web', ({ poolWeb }) => poolWeb),
   'metrics of the node begin with `svc_node_`': prefixed(
     'svc_node_',
     '--node-metrics',

@@ -2,12 +2,13 @@
 import assert from 'node:assert/strict';
 import { documentAt, get, post, withLines, withSocket } from './client.ts';
 import { type Fact, factsOf, needs, type Target } from './fact.ts';
+import { newAddress } from './json-rpc.ts';
 import { stratum as words } from './unshown.ts';
 
 type Fields = Record<string, unknown>;
 
-async function template(target: Target): Promise<Fields> {
-  const body = { payout: needs(target.address, '--address'), max_transactions: 10 };
+async function template(target: Target, asked: object = {}): Promise<Fields> {
+  const body = { payout: needs(target.address, '--address'), max_transactions: 10, ...asked };
   const answer = await post(`${needs(target.mining, '--mining')}/v1/mining/templates`, body);
   assert.equal(answer.status, 200, answer.text.slice(0, 200));
   return answer.json;
@@ -87,6 +88,30 @@ export const MINING: readonly Fact[] = [
       assert.equal(typeof sync.synced, 'boolean');
       await documentAt(`${mining}/v1/chain/rates`);
     },
+    'two payout addresses have two bodies': async (target) => {
+      const [first, second] = [await template(target), await template(target, { payout: await newAddress(target) })];
+      assert.notEqual(first.header_hex, second.header_hex);
+      assert.notEqual(first.body_hex, second.body_hex);
+    },
+    'a payout that is no address, and a count that is none, are refused': async (target) => {
+      const payout = needs(target.address, '--address');
+      for (const body of [
+        { payout: 'nobody', max_transactions: 10 },
+        { payout, max_transactions: -1 },
+        { payout, max_transactions: '10' },
+        { payout, max_transactions: 1.5 },
+        { max_transactions: 10 },
+      ])
+        assert.equal(
+          (await post(`${needs(target.mining, '--mining')}/v1/mining/templates`, body)).status,
+          400,
+          JSON.stringify(body),
+        );
+    },
+    '`GET /v1/node/sync` has the fields of the public one': async ({ api, mining }) => {
+      const fields = async (url: string) => Object.keys(await documentAt(`${url}/v1/node/sync`)).sort();
+      assert.deepEqual(await fields(needs(mining, '--mining')), await fields(api));
+    },
     'a web page is refused': async ({ mining }) => {
       const answer = await get(`${needs(mining, '--mining')}/v1/node/sync`, { origin: 'https://stranger.example' });
       assert.equal(answer.status, 403);
@@ -116,6 +141,35 @@ export const MINING: readonly Fact[] = [
         const valueIn = (isShare: boolean) =>
           BigInt(`0x${targets.find(([name]) => /share/.test(name) === isShare)?.[1]}`);
         assert.ok(valueIn(true) >= valueIn(false));
+      }),
+    'two connections have two nonce prefixes': async (target) => {
+      const at = needs(target.stratum, '--stratum');
+      const prefixes = (result: unknown) => textsOf(result).filter((text) => /^([0-9a-f]{2}){1,7}$/.test(text));
+      await withLines(at, async (first) =>
+        withLines(at, async (second) => {
+          const [one, other] = [
+            await first.call('mining.subscribe', words.subscribe('conformance/1')),
+            await second.call('mining.subscribe', words.subscribe('conformance/1')),
+          ];
+          assert.notDeepEqual(prefixes(one.result), prefixes(other.result));
+        }),
+      );
+    },
+    'a cut brings a job with another header': (target) =>
+      withLines(needs(target.stratum, '--stratum'), async ({ call, notice }) => {
+        await call('mining.subscribe', words.subscribe('conformance/1'));
+        await call(words.authorizeMethod, words.authorize(`${needs(target.address, '--address')}.worker`));
+        const headerOf = async () => textsOf((await notice('mining.notify')).params).find((text) => HEADER.test(text));
+        const first = await headerOf();
+        // A job may come again with another share target.
+        while ((await headerOf()) === first);
+      }),
+    'an unknown method is an error under its id, and the connection goes on': (target) =>
+      withLines(needs(target.stratum, '--stratum'), async ({ call }) => {
+        const { error } = await call('mining.weather', {});
+        assert.ok(error !== undefined && error !== null);
+        const { result } = await call('mining.subscribe', words.subscribe('conformance/1'));
+        assert.ok(result !== undefined && result !== null);
       }),
     'another username is refused': (target) =>
       withLines(needs(target.stratum, '--stratum'), async ({ call }) => {

@@ -8,6 +8,12 @@ export const batchBody = {
   outpoints: (outpoints: readonly object[]) => ({ outpoints }),
 } as const;
 
+/** Params of wallet calls whose parameters are not shown. */
+export const walletParams = {
+  burn: (amount: string, requestId: string) => ({ amount, request_id: requestId }),
+  setLabel: (address: string, label: string) => ({ address, label }),
+} as const;
+
 /** Params of stratum calls. */
 export const stratum = {
   subscribe: (agent: string, tag?: string) => (tag === undefined ? { agent } : { agent, tag }),

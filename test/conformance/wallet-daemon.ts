@@ -1,30 +1,9 @@
 /** Wallet daemon: calls, amounts, send results, errors and events. */
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
-import { type Answer, post, Socket, until } from './client.ts';
+import { documentAt, get, Socket, until } from './client.ts';
 import { type Fact, factsOf, needs, type Target } from './fact.ts';
-
-type Fields = Record<string, unknown>;
-type Said = { readonly result?: Fields; readonly error?: { readonly code: number } };
-
-const bearer = ({ token }: Target): Record<string, string> => ({
-  authorization: `Bearer ${needs(token, '--token-file')}`,
-});
-
-const rpc = async (target: Target, method: string, params: unknown): Promise<Said & Fields> => {
-  const url = `${needs(target.wallet, '--wallet')}/v1/rpc`;
-  const answer: Answer = await post(url, { jsonrpc: '2.0', id: 'own', method, params }, bearer(target));
-  assert.equal(answer.status, 200, answer.text.slice(0, 200));
-  assert.deepEqual([answer.json.jsonrpc, answer.json.id], ['2.0', 'own']);
-  return answer.json as Said & Fields;
-};
-const result = async (target: Target, method: string, params: unknown = {}): Promise<Fields> => {
-  const { result: value, error } = await rpc(target, method, params);
-  assert.ok(value !== undefined, `${method}: ${JSON.stringify(error)}`);
-  return value;
-};
-const codeOf = async (target: Target, method: string, params: unknown): Promise<number | undefined> =>
-  (await rpc(target, method, params)).error?.code;
+import { bearer, codeOf, type Fields, newAddress, paidOnce, requestId, result, rpc, settled } from './json-rpc.ts';
+import { walletParams } from './unshown.ts';
 
 const GROUPS = {
   Wallet: ['status', 'balance', 'pending', 'rescan'],
@@ -35,10 +14,26 @@ const GROUPS = {
   Ownership: ['proof_request', 'prove_address', 'verify_address_proof'],
 } as const;
 const UNKNOWN_METHOD = -32601;
-const requestId = (): string => `conformance-${randomBytes(8).toString('hex')}`;
 
-const newAddress = async (target: Target): Promise<string> =>
-  String((await result(target, 'new_address', { label: 'conformance' })).address);
+/** The socket of events, after a call on it was answered. */
+async function listening<T>(
+  target: Target,
+  events: readonly string[],
+  use: (socket: Socket) => Promise<T>,
+): Promise<T> {
+  const socket = await Socket.open(`${needs(target.wallet, '--wallet')}/v1/ws`, [], bearer(target));
+  try {
+    socket.send({ jsonrpc: '2.0', id: 1, method: 'subscribe', params: { events } });
+    await socket.next();
+    return await use(socket);
+  } finally {
+    socket.close();
+  }
+}
+
+const coinsOf = async ({ api }: Target, address: string): Promise<bigint> =>
+  BigInt(String((await documentAt(`${api}/v1/address/${address}/balance`)).balance));
+const atoms = (coins: unknown): bigint => BigInt(String(coins).replace('.', ''));
 
 export const WALLET: readonly Fact[] = [
   ...factsOf('Wallet daemon: calls', {
@@ -79,6 +74,43 @@ export const WALLET: readonly Fact[] = [
       const request = await result(target, 'proof_request', { address: await newAddress(target) });
       const proof = await result(target, 'prove_address', { request });
       assert.match(JSON.stringify(await result(target, 'verify_address_proof', { proof, request })), /true/);
+    },
+    'an answer has the id of its call, a number or a text': async (target) => {
+      for (const id of [7, 'own', 'x'.repeat(60)]) assert.ok('result' in (await rpc(target, 'status', {}, id)));
+    },
+    '`new_address` gives another address each time; `addresses` lists it with its label, which `set_label` changes':
+      async (target) => {
+        const [first, second] = [await newAddress(target), await newAddress(target)];
+        assert.notEqual(first, second);
+        await result(target, 'set_label', walletParams.setLabel(second, 'another name'));
+        const list = (await result(target, 'addresses')).addresses as Fields[];
+        const labelOf = (address: string) => list.find((entry) => entry.address === address)?.label;
+        assert.deepEqual([labelOf(first), labelOf(second)], ['conformance', 'another name']);
+      },
+    'a damaged address is not valid; the words of an address are always the same, and another has others': async (
+      target,
+    ) => {
+      const [first, second] = [await newAddress(target), await newAddress(target)];
+      const said = async (address: string) => JSON.stringify(await result(target, 'validate_address', { address }));
+      const words = async (address: string) => /words":(\[.*?\])/.exec(await said(address))?.[1];
+      assert.equal(await words(first), await words(first));
+      assert.notEqual(await words(first), await words(second));
+      const damaged = first.slice(0, -1) + (first.endsWith('q') ? 'p' : 'q');
+      const answer = await rpc(target, 'validate_address', { address: damaged });
+      assert.ok(answer.error?.code === -32602 || JSON.stringify(answer.result).includes('false'));
+    },
+    'an answer to another challenge, or for another address, proves nothing': async (target) => {
+      const [own, other] = [await newAddress(target), await newAddress(target)];
+      const requests = [
+        await result(target, 'proof_request', { address: own }),
+        await result(target, 'proof_request', { address: own }),
+        await result(target, 'proof_request', { address: other }),
+      ];
+      const proof = await result(target, 'prove_address', { request: requests[0] });
+      for (const request of requests.slice(1)) {
+        const answer = await rpc(target, 'verify_address_proof', { proof, request });
+        assert.ok(answer.error !== undefined || JSON.stringify(answer.result).includes('false'));
+      }
     },
     '`received` takes `since_height` and reports `indexed_height`': async (target) => {
       const received = await result(target, 'received', { since_height: 0 });
@@ -121,7 +153,130 @@ export const WALLET: readonly Fact[] = [
       assert.ok(seven.error === undefined || seven.error.code !== -32602, JSON.stringify(seven.error));
     },
   }),
+  ...factsOf('Wallet daemon: more payments', {
+    'a used `request_id` with another amount returns the first result, and pays nothing more': async (target) => {
+      const to = await newAddress(target);
+      const request_id = requestId();
+      const first = await result(target, 'send', { to, amount: '0.5', request_id });
+      const again = await result(target, 'send', { to, amount: '0.75', request_id });
+      assert.deepEqual([again.transaction, again.amount, again.duplicate], [first.transaction, first.amount, true]);
+      await settled(target, String(first.transaction));
+      await until(
+        () => coinsOf(target, to),
+        (coins) => coins > 0n,
+      );
+      assert.equal(await coinsOf(target, to), 50_000_000n);
+    },
+    '`subtract_fee` takes the fee out of the amount': async (target) => {
+      const to = await newAddress(target);
+      const sent = await result(target, 'send', { to, amount: '1', subtract_fee: true, request_id: requestId() });
+      await settled(target, String(sent.transaction));
+      const coins = await until(
+        () => coinsOf(target, to),
+        (value) => value > 0n,
+      );
+      assert.equal(coins + atoms(sent.fee), 100_000_000n);
+    },
+    '`send_many` pays all its recipients in one transaction': async (target) => {
+      const to = [await newAddress(target), await newAddress(target)];
+      const recipients = to.map((address, i) => ({ to: address, amount: `0.0${i + 1}` }));
+      const sent = await result(target, 'send_many', { recipients, request_id: requestId() });
+      await settled(target, String(sent.transaction));
+      for (const [i, address] of to.entries()) {
+        const coins = await until(
+          () => coinsOf(target, address),
+          (value) => value > 0n,
+        );
+        assert.equal(coins, BigInt(i + 1) * 1_000_000n);
+        assert.ok((await get(`${target.api}/v1/address/${address}/history`)).text.includes(String(sent.transaction)));
+      }
+    },
+    'an amount of zero, below zero, in another notation or as a number is -32602': async (target) => {
+      const to = await newAddress(target);
+      for (const amount of ['0', '-1', '1e3', '', ' 1', '1,5', '0x1', 0.5, null])
+        assert.equal(
+          await codeOf(target, 'send', { to, amount, request_id: requestId() }),
+          -32602,
+          JSON.stringify(amount),
+        );
+    },
+    'what is burned leaves the supply, and no output has it': async (target) => {
+      const supply = async () => {
+        const document = await documentAt(`${target.api}/v1/economics/supply`);
+        return BigInt(String(document.burned));
+      };
+      const before = await supply();
+      const sent = await result(target, 'burn', walletParams.burn('0.125', requestId()));
+      await settled(target, String(sent.transaction));
+      const after = await until(supply, (burned) => burned > before);
+      assert.equal(after - before, 12_500_000n);
+    },
+    '`received` after the indexed height has nothing of before; each (`transaction`, `output`) comes once': async (
+      target,
+    ) => {
+      const { id } = await paidOnce(target);
+      const all = await result(target, 'received', { since_height: 0 });
+      const pairs = (Object.values(all).find(Array.isArray) as Fields[]).map(
+        (payment) => `${payment.transaction}:${payment.output}`,
+      );
+      assert.ok(pairs.some((pair) => pair.startsWith(id)));
+      assert.equal(new Set(pairs).size, pairs.length);
+      const later = await result(target, 'received', { since_height: all.indexed_height });
+      assert.ok(!JSON.stringify(later).includes(id));
+    },
+  }),
   ...factsOf('Wallet daemon: events', {
+    '`unconfirmed`, where it is seen in time, comes before `finalized`, and never after it': (target) =>
+      listening(target, ['unconfirmed', 'finalized'], async (socket) => {
+        const to = await newAddress(target);
+        const sent = await result(target, 'send', { to, amount: '0.03125', request_id: requestId() });
+        const seen: string[] = [];
+        const read = async (): Promise<Fields> => {
+          const said = (await socket.next()) as unknown as Fields;
+          const event = ['unconfirmed', 'finalized'].find((name) => JSON.stringify(said).includes(`"${name}"`));
+          if (event !== undefined && JSON.stringify(said).includes(String(sent.transaction))) seen.push(event);
+          return said;
+        };
+        while (!seen.includes('finalized')) await read();
+        const end = await until(
+          async () => {
+            socket.send({ jsonrpc: '2.0', id: 2, method: 'subscribe', params: { events: ['finalized'] } });
+            return await read();
+          },
+          ({ id }) => id === 2,
+        );
+        assert.ok(end !== undefined);
+        assert.equal(seen.at(-1), 'finalized');
+        assert.equal(seen.filter((event) => event === 'finalized').length, 1);
+      }),
+    'after `unsubscribe` no events come': (target) =>
+      listening(target, ['unconfirmed', 'finalized'], async (socket) => {
+        socket.send({ jsonrpc: '2.0', id: 2, method: 'unsubscribe', params: { events: ['unconfirmed', 'finalized'] } });
+        const answered = async (id: number): Promise<Fields> => {
+          for (;;) {
+            const said = (await socket.next()) as unknown as Fields;
+            if (said.id === id) return said;
+          }
+        };
+        assert.ok('result' in (await answered(2)));
+        const sent = await result(target, 'send', {
+          to: await newAddress(target),
+          amount: '0.01',
+          request_id: requestId(),
+        });
+        await settled(target, String(sent.transaction));
+        socket.send({ jsonrpc: '2.0', id: 3, method: 'unsubscribe', params: { events: ['settled'] } });
+        for (;;) {
+          const said = (await socket.next()) as unknown as Fields;
+          assert.ok(!JSON.stringify(said).includes(String(sent.transaction)));
+          if (said.id === 3) break;
+        }
+      }),
+    'the socket needs the token, too': async (target) => {
+      const url = `${needs(target.wallet, '--wallet')}/v1/ws`;
+      await assert.rejects(Socket.open(url), /refused: 401/);
+      await assert.rejects(Socket.open(url, [], { authorization: 'Bearer wrong' }), /refused: 401/);
+    },
     '`finalized` lists a payment with transaction, output, amount, `payload_text` and senders; `settled` follows a withdrawal':
       async (target) => {
         const url = `${needs(target.wallet, '--wallet')}/v1/ws`;

@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { expect, test } from 'vitest';
@@ -10,7 +10,7 @@ const module = new URL('../../scripts/ready/tests.mjs', import.meta.url).href;
 const script = `
   import { runTests } from ${JSON.stringify(module)};
   const limits = JSON.parse(process.env.SVC_RUN_LIMITS ?? '{}');
-  process.exitCode = await runTests(process.argv[1], 'quick', process.argv.slice(2), limits);
+  process.exitCode = await runTests(process.argv[1], process.env.SVC_RUN_LEVEL ?? 'quick', process.argv.slice(2), limits);
 `;
 
 interface Tools {
@@ -119,4 +119,48 @@ test('a signal ends everything, not just the check that runs', async () => {
   child.kill('SIGINT');
   expect(await once(child, 'exit')).toEqual([130, null]);
   expect(lines).toEqual(['there']);
+});
+
+const named = (file: string, title: string) => `| a fact | passed | ${file}: ${title} |`;
+
+test('a test that the conformance page names and that is gone, did not run or failed fails a whole run, and the page says so', () => {
+  const page = ['gone', 'left out', 'wrong', 'with %s and $name, a \\| b', 'half']
+    .map((title) => named('test/a.test.ts', title))
+    .concat(named('test/gone.test.ts', 'wrong'), '| asked here | kept | test/api/conformance.test.ts |');
+  const assertionResults = [
+    ['left out', 'pending'],
+    ['wrong', 'failed'],
+    ['with 1 and x, a | b', 'passed'],
+    ['with 2 and y, a | b', 'passed'],
+    ['half', 'passed'],
+    ['half', 'pending'],
+    ['wrong in another file', 'passed'],
+  ].map(([title, status]) => ({ title, status }));
+  const report = JSON.stringify({
+    numPassedTests: 9,
+    numFailedTests: 0,
+    numPendingTests: 0,
+    numTodoTests: 0,
+    testResults: [{ name: 'test/a.test.ts', startTime: 0, endTime: 1, assertionResults }],
+  });
+  const runAt = (level: string, ...filters: string[]) => {
+    const words = project({ vitest: `cp report.json .ready/tests.json` })(...filters);
+    const root = words[3] as string;
+    const file = join(root, 'docs/conformance-tests.md');
+    mkdirSync(join(root, 'docs'));
+    writeFileSync(file, page.join('\n'));
+    writeFileSync(join(root, 'report.json'), report.replaceAll('"test/', `"${root}/test/`));
+    const env = { ...process.env, SVC_RUN_LEVEL: level };
+    const { status, stdout } = spawnSync(process.execPath, words, { encoding: 'utf8', cwd: root, env });
+    const states = [...readFileSync(file, 'utf8').matchAll(/^\| .*? \| (.*?) \|/gm)].map(([, state]) => state);
+    return [status, stdout.trimEnd().split('\n').at(-1), states];
+  };
+  const asBefore = page.map((row) => row.split(' | ')[1]);
+  expect(runAt('full')).toEqual([
+    1,
+    '11 passed, 5 failed',
+    ['not run', 'not run', 'failed', 'passed', 'not run', 'not run', 'kept'],
+  ]);
+  expect(runAt('quick')).toEqual([0, '11 passed, 0 failed', asBefore]);
+  expect(runAt('full', 'test/a.test.ts')).toEqual([0, '9 passed, 0 failed', asBefore]);
 });
