@@ -81,6 +81,13 @@ export function listFee(
   return window.reduce((least, part) => Math.min(least, termsAt(terms[service], part.slice)?.fee_ppm ?? least), own);
 }
 
+/**
+ * The `window_fee_from` of two documents of a pool: the lower one. A pool names it once, so a later one, or none, would
+ * let it charge the fee of a slice for work that was done under a lower one.
+ */
+export const heldWindowFee = (before: number | undefined, now: number | undefined): number | undefined =>
+  before === undefined || now === undefined ? (before ?? now) : Math.min(before, now);
+
 type ListedWindow = {
   readonly service: BooksService;
   readonly slice: number;

@@ -216,6 +216,8 @@ export class BooksWatch {
       // Separate: a pool without receipts still has to show its lists.
       const failure = isUnsigned ? undefined : await this.#round().then(() => undefined, asError);
       if (!isUnsigned) this.#unchecked.note('receipts', failure?.message ?? this.#stall.why);
+      // Since when is kept over a restart.
+      if (failure !== undefined) this.isChanged = true;
       // Jobs of another server may not say of which service they are.
       if (isUnsigned) for (const service of ['pplns', 'solo'] as const) this.#lists.works(service);
       // A list is made once per slice, and the requests of all miners are spread over time. The first round asks at once.
@@ -424,12 +426,13 @@ export class BooksWatch {
       newest: this.newest,
       lists: this.#lists.save(),
       signed: this.#signed.save(),
+      unchecked: this.#unchecked.save(),
     };
   }
 
   /** Throws if the state is malformed; the caller then creates a new watch. */
   restore(saved: unknown): void {
-    type Unread = 'ledger' | 'waiting' | 'answered' | 'lists' | 'signed';
+    type Unread = 'ledger' | 'waiting' | 'answered' | 'lists' | 'signed' | 'unchecked';
     type Read = {
       readonly key: string | null;
       readonly api: string;
@@ -445,6 +448,7 @@ export class BooksWatch {
     this.newest = state.newest;
     this.#lists.restore(state.lists);
     this.#signed.restore(state.signed);
+    this.#unchecked.restore(state.unchecked);
     this.#ledger = ledger;
     this.#key = key;
     this.#api = state.api;

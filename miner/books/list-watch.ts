@@ -147,7 +147,7 @@ export class ListWatch {
       if (error instanceof PoolSilence) throw error;
       failure = error;
     });
-    this.#termsOfRound = terms ?? undefined;
+    this.#termsOfRound = terms ? this.#terms.held(terms) : undefined;
     if (terms && this.#poolAddress !== null && terms.address !== this.#poolAddress)
       alarm('address_other', terms.address, { published: terms.address, paid: this.#poolAddress });
     const heights = terms ? await this.#heights.of(terms) : undefined;

@@ -30,8 +30,9 @@ export const poolReads =
   };
 
 function isTerms(answer: unknown): answer is Terms {
-  const { address, terms } = (answer ?? {}) as Partial<PublishedTerms>;
-  return typeof address === 'string' && isAscending(terms?.pplns) && isAscending(terms?.solo);
+  const { address, window_fee_from: from, terms } = (answer ?? {}) as Partial<PublishedTerms>;
+  const isFrom = from === undefined || isWhole(from);
+  return typeof address === 'string' && isFrom && isAscending(terms?.pplns) && isAscending(terms?.solo);
 }
 
 function isAscending(list: readonly TermsFrom[] | undefined): boolean {

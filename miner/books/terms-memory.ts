@@ -15,7 +15,8 @@ export type ChangedTerms = {
 
 /** Slices that are remembered, of both services. */
 const MAX_KEPT = 128;
-const LASTING_MILLIS = 30 * 60_000;
+/** How long changed terms must be shown before the pool is accused. */
+export const LASTING_MILLIS = 30 * 60_000;
 const SERVICES = ['pplns', 'solo'] as const;
 
 export class TermsMemory {

@@ -3,13 +3,14 @@
  * without notice, and slices too short to be checked.
  */
 import type { BooksSources } from '../../protocol/books-evidence.ts';
-import { sliceCutsOf, termsFault } from '../../protocol/books-terms.ts';
+import { isWhole } from '../../protocol/books-slice.ts';
+import { heldWindowFee, sliceCutsOf, termsFault } from '../../protocol/books-terms.ts';
 import type { Heights } from './chain-heights.ts';
 import { ChainPace } from './chain-pace.ts';
 import { FeeNotices } from './fee-notices.ts';
 import type { Terms } from './pool-reads.ts';
 import type { Suspicions } from './suspicions.ts';
-import { TermsMemory } from './terms-memory.ts';
+import { LASTING_MILLIS, TermsMemory } from './terms-memory.ts';
 
 export type TermsWatchDependencies = {
   readonly pool: BooksSources['pool'];
@@ -38,6 +39,10 @@ export class TermsWatch {
   readonly #pace: ChainPace;
   readonly #memory = new TermsMemory();
   readonly #notices = new FeeNotices();
+  /** The lowest `window_fee_from` that the pool ever named. */
+  #windowFeeFrom: number | undefined;
+  /** Since when it names a later one, or none. */
+  #laterMillis: number | undefined;
   /** Since when there is a backlog. */
   #behindMillis: number | undefined;
 
@@ -74,8 +79,19 @@ export class TermsWatch {
       this.#dependencies.alarm('slices_short', '', { slice_cuts: cuts, seconds: Math.round(millis / 1_000) });
   }
 
+  /** The terms by which lists are judged: the pool is held to the lowest fees that it ever named (books rule 7). */
+  held(terms: Terms): Terms {
+    this.#windowFeeFrom = heldWindowFee(this.#windowFeeFrom, terms.window_fee_from);
+    return this.#windowFeeFrom === undefined ? terms : { ...terms, window_fee_from: this.#windowFeeFrom };
+  }
+
   noteChange(terms: Terms, { said, known }: Heights): void {
     const now = this.#dependencies.nowMillis();
+    const [before, named] = [this.#windowFeeFrom, terms.window_fee_from];
+    this.#laterMillis = before === undefined || named === before ? undefined : (this.#laterMillis ?? now);
+    // As for other terms: books replaced by an older copy may say so for a while.
+    if (this.#laterMillis !== undefined && now - this.#laterMillis >= LASTING_MILLIS)
+      this.#dependencies.alarm('terms_changed', 'window_fee_from', { before, now: named ?? 'none' });
     for (const { service, slice, before, now: after } of this.#memory.note({ ...terms, height: said ?? known }, now))
       this.#dependencies.alarm('terms_changed', `${service}/${slice}`, { service, slice, before, now: after });
   }
@@ -91,12 +107,14 @@ export class TermsWatch {
   }
 
   save(): unknown {
-    return { slices: this.#memory.save(), fees: this.#notices.save() };
+    return { slices: this.#memory.save(), fees: this.#notices.save(), window_fee_from: this.#windowFeeFrom };
   }
 
   restore(saved: unknown): void {
     // A list is a state of an earlier release.
-    const { slices, fees } = (Array.isArray(saved) ? { slices: saved } : (saved ?? {})) as Record<string, unknown>;
+    const state = (Array.isArray(saved) ? { slices: saved } : (saved ?? {})) as Record<string, unknown>;
+    const { slices, fees, window_fee_from: from } = state;
+    if (isWhole(from)) this.#windowFeeFrom = from;
     this.#memory.restore(slices);
     this.#notices.restore(fees);
   }

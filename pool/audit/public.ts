@@ -7,6 +7,7 @@
 import { parseAtoms } from '../../protocol/amount.ts';
 import { type BooksSources, gatherEvidence } from '../../protocol/books-evidence.ts';
 import { type BooksService, FIRST_CHAIN, type SliceRecord } from '../../protocol/books-slice.ts';
+import { heldWindowFee } from '../../protocol/books-terms.ts';
 import { judgeList, type NotChecked, recordsFault } from '../../protocol/books-verdict.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import type { NetworkName } from '../../protocol/network.ts';
@@ -134,9 +135,13 @@ class PublicAudit {
 
   /** A pool has one address and one network: all parts of the audit must use the same ones. */
   async #readTerms(): Promise<ReadTerms> {
-    const terms = readTerms(await this.#sources.pool('terms'));
+    const published = readTerms(await this.#sources.pool('terms'));
+    // All lists are judged by the lowest fees that the pool named meanwhile.
+    const from = heldWindowFee(this.#terms?.window_fee_from, published.window_fee_from);
+    const terms = from === undefined ? published : { ...published, window_fee_from: from };
     const { address, network } = terms;
     this.#terms ??= terms;
+    if (from !== undefined) this.#terms = { ...this.#terms, window_fee_from: from };
     if (address !== this.#terms.address || network !== this.#terms.network) {
       const [first, now] = [this.#terms, terms].map((each) => `${each.address} (${each.network})`);
       this.#findings.add('the pool’s address', `${now} now`, `${first} before`, REMEDIES.published);

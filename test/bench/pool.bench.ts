@@ -8,6 +8,7 @@ import { benchCredits } from './pool/credits.ts';
 import { benchIntake } from './pool/intake.ts';
 import { benchReceipts } from './pool/receipts.ts';
 import { benchShares, benchSoak } from './pool/shares.ts';
+import { benchStart } from './pool/start.ts';
 
 const SECONDS = 10;
 
@@ -21,5 +22,6 @@ export default bench('the pool: shares into the books, credits, the API with 30 
   if (isAsked('credits')) await benchCredits(b);
   if (isAsked('receipts')) await benchReceipts(b);
   if (isAsked('api')) await benchApi(b);
+  if (isAsked('start')) await benchStart(b);
   if (isAsked('soak')) await benchSoak(b, Number(process.env.SVC_SOAK_MINUTES ?? 1));
 });

@@ -99,6 +99,22 @@ test('a mail says what happened, in lines that no worker name breaks, with the l
   expect(text.length).toBeLessThan(1_000);
 });
 
+test('nothing that a stranger chose is in a subject line: it is the same whatever names and kinds the news have', () => {
+  const place = { pool: 'A pool', publicUrl: 'https://pool.example', address: 'dsvc1miner', code: 'c0de' };
+  const ADVERTISING = 'Buy hashes at evil.example';
+  const kinds = ['block_found', 'payout_final', 'worker_silent', 'worker_back', 'worker_new', ADVERTISING];
+  const fields = ['worker', 'service', 'block_id', 'transaction_id', 'amount', 'address', 'pool', 'subject', 'finder'];
+  for (const kind of kinds)
+    for (const dropped of [0, 3]) {
+      const data = Object.fromEntries(fields.map((field) => [field, ADVERTISING]));
+      const { subject } = newsMail(place, [{ kind, atMillis: 0, data }], dropped);
+      expect(subject, kind).toBe(`A pool: notifications about your miner (${1 + dropped})`);
+    }
+  expect(confirmationMail({ ...place, address: ADVERTISING, code: ADVERTISING }).subject).toBe(
+    'A pool: confirm your e-mail address',
+  );
+});
+
 test('a mail server is a URL whose password is never shown', () => {
   expect(readSmtpServer('smtp://pool:p%40ss@mail.example:2525')).toEqual({
     host: 'mail.example',

@@ -37,6 +37,8 @@ export type Decisions = {
   slices: Map<string, bigint>[];
   blocks: { slice: number; service: BooksService; reward: bigint; finder: number }[];
   feePpm: number;
+  /** The fee of slices before `until`, where it was another one. */
+  earlierFee?: { readonly until: number; readonly ppm: number };
   /** What the chain paid; an honest pool lists exactly that. */
   readonly pays: { slice: number; service: BooksService; reward: bigint; finder: number }[];
 };
@@ -92,7 +94,7 @@ export class Books {
         slice,
         slice_cuts: SLICE_CUTS,
         window_thousandths: WINDOW_THOUSANDTHS,
-        fee_ppm: decisions.feePpm,
+        fee_ppm: slice < (decisions.earlierFee?.until ?? 0) ? (decisions.earlierFee?.ppm as number) : decisions.feePpm,
         target,
         window_work: String(
           windowWork(BigInt(targetOfWork(9_000n + BigInt(slice * 10))), BigInt(WINDOW_THOUSANDTHS), totals),

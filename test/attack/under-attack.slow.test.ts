@@ -1,0 +1,281 @@
+/**
+ * A whole pool under attack while everybody who checks it looks on: strangers invent workers of a miner's address, workers
+ * and accounts of their own, and thousands of them fall silent at once, which is news for the miner. The miner is a real
+ * svc-miner that watches the books; `svc-pool audit`, `audit --public` and the page's checker run again and again. Nobody
+ * accuses the pool, every payment is made, and the miner is told of each, and of its own silent rig. Half a minute; at the deep
+ * level ten.
+ */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, onTestFinished, test } from 'vitest';
+import { rawPublicKey, signMessage } from '../../node/ml-dsa.ts';
+import { balanceSheet } from '../../pool/books/sheet.ts';
+import { formatAddress } from '../../protocol/address.ts';
+import { type AddressProofRequest, addressProofMessage } from '../../protocol/address-proof.ts';
+import { createApiClient } from '../../protocol/api/client.ts';
+import { gatherEvidence } from '../../protocol/books-evidence.ts';
+import { judgeProof } from '../../protocol/books-verdict.ts';
+import { toHex } from '../../protocol/bytes.ts';
+import type { PoolProof } from '../../protocol/pool-proof.ts';
+import type { Job } from '../../protocol/stratum/messages.ts';
+import { workOfTarget } from '../../protocol/target.ts';
+import { apiClientDependencies } from '../../runtime/api-client.ts';
+import { addressOf, mine, V1Client } from '../bridge/stratum-client.ts';
+import { count, seed } from '../level.ts';
+import { MAIN, RunningMiner } from '../miner/running-miner.ts';
+import { key, keyed } from '../pool/api-bed.ts';
+import { KillableStack } from '../pool/killable.ts';
+import { svcPool } from '../pool/svc-pool.ts';
+import { randomOf } from '../random.ts';
+import { temporaryDirectory } from '../temporary.ts';
+import { until } from '../until.ts';
+import { lasts } from '../watch/limits.ts';
+
+const SECONDS = Number(process.env.SVC_TEST_ATTACK_SECONDS ?? count({ full: 30, deep: 600 }));
+/** A slice has twelve cuts. A miner keeps up with slices of 15 seconds and more; shorter ones are reported after ten minutes. */
+const CUT_MILLIS = SECONDS >= 600 ? 1_500 : 150;
+const SILENT = SECONDS >= 600 ? '30s' : '5s';
+const BLOCK_WORK = 40_000;
+/** Work of an honest share: a name has to do an eighth of it to have figures of its own. */
+const HONEST_WORK = 1_000;
+const ATTACKERS = 3;
+
+const victim = formatAddress(keyed, 'development');
+const SHORT_WAITS = new URL('../pool/short-waits-preload.mjs', import.meta.url).href;
+
+type Sent = { names: number; accounts: number; shares: number; hashes: bigint; readonly work: Map<string, bigint> };
+
+/** Logs in under a name and does so many shares; the work that was accepted counts. */
+async function mineAs(port: number, who: string, worker: string, work: number, shares: number, sent: Sent) {
+  const client = await V1Client.open(port);
+  try {
+    await client.login(`${who}.${worker}`, `d=${work}`);
+    for (let done = 0, from = 0n; done < shares; ) {
+      const job = client.jobs.at(-1) as Job;
+      const { nonce, next } = mine(job, client.prefix, from);
+      from = next;
+      if ((await client.submitCode(job.jobId, nonce)) !== 0) continue;
+      const accepted = workOfTarget(job.shareTarget);
+      sent.work.set(who, (sent.work.get(who) ?? 0n) + accepted);
+      sent.hashes += accepted;
+      sent.shares++;
+      done++;
+    }
+  } finally {
+    client.close();
+  }
+}
+
+/** Names of the victim's address; of one own account; accounts of one name each; most as cheap as can be. */
+async function attack(port: () => number, number: number, isOver: () => boolean, sent: Sent): Promise<void> {
+  const draw = randomOf(seed + number);
+  const own = addressOf(1_000_000 * (number + 1));
+  for (let i = 1; !isOver(); i++) {
+    const kind = draw(8);
+    const who = kind < 5 ? victim : kind < 7 ? own : addressOf(1_000_000 * (number + 1) + i);
+    const work = draw(6) === 0 ? HONEST_WORK / 4 : 1 + draw(16);
+    await mineAs(port(), who, `cheap-${number}-${i}`, work, 1, sent).catch(() => sleep(100));
+    sent.names++;
+    if (kind === 7) sent.accounts++;
+  }
+}
+
+/** What a webhook of the miner gets. */
+async function receiver() {
+  const got: { readonly kind: string; readonly data: Record<string, unknown> }[] = [];
+  const server = createServer(async (request, response) => {
+    got.push(JSON.parse(Buffer.concat(await request.toArray()).toString()));
+    response.writeHead(204).end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return { got, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` };
+}
+
+async function setWebhook(web: string, url: string): Promise<void> {
+  const post = async (path: string, body: object) => {
+    const response = await fetch(`${web}/api/v1/miners/${victim}/webhook${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    expect(response.status, await response.clone().text()).toBe(200);
+    return response.json();
+  };
+  const request = (await post('/request', { url })) as AddressProofRequest;
+  const proof = {
+    version: 1,
+    address: victim,
+    challenge: request.challenge,
+    public_key: toHex(rawPublicKey(key)),
+    signature: toHex(signMessage(key, addressProofMessage(request))),
+  };
+  await post('', { url, request, proof });
+}
+
+/** As a page reads: it waits as long as it is told to. */
+async function read(web: string, path: string): Promise<unknown> {
+  for (;;) {
+    const response = await fetch(`${web}/api/v1/${path}`);
+    if (response.ok) return response.json();
+    await response.body?.cancel();
+    if (response.status !== 429 && response.status !== 503) throw new Error(`${path}: ${response.status}`);
+    await sleep(1_000 * Number(response.headers.get('retry-after') ?? 1));
+  }
+}
+
+test(
+  'under attack nobody who checks the pool accuses it, and no payment and no news of one is missed',
+  lasts(600, 'the attack, and the waits of an audit by anybody'),
+  async () => {
+    const stack = new KillableStack({
+      cutMillis: CUT_MILLIS,
+      initialWork: BLOCK_WORK,
+      minimumWork: BLOCK_WORK,
+      poolWords: ['--miner-webhooks', 'private', '--silent-after', SILENT],
+    });
+    await stack.start();
+    const sql = stack.books();
+    const ledger = ['--node-api', stack.api];
+    const dataDir = temporaryDirectory();
+    const words = ['-o', `stratum+tcp://127.0.0.1:${stack.ports.pplns}`, '-u', `${victim}.rig1`];
+    const miner = new RunningMiner(
+      [
+        ...words,
+        ...['-p', `d=${HONEST_WORK}`, '--no-gpu', '--cpu-threads', '1', '--throttle', '5'],
+        ...['--data-dir', dataDir, '--pool-api', stack.web, '--api-bind', '127.0.0.1:0', '--metrics-bind', 'off'],
+        ...ledger,
+      ],
+      { program: [process.execPath, '--import', SHORT_WAITS, MAIN] },
+    );
+    const minerApi = await miner.addressOf('api');
+    const books = async () =>
+      ((await (await fetch(`${minerApi}/v1/stats`)).json()) as { books: Record<string, number> }).books;
+
+    // The miner's account, and a rig of it that will fall silent; both have been here for long.
+    const sent: Sent = { names: 0, accounts: 0, shares: 0, hashes: 0n, work: new Map() };
+    await mineAs(stack.ports.pplns, victim, 'old-rig', HONEST_WORK / 4, 2, sent);
+    await until(async () => (await sql`select 1 from workers where name = 'old-rig'`).length > 0);
+    await until(async () => (await sql`select 1 from workers where name = 'rig1'`).length > 0);
+    const { got, url } = await receiver();
+    await setWebhook(stack.web, url);
+    await until(() => got.some(({ kind }) => kind === 'webhook_set'));
+
+    let isOver = false;
+    const began = performance.now();
+    const seconds = () => (performance.now() - began) / 1_000;
+    const attacks = Array.from({ length: ATTACKERS }, (_, i) =>
+      attack(
+        () => stack.ports.pplns,
+        i,
+        () => isOver,
+        sent,
+      ),
+    );
+    const done = { audits: 0, publicAudits: 0, proofs: 0, proven: 0 };
+    const database = stack.database;
+    const audits = async () => {
+      do {
+        const ended = await svcPool('audit', '--database', database, ...ledger);
+        expect(ended, `${ended.out}\n${ended.err}`).toMatchObject({ code: 0 });
+        done.audits++;
+        await sleep(SECONDS * 25);
+      } while (!isOver);
+    };
+    const publicAudits = async () => {
+      do {
+        const ended = await svcPool('audit', '--public', stack.web, ...ledger, '--json');
+        const report = JSON.parse(ended.out) as { verdict: string; differences: number };
+        expect(report, ended.out).toMatchObject({ differences: 0, suspicions: [] });
+        expect(['holds', 'unchecked']).toContain(report.verdict);
+        done.publicAudits++;
+      } while (!isOver);
+    };
+    const node = createApiClient({ baseUrl: stack.api }, apiClientDependencies());
+    const pageChecks = async () => {
+      const checked = new Set<number>();
+      while (!isOver) {
+        const page = (await read(stack.web, 'slices/pplns?limit=50')) as {
+          slices: { slice: number; credits: object | null }[];
+        };
+        for (const { slice, credits } of page.slices) {
+          if (credits === null || checked.has(slice) || isOver) continue;
+          const proof = (await read(stack.web, `proofs/pplns/${slice}?address=${victim}`)) as PoolProof;
+          const verdict = judgeProof(
+            proof,
+            await gatherEvidence(proof, { pool: (path) => read(stack.web, path), node }),
+          );
+          expect(verdict.verdict).not.toBe('false');
+          if (verdict.verdict === 'proven') done.proven++;
+          checked.add(slice);
+          done.proofs++;
+        }
+        await sleep(500);
+      }
+    };
+    // Half way, as if all of these workers had been kept for two days: now their silence is news.
+    const silence = async () => {
+      while (!isOver && seconds() < SECONDS / 2) await sleep(100);
+      await sql`update workers set since = now() - interval '2 days'`;
+      await sql`update workers set since = now() - interval '9 days' where name in ('rig1', 'old-rig')`;
+    };
+    const clock = async () => {
+      while (!isOver && seconds() < SECONDS) await sleep(100);
+      isOver = true;
+    };
+    const failures: unknown[] = [];
+    await Promise.all(
+      [...attacks, audits(), publicAudits(), pageChecks(), silence(), clock()].map((work) =>
+        work.catch((error: unknown) => {
+          isOver = true;
+          failures.push(error);
+        }),
+      ),
+    );
+    expect(failures).toEqual([]);
+
+    // Every accepted share is in the books of its account.
+    const booked = async (who: string) =>
+      (
+        await sql<{ work: string }[]>`select coalesce(sum(s.work), 0)::text as work from shares s
+        join accounts a on a.id = s.account_id where a.address = ${who}`
+      )[0]?.work;
+    for (const [who, work] of sent.work)
+      if (who !== victim) await until(async () => BigInt((await booked(who)) ?? 0) === work);
+    // No payment is missed: what is credited is paid, and the miner is told of each.
+    const owed = async () =>
+      (await sql<{ balance: string }[]>`select balance::text from accounts where address = ${victim}`)[0]?.balance;
+    const paid = () => sql<{ id: string }[]>`select p.id from payouts p join payout_items i on i.payout_id = p.id
+      join accounts a on a.id = i.account_id where p.state = 'finalized' and a.address = ${victim}`;
+    await until(async () => BigInt((await owed()) ?? 0) < 1_000_000n && (await paid()).length > 0);
+    const told = (kind: string) => got.filter((news) => news.kind === kind);
+    await until(async () => {
+      const ids = new Set(told('payout_final').map(({ data }) => data.payout_id));
+      return (await paid()).every(({ id }) => ids.has(id));
+    });
+    await until(() => told('worker_silent').some(({ data }) => data.worker === 'old-rig'));
+    // The miner has compared slices to the end, and accuses nobody.
+    const { newest_slice: newest } = await books();
+    await until(async () => ((await books()).newest_slice ?? 0) > (newest ?? 0));
+    expect(`${miner.out}\n${miner.err}`).not.toMatch(/alarm=|CANNOT BE CHECKED/);
+    expect((await books()).alarms).toBe(0);
+    expect((await balanceSheet(sql)).gap).toBe(0n);
+    const [row] = await sql<{ workers: number; accounts: number; deadlocks: number; shares: number }[]>`select
+      (select count(*)::int from workers) as workers, (select count(*)::int from accounts) as accounts,
+      (select count(*)::int from shares) as shares,
+      (select deadlocks::int from pg_stat_database where datname = current_database()) as deadlocks`;
+    expect(row?.deadlocks).toBe(0);
+    const figures = { seconds: Math.round(seconds()), ...sent, work: sent.work.size, ...row, ...done };
+    const news = { payments: told('payout_final').length, silent: told('worker_silent').length };
+    process.stdout.write(
+      `${JSON.stringify({ ...figures, hashes: String(sent.hashes), news, miner: await books() })}\n`,
+    );
+    await sql.end({ timeout: 1 });
+    const ended = await svcPool('audit', '--database', database, ...ledger);
+    expect(ended.out).toMatch(/every atom/);
+  },
+);
