@@ -1,6 +1,6 @@
 /**
- * The entries of the session log (session-log.ts), as bytes: `u32 length | u32 CRC of the rest | u8 kind | payload`. A
- * session is named by the digest of its id: whoever reads the file cannot resume it. Its jobs and shares are named by the
+ * The entries of the session log (session-log.ts), as bytes: `u32 length | u32 CRC of the length | u32 CRC of the rest | u8
+ * kind | payload`. So an end that is missing and a length that is damaged are two things. A session is named by the digest of its id: whoever reads the file cannot resume it. Its jobs and shares are named by the
  * connection's part of the extranonce, which is no secret.
  */
 import { createHash } from 'node:crypto';
@@ -17,7 +17,8 @@ import { packRecord } from './packed-record.ts';
 import type { SessionRecord } from './session-record.ts';
 
 const KINDS = { session: 1, run: 2, shares: 3, templates: 4 } as const;
-const FRAME_BYTES = 9;
+const FRAME_BYTES = 13;
+const CHECKED_FROM = 12;
 const NONCE_KEY_BYTES = 6;
 const SHARE_BYTES = OWNER_BYTES + 4 + 4 + NONCE_KEY_BYTES;
 
@@ -70,8 +71,11 @@ export type Entry =
 export const digestOf = (id: string): string => createHash('sha256').update(id, 'latin1').digest('hex').slice(0, 32);
 
 function frame(kind: number, payload: Bytes): Uint8Array<ArrayBuffer> {
-  const bytes = new ByteWriter(FRAME_BYTES + payload.length).u32(payload.length).u32(0).u8(kind).raw(payload).done();
-  new DataView(bytes.buffer).setUint32(4, crc32(bytes.subarray(8)), true);
+  const writer = new ByteWriter(FRAME_BYTES + payload.length).u32(payload.length).u32(0).u32(0);
+  const bytes = writer.u8(kind).raw(payload).done();
+  const view = new DataView(bytes.buffer);
+  view.setUint32(4, crc32(bytes.subarray(0, 4)), true);
+  view.setUint32(8, crc32(bytes.subarray(CHECKED_FROM)), true);
   return bytes;
 }
 
@@ -150,9 +154,11 @@ export function* entriesOf(bytes: Bytes, damaged: () => void): Generator<Entry> 
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   for (let at = 0; at + FRAME_BYTES <= bytes.length; ) {
     const end = at + FRAME_BYTES + view.getUint32(at, true);
-    if (end > bytes.length) return;
-    const isWhole = crc32(bytes.subarray(at + 8, end)) === view.getUint32(at + 4, true);
-    const entry = isWhole ? readEntry(bytes[at + 8] as number, bytes.subarray(at + FRAME_BYTES, end)) : undefined;
+    const isLength = crc32(bytes.subarray(at, at + 4)) === view.getUint32(at + 4, true);
+    if (isLength && end > bytes.length) return;
+    const isWhole = isLength && crc32(bytes.subarray(at + CHECKED_FROM, end)) === view.getUint32(at + 8, true);
+    const kind = bytes[at + CHECKED_FROM] as number;
+    const entry = isWhole ? readEntry(kind, bytes.subarray(at + FRAME_BYTES, end)) : undefined;
     if (entry === undefined) {
       damaged();
       return;

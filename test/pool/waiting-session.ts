@@ -38,7 +38,7 @@ export const waiting = (id: string): SessionRecord => ({
       ],
       runs: [{ generation: 1, revision: 1, from: 1, to: 1 }],
     },
-    payout: new Uint8Array(49).fill(5),
+    payout: pattern('account', 49),
     current: 1,
     spare: null,
   },
