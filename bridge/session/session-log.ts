@@ -37,7 +37,8 @@ const FILE_MILLIS = 60_000;
 /** Read within a second. */
 const MAX_BYTES = 256 * 1024 * 1024;
 const DIGITS = 10;
-const NAME = /^\d{10}\.sessions$/;
+/** Its number and the time of its first entry. */
+const NAME = /^(\d{10})-(\d{1,16})\.sessions$/;
 
 type LogFile = { readonly path: string; bytes: number; readonly openedMillis: number };
 
@@ -65,12 +66,12 @@ export class SessionLog {
   static async open(options: SessionLogOptions, dependencies: SessionLogDependencies): Promise<SessionLog> {
     const log = new SessionLog(options, dependencies);
     makeDirectory(options.directory, 0o700);
-    const names = (await readdir(options.directory)).filter((name) => NAME.test(name)).sort();
-    for (const name of names) {
+    for (const name of (await readdir(options.directory)).sort()) {
+      const [, number, openedMillis] = NAME.exec(name) ?? [];
+      if (number === undefined) continue;
       const path = join(options.directory, name);
-      const { size, mtimeMs } = await stat(path);
-      log.#next = Number.parseInt(name, 10) + 1;
-      log.#files.push({ path, bytes: size, openedMillis: mtimeMs });
+      log.#next = Number(number) + 1;
+      log.#files.push({ path, bytes: (await stat(path)).size, openedMillis: Number(openedMillis) });
     }
     await log.#prune();
     for (const { path } of log.#files) log.kept.read(await readFile(path));
@@ -89,7 +90,8 @@ export class SessionLog {
     for (;;) {
       const [oldest, next] = this.#files;
       if (oldest === undefined) return;
-      const endedMillis = next?.openedMillis ?? oldest.openedMillis;
+      // The last one takes entries for as long as its process lives.
+      const endedMillis = next?.openedMillis ?? oldest.openedMillis + FILE_MILLIS;
       const isOld = this.#dependencies.now() - endedMillis > this.#keptMillis;
       const bytes = this.#files.reduce((sum, file) => sum + file.bytes, 0);
       if (!isOld && bytes <= maxBytes) return;
@@ -158,7 +160,8 @@ export class SessionLog {
       return this.#handle;
     await this.#handle?.close();
     this.#handle = undefined;
-    const path = join(this.#options.directory, `${String(this.#next++).padStart(DIGITS, '0')}.sessions`);
+    const number = String(this.#next++).padStart(DIGITS, '0');
+    const path = join(this.#options.directory, `${number}-${Math.floor(now)}.sessions`);
     this.#handle = await open(path, 'wx', PRIVATE_MODE);
     this.#files.push({ path, bytes: 0, openedMillis: now });
     await this.#prune();

@@ -239,8 +239,7 @@ const SECOND = 1_000;
 /** A log in virtual time. */
 async function logBed({ maxBytes, sessions = 100 }: { maxBytes?: number; sessions?: number } = {}) {
   const directory = temporaryDirectory();
-  // From now on: the times of files are the system's.
-  const clock = { now: Date.now() };
+  const clock = { now: 1_800_000_000_000 };
   const limits = { ...EASY, resumeSessions: sessions };
   const openLog = () =>
     SessionLog.open(
@@ -298,11 +297,9 @@ test('of a log with a gap nothing is left: where a write failed, shares would co
   log.ended(recordOf(1), 'here');
   await log.shares([]);
   // The name of the next file is taken.
-  const [file] = filesOf(directory);
-  const number = Number.parseInt((file as string).slice(-19), 10);
-  const taken = join(directory, `${String(number + 1).padStart(10, '0')}.sessions`);
-  writeFileSync(taken, 'a file of this name', { flag: 'wx' });
   clock.now += 61 * SECOND;
+  const taken = join(directory, `0000000002-${clock.now}.sessions`);
+  writeFileSync(taken, 'a file of this name', { flag: 'wx' });
   await log.shares([]);
   expect(filesOf(directory)).toEqual([taken]);
 });
