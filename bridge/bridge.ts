@@ -113,6 +113,7 @@ export async function runBridge(values: BridgeValues, dependencies: BridgeDepend
         },
       ],
       values,
+      dataDir: values.dataDir,
     },
     { sources, sink: counters, verifier, log, started },
   );

@@ -6,7 +6,8 @@ import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Bytes } from '../protocol/bytes.ts';
+import { type Bytes, equalBytes } from '../protocol/bytes.ts';
+import { REGISTRATION_WINDOW } from '../protocol/network.ts';
 import { steadyNow } from '../runtime/clock.ts';
 import { ConnectionCount, connectionCountMemory } from './connection/connection-count.ts';
 import { Desk } from './connection/desk.ts';
@@ -20,6 +21,9 @@ import type { TemplateSet } from './nodes/upstream.ts';
 import type { StratumService } from './service.ts';
 import { BanList } from './session/ban-score.ts';
 import { BOOT_ID_BYTES, connectionNumberMemory } from './session/extranonce.ts';
+import { MAX_SERIAL } from './session/job-book.ts';
+import type { KeptPublication } from './session/session-entries.ts';
+import { SessionLog } from './session/session-log.ts';
 import { LocalSessionShelf } from './session/session-shelf.ts';
 import { type BlockEntry, FoundBlocks } from './shares/found-blocks.ts';
 import type { ReceiptDelivery } from './shares/receipts.ts';
@@ -29,7 +33,15 @@ import type {
   StratumServerDependencies,
   StratumServerOptions,
 } from './stratum-server.ts';
-import type { BoundAddress, CertificatePem, Hub, ListenerControl, Publication } from './threads/hub.ts';
+import type {
+  BoundAddress,
+  CertificatePem,
+  EarlierTemplates,
+  Hub,
+  ListenerControl,
+  Publication,
+  PublishedTemplate,
+} from './threads/hub.ts';
 import { figuresOf, startListenerThread } from './threads/listener-threads.ts';
 import { MainHub } from './threads/main-hub.ts';
 
@@ -82,6 +94,10 @@ class MainServer implements StratumServer {
   /** The state that the log and the figures show: 'ready' appears there only when every listener is ready. */
   #isAnnounced = false;
   #poll: NodeJS.Timeout | null = null;
+  #sessionLog: SessionLog | undefined;
+  /** Set until the first publication. */
+  #earlier: readonly KeptPublication[] = [];
+  #forgetting: NodeJS.Timeout | undefined;
   #closing = false;
 
   constructor(options: StratumServerOptions, dependencies: StratumServerDependencies) {
@@ -101,6 +117,7 @@ class MainServer implements StratumServer {
     this.#hub = new MainHub({
       sink,
       shelf: dependencies.sessions ?? new LocalSessionShelf(options.limits, this.#now),
+      sessionLog: () => this.#sessionLog,
       bans: this.#bans,
       blocks: this.#blocks,
       now: this.#now,
@@ -114,8 +131,31 @@ class MainServer implements StratumServer {
     });
   }
 
+  /** Without a disk to write to, sessions end with the process. */
+  async #openSessionLog(): Promise<void> {
+    const { sessionsDirectory: directory, limits } = this.#options;
+    const { log } = this.#dependencies;
+    if (directory === undefined || limits.resumeMillis === 0) return;
+    try {
+      this.#sessionLog = await SessionLog.open({ directory, bootId: this.bootId, limits }, { now: this.#now, log });
+    } catch (error) {
+      return log.warn('sessions cannot be kept for a restart', { error });
+    }
+    const { kept } = this.#sessionLog;
+    // Ids of jobs must not come again in a session. After years of starts they begin anew, and jobs of before are dead.
+    if (kept.newestSerial > MAX_SERIAL / 2) kept.forgetJobs();
+    else {
+      this.#earlier = kept.publications(limits.jobs, this.#now());
+      this.#templates.restore(this.#earlier, kept.newestSerial);
+    }
+    this.#forgetting = setTimeout(() => kept.clear(), limits.resumeMillis + limits.bans.banMillis);
+    this.#forgetting.unref();
+    if (kept.size > 0) log.info('sessions of before can be resumed', { sessions: kept.size });
+  }
+
   async start(): Promise<void> {
     const { threads } = this.#options;
+    await this.#openSessionLog();
     if (threads === 0) {
       this.addresses = await this.#local(this.#options.services).listen();
     } else {
@@ -192,6 +232,7 @@ class MainServer implements StratumServer {
       thread,
       bootId: this.bootId,
       asksSink,
+      keepsSessions: this.#sessionLog !== undefined,
       counts: this.#counts,
       ownCounts: connectionCountMemory(limits.connections),
       allow,
@@ -277,6 +318,7 @@ class MainServer implements StratumServer {
     this.#publication = {
       headHeight,
       clean,
+      earlier: this.#takeEarlier(first, headHeight),
       templates: kept.map(({ serial, headerBytes, epoch }, draw) => ({
         serial,
         header: headerBytes,
@@ -287,6 +329,7 @@ class MainServer implements StratumServer {
         cutHeight,
       })),
     };
+    this.#sessionLog?.templates(this.#publication, kept);
     this.#published++;
     this.#anchors.note(
       kept.map(({ anchorHeight }) => anchorHeight),
@@ -295,9 +338,32 @@ class MainServer implements StratumServer {
     this.epochLength = first.epochLength;
     const publication = this.#publication;
     this.#each((listener) => listener.publish(publication));
+    this.#publication = { ...publication, earlier: [] };
     this.#decideReady();
     log.debug('templates published', { node, height: headHeight, draws: kept.length, fees: first.fees });
     this.#prepareAhead(first);
+  }
+
+  /**
+   * The templates of before the restart, if they are of the same chain and epoch; their blocks can be sent from now on. A
+   * job on another chain earns nothing, and a dataset of an old epoch is not built for the last seconds of a few jobs.
+   */
+  #takeEarlier(first: KeptTemplate, headHeight: number): readonly EarlierTemplates[] {
+    const earlier = this.#earlier;
+    const newest = earlier.at(-1);
+    if (newest === undefined) return [];
+    this.#earlier = [];
+    const isOther = ({ serial }: PublishedTemplate): boolean => {
+      const { epoch, anchorHeight, header } = this.#templates.get(serial) as KeptTemplate;
+      const isOtherCut = anchorHeight === first.anchorHeight && !equalBytes(header.anchorId, first.header.anchorId);
+      return epoch !== first.epoch || header.networkId !== first.header.networkId || isOtherCut;
+    };
+    const templates = earlier.flatMap((publication) => publication.templates);
+    if (headHeight + REGISTRATION_WINDOW > newest.headHeight && !templates.some(isOther))
+      return earlier.map(({ templates: published, atMillis }) => ({ templates: published, atMillis }));
+    for (const { serial } of templates) this.#templates.forget(serial);
+    this.#sessionLog?.kept.forgetJobs();
+    return [];
   }
 
   #prepareAhead({ anchorHeight, epoch, epochLength }: KeptTemplate): void {
@@ -391,7 +457,9 @@ class MainServer implements StratumServer {
     this.#closing = true;
     if (this.#poll !== null) clearInterval(this.#poll);
     await Promise.all([...this.#listeners.values()].map((listener) => listener.close()));
+    clearTimeout(this.#forgetting);
     await this.#blocks.close();
     await this.#dependencies.upstream.close();
+    await this.#sessionLog?.close();
   }
 }

@@ -7,6 +7,7 @@ import { createVerifier, type Verifier, type VerifierMode } from '../kernels/ver
 import type { Bytes } from '../protocol/bytes.ts';
 import { NETWORKS, type NetworkName } from '../protocol/network.ts';
 import { laterMillis } from '../runtime/clock.ts';
+import { lockDirectory } from '../runtime/directory-lock.ts';
 import type { Logger } from '../runtime/log.ts';
 import { BridgeError } from './bridge-error.ts';
 import { type CertificateFiles, readCertificate, warnOfExpiry, watchCertificate } from './connection/certificate.ts';
@@ -24,6 +25,7 @@ export type StratumOptions = {
   readonly server: string;
   readonly services: readonly StratumService[];
   readonly values: StratumValues;
+  readonly dataDir: string;
   readonly bootId?: Bytes;
 };
 
@@ -34,7 +36,7 @@ export type StratumDependencies = Pick<StratumServerDependencies, 'sink' | 'veri
 };
 
 export async function startStratum(
-  { network, server: name, services, values, bootId }: StratumOptions,
+  { network, server: name, services, values, dataDir, bootId }: StratumOptions,
   { sources, log, started, ...dependencies }: StratumDependencies,
 ): Promise<StratumServer> {
   const files = certificateFiles(values);
@@ -44,6 +46,7 @@ export async function startStratum(
     { network: NETWORKS[network], ...UPSTREAM_DEFAULTS, anchors: values.anchors },
     { sources, now: laterMillis, log: log.child('upstream') },
   );
+  const sessionsDirectory = ownSessions(join(dataDir, 'sessions'), { log, started });
   const server = await createStratumServer(
     {
       network: NETWORKS[network],
@@ -56,6 +59,7 @@ export async function startStratum(
       allow: values.allow,
       certificate,
       ...(bootId === undefined ? {} : { bootId }),
+      ...(sessionsDirectory === undefined ? {} : { sessionsDirectory }),
     },
     { upstream, log: log.child('stratum'), ...dependencies },
   );
@@ -71,6 +75,18 @@ export async function startStratum(
       watchCertificate(files, certificate, log, (news) => server.setCertificate(news)),
     );
   return server;
+}
+
+/** Two bridges may share a data directory, but not their sessions: the second one keeps none. */
+function ownSessions(directory: string, { log, started }: Pick<StratumDependencies, 'log' | 'started'>) {
+  try {
+    const lock = lockDirectory(directory);
+    started('lock of the sessions', () => lock.release());
+    return directory;
+  } catch (error) {
+    log.warn('sessions cannot be kept for a restart', { error });
+    return undefined;
+  }
 }
 
 /** Read before anything else starts: a wrong certificate must not end a program that has just opened its chain. */

@@ -32,6 +32,8 @@ export type StratumServerOptions = {
   readonly certificate: CertificatePem | null;
   /** 8 bytes that no other start of any instance ever has; by default random. */
   readonly bootId?: Bytes;
+  /** Where sessions are kept for a restart; without one they end with the process. */
+  readonly sessionsDirectory?: string;
   /** Implementation of TCP streams (connection/tcp-server.ts); `handles` unless given. */
   readonly streams?: 'handles' | 'sockets';
 };

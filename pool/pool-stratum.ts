@@ -49,6 +49,7 @@ export async function startPoolStratum(
       server: 'svc-pool',
       services: SERVICES.map((name) => listeners[name]),
       values,
+      dataDir: values.dataDir,
       bootId,
     },
     {

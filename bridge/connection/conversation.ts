@@ -46,6 +46,7 @@ export interface ConversationDesk extends SessionDesk {
   works(conversation: Conversation): void;
   balance(conversation: Conversation, tell: (balance: Balance | null) => void): void;
   refusedShare(conversation: Conversation, code: RefusalCode): void;
+  note(entry: () => Bytes | null): void;
   wantsReceipts(conversation: Conversation): void;
   defect(conversation: Conversation, error: unknown): void;
   /** The conversation has bytes to flush at the end of a batch of verdicts. */
@@ -176,6 +177,10 @@ export abstract class Conversation implements SessionHost {
 
   refusedShare(code: RefusalCode): void {
     this.desk.refusedShare(this, code);
+  }
+
+  note(entry: () => Bytes | null): void {
+    this.desk.note(entry);
   }
 
   wantsReceipts(): void {

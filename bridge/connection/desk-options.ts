@@ -13,6 +13,8 @@ export type DeskOptions = {
   readonly bootId: Bytes;
   /** Whether the sink is asked before a connection may have jobs. */
   readonly asksSink: boolean;
+  /** Whether there is a session log. */
+  readonly keepsSessions: boolean;
   /** Connection counts of all threads, and of this one (connection-count.ts). */
   readonly counts: SharedArrayBuffer;
   readonly ownCounts: SharedArrayBuffer;

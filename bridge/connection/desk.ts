@@ -39,6 +39,8 @@ import { V2Conversation } from './v2-conversation.ts';
 /** The one timer: acknowledgements of v2 go out at each tick, every connection is checked once in SWEEP_TICKS. */
 export const TICK_MILLIS = 50;
 const SWEEP_TICKS = 20;
+/** Sessions are noted again once in this many sweeps: what the log holds of before may be deleted after that (session-log.ts). */
+const KEEP_SWEEPS = 60;
 /** Sessions drop their old jobs once in this many sweeps. */
 const FORGET_SWEEPS = 30;
 const ofDraw = (templates: readonly ServedTemplate[], draw: number): ServedTemplate | undefined =>
@@ -70,6 +72,8 @@ export class Desk implements ConversationDesk {
   #newest: ServedTemplate[] = [];
   #before: ServedTemplate[] = [];
   #touched: Conversation[] = [];
+  readonly #keepsSessions: boolean;
+  #notes: Bytes[] = [];
   #acknowledging = new Set<V2Conversation>();
   #sweep: Iterator<Conversation> | null = null;
   #sweeps = 0;
@@ -88,6 +92,7 @@ export class Desk implements ConversationDesk {
     this.thread = options.thread;
     this.bootId = options.bootId;
     this.asksSink = options.asksSink;
+    this.#keepsSessions = options.keepsSessions;
     this.bans = new BoundedMap(options.limits.bans.capacity);
     this.counts = new ConnectionCount(options.counts, options.ownCounts);
     this.isExempt = exemption(options.allow);
@@ -209,6 +214,20 @@ export class Desk implements ConversationDesk {
     return ofDraw(this.#before, draw);
   }
 
+  /** All of one turn of the event loop go in one message. */
+  note(entry: () => Bytes | null): void {
+    if (!this.#keepsSessions) return;
+    const bytes = entry();
+    if (bytes === null) return;
+    if (this.#notes.push(bytes) === 1) this.#dependencies.soon(() => this.#sendNotes());
+  }
+
+  #sendNotes(): void {
+    const notes = this.#notes;
+    this.#notes = [];
+    if (notes.length > 0) this.#dependencies.hub.keep(Buffer.concat(notes));
+  }
+
   wantsReceipts(conversation: Conversation): void {
     this.#receipts.ask(conversation);
   }
@@ -295,9 +314,14 @@ export class Desk implements ConversationDesk {
 
   // --- what the main thread says -----------------------------------------------------------------------------------------
 
-  publish({ templates, headHeight, clean }: Publication): void {
+  publish({ templates, headHeight, clean, earlier = [] }: Publication): void {
     this.headHeight = headHeight;
     if (clean) this.shelf.clear();
+    for (const each of earlier)
+      this.shelf.add(
+        new Map(each.templates.map((template) => [template.serial, new ServedTemplate(template)])),
+        each.atMillis,
+      );
     const served = templates.map((template) => new ServedTemplate(template));
     if (served.length === 0) return;
     this.shelf.add(new Map(served.map((template) => [template.serial, template])), this.now());
@@ -390,6 +414,8 @@ export class Desk implements ConversationDesk {
     } else if (session.isMining && !conversation.isEnding) {
       if (!this.#draining) session.retarget(now);
       if (this.#sweeps % FORGET_SWEEPS === 0) session.forget(this.shelf.oldest);
+      // Spread: all at once would be much for one second.
+      if ((this.#sweeps + (session.member?.handle ?? 0)) % KEEP_SWEEPS === 0) session.keep();
       conversation.flush();
     }
   }

@@ -4,7 +4,7 @@
  */
 import type { Session } from '../session/session.ts';
 import type { SessionRecord } from '../session/session-record.ts';
-import type { Hub, Member, MemberBook } from '../threads/hub.ts';
+import type { Hub, MemberBook } from '../threads/hub.ts';
 import type { Conversation } from './conversation.ts';
 
 /** How long handing over a session waits for the verdicts of its submits. */
@@ -34,8 +34,8 @@ export class HeldSessions {
     this.#byId.set(conversation.session.id, conversation);
   }
 
-  left(member: Member): void {
-    this.#dependencies.members?.left([member]);
+  left({ members }: Session): void {
+    this.#dependencies.members?.left(members);
   }
 
   has({ id }: Session): boolean {
@@ -51,7 +51,7 @@ export class HeldSessions {
   #handOver(session: Session): void {
     if (!this.#byId.delete(session.id)) return;
     const record = session.record();
-    this.left(session.member as Member);
+    this.left(session);
     if (record !== null && this.#dependencies.areKept) this.#dependencies.hub.ended(record);
   }
 
@@ -73,7 +73,7 @@ export class HeldSessions {
     while (session.pending > 0 && now() < until) await new Promise((resolve) => setTimeout(resolve, 5));
     // A share of a member that was removed would fail its whole batch.
     if (session.pending > 0) this.#leaving.add(session);
-    else this.left(session.member as Member);
+    else this.left(session);
     return session.record();
   }
 
@@ -87,7 +87,7 @@ export class HeldSessions {
     for (const session of this.#leaving)
       if (session.pending === 0) {
         this.#leaving.delete(session);
-        this.left(session.member as Member);
+        this.left(session);
       }
   }
 }

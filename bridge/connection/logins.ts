@@ -64,7 +64,7 @@ export class Logins {
     for (const conversation of conversations) {
       const { session } = conversation;
       if (conversation.isEnding) {
-        if (session.member !== null) sessions.left(session.member);
+        sessions.left(session);
         continue;
       }
       over(conversation, () => {

@@ -71,6 +71,7 @@ export async function warmUp(options: DeskOptions): Promise<WarmedUp> {
     worker: () => {},
     resume: async () => null,
     ended: () => {},
+    keep: () => {},
     fault: () => {},
     balance: async () => null,
   };
@@ -78,6 +79,7 @@ export async function warmUp(options: DeskOptions): Promise<WarmedUp> {
     {
       ...options,
       bootId: new Uint8Array(options.bootId.length),
+      keepsSessions: false,
       counts: connectionCountMemory(ROUNDS * LOGINS_A_ROUND),
       ownCounts: connectionCountMemory(ROUNDS * LOGINS_A_ROUND),
       connectionNumbers: connectionNumberMemory(),

@@ -9,9 +9,11 @@
 import { encodeBody } from '../../protocol/body.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { transactionMass } from '../../protocol/fee.ts';
-import type { Header } from '../../protocol/header.ts';
+import { decodeHeader, type Header, registrationWindowEnd } from '../../protocol/header.ts';
+import { merkleLeaf } from '../../protocol/merkle.ts';
 import { MAX_OUTPUTS } from '../../protocol/transaction.ts';
 import { type JobLife, MAX_SERIAL } from '../session/job-book.ts';
+import type { KeptPublication, TemplateBody } from '../session/session-entries.ts';
 import { type SharedTransaction, SharedTransactions } from './shared-transactions.ts';
 import type { CheckedTemplate } from './template.ts';
 
@@ -57,13 +59,26 @@ export class TemplateStore {
     return { kept: this.#entries.size, transactions: this.#shared.count, bytes: this.#shared.bytes };
   }
 
+  /** Those of before a restart, under the serials that jobs on them have. */
+  restore(publications: readonly KeptPublication[], newest: number): void {
+    for (const { templates, bodies } of publications)
+      for (const [i, { serial, header: headerBytes, epoch }] of templates.entries()) {
+        const { epochLength, fees, parents, transactions } = bodies[i] as TemplateBody;
+        const header = decodeHeader(headerBytes);
+        const { anchorHeight } = header;
+        const common = { serial, anchorHeight, registrationWindowEnd: registrationWindowEnd(anchorHeight), header };
+        const shared = this.#shared.take(transactions.map(merkleLeaf), transactions);
+        this.#keep({ ...common, headerBytes, epoch, epochLength, fees, parents, transactions: shared });
+      }
+    this.#serial = newest;
+  }
+
   put(template: CheckedTemplate): KeptTemplate {
     if (this.#serial >= MAX_SERIAL) throw new RangeError('template serials are used up: restart');
     const { header, headerBytes, epoch, epochLength, fees, anchorHeight, registrationWindowEnd, body, leaves } =
       template;
-    const serial = ++this.#serial;
-    const kept = {
-      serial,
+    return this.#keep({
+      serial: ++this.#serial,
       anchorHeight,
       registrationWindowEnd,
       header,
@@ -73,9 +88,12 @@ export class TemplateStore {
       fees,
       parents: body.parents,
       transactions: this.#shared.take(leaves, body.transactions),
-    };
-    this.#entries.set(serial, { template: kept, supersededAtMillis: undefined });
-    return kept;
+    });
+  }
+
+  #keep(template: KeptTemplate): KeptTemplate {
+    this.#entries.set(template.serial, { template, supersededAtMillis: undefined });
+    return template;
   }
 
   /** Publishes these templates in place of all earlier ones. */

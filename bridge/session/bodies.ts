@@ -43,7 +43,7 @@ class HeldBody implements Body {
 
   constructor({ tag, owner, payout }: BodyOwner, terms: Terms) {
     this.terms = terms;
-    const extranonce = extranonceOf(tag, owner, terms.generation);
+    const extranonce = extranonceOf(tag, terms.owner ?? owner, terms.generation);
     this.#text = Buffer.concat([rewardRoot(payout, extranonce), extranonce]).toString('latin1');
   }
 

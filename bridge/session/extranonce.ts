@@ -5,11 +5,11 @@
  * the next generation.
  */
 import { UNIQUE_BYTES } from '../../protocol/block-service.ts';
-import { ByteReader, type Bytes, ByteWriter } from '../../protocol/bytes.ts';
+import { ByteReader, type Bytes, ByteWriter, equalBytes } from '../../protocol/bytes.ts';
 import { decodeExtranonce, encodeExtranonce } from '../../protocol/tag.ts';
 
 export const BOOT_ID_BYTES = 8;
-const OWNER_BYTES = BOOT_ID_BYTES + 1 + 4;
+export const OWNER_BYTES = BOOT_ID_BYTES + 1 + 4;
 const MAX_GENERATION = 0xffffffff;
 const MAX_CONNECTION = 0xffffffff;
 
@@ -25,6 +25,12 @@ export function connectionNumber(owner: Bytes): number {
   const low = (owner[at] as number) | ((owner[at + 1] as number) << 8) | ((owner[at + 2] as number) << 16);
   return (low | ((owner[at + 3] as number) << 24)) >>> 0;
 }
+
+/** Decides which of the draws of a cut the connection mines on. */
+export const drawOf = (owner: Bytes): number => connectionNumber(owner) & 0xffff;
+
+/** Whether a start of a server gave this name. */
+export const isNamedBy = (bootId: Bytes, owner: Bytes): boolean => equalBytes(owner.subarray(0, BOOT_ID_BYTES), bootId);
 
 /** The parts of the connection's name. */
 export function numbersOf(owner: Bytes): { readonly owner: Bytes; readonly prefix: number; readonly handle: number } {

@@ -20,6 +20,8 @@ export type Terms = {
   isSpent: boolean;
   /** Nonces judged, by the serial of the template. Most headers see one share or none: a set is made for the second. */
   seen: Map<number, Nonces> | undefined;
+  /** Whose body it is, if not the connection's: jobs from before a restart are on bodies of the name it had then. */
+  readonly owner: Bytes | null;
 };
 
 /** The jobs of one revision on one body, one for every template of the session's draw from the first serial to the last. */
@@ -33,6 +35,7 @@ export type JobLogState = {
     readonly isSpent: boolean;
     /** One block of memory for each serial: a session of many shares is copied between threads as often as its miner reconnects. */
     readonly seen: readonly (readonly [serial: number, nonces: Float64Array])[];
+    readonly owner: Bytes | null;
   }[];
   readonly runs: readonly {
     readonly generation: number;
@@ -72,7 +75,8 @@ export class JobLog {
   static restore(state: JobLogState, limit?: number): JobLog {
     const log = new JobLog(limit);
     log.lastJobId = state.lastJobId;
-    log.#terms = state.terms.map(({ generation, shareWork, isSpent, seen }) => ({
+    log.#terms = state.terms.map(({ generation, shareWork, isSpent, seen, owner }) => ({
+      owner,
       generation,
       shareWork,
       isSpent,
@@ -83,14 +87,16 @@ export class JobLog {
     return log;
   }
 
-  state(): JobLogState {
+  /** `withSeen`: the nonces too. */
+  state(withSeen = true): JobLogState {
     return {
       lastJobId: this.lastJobId,
-      terms: this.#terms.map(({ generation, shareWork, isSpent, seen }) => ({
+      terms: this.#terms.map(({ generation, shareWork, isSpent, seen, owner }) => ({
         generation,
         shareWork,
         isSpent,
-        seen: [...(seen ?? [])].map(([serial, nonces]) => [
+        owner,
+        seen: [...((withSeen ? seen : undefined) ?? [])].map(([serial, nonces]) => [
           serial,
           Float64Array.from(typeof nonces === 'number' ? [nonces] : nonces),
         ]),
@@ -103,9 +109,14 @@ export class JobLog {
     return this.#judged;
   }
 
+  /** The newest run: another one after a job went out says that this job began it. */
+  get newestRun(): object | undefined {
+    return this.#runs.at(-1);
+  }
+
   /** The terms of a body that was never used before. */
   begin(generation: number, shareWork: bigint): Terms {
-    const terms: Terms = { generation, shareWork, isSpent: false, seen: undefined };
+    const terms: Terms = { generation, shareWork, isSpent: false, seen: undefined, owner: null };
     this.#terms = [...this.#terms, terms];
     return terms;
   }

@@ -3,6 +3,7 @@ import type { Wishes } from '../../protocol/stratum/username.ts';
 import type { ServedTemplate } from '../nodes/served-template.ts';
 import { judgedLimit } from '../options.ts';
 import { Bodies, type Body, type BodyOwner } from './bodies.ts';
+import { nextGeneration } from './extranonce.ts';
 import { JobLog, type Terms } from './job-log.ts';
 import type { SessionJobs } from './session-record.ts';
 import type { SessionDesk } from './surroundings.ts';
@@ -24,11 +25,17 @@ export type JobsStart = {
   readonly wishes: Wishes | null;
 };
 
+export interface RunNotes {
+  /** A job went out that is not the next one of a run: without a note of it, nobody could tell its terms from its id. */
+  began(terms: Terms, jobId: number): void;
+}
+
 export class Jobs {
   readonly log: JobLog;
   readonly draw: number;
   readonly #desk: SessionDesk;
   readonly #voice: Pick<Voice, 'job' | 'end'>;
+  readonly #notes: RunNotes;
   readonly #owner: JobsOwner;
   readonly #bodies: Bodies;
   readonly #wishes: Wishes | null;
@@ -41,11 +48,13 @@ export class Jobs {
     voice: Pick<Voice, 'job' | 'end'>,
     owner: JobsOwner,
     { vardiff, jobs, wishes }: JobsStart,
+    notes: RunNotes,
   ) {
     const { limits } = desk;
     this.draw = owner.draw;
     this.#desk = desk;
     this.#voice = voice;
+    this.#notes = notes;
     this.#owner = owner;
     this.#wishes = wishes;
     this.#vardiff = vardiff ?? newVardiff(limits.vardiff, desk.now(), wishes);
@@ -55,7 +64,12 @@ export class Jobs {
     } else {
       this.log = JobLog.restore(jobs.log, judgedLimit(limits));
       const spare = jobs.spare === null ? null : (this.log.termsOf(jobs.spare) as Terms);
-      this.#bodies = new Bodies(owner, this.log, this.log.termsOf(jobs.current) as Terms, spare);
+      const current = this.log.termsOf(jobs.current) as Terms;
+      // Bodies from before a restart get no further jobs: the connection has another name now.
+      this.#bodies =
+        current.owner === null
+          ? new Bodies(owner, this.log, current, spare)
+          : new Bodies(owner, this.log, this.log.begin(nextGeneration(current.generation) ?? 0, this.shareWork), null);
     }
   }
 
@@ -106,8 +120,10 @@ export class Jobs {
   /** Uses the next id of the template; if none is left, the miner keeps its current job until the next template. */
   #send(template: ServedTemplate, { terms, extranonce, rewardRoot }: Body, clean: boolean): void {
     const before = this.#desk.before(this.draw)?.serial;
+    const run = this.log.newestRun;
     const jobId = this.log.send(template.serial, before, terms);
     if (jobId === undefined) return;
+    if (this.log.newestRun !== run) this.#notes.began(terms, jobId);
     this.#serial = template.serial;
     const shareTarget = template.termsFor(terms.shareWork).target;
     const { payout } = this.#owner;
@@ -139,10 +155,11 @@ export class Jobs {
     this.log.forget(oldestSerial, [this.#bodies.current.terms, this.#bodies.spare?.terms]);
   }
 
-  /** For the connection that resumes the session. */
-  state(): SessionJobs {
+  /** For the connection that resumes the session; `withSeen`: with the nonces that were judged. */
+  state(withSeen = true): SessionJobs {
     return {
-      log: this.log.state(),
+      log: this.log.state(withSeen),
+      payout: this.#owner.payout,
       current: this.#bodies.current.terms.generation,
       spare: this.#bodies.spare?.terms.generation ?? null,
     };

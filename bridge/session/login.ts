@@ -9,7 +9,7 @@ import type { Authorize, Subscribe } from '../../protocol/stratum/messages.ts';
 import { parsePassword, parseUsername, type Wishes } from '../../protocol/stratum/username.ts';
 import { type StratumService, tagOf } from '../service.ts';
 import type { Member } from '../threads/hub.ts';
-import { connectionNumber } from './extranonce.ts';
+import { drawOf, isNamedBy } from './extranonce.ts';
 import type { JobsOwner } from './jobs.ts';
 import type { SessionRecord } from './session-record.ts';
 import type { ConnectionNumbers, SessionDesk, SessionHost } from './surroundings.ts';
@@ -24,6 +24,9 @@ export interface Refuser {
   decline(id: AnswerId, code: RefusalCode, message: string): void;
 }
 
+/** Shared by all sessions that no restart was in, which are most. */
+const NOBODY: readonly Member[] = [];
+
 export type LoginHost = Pick<SessionHost, 'subscribed' | 'authorized' | 'resume' | 'own'>;
 
 export class Login implements JobsOwner {
@@ -35,7 +38,7 @@ export class Login implements JobsOwner {
   wishes: Wishes | null = null;
   /** The record of an earlier connection, if this one resumes it; kept until it mines. */
   record: SessionRecord | null = null;
-  /** Whether its earlier jobs stay valid: the session was resumed in the process that served it. */
+  /** Whether its earlier jobs stay valid: the session was resumed in the process that served it, or in the next one of its data directory. */
   isResumed = false;
   /** A request waits for the main thread: those after it must wait too, or answers would overtake each other. */
   busy = false;
@@ -45,6 +48,7 @@ export class Login implements JobsOwner {
   readonly #session: Refuser;
   #numbers: ConnectionNumbers | null = null;
   #agent = '';
+  #earlier: readonly Member[] = NOBODY;
   /** The request that `busy` is about. */
   #open: AnswerId = null;
   /** As the miner sent it, until it is answered. */
@@ -83,7 +87,22 @@ export class Login implements JobsOwner {
 
   /** Decides which of the draws of a cut it mines on. */
   get draw(): number {
-    return connectionNumber(this.owner) & 0xffff;
+    return drawOf(this.owner);
+  }
+
+  /** All that it was announced as. */
+  get members(): readonly Member[] {
+    return [...(this.member === null ? [] : [this.member]), ...this.#earlier];
+  }
+
+  /** As whom it finds something on the bodies of a name that it had before a restart. */
+  memberOf(owner: Bytes): Member {
+    const known = this.#earlier.find((each) => equalBytes(each.owner, owner));
+    if (known !== undefined) return known;
+    const { handle } = this.#desk.newNumbers(this.#service.mark);
+    const member = { ...(this.member as Member), owner, handle };
+    this.#earlier = [...this.#earlier, member];
+    return member;
   }
 
   subscribe(id: AnswerId, asked: Subscribe): void {
@@ -113,16 +132,20 @@ export class Login implements JobsOwner {
       this.#begin(this.#open);
       return;
     }
+    const { bootId } = this.#desk;
     const numbers = this.#desk.newNumbers(this.#service.mark);
-    // From another instance, or from before a restart: its jobs are not known here, and neither is what was judged on
-    // them. A new owner keeps the headers distinct if several connections present the same record; everything else is
-    // kept.
-    const jobs = equalBytes(record.bootId, this.#desk.bootId) ? record.jobs : null;
-    this.record = { ...record, jobs };
-    this.isResumed = jobs !== null;
+    // From another instance: its jobs are not known here, and neither is what was judged on them. The same where the
+    // blocks of this service now pay another address.
+    const payout = this.#service.pool?.payout ?? record.account;
+    const isKnown = equalBytes(record.bootId, bootId) && record.jobs !== null && equalBytes(record.jobs.payout, payout);
+    this.record = isKnown ? record : { ...record, jobs: null };
+    this.isResumed = isKnown;
     this.id = record.id;
     this.tag = record.tag;
-    this.#numbers = { ...numbers, prefix: record.prefix, ...(this.isResumed ? { owner: record.owner } : {}) };
+    // A name that this process did not give is not used for further jobs: the headers stay distinct if several
+    // connections present the same record, and the jobs say which process sent them (S35).
+    const owner = isKnown && isNamedBy(bootId, record.owner) ? record.owner : numbers.owner;
+    this.#numbers = { ...numbers, prefix: record.prefix, owner };
     this.#become(record.account, record.worker);
     this.#subscribed(this.#open);
   }

@@ -18,7 +18,10 @@ export function packRecord(record: SessionRecord): string {
     account: hex(record.account),
     work: String(record.work),
     vardiff: vardiff === null ? null : { ...vardiff, work: String(vardiff.work) },
-    jobs: jobs === null ? null : { ...jobs, log: { ...jobs.log, terms: jobs.log.terms.map(packTerms) } },
+    jobs:
+      jobs === null
+        ? null
+        : { ...jobs, payout: hex(jobs.payout), log: { ...jobs.log, terms: jobs.log.terms.map(packTerms) } },
   });
 }
 
@@ -32,24 +35,30 @@ export function unpackRecord(packed: string): SessionRecord {
     account: fromHex(record.account),
     work: BigInt(record.work),
     vardiff: vardiff === null ? null : { ...vardiff, work: BigInt(vardiff.work) },
-    jobs: jobs === null ? null : { ...jobs, log: { ...jobs.log, terms: jobs.log.terms.map(unpackTerms) } },
+    jobs:
+      jobs === null
+        ? null
+        : { ...jobs, payout: fromHex(jobs.payout), log: { ...jobs.log, terms: jobs.log.terms.map(unpackTerms) } },
   };
 }
 
 type SentTerms = NonNullable<SessionRecord['jobs']>['log']['terms'][number];
-type PackedTerms = Omit<SentTerms, 'shareWork' | 'seen'> & {
+type PackedTerms = Omit<SentTerms, 'shareWork' | 'seen' | 'owner'> & {
   readonly shareWork: string;
+  readonly owner: string | null;
   readonly seen: readonly (readonly [serial: number, nonces: string])[];
 };
 
 const packTerms = (terms: SentTerms): PackedTerms => ({
   ...terms,
   shareWork: String(terms.shareWork),
+  owner: terms.owner === null ? null : hex(terms.owner),
   seen: terms.seen.map(([serial, nonces]) => [serial, packNumbers(nonces)]),
 });
 const unpackTerms = (terms: PackedTerms): SentTerms => ({
   ...terms,
   shareWork: BigInt(terms.shareWork),
+  owner: terms.owner === null ? null : fromHex(terms.owner),
   seen: terms.seen.map(([serial, packed]) => [serial, unpackNumbers(packed)]),
 });
 

@@ -25,7 +25,8 @@ export type PendingShare = {
 };
 
 export interface Submitter {
-  readonly member: Member | null;
+  /** Who finds something on these terms. */
+  memberOf(terms: Terms): Member;
   /** Whom its blocks pay. */
   readonly payout: Bytes;
   bodyOf(terms: Terms): Body;

@@ -5,9 +5,11 @@ import type { JobLogState } from './job-log.ts';
 import type { TallyState } from './tally.ts';
 import type { Vardiff } from './vardiff.ts';
 
-/** What was sent and judged: valid only in the process that served the session. */
+/** What was sent and judged: valid in the process that served the session, and in the next one of its data directory. */
 export type SessionJobs = {
   readonly log: JobLogState;
+  /** Whom they pay. */
+  readonly payout: Bytes;
   /** Generations of the current body and the spare. */
   readonly current: number;
   readonly spare: number | null;
@@ -15,7 +17,7 @@ export type SessionJobs = {
 
 export type SessionRecord = TallyState & {
   readonly id: string;
-  /** The process that served it last. */
+  /** The process that served it last, or this one, which has read its jobs from the disk (kept-sessions.ts). */
   readonly bootId: Bytes;
   readonly service: string;
   readonly owner: Bytes;

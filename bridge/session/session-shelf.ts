@@ -7,7 +7,8 @@ import { packRecord, unpackRecord } from './packed-record.ts';
 import type { SessionRecord } from './session-record.ts';
 
 export interface SessionShelf {
-  put(record: SessionRecord): Promise<void>;
+  /** Resolves with where it waits: in this process, or where other instances find it. */
+  put(record: SessionRecord): Promise<'here' | 'shared'>;
   /** Removes and returns the record: it can be resumed once. */
   take(id: string): Promise<SessionRecord | null>;
 }
@@ -66,10 +67,11 @@ export class LocalSessionShelf implements SessionShelf {
     this.#banned = new Row(fewer);
   }
 
-  async put(record: SessionRecord): Promise<void> {
+  async put(record: SessionRecord): Promise<'here'> {
     const now = this.#now();
     const row = record.bannedUntilMillis > now ? this.#banned : isProven(record) ? this.#proven : this.#new;
     row.put(record, now + keptMillis(record, this.#options.resumeMillis, now), now);
+    return 'here';
   }
 
   async take(id: string): Promise<SessionRecord | null> {

@@ -12,11 +12,13 @@ import type { Balance, Member } from '../threads/hub.ts';
 import type { Fault } from './ban-score.ts';
 import type { Body } from './bodies.ts';
 import { Conduct, FAULTS } from './conduct.ts';
+import { drawOf } from './extranonce.ts';
 import { serialOf } from './job-book.ts';
 import type { Terms } from './job-log.ts';
-import { Jobs } from './jobs.ts';
+import { Jobs, type RunNotes } from './jobs.ts';
 import { Login, type LoginState } from './login.ts';
 import type { PendingShare, Submitter } from './pending-share.ts';
+import { runEntry, sessionEntry } from './session-entries.ts';
 import type { SessionRecord } from './session-record.ts';
 import { judgeSubmit, type SubmitBudgets } from './submit.ts';
 import type { SessionDesk, SessionHost } from './surroundings.ts';
@@ -30,7 +32,7 @@ const GOOD_FAITH_MILLIS = 10_000;
 const TOO_MANY_REQUESTS = 'more requests than one connection may send';
 const UNUSED: SubmitBudgets = { submits: null, owed: null, late: null };
 
-export class Session implements Submitter {
+export class Session implements Submitter, RunNotes {
   readonly service: StratumService;
   readonly #desk: SessionDesk;
   readonly #host: SessionHost;
@@ -133,12 +135,13 @@ export class Session implements Submitter {
     }
     const { record, wishes } = login;
     const start = { vardiff: record?.vardiff ?? null, jobs: record?.jobs ?? null, wishes };
-    this.#jobs = new Jobs(this.#desk, this.#host, login, start);
+    this.#jobs = new Jobs(this.#desk, this.#host, login, start, this);
     login.record = null;
     this.#forgiven = this.#jobs.log.judged;
     this.#host.joined();
     login.answerAuthorize();
     this.offer(!login.isResumed);
+    this.keep();
   }
 
   /** The sink could not register the miner now. */
@@ -170,7 +173,7 @@ export class Session implements Submitter {
       isReady: desk.ready,
       terms,
       found: desk.shelf.find(serial, desk.headHeight, now),
-      draw: jobs.draw,
+      draw: terms?.owner == null ? jobs.draw : drawOf(terms.owner),
       hasPrefix: nonce[6] === prefix >> 8 && nonce[7] === (prefix & 0xff),
       known: terms === undefined ? 'fresh' : jobs.log.known(terms, serial, nonce),
     });
@@ -224,6 +227,7 @@ export class Session implements Submitter {
     this.#tally.accept(work);
     this.#host.accepted(share.id, work, blockId);
     this.#host.works();
+    if (this.#tally.accepted === 1) this.keep();
     const now = this.#desk.now();
     this.#servedMillis = now;
     this.#jobs?.accepted(work, now);
@@ -247,6 +251,16 @@ export class Session implements Submitter {
 
   renew(): void {
     this.#jobs?.offer(false);
+    // That the body is spent.
+    this.keep();
+  }
+
+  memberOf({ owner }: Terms): Member {
+    return owner === null ? (this.member as Member) : this.#login.memberOf(owner);
+  }
+
+  get members(): readonly Member[] {
+    return this.#login.members;
   }
 
   get payout(): Bytes {
@@ -383,8 +397,21 @@ export class Session implements Submitter {
     this.#host.end('banned');
   }
 
-  /** What a later connection gets back; null when there is nothing worth keeping. */
-  record(): SessionRecord | null {
+  began(terms: Terms, jobId: number): void {
+    if (this.#tally.accepted > 0) this.#host.note(() => runEntry(this.#login.owner, terms, jobId));
+  }
+
+  /** For a restart: notes what would be resumed then. One without an accepted share is not worth a place on the disk. */
+  keep(): void {
+    if (this.#tally.accepted === 0) return;
+    this.#host.note(() => {
+      const record = this.record(false);
+      return record === null ? null : sessionEntry(record, this.#desk.now());
+    });
+  }
+
+  /** What a later connection gets back; null when there is nothing worth keeping. `withSeen`: with the nonces that were judged. */
+  record(withSeen = true): SessionRecord | null {
     const login = this.#login;
     const { score, bannedUntilMillis } = this.#conduct;
     if (this.#jobs === null) return login.record === null ? null : { ...login.record, score, bannedUntilMillis };
@@ -404,7 +431,7 @@ export class Session implements Submitter {
       ...this.#tally.state(),
       score,
       bannedUntilMillis,
-      jobs: this.#jobs.state(),
+      jobs: this.#jobs.state(withSeen),
     };
   }
 }

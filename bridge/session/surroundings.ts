@@ -59,6 +59,8 @@ export interface SessionHost extends Voice {
   works(): void;
   balance(tell: (balance: Balance | null) => void): void;
   refusedShare(code: RefusalCode): void;
+  /** An entry for the session log, made only if there is one. */
+  note(entry: () => Bytes | null): void;
   /** The session wants receipts. */
   wantsReceipts(): void;
   defect(error: unknown): void;

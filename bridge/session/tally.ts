@@ -18,6 +18,10 @@ export class Tally {
   #rejected: Record<string, number> | null = null;
   work = 0n;
 
+  get accepted(): number {
+    return this.#accepted;
+  }
+
   restore(state: TallyState): void {
     this.#accepted = state.accepted;
     this.#stale = state.stale;

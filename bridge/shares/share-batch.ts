@@ -1,19 +1,20 @@
 /**
- * Judged shares as bytes, for the message from a listener thread to the main thread: 72 bytes each instead of an object
+ * Judged shares as bytes, for the message from a listener thread to the main thread: 76 bytes each instead of an object
  * graph to clone. A share's member is named by the handle that the main thread was sent before.
  */
 import { ByteReader, type Bytes, ByteWriter } from '../../protocol/bytes.ts';
 import { HEADER_DIGEST_BYTES } from '../../protocol/share-identity.ts';
 import type { JudgedShare, Member } from '../threads/hub.ts';
 
-const SHARE_BYTES = 4 + 4 + 16 + 8 + 8 + HEADER_DIGEST_BYTES + 8 + 8;
+const SHARE_BYTES = 4 + 4 + 4 + 16 + 8 + 8 + HEADER_DIGEST_BYTES + 8 + 8;
 
 export function packShares(shares: readonly JudgedShare[]): Uint8Array<ArrayBuffer> {
   const writer = new ByteWriter(SHARE_BYTES * shares.length);
-  for (const { member, generation, work, hashWork, cutHeight, headerDigest, nonce, atMillis } of shares)
+  for (const { member, generation, serial, work, hashWork, cutHeight, headerDigest, nonce, atMillis } of shares)
     writer
       .u32(member.handle)
       .u32(generation)
+      .u32(serial)
       .u128(work)
       .height(hashWork)
       .height(cutHeight)
@@ -30,6 +31,7 @@ export function unpackShares(bytes: Bytes, memberOf: (handle: number) => Member)
     shares.push({
       member: memberOf(reader.u32()),
       generation: reader.u32(),
+      serial: reader.u32(),
       work: reader.u128(),
       hashWork: reader.height(),
       cutHeight: reader.height(),

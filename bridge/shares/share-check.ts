@@ -12,7 +12,7 @@ import { CODE, type RefusalCode } from '../../protocol/stratum/errors.ts';
 import { meetsTarget, workOfHash } from '../../protocol/target.ts';
 import { headerDigestOf } from '../session/bodies.ts';
 import type { PendingShare, Submitter } from '../session/pending-share.ts';
-import type { Candidate, Hub, JudgedShare, Member } from '../threads/hub.ts';
+import type { Candidate, Hub, JudgedShare } from '../threads/hub.ts';
 
 type Hashing = Pick<Verifier, 'hashMany'>;
 type Accepted = { readonly share: PendingShare; readonly judged: JudgedShare; readonly blockId: Bytes | null };
@@ -115,7 +115,8 @@ export class ShareCheck {
       return 'refused';
     }
     const judged: JudgedShare = {
-      member: session.member as Member,
+      member: session.memberOf(share.terms),
+      serial: template.serial,
       generation: share.terms.generation,
       work: terms.work,
       hashWork: workOfHash(hash),

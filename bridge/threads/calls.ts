@@ -31,6 +31,7 @@ export const HUB_CALLS: Table<PortHub> = {
   worker: 'tell',
   resume: 'call',
   ended: 'tell',
+  keep: 'tell',
   fault: 'tell',
   balance: 'call',
   log: 'tell',

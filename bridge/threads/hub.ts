@@ -29,7 +29,12 @@ export type Publication = {
   readonly headHeight: number;
   /** Older jobs are invalid: the chain has changed. */
   readonly clean: boolean;
+  /** With the first one after a restart: those of before whose jobs are still known, oldest first. */
+  readonly earlier?: readonly EarlierTemplates[];
 };
+
+/** Templates of before a restart, and when they were published. */
+export type EarlierTemplates = { readonly templates: readonly PublishedTemplate[]; readonly atMillis: number };
 
 /** The owner of a share: one per session, identified by a number between threads. */
 export type Member = Ownership & { readonly handle: number; readonly tag: string; readonly agent: string };
@@ -37,6 +42,8 @@ export type Member = Ownership & { readonly handle: number; readonly tag: string
 export type JudgedShare = {
   readonly member: Member;
   readonly generation: number;
+  /** That of its template. */
+  readonly serial: number;
   readonly work: bigint;
   /** Work of its own hash (protocol/target.ts, workOfHash): for statistics only. */
   readonly hashWork: number;
@@ -69,6 +76,8 @@ export interface Hub {
   /** The session, from whichever thread has it; its older connection is closed first. */
   resume(id: string, thread: number): Promise<SessionRecord | null>;
   ended(record: SessionRecord): void;
+  /** Entries for the session log (session-log.ts), one after the other. */
+  keep(entries: Bytes): void;
   fault(address: string, fault: Fault): void;
   balance(service: string, account: Bytes): Promise<Balance | null>;
 }

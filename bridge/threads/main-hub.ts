@@ -2,12 +2,14 @@
  * The main thread's side of the hub, called by the listeners of all threads. Feeds the sink, keeps bans and ended
  * sessions, and turns candidates into blocks.
  */
-import type { Bytes } from '../../protocol/bytes.ts';
+import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { clientKey } from '../../runtime/client-address.ts';
 import { bodyFor, carriedBy, type KeptTemplate } from '../nodes/template-store.ts';
 import type { BanList, Fault } from '../session/ban-score.ts';
 import { extranonceOf } from '../session/extranonce.ts';
+import type { KeptSession } from '../session/kept-sessions.ts';
 import { threadOf } from '../session/session-id.ts';
+import type { SessionLog } from '../session/session-log.ts';
 import type { SessionRecord } from '../session/session-record.ts';
 import type { SessionShelf } from '../session/session-shelf.ts';
 import type { FoundBlocks } from '../shares/found-blocks.ts';
@@ -18,6 +20,8 @@ import { ResumeBudget } from './resume-budget.ts';
 export type MainHubDependencies = {
   readonly sink: ShareSink;
   readonly shelf: SessionShelf;
+  /** Absent where sessions do not outlive the process. */
+  readonly sessionLog: () => SessionLog | undefined;
   readonly bans: BanList;
   readonly blocks: FoundBlocks;
   readonly now: () => number;
@@ -45,6 +49,8 @@ export class MainHub implements Hub {
     const { sink } = this.#dependencies;
     if (!sink.accepting) throw new Error('the sink accepts no shares now');
     await sink.shares(shares.map(acceptedOf));
+    // After the sink: a share that is noted here and not there would be refused as a duplicate and lost.
+    await this.#dependencies.sessionLog()?.shares(shares);
   }
 
   refused(shares: readonly RefusedShare[]): void {
@@ -72,8 +78,9 @@ export class MainHub implements Hub {
     // As if it were too old: its miner gets a new one.
     if (!this.#budget.has(id, now())) return null;
     const holder = this.#moved.get(id) ?? threadOf(id);
-    const record = (await shelf.take(id)) ?? (await listener(holder)?.takeSession(id)) ?? (await shelf.take(id));
-    if (record == null) return null;
+    const shelved = (await shelf.take(id)) ?? (await listener(holder)?.takeSession(id)) ?? (await shelf.take(id));
+    const record = chosen(shelved ?? null, this.#dependencies.sessionLog()?.kept.take(id, now()) ?? null);
+    if (record === null) return null;
     if (record.bannedUntilMillis > now()) {
       // Kept, so that every further resume is refused too, but without its jobs: they are dead when the ban ends.
       const banned = { ...record, jobs: null };
@@ -88,8 +95,15 @@ export class MainHub implements Hub {
 
   ended(record: SessionRecord): void {
     this.#moved.delete(record.id);
-    const { shelf, log } = this.#dependencies;
-    shelf.put(record).catch((error: unknown) => log.warn('a session could not be saved', { error }));
+    const { shelf, sessionLog, log } = this.#dependencies;
+    shelf.put(record).then(
+      (place) => sessionLog()?.ended(record, place),
+      (error: unknown) => log.warn('a session could not be saved', { error }),
+    );
+  }
+
+  keep(entries: Bytes): void {
+    void this.#dependencies.sessionLog()?.append(entries);
   }
 
   fault(address: string, fault: Fault): void {
@@ -104,6 +118,14 @@ export class MainHub implements Hub {
   async balance(service: string, account: Bytes): Promise<Balance | null> {
     return (await this.#dependencies.sink.balance?.(service, account)) ?? null;
   }
+}
+
+/** The session as this process has it, or another instance, or as the process before left it. */
+function chosen(shelved: SessionRecord | null, kept: KeptSession | null): SessionRecord | null {
+  if (kept === null) return shelved;
+  if (shelved === null) return kept.isShared ? null : kept.record;
+  // Where instances share sessions, their jobs are not with them.
+  return equalBytes(shelved.bootId, kept.servedBy) ? kept.record : shelved;
 }
 
 /** Kept for each member's newest generation, so that a share needs no encoding. */

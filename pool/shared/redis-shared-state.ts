@@ -210,13 +210,14 @@ export class RedisSessionShelf implements SessionShelf {
     return `${keys.session}${seal.hiddenName('session', id)}`;
   }
 
-  async put(record: SessionRecord): Promise<void> {
+  async put(record: SessionRecord): Promise<'here' | 'shared'> {
     const { redis, seal, now } = this.#dependencies;
     if (redis.status !== 'ready' || !isProven(record)) return this.#local.put(record);
     await this.#own.put(record);
     const value = seal.seal('session', record.id, encode(waitingSession, record));
     const millis = keptMillis(record, this.#options.resumeMillis, now());
     await redis.set(this.#name(record.id), value, 'PX', millis).catch(() => undefined);
+    return 'shared';
   }
 
   async take(id: string): Promise<SessionRecord | null> {

@@ -45,6 +45,7 @@ function hubBed(record: SessionRecord) {
   const shelf = new LocalSessionShelf({ resumeMillis: 120_000, resumeSessions: 100 }, () => now);
   const hub = new MainHub({
     sink: new RecordingSink(),
+    sessionLog: () => undefined,
     shelf,
     bans: new BanList(EASY.bans),
     blocks: {} as FoundBlocks,

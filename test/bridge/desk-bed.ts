@@ -110,6 +110,7 @@ export async function deskBed({
       return record;
     },
     ended: (record) => void shelf.set(record.id, record),
+    keep: () => {},
     fault: (address, fault) => void faults.push({ address, fault }),
     balance: async () => null,
     ...otherwise,
@@ -122,6 +123,7 @@ export async function deskBed({
       thread: 3,
       bootId: new Uint8Array(8).fill(9),
       asksSink,
+      keepsSessions: false,
       counts,
       ownCounts: connectionCountMemory(COUNTED),
       allow,

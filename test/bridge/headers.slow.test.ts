@@ -50,8 +50,9 @@ test('a session that moves to another server and back goes on, under an extranon
   const shelved = new Set<string>();
   const sessions = {
     put: async (record: Parameters<typeof shelf.put>[0]) => {
-      await shelf.put(record);
+      const place = await shelf.put(record);
       shelved.add(record.id);
+      return place;
     },
     take: (id: string) => shelf.take(id),
   };

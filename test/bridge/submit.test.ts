@@ -5,7 +5,7 @@ import { judgeSubmit, type SubmitFacts } from '../../bridge/session/submit.ts';
 import { CODE } from '../../protocol/stratum/errors.ts';
 
 const template = { draw: 1, draws: 2 };
-const terms: Terms = { generation: 0, shareWork: 1n, isSpent: false, seen: undefined };
+const terms: Terms = { generation: 0, shareWork: 1n, isSpent: false, seen: undefined, owner: null };
 const rate = { perSecond: 1, burst: 1 };
 const empty = { tokens: 0, atMillis: 1_000 };
 const GOOD: SubmitFacts<typeof template> = {

@@ -24,6 +24,7 @@ const optionsOf = (asksSink: boolean, network = NETWORKS.development) => ({
   thread: 1,
   bootId: new Uint8Array(8).fill(9),
   asksSink,
+  keepsSessions: false,
   counts: connectionCountMemory(LIMIT_DEFAULTS.connections),
   ownCounts: connectionCountMemory(LIMIT_DEFAULTS.connections),
   allow: [],

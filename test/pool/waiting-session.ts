@@ -27,9 +27,18 @@ export const waiting = (id: string): SessionRecord => ({
   jobs: {
     log: {
       lastJobId: 65,
-      terms: [{ generation: 1, shareWork: 1n << 40n, isSpent: true, seen: [[65, Float64Array.of(1, 2 ** 47)]] }],
+      terms: [
+        {
+          generation: 1,
+          shareWork: 1n << 40n,
+          isSpent: true,
+          seen: [[65, Float64Array.of(1, 2 ** 47)]],
+          owner: new Uint8Array(13).fill(7),
+        },
+      ],
       runs: [{ generation: 1, revision: 1, from: 1, to: 1 }],
     },
+    payout: pattern('account', 49),
     current: 1,
     spare: null,
   },

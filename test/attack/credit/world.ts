@@ -5,6 +5,9 @@
  * is tested, and each is counted.
  */
 import { createHash } from 'node:crypto';
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { NodeUpstream, UPSTREAM_DEFAULTS } from '../../../bridge/nodes/upstream.ts';
 import { LIMIT_DEFAULTS, type StratumLimits } from '../../../bridge/options.ts';
 import { createStratumServer } from '../../../bridge/server.ts';
@@ -55,7 +58,24 @@ const LIMITS: StratumLimits = {
 /** A sink per start of a server, under its boot id. */
 export type Sinks = { readonly service: StratumService; open(bootId: Bytes): Promise<ShareSink> };
 
-type Instance = { server: StratumServer; readonly source: TemplateSource };
+type Instance = { served: Served; readonly source: TemplateSource };
+/** One start of an instance: its directory of sessions, and whether it is to end as if it were killed. */
+type Served = { readonly server: StratumServer; readonly directory: string; readonly gate: { isShut: boolean } };
+
+/** Whose shares are refused from some moment on: nothing is accepted any more that the files of that moment do not tell. */
+function gated(sink: ShareSink, gate: { readonly isShut: boolean }): ShareSink {
+  return {
+    get accepting() {
+      return sink.accepting && !gate.isShut;
+    },
+    ...(sink.own === undefined ? {} : { own: (ownerships) => sink.own?.(ownerships) ?? Promise.resolve() }),
+    shares: (shares) => (gate.isShut ? Promise.reject(new Error('killed')) : sink.shares(shares)),
+    refused: (shares) => sink.refused(shares),
+    block: (block) => sink.block(block),
+    blockFate: (blockId, fate) => sink.blockFate(blockId, fate),
+    worker: (event) => sink.worker(event),
+  };
+}
 
 export class World {
   readonly #sinks: Sinks;
@@ -65,6 +85,8 @@ export class World {
   readonly #instances: Instance[] = [];
   #timer: NodeJS.Timeout | undefined;
   #cuts = 0;
+  #restarts = 0;
+  readonly #folder = mkdtempSync(join(tmpdir(), 'svc-credit-'));
 
   private constructor(sinks: Sinks, anchors: AnchorPolicy) {
     this.#sinks = sinks;
@@ -82,7 +104,7 @@ export class World {
       source.transactions = [[new Uint8Array(40).fill(1)], [new Uint8Array(40).fill(2), new Uint8Array(50).fill(3)]];
       const [first] = world.#instances;
       if (first !== undefined) source.takeUp(first.source.height, first.source.cutId);
-      world.#instances.push({ source, server: await world.#serve(source) });
+      world.#instances.push({ source, served: await world.#serve(source, directoryOf(world.#folder, i, 0)) });
     }
     world.#timer = setInterval(() => world.#cut(), CUT_MILLIS);
     return world;
@@ -92,8 +114,9 @@ export class World {
     return this.#start + (Date.now() - this.#start) * PACE;
   }
 
-  async #serve(source: TemplateSource): Promise<StratumServer> {
+  async #serve(source: TemplateSource, directory: string): Promise<Served> {
     const bootId = crypto.getRandomValues(new Uint8Array(8));
+    const gate = { isShut: false };
     const upstream = new NodeUpstream(
       { network: NETWORKS.development, ...UPSTREAM_DEFAULTS, anchors: this.#anchors, retryMillis: 100 },
       { sources: [source], now: () => Date.now(), log: quietLog },
@@ -110,10 +133,11 @@ export class World {
         allow: [],
         certificate: null,
         bootId,
+        sessionsDirectory: directory,
       },
       {
         upstream,
-        sink: await this.#sinks.open(bootId),
+        sink: gated(await this.#sinks.open(bootId), gate),
         verifier,
         log: quietLog,
         sessions: this.#shelf,
@@ -121,7 +145,7 @@ export class World {
       },
     );
     while (!(await server.figures()).ready) await new Promise((resolve) => setTimeout(resolve, 5));
-    return server;
+    return { server, directory, gate };
   }
 
   #cut(): void {
@@ -143,30 +167,50 @@ export class World {
     source.back();
   }
 
-  /** One instance ends and is started again: another boot id, another port, the same sessions to be resumed. */
+  /**
+   * One instance ends and is started again: another boot id, another port, the same sessions to be resumed. Every other
+   * time it is killed: the next start has its files as they were while its connections lasted.
+   */
   async restart(i: number): Promise<void> {
     const instance = this.#instances[i % this.#instances.length] as Instance;
-    await instance.server.close();
-    instance.server = await this.#serve(instance.source);
+    const { server, directory, gate } = instance.served;
+    const next = directoryOf(this.#folder, i, ++this.#restarts);
+    if (this.#restarts % 2 === 1) {
+      gate.isShut = true;
+      await settled([server]);
+      cpSync(directory, next, { recursive: true });
+      await server.close();
+    } else {
+      await server.close();
+      cpSync(directory, next, { recursive: true });
+    }
+    instance.served = await this.#serve(instance.source, next);
   }
 
   port(i: number, kind: 'tcp' | 'ws'): number {
-    const { server } = this.#instances[i % this.#instances.length] as Instance;
+    const { server } = (this.#instances[i % this.#instances.length] as Instance).served;
     return server.addresses.find((address) => address.kind === kind)?.port ?? 0;
   }
 
   /** Resolves when every submit that was sent is judged. */
-  async settle(): Promise<void> {
-    for (let quiet = 0; quiet < 3; ) {
-      await new Promise((resolve) => setTimeout(resolve, 30));
-      const figures = await Promise.all(this.#instances.map(({ server }) => server.figures()));
-      const isQuiet = figures.every(({ listeners }) => listeners.every(({ verifying }) => verifying === 0));
-      quiet = isQuiet ? quiet + 1 : 0;
-    }
+  settle(): Promise<void> {
+    return settled(this.#instances.map(({ served }) => served.server));
   }
 
   async close(): Promise<void> {
     clearInterval(this.#timer);
-    await Promise.all(this.#instances.map(({ server }) => server.close()));
+    await Promise.all(this.#instances.map(({ served }) => served.server.close()));
+    rmSync(this.#folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+  }
+}
+
+const directoryOf = (folder: string, instance: number, start: number): string => join(folder, `${instance}-${start}`);
+
+async function settled(servers: readonly StratumServer[]): Promise<void> {
+  for (let quiet = 0; quiet < 3; ) {
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    const figures = await Promise.all(servers.map((server) => server.figures()));
+    const isQuiet = figures.every(({ listeners }) => listeners.every(({ verifying }) => verifying === 0));
+    quiet = isQuiet ? quiet + 1 : 0;
   }
 }

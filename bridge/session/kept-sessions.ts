@@ -1,0 +1,178 @@
+/**
+ * What the log of the process before says (session-log.ts): its sessions, for connections that resume them, and its
+ * templates, so that jobs of before the restart stay good for their grace (S50 and S55).
+ *
+ * A share counts once (S52): entries are deleted oldest first, and a job is known only while the entry of its template
+ * is there, so every share that was answered on it is known too.
+ */
+import { type Bytes, toHex } from '../../protocol/bytes.ts';
+import { type JobLife, jobIdOf } from './job-book.ts';
+import type { JobLogState } from './job-log.ts';
+import { unpackRecord } from './packed-record.ts';
+import {
+  digestOf,
+  entriesOf,
+  type KeptPublication,
+  type RunEntry,
+  type SessionEntry,
+  type ShareEntry,
+} from './session-entries.ts';
+import type { SessionJobs, SessionRecord } from './session-record.ts';
+
+export type KeptOptions = {
+  /** The process that reads: what it gets back it may continue. */
+  readonly bootId: Bytes;
+  readonly resumeMillis: number;
+  /** At most as many are read, the newest. */
+  readonly maxSessions: number;
+};
+
+export type KeptSession = {
+  /** With the present process in `bootId`, and the names of before in its terms. */
+  readonly record: SessionRecord;
+  /** The process that served it. */
+  readonly servedBy: Bytes;
+  /** It waits where other instances find it too: if it is gone from there, one of them has it. */
+  readonly isShared: boolean;
+};
+
+/** The jobs and shares of one connection. */
+type Done = { runs: RunEntry[]; readonly shares: ShareEntry[] };
+
+export class KeptSessions {
+  readonly #options: KeptOptions;
+  readonly #sessions = new Map<string, SessionEntry>();
+  readonly #done = new Map<string, Done>();
+  #publications: KeptPublication[] = [];
+  #newestSerial = 0;
+  #lastMillis = 0;
+
+  constructor(options: KeptOptions) {
+    this.#options = options;
+  }
+
+  /** Files in the order in which they were written. */
+  read(file: Bytes): void {
+    // Shares may be missing from here on: jobs of before are dead.
+    const damaged = (): void => this.forgetJobs();
+    for (const entry of entriesOf(file, damaged))
+      if (entry.kind === 'templates') this.#onTemplates(entry);
+      else if (entry.kind === 'session') this.#onSession(entry);
+      else if (entry.kind === 'run') this.#doneOf(entry.owner).runs.push(entry);
+      else for (const share of entry.shares) this.#doneOf(share.owner).shares.push(share);
+  }
+
+  #onTemplates(publication: KeptPublication): void {
+    if (publication.clean) this.#publications = [];
+    this.#publications.push(publication);
+    this.#lastMillis = Math.max(this.#lastMillis, publication.atMillis);
+    for (const { serial } of publication.templates) this.#newestSerial = Math.max(this.#newestSerial, serial);
+  }
+
+  #onSession(entry: SessionEntry): void {
+    this.#lastMillis = Math.max(this.#lastMillis, entry.atMillis);
+    this.#sessions.delete(entry.digest);
+    this.#sessions.set(entry.digest, entry);
+    const [oldest] = this.#sessions.keys();
+    if (this.#sessions.size > this.#options.maxSessions && oldest !== undefined) this.#sessions.delete(oldest);
+    // They are in the record.
+    this.#doneOf(entry.owner).runs = [];
+  }
+
+  #doneOf(owner: Bytes): Done {
+    const key = toHex(owner);
+    let done = this.#done.get(key);
+    if (done === undefined) {
+      done = { runs: [], shares: [] };
+      this.#done.set(key, done);
+    }
+    return done;
+  }
+
+  get size(): number {
+    return this.#sessions.size;
+  }
+
+  get newestSerial(): number {
+    return this.#newestSerial;
+  }
+
+  /** Those whose jobs can still be known, oldest first. */
+  publications({ graceMillis, memoryMillis }: JobLife, nowMillis: number): readonly KeptPublication[] {
+    return this.#publications.filter((_, i) => {
+      const next = this.#publications[i + 1];
+      return next === undefined || nowMillis - next.atMillis <= graceMillis + memoryMillis;
+    });
+  }
+
+  /** Jobs of before are dead; sessions can still be resumed. */
+  forgetJobs(): void {
+    this.#publications = [];
+  }
+
+  clear(): void {
+    this.#sessions.clear();
+    this.#done.clear();
+    this.#publications = [];
+  }
+
+  /** The session, once, while it can be resumed. */
+  take(id: string, nowMillis: number): KeptSession | null {
+    const digest = digestOf(id);
+    const entry = this.#sessions.get(digest);
+    if (entry === undefined) return null;
+    this.#sessions.delete(digest);
+    const record = unpackRecord(entry.packed);
+    // A connection that lasted ended with its process.
+    const endedMillis = entry.place === 'connected' ? this.#lastMillis : entry.atMillis;
+    if (nowMillis > Math.max(endedMillis + this.#options.resumeMillis, record.bannedUntilMillis)) return null;
+    const jobs = record.jobs === null || this.#publications.length === 0 ? null : this.#jobsOf(record, record.jobs);
+    return {
+      record: { ...record, id, bootId: this.#options.bootId, jobs },
+      servedBy: record.bootId,
+      isShared: entry.place === 'shared',
+    };
+  }
+
+  #jobsOf({ owner }: SessionRecord, jobs: SessionJobs): SessionJobs {
+    const terms = jobs.log.terms.map((each) => ({ ...each, owner: each.owner ?? owner }));
+    const runs = [...jobs.log.runs];
+    let { lastJobId } = jobs.log;
+    let { current } = jobs;
+    for (const { generation, shareWork, revision, serial } of this.#doneOf(owner).runs) {
+      if (!terms.some((each) => each.generation === generation))
+        terms.push({ generation, shareWork, isSpent: false, seen: [], owner });
+      runs.push({ generation, revision, from: serial, to: serial });
+      lastJobId = Math.max(lastJobId, jobIdOf(serial, revision));
+      current = Math.max(current, generation);
+    }
+    const log: JobLogState = {
+      lastJobId,
+      terms: terms.map((each) => ({ ...each, seen: this.#seen(each) })),
+      runs: runs.map((run) => ({ ...run, to: this.#lastOf(run.to) })),
+    };
+    return { ...jobs, log, current, spare: null };
+  }
+
+  /**
+   * The last template that a run went on to. Only its first job was noted: the session had the others as they came, unless a
+   * later run says otherwise, which counts then. A template that equals an earlier one always begins another run.
+   */
+  #lastOf(to: number): number {
+    let last = to;
+    for (const { templates } of this.#publications) {
+      if (templates.every(({ serial }) => serial <= to)) continue;
+      if (templates.some(({ isFresh }) => isFresh)) break;
+      last = Math.max(last, ...templates.map(({ serial }) => serial));
+    }
+    return last;
+  }
+
+  #seen({ owner, generation }: { readonly owner: Bytes; readonly generation: number }): [number, Float64Array][] {
+    const shares = this.#doneOf(owner).shares.filter((share) => share.generation === generation);
+    return [...Map.groupBy(shares, ({ serial }) => serial)].map(([serial, group]) => [
+      serial,
+      Float64Array.from(group, ({ nonce }) => nonce),
+    ]);
+  }
+}

@@ -1,0 +1,230 @@
+/**
+ * The entries of the session log (session-log.ts), as bytes: `u32 length | u32 CRC of the length | u32 CRC of the rest | u8
+ * kind | payload`. So an end that is missing and a length that is damaged are two things. A session is named by the digest of its id: whoever reads the file cannot resume it. Its jobs and shares are named by the
+ * connection's part of the extranonce, which is no secret.
+ */
+import { createHash } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+import { ByteReader, type Bytes, ByteWriter, fromUtf8, utf8 } from '../../protocol/bytes.ts';
+import { HEADER_BYTES } from '../../protocol/header.ts';
+import { ID_BYTES } from '../../protocol/identifier.ts';
+import type { KeptTemplate } from '../nodes/template-store.ts';
+import type { JudgedShare, Publication, PublishedTemplate } from '../threads/hub.ts';
+import { OWNER_BYTES } from './extranonce.ts';
+import { revisionOf, serialOf } from './job-book.ts';
+import type { Terms } from './job-log.ts';
+import { packRecord } from './packed-record.ts';
+import type { SessionRecord } from './session-record.ts';
+
+const KINDS = { session: 1, run: 2, shares: 3, templates: 4 } as const;
+const FRAME_BYTES = 13;
+const CHECKED_FROM = 12;
+const NONCE_KEY_BYTES = 6;
+const SHARE_BYTES = OWNER_BYTES + 4 + 4 + NONCE_KEY_BYTES;
+
+/** Where a session is: it has a connection, or waits in this process, or where other instances find it. */
+export const PLACES = ['connected', 'here', 'shared'] as const;
+export type Place = (typeof PLACES)[number];
+
+export type SessionEntry = {
+  readonly kind: 'session';
+  readonly place: Place;
+  readonly atMillis: number;
+  readonly digest: string;
+  readonly owner: Bytes;
+  /** packed-record.ts, with the digest for the id and without nonces. */
+  readonly packed: string;
+};
+export type RunEntry = {
+  readonly kind: 'run';
+  readonly owner: Bytes;
+  readonly generation: number;
+  readonly shareWork: bigint;
+  readonly revision: number;
+  readonly serial: number;
+};
+export type ShareEntry = {
+  readonly owner: Bytes;
+  readonly generation: number;
+  readonly serial: number;
+  /** As the job log keeps it: six bytes as a number. */
+  readonly nonce: number;
+};
+export type KeptPublication = Omit<Publication, 'earlier'> & {
+  readonly kind: 'templates';
+  readonly atMillis: number;
+  readonly bodies: readonly TemplateBody[];
+};
+/** What a block needs of a template beside its header. */
+export type TemplateBody = {
+  readonly epochLength: number | undefined;
+  readonly fees: bigint;
+  readonly parents: readonly Bytes[];
+  readonly transactions: readonly Bytes[];
+};
+export type Entry =
+  | SessionEntry
+  | RunEntry
+  | { readonly kind: 'shares'; readonly shares: ShareEntry[] }
+  | KeptPublication;
+
+export const digestOf = (id: string): string => createHash('sha256').update(id, 'latin1').digest('hex').slice(0, 32);
+
+function frame(kind: number, payload: Bytes): Uint8Array<ArrayBuffer> {
+  const writer = new ByteWriter(FRAME_BYTES + payload.length).u32(payload.length).u32(0).u32(0);
+  const bytes = writer.u8(kind).raw(payload).done();
+  const view = new DataView(bytes.buffer);
+  view.setUint32(4, crc32(bytes.subarray(0, 4)), true);
+  view.setUint32(8, crc32(bytes.subarray(CHECKED_FROM)), true);
+  return bytes;
+}
+
+export function sessionEntry(record: SessionRecord, atMillis: number, place: Place = 'connected'): Bytes {
+  const digest = digestOf(record.id);
+  const packed = utf8(packRecord({ ...record, id: digest }));
+  return frame(
+    KINDS.session,
+    new ByteWriter(packed.length + 64)
+      .u8(PLACES.indexOf(place))
+      .height(Math.floor(atMillis))
+      .text(digest)
+      .raw(record.owner)
+      .u32(packed.length)
+      .raw(packed)
+      .done(),
+  );
+}
+
+/** The first job of a run (job-log.ts). */
+export const runEntry = (owner: Bytes, { generation, shareWork }: Terms, jobId: number): Bytes =>
+  frame(
+    KINDS.run,
+    new ByteWriter(OWNER_BYTES + 32)
+      .raw(owner)
+      .u32(generation)
+      .u128(shareWork)
+      .u8(revisionOf(jobId))
+      .u32(serialOf(jobId))
+      .done(),
+  );
+
+export function sharesEntry(shares: readonly JudgedShare[]): Bytes {
+  const writer = new ByteWriter(SHARE_BYTES * shares.length);
+  for (const { member, generation, serial, nonce } of shares)
+    writer.raw(member.owner).u32(generation).u32(serial).raw(nonce.subarray(0, NONCE_KEY_BYTES));
+  return frame(KINDS.shares, writer.done());
+}
+
+export function templatesEntry(
+  { templates, headHeight, clean }: Publication,
+  kept: readonly KeptTemplate[],
+  atMillis: number,
+): Bytes {
+  const writer = new ByteWriter(4_096)
+    .height(Math.floor(atMillis))
+    .height(headHeight)
+    .u8(clean ? 1 : 0);
+  writer.u8(templates.length);
+  for (const [i, { serial, header, epoch, draw, draws, isFresh, cutHeight }] of templates.entries()) {
+    const { epochLength, fees, parents, transactions } = kept[i] as KeptTemplate;
+    writer
+      .u32(serial)
+      .raw(header)
+      .u32(epoch)
+      .u8(draw)
+      .u8(draws)
+      .u8(isFresh ? 1 : 0)
+      .height(cutHeight);
+    writer
+      .height(epochLength ?? 0)
+      .u64(fees)
+      .u8(parents.length);
+    for (const parent of parents) writer.raw(parent);
+    writer.u32(transactions.length);
+    for (const { wire } of transactions) writer.u32(wire.length).raw(wire);
+  }
+  return frame(KINDS.templates, writer.done());
+}
+
+/**
+ * The entries of a file up to its end or to the first one that is damaged; `damaged` is called for the latter. The end of
+ * a file may be missing: its writer was killed, and nothing of it was answered.
+ */
+export function* entriesOf(bytes: Bytes, damaged: () => void): Generator<Entry> {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  for (let at = 0; at + FRAME_BYTES <= bytes.length; ) {
+    const end = at + FRAME_BYTES + view.getUint32(at, true);
+    const isLength = crc32(bytes.subarray(at, at + 4)) === view.getUint32(at + 4, true);
+    if (isLength && end > bytes.length) return;
+    const isWhole = isLength && crc32(bytes.subarray(at + CHECKED_FROM, end)) === view.getUint32(at + 8, true);
+    const kind = bytes[at + CHECKED_FROM] as number;
+    const entry = isWhole ? readEntry(kind, bytes.subarray(at + FRAME_BYTES, end)) : undefined;
+    if (entry === undefined) {
+      damaged();
+      return;
+    }
+    yield entry;
+    at = end;
+  }
+}
+
+function readEntry(kind: number, payload: Bytes): Entry | undefined {
+  const reader = new ByteReader(payload);
+  if (kind === KINDS.session) return readSession(reader);
+  if (kind === KINDS.run)
+    return {
+      kind: 'run',
+      owner: reader.take(OWNER_BYTES),
+      generation: reader.u32(),
+      shareWork: reader.u128(),
+      revision: reader.u8(),
+      serial: reader.u32(),
+    };
+  if (kind === KINDS.shares) return readShares(reader);
+  return kind === KINDS.templates ? readTemplates(reader) : undefined;
+}
+
+function readSession(reader: ByteReader): SessionEntry {
+  const place = PLACES[reader.u8()] ?? 'here';
+  const atMillis = reader.height();
+  const digest = reader.text();
+  const owner = reader.take(OWNER_BYTES);
+  return { kind: 'session', place, atMillis, digest, owner, packed: fromUtf8(reader.view(reader.u32())) };
+}
+
+function readShares(reader: ByteReader): Entry {
+  const shares: ShareEntry[] = [];
+  while (reader.left > 0)
+    shares.push({
+      owner: reader.take(OWNER_BYTES),
+      generation: reader.u32(),
+      serial: reader.u32(),
+      nonce: reader.u32() + 0x1_0000_0000 * reader.u16(),
+    });
+  return { kind: 'shares', shares };
+}
+
+function readTemplates(reader: ByteReader): KeptPublication {
+  const atMillis = reader.height();
+  const headHeight = reader.height();
+  const clean = reader.u8() === 1;
+  const templates: PublishedTemplate[] = [];
+  const bodies: TemplateBody[] = [];
+  for (let left = reader.u8(); left > 0; left--) {
+    templates.push({
+      serial: reader.u32(),
+      header: reader.take(HEADER_BYTES),
+      epoch: reader.u32(),
+      draw: reader.u8(),
+      draws: reader.u8(),
+      isFresh: reader.u8() === 1,
+      cutHeight: reader.height(),
+    });
+    const epochLength = reader.height() || undefined;
+    const fees = reader.u64();
+    const parents = Array.from({ length: reader.u8() }, () => reader.take(ID_BYTES));
+    const transactions = Array.from({ length: reader.u32() }, () => reader.take(reader.u32()));
+    bodies.push({ epochLength, fees, parents, transactions });
+  }
+  return { kind: 'templates', atMillis, headHeight, clean, templates, bodies };
+}

@@ -1,0 +1,190 @@
+/**
+ * The log of live sessions in the data directory, for a restart (docs/bridge.md, restarts): templates as they are
+ * published, sessions with an accepted share, the jobs they get and the shares that were answered. It is written and not
+ * synced: it outlives the process, however that ends, and not the machine; then sessions are new ones.
+ *
+ * Each living session is noted again every minute (connection/desk.ts), so files that are older than any job or ended
+ * session are deleted, oldest first. If a write fails, all of it goes: with a gap in it, a share could count twice.
+ */
+import { type FileHandle, open, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Bytes } from '../../protocol/bytes.ts';
+import { makeDirectory } from '../../runtime/make-directory.ts';
+import { PRIVATE_MODE } from '../../runtime/private-file.ts';
+import type { KeptTemplate } from '../nodes/template-store.ts';
+import type { JudgedShare, Publication } from '../threads/hub.ts';
+import type { JobLife } from './job-book.ts';
+import { KeptSessions } from './kept-sessions.ts';
+import { type Place, sessionEntry, sharesEntry, templatesEntry } from './session-entries.ts';
+import type { SessionRecord } from './session-record.ts';
+import { isProven } from './session-shelf.ts';
+
+export type SessionLogOptions = {
+  readonly directory: string;
+  readonly bootId: Bytes;
+  readonly limits: { readonly jobs: JobLife; readonly resumeMillis: number; readonly resumeSessions: number };
+  /** All files together. */
+  readonly maxBytes?: number;
+};
+
+export type SessionLogDependencies = {
+  readonly now: () => number;
+  readonly log: { warn(message: string, fields?: Readonly<Record<string, unknown>>): void };
+};
+
+/** A file takes entries for this long; each session is noted in every file. */
+const FILE_MILLIS = 60_000;
+/** Read within a second. */
+const MAX_BYTES = 256 * 1024 * 1024;
+const DIGITS = 10;
+/** Its number and the time of its first entry. */
+const NAME = /^(\d{10})-(\d{1,16})\.sessions$/;
+
+type LogFile = { readonly path: string; bytes: number; readonly openedMillis: number };
+
+export class SessionLog {
+  /** What the process before left. */
+  readonly kept: KeptSessions;
+  readonly #options: SessionLogOptions;
+  readonly #dependencies: SessionLogDependencies;
+  /** Oldest first; the last one is written. */
+  #files: LogFile[] = [];
+  #handle: FileHandle | undefined;
+  #next = 1;
+  #waiting: { readonly bytes: Bytes; readonly done: () => void }[] = [];
+  #writing: Promise<void> | undefined;
+  /** Nothing is written until then. */
+  #failedUntil = 0;
+
+  private constructor(options: SessionLogOptions, dependencies: SessionLogDependencies) {
+    this.#options = options;
+    this.#dependencies = dependencies;
+    const { bootId, limits } = options;
+    this.kept = new KeptSessions({ bootId, resumeMillis: limits.resumeMillis, maxSessions: limits.resumeSessions });
+  }
+
+  static async open(options: SessionLogOptions, dependencies: SessionLogDependencies): Promise<SessionLog> {
+    const log = new SessionLog(options, dependencies);
+    makeDirectory(options.directory, 0o700);
+    for (const name of (await readdir(options.directory)).sort()) {
+      const [, number, openedMillis] = NAME.exec(name) ?? [];
+      if (number === undefined) continue;
+      const path = join(options.directory, name);
+      log.#next = Number(number) + 1;
+      log.#files.push({ path, bytes: (await stat(path)).size, openedMillis: Number(openedMillis) });
+    }
+    await log.#prune();
+    for (const { path } of log.#files) log.kept.read(await readFile(path));
+    return log;
+  }
+
+  /** How long an entry may matter: as long as a job or an ended session is known. */
+  get #keptMillis(): number {
+    const { jobs, resumeMillis } = this.#options.limits;
+    return Math.max(jobs.graceMillis + jobs.memoryMillis, resumeMillis) + 2 * FILE_MILLIS;
+  }
+
+  /** Deletes files, oldest first, whose entries do not matter any more, or that are too much. */
+  async #prune(): Promise<void> {
+    const { maxBytes = MAX_BYTES } = this.#options;
+    for (;;) {
+      const [oldest, next] = this.#files;
+      if (oldest === undefined) return;
+      // The last one takes entries for as long as its process lives.
+      const endedMillis = next?.openedMillis ?? oldest.openedMillis + FILE_MILLIS;
+      const isOld = this.#dependencies.now() - endedMillis > this.#keptMillis;
+      const bytes = this.#files.reduce((sum, file) => sum + file.bytes, 0);
+      if (!isOld && bytes <= maxBytes) return;
+      await rm(oldest.path, { force: true });
+      this.#files.shift();
+    }
+  }
+
+  templates(publication: Publication, kept: readonly KeptTemplate[]): void {
+    void this.append(templatesEntry(publication, kept, this.#dependencies.now()));
+  }
+
+  /** It waits to be resumed. */
+  ended(record: SessionRecord, place: Place): void {
+    if (!isProven(record)) return;
+    const bare = record.jobs === null ? null : { ...record.jobs, log: withoutSeen(record.jobs.log) };
+    void this.append(sessionEntry({ ...record, jobs: bare }, this.#dependencies.now(), place));
+  }
+
+  /** Resolves when they would survive the end of the process. */
+  shares(shares: readonly JudgedShare[]): Promise<void> {
+    return this.append(sharesEntry(shares));
+  }
+
+  /** Never rejects: no miner is refused because of this log. */
+  append(bytes: Bytes): Promise<void> {
+    if (this.#dependencies.now() < this.#failedUntil) return Promise.resolve();
+    return new Promise((done) => {
+      this.#waiting.push({ bytes, done });
+      this.#writing ??= this.#drain();
+    });
+  }
+
+  async #drain(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting;
+      this.#waiting = [];
+      try {
+        await this.#write(Buffer.concat(batch.map(({ bytes }) => bytes)));
+      } catch (error) {
+        await this.#fail(error);
+      }
+      for (const { done } of batch) done();
+    }
+    this.#writing = undefined;
+  }
+
+  async #write(bytes: Bytes): Promise<void> {
+    const handle = await this.#file();
+    const file = this.#files.at(-1) as LogFile;
+    for (let at = 0; at < bytes.length; ) {
+      const { bytesWritten } = await handle.write(bytes, at, bytes.length - at, file.bytes);
+      if (bytesWritten === 0) throw new Error('the disk wrote nothing');
+      at += bytesWritten;
+      file.bytes += bytesWritten;
+    }
+  }
+
+  async #file(): Promise<FileHandle> {
+    const now = this.#dependencies.now();
+    const newest = this.#files.at(-1);
+    const { maxBytes = MAX_BYTES } = this.#options;
+    // By size too: a file is deleted as a whole.
+    const isFull = newest !== undefined && newest.bytes > maxBytes / 8;
+    if (this.#handle !== undefined && newest !== undefined && !isFull && now - newest.openedMillis < FILE_MILLIS)
+      return this.#handle;
+    await this.#handle?.close();
+    this.#handle = undefined;
+    const number = String(this.#next++).padStart(DIGITS, '0');
+    const path = join(this.#options.directory, `${number}-${Math.floor(now)}.sessions`);
+    this.#handle = await open(path, 'wx', PRIVATE_MODE);
+    this.#files.push({ path, bytes: 0, openedMillis: now });
+    await this.#prune();
+    return this.#handle;
+  }
+
+  async #fail(error: unknown): Promise<void> {
+    this.#failedUntil = this.#dependencies.now() + FILE_MILLIS;
+    this.#dependencies.log.warn('sessions cannot be kept for a restart', { error });
+    await this.#handle?.close().catch(() => undefined);
+    this.#handle = undefined;
+    for (const { path } of this.#files) await rm(path, { force: true }).catch(() => undefined);
+    this.#files = [];
+  }
+
+  async close(): Promise<void> {
+    await this.#writing;
+    await this.#handle?.close();
+    this.#handle = undefined;
+  }
+}
+
+const withoutSeen = <T extends { readonly terms: readonly object[] }>(log: T): T => ({
+  ...log,
+  terms: log.terms.map((terms) => ({ ...terms, seen: [] })),
+});
