@@ -74,6 +74,7 @@ const mining = mineCommand({
 
 await runProgram({
   spec: mining.spec,
+  commands: [selfTestCommand],
   start: ([word, ...rest], terminal) =>
     word === 'self-test'
       ? selfTestCommand.start(rest, terminal)

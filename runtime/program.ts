@@ -12,7 +12,10 @@ import {
   UsageError,
   type ValuesOf,
 } from './command-line/command-line.ts';
-import { section } from './command-line/help.ts';
+import type { CommandTree } from './command-line/command-tree.ts';
+import { completions, SHELLS, type Shell } from './command-line/completions.ts';
+import { PROGRAM_ROWS, section } from './command-line/help.ts';
+import { manPage } from './command-line/man-page.ts';
 import { giveBackIdleMemory } from './idle-memory.ts';
 import { InvariantError } from './invariant.ts';
 import { readConfigText } from './private-file.ts';
@@ -26,8 +29,7 @@ export interface Terminal {
 }
 
 /** A command ready to be run; the exit code is its result. */
-export interface Command {
-  readonly spec: CommandSpec<OptionTable>;
+export interface Command extends CommandTree {
   start(words: readonly string[], terminal: Terminal): Promise<number>;
 }
 
@@ -54,9 +56,10 @@ export function commandTable(name: string, summary: string, commands: readonly C
   const help = `${summary}\n\nUsage: ${name} COMMAND [options]\n\n${section(
     'Commands',
     commands.map((entry) => ({ left: shortName(entry), right: entry.spec.summary })),
-  )}\n${name} COMMAND --help shows the options of a command.\n`;
+  )}\n${name.includes(' ') ? '' : `${section('General', PROGRAM_ROWS)}\n`}${name} COMMAND --help shows the options of a command.\n`;
   return {
     spec: { name, summary, options: {} },
+    commands,
     async start(words, terminal) {
       const [word, ...rest] = words;
       if (word === undefined || word === '--help' || word === '-h' || word === 'help') {
@@ -131,6 +134,22 @@ export function defectText(name: string, error: unknown): string {
     : `${name}: ended by a defect of its own, please report it\n${stack}\n`;
 }
 
+/** What a program prints about itself from its option tables; undefined for any other words. */
+function describe(program: Command, [word, shell = '']: readonly string[]): string | UsageError | undefined {
+  if (word === '--man') return manPage(program, version());
+  if (word !== '--completions') return undefined;
+  if (SHELLS.some((known) => known === shell)) return completions(program, shell as Shell);
+  return new UsageError('usage_value', `--completions needs a shell`, `one of ${SHELLS.join(', ')}`);
+}
+
+export async function startProgram(program: Command, words: readonly string[], terminal: Terminal): Promise<number> {
+  const described = describe(program, words);
+  if (described === undefined) return await program.start(words, terminal);
+  if (described instanceof UsageError) return refuse(program.spec.name, described, terminal);
+  terminal.out(described);
+  return 0;
+}
+
 /** The last line of every `main.ts`. The process ends by itself once nothing is open any more. */
 export async function runProgram(program: Command): Promise<void> {
   process.on('uncaughtException', (error) => {
@@ -138,5 +157,5 @@ export async function runProgram(program: Command): Promise<void> {
     process.exit(DEFECT_EXIT);
   });
   giveBackIdleMemory();
-  process.exitCode = await program.start(process.argv.slice(2), processTerminal);
+  process.exitCode = await startProgram(program, process.argv.slice(2), processTerminal);
 }

@@ -45,6 +45,10 @@ const tasks = {
     const node = await bring();
     return runChild(root, node, [join(root, 'scripts/pack-miner.ts'), ...words]);
   },
+  async release(words) {
+    const node = await bring();
+    return runChild(root, node, [join(root, 'scripts/release/release.ts'), ...words]);
+  },
   async screenshots(words) {
     bringSystemPackages(thisSystem());
     const node = await bring();

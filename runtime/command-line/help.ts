@@ -4,19 +4,24 @@ import { type CommandSpec, type OptionSpec, type OptionTable, optionName } from 
 const WIDTH = 110;
 const WIDEST_NAME = 34;
 
-interface Row {
+export interface Row {
   readonly left: string;
   readonly right: string;
 }
 
-export function renderHelp(command: CommandSpec<OptionTable>): string {
-  const operands = command.operands ?? [];
-  const words = operands.map(({ name, optional, rest }) => {
+/** What follows the name of a command. */
+export const usageWords = ({ operands = [] }: CommandSpec<OptionTable>): string[] => [
+  '[options]',
+  ...operands.map(({ name, optional, rest }) => {
     const word = rest ? `${name}...` : name;
     return optional ? `[${word}]` : word;
-  });
+  }),
+];
+
+export function renderHelp(command: CommandSpec<OptionTable>): string {
+  const operands = command.operands ?? [];
   const parts = [
-    `${command.summary}\n\nUsage: ${[command.name, '[options]', ...words].join(' ')}\n`,
+    `${command.summary}\n\nUsage: ${[command.name, ...usageWords(command)].join(' ')}\n`,
     ...(operands.length > 0
       ? [
           section(
@@ -26,6 +31,27 @@ export function renderHelp(command: CommandSpec<OptionTable>): string {
         ]
       : []),
   ];
+  for (const [title, rows] of optionGroups(command)) parts.push(section(title, rows));
+  if (command.exits !== undefined)
+    parts.push(
+      section(
+        'Exit codes',
+        command.exits.map(({ code, says }) => ({ left: String(code), right: says })),
+      ),
+    );
+  if (command.examples !== undefined && command.examples.length > 0)
+    parts.push(`Examples:\n${command.examples.map(({ line, says }) => `  # ${says}\n  ${line}\n`).join('')}`);
+  return parts.join('\n');
+}
+
+/** What every program can print about itself, before any command. */
+export const PROGRAM_ROWS: readonly Row[] = [
+  { left: '    --man', right: 'print the manual page' },
+  { left: '    --completions SHELL', right: 'print what bash, zsh or fish needs to complete the words' },
+];
+
+/** Options by their group, in the order of the table; general ones last. */
+export function optionGroups(command: CommandSpec<OptionTable>): ReadonlyMap<string, readonly Row[]> {
   const groups = new Map<string, Row[]>();
   for (const [property, option] of Object.entries(command.options)) {
     const rows = groups.get(option.group) ?? [];
@@ -39,18 +65,10 @@ export function renderHelp(command: CommandSpec<OptionTable>): string {
     { left: '    --config PATH', right: 'JSON file with any of these options by their long names' },
     { left: '-h, --help', right: 'show this text' },
     { left: '-V, --version', right: 'show the version' },
+    // Of a whole program; one with commands names these in the list of them.
+    ...(command.name.includes(' ') ? [] : PROGRAM_ROWS),
   ]);
-  for (const [title, rows] of groups) parts.push(section(title, rows));
-  if (command.exits !== undefined)
-    parts.push(
-      section(
-        'Exit codes',
-        command.exits.map(({ code, says }) => ({ left: String(code), right: says })),
-      ),
-    );
-  if (command.examples !== undefined && command.examples.length > 0)
-    parts.push(`Examples:\n${command.examples.map(({ line, says }) => `  # ${says}\n  ${line}\n`).join('')}`);
-  return parts.join('\n');
+  return groups;
 }
 
 function optionLeft(property: string, option: OptionSpec<unknown>): string {

@@ -8,7 +8,13 @@ const ROOT = join(import.meta.dirname, '../..');
 /** Characters of a program's log that are shown when its test fails. */
 const LOG_SHOWN = 6000;
 
-export type ProgramOptions = { readonly uid?: number; readonly gid?: number; readonly env?: Record<string, string> };
+export type ProgramOptions = {
+  readonly uid?: number;
+  readonly gid?: number;
+  readonly env?: Record<string, string>;
+  /** The folder that has the programs in its `bin`; default: this project. */
+  readonly home?: string;
+};
 
 export class Program {
   readonly #child: ChildProcess;
@@ -19,9 +25,9 @@ export class Program {
   #watchers: (() => void)[] = [];
 
   constructor(name: string, words: readonly string[], options: ProgramOptions = {}) {
-    const { env, ...user } = options;
-    this.#child = spawn(process.execPath, [join(ROOT, 'bin', name), ...words], {
-      cwd: ROOT,
+    const { env, home = ROOT, ...user } = options;
+    this.#child = spawn(process.execPath, [join(home, 'bin', name), ...words], {
+      cwd: home,
       env: { ...process.env, RUST_LOG: 'info', ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
       ...user,

@@ -1,0 +1,156 @@
+/**
+ * `npm run release -- VERSION [--out DIR]`: makes a release and builds it into dist/. Where package.json does not name the version yet, it
+ * is written there and the changelog's section is made, committed and tagged; nothing is pushed. Then everything is built from a clean clone of
+ * that commit, so that whoever has the commit gets the same bytes.
+ */
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { bringBuilds } from '../ready/build-steps.mjs';
+import { runChild } from '../ready/carried-node.mjs';
+import { writeArchive } from './archive.ts';
+import { readManifest, stageNpmPackage } from './npm-package.ts';
+import { compareVersions, hasSection, isVersion, releasedChangelog } from './version.ts';
+
+const root = join(import.meta.dirname, '../..');
+
+class Refused extends Error {}
+
+const run = (folder: string, command: string, ...words: readonly string[]): string =>
+  execFileSync(command, words, { cwd: folder, encoding: 'utf8', maxBuffer: Number.POSITIVE_INFINITY }).trim();
+const git = (folder: string, ...words: readonly string[]): string => run(folder, 'git', ...words);
+const say = (text: string): void => void process.stdout.write(`release: ${text}\n`);
+
+function insistOnClean(): void {
+  const changed = git(root, 'status', '--porcelain');
+  if (changed !== '') throw new Refused(`the tree has changes that are not committed:\n${changed}`);
+}
+
+type Versioned = { version: string; packages?: Record<string, { version?: string }> };
+
+/** Of the project itself; a lock file names it twice. */
+function setVersion(path: string, version: string): void {
+  const manifest = JSON.parse(readFileSync(join(root, path), 'utf8')) as Versioned;
+  manifest.version = version;
+  const own = manifest.packages?.[''];
+  if (own !== undefined) own.version = version;
+  writeJson(join(root, path), manifest);
+}
+
+/** The commit and the tag of the release. */
+function mark(version: string): void {
+  const changelog = releasedChangelog(
+    readFileSync(join(root, 'CHANGELOG.md'), 'utf8'),
+    version,
+    new Date().toISOString().slice(0, 10),
+  );
+  if (changelog === undefined) throw new Refused('CHANGELOG.md names nothing unreleased');
+  if (git(root, 'tag', '--list', `v${version}`) !== '') throw new Refused(`there is a tag v${version} already`);
+  for (const path of ['package.json', 'package-lock.json']) setVersion(path, version);
+  writeFileSync(join(root, 'CHANGELOG.md'), changelog);
+  git(root, 'commit', '--quiet', '--all', '--message', `Release ${version}`);
+  git(root, 'tag', '--annotate', '--message', `Release ${version}`, `v${version}`);
+  say(`committed and tagged v${version}; push both when the release is good`);
+}
+
+/** A clone of the commit with everything built. Packages are those of this checkout, which package-lock.json names. */
+async function cleanClone(commit: string, scratch: string): Promise<string> {
+  const clone = join(scratch, 'clone');
+  git(root, 'clone', '--quiet', '--shared', '--no-checkout', root, clone);
+  git(clone, 'checkout', '--quiet', commit);
+  symlinkSync(join(root, 'node_modules'), join(clone, 'node_modules'));
+  // The tools look for their settings where they are started.
+  process.chdir(clone);
+  await bringBuilds(clone, (command) => runChild(clone, process.execPath, command));
+  return clone;
+}
+
+/** CycloneDX by npm, without what differs from one run to the next. */
+function writeSbom(staged: string, file: string, about: Provenance): void {
+  const words = ['sbom', '--sbom-format=cyclonedx', '--sbom-type=application', '--package-lock-only', '--silent'];
+  const sbom = JSON.parse(run(staged, 'npm', ...words)) as {
+    serialNumber: string;
+    metadata: { timestamp: string; component: { name: string } };
+  };
+  const id = createHash('sha256').update(`${about.name} ${about.version} ${about.commit}`).digest('hex');
+  // A UUID of version 8: its bits are of one's own making.
+  const parts = [id.slice(0, 8), id.slice(8, 12), `8${id.slice(13, 16)}`, `8${id.slice(17, 20)}`, id.slice(20, 32)];
+  sbom.serialNumber = `urn:uuid:${parts.join('-')}`;
+  sbom.metadata.timestamp = about.committed;
+  sbom.metadata.component.name = about.name;
+  writeJson(file, sbom);
+}
+
+type Provenance = {
+  readonly name: string;
+  readonly version: string;
+  readonly commit: string;
+  readonly committed: string;
+};
+
+const writeJson = (path: string, value: unknown): void => writeFileSync(path, `${JSON.stringify(value, null, 2)}\n`);
+const sha256 = (path: string): string => createHash('sha256').update(readFileSync(path)).digest('hex');
+const firstLine = (text: string): string => text.split('\n')[0] as string;
+
+/** What somebody needs who builds the same again. */
+const tools = (): Record<string, string> => ({
+  node: process.versions.node,
+  npm: run(root, 'npm', '--version', '--silent'),
+  tar: firstLine(run(root, 'tar', '--version')),
+  gzip: firstLine(run(root, 'gzip', '--version')),
+});
+
+async function build(out: string): Promise<void> {
+  const scratch = mkdtempSync(join(tmpdir(), 'svc-release-'));
+  try {
+    const commit = git(root, 'rev-parse', 'HEAD');
+    const seconds = Number(git(root, 'log', '-1', '--format=%ct', commit));
+    const clone = await cleanClone(commit, scratch);
+    const { name, version } = readManifest(clone);
+    const about = { name, version, commit, committed: new Date(seconds * 1000).toISOString() };
+    rmSync(out, { recursive: true, force: true });
+    mkdirSync(out, { recursive: true });
+    const staged = join(scratch, 'npm', 'package');
+    stageNpmPackage(clone, staged);
+    writeArchive(join(out, `${name}-${version}.tgz`), join(scratch, 'npm'), 'package', seconds);
+    writeSbom(staged, join(out, `${name}-${version}.cdx.json`), about);
+    const lock = { 'package-lock.json': sha256(join(clone, 'package-lock.json')) };
+    writeJson(join(out, 'provenance.json'), { ...about, tools: tools(), sha256: lock });
+    const sums = readdirSync(out)
+      .sort()
+      .map((file) => `${sha256(join(out, file))}  ${file}\n`);
+    writeFileSync(join(out, 'SHA256SUMS'), sums.join(''));
+    say(`built ${version} of ${commit}:\n${sums.join('')}`.trimEnd());
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}
+
+async function release(version: string, out: string): Promise<void> {
+  insistOnClean();
+  const { version: before } = readManifest(root);
+  if (version !== before) {
+    if (compareVersions(version, before) < 0) throw new Refused(`${version} comes before ${before} of package.json`);
+    mark(version);
+  } else if (!hasSection(readFileSync(join(root, 'CHANGELOG.md'), 'utf8'), version))
+    throw new Refused(`package.json names ${version} already, and CHANGELOG.md has no section for it`);
+  await build(out);
+}
+
+const { values, positionals } = parseArgs({
+  options: { out: { type: 'string', default: join(root, 'dist') } },
+  allowPositionals: true,
+});
+const [version = ''] = positionals;
+try {
+  if (positionals.length !== 1 || !isVersion(version))
+    throw new Refused('usage: npm run release -- VERSION [--out DIR], with a version such as 1.2.3 or 1.2.3-rc.1');
+  await release(version, resolve(values.out));
+} catch (error) {
+  if (!(error instanceof Refused)) throw error;
+  process.stderr.write(`release: ${error.message}\n`);
+  process.exitCode = 1;
+}
