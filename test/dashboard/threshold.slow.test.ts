@@ -127,6 +127,10 @@ test('the threshold is changed by a signature made in the page, and by the comma
   await expect.poll(() => hook.getByRole('status').innerText()).toMatch(/^Saved\. .*[0-9a-f]{64}$/);
   expect(await hooks()).toEqual([url]);
   const setting = await hook.locator('pre').innerText();
+  await hook.getByLabel('Send to').selectOption('telegram');
+  await expect.poll(() => hook.innerText()).toContain('sendMessage?chat_id=');
+  await expect.poll(() => hook.locator('pre').first().innerText()).toContain('"channel":"telegram"');
+  await hook.getByLabel('Send to').selectOption('webhook');
 
   // The field is empty when the form is opened: that removes nothing, the box does.
   await hook.getByLabel('URL', { exact: true }).fill('');
