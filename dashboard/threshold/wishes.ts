@@ -1,5 +1,7 @@
 /** The settings that a miner can change with the key of its address, and the beginning of each signed text. */
 
+import { type Channel, noticePurpose } from '../../protocol/notices.ts';
+
 /** What is to be signed, and the fields by which the pool knows it. */
 export type SignedWish = {
   /** How what the pool wants signed must begin: nothing else gets a signature. */
@@ -14,10 +16,15 @@ export const thresholdWish = (atoms: string): SignedWish => ({
 
 type Choice = { readonly chosen: readonly string[]; readonly isRemoved: boolean };
 
-export const webhookWish = (url: string, { chosen, isRemoved }: Choice): SignedWish | string =>
-  isRemoved
-    ? { purpose: 'no webhook at the pool "', fields: { url: '' } }
-    : (missing(url, chosen, 'a URL') ?? { purpose: `webhook ${url} at the pool "`, fields: { url, events: chosen } });
+export function webhookWish(channel: Channel, entered: string, { chosen, isRemoved }: Choice): SignedWish | string {
+  const fault = isRemoved ? undefined : missing(entered, chosen, 'a URL');
+  if (fault !== undefined) return fault;
+  const url = isRemoved ? '' : entered;
+  return {
+    purpose: `${noticePurpose(channel, url)} at the pool "`,
+    fields: isRemoved ? { channel, url } : { channel, url, events: chosen },
+  };
+}
 
 export const mailWish = (email: string, { chosen, isRemoved }: Choice): SignedWish | string =>
   isRemoved

@@ -201,7 +201,7 @@ function NewsForms({ address, now }: { address: string; now: number }) {
   if (data === undefined) return null;
   return (
     <>
-      {data.webhooks ? <WebhookForm address={address} state={data.webhook} now={now} /> : null}
+      {data.webhooks ? <WebhookForm address={address} states={data} now={now} /> : null}
       {data.mail ? <MailForm address={address} /> : null}
     </>
   );

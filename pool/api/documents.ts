@@ -367,20 +367,25 @@ export const mailChange = object(
   'MinerMail',
 );
 
+const channelState = described(
+  object({
+    state: oneOf(['none', 'waiting', 'working', 'failing', 'taken_away']),
+    last_success_millis: nullable(millis),
+    last_failure_millis: nullable(millis),
+    failure: nullable(oneOf(['refused', 'unreachable'])),
+  }),
+  'how the last messages to this place of the address went; its URL is shown to nobody',
+);
+
 export const notifications = object(
   {
     api_version: version,
     webhooks: flag('whether the pool sends webhooks to miners'),
     mail: flag('whether the pool sends e-mail to miners'),
-    webhook: described(
-      object({
-        state: oneOf(['none', 'waiting', 'working', 'failing', 'taken_away']),
-        last_success_millis: nullable(millis),
-        last_failure_millis: nullable(millis),
-        failure: nullable(oneOf(['refused', 'unreachable'])),
-      }),
-      'how the last messages to the webhook of this address went; its URL is shown to nobody',
-    ),
+    webhook: channelState,
+    discord: channelState,
+    telegram: channelState,
+    ntfy: channelState,
   },
   'Notifications',
 );

@@ -1,6 +1,6 @@
 /** Follows the events table: by notifications of PostgreSQL, and by polling in case one was lost. */
 import type { Logger } from '../../runtime/log.ts';
-import type { Sql } from '../database/connect.ts';
+import type { Sql, Transaction } from '../database/connect.ts';
 import type { PoolEvent } from './live.ts';
 
 const LOOK_MILLIS = 5_000;
@@ -15,7 +15,7 @@ const eventOf = (row: EventRow): PoolEvent => ({
   data: row.data,
 });
 
-export const eventsAfter = async (sql: Sql, after: number, limit = BATCH): Promise<PoolEvent[]> =>
+export const eventsAfter = async (sql: Sql | Transaction, after: number, limit = BATCH): Promise<PoolEvent[]> =>
   (
     await sql<EventRow[]>`select id, (extract(epoch from at) * 1000)::bigint::text as millis, kind, data from events
       where id > ${after} order by id limit ${limit}`

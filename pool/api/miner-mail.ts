@@ -81,7 +81,7 @@ export class MinerMail {
           attempts = 0, dropped = 0
         where miner_mails.set_millis < excluded.set_millis returning account_id`;
       if (made.length === 0) throw madeAlready();
-      await transaction`delete from miner_mail_news where account_id = ${account.id}`;
+      await transaction`delete from miner_news where account_id = ${account.id} and channel = 'mail'`;
       return mailbox === null ? 'off' : 'unconfirmed';
     });
     return { address: account.address, state };

@@ -1,12 +1,13 @@
 /**
- * A miner's webhook, set and removed with the key of its address (signed-change.ts). The URL is never shown; whether it
+ * A miner's webhook, and its channels of services for people, set and removed with the key of its address (signed-change.ts). The URL is never shown; whether it
  * works is public.
  */
 import { randomBytes } from 'node:crypto';
 import type { AddressProof, AddressProofRequest } from '../../protocol/address-proof.ts';
 import type { NetworkName } from '../../protocol/network.ts';
+import { CHANNELS, type Channel, noticePurpose } from '../../protocol/notices.ts';
 import type { Sql } from '../database/connect.ts';
-import { FIRST_NEWS, queueNews } from '../webhooks/miner-webhooks.ts';
+import { queueFirst } from '../webhooks/news-feed.ts';
 import { NEWS_GROUPS, type NewsGroup, orderedGroups } from '../webhooks/news-groups.ts';
 import { type WebhookReach, webhookFault } from '../webhooks/webhook-target.ts';
 import { ApiRefusal } from './api-error.ts';
@@ -20,7 +21,12 @@ export type MinerWebhookOptions = {
   readonly webhooks: WebhookReach | 'off';
 };
 
-export type WebhookWish = { readonly url: string; readonly events?: readonly NewsGroup[] | undefined };
+export type WebhookWish = {
+  /** A webhook where it is missing. */
+  readonly channel?: Channel | undefined;
+  readonly url: string;
+  readonly events?: readonly NewsGroup[] | undefined;
+};
 
 /** `refused`: it answers, but not with 2xx. More detail would reveal to strangers which hosts exist behind a name. */
 export type WebhookFailure = 'refused' | 'unreachable';
@@ -46,48 +52,49 @@ export class MinerWebhook {
   }
 
   /** An empty URL removes the webhook. */
-  #change(address: string, { url, events }: WebhookWish): Change {
+  #change(address: string, { channel = 'webhook', url, events }: WebhookWish): Change {
     const { webhooks, pool } = this.#options;
     if (webhooks === 'off') throw new ApiRefusal('forbidden', 'this pool sends no webhooks to miners');
-    const fault = url === '' ? undefined : webhookFault(url, webhooks);
+    const fault = url === '' ? undefined : webhookFault(url, webhooks, channel);
     if (fault !== undefined) throw new ApiRefusal('bad_request', `url ${fault}`);
     if (events?.length === 0) throw new ApiRefusal('bad_request', 'events must name one at least');
-    const what = url === '' ? 'no webhook' : `webhook ${url}`;
     const groups = orderedGroups(events);
-    const bound = `webhook ${url}${groups.length === NEWS_GROUPS.length ? '' : ` ${groups.join(',')}`}`;
-    return { address, bound, purpose: `${what} at the pool "${pool}"`, what: 'webhook' };
+    const bound = `${channel} ${url}${groups.length === NEWS_GROUPS.length ? '' : ` ${groups.join(',')}`}`;
+    return { address, bound, purpose: `${noticePurpose(channel, url)} at the pool "${pool}"`, what: 'webhook' };
   }
 
   async request(address: string, wish: WebhookWish): Promise<AddressProofRequest> {
     const [row] = await this.#sql<{ millis: string }[]>`select h.set_millis::text as millis from miner_webhooks h
-      join accounts a on a.id = h.account_id where a.address = ${address}`;
+      join accounts a on a.id = h.account_id where a.address = ${address} and h.channel = ${wish.channel ?? 'webhook'}`;
     return this.#signed.request(this.#change(address, wish), Number(row?.millis ?? -1));
   }
 
   async change(account: Account, wish: WebhookWish, request: AddressProofRequest, proof: AddressProof) {
     await this.#signed.insist(this.#change(account.address, wish), request, proof);
-    const { url } = wish;
+    const { url, channel = 'webhook' } = wish;
     const secret = randomBytes(32).toString('hex');
     await this.#sql.begin(async (transaction) => {
-      const made = await transaction`insert into miner_webhooks (account_id, url, secret, set_millis, events)
-        values (${account.id}, ${url || null}, ${secret}, ${request.created_millis}, ${orderedGroups(wish.events)}::text[])
-        on conflict (account_id) do update set url = excluded.url, secret = excluded.secret, attempts = 0,
+      const made = await transaction`insert into miner_webhooks (account_id, channel, url, secret, set_millis, events)
+        values (${account.id}, ${channel}, ${url || null}, ${secret}, ${request.created_millis}, ${orderedGroups(wish.events)}::text[])
+        on conflict (account_id, channel) do update set url = excluded.url, secret = excluded.secret, attempts = 0,
           set_millis = excluded.set_millis, next_at = now(), dropped = 0, last_error = null,
           events = excluded.events, last_success = null, last_failure = null
         where miner_webhooks.set_millis < excluded.set_millis returning account_id`;
       if (made.length === 0) throw madeAlready();
-      await transaction`delete from miner_news where account_id = ${account.id}`;
-      const first = { eventId: 0, kind: FIRST_NEWS, data: {}, address: account.address, atMillis: this.#now() };
-      await queueNews(transaction, first);
+      await transaction`delete from miner_news where account_id = ${account.id} and channel = ${channel}`;
+      if (url !== '')
+        await queueFirst(transaction, { id: account.id, channel }, { address: account.address, now: this.#now() });
     });
-    return { address: account.address, secret: url === '' ? null : secret };
+    return { address: account.address, secret: url === '' || channel !== 'webhook' ? null : secret };
   }
-  async state(account: Account): Promise<WebhookState> {
-    const [row] = await this.#sql<StateRow[]>`select url, last_error as error,
+
+  async states(account: Account): Promise<Record<Channel, WebhookState>> {
+    const rows = await this.#sql<(StateRow & { channel: string })[]>`select channel, url, last_error as error,
         (extract(epoch from last_success) * 1000)::bigint::text as success,
         (extract(epoch from last_failure) * 1000)::bigint::text as failed
       from miner_webhooks where account_id = ${account.id}`;
-    return webhookState(row);
+    const stateOf = (channel: Channel) => webhookState(rows.find((row) => row.channel === channel));
+    return Object.fromEntries(CHANNELS.map((channel) => [channel, stateOf(channel)])) as Record<Channel, WebhookState>;
   }
 }
 

@@ -1,6 +1,7 @@
 /** Settings that a miner changes with the key of its address, and the links in its mails. */
-import { object, optional, text } from '../../protocol/api/schema.ts';
+import { object, oneOf, optional, text } from '../../protocol/api/schema.ts';
 import { API_VERSION } from '../../protocol/api/values.ts';
+import { CHANNELS } from '../../protocol/notices.ts';
 import { MAX_MAILBOX } from '../mail/mailbox.ts';
 import { MAX_WEBHOOK_URL } from '../webhooks/webhook-target.ts';
 import * as d from './documents.ts';
@@ -25,6 +26,7 @@ const ofAddress = object({ address: FIELDS.address });
 const threshold = text({ maxLength: 32, description: 'atoms, decimal' });
 const proven = { request: d.proofRequest, proof: d.addressProof };
 const webhook = {
+  channel: optional(oneOf(CHANNELS, 'what kind of place the URL is; webhook where it is missing')),
   url: text({ maxLength: MAX_WEBHOOK_URL, description: 'empty: none' }),
   events: optional(d.newsGroups),
 };
@@ -75,13 +77,13 @@ function webhookRoutes({ miners, webhooks, offers }: SignedDependencies): Route[
       method: 'GET',
       path: '/miners/:address/notifications',
       group: 'Miners',
-      summary: "Whether the pool sends webhooks and e-mail to miners, and whether this address's webhook works",
+      summary: 'Whether the pool sends webhooks and e-mail to miners, and whether those of this address work',
       params: ofAddress,
       answer: d.notifications,
       handle: async ({ params }) => ({
         api_version: API_VERSION,
         ...offers,
-        webhook: await webhooks.state(await miners.account(params.address)),
+        ...(await webhooks.states(await miners.account(params.address))),
       }),
     }),
     route({
@@ -99,7 +101,7 @@ function webhookRoutes({ miners, webhooks, offers }: SignedDependencies): Route[
       path: '/miners/:address/webhook',
       group: 'Miners',
       summary:
-        'Sets the webhook of an address, proven by its key, and answers with the secret that its requests are signed with',
+        'Sets the webhook of an address, or its channel of Discord, Telegram or ntfy, proven by its key; answers with the secret that requests to a webhook are signed with',
       params: ofAddress,
       body: object({ ...webhook, ...proven }),
       answer: d.webhookChange,

@@ -37,7 +37,6 @@ export const COVERAGE: Readonly<Record<string, string>> = {
   webhooks: 'not covered: how far each receiver has been notified',
   miner_webhooks: 'not covered: where miners want their news',
   miner_mails: 'not covered: where miners want their mails',
-  miner_mail_news: 'not covered: news for miners that wait to be mailed',
   mail_confirmations: 'not covered: how many confirmations were mailed',
   mail_refusals: 'not covered: mailboxes that want no confirmations',
   miner_news: 'not covered: news for miners that wait to be sent',

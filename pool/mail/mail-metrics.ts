@@ -26,7 +26,7 @@ export function mailMetrics(
     const [counts] = await sql<{ confirmation: number; news: number }[]>`select
       count(*) filter (where not confirmed and asked_at is null)::int as confirmation,
       count(*) filter (where confirmed and exists
-        (select 1 from miner_mail_news n where n.account_id = m.account_id))::int as news
+        (select 1 from miner_news n where n.account_id = m.account_id and n.channel = 'mail'))::int as news
       from miner_mails m where mailbox is not null`;
     waiting.set(counts?.confirmation ?? 0, { kind: 'confirmation' });
     waiting.set(counts?.news ?? 0, { kind: 'news' });

@@ -1,7 +1,7 @@
 /**
  * The texts of the mails. A confirmation may reach a stranger: the mining address is the only part chosen by the miner.
  */
-import { formatCoins } from '../../protocol/amount.ts';
+import { type NewsData, newsSentence } from '../webhooks/news-text.ts';
 
 export type MailText = {
   readonly subject: string;
@@ -12,7 +12,7 @@ export type MailText = {
 export type MailNews = {
   readonly kind: string;
   readonly atMillis: number;
-  readonly data: Readonly<Record<string, unknown>>;
+  readonly data: NewsData;
 };
 
 export type MailPlace = {
@@ -24,30 +24,7 @@ export type MailPlace = {
   readonly code: string;
 };
 
-const UNSHOWN = /[\p{C}\p{Zl}\p{Zp}]/gu;
-const MAX_WORD = 100;
-
-/** Worker names are chosen by miners: reduced to one line, with a maximum length. */
-const word = (value: unknown): string =>
-  String(value ?? '')
-    .slice(0, MAX_WORD)
-    .replace(UNSHOWN, '?');
-const workerOf = ({ worker, service }: MailNews['data']): string =>
-  `${word(worker) || '(no name)'}${service === undefined ? '' : ` (${word(service)})`}`;
 const timeOf = (millis: number): string => `${new Date(millis).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
-const coinsOf = (atoms: unknown): string =>
-  typeof atoms === 'string' && /^\d{1,20}$/.test(atoms) ? formatCoins(BigInt(atoms)).replace(/\.?0+$/, '') : '?';
-
-const LINES: Readonly<Record<string, (data: MailNews['data']) => string>> = {
-  block_found: (data) => `Worker ${workerOf(data)} found block ${word(data.block_id)}.`,
-  payout_final: (data) =>
-    `A payment of ${coinsOf(data.amount)} coins is final: transaction ${word(data.transaction_id)}.`,
-  worker_silent: (data) => `Worker ${workerOf(data)} has stopped sending shares.`,
-  worker_back: (data) => `Worker ${workerOf(data)} is sending shares again.`,
-};
-
-/** `payout_sent` is not included: its payment is reported when it is final. */
-export const isMailed = (kind: string): boolean => Object.hasOwn(LINES, kind);
 
 const stopLinkOf = ({ publicUrl, code }: MailPlace): string => `${publicUrl}/#/mail/stop/${code}`;
 /** What is behind # reaches no server: mail programs need a path of their own. */
@@ -74,7 +51,7 @@ export function confirmationMail(place: MailPlace): MailText {
 /** `news` is not empty. */
 export function newsMail(place: MailPlace, news: readonly MailNews[], dropped: number): MailText {
   const lines = news.flatMap(({ kind, atMillis, data }) => {
-    const line = LINES[kind]?.(data);
+    const line = newsSentence(kind, data);
     return line === undefined ? [] : [`${timeOf(atMillis)}  ${line}`];
   });
   return {

@@ -7,13 +7,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../../runtime/log.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
 import { editedPoolName } from '../edits/edits.ts';
-import type { MinerNews } from '../webhooks/miner-news.ts';
-import { feedNews } from '../webhooks/news-feed.ts';
-import { newsGroup } from '../webhooks/news-groups.ts';
-import { MOST_WAITING, placeOf, type WaitingNews } from '../webhooks/news-queue.ts';
+import { feedNews, NEWS_KEPT_MILLIS } from '../webhooks/news-feed.ts';
+import { MOST_WAITING } from '../webhooks/news-queue.ts';
 import { retryMillis } from '../webhooks/webhook-sender.ts';
 import { confirmationVerdict, type Sent } from './confirmation-limits.ts';
-import { confirmationMail, isMailed, type MailNews, newsMail } from './mail-text.ts';
+import { confirmationMail, type MailNews, newsMail } from './mail-text.ts';
 import { mailboxKey } from './mailbox.ts';
 import { emptyTally, type Mailer, type MailFailure, type MailTally } from './mailer.ts';
 
@@ -40,7 +38,6 @@ export type MinerMailsDependencies = {
 
 export const MINER_MAIL_DEFAULTS = { pollMillis: 5_000, restMillis: 15 * 60_000, gatherMillis: 60_000 } as const;
 
-const GIVE_UP_MILLIS = 86_400_000;
 const MOST_A_ROUND = 32;
 /** A mailbox is removed after this many failures, counted only if the server accepted mails for others in between. */
 export const MAILBOX_TRIES = 3;
@@ -48,7 +45,6 @@ const WAIT_SECONDS = 300;
 /** How long the stop link of a confirmation works when the miner has named another mailbox since. */
 const CODE_DAYS = 30;
 const TIDY_ROUNDS = 100;
-const THROUGH = 'miner_mail_through';
 
 type Due = { account_id: number; address: string; mailbox: string; code: string; attempts: number; dropped: number };
 type PendingMail = Due & { is_earner: boolean };
@@ -59,36 +55,11 @@ type Outcome = {
 };
 type NewsRow = { id: bigint; kind: string; millis: string; data: MailNews['data'] };
 
-/** Queues one news item for its miner, if it has a confirmed mailbox and chose such news. */
-export async function queueMailNews(
-  transaction: Transaction,
-  { address, kind, atMillis, data }: MinerNews,
-  { gatherMillis, now }: { readonly gatherMillis: number; readonly now: number },
-): Promise<void> {
-  if (!isMailed(kind) || atMillis <= now - GIVE_UP_MILLIS) return;
-  const [mail] = await transaction<{ id: number }[]>`select m.account_id as id
-    from miner_mails m join accounts a on a.id = m.account_id where a.address = ${address} and m.mailbox is not null
-      and m.confirmed and ${newsGroup(kind) ?? ''} = any(m.events) for update of m`;
-  if (mail === undefined) return;
-  const waiting = await transaction<WaitingNews[]>`select id, kind, data from miner_mail_news
-    where account_id = ${mail.id}`;
-  const place = placeOf({ kind, data }, waiting);
-  if (place.kind === 'drop' || place.kind === 'displace')
-    await transaction`update miner_mails set dropped = dropped + 1 where account_id = ${mail.id}`;
-  if (place.kind === 'drop') return;
-  if ('instead' in place) await transaction`delete from miner_mail_news where id = ${place.instead}`;
-  if (waiting.length === 0)
-    await transaction`update miner_mails set
-      next_at = greatest(next_at, now() + make_interval(secs => ${gatherMillis / 1000})) where account_id = ${mail.id}`;
-  await transaction`insert into miner_mail_news (account_id, at, kind, data)
-    values (${mail.id}, ${new Date(atMillis)}, ${kind}, ${transaction.json(data as never)})`;
-}
-
 /** The miner can set the address again. */
 export async function removeMailbox(transaction: Transaction, account: number): Promise<void> {
   await transaction`update miner_mails set mailbox = null, confirmed = false, dropped = 0, attempts = 0
     where account_id = ${account}`;
-  await transaction`delete from miner_mail_news where account_id = ${account}`;
+  await transaction`delete from miner_news where account_id = ${account} and channel = 'mail'`;
 }
 
 export class MinerMails {
@@ -117,12 +88,10 @@ export class MinerMails {
 
   async #run(): Promise<void> {
     const { signal } = this.#stop;
-    const { gatherMillis, pollMillis } = this.#options;
-    const queue = (transaction: Transaction, news: MinerNews) =>
-      queueMailNews(transaction, news, { gatherMillis, now: this.#now() });
+    const { pollMillis } = this.#options;
     for (let round = 0; !signal.aborted; round++) {
       try {
-        while ((await feedNews(this.#sql, THROUGH, queue)) && !signal.aborted);
+        while ((await feedNews(this.#sql, this.#now())) && !signal.aborted);
         if (round % TIDY_ROUNDS === 0) await this.#tidy();
         // Confirmed mailboxes first: unconfirmed ones may be slow at the server, and must not delay them.
         await this.#sendDue();
@@ -136,14 +105,15 @@ export class MinerMails {
 
   /** Deletes unconfirmed mailboxes, and news that could not be sent. */
   async #tidy(): Promise<void> {
-    const oldest = new Date(this.#now() - GIVE_UP_MILLIS);
+    const oldest = new Date(this.#now() - NEWS_KEPT_MILLIS);
     await this.#sql`update miner_mails set mailbox = null
       where mailbox is not null and not confirmed and since < now() - interval '3 days'`;
     await this.#sql`delete from mail_confirmations where at < now() - make_interval(days => ${CODE_DAYS})`;
     // The miner's row first, as everybody else who changes its news.
-    await this.#sql`with late as (select account_id from miner_mails m where exists (select from miner_mail_news n
-          where n.account_id = m.account_id and n.at <= ${oldest}) for no key update),
-        gone as (delete from miner_mail_news n using late where n.account_id = late.account_id and n.at <= ${oldest}
+    await this.#sql`with late as (select account_id from miner_mails m where exists (select from miner_news n
+          where n.account_id = m.account_id and n.channel = 'mail' and n.at <= ${oldest}) for no key update),
+        gone as (delete from miner_news n using late
+          where n.account_id = late.account_id and n.channel = 'mail' and n.at <= ${oldest}
           returning n.account_id)
       update miner_mails m set dropped = m.dropped + g.n
       from (select account_id, count(*)::int as n from gone group by account_id) g where g.account_id = m.account_id`;
@@ -246,7 +216,8 @@ export class MinerMails {
     const due = await this.#sql<Due[]>`select m.account_id, a.address, m.mailbox, m.code, m.attempts, m.dropped
       from miner_mails m join accounts a on a.id = m.account_id
       where m.mailbox is not null and m.confirmed and m.next_at <= now()
-        and exists (select 1 from miner_mail_news n where n.account_id = m.account_id)
+        and exists (select 1 from miner_news n where n.account_id = m.account_id and n.channel = 'mail'
+          and n.at <= now() - make_interval(secs => ${this.#options.gatherMillis / 1000}))
       order by m.next_at limit ${MOST_A_ROUND}`;
     for (const one of due) {
       if (this.#isEnd) return;
@@ -264,7 +235,7 @@ export class MinerMails {
     const rows = await this.#sql<
       NewsRow[]
     >`select id, kind, data, (extract(epoch from at) * 1000)::bigint::text as millis
-      from miner_mail_news where account_id = ${account} order by id limit ${MOST_WAITING}`;
+      from miner_news where account_id = ${account} and channel = 'mail' order by id limit ${MOST_WAITING}`;
     const last = rows.at(-1);
     if (last === undefined) return;
     const news = rows.map(({ kind, data, millis }) => ({ kind, data, atMillis: Number(millis) }));
@@ -283,7 +254,8 @@ export class MinerMails {
       await transaction`update miner_mails set attempts = ${failures},
         dropped = dropped - ${failure === undefined ? due.dropped : 0} where account_id = ${account}`;
       if (failure === undefined)
-        await transaction`delete from miner_mail_news where account_id = ${account} and id <= ${last.id}`;
+        await transaction`delete from miner_news
+          where account_id = ${account} and channel = 'mail' and id <= ${last.id}`;
     });
   }
 

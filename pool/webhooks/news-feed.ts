@@ -1,23 +1,76 @@
-/** Puts events of the pool into the miners' news queues, each once: the position is stored in the same transaction. */
+/**
+ * The one queue of miners' news, whatever carries them: webhooks, channels for people, mails. Events of the pool are
+ * put into it once: the position is stored in the same transaction.
+ */
 import { eventsAfter } from '../api/event-follower.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
 import { type MinerNews, newsOf } from './miner-news.ts';
+import { newsGroup } from './news-groups.ts';
+import { placeOf, type WaitingNews } from './news-queue.ts';
+import { isForPeople } from './news-text.ts';
+import { FIRST_NEWS } from './notice-request.ts';
 
-/** `through`: the row of the table settings with the position. True while there may be more. */
-export async function feedNews(
-  sql: Sql,
-  through: string,
-  queue: (transaction: Transaction, news: MinerNews) => Promise<void>,
-): Promise<boolean> {
-  const [row] = await sql<{ value: string }[]>`insert into settings values (${through},
-      (select coalesce(max(id), 0)::text from events)) on conflict (name) do update set value = settings.value
-    returning value`;
-  const events = await eventsAfter(sql, Number(row?.value ?? 0));
-  const last = events.at(-1);
-  if (last === undefined) return false;
-  await sql.begin(async (transaction) => {
-    for (const news of events.flatMap(newsOf)) await queue(transaction, news);
-    await transaction`update settings set value = ${String(last.id)} where name = ${through}`;
+/** The row of the table settings with the position. */
+const THROUGH = 'miner_news_through';
+/** Older news are dropped and counted. */
+export const NEWS_KEPT_MILLIS = 86_400_000;
+
+/** True while there may be more. Those who carry news may all call it, also at the same time. */
+export async function feedNews(sql: Sql, now: number): Promise<boolean> {
+  await sql`insert into settings values (${THROUGH}, (select coalesce(max(id), 0)::text from events))
+    on conflict do nothing`;
+  return sql.begin(async (transaction) => {
+    const [row] = await transaction<{ value: string }[]>`select value from settings where name = ${THROUGH} for update`;
+    const events = await eventsAfter(transaction, Number(row?.value ?? 0));
+    const last = events.at(-1);
+    if (last === undefined) return false;
+    for (const news of events.flatMap(newsOf)) await queueNews(transaction, news, now);
+    await transaction`update settings set value = ${String(last.id)} where name = ${THROUGH}`;
+    return true;
   });
-  return true;
+}
+
+/** Queues one news item for every receiver of its miner that is to get such news. */
+export async function queueNews(transaction: Transaction, news: MinerNews, now: number): Promise<void> {
+  const { address, kind } = news;
+  const group = newsGroup(kind) ?? null;
+  const hooks = await transaction<{ id: number; channel: string }[]>`select h.account_id as id, h.channel
+    from miner_webhooks h join accounts a on a.id = h.account_id where a.address = ${address} and h.url is not null
+      and (${group}::text is null or ${group} = any(h.events)) order by h.channel for update of h`;
+  for (const { id, channel } of hooks)
+    if (channel === 'webhook' || isForPeople(kind)) await queueFor(transaction, { id, channel }, news, now);
+  if (!isForPeople(kind)) return;
+  const [mail] = await transaction<{ id: number }[]>`select m.account_id as id
+    from miner_mails m join accounts a on a.id = m.account_id where a.address = ${address} and m.mailbox is not null
+      and m.confirmed and ${group ?? ''} = any(m.events) for update of m`;
+  if (mail !== undefined) await queueFor(transaction, { id: mail.id, channel: 'mail' }, news, now);
+}
+
+/** The first news of a receiver, to it alone. */
+export const queueFirst = (
+  transaction: Transaction,
+  receiver: { readonly id: number; readonly channel: string },
+  { address, now }: { readonly address: string; readonly now: number },
+): Promise<void> =>
+  queueFor(transaction, receiver, { eventId: 0, kind: FIRST_NEWS, data: {}, address, atMillis: now }, now);
+
+/** Whoever calls it holds the row of the receiver. */
+async function queueFor(
+  transaction: Transaction,
+  { id, channel }: { readonly id: number; readonly channel: string },
+  { eventId, kind, atMillis, data }: MinerNews,
+  now: number,
+): Promise<void> {
+  const waiting = await transaction<WaitingNews[]>`select id, kind, data from miner_news
+    where account_id = ${id} and channel = ${channel}`;
+  const isOld = atMillis <= now - NEWS_KEPT_MILLIS;
+  const place = isOld ? ({ kind: 'drop' } as const) : placeOf({ kind, data }, waiting);
+  if (place.kind === 'drop' || place.kind === 'displace')
+    await (channel === 'mail'
+      ? transaction`update miner_mails set dropped = dropped + 1 where account_id = ${id}`
+      : transaction`update miner_webhooks set dropped = dropped + 1 where account_id = ${id} and channel = ${channel}`);
+  if ('instead' in place) await transaction`delete from miner_news where id = ${place.instead}`;
+  if (place.kind !== 'drop')
+    await transaction`insert into miner_news (account_id, channel, event_id, at, kind, data)
+      values (${id}, ${channel}, ${eventId}, ${new Date(atMillis)}, ${kind}, ${transaction.json(data as never)})`;
 }

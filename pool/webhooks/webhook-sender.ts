@@ -4,12 +4,13 @@
  * loses or skips one. Receivers can detect repetitions by the event's id. Workers have a lane of their own: however
  * many fall silent, news of blocks and payments do not wait behind them, and of the workers only the newest are sent.
  */
-import { createHmac } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../../runtime/log.ts';
 import { eventsAfter } from '../api/event-follower.ts';
 import type { PoolEvent } from '../api/live.ts';
 import type { Sql } from '../database/connect.ts';
+import { SIGNATURE_HEADER, signWebhook } from './notice-request.ts';
+import { webhookHost } from './webhook-target.ts';
 
 const LANES = {
   pool: ['block_found', 'block_paid', 'block_held', 'payout_sent', 'payout_needs_person'],
@@ -30,12 +31,6 @@ export type WebhookOptions = {
 };
 
 export const WEBHOOK_DEFAULTS = { timeoutMillis: 10_000, pollMillis: 1_000, giveUpMillis: 3 * 86_400_000 } as const;
-
-export const SIGNATURE_HEADER = 'svc-pool-signature';
-
-/** `t=<millis>,v1=<hex>`: the HMAC covers time and body, so an old request cannot be sent again as a new one. */
-export const signWebhook = (secret: string, atMillis: number, body: string): string =>
-  `t=${atMillis},v1=${createHmac('sha256', secret).update(`${atMillis}.${body}`).digest('hex')}`;
 
 /** Seconds until the next attempt: doubling from one second to ten minutes. */
 export const retryMillis = (attempts: number): number => Math.min(600_000, 1_000 * 2 ** Math.min(attempts, 20));
@@ -100,11 +95,15 @@ export class WebhookSender {
         await sql`update webhooks set attempts = attempts + 1, last_error = ${failure},
           next_at = now() + make_interval(secs => ${retryMillis(hook.attempts) / 1000})
           where url = ${url} and lane = ${lane}`;
-        this.#log.warn('a webhook was not accepted', { url, event: event.id, reason: failure });
+        this.#log.warn('a webhook was not accepted', { host: webhookHost(url), event: event.id, reason: failure });
         return false;
       }
       if (failure !== undefined)
-        this.#log.error('a webhook is dropped after its last attempt', { url, event: event.id, reason: failure });
+        this.#log.error('a webhook is dropped after its last attempt', {
+          host: webhookHost(url),
+          event: event.id,
+          reason: failure,
+        });
       await move(event.id);
       if (this.#stop.signal.aborted) return false;
     }

@@ -9,13 +9,13 @@ import { type LookupAddress, lookup as lookUp, Resolver } from 'node:dns';
 import { request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
+import { type Channel, MAX_PLACE, placeOf } from '../../protocol/notices.ts';
 import { reachOf } from '../../runtime/address-reach.ts';
 
 /** `public`: https to addresses of the internet. `private`: also http, and addresses of the pool's own network. */
 export type WebhookReach = 'public' | 'private';
 
-/** The signed text, which contains it, has at most 160 characters. */
-export const MAX_WEBHOOK_URL = 110;
+export const MAX_WEBHOOK_URL = 160;
 const HTTPS_PORT = 443;
 const FIRST_FREE_PORT = 1024;
 
@@ -39,10 +39,11 @@ function readTarget(text: string, reach: WebhookReach): URL | string {
   return isIP(host) !== 0 && reachOf(host) !== 'public' ? 'must lead to an address of the internet' : url;
 }
 
-/** Undefined if the URL is valid. */
-export function webhookFault(text: string, reach: WebhookReach): string | undefined {
+/** Undefined if the URL is valid for that channel. */
+export function webhookFault(text: string, reach: WebhookReach, channel: Channel = 'webhook'): string | undefined {
   const target = readTarget(text, reach);
-  return typeof target === 'string' ? target : undefined;
+  if (typeof target === 'string') return target;
+  return placeOf(channel, text).length > MAX_PLACE ? `must have at most ${MAX_PLACE} characters` : undefined;
 }
 
 /** The host in the form that a connection uses, for the limits by host. */

@@ -215,6 +215,11 @@ export const SECTION_ROWS: readonly Row[] = [
       'the key of the address sets it; its own news come in order',
     ],
     [
+      '`miners/ADDRESS/webhook`: `channel`',
+      'test/pool/miner-webhooks.slow.test.ts',
+      'a channel of Discord stands beside the webhook',
+    ],
+    [
       '`miners/ADDRESS/mail`, `mail/confirm`, `mail/stop`',
       'test/pool/miner-mails.slow.test.ts',
       'gets the news of its miner only after it was confirmed',

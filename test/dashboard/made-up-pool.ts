@@ -15,6 +15,7 @@ import type {
 import type { Answers } from './served-page.ts';
 
 const NOW = Date.now();
+const NO_CHANNEL = { state: 'none', last_success_millis: null, last_failure_millis: null, failure: null } as const;
 export const MARKUP = '<img src=x onerror=alert(1)>&amp;"\'';
 export const rates = (rate: number) => ({ ten_minutes: rate, hour: rate, day: rate });
 export const address = (i: number) => `dsvc1q${i.toString(36).padStart(84, 'q')}`;
@@ -155,6 +156,9 @@ export function answers(rows: number): Answers {
       webhooks: true,
       mail: true,
       webhook: { state: 'failing', last_success_millis: NOW - 9e6, last_failure_millis: NOW, failure: 'refused' },
+      discord: NO_CHANNEL,
+      telegram: NO_CHANNEL,
+      ntfy: NO_CHANNEL,
     } satisfies NotificationsDocument,
     [`miners/${address(1)}/credits`]: { api_version: 1, credits: [] },
     payments: {

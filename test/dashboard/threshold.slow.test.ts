@@ -133,6 +133,10 @@ test('the threshold is changed by a signature made in the page, and by the comma
   const hookCommands = () => hook.locator('pre').innerText();
   await expect.poll(hookCommands).toContain('https://example.org/hook');
   const setting = await hookCommands();
+  await hook.getByLabel('Send to').selectOption('telegram');
+  await expect.poll(() => hook.innerText()).toContain('sendMessage?chat_id=');
+  await expect.poll(() => hook.locator('pre').first().innerText()).toContain('"channel":"telegram"');
+  await hook.getByLabel('Send to').selectOption('webhook');
 
   // The field is empty when the form is opened: that removes nothing, the box does.
   await hook.getByLabel('URL', { exact: true }).fill('');

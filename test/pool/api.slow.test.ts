@@ -26,7 +26,8 @@ import type {
 import type { Route } from '../../pool/api/route.ts';
 import { markSubmitting, reservePayout } from '../../pool/payout/payout-states.ts';
 import { BestShares } from '../../pool/stats/best-shares.ts';
-import { SIGNATURE_HEADER, WebhookSender } from '../../pool/webhooks/webhook-sender.ts';
+import { SIGNATURE_HEADER } from '../../pool/webhooks/notice-request.ts';
+import { WebhookSender } from '../../pool/webhooks/webhook-sender.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import { addressProofMessage } from '../../protocol/address-proof.ts';
 import { check } from '../../protocol/api/schema.ts';

@@ -17,7 +17,7 @@ import postgres from 'postgres';
 import { expect, test } from 'vitest';
 import { connectDatabase } from '../../pool/database/connect.ts';
 import { startEmbeddedPostgres } from '../../pool/database/embedded.ts';
-import { migrate } from '../../pool/database/migrate.ts';
+import { MIGRATIONS, migrate } from '../../pool/database/migrate.ts';
 import { ROOT } from '../guards/project-files.ts';
 import { canBeOthers, ordinaryUser, type User } from '../ordinary-user.ts';
 import { quietLog } from '../quiet-log.ts';
@@ -38,6 +38,7 @@ test('a database survives its pool, and migrations run once', async () => {
   await first.exited;
   const sql = postgres(second.url, { max: 2, onnotice: () => undefined });
   expect((await sql`select value from settings where name = 'kept'`)[0]?.value).toBe('yes');
+  await newsKeepTheirQueue(sql, second.url);
   await sql`insert into schema_version (number, name) values (9999, 'from the future')`;
   await expect(migrate(sql, quietLog)).rejects.toThrow(/newer release/);
   await sql.end();
@@ -47,6 +48,36 @@ test('a database survives its pool, and migrations run once', async () => {
   await pool.end();
   await second.stop();
 });
+
+/** News that wait for a webhook and for a mail at the upgrade to one queue are all in it, and none is queued again. */
+async function newsKeepTheirQueue(server: postgres.Sql, url: string): Promise<void> {
+  await server`create database older`;
+  const before = temporaryDirectory();
+  for (const name of readdirSync(MIGRATIONS).filter((name) => name < '0032'))
+    cpSync(new URL(name, MIGRATIONS), join(before, name));
+  const place = new URL(url);
+  place.pathname = '/older';
+  const sql = postgres(place.href, { max: 1, onnotice: () => undefined });
+  await migrate(sql, quietLog, pathToFileURL(`${before}/`));
+  const [account] = await sql`insert into accounts (address, payload) values ('a', ${Buffer.alloc(49)}) returning id`;
+  await sql`insert into miner_webhooks (account_id, url, secret, set_millis) values (${account?.id}, 'https://x', 's', 1)`;
+  await sql`insert into miner_news (account_id, event_id, at, kind, data)
+    values (${account?.id}, 5, now(), 'block_found', '{}')`;
+  await sql`insert into miner_mails (account_id, mailbox, set_millis, code, events)
+    values (${account?.id}, 'm', 1, 'c', '{blocks}')`;
+  await sql`insert into miner_mail_news (account_id, at, kind, data)
+    values (${account?.id}, now(), 'payout_final', '{}')`;
+  await sql`insert into settings values ('miner_news_through', '9'), ('miner_mail_through', '10')`;
+  await migrate(sql, quietLog);
+  expect([...(await sql`select channel, kind from miner_news order by id`)]).toEqual([
+    { channel: 'webhook', kind: 'block_found' },
+    { channel: 'mail', kind: 'payout_final' },
+  ]);
+  expect([...(await sql`select name, value from settings where name like 'miner%'`)]).toEqual([
+    { name: 'miner_news_through', value: '10' },
+  ]);
+  await sql.end();
+}
 
 /** What a program that starts a database, and then does `rest` with it, prints; it exits with 3. */
 function startedBy(directory: string, rest: string, project = ROOT, user: User = {}): string {

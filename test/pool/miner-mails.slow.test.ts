@@ -5,9 +5,10 @@ import { CONFIRMATIONS } from '../../pool/mail/confirmation-limits.ts';
 import { mailMetrics } from '../../pool/mail/mail-metrics.ts';
 import { mailboxKey } from '../../pool/mail/mailbox.ts';
 import { emptyTally, type MailFailure, type MailTally } from '../../pool/mail/mailer.ts';
-import { MAILBOX_TRIES, MinerMails, queueMailNews } from '../../pool/mail/miner-mails.ts';
+import { MAILBOX_TRIES, MinerMails } from '../../pool/mail/miner-mails.ts';
 import { loadSmtp } from '../../pool/mail/smtp.ts';
 import { readSmtpServer, type SmtpServer } from '../../pool/mail/smtp-server.ts';
+import { queueNews } from '../../pool/webhooks/news-feed.ts';
 import { ROOM } from '../../pool/webhooks/news-queue.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import { type AddressProofRequest, addressProofMessage } from '../../protocol/address-proof.ts';
@@ -25,7 +26,7 @@ beforeAll(async () => {
 afterAll(() => bed.close());
 beforeEach(async () => {
   const { sql } = bed.books;
-  for (const table of ['miner_mail_news', 'miner_mails', 'mail_confirmations', 'mail_refusals'])
+  for (const table of ['miner_news', 'miner_mails', 'mail_confirmations', 'mail_refusals'])
     await sql`delete from ${sql(table)}`;
 });
 
@@ -92,11 +93,11 @@ const looked = () =>
   until(
     async () =>
       (
-        await bed.books.sql`select 1 from settings where name = 'miner_mail_through'
+        await bed.books.sql`select 1 from settings where name = 'miner_news_through'
           and value::bigint >= (select coalesce(max(id), 0) from events)`
       ).length > 0,
   );
-const waiting = async () => (await bed.books.sql`select 1 from miner_mail_news`).length;
+const waiting = async () => (await bed.books.sql`select 1 from miner_news`).length;
 const codeOf = (mail: Mail | undefined) => /#\/mail\/confirm\/([\w-]{32})\r\n/.exec(mail?.data ?? '')?.[1] as string;
 
 test('a mailbox is set by the key of the address, written to once, and gets the news of its miner only after it was confirmed', async () => {
@@ -206,8 +207,7 @@ test('a server that is away loses nothing; a full queue drops and says so', asyn
   expect((await post('mail/confirm', { code: codeOf(got[0]) })).status).toBe(200);
   await sql.begin(async (transaction) => {
     const news = { eventId: 0, address, kind: 'block_found', atMillis: Date.now(), data: {} };
-    for (let i = 0; i < ROOM.blocks + 5; i++)
-      await queueMailNews(transaction, news, { gatherMillis: 0, now: Date.now() });
+    for (let i = 0; i < ROOM.blocks + 5; i++) await queueNews(transaction, news, Date.now());
   });
   await until(() => got.length === 2);
   expect(got[1]?.data).toContain(`notifications about your miner (${ROOM.blocks + 5})`);
@@ -341,8 +341,8 @@ test('news go before confirmations: mailboxes that nobody confirmed do not hold 
   expect((await set(MAILBOX)).status).toBe(200);
   await sql`insert into miner_mails (account_id, mailbox, set_millis, code, events, confirmed, asked_at)
     values (${other.id}, 'good@example.org', 1, 'good', '{workers}', true, now())`;
-  await sql`insert into miner_mail_news (account_id, at, kind, data)
-    values (${other.id}, now(), 'worker_silent', '{"worker":"x"}')`;
+  await sql`insert into miner_news (account_id, channel, event_id, at, kind, data)
+    values (${other.id}, 'mail', 0, now(), 'worker_silent', '{"worker":"x"}')`;
   const recipients: string[] = [];
   const { url } = await mailServer((recipient) => {
     recipients.push(recipient);

@@ -5,9 +5,10 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { rawPublicKey, signMessage } from '../../node/ml-dsa.ts';
 import type { NotificationsDocument } from '../../pool/api/documents.ts';
-import { FIRST_TRIES, MinerWebhooks, queueNews } from '../../pool/webhooks/miner-webhooks.ts';
+import { FIRST_TRIES, MinerWebhooks } from '../../pool/webhooks/miner-webhooks.ts';
+import { queueNews } from '../../pool/webhooks/news-feed.ts';
 import { ROOM } from '../../pool/webhooks/news-queue.ts';
-import { SIGNATURE_HEADER } from '../../pool/webhooks/webhook-sender.ts';
+import { SIGNATURE_HEADER } from '../../pool/webhooks/notice-request.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import { type AddressProofRequest, addressProofMessage } from '../../protocol/address-proof.ts';
 import { toHex } from '../../protocol/bytes.ts';
@@ -37,8 +38,8 @@ const proofOf = (request: AddressProofRequest) => ({
   public_key: toHex(rawPublicKey(key)),
   signature: toHex(signMessage(key, addressProofMessage(request))),
 });
-const signed = async (url: string, events?: readonly string[]) => {
-  const wish = { url, ...(events === undefined ? {} : { events }) };
+const signed = async (url: string, events?: readonly string[], channel?: string) => {
+  const wish = { url, ...(events === undefined ? {} : { events }), ...(channel === undefined ? {} : { channel }) };
   const { body: request } = await post('/request', wish);
   return { ...wish, request, proof: proofOf(request) };
 };
@@ -126,13 +127,47 @@ test('the key of the address sets it; its own news come in order, signed, repeat
   expect((await post('', { ...chosen, events: ['blocks'] })).status).toBe(403);
 });
 
+test('a channel of Discord stands beside the webhook, with its own choice of news, and each ends alone', async () => {
+  const hook = await receiver(() => 204);
+  const chat = await receiver(() => 204);
+  expect((await post('', await signed(hook.url))).status).toBe(200);
+  const wish = await signed(chat.url, ['payments'], 'discord');
+  expect(wish.request.purpose).toBe(`discord ${chat.url} at the pool "test pool"`);
+  // A signature for one channel sets no other.
+  expect((await post('', { ...wish, channel: 'webhook' })).status).toBe(403);
+  expect(await post('', wish)).toMatchObject({ status: 200, body: { secret: null } });
+  sender();
+  const news = (kind: string, eventId: number) =>
+    bed.books.sql.begin((transaction) =>
+      queueNews(transaction, { eventId, address, kind, atMillis: Date.now(), data: { amount: '5' } }, Date.now()),
+    );
+  for (const [i, kind] of ['block_found', 'payout_sent', 'payout_final'].entries()) await news(kind, i + 1);
+  await until(() => hook.got.length >= 4 && chat.got.length >= 2);
+  expect(hook.got.map(({ body }) => body.kind).sort()).toEqual([
+    'block_found',
+    'payout_final',
+    'payout_sent',
+    'webhook_set',
+  ]);
+  // Of payments people are told once, and nothing that was not chosen.
+  const told = chat.got.map(({ text }) => (JSON.parse(text) as { content: string }).content.replaceAll('\\', ''));
+  expect(told[0]).toMatch(/^News of your miner will come here\./);
+  expect(told[1]).toMatch(/^A payment of 0\.00000005 coins is final/);
+  expect(chat.got[0]?.signature).toBe('undefined');
+  expect((await post('', await signed('', undefined, 'discord'))).status).toBe(200);
+  await news('payout_final', 4);
+  await until(() => hook.got.length === 5);
+  expect(chat.asked()).toBe(2);
+  expect((await state()).state).toBe('working');
+});
+
 test('a queue is bounded and says what it dropped; taking the webhook away ends it and cannot be undone by an old request', async () => {
   const { got, url } = await receiver(() => 200);
   // Only what was chosen.
   expect((await post('', await signed(url, ['payments']))).status).toBe(200);
   await bed.books.sql.begin(async (transaction) => {
     for (const kind of ['block_found', 'payout_final', 'worker_back'])
-      await queueNews(transaction, { eventId: 1, address, kind, atMillis: Date.now(), data: {} });
+      await queueNews(transaction, { eventId: 1, address, kind, atMillis: Date.now(), data: {} }, Date.now());
   });
   const kinds = await bed.books.sql<{ kind: string }[]>`select kind from miner_news order by id`;
   expect(kinds.map(({ kind }) => kind)).toEqual(['webhook_set', 'payout_final']);
@@ -141,7 +176,11 @@ test('a queue is bounded and says what it dropped; taking the webhook away ends 
   expect((await post('', wish)).status).toBe(200);
   await bed.books.sql.begin(async (transaction) => {
     for (let i = 1; i <= ROOM.blocks + 4; i++)
-      await queueNews(transaction, { eventId: i, address, kind: 'block_found', atMillis: Date.now(), data: {} });
+      await queueNews(
+        transaction,
+        { eventId: i, address, kind: 'block_found', atMillis: Date.now(), data: {} },
+        Date.now(),
+      );
   });
   const waiting = async () => (await bed.books.sql`select 1 from miner_news`).length;
   expect(await waiting()).toBe(ROOM.blocks + 1);
@@ -159,7 +198,11 @@ test('a queue is bounded and says what it dropped; taking the webhook away ends 
 test('a host that never accepted the first news is left alone after a few tries, and old news are not sent', async () => {
   const { sql } = bed.books;
   const hook = async () =>
-    (await sql<{ url: string | null; dropped: number }[]>`select url, dropped from miner_webhooks`)[0];
+    (
+      await sql<
+        { url: string | null; dropped: number }[]
+      >`select url, dropped from miner_webhooks where channel = 'webhook'`
+    )[0];
   const refusing = await receiver(() => 500);
   expect((await post('', await signed(refusing.url))).status).toBe(200);
   sender();
@@ -176,7 +219,7 @@ test('a host that never accepted the first news is left alone after a few tries,
   await until(() => got.length === 1);
   const news = (id: number, atMillis: number) =>
     sql.begin((transaction) =>
-      queueNews(transaction, { eventId: id, address, kind: 'block_found', atMillis, data: {} }),
+      queueNews(transaction, { eventId: id, address, kind: 'block_found', atMillis, data: {} }, Date.now()),
     );
   await news(1, Date.now() - 100 * 86_400_000);
   await until(async () => (await hook())?.dropped === 1);
