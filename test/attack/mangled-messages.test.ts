@@ -158,7 +158,7 @@ describe('between validators', () => {
       }
       const nodes = honest.map((name) => network.running.get(name)?.node as ConsensusNode);
       joinStranger(mangler, () => nodes);
-      const cuts = count({ quick: 15, full: 25, deep: 250 });
+      const cuts = count({ quick: 15, full: 25, deep: 200 });
       for (let mined = 0; mined < cuts; mined++) {
         const before = (nodes[0] as ConsensusNode).chain.head().height;
         // The liar finds blocks too: others must ask it for their bodies.
@@ -228,7 +228,7 @@ describe('between a node that syncs and its peers', () => {
       for (let cut = 0; cut < 12; cut++) await chain.seal({ node });
       const head = node.chain.head();
       const mangler = new Mangler(seed + 1, tally);
-      const rounds = count({ quick: 5, full: 8, deep: 200 });
+      const rounds = count({ quick: 5, full: 8, deep: 120 });
       const follow = async (round: number) => {
         const faults: string[] = [];
         const follower = await chain.bed.openChain(`alone-${round}`);
@@ -379,7 +379,7 @@ describe('gossip', () => {
       await comes(({ chain }) => chain.head().height > 0 && chain.sync().synced);
       new Liars(room, new Mangler(seed + 2, tally), source.node);
       const sent = new Set<string>();
-      const cuts = count({ quick: 6, full: 10, deep: 200 });
+      const cuts = count({ quick: 6, full: 8, deep: 150 });
       for (let cut = 0; cut < cuts; cut++) {
         room.steady += 100;
         const paid = await chain.pay(source);
@@ -474,41 +474,43 @@ describe('snapshots', () => {
 
   const LIARS = 16;
   /** Of all liars of one fetch; then they are gone. */
-  const CHANGES = 150;
+  const CHANGES = 300;
   /** Turns for which the honest one waits for liars to be asked before it. */
-  const TURNS = 50;
+  const TURNS = 400;
 
   /** Fetches with one honest peer among liars, of which another comes when one is barred or has lied a few times. */
   async function fetchAmongLiars(name: string, trust: Trust, mangler: Mangler): Promise<Bytes> {
     const { node } = made.source;
     let [left, entered] = [CHANGES, 0];
+    const liars = new Map<string, () => void>();
     const truthOf = (question: Bytes) => room.node('source').serve(`${name}-liar`, 'sync', question);
     const enter = (): void => {
       const liar = `${name}-liar-${entered++}`;
-      let lies = 3;
+      // Most come for one answer: who sent a false part is not asked for another.
+      let lies = mangler.random(4) === 0 ? 3 : 1;
       const leave = () => {
+        if (!liars.delete(liar)) return;
         room.leave(liar);
         setImmediate(() => left > 0 && enter());
       };
       const answer = async (_: string, __: Protocol, question: Bytes): Promise<Bytes | undefined> => {
         const truth = await truthOf(question);
         const { type } = decodeSyncQuestion(question);
-        // Most say truly what they have: they would be asked for nothing.
-        if (
-          truth === undefined ||
-          left <= 0 ||
-          mangler.random(type === 'snapshots' ? 4 : 8) > (type === 'snapshots' ? 0 : 6)
-        )
-          return truth;
-        left--;
+        // Most say truly what they have: else they would be asked for nothing.
+        const isTrue = mangler.random(4) < (type === 'snapshots' ? 3 : 2);
+        if (truth === undefined || left <= 0 || isTrue) return truth;
+        if (--left === 0) setImmediate(() => [...liars.values()].map((goes) => goes()));
         if (--lies === 0) setImmediate(leave);
         return mangler.mangleOne(truth, `sync answer: ${type}`);
       };
+      liars.set(liar, leave);
       room.enter(liar, { answer, barred: leave }, name);
     };
     const honest = {
       answer: async (peer: string, protocol: Protocol, question: Bytes) => {
         for (let turn = 0; turn < TURNS && left > 0; turn++) await new Promise(setImmediate);
+        // It may be busy with others.
+        if (left > 0 && mangler.random(16) === 0) return NOTHING;
         return await room.node('source').serve(peer, protocol, question);
       },
     };
@@ -521,7 +523,7 @@ describe('snapshots', () => {
         log: quietLog,
         now: () => made.bed.now,
         // A peer that failed rests for seconds.
-        steady: () => 4 * steadyMillis(),
+        steady: () => 16 * steadyMillis(),
         signal: new AbortController().signal,
         openPeers: (settings, handlers, log) => {
           const link = open(settings, handlers, log);
@@ -552,7 +554,7 @@ describe('snapshots', () => {
       // The trusted cut is that of the snapshot, one after it, or one before it.
       const trusts: readonly Trust[] = [{ cutId: made.trust }, at(SNAPSHOT + 2), at(SNAPSHOT - 5)];
       const whole = readFileSync(made.file);
-      const fetches = count({ quick: 3, full: 3, deep: 100 });
+      const fetches = count({ quick: 3, full: 3, deep: 60 });
       for (let fetch = 0; fetch < fetches; fetch++) {
         const fetched = await fetchAmongLiars(`fetch-${fetch}`, trusts[fetch % 3] as Trust, mangler);
         expect(whole.equals(fetched), repeat(4)).toBe(true);
@@ -617,7 +619,7 @@ describe('mining', () => {
       const { bed, liar } = await startMiningBed({ genesis: { initialWork: 256n, minimumWork: 256n } }, identity);
       const mangler = new Mangler(seed + 5, tally);
       const said = new Map<string, Said>();
-      const rounds = count({ quick: 2, full: 3, deep: 30 });
+      const rounds = count({ quick: 2, full: 2, deep: 20 });
       const blocks = count({ quick: 10, full: 15, deep: 60 });
       for (let round = 0; round < rounds; round++) {
         // A new one every time: what the first answers say counts for a long time.
@@ -677,7 +679,7 @@ describe('mining', () => {
         chainOfApi(createApiClient({ baseUrl: liar.url, attempts: 1, pin }, nodeTransport()), nodeTransport());
       const truths = await Promise.all([paid, unpaid].map((id) => statementOf(chainOf(), id, REGISTRATION_WINDOW)));
       expect(truths).toMatchObject([{ kind: 'paid' }, { kind: 'unpaid' }]);
-      const asks = count({ quick: 60, full: 100, deep: 3_000 });
+      const asks = count({ quick: 60, full: 60, deep: 2_000 });
       let chain = chainOf();
       for (let asked = 0; asked < asks; asked++) {
         // A new one now and then: what the first answers say counts for a long time.
