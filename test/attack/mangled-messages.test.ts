@@ -14,6 +14,7 @@ import type { Peer } from '../../node/consensus/effects.ts';
 import { MESSAGE_TYPES } from '../../node/consensus/messages.ts';
 import type { Transport } from '../../node/consensus/transport.ts';
 import { developmentKey } from '../../node/development.ts';
+import type { UnspentOutput } from '../../node/full-node.ts';
 import { answerSync } from '../../node/network/cut-server.ts';
 import { CutSync } from '../../node/network/cut-sync.ts';
 import { fetchSnapshot } from '../../node/network/fetch-snapshot.ts';
@@ -46,6 +47,7 @@ import { type Bytes, concat, toHex } from '../../protocol/bytes.ts';
 import { attempt } from '../../protocol/errors.ts';
 import { blockId, HEADER_BYTES } from '../../protocol/header.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
+import { decodeTransaction, type Output, transactionIdOfWire } from '../../protocol/transaction.ts';
 import { steadyMillis } from '../../runtime/clock.ts';
 import { nodeTransport } from '../../runtime/node-transport.ts';
 import { ApiBed, identity as apiIdentity } from '../api/api-bed.ts';
@@ -130,11 +132,24 @@ describe('between validators', () => {
     });
   }
 
-  /** Every block has a payment, so that bodies can be spoiled in more than one way. */
-  async function mineAndPay(at: ConsensusNode, index: number): Promise<void> {
-    const wire = payment(at.chain, [treasuryOutput(at.chain, index % 64)], [{ address: alice, amount: 5n }]);
-    await at.submitTransaction(wire);
-    await mineOn(at, alice);
+  const PURSES = 64;
+
+  /** Blocks have payments, so that bodies can be spoiled in more than one way: each of what an earlier one gave back, where that is final. */
+  class Payer {
+    readonly #purses: (UnspentOutput | undefined)[] = [];
+
+    async mineAndPay(at: ConsensusNode, index: number): Promise<void> {
+      const purse = index % PURSES;
+      const spent = this.#purses[purse] ?? treasuryOutput(at.chain, purse);
+      const wire = payment(at.chain, [spent], [{ address: alice, amount: 5n }]);
+      const { status } = await at.submitTransaction(wire);
+      const change = decodeTransaction(wire).body.outputs[1] as Output;
+      const outpoint = { transactionId: transactionIdOfWire(wire), outputIndex: 1 };
+      if (status === 'accepted') this.#purses[purse] = { outpoint, ...change, source: 'regular' };
+      const extranonce = Buffer.alloc(5);
+      extranonce.writeUInt32LE(index, 1);
+      await mineOn(at, alice, extranonce);
+    }
   }
 
   test(
@@ -143,6 +158,7 @@ describe('between validators', () => {
     async () => {
       network = new DrivenNetwork();
       const mangler = new Mangler(seed, tally);
+      const payer = new Payer();
       const faults: string[] = [];
       network.network.carries = (from: Peer, to: Peer, bytes: Bytes) => {
         // Half of the honest offers and blocks are lost too: what is missing when a cut is proposed is asked of anybody.
@@ -163,7 +179,7 @@ describe('between validators', () => {
         const before = (nodes[0] as ConsensusNode).chain.head().height;
         // The liar finds blocks too: others must ask it for their bodies.
         const finder = mined % MEMBERS === 3 ? network.running.get(LIAR)?.node : nodes[mined % 3];
-        await mineAndPay(finder as ConsensusNode, mined).catch((error: Error) => {
+        await payer.mineAndPay(finder as ConsensusNode, mined).catch((error: Error) => {
           // The liar's own node may be behind, and its block too late.
           if (finder !== network.running.get(LIAR)?.node) throw error;
         });
