@@ -67,10 +67,11 @@ import { Mangler, Tally } from './mangler.ts';
 
 /** Of all tests of this file. */
 const tally = new Tally();
+const isDeep = level === 'deep';
+// After each: a long run that is stopped has told what it did.
+afterEach(() => isDeep && console.log(tally.report()));
 afterAll(() => {
-  if (level !== 'deep') return;
-  console.log(tally.report());
-  expect(tally.changes.total).toBeGreaterThanOrEqual(100_000);
+  if (isDeep) expect(tally.changes.total).toBeGreaterThanOrEqual(100_000);
 });
 
 const alice = developmentKey('alice').address;
@@ -174,7 +175,7 @@ describe('between validators', () => {
       }
       const nodes = honest.map((name) => network.running.get(name)?.node as ConsensusNode);
       joinStranger(mangler, () => nodes);
-      const cuts = count({ quick: 15, full: 25, deep: 200 });
+      const cuts = count({ quick: 15, full: 25, deep: 160 });
       for (let mined = 0; mined < cuts; mined++) {
         const before = (nodes[0] as ConsensusNode).chain.head().height;
         // The liar finds blocks too: others must ask it for their bodies.
@@ -244,7 +245,7 @@ describe('between a node that syncs and its peers', () => {
       for (let cut = 0; cut < 12; cut++) await chain.seal({ node });
       const head = node.chain.head();
       const mangler = new Mangler(seed + 1, tally);
-      const rounds = count({ quick: 5, full: 8, deep: 120 });
+      const rounds = count({ quick: 5, full: 8, deep: 60 });
       const follow = async (round: number) => {
         const faults: string[] = [];
         const follower = await chain.bed.openChain(`alone-${round}`);
@@ -395,7 +396,7 @@ describe('gossip', () => {
       await comes(({ chain }) => chain.head().height > 0 && chain.sync().synced);
       new Liars(room, new Mangler(seed + 2, tally), source.node);
       const sent = new Set<string>();
-      const cuts = count({ quick: 6, full: 8, deep: 150 });
+      const cuts = count({ quick: 6, full: 8, deep: 120 });
       for (let cut = 0; cut < cuts; cut++) {
         room.steady += 100;
         const paid = await chain.pay(source);
@@ -451,7 +452,7 @@ describe('gossip', () => {
         ).map((question) => ['relay', question.type, encodeRelayQuestion(question)] as const),
       ];
       const mangler = new Mangler(seed + 3, tally);
-      const asks = count({ quick: 500, full: 2_000, deep: 20_000 });
+      const asks = count({ quick: 500, full: 2_000, deep: 30_000 });
       const before = room.node('source');
       const truths = await Promise.all(QUESTIONS.map(([protocol, , bytes]) => before.serve('honest', protocol, bytes)));
       for (let asked = 0; asked < asks; asked++) {
@@ -635,8 +636,8 @@ describe('mining', () => {
       const { bed, liar } = await startMiningBed({ genesis: { initialWork: 256n, minimumWork: 256n } }, identity);
       const mangler = new Mangler(seed + 5, tally);
       const said = new Map<string, Said>();
-      const rounds = count({ quick: 2, full: 2, deep: 20 });
-      const blocks = count({ quick: 10, full: 15, deep: 60 });
+      const rounds = count({ quick: 2, full: 2, deep: 10 });
+      const blocks = count({ quick: 10, full: 15, deep: 40 });
       for (let round = 0; round < rounds; round++) {
         // A new one every time: what the first answers say counts for a long time.
         const [bridge, client] = [followNodes(bed, [liar.url], 2_000, PIN), httpNode(liar.url, 2_000, PIN)];
@@ -695,7 +696,7 @@ describe('mining', () => {
         chainOfApi(createApiClient({ baseUrl: liar.url, attempts: 1, pin }, nodeTransport()), nodeTransport());
       const truths = await Promise.all([paid, unpaid].map((id) => statementOf(chainOf(), id, REGISTRATION_WINDOW)));
       expect(truths).toMatchObject([{ kind: 'paid' }, { kind: 'unpaid' }]);
-      const asks = count({ quick: 60, full: 60, deep: 2_000 });
+      const asks = count({ quick: 60, full: 60, deep: 1_000 });
       let chain = chainOf();
       for (let asked = 0; asked < asks; asked++) {
         // A new one now and then: what the first answers say counts for a long time.
