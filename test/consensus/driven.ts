@@ -102,8 +102,9 @@ export class DrivenNetwork {
   }
 }
 
-export async function mineOn(node: ConsensusNode, payout: Bytes): Promise<Bytes> {
-  const template = node.template({ payout, maxTransactions: 100, draw: 0 });
+/** Without an `extranonce` of its own a block may have the body of another. */
+export async function mineOn(node: ConsensusNode, payout: Bytes, extranonce?: Bytes): Promise<Bytes> {
+  const template = node.template({ payout, maxTransactions: 100, draw: 0, ...(extranonce && { extranonce }) });
   const outcome = await node.submitBlock(searchNonce(template.header, template.target), template.body);
   if (outcome.status === 'refused') throw new Error(`the block was refused: ${outcome.error.code}`);
   return outcome.id;
