@@ -116,12 +116,13 @@ export class BlockDoor {
   }
 
   async #accept(header: Bytes, body: Bytes, origin: Origin, cutMillis: number | undefined): Promise<Submission> {
-    const { epoch, log } = this.#dependencies;
+    const { epoch, log, pool } = this.#dependencies;
     const context = () => this.#context(cutMillis);
     const checked = checkCandidate(header, body, context());
     if ('known' in checked) return { status: 'known', id: checked.known };
-    if ('error' in checked) return refused(checked.error);
-    const { block } = checked;
+    // A second block with the body of another is refused all the same, and has to show its work for that.
+    const block = 'block' in checked ? checked.block : checked.error.code === 'body_used' && checked.misplaced;
+    if (!block) return refused((checked as { readonly error: NodeError }).error);
     let hash: Bytes;
     try {
       hash = await this.#hash(epoch(block.header.anchorHeight), header);
@@ -134,7 +135,10 @@ export class BlockDoor {
     // is no await.
     const again = recheckCandidate(block, context());
     if ('known' in again) return { status: 'known', id: again.known };
-    if ('error' in again) return refused(again.error);
+    if ('error' in again) {
+      if (again.error.code === 'body_used') pool.contest(block.bodyId);
+      return refused(again.error);
+    }
     return await this.#takeIn(block, hash, origin, cutMillis !== undefined);
   }
 

@@ -63,7 +63,8 @@ export const isSendersFault = (code: NodeErrorCode): boolean => WRONG_BODY.has(c
 export type CheckedCandidate =
   | { readonly block: WorkBlock }
   | { readonly known: Bytes }
-  | { readonly error: NodeError };
+  /** `misplaced`: the block, where nothing but its place is wrong. */
+  | { readonly error: NodeError; readonly misplaced?: WorkBlock };
 
 const refuse = (
   code: NodeErrorCode,
@@ -97,7 +98,7 @@ export function checkStored(
   const block = readCandidate(headerBytes, header, bodyBytes, context.read, known);
   if ('code' in block) return { error: block };
   const misplaced = checkPlace(block, context);
-  return misplaced === undefined ? { block } : { error: misplaced };
+  return misplaced === undefined ? { block } : { error: misplaced, misplaced: block };
 }
 
 /** The checks that need only the header. */

@@ -37,6 +37,8 @@ export class WorkPool {
   readonly #outside = new Map<string, Outside>();
   /** The block that uses a body: it waits, is being written or was evicted. */
   readonly #bodies = new Map<string, string>();
+  /** Bodies of which a second block with work was seen. A cut takes one of the two, and nobody knows which. */
+  readonly #contested = new Set<string>();
   /** Transactions in waiting blocks, by identifier: copies of one transaction may differ in their witnesses. */
   readonly #carried = new Map<string, Carried[]>();
 
@@ -68,6 +70,11 @@ export class WorkPool {
   isBodyTaken(bodyId: Bytes, by: Bytes): boolean {
     const user = this.#bodies.get(nameOf(bodyId));
     return user !== undefined && user !== nameOf(by);
+  }
+
+  /** Another block with this body was seen. */
+  contest(bodyId: Bytes): void {
+    if (this.#bodies.has(nameOf(bodyId))) this.#contested.add(nameOf(bodyId));
   }
 
   /** The first block that carries a copy of the transaction of which `isGood` holds. */
@@ -127,7 +134,10 @@ export class WorkPool {
   forget(id: Bytes): WaitingBlock | undefined {
     const block = this.#take(id);
     const bodyId = block?.bodyId ?? this.#outside.get(nameOf(id))?.bodyId;
-    if (bodyId !== undefined && this.#bodies.get(nameOf(bodyId)) === nameOf(id)) this.#bodies.delete(nameOf(bodyId));
+    if (bodyId !== undefined && this.#bodies.get(nameOf(bodyId)) === nameOf(id)) {
+      this.#bodies.delete(nameOf(bodyId));
+      this.#contested.delete(nameOf(bodyId));
+    }
     this.#outside.delete(nameOf(id));
     return block;
   }
@@ -177,14 +187,17 @@ export class WorkPool {
   /**
    * Parents for a new block: of those that the next cuts certainly take with all their ancestors, the lowest hash
    * values, in the order of identifiers. A parent that no cut takes would cost its child the reward, one that has to
-   * wait would delay it: so none whose window closes soon, and none that is dated later than the child.
+   * wait would delay it: so none whose window closes soon, none that is dated later than the child, and neither of two
+   * with one body.
    */
   parents({ height, timestampMillis, isRegistered }: ParentRules): Bytes[] {
     const waiting = [...this.#blocks.values()];
     if (waiting.length > MAX_CUT_BLOCKS / 2 || carriedSignatures(waiting) > MAX_CUT_SIGNATURES / 2) return [];
     const lasting = waiting.filter(
-      ({ header }) =>
-        header.timestampMillis <= timestampMillis && isWindowOpen(header.anchorHeight, height + LEAST_CUTS_LEFT),
+      ({ header, bodyId }) =>
+        header.timestampMillis <= timestampMillis &&
+        isWindowOpen(header.anchorHeight, height + LEAST_CUTS_LEFT) &&
+        !this.#contested.has(nameOf(bodyId)),
     );
     return chooseBlocks(lasting, height + 1, isRegistered, new Set())
       .sort((a, b) => compareBytes(a.hash, b.hash))

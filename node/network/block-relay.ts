@@ -117,7 +117,8 @@ export class BlockRelay {
     if (outcome === undefined || (outcome.status === 'refused' && outcome.error.code === 'transactions_root_mismatch'))
       outcome = await this.#fetchWhole(peer, id);
     if (outcome === undefined) throw new PeerFault(peer, 'undelivered', 'it does not have the block that it announced');
-    if (outcome.status !== 'refused') return 'accept';
+    // Everybody has to know of two blocks with one body: honest ones build on neither. Each of them cost its work.
+    if (outcome.status !== 'refused' || outcome.error.code === 'body_used') return 'accept';
     // Another peer may have the body that belongs to the header.
     if (isSendersFault(outcome.error.code)) throw new PeerFault(peer, 'bad_block', outcome.error.code);
     return 'ignore';

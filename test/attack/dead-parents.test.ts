@@ -8,12 +8,15 @@ import { certifyWith } from '../../node/certificate.ts';
 import { developmentKey } from '../../node/development.ts';
 import type { Template } from '../../node/full-node.ts';
 import { DRAW_MILLIS } from '../../node/mining/template.ts';
+import { BlockRelay } from '../../node/network/block-relay.ts';
+import { encodeShortBlock } from '../../node/network/relay-messages.ts';
 import type { ConsensusNode } from '../../node/node.ts';
-import { encodeBody, parentsRoot, transactionsRoot } from '../../protocol/body.ts';
+import { decodeBody, encodeBody, parentsRoot, transactionsRoot } from '../../protocol/body.ts';
 import { type Bytes, compareBytes, toHex } from '../../protocol/bytes.ts';
-import { blockId, decodeHeader, encodeHeader } from '../../protocol/header.ts';
+import { blockId, decodeHeader, encodeHeader, NONCE_OFFSET } from '../../protocol/header.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import type { ProposedCut } from '../../protocol/proposal.ts';
+import { meetsTarget, targetToBytes } from '../../protocol/target.ts';
 import { Bed, developmentKeys, quickHash, searchNonce } from '../node/bed.ts';
 
 const mallory = developmentKey('mallory').address;
@@ -123,3 +126,46 @@ test('of two blocks with one body, the one that cuts may not take any more is no
   const mined = await bed.mine(miner);
   expect((await bed.seal()).registered.map(({ id }) => toHex(id))).toEqual([toHex(mined)]);
 });
+
+test('of two blocks with one body that are both seen, neither is a parent, nor what hangs from one; without work a second one changes nothing', async () => {
+  bed = await Bed.open({ genesis: { initialWork: 16n, minimumWork: 16n } });
+  await bed.seal();
+  const template = templateOf(mallory);
+  const [first, second] = [1, 2].map((aheadMillis) => remade(template, { aheadMillis })) as [Remade, Remade];
+  bed.now += 10;
+  await send(first);
+  const child = remade(templateOf(mallory), { parents: [first.id] });
+  await send(child);
+  const before = templateOf(miner).parents.map(toHex);
+  expect(before).toContain(toHex(first.id));
+  const refused = (header: Bytes) => bed.node.submitBlock(header, second.body, 'relayed');
+  const idle = withoutWork(second.header, template.target);
+  expect(await refused(idle)).toMatchObject({ status: 'refused', error: { code: 'pow_above_target' } });
+  expect(templateOf(miner).parents.map(toHex)).toEqual(before);
+  // The next peers learn of it too.
+  const faults: string[] = [];
+  const nobody = {
+    ask: async () => new Uint8Array(0),
+    fault: (peer: string) => void faults.push(peer),
+    publish: () => undefined,
+  };
+  const relay = new BlockRelay({ node: bed.node as ConsensusNode, network: nobody, isSynced: () => true });
+  expect(await relay.judge('peer', encodeShortBlock(second.header, decodeBody(second.body)))).toBe('accept');
+  relay.close();
+  expect(faults).toEqual([]);
+  expect(await refused(second.header)).toMatchObject({ status: 'refused', error: { code: 'body_used' } });
+  expect(templateOf(miner).parents).toEqual([]);
+  const mined = await bed.mine(miner);
+  // A cut decides: honest work does not depend on how.
+  expect((await bed.seal()).registered.map(({ id }) => toHex(id))).toContain(toHex(mined));
+  const next = await bed.mine(miner);
+  expect(templateOf(miner).parents.map(toHex)).toEqual([toHex(next)]);
+});
+
+function withoutWork(header: Bytes, target: bigint): Bytes {
+  const idle = new Uint8Array(header);
+  for (let nonce = 0n; ; nonce++) {
+    new DataView(idle.buffer).setBigUint64(NONCE_OFFSET, nonce, true);
+    if (!meetsTarget(quickHash(idle), targetToBytes(target))) return idle;
+  }
+}

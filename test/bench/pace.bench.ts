@@ -2,7 +2,7 @@
  * The chain's pace while one of four validators, or a stranger beside them, attacks. Three validators and a node that follows are `svcd` processes; the fourth validator is held by this process, and is
  * honest in the turns in between. Decisions are seen by proxies between validators. Words choose attacks; `cuts=N` and `millis=N` set how many cuts a turn lasts at which pace.
  */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Message } from '../../node/consensus/effects.ts';
@@ -54,11 +54,36 @@ class Decisions {
   }
 }
 
+/** Clock ticks a second: fixed for programs on Linux. */
+const TICKS = 100;
+
+/** Milliseconds that a process has had of the processor; NaN where that is not known. */
+function processorMillis(pid: number | undefined): number {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    const [user, system] = stat
+      .slice(stat.lastIndexOf(')') + 2)
+      .split(' ')
+      .slice(11, 13)
+      .map(Number);
+    return (((user as number) + (system as number)) * 1_000) / TICKS;
+  } catch {
+    return Number.NaN;
+  }
+}
+
 /** `own`: the times of cuts that were the turn of honest members alone. */
-type Turn = { readonly times: readonly number[]; readonly own: readonly number[]; readonly rounds: number };
+type Turn = {
+  readonly times: readonly number[];
+  readonly own: readonly number[];
+  readonly rounds: number;
+  /** Processor time of one honest validator: how busy the machine is otherwise says little about it. */
+  readonly processor: number;
+};
 
 /** So many more cuts, or as many as come in the time. A cut that has not come at its end counts as far as it got. */
-async function turn(decisions: Decisions, cuts: number, millis: number): Promise<Turn> {
+async function turn(decisions: Decisions, cuts: number, millis: number, pid?: number): Promise<Turn> {
+  const used = processorMillis(pid);
   const from = decisions.all.length - 1;
   const [rounds, began] = [decisions.rounds, performance.now()];
   const isOver = () =>
@@ -71,6 +96,7 @@ async function turn(decisions: Decisions, cuts: number, millis: number): Promise
     times: times.map((time) => time.millis),
     own: times.filter(({ isLiars }) => !isLiars).map((time) => time.millis),
     rounds: decisions.rounds - rounds,
+    processor: processorMillis(pid) - used,
   };
 }
 
@@ -104,16 +130,17 @@ async function measure(b: Bench, attacks: readonly Attack[], cuts: number, milli
     decisions.onDecided = (height) => bed.decided(height);
     decisions.isLiars = (height, round) => bed.liar.isTurn(height, round);
     await processes.reached(4, [...processes.validators.slice(0, LIAR), processes.plain]);
+    const honest = processes.validators[0]?.pid;
     const [quiet, results] = [[] as Turn[], new Map<string, Turn>()];
     const rest = async () => {
       await caughtUp(decisions, millis);
-      quiet.push(await turn(decisions, Math.ceil(cuts / 2), millis));
+      quiet.push(await turn(decisions, Math.ceil(cuts / 2), millis, honest));
     };
     for (const attack of attacks) {
       const prepared = await attack.prepare?.(bed);
       await rest();
       const end = await attack.begin(bed, prepared);
-      const result = await turn(decisions, cuts, millis);
+      const result = await turn(decisions, cuts, millis, honest);
       await end();
       results.set(attack.name, result);
       b.note(
@@ -125,6 +152,7 @@ async function measure(b: Bench, attacks: readonly Attack[], cuts: number, milli
       times: quiet.flatMap(({ times }) => times),
       own: quiet.flatMap(({ own }) => own),
       rounds: quiet.reduce((sum, { rounds }) => sum + rounds, 0),
+      processor: quiet.reduce((sum, { processor }) => sum + processor, 0),
     };
     b.note(
       `undisturbed: ${undisturbed.times.length} cuts in ${quiet.length} turns, ${undisturbed.rounds} later rounds`,
@@ -150,14 +178,16 @@ function report(b: Bench, name: string, turn: Turn, yardstick?: { readonly name:
     ['median', ({ times }) => median(times)],
     ['p99', ({ times }) => p99(times)],
     ['p99-of-honest-turns', ({ own }) => p99(own)],
+    ['processor', ({ processor, times }) => processor / times.length],
   ];
   for (const [figure, of] of figures)
-    b.figure(
-      `${name}-${figure}`,
-      of(turn),
-      'ms',
-      yardstick && { ratio: of(turn) / of(yardstick.turn), yardstick: yardstick.name },
-    );
+    if (Number.isFinite(of(turn)))
+      b.figure(
+        `${name}-${figure}`,
+        of(turn),
+        'ms',
+        yardstick && { ratio: of(turn) / of(yardstick.turn), yardstick: yardstick.name },
+      );
 }
 
 export default bench("the chain's pace while one of four validators attacks", async (b) => {

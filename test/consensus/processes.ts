@@ -63,6 +63,10 @@ class SvcdProcess {
     return this.#output;
   }
 
+  get pid(): number | undefined {
+    return this.#child?.pid;
+  }
+
   /** SIGSTOP stops it as a machine that hangs would. */
   signal(signal: 'SIGSTOP' | 'SIGCONT'): void {
     this.#child?.kill(signal);
