@@ -378,7 +378,17 @@ export const SECTION_ROWS: readonly Row[] = [
   ]),
   ...rowsOf('Validator reachability', [
     [
-      'messages of validators without a direct connection are forwarded',
+      'messages of validators without a direct connection are forwarded via two neighbours',
+      'test/consensus/forwarding.test.ts',
+      'one without asks two members, other ones each time, and names whom it lacks',
+    ],
+    [
+      'members without a direct connection get the votes and proposals of each other',
+      'test/consensus/driver-faults.test.ts',
+      'two members without a connection get each other’s votes and proposals through a neighbour',
+    ],
+    [
+      'members with more than one hop between them make one chain',
       'test/consensus/driver-faults.test.ts',
       'members in a line, each with its neighbours alone, make one chain',
     ],

@@ -13,12 +13,15 @@ export class MemoryNetwork {
   readonly strangers = new Set<Peer>();
   readonly #processes = new Map<Peer, Bytes>();
   #started = 0;
+  /** Whether two have a connection. */
+  links: (one: Peer, other: Peer) => boolean = () => true;
   /** Sees every message; false loses it. */
   carries: (from: Peer, to: Peer, bytes: Bytes) => boolean = () => true;
 
   transport(name: Peer): Transport {
     const there = this.#there;
-    const peers = () => (there.has(name) ? [...there.keys()].filter((other) => other !== name) : []);
+    const peers = () =>
+      there.has(name) ? [...there.keys()].filter((other) => other !== name && this.links(name, other)) : [];
     const process = processName(++this.#started);
     this.#processes.set(name, process);
     return {
@@ -53,7 +56,7 @@ export class MemoryNetwork {
 
   carry(from: Peer, to: Peer, bytes: Bytes): void {
     const copy = Uint8Array.from(bytes);
-    if (this.carries(from, to, copy)) this.deliver(from, to, copy);
+    if (this.links(from, to) && this.carries(from, to, copy)) this.deliver(from, to, copy);
   }
 
   deliver(from: Peer, to: Peer, bytes: Bytes): void {
