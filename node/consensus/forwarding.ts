@@ -12,12 +12,12 @@ import type { ConsensusState } from './state.ts';
 import type { Transport } from './transport.ts';
 import { hasBit } from './votes.ts';
 
-const FORWARD_TYPE = 19;
+export const FORWARD_TYPE = 19;
 /** Neighbours that are asked. */
 const FORWARDERS = 2;
 /** Messages of one author that are forwarded at one height: votes and proposals of ten rounds. */
 export const MOST_OF_AUTHOR = 32;
-const HEAD_BYTES = 9;
+export const FORWARD_HEAD_BYTES = 9;
 
 type Signed = Extract<Message, { type: 'vote' | 'proposal' }>;
 
@@ -25,7 +25,7 @@ export type Forward = { readonly members: bigint; readonly message: Signed; read
 
 /** `u8 19 | u64 members | message`: the bit of each member that has no connection to the author. */
 export const encodeForward = (members: bigint, message: Bytes): Bytes =>
-  new ByteWriter(HEAD_BYTES + message.length).u8(FORWARD_TYPE).u64(members).raw(message).done();
+  new ByteWriter(FORWARD_HEAD_BYTES + message.length).u8(FORWARD_TYPE).u64(members).raw(message).done();
 
 /** Undefined for a message of another kind. Throws a ProtocolError for a malformed one. */
 export function decodeForward(encoded: Bytes): Forward | undefined {
