@@ -21,7 +21,8 @@ import { hexOf } from './dump.ts';
 import { EffectQueue } from './effect-queue.ts';
 import type { Effect, Event, Message, Peer, Proposal, Receiver } from './effects.ts';
 import { step } from './engine.ts';
-import { examine } from './examine.ts';
+import { examine, type Worth } from './examine.ts';
+import { decodeForward, encodeForward, type Forward, Forwarding } from './forwarding.ts';
 import { lastCutOf } from './last-cut.ts';
 import { isListening, listenFirst } from './listening.ts';
 import { writeUntilDone } from './log-writing.ts';
@@ -55,6 +56,7 @@ export class ConsensusDriver {
   readonly #blocks: BlockExchange;
   readonly #timers = new Timers();
   readonly #receivers: Receivers;
+  readonly #forwarding: Forwarding;
   readonly #signing: SigningLog;
   readonly #rollCall: RollCall;
   readonly #sources = new BoundedMap<CutName, readonly Peer[]>(KEPT_SOURCES);
@@ -78,6 +80,7 @@ export class ConsensusDriver {
     this.#ledger = node.ledger;
     this.#cutMillis = cutMillis;
     this.#receivers = new Receivers(transport);
+    this.#forwarding = new Forwarding(transport);
     this.#presence = new Presence(dependencies.wall ?? Date.now, steady, tickMillis(cutMillis));
     this.#signing = new SigningLog(dependencies.log);
     this.#check = signatureCheck(this.#ledger.chainId);
@@ -405,6 +408,7 @@ export class ConsensusDriver {
 
   #enter(height: number, last?: (Event & { type: 'height' })['last']): void {
     this.#desk.clear();
+    this.#forwarding.nextHeight();
     this.#doubted.clear();
     this.#undone = undefined;
     const committee = this.#committeeFor(height);
@@ -420,7 +424,10 @@ export class ConsensusDriver {
   #send(to: Receiver, message: Message): void {
     if (!mayLeave(this.state, message)) return;
     const bytes = encodeMessage(message);
-    for (const peer of this.#receivers.of(to)) this.#with.transport.send(peer, bytes);
+    const request = to === 'all' ? this.#forwarding.request(this.state, message) : undefined;
+    const asked = request && encodeForward(request.members, bytes);
+    for (const peer of this.#receivers.of(to))
+      this.#with.transport.send(peer, asked !== undefined && request?.peers.includes(peer) ? asked : bytes);
   }
 
   #sendTo(peer: Peer, message: Message): void {
@@ -430,7 +437,10 @@ export class ConsensusDriver {
   #receive(peer: Peer, bytes: Bytes): void {
     if (this.#closed) return;
     try {
-      if (!this.#blocks.take(peer, bytes) && !this.#rollCall.take(peer, bytes)) this.#take(peer, decodeMessage(bytes));
+      if (this.#blocks.take(peer, bytes) || this.#rollCall.take(peer, bytes)) return;
+      const forward = decodeForward(bytes);
+      if (forward === undefined) this.#take(peer, decodeMessage(bytes));
+      else this.#takeForward(peer, forward);
     } catch (error) {
       // No input of a neighbour may end this node.
       if (!(error instanceof ProtocolError)) this.#with.log.error('a message could not be read', { error });
@@ -443,15 +453,27 @@ export class ConsensusDriver {
     this.#with.transport.drop(peer, reason);
   }
 
+  #takeForward(peer: Peer, forward: Forward): void {
+    if (this.#worthOf(peer, forward.message) !== 'take') return;
+    // Before the engine sees it, which may begin another height.
+    this.#forwarding.forward(this.state, peer, forward);
+    this.#accept(peer, forward.message);
+  }
+
   #take(peer: Peer, message: Message): void {
     if (message.type === 'have') {
       this.#receivers.isAt(peer, message.have.height);
       if (!this.#queue.isFull) this.#feed({ type: 'have', have: message.have, from: peer });
-      return;
-    }
+    } else if (this.#worthOf(peer, message) === 'take') this.#accept(peer, message);
+  }
+
+  #worthOf(peer: Peer, message: Exclude<Message, { type: 'have' }>): Worth {
     const worth = examine(this.state, message, this.#check, (height) => this.#isSameEpoch(height));
     if (worth === 'invalid') this.#drop(peer, `an invalid signature in a ${message.type}`);
-    if (worth !== 'take') return;
+    return worth;
+  }
+
+  #accept(peer: Peer, message: Exclude<Message, { type: 'have' }>): void {
     if (message.type === 'vote') {
       if (message.vote.height === this.state.height) this.#receivers.cameFrom(message.vote.member, peer);
       this.#feed({ type: 'vote', vote: message.vote });

@@ -13,7 +13,7 @@ const SIDES = ['taken', 'ahead', 'here', 'silent'] as const;
 type Side = (typeof SIDES)[number];
 
 /** -1 for a key without a seat; undefined for a neighbour that proved none. */
-const memberOf = (committee: Committee, key: Companion['key']): number | undefined =>
+export const memberOf = (committee: Committee, key: Companion['key']): number | undefined =>
   key && committee.members.findIndex(({ publicKey }) => equalBytes(publicKey, key));
 
 /** A key without a seat represents no member. */

@@ -14,7 +14,7 @@ import { MAX_BLOCK_MESSAGE_BYTES } from './block-exchange.ts';
 import { PROCESS_BYTES } from './roll-call-messages.ts';
 
 const MARK = 0x4f43_5653;
-export const TCP_VERSION = 6;
+export const TCP_VERSION = 7;
 export const CHALLENGE_BYTES = 32;
 export const CHANNEL_KEY_BYTES = 32;
 export const TAG_BYTES = 16;

@@ -285,6 +285,16 @@ export const SECTION_ROWS: readonly Row[] = [
     ],
   ]),
   ...rowsOf('Operator commands', [
+    [
+      'defaults: commission 500 basis points, rewards to the first address, key index 2147483647; at least 100,000 coins',
+      'test/wallet/staking/operator-rows.slow.test.ts',
+      'Operator commands: `validator-register`',
+    ],
+    [
+      'a rotated key needs an index from 2147418112 to 2147483647',
+      'test/wallet/staking/key-files.slow.test.ts',
+      'Operator commands: `validator-key-export`',
+    ],
     ['`--log-file`', 'test/node/metrics-bind.slow.test.ts', 'svcd run --metrics-bind'],
     ['`RUST_LOG` overrides levels per module', 'test/runtime/log.test.ts', 'RUST_LOG overrides levels per module'],
     [
@@ -367,7 +377,21 @@ export const SECTION_ROWS: readonly Row[] = [
       'test/pool/no-metrics.test.ts',
       '200 unless --no-metrics, then 404',
     ],
-    ['default ports of every listener', 'test/runtime/listen-address.test.ts', '%s takes every form of an address'],
+    [
+      'ports where no option names another: API 28701, mining 28702, bridge 28792 and 28771, miner 28793 and 28770',
+      'test/runtime/listen-address.test.ts',
+      'without options %s listens on this machine at the port of the specification',
+    ],
+    [
+      'ports where an address has none, metrics of the node 28790 among them',
+      'test/runtime/listen-address.test.ts',
+      '%s takes every form of an address',
+    ],
+    [
+      'every metric of the node by its name is in [conformance](conformance.md); those of peers without peers too',
+      'test/node/network-figures.test.ts',
+      'without peers every metric of peers is there and is 0',
+    ],
     ['prefixes of the metrics', 'test/runtime/metrics.test.ts', 'every metric of a program begins with'],
     [
       'overlay on every interface, of both families',
@@ -383,7 +407,17 @@ export const SECTION_ROWS: readonly Row[] = [
   ]),
   ...rowsOf('Validator reachability', [
     [
-      'messages of validators without a direct connection are forwarded',
+      'messages of validators without a direct connection are forwarded via two neighbours',
+      'test/consensus/forwarding.test.ts',
+      'one without asks two members, other ones each time, and names whom it lacks',
+    ],
+    [
+      'members without a direct connection get the votes and proposals of each other',
+      'test/consensus/driver-faults.test.ts',
+      'two members without a connection get each other’s votes and proposals through a neighbour',
+    ],
+    [
+      'members with more than one hop between them make one chain',
       'test/consensus/driver-faults.test.ts',
       'members in a line, each with its neighbours alone, make one chain',
     ],

@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { WebSocket } from 'ws';
 
-const LIMIT_MILLIS = 30_000;
+/** Of one wait; `--wait SECONDS` for programs that are slow. */
+export const wait = { seconds: 30 };
 
 export type Answer = {
   readonly status: number;
@@ -13,7 +14,7 @@ export type Answer = {
 };
 
 export async function ask(url: string, options: RequestInit = {}): Promise<Answer> {
-  const answer = await fetch(url, { ...options, signal: AbortSignal.timeout(LIMIT_MILLIS) });
+  const answer = await fetch(url, { ...options, signal: AbortSignal.timeout(1000 * wait.seconds) });
   const text = await answer.text();
   return {
     status: answer.status,
@@ -44,7 +45,11 @@ export async function documentAt(url: string): Promise<Record<string, unknown>> 
 }
 
 /** Asks until the condition holds. */
-export async function until<T>(read: () => Promise<T>, holds: (value: T) => boolean, seconds = 60): Promise<T> {
+export async function until<T>(
+  read: () => Promise<T>,
+  holds: (value: T) => boolean,
+  seconds = 2 * wait.seconds,
+): Promise<T> {
   const end = performance.now() + 1000 * seconds;
   for (;;) {
     const value = await read();
@@ -71,7 +76,7 @@ class Inbox<T> {
   }
 
   async next(): Promise<T> {
-    const deadline = performance.now() + LIMIT_MILLIS;
+    const deadline = performance.now() + 1000 * wait.seconds;
     while (this.#waiting.length === 0) {
       assert.ok(!this.ended, 'the connection was closed');
       assert.ok(performance.now() < deadline, 'no message came');

@@ -1,6 +1,6 @@
 /** Conventions of the HTTP API; Endpoints: public HTTP API, pagination; Resources; Versioning. */
 import assert from 'node:assert/strict';
-import { ATOMS, documentAt, get, HEX_96, post, until } from './client.ts';
+import { ATOMS, documentAt, get, HEX_96, post, until, wait } from './client.ts';
 import { type Fact, factsOf, needs, type Target } from './fact.ts';
 import { batchBody } from './unshown.ts';
 
@@ -19,7 +19,7 @@ async function someTransaction({ api }: Target): Promise<{ id: string; height: n
       return { id, height: Number((status.finalized_cut as Entry | null)?.height ?? 0) };
     },
     ({ height }) => height > 0,
-    120,
+    4 * wait.seconds,
   );
 }
 
@@ -27,7 +27,7 @@ const someBlock = async ({ api }: Target): Promise<string> =>
   await until(
     async () => String(entriesOf(await documentAt(`${api}/v1/blocks/recent?limit=1`))[0]?.block_id ?? ''),
     (id) => id !== '',
-    120,
+    4 * wait.seconds,
   );
 
 const PLAIN = [

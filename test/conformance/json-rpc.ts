@@ -1,7 +1,7 @@
 /** Calls of the wallet daemon, and a payment whose traces the node's documents must agree about. */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { type Answer, documentAt, post, until } from './client.ts';
+import { type Answer, documentAt, post, until, wait } from './client.ts';
 import { needs, type Target } from './fact.ts';
 
 export type Fields = Record<string, unknown>;
@@ -48,7 +48,7 @@ export const settled = ({ api }: Target, id: string): Promise<Fields> =>
   until(
     () => documentAt(`${api}/v1/transactions/${id}/status`),
     ({ lifecycle }) => lifecycle === 'finalized',
-    120,
+    4 * wait.seconds,
   );
 
 export type Payment = {
@@ -82,3 +82,16 @@ async function payOnce(target: Target): Promise<Payment> {
   );
   return { address, amount: '25000000', id, status };
 }
+
+/** What all payments of the suite need. */
+const ENOUGH = 500_000_000n;
+
+/** A wallet that a new chain pays has its first coins after 96 cuts. */
+export const hasCoins = (target: Target): Promise<unknown> =>
+  until(
+    () => result(target, 'balance'),
+    (balance) => Object.values(balance).some((coins) => /^\d+\.\d{8}$/.test(String(coins)) && atomsOf(coins) >= ENOUGH),
+    6 * wait.seconds,
+  );
+
+export const atomsOf = (coins: unknown): bigint => BigInt(String(coins).replace('.', ''));

@@ -4,9 +4,10 @@
  */
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { get, until } from './client.ts';
+import { get, until, wait } from './client.ts';
 import { checkAll, type Result, type Target } from './fact.ts';
 import { FACTS } from './facts.ts';
+import { hasCoins } from './json-rpc.ts';
 
 const text = { type: 'string' } as const;
 const OPTIONS = {
@@ -22,6 +23,7 @@ const OPTIONS = {
   'bridge-stats': text,
   'miner-stats': text,
   'pool-web': text,
+  wait: text,
   json: { type: 'boolean' },
 } as const;
 
@@ -53,6 +55,10 @@ export function report(results: readonly Result[]): string {
 
 async function readTarget(words: string[]): Promise<{ readonly target: Target; readonly json: boolean }> {
   const { values } = parseArgs({ args: words, options: OPTIONS });
+  if (values.wait !== undefined) {
+    if (!/^[1-9]\d{0,3}$/.test(values.wait)) throw new Error('--wait takes seconds, 1 to 9,999');
+    wait.seconds = Number(values.wait);
+  }
   const api = values.api ?? 'http://127.0.0.1:28701';
   await get(`${api}/health`).catch(() => {
     throw new Error(`${api} does not answer`);
@@ -72,6 +78,7 @@ async function readTarget(words: string[]): Promise<{ readonly target: Target; r
     minerStats: values['miner-stats'],
     poolWeb: values['pool-web'],
   };
+  if (target.wallet !== undefined && target.token !== undefined) await hasCoins(target).catch(() => undefined);
   return { target, json: values.json === true };
 }
 

@@ -1,6 +1,6 @@
 /** Endpoints and Events: the node's WebSockets; Limits: sockets. */
 import assert from 'node:assert/strict';
-import { documentAt, type Frame, get, HEX_96, Socket, until, withSocket } from './client.ts';
+import { documentAt, type Frame, get, HEX_96, Socket, until, wait, withSocket } from './client.ts';
 import { type Fact, factsOf, NotChecked, needs, type Target } from './fact.ts';
 import { newAddress, requestId, result } from './json-rpc.ts';
 
@@ -27,7 +27,7 @@ const someId = async ({ api }: Target): Promise<string> =>
       return String((list?.[0] as { transaction_id?: string } | undefined)?.transaction_id ?? '');
     },
     (id) => id !== '',
-    120,
+    4 * wait.seconds,
   );
 
 /** The status of a refused handshake. */
@@ -40,16 +40,13 @@ const refusal = async (url: string, protocols: string[]): Promise<string> =>
     (error: Error) => error.message,
   );
 
-/** The newest cuts, and those to come: a chain pays nothing in its first 96. */
-const WAIT_FOR_REWARDS_MILLIS = 180_000;
-
-/** A cut that paid blocks. */
+/** A cut that paid blocks, among the newest and those to come: a chain pays nothing in its first 96. */
 async function withRewards(
   api: string,
   use: (height: number, rewards: readonly Record<string, unknown>[]) => Promise<void>,
 ): Promise<void> {
   const head = Number((await documentAt(`${api}/v1/node/sync`)).finalized_height);
-  const end = performance.now() + WAIT_FOR_REWARDS_MILLIS;
+  const end = performance.now() + 6000 * wait.seconds;
   await withSocket(`${api}/v1/events?after_height=${Math.max(0, head - 40)}`, [EVENTS], async (socket) => {
     for (;;) {
       const frame = await socket.until('cut_finalized');

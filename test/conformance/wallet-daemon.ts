@@ -1,8 +1,19 @@
 /** Wallet daemon: calls, amounts, send results, errors and events. */
 import assert from 'node:assert/strict';
-import { documentAt, get, Socket, until } from './client.ts';
+import { documentAt, get, Socket, until, wait } from './client.ts';
 import { type Fact, factsOf, needs, type Target } from './fact.ts';
-import { bearer, codeOf, type Fields, newAddress, paidOnce, requestId, result, rpc, settled } from './json-rpc.ts';
+import {
+  atomsOf,
+  bearer,
+  codeOf,
+  type Fields,
+  newAddress,
+  paidOnce,
+  requestId,
+  result,
+  rpc,
+  settled,
+} from './json-rpc.ts';
 import { walletParams } from './unshown.ts';
 
 const GROUPS = {
@@ -33,7 +44,6 @@ async function listening<T>(
 
 const coinsOf = async ({ api }: Target, address: string): Promise<bigint> =>
   BigInt(String((await documentAt(`${api}/v1/address/${address}/balance`)).balance));
-const atoms = (coins: unknown): bigint => BigInt(String(coins).replace('.', ''));
 
 export const WALLET: readonly Fact[] = [
   ...factsOf('Wallet daemon: calls', {
@@ -175,7 +185,7 @@ export const WALLET: readonly Fact[] = [
         () => coinsOf(target, to),
         (value) => value > 0n,
       );
-      assert.equal(coins + atoms(sent.fee), 100_000_000n);
+      assert.equal(coins + atomsOf(sent.fee), 100_000_000n);
     },
     '`send_many` pays all its recipients in one transaction': async (target) => {
       const to = [await newAddress(target), await newAddress(target)];
@@ -300,7 +310,7 @@ export const WALLET: readonly Fact[] = [
               return [...seen.keys()].sort().join();
             },
             (events) => events === 'finalized,settled',
-            120,
+            4 * wait.seconds,
           );
           for (const name of ['transaction', 'output', 'amount', 'payload_text', 'senders'])
             assert.ok(seen.get('finalized')?.includes(`"${name}":`), name);

@@ -1,5 +1,6 @@
 /** Networks that part and heal, and clocks that are wrong, with real ledgers, stores, logs and signatures. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { MESSAGE_TYPES } from '../../node/consensus/messages.ts';
 import { developmentKey } from '../../node/development.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { steadyMillis } from '../../runtime/clock.ts';
@@ -57,6 +58,26 @@ test('members in a line, each with its neighbours alone, make one chain: othersâ
   const id = await mineOn(first as NonNullable<typeof first>, developmentKey('alice').address);
   await until(() => nodes().every((node) => node.chain.block(id)?.registeredHeight !== undefined));
   expectOneChain();
+});
+
+test('two members without a connection get each otherâ€™s votes and proposals through a neighbour, though nobody says what it lacks', async () => {
+  for (let member = 0; member < MEMBERS; member++) await network.start(`m${member}`, member);
+  await reached(2);
+  const copies = new Map<string, number>();
+  const isApart = (name: unknown) => name === 'm0' || name === 'm1';
+  network.network.carries = (from, to, bytes) => {
+    const [type] = bytes;
+    const copy = `${from} ${to} ${Buffer.from(bytes).toString('base64')}`;
+    if (type === MESSAGE_TYPES.vote || type === MESSAGE_TYPES.proposal) copies.set(copy, (copies.get(copy) ?? 0) + 1);
+    return type !== MESSAGE_TYPES.have;
+  };
+  network.network.links = (one, other) => !(isApart(one) && isApart(other));
+  // Three of four are left: each of their votes is needed by each.
+  await network.stop('m3');
+  const before = Math.max(heightOf('m0'), heightOf('m1'));
+  await until(() => heightOf('m0') >= before + 4 && heightOf('m1') >= before + 4);
+  expectOneChain();
+  expect([...copies.values()].filter((count) => count > 1)).toEqual([]);
 });
 
 test.each([HOUR, -HOUR])('a member whose clock is off by %d ms holds nobody up, and follows', async (millis) => {

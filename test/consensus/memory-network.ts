@@ -1,5 +1,6 @@
 /** A network in memory for drivers under test: every neighbour hears every other, messages arrive a moment later, and a test sees and stops what it likes. */
 import type { Peer } from '../../node/consensus/effects.ts';
+import { FORWARD_HEAD_BYTES, FORWARD_TYPE } from '../../node/consensus/forwarding.ts';
 import { processName } from '../../node/consensus/roll-call-messages.ts';
 import type { Transport, TransportEvents } from '../../node/consensus/transport.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
@@ -13,12 +14,15 @@ export class MemoryNetwork {
   readonly strangers = new Set<Peer>();
   readonly #processes = new Map<Peer, Bytes>();
   #started = 0;
-  /** Sees every message; false loses it. */
+  /** Whether two have a connection. */
+  links: (one: Peer, other: Peer) => boolean = () => true;
+  /** Sees every message, and what is inside of one to forward; false loses it. */
   carries: (from: Peer, to: Peer, bytes: Bytes) => boolean = () => true;
 
   transport(name: Peer): Transport {
     const there = this.#there;
-    const peers = () => (there.has(name) ? [...there.keys()].filter((other) => other !== name) : []);
+    const peers = () =>
+      there.has(name) ? [...there.keys()].filter((other) => other !== name && this.links(name, other)) : [];
     const process = processName(++this.#started);
     this.#processes.set(name, process);
     return {
@@ -53,7 +57,8 @@ export class MemoryNetwork {
 
   carry(from: Peer, to: Peer, bytes: Bytes): void {
     const copy = Uint8Array.from(bytes);
-    if (this.carries(from, to, copy)) this.deliver(from, to, copy);
+    const seen = copy[0] === FORWARD_TYPE ? copy.subarray(FORWARD_HEAD_BYTES) : copy;
+    if (this.links(from, to) && this.carries(from, to, seen)) this.deliver(from, to, copy);
   }
 
   deliver(from: Peer, to: Peer, bytes: Bytes): void {

@@ -11,6 +11,7 @@ import {
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { decodeCircuitMessage, encodeCircuitMessage } from '../../node/consensus/circuit-messages.ts';
+import { decodeForward, encodeForward } from '../../node/consensus/forwarding.ts';
 import { decodeMessage, encodeMessage, MAX_MESSAGE_BYTES } from '../../node/consensus/messages.ts';
 import { decodeRecord, signRecord } from '../../node/consensus/relay-record.ts';
 import { type Bytes, fromHex, toHex } from '../../protocol/bytes.ts';
@@ -25,6 +26,7 @@ type Vectors = {
     turns: { height: number; round: number; point: string; member: number }[];
   };
   messages: { name: string; hex: string }[];
+  forward: { members: string; hex: string };
   connection: Record<
     'dialler' | 'dialled',
     { channel_secret: string; hello: string; signed: string; key: string; frames: { bytes: string; tag: string }[] }
@@ -45,6 +47,31 @@ test('messages are read as they were written', () => {
     // The round of a final cut's proposal is its certificate's.
     expect(read, name).toEqual(message);
   }
+});
+
+test('a message to forward: for whom, and a vote or a proposal as it is sent otherwise, nothing else', () => {
+  const { members, hex } = vectors.forward;
+  const { message, bytes } = decodeForward(fromHex(hex)) ?? {};
+  expect(toHex(fromHex(hex).subarray(0, 9))).toBe('130900000000000000');
+  expect([decodeForward(fromHex(hex))?.members, message?.type]).toEqual([BigInt(members), 'vote']);
+  expect(vectors.messages.map(({ hex: each }) => each)).toContain(toHex(bytes ?? new Uint8Array()));
+  for (const { name, hex: inner } of vectors.messages) {
+    const forward = () => decodeForward(encodeForward(1n, fromHex(inner)));
+    const { type } = decodeMessage(fromHex(inner));
+    if (type === 'vote' || type === 'proposal') expect(forward()?.message.type, name).toBe(type);
+    else expect(forward, name).toThrow('is not forwarded');
+    expect(decodeForward(fromHex(inner)), name).toBeUndefined();
+  }
+  fuzzDecoder({
+    name: 'message to forward',
+    decode: (input) => {
+      const forward = decodeForward(input);
+      if (forward === undefined) throw new ProtocolError('unsupported_kind', 'another message');
+      return forward;
+    },
+    encode: (forward) => encodeForward(forward.members, forward.bytes),
+    samples: [fromHex(hex)],
+  });
 });
 
 test('who proposes follows from SHA-384 and the stakes alone', () => {

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import type { Message } from '../../node/consensus/effects.ts';
+import { FORWARD_HEAD_BYTES, FORWARD_TYPE } from '../../node/consensus/forwarding.ts';
 import { decodeMessage, MESSAGE_TYPES } from '../../node/consensus/messages.ts';
 import { developmentGenesis, developmentSeed, validatorName } from '../../node/development.ts';
 import { writeGenesis } from '../../node/make-genesis.ts';
@@ -217,7 +218,8 @@ export class ValidatorProcesses {
     return config;
   }
 
-  #hear(frame: Bytes): void {
+  #hear(sent: Bytes): void {
+    const frame = sent[0] === FORWARD_TYPE ? sent.subarray(FORWARD_HEAD_BYTES) : sent;
     if (frame[0] !== MESSAGE_TYPES.vote && frame[0] !== MESSAGE_TYPES.proposal) return;
     let message: Message;
     try {

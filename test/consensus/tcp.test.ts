@@ -10,6 +10,7 @@ import {
   MAX_FRAME_BYTES,
   readHello,
   TAG_BYTES,
+  TCP_VERSION,
 } from '../../node/consensus/tcp-frames.ts';
 import { LINK_LIMITS, type LinkLimits } from '../../node/consensus/tcp-link.ts';
 import { TcpTransport } from '../../node/consensus/tcp-transport.ts';
@@ -119,8 +120,8 @@ test('the hello: another chain, version or program, and this process itself, are
   expect(() => readHello(encodeHello(hello), hello)).toThrow('this node itself');
   expect(() => readHello(encodeHello({ ...other, chainId: new Uint8Array(48) }), hello)).toThrow('another chain');
   const later = encodeHello(other);
-  later[4] = 7;
-  expect(() => readHello(later, hello)).toThrow('version 7');
+  later[4] = TCP_VERSION + 1;
+  expect(() => readHello(later, hello)).toThrow(`version ${TCP_VERSION + 1}`);
   // What an older version says.
   expect(() => readHello(Uint8Array.from([...later.subarray(0, 4), 1, 0, ...CHAIN]), hello)).toThrow('version 1');
   for (const bytes of [new Uint8Array(0), encodeHello(other).subarray(1), concat(encodeHello(other), CHAIN)])

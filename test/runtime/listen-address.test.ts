@@ -9,6 +9,7 @@ import { networkPlan } from '../../node/network/network-options.ts';
 import { runOptions } from '../../node/node-options.ts';
 import { validatorPlan } from '../../node/validator-options.ts';
 import { poolOptions } from '../../pool/options.ts';
+import { formatAddress } from '../../protocol/address.ts';
 import { type OptionTable, optionName, parseCommandLine } from '../../runtime/command-line/command-line.ts';
 import { type BindAddress, readListenAddress, readNetworkAddress } from '../../runtime/listen-address.ts';
 import { Metrics } from '../../runtime/metrics.ts';
@@ -104,6 +105,23 @@ test.each(BINDS)('%s takes every form of an address: %#', (_, options, option, p
   for (const [word, host, given] of TAKEN)
     expect(read(options, option, word), `--${option} ${word}`).toEqual({ host, port: given === PORT ? port : given });
   for (const word of REFUSED) expect(() => read(options, option, word), `--${option} ${word}`).toThrow();
+});
+
+test.each<[string, OptionTable, string, number | undefined]>([
+  ['svcd, its API', runOptions, 'apiBind', 28_701],
+  ['svcd, its mining listener', runOptions, 'miningBind', 28_702],
+  ['svcd, its metrics: off', runOptions, 'metricsBind', undefined],
+  ['svc-bridge, its metrics', bridgeOptions, 'metricsBind', 28_792],
+  ['svc-bridge, its statistics', bridgeOptions, 'statsBind', 28_771],
+  ['svc-miner, its metrics', minerOptions, 'metricsBind', 28_793],
+  ['svc-miner, its statistics', minerOptions, 'apiBind', 28_770],
+])('without options %s listens on this machine at the port of the specification', (_, options, property, port) => {
+  const user = formatAddress(new Uint8Array(49).fill(7, 1), 'development');
+  const needed = options === minerOptions ? ['-o', 'stratum+tcp://127.0.0.1:1', '-u', user] : [];
+  const parsed = parseCommandLine({ name: 'x', summary: '', options }, needed, () => '');
+  if (parsed.kind !== 'run') throw parsed.kind === 'usage' ? parsed.error : new Error(parsed.kind);
+  const bind = (parsed.values as Record<string, unknown>)[property];
+  expect(bind).toEqual(port === undefined ? undefined : { host: '127.0.0.1', port });
 });
 
 test('no option of a program listens by another reader', () => {

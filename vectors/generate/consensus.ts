@@ -1,6 +1,7 @@
 /** Consensus (rules 2, 5, 15, 18 and 22): who proposes, what is signed, each message of the overlay, and a connection. */
 import { Committee } from '../../node/consensus/committee.ts';
 import type { Message, Proposal } from '../../node/consensus/effects.ts';
+import { encodeForward } from '../../node/consensus/forwarding.ts';
 import { encodeMessage } from '../../node/consensus/messages.ts';
 import { PRECOMMIT, PREVOTE, type Vote } from '../../node/consensus/votes.ts';
 import { type Bytes, concat, toHex } from '../../protocol/bytes.ts';
@@ -79,6 +80,10 @@ export function consensusMessages(): { readonly name: string; readonly message: 
   ];
 }
 
+/** The vote that the forwarded message carries. */
+const forwardedVote = (): Message =>
+  consensusMessages().find(({ message }) => message.type === 'vote')?.message as Message;
+
 export function consensusVectors(): unknown {
   const setId = pattern('consensus/set', 48);
   const stakes = [400_000n, 250_000n, 100_000n, 100_000n];
@@ -112,6 +117,7 @@ export function consensusVectors(): unknown {
       precommit_for_no_cut: toHex(voteMessage(chain, { kind: 'precommit', ...place, cutId: new Uint8Array(48) })),
     },
     messages: consensusMessages().map(({ name, message }) => ({ name, hex: toHex(encodeMessage(message)) })),
+    forward: { members: '9', hex: toHex(encodeForward(9n, encodeMessage(forwardedVote()))) },
     connection: overlayVectors(),
     relay_record: relayRecordVector(),
   };

@@ -1,0 +1,92 @@
+/** What a neighbour forwards, for whom, and how much of it (consensus rule 25). */
+import { expect, test } from 'vitest';
+import { Committee } from '../../node/consensus/committee.ts';
+import type { Message, Peer } from '../../node/consensus/effects.ts';
+import {
+  decodeForward,
+  encodeForward,
+  type Forward,
+  Forwarding,
+  MOST_OF_AUTHOR,
+} from '../../node/consensus/forwarding.ts';
+import { encodeMessage } from '../../node/consensus/messages.ts';
+import { openState } from '../../node/consensus/recovery.ts';
+import { RULES } from '../../node/consensus/rules.ts';
+import { NIL, PREVOTE } from '../../node/consensus/votes.ts';
+import { PUBLIC_KEY_BYTES } from '../../protocol/key-sizes.ts';
+import { SIGNATURE_BYTES } from '../../protocol/transaction.ts';
+
+const HEIGHT = 7;
+const keyOf = (member: number) => new Uint8Array(PUBLIC_KEY_BYTES).fill(member + 1);
+const committee = new Committee(
+  new Uint8Array(48),
+  Array.from({ length: 6 }, (_, member) => ({ publicKey: keyOf(member), stake: 1n })),
+);
+const stateOf = (self: number) => openState(HEIGHT, committee, self, undefined, undefined, RULES);
+const voteOf = (member: number, round = 0, height = HEIGHT): Message => ({
+  type: 'vote',
+  vote: { kind: PREVOTE, height, round, cut: NIL, member, signature: new Uint8Array(SIGNATURE_BYTES) },
+});
+const forwardOf = (message: Message, members: bigint): Forward =>
+  decodeForward(encodeForward(members, encodeMessage(message))) as Forward;
+
+/** A neighbour for each of these members, by its number; and a stranger that proved nothing. */
+function connectedTo(...members: number[]) {
+  const sent: Peer[] = [];
+  const forwarding = new Forwarding({
+    company: () => [{ peers: ['s'], key: undefined }, ...members.map((m) => ({ peers: [`m${m}`], key: keyOf(m) }))],
+    proven: (peer) => {
+      const member = members.find((each) => `m${each}` === peer);
+      return member === undefined ? undefined : { key: keyOf(member), process: new Uint8Array(16) };
+    },
+    send: (peer) => void sent.push(peer),
+  });
+  return { forwarding, sent };
+}
+
+test('an author with a connection to everybody asks nobody; one without asks two members, other ones each time, and names whom it lacks', () => {
+  expect(connectedTo(1, 2, 3, 4, 5).forwarding.request(stateOf(0), voteOf(0))).toBeUndefined();
+  const { forwarding } = connectedTo(1, 2, 4);
+  const asked = Array.from({ length: 3 }, () => forwarding.request(stateOf(0), voteOf(0)));
+  expect(asked.map((each) => each?.members)).toEqual(Array(3).fill(0b101000n));
+  expect(asked.map((each) => each?.peers.length)).toEqual([2, 2, 2]);
+  expect(new Set(asked.flatMap((each) => each?.peers ?? []))).toEqual(new Set(['m1', 'm2', 'm4']));
+});
+
+test('only what is its own does an author want forwarded: votes of others and messages without a signature are sent as they are', () => {
+  const { forwarding } = connectedTo(1, 2);
+  expect(forwarding.request(stateOf(0), voteOf(1))).toBeUndefined();
+  expect(forwarding.request(stateOf(-1), voteOf(0))).toBeUndefined();
+});
+
+test('a message goes to the named members that are connected, and not back to its author', () => {
+  const { forwarding, sent } = connectedTo(0, 1, 3, 4);
+  forwarding.forward(stateOf(2), 'm0', forwardOf(voteOf(0), 0b101011n));
+  expect(sent).toEqual(['m1', 'm3']);
+});
+
+test('nobody has messages of others forwarded, and none without a proven key or of a distant height', () => {
+  const { forwarding, sent } = connectedTo(0, 1, 3);
+  for (const [from, message] of [
+    ['m1', voteOf(0)],
+    ['s', voteOf(0)],
+    ['m0', voteOf(0, 0, HEIGHT + 2)],
+    ['m0', voteOf(0, 0, HEIGHT - 1)],
+    ['m0', voteOf(60)],
+  ] as const)
+    forwarding.forward(stateOf(2), from, forwardOf(message, 0b111111n));
+  expect(sent).toEqual([]);
+});
+
+test('of one author some messages a height are forwarded, and others are not held up by it', () => {
+  const { forwarding, sent } = connectedTo(0, 1, 3);
+  const state = stateOf(2);
+  for (let round = 0; round < 2 * MOST_OF_AUTHOR; round++)
+    forwarding.forward(state, 'm0', forwardOf(voteOf(0, round), 0b1000n));
+  expect(sent).toHaveLength(MOST_OF_AUTHOR);
+  forwarding.forward(state, 'm1', forwardOf(voteOf(1), 0b1000n));
+  expect(sent).toHaveLength(MOST_OF_AUTHOR + 1);
+  forwarding.nextHeight();
+  forwarding.forward(state, 'm0', forwardOf(voteOf(0), 0b1000n));
+  expect(sent).toHaveLength(MOST_OF_AUTHOR + 2);
+});
