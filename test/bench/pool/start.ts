@@ -67,7 +67,16 @@ export async function benchStart(b: Bench): Promise<void> {
       program: 'svc-pool',
       words: [
         ...['run', '--data-dir', join(directory, 'pool'), '--database', postgres.url, '--node', `http://${at(mining)}`],
-        ...['--node-api', `http://${at(api)}`, '--pplns-listen', at(pplns), '--solo-listen', 'off', '--web-bind', at(web)],
+        ...[
+          '--node-api',
+          `http://${at(api)}`,
+          '--pplns-listen',
+          at(pplns),
+          '--solo-listen',
+          'off',
+          '--web-bind',
+          at(web),
+        ],
         ...['--pplns-listen-ws', 'off', '--solo-listen-ws', 'off', '--threads', '1', '--min-work', '1'],
       ],
       ready: `http://${at(web)}/ready`,
