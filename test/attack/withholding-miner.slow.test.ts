@@ -15,7 +15,7 @@ const BLOCK_WORK = 5_000;
 const SHARE_WORK = 500;
 
 test('a miner that keeps all of its blocks is named, and an honest one beside it is not', async () => {
-  const stack = new KillableStack({ cutMillis: 150, initialWork: BLOCK_WORK, minimumWork: BLOCK_WORK });
+  const stack = new KillableStack({ cutMillis: 500, initialWork: BLOCK_WORK, minimumWork: BLOCK_WORK });
   await stack.start();
   const started = (program: string, user: string) =>
     new RunningMiner(
