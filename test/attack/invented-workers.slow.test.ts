@@ -24,6 +24,8 @@ const TYPICAL = 1_000_000n;
 const NEEDED = TYPICAL / TYPICAL_PART;
 const LEAST = 256n;
 const RIGS = 20;
+/** Bytes of disk for a hash, if every share is the smallest that is accepted. */
+const DISK_PER_HASH = { all: 4, lasting: 3 };
 
 let books: BooksBed;
 let clock = Date.now();
@@ -55,8 +57,19 @@ async function honest(): Promise<void> {
 const count = async (of: PromiseLike<readonly unknown[]>): Promise<number> =>
   Number(((await of)[0] as { n: number }).n);
 
-test('random strategies: rows, entries of boards and news are bounded by hashes, and no share is lost', async () => {
+/** Of all tables and indexes, in bytes: what a stranger leaves on the disk, until raw shares are pruned and after. */
+const diskBytes = async (): Promise<{ all: number; lasting: number }> => {
+  const [row] = await books.sql<
+    { every: string; raw: string }[]
+  >`select pg_database_size(current_database())::text as every,
+    (select coalesce(sum(pg_total_relation_size(inhrelid)), 0) from pg_inherits
+      where inhparent = 'shares'::regclass)::text as raw`;
+  return { all: Number(row?.every), lasting: Number(row?.every) - Number(row?.raw) };
+};
+
+test('random strategies: rows, entries of boards, news and disk are bounded by hashes, and no share is lost', async () => {
   await honest();
+  const before = await diskBytes();
   const draw = randomOf(seed);
   let [hashes, shares, names, accounts] = [0n, 0, 0, 0];
   const given = new Map<string, bigint>([['farm', 10n * BigInt(RIGS) * TYPICAL]]);
@@ -84,6 +97,12 @@ test('random strategies: rows, entries of boards and news are bounded by hashes,
   }
   const { sql } = books;
   accounts = given.size - 1;
+  // An account is a row with its first share, because its money must be booked: it costs the smallest share.
+  expect(accounts).toBeLessThanOrEqual(Number(hashes / LEAST));
+  const after = await diskBytes();
+  const least = shares * Number(LEAST);
+  expect((after.all - before.all) / least).toBeLessThan(DISK_PER_HASH.all);
+  expect((after.lasting - before.lasting) / least).toBeLessThan(DISK_PER_HASH.lasting);
   const rows = await count(sql`select count(*)::int as n from workers w join accounts a on a.id = w.account_id
     where w.name <> ${OTHERS} and not (a.payload = ${Buffer.from(account('farm'))} and w.name like 'rig%')`);
   // An account has its first worker; every other one has done its part of a typical share.
