@@ -146,7 +146,8 @@ class MainServer implements StratumServer {
     if (kept.newestSerial > MAX_SERIAL / 2) kept.forgetJobs();
     else {
       this.#earlier = kept.publications(limits.jobs, this.#now());
-      this.#templates.restore(this.#earlier, kept.newestSerial);
+      const templates = this.#earlier.flatMap((publication) => publication.templates);
+      this.#templates.restore(templates, kept.newestSerial);
     }
     this.#forgetting = setTimeout(() => kept.clear(), limits.resumeMillis + limits.bans.banMillis);
     this.#forgetting.unref();
@@ -360,7 +361,7 @@ class MainServer implements StratumServer {
     };
     const templates = earlier.flatMap((publication) => publication.templates);
     if (headHeight + REGISTRATION_WINDOW > newest.headHeight && !templates.some(isOther))
-      return earlier.map(({ templates: published, atMillis }) => ({ templates: published, atMillis }));
+      return earlier.map(({ templates: each, atMillis }) => ({ templates: each.map(published), atMillis }));
     for (const { serial } of templates) this.#templates.forget(serial);
     this.#sessionLog?.kept.forgetJobs();
     return [];
@@ -463,3 +464,22 @@ class MainServer implements StratumServer {
     await this.#sessionLog?.close();
   }
 }
+
+/** A listener needs no bodies. */
+const published = ({
+  serial,
+  header,
+  epoch,
+  draw,
+  draws,
+  isFresh,
+  cutHeight,
+}: PublishedTemplate): PublishedTemplate => ({
+  serial,
+  header,
+  epoch,
+  draw,
+  draws,
+  isFresh,
+  cutHeight,
+});

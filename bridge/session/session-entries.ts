@@ -8,7 +8,7 @@ import { crc32 } from 'node:zlib';
 import { ByteReader, type Bytes, ByteWriter, fromUtf8, utf8 } from '../../protocol/bytes.ts';
 import { HEADER_BYTES } from '../../protocol/header.ts';
 import { ID_BYTES } from '../../protocol/identifier.ts';
-import type { KeptTemplate } from '../nodes/template-store.ts';
+import type { KeptTemplate, TemplateBody } from '../nodes/template-store.ts';
 import type { JudgedShare, Publication, PublishedTemplate } from '../threads/hub.ts';
 import { OWNER_BYTES } from './extranonce.ts';
 import { revisionOf, serialOf } from './job-book.ts';
@@ -50,17 +50,10 @@ export type ShareEntry = {
   /** As the job log keeps it: six bytes as a number. */
   readonly nonce: number;
 };
-export type KeptPublication = Omit<Publication, 'earlier'> & {
+export type KeptPublication = Omit<Publication, 'earlier' | 'templates'> & {
   readonly kind: 'templates';
   readonly atMillis: number;
-  readonly bodies: readonly TemplateBody[];
-};
-/** What a block needs of a template beside its header. */
-export type TemplateBody = {
-  readonly epochLength: number | undefined;
-  readonly fees: bigint;
-  readonly parents: readonly Bytes[];
-  readonly transactions: readonly Bytes[];
+  readonly templates: readonly (PublishedTemplate & TemplateBody)[];
 };
 export type Entry =
   | SessionEntry
@@ -208,10 +201,9 @@ function readTemplates(reader: ByteReader): KeptPublication {
   const atMillis = reader.height();
   const headHeight = reader.height();
   const clean = reader.u8() === 1;
-  const templates: PublishedTemplate[] = [];
-  const bodies: TemplateBody[] = [];
+  const templates: (PublishedTemplate & TemplateBody)[] = [];
   for (let left = reader.u8(); left > 0; left--) {
-    templates.push({
+    const published = {
       serial: reader.u32(),
       header: reader.take(HEADER_BYTES),
       epoch: reader.u32(),
@@ -219,12 +211,12 @@ function readTemplates(reader: ByteReader): KeptPublication {
       draws: reader.u8(),
       isFresh: reader.u8() === 1,
       cutHeight: reader.height(),
-    });
+    };
     const epochLength = reader.height() || undefined;
     const fees = reader.u64();
     const parents = Array.from({ length: reader.u8() }, () => reader.take(ID_BYTES));
     const transactions = Array.from({ length: reader.u32() }, () => reader.take(reader.u32()));
-    bodies.push({ epochLength, fees, parents, transactions });
+    templates.push({ ...published, epochLength, fees, parents, transactions });
   }
-  return { kind: 'templates', atMillis, headHeight, clean, templates, bodies };
+  return { kind: 'templates', atMillis, headHeight, clean, templates };
 }
