@@ -37,7 +37,6 @@ import type {
   BoundAddress,
   CertificatePem,
   EarlierTemplates,
-  Hub,
   ListenerControl,
   Publication,
   PublishedTemplate,
@@ -76,7 +75,7 @@ class MainServer implements StratumServer {
   readonly #listeners = new Map<number, ListenerControl>();
   readonly #bans: BanList;
   readonly #blocks: FoundBlocks;
-  readonly #hub: Hub;
+  readonly #hub: MainHub;
   readonly #counts: SharedArrayBuffer;
   readonly #connectionNumbers = connectionNumberMemory();
   readonly #templates: TemplateStore;
@@ -96,7 +95,9 @@ class MainServer implements StratumServer {
   #poll: NodeJS.Timeout | null = null;
   #sessionLog: SessionLog | undefined;
   /** Set until the first publication. */
-  #earlier: readonly KeptPublication[] = [];
+  #kept: readonly KeptPublication[] = [];
+  /** The templates of before the restart and the first ones after it, while jobs on them are known: for further listeners. */
+  #earlier: readonly EarlierTemplates[] = [];
   #forgetting: NodeJS.Timeout | undefined;
   #closing = false;
 
@@ -145,8 +146,8 @@ class MainServer implements StratumServer {
     // Ids of jobs must not come again in a session. After years of starts they begin anew, and jobs of before are dead.
     if (kept.newestSerial > MAX_SERIAL / 2) kept.forgetJobs();
     else {
-      this.#earlier = kept.publications(limits.jobs, this.#now());
-      const templates = this.#earlier.flatMap((publication) => publication.templates);
+      this.#kept = kept.publications(limits.jobs, this.#now());
+      const templates = this.#kept.flatMap((publication) => publication.templates);
       this.#templates.restore(templates, kept.newestSerial);
     }
     this.#forgetting = setTimeout(() => kept.clear(), limits.resumeMillis + limits.bans.banMillis);
@@ -270,7 +271,7 @@ class MainServer implements StratumServer {
   }
 
   #greet(listener: ListenerControl): void {
-    if (this.#publication !== null) listener.publish(this.#publication);
+    if (this.#publication !== null) listener.publish({ ...this.#publication, earlier: this.#earlier });
     void listener.setReady(this.#isReady);
     for (const { key, untilMillis } of this.#bans.bans(this.#now())) listener.ban(key, untilMillis);
   }
@@ -319,7 +320,6 @@ class MainServer implements StratumServer {
     this.#publication = {
       headHeight,
       clean,
-      earlier: this.#takeEarlier(first, headHeight),
       templates: kept.map(({ serial, headerBytes, epoch }, draw) => ({
         serial,
         header: headerBytes,
@@ -338,8 +338,10 @@ class MainServer implements StratumServer {
     );
     this.epochLength = first.epochLength;
     const publication = this.#publication;
-    this.#each((listener) => listener.publish(publication));
-    this.#publication = { ...publication, earlier: [] };
+    const earlier = this.#takeKept(first, headHeight);
+    this.#each((listener) => listener.publish(earlier.length === 0 ? publication : { ...publication, earlier }));
+    if (earlier.length > 0) this.#earlier = [...earlier, { templates: publication.templates, atMillis: this.#now() }];
+    else if (this.#isForgotten(this.#earlier.at(-1)) || clean) this.#earlier = [];
     this.#decideReady();
     log.debug('templates published', { node, height: headHeight, draws: kept.length, fees: first.fees });
     this.#prepareAhead(first);
@@ -349,22 +351,27 @@ class MainServer implements StratumServer {
    * The templates of before the restart, if they are of the same chain and epoch; their blocks can be sent from now on. A
    * job on another chain earns nothing, and a dataset of an old epoch is not built for the last seconds of a few jobs.
    */
-  #takeEarlier(first: KeptTemplate, headHeight: number): readonly EarlierTemplates[] {
-    const earlier = this.#earlier;
-    const newest = earlier.at(-1);
+  #takeKept(first: KeptTemplate, headHeight: number): readonly EarlierTemplates[] {
+    const kept = this.#kept;
+    const newest = kept.at(-1);
     if (newest === undefined) return [];
-    this.#earlier = [];
+    this.#kept = [];
     const isOther = ({ serial }: PublishedTemplate): boolean => {
       const { epoch, anchorHeight, header } = this.#templates.get(serial) as KeptTemplate;
       const isOtherCut = anchorHeight === first.anchorHeight && !equalBytes(header.anchorId, first.header.anchorId);
       return epoch !== first.epoch || header.networkId !== first.header.networkId || isOtherCut;
     };
-    const templates = earlier.flatMap((publication) => publication.templates);
+    const templates = kept.flatMap((publication) => publication.templates);
     if (headHeight + REGISTRATION_WINDOW > newest.headHeight && !templates.some(isOther))
-      return earlier.map(({ templates: each, atMillis }) => ({ templates: each.map(published), atMillis }));
+      return kept.map(({ templates: each, atMillis }) => ({ templates: each.map(published), atMillis }));
     for (const { serial } of templates) this.#templates.forget(serial);
     this.#sessionLog?.kept.forgetJobs();
     return [];
+  }
+
+  #isForgotten(earlier: EarlierTemplates | undefined): boolean {
+    const { graceMillis, memoryMillis } = this.#options.limits.jobs;
+    return earlier !== undefined && this.#now() - earlier.atMillis > graceMillis + memoryMillis;
   }
 
   #prepareAhead({ anchorHeight, epoch, epochLength }: KeptTemplate): void {
@@ -461,6 +468,7 @@ class MainServer implements StratumServer {
     clearTimeout(this.#forgetting);
     await this.#blocks.close();
     await this.#dependencies.upstream.close();
+    await this.#hub.settled();
     await this.#sessionLog?.close();
   }
 }
