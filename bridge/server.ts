@@ -146,7 +146,7 @@ class MainServer implements StratumServer {
     // Ids of jobs must not come again in a session. After years of starts they begin anew, and jobs of before are dead.
     if (kept.newestSerial > MAX_SERIAL / 2) kept.forgetJobs();
     else {
-      this.#kept = kept.publications(limits.jobs, this.#now());
+      this.#kept = kept.publications(limits.jobs);
       const templates = this.#kept.flatMap((publication) => publication.templates);
       this.#templates.restore(templates, kept.newestSerial);
     }
@@ -355,15 +355,22 @@ class MainServer implements StratumServer {
     const kept = this.#kept;
     const newest = kept.at(-1);
     if (newest === undefined) return [];
+    const away = this.#sessionLog?.kept.back(this.#now()) ?? 0;
     this.#kept = [];
     const isOther = ({ serial }: PublishedTemplate): boolean => {
-      const { epoch, anchorHeight, header } = this.#templates.get(serial) as KeptTemplate;
+      const template = this.#templates.get(serial);
+      // Its window has closed meanwhile.
+      if (template === undefined) return false;
+      const { epoch, anchorHeight, header } = template;
       const isOtherCut = anchorHeight === first.anchorHeight && !equalBytes(header.anchorId, first.header.anchorId);
       return epoch !== first.epoch || header.networkId !== first.header.networkId || isOtherCut;
     };
     const templates = kept.flatMap((publication) => publication.templates);
     if (headHeight + REGISTRATION_WINDOW > newest.headHeight && !templates.some(isOther))
-      return kept.map(({ templates: each, atMillis }) => ({ templates: each.map(published), atMillis }));
+      return kept.map(({ templates: each, atMillis }) => ({
+        templates: each.map(published),
+        atMillis: atMillis + away,
+      }));
     for (const { serial } of templates) this.#templates.forget(serial);
     this.#sessionLog?.kept.forgetJobs();
     return [];

@@ -16,7 +16,7 @@ import type { Terms } from './job-log.ts';
 import { packRecord } from './packed-record.ts';
 import type { SessionRecord } from './session-record.ts';
 
-const KINDS = { session: 1, run: 2, shares: 3, templates: 4 } as const;
+const KINDS = { session: 1, run: 2, shares: 3, templates: 4, spent: 5 } as const;
 const FRAME_BYTES = 13;
 const CHECKED_FROM = 12;
 const NONCE_KEY_BYTES = 6;
@@ -43,6 +43,8 @@ export type RunEntry = {
   readonly revision: number;
   readonly serial: number;
 };
+/** A body that had its block. */
+export type SpentEntry = { readonly kind: 'spent'; readonly owner: Bytes; readonly generation: number };
 export type ShareEntry = {
   readonly owner: Bytes;
   readonly generation: number;
@@ -56,6 +58,7 @@ export type KeptPublication = Omit<Publication, 'earlier' | 'templates'> & {
   readonly templates: readonly (PublishedTemplate & TemplateBody)[];
 };
 export type Entry =
+  | SpentEntry
   | SessionEntry
   | RunEntry
   | { readonly kind: 'shares'; readonly shares: ShareEntry[] }
@@ -100,6 +103,9 @@ export const runEntry = (owner: Bytes, { generation, shareWork }: Terms, jobId: 
       .u32(serialOf(jobId))
       .done(),
   );
+
+export const spentEntry = (owner: Bytes, { generation }: Terms): Bytes =>
+  frame(KINDS.spent, new ByteWriter(OWNER_BYTES + 4).raw(owner).u32(generation).done());
 
 export function sharesEntry(shares: readonly JudgedShare[]): Bytes {
   const writer = new ByteWriter(SHARE_BYTES * shares.length);
@@ -173,6 +179,7 @@ function readEntry(kind: number, payload: Bytes): Entry | undefined {
       revision: reader.u8(),
       serial: reader.u32(),
     };
+  if (kind === KINDS.spent) return { kind: 'spent', owner: reader.take(OWNER_BYTES), generation: reader.u32() };
   if (kind === KINDS.shares) return readShares(reader);
   return kind === KINDS.templates ? readTemplates(reader) : undefined;
 }

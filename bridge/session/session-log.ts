@@ -137,12 +137,15 @@ export class SessionLog {
       this.#waiting = [];
       this.#waitingBytes = 0;
       try {
+        // What waited when a write failed: with a part of it there would be a gap.
+        if (this.#dependencies.now() < this.#failedUntil) continue;
         if (batch.some(({ bytes }) => bytes === NOTHING)) throw new Error('the disk is too slow');
         await this.#write(Buffer.concat(batch.map(({ bytes }) => bytes)));
       } catch (error) {
         await this.#fail(error);
+      } finally {
+        for (const { done } of batch) done();
       }
-      for (const { done } of batch) done();
     }
     this.#writing = undefined;
   }

@@ -9,6 +9,7 @@ import type { StratumService } from '../../bridge/service.ts';
 import { jobIdOf, serialOf } from '../../bridge/session/job-book.ts';
 import { JobLog } from '../../bridge/session/job-log.ts';
 import { KeptSessions } from '../../bridge/session/kept-sessions.ts';
+import { sessionEntry } from '../../bridge/session/session-entries.ts';
 import { SessionLog } from '../../bridge/session/session-log.ts';
 import { bootOf } from '../../miner/client/link-books.ts';
 import { decodeBody } from '../../protocol/body.ts';
@@ -31,6 +32,7 @@ const LINES = [
   ['v2 over WebSocket', V2Client, 'ws'],
 ] as const;
 const WAYS = ['killed', 'stopped'] as const;
+const SECOND = 1_000;
 
 const filesOf = (directory: string) =>
   readdirSync(directory)
@@ -192,6 +194,29 @@ test('after a restart on another chain a session goes on, and its jobs are dead'
   expect(await next.submitCode(job.jobId, found)).toBe(CODE.unknown_job);
 });
 
+test('a server that was away until the windows of its jobs closed starts, and its sessions go on', async () => {
+  const directory = temporaryDirectory();
+  const before = await startBed({ sessionsDirectory: directory });
+  const client = await V1Client.open(before.port);
+  const { job, found } = await worked(client, directory);
+  await before.server.close();
+  for (let i = 0; i < 100; i++) before.source.cut();
+  const after = await restarted(before, directory, 'killed');
+  const next = await V1Client.open(after.port);
+  await next.login(`${addressOf(1)}.w`, '', client.session);
+  expect(next.session).toBe(client.session);
+  expect(await next.submitCode(job.jobId, found)).toBe(CODE.unknown_job);
+});
+
+test('the time in which a server is away does not count: neither for a session nor for the grace of its jobs', () => {
+  const kept = new KeptSessions({ bootId: new Uint8Array(8), resumeMillis: 120 * SECOND, maxSessions: 9 });
+  const killed = 1_800_000_000_000;
+  for (const number of [1, 2]) kept.read(sessionEntry(recordOf(number), killed));
+  expect(kept.back(killed + 200 * SECOND)).toBe(200 * SECOND);
+  expect(kept.take(idOf(1), killed + 319 * SECOND)).not.toBeNull();
+  expect(kept.take(idOf(2), killed + 321 * SECOND)).toBeNull();
+});
+
 test('a flipped bit anywhere in the log costs jobs or sessions, never a second credit', async () => {
   const directory = temporaryDirectory();
   const bed = await startBed({ sessionsDirectory: directory });
@@ -233,8 +258,6 @@ test('a login without a share leaves nothing, and nobody can resume a session wi
     expect(text).not.toContain(Buffer.from(client.session, 'hex').toString('latin1'));
   }
 });
-
-const SECOND = 1_000;
 
 /** A log in virtual time. */
 async function logBed({ maxBytes, sessions = 100 }: { maxBytes?: number; sessions?: number } = {}) {
