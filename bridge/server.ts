@@ -50,6 +50,10 @@ const READY_POLL_MILLIS = 250;
 /** The next dataset is prepared this many cuts ahead: an hour. */
 const PREPARE_AHEAD_CUTS = 1_440;
 const LOCAL_THREAD = 0;
+/** Between the ids of jobs of two processes. */
+const SERIAL_GAP = 1_000;
+/** How long jobs on a new template wait for its note in the session log: it takes less than a millisecond. */
+const NOTE_MILLIS = 250;
 
 export async function createStratumServer(
   options: StratumServerOptions,
@@ -84,6 +88,10 @@ class MainServer implements StratumServer {
   /** Templates that wait for their dataset. */
   #waiting: readonly KeptTemplate[] = [];
   #publication: Publication | null = null;
+  /** On its way to the session log. */
+  #noting: Publication | null = null;
+  /** The chain has changed, and the listeners do not know it yet. */
+  #cleanDue = false;
   #published = 0;
   readonly #anchors = new DrawnAnchors();
   #healthy = false;
@@ -148,7 +156,8 @@ class MainServer implements StratumServer {
     else {
       this.#kept = kept.publications(limits.jobs);
       const templates = this.#kept.flatMap((publication) => publication.templates);
-      this.#templates.restore(templates, kept.newestSerial);
+      // One that was published and not noted any more has used an id.
+      this.#templates.restore(templates, kept.newestSerial + SERIAL_GAP);
     }
     this.#forgetting = setTimeout(() => kept.clear(), limits.resumeMillis + limits.bans.banMillis);
     this.#forgetting.unref();
@@ -317,9 +326,10 @@ class MainServer implements StratumServer {
       performance.now(),
     );
     const cutHeight = Math.max(headHeight, ...kept.map(({ anchorHeight }) => anchorHeight));
-    this.#publication = {
+    this.#cleanDue ||= clean;
+    const publication: Publication = {
       headHeight,
-      clean,
+      clean: this.#cleanDue,
       templates: kept.map(({ serial, headerBytes, epoch }, draw) => ({
         serial,
         header: headerBytes,
@@ -330,18 +340,24 @@ class MainServer implements StratumServer {
         cutHeight,
       })),
     };
-    this.#sessionLog?.templates(this.#publication, kept);
+    this.#noting = publication;
+    // Jobs go out when the next process would know them too, unless the disk hangs.
+    const noted = this.#sessionLog?.templates(publication, kept);
+    if (noted !== undefined) await Promise.race([noted, wait(NOTE_MILLIS, undefined, { ref: false })]);
+    // A newer one came meanwhile.
+    if (this.#noting !== publication) return;
+    this.#cleanDue = false;
+    this.#publication = publication;
     this.#published++;
     this.#anchors.note(
       kept.map(({ anchorHeight }) => anchorHeight),
       cutHeight,
     );
     this.epochLength = first.epochLength;
-    const publication = this.#publication;
     const earlier = this.#takeKept(first, headHeight);
     this.#each((listener) => listener.publish(earlier.length === 0 ? publication : { ...publication, earlier }));
     if (earlier.length > 0) this.#earlier = [...earlier, { templates: publication.templates, atMillis: this.#now() }];
-    else if (this.#isForgotten(this.#earlier.at(-1)) || clean) this.#earlier = [];
+    else if (this.#isForgotten(this.#earlier.at(-1)) || publication.clean) this.#earlier = [];
     this.#decideReady();
     log.debug('templates published', { node, height: headHeight, draws: kept.length, fees: first.fees });
     this.#prepareAhead(first);

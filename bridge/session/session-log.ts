@@ -105,8 +105,8 @@ export class SessionLog {
     }
   }
 
-  templates(publication: Publication, kept: readonly KeptTemplate[]): void {
-    void this.append(templatesEntry(publication, kept, this.#dependencies.now()));
+  templates(publication: Publication, kept: readonly KeptTemplate[]): Promise<void> {
+    return this.append(templatesEntry(publication, kept, this.#dependencies.now()));
   }
 
   /** It waits to be resumed. */

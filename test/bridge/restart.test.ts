@@ -68,7 +68,7 @@ const open = (Form: typeof V1Client | typeof V2Client, { port, wsPort }: Bed, tr
 
 /** A session with one accepted share and one more found on its newest job, and kept on the disk. */
 async function worked(client: Client, directory: string, worker = 'w') {
-  await client.login(`${addressOf(1)}.${worker}`);
+  await client.login(`${addressOf(1)}.${worker}`, 'd=4');
   const job = client.jobs.at(-1) as Job;
   const first = mine(job, client.prefix);
   expect(await client.submitCode(job.jobId, first.nonce)).toBe(0);
@@ -90,7 +90,7 @@ test.each(LINES.flatMap(([name, Form, transport]) => WAYS.map((way) => [name, wa
 
     const after = await restarted(before, directory, way);
     const next = await open(Form, after, transport);
-    await next.login(`${addressOf(1)}.w`, '', client.session);
+    await next.login(`${addressOf(1)}.w`, 'd=4', client.session);
     expect([next.session, toHex(next.prefix)]).toEqual([client.session, toHex(client.prefix)]);
     const fresh = next.jobs[0] as Job;
     expect(fresh.clean).toBe(false);
@@ -123,7 +123,7 @@ test('two restarts in a row: the jobs of all three processes are good, each shar
     bed = after;
     directory = after.directory;
     const next = await V1Client.open(bed.port);
-    await next.login(`${addressOf(1)}.w`, '', client.session);
+    await next.login(`${addressOf(1)}.w`, 'd=4', client.session);
     for (const each of kept) expect(await next.submitCode(each.job.jobId, each.nonce)).toBe(CODE.duplicate);
     const newest = next.jobs.at(-1) as Job;
     const { nonce } = mine(newest, next.prefix);
@@ -148,7 +148,7 @@ test('a block on a job of before the restart is sent with the body of its templa
   const sentBefore = source.submitted.length;
   const after = await restarted(before, directory, 'killed');
   const next = await V2Client.open(after.port);
-  await next.login(`${addressOf(1)}.w`, '', client.session);
+  await next.login(`${addressOf(1)}.w`, 'd=4', client.session);
   expect(await next.submitCode(job.jobId, block)).toBe(0);
   const submitted = await until(() => source.submitted[sentBefore]);
   const body = decodeBody(submitted.body);
@@ -170,12 +170,12 @@ test('it is not resumed at another service, and where blocks pay another address
   const { job, found } = await worked(client, directory);
   const solo = await restarted(before, directory, 'killed', { services: [poolOf('solo', 1)] });
   const stranger = await V1Client.open(solo.port);
-  await stranger.login(`${addressOf(1)}.w`, '', client.session);
+  await stranger.login(`${addressOf(1)}.w`, 'd=4', client.session);
   expect(stranger.session).not.toBe(client.session);
   expect(await stranger.submitCode(job.jobId, found)).toBe(CODE.unknown_job);
   const other = await restarted(before, directory, 'killed', { services: [poolOf('pplns', 2)] });
   const next = await V1Client.open(other.port);
-  await next.login(`${addressOf(1)}.w`, '', client.session);
+  await next.login(`${addressOf(1)}.w`, 'd=4', client.session);
   expect(next.session).toBe(client.session);
   expect(next.jobs[0]?.clean).toBe(true);
   expect(await next.submitCode(job.jobId, found)).toBe(CODE.unknown_job);
@@ -189,7 +189,7 @@ test('after a restart on another chain a session goes on, and its jobs are dead'
   const other = new TemplateSource();
   const after = await restarted(before, directory, 'killed', { sources: [other] });
   const next = await V1Client.open(after.port);
-  await next.login(`${addressOf(1)}.w`, '', client.session);
+  await next.login(`${addressOf(1)}.w`, 'd=4', client.session);
   expect(next.session).toBe(client.session);
   expect(await next.submitCode(job.jobId, found)).toBe(CODE.unknown_job);
 });
@@ -203,7 +203,7 @@ test('a server that was away until the windows of its jobs closed starts, and it
   for (let i = 0; i < 100; i++) before.source.cut();
   const after = await restarted(before, directory, 'killed');
   const next = await V1Client.open(after.port);
-  await next.login(`${addressOf(1)}.w`, '', client.session);
+  await next.login(`${addressOf(1)}.w`, 'd=4', client.session);
   expect(next.session).toBe(client.session);
   expect(await next.submitCode(job.jobId, found)).toBe(CODE.unknown_job);
 });
