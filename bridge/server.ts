@@ -37,7 +37,6 @@ import type {
   BoundAddress,
   CertificatePem,
   EarlierTemplates,
-  Hub,
   ListenerControl,
   Publication,
   PublishedTemplate,
@@ -51,6 +50,10 @@ const READY_POLL_MILLIS = 250;
 /** The next dataset is prepared this many cuts ahead: an hour. */
 const PREPARE_AHEAD_CUTS = 1_440;
 const LOCAL_THREAD = 0;
+/** Between the ids of jobs of two processes. */
+const SERIAL_GAP = 1_000;
+/** How long jobs on a new template wait for its note in the session log: it takes less than a millisecond. */
+const NOTE_MILLIS = 250;
 
 export async function createStratumServer(
   options: StratumServerOptions,
@@ -76,7 +79,7 @@ class MainServer implements StratumServer {
   readonly #listeners = new Map<number, ListenerControl>();
   readonly #bans: BanList;
   readonly #blocks: FoundBlocks;
-  readonly #hub: Hub;
+  readonly #hub: MainHub;
   readonly #counts: SharedArrayBuffer;
   readonly #connectionNumbers = connectionNumberMemory();
   readonly #templates: TemplateStore;
@@ -85,6 +88,10 @@ class MainServer implements StratumServer {
   /** Templates that wait for their dataset. */
   #waiting: readonly KeptTemplate[] = [];
   #publication: Publication | null = null;
+  /** On its way to the session log. */
+  #noting: Publication | null = null;
+  /** The chain has changed, and the listeners do not know it yet. */
+  #cleanDue = false;
   #published = 0;
   readonly #anchors = new DrawnAnchors();
   #healthy = false;
@@ -96,7 +103,9 @@ class MainServer implements StratumServer {
   #poll: NodeJS.Timeout | null = null;
   #sessionLog: SessionLog | undefined;
   /** Set until the first publication. */
-  #earlier: readonly KeptPublication[] = [];
+  #kept: readonly KeptPublication[] = [];
+  /** The templates of before the restart and the first ones after it, while jobs on them are known: for further listeners. */
+  #earlier: readonly EarlierTemplates[] = [];
   #forgetting: NodeJS.Timeout | undefined;
   #closing = false;
 
@@ -145,8 +154,10 @@ class MainServer implements StratumServer {
     // Ids of jobs must not come again in a session. After years of starts they begin anew, and jobs of before are dead.
     if (kept.newestSerial > MAX_SERIAL / 2) kept.forgetJobs();
     else {
-      this.#earlier = kept.publications(limits.jobs, this.#now());
-      this.#templates.restore(this.#earlier, kept.newestSerial);
+      this.#kept = kept.publications(limits.jobs);
+      const templates = this.#kept.flatMap((publication) => publication.templates);
+      // One that was published and not noted any more has used an id.
+      this.#templates.restore(templates, kept.newestSerial + SERIAL_GAP);
     }
     this.#forgetting = setTimeout(() => kept.clear(), limits.resumeMillis + limits.bans.banMillis);
     this.#forgetting.unref();
@@ -269,7 +280,7 @@ class MainServer implements StratumServer {
   }
 
   #greet(listener: ListenerControl): void {
-    if (this.#publication !== null) listener.publish(this.#publication);
+    if (this.#publication !== null) listener.publish({ ...this.#publication, earlier: this.#earlier });
     void listener.setReady(this.#isReady);
     for (const { key, untilMillis } of this.#bans.bans(this.#now())) listener.ban(key, untilMillis);
   }
@@ -315,10 +326,10 @@ class MainServer implements StratumServer {
       performance.now(),
     );
     const cutHeight = Math.max(headHeight, ...kept.map(({ anchorHeight }) => anchorHeight));
-    this.#publication = {
+    this.#cleanDue ||= clean;
+    const publication: Publication = {
       headHeight,
-      clean,
-      earlier: this.#takeEarlier(first, headHeight),
+      clean: this.#cleanDue,
       templates: kept.map(({ serial, headerBytes, epoch }, draw) => ({
         serial,
         header: headerBytes,
@@ -329,16 +340,24 @@ class MainServer implements StratumServer {
         cutHeight,
       })),
     };
-    this.#sessionLog?.templates(this.#publication, kept);
+    this.#noting = publication;
+    // Jobs go out when the next process would know them too, unless the disk hangs.
+    const noted = this.#sessionLog?.templates(publication, kept);
+    if (noted !== undefined) await Promise.race([noted, wait(NOTE_MILLIS, undefined, { ref: false })]);
+    // A newer one came meanwhile.
+    if (this.#noting !== publication) return;
+    this.#cleanDue = false;
+    this.#publication = publication;
     this.#published++;
     this.#anchors.note(
       kept.map(({ anchorHeight }) => anchorHeight),
       cutHeight,
     );
     this.epochLength = first.epochLength;
-    const publication = this.#publication;
-    this.#each((listener) => listener.publish(publication));
-    this.#publication = { ...publication, earlier: [] };
+    const earlier = this.#takeKept(first, headHeight);
+    this.#each((listener) => listener.publish(earlier.length === 0 ? publication : { ...publication, earlier }));
+    if (earlier.length > 0) this.#earlier = [...earlier, { templates: publication.templates, atMillis: this.#now() }];
+    else if (this.#isForgotten(this.#earlier.at(-1)) || publication.clean) this.#earlier = [];
     this.#decideReady();
     log.debug('templates published', { node, height: headHeight, draws: kept.length, fees: first.fees });
     this.#prepareAhead(first);
@@ -348,22 +367,34 @@ class MainServer implements StratumServer {
    * The templates of before the restart, if they are of the same chain and epoch; their blocks can be sent from now on. A
    * job on another chain earns nothing, and a dataset of an old epoch is not built for the last seconds of a few jobs.
    */
-  #takeEarlier(first: KeptTemplate, headHeight: number): readonly EarlierTemplates[] {
-    const earlier = this.#earlier;
-    const newest = earlier.at(-1);
+  #takeKept(first: KeptTemplate, headHeight: number): readonly EarlierTemplates[] {
+    const kept = this.#kept;
+    const newest = kept.at(-1);
     if (newest === undefined) return [];
-    this.#earlier = [];
+    const away = this.#sessionLog?.kept.back(this.#now()) ?? 0;
+    this.#kept = [];
     const isOther = ({ serial }: PublishedTemplate): boolean => {
-      const { epoch, anchorHeight, header } = this.#templates.get(serial) as KeptTemplate;
+      const template = this.#templates.get(serial);
+      // Its window has closed meanwhile.
+      if (template === undefined) return false;
+      const { epoch, anchorHeight, header } = template;
       const isOtherCut = anchorHeight === first.anchorHeight && !equalBytes(header.anchorId, first.header.anchorId);
       return epoch !== first.epoch || header.networkId !== first.header.networkId || isOtherCut;
     };
-    const templates = earlier.flatMap((publication) => publication.templates);
+    const templates = kept.flatMap((publication) => publication.templates);
     if (headHeight + REGISTRATION_WINDOW > newest.headHeight && !templates.some(isOther))
-      return earlier.map(({ templates: published, atMillis }) => ({ templates: published, atMillis }));
+      return kept.map(({ templates: each, atMillis }) => ({
+        templates: each.map(published),
+        atMillis: atMillis + away,
+      }));
     for (const { serial } of templates) this.#templates.forget(serial);
     this.#sessionLog?.kept.forgetJobs();
     return [];
+  }
+
+  #isForgotten(earlier: EarlierTemplates | undefined): boolean {
+    const { graceMillis, memoryMillis } = this.#options.limits.jobs;
+    return earlier !== undefined && this.#now() - earlier.atMillis > graceMillis + memoryMillis;
   }
 
   #prepareAhead({ anchorHeight, epoch, epochLength }: KeptTemplate): void {
@@ -460,6 +491,26 @@ class MainServer implements StratumServer {
     clearTimeout(this.#forgetting);
     await this.#blocks.close();
     await this.#dependencies.upstream.close();
+    await this.#hub.settled();
     await this.#sessionLog?.close();
   }
 }
+
+/** A listener needs no bodies. */
+const published = ({
+  serial,
+  header,
+  epoch,
+  draw,
+  draws,
+  isFresh,
+  cutHeight,
+}: PublishedTemplate): PublishedTemplate => ({
+  serial,
+  header,
+  epoch,
+  draw,
+  draws,
+  isFresh,
+  cutHeight,
+});

@@ -225,7 +225,8 @@ export class Desk implements ConversationDesk {
   #sendNotes(): void {
     const notes = this.#notes;
     this.#notes = [];
-    if (notes.length > 0) this.#dependencies.hub.keep(Buffer.concat(notes));
+    // Copied: a small one would take its whole pool of memory along to another thread.
+    if (notes.length > 0) this.#dependencies.hub.keep(new Uint8Array(Buffer.concat(notes)));
   }
 
   wantsReceipts(conversation: Conversation): void {
@@ -320,7 +321,7 @@ export class Desk implements ConversationDesk {
     for (const each of earlier)
       this.shelf.add(
         new Map(each.templates.map((template) => [template.serial, new ServedTemplate(template)])),
-        each.atMillis,
+        Math.min(each.atMillis, this.now()),
       );
     const served = templates.map((template) => new ServedTemplate(template));
     if (served.length === 0) return;

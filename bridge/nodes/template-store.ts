@@ -13,7 +13,6 @@ import { decodeHeader, type Header, registrationWindowEnd } from '../../protocol
 import { merkleLeaf } from '../../protocol/merkle.ts';
 import { MAX_OUTPUTS } from '../../protocol/transaction.ts';
 import { type JobLife, MAX_SERIAL } from '../session/job-book.ts';
-import type { KeptPublication, TemplateBody } from '../session/session-entries.ts';
 import { type SharedTransaction, SharedTransactions } from './shared-transactions.ts';
 import type { CheckedTemplate } from './template.ts';
 
@@ -34,6 +33,19 @@ export type KeptTemplate = {
   readonly fees: bigint;
   readonly parents: readonly Bytes[];
   readonly transactions: readonly SharedTransaction[];
+};
+
+/** What a block needs of a template beside its header, as the disk keeps it. */
+export type TemplateBody = {
+  readonly epochLength: number | undefined;
+  readonly fees: bigint;
+  readonly parents: readonly Bytes[];
+  readonly transactions: readonly Bytes[];
+};
+export type EarlierTemplate = TemplateBody & {
+  readonly serial: number;
+  readonly header: Bytes;
+  readonly epoch: number;
 };
 
 type Entry = { readonly template: KeptTemplate; supersededAtMillis: number | undefined };
@@ -60,16 +72,14 @@ export class TemplateStore {
   }
 
   /** Those of before a restart, under the serials that jobs on them have. */
-  restore(publications: readonly KeptPublication[], newest: number): void {
-    for (const { templates, bodies } of publications)
-      for (const [i, { serial, header: headerBytes, epoch }] of templates.entries()) {
-        const { epochLength, fees, parents, transactions } = bodies[i] as TemplateBody;
-        const header = decodeHeader(headerBytes);
-        const { anchorHeight } = header;
-        const common = { serial, anchorHeight, registrationWindowEnd: registrationWindowEnd(anchorHeight), header };
-        const shared = this.#shared.take(transactions.map(merkleLeaf), transactions);
-        this.#keep({ ...common, headerBytes, epoch, epochLength, fees, parents, transactions: shared });
-      }
+  restore(templates: readonly EarlierTemplate[], newest: number): void {
+    for (const { serial, header: headerBytes, epoch, epochLength, fees, parents, transactions } of templates) {
+      const header = decodeHeader(headerBytes);
+      const { anchorHeight } = header;
+      const common = { serial, anchorHeight, registrationWindowEnd: registrationWindowEnd(anchorHeight), header };
+      const shared = this.#shared.take(transactions.map(merkleLeaf), transactions);
+      this.#keep({ ...common, headerBytes, epoch, epochLength, fees, parents, transactions: shared });
+    }
     this.#serial = newest;
   }
 

@@ -37,7 +37,7 @@ export type KeptSession = {
 };
 
 /** The jobs and shares of one connection. */
-type Done = { runs: RunEntry[]; readonly shares: ShareEntry[] };
+type Done = { runs: RunEntry[]; readonly shares: ShareEntry[]; readonly spent: Set<number> };
 
 export class KeptSessions {
   readonly #options: KeptOptions;
@@ -45,7 +45,9 @@ export class KeptSessions {
   readonly #done = new Map<string, Done>();
   #publications: KeptPublication[] = [];
   #newestSerial = 0;
+  /** When the process before noted something for the last time. */
   #lastMillis = 0;
+  #awayMillis = 0;
 
   constructor(options: KeptOptions) {
     this.#options = options;
@@ -59,6 +61,7 @@ export class KeptSessions {
       if (entry.kind === 'templates') this.#onTemplates(entry);
       else if (entry.kind === 'session') this.#onSession(entry);
       else if (entry.kind === 'run') this.#doneOf(entry.owner).runs.push(entry);
+      else if (entry.kind === 'spent') this.#doneOf(entry.owner).spent.add(entry.generation);
       else for (const share of entry.shares) this.#doneOf(share.owner).shares.push(share);
   }
 
@@ -83,7 +86,7 @@ export class KeptSessions {
     const key = toHex(owner);
     let done = this.#done.get(key);
     if (done === undefined) {
-      done = { runs: [], shares: [] };
+      done = { runs: [], shares: [], spent: new Set() };
       this.#done.set(key, done);
     }
     return done;
@@ -97,11 +100,17 @@ export class KeptSessions {
     return this.#newestSerial;
   }
 
-  /** Those whose jobs can still be known, oldest first. */
-  publications({ graceMillis, memoryMillis }: JobLife, nowMillis: number): readonly KeptPublication[] {
+  /** From now on there are jobs again: for how long there were none, which does not count for anybody. */
+  back(nowMillis: number): number {
+    this.#awayMillis = Math.max(0, nowMillis - this.#lastMillis);
+    return this.#awayMillis;
+  }
+
+  /** Those whose jobs it still knew, oldest first. */
+  publications({ graceMillis, memoryMillis }: JobLife): readonly KeptPublication[] {
     return this.#publications.filter((_, i) => {
       const next = this.#publications[i + 1];
-      return next === undefined || nowMillis - next.atMillis <= graceMillis + memoryMillis;
+      return next === undefined || this.#lastMillis - next.atMillis <= graceMillis + memoryMillis;
     });
   }
 
@@ -125,7 +134,8 @@ export class KeptSessions {
     const record = unpackRecord(entry.packed);
     // A connection that lasted ended with its process.
     const endedMillis = entry.place === 'connected' ? this.#lastMillis : entry.atMillis;
-    if (nowMillis > Math.max(endedMillis + this.#options.resumeMillis, record.bannedUntilMillis)) return null;
+    const untilMillis = endedMillis + this.#awayMillis + this.#options.resumeMillis;
+    if (nowMillis > Math.max(untilMillis, record.bannedUntilMillis)) return null;
     const jobs = record.jobs === null || this.#publications.length === 0 ? null : this.#jobsOf(record, record.jobs);
     return {
       record: { ...record, id, bootId: this.#options.bootId, jobs },
@@ -148,7 +158,11 @@ export class KeptSessions {
     }
     const log: JobLogState = {
       lastJobId,
-      terms: terms.map((each) => ({ ...each, seen: this.#seen(each) })),
+      terms: terms.map((each) => ({
+        ...each,
+        isSpent: each.isSpent || this.#doneOf(each.owner).spent.has(each.generation),
+        seen: this.#seen(each),
+      })),
       runs: runs.map((run) => ({ ...run, to: this.#lastOf(run.to) })),
     };
     return { ...jobs, log, current, spare: null };

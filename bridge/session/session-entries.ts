@@ -8,7 +8,7 @@ import { crc32 } from 'node:zlib';
 import { ByteReader, type Bytes, ByteWriter, fromUtf8, utf8 } from '../../protocol/bytes.ts';
 import { HEADER_BYTES } from '../../protocol/header.ts';
 import { ID_BYTES } from '../../protocol/identifier.ts';
-import type { KeptTemplate } from '../nodes/template-store.ts';
+import type { KeptTemplate, TemplateBody } from '../nodes/template-store.ts';
 import type { JudgedShare, Publication, PublishedTemplate } from '../threads/hub.ts';
 import { OWNER_BYTES } from './extranonce.ts';
 import { revisionOf, serialOf } from './job-book.ts';
@@ -16,7 +16,7 @@ import type { Terms } from './job-log.ts';
 import { packRecord } from './packed-record.ts';
 import type { SessionRecord } from './session-record.ts';
 
-const KINDS = { session: 1, run: 2, shares: 3, templates: 4 } as const;
+const KINDS = { session: 1, run: 2, shares: 3, templates: 4, spent: 5 } as const;
 const FRAME_BYTES = 13;
 const CHECKED_FROM = 12;
 const NONCE_KEY_BYTES = 6;
@@ -43,6 +43,8 @@ export type RunEntry = {
   readonly revision: number;
   readonly serial: number;
 };
+/** A body that had its block. */
+export type SpentEntry = { readonly kind: 'spent'; readonly owner: Bytes; readonly generation: number };
 export type ShareEntry = {
   readonly owner: Bytes;
   readonly generation: number;
@@ -50,19 +52,13 @@ export type ShareEntry = {
   /** As the job log keeps it: six bytes as a number. */
   readonly nonce: number;
 };
-export type KeptPublication = Omit<Publication, 'earlier'> & {
+export type KeptPublication = Omit<Publication, 'earlier' | 'templates'> & {
   readonly kind: 'templates';
   readonly atMillis: number;
-  readonly bodies: readonly TemplateBody[];
-};
-/** What a block needs of a template beside its header. */
-export type TemplateBody = {
-  readonly epochLength: number | undefined;
-  readonly fees: bigint;
-  readonly parents: readonly Bytes[];
-  readonly transactions: readonly Bytes[];
+  readonly templates: readonly (PublishedTemplate & TemplateBody)[];
 };
 export type Entry =
+  | SpentEntry
   | SessionEntry
   | RunEntry
   | { readonly kind: 'shares'; readonly shares: ShareEntry[] }
@@ -107,6 +103,9 @@ export const runEntry = (owner: Bytes, { generation, shareWork }: Terms, jobId: 
       .u32(serialOf(jobId))
       .done(),
   );
+
+export const spentEntry = (owner: Bytes, { generation }: Terms): Bytes =>
+  frame(KINDS.spent, new ByteWriter(OWNER_BYTES + 4).raw(owner).u32(generation).done());
 
 export function sharesEntry(shares: readonly JudgedShare[]): Bytes {
   const writer = new ByteWriter(SHARE_BYTES * shares.length);
@@ -180,6 +179,7 @@ function readEntry(kind: number, payload: Bytes): Entry | undefined {
       revision: reader.u8(),
       serial: reader.u32(),
     };
+  if (kind === KINDS.spent) return { kind: 'spent', owner: reader.take(OWNER_BYTES), generation: reader.u32() };
   if (kind === KINDS.shares) return readShares(reader);
   return kind === KINDS.templates ? readTemplates(reader) : undefined;
 }
@@ -208,10 +208,9 @@ function readTemplates(reader: ByteReader): KeptPublication {
   const atMillis = reader.height();
   const headHeight = reader.height();
   const clean = reader.u8() === 1;
-  const templates: PublishedTemplate[] = [];
-  const bodies: TemplateBody[] = [];
+  const templates: (PublishedTemplate & TemplateBody)[] = [];
   for (let left = reader.u8(); left > 0; left--) {
-    templates.push({
+    const published = {
       serial: reader.u32(),
       header: reader.take(HEADER_BYTES),
       epoch: reader.u32(),
@@ -219,12 +218,12 @@ function readTemplates(reader: ByteReader): KeptPublication {
       draws: reader.u8(),
       isFresh: reader.u8() === 1,
       cutHeight: reader.height(),
-    });
+    };
     const epochLength = reader.height() || undefined;
     const fees = reader.u64();
     const parents = Array.from({ length: reader.u8() }, () => reader.take(ID_BYTES));
     const transactions = Array.from({ length: reader.u32() }, () => reader.take(reader.u32()));
-    bodies.push({ epochLength, fees, parents, transactions });
+    templates.push({ ...published, epochLength, fees, parents, transactions });
   }
-  return { kind: 'templates', atMillis, headHeight, clean, templates, bodies };
+  return { kind: 'templates', atMillis, headHeight, clean, templates };
 }

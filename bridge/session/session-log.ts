@@ -36,9 +36,13 @@ export type SessionLogDependencies = {
 const FILE_MILLIS = 60_000;
 /** Read within a second. */
 const MAX_BYTES = 256 * 1024 * 1024;
+/** What waits for a disk that hangs. */
+const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 const DIGITS = 10;
 /** Its number and the time of its first entry. */
 const NAME = /^(\d{10})-(\d{1,16})\.sessions$/;
+
+const NOTHING = new Uint8Array(0);
 
 type LogFile = { readonly path: string; bytes: number; readonly openedMillis: number };
 
@@ -52,6 +56,7 @@ export class SessionLog {
   #handle: FileHandle | undefined;
   #next = 1;
   #waiting: { readonly bytes: Bytes; readonly done: () => void }[] = [];
+  #waitingBytes = 0;
   #writing: Promise<void> | undefined;
   /** Nothing is written until then. */
   #failedUntil = 0;
@@ -100,8 +105,8 @@ export class SessionLog {
     }
   }
 
-  templates(publication: Publication, kept: readonly KeptTemplate[]): void {
-    void this.append(templatesEntry(publication, kept, this.#dependencies.now()));
+  templates(publication: Publication, kept: readonly KeptTemplate[]): Promise<void> {
+    return this.append(templatesEntry(publication, kept, this.#dependencies.now()));
   }
 
   /** It waits to be resumed. */
@@ -120,7 +125,8 @@ export class SessionLog {
   append(bytes: Bytes): Promise<void> {
     if (this.#dependencies.now() < this.#failedUntil) return Promise.resolve();
     return new Promise((done) => {
-      this.#waiting.push({ bytes, done });
+      this.#waiting.push({ bytes: this.#waitingBytes < MAX_WAITING_BYTES ? bytes : NOTHING, done });
+      this.#waitingBytes += bytes.length;
       this.#writing ??= this.#drain();
     });
   }
@@ -129,12 +135,17 @@ export class SessionLog {
     while (this.#waiting.length > 0) {
       const batch = this.#waiting;
       this.#waiting = [];
+      this.#waitingBytes = 0;
       try {
+        // What waited when a write failed: with a part of it there would be a gap.
+        if (this.#dependencies.now() < this.#failedUntil) continue;
+        if (batch.some(({ bytes }) => bytes === NOTHING)) throw new Error('the disk is too slow');
         await this.#write(Buffer.concat(batch.map(({ bytes }) => bytes)));
       } catch (error) {
         await this.#fail(error);
+      } finally {
+        for (const { done } of batch) done();
       }
-      for (const { done } of batch) done();
     }
     this.#writing = undefined;
   }

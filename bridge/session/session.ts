@@ -18,7 +18,7 @@ import type { Terms } from './job-log.ts';
 import { Jobs, type RunNotes } from './jobs.ts';
 import { Login, type LoginState } from './login.ts';
 import type { PendingShare, Submitter } from './pending-share.ts';
-import { runEntry, sessionEntry } from './session-entries.ts';
+import { runEntry, sessionEntry, spentEntry } from './session-entries.ts';
 import type { SessionRecord } from './session-record.ts';
 import { judgeSubmit, type SubmitBudgets } from './submit.ts';
 import type { SessionDesk, SessionHost } from './surroundings.ts';
@@ -246,13 +246,12 @@ export class Session implements Submitter, RunNotes {
   spend(terms: Terms): boolean {
     if (terms.isSpent) return false;
     terms.isSpent = true;
+    if (this.#tally.accepted > 0) this.#host.note(() => spentEntry(terms.owner ?? this.#login.owner, terms));
     return true;
   }
 
   renew(): void {
     this.#jobs?.offer(false);
-    // That the body is spent.
-    this.keep();
   }
 
   memberOf({ owner }: Terms): Member {

@@ -36,6 +36,8 @@ export class MainHub implements Hub {
   /** Sessions that a thread resumed from another thread: their id still names the first one. */
   readonly #moved = new Map<string, number>();
   readonly #budget = new ResumeBudget();
+  /** Sessions on their way to the shelf. */
+  readonly #shelving = new Set<Promise<void>>();
 
   constructor(dependencies: MainHubDependencies) {
     this.#dependencies = dependencies;
@@ -96,10 +98,17 @@ export class MainHub implements Hub {
   ended(record: SessionRecord): void {
     this.#moved.delete(record.id);
     const { shelf, sessionLog, log } = this.#dependencies;
-    shelf.put(record).then(
+    const shelving = shelf.put(record).then(
       (place) => sessionLog()?.ended(record, place),
       (error: unknown) => log.warn('a session could not be saved', { error }),
     );
+    this.#shelving.add(shelving);
+    void shelving.finally(() => this.#shelving.delete(shelving));
+  }
+
+  /** Resolves when every session that ended is on the shelf. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#shelving);
   }
 
   keep(entries: Bytes): void {

@@ -9,6 +9,7 @@ import type { StratumService } from '../../bridge/service.ts';
 import { jobIdOf, serialOf } from '../../bridge/session/job-book.ts';
 import { JobLog } from '../../bridge/session/job-log.ts';
 import { KeptSessions } from '../../bridge/session/kept-sessions.ts';
+import { sessionEntry } from '../../bridge/session/session-entries.ts';
 import { SessionLog } from '../../bridge/session/session-log.ts';
 import { bootOf } from '../../miner/client/link-books.ts';
 import { decodeBody } from '../../protocol/body.ts';
@@ -31,6 +32,7 @@ const LINES = [
   ['v2 over WebSocket', V2Client, 'ws'],
 ] as const;
 const WAYS = ['killed', 'stopped'] as const;
+const SECOND = 1_000;
 
 const filesOf = (directory: string) =>
   readdirSync(directory)
@@ -66,7 +68,7 @@ const open = (Form: typeof V1Client | typeof V2Client, { port, wsPort }: Bed, tr
 
 /** A session with one accepted share and one more found on its newest job, and kept on the disk. */
 async function worked(client: Client, directory: string, worker = 'w') {
-  await client.login(`${addressOf(1)}.${worker}`);
+  await client.login(`${addressOf(1)}.${worker}`, 'd=4');
   const job = client.jobs.at(-1) as Job;
   const first = mine(job, client.prefix);
   expect(await client.submitCode(job.jobId, first.nonce)).toBe(0);
@@ -88,7 +90,7 @@ test.each(LINES.flatMap(([name, Form, transport]) => WAYS.map((way) => [name, wa
 
     const after = await restarted(before, directory, way);
     const next = await open(Form, after, transport);
-    await next.login(`${addressOf(1)}.w`, '', client.session);
+    await next.login(`${addressOf(1)}.w`, 'd=4', client.session);
     expect([next.session, toHex(next.prefix)]).toEqual([client.session, toHex(client.prefix)]);
     const fresh = next.jobs[0] as Job;
     expect(fresh.clean).toBe(false);
@@ -121,7 +123,7 @@ test('two restarts in a row: the jobs of all three processes are good, each shar
     bed = after;
     directory = after.directory;
     const next = await V1Client.open(bed.port);
-    await next.login(`${addressOf(1)}.w`, '', client.session);
+    await next.login(`${addressOf(1)}.w`, 'd=4', client.session);
     for (const each of kept) expect(await next.submitCode(each.job.jobId, each.nonce)).toBe(CODE.duplicate);
     const newest = next.jobs.at(-1) as Job;
     const { nonce } = mine(newest, next.prefix);
@@ -146,7 +148,7 @@ test('a block on a job of before the restart is sent with the body of its templa
   const sentBefore = source.submitted.length;
   const after = await restarted(before, directory, 'killed');
   const next = await V2Client.open(after.port);
-  await next.login(`${addressOf(1)}.w`, '', client.session);
+  await next.login(`${addressOf(1)}.w`, 'd=4', client.session);
   expect(await next.submitCode(job.jobId, block)).toBe(0);
   const submitted = await until(() => source.submitted[sentBefore]);
   const body = decodeBody(submitted.body);
@@ -168,12 +170,12 @@ test('it is not resumed at another service, and where blocks pay another address
   const { job, found } = await worked(client, directory);
   const solo = await restarted(before, directory, 'killed', { services: [poolOf('solo', 1)] });
   const stranger = await V1Client.open(solo.port);
-  await stranger.login(`${addressOf(1)}.w`, '', client.session);
+  await stranger.login(`${addressOf(1)}.w`, 'd=4', client.session);
   expect(stranger.session).not.toBe(client.session);
   expect(await stranger.submitCode(job.jobId, found)).toBe(CODE.unknown_job);
   const other = await restarted(before, directory, 'killed', { services: [poolOf('pplns', 2)] });
   const next = await V1Client.open(other.port);
-  await next.login(`${addressOf(1)}.w`, '', client.session);
+  await next.login(`${addressOf(1)}.w`, 'd=4', client.session);
   expect(next.session).toBe(client.session);
   expect(next.jobs[0]?.clean).toBe(true);
   expect(await next.submitCode(job.jobId, found)).toBe(CODE.unknown_job);
@@ -187,9 +189,32 @@ test('after a restart on another chain a session goes on, and its jobs are dead'
   const other = new TemplateSource();
   const after = await restarted(before, directory, 'killed', { sources: [other] });
   const next = await V1Client.open(after.port);
-  await next.login(`${addressOf(1)}.w`, '', client.session);
+  await next.login(`${addressOf(1)}.w`, 'd=4', client.session);
   expect(next.session).toBe(client.session);
   expect(await next.submitCode(job.jobId, found)).toBe(CODE.unknown_job);
+});
+
+test('a server that was away until the windows of its jobs closed starts, and its sessions go on', async () => {
+  const directory = temporaryDirectory();
+  const before = await startBed({ sessionsDirectory: directory });
+  const client = await V1Client.open(before.port);
+  const { job, found } = await worked(client, directory);
+  await before.server.close();
+  for (let i = 0; i < 100; i++) before.source.cut();
+  const after = await restarted(before, directory, 'killed');
+  const next = await V1Client.open(after.port);
+  await next.login(`${addressOf(1)}.w`, 'd=4', client.session);
+  expect(next.session).toBe(client.session);
+  expect(await next.submitCode(job.jobId, found)).toBe(CODE.unknown_job);
+});
+
+test('the time in which a server is away does not count: neither for a session nor for the grace of its jobs', () => {
+  const kept = new KeptSessions({ bootId: new Uint8Array(8), resumeMillis: 120 * SECOND, maxSessions: 9 });
+  const killed = 1_800_000_000_000;
+  for (const number of [1, 2]) kept.read(sessionEntry(recordOf(number), killed));
+  expect(kept.back(killed + 200 * SECOND)).toBe(200 * SECOND);
+  expect(kept.take(idOf(1), killed + 319 * SECOND)).not.toBeNull();
+  expect(kept.take(idOf(2), killed + 321 * SECOND)).toBeNull();
 });
 
 test('a flipped bit anywhere in the log costs jobs or sessions, never a second credit', async () => {
@@ -233,8 +258,6 @@ test('a login without a share leaves nothing, and nobody can resume a session wi
     expect(text).not.toContain(Buffer.from(client.session, 'hex').toString('latin1'));
   }
 });
-
-const SECOND = 1_000;
 
 /** A log in virtual time. */
 async function logBed({ maxBytes, sessions = 100 }: { maxBytes?: number; sessions?: number } = {}) {

@@ -28,6 +28,8 @@ export type FleetOptions = {
   /** Work of a block at the start, and at least. */
   readonly blockWork: number;
   readonly cutMillis: number;
+  /** Without one there can be only one instance. */
+  readonly withRedis?: boolean;
 };
 
 export class Fleet {
@@ -36,13 +38,19 @@ export class Fleet {
   readonly directory: string;
   /** The node's public API. */
   readonly api: string;
+  /** Its mining listener. */
+  readonly mining: string;
   readonly #words: readonly string[];
 
-  private constructor(parts: Pick<Fleet, 'redis' | 'postgres' | 'directory' | 'api'>, words: readonly string[]) {
+  private constructor(
+    parts: Pick<Fleet, 'redis' | 'postgres' | 'directory' | 'api' | 'mining'>,
+    words: readonly string[],
+  ) {
     this.redis = parts.redis;
     this.postgres = parts.postgres;
     this.directory = parts.directory;
     this.api = parts.api;
+    this.mining = parts.mining;
     this.#words = words;
   }
 
@@ -75,7 +83,7 @@ export class Fleet {
     const { file } = made;
     const wallet = new Program('svc-wallet', ['daemon', '--file', file, '--service', api, '--listen', ANY]);
     const daemon = `http://${HOST}:${await wallet.until(/wallet daemon ready listen=127.0.0.1:(\d+)/)}`;
-    return new Fleet({ redis, postgres, directory, api }, [
+    return new Fleet({ redis, postgres, directory, api, mining }, [
       '--node',
       mining,
       '--node-api',
@@ -86,16 +94,11 @@ export class Fleet {
       `${file}.token`,
       '--database',
       postgres.url,
-      '--redis',
-      redis.url,
+      ...(options.withRedis === false ? [] : ['--redis', redis.url]),
       '--slice-cuts',
       '12',
       '--payout-min',
       '1000',
-      '--solo-listen',
-      ANY,
-      '--pplns-listen-ws',
-      'off',
       '--solo-listen-ws',
       'off',
       '--threads',
@@ -108,7 +111,7 @@ export class Fleet {
   }
 
   /** A name is a data directory: starting it again takes up what its last process left. */
-  async add(name: string, { pplns = 0, web: webPort = 0 } = {}): Promise<Instance> {
+  async add(name: string, { pplns = 0, solo = 0, ws = -1, web: webPort = 0 } = {}): Promise<Instance> {
     const program = new Program('svc-pool', [
       'run',
       '--data-dir',
@@ -116,6 +119,10 @@ export class Fleet {
       ...this.#words,
       '--pplns-listen',
       `${HOST}:${pplns}`,
+      '--solo-listen',
+      `${HOST}:${solo}`,
+      '--pplns-listen-ws',
+      ws < 0 ? 'off' : `${HOST}:${ws}`,
       '--web-bind',
       `${HOST}:${webPort}`,
     ]);
