@@ -20,6 +20,7 @@ import { parseArgs } from 'node:util';
 import { fetchDebianLibraries } from './debian-libraries.ts';
 import { elfFiles } from './elf-files.ts';
 import { packModules, packSources } from './packed-modules.ts';
+import { nodeBinary } from './release/node-binary.ts';
 
 const root = join(import.meta.dirname, '..');
 const SOURCES = [
@@ -84,24 +85,11 @@ function library(name: string, arch: string, folders: readonly string[]): string
   return found;
 }
 
-/** The Node that the project carries; one for another architecture comes from npm, in the version that package.json names. */
-function nodeBinary(platform: string, scratch: string): string {
-  const name = `node-${platform}`;
-  const own = join(root, 'node_modules', name, 'bin', 'node');
-  if (existsSync(own)) return own;
-  const { optionalDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
-    optionalDependencies: Record<string, string>;
-  };
-  const wanted = `${name}@${optionalDependencies[name]}`;
-  process.stdout.write(`fetching ${wanted}\n`);
-  let packed: string;
-  try {
-    packed = execFileSync('npm', ['pack', '--silent', '--pack-destination', scratch, wanted], { encoding: 'utf8' });
-  } catch {
-    throw new Refused(`${wanted} could not be fetched from npm: name a Node for ${platform} with --node FILE`);
-  }
-  execFileSync('tar', ['-xzf', join(scratch, packed.trim()), '-C', scratch]);
-  return join(scratch, 'package', 'bin', 'node');
+function carriedNode(platform: string, scratch: string): string {
+  const found = nodeBinary(root, platform, scratch);
+  if (found === undefined)
+    throw new Refused(`Node for ${platform} could not be fetched from npm: name one with --node FILE`);
+  return found;
 }
 
 type Given = { readonly out: string; readonly libraries?: string | undefined; readonly node?: string | undefined };
@@ -128,7 +116,7 @@ function pack(platform: string, { out, libraries, node }: Given): string {
     const dawn = join('node_modules', 'webgpu');
     for (const file of ['package.json', 'index.js', 'LICENSE.md', join('dist', platform)])
       cpSync(join(root, dawn, file), join(program, dawn, file), { recursive: true });
-    copyFileSync(node ?? nodeBinary(platform, scratch), join(folder, 'node'));
+    copyFileSync(node ?? carriedNode(platform, scratch), join(folder, 'node'));
     for (const [library, path] of found)
       copyFileSync(path, join(folder, library === LOADER ? 'lib' : 'lib-spare', library));
     writeFileSync(join(folder, 'svc-miner'), LAUNCHER);

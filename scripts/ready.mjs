@@ -6,7 +6,7 @@
 import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { bringBuilds } from './ready/build-steps.mjs';
+import { BUILD_ENVIRONMENT, bringBuilds } from './ready/build-steps.mjs';
 import { FORWARDED, findNode, noNodeMessage, runChild } from './ready/carried-node.mjs';
 import { boundCompileCaches } from './ready/compile-cache.mjs';
 import { bringNodeModules } from './ready/node-modules.mjs';
@@ -85,7 +85,7 @@ async function bring() {
   boundCompileCaches(root);
   const node = findNode(root);
   if (node === undefined) throw new NotReady(noNodeMessage(root));
-  await bringBuilds(root, (command) => runChild(root, node, command));
+  await bringBuilds(root, (command) => runChild(root, node, command, BUILD_ENVIRONMENT));
   asked.signal.throwIfAborted();
   for (const signal of FORWARDED) process.off(signal, ask);
   return node;

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { bringBuilds } from '../scripts/ready/build-steps.mjs';
+import { BUILD_ENVIRONMENT, bringBuilds } from '../scripts/ready/build-steps.mjs';
 import { runChild } from '../scripts/ready/carried-node.mjs';
 
 const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -29,6 +29,6 @@ async function keepCompiled(): Promise<void> {
 export async function setup(): Promise<void> {
   // A run over planted faults keeps what was built without them (test/mutation).
   if (process.env.SVC_KEPT_BUILDS === undefined)
-    await bringBuilds(ROOT, (command) => runChild(ROOT, process.execPath, command));
+    await bringBuilds(ROOT, (command) => runChild(ROOT, process.execPath, command, BUILD_ENVIRONMENT));
   await keepCompiled();
 }

@@ -84,7 +84,7 @@ function zsh(program: CommandTree): string {
   const { known, values, words: byPath } = cases(program);
   return `#compdef ${name}
 # Completions of ${name} for zsh.
-${functionName(name)}() {
+_${name}() {
   local word path_='' words_=''
   for word in "\${(@)words[2,CURRENT-1]}"; do
     case "$path_ $word" in (${known}) path_="$path_ $word" ;; esac
@@ -97,7 +97,8 @@ ${byPath.replaceAll(' words=', ' words_=')}
   esac
   if [[ -n "$words_" ]]; then compadd -- \${=words_}; else _files; fi
 }
-compdef ${functionName(name)} ${name}
+# A file of zsh's own path is called when it is read for the first time; one that is sourced is not.
+if [[ "$funcstack[1]" = _${name} ]]; then _${name} "$@"; else compdef _${name} ${name}; fi
 `;
 }
 

