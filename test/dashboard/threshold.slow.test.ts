@@ -54,16 +54,19 @@ test('the threshold is changed by a signature made in the page, and by the comma
     sent.push(socket.url());
     socket.on('framesent', ({ payload }) => void sent.push(String(payload)));
   });
-  await page.goto(`http://127.0.0.1:${bed.port}/#/miner/${address}`);
+  await page.goto(`http://127.0.0.1:${bed.port}/#/miner/${address}/settings`);
 
   const coins = page.getByLabel('Minimum payout, in coins');
   const form = page.locator('section', { has: coins });
   const words = form.getByLabel('24 words');
   const outcome = form.getByRole('status');
   await coins.fill('2.5');
+  await form.getByText('Sign on the command line').click();
   const shown = await form.locator('pre').innerText();
-  await form.getByText('Sign on this page instead').click();
-  expect(await form.locator('details').innerText()).toMatch(/Anyone who sees your 24 words can take all your coins/);
+  await form.getByText('Sign on this page').click();
+  expect(await form.locator('details').first().innerText()).toMatch(
+    /Anyone who sees your 24 words can take all your coins/,
+  );
   expect(await seriousFaults(page)).toEqual([]);
 
   // The word list has words such as 'address', which stand in headers and documents anyway.
@@ -91,8 +94,11 @@ test('the threshold is changed by a signature made in the page, and by the comma
     .poll(() => outcome.innerText())
     .toMatch(/Changed: you will be paid when your balance reaches 2\.50000000 coins/);
   expect(await threshold()).toBe(250_000_000n);
-  await expect.poll(() => page.locator('main').innerText()).toMatch(/paid out at 2\.5/);
   expect(await words.inputValue()).toBe('');
+  await page.getByRole('link', { name: 'Overview' }).click();
+  await expect.poll(() => page.locator('main').innerText()).toMatch(/paid out at 2\.5/);
+  await page.getByRole('link', { name: 'Settings' }).click();
+  await form.getByText('Sign on this page').click();
   // Another address of the same words is not in the books, and words of another wallet do not hold this address: a
   // person who uses the wrong wallet gets an error, and nothing is sent to the pool.
   await coins.fill('3');
@@ -121,7 +127,8 @@ test('the threshold is changed by a signature made in the page, and by the comma
     (await bed.sql<{ url: string | null }[]>`select url from miner_webhooks`).map((hook) => hook.url);
   const hook = page.locator('section', { has: page.getByLabel('URL', { exact: true }) });
   await hook.getByLabel('URL', { exact: true }).fill(url);
-  await hook.getByText('Sign on this page instead').click();
+  await hook.getByText('Sign on this page').click();
+  await hook.getByText('Sign on the command line').click();
   await hook.getByLabel('24 words').fill(wallet.phrase);
   await hook.getByRole('button', { name: 'Sign and change' }).click();
   await expect.poll(() => hook.getByRole('status').innerText()).toMatch(/^Saved\. .*[0-9a-f]{64}$/);
@@ -148,7 +155,7 @@ test('the threshold is changed by a signature made in the page, and by the comma
   // So is that of the e-mail address; the links of the pool's mails open a page with one button.
   const mail = page.locator('section', { has: page.getByLabel('E-mail address', { exact: true }) });
   await mail.getByLabel('E-mail address', { exact: true }).fill('first.last@example.org');
-  await mail.getByText('Sign on this page instead').click();
+  await mail.getByText('Sign on this page').click();
   await mail.getByLabel('24 words').fill(wallet.phrase);
   await mail.getByRole('button', { name: 'Sign and change' }).click();
   await expect.poll(() => mail.getByRole('status').innerText()).toMatch(/^Saved\. You will get an e-mail/);
