@@ -131,7 +131,8 @@ export function App() {
       {place.page === 'mine' ? null : <MiniBar />}
       <footer>
         Amounts are in coins; every credit can be checked on the miner’s page.{' '}
-        {pool.data === undefined ? '' : `Network: ${pool.data.network}.`} <PauseButton /> <ThemeChoice />
+        {pool.data === undefined ? '' : `Network: ${pool.data.network}.`} <a href="status">Status</a> <PauseButton />{' '}
+        <ThemeChoice />
       </footer>
     </>
   );

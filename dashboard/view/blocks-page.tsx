@@ -175,6 +175,7 @@ function BlockList() {
           columns={BLOCKS_CSV}
           pathOf={(cursor) => `blocks${query({ service, state, finder, cursor, limit: 200 })}`}
           rowsOf={(document: BlocksDocument) => document.blocks}
+          feed={`feeds/blocks.atom${query({ address: finder })}`}
         />
         <ListSaid rows={blocks.data?.blocks} what="blocks" />
         {rows.length === 0 ? (

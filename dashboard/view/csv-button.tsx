@@ -1,5 +1,6 @@
 /** Downloads a list as a file, made in the page. */
 import { useState } from 'preact/hooks';
+import { apiUrl } from '../data/client.ts';
 import { type CsvColumn, csvOf, MOST_CSV_ROWS, readRows } from '../data/csv.ts';
 import { count } from '../format.ts';
 
@@ -9,6 +10,8 @@ type CsvParts<T, D> = {
   readonly columns: readonly CsvColumn<T>[];
   readonly pathOf: (cursor: string | undefined) => string;
   readonly rowsOf: (document: D) => readonly T[];
+  /** Of the same list for feed readers, below the API. */
+  readonly feed?: string;
 };
 
 function save(name: string, text: string): void {
@@ -39,6 +42,11 @@ export function CsvButton<T, D extends { readonly next_cursor?: string | undefin
       <button type="button" aria-disabled={isBusy} aria-label={`CSV: ${parts.name}`} onClick={() => void load()}>
         CSV
       </button>
+      {parts.feed === undefined ? null : (
+        <a href={apiUrl(parts.feed).href} title="For feed readers">
+          Feed
+        </a>
+      )}
       <span class="note" role="status">
         {said}
       </span>

@@ -74,6 +74,7 @@ export function Payments({ address, own = false }: { address: string | undefined
           columns={PAYMENTS_CSV}
           pathOf={(cursor) => `payments${query({ address, cursor, limit: 200 })}`}
           rowsOf={(document: PaymentsDocument) => document.payments}
+          feed={`feeds/payments.atom${query({ address })}`}
         />
       </div>
       <ListSaid rows={payments.data?.payments} what="payments" />
