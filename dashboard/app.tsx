@@ -8,7 +8,7 @@ import { lazyPage } from './lazy-page.tsx';
 import { MiniBar } from './mine/mini-bar.tsx';
 import { Celebration } from './notify/celebration.tsx';
 import { useNotifications } from './notify/notifications.tsx';
-import { linkTo, PAGES, type Place, titleOf } from './router.ts';
+import { linkTo, type MinerTab, PAGES, type Place, titleOf } from './router.ts';
 import { PauseButton } from './view/pause-button.tsx';
 import { PoolPage } from './view/pool-page.tsx';
 import { ThemeChoice } from './view/theme-choice.tsx';
@@ -27,7 +27,7 @@ const LazyExplorerPage = lazyPage<ExplorerPlace>(
   'The explorer',
   async () => (await import('./explorer/explorer-page.tsx')).ExplorerPage,
 );
-const LazyMinerPage = lazyPage<{ address: string | undefined }>(
+const LazyMinerPage = lazyPage<{ address: string | undefined; tab: MinerTab | undefined }>(
   'This page',
   async () => (await import('./view/miner-page.tsx')).MinerPage,
 );
@@ -54,7 +54,7 @@ function Page({ place }: { place: Place }) {
     case 'pool':
       return <PoolPage />;
     case 'miner':
-      return <LazyMinerPage address={place.address} />;
+      return <LazyMinerPage address={place.address} tab={place.tab} />;
     case 'staking':
       return <LazyStakingPage address={place.address} />;
     case 'explorer':
@@ -93,7 +93,8 @@ export function App() {
         <div class="bar">
           <span class="name">
             <img src="icon.svg" alt="" width="24" height="24" />
-            {pool.data?.name ?? 'Mining pool'}
+            <span class="words-of-name">{pool.data?.name ?? 'Mining pool'}</span>
+            <Celebration />
           </span>
           <nav aria-label="Pages">
             <ul>
@@ -128,10 +129,10 @@ export function App() {
         <Page key={place.page} place={place} />
       </main>
       {place.page === 'mine' ? null : <MiniBar />}
-      <Celebration />
       <footer>
         Amounts are in coins; every credit can be checked on the miner’s page.{' '}
-        {pool.data === undefined ? '' : `Network: ${pool.data.network}.`} <PauseButton /> <ThemeChoice />
+        {pool.data === undefined ? '' : `Network: ${pool.data.network}.`} <a href="status">Status</a> <PauseButton />{' '}
+        <ThemeChoice />
       </footer>
     </>
   );

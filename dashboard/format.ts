@@ -94,10 +94,15 @@ export function timeFormat(
 }
 
 export const time = timeFormat(undefined, { dateStyle: 'short', timeStyle: 'medium' });
+/** On hover, in full. */
+export const fullTime = timeFormat(undefined, { dateStyle: 'full', timeStyle: 'long' });
 
 /** For lists: without seconds, in two parts. */
 export const date = timeFormat(undefined, { dateStyle: 'short' });
 export const clock = timeFormat(undefined, { timeStyle: 'short' });
+
+/** Of an address, for the name of a file. */
+export const shortName = (address: string): string => address.replace(/[^0-9a-z]/gi, '').slice(-8);
 
 export const shortId = (id: string): string => (id.length <= 20 ? id : `${id.slice(0, 10)}…${id.slice(-6)}`);
 

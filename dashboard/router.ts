@@ -7,7 +7,12 @@ export type Place =
   /** Opened by links in mails; not in the menu. */
   | { readonly page: 'mail'; readonly act: 'confirm' | 'stop'; readonly code: string }
   | { readonly page: 'explorer'; readonly kind?: ExplorerKind; readonly id?: string }
-  | { readonly page: 'miner' | 'staking'; readonly address?: string };
+  | { readonly page: 'miner'; readonly address?: string; readonly tab?: MinerTab }
+  | { readonly page: 'staking'; readonly address?: string };
+
+/** Parts of a miner's page. The first has no name in its address. */
+export const MINER_TABS = ['overview', 'workers', 'payments', 'credits', 'settings'] as const;
+export type MinerTab = (typeof MINER_TABS)[number];
 
 /** The kinds of pages of the explorer. `find` searches for anything with that identifier. */
 export const EXPLORER_KINDS = ['cut', 'block', 'transaction', 'address', 'validator', 'supply', 'find'] as const;
@@ -38,8 +43,11 @@ export function placeOf(hash: string, path = '/'): Place {
     const kind = EXPLORER_KINDS.find((one) => one === argument);
     return kind === undefined ? { page: 'explorer' } : { page: 'explorer', kind, ...(id === '' ? {} : { id }) };
   }
-  if (name === 'miner' || name === 'staking')
-    return argument === '' ? { page: name } : { page: name, address: argument };
+  if (name === 'miner') {
+    const tab = MINER_TABS.find((one) => one === id);
+    return argument === '' ? { page: name } : { page: name, address: argument, ...(tab === undefined ? {} : { tab }) };
+  }
+  if (name === 'staking') return argument === '' ? { page: name } : { page: name, address: argument };
   if (name === 'mail' && (argument === 'confirm' || argument === 'stop') && id !== '')
     return { page: 'mail', act: argument, code: id };
   if (name === 'blocks') return argument === '' ? { page: 'blocks' } : { page: 'blocks', block: argument };
@@ -67,7 +75,10 @@ export function titleOf(place: Place): string {
       return place.block === undefined ? title : `Block ${shortId(place.block)}`;
     case 'explorer':
       return place.kind === undefined ? title : [KIND_TITLES[place.kind], shortId(place.id ?? '')].join(' ').trim();
-    case 'miner':
+    case 'miner': {
+      const part = place.tab === undefined || place.tab === 'overview' ? '' : `, ${place.tab}`;
+      return place.address === undefined ? title : `${title} ${shortId(place.address)}${part}`;
+    }
     case 'staking':
       return place.address === undefined ? title : `${title} ${shortId(place.address)}`;
     default:
@@ -85,6 +96,9 @@ function decode(part: string): string {
 
 export const linkTo = (page: PageName, argument?: string): string =>
   `#/${page}${argument === undefined ? '' : `/${encodeURIComponent(argument)}`}`;
+
+export const minerLink = (address: string, tab: MinerTab): string =>
+  tab === 'overview' ? linkTo('miner', address) : `${linkTo('miner', address)}/${tab}`;
 
 export const explorerLink = (kind: ExplorerKind, id?: string | number): string =>
   `${linkTo('explorer', kind)}${id === undefined ? '' : `/${encodeURIComponent(id)}`}`;

@@ -69,6 +69,7 @@ function readVectorFile(file: string, readText: (path: string) => string): strin
 const mining = mineCommand({
   input: process.stdin,
   isTerminal: process.stdout.isTTY === true,
+  logsToTerminal: process.stderr.isTTY === true,
   columns: () => process.stdout.columns ?? 80,
 });
 

@@ -16,7 +16,7 @@ import { listenForApi } from './api.ts';
 import { benchmark, benchmarkLines } from './benchmark.ts';
 import { watchConfig } from './config-watch.ts';
 import { chooseDevices, findGpus, type ListedDevice, listDevices } from './device-list.ts';
-import { type KeyInput, listenForKeys } from './keys.ts';
+import { type KeyInput, keysText, listenForKeys } from './keys.ts';
 import { Miner, type MinerSettings } from './miner.ts';
 import { MinerError } from './miner-error.ts';
 import { addMinerMetrics } from './miner-metrics.ts';
@@ -25,7 +25,18 @@ import { openDevice } from './open-device.ts';
 import { defaultDataDir, type MinerValues, minerCommand } from './options.ts';
 import { ProgressLine } from './progress-line.ts';
 import { statsDocument, statusLines, threadLines } from './stats.ts';
-import { BottomLine, bannerLines, liveLine, paintFor, summaryLines } from './terminal-view.ts';
+import {
+  BottomLine,
+  bannerLines,
+  connectionLines,
+  liveLine,
+  paintFor,
+  shareLines,
+  shortLine,
+  summaryLines,
+  type Tag,
+  taggedLine,
+} from './terminal-view.ts';
 import { TuningFile } from './tuning-file.ts';
 
 export const EXIT = {
@@ -42,6 +53,8 @@ export const EXIT = {
 export type MineDependencies = {
   readonly input: KeyInput;
   readonly isTerminal: boolean;
+  /** Whether people read standard error, where the log goes, in a terminal. */
+  readonly logsToTerminal?: boolean;
   /** Current width of the terminal. */
   readonly columns?: () => number;
 };
@@ -70,10 +83,16 @@ export function mineCommand(dependencies: MineDependencies): Command {
       if (isMining && values.pool.length === 0) return usage('no pool is named', 'add -o stratum+tcp://HOST:PORT');
       if (isMining && values.user === undefined) return usage('no address is named', 'add -u ADDRESS.WORKER');
       const bottom = new BottomLine(terminal.out);
-      const log = openLog('miner', values, terminal.env, {
-        ...standardErrorSink,
-        write: (line) => bottom.above(() => standardErrorSink.write(line)),
-      });
+      const log = openLog(
+        'miner',
+        values,
+        terminal.env,
+        {
+          ...standardErrorSink,
+          write: (line) => bottom.above(() => standardErrorSink.write(line)),
+        },
+        dependencies.logsToTerminal === true ? shortLine(paintFor(true, terminal.env)) : undefined,
+      );
       try {
         if (values.listDevices) return await showDevices(values, terminal);
         if (values.benchmark !== undefined)
@@ -187,7 +206,7 @@ async function settingsOf(values: MinerValues, dataDir: string, log: Logger): Pr
 
 async function mine(
   values: MinerValues,
-  { configPath, parse, terminal, log: { log }, bottom, input, isTerminal, columns = () => 80 }: Run,
+  { configPath, parse, terminal, log: { log }, bottom, input, isTerminal, logsToTerminal, columns = () => 80 }: Run,
 ): Promise<number> {
   const shutdown = new Shutdown({ limitMs: DEFAULT_SHUTDOWN_LIMIT_MS }, { log, process, now: () => performance.now() });
   shutdown.add('clock', watchClock(log.child('clock')).stop);
@@ -227,10 +246,14 @@ async function mine(
     });
   if (isTerminal)
     say(bannerLines({ version: version(), pools, user: formatUsername(address, worker), network, devices }, paint));
-  log.info('mining', { pools, address, worker, network, devices });
+  // The banner says the same.
+  log[isTerminal && logsToTerminal === true ? 'debug' : 'info']('mining', { pools, address, worker, network, devices });
   miner.start();
 
-  const status = (): void => say(statusLines(miner.snapshot()));
+  // In a file the lines are told apart by the log's own.
+  const tell = (tag: Tag, lines: readonly string[]): void =>
+    say(isTerminal ? lines.map((line) => taggedLine(Date.now(), tag, line, paint)) : lines);
+  const status = (): void => tell('rate', statusLines(miner.snapshot()));
   const live = (): void => {
     if (!progress.isOpen) bottom.show(liveLine(miner.snapshot(), columns(), paint));
   };
@@ -244,10 +267,20 @@ async function mine(
   shutdown.add('status', () => clearInterval(statusTimer));
   const hashRate = (): void => {
     const snapshot = miner.snapshot();
-    say([...threadLines(snapshot), ...statusLines(snapshot)]);
+    tell('rate', [...threadLines(snapshot), ...statusLines(snapshot)]);
   };
-  const actions = { pause: () => miner.pause(), resume: () => miner.resume() };
-  shutdown.add('keys', listenForKeys(input, { ...actions, hashRate, quit: () => shutdown.request('key q') }));
+  shutdown.add(
+    'keys',
+    listenForKeys(input, {
+      h: hashRate,
+      p: () => miner.pause(),
+      r: () => miner.resume(),
+      s: () => tell('share', shareLines(miner.snapshot())),
+      c: () => tell('pool', connectionLines(miner.snapshot())),
+      q: () => shutdown.request('key q'),
+      help: () => tell('miner', [`keys: ${keysText()}`]),
+    }),
+  );
   await listen(values, miner, shutdown, log);
 
   if (configPath !== undefined) {

@@ -82,7 +82,7 @@ export class Miner {
       dependencies.log[level](message, fields);
     };
     this.#lines = new LineLimit(write, now);
-    this.#accepted = new AcceptedLine(write, now);
+    this.#accepted = new AcceptedLine(write, now, settings.values.verbose);
     this.#allowance = this.#makeAllowance();
     this.#checker = this.#makeChecker();
     this.#crew = this.#makeCrew();
@@ -355,7 +355,7 @@ export class Miner {
         threads: device.threadRates(now),
         hashes: device.hashes,
         shares: device.shares,
-        sensor: device.kind === 'webgpu' ? this.#dependencies.parts.sensors.of(card++) : undefined,
+        sensor: this.#dependencies.parts.sensors.of(device.kind === 'webgpu' ? card++ : 'processor'),
       }),
     );
     return {

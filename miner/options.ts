@@ -211,6 +211,7 @@ export const minerOptions = {
     default: '127.0.0.1:28793',
     formerly: 'metrics-listen',
   }),
+  verbose: flag({ help: 'a line for each accepted share', group: WATCH, short: 'v' }),
   ...logOptions,
 } as const;
 

@@ -80,6 +80,13 @@ const rates = ({ short, medium, long }: Rates) => ({
   '15m': long ?? null,
 });
 
+/** How much a device does with its power; undefined where its driver does not tell it. */
+export function hashesPerJoule({ rates, sensor }: Pick<DeviceSnapshot, 'rates' | 'sensor'>): number | undefined {
+  const rate = rates.medium ?? rates.short;
+  if (rate === undefined || sensor?.watts === undefined || sensor.watts <= 0) return undefined;
+  return Math.round(rate / sensor.watts);
+}
+
 /** The document of /v1/stats (docs/miner.md). Rates are hashes per second. */
 export function statsDocument(snapshot: Snapshot): Record<string, unknown> {
   const { pool } = snapshot;
@@ -129,6 +136,7 @@ export function statsDocument(snapshot: Snapshot): Record<string, unknown> {
       shares: device.shares,
       temperature_celsius: device.sensor?.celsius ?? null,
       power_watts: device.sensor?.watts ?? null,
+      hashes_per_joule: hashesPerJoule(device) ?? null,
     })),
   };
 }
@@ -152,9 +160,11 @@ export function statusLines(snapshot: Snapshot): string[] {
   const { devices, pool } = snapshot;
   const lines = devices.map((device) => {
     const { sensor } = device;
+    const efficiency = hashesPerJoule(device);
     const heat = [
       sensor?.celsius === undefined ? [] : [`${sensor.celsius} °C`],
       sensor?.watts === undefined ? [] : [`${Math.round(sensor.watts)} W`],
+      efficiency === undefined ? [] : [showRate(efficiency).replace('/s', '/J')],
     ].flat();
     const state =
       device.state === 'searching'

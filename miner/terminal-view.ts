@@ -2,8 +2,12 @@
  * The miner's terminal output: a banner at the start, a status line at the bottom that is redrawn every second, a
  * summary at the end. Other output goes above that line (BottomLine). Pure, with the writing passed in.
  */
+
+import { toHex } from '../protocol/bytes.ts';
+import { type LogEntry, shownField } from '../runtime/log.ts';
 import { showDuration } from './duration.ts';
-import { minerState, type Snapshot, shareText, totalRates, totalShares } from './stats.ts';
+import { keysText } from './keys.ts';
+import { minerState, type Snapshot, shareText, totalRates, totalShares, workPerHash } from './stats.ts';
 import { showRate } from './work/hash-rate.ts';
 
 const ERASE = '\r\u001b[K';
@@ -20,6 +24,49 @@ const COLOURED: Paint = (colour, text) => `\u001b[${CODES[colour]}m${text}${RESE
 export const paintFor = (isTerminal: boolean, env: Readonly<Record<string, string | undefined>>): Paint =>
   isTerminal && !env.NO_COLOR && env.TERM !== 'dumb' ? COLOURED : PLAIN;
 
+/** The time of day here: who sits at a terminal knows the day. */
+export const clockText = (atMillis: number): string => new Date(atMillis).toTimeString().slice(0, 8);
+
+/** Begins a line in a terminal, so that its subject is seen at a glance. */
+export type Tag = 'miner' | 'rate' | 'share' | 'block' | 'pool' | 'device' | 'books';
+const TAG_WIDTH = 7;
+const TAG_COLOURS: Readonly<Partial<Record<Tag, keyof typeof CODES>>> = {
+  share: 'green',
+  block: 'green',
+  pool: 'cyan',
+  rate: 'bold',
+};
+
+function tagOf(message: string, fields: LogEntry['fields']): Tag {
+  if (/^block\b/.test(message)) return 'block';
+  if (/^shares?\b/.test(message)) return 'share';
+  if ('alarm' in fields || 'slice' in fields) return 'books';
+  if ('pool' in fields || 'pools' in fields) return 'pool';
+  return 'device' in fields || 'devices' in fields ? 'device' : 'miner';
+}
+
+export const taggedLine = (atMillis: number, tag: Tag, text: string, paint: Paint): string =>
+  `${clockText(atMillis)} ${paint(TAG_COLOURS[tag] ?? 'bold', tag.padEnd(TAG_WIDTH))}${text}`;
+
+const SHORTEST_ID = 24;
+const ID = new RegExp(`^[0-9a-z]{${SHORTEST_ID},}$`);
+
+/** Ids and addresses by their ends: the whole ones are in a log file, and in the API. */
+function shortField(value: unknown): string {
+  const text = value instanceof Uint8Array ? toHex(value) : value;
+  return typeof text === 'string' && ID.test(text) ? `${text.slice(0, 8)}…${text.slice(-4)}` : shownField(text);
+}
+
+/** A line of the log for a person at a terminal. */
+export const shortLine =
+  (paint: Paint) =>
+  ({ atMillis, level, message, fields }: LogEntry): string => {
+    const pairs = Object.entries(fields).map(([key, value]) => ` ${key}=${shortField(value)}`);
+    const text = `${message}${pairs.join('')}`;
+    const marked = level === 'error' ? paint('red', text) : level === 'warn' ? paint('yellow', text) : text;
+    return taggedLine(atMillis, tagOf(message, fields), marked, paint);
+  };
+
 export type BannerFacts = {
   readonly version: string;
   readonly pools: readonly string[];
@@ -34,7 +81,7 @@ export function bannerLines({ version, pools, user, network, devices }: BannerFa
     ['user', user],
     ['network', network],
     ...devices.map((device): [string, string] => ['device', device]),
-    ['keys', 'h hash rate, p pause, r resume, q quit'],
+    ['keys', keysText()],
   ];
   return [
     paint('bold', `svc-miner ${version}`),
@@ -108,6 +155,33 @@ export function summaryLines(snapshot: Snapshot): string[] {
   const alarms = books.alarms === 0 ? 'no difference' : `${books.alarms} differences: see the log`;
   const unwritten = books.unwritten === 0 ? '' : `; ${books.unwritten} FILES OF EVIDENCE COULD NOT BE WRITTEN`;
   return [...lines, `books of the pool: ${books.compared} slices compared, ${alarms}${unwritten}`];
+}
+
+/** What came of the work so far, for the key s. */
+export function shareLines(snapshot: Snapshot): string[] {
+  const { devices, acceptedWork, blocks, shareWork } = snapshot;
+  const perHash = workPerHash(snapshot);
+  return [
+    ...(devices.length < 2 ? [] : devices.map(({ number, name, shares }) => `${number} ${name}: ${shareText(shares)}`)),
+    `${shareText(totalShares(devices))}; ${blockText(blocks)} found`,
+    `work ${showWork(acceptedWork)}, ${perHash === null ? '-' : perHash.toFixed(3)} of each hash; a share now: ${shareWork === undefined ? '-' : showWork(shareWork)}`,
+  ];
+}
+
+/** Where the miner is connected, or when it tries again and why it is not, for the key c. */
+export function connectionLines(snapshot: Snapshot): string[] {
+  const { pool, pools, connections, nextTrySeconds, lastRefusal } = snapshot;
+  const tried = `connections opened: ${connections}; pools: ${pools.join(', ')}`;
+  if (pool === undefined) {
+    const why =
+      lastRefusal === undefined ? [] : [`last error: ${shownField(lastRefusal.message)} [${lastRefusal.code}]`];
+    return [stateText(minerState(snapshot), nextTrySeconds), ...why, tried];
+  }
+  // The server chose these names.
+  const names = [pool.poolName, pool.server].flatMap((name) => (name === undefined ? [] : [shownField(name)]));
+  const latency = pool.latencyMillis === undefined ? '' : `, ${Math.round(pool.latencyMillis)} ms`;
+  const connected = `connected to ${pool.endpoint} for ${showDuration(pool.connectedSeconds)}${latency}`;
+  return [connected, `server: ${names.join(', ')}`, tried];
 }
 
 /** The last line of a terminal, under whatever else is written. */

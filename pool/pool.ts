@@ -285,6 +285,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       config: shownConfig(values),
       minerWebhooks: values.minerWebhooks,
       sendsMail: mail !== undefined,
+      publicUrl: values.publicUrl,
     },
     {
       sql,
@@ -349,6 +350,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       live: (request, socket, head, client) => api.live.upgrade(request, socket, head, client),
       ready: () => figures?.ready ?? false,
       first: api.figures,
+      status: api.status,
     },
   );
   started('web', () => web.close());

@@ -88,15 +88,24 @@ function plain(value: unknown, depth = 0): unknown {
 const BARE = /^[\w.:/@+-]+$/;
 
 /** Text that holds anything but plain word characters is quoted, so that no worker name can forge a line or a field. */
-function shown(value: unknown): string {
+export function shownField(value: unknown): string {
   const simple = plain(value);
   if (typeof simple === 'string' && BARE.test(simple)) return simple;
   return visible(JSON.stringify(simple) ?? 'undefined');
 }
 
+export type LogEntry = {
+  readonly atMillis: number;
+  readonly level: LogLevel;
+  readonly message: string;
+  readonly fields: LogFields;
+};
+
 export interface LogOptions {
   readonly filter: LevelFilter;
   readonly format: 'text' | 'json';
+  /** Writes text lines in another way, without their end: for a person at a terminal. */
+  readonly shape?: ((entry: LogEntry) => string) | undefined;
 }
 
 export interface LogDependencies {
@@ -108,10 +117,13 @@ export function createLogger(module: string, options: LogOptions, dependencies: 
   const limit = rankOf(options.filter, module);
   const { sink, now } = dependencies;
   const line = (level: LogLevel, message: string, fields: LogFields): string => {
-    const time = new Date(now()).toISOString();
+    const atMillis = now();
+    if (options.format === 'text' && options.shape !== undefined)
+      return `${options.shape({ atMillis, level, message, fields })}\n`;
+    const time = new Date(atMillis).toISOString();
     if (options.format === 'json')
       return `${visible(JSON.stringify({ time, level, module, message, ...(plain(fields) as object) }))}\n`;
-    const pairs = Object.entries(fields).map(([key, value]) => ` ${key}=${shown(value)}`);
+    const pairs = Object.entries(fields).map(([key, value]) => ` ${key}=${shownField(value)}`);
     return `${time} ${level.toUpperCase().padEnd(5)} ${module}: ${message}${pairs.join('')}\n`;
   };
   const at = (level: LogLevel) => {
@@ -167,12 +179,13 @@ export const standardErrorSink: LogSink = {
   close: () => undefined,
 };
 
-/** Opens the log of a program from its parsed options; without a file it goes to `elsewhere`. A bad RUST_LOG is reported and ignored. */
+/** Opens the log of a program from its parsed options; without a file it goes to `elsewhere`, in that shape. A bad RUST_LOG is reported and ignored. */
 export function openLog(
   module: string,
   values: LogValues,
   env: Readonly<Record<string, string | undefined>>,
   elsewhere: LogSink = standardErrorSink,
+  shape?: LogOptions['shape'],
 ): OpenLog {
   const sink =
     values.logFile === undefined
@@ -185,7 +198,11 @@ export function openLog(
   } catch (error) {
     complaint = (error as Error).message;
   }
-  const log = createLogger(module, { filter, format: values.logFormat }, { sink, now: Date.now });
+  const log = createLogger(
+    module,
+    { filter, format: values.logFormat, shape: values.logFile === undefined ? shape : undefined },
+    { sink, now: Date.now },
+  );
   if (complaint !== undefined) log.warn('RUST_LOG ignored', { reason: `RUST_LOG ${complaint}` });
   return { log, close: () => sink.close() };
 }

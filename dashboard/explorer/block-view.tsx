@@ -1,8 +1,8 @@
 /** One work block: who mined it on which anchor, its parents, what it carries, and what became of its reward. */
 import type { BlockDocument } from '../../protocol/api/cut-documents.ts';
 import { workOfTarget } from '../../protocol/target.ts';
-import { coins, count, time } from '../format.ts';
-import { Placeholder, State, WholeName } from '../view/parts.tsx';
+import { coins, count } from '../format.ts';
+import { Placeholder, State, When, WholeName } from '../view/parts.tsx';
 import { useChain } from './chain-document.ts';
 import { ChainLink, CutLink, FactList, type Facts } from './links.tsx';
 
@@ -18,7 +18,7 @@ function factsOf(block: BlockDocument): Facts {
   return [
     ['Miner', <ChainLink key="miner" kind="address" id={block.payout} whole />],
     ['Tag', block.tag || '–'],
-    ['Found', time(block.timestamp_millis)],
+    ['Found', <When key="found" millis={block.timestamp_millis} />],
     ['Anchor', <CutLink key="anchor" height={block.anchor_height} />],
     ['Registered by', registered === null ? 'no cut yet' : <CutLink key="cut" height={registered.height} />],
     [

@@ -3,16 +3,16 @@ import { useState } from 'preact/hooks';
 import type { RouteAnswer } from '../../protocol/api/routes.ts';
 import { workOfTarget } from '../../protocol/target.ts';
 import { query } from '../data/client.ts';
-import { count, time } from '../format.ts';
+import { count } from '../format.ts';
 import { explorerLink } from '../router.ts';
-import { Amount, type Column, Pager, Placeholder, State, Table } from '../view/parts.tsx';
+import { Amount, type Column, Pager, Placeholder, State, Table, When } from '../view/parts.tsx';
 import { type ExecutedTransaction, FINAL_MILLIS, type ListedCut, useChain } from './chain-document.ts';
 import { ChainLink, FactList, type Facts } from './links.tsx';
 
 type Reward = RouteAnswer<'cutRewards'>['rewards'][number];
 
 const factsOf = (cut: ListedCut): Facts => [
-  ['Finalized', time(cut.finalized_at_millis)],
+  ['Finalized', <When key="finalized" millis={cut.finalized_at_millis} />],
   [
     'Id',
     <span key="id" class="mono">

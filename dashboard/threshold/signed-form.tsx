@@ -1,4 +1,4 @@
-/** A change that the key of the miner's address signs: the command line first, and a form that signs in the page for people who have no wallet program at hand. */
+/** A change that the key of the miner's address signs: in the page, for people who have no wallet program at hand, or by commands. */
 import type { ComponentChildren } from 'preact';
 import { useRef, useState } from 'preact/hooks';
 import type { AddressProofRequest } from '../../protocol/address-proof.ts';
@@ -92,13 +92,9 @@ export function SignedForm<A>({
       <h2>{title}</h2>
       <form onSubmit={submit}>
         {children}
-        <p>
-          The change must be signed with the key of your address. On the command line your words stay in your wallet, so
-          this is the way we recommend:
-        </p>
-        <Command label={label} text={commands(path, typeof wish === 'string' ? example : wish.fields)} />
+        <p class="note">The change must be signed with the key of your address, in one of two ways:</p>
         <details>
-          <summary>Sign on this page instead</summary>
+          <summary>Sign on this page</summary>
           <p class="warn">
             Anyone who sees your 24 words can take all your coins. This page signs with them here, in your browser, and
             sends only the signature. But you have to trust this pool’s page, your browser and its extensions not to
@@ -125,6 +121,10 @@ export function SignedForm<A>({
           <button type="submit" class="primary" aria-disabled={busy}>
             Sign and change
           </button>
+        </details>
+        <details>
+          <summary>Sign on the command line (safer: your words stay in your wallet)</summary>
+          <Command label={label} text={commands(path, typeof wish === 'string' ? example : wish.fields)} />
         </details>
       </form>
       <p id={outcomeOf(label)} role="status" class={outcome?.tone ?? ''}>

@@ -1,12 +1,15 @@
 /** All blocks of the pool with the state of their rewards, by service, state and finder, in pages. */
 import { useState } from 'preact/hooks';
 import type { BlockDocument, BlocksDocument, PoolBlock, PoolDocument } from '../../pool/api/documents.ts';
+import { formatCoins } from '../../protocol/amount.ts';
 import { query } from '../data/client.ts';
+import { type CsvColumn, csvTime } from '../data/csv.ts';
 import { useDocument, useNow } from '../data/hooks.ts';
 import { type PaidIn, usePaidIn } from '../data/paid-in.ts';
 import { ChainLink, CutLink, FactList, type Facts } from '../explorer/links.tsx';
-import { ago, coins, count, MODES, percent, time } from '../format.ts';
+import { ago, coins, count, fullTime, MODES, percent } from '../format.ts';
 import { explorerLink, linkTo } from '../router.ts';
+import { CsvButton } from './csv-button.tsx';
 import {
   Amount,
   BlockLink,
@@ -19,13 +22,14 @@ import {
   StartMining,
   State,
   Table,
+  When,
   WholeName,
 } from './parts.tsx';
 
 const effortText = (effort: number): string => (effort > 0 && effort < 0.01 ? 'below 1 %' : percent(effort));
 
 export const blockColumns = (now: number, paidIn: PaidIn): Column<PoolBlock>[] => [
-  { title: 'Found', cell: (block) => <span title={time(block.found_millis)}>{ago(block.found_millis, now)}</span> },
+  { title: 'Found', cell: (block) => <span title={fullTime(block.found_millis)}>{ago(block.found_millis, now)}</span> },
   {
     title: 'Anchor',
     number: true,
@@ -50,6 +54,18 @@ export const blockColumns = (now: number, paidIn: PaidIn): Column<PoolBlock>[] =
   },
 ];
 
+const BLOCKS_CSV: CsvColumn<PoolBlock>[] = [
+  ['found', (block) => csvTime(block.found_millis)],
+  ['block', (block) => block.block_id],
+  ['mode', (block) => block.service],
+  ['finder', (block) => block.finder],
+  ['worker', (block) => block.worker],
+  ['anchor', (block) => block.anchor_height],
+  ['effort', (block) => block.effort],
+  ['state', (block) => block.state],
+  ['reward_coins', (block) => (block.reward === null ? null : formatCoins(BigInt(block.reward)))],
+];
+
 const STATES = ['found', 'accepted', 'registered', 'held', 'paid', 'expired', 'refused'];
 
 const BLOCK_ID = /^[0-9a-f]{96}$/;
@@ -67,7 +83,12 @@ function OneBlock({ id }: { id: string }) {
       : [
           ['State', <State key="state" state={block.state} />],
           ...(block.reason === null ? [] : [['Reason', block.reason] as [string, string]]),
-          ['Found', `${time(block.found_millis)}, ${ago(block.found_millis, now)}`],
+          [
+            'Found',
+            <>
+              <When millis={block.found_millis} />, {ago(block.found_millis, now)}
+            </>,
+          ],
           ['Reward', block.reward === null ? (paidIn(block) ?? 'not paid yet') : `${coins(block.reward)} coins`],
           ['Mode', MODES[block.service]],
           [
@@ -149,6 +170,13 @@ function BlockList() {
         <EnteredText label="Finder’s address or block id" value={finder} onEnter={search} />
       </div>
       <section class="card">
+        <CsvButton
+          name="blocks"
+          columns={BLOCKS_CSV}
+          pathOf={(cursor) => `blocks${query({ service, state, finder, cursor, limit: 200 })}`}
+          rowsOf={(document: BlocksDocument) => document.blocks}
+          feed={`feeds/blocks.atom${query({ address: finder })}`}
+        />
         <ListSaid rows={blocks.data?.blocks} what="blocks" />
         {rows.length === 0 ? (
           <Placeholder

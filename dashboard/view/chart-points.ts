@@ -71,15 +71,17 @@ export const historyPoints = (history: HistoryDocument, nowMillis: number, what:
     };
   });
 
-const clock = timeFormat('en-GB', { hour: '2-digit', minute: '2-digit' });
-const seconds = timeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' });
-const date = timeFormat('en-GB', { day: 'numeric', month: 'short' });
-const moment = timeFormat('en-GB', {
+/** The locale's, with the short form of the hours: there is little room below a chart. */
+const clock = timeFormat(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
+const seconds = timeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' });
+const date = timeFormat(undefined, { day: 'numeric', month: 'short' });
+const moment = timeFormat(undefined, {
   day: 'numeric',
   month: 'short',
   hour: '2-digit',
   minute: '2-digit',
   second: '2-digit',
+  hourCycle: 'h23',
 });
 const DAY_SECONDS = 86_400;
 /** Pixels of a label's character, and around a label. */

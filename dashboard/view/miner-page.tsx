@@ -11,8 +11,10 @@ import type {
   WorkerDocument,
   WorkersDocument,
 } from '../../pool/api/documents.ts';
+import { formatCoins } from '../../protocol/amount.ts';
 import { partOfBlock, useBlockWork } from '../data/block-work.ts';
 import { query } from '../data/client.ts';
+import { type CsvColumn, csvTime } from '../data/csv.ts';
 import { type Loaded, useDocument, useNow } from '../data/hooks.ts';
 import { usePace } from '../data/pace.ts';
 import { payoutProgress, secondsToPayout } from '../earnings.ts';
@@ -28,14 +30,16 @@ import {
   MODES,
   overTime,
   roundedCoins,
+  shortName,
 } from '../format.ts';
 import { NotifyMe } from '../notify/notifications.tsx';
-import { linkTo } from '../router.ts';
+import { linkTo, MINER_TABS, type MinerTab, minerLink } from '../router.ts';
 import { MailForm } from '../threshold/mail-form.tsx';
 import { ThresholdForm } from '../threshold/threshold-form.tsx';
 import { WebhookForm } from '../threshold/webhook-form.tsx';
 import { Chart } from './chart.tsx';
 import { chartPoints, hoursOf } from './chart-points.ts';
+import { CsvButton } from './csv-button.tsx';
 import { countedOf, longRate, perDayOf } from './miner-figures.ts';
 import { BestShares, Leaders, Miners } from './miner-lists.tsx';
 import {
@@ -65,7 +69,7 @@ function remembered(): string {
   }
 }
 
-export function MinerPage({ address }: { address: string | undefined }) {
+export function MinerPage({ address, tab = 'overview' }: { address: string | undefined; tab: MinerTab | undefined }) {
   const [typed, setTyped] = useState(address ?? remembered());
   const go = (event: Event) => {
     event.preventDefault();
@@ -103,7 +107,7 @@ export function MinerPage({ address }: { address: string | undefined }) {
           <BestShares />
         </>
       ) : (
-        <Miner key={address} address={address} />
+        <Miner key={address} address={address} tab={tab} />
       )}
     </>
   );
@@ -130,12 +134,34 @@ function Luck({ luck }: { luck: MinerDocument['luck'] }) {
     <Figure
       label="Luck"
       value={`${((100 * found) / expected).toFixed(0)} %`}
-      note={`${service}: ${found} blocks, ${expected.toPrecision(3)} expected; so far off by chance in ${(100 * probability).toPrecision(2)} %`}
+      note={`${service}: ${count(found)} blocks, ${expected.toPrecision(3)} expected; so far off by chance in ${(100 * probability).toPrecision(2)} %`}
     />
   );
 }
 
-function Miner({ address }: { address: string }) {
+const TABS: Readonly<Record<MinerTab, string>> = {
+  overview: 'Overview',
+  workers: 'Workers',
+  payments: 'Payments',
+  credits: 'Credits',
+  settings: 'Settings',
+};
+
+const Tabs = ({ address, tab }: { address: string; tab: MinerTab }) => (
+  <nav class="tabs" aria-label="Parts of this page">
+    <ul>
+      {MINER_TABS.map((one) => (
+        <li key={one}>
+          <a href={minerLink(address, one)} aria-current={one === tab ? 'page' : undefined}>
+            {TABS[one]}
+          </a>
+        </li>
+      ))}
+    </ul>
+  </nav>
+);
+
+function Miner({ address, tab }: { address: string; tab: MinerTab }) {
   const path = `miners/${encodeURIComponent(address)}`;
   const { data: miner, error, reload } = useDocument<MinerDocument>(path, 10_000);
   const [cursor, setCursor] = useState<string>();
@@ -155,42 +181,60 @@ function Miner({ address }: { address: string }) {
   return (
     <>
       <WholeName text={miner.address} label="address" />
-      <NotifyMe address={miner.address} />
-      <div class="grid">
-        <Figure
-          label="Hash rate, 10 min"
-          value={hashRate(counted.hash_rate.ten_minutes)}
-          note={ratesNote(counted.hash_rate, miner.since_millis, now)}
+      <Tabs address={address} tab={tab} />
+      {tab === 'overview' ? (
+        <>
+          <div class="grid">
+            <Figure
+              label="Hash rate, 10 min"
+              value={hashRate(counted.hash_rate.ten_minutes)}
+              note={ratesNote(counted.hash_rate, miner.since_millis, now)}
+            />
+            <NextPayout miner={miner} perDay={perDay} />
+            <Figure
+              label="Earns about"
+              value={perDay === undefined ? '–' : roundedCoins(perDay)}
+              note={
+                miner.online
+                  ? 'coins a day, with its hash rate of the last hour at the network’s present pace'
+                  : `coins a day: it is offline, its last share came ${ago(counted.last_share_millis, now)}`
+              }
+            />
+            <Figure
+              label="Paid, coins"
+              value={<RoundedAmount atoms={miner.paid} />}
+              note={`${roundedCoins(miner.in_flight)} on its way, about ${roundedCoins(miner.pending_estimate)} pending`}
+            />
+            <Figure
+              label="Shares"
+              value={count(counted.accepted)}
+              note={`${count(counted.stale)} stale, ${count(counted.rejected)} rejected; last ${ago(counted.last_share_millis, now)}`}
+            />
+            <BestShare best={miner.best_share} now={now} />
+            <Luck luck={miner.luck} />
+          </div>
+          <RateChart path={path} since={miner.since_millis} title="Hash rate" />
+        </>
+      ) : null}
+      {tab === 'workers' ? (
+        <Workers
+          path={path}
+          since={miner.since_millis}
+          now={now}
+          workers={workers}
+          cursor={cursor}
+          onMove={setCursor}
         />
-        <NextPayout miner={miner} perDay={perDay} />
-        <Figure
-          label="Earns about"
-          value={perDay === undefined ? '–' : roundedCoins(perDay)}
-          note={
-            miner.online
-              ? 'coins a day, with its hash rate of the last hour at the network’s present pace'
-              : `coins a day: it is offline, its last share came ${ago(counted.last_share_millis, now)}`
-          }
-        />
-        <Figure
-          label="Paid, coins"
-          value={<RoundedAmount atoms={miner.paid} />}
-          note={`${roundedCoins(miner.in_flight)} on its way, about ${roundedCoins(miner.pending_estimate)} pending`}
-        />
-        <Figure
-          label="Shares"
-          value={count(counted.accepted)}
-          note={`${count(counted.stale)} stale, ${count(counted.rejected)} rejected; last ${ago(counted.last_share_millis, now)}`}
-        />
-        <BestShare best={miner.best_share} now={now} />
-        <Luck luck={miner.luck} />
-      </div>
-      <RateChart path={path} since={miner.since_millis} title="Hash rate" />
-      <Workers path={path} since={miner.since_millis} now={now} workers={workers} cursor={cursor} onMove={setCursor} />
-      <Payments address={address} own />
-      <Credits path={path} address={address} />
-      <ThresholdForm address={miner.address} minimum={miner.payout_minimum} onChange={reload} />
-      <NewsForms address={miner.address} now={now} />
+      ) : null}
+      {tab === 'payments' ? <Payments address={address} own /> : null}
+      {tab === 'credits' ? <Credits path={path} address={address} /> : null}
+      {tab === 'settings' ? (
+        <>
+          <NotifyMe address={miner.address} />
+          <ThresholdForm address={miner.address} minimum={miner.payout_minimum} onChange={reload} />
+          <NewsForms address={miner.address} now={now} />
+        </>
+      ) : null}
     </>
   );
 }
@@ -361,6 +405,15 @@ function Workers({ path, since, now, workers, cursor, onMove }: WorkersParts) {
   );
 }
 
+const CREDITS_CSV: CsvColumn<CreditDocument>[] = [
+  ['credited', (credit) => csvTime(credit.made_millis)],
+  ['mode', (credit) => credit.service],
+  ['slice', (credit) => credit.slice],
+  ['blocks', (credit) => credit.blocks],
+  ['rewards_coins', (credit) => formatCoins(BigInt(credit.reward))],
+  ['amount_coins', (credit) => formatCoins(BigInt(credit.amount))],
+];
+
 function Credits({ path, address }: { path: string; address: string }) {
   const [cursor, setCursor] = useState<string>();
   const credits = useDocument<CreditsDocument>(`${path}/credits${query({ cursor, limit: 20 })}`);
@@ -376,7 +429,15 @@ function Credits({ path, address }: { path: string; address: string }) {
   const rows = credits.data?.credits ?? [];
   return (
     <section class="card">
-      <h2>Credits</h2>
+      <div class="row head">
+        <h2>Credits</h2>
+        <CsvButton
+          name={`credits-${shortName(address)}`}
+          columns={CREDITS_CSV}
+          pathOf={(cursor) => `${path}/credits${query({ cursor, limit: 200 })}`}
+          rowsOf={(document: CreditsDocument) => document.credits}
+        />
+      </div>
       <p class="note">
         Each row is your share of the blocks of one slice. ‘Check my share’ downloads the pool’s proof and checks it
         here, in your browser: your work in each slice of the window, the window itself, the fee, and your credit to the

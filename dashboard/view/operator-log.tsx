@@ -3,8 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import type { OperatorLogDocument } from '../../pool/api/operator-documents.ts';
 import { operate, query } from '../data/client.ts';
 import { keepFresh } from '../data/pause.ts';
-import { time } from '../format.ts';
-import { Pager, Table } from './parts.tsx';
+import { Pager, Table, When } from './parts.tsx';
 
 type Entry = OperatorLogDocument['entries'][number];
 type Edit = { readonly setting: string; readonly old: unknown; readonly new: unknown; readonly from_slice?: number };
@@ -54,7 +53,7 @@ export function OperatorLog({ token, turn }: { token: string; turn: number }) {
         hidden={entries.length === 0}
         caption="What was done, newest first"
         columns={[
-          { title: 'Time', cell: (entry) => time(entry.at_millis) },
+          { title: 'Time', cell: (entry) => <When millis={entry.at_millis} /> },
           { title: 'Who', cell: (entry) => entry.actor },
           { title: 'What', cell: (entry) => entry.action },
           { title: 'Details', wide: true, cell: (entry) => <Details entry={entry} /> },

@@ -9,11 +9,11 @@ import type {
 } from '../../pool/api/operator-documents.ts';
 import { operate, type PoolError } from '../data/client.ts';
 import { keepFresh } from '../data/pause.ts';
-import { ago, coins, count, time } from '../format.ts';
+import { ago, coins, count } from '../format.ts';
 import { useHeadFocus } from './focus.ts';
 import { OperatorLog } from './operator-log.tsx';
 import { Settings } from './operator-settings.tsx';
-import { Identifier, Table } from './parts.tsx';
+import { Identifier, Table, When } from './parts.tsx';
 import { type Act, Queue } from './payout-queue.tsx';
 
 type Everything = {
@@ -267,7 +267,7 @@ function Bans({ bans, act }: { bans: BansDocument['bans']; act: Act }) {
         caption="Banned"
         columns={[
           { title: 'Address', cell: (ban) => ban.key },
-          { title: 'Until', cell: (ban) => time(ban.until_millis) },
+          { title: 'Until', cell: (ban) => <When millis={ban.until_millis} /> },
           {
             title: 'Action',
             cell: (ban) => (
@@ -300,7 +300,7 @@ function Instances({ instances }: { instances: InstancesDocument['instances'] })
           { title: 'Boot id', cell: (one) => <Identifier id={one.boot_id} /> },
           { title: 'Connections', number: true, cell: (one) => count(one.connections) },
           { title: 'Accountant', cell: (one) => (one.accountant ? 'yes' : 'stand-by') },
-          { title: 'Started', cell: (one) => time(one.started_millis) },
+          { title: 'Started', cell: (one) => <When millis={one.started_millis} /> },
           { title: 'Seen', cell: (one) => ago(one.seen_millis, now) },
         ]}
         rows={instances}

@@ -1,7 +1,7 @@
 /** Small pieces that every page is made of. Text from outside goes in as text nodes only. */
 import type { ComponentChildren } from 'preact';
 import { useRef, useState } from 'preact/hooks';
-import { amountParts, clock, coins, count, date, roundedCoins, shortId, time } from '../format.ts';
+import { amountParts, clock, coins, count, date, fullTime, roundedCoins, shortId } from '../format.ts';
 import { linkTo } from '../router.ts';
 import { copyText } from './copy-text.ts';
 import { useHeldFocus } from './focus.ts';
@@ -91,7 +91,7 @@ export function Amount({ atoms }: { atoms: string | null }) {
 export const When = ({ millis }: { millis: number }) => {
   const isToday = date(millis) === date(Date.now());
   return (
-    <span title={time(millis)}>
+    <span title={fullTime(millis)}>
       <span class={isToday ? 'minor' : ''}>{date(millis)}</span>
       <span class="minor">, </span>
       <span class={isToday ? '' : 'minor'}>{clock(millis)}</span>

@@ -1,10 +1,14 @@
 /** Payments of the pool, of all or of one address, in pages. */
 import { useState } from 'preact/hooks';
 import type { PaymentDocument, PaymentsDocument } from '../../pool/api/documents.ts';
+import { formatCoins } from '../../protocol/amount.ts';
 import { query } from '../data/client.ts';
+import { type CsvColumn, csvTime } from '../data/csv.ts';
 import { useDocument } from '../data/hooks.ts';
 import { ChainLink, CutLink } from '../explorer/links.tsx';
+import { shortName } from '../format.ts';
 import { explorerLink } from '../router.ts';
+import { CsvButton } from './csv-button.tsx';
 import {
   Amount,
   type Column,
@@ -47,6 +51,15 @@ const columns: Column<PaymentDocument>[] = [
   },
 ];
 
+const PAYMENTS_CSV: CsvColumn<PaymentDocument>[] = [
+  ['created', (payment) => csvTime(payment.created_millis)],
+  ['address', (payment) => payment.address],
+  ['amount_coins', (payment) => formatCoins(BigInt(payment.amount))],
+  ['state', (payment) => payment.state],
+  ['transaction', (payment) => payment.transaction_id],
+  ['final_cut', (payment) => payment.final_height],
+];
+
 /** `own`: on a miner's page, where the recipient is known. */
 export function Payments({ address, own = false }: { address: string | undefined; own?: boolean }) {
   const [cursor, setCursor] = useState<string>();
@@ -54,7 +67,16 @@ export function Payments({ address, own = false }: { address: string | undefined
   const rows = payments.data?.payments ?? [];
   return (
     <section class="card">
-      <h2>Payments</h2>
+      <div class="row head">
+        <h2>Payments</h2>
+        <CsvButton
+          name={address === undefined ? 'payments' : `payments-${shortName(address)}`}
+          columns={PAYMENTS_CSV}
+          pathOf={(cursor) => `payments${query({ address, cursor, limit: 200 })}`}
+          rowsOf={(document: PaymentsDocument) => document.payments}
+          feed={`feeds/payments.atom${query({ address })}`}
+        />
+      </div>
       <ListSaid rows={payments.data?.payments} what="payments" />
       {rows.length === 0 ? (
         <Placeholder

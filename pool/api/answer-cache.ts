@@ -11,8 +11,9 @@ type Kept = { answer: Answer | undefined; atMillis: number; building: Promise<An
 
 export const ANSWER_CACHE_DEFAULTS = { capacity: 2_000, maxBytes: 256 * 1024, totalBytes: 32 * 1024 * 1024 } as const;
 
-export const jsonAnswer = (value: unknown): Answer => {
-  const body = Buffer.from(JSON.stringify(value));
+/** A text is taken as it is: it is of a route with a media type of its own. */
+export const answerOf = (value: unknown): Answer => {
+  const body = Buffer.from(typeof value === 'string' ? value : JSON.stringify(value));
   return { body, etag: `"${hash('sha256', body, 'base64url').slice(0, 22)}"` };
 };
 
@@ -58,7 +59,7 @@ export class AnswerCache {
 
   async #build(key: string, kept: Kept, build: () => Promise<unknown>): Promise<Answer> {
     try {
-      const answer = jsonAnswer(await build());
+      const answer = answerOf(await build());
       if (this.#kept.get(key) === kept) this.#bytes += answer.body.length - (kept.answer?.body.length ?? 0);
       kept.answer = answer;
       kept.atMillis = this.#now();

@@ -391,6 +391,48 @@ export const notifications = object(
 );
 export type NotificationsDocument = Infer<typeof notifications>;
 
+/** https://www.jsonfeed.org/version/1.1/ */
+export const feed = object(
+  {
+    version: text(),
+    title: text(),
+    home_page_url: optional(text()),
+    items: list(
+      object({
+        id: text({ description: 'stays the same while the entry changes' }),
+        title: text(),
+        content_text: text(),
+        date_published: text({ description: 'in UTC' }),
+        url: optional(text()),
+      }),
+    ),
+  },
+  'Feed',
+);
+export type FeedDocument = Infer<typeof feed>;
+
+const partState = oneOf(['working', 'limited', 'away']);
+export const status = object(
+  {
+    api_version: version,
+    state: described(partState, 'limited: miners are served, but not everything works; away: nobody is served'),
+    parts: list(
+      object({
+        name: oneOf(['mining', 'node', 'database', 'books', 'payouts']),
+        state: partState,
+        note: text({ description: 'for people; escape it where it is shown' }),
+      }),
+    ),
+    front_ends: described(
+      list(object({ name: text(), state: partState, connections: count })),
+      'the instances that serve miners, as far as this one knows',
+    ),
+    now_millis: millis,
+  },
+  'Status',
+);
+export type StatusDocument = Infer<typeof status>;
+
 /** GET api/v1/live, a WebSocket; the first frame is the pool's figures. */
 export type LiveFrame =
   | { readonly type: 'pool'; readonly data: PoolDocument }

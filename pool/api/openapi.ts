@@ -23,7 +23,13 @@ export function openApiDocument(
           : { requestBody: { required: true, content: content(components.reference(route.body)) } }),
         ...(route.operator === true ? { security: [{ operator: [] }] } : {}),
         responses: {
-          200: { description: 'the answer', content: content(components.reference(route.answer)) },
+          200: {
+            description: 'the answer',
+            content:
+              route.media === undefined
+                ? content(components.reference(route.answer))
+                : { [route.media]: { schema: { type: 'string' } } },
+          },
           default: refusal,
         },
       },

@@ -10,15 +10,22 @@ import { Edits } from '../edits/edits.ts';
 import { reignOf } from '../feed/positions.ts';
 import type { PayoutWallet } from '../payout/payout-wallet.ts';
 import { publicPoolKey } from '../receipts/pool-key.ts';
-import type { SharedState } from '../shared/shared-state.ts';
+import type { InstanceFigures, SharedState } from '../shared/shared-state.ts';
 import { RateBoard } from '../stats/rates.ts';
 import type { WebhookReach } from '../webhooks/webhook-target.ts';
 import { AnswerCache } from './answer-cache.ts';
 import { booksRoutes } from './books-routes.ts';
 import { BooksView } from './books-view.ts';
 import { ChartView } from './chart-view.ts';
-import type { ConnectDocument, LiveFrame, PoolDocument } from './documents.ts';
+import {
+  type ConnectDocument,
+  type LiveFrame,
+  type PoolDocument,
+  type StatusDocument,
+  status as statusDocument,
+} from './documents.ts';
 import { EventFollower } from './event-follower.ts';
+import { feedRoutes } from './feeds.ts';
 import { HistoryView } from './history-view.ts';
 import { LedgerView } from './ledger-view.ts';
 import { LiveHub, type PoolEvent } from './live.ts';
@@ -33,9 +40,10 @@ import { ProofMaker } from './proofs.ts';
 import { publicRoutes } from './public-routes.ts';
 import { receiptRoutes } from './receipt-routes.ts';
 import { ReceiptView } from './receipt-view.ts';
-import type { Route } from './route.ts';
+import { type Route, route } from './route.ts';
 import { keepingAnswers } from './send-answer.ts';
 import { signedRoutes } from './signed-routes.ts';
+import { statusOf } from './status.ts';
 
 export type PoolApiOptions = {
   readonly terms: PoolTerms;
@@ -45,6 +53,8 @@ export type PoolApiOptions = {
   readonly minerWebhooks?: WebhookReach | 'off';
   /** Whether the pool sends mails to miners; default false. */
   readonly sendsMail?: boolean;
+  /** Of the pool's page, for links in feeds. */
+  readonly publicUrl?: string | undefined;
   readonly refreshMillis?: number;
 };
 
@@ -69,10 +79,13 @@ export interface PoolApi {
   readonly rates: RateBoard;
   /** What the route `pool` answers. */
   readonly figures: () => PoolDocument | undefined;
+  /** How the pool is; needs neither the database nor Redis. */
+  readonly status: () => Promise<StatusDocument>;
   close(): Promise<void>;
 }
 
 const REFRESH_MILLIS = 5_000;
+const INSTANCES_MILLIS = 1_000;
 /** How long the start waits for the first figures. */
 const FIRST_FIGURES_MILLIS = 5_000;
 
@@ -107,7 +120,33 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
   const poolKey = () => publicPoolKey(sql);
   const books = new BooksView({ network, address: terms.address, poolKey }, { sql });
   const receipts = new ReceiptView({ network }, { sql, proofs, books, poolKey });
+  let databaseMillis: number | undefined;
+  let booksHeight: number | undefined;
+  let instances: readonly InstanceFigures[] = [];
+  const status = async (): Promise<StatusDocument> => {
+    // What Redis said last, where it does not answer at once.
+    const asked = shared.instances().catch(() => instances);
+    instances = await Promise.race([asked, sleep(INSTANCES_MILLIS, instances, { ref: false })]);
+    const { document } = pool;
+    return statusOf({
+      nowMillis: now(),
+      instances,
+      chain: chain(),
+      databaseMillis,
+      booksHeight,
+      payouts: document?.payouts,
+    });
+  };
   const routes = [
+    route({
+      method: 'GET',
+      path: '/status',
+      group: 'Pool',
+      summary:
+        'How the pool is: mining, node, database, books, payouts and each front end; answered without the database',
+      answer: statusDocument,
+      handle: () => status(),
+    }),
     ...publicRoutes({
       pool,
       ledger,
@@ -118,6 +157,7 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
       connect: dependencies.connect,
       now,
     }),
+    ...feedRoutes({ ledger, poolName: () => edits.now.name, home: options.publicUrl, now: dependencies.wall ?? now }),
     ...signedRoutes({
       miners,
       thresholds: new PayoutThreshold(edited, signing),
@@ -177,7 +217,10 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
   const failed = (error: Error) => log.warn('figures could not be refreshed', { reason: error.message });
   const refresh = async () => {
     await followSettings();
+    const [row] = await sql<{ value: string }[]>`select value from settings where name = 'chain_height'`;
+    booksHeight = row === undefined ? undefined : Number(row.value);
     await pool.refresh();
+    databaseMillis = now();
     const frame = figures();
     if (frame !== undefined) live.send(frame);
   };
@@ -203,6 +246,7 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
     live,
     rates,
     figures: () => pool.document,
+    status,
     async close() {
       clearInterval(timer);
       live.close();

@@ -50,6 +50,8 @@ type Place = {
   readonly isDear?: boolean;
   /** For how many milliseconds an answer may be cached, here and by browsers and proxies. Not cached by default. */
   readonly keep?: number | 'forever';
+  /** Of an answer that is text and not JSON; such a route has `keep`. */
+  readonly media?: string;
 };
 
 /** `operator`: behind the token. */

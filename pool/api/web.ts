@@ -18,12 +18,14 @@ import type { Metrics } from '../../runtime/metrics.ts';
 import { METRICS_CONTENT_TYPE } from '../../runtime/metrics-listener.ts';
 import { SERVICES } from '../journal-record.ts';
 import { ApiRefusal, type PoolApiErrorCode, wordsOf } from './api-error.ts';
+import type { StatusDocument } from './documents.ts';
 import { FirstPage } from './first-page.ts';
 import { apiPage, openApiDocument } from './openapi.ts';
 import type { OperatorToken } from './operator-token.ts';
 import { COSTS, type Route, readRequest } from './route.ts';
 import { MAIL_CODE } from './signed-routes.ts';
 import { loadStaticFiles, PAGE_HEADERS, type StaticFile } from './static-files.ts';
+import { statusPage } from './status.ts';
 import { Turns } from './turns.ts';
 
 export type WebOptions = {
@@ -50,6 +52,8 @@ export type WebDependencies = {
   readonly stratum?: (service: string, request: IncomingMessage, socket: Duplex, head: Buffer, client: string) => void;
   readonly live: (request: IncomingMessage, socket: Duplex, head: Buffer, client: string) => void;
   readonly ready: () => boolean;
+  /** How the pool is; without it there is no status page. */
+  readonly status?: () => Promise<StatusDocument>;
   /** The figures that the page comes with; without it the page asks for them. */
   readonly first?: () => object | undefined;
 };
@@ -190,6 +194,17 @@ class Web {
         .type('text/plain')
         .send(ready() ? 'ready\n' : 'not ready\n'),
     );
+    const { status } = this.#dependencies;
+    if (status !== undefined)
+      app.get(`${prefix}/status`, async (request, reply) => {
+        this.#take(request, 1);
+        const page = statusPage(await status(), title);
+        return reply
+          .headers(PAGE_HEADERS)
+          .header('cache-control', 'no-store')
+          .type('text/html; charset=utf-8')
+          .send(page);
+      });
     // Without metrics it is nothing, rather than a page of the dashboard.
     app.get(`${prefix}/metrics`, async (request, reply) => {
       this.#take(request, COSTS.search, this.#metricsRate);

@@ -200,7 +200,7 @@ test('the calculator is read aloud for what is entered, not for each new pace', 
 
 test('a narrow screen shows all columns when asked, and grows no wider', async () => {
   const url = await servePage(answers(3));
-  const { page } = await open(`${url}#/miner/${address(1)}`, { viewport: { width: 640, height: 900 } });
+  const { page } = await open(`${url}#/miner/${address(1)}/workers`, { viewport: { width: 640, height: 900 } });
   const rejected = page.getByRole('columnheader', { name: 'Rejected', includeHidden: true });
   await rejected.waitFor({ state: 'attached' });
   await expect.poll(() => rejected.isVisible()).toBe(false);

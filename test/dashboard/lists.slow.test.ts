@@ -1,4 +1,5 @@
 /** Lists at the size of a large pool, and texts that others chose, through made-up answers of the API; and answers that come late. */
+import { readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
 import { shortId } from '../../dashboard/format.ts';
 import type { MinersDocument, PaymentsDocument, PoolBlock } from '../../pool/api/documents.ts';
@@ -12,7 +13,7 @@ withBrowser();
 test('ten thousand miners, workers, blocks and payments in one answer each', async () => {
   const url = await servePage(answers(10_000), { type: 'pool', data: POOL });
   const { page, complaints } = await open(url);
-  for (const place of ['#/miner', `#/miner/${address(1)}`, '#/blocks', '#/payments']) {
+  for (const place of ['#/miner', `#/miner/${address(1)}/workers`, '#/blocks', '#/payments']) {
     await page.goto(`${url}${place}`);
     await page.getByText('9,800 more rows are not shown.').first().waitFor();
     // The page still answers: a click is handled while the list is shown.
@@ -86,13 +87,13 @@ test('names with markup are text, wherever they are shown', async () => {
   const url = await servePage(answers(20), { type: 'pool', data: POOL });
   const { page, complaints } = await open(url);
   page.on('dialog', (dialog) => complaints.push(`dialog: ${dialog.message()}`));
-  for (const place of ['#/pool', '#/blocks', `#/miner/${address(1)}`]) {
+  for (const place of ['#/pool', '#/blocks', `#/miner/${address(1)}/workers`]) {
     await page.goto(`${url}${place}`);
     await expect.poll(() => page.locator('main').innerText()).toContain(MARKUP);
     expect(await atOnce(page.locator('main img').count())).toBe(0);
     await expect.poll(() => seriousFaults(page), { message: place }).toEqual([]);
   }
-  await expect.poll(() => page.title()).toBe(`Miner ${shortId(address(1))} – ${MARKUP}`);
+  await expect.poll(() => page.title()).toBe(`Miner ${shortId(address(1))}, workers – ${MARKUP}`);
   expect(complaints.filter((line) => !/503/.test(line))).toEqual([]);
 });
 
@@ -131,6 +132,43 @@ test('by keyboard: the skip link stays on the page, and a row that moves keeps t
   await expect.poll(() => page.evaluate(() => document.activeElement?.getAttribute('title'))).toBe(address(2));
 });
 
+test('a miner’s page has parts: the keyboard stays on the chosen one, and a list is saved as a file of all its pages', async () => {
+  const give = answers(3);
+  const url = await servePage(
+    (path, query) => {
+      const given = give(path, query) as PaymentsDocument;
+      // Two pages of three.
+      const next = query.get('cursor') === null ? { next_cursor: 'next' } : {};
+      return path === 'payments' ? { ...given, ...next } : given;
+    },
+    { type: 'pool', data: POOL },
+  );
+  const { page, complaints } = await open(`${url}#/miner/${address(1)}`);
+  const parts = page.getByRole('navigation', { name: 'Parts of this page' });
+  for (const [name, text] of [
+    ['Workers', 'Last share'],
+    ['Credits', 'No credits yet'],
+    ['Settings', 'Minimum payout, in coins'],
+    ['Payments', 'Transaction'],
+  ] as const) {
+    await parts.getByRole('link', { name }).focus();
+    await page.keyboard.press('Enter');
+    await page.getByText(text).first().waitFor();
+    await expect.poll(() => page.title()).toContain(`, ${name.toLowerCase()}`);
+    await expect.poll(() => page.evaluate(() => document.activeElement?.textContent)).toBe(name);
+    await expect.poll(() => seriousFaults(page), { message: name }).toEqual([]);
+  }
+  const [file] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('button', { name: /^CSV: payments/ }).click(),
+  ]);
+  const lines = (await readFile(await file.path(), 'utf8')).trim().split('\r\n');
+  expect(lines[0]).toBe('"created","address","amount_coins","state","transaction","final_cut"');
+  expect(lines).toHaveLength(7);
+  await page.getByText('6 rows').waitFor();
+  expect(complaints.filter((line) => !/503/.test(line))).toEqual([]);
+});
+
 test('a miner that asks for it is notified of a payment', async () => {
   const payment = (answers(2)('payments', new URLSearchParams()) as PaymentsDocument).payments[1];
   const url = await servePage(answers(2), { type: 'payment', data: payment as NonNullable<typeof payment> });
@@ -148,7 +186,7 @@ test('a miner that asks for it is notified of a payment', async () => {
     Object.assign(globalThis, { shown, Notification: Told });
   });
   const shown = () => page.evaluate(() => (globalThis as unknown as { shown: string[] }).shown);
-  await page.goto(`${url}#/miner/${address(1)}`);
+  await page.goto(`${url}#/miner/${address(1)}/settings`);
   await page.getByLabel(/Notify me about payments/).waitFor();
   expect(await shown()).toEqual([]);
   await page.getByLabel(/Notify me about payments/).check();
@@ -184,6 +222,8 @@ test('a block is celebrated once, quietly, and without motion where that is wish
     await page.goto(url);
     const words = page.locator('[data-block]');
     await expect.poll(() => words.textContent()).toBe('The pool found a block with 100 % effort');
+    // In the head of the page, where it covers nothing.
+    expect(await words.evaluate((one) => one.closest('header') !== null)).toBe(true);
     await page.locator('[data-block].hidden-text').waitFor({ state: 'attached' });
     // The same block comes again and again, as its state changes.
     const before = frames;

@@ -88,7 +88,7 @@ test.each(['wasm', 'light', 'webgpu'])('shares of %s are accepted and shown', as
   await expect.poll(() => worker().catch(() => 0)).toBeGreaterThan(2);
   await stop(page);
   await page.getByRole('button', { name: 'Start mining' }).waitFor();
-  await page.goto(`${stack.webUrl}/#/miner/${MINER_ADDRESS}`);
+  await page.goto(`${stack.webUrl}/#/miner/${MINER_ADDRESS}/workers`);
   const row = page.locator('tr', { hasText: `tab-${device}` });
   await expect.poll(() => row.innerText()).toMatch(/PPLNS\s+online/);
   // The browser reports by itself the 404 of an account that has no share in the books yet.

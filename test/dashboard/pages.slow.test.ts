@@ -41,7 +41,11 @@ afterAll(() => stack?.stop());
 /** Each page with a text that only its data brings. */
 const pages = (): [string, RegExp][] => [
   ['#/pool', /Newest blocks[\s\S]*…[0-9a-f]{6}[\s\S]*Minimum payout[\s\S]*In a day/],
-  [`#/miner/${address}`, /coins a day[\s\S]*Best share\s*[1-9][\s\S]*finalized[\s\S]*Check my share/],
+  [`#/miner/${address}`, /coins a day[\s\S]*Best share\s*[1-9]/],
+  [`#/miner/${address}/workers`, /Last share[\s\S]*ago/],
+  [`#/miner/${address}/payments`, /finalized/],
+  [`#/miner/${address}/credits`, /Check my share/],
+  [`#/miner/${address}/settings`, /Minimum payout, in coins/],
   [
     '#/miner',
     /Miners of this pool[\s\S]*…[0-9a-z]{6}[\s\S]*Most blocks in the last day[\s\S]*…[0-9a-z]{6}[\s\S]*Best shares[\s\S]*…[0-9a-z]{6}/,
@@ -117,7 +121,7 @@ test('the chart shows what is chosen, and a worker has its own', async () => {
     await page.getByLabel('Show').selectOption(what);
     await expect.poll(() => page.locator('figcaption').textContent()).toMatch(text);
   }
-  await page.goto(`${stack.webUrl}/#/miner/${address}`);
+  await page.goto(`${stack.webUrl}/#/miner/${address}/workers`);
   const workers = page.locator('section.card', { has: page.getByRole('heading', { name: 'Workers', exact: true }) });
   await workers.locator('button.link').first().click();
   await expect.poll(() => workers.locator('figcaption').textContent()).toMatch(/Hash rate of .*: .*H\/s/);
@@ -135,7 +139,7 @@ test('figures move without a reload', async () => {
 });
 
 test('a proof is verified in the page, and one with a changed byte is refused', async () => {
-  const { page, complaints } = await open(`${stack.webUrl}/#/miner/${address}`);
+  const { page, complaints } = await open(`${stack.webUrl}/#/miner/${address}/credits`);
   const line = page.locator('td', { has: page.getByRole('button', { name: /Check my share/ }) }).first();
   await line.getByRole('button').click();
   await expect.poll(() => line.innerText()).toMatch(/not proven: .*rewards were not compared with a node/);
@@ -293,6 +297,7 @@ test('a person with a browser and nothing else makes an address, mines, sees ear
     location.hash = `#/miner/${whose}`;
   }, own);
   await expect.poll(() => page.locator('main').innerText()).toMatch(/coins a day/);
+  await page.getByRole('navigation', { name: 'Parts of this page' }).getByRole('link', { name: 'Payments' }).click();
   // As long as the first payment of all may take.
   await expect.poll(() => page.locator('main').innerText()).toMatch(/Payments[\s\S]*finalized/);
   const paid = async () => (await readJson<MinerDocument>(`${stack.webUrl}/api/v1/miners/${own}`)).paid;

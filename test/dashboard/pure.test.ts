@@ -1,6 +1,7 @@
 /** The parts of the page that decide without a browser: texts of figures, addresses of pages, consent, waits. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { type CsvColumn, csvOf, csvTime } from '../../dashboard/data/csv.ts';
 import { nextWait } from '../../dashboard/data/live.ts';
 import { earnedPerDay, payoutProgress, secondsToPayout, secondsUntilPaid } from '../../dashboard/earnings.ts';
 import { updateNotice } from '../../dashboard/explorer/update-notice.ts';
@@ -21,7 +22,7 @@ import {
 } from '../../dashboard/format.ts';
 import { mayMine, WHY_NOT } from '../../dashboard/mine/consent.ts';
 import { NewsGate, newsOf } from '../../dashboard/notify/news.ts';
-import { linkTo, PAGES, placeOf } from '../../dashboard/router.ts';
+import { linkTo, MINER_TABS, minerLink, PAGES, placeOf } from '../../dashboard/router.ts';
 import {
   chartPoints,
   historyPoints,
@@ -155,6 +156,9 @@ test('every page has an address, and any other text leads somewhere', () => {
   expect(placeOf('#/mail/stop/a_B-9')).toEqual({ page: 'mail', act: 'stop', code: 'a_B-9' });
   expect(placeOf('#/mail/other/a')).toEqual({ page: 'pool' });
   expect(placeOf('#/mail/stop')).toEqual({ page: 'pool' });
+  for (const tab of MINER_TABS.slice(1))
+    expect(placeOf(minerLink('a', tab))).toEqual({ page: 'miner', address: 'a', tab });
+  expect(placeOf('#/miner/a/other')).toEqual({ page: 'miner', address: 'a' });
   fc.assert(
     fc.property(
       fc.string({ minLength: 1, unit: 'binary' }).filter((text) => !/[\ud800-\udfff]/.test(text)),
@@ -353,4 +357,19 @@ test('a new miner has a rate of its first minutes alone; one that is offline ear
   const hash_rate = { ten_minutes: 0, hour: 50, day: 50 };
   expect(perDayOf({ online: true, hash_rate }, 0, pace)).toBe(43_200_000n);
   expect(perDayOf({ online: false, hash_rate }, 0, pace)).toBe(0n);
+});
+
+test('a file for a spreadsheet has every cell in quotes, and no cell is a formula', () => {
+  const rows = [
+    { name: 'a "b", c\r\nd', amount: '-1.5' },
+    { name: '=1+1', amount: null },
+    { name: '-x', amount: 7 },
+  ];
+  const columns = [['name', (row) => row.name] as const, ['amount', (row) => row.amount] as const] satisfies CsvColumn<
+    (typeof rows)[number]
+  >[];
+  expect(csvOf(columns, rows)).toBe(
+    ['"name","amount"', '"a ""b"", c\r\nd","-1.5"', '"\'=1+1",""', '"\'-x","7"', ''].join('\r\n'),
+  );
+  expect([csvTime(0), csvTime(null)]).toEqual(['1970-01-01T00:00:00.000Z', null]);
 });

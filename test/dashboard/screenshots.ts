@@ -94,7 +94,7 @@ async function visits(stack: StackFixture, address: string): Promise<Visit[]> {
   return [
     { name: 'pool', hash: 'pool', shows: /Newest blocks[\s\S]*In a day/ },
     { name: 'miners', hash: 'miner', shows: /Best shares/ },
-    { name: 'miner', hash: `miner/${address}`, shows: /Check my share/ },
+    { name: 'miner', hash: `miner/${address}`, shows: /coins a day/ },
     { name: 'blocks', hash: 'blocks', shows: /paid/ },
     { name: 'block', hash: `blocks/${block.block_id}`, shows: /Reward/ },
     { name: 'payments', hash: 'payments', shows: /finalized/ },

@@ -54,19 +54,20 @@ test('the threshold is changed by a signature made in the page, and by the comma
     sent.push(socket.url());
     socket.on('framesent', ({ payload }) => void sent.push(String(payload)));
   });
-  await page.goto(`http://127.0.0.1:${bed.port}/#/miner/${address}`);
+  await page.goto(`http://127.0.0.1:${bed.port}/#/miner/${address}/settings`);
 
   const coins = page.getByLabel('Minimum payout, in coins');
   const form = page.locator('section', { has: coins });
   const words = form.getByLabel('24 words');
   const outcome = form.getByRole('status');
   await coins.fill('2.5');
+  await form.getByText('Sign on the command line').click();
   const commands = () => form.locator('pre').innerText();
   await expect.poll(commands).toContain('250000000');
   const shown = await commands();
-  await form.getByText('Sign on this page instead').click();
+  await form.getByText('Sign on this page').click();
   await expect
-    .poll(() => form.locator('details').innerText())
+    .poll(() => form.locator('details').first().innerText())
     .toMatch(/Anyone who sees your 24 words can take all your coins/);
   await expect.poll(() => seriousFaults(page)).toEqual([]);
 
@@ -95,8 +96,11 @@ test('the threshold is changed by a signature made in the page, and by the comma
     .poll(() => outcome.innerText())
     .toMatch(/Changed: you will be paid when your balance reaches 2\.50000000 coins/);
   expect(await threshold()).toBe(250_000_000n);
-  await expect.poll(() => page.locator('main').innerText()).toMatch(/paid out at 2\.5/);
   await expect.poll(() => words.inputValue()).toBe('');
+  await page.getByRole('link', { name: 'Overview' }).click();
+  await expect.poll(() => page.locator('main').innerText()).toMatch(/paid out at 2\.5/);
+  await page.getByRole('link', { name: 'Settings' }).click();
+  await form.getByText('Sign on this page').click();
   // Another address of the same words is not in the books, and words of another wallet do not hold this address: a
   // person who uses the wrong wallet gets an error, and nothing is sent to the pool.
   await coins.fill('3');
@@ -125,7 +129,8 @@ test('the threshold is changed by a signature made in the page, and by the comma
     (await bed.sql<{ url: string | null }[]>`select url from miner_webhooks`).map((hook) => hook.url);
   const hook = page.locator('section', { has: page.getByLabel('URL', { exact: true }) });
   await hook.getByLabel('URL', { exact: true }).fill(url);
-  await hook.getByText('Sign on this page instead').click();
+  await hook.getByText('Sign on this page').click();
+  await hook.getByText('Sign on the command line').click();
   await hook.getByLabel('24 words').fill(wallet.phrase);
   await hook.getByRole('button', { name: 'Sign and change' }).click();
   await expect.poll(() => hook.getByRole('status').innerText()).toMatch(/^Saved\. .*[0-9a-f]{64}$/);
@@ -154,7 +159,7 @@ test('the threshold is changed by a signature made in the page, and by the comma
   // So is that of the e-mail address; the links of the pool's mails open a page with one button.
   const mail = page.locator('section', { has: page.getByLabel('E-mail address', { exact: true }) });
   await mail.getByLabel('E-mail address', { exact: true }).fill('first.last@example.org');
-  await mail.getByText('Sign on this page instead').click();
+  await mail.getByText('Sign on this page').click();
   await mail.getByLabel('24 words').fill(wallet.phrase);
   await mail.getByRole('button', { name: 'Sign and change' }).click();
   await expect.poll(() => mail.getByRole('status').innerText()).toMatch(/^Saved\. You will get an e-mail/);

@@ -1,5 +1,5 @@
 /** Which devices there are and which are used; names, tunings and sensors as others write them. */
-import { writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { chooseDevices, listDevices } from '../../miner/device-list.ts';
@@ -68,7 +68,24 @@ test('sensors: what is not told is not shown, and no program is no error', async
     { name: 'NVIDIA H200', celsius: 41, watts: 113.52 },
     { name: 'NVIDIA T4', celsius: undefined, watts: undefined },
   ]);
-  expect(await readSensors('no-such-program')).toBeUndefined();
+  const root = temporaryDirectory();
+  expect(await readSensors('no-such-program', root)).toBeUndefined();
+  const put = (folder: string, files: Record<string, string>) => {
+    mkdirSync(join(root, folder), { recursive: true });
+    for (const [name, text] of Object.entries(files)) writeFileSync(join(root, folder, name), `${text}\n`);
+  };
+  put('class/drm/card10/device/hwmon/hwmon3', { name: 'amdgpu', temp1_input: '61000', power1_average: '151000000' });
+  put('class/drm/card2/device/hwmon/hwmon9', { name: 'amdgpu', temp1_input: 'x', power1_input: '90500000' });
+  put('class/drm/card2-HDMI-A-1', { name: 'no card' });
+  put('class/hwmon/hwmon0', { name: 'nvme', temp1_input: '40000' });
+  put('class/hwmon/hwmon1', { name: 'k10temp', temp1_input: '55250' });
+  expect(await readSensors('no-such-program', root)).toEqual({
+    cards: [
+      { name: 'amdgpu', celsius: undefined, watts: 90.5 },
+      { name: 'amdgpu', celsius: 61, watts: 151 },
+    ],
+    processor: { name: 'k10temp', celsius: 55.25, watts: undefined },
+  });
 });
 
 test('progress: a bar with the time left in a terminal, few lines in a file, nothing for a moment', () => {

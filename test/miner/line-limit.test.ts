@@ -1,6 +1,6 @@
 /** The log of a miner stays short: one line a minute and kind, with what was left out. */
 import { expect, test } from 'vitest';
-import { AcceptedLine } from '../../miner/accepted-line.ts';
+import { AcceptedLine, VERBOSE_MILLIS } from '../../miner/accepted-line.ts';
 import { LINE_LIMIT, LineLimit } from '../../miner/line-limit.ts';
 
 function setup() {
@@ -13,6 +13,7 @@ function setup() {
     lines,
     limit: new LineLimit(write, clock),
     accepted: new AcceptedLine(write, clock),
+    verbose: new AcceptedLine(write, clock, true),
     to: (millis: number) => {
       now = millis;
     },
@@ -59,4 +60,26 @@ test('accepted shares are summed up', () => {
   expect(lines[0]).toBe('0 info share accepted 0 7');
   expect(lines.length).toBe(3);
   expect(lines[1]).toMatch(/^60 info shares accepted 6000 42000$/);
+});
+
+test('with -v every share has its line, unless they come faster than a person reads', () => {
+  const { lines, verbose, to } = setup();
+  for (let second = 0; second < 10; second++) {
+    to(second * 1_000);
+    verbose.add(0, 7n);
+    to(second * 1_000 + 500);
+    verbose.add(1, 8n);
+  }
+  expect(lines).toHaveLength(20);
+  expect(lines.slice(0, 2)).toEqual(['0 info share accepted 0 7', '0.5 info share accepted 1 8']);
+  lines.length = 0;
+  for (let millis = 20_000; millis < 21_000; millis++) {
+    to(millis);
+    verbose.add(0, 1n);
+  }
+  to(22_000);
+  verbose.tick();
+  expect(lines.length).toBeLessThanOrEqual(1_000 / VERBOSE_MILLIS + 2);
+  const counted = lines.map((line) => Number(/shares accepted (\d+)/.exec(line)?.[1] ?? 1));
+  expect(counted.reduce((sum, count) => sum + count, 0)).toBe(1_000);
 });

@@ -1,8 +1,20 @@
 /** What a person at a terminal sees: banner, bottom line, summary. */
+import { EventEmitter } from 'node:events';
 import { expect, test } from 'vitest';
 import { showDuration } from '../../miner/duration.ts';
+import { type KeyInput, listenForKeys } from '../../miner/keys.ts';
 import { type Snapshot, statusLines, threadLines } from '../../miner/stats.ts';
-import { BottomLine, bannerLines, liveLine, paintFor, showWork, summaryLines } from '../../miner/terminal-view.ts';
+import {
+  BottomLine,
+  bannerLines,
+  connectionLines,
+  liveLine,
+  paintFor,
+  shareLines,
+  shortLine,
+  showWork,
+  summaryLines,
+} from '../../miner/terminal-view.ts';
 
 const device = {
   number: 0,
@@ -52,6 +64,75 @@ test('the key h shows every thread of a processor, eight to a line', () => {
   ]);
 });
 
+test('a line of the log in a terminal has the time of day, a tag and short ids; a warning is coloured, and NO_COLOR is obeyed', () => {
+  const atMillis = new Date(2026, 0, 2, 3, 4, 5).getTime();
+  const line = (paint: typeof plain, level: 'info' | 'warn', message: string, fields: object) =>
+    shortLine(paint)({ atMillis, level, message, fields: fields as Record<string, unknown> });
+  expect(line(plain, 'info', 'block found', { id: new Uint8Array(48).fill(0xab) })).toBe(
+    '03:04:05 block  block found id=abababab…abab',
+  );
+  expect(line(plain, 'info', 'connected', { pool: 'stratum+tcp://pool.example:28720' })).toBe(
+    '03:04:05 pool   connected pool=stratum+tcp://pool.example:28720',
+  );
+  // Text of a server can neither begin a line nor colour one.
+  expect(line(plain, 'warn', 'share rejected', { reason: 'a\n\u001b[31mb' })).not.toMatch(/\p{Cc}/u);
+  expect(line(plain, 'info', 'saved', { path: `/tmp/evidence-${'ab'.repeat(20)}.json` })).toContain('ab'.repeat(20));
+  expect(line(paintFor(true, {}), 'warn', 'no work', {})).toContain('\u001b[33mno work');
+  expect(line(paintFor(true, { NO_COLOR: '1' }), 'warn', 'no work', {})).toBe('03:04:05 miner  no work');
+});
+
+test('a device whose driver tells it has temperature, power and hashes per joule', () => {
+  const sensor = { name: 'card', celsius: 61, watts: 150.4 };
+  expect(statusLines({ ...snapshot, devices: [{ ...device, sensor }] })[0]).toMatch(/ 61 °C {2}150 W {2}7\.98 kH\/J$/);
+  const cold = { ...sensor, watts: undefined };
+  expect(statusLines({ ...snapshot, devices: [{ ...device, sensor: cold }] })[0]).toMatch(/ 61 °C$/);
+});
+
+test('the key s shows the shares, and c the connection or when it is tried again', () => {
+  expect(shareLines(snapshot)).toEqual([
+    '41 accepted, 1 stale; 2 blocks found',
+    'work 595M, 0.992 of each hash; a share now: 12.1M',
+  ]);
+  expect(shareLines({ ...snapshot, devices: [device, device] })[1]).toBe('0 CPU, 2 threads: 41 accepted, 1 stale');
+  const pool = {
+    endpoint: 'stratum+tcp://pool.example:28720',
+    pool: 0,
+    server: 'svc-pool/1',
+    poolName: 'A pool\n',
+    latencyMillis: 20.6,
+    connectedAt: 0,
+    connectedSeconds: 65,
+  };
+  expect(connectionLines({ ...snapshot, pool })).toEqual([
+    'connected to stratum+tcp://pool.example:28720 for 1 min 05 s, 21 ms',
+    'server: "A pool\\n", svc-pool/1',
+    'connections opened: 1; pools: stratum+tcp://pool.example:28720',
+  ]);
+  const lastRefusal = { code: 'pool_closed', message: 'the pool closed the connection' } as const;
+  expect(connectionLines({ ...snapshot, nextTrySeconds: 7.2, lastRefusal })).toEqual([
+    'disconnected, next try in 8 s',
+    'last error: "the pool closed the connection" [pool_closed]',
+    'connections opened: 1; pools: stratum+tcp://pool.example:28720',
+  ]);
+});
+
+test('keys do what the banner says; an arrow is no key, and a question mark shows them', () => {
+  const done: string[] = [];
+  const input = Object.assign(new EventEmitter(), {
+    isTTY: true as const,
+    setRawMode: (isRaw: boolean) => void done.push(`raw ${isRaw}`),
+    resume: () => undefined,
+    pause: () => undefined,
+  });
+  const act = (name: string) => () => void done.push(name);
+  const actions = { h: act('h'), p: act('p'), r: act('r'), s: act('s'), c: act('c'), q: act('q'), help: act('help') };
+  const stop = listenForKeys(input as unknown as KeyInput, actions);
+  for (const text of ['hp', 's', 'c', 'r', '?', 'x', '\u001b[C', '\u0003']) input.emit('data', text);
+  stop();
+  input.emit('data', 'h');
+  expect(done).toEqual(['raw true', 'h', 'p', 's', 'c', 'r', 'help', 'q', 'raw false']);
+});
+
 test('the banner names pool, user, network, devices and keys', () => {
   const facts = {
     version: '1.0.0',
@@ -67,7 +148,7 @@ test('the banner names pool, user, network, devices and keys', () => {
     '  user    dsvc1x.rig',
     '  network development',
     '  device  0: CPU',
-    '  keys    h hash rate, p pause, r resume, q quit',
+    '  keys    h hash rate, p pause, r resume, s shares, c connection, q quit',
   ]);
 });
 

@@ -145,6 +145,7 @@ export async function openPoolApiBed(
       log: quietLog,
       now: Date.now,
       ready: () => true,
+      status: api.status,
       live: (request, socket, head, client) => api.live.upgrade(request, socket, head, client),
     },
   );

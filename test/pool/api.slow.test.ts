@@ -8,12 +8,14 @@ import type {
   BlocksDocument,
   ChartDocument,
   CreditsDocument,
+  FeedDocument,
   HistoryDocument,
   LeadersDocument,
   LiveFrame,
   MinerDocument,
   PaymentsDocument,
   PoolDocument,
+  StatusDocument,
   WorkersDocument,
 } from '../../pool/api/documents.ts';
 import type {
@@ -402,6 +404,33 @@ test('live pages and webhooks hear of a block once it is in the books', async ()
   await until(() => received.length === 2);
   await next.close();
   await new Promise((resolve) => receiver.close(resolve));
+});
+
+test('feeds have the newest blocks and payments, or those of one address, in both formats', async () => {
+  const blocks = await json<FeedDocument>('/feeds/blocks.json');
+  expect(blocks.items.length).toBeGreaterThan(0);
+  expect(blocks.items[0]?.id).toMatch(/^urn:svc-pool:block:[0-9a-f]{96}$/);
+  expect((await json<FeedDocument>('/feeds/blocks.json?address=nobody')).items).toEqual([]);
+  for (const name of ['blocks', 'payments']) {
+    const atom = await get(`/api/v1/feeds/${name}.atom`);
+    expect(atom.headers.get('content-type')).toMatch(/^application\/atom\+xml/);
+    expect(await atom.text()).toMatch(/^<\?xml[\s\S]*<\/feed>\n$/);
+  }
+  const [first] = blocks.items;
+  expect(await (await get('/api/v1/feeds/blocks.atom')).text()).toContain(`<id>${first?.id}</id>`);
+});
+
+test('the status is answered while the database is not', async () => {
+  const { sql } = books;
+  await sql.begin(async (transaction) => {
+    // Nobody can read what every refresh of the figures reads.
+    await transaction`lock table settings in access exclusive mode`;
+    const status = await json<StatusDocument>('/status');
+    expect(status.parts.map(({ name }) => name)).toEqual(['mining', 'node', 'database', 'books', 'payouts']);
+    const page = await get('/status');
+    expect(page.status).toBe(200);
+    expect(await page.text()).toContain('The pool’s page');
+  });
 });
 
 test('workers that fall silent by the hundred delay no news of a block, and only the newest of them are sent', async () => {

@@ -1,0 +1,73 @@
+/** The public status page: what it says about each outage, and that it needs nothing but the process that serves it. */
+import { expect, test } from 'vitest';
+import { LATE_CUTS, LATE_MILLIS, type StatusFacts, statusOf, statusPage } from '../../pool/api/status.ts';
+import { webBed } from './web-bed.ts';
+
+const NOW = 1_000_000;
+const instance = {
+  instance: 'ab',
+  name: 'secret-host.internal',
+  version: '1',
+  startedMillis: 0,
+  atMillis: NOW,
+  accountant: true,
+  ready: true,
+  height: 500,
+  connections: { pplns: 2, solo: 3 },
+  accepted: 0,
+  rejected: 0,
+  waiting: 0,
+};
+const chain = { atMillis: NOW, height: 500, targetWork: 1n, hashesPerSecond: 1n, rateMillis: 1, synced: true };
+const well: StatusFacts = {
+  nowMillis: NOW,
+  instances: [instance],
+  chain,
+  databaseMillis: NOW,
+  booksHeight: 499,
+  payouts: { minimum: '1', interval_seconds: 60, paused: false, pause_note: null },
+};
+const states = (facts: Partial<StatusFacts>) => {
+  const { state, parts } = statusOf({ ...well, ...facts });
+  return [state, ...parts.filter((part) => part.state !== 'working').map((part) => `${part.name} ${part.state}`)];
+};
+
+test('each outage is named, and a pool that serves miners is limited, not away', () => {
+  const old = NOW - LATE_MILLIS - 1;
+  expect(states({})).toEqual(['working']);
+  expect(states({ databaseMillis: old })).toEqual(['limited', 'database away', 'books away', 'payouts away']);
+  expect(states({ databaseMillis: NOW - LATE_MILLIS })).toEqual(['working']);
+  expect(states({ chain: { ...chain, atMillis: old } })).toEqual(['limited', 'node away']);
+  expect(states({ chain: { ...chain, synced: false } })).toEqual(['limited', 'node limited']);
+  expect(states({ booksHeight: 500 - LATE_CUTS - 1 })).toEqual(['limited', 'books limited']);
+  expect(states({ instances: [{ ...instance, accountant: false }] })).toEqual(['limited', 'books limited']);
+  expect(states({ payouts: { ...well.payouts, paused: true } as StatusFacts['payouts'] })).toEqual([
+    'limited',
+    'payouts limited',
+  ]);
+  expect(states({ instances: [{ ...instance, ready: false }] })).toEqual(['away', 'mining away']);
+  expect(states({ instances: [instance, { ...instance, atMillis: old }] })).toEqual(['limited', 'mining limited']);
+});
+
+test('the page shows text of the operator as text, and no name of a machine', () => {
+  const payouts = { minimum: '1', interval_seconds: 60, paused: true, pause_note: '<script>x</script>' };
+  const page = statusPage(statusOf({ ...well, payouts }), 'a <b> pool');
+  expect(page).not.toMatch(/<script|<b>|secret-host/);
+  expect(page).toContain('&#60;script&#62;x');
+  expect(page).toContain('5 connections');
+});
+
+test.each(['', '/pool'])('the page is served below "%s", fresh each time, to whoever asks', async (prefix) => {
+  let paused = false;
+  const status = async () =>
+    statusOf({ ...well, databaseMillis: undefined, payouts: { ...(well.payouts as object), paused } as never });
+  const port = await webBed([], { live: () => undefined, status }, { prefix });
+  const get = () => fetch(`http://127.0.0.1:${port}${prefix}/status`);
+  const first = await get();
+  expect(first.status).toBe(200);
+  expect(first.headers.get('content-type')).toMatch(/^text\/html/);
+  expect(first.headers.get('content-security-policy')).toContain("default-src 'none'");
+  expect(await first.text()).toContain('the database has not answered yet');
+  paused = true;
+  expect(await (await get()).text()).toContain('paused by the operator');
+});
