@@ -50,9 +50,10 @@ export class MainHub implements Hub {
   async shares(shares: readonly JudgedShare[]): Promise<void> {
     const { sink } = this.#dependencies;
     if (!sink.accepting) throw new Error('the sink accepts no shares now');
-    await sink.shares(shares.map(acceptedOf));
-    // After the sink: a share that is noted here and not there would be refused as a duplicate and lost.
+    // Before the sink: one that is there and not noted would be accepted again by the next process, and be in a receipt of
+    // it that the books contradict. One that is only noted was not answered.
     await this.#dependencies.sessionLog()?.shares(shares);
+    await sink.shares(shares.map(acceptedOf));
   }
 
   refused(shares: readonly RefusedShare[]): void {

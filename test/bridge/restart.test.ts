@@ -133,6 +133,9 @@ test('two restarts in a row: the jobs of all three processes are good, each shar
       expect(await next.submitCode(job.jobId, found)).toBe(0);
       kept.push({ job, nonce: found });
     }
+    const { bootId } = bed.server;
+    const noted = () => keptIn(directory).take(next.session, Date.now());
+    await until(() => toHex(noted()?.servedBy ?? new Uint8Array(0)) === toHex(bootId));
     client = next;
   }
 });
