@@ -75,6 +75,7 @@ export default defineConfig({
           include: [ALL],
           exclude: [SLOW, JSX],
           isolate: false,
+          setupFiles: ['test/left-behind.ts'],
           experimental: { viteModuleRunner: false, nodeLoader: false },
         },
       },

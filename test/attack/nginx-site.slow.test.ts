@@ -122,10 +122,13 @@ test('a web miner that misbehaves is banned, and no other, whatever addresses it
   await bad.closed;
   expect(bad.text).toContain('"code":28');
   const token = readFileSync(join(stack.files.pool, 'operator.token'), 'utf8').trim();
-  const bans = await fetch(`${stack.webUrl}/api/v1/operator/bans`, { headers: { authorization: `Bearer ${token}` } });
-  expect(((await bans.json()) as { bans: { key: string }[] }).bans.map(({ key }) => key)).toEqual([
-    'proxied-127.0.0.2',
-  ]);
+  const bans = async () => {
+    const answer = await fetch(`${stack.webUrl}/api/v1/operator/bans`, {
+      headers: { authorization: `Bearer ${token}` },
+    });
+    return ((await answer.json()) as { bans: { key: string }[] }).bans.map(({ key }) => key);
+  };
+  await expect.poll(bans).toEqual(['proxied-127.0.0.2']);
   const again = await opened('127.0.0.2');
   await again.closed;
   expect(again.text).toContain('"retry_after_millis"');

@@ -33,7 +33,7 @@ let stack: StackFixture;
 let address: string;
 
 beforeAll(async () => {
-  stack = await startStack({ blockWork: MINED_BLOCK, poolWords: ['--start-work', '8000'] });
+  stack = await startStack({ blockWork: MINED_BLOCK, pace: { cutMillis: 200 }, poolWords: ['--start-work', '8000'] });
   address = await stack.startMiner();
 });
 afterAll(() => stack?.stop());
