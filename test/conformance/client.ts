@@ -13,7 +13,19 @@ export type Answer = {
   readonly json: Record<string, unknown>;
 };
 
+/** 'Repeat after `retry_after_millis`': a node that catches up, or a client that asked too much. */
 export async function ask(url: string, options: RequestInit = {}): Promise<Answer> {
+  const end = performance.now() + 2000 * wait.seconds;
+  for (;;) {
+    const answer = await askOnce(url, options);
+    const repeats = answer.status === 429 || answer.status === 503;
+    const millis = repeats ? Number(/"retry_after_millis":(\d+)/.exec(answer.text)?.[1]) : Number.NaN;
+    if (Number.isNaN(millis) || performance.now() + millis > end) return answer;
+    await new Promise((resolve) => setTimeout(resolve, millis));
+  }
+}
+
+async function askOnce(url: string, options: RequestInit): Promise<Answer> {
   const answer = await fetch(url, { ...options, signal: AbortSignal.timeout(1000 * wait.seconds) });
   const text = await answer.text();
   return {

@@ -11,6 +11,9 @@ export const bearer = ({ token }: Target): Record<string, string> => ({
   authorization: `Bearer ${needs(token, '--token-file')}`,
 });
 
+/** 'Node down, busy or not synchronized: repeat later'; 'another operation holds the wallet: repeat in a moment'. */
+const REPEATED = [-32001, -32003];
+
 export const rpc = async (
   target: Target,
   method: string,
@@ -18,19 +21,17 @@ export const rpc = async (
   id: unknown = 'own',
 ): Promise<Said & Fields> => {
   const url = `${needs(target.wallet, '--wallet')}/v1/rpc`;
-  const answer: Answer = await post(url, { jsonrpc: '2.0', id, method, params }, bearer(target));
-  assert.equal(answer.status, 200, answer.text.slice(0, 200));
-  assert.deepEqual([answer.json.jsonrpc, answer.json.id], ['2.0', id]);
-  return answer.json as Said & Fields;
+  const call = async () => {
+    const answer: Answer = await post(url, { jsonrpc: '2.0', id, method, params }, bearer(target));
+    assert.equal(answer.status, 200, answer.text.slice(0, 200));
+    assert.deepEqual([answer.json.jsonrpc, answer.json.id], ['2.0', id]);
+    return answer.json as Said & Fields;
+  };
+  return await until(call, ({ error }) => !REPEATED.includes(error?.code ?? 0));
 };
 
-/** 'Another operation holds the wallet: repeat in a moment'; a pool that pays from it does that. */
-const HELD = -32003;
 export const result = async (target: Target, method: string, params: unknown = {}): Promise<Fields> => {
-  const { result: value, error } = await until(
-    () => rpc(target, method, params),
-    (said) => said.error?.code !== HELD,
-  );
+  const { result: value, error } = await rpc(target, method, params);
   assert.ok(value !== undefined, `${method}: ${JSON.stringify(error)}`);
   return value;
 };
@@ -63,6 +64,7 @@ const payments = new WeakMap<Target, Promise<Payment>>();
 export function paidOnce(target: Target): Promise<Payment> {
   const made = payments.get(target) ?? payOnce(target);
   payments.set(target, made);
+  made.catch(() => payments.delete(target));
   return made;
 }
 
