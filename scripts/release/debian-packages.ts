@@ -214,10 +214,10 @@ if [ "$1" = purge ]; then
   if [ -d /var/lib/${state} ]; then echo "/var/lib/${state} is kept: it may hold money. Remove it yourself if not."; fi
 fi
 `;
-/** Compiled code that root's programs kept. */
+/** Compiled code that root's programs kept: while it is there, dpkg cannot remove the folder. */
 const COMMON_REMOVAL = `#!/bin/sh
 set -e
-if [ "$1" = remove ] || [ "$1" = upgrade ]; then rm -rf /${HOME}/build/compile-cache; fi
+rm -rf /${HOME}/build/compile-cache
 `;
 
 const launcher = (program: string): string => `#!/bin/sh\nexec /${HOME}/bin/node /${HOME}/bin/${program} "$@"\n`;
@@ -278,7 +278,7 @@ export function buildDebianPackages(arch: Architecture, source: DebianSource): v
   copyFileSync(node, join(home, 'bin/node'));
   chmodSync(join(home, 'bin/node'), 0o755);
   for (const entry of PROGRAMS) buildProgram(entry, common, arch, source);
-  write(join(common, 'DEBIAN/postrm'), COMMON_REMOVAL, 0o755);
+  write(join(common, 'DEBIAN/prerm'), COMMON_REMOVAL, 0o755);
   const { version } = readManifest(source.clone);
   const more = { Depends: 'libc6 (>= 2.28), libgcc-s1, libstdc++6' };
   finish(common, fieldsOf('svc-common', version, arch, 'Node and the code of the svc programs', more), source);

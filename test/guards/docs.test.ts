@@ -10,7 +10,7 @@ const PAGES = FILES.filter((path) => path.endsWith('.md'));
 const scripts: Record<string, string> = packageJson.scripts;
 const bins: Record<string, string> = packageJson.bin;
 /** Packages that the docs name like programs. */
-const PACKAGES = ['svc-wasm'];
+const PACKAGES = ['svc-wasm', 'svc-common', 'svc-node'];
 
 /** Commands in code blocks and in `code`, with the page they stand on. */
 function commandsOn(page: string): string[] {

@@ -10,6 +10,12 @@ const UNITS = 'test/units.slow.test.ts';
 export const NOT_RUN: readonly NotRun[] = [
   { what: /^(?:systemctl|install|runuser) |useradd /, why: SYSTEM, instead: UNITS },
   { what: /^(?:git clone|cd|npm ci|npm run build)\b/, why: 'the tests run in a checkout that this was done for' },
+  {
+    what: /^(?:npm install -g|sha256sum --check|svc-miner --version)/,
+    why: 'needs a release',
+    instead: 'test/scripts/npm-package.slow.test.ts',
+  },
+  { what: /^apt install /, why: SYSTEM, instead: 'test/scripts/debian-packages.slow.test.ts' },
   { what: /^npm start$/, why: 'has a test of its own', instead: 'test/stack/start.slow.test.ts' },
 ];
 
@@ -19,6 +25,11 @@ export const NAMED_ONLY: readonly NotRun[] = [
     what: /^svc-pool verify-evidence/,
     why: 'needs a pool that cheats',
     instead: 'test/attack/forged-evidence.test.ts',
+  },
+  {
+    what: /^svcd --(?:man|completions)\b/,
+    why: 'writes for a shell',
+    instead: 'test/runtime/described-program.test.ts',
   },
   { what: /^svc-wallet prove-address/, why: 'needs a request', instead: 'test/wallet/end-to-end.slow.test.ts' },
   { what: /^svc-miner self-test/, why: 'takes minutes', instead: 'test/miner/selftest.slow.test.ts' },
