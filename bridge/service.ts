@@ -13,6 +13,10 @@ export type StratumService = {
   /** TCP with v1, v2 and TLS. */
   readonly listen?: ListenAddress;
   readonly listenWs?: ListenAddress;
+  /** Further TCP ports, where the share work is fixed whatever a miner asks for: rented hash rate wants to know it. */
+  readonly fixed?: readonly FixedPort[];
+  /** Of connections that came by such a port. */
+  readonly fixedWork?: bigint;
   /** Whom blocks pay; null pays each miner's own address. */
   readonly pool: { readonly payout: Bytes; readonly address: string; readonly name: string } | null;
   /** The tag in the extranonce: the miner's own, or this text where a miner has none. */
@@ -25,6 +29,20 @@ export type StratumService = {
    */
   readonly mark?: number;
 };
+
+export type FixedPort = { readonly listen: ListenAddress; readonly work: bigint };
+
+/** A service at each of its TCP ports. */
+export const tcpPortsOf = (
+  service: StratumService,
+): readonly { readonly listen: ListenAddress; readonly kind: 'tcp' | 'fixed'; readonly service: StratumService }[] => [
+  ...(service.listen === undefined ? [] : [{ listen: service.listen, kind: 'tcp' as const, service }]),
+  ...(service.fixed ?? []).map(({ listen, work }) => ({
+    listen,
+    kind: 'fixed' as const,
+    service: { ...service, fixedWork: work },
+  })),
+];
 
 export const tagOf = (service: StratumService, asked: string): string =>
   service.tag === 'miner' || asked !== '' ? asked : service.tag.otherwise.slice(0, MAX_TAG);

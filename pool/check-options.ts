@@ -11,6 +11,9 @@ export function checkOptions(values: PoolValues): void {
   checkCertificate(values);
   webhookSecret(values);
   mailOptions(values);
+  for (const { service } of values.fixedWork)
+    if (values[`${service}Listen`] === 'off')
+      throw new PoolError('options_disagree', `--fixed-work is on the host of --${service}-listen, which is off`);
   if (values.wallet !== undefined && values.walletTokenFile === undefined)
     throw new PoolError('options_disagree', '--wallet needs --wallet-token-file');
 }

@@ -23,6 +23,7 @@ import {
 } from '../runtime/command-line/command-line.ts';
 import { logOptions } from '../runtime/log.ts';
 import { nodeIdentityOption } from '../runtime/node-identity.ts';
+import type { Service } from './journal-record.ts';
 import { mailboxFault } from './mail/mailbox.ts';
 import { readSmtpServer, SMTP_URL } from './mail/smtp-server.ts';
 
@@ -88,6 +89,21 @@ const mailFrom = (word: string): string => {
   return word;
 };
 
+/** A port where the share work is fixed. */
+export type FixedWork = {
+  readonly service: Service;
+  readonly port: number;
+  readonly work: bigint;
+  readonly text: string;
+};
+
+const readFixedWork = (word: string): FixedWork => {
+  const [, service = 'pplns', port = '', work = ''] = /^(?:(pplns|solo):)?(\d{1,5})=([1-9]\d{0,38})$/.exec(word) ?? [];
+  if (Number(port) < 1 || Number(port) > 65_535)
+    throw new Error(`must be a port and a number of hashes such as 28722=1000000000, not '${word}'`);
+  return { service: service as Service, port: Number(port), work: BigInt(work), text: word };
+};
+
 const readPrefix = (word: string): string => {
   if (!/^(\/[A-Za-z0-9._~-]+)*\/?$/.test(word)) throw new Error(`must be a path such as /pool, not '${word}'`);
   return word.replace(/\/$/, '');
@@ -104,6 +120,16 @@ export const poolOptions = {
   pplnsListenWs: listenAddressOrOff({ help: 'the same over WebSocket', group: LISTENERS, default: '127.0.0.1:28721' }),
   soloListen: listenAddressOrOff({ help: 'stratum, solo', group: LISTENERS, default: '127.0.0.1:28730' }),
   soloListenWs: listenAddressOrOff({ help: 'the same over WebSocket', group: LISTENERS, default: '127.0.0.1:28731' }),
+  fixedWork: repeated(
+    parsed(
+      {
+        help: 'a further port, on the host of --pplns-listen, where every share has this work; solo:PORT=HASHES for solo',
+        group: LISTENERS,
+        placeholder: 'PORT=HASHES',
+      },
+      readFixedWork,
+    ),
+  ),
   webBind: listenAddress({
     help: 'API, dashboard and metrics',
     group: LISTENERS,

@@ -35,6 +35,13 @@ export async function startPoolStratum(
     name,
     ...(tcp === 'off' ? {} : { listen: tcp }),
     ...(ws === 'off' ? {} : { listenWs: ws }),
+    ...(tcp === 'off'
+      ? {}
+      : {
+          fixed: values.fixedWork
+            .filter((fixed) => fixed.service === name)
+            .map(({ port, work }) => ({ listen: { host: tcp.host, port }, work })),
+        }),
     ...offer,
     tag: { otherwise: values.poolName },
     mark: name === 'solo' ? SOLO_MARK : 0,

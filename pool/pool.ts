@@ -390,6 +390,9 @@ function connectDocument(values: PoolValues, stratum: StratumServer): ConnectDoc
       tls: values.tlsCert !== undefined,
       websocket_port: port(service, 'ws'),
       websocket_path: `stratum/${service}`,
+      fixed: values.fixedWork
+        .filter((fixed) => fixed.service === service)
+        .map((fixed) => ({ port: fixed.port, work: String(fixed.work) })),
     })),
   };
 }

@@ -5,11 +5,11 @@
 import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
 import { tryPort } from '../../runtime/free-port.ts';
 import { listenError } from '../../runtime/runtime-error.ts';
-import type { StratumService } from '../service.ts';
+import { type StratumService, tcpPortsOf } from '../service.ts';
 
 export async function insistFreePorts(services: readonly StratumService[]): Promise<void> {
-  for (const { listen, listenWs } of services)
-    for (const address of [listen, listenWs])
+  for (const service of services)
+    for (const address of [...tcpPortsOf(service).map(({ listen }) => listen), service.listenWs])
       if (address !== undefined && address.port !== 0) await insistFree(address);
 }
 

@@ -12,7 +12,7 @@ import { clientKey, proxiedAddress, TrustedProxies } from '../../runtime/client-
 import { clientFaults } from '../../runtime/client-fault.ts';
 import type { Logger } from '../../runtime/log.ts';
 import { type Bucket, fullBucket, take } from '../../runtime/token-bucket.ts';
-import type { StratumService } from '../service.ts';
+import { type StratumService, tcpPortsOf } from '../service.ts';
 import type { SessionRecord } from '../session/session-record.ts';
 import type { ReceiptDelivery } from '../shares/receipts.ts';
 import type { BoundAddress, CertificatePem, ListenerControl, ListenerFigures, Publication } from '../threads/hub.ts';
@@ -94,16 +94,16 @@ export class Listener implements ListenerControl {
     this.#timer = setInterval(() => this.#tick(), TICK_MILLIS);
     const bound: BoundAddress[] = [];
     for (const service of this.#options.services) {
-      if (service.listen !== undefined) {
+      for (const { listen, kind, service: served } of tcpPortsOf(service)) {
         const { onData, onClose } = this;
-        const { server, bound: address } = await listenTcp(service.listen, this.#options, {
-          accept: (stream) => this.onAccept.call(stream, service),
+        const { server, bound: address } = await listenTcp(listen, this.#options, {
+          accept: (stream) => this.onAccept.call(stream, served),
           refused: () => this.#refused++,
           onData,
           onClose,
         });
         this.#servers.push(server);
-        bound.push({ service: service.name, kind: 'tcp', ...address });
+        bound.push({ service: service.name, kind, ...address });
       }
       if (service.listenWs !== undefined) {
         const options = { what: 'miners', reusePort: this.#options.sharePorts, backlog: BACKLOG };

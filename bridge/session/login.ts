@@ -165,6 +165,8 @@ export class Login implements JobsOwner {
       account = username.address.payload;
       worker = username.worker;
       wishes = parsePassword(asked.password);
+      // The port decides, and not the miner: who rents hash rate gave that number.
+      wishes.fixedWork = this.#service.fixedWork ?? wishes.fixedWork;
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
       this.#session.decline(id, answerTo(error), error.message);

@@ -106,7 +106,7 @@ export type ListenerFigures = {
 
 export type BoundAddress = {
   readonly service: string;
-  readonly kind: 'tcp' | 'ws';
+  readonly kind: 'tcp' | 'ws' | 'fixed';
   readonly host: string;
   readonly port: number;
 };

@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks';
 import type { ConnectDocument } from '../../pool/api/documents.ts';
 import { useDocument } from '../data/hooks.ts';
 import { FactList } from '../explorer/links.tsx';
+import { hashes } from '../format.ts';
 import { Command, Placeholder } from './parts.tsx';
 
 const host = () => location.hostname || 'POOL';
@@ -57,6 +58,15 @@ export function ConnectPage() {
               />
             </>
           )}
+          {service.fixed.map(({ port, work }) => (
+            <div key={port}>
+              <p>Every share has the work of {hashes(work)} hashes, for rented hash rate:</p>
+              <Command
+                label={`${service.service}, fixed work ${hashes(work)}`}
+                text={`svc-miner -o stratum+${service.tls ? 'tls' : 'tcp'}://${host()}:${port} -u ${user}`}
+              />
+            </div>
+          ))}
           {webSocketOf(service) === undefined ? null : (
             <>
               <p>Through a WebSocket, for networks that allow only web traffic:</p>

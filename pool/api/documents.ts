@@ -309,6 +309,10 @@ export const connect = object(
         websocket_path: text({
           description: "path of the WebSocket on this page's own origin, relative to the page",
         }),
+        fixed: described(
+          list(object({ port: count, work: bigNumber })),
+          'further ports, where every share has this work',
+        ),
       }),
     ),
   },

@@ -6,7 +6,7 @@ import { blockId } from '../../protocol/header.ts';
 import { headerPays } from '../../protocol/reward.ts';
 import { targetOfWork, targetToBytes } from '../../protocol/target.ts';
 import { TEST_CERTIFICATE } from '../miner/certificate.ts';
-import { EASY, startBed } from './bed.ts';
+import { BRIDGE, EASY, startBed } from './bed.ts';
 import { accountOf, addressOf, mine, type Transport, V1Client, V2Client } from './stratum-client.ts';
 
 const TRANSPORTS: Transport[] = ['tcp', 'tls', 'ws'];
@@ -115,4 +115,27 @@ test('what miners find until they leave a server that drains is theirs', async (
   expect(sink.accepted.length).toBe(1);
   client.close();
   await drained;
+});
+
+test('on a port with fixed work every share has it, whatever the miner asks for; the other port goes by the miner', async () => {
+  const { server, port, sink } = await startBed({
+    services: [{ ...BRIDGE, fixed: [{ listen: { host: '127.0.0.1', port: 0 }, work: 16n }] }],
+  });
+  const fixed = server.addresses.find(({ kind }) => kind === 'fixed')?.port ?? 0;
+  expect(fixed).not.toBe(port);
+  for (const [at, password, work] of [
+    [fixed, '', 16n],
+    [fixed, 'd=2', 16n],
+    [fixed, 'min=1000', 16n],
+    [port, 'd=2', 2n],
+    [port, '', 4n],
+  ] as const) {
+    const client = await V1Client.open(at, 'tcp');
+    await client.login(`${addressOf(1)}.rig`, password);
+    const job = client.jobs[0]!;
+    const { nonce } = mine(job, client.prefix);
+    expect(await client.submit(job.jobId, nonce)).toMatchObject({ kind: 'result', result: { work } });
+    expect(sink.accepted.at(-1)).toMatchObject({ service: 'bridge', work });
+    client.close();
+  }
 });

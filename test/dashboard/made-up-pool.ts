@@ -56,7 +56,16 @@ export const POOL: PoolDocument = {
 };
 export const CONNECT: ConnectDocument = {
   api_version: 1,
-  services: [{ service: 'pplns', port: 1, tls: false, websocket_port: null, websocket_path: 'stratum/pplns' }],
+  services: [
+    {
+      service: 'pplns',
+      port: 1,
+      tls: false,
+      websocket_port: null,
+      websocket_path: 'stratum/pplns',
+      fixed: [{ port: 2, work: '1000000000' }],
+    },
+  ],
 };
 export const block = (i: number): PoolBlock => ({
   block_id: i.toString(16).padStart(96, '0'),
