@@ -223,7 +223,7 @@ test('a block is celebrated once, quietly, and without motion where that is wish
     const words = page.locator('[data-block]');
     await expect.poll(() => words.textContent()).toBe('The pool found a block with 100 % effort');
     // In the head of the page, where it covers nothing.
-    expect(await words.evaluate((one) => one.closest('header') !== null)).toBe(true);
+    expect(await atOnce(words.evaluate((one) => one.closest('header') !== null))).toBe(true);
     await page.locator('[data-block].hidden-text').waitFor({ state: 'attached' });
     // The same block comes again and again, as its state changes.
     const before = frames;
