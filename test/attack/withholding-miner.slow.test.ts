@@ -11,8 +11,9 @@ import { temporaryDirectory } from '../temporary.ts';
 import { until } from '../until.ts';
 
 const WITHHOLDING = fileURLToPath(new URL('./withholding-miner.ts', import.meta.url));
-const BLOCK_WORK = 5_000;
-const SHARE_WORK = 500;
+/** A block in many shares: while a job is replaced after a block, a second one on the same body would count for nobody. */
+const BLOCK_WORK = 20_000;
+const SHARE_WORK = 1_000;
 
 test('a miner that keeps all of its blocks is named, and an honest one beside it is not', async () => {
   const stack = new KillableStack({ cutMillis: 500, initialWork: BLOCK_WORK, minimumWork: BLOCK_WORK });
