@@ -26,7 +26,7 @@ export const DEBIAN_ARCHITECTURES = { amd64: 'x64', arm64: 'arm64' } as const;
 type Architecture = keyof typeof DEBIAN_ARCHITECTURES;
 
 const HOME = 'usr/lib/svc';
-const MAINTAINER = 'The svc-stratum maintainers <svc-stratum@localhost>';
+const LIBRARIES = 'libc6 (>= 2.28), libgcc-s1, libstdc++6';
 
 type Service = { readonly unit: string; readonly user: string; readonly state: string; readonly config: string };
 type ProgramPackage = {
@@ -93,6 +93,8 @@ export type DebianSource = {
   readonly scratch: string;
   /** Time of every file, in seconds since 1970. */
   readonly seconds: number;
+  /** Name and address, as in a commit. */
+  readonly maintainer: string;
   readonly out: string;
   readonly compression: 'xz' | 'gzip';
 };
@@ -156,9 +158,9 @@ function finish(folder: string, fields: Fields, source: DebianSource): void {
   const date = new Date(source.seconds * 1000).toUTCString().replace('GMT', '+0000');
   writeCompressed(
     join(docs, 'changelog.gz'),
-    `svc-stratum (${version}) stable; urgency=medium\n\n  * Release ${version}; see /${HOME}/CHANGELOG.md.\n\n -- ${MAINTAINER}  ${date}\n`,
+    `svc-stratum (${version}) stable; urgency=medium\n\n  * Release ${version}; see /${HOME}/CHANGELOG.md.\n\n -- ${source.maintainer}  ${date}\n`,
   );
-  const all: Fields = { ...fields, 'Installed-Size': String(kibibytesBelow(folder)) };
+  const all: Fields = { ...fields, Maintainer: source.maintainer, 'Installed-Size': String(kibibytesBelow(folder)) };
   const control = Object.entries(all).flatMap(([field, value]) =>
     value === undefined ? [] : [`${field}: ${value}\n`],
   );
@@ -176,7 +178,6 @@ const fieldsOf = (name: string, version: string, arch: Architecture, summary: st
   Package: name,
   Version: debianVersion(version),
   Architecture: arch,
-  Maintainer: MAINTAINER,
   Section: 'net',
   Priority: 'optional',
   ...more,
@@ -260,7 +261,11 @@ function buildProgram(entry: ProgramPackage, common: string, arch: Architecture,
     write(join(folder, 'DEBIAN/postrm'), AFTER_REMOVAL(service), 0o755);
   }
   const more = {
-    Depends: `svc-common (= ${debianVersion(version)})${service === undefined ? '' : ', adduser'}`,
+    Depends: [
+      `svc-common (= ${debianVersion(version)})`,
+      ...(service === undefined ? [] : ['adduser']),
+      ...(entry.modules.length === 0 ? [] : [LIBRARIES]),
+    ].join(', '),
     Recommends: entry.recommends,
     Suggests: entry.suggests,
   };
@@ -280,7 +285,7 @@ export function buildDebianPackages(arch: Architecture, source: DebianSource): v
   for (const entry of PROGRAMS) buildProgram(entry, common, arch, source);
   write(join(common, 'DEBIAN/prerm'), COMMON_REMOVAL, 0o755);
   const { version } = readManifest(source.clone);
-  const more = { Depends: 'libc6 (>= 2.28), libgcc-s1, libstdc++6' };
+  const more = { Depends: LIBRARIES };
   finish(common, fieldsOf('svc-common', version, arch, 'Node and the code of the svc programs', more), source);
   rmSync(join(source.scratch, arch), { recursive: true });
 }

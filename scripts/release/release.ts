@@ -110,6 +110,7 @@ async function build(out: string, isNpmOnly: boolean): Promise<void> {
   try {
     const commit = git(root, 'rev-parse', 'HEAD');
     const seconds = Number(git(root, 'log', '-1', '--format=%ct', commit));
+    const maintainer = git(root, 'log', '-1', '--format=%an <%ae>', commit);
     const clone = await cleanClone(commit, scratch);
     const { name, version } = readManifest(clone);
     const about = { name, version, commit, committed: new Date(seconds * 1000).toISOString() };
@@ -122,7 +123,7 @@ async function build(out: string, isNpmOnly: boolean): Promise<void> {
     if (!isNpmOnly)
       for (const arch of Object.keys(DEBIAN_ARCHITECTURES) as (keyof typeof DEBIAN_ARCHITECTURES)[]) {
         say(`building the Debian packages for ${arch}`);
-        buildDebianPackages(arch, { clone, scratch, seconds, out, compression: 'xz' });
+        buildDebianPackages(arch, { clone, scratch, seconds, maintainer, out, compression: 'xz' });
       }
     const lock = { 'package-lock.json': sha256(join(clone, 'package-lock.json')) };
     writeJson(join(out, 'provenance.json'), { ...about, tools: tools(), sha256: lock });

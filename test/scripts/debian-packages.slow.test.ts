@@ -7,6 +7,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
+import { freePorts } from '../../runtime/free-port.ts';
 import { buildDebianPackages, debianVersion, installedUnit } from '../../scripts/release/debian-packages.ts';
 import { FILES, ROOT, read } from '../guards/project-files.ts';
 import { level } from '../level.ts';
@@ -52,10 +53,10 @@ test "$(stat -c '%a %U' /var/lib/svc-wallet)" = '700 svc-wallet'
 runuser -u svc-wallet -- svc-wallet init --file /var/lib/svc-wallet/wallet.json --generate-password >/dev/null
 address=$(runuser -u svc-wallet -- svc-wallet new-address --file /var/lib/svc-wallet/wallet.json | head -n 1)
 cd /
-runuser -u svc-pool -- svc-pool run --data-dir /var/lib/svc-pool --pplns-listen 127.0.0.1:39720 --pplns-listen-ws off \\
-  --solo-listen off --solo-listen-ws off --web-bind 127.0.0.1:39740 --start-work 256 >/tmp/pool.log 2>&1 &
+runuser -u svc-pool -- svc-pool run --data-dir /var/lib/svc-pool --pplns-listen 127.0.0.1:$1 --pplns-listen-ws off \\
+  --solo-listen off --solo-listen-ws off --web-bind 127.0.0.1:$2 --start-work 256 >/tmp/pool.log 2>&1 &
 pool=$!
-svc-miner -o stratum+tcp://127.0.0.1:39720 -u "$address.rig" --no-gpu --cpu-threads 1 --network development --data-dir /tmp/miner >/tmp/miner.log 2>&1 &
+svc-miner -o stratum+tcp://127.0.0.1:$1 -u "$address.rig" --no-gpu --cpu-threads 1 --network development --data-dir /tmp/miner >/tmp/miner.log 2>&1 &
 miner=$!
 until grep -q 'shares* accepted' /tmp/miner.log; do
   kill -0 $pool || { cat /tmp/pool.log; exit 1; }
@@ -77,7 +78,14 @@ if (level === 'deep')
     ];
     for (const path of [out, scratch]) mkdirSync(path);
     const arch = process.arch === 'arm64' ? 'arm64' : 'amd64';
-    buildDebianPackages(arch, { clone: ROOT, scratch, seconds: 1_700_000_000, out, compression: 'gzip' });
+    buildDebianPackages(arch, {
+      clone: ROOT,
+      scratch,
+      seconds: 1_700_000_000,
+      maintainer: 'A Test <test@example.org>',
+      out,
+      compression: 'gzip',
+    });
     expect(readdirSync(out).length).toBe(6);
     // A script of Perl that needs nothing but apt: no package of this machine changes.
     await run('apt-get', ['download', 'mmdebstrap'], scratch);
@@ -91,7 +99,8 @@ if (level === 'deep')
     for (const name of Object.keys(packageJson.bin))
       expect(await inside(`${name} --version`)).toBe(`${name} ${packageJson.version}\n`);
     writeFileSync(join(root, 'use.sh'), USE);
-    await inside('sh /use.sh');
+    const [pplns = 0, web = 0] = await freePorts(2);
+    await inside(`sh /use.sh ${pplns} ${web}`);
 
     await inside("apt-get remove -y 'svc-*'");
     expect(await inside('ls /etc/svc')).toContain('pool.json');
