@@ -127,7 +127,7 @@ test('keys do what the banner says; an arrow is no key, and a question mark show
   const act = (name: string) => () => void done.push(name);
   const actions = { h: act('h'), p: act('p'), r: act('r'), s: act('s'), c: act('c'), q: act('q'), help: act('help') };
   const stop = listenForKeys(input as unknown as KeyInput, actions);
-  for (const text of ['hp', 's', 'c', 'r', '?', 'x', '\u001b[C', '\u0003']) input.emit('data', text);
+  for (const text of ['hp', 's', 'c', 'r', '?', 'x', '\u001b[c', '\u0003']) input.emit('data', text);
   stop();
   input.emit('data', 'h');
   expect(done).toEqual(['raw true', 'h', 'p', 's', 'c', 'r', 'help', 'q', 'raw false']);
