@@ -35,8 +35,10 @@ export class BoundedConnection extends Duplex {
     this.#socket.write(chunk, done);
   }
 
+  /** After the last word nothing is waited for: a server that does not close would keep the connection. */
   override _final(done: () => void): void {
-    this.#socket.end(done);
+    this.#socket.destroySoon();
+    done();
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {

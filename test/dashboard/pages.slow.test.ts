@@ -64,30 +64,46 @@ async function show(page: Page, url: string, text: RegExp): Promise<void> {
   await expect.poll(() => page.locator('body').innerText()).toMatch(text);
 }
 
-test.each(['light', 'dark'] as const)('every page with data, %s', async (colorScheme) => {
-  const { page, complaints } = await open(`${stack.webUrl}/`, { colorScheme });
+const SCREENS = [
+  ['a phone', 360, '100%'],
+  ['a desktop at twice the size', 640, '100%'],
+  ['a desktop with letters twice the size', 1280, '200%'],
+] as const;
+const DESKTOP = { width: 1280, height: 720 };
+
+async function showsAt(page: Page, width: number, letters: string): Promise<void> {
+  await page.setViewportSize({ width, height: 740 });
+  await page.evaluate((size) => {
+    document.documentElement.style.fontSize = size;
+  }, letters);
+}
+
+test('every page with data: without a fault in light and dark, and nowhere wider than a phone, twice the size, or letters twice the size', async () => {
+  const { page, complaints } = await open(`${stack.webUrl}/`, { colorScheme: 'light', viewport: DESKTOP });
   for (const [place, text] of pages()) {
     await show(page, `${stack.webUrl}/${place}`, text);
+    await expect.poll(() => seriousFaults(page), { message: place }).toEqual([]);
     // The same elements in other colours.
-    const rules = colorScheme === 'dark' ? ['color-contrast'] : undefined;
-    await expect.poll(() => seriousFaults(page, rules), { message: place }).toEqual([]);
+    await page.emulateMedia({ colorScheme: 'dark' });
+    await expect.poll(() => seriousFaults(page, ['color-contrast']), { message: `${place}, dark` }).toEqual([]);
+    await page.emulateMedia({ colorScheme: 'light' });
+    for (const [screen, width, letters] of SCREENS) {
+      await showsAt(page, width, letters);
+      await expect.poll(() => widerThanScreen(page), { message: `${place}, ${screen}` }).toBe(0);
+    }
+    await showsAt(page, DESKTOP.width, '100%');
   }
   expect(complaints).toEqual([]);
 });
 
-test.each([
-  ['a phone', 360, '100%'],
-  ['a desktop at twice the size', 640, '100%'],
-  ['a desktop with letters twice the size', 1280, '200%'],
-])('nothing is wider than %s', async (_, width, letters) => {
-  const { page } = await open(`${stack.webUrl}/`, { viewport: { width, height: 740 } });
-  for (const [place, text] of pages()) {
-    await show(page, `${stack.webUrl}/${place}`, text);
-    await page.evaluate((size) => {
-      document.documentElement.style.fontSize = size;
-    }, letters);
-    await expect.poll(() => widerThanScreen(page), { message: place }).toBe(0);
-  }
+test('a page that is opened in the dark is dark, and one that is opened on a phone is no wider', async () => {
+  const options = { colorScheme: 'dark', viewport: { width: 360, height: 740 } } as const;
+  const { page, complaints } = await open(`${stack.webUrl}/`, options);
+  const [place, text] = pages()[0] as [string, RegExp];
+  await show(page, `${stack.webUrl}/${place}`, text);
+  await expect.poll(() => widerThanScreen(page)).toBe(0);
+  await expect.poll(() => seriousFaults(page, ['color-contrast'])).toEqual([]);
+  expect(complaints).toEqual([]);
 });
 
 test('the calculator follows what is typed, and the colours what is chosen', async () => {
