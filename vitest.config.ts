@@ -1,11 +1,12 @@
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** `quick` leaves out `*.slow.test.ts`; `deep` runs the same files as `full` at the counts of test/level.ts. */
+/** `quick` leaves out `*.slow.test.ts` (real programs) and `*.long.test.ts` (takes seconds: real sockets, threads, databases, many random cases); `deep` runs the same files as `full` at the counts of test/level.ts. */
 const level = process.env.SVC_TEST_LEVEL ?? 'full';
 
 const ALL = 'test/**/*.test.ts';
 const SLOW = 'test/**/*.slow.test.ts';
+const LONG = 'test/**/*.long.test.ts';
 
 /** The longest, as `npm test` names them at its end; a fresh checkout knows no times, and would begin some of these last. */
 const LONGEST = [
@@ -73,7 +74,7 @@ export default defineConfig({
         test: {
           name: 'short',
           include: [ALL],
-          exclude: [SLOW, JSX],
+          exclude: level === 'quick' ? [SLOW, LONG, JSX] : [SLOW, JSX],
           isolate: false,
           setupFiles: ['test/left-behind.ts'],
           experimental: { viteModuleRunner: false, nodeLoader: false },

@@ -92,7 +92,7 @@ export const ENDPOINTS_ROWS: readonly Row[] = [
   tested(
     'Endpoints: WebSockets',
     'binary frames end the connection',
-    'test/api/events.test.ts, test/api/live.test.ts',
+    'test/api/events.long.test.ts, test/api/live.test.ts',
     async () => {
       const opened = subject.bed.socket('/v1/ws', 'svc.node-api.v1');
       await opened.opened();

@@ -6,7 +6,7 @@ export const EVENTS_ROWS: readonly Row[] = [
   tested(
     'Events: /v1/events',
     'checkpoint, then one `cut_finalized` per height',
-    'test/api/events.test.ts',
+    'test/api/events.long.test.ts',
     async () => {
       const opened = subject.bed.socket('/v1/events?after_height=95', 'svc.node-events.v1');
       expect((await opened.next()).type).toBe('checkpoint');
@@ -28,13 +28,13 @@ export const EVENTS_ROWS: readonly Row[] = [
   titled(
     'Events: /v1/events',
     '`after_height` replays one hour',
-    'test/api/events.test.ts',
+    'test/api/events.long.test.ts',
     'a height older than an hour',
   ),
   titled(
     'Events: /v1/events',
     '`resync_required` with `history_unavailable`, then closed',
-    'test/api/events.test.ts',
+    'test/api/events.long.test.ts',
     'a height older than an hour, or above the head, is history_unavailable and closes',
   ),
 
@@ -80,7 +80,7 @@ export const EVENTS_ROWS: readonly Row[] = [
   titled(
     'Events: reasons of resync_required',
     '`stream_restarted` on `/v1/events`',
-    'test/api/events.test.ts',
+    'test/api/events.long.test.ts',
     'streams get a notice when the node behind them was restarted',
   ),
   titled(
@@ -92,7 +92,7 @@ export const EVENTS_ROWS: readonly Row[] = [
   titled(
     'Events: reasons of resync_required',
     '`history_unavailable`',
-    'test/api/events.test.ts',
+    'test/api/events.long.test.ts',
     'older than an hour',
   ),
   tested('Events: status stream', 'snapshot, updates, end at the final status', 'test/api/live.test.ts', async () => {
@@ -104,7 +104,7 @@ export const EVENTS_ROWS: readonly Row[] = [
     expect((await opened.closed).code).toBe(1000);
   }),
   ...['validators', 'positions', 'stake', 'unstake', 'withdraw'].map((name) =>
-    named('Methods of the wallet daemon', 'Staking', `\`${name}\``, 'test/wallet/staking/rows.test.ts'),
+    named('Methods of the wallet daemon', 'Staking', `\`${name}\``, 'test/wallet/staking/rows.long.test.ts'),
   ),
   ...(
     [

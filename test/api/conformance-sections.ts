@@ -12,10 +12,10 @@ const rowsOf = (table: string, shown: readonly Shown[]): Row[] =>
 const EMISSION = 'test/protocol/emission.test.ts';
 const REWARDS = 'test/node/rewards.test.ts';
 const STORY = 'test/staking/story.test.ts';
-const RPC = 'test/wallet/rpc/specification.test.ts';
-const SERVER = 'test/wallet/rpc/server.test.ts';
+const RPC = 'test/wallet/rpc/specification.long.test.ts';
+const SERVER = 'test/wallet/rpc/server.long.test.ts';
 const PAYMENTS = 'test/wallet/payments/payments.slow.test.ts';
-const FOLLOWING = 'test/wallet/chain/following.test.ts';
+const FOLLOWING = 'test/wallet/chain/following.long.test.ts';
 const LISTENER = 'test/node/listener.test.ts';
 const MEMPOOL = 'test/node/mempool.test.ts';
 const STRATUM = 'test/protocol/stratum.test.ts';
@@ -77,7 +77,7 @@ export const SECTION_ROWS: readonly Row[] = [
     ['Stake half 3: a validator keeps the full reward of its own bond', STORY, LIFE],
     [
       'Burns 1: equivocation',
-      'test/staking/node.test.ts',
+      'test/staking/node.long.test.ts',
       'equivocation: the self-bond and a tenth of each delegation burn',
     ],
     ['Burns 2: outputs to the burn address', MEMPOOL, 'from mempool to finalized'],
@@ -98,7 +98,7 @@ export const SECTION_ROWS: readonly Row[] = [
     ['Received payment: `payload_text`, `senders`, `indexed_height`', FOLLOWING, 'with its text and senders'],
     [
       'Received payment: `messenger`',
-      'test/wallet/messenger/chats.test.ts',
+      'test/wallet/messenger/chats.long.test.ts',
       'a payload of the messenger on a larger payment hides nothing',
     ],
     ['Mining template', LISTENER, 'a template says what a bridge needs'],
@@ -132,7 +132,7 @@ export const SECTION_ROWS: readonly Row[] = [
     ['Block reward', REWARDS, 'a block is paid when its window closes'],
     [
       'Validator liveness: heartbeat per epoch, fee cap',
-      'test/staking/heartbeats.test.ts',
+      'test/staking/heartbeats.long.test.ts',
       'that key pays, up to the cap',
     ],
     ['Validator liveness: lapsed, jailed, eligible, exit', STORY, LIFE],
@@ -163,7 +163,7 @@ export const SECTION_ROWS: readonly Row[] = [
     ['`sweep`, `burn`, `compound`', PAYMENTS, 'sweep, burn and compound'],
     [
       '`verify_address_proof`: multisig addresses cannot be proven',
-      'test/wallet/multisig/methods.test.ts',
+      'test/wallet/multisig/methods.long.test.ts',
       'what the group holds is neither balance nor spendable',
     ],
     [
@@ -199,7 +199,7 @@ export const SECTION_ROWS: readonly Row[] = [
     ],
     [
       '`svc-pool verify-evidence`: exit code 5',
-      'test/attack/forged-unpaid.test.ts',
+      'test/attack/forged-unpaid.long.test.ts',
       'a pool that does not pay, or names what others paid, is shown',
     ],
     [
@@ -341,7 +341,7 @@ export const SECTION_ROWS: readonly Row[] = [
     ['409 of `POST /v1/mining/candidates`', LISTENER, 'a late block is answered with 409'],
     [
       'validator log: `cannot fund validator heartbeat`, `validator heartbeat exceeds configured fee cap`',
-      'test/staking/heartbeats.test.ts',
+      'test/staking/heartbeats.long.test.ts',
       'the two messages of the specification',
     ],
   ]),
@@ -400,7 +400,7 @@ export const SECTION_ROWS: readonly Row[] = [
     ],
     [
       'ports of the metrics listeners',
-      'test/deploy.test.ts',
+      'test/deploy.long.test.ts',
       'Prometheus scrapes the ports at which the programs serve metrics',
     ],
     ['miner statistics and metrics', 'test/miner/svc-miner.slow.test.ts', 'figures and metrics say so'],
@@ -413,51 +413,51 @@ export const SECTION_ROWS: readonly Row[] = [
     ],
     [
       'members without a direct connection get the votes and proposals of each other',
-      'test/consensus/driver-faults.test.ts',
+      'test/consensus/driver-faults.long.test.ts',
       'two members without a connection get each other’s votes and proposals through a neighbour',
     ],
     [
       'members with more than one hop between them make one chain',
-      'test/consensus/driver-faults.test.ts',
+      'test/consensus/driver-faults.long.test.ts',
       'members in a line, each with its neighbours alone, make one chain',
     ],
     [
       'every validator and forwarder checks signatures',
-      'test/consensus/driver.test.ts',
+      'test/consensus/driver.long.test.ts',
       'a neighbour that brings an invalid signature is dropped',
     ],
   ]),
   ...rowsOf('Validator reachability', [
     [
       'the lower validator ID dials, the other dials back after a few seconds; one without a route dials every validator with one',
-      'test/consensus/registered-routes.test.ts',
+      'test/consensus/registered-routes.long.test.ts',
       'of two with routes the lower identifier dials and the other dials back later; one without dials all that have one',
     ],
     [
       'a validator whose committee has no routes follows its peers to the head',
-      'test/consensus/followed-peers.test.ts',
+      'test/consensus/followed-peers.long.test.ts',
       'with one peer and an overlay that brings nothing a validator follows to the head',
     ],
     [
       'without an open port: a slot at two relays, a record signed with the overlay key; a changed public IP needs no transaction',
-      'test/consensus/relayed.test.ts',
+      'test/consensus/relayed.long.test.ts',
       'two validators without a route reach each other through a member with one; it ends, and the other relay takes over; one comes back elsewhere',
     ],
   ]),
   ...rowsOf('Versioning', [
     ['1. `/v1/`, `api_version`', 'test/api/routes.test.ts', 'every answer fits the schema of its route'],
     ['2. envelope version', 'test/api/http.test.ts', 'a signed answer is checked by a few lines'],
-    ['3. subprotocols of WebSockets are versioned', 'test/api/events.test.ts', 'the subprotocol must be named'],
+    ['3. subprotocols of WebSockets are versioned', 'test/api/events.long.test.ts', 'the subprotocol must be named'],
     ['4. mining protocols, `SVC_POW_V1`', STRATUM, SUBMIT_VECTORS],
     [
       '5. a body of another chain, version or rule set',
       'test/module/functions.test.ts',
       'another chain, protocol version, rule set',
     ],
-    ['6. `update_required` stops the node', 'test/network/sync.test.ts', 'says that an update is required'],
+    ['6. `update_required` stops the node', 'test/network/sync.long.test.ts', 'says that an update is required'],
     [
       '6. `update_announced`',
-      'test/network/sync.test.ts',
+      'test/network/sync.long.test.ts',
       'a peer of other rules that this node chose announces an update before it is dropped',
     ],
     ['7. `release.json`', 'test/module/functions.test.ts', 'release.json has the SHA-256 of every file'],

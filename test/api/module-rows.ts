@@ -58,7 +58,7 @@ const shown: readonly (readonly [row: string, file: string, title: string])[] = 
   ],
   ['Convention 8: every protocol integer is a decimal string', FUNCTIONS, 'no function of the module gives a number'],
   ['Rule 1: a body of another chain, protocol version or rule set is refused', FUNCTIONS, 'refused (rule 1)'],
-  ['Rule 2: `network`', 'test/module/bad-input.test.ts', 'arguments of another chain, network or wallet'],
+  ['Rule 2: `network`', 'test/module/bad-input.long.test.ts', 'arguments of another chain, network or wallet'],
   ['Rule 3: payment build order', 'test/module/package.slow.test.ts', 'packed, unpacked, imported by its name'],
   [
     'Rule 4: key derivation, fresh randomness, roots are freed',

@@ -24,7 +24,7 @@ export const NAMED_ONLY: readonly NotRun[] = [
   {
     what: /^svc-pool verify-evidence/,
     why: 'needs a pool that cheats',
-    instead: 'test/attack/forged-evidence.test.ts',
+    instead: 'test/attack/forged-evidence.long.test.ts',
   },
   {
     what: /^svcd --(?:man|completions)\b/,

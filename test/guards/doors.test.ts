@@ -35,7 +35,6 @@ const RULES: Readonly<Record<string, Rule>> = {
     pattern: /socket\.end\(|\ballowHalfOpen\b/gi,
     exceptions: {
       'bridge/connection/peers.ts': 'the goodbye of a conversation; the desk destroys the socket after three seconds',
-      'pool/mail/bounded-connection.ts': 'a client: its own connection to a mail server, with a time limit',
     },
   },
   'no text becomes a URL unchecked': {

@@ -1,4 +1,4 @@
-/** A thread of test/kernels/verifier.test.ts: attaches to a verifier and hashes what it gets. */
+/** A thread of test/kernels/verifier.long.test.ts: attaches to a verifier and hashes what it gets. */
 import { parentPort } from 'node:worker_threads';
 import type { KernelError } from '../../kernels/kernel-error.ts';
 import { attachVerifier, type Verifier, type VerifierTicket } from '../../kernels/verifier.ts';

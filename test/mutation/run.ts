@@ -184,7 +184,7 @@ async function judge(copy: string, mutant: Mutant, near: readonly string[], opti
     )
   )
     return verdict('equivalent');
-  const isSlow = (test: string): boolean => test.endsWith('.slow.test.ts');
+  const isSlow = (test: string): boolean => /\.(?:slow|long)\.test\.ts$/.test(test);
   const quick = near.filter((test) => !isSlow(test)).slice(0, options.tests);
   const slow = options.level === 'full' ? near.filter(isSlow).slice(0, options.tests) : [];
   if (quick.length + slow.length === 0) return verdict('no test');
