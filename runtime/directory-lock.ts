@@ -161,8 +161,11 @@ function isAlive(owner: Owner): boolean {
   }
 }
 
+/** The same until the machine starts again; empty where the system does not tell. */
+export const machineStart = (): string => readIfThere('/proc/sys/kernel/random/boot_id')?.trim() ?? '';
+
 function describe(pid: number): Owner {
-  const boot = readIfThere('/proc/sys/kernel/random/boot_id')?.trim() ?? '';
+  const boot = machineStart();
   // The program's name, second field, may hold spaces and brackets: count from its closing bracket. Field 22 is the start.
   const stat = readIfThere(`/proc/${pid}/stat`);
   const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ') ?? [];

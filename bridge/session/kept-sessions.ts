@@ -37,7 +37,12 @@ export type KeptSession = {
 };
 
 /** The jobs and shares of one connection. */
-type Done = { runs: RunEntry[]; readonly shares: ShareEntry[]; readonly spent: Set<number> };
+type Done = {
+  runs: RunEntry[];
+  /** Nonces by generation and serial: a number for each share, because there may be millions. */
+  readonly shares: Map<number, Map<number, number[]>>;
+  readonly spent: Set<number>;
+};
 
 export class KeptSessions {
   readonly #options: KeptOptions;
@@ -62,7 +67,15 @@ export class KeptSessions {
       else if (entry.kind === 'session') this.#onSession(entry);
       else if (entry.kind === 'run') this.#doneOf(entry.owner).runs.push(entry);
       else if (entry.kind === 'spent') this.#doneOf(entry.owner).spent.add(entry.generation);
-      else for (const share of entry.shares) this.#doneOf(share.owner).shares.push(share);
+      else for (const share of entry.shares) this.#onShare(share);
+  }
+
+  #onShare({ owner, generation, serial, nonce }: ShareEntry): void {
+    const { shares } = this.#doneOf(owner);
+    const bySerial = shares.get(generation) ?? new Map<number, number[]>();
+    const nonces = bySerial.get(serial);
+    if (nonces === undefined) shares.set(generation, bySerial.set(serial, [nonce]));
+    else nonces.push(nonce);
   }
 
   #onTemplates(publication: KeptPublication): void {
@@ -86,7 +99,7 @@ export class KeptSessions {
     const key = toHex(owner);
     let done = this.#done.get(key);
     if (done === undefined) {
-      done = { runs: [], shares: [], spent: new Set() };
+      done = { runs: [], shares: new Map(), spent: new Set() };
       this.#done.set(key, done);
     }
     return done;
@@ -183,10 +196,7 @@ export class KeptSessions {
   }
 
   #seen({ owner, generation }: { readonly owner: Bytes; readonly generation: number }): [number, Float64Array][] {
-    const shares = this.#doneOf(owner).shares.filter((share) => share.generation === generation);
-    return [...Map.groupBy(shares, ({ serial }) => serial)].map(([serial, group]) => [
-      serial,
-      Float64Array.from(group, ({ nonce }) => nonce),
-    ]);
+    const bySerial = this.#doneOf(owner).shares.get(generation) ?? [];
+    return [...bySerial].map(([serial, nonces]) => [serial, Float64Array.from(nonces)]);
   }
 }

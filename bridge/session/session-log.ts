@@ -4,11 +4,14 @@
  * synced: it outlives the process, however that ends, and not the machine; then sessions are new ones.
  *
  * Each living session is noted again every minute (connection/desk.ts), so files that are older than any job or ended
- * session are deleted, oldest first. If a write fails, all of it goes: with a gap in it, a share could count twice.
+ * session are deleted, oldest first. If a write fails, all of it goes: with a gap in it, a share could count twice. For the
+ * same reason files of an earlier start of the machine go: a power failure takes the end of what was not synced.
  */
 import { type FileHandle, open, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
 import type { Bytes } from '../../protocol/bytes.ts';
+import { machineStart } from '../../runtime/directory-lock.ts';
 import { makeDirectory } from '../../runtime/make-directory.ts';
 import { PRIVATE_MODE } from '../../runtime/private-file.ts';
 import type { KeptTemplate } from '../nodes/template-store.ts';
@@ -30,6 +33,8 @@ export type SessionLogOptions = {
 export type SessionLogDependencies = {
   readonly now: () => number;
   readonly log: { warn(message: string, fields?: Readonly<Record<string, unknown>>): void };
+  /** Names the start of the machine; empty where the system tells none, and then nothing is read. */
+  readonly machine?: string;
 };
 
 /** A file takes entries for this long; each session is noted in every file. */
@@ -38,9 +43,11 @@ const FILE_MILLIS = 60_000;
 const MAX_BYTES = 256 * 1024 * 1024;
 /** What waits for a disk that hangs. */
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;
+/** How long an answer waits for the log: one write takes less than a millisecond. */
+const HANG_MILLIS = 1_000;
 const DIGITS = 10;
-/** Its number and the time of its first entry. */
-const NAME = /^(\d{10})-(\d{1,16})\.sessions$/;
+/** Its number, the time of its first entry, and the start of the machine. */
+const NAME = /^(\d{10})-(\d{1,16})(?:-([0-9a-f]*))?\.sessions$/;
 
 const NOTHING = new Uint8Array(0);
 
@@ -51,6 +58,7 @@ export class SessionLog {
   readonly kept: KeptSessions;
   readonly #options: SessionLogOptions;
   readonly #dependencies: SessionLogDependencies;
+  readonly #machine: string;
   /** Oldest first; the last one is written. */
   #files: LogFile[] = [];
   #handle: FileHandle | undefined;
@@ -58,12 +66,15 @@ export class SessionLog {
   #waiting: { readonly bytes: Bytes; readonly done: () => void }[] = [];
   #waitingBytes = 0;
   #writing: Promise<void> | undefined;
+  /** A share was answered that a write under way does not have yet: with a gap, all of it goes when that write ends. */
+  #hangs = false;
   /** Nothing is written until then. */
   #failedUntil = 0;
 
   private constructor(options: SessionLogOptions, dependencies: SessionLogDependencies) {
     this.#options = options;
     this.#dependencies = dependencies;
+    this.#machine = (dependencies.machine ?? machineStart()).replaceAll('-', '');
     const { bootId, limits } = options;
     this.kept = new KeptSessions({ bootId, resumeMillis: limits.resumeMillis, maxSessions: limits.resumeSessions });
   }
@@ -72,10 +83,14 @@ export class SessionLog {
     const log = new SessionLog(options, dependencies);
     makeDirectory(options.directory, 0o700);
     for (const name of (await readdir(options.directory)).sort()) {
-      const [, number, openedMillis] = NAME.exec(name) ?? [];
+      const [, number, openedMillis, machine = ''] = NAME.exec(name) ?? [];
       if (number === undefined) continue;
       const path = join(options.directory, name);
       log.#next = Number(number) + 1;
+      if (machine === '' || machine !== log.#machine) {
+        await rm(path, { force: true });
+        continue;
+      }
       log.#files.push({ path, bytes: (await stat(path)).size, openedMillis: Number(openedMillis) });
     }
     await log.#prune();
@@ -116,9 +131,13 @@ export class SessionLog {
     void this.append(sessionEntry({ ...record, jobs: bare }, this.#dependencies.now(), place));
   }
 
-  /** Resolves when they would survive the end of the process. */
-  shares(shares: readonly JudgedShare[]): Promise<void> {
-    return this.append(sharesEntry(shares));
+  /** Resolves when they would survive the end of the process, or when the disk hangs. */
+  async shares(shares: readonly JudgedShare[]): Promise<void> {
+    const over = new AbortController();
+    const noted = this.append(sharesEntry(shares)).then(() => true);
+    const late = wait(HANG_MILLIS, false, { ref: false, signal: over.signal }).catch(() => true);
+    if (!(await Promise.race([noted, late]))) this.#hangs = true;
+    over.abort();
   }
 
   /** Never rejects: no miner is refused because of this log. */
@@ -141,6 +160,7 @@ export class SessionLog {
         if (this.#dependencies.now() < this.#failedUntil) continue;
         if (batch.some(({ bytes }) => bytes === NOTHING)) throw new Error('the disk is too slow');
         await this.#write(Buffer.concat(batch.map(({ bytes }) => bytes)));
+        if (this.#hangs) throw new Error('the disk hung');
       } catch (error) {
         await this.#fail(error);
       } finally {
@@ -172,7 +192,7 @@ export class SessionLog {
     await this.#handle?.close();
     this.#handle = undefined;
     const number = String(this.#next++).padStart(DIGITS, '0');
-    const path = join(this.#options.directory, `${number}-${Math.floor(now)}.sessions`);
+    const path = join(this.#options.directory, `${number}-${Math.floor(now)}-${this.#machine}.sessions`);
     this.#handle = await open(path, 'wx', PRIVATE_MODE);
     this.#files.push({ path, bytes: 0, openedMillis: now });
     await this.#prune();
@@ -180,6 +200,7 @@ export class SessionLog {
   }
 
   async #fail(error: unknown): Promise<void> {
+    this.#hangs = false;
     this.#failedUntil = this.#dependencies.now() + FILE_MILLIS;
     this.#dependencies.log.warn('sessions cannot be kept for a restart', { error });
     await this.#handle?.close().catch(() => undefined);

@@ -215,11 +215,12 @@ export class Session implements Submitter, RunNotes {
 
   /**
    * Whether excess submits are the miner's fault. They are not while the server is still looking for its share work, or
-   * while the block target is easier than its share work would be, as long as its shares are accepted.
+   * while the block target is easier than its share work would be, or where the port has fixed it, as long as its shares are
+   * accepted.
    */
   #isOwnExcess(jobs: Jobs, now: number): boolean {
     const isServed = this.pending > 0 || !this.#desk.ready || now - this.#servedMillis < GOOD_FAITH_MILLIS;
-    return !isServed || jobs.isPaced;
+    return !isServed || (jobs.isPaced && this.service.fixedWork === undefined);
   }
 
   accepted(share: PendingShare, work: bigint, blockId: Bytes | null): void {

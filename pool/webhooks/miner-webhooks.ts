@@ -105,7 +105,8 @@ export class MinerWebhooks {
       from miner_webhooks h join accounts a on a.id = h.account_id join lateral (
         select * from miner_news n where n.account_id = h.account_id and n.channel = h.channel order by ${newsOrder(this.#sql)} limit 1) n on true
       where h.url is not null and h.next_at <= now() and h.account_id || ' ' || h.channel <> all(${[...this.#busy.keys()]}::text[])
-      order by h.next_at limit ${MOST_LOOKED_AT}`;
+      order by n.kind = ${FIRST_NEWS} and h.attempts > 0, case when n.kind = ${FIRST_NEWS} then a.paid + a.balance end desc nulls first, h.next_at
+      limit ${MOST_LOOKED_AT}`;
     const waiting: string[] = [];
     for (const one of due) {
       const receiver = `${one.account_id} ${one.channel}`;
@@ -123,8 +124,8 @@ export class MinerWebhooks {
         });
       this.#busy.set(receiver, sending);
     }
-    // Moved to the end of the queue, so that the others are tried too.
-    if (waiting.length > 0)
+    // Moved to the end of the queue, so that the others are tried too, where not all were looked at.
+    if (waiting.length > 0 && due.length === MOST_LOOKED_AT)
       await this.#sql`update miner_webhooks set next_at = now() + interval '1 second'
         where account_id || ' ' || channel = any(${waiting}::text[]) and next_at <= now()`;
   }

@@ -267,10 +267,10 @@ async function logBed({ maxBytes, sessions = 100 }: { maxBytes?: number; session
   const directory = temporaryDirectory();
   const clock = { now: 1_800_000_000_000 };
   const limits = { ...EASY, resumeSessions: sessions };
-  const openLog = () =>
+  const openLog = (machine = 'ab') =>
     SessionLog.open(
       { directory, bootId: new Uint8Array(8).fill(3), limits, ...(maxBytes === undefined ? {} : { maxBytes }) },
-      { now: () => clock.now, log: quietLog },
+      { now: () => clock.now, log: quietLog, machine },
     );
   return { directory, clock, openLog };
 }
@@ -292,6 +292,18 @@ test('a session is kept for as long as it can be resumed, and once', async () =>
     isShared: true,
   });
   expect(kept.take(idOf(2), clock.now)).toBeNull();
+});
+
+test('what an earlier start of the machine left is not read: a power failure takes shares that were answered', async () => {
+  for (const machine of ['cd', '']) {
+    const { directory, openLog } = await logBed();
+    const log = await openLog();
+    log.ended(recordOf(1), 'here');
+    await log.close();
+    expect((await openLog()).kept.size).toBe(1);
+    expect((await openLog(machine)).kept.size).toBe(0);
+    expect(filesOf(directory)).toEqual([]);
+  }
 });
 
 test('the log is bounded: in sessions, in bytes, and in time', async () => {
@@ -324,7 +336,7 @@ test('of a log with a gap nothing is left: where a write failed, shares would co
   await log.shares([]);
   // The name of the next file is taken.
   clock.now += 61 * SECOND;
-  const taken = join(directory, `0000000002-${clock.now}.sessions`);
+  const taken = join(directory, `0000000002-${clock.now}-ab.sessions`);
   writeFileSync(taken, 'a file of this name', { flag: 'wx' });
   await log.shares([]);
   expect(filesOf(directory)).toEqual([taken]);
