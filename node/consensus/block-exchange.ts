@@ -151,6 +151,11 @@ export class BlockExchange {
     ];
   }
 
+  /** Neighbours of which blocks are remembered. */
+  get neighbours(): number {
+    return this.#ofPeer.size;
+  }
+
   close(): void {
     for (const unsubscribe of this.#unsubscribe) unsubscribe();
   }
@@ -250,7 +255,12 @@ export class BlockExchange {
   #giveUp(wanted: WantedBlock | undefined): void {
     if (wanted === undefined) return;
     this.#wanted.delete(nameOf(wanted.id));
-    for (const peer of [...wanted.asked, ...wanted.offers]) this.#ofPeer.get(peer)?.delete(wanted);
+    for (const peer of [...wanted.asked, ...wanted.offers]) {
+      const own = this.#ofPeer.get(peer);
+      own?.delete(wanted);
+      // The parents of a block are noted when it was looked at; its sender may have left by then.
+      if (own?.size === 0) this.#ofPeer.delete(peer);
+    }
   }
 
   #noted(peer: Peer, wanted: WantedBlock): void {

@@ -8,6 +8,7 @@ import { ProtocolError } from '../../protocol/errors.ts';
 import { decodeProposedCut, type ProposedCut } from '../../protocol/proposal.ts';
 import { epochOf } from '../../protocol/staking/limits.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
+import { FairShare } from '../../runtime/fair-share.ts';
 import { type Adopted, adoptedBefore } from '../adopted-cut.ts';
 import type { CutLedger } from '../cut-ledger.ts';
 import { signMessageAside, UncheckedSignatureError } from '../ml-dsa.ts';
@@ -45,6 +46,11 @@ type QuorumVotes = { readonly kind: VoteKind; readonly round: number };
 
 /** Cuts of which it is remembered who brought them: blocks are requested there first. */
 const KEPT_SOURCES = 64;
+/**
+ * Answers to all strangers between two ticks, of which each address has a fair part: one can be every vote of two rounds, 1 MiB with 64 members, and is made before
+ * it is known whether there is bandwidth for it.
+ */
+const ANSWERED_STRANGERS = { perTick: 8, burst: 32 };
 
 export class ConsensusDriver {
   readonly state: ConsensusState;
@@ -64,6 +70,7 @@ export class ConsensusDriver {
   /** A cut of peers that waits for its turn. */
   #adopting: { readonly adopt: () => Promise<Adopted>; readonly over: PromiseWithResolvers<Adopted> } | undefined;
   readonly #presence: Presence;
+  readonly #answeredStrangers: FairShare;
   #working: Promise<void> | undefined;
   #signed: Promise<void> = Promise.resolve();
   /** Cuts of this height that a quorum stands for, that were not valid here, and whose blocks come anew. */
@@ -82,6 +89,8 @@ export class ConsensusDriver {
     this.#receivers = new Receivers(transport);
     this.#forwarding = new Forwarding(transport);
     this.#presence = new Presence(dependencies.wall ?? Date.now, steady, tickMillis(cutMillis));
+    const { perTick, burst } = ANSWERED_STRANGERS;
+    this.#answeredStrangers = new FairShare({ perSecond: (1_000 * perTick) / tickMillis(cutMillis), burst }, steady());
     this.#signing = new SigningLog(dependencies.log);
     this.#check = signatureCheck(this.#ledger.chainId);
     this.#desk = new CutDesk({
@@ -442,6 +451,11 @@ export class ConsensusDriver {
       if (forward === undefined) this.#take(peer, decodeMessage(bytes));
       else this.#takeForward(peer, forward);
     } catch (error) {
+      if (error instanceof UncheckedSignatureError) {
+        // It comes again by anti-entropy.
+        this.#with.log.error('a message of a neighbour is lost', { error });
+        return;
+      }
       // No input of a neighbour may end this node.
       if (!(error instanceof ProtocolError)) this.#with.log.error('a message could not be read', { error });
       this.#drop(peer, `malformed: ${(error as Error).message}`);
@@ -454,17 +468,22 @@ export class ConsensusDriver {
   }
 
   #takeForward(peer: Peer, forward: Forward): void {
-    if (this.#worthOf(peer, forward.message) !== 'take') return;
+    const worth = this.#worthOf(peer, forward.message);
     // Before the engine sees it, which may begin another height.
-    this.#forwarding.forward(this.state, peer, forward);
-    this.#accept(peer, forward.message);
+    if (worth !== 'invalid') this.#forwarding.forward(this.state, peer, forward, worth === 'take');
+    if (worth === 'take') this.#accept(peer, forward.message);
   }
 
   #take(peer: Peer, message: Message): void {
     if (message.type === 'have') {
       this.#receivers.isAt(peer, message.have.height);
-      if (!this.#queue.isFull) this.#feed({ type: 'have', have: message.have, from: peer });
+      if (!this.#queue.isFull && this.#mayAsk(peer)) this.#feed({ type: 'have', have: message.have, from: peer });
     } else if (this.#worthOf(peer, message) === 'take') this.#accept(peer, message);
+  }
+
+  #mayAsk(peer: Peer): boolean {
+    const { transport, steady } = this.#with;
+    return transport.known().includes(peer) || this.#answeredStrangers.take(transport.placeOf(peer), steady());
   }
 
   #worthOf(peer: Peer, message: Exclude<Message, { type: 'have' }>): Worth {

@@ -1,16 +1,18 @@
 /**
  * Messages for members without a direct connection (consensus rule 25). Their author names those members to two of its neighbours; each checks the message like
- * any other and, where it was new, sends it once to the named members that it is connected to. What still does not arrive comes by anti-entropy.
+ * any other and sends it once to the named members that it is connected to. What still does not arrive comes by anti-entropy.
  */
 import { ByteReader, type Bytes, ByteWriter, equalBytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import type { Committee } from './committee.ts';
-import type { Message, Peer } from './effects.ts';
-import { decodeMessage } from './messages.ts';
+import type { Message, Peer, Proposal } from './effects.ts';
+import { earlyKey } from './intake.ts';
+import { seenVote } from './last-cut.ts';
+import { decodeMessage, encodeMessage } from './messages.ts';
 import { memberOf } from './receivers.ts';
 import type { ConsensusState } from './state.ts';
 import type { Transport } from './transport.ts';
-import { hasBit } from './votes.ts';
+import { hasBit, PREVOTE, type Vote } from './votes.ts';
 
 export const FORWARD_TYPE = 19;
 /** Neighbours that are asked. */
@@ -49,10 +51,35 @@ function authorOf({ height, committee, last }: ConsensusState, message: Signed):
   return { committee: own, member: 'member' in signed ? signed.member : own.proposer(signed.height, signed.round) };
 }
 
+const nameOfMessage = (message: Signed): string => {
+  const { height, round, cut } = message.type === 'vote' ? message.vote : message.proposal;
+  return `${height} ${round} ${message.type === 'vote' ? message.vote.kind : 0} ${cut}`;
+};
+
+/** Whether this very message, whose signature was checked then, is here already. */
+function isHere(state: ConsensusState, { message, bytes }: Forward): boolean {
+  const held = message.type === 'vote' ? heldVote(state, message.vote) : heldProposal(state, message.proposal);
+  return held !== undefined && equalBytes(encodeMessage(held), bytes);
+}
+
+function heldVote({ height, rounds, last, early }: ConsensusState, vote: Vote): Message | undefined {
+  const kept = rounds.get(vote.round);
+  const tally = vote.kind === PREVOTE ? kept?.prevotes : kept?.precommits;
+  const before = vote.height === last?.height ? seenVote(last, vote) : undefined;
+  const held =
+    vote.height === height ? tally?.votes[vote.member] : vote.height > height ? early.get(earlyKey(vote)) : before;
+  return held && { type: 'vote', vote: held };
+}
+
+function heldProposal(state: ConsensusState, { height, round }: Proposal): Message | undefined {
+  const held = height === state.height ? state.rounds.get(round)?.proposal : state.earlyProposals.get(round);
+  return held && { type: 'proposal', proposal: held };
+}
+
 export class Forwarding {
   readonly #transport: Pick<Transport, 'company' | 'proven' | 'send'>;
-  /** By author. */
-  readonly #forwarded = new Map<number, number>();
+  /** By author, the messages. */
+  readonly #forwarded = new Map<number, Set<string>>();
   #turn = 0;
 
   constructor(transport: Pick<Transport, 'company' | 'proven' | 'send'>) {
@@ -79,17 +106,20 @@ export class Forwarding {
   }
 
   /**
-   * A message that is new and whose signature is right goes to the named members, once to each. Only its author may ask for that, on a connection on which it
-   * proved its key, and not too often.
+   * A message whose signature is right goes to the named members, once to each. Only its author may ask for that, on a connection on which it proved its key, and
+   * not too often. It need not be new: otherwise anybody who hands it on before its author does would keep it from those members.
    */
-  forward(state: ConsensusState, from: Peer, { members, message, bytes }: Forward): void {
+  forward(state: ConsensusState, from: Peer, asked: Forward, isNew: boolean): void {
+    const { members, message, bytes } = asked;
     const author = authorOf(state, message);
     const key = author?.committee.members[author.member]?.publicKey;
     const proven = this.#transport.proven(from)?.key;
     if (author === undefined || key === undefined || proven === undefined || !equalBytes(key, proven)) return;
-    const count = (this.#forwarded.get(author.member) ?? 0) + 1;
-    this.#forwarded.set(author.member, count);
-    if (count > MOST_OF_AUTHOR) return;
+    const forwarded = this.#forwarded.get(author.member) ?? new Set();
+    this.#forwarded.set(author.member, forwarded);
+    const name = nameOfMessage(message);
+    if (forwarded.has(name) || forwarded.size >= MOST_OF_AUTHOR || (!isNew && !isHere(state, asked))) return;
+    forwarded.add(name);
     for (const [member, peer] of this.#connected(author.committee))
       if (member !== author.member && hasBit(members, member)) this.#transport.send(peer, bytes);
   }

@@ -7,7 +7,7 @@ import { ID_BYTES } from '../../protocol/identifier.ts';
 import { proposalMessage } from '../../protocol/proposal.ts';
 import type { Evidence } from '../../protocol/staking/operation.ts';
 import { voteMessage } from '../../protocol/vote.ts';
-import { importPublicKey } from '../ml-dsa.ts';
+import { importPublicKey, UncheckedSignatureError } from '../ml-dsa.ts';
 import type { Committee } from './committee.ts';
 import type { Proposal, Unsigned } from './effects.ts';
 import { type CutName, NIL, PREVOTE, type Vote } from './votes.ts';
@@ -37,6 +37,7 @@ const proposalText = (chainId: Bytes, { height, round, validRound, cut, lastRoun
 export const signedText = (chainId: Bytes, message: Unsigned): Bytes =>
   message.type === 'vote' ? voteText(chainId, message.vote) : proposalText(chainId, message.proposal);
 
+/** Throws an UncheckedSignatureError where a check could not be made: that is nobody's fault. */
 export interface SignatureCheck {
   /** Whether the member in the vote signed it; also false if the committee has no such member. */
   vote(vote: Vote, committee: Committee): boolean;
@@ -61,8 +62,12 @@ export function signatureCheck(chainId: Bytes): SignatureCheck {
     return key;
   };
   const check = (committee: Committee, member: number, text: Bytes, signature: Bytes): boolean => {
-    const key = keyOf(committee, member);
-    return key !== undefined && verify(null, text, key, signature);
+    try {
+      const key = keyOf(committee, member);
+      return key !== undefined && verify(null, text, key, signature);
+    } catch (cause) {
+      throw new UncheckedSignatureError(`a signature could not be checked: ${(cause as Error).message}`, { cause });
+    }
   };
   return {
     vote: (vote, committee) => check(committee, vote.member, voteText(chainId, vote), vote.signature),

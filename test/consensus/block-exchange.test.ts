@@ -263,3 +263,15 @@ test('blocks that wait to be checked are bounded: in number of each neighbour, i
   send('s', 210);
   expect(submitted.at(-1)).toEqual(headerOf(210));
 });
+
+test('nothing is remembered of those that have left once the blocks that they named are given up', () => {
+  for (let i = 0; i < 100; i++) {
+    exchange.left(`gone ${i}`);
+    // As when a block of it is looked at after it left, and lacks a parent.
+    offer(`gone ${i}`, idOf(i));
+  }
+  expect(exchange.neighbours).toBeGreaterThan(0);
+  now = 8 * 500 + 1;
+  exchange.tick();
+  expect(exchange.neighbours).toBe(0);
+});

@@ -1,4 +1,6 @@
 /** A signature that could not be checked, for example for lack of memory, is neither valid nor false: nothing is remembered, nobody is blamed, and no cut is judged by it. */
+import crypto from 'node:crypto';
+import { syncBuiltinESMExports } from 'node:module';
 import { expect, onTestFinished, test } from 'vitest';
 import { OverlayIdentities } from '../../node/consensus/overlay-identities.ts';
 import type { CutLedger } from '../../node/cut-ledger.ts';
@@ -98,4 +100,30 @@ test('a validator that cannot check what it would propose proposes nothing, and 
   const { height } = node.chain.head();
   await until(() => faults.length > 0 || node.chain.head().height > height + 1);
   expect(faults).toEqual([]);
+});
+
+test('a neighbour whose vote or proposal could not be checked is not dropped, and the chain goes on', async () => {
+  const network = new DrivenNetwork();
+  const { verify } = crypto;
+  const restore = () => {
+    crypto.verify = verify;
+    syncBuiltinESMExports();
+  };
+  onTestFinished(async () => {
+    restore();
+    await network.close();
+  });
+  for (let member = 0; member < MEMBERS; member++) await network.start(`m${member}`, member);
+  const height = () => Math.min(...[...network.running.values()].map(({ node }) => node.chain.head().height));
+  await until(() => height() >= 2);
+  let failed = 0;
+  crypto.verify = ((...words: Parameters<typeof verify>) => {
+    if (failed++ < 3) throw new Error('malloc failure');
+    return verify(...words);
+  }) as typeof verify;
+  syncBuiltinESMExports();
+  const from = height();
+  await until(() => height() >= from + 3);
+  expect(failed).toBeGreaterThan(3);
+  expect(network.network.dropped).toEqual([]);
 });

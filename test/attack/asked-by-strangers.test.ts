@@ -1,0 +1,48 @@
+/** Strangers that ask a validator for what they lack (consensus rule 16): together they get a part of its time, and members are answered all the same. */
+import { expect, onTestFinished, test } from 'vitest';
+import type { Have } from '../../node/consensus/effects.ts';
+import { encodeMessage, MESSAGE_TYPES } from '../../node/consensus/messages.ts';
+import { NIL } from '../../node/consensus/votes.ts';
+import { DrivenNetwork, MEMBERS } from '../consensus/driven.ts';
+import { until } from '../until.ts';
+
+const STRANGERS = 100;
+const MOST = 32;
+const NOTHING: Have = {
+  height: 1,
+  round: 0,
+  prevotes: 0n,
+  precommits: 0n,
+  hasProposal: false,
+  validRound: -1,
+  wantPolka: -1,
+  wantCut: NIL,
+  lastRound: 0,
+  lastPrecommits: 0n,
+};
+
+test('a hundred strangers that ask at once are answered as far as their common part goes, and a member after them', async () => {
+  const driven = new DrivenNetwork();
+  onTestFinished(() => driven.close());
+  const { network } = driven;
+  const answered = new Set<unknown>();
+  network.carries = (from, to, bytes) => {
+    if (from === 'm0' && bytes[0] === MESSAGE_TYPES.finalized) answered.add(to);
+    return true;
+  };
+  // Time stands still for the first member: nothing is regained.
+  await driven.start('m0', 0, { steady: () => 0 });
+  for (let member = 1; member < MEMBERS; member++) await driven.start(`m${member}`, member);
+  await until(() => [...driven.running.values()].every(({ node }) => node.chain.head().height >= 2));
+  answered.clear();
+  const bytes = encodeMessage({ type: 'have', have: NOTHING });
+  for (let i = 0; i < STRANGERS; i++) {
+    network.strangers.add(`stranger ${i}`);
+    network.deliver(`stranger ${i}`, 'm0', bytes);
+  }
+  network.deliver('m1', 'm0', bytes);
+  await until(() => answered.has('m1'));
+  const strangers = [...answered].filter((peer) => network.strangers.has(peer as string));
+  expect(strangers.length).toBeGreaterThan(0);
+  expect(strangers.length).toBeLessThanOrEqual(MOST);
+});
