@@ -12,7 +12,8 @@ import { payment } from '../node/bed.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { falseEighths, PER_BLOCK } from './costly-blocks.ts';
 
-const CUT_MILLIS = 1_000;
+/** A node gives no templates when its newest cut is 24 of these old: the blocks must be found before. */
+const CUT_MILLIS = 2_500;
 /** Two cuts' worth. */
 const BLOCKS = 8;
 

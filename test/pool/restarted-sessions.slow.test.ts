@@ -172,6 +172,8 @@ test.each([
       '--no-gpu',
       '--cpu-threads',
       '1',
+      '--throttle',
+      '10',
     ];
     const off = ['--api-bind', 'off', '--metrics-bind', 'off'];
     const miner = new Program('svc-miner', [...words, ...off]);
