@@ -7,8 +7,9 @@
 import { type Body, decodeBody, encodeBody } from '../../protocol/body.ts';
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
-import { blockId } from '../../protocol/header.ts';
+import { blockId, decodeHeader } from '../../protocol/header.ts';
 import type { Submission } from '../full-node.ts';
+import { isWindowOpen } from '../ledger/registration.ts';
 import { isSendersFault } from '../mining/candidate.ts';
 import type { ConsensusNode } from '../node.ts';
 import { blame, type PeerAsking, PeerFault } from './peer-fault.ts';
@@ -28,6 +29,11 @@ import type { Finding, PeerName, Topic } from './thread/host-types.ts';
  * them.
  */
 const PER_PEER = 16;
+/**
+ * A peer drops a block that no cut took in its window. It may be cuts ahead, and asked late because others announced
+ * the block first: then it is not to blame.
+ */
+const CLOSING_CUTS = 8;
 
 export type BlockRelayDependencies = {
   readonly node: Pick<ConsensusNode, 'chain' | 'mempool' | 'submitBlock' | 'ledger' | 'on'>;
@@ -116,7 +122,12 @@ export class BlockRelay {
     // The assembled body differs from the sender's: short identifiers collided, or witnesses differ.
     if (outcome === undefined || (outcome.status === 'refused' && outcome.error.code === 'transactions_root_mismatch'))
       outcome = await this.#fetchWhole(peer, id);
-    if (outcome === undefined) throw new PeerFault(peer, 'undelivered', 'it does not have the block that it announced');
+    if (outcome === undefined) {
+      if (node.chain.block(id) !== undefined) return 'ignore';
+      const { anchorHeight } = decodeHeader(block.header);
+      if (!isWindowOpen(anchorHeight, node.chain.head().height + CLOSING_CUTS)) return 'undelivered';
+      throw new PeerFault(peer, 'undelivered', 'it does not have the block that it announced');
+    }
     // Everybody has to know of two blocks with one body: honest ones build on neither. Each of them cost its work.
     if (outcome.status !== 'refused' || outcome.error.code === 'body_used') return 'accept';
     // Another peer may have the body that belongs to the header.

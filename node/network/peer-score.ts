@@ -20,7 +20,7 @@ export const FAULTS = {
   flood: 10,
   /** No answer in time, or a broken one. */
   unanswered: 10,
-  /** It announced something and does not have it, more often than cuts and full mempools explain. */
+  /** It announced something, was asked at once and does not have it, more often than conflicts and full mempools explain. */
   undelivered: 10,
 } as const;
 

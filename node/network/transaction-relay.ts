@@ -26,10 +26,14 @@ const MILLIS_PER_ID = 2_000 / LOOKED_UP.perSecond;
 /** Identifiers that wait to be announced. What is pushed out is found by peers that ask what waits. */
 const MAX_GATHERED = 16_384;
 /**
- * Transactions that a peer announced but does not have. Some are legitimate: a cut took them, or they were evicted from
- * a full mempool.
+ * Transactions that a peer announced but does not have, and that are in no cut. Some are legitimate: a conflicting one
+ * was in a cut, or they were evicted from a full mempool.
  */
 const MISSED: BucketRate = { perSecond: 8, burst: 512 };
+/** A peer may be cuts ahead: only after this time is it clear whether a cut took what it lacks. */
+const SETTLE_MILLIS = 5_000;
+/** Transactions of one peer for which that is not clear yet; enough for many faults. */
+const MAX_UNSETTLED = 2_048;
 const KNOWN_PEERS = 1_024;
 
 /** Faults that are invalid in every state: no honest peer relays them. */
@@ -55,6 +59,9 @@ export class TransactionRelay {
   readonly #wants: TransactionWants;
   readonly #gathered = new BoundedMap<string, Bytes>(MAX_GATHERED);
   #timer: NodeJS.Timeout | undefined;
+  /** How many transactions are not settled, by peer. */
+  readonly #unsettled = new Map<PeerName, number>();
+  readonly #settling = new Set<NodeJS.Timeout>();
   readonly #unsubscribe: () => void;
 
   constructor(dependencies: TransactionRelayDependencies) {
@@ -63,11 +70,9 @@ export class TransactionRelay {
     this.#wants = new TransactionWants({
       ask: (peer, question) => network.ask(peer, 'relay', question),
       take: (peer, wire) => this.#take(peer, wire),
-      missed: (peer, count) => {
-        if (!this.#mayHave(this.#missed, MISSED, peer, count))
-          network.fault(peer, 'undelivered', 'it announces transactions that it does not have');
-      },
+      missed: (peer, ids) => this.#settleLater(peer, ids),
       failed: (peer, error) => blame(network, peer, error),
+      isHere: (id) => this.#isHere(id),
     });
     this.#unsubscribe = dependencies.node.on('mempoolAdded', ({ id }) => {
       this.#gathered.set(nameOf(id), id);
@@ -78,6 +83,7 @@ export class TransactionRelay {
   close(): void {
     this.#unsubscribe();
     clearTimeout(this.#timer);
+    for (const timer of this.#settling) clearTimeout(timer);
     this.#wants.close();
   }
 
@@ -120,6 +126,23 @@ export class TransactionRelay {
     const bucket = take(buckets.use(peer) ?? fullBucket(rate, now), rate, now, count);
     if (bucket !== undefined) buckets.set(peer, bucket);
     return bucket !== undefined;
+  }
+
+  #settleLater(peer: PeerName, ids: readonly Bytes[]): void {
+    const before = this.#unsettled.get(peer) ?? 0;
+    if (before + ids.length > MAX_UNSETTLED) return;
+    this.#unsettled.set(peer, before + ids.length);
+    const timer = setTimeout(() => {
+      this.#settling.delete(timer);
+      const left = (this.#unsettled.get(peer) ?? 0) - ids.length;
+      if (left > 0) this.#unsettled.set(peer, left);
+      else this.#unsettled.delete(peer);
+      const missed = ids.filter((id) => !this.#isHere(id)).length;
+      if (missed > 0 && !this.#mayHave(this.#missed, MISSED, peer, missed))
+        this.#with.network.fault(peer, 'undelivered', 'it announces transactions that it does not have');
+    }, SETTLE_MILLIS);
+    timer.unref();
+    this.#settling.add(timer);
   }
 
   #isHere(id: Bytes): boolean {

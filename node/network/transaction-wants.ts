@@ -1,6 +1,7 @@
 /**
  * Announced transactions that this node lacks. All announcers are remembered; a transaction is requested from one of
- * them, batched with others, and from the next if it does not arrive soon. One that no peer has is dropped.
+ * them, batched with others, and from the next if it does not arrive soon. One that no peer has is dropped. Only
+ * who is asked at once has to have it: the others are asked late, and a cut or a conflict may have taken it meanwhile.
  */
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
@@ -25,9 +26,11 @@ export type Came = 'here' | 'bad' | 'nobody';
 export type TransactionWantsDependencies = {
   ask(peer: PeerName, question: Uint8Array): Promise<Uint8Array>;
   take(peer: PeerName, wire: Bytes): Promise<Exclude<Came, 'nobody'>>;
-  /** The peer announced this many but did not deliver them. */
-  missed(peer: PeerName, count: number): void;
+  /** The peer announced these first, was asked at once, and did not deliver them. */
+  missed(peer: PeerName, ids: readonly Bytes[]): void;
   failed(peer: PeerName, error: unknown): void;
+  /** It came by another way, or a cut took it. */
+  isHere(id: Bytes): boolean;
 };
 
 type Wanted = {
@@ -45,7 +48,10 @@ type Wanted = {
   readonly over: PromiseWithResolvers<Came>;
 };
 
-type Line = { readonly queue: Wanted[]; asking: number };
+/** `isOwed`: the peer is asked because it announced it, and not because another one did not deliver. */
+type Turn = { readonly wanted: Wanted; readonly isOwed: boolean };
+
+type Line = { readonly queue: Turn[]; asking: number };
 
 export class TransactionWants {
   readonly #with: TransactionWantsDependencies;
@@ -102,56 +108,62 @@ export class TransactionWants {
     const state = { pending: 0, tries: 0, isLate: false, isBad: false, came: undefined };
     const wanted: Wanted = { id, sources: [], known: new Set([peer]), ...state, over: Promise.withResolvers() };
     this.#wanted.set(name, wanted);
-    this.#queue(peer, wanted);
+    this.#queue(peer, { wanted, isOwed: true });
     return wanted;
   }
 
-  #queue(peer: PeerName, wanted: Wanted): void {
-    wanted.pending++;
-    this.#line(peer).queue.push(wanted);
+  #queue(peer: PeerName, turn: Turn): void {
+    turn.wanted.pending++;
+    this.#line(peer).queue.push(turn);
   }
 
   #pump(peer: PeerName): void {
     const line = this.#line(peer);
     while (line.asking < PER_PEER && line.queue.length > 0) {
-      const asked = line.queue.splice(0, MAX_TRANSACTIONS).filter(({ came }) => came === undefined);
+      const asked = line.queue.splice(0, MAX_TRANSACTIONS).filter(({ wanted }) => wanted.came === undefined);
       if (asked.length > 0) void this.#askFor(peer, line, asked);
     }
     if (line.asking === 0) this.#lines.delete(peer);
   }
 
-  async #askFor(peer: PeerName, line: Line, asked: readonly Wanted[]): Promise<void> {
+  async #askFor(peer: PeerName, line: Line, asked: readonly Turn[]): Promise<void> {
     line.asking++;
     let hasMore = false;
     try {
-      const ids = asked.map(({ id }) => id);
+      const ids = asked.map(({ wanted }) => wanted.id);
       const answer = await this.#with.ask(peer, encodeRelayQuestion({ type: 'transactions', ids }));
       const wires = decodeWires(answer, asked.length);
-      const missing = wires.filter((wire) => wire === undefined).length;
+      const missing = asked.filter((_, i) => wires[i] === undefined);
       // Transactions that did not fit into the answer are requested again.
-      hasMore = missing < asked.length && answer.length > ANSWER_BYTES - MAX_TRANSACTION_BYTES;
+      hasMore = missing.length < asked.length && answer.length > ANSWER_BYTES - MAX_TRANSACTION_BYTES;
       await this.#receive(peer, asked, wires);
-      if (missing > 0 && !hasMore) this.#with.missed(peer, missing);
+      const owed = hasMore ? [] : missing.filter(({ isOwed }) => isOwed);
+      if (owed.length > 0)
+        this.#with.missed(
+          peer,
+          owed.map(({ wanted }) => wanted.id),
+        );
     } catch (error) {
       this.#with.failed(peer, error);
     } finally {
       line.asking--;
-      for (const wanted of asked) {
+      for (const turn of asked) {
+        const { wanted } = turn;
         wanted.pending--;
-        if (hasMore && wanted.came === undefined && !wanted.isBad && wanted.tries++ < TRIES) this.#queue(peer, wanted);
+        if (hasMore && wanted.came === undefined && !wanted.isBad && wanted.tries++ < TRIES) this.#queue(peer, turn);
         else this.#passOn(wanted);
       }
       this.#pump(peer);
     }
   }
 
-  async #receive(peer: PeerName, asked: readonly Wanted[], wires: readonly (Bytes | undefined)[]): Promise<void> {
+  async #receive(peer: PeerName, asked: readonly Turn[], wires: readonly (Bytes | undefined)[]): Promise<void> {
     for (const [i, wire] of wires.entries())
-      if (wire !== undefined && !equalBytes(transactionIdOfWire(wire), (asked[i] as Wanted).id))
+      if (wire !== undefined && !equalBytes(transactionIdOfWire(wire), (asked[i] as Turn).wanted.id))
         throw new ProtocolError('not_canonical', 'another transaction');
     await Promise.all(
       wires.map(async (wire, i) => {
-        const wanted = asked[i] as Wanted;
+        const { wanted } = asked[i] as Turn;
         if (wire === undefined || wanted.came !== undefined) return;
         const came = await this.#with.take(peer, wire);
         // The identifier does not cover witnesses: another peer may have valid ones.
@@ -161,12 +173,16 @@ export class TransactionWants {
     );
   }
 
-  /** Moves on to the next announcer; gives up when all were asked. */
+  /** Moves on to the next announcer, unless it is here by now; gives up when all were asked. */
   #passOn(wanted: Wanted): void {
     if (wanted.came !== undefined) return;
     const next = wanted.sources.shift();
     if (next !== undefined) {
-      this.#queue(next, wanted);
+      if (this.#with.isHere(wanted.id)) {
+        this.#end(wanted, 'here');
+        return;
+      }
+      this.#queue(next, { wanted, isOwed: false });
       this.#pump(next);
     } else if (wanted.pending === 0) this.#end(wanted, wanted.isBad ? 'bad' : 'nobody');
   }
