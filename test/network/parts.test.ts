@@ -1,7 +1,8 @@
 /** The decisions and formats of the network, without a network. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { BlockFetch } from '../../node/network/block-fetch.ts';
+import { BlockFetch, type FetchedBlock } from '../../node/network/block-fetch.ts';
+import { DeliveryPace } from '../../node/network/delivery-pace.ts';
 import { decodeHello, encodeHello, isNewer, mismatch } from '../../node/network/hello.ts';
 import { admitInbound, type Inbound, subnetOf } from '../../node/network/inbound-limits.ts';
 import { networkPlan } from '../../node/network/network-options.ts';
@@ -242,6 +243,8 @@ test('blocks that nobody has are given up; those of a peer that sent a wrong one
       peers: () => Object.keys(answers),
       ask: async (peer) => await (answers[peer] as () => Promise<Uint8Array>)(),
       blame: (error) => blamed.push(error),
+      pace: new DeliveryPace(),
+      isHere: () => false,
     });
   const all = async () => encodeBlocksAnswer(blocks);
   const nobody = fetch({});
@@ -257,7 +260,7 @@ test('blocks that nobody has are given up; those of a peer that sent a wrong one
   expect(await swapped.take(ids[1] as Uint8Array)).toMatchObject({ from: 'b' });
   expect(blamed).toHaveLength(2);
   const distrusted = fetch({ a: all });
-  const first = await distrusted.take(ids[0] as Uint8Array);
+  const first = (await distrusted.take(ids[0] as Uint8Array)) as FetchedBlock;
   distrusted.again(first.id, 'a');
   await expect(distrusted.take(ids[1] as Uint8Array)).rejects.toThrow('no peer has the blocks');
 });
