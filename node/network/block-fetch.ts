@@ -137,7 +137,10 @@ export class BlockFetch {
     return id !== undefined && this.#wanted.some((other) => equalBytes(other, id));
   }
 
-  /** The quickest that is free. Beside it one that nobody knows yet is tried, so that a quicker one is found. */
+  /**
+   * The quickest that is free, always for the block that is waited for. Beside it one that is not known yet is tried,
+   * so that a quicker one is found.
+   */
   #choose(usable: readonly PeerName[]): PeerName | undefined {
     const { pace } = this.#with;
     const inFlight = [...this.#questions];
@@ -148,7 +151,8 @@ export class BlockFetch {
       return pace.rank(peer) === 'good' ? own.length < PER_PEER : own.length === 0 && others < OF_OTHERS;
     };
     const free = pace.sorted(usable.filter(isFree));
-    const tried = others === 0 && inFlight.length > 0 ? free.find((peer) => pace.rank(peer) === 'unknown') : undefined;
+    const mayTry = others === 0 && this.#inFlight() > 0 && !this.#isTakerWanted();
+    const tried = mayTry ? free.find((peer) => pace.rank(peer) === 'unknown') : undefined;
     return tried ?? free[0];
   }
 

@@ -16,7 +16,8 @@ export type PaceRank = 'good' | 'unknown' | 'poor';
 const ORDER: Readonly<Record<PaceRank, number>> = { good: 0, unknown: 1, poor: 2 };
 
 export class DeliveryPace {
-  readonly #paces = new Map<PeerName, number>();
+  /** Bytes a second, and poor answers in a row: one alone may be a moment in which this node had no time. */
+  readonly #paces = new Map<PeerName, { readonly pace: number; readonly poor: number }>();
   readonly steady: () => number;
 
   constructor(steady: () => number = steadyMillis) {
@@ -28,20 +29,24 @@ export class DeliveryPace {
     const seconds = Math.max(LEAST_MILLIS, this.steady() - since) / 1_000;
     const bytes = lengths.reduce((sum, length) => sum + Math.max(BLOCK_BYTES, length), 0);
     const pace = ((bytes / seconds) * lengths.length) / asked;
-    const before = this.#paces.get(peer) ?? pace;
+    // Nobody earned anything with a first answer that is poor.
+    const before = this.#paces.get(peer) ?? { pace, poor: 1 };
     // Worse counts at once, so that it costs one turn; better has to be earned.
-    this.#paces.set(peer, pace < before ? pace : (before + pace) / 2);
+    this.#paces.set(peer, {
+      pace: pace < before.pace ? pace : (before.pace + pace) / 2,
+      poor: pace < POOR ? before.poor + 1 : 0,
+    });
   }
 
   rank(peer: PeerName): PaceRank {
-    const pace = this.#paces.get(peer);
-    if (pace === undefined) return 'unknown';
-    return pace < POOR ? 'poor' : 'good';
+    const { poor } = this.#paces.get(peer) ?? { poor: 1 };
+    if (poor === 0) return 'good';
+    return poor === 1 ? 'unknown' : 'poor';
   }
 
   /** The quickest first, unknown ones before poor ones; otherwise as they come. */
   sorted(peers: readonly PeerName[]): PeerName[] {
-    const pace = (peer: PeerName) => this.#paces.get(peer) ?? 0;
+    const pace = (peer: PeerName) => this.#paces.get(peer)?.pace ?? 0;
     return [...peers].sort((a, b) => ORDER[this.rank(a)] - ORDER[this.rank(b)] || pace(b) - pace(a));
   }
 

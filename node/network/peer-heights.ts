@@ -22,6 +22,8 @@ export type PeerHeight = {
   /** Answers that brought nothing, and until when others come first. */
   fruitless: number;
   restsUntil: number;
+  /** Whether an answer of it moved the head. */
+  hasBrought: boolean;
 };
 
 const MAX_LATE = 8;
@@ -62,6 +64,7 @@ export class PeerHeights {
       late: 0,
       fruitless: 0,
       restsUntil: 0,
+      hasBrought: false,
     });
   }
 
@@ -116,6 +119,7 @@ export class PeerHeights {
   brought(peer: PeerName, isNew: boolean): void {
     const known = this.#peers.get(peer);
     if (known === undefined) return;
+    known.hasBrought ||= isNew;
     known.fruitless = isNew ? Math.floor(known.fruitless / 2) : Math.min(MAX_FRUITLESS, known.fruitless + 1);
     known.restsUntil = isNew ? 0 : this.#steady() + REST_MILLIS * 2 ** (known.fruitless - 1);
   }
@@ -127,7 +131,7 @@ export class PeerHeights {
 
   /**
    * The peer to ask for cuts after `head`: of those that claim to have them, do not rest and answer fast, the one asked
-   * longest ago.
+   * longest ago; those that brought cuts before go before strangers.
    */
   next(head: number, except: ReadonlySet<PeerName> = NOBODY): PeerName | undefined {
     return this.#oldest(
@@ -137,7 +141,7 @@ export class PeerHeights {
         failedFrom !== head + 1 &&
         restsUntil <= this.#steady() &&
         !except.has(peer),
-      ({ fruitless, late, asked }) => [fruitless, late, asked],
+      ({ fruitless, hasBrought, late, asked }) => [fruitless, hasBrought ? 0 : 1, late, asked],
     );
   }
 

@@ -260,6 +260,12 @@ describe('peers that send one block just in time', () => {
     expect(drips.blamed).toBe(0);
   });
 
+  test('cost one turn all together where one is known to be quick', async () => {
+    const drips = new Drips();
+    const many = Array.from({ length: 20 }, (_, i) => `drip${i}`);
+    expect(await drips.millisOf(drips.fetch(['honest', ...many]))).toBeLessThan(HASTE_MILLIS);
+  });
+
   test('have neither all places nor two each', async () => {
     const drips = new Drips();
     const fetch = drips.fetch(DRIPS);

@@ -232,6 +232,23 @@ test('a development node has no peers unless it is told; every other network lis
   expect(() => networkPlan(both)).toThrow(/--p2p is off/);
 });
 
+test('one that brought cuts is asked before strangers; one that brought nothing rests, twice as long each time', () => {
+  let now = 0;
+  const heights = new PeerHeights(() => now);
+  for (const peer of ['stranger', 'proven']) heights.joined(peer, 1_000);
+  heights.brought('proven', true);
+  expect([heights.next(5), heights.next(5)]).toEqual(['proven', 'proven']);
+  heights.left('proven');
+  for (const [head, rest] of [2_000, 4_000, 8_000].entries()) {
+    expect(heights.next(head)).toBe('stranger');
+    heights.failed('stranger', head + 1);
+    now += rest - 1;
+    // A new head does not end the rest. Where there is nobody else it is asked all the same.
+    expect([heights.next(head + 1), heights.any()]).toEqual([undefined, 'stranger']);
+    now += 1;
+  }
+});
+
 test('blocks that nobody has are given up; those of a peer that sent a wrong one are asked of another', async () => {
   const header = new Uint8Array(312);
   const other = Uint8Array.from(header).fill(1, 304);
