@@ -11,7 +11,7 @@ import { type Checkpoint, nextCheckpoint } from '../checkpoints.ts';
 import type { CutLedger } from '../cut-ledger.ts';
 import { type Place, provenBack } from './cut-proof.ts';
 import type { Answered } from './hurried-ask.ts';
-import { PeerFault } from './peer-fault.ts';
+import { PeerFault, StingyAnswer } from './peer-fault.ts';
 import { decodeHeadersAnswer, MAX_CUTS, MAX_HEADERS, type SyncQuestion } from './sync-messages.ts';
 import type { PeerName } from './thread/host-types.ts';
 
@@ -91,7 +91,7 @@ export class CheckpointProof {
       const lowest = decodeCutHeader(headers[0] as Bytes);
       way.lowest = { height: lowest.height - 1, cutId: lowest.previousId };
       // One header at a time, the way would take days: what came is kept, and another peer is asked.
-      if (headers.length < count) throw new Error(`${headers.length} of ${count} headers`);
+      if (headers.length < count) throw new StingyAnswer(peer, `${headers.length} of ${count} headers`);
       if (way.lowest.height >= from)
         this.#tell('info', 'headers are read back from a checkpoint', { at: way.lowest.height, to: from }, way);
     }
@@ -109,7 +109,7 @@ export class CheckpointProof {
         { peer, height: lowest.height },
         { checkpoint },
       );
-      throw new Error(`no header ${lowest.height}`);
+      throw new StingyAnswer(peer, `no header ${lowest.height}`);
     }
     if (headers.length > count) throw new PeerFault(peer, 'malformed', 'more headers than were asked for');
     return { peer, headers };
@@ -130,7 +130,7 @@ export class CheckpointProof {
     const count = mark - height + 1;
     const { peer, headers } = await this.#headers(asked, between, count);
     const places = provenBackOf(peer, between, headers);
-    if (places.length < count) throw new Error(`${headers.length} of ${count} headers`);
+    if (places.length < count) throw new StingyAnswer(peer, `${headers.length} of ${count} headers`);
     return (places[0] as Place).cutId;
   }
 }

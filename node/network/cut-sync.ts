@@ -20,7 +20,7 @@ import { CheckpointProof, ContradictedError } from './checkpoint-proof.ts';
 import { brokenChain, isCertified, type Place } from './cut-proof.ts';
 import { EpochProof } from './epoch-proof.ts';
 import { type Answered, askHurried } from './hurried-ask.ts';
-import { blame, type PeerAsking, PeerFault } from './peer-fault.ts';
+import { blame, type PeerAsking, PeerFault, StingyAnswer } from './peer-fault.ts';
 import { PeerHeights } from './peer-heights.ts';
 import {
   type CutsAnswer,
@@ -62,7 +62,7 @@ export type CutSyncDependencies = {
 };
 
 export class CutSync {
-  readonly heights = new PeerHeights();
+  readonly heights: PeerHeights;
   readonly #with: CutSyncDependencies;
   readonly #epochs: EpochProof;
   readonly #checkpoints: CheckpointProof;
@@ -70,6 +70,8 @@ export class CutSync {
   #running: Promise<void> | undefined;
   #closed = false;
   #queued = 0;
+  /** Looks whether a block or cut that is fetched came by another way. */
+  #look: (() => void) | undefined;
   /** Peers that were asked to prove their height. */
   readonly #confirming = new Set<PeerName>();
   #loggedAt = 0;
@@ -80,6 +82,7 @@ export class CutSync {
 
   constructor(dependencies: CutSyncDependencies) {
     this.#with = dependencies;
+    this.heights = new PeerHeights(dependencies.steady);
     const ask = (peer: PeerName, question: SyncQuestion) => this.#askSoon(peer, question);
     this.#epochs = new EpochProof(dependencies.ledger, ask);
     this.#checkpoints = new CheckpointProof({ ...dependencies, ask });
@@ -97,12 +100,18 @@ export class CutSync {
   async close(): Promise<void> {
     this.#closed = true;
     this.wake();
+    this.arrived();
     await this.#running;
   }
 
   /** New cuts may be available. */
   wake(): void {
     this.#news.wake();
+  }
+
+  /** A block or a cut came by another way. */
+  arrived(): void {
+    this.#look?.();
   }
 
   async #run(): Promise<void> {
@@ -173,7 +182,10 @@ export class CutSync {
       const last = answer.cuts.at(-1);
       const claimed = claims.get(peer) ?? 0;
       if (last === undefined) {
-        if (answer.bodiesFrom > from) return;
+        if (answer.bodiesFrom > from) {
+          if (claimed >= from) this.heights.brought(peer, false);
+          return;
+        }
         if (claimed >= from) throw new PeerFault(peer, 'false_height', `it claimed ${claimed} and has no cut ${from}`);
         if (answer.head >= head.height) this.#confirm(peer, head);
         return;
@@ -182,11 +194,14 @@ export class CutSync {
       this.heights.proved(peer, last.header.height);
       // Meanwhile some of these cuts may have arrived by another way.
       await this.#execute(answer, peer);
+      this.heights.brought(peer, true);
     } catch (error) {
       if (error instanceof ProtocolError && error.code === 'unsupported_version' && (await this.#isUnknown(peer, from)))
         return;
+      // Headers may have come from another peer than the cuts.
+      const isOf = error instanceof PeerFault || error instanceof StingyAnswer;
       if (error instanceof ContradictedError) this.#end(error);
-      else if (!(error instanceof MovedOnError)) this.#failed(peer, error);
+      else if (!(error instanceof MovedOnError)) this.#failed(isOf ? error.peer : peer, error);
     }
   }
 
@@ -267,6 +282,8 @@ export class CutSync {
       peers: () => this.#sources([peer, ...this.heights.having(first, last).filter((other) => other !== peer)]),
       ask: (other, question) => network.ask(other, 'sync', question),
       blame: (error, other) => this.#blame(error, other),
+      pace: this.heights.pace,
+      isHere: (id) => ledger.isHere(id),
     });
     const fetched = new Set(lacking.map(nameOf));
     try {
@@ -274,6 +291,7 @@ export class CutSync {
         this.#queued = cuts.length - i;
         if (this.#closed) return;
         if (this.#isFinal(cut)) continue;
+        this.#look = () => fetch.look(this.#closed || this.#isFinal(cut));
         const senders = new Set<PeerName>();
         const impossible = await this.#admit(cut, fetch, fetched, senders);
         // Closed meanwhile: some blocks are missing.
@@ -291,6 +309,7 @@ export class CutSync {
       this.#tell();
     } finally {
       this.#queued = 0;
+      this.#look = undefined;
       fetch.close();
     }
   }
@@ -340,6 +359,7 @@ export class CutSync {
         if (!asked.has(nameOf(id)) || !cut.blockIds.slice(0, i).every((before) => ledger.isHere(before)))
           throw new Error('a block left the pool');
         const block = await fetch.take(id);
+        if (block === undefined) continue;
         senders.add(block.from);
         const admitted = await ledger.admit(block.header, block.body, cut);
         if (admitted === 'here' || this.#isFinal(cut)) break;

@@ -8,7 +8,7 @@ import { epochOf } from '../../protocol/staking/limits.ts';
 import type { CutLedger } from '../cut-ledger.ts';
 import { isCertified, type Place, provenBack } from './cut-proof.ts';
 import type { Answered } from './hurried-ask.ts';
-import { PeerFault } from './peer-fault.ts';
+import { PeerFault, StingyAnswer } from './peer-fault.ts';
 import { decodeHeadersAnswer, MAX_HEADERS, type SyncQuestion } from './sync-messages.ts';
 import type { PeerName } from './thread/host-types.ts';
 
@@ -55,7 +55,7 @@ export class EpochProof {
       if (last === undefined || headers.length > count)
         throw new PeerFault(peer, 'false_height', `it has no header ${to}`);
       // One header at a time, an epoch would take hours.
-      if (headers.length < count) throw new Error(`${headers.length} of ${count} headers`);
+      if (headers.length < count) throw new StingyAnswer(peer, `${headers.length} of ${count} headers`);
       if (proven === undefined) {
         const place = { height: to, cutId: cutId(last) };
         const committee = this.#ledger.committee(from);

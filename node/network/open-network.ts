@@ -203,10 +203,12 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
       return undefined;
     }
   };
-  const unsubscribe = node.on('cut', ({ header }) => {
+  const unsubscribeCuts = node.on('cut', ({ header }) => {
     tip.look();
     network.setHeight(header.height);
+    sync?.arrived();
   });
+  const unsubscribeBlocks = node.on('block', () => sync?.arrived());
   let addresses: readonly string[];
   try {
     addresses = await network.start();
@@ -232,7 +234,8 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
     queuedCuts: () => sync?.queued ?? 0,
     answeredBytes: (protocol) => network.answeredBytes[protocol],
     close: async () => {
-      unsubscribe();
+      unsubscribeCuts();
+      unsubscribeBlocks();
       for (const part of [cuts, transactions, blocks, pull]) part.close();
       // Pending requests must not prevent the node from stopping.
       await Promise.all([network.close(), sync?.close()]);

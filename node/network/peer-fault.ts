@@ -22,6 +22,17 @@ export class PeerFault extends Error {
   }
 }
 
+/** A peer that has more sent less than was asked for, which may have honest reasons: others are asked before it. */
+export class StingyAnswer extends Error {
+  override readonly name = 'StingyAnswer';
+  readonly peer: PeerName;
+
+  constructor(peer: PeerName, reason: string) {
+    super(reason);
+    this.peer = peer;
+  }
+}
+
 /**
  * A request without an answer. `unanswered`: it was sent, and no complete answer arrived in time. `not_asked`: it was
  * not sent, because the peer has disconnected or too many requests wait for it. `busy`: the peer is serving others now.

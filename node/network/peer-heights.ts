@@ -1,7 +1,10 @@
 /**
  * The heights of peers: claimed, and proven by a certificate. Claims decide which peer to ask; what was proven stays
- * proven when the peer leaves. A peer that failed to deliver a range is not asked for it again while there are others.
+ * proven when the peer leaves. A peer that failed to deliver a range is not asked for it again while there are others,
+ * and rests: for twice as long after each answer that brought nothing.
  */
+import { steadyMillis } from '../../runtime/clock.ts';
+import { DeliveryPace } from './delivery-pace.ts';
 import type { PeerName } from './thread/host-types.ts';
 
 export type PeerHeight = {
@@ -16,16 +19,31 @@ export type PeerHeight = {
   asked: number;
   /** Slow answers minus fast ones. */
   late: number;
+  /** Answers that brought nothing, and until when others come first. */
+  fruitless: number;
+  restsUntil: number;
+  /** Whether an answer of it moved the head. */
+  hasBrought: boolean;
 };
 
 const MAX_LATE = 8;
+const REST_MILLIS = 2_000;
+/** 256 times as long: eight minutes. A peer without alternatives is asked all the same. */
+const MAX_FRUITLESS = 9;
 
 const NOBODY: ReadonlySet<PeerName> = new Set();
 
 export class PeerHeights {
+  readonly pace: DeliveryPace;
+  readonly #steady: () => number;
   readonly #peers = new Map<PeerName, PeerHeight>();
   #asked = 0;
   #proven = -1;
+
+  constructor(steady: () => number = steadyMillis) {
+    this.#steady = steady;
+    this.pace = new DeliveryPace(steady);
+  }
 
   /** The best height that any peer proved since the start; -1 for none. */
   get proven(): number {
@@ -37,11 +55,22 @@ export class PeerHeights {
   }
 
   joined(peer: PeerName, claim: number): void {
-    this.#peers.set(peer, { claim, bodiesFrom: 0, proven: -1, failedFrom: undefined, asked: 0, late: 0 });
+    this.#peers.set(peer, {
+      claim,
+      bodiesFrom: 0,
+      proven: -1,
+      failedFrom: undefined,
+      asked: 0,
+      late: 0,
+      fruitless: 0,
+      restsUntil: 0,
+      hasBrought: false,
+    });
   }
 
   left(peer: PeerName): void {
     this.#peers.delete(peer);
+    this.pace.forget(peer);
   }
 
   get(peer: PeerName): PeerHeight | undefined {
@@ -81,7 +110,18 @@ export class PeerHeights {
 
   failed(peer: PeerName, from: number): void {
     const known = this.#peers.get(peer);
-    if (known !== undefined) known.failedFrom = from;
+    if (known === undefined) return;
+    known.failedFrom = from;
+    this.brought(peer, false);
+  }
+
+  /** Whether its answer moved the head. */
+  brought(peer: PeerName, isNew: boolean): void {
+    const known = this.#peers.get(peer);
+    if (known === undefined) return;
+    known.hasBrought ||= isNew;
+    known.fruitless = isNew ? Math.floor(known.fruitless / 2) : Math.min(MAX_FRUITLESS, known.fruitless + 1);
+    known.restsUntil = isNew ? 0 : this.#steady() + REST_MILLIS * 2 ** (known.fruitless - 1);
   }
 
   /** All peers get another chance: none is left to ask. */
@@ -90,13 +130,18 @@ export class PeerHeights {
   }
 
   /**
-   * The peer to ask for cuts after `head`: of those that claim to have them and answer fast, the one asked longest ago.
+   * The peer to ask for cuts after `head`: of those that claim to have them, do not rest and answer fast, the one asked
+   * longest ago; those that brought cuts before go before strangers.
    */
   next(head: number, except: ReadonlySet<PeerName> = NOBODY): PeerName | undefined {
     return this.#oldest(
-      (peer, { claim, bodiesFrom, failedFrom }) =>
-        claim > head && bodiesFrom <= head + 1 && failedFrom !== head + 1 && !except.has(peer),
-      ({ late, asked }) => [late, asked],
+      (peer, { claim, bodiesFrom, failedFrom, restsUntil }) =>
+        claim > head &&
+        bodiesFrom <= head + 1 &&
+        failedFrom !== head + 1 &&
+        restsUntil <= this.#steady() &&
+        !except.has(peer),
+      ({ fruitless, hasBrought, late, asked }) => [fruitless, hasBrought ? 0 : 1, late, asked],
     );
   }
 
@@ -104,7 +149,7 @@ export class PeerHeights {
   any(): PeerName | undefined {
     return this.#oldest(
       () => true,
-      ({ asked }) => [0, asked],
+      ({ fruitless, restsUntil, asked }) => [restsUntil > this.#steady() ? fruitless : 0, asked],
     );
   }
 
@@ -132,12 +177,12 @@ export class PeerHeights {
 
   #oldest(
     may: (peer: PeerName, height: PeerHeight) => boolean,
-    order: (height: PeerHeight) => readonly [number, number],
+    order: (height: PeerHeight) => readonly number[],
   ): PeerName | undefined {
     const all = [...this.#peers].filter(([peer, height]) => may(peer, height));
     const [found] = all.sort(([, a], [, b]) => {
-      const [x, y] = [order(a), order(b)];
-      return x[0] - y[0] || x[1] - y[1];
+      const other = order(b);
+      return order(a).reduce((sign, value, i) => sign || value - (other[i] as number), 0);
     });
     if (found !== undefined) found[1].asked = ++this.#asked;
     return found?.[0];

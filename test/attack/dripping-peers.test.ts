@@ -2,12 +2,13 @@
  * Peers that answer, in time and truly, but so little at once or so late that a node which waits for them does not move:
  * a node that syncs goes on with others. Real ledgers and the real sync, without sockets between them.
  */
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { adoptInto } from '../../node/adopted-cut.ts';
 import type { Checkpoint } from '../../node/checkpoints.ts';
 import { BlockFetch, HASTE_MILLIS, WAITING_BYTES } from '../../node/network/block-fetch.ts';
 import { answerSync } from '../../node/network/cut-server.ts';
 import { CutSync } from '../../node/network/cut-sync.ts';
+import { DeliveryPace } from '../../node/network/delivery-pace.ts';
 import {
   ANSWER_BYTES,
   decodeHeadersAnswer,
@@ -60,7 +61,11 @@ type Answer = (question: Question) => Promise<Uint8Array>;
 
 const honest: Answer = async (question) => answerSync(source.chain, question);
 
-function follow(peers: Readonly<Record<string, Answer>>, checkpoints: readonly Checkpoint[] = []): CutSync {
+function follow(
+  peers: Readonly<Record<string, Answer>>,
+  checkpoints: readonly Checkpoint[] = [],
+  steady: () => number = steadyMillis,
+): CutSync {
   sync = new CutSync({
     ledger: fresh.ledger,
     adopt: adoptInto(fresh.ledger),
@@ -76,7 +81,7 @@ function follow(peers: Readonly<Record<string, Answer>>, checkpoints: readonly C
     },
     log: quietLog,
     checkpoints,
-    steady: steadyMillis,
+    steady,
     probeMillis: 20,
     updateRequired: () => undefined,
   });
@@ -139,13 +144,16 @@ test('a peer that is as far as this node and does not show it holds up nobody', 
   await until(() => height() === 3);
 });
 
-test('blocks that are here and wait for an earlier one have a bound, however long its peer takes', async () => {
-  const count = MAX_BLOCKS + (6 * WAITING_BYTES) / ANSWER_BYTES;
-  const blocks = Array.from({ length: count }, (_, i) => {
+const headersOf = (count: number) =>
+  Array.from({ length: count }, (_, i) => {
     const header = new Uint8Array(HEADER_BYTES);
     new DataView(header.buffer).setUint32(0, i, true);
     return { header, id: blockId(header) };
   });
+
+test('blocks that are here and wait for an earlier one have a bound, however long its peer takes', async () => {
+  const count = MAX_BLOCKS + (6 * WAITING_BYTES) / ANSWER_BYTES;
+  const blocks = headersOf(count);
   const body = new Uint8Array(ANSWER_BYTES / 2);
   const first = blocks[0] as (typeof blocks)[number];
   let served = 0;
@@ -169,13 +177,15 @@ test('blocks that are here and wait for an earlier one have a bound, however lon
           return encodeBlocksAnswer(question.ids.map((_, i) => found[i] && { header: found[i].header, body }));
         },
         blame: () => undefined,
+        pace: new DeliveryPace(),
+        isHere: () => false,
       },
     );
     const taken = fetch.take(first.id);
     for (let i = 0; i < 20 * count; i++) await Promise.resolve();
     const before = served;
     await vi.advanceTimersByTimeAsync(HASTE_MILLIS);
-    expect((await taken).id).toEqual(first.id);
+    expect((await taken)?.id).toEqual(first.id);
     expect(before).toBeGreaterThan(0);
     // Answers that were under way come on top.
     expect(before).toBeLessThanOrEqual(WAITING_BYTES + 4 * ANSWER_BYTES);
@@ -184,3 +194,137 @@ test('blocks that are here and wait for an earlier one have a bound, however lon
     vi.useRealTimers();
   }
 });
+
+/** Peers of a fetch in virtual time. `drip…` send one block after 2.9 seconds, just before they would be late; others all of them soon. */
+class Drips {
+  readonly blocks = headersOf(100);
+  readonly pace = new DeliveryPace(() => Date.now());
+  readonly isHere = new Set<Bytes>();
+  /** Questions under way, by peer. */
+  readonly asking: string[] = [];
+  asked: string[] = [];
+  blamed = 0;
+
+  fetch(peers: readonly string[], count = this.blocks.length): BlockFetch {
+    const ids = this.blocks.slice(0, count).map(({ id }) => id);
+    return new BlockFetch(ids, {
+      peers: () => peers,
+      ask: async (peer, bytes) => {
+        const question = decodeSyncQuestion(bytes);
+        if (question.type !== 'blocks') throw new Error('another question');
+        this.asked.push(peer);
+        this.asking.push(peer);
+        const isDrip = peer.startsWith('drip');
+        await new Promise((resolve) => setTimeout(resolve, isDrip ? HASTE_MILLIS - 100 : 50));
+        this.asking.splice(this.asking.indexOf(peer), 1);
+        const found = question.ids.map((id) => this.blocks.find((block) => equalBytes(block.id, id)));
+        return encodeBlocksAnswer(
+          found.map((block, i) => (isDrip && i > 0 ? undefined : block && { header: block.header, body: BODY })),
+        );
+      },
+      blame: () => this.blamed++,
+      pace: this.pace,
+      isHere: (id) => this.isHere.has(id),
+    });
+  }
+
+  /** Virtual milliseconds that all blocks of a fetch take. */
+  async millisOf(fetch: BlockFetch, count = this.blocks.length): Promise<number> {
+    const began = Date.now();
+    let isOver = false;
+    const taking = (async () => {
+      for (const { id } of this.blocks.slice(0, count)) await fetch.take(id);
+      isOver = true;
+    })();
+    for (let i = 0; !isOver && i < 4_000; i++) await vi.advanceTimersByTimeAsync(25);
+    fetch.close();
+    if (isOver) await taking;
+    return Date.now() - began;
+  }
+}
+const BODY = new Uint8Array(100);
+const DRIPS = ['drip1', 'drip2', 'drip3', 'drip4'];
+
+describe('peers that send one block just in time', () => {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] }));
+  afterEach(() => void vi.useRealTimers());
+
+  test('cost one turn: all other blocks come from those that are quicker', async () => {
+    const drips = new Drips();
+    const peers = [...DRIPS, 'honest'];
+    expect(await drips.millisOf(drips.fetch(peers))).toBeLessThan(6_000);
+    // A later batch remembers who was quick.
+    drips.asked = [];
+    expect(await drips.millisOf(drips.fetch(peers, 4), 4)).toBeLessThan(500);
+    expect(drips.asked).toEqual(['honest']);
+    expect(drips.blamed).toBe(0);
+  });
+
+  test('cost one turn all together where one is known to be quick', async () => {
+    const drips = new Drips();
+    const many = Array.from({ length: 20 }, (_, i) => `drip${i}`);
+    expect(await drips.millisOf(drips.fetch(['honest', ...many]))).toBeLessThan(HASTE_MILLIS);
+  });
+
+  test('have neither all places nor two each', async () => {
+    const drips = new Drips();
+    const fetch = drips.fetch(DRIPS);
+    expect(new Set(drips.asking).size).toBe(drips.asking.length);
+    expect(drips.asking.length).toBeLessThan(DRIPS.length);
+    fetch.close();
+    await vi.advanceTimersByTimeAsync(HASTE_MILLIS);
+  });
+
+  test('are asked where there is nobody else, and not blamed', async () => {
+    const drips = new Drips();
+    expect(await drips.millisOf(drips.fetch(['drip'], 3), 3)).toBeLessThan(4 * HASTE_MILLIS);
+    expect(drips.blamed).toBe(0);
+  });
+
+  test('hold up no block that comes by another way', async () => {
+    const drips = new Drips();
+    const fetch = drips.fetch(['drip'], 2);
+    const { id } = drips.blocks[1] as { readonly id: Bytes };
+    const taken = fetch.take(id);
+    drips.isHere.add(id);
+    fetch.look();
+    expect(await Promise.race([taken, new Promise((resolve) => setImmediate(resolve, 'waits'))])).toBeUndefined();
+    fetch.close();
+    await vi.advanceTimersByTimeAsync(HASTE_MILLIS);
+  });
+});
+
+test('peers whose answers bring nothing are not asked again after each new head', async () => {
+  await bed.seal({ node: source }, 2);
+  const stingy = ['stingy1', 'stingy2', 'stingy3', 'stingy4'];
+  const all = [...stingy, 'honest'];
+  // The time of rests does not go on.
+  const following = follow(
+    Object.fromEntries(all.map((peer) => [peer, peer === 'honest' ? honest : stingyOnes()])),
+    [],
+    () => 1_000,
+  );
+  for (const peer of all) following.heights.joined(peer, 2);
+  following.wake();
+  await until(() => height() === 2);
+  for (let head = 3; head <= 8; head++) {
+    await bed.seal({ node: source }, 1);
+    for (const peer of all) following.heights.heard(peer, head);
+    following.wake();
+    await until(() => height() === head);
+  }
+  for (const peer of stingy) expect(asked.filter((one) => one === `${peer} cuts`).length).toBeLessThan(2);
+  expect(blamed.filter((one) => one.startsWith('honest'))).toEqual([]);
+});
+
+/** Genuine cuts without certificates, and then a single header. */
+function stingyOnes(): Answer {
+  const { chain } = lying(source, { certificate: () => undefined });
+  return async (question) =>
+    question.type === 'headers'
+      ? encodeHeadersAnswer({
+          headers: [(source.chain.cut(1) as { headerBytes: Bytes }).headerBytes],
+          certificate: undefined,
+        })
+      : answerSync(chain, question);
+}

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { BlockFetch } from '../../node/network/block-fetch.ts';
 import { CutGossip, type CutGossipDependencies } from '../../node/network/cut-gossip.ts';
 import { CutSync, type CutSyncDependencies } from '../../node/network/cut-sync.ts';
+import { DeliveryPace } from '../../node/network/delivery-pace.ts';
 import { askHurried } from '../../node/network/hurried-ask.ts';
 import { AskError, faultOf } from '../../node/network/peer-fault.ts';
 import { PeerHeights } from '../../node/network/peer-heights.ts';
@@ -127,10 +128,12 @@ test('blocks that a peer does not send soon come from another', async () => {
       return encodeBlocksAnswer([block]);
     },
     blame: () => undefined,
+    pace: new DeliveryPace(),
+    isHere: () => false,
   });
-  const { from } = await fetch.take(blockId(header));
+  const taken = await fetch.take(blockId(header));
   expect(asked).toHaveLength(2);
-  expect(from).toBe(asked[1]);
+  expect(taken?.from).toBe(asked[1]);
 });
 
 test('what has its reason on this side is nobody’s fault', () => {

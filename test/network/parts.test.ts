@@ -1,7 +1,8 @@
 /** The decisions and formats of the network, without a network. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { BlockFetch } from '../../node/network/block-fetch.ts';
+import { BlockFetch, type FetchedBlock } from '../../node/network/block-fetch.ts';
+import { DeliveryPace } from '../../node/network/delivery-pace.ts';
 import { decodeHello, encodeHello, isNewer, mismatch } from '../../node/network/hello.ts';
 import { admitInbound, type Inbound, subnetOf } from '../../node/network/inbound-limits.ts';
 import { networkPlan } from '../../node/network/network-options.ts';
@@ -231,6 +232,23 @@ test('a development node has no peers unless it is told; every other network lis
   expect(() => networkPlan(both)).toThrow(/--p2p is off/);
 });
 
+test('one that brought cuts is asked before strangers; one that brought nothing rests, twice as long each time', () => {
+  let now = 0;
+  const heights = new PeerHeights(() => now);
+  for (const peer of ['stranger', 'proven']) heights.joined(peer, 1_000);
+  heights.brought('proven', true);
+  expect([heights.next(5), heights.next(5)]).toEqual(['proven', 'proven']);
+  heights.left('proven');
+  for (const [head, rest] of [2_000, 4_000, 8_000].entries()) {
+    expect(heights.next(head)).toBe('stranger');
+    heights.failed('stranger', head + 1);
+    now += rest - 1;
+    // A new head does not end the rest. Where there is nobody else it is asked all the same.
+    expect([heights.next(head + 1), heights.any()]).toEqual([undefined, 'stranger']);
+    now += 1;
+  }
+});
+
 test('blocks that nobody has are given up; those of a peer that sent a wrong one are asked of another', async () => {
   const header = new Uint8Array(312);
   const other = Uint8Array.from(header).fill(1, 304);
@@ -242,6 +260,8 @@ test('blocks that nobody has are given up; those of a peer that sent a wrong one
       peers: () => Object.keys(answers),
       ask: async (peer) => await (answers[peer] as () => Promise<Uint8Array>)(),
       blame: (error) => blamed.push(error),
+      pace: new DeliveryPace(),
+      isHere: () => false,
     });
   const all = async () => encodeBlocksAnswer(blocks);
   const nobody = fetch({});
@@ -257,7 +277,7 @@ test('blocks that nobody has are given up; those of a peer that sent a wrong one
   expect(await swapped.take(ids[1] as Uint8Array)).toMatchObject({ from: 'b' });
   expect(blamed).toHaveLength(2);
   const distrusted = fetch({ a: all });
-  const first = await distrusted.take(ids[0] as Uint8Array);
+  const first = (await distrusted.take(ids[0] as Uint8Array)) as FetchedBlock;
   distrusted.again(first.id, 'a');
   await expect(distrusted.take(ids[1] as Uint8Array)).rejects.toThrow('no peer has the blocks');
 });
