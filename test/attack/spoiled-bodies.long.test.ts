@@ -117,21 +117,23 @@ function lieTo3(liar: string): void {
   };
 }
 
-/** At least once for each block, and nobody else. The blame may come after the block from somebody else. */
-async function expectDropped(liar: string, blocks: number): Promise<void> {
+/**
+ * Until the liar was dropped for every way to spoil a body, and nobody else: on a busy machine its answer may come when others are asked already, and
+ * is not looked at.
+ */
+async function mineUntilDropped(liar: string): Promise<void> {
   const { dropped } = network.network;
-  await reached(() => dropped.length >= blocks);
+  do {
+    const id = await mine(nodeOf(liar));
+    await reached(() => nodes().every(isRegistered(id)));
+  } while (dropped.length < SPOILS.length);
   expect(dropped).toEqual(dropped.map(() => ({ by: 'm3', peer: liar, reason: 'wrong_body' })));
 }
 
 test('a liar among four whose spoiled bodies come first stops nobody, and is dropped', async () => {
   for (let member = 0; member < MEMBERS; member++) await start(`m${member}`, member);
   lieTo3('m1');
-  for (let i = 0; i < SPOILS.length; i++) {
-    const id = await mine(nodeOf('m1'));
-    await reached(() => nodes().every(isRegistered(id)));
-    await expectDropped('m1', i + 1);
-  }
+  await mineUntilDropped('m1');
   expectOneChain();
 });
 
@@ -141,11 +143,7 @@ test('a stranger with blocks of its own that sends one validator other bodies en
   await start(STRANGER);
   await reached(() => heightOf(STRANGER) >= 1);
   lieTo3(STRANGER);
-  for (let i = 0; i < SPOILS.length; i++) {
-    const id = await mine(nodeOf(STRANGER));
-    await reached(() => nodes().every(isRegistered(id)));
-    await expectDropped(STRANGER, i + 1);
-  }
+  await mineUntilDropped(STRANGER);
   expectOneChain();
 });
 
