@@ -135,10 +135,10 @@ const METHOD_ROWS: Row[] = [
   },
   { group: 'Wallet', method: 'rescan', params: () => ({}), fields: ['rescanning'] },
 ];
-/** Beyond the specification: what the command `chat` calls. See ../messenger/chats.test.ts. */
+/** Beyond the specification: what the command `chat` calls. See ../messenger/chats.long.test.ts. */
 const CHATS = ['chats', 'chat_request', 'chat_accept', 'chat_send', 'chat_messages'];
 const EVENT_METHODS = ['subscribe', 'unsubscribe'];
-/** Called in ../staking/rows.test.ts, where there is a chain with validators. */
+/** Called in ../staking/rows.long.test.ts, where there is a chain with validators. */
 const STAKING = ['validators', 'positions', 'stake', 'unstake', 'withdraw'];
 /** Beyond the specification: what its operator commands call. See ../staking/operator-rows.slow.test.ts and operator-changes.slow.test.ts. */
 const OPERATOR = [
@@ -150,7 +150,7 @@ const OPERATOR = [
   'validator_commission',
   'validator_exit',
 ];
-/** Beyond the specification: what the command `multisig` calls. See ../multisig/methods.test.ts. */
+/** Beyond the specification: what the command `multisig` calls. See ../multisig/methods.long.test.ts. */
 const MULTISIG = [
   'multisig_key',
   'multisig_watch',
@@ -189,7 +189,7 @@ test('every method of the specification, row by row', async () => {
   expect([...METHOD_ROWS.map(({ method }) => method), ...STAKING, ...OPERATOR, ...MULTISIG, ...CHATS].sort()).toEqual(
     Object.keys(METHODS).sort(),
   );
-  const staking = readFileSync(new URL('../staking/rows.test.ts', import.meta.url), 'utf8');
+  const staking = readFileSync(new URL('../staking/rows.long.test.ts', import.meta.url), 'utf8');
   for (const method of STAKING) {
     expect(METHODS[method as keyof typeof METHODS].group).toBe('Staking');
     expect(staking).toContain(`test('Staking: \`${method}\`'`);
@@ -225,7 +225,7 @@ test('every event of the specification exists and is documented; each is seen in
   expect(rows(section('Events')).flatMap(([name = '']) => (name.startsWith('`') ? [name.slice(1, -1)] : []))).toEqual(
     every,
   );
-  const source = readFileSync(new URL('../chain/following.test.ts', import.meta.url), 'utf8');
+  const source = readFileSync(new URL('../chain/following.long.test.ts', import.meta.url), 'utf8');
   const payments = readFileSync(new URL('../payments/payments.slow.test.ts', import.meta.url), 'utf8');
   for (const name of EVENT_ROWS) expect(source + payments).toContain(`'${name}'`);
 });
