@@ -140,6 +140,8 @@ export class PayoutBed {
 
   async #takeIncome(): Promise<void> {
     await this.sql.begin(async (transaction) => {
+      // As every transaction of the books: one after the other, so that two never wait for each other's accounts.
+      await transaction`select number from term for update`;
       const [row] = await transaction<
         { value: string }[]
       >`select value from settings where name = 'test_income' for update`;
