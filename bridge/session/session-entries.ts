@@ -157,13 +157,22 @@ export function* entriesOf(bytes: Bytes, damaged: () => void): Generator<Entry> 
     if (isLength && end > bytes.length) return;
     const isWhole = isLength && crc32(bytes.subarray(at + CHECKED_FROM, end)) === view.getUint32(at + 8, true);
     const kind = bytes[at + CHECKED_FROM] as number;
-    const entry = isWhole ? readEntry(kind, bytes.subarray(at + FRAME_BYTES, end)) : undefined;
+    const entry = isWhole ? readable(kind, bytes.subarray(at + FRAME_BYTES, end)) : undefined;
     if (entry === undefined) {
       damaged();
       return;
     }
     yield entry;
     at = end;
+  }
+}
+
+/** One of another release may be whole and not what this one writes: it counts as damaged. */
+function readable(kind: number, payload: Bytes): Entry | undefined {
+  try {
+    return readEntry(kind, payload);
+  } catch {
+    return undefined;
   }
 }
 

@@ -1,25 +1,12 @@
 /** Strangers that ask a validator for what they lack (consensus rule 16): together they get a part of its time, and members are answered all the same. */
 import { expect, onTestFinished, test } from 'vitest';
-import type { Have } from '../../node/consensus/effects.ts';
-import { encodeMessage, MESSAGE_TYPES } from '../../node/consensus/messages.ts';
-import { NIL } from '../../node/consensus/votes.ts';
+import { MESSAGE_TYPES } from '../../node/consensus/messages.ts';
 import { DrivenNetwork, MEMBERS } from '../consensus/driven.ts';
+import { haveAt } from '../consensus/have-at.ts';
 import { until } from '../until.ts';
 
 const STRANGERS = 100;
 const MOST = 32;
-const NOTHING: Have = {
-  height: 1,
-  round: 0,
-  prevotes: 0n,
-  precommits: 0n,
-  hasProposal: false,
-  validRound: -1,
-  wantPolka: -1,
-  wantCut: NIL,
-  lastRound: 0,
-  lastPrecommits: 0n,
-};
 
 test('a hundred strangers that ask at once are answered as far as their common part goes, and a member after them', async () => {
   const driven = new DrivenNetwork();
@@ -35,7 +22,7 @@ test('a hundred strangers that ask at once are answered as far as their common p
   for (let member = 1; member < MEMBERS; member++) await driven.start(`m${member}`, member);
   await until(() => [...driven.running.values()].every(({ node }) => node.chain.head().height >= 2));
   answered.clear();
-  const bytes = encodeMessage({ type: 'have', have: NOTHING });
+  const bytes = haveAt(1);
   for (let i = 0; i < STRANGERS; i++) {
     network.strangers.add(`stranger ${i}`);
     network.deliver(`stranger ${i}`, 'm0', bytes);

@@ -19,6 +19,7 @@ import { type Bytes, concat, toHex } from '../../protocol/bytes.ts';
 import { steadyMillis } from '../../runtime/clock.ts';
 import { freePorts } from '../../runtime/free-port.ts';
 import { type Driven, DrivenNetwork, MEMBERS } from '../consensus/driven.ts';
+import { haveAt } from '../consensus/have-at.ts';
 import { RawEnd } from '../consensus/raw-end.ts';
 import { silentLog } from '../node/bed.ts';
 import { randomOf } from '../random.ts';
@@ -84,23 +85,6 @@ const vote = (height: number, member: number, round = 0): Bytes =>
     },
   });
 
-const have = (height: number): Bytes =>
-  encodeMessage({
-    type: 'have',
-    have: {
-      height,
-      round: 0,
-      prevotes: 0n,
-      precommits: 0n,
-      hasProposal: false,
-      validRound: -1,
-      wantPolka: -1,
-      wantCut: NIL,
-      lastRound: 0,
-      lastPrecommits: 0n,
-    },
-  });
-
 const ids = () => Array.from({ length: 64 }, () => new Uint8Array(randomBytes(48)));
 
 const STROKES: Readonly<Record<string, Stroke>> = {
@@ -117,7 +101,7 @@ const STROKES: Readonly<Record<string, Stroke>> = {
   nobody: (height, frame) => frame(vote(height, 4 + random(250))),
   'invalid signatures': (height, frame) => frame(vote(height, random(4), random(3))),
   'far rounds': (height, frame) => frame(vote(height, random(4), 1_000_000 + random(1_000))),
-  questions: (_, frame) => concat(...Array.from({ length: 20 }, (_, i) => frame(have(1 + i)))),
+  questions: (_, frame) => concat(...Array.from({ length: 20 }, (_, i) => frame(haveAt(1 + i)))),
   offers: (_, frame) => frame(encodeBlockMessage({ type: 'offer', ids: ids() })),
   wants: (_, frame) => frame(encodeBlockMessage({ type: 'want', ids: ids() })),
   types: (_, frame) => concat(...[0, 9, 200, 255].map((type) => frame(Uint8Array.of(type, MESSAGE_TYPES.vote, 0)))),

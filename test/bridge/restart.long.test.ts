@@ -4,12 +4,13 @@
  */
 import { cpSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { crc32 } from 'node:zlib';
 import { expect, test } from 'vitest';
 import type { StratumService } from '../../bridge/service.ts';
 import { jobIdOf, serialOf } from '../../bridge/session/job-book.ts';
 import { JobLog } from '../../bridge/session/job-log.ts';
 import { KeptSessions } from '../../bridge/session/kept-sessions.ts';
-import { sessionEntry } from '../../bridge/session/session-entries.ts';
+import { entriesOf, sessionEntry } from '../../bridge/session/session-entries.ts';
 import { SessionLog } from '../../bridge/session/session-log.ts';
 import { bootOf } from '../../miner/client/link-books.ts';
 import { decodeBody } from '../../protocol/body.ts';
@@ -241,6 +242,23 @@ test('a flipped bit anywhere in the log costs jobs or sessions, never a second c
     expect(judgedOf(spoiled), `byte ${at}`).toBe('dead');
     // An end that is missing was not answered: what is before it stays.
     expect(['dead', 0, 1]).toContain(judgedOf(bytes.subarray(0, at)));
+  }
+});
+
+test('an entry that is whole and cannot be read, as of another release, counts as damaged', () => {
+  for (const kind of [1, 2, 3, 4, 5, 99]) {
+    const entry = Buffer.alloc(14, 1);
+    entry.writeUInt32LE(1, 0);
+    entry.writeUInt32LE(crc32(entry.subarray(0, 4)), 4);
+    entry[12] = kind;
+    entry.writeUInt32LE(crc32(entry.subarray(12)), 8);
+    let isDamaged = false;
+    const found = [
+      ...entriesOf(entry, () => {
+        isDamaged = true;
+      }),
+    ];
+    expect({ kind, found, isDamaged }).toEqual({ kind, found: [], isDamaged: true });
   }
 });
 

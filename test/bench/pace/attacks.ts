@@ -1,8 +1,6 @@
 /** What one of four validators, or a stranger beside them, does to slow the others down. Each begins on a running chain and returns how it ends. */
 import { BLOCK_MESSAGE_TYPES, decodeBlockMessage, encodeBlockMessage } from '../../../node/consensus/block-exchange.ts';
-import type { Have } from '../../../node/consensus/effects.ts';
-import { encodeMessage, MESSAGE_TYPES } from '../../../node/consensus/messages.ts';
-import { NIL } from '../../../node/consensus/votes.ts';
+import { MESSAGE_TYPES } from '../../../node/consensus/messages.ts';
 import { developmentKey, TREASURY } from '../../../node/development.ts';
 import { encodeBatch, encodeWires, SALT_BYTES } from '../../../node/network/relay-messages.ts';
 import { type Bytes, toHex } from '../../../protocol/bytes.ts';
@@ -10,6 +8,7 @@ import { genesisOutpoint } from '../../../protocol/genesis.ts';
 import { type Output, transactionIdOfWire } from '../../../protocol/transaction.ts';
 import { falseEighths, PER_BLOCK } from '../../attack/costly-blocks.ts';
 import { OverlayStranger, spoiledBlock } from '../../attack/overlay-stranger.ts';
+import { haveAt } from '../../consensus/have-at.ts';
 import { VALIDATORS, type ValidatorProcesses } from '../../consensus/processes.ts';
 import { treasuryOutput } from '../../network/peers.ts';
 import { RawPeer } from '../../network/raw-peer.ts';
@@ -83,22 +82,6 @@ function strangers(bed: PaceBed, hear: (member: number, bytes: Bytes, send: (byt
     },
   };
 }
-
-const haveAt = (height: number): Bytes => {
-  const have: Have = {
-    height,
-    round: 0,
-    prevotes: 0n,
-    precommits: 0n,
-    hasProposal: false,
-    validRound: -1,
-    wantPolka: -1,
-    wantCut: NIL,
-    lastRound: 0,
-    lastPrecommits: 0n,
-  };
-  return encodeMessage({ type: 'have', have });
-};
 
 async function restart({ processes }: PaceBed): Promise<void> {
   const victim = processes.validators[RESTARTED] as (typeof processes.validators)[number];
