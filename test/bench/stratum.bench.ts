@@ -5,6 +5,7 @@
  * with v1, the costs by processor time: on handles, on sockets, and with sessions that are not kept; with
  * SVC_BENCH_BEFORE=DIR also the server of another checkout, in the same run. `stratum 6000 pairs`: handles and sockets in turns, or with SVC_BENCH_BEFORE=DIR
  * that server and this one; SVC_BENCH_TURNS is how often (3), SVC_BENCH_ACCOUNTS how many addresses log in (1).
+ * `stratum 6000 pairs log`: sessions that end with the process, and sessions that are logged for the next one.
  * `stratum 6000 tcp own` measures only the server as it is. `stratum 1000 dataset`: shares that are verified with testnet's dataset of 2 GiB. Cores and profiles: stratum/asked.ts.
  * `npm run bench -- stratum soak` is about memory alone and lasts SVC_SOAK_MINUTES, one unless it says otherwise.
  */
@@ -139,7 +140,12 @@ async function benchTcp(b: Bench, connections: number, isAlone: boolean): Promis
   }
 }
 
-type Contender = { readonly name: string; readonly file: string; readonly streams: 'handles' | 'sockets' };
+type Contender = {
+  readonly name: string;
+  readonly file: string;
+  readonly streams: 'handles' | 'sockets';
+  readonly resume: 'not resumable' | 'resumable' | 'logged';
+};
 
 /** Two servers in turns: a busy machine changes the means of both alike. The second is compared with the first. */
 async function benchPairs(b: Bench, connections: number): Promise<void> {
@@ -149,16 +155,29 @@ async function benchPairs(b: Bench, connections: number): Promise<void> {
     SVC_BENCH_ACCOUNTS: accounts = '1',
   } = process.env;
   const own = './server-process.ts';
-  const first: Contender =
-    before === undefined
-      ? { name: 'sockets', file: own, streams: 'sockets' }
-      : { name: 'before', file: join(before, 'test/bench/stratum/server-process.ts'), streams: 'handles' };
-  const second: Contender = { name: before === undefined ? 'handles' : 'after', file: own, streams: 'handles' };
+  const plain = { file: own, streams: 'handles', resume: 'not resumable' } as const;
+  const contenders = (): readonly [Contender, Contender] => {
+    if (b.words[2] === 'log')
+      return [
+        { ...plain, name: 'in-memory', resume: 'resumable' },
+        { ...plain, name: 'logged', resume: 'logged' },
+      ];
+    if (before === undefined)
+      return [
+        { ...plain, name: 'sockets', streams: 'sockets' },
+        { ...plain, name: 'handles' },
+      ];
+    return [
+      { ...plain, name: 'before', file: join(before, 'test/bench/stratum/server-process.ts') },
+      { ...plain, name: 'after' },
+    ];
+  };
+  const [first, second] = contenders();
   const figures = new Map<string, number[]>();
   const add = (name: string, value: number) => figures.set(name, [...(figures.get(name) ?? []), value]);
   for (let turn = 0; turn < Number(turnsAsked); turn++)
-    for (const { name, file, streams } of turn % 2 === 0 ? [first, second] : [second, first]) {
-      const server = await started(file, '2', 'none', 'not resumable', streams);
+    for (const { name, file, streams, resume } of turn % 2 === 0 ? [first, second] : [second, first]) {
+      const server = await started(file, '2', 'none', resume, streams);
       const crowded = await crowd(server, connections, 'tcp', 1, JOBS, Number(accounts));
       add(`${name} login-cpu us`, crowded.loginCpu);
       add(`${name} memory B`, crowded.memory);

@@ -1,5 +1,8 @@
 /** The stratum server as a process of its own for the benchmark: templates made here, hashing real or taken out. */
 
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { NodeUpstream, UPSTREAM_DEFAULTS } from '../../../bridge/nodes/upstream.ts';
 import { LIMIT_DEFAULTS } from '../../../bridge/options.ts';
 import { createStratumServer } from '../../../bridge/server.ts';
@@ -31,6 +34,8 @@ const upstream = new NodeUpstream(
   { network: NETWORKS.development, ...UPSTREAM_DEFAULTS },
   { sources: [source], now: Date.now, log: quietLog },
 );
+const sessionsDirectory = mkdtempSync(join(tmpdir(), 'svc-bench-sessions-'));
+process.on('exit', () => rmSync(sessionsDirectory, { recursive: true, force: true }));
 const many = { perSecond: 1e9, burst: 1e9 };
 const server = await createStratumServer(
   {
@@ -55,7 +60,7 @@ const server = await createStratumServer(
       submits: many,
       submitsOverall: many,
       requests: many,
-      ...(resume === 'resumable' ? {} : { resumeMillis: 0 }),
+      ...(resume === 'not resumable' ? { resumeMillis: 0 } : {}),
       // Every nonce is a share, however many come.
       vardiff: { ...LIMIT_DEFAULTS.vardiff, startWork: 1n, minWork: 1n, maxWork: 1n },
     },
@@ -63,6 +68,7 @@ const server = await createStratumServer(
     proxies: [],
     allow: [],
     certificate: TEST_CERTIFICATE,
+    ...(resume === 'logged' ? { sessionsDirectory } : {}),
   },
   { upstream, sink: new Counters(), verifier, log: quietLog },
 );
