@@ -26,15 +26,12 @@ test(
     await processes.prepare(CUT_MILLIS);
     for (const process of processes.all) process.start();
     await processes.reached(2);
-    const [first] = processes.validators;
-    // It listens before it signs.
-    await expect
-      .poll(() => processes.ask(first as NonNullable<typeof first>, 'validator', 'status'))
-      .toMatch(/^in the committee +yes.*^signs +yes/ms);
+    const first = processes.validators[0] as (typeof processes.validators)[number];
+    await processes.signs(first);
+    const status = await processes.ask(first, 'validator', 'status');
+    expect(status).toMatch(/^in the committee +yes.*^signs +yes/ms);
     expect(await processes.ask(processes.plain, 'validator', 'status')).toContain('it follows');
-    const dump = JSON.parse(
-      await processes.ask(first as NonNullable<typeof first>, 'consensus', 'dump'),
-    ) as ConsensusReport;
+    const dump = JSON.parse(await processes.ask(first, 'consensus', 'dump')) as ConsensusReport;
     expect(dump.consensus.height).toBeGreaterThan(2);
     expect(dump.consensus.members.length).toBe(VALIDATORS);
 
@@ -66,7 +63,7 @@ test(
     expect(await processes.ask(processes.twin, 'validator', 'status')).toMatch(/^signs +no/m);
     await processes.reached((await processes.highest()) + 3);
     // It may have listened until now.
-    await expect.poll(() => processes.ask(first, 'validator', 'status')).toMatch(/^signs +yes/m);
+    await processes.signs(first);
     // Nothing that would cost its bond.
     for (const { output } of processes.all) expect(output).not.toContain('voted twice');
     await processes.end('SIGTERM');

@@ -20,6 +20,8 @@ import type { Output } from '../../protocol/transactions/transaction.ts';
 import { steadyMillis } from '../../runtime/clock/clock.ts';
 import { freePorts } from '../../runtime/free-port.ts';
 import { findBlock } from '../network/find-block.ts';
+import { until } from '../until.ts';
+import { isSigning } from './is-signing.ts';
 import { OverlayProxy } from './overlay-proxy.ts';
 
 const MAIN = fileURLToPath(new URL('../../node/main.ts', import.meta.url));
@@ -172,9 +174,11 @@ export class ValidatorProcesses {
     const [api, mining, overlay, lateApi, twinApi, twinOverlay] = ports.slice(2 * VALIDATORS) as Six;
     const at = (port: number | undefined) => `127.0.0.1:${port}`;
     // Two of the four are enough to follow.
-    const words = ['--neighbour', at(overlays[0]), '--neighbour', at(overlays[1]), '--overlay-listen', at(overlay)];
+    const light = ['--pow-mode', 'light'];
+    const two = ['--neighbour', at(overlays[0]), '--neighbour', at(overlays[1])];
+    const words = [...two, '--overlay-listen', at(overlay), ...light];
     this.plain = new SvcdProcess('plain', { overlay, api, mining }, [...common('plain', api, mining), ...words]);
-    const lateWords = [...common('late', lateApi), '--neighbour', at(overlay)];
+    const lateWords = [...common('late', lateApi), '--neighbour', at(overlay), ...light];
     this.late = new SvcdProcess('late', { overlay: 0, api: lateApi }, lateWords);
     const twinConfig = await this.#config('twin', VALIDATORS - 1, twinOverlay, overlays.slice(0, -1));
     this.twin = new SvcdProcess('twin', { overlay: twinOverlay, api: twinApi }, [
@@ -271,6 +275,11 @@ export class ValidatorProcesses {
     const asked = promisify(execFile)(process.execPath, line);
     // A validator that does not sign ends it with 1.
     return (await asked.catch((error: { stdout: string }) => error)).stdout;
+  }
+
+  /** It listens before it signs. */
+  async signs({ name }: SvcdProcess): Promise<void> {
+    await until(() => isSigning(join(this.#directory, name)));
   }
 
   async highest(): Promise<number> {

@@ -107,6 +107,8 @@ export class Fleet {
       '1',
       '--min-work',
       '1',
+      '--pow-mode',
+      'light',
     ]);
   }
 

@@ -88,6 +88,10 @@ export class KillableStack {
       this.#fixed.api,
       '--mining-bind',
       this.#fixed.mining,
+      '--signature-threads',
+      '1',
+      '--pow-mode',
+      'light',
     ]);
     this.#fixed.api = `${HOST}:${await this.#node.until(/public API address=127.0.0.1:(\d+)/)}`;
     this.#fixed.mining = `${HOST}:${await this.#node.until(/mining listener address=127.0.0.1:(\d+)/)}`;
@@ -134,6 +138,8 @@ export class KillableStack {
       '2s',
       '--min-work',
       '1',
+      '--pow-mode',
+      'light',
     ]);
     const port = async (service: string) =>
       Number(await this.#pool?.until(new RegExp(`stratum listener service=${service} kind=tcp host=\\S+ port=(\\d+)`)));
@@ -181,6 +187,8 @@ export class KillableStack {
       '1',
       '--min-work',
       '1',
+      '--pow-mode',
+      'light',
     ]);
     return Number(await bridge.until(/kind=tcp host=127.0.0.1 port=(\d+)/));
   }
