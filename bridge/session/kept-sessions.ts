@@ -55,7 +55,7 @@ export class KeptSessions {
   readonly #sessions = new Map<string, SessionEntry>();
   readonly #done = new Map<string, Done>();
   /** Shares that may have been on their way to the sink. */
-  #open: { readonly batch: number; readonly shares: readonly ShareEntry[] }[] = [];
+  #open: Omit<SharesEntry, 'kind' | 'oldestOpen'>[] = [];
   /** Blocks that no node has answered. */
   readonly #blocks = new Map<string, NotedBlock>();
   #publications: KeptPublication[] = [];
@@ -84,9 +84,9 @@ export class KeptSessions {
       else this.#blocks.delete(toHex(entry.blockId));
   }
 
-  #onShares({ batch, oldestOpen, shares }: SharesEntry): void {
+  #onShares({ bootId, batch, oldestOpen, shares }: SharesEntry): void {
     for (const each of this.#open) if (each.batch < oldestOpen) for (const share of each.shares) this.#onShare(share);
-    this.#open = [...this.#open.filter((each) => each.batch >= oldestOpen), { batch, shares }];
+    this.#open = [...this.#open.filter((each) => each.batch >= oldestOpen), { bootId, batch, shares }];
   }
 
   #onRefused(refused: number): void {
@@ -97,8 +97,9 @@ export class KeptSessions {
   }
 
   /** The shares that were on their way, of which only the sink knows whether it has them. */
-  get open(): readonly ShareEntry[] {
-    return this.#open.flatMap(({ shares }) => shares);
+  get open(): { readonly shares: readonly ShareEntry[]; readonly boots: readonly Bytes[] } {
+    const boots = new Map(this.#open.map(({ bootId }) => [toHex(bootId), bootId]));
+    return { shares: this.#open.flatMap(({ shares }) => shares), boots: [...boots.values()] };
   }
 
   /** Of those that were on their way the sink has these. */

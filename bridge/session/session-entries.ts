@@ -13,7 +13,7 @@ import { HEADER_BYTES } from '../../protocol/ledger/header.ts';
 import type { KeptTemplate, TemplateBody } from '../nodes/template-store.ts';
 import type { AcceptedShare } from '../shares/sink.ts';
 import type { JudgedShare, Publication, PublishedTemplate } from '../threads/hub.ts';
-import { OWNER_BYTES } from './extranonce.ts';
+import { BOOT_ID_BYTES, OWNER_BYTES } from './extranonce.ts';
 import { revisionOf, serialOf } from './job-book.ts';
 import type { Terms } from './job-log.ts';
 import { packRecord } from './packed-record.ts';
@@ -67,6 +67,8 @@ export type ShareEntry = {
 /** Shares on their way to the sink. */
 export type SharesEntry = {
   readonly kind: 'shares';
+  /** The process that took them. */
+  readonly bootId: Bytes;
   /** Counts the entries of this kind of a process. */
   readonly batch: number;
   /** The sink has all those before this one, or refused them. */
@@ -147,8 +149,11 @@ export const runEntry = (owner: Bytes, { generation, shareWork }: Terms, jobId: 
 export const spentEntry = (owner: Bytes, { generation }: Terms): Bytes =>
   frame(KINDS.spent, new ByteWriter(OWNER_BYTES + 4).raw(owner).u32(generation).done());
 
-export function sharesEntry(batch: number, oldestOpen: number, shares: readonly JudgedShare[]): Bytes {
-  const writer = new ByteWriter(16 + SHARE_BYTES * shares.length).height(batch).height(oldestOpen);
+export function sharesEntry(
+  { bootId, batch, oldestOpen }: Pick<SharesEntry, 'bootId' | 'batch' | 'oldestOpen'>,
+  shares: readonly JudgedShare[],
+): Bytes {
+  const writer = new ByteWriter(32 + SHARE_BYTES * shares.length).raw(bootId).height(batch).height(oldestOpen);
   for (const { member, generation, serial, headerDigest, nonce } of shares)
     writer.raw(member.owner).u32(generation).u32(serial).raw(shareIdentity(headerDigest, nonce));
   return frame(KINDS.shares, writer.done());
@@ -261,7 +266,13 @@ function readEntry(kind: number, payload: Bytes): Entry | undefined {
     };
   if (kind === KINDS.spent) return { kind: 'spent', owner: reader.take(OWNER_BYTES), generation: reader.u32() };
   if (kind === KINDS.shares)
-    return { kind: 'shares', batch: reader.height(), oldestOpen: reader.height(), shares: readShares(reader) };
+    return {
+      kind: 'shares',
+      bootId: reader.take(BOOT_ID_BYTES),
+      batch: reader.height(),
+      oldestOpen: reader.height(),
+      shares: readShares(reader),
+    };
   if (kind === KINDS.refused) return { kind: 'refused', batch: reader.height() };
   if (kind === KINDS.settled) return { kind: 'settled', shares: readShares(reader) };
   if (kind === KINDS.block) return readBlock(reader);

@@ -15,6 +15,7 @@ import { machineStart } from '../../runtime/files/directory-lock.ts';
 import { makeDirectory } from '../../runtime/files/make-directory.ts';
 import { PRIVATE_MODE } from '../../runtime/files/private-file.ts';
 import type { KeptTemplate } from '../nodes/template-store.ts';
+import type { ShareSink } from '../shares/sink.ts';
 import type { JudgedShare, Publication } from '../threads/hub.ts';
 import type { JobLife } from './job-book.ts';
 import { KeptSessions } from './kept-sessions.ts';
@@ -45,8 +46,8 @@ export type SessionLogDependencies = {
   readonly log: { warn(message: string, fields?: Readonly<Record<string, unknown>>): void };
   /** Names the start of the machine; empty where the system tells none, and then nothing is read. */
   readonly machine?: string;
-  /** Which shares the sink has, by their identities. Absent where nothing but this log tells. */
-  readonly stored?: ((identities: readonly Bytes[]) => Promise<readonly boolean[]>) | undefined;
+  /** Absent where nothing but this log tells. */
+  readonly stored?: ShareSink['stored'] | undefined;
 };
 
 /** A file takes entries for this long; each session is noted in every file. */
@@ -117,10 +118,16 @@ export class SessionLog {
   /** Asks the sink for the shares that were on their way to it, and notes its answer before there are others. */
   async #settle(): Promise<void> {
     const { kept } = this;
-    const { open: shares } = kept;
+    const { shares, boots } = kept.open;
     if (shares.length === 0) return;
     const { stored } = this.#dependencies;
-    const has = stored === undefined ? undefined : await stored(shares.map(({ identity }) => identity));
+    const has =
+      stored === undefined
+        ? undefined
+        : await stored(
+            shares.map(({ identity }) => identity),
+            boots,
+          );
     const known = shares.filter((_, i) => has?.[i] ?? true);
     kept.settle(known);
     await this.append(settledEntry(known));
@@ -165,7 +172,9 @@ export class SessionLog {
     this.#open.add(batch);
     const [oldestOpen = batch] = this.#open;
     const over = new AbortController();
-    const noted = this.append(sharesEntry(batch, oldestOpen, shares)).then(() => true);
+    const noted = this.append(sharesEntry({ bootId: this.#options.bootId, batch, oldestOpen }, shares)).then(
+      () => true,
+    );
     const late = wait(HANG_MILLIS, false, { ref: false, signal: over.signal }).catch(() => true);
     if (!(await Promise.race([noted, late]))) this.#hangs = true;
     over.abort();

@@ -1,5 +1,5 @@
 /**
- * The newest shares of every journal in a directory: what a process may have been writing when it ended
+ * The newest shares of a journal: what a process may have been writing when it ended
  * (bridge/session/session-log.ts). An entry counts as it counts for the books, whether it was synced and answered or not.
  */
 import { toHex } from '../../protocol/bytes.ts';
@@ -10,9 +10,14 @@ import { identityOfShare } from './journal-record.ts';
 const SEGMENTS = 3;
 
 /** Those of the wanted identities, in hex, that are there. */
-export async function sharesAtEnds(directory: string, wanted: ReadonlySet<string>): Promise<ReadonlySet<string>> {
+export async function sharesAtEnds(
+  directory: string,
+  boots: readonly string[],
+  wanted: ReadonlySet<string>,
+): Promise<ReadonlySet<string>> {
   const found = new Set<string>();
-  for (const bootId of await journalBoots(directory))
+  const kept = await journalBoots(directory);
+  for (const bootId of boots.filter((boot) => kept.includes(boot)))
     for (const segment of (await journalSegments(directory, bootId)).slice(-SEGMENTS))
       for (const { record } of await readSegment(directory, bootId, segment)) {
         const identity = identityOfShare(record);

@@ -137,9 +137,10 @@ export class PoolSink implements ShareSink {
   }
 
   /** The journal is the truth: what it has is booked, answered or not. */
-  async stored(identities: readonly Bytes[]): Promise<readonly boolean[]> {
+  async stored(identities: readonly Bytes[], boots: readonly Bytes[]): Promise<readonly boolean[]> {
     const names = identities.map(toHex);
-    const kept = await sharesAtEnds(this.#dependencies.journal.directory, new Set(names));
+    const { directory } = this.#dependencies.journal;
+    const kept = await sharesAtEnds(directory, boots.map(toHex), new Set(names));
     return names.map((name) => kept.has(name));
   }
 

@@ -254,7 +254,7 @@ test('a flipped bit anywhere in the log costs jobs or sessions, never a second c
   const judgedOf = (file: Uint8Array) => {
     const kept = new KeptSessions({ bootId: new Uint8Array(8), resumeMillis: EASY.resumeMillis, maxSessions: 1 });
     kept.read(file);
-    kept.settle(kept.open);
+    kept.settle(kept.open.shares);
     const jobs = kept.take(client.session, Date.now())?.record.jobs ?? null;
     if (jobs === null) return 'dead';
     const log = JobLog.restore(jobs.log);

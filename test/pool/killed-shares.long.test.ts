@@ -19,13 +19,14 @@ import { PoolSink } from '../../pool/journal/share-sink.ts';
 import { headerDigest, shareIdentity } from '../../protocol/books/share-identity.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import { blockId } from '../../protocol/ledger/header.ts';
-import { targetOfWork, targetToBytes } from '../../protocol/ledger/target.ts';
+import { meetsTarget, targetOfWork, targetToBytes } from '../../protocol/ledger/target.ts';
 import { CODE } from '../../protocol/stratum/errors.ts';
 import type { Job } from '../../protocol/stratum/messages.ts';
 import { BRIDGE, EASY, RecordingSink, startBed } from '../bridge/bed.ts';
 import { accountOf, addressOf, mine, V1Client, V2Client } from '../bridge/stratum-client.ts';
 import { TemplateSource } from '../bridge/template-source.ts';
 import { count, seed } from '../level.ts';
+import { powHash } from '../pow-hash.ts';
 import { quietLog } from '../quiet-log.ts';
 import { type Random, randomOf } from '../random.ts';
 import { temporaryDirectory } from '../temporary.ts';
@@ -86,7 +87,7 @@ class StoppingSink extends RecordingSink {
     this.#onSynced();
   }
 
-  stored = (identities: readonly Bytes[]) => this.#pool.stored(identities);
+  stored = (identities: readonly Bytes[], boots: readonly Bytes[]) => this.#pool.stored(identities, boots);
 }
 
 /** A node that a process which was killed does not reach. */
@@ -156,10 +157,8 @@ class Pool {
   /** One life: miners come back, send everything again, and more; then it is killed. */
   async live(): Promise<void> {
     const before = new Set(await journaled(this.journal));
-    const journal = await Journal.open({
-      directory: this.journal,
-      bootId: Uint8Array.of(0, 0, 0, 0, 0, 0, 0, ++this.#life),
-    });
+    const bootId = Uint8Array.of(0, 0, 0, 0, 0, 0, 0, ++this.#life);
+    const journal = await Journal.open({ directory: this.journal, bootId });
     const own = join(this.journal, journal.bootId);
     const dependencies = { journal, outbox: { push: () => undefined }, log: quietLog, now: Date.now };
     const sink = new StoppingSink(new PoolSink(dependencies), () => newestFile(own));
@@ -167,6 +166,7 @@ class Pool {
     source.takeUp(this.#source.height, this.#source.cutId);
     this.#source = source;
     const bed = await startBed({
+      bootId,
       sources: [source],
       blockWork: BLOCK_WORK,
       services: [SERVICE],
@@ -227,7 +227,8 @@ class Pool {
     this.#from[miner] = next;
     const header = Uint8Array.from(job.header);
     header.set(nonce, header.length - nonce.length);
-    const block = target === undefined ? null : toHex(blockId(header));
+    // A share may be a block by chance.
+    const block = meetsTarget(powHash(job.epoch, header), blockTarget) ? toHex(blockId(header)) : null;
     const found = { miner, job, nonce, name: toHex(shareIdentity(headerDigest(header), nonce)), block };
     this.found.push(found);
     return found;
