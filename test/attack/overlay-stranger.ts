@@ -71,3 +71,15 @@ export function spoiledBlock(bytes: Bytes): Bytes {
   const transactions = [...body.transactions, ...body.transactions];
   return encodeBlockMessage({ ...message, body: encodeBody({ ...body, transactions }) });
 }
+
+const CRUMBS: readonly Bytes[] = Array(260_000).fill(new Uint8Array(0));
+
+/** A body of a mebibyte that has as many transactions as fit: empty ones. */
+export function crumbledBlock(bytes: Bytes): Bytes {
+  const message = decodeBlockMessage(bytes);
+  if (message?.type !== 'block') return bytes;
+  return encodeBlockMessage({
+    ...message,
+    body: encodeBody({ ...decodeBody(message.body), transactions: CRUMBS }),
+  });
+}

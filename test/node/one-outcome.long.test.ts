@@ -1,7 +1,7 @@
 /**
  * One outcome for the same bytes, by whichever way a node gets to them. Random payments and operations, good ones and spoiled ones, in blocks of any shape,
  * are executed by a node that makes the cuts, one that saw some of it before and in another order, one that only gets what the cuts name, with no result
- * remembered, and one that began with a snapshot. None finds another state; what the mempool says of a transaction is what a cut does with it; a block made
+ * remembered, one that began with a snapshot, and by the rebuilding of the index. None finds another state; what the mempool says of a transaction is what a cut does with it; a block made
  * from a node's template is accepted by it; and coins come from the emission only.
  */
 import { rmSync } from 'node:fs';
@@ -11,11 +11,13 @@ import { adoptInto } from '../../node/chain/adopted-cut.ts';
 import { type Certify, certifyWith, isQuorum } from '../../node/chain/certificate.ts';
 import type { CutRecord, UnspentOutput } from '../../node/full-node.ts';
 import { type DevelopmentKey, developmentKey, TREASURY, validatorName } from '../../node/genesis/development.ts';
+import { rebuildIndex } from '../../node/index/rebuild.ts';
 import type { CutEffects } from '../../node/ledger/effects.ts';
 import { signMessage } from '../../node/ml-dsa.ts';
 import type { ConsensusNode } from '../../node/node.ts';
 import { installSnapshot } from '../../node/snapshot/install-snapshot.ts';
 import { SnapshotWriter } from '../../node/snapshot/snapshot-writer.ts';
+import { LedgerStore } from '../../node/store/ledger-store.ts';
 import { burnAddressPayload } from '../../protocol/address.ts';
 import { type Bytes, compareBytes, concat, toHex } from '../../protocol/bytes.ts';
 import { decodeProposedCut } from '../../protocol/consensus/proposal.ts';
@@ -496,6 +498,15 @@ test.each(Array.from({ length: repeats({ full: 1, deep: 12 }) }, (_, i) => seed 
     }
     await writer.stop();
     for (const bed of beds) expect(bed.node.chain.head()).toEqual(maker.node.chain.head());
+    // And once more from the blocks in the store.
+    const height = maker.node.chain.head().height;
+    await maker.node.close();
+    const store = await LedgerStore.open(join(maker.directory, 'store'));
+    const scratch = await LedgerStore.open(join(maker.directory, 'scratch'), { durable: false });
+    expect(await rebuildIndex(store, scratch, () => undefined)).toBe(height);
+    await scratch.close();
+    await store.close();
+    await maker.openNode();
     const isExecuted = (type: number) => outcomes.has(`executed ${type}`);
     // Payments and most kinds of operations.
     expect(isExecuted(0)).toBe(true);
