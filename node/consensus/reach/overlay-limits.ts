@@ -18,6 +18,14 @@ export const LAST_ROUTE_RETRY_MILLIS = 60_000;
 /** Connections from one address that is not this machine. */
 export const CONNECTIONS = { perSecond: 1, burst: 16 };
 export const MAX_COUNTED = 65_536;
+/**
+ * Connections from all addresses together that are neither named nor known from a member: each handshake costs half a
+ * millisecond, and addresses cost nothing where a customer has 65,536 networks. As many at once as two committees have
+ * members.
+ */
+export const NEWCOMERS = { perSecond: 100, burst: 256 };
+/** Addresses of each member that are remembered. */
+export const FAMILIAR_ADDRESSES = 4;
 /** Neighbours whose allowances are kept, also while they are away: more than are known at a time. */
 export const MAX_KNOWN = 1_024;
 /**

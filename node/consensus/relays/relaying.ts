@@ -129,9 +129,14 @@ export class Relaying {
     this.#relay.left(peer);
   }
 
-  /** A connection that began with a token; returns whether this node issued it. */
-  arrived(socket: Socket, token: Bytes): boolean {
-    return this.#relay.arrived(socket, token);
+  /** Whether this node issued the token, and it was not used yet. */
+  isExpected(token: Bytes): boolean {
+    return this.#relay.isExpected(token);
+  }
+
+  /** A connection that began with such a token. */
+  arrived(socket: Socket, token: Bytes): void {
+    this.#relay.arrived(socket, token);
   }
 
   close(): void {
