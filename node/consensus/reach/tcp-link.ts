@@ -50,6 +50,8 @@ export const LINK_LIMITS = {
   bytes: { perSecond: 16 * 1024 * 1024, burst: 80 * 1024 * 1024 },
   messages: { perSecond: 1_000, burst: 4_000 },
 } as const;
+/** What a read counts for at least: bytes that come one by one cost their reader most. */
+export const LEAST_READ_BYTES = 1_024;
 export type LinkLimits = {
   readonly [K in keyof typeof LINK_LIMITS]: (typeof LINK_LIMITS)[K] extends number ? number : Rate;
 };
@@ -247,7 +249,7 @@ export class TcpLink {
       this.end(error instanceof ProtocolError ? error.message : `its frames could not be read: ${error}`);
       return;
     }
-    this.#spend(piece.length, messages);
+    this.#spend(Math.max(piece.length, LEAST_READ_BYTES), messages);
   }
 
   /** Beyond what is allowed nothing is read for a while. */
