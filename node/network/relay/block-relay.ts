@@ -8,7 +8,7 @@
 import { type Bytes, equalBytes } from '../../../protocol/bytes.ts';
 import { attempt, ProtocolError } from '../../../protocol/errors.ts';
 import { type Body, decodeBody, encodeBody } from '../../../protocol/ledger/body.ts';
-import { blockId, decodeHeader } from '../../../protocol/ledger/header.ts';
+import { blockId, decodeHeader, HEADER_BYTES } from '../../../protocol/ledger/header.ts';
 import { transactionIdOfWire } from '../../../protocol/transactions/transaction.ts';
 import type { Submission } from '../../full-node.ts';
 import { isWindowOpen } from '../../ledger/registration.ts';
@@ -95,24 +95,26 @@ export class BlockRelay {
 
   async #look(peer: PeerName, data: Bytes): Promise<Finding> {
     const { network, node } = this.#with;
-    let block: ShortBlock;
-    try {
-      block = decodeShortBlock(data);
-    } catch (error) {
-      if (!(error instanceof ProtocolError)) throw error;
-      network.fault(peer, 'malformed', error.message);
-      return 'reject';
-    }
-    const id = blockId(block.header);
+    // The names behind the header cost most: they are read when its work is known.
+    const header = data.subarray(0, HEADER_BYTES);
+    if (header.length < HEADER_BYTES) return this.#malformed(peer, `a header has ${HEADER_BYTES} bytes`);
+    const id = blockId(header);
     if (node.chain.block(id) !== undefined) return 'ignore';
-    const wrong = await node.ledger.examineHeader(block.header);
+    const wrong = await node.ledger.examineHeader(header);
     if (wrong !== undefined) {
       if (!isSendersFault(wrong.code)) return 'ignore';
       network.fault(peer, 'bad_block', wrong.code);
       return 'reject';
     }
-    await this.#fetchParents(peer, block.parents);
-    return await this.#takeIn(peer, id, block, data);
+    const block = attempt(() => decodeShortBlock(data));
+    if (!block.ok) return this.#malformed(peer, block.error.message);
+    await this.#fetchParents(peer, block.value.parents);
+    return await this.#takeIn(peer, id, block.value, data);
+  }
+
+  #malformed(peer: PeerName, reason: string): Finding {
+    this.#with.network.fault(peer, 'malformed', reason);
+    return 'reject';
   }
 
   async #takeIn(peer: PeerName, id: Bytes, block: ShortBlock, data: Bytes): Promise<Finding> {
