@@ -19,6 +19,7 @@ import { answerStream, ask } from './asking.ts';
 import { ConnectionLimits } from './connection-limits.ts';
 import { createHost, type Host } from './create-host.ts';
 import { Dialler } from './dialler.ts';
+import { FrameLimits } from './frame-limits.ts';
 import { GossipDesk } from './gossip-desk.ts';
 import { insideOf, keyOf, messageId, screen } from './gossip-rpc.ts';
 import {
@@ -83,6 +84,7 @@ export class PeerHost implements HostSide {
     flood: (peer) => this.fault(peer, 'flood', 'too much gossip'),
     steady: steadyMillis,
   });
+  readonly #frames = new FrameLimits(steadyMillis);
   #height = 0;
 
   constructor(node: Remote<NodeSide>) {
@@ -148,6 +150,9 @@ export class PeerHost implements HostSide {
   // Connections and hello.
 
   #opened(connection: Connection): void {
+    this.#frames.limit(connection, this.#holderOf(connection), () =>
+      this.fault(connection.remotePeer.toString(), 'frames', 'too many frames', connection.remoteAddr.toString()),
+    );
     if (connection.direction === 'outbound') {
       this.#greet(connection).catch((error) => {
         this.#dialler.leaveAlone(connection.remotePeer.toString());
@@ -284,9 +289,13 @@ export class PeerHost implements HostSide {
   async #serve(protocol: Protocol, stream: Stream, connection: Connection): Promise<void> {
     const peer = connection.remotePeer.toString();
     if (!this.#ready.has(peer)) return stream.abort(new Error('it did not say hello'));
-    const ip = ipOf(connection.remoteAddr.toString());
-    const holder = ip === undefined || this.#limits.isNear(ip) ? peer : clientKey(ip);
-    await this.#answers.answer(peer, holder, protocol, stream);
+    await this.#answers.answer(peer, this.#holderOf(connection), protocol, stream);
+  }
+
+  /** The peer, or the address that it shares with others. */
+  #holderOf({ remotePeer, remoteAddr }: Connection): string {
+    const ip = ipOf(remoteAddr.toString());
+    return ip === undefined || this.#limits.isNear(ip) ? remotePeer.toString() : clientKey(ip);
   }
 
   #connectionOf(peer: PeerName): Connection | undefined {
@@ -334,7 +343,8 @@ export class PeerHost implements HostSide {
 
   // Scores.
 
-  fault(peer: PeerName, fault: Fault, reason: string): void {
+  /** `address`: of one that has not said hello. */
+  fault(peer: PeerName, fault: Fault, reason: string, address = ''): void {
     // Faults of messages sent before the bar may be found later.
     if (this.#limits.isBarred(peer)) return;
     const score = afterFault(this.#scores.get(peer) ?? NO_FAULT, fault, steadyMillis());
@@ -342,8 +352,8 @@ export class PeerHost implements HostSide {
     this.#say('debug', 'a peer broke a rule', { peer, fault, reason, lost: score.lost });
     if (!isBeyondBearing(score)) return;
     const ready = this.#ready.get(peer);
-    this.#limits.bar(peer, ready?.address ?? '');
-    this.#say('info', 'a peer is barred', { peer, address: ready?.address, fault, reason });
+    this.#limits.bar(peer, ready?.address ?? address);
+    this.#say('info', 'a peer is barred', { peer, address: ready?.address ?? address, fault, reason });
     // Its score is used up: after the bar it starts again.
     this.#scores.delete(peer);
     if (ready !== undefined)
