@@ -7,6 +7,7 @@ import { afterEach, expect, test } from 'vitest';
 import type { Peer } from '../../node/consensus/engine/effects.ts';
 import { admit, PLACES, type Place, seat } from '../../node/consensus/reach/inbound-places.ts';
 import { SENT_TO_STRANGERS } from '../../node/consensus/reach/overlay-limits.ts';
+import type { OverlayAddress } from '../../node/consensus/reach/overlay-listeners.ts';
 import { encodeHello, FrameReader, frameBytes, HELLO_BYTES } from '../../node/consensus/reach/tcp-frames.ts';
 import { TcpTransport } from '../../node/consensus/reach/tcp-transport.ts';
 import { developmentKey, validatorName } from '../../node/genesis/development.ts';
@@ -46,7 +47,7 @@ async function open(neighbours: readonly ListenAddress[] = [], key?: typeof memb
       ...(isFar && { isNear: () => false }),
     },
   );
-  const [address] = (await transport.listen()) as [ListenAddress];
+  const [address] = (await transport.listen()) as [OverlayAddress];
   transport.start({
     joined: (peer) => void joined.push(peer),
     left: (peer) => void left.push(peer),

@@ -4,7 +4,7 @@
  * read more slowly), the output queue, the time to identify, and the time to answer an echo (link-echo.ts). The latter
  * also bounds a frame that never ends: no answer can follow it.
  */
-import type { Socket } from 'node:net';
+
 import { type Bytes, equalBytes } from '../../../protocol/bytes.ts';
 import { ProtocolError } from '../../../protocol/errors.ts';
 import { validatorId } from '../../../protocol/staking/names.ts';
@@ -19,6 +19,7 @@ import {
   newConnectionKey,
   type Role,
 } from './overlay-channel.ts';
+import type { OverlaySocket } from './quic-socket.ts';
 import {
   decodeIdentity,
   encodeHello,
@@ -63,7 +64,7 @@ export type LinkEvents = {
   /** `reason` is missing if the connection ended normally. */
   ended(reason?: string): void;
   /** It becomes one half of a circuit (rule 24), and is no longer a link. */
-  circuit?(socket: Socket, token: Bytes): void;
+  circuit?(socket: OverlaySocket, token: Bytes): void;
 };
 
 export type LinkSettings = {
@@ -87,7 +88,7 @@ export type Restriction = {
 };
 
 export class TcpLink {
-  readonly #socket: Socket;
+  readonly #socket: OverlaySocket;
   readonly #settings: LinkSettings;
   readonly #events: LinkEvents;
   readonly #steady: () => number;
@@ -115,7 +116,7 @@ export class TcpLink {
   #lookedAt: number;
   #fullSince: number | undefined;
 
-  constructor(socket: Socket, settings: LinkSettings, events: LinkEvents, steady: () => number) {
+  constructor(socket: OverlaySocket, settings: LinkSettings, events: LinkEvents, steady: () => number) {
     this.#socket = socket;
     this.#settings = settings;
     this.#events = events;
