@@ -7,6 +7,7 @@ import { ThreadCalls } from './thread-calls.ts';
 if (parentPort === null) throw new Error('this file is started as a thread');
 
 const port = parentPort;
+const END_MILLIS = 3_000;
 
 /** Then nothing keeps the thread alive, once the answer is sent and QUIC has ended. */
 async function end(): Promise<void> {
@@ -14,12 +15,15 @@ async function end(): Promise<void> {
   setImmediate(() => port.close());
 }
 
-// The thread ends by this, and is started again; but not before QUIC has ended in it.
+// The node starts the thread again; but QUIC has to end in it first. What does not end by itself is ended by the error.
 process.once('uncaughtException', (error) => {
-  void end().finally(() => {
-    process.exitCode = 1;
+  setTimeout(() => {
     throw error;
-  });
+  }, END_MILLIS).unref();
+  calls.remote
+    .log('error', 'the thread of the network failed', { error: error.stack ?? error.message })
+    .catch(() => undefined);
+  void end();
 });
 
 const offered: HostSide = {
@@ -31,4 +35,5 @@ const offered: HostSide = {
   figures: () => host.figures(),
   close: () => end(),
 };
-const host = new PeerHost(new ThreadCalls<NodeSide>(port, offered).remote);
+const calls = new ThreadCalls<NodeSide>(port, offered);
+const host = new PeerHost(calls.remote);
