@@ -1,5 +1,5 @@
 /** The figures of a stratum server for Prometheus, under a prefix: `svc_bridge_` here, `svc_pool_` in the pool. */
-import type { Counter, Metrics } from '../runtime/metrics.ts';
+import type { Counter, Metrics } from '../runtime/metrics/metrics.ts';
 import type { StratumFigures } from './stratum-server.ts';
 
 /** A counter that is fed with totals: adds the increase since the last total. */

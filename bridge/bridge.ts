@@ -4,7 +4,8 @@
  */
 import type { Verifier } from '../kernels/verifier.ts';
 import { NETWORK_NAMES, NETWORKS } from '../protocol/network.ts';
-import { steadyNow } from '../runtime/clock.ts';
+import { steadyNow } from '../runtime/clock/clock.ts';
+import { watchClock } from '../runtime/clock/watched-clock.ts';
 import {
   choice,
   listenAddress,
@@ -17,14 +18,13 @@ import {
   type ValuesOf,
 } from '../runtime/command-line/command-line.ts';
 import { hostNameOption } from '../runtime/door/host-name.ts';
-import type { Logger } from '../runtime/log.ts';
-import { logOptions } from '../runtime/log.ts';
-import { addProcessMetrics, Metrics } from '../runtime/metrics.ts';
-import { listenForMetrics } from '../runtime/metrics-listener.ts';
-import { useNativeSha384 } from '../runtime/native-sha384.ts';
-import { nodeIdentityOption, pinOf } from '../runtime/node-identity.ts';
+import type { Logger } from '../runtime/log/log.ts';
+import { logOptions } from '../runtime/log/log.ts';
+import { addProcessMetrics, Metrics } from '../runtime/metrics/metrics.ts';
+import { listenForMetrics } from '../runtime/metrics/metrics-listener.ts';
+import { useNativeSha384 } from '../runtime/native/native-sha384.ts';
+import { nodeIdentityOption, pinOf } from '../runtime/node-client/node-identity.ts';
 import type { Shutdown } from '../runtime/shutdown.ts';
-import { watchClock } from '../runtime/watched-clock.ts';
 import { stratumMetrics } from './bridge-metrics.ts';
 import { openNodeSources } from './nodes/node-sources.ts';
 import { stratumOptions, threadsOf } from './options.ts';

@@ -1,7 +1,7 @@
 /** svc-bridge: solo mining to each miner's own address. */
 
-import { steadyMillis } from '../runtime/clock.ts';
-import { openLog } from '../runtime/log.ts';
+import { steadyMillis } from '../runtime/clock/clock.ts';
+import { openLog } from '../runtime/log/log.ts';
 import { command, failureText, runProgram, version } from '../runtime/program.ts';
 import { DEFAULT_SHUTDOWN_LIMIT_MS, Shutdown } from '../runtime/shutdown.ts';
 import { bridgeOptions, runBridge } from './bridge.ts';

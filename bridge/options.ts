@@ -4,7 +4,8 @@
  */
 import { availableParallelism } from 'node:os';
 import { ANCHOR_POLICIES } from '../node/mining/anchor-choice.ts';
-import { readAddressRange } from '../runtime/client-address.ts';
+import { readAddressRange } from '../runtime/clients/client-address.ts';
+import type { BucketRate } from '../runtime/clients/token-bucket.ts';
 import {
   choice,
   duration,
@@ -15,7 +16,6 @@ import {
   text,
   type ValuesOf,
 } from '../runtime/command-line/command-line.ts';
-import type { BucketRate } from '../runtime/token-bucket.ts';
 import { BAN_DEFAULTS, type BanOptions } from './session/ban-score.ts';
 import { JOB_LIFE_DEFAULTS, type JobLife } from './session/job-book.ts';
 import { VARDIFF_DEFAULTS, type VardiffOptions } from './session/vardiff.ts';

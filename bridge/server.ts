@@ -8,7 +8,7 @@ import type { Duplex } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
 import { type Bytes, equalBytes } from '../protocol/bytes.ts';
 import { REGISTRATION_WINDOW } from '../protocol/network.ts';
-import { steadyNow } from '../runtime/clock.ts';
+import { steadyNow } from '../runtime/clock/clock.ts';
 import { ConnectionCount, connectionCountMemory } from './connection/connection-count.ts';
 import { Desk } from './connection/desk.ts';
 import type { DeskOptions } from './connection/desk-options.ts';

@@ -3,8 +3,8 @@
  * pool has one per reward scheme, which pay the pool. Plain data: it goes to the listener threads as it is.
  */
 import type { Bytes } from '../protocol/bytes.ts';
+import { MAX_TAG } from '../protocol/ledger/tag.ts';
 import type { ReceiptsOffer } from '../protocol/stratum/receipt-messages.ts';
-import { MAX_TAG } from '../protocol/tag.ts';
 import type { ListenAddress } from '../runtime/command-line/command-line.ts';
 
 export type StratumService = {

@@ -1,8 +1,9 @@
 /** `GET /v1/stats` of the bridge: its figures as JSON, for programs of the operator. Web pages are not served. */
+
+import { sharedInFlight } from '../runtime/clients/in-flight.ts';
 import type { ListenAddress } from '../runtime/command-line/command-line.ts';
 import { Door, SMALL_DOOR } from '../runtime/door/door.ts';
-import { sharedInFlight } from '../runtime/in-flight.ts';
-import type { Logger } from '../runtime/log.ts';
+import type { Logger } from '../runtime/log/log.ts';
 
 export interface StatsListener {
   readonly address: ListenAddress;

@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream';
 import type { Verifier } from '../kernels/verifier.ts';
 import type { Bytes } from '../protocol/bytes.ts';
 import type { Network } from '../protocol/network.ts';
-import type { Logger } from '../runtime/log.ts';
+import type { Logger } from '../runtime/log/log.ts';
 import type { AnchorFigures } from './nodes/drawn-anchors.ts';
 import type { TemplateStore } from './nodes/template-store.ts';
 import type { NodeFigures, Upstream } from './nodes/upstream.ts';

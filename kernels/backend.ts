@@ -6,7 +6,7 @@
  * during the search.
  */
 import type { Bytes } from '../protocol/bytes.ts';
-import { TARGET_OFFSET } from '../protocol/header-layout.ts';
+import { TARGET_OFFSET } from '../protocol/ledger/header-layout.ts';
 
 export type BackendKind = 'wasm' | 'webgpu';
 

@@ -21,7 +21,7 @@ import {
 import { dirname, join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { ByteWriter, equalBytes, utf8 } from '../protocol/bytes.ts';
-import { datasetSeed } from '../protocol/pow.ts';
+import { datasetSeed } from '../protocol/crypto/pow.ts';
 import type { Progress } from './backend.ts';
 import type { Layout } from './cpu/layout.ts';
 import type { DatasetStore } from './cpu/prepare-epoch.ts';

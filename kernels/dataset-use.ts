@@ -5,7 +5,7 @@
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { readSmallFile } from '../runtime/small-file.ts';
+import { readSmallFile } from '../runtime/files/small-file.ts';
 
 /** Files of one network, the one just saved included. */
 export const MOST_FILES = 3;

@@ -4,7 +4,7 @@
  * ours. Used by the creator and by every attached thread alike.
  */
 import type { Bytes } from '../protocol/bytes.ts';
-import { HEADER_BYTES } from '../protocol/header.ts';
+import { HEADER_BYTES } from '../protocol/ledger/header.ts';
 import { BATCH_HEADERS, SEARCH_WIDTH } from './cpu/kernel.ts';
 import type { HashAnswer, HashRequest } from './cpu/thread-tasks.ts';
 import { KernelError } from './kernel-error.ts';

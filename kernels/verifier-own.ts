@@ -3,7 +3,7 @@
  * Node only.
  */
 import type { Bytes } from '../protocol/bytes.ts';
-import { powParameters } from '../protocol/pow.ts';
+import { powParameters } from '../protocol/crypto/pow.ts';
 import { kernelModule } from './cpu/module.ts';
 import { assertEpoch, epochToDrop, type PreparedEpoch, prepareEpoch } from './cpu/prepare-epoch.ts';
 import { coreCount, Thread } from './cpu/thread.ts';

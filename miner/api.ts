@@ -6,7 +6,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ListenAddress } from '../runtime/command-line/command-line.ts';
 import { Door, SMALL_DOOR } from '../runtime/door/door.ts';
-import type { Logger } from '../runtime/log.ts';
+import type { Logger } from '../runtime/log/log.ts';
 
 export type ApiActions = {
   stats(): Record<string, unknown>;

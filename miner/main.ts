@@ -6,11 +6,11 @@ import { choice, flag, path, repeated } from '../runtime/command-line/command-li
 import { command, runProgram } from '../runtime/program.ts';
 import { mineCommand } from './mine.ts';
 import { MinerError } from './miner-error.ts';
-import { readPowVectors } from './pow-vectors.ts';
-import { referenceBackend, type SelfTestBackend, selfTest } from './selftest.ts';
-import { openCard, openSelfTestGpu } from './selftest-adapter.ts';
-import { gpuBackends } from './selftest-gpu.ts';
-import { wasmBackends } from './selftest-wasm.ts';
+import { readPowVectors } from './selftest/pow-vectors.ts';
+import { referenceBackend, type SelfTestBackend, selfTest } from './selftest/selftest.ts';
+import { openCard, openSelfTestGpu } from './selftest/selftest-adapter.ts';
+import { gpuBackends } from './selftest/selftest-gpu.ts';
+import { wasmBackends } from './selftest/selftest-wasm.ts';
 
 /** Packed with the miner. */
 const OWN_VECTORS = fileURLToPath(new URL('../vectors/pow.json', import.meta.url));

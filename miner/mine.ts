@@ -3,28 +3,29 @@
  * EXIT and in docs/miner.md.
  */
 import { formatUsername } from '../protocol/stratum/username.ts';
+import { watchClock } from '../runtime/clock/watched-clock.ts';
 import { parseCommandLine, showListenAddress } from '../runtime/command-line/command-line.ts';
-import { type Logger, type OpenLog, openLog, standardErrorSink } from '../runtime/log.ts';
-import { makeDirectory } from '../runtime/make-directory.ts';
-import { addProcessMetrics, Metrics } from '../runtime/metrics.ts';
-import { listenForMetrics } from '../runtime/metrics-listener.ts';
+import { makeDirectory } from '../runtime/files/make-directory.ts';
+import { readSmallFile } from '../runtime/files/small-file.ts';
+import { type Logger, type OpenLog, openLog, standardErrorSink } from '../runtime/log/log.ts';
+import { addProcessMetrics, Metrics } from '../runtime/metrics/metrics.ts';
+import { listenForMetrics } from '../runtime/metrics/metrics-listener.ts';
 import { type Command, command, type Terminal, version } from '../runtime/program.ts';
 import { DEFAULT_SHUTDOWN_LIMIT_MS, Shutdown } from '../runtime/shutdown.ts';
-import { readSmallFile } from '../runtime/small-file.ts';
-import { watchClock } from '../runtime/watched-clock.ts';
 import { listenForApi } from './api.ts';
-import { benchmark, benchmarkLines } from './benchmark.ts';
 import { watchConfig } from './config-watch.ts';
-import { chooseDevices, findGpus, type ListedDevice, listDevices } from './device-list.ts';
-import { type KeyInput, keysText, listenForKeys } from './keys.ts';
+import { benchmark, benchmarkLines } from './devices/benchmark.ts';
+import { chooseDevices, findGpus, type ListedDevice, listDevices } from './devices/device-list.ts';
+import { openDevice } from './devices/open-device.ts';
+import { TuningFile } from './devices/tuning-file.ts';
 import { Miner, type MinerSettings } from './miner.ts';
 import { MinerError } from './miner-error.ts';
 import { addMinerMetrics } from './miner-metrics.ts';
 import { realParts } from './miner-parts.ts';
-import { openDevice } from './open-device.ts';
 import { defaultDataDir, type MinerValues, minerCommand } from './options.ts';
-import { ProgressLine } from './progress-line.ts';
 import { statsDocument, statusLines, threadLines } from './stats.ts';
+import { type KeyInput, keysText, listenForKeys } from './terminal/keys.ts';
+import { ProgressLine } from './terminal/progress-line.ts';
 import {
   BottomLine,
   bannerLines,
@@ -36,8 +37,7 @@ import {
   summaryLines,
   type Tag,
   taggedLine,
-} from './terminal-view.ts';
-import { TuningFile } from './tuning-file.ts';
+} from './terminal/terminal-view.ts';
 
 export const EXIT = {
   /** Ended as asked: key q, a signal, or a finished --benchmark or --list-devices. */

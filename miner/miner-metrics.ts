@@ -1,5 +1,5 @@
 /** The metrics `svc_miner_*`, set from a snapshot before each scrape. */
-import type { Metrics } from '../runtime/metrics.ts';
+import type { Metrics } from '../runtime/metrics/metrics.ts';
 import { minerState, type Snapshot } from './stats.ts';
 
 const RESULTS = ['accepted', 'stale', 'rejected', 'lost', 'bad'] as const;

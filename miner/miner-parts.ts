@@ -3,13 +3,13 @@ import type { Backend, BackendEvents } from '../kernels/backend.ts';
 import { createVerifier } from '../kernels/verifier.ts';
 import type { Fetch } from '../protocol/api/client-calls.ts';
 import { NETWORKS, type NetworkName } from '../protocol/network.ts';
-import type { Logger } from '../runtime/log.ts';
+import type { Logger } from '../runtime/log/log.ts';
 import { systemClock } from './client/pool-client.ts';
 import type { Connect } from './client/transport.ts';
 import { connectFromNode, fetchFromNode, type TlsOptions } from './client/transport-node.ts';
-import type { ListedDevice } from './device-list.ts';
-import { type OpenDependencies, type OpenSettings, openDevice } from './open-device.ts';
-import { Sensors } from './sensors.ts';
+import type { ListedDevice } from './devices/device-list.ts';
+import { type OpenDependencies, type OpenSettings, openDevice } from './devices/open-device.ts';
+import { Sensors } from './devices/sensors.ts';
 import type { HitChecker } from './work/crew.ts';
 
 export type Checker = HitChecker & { close(): Promise<void> };

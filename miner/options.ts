@@ -3,9 +3,9 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { type Address, parseAddress } from '../protocol/address.ts';
 import { parseCoins } from '../protocol/amount.ts';
+import { checkTag } from '../protocol/ledger/tag.ts';
 import { NETWORK_NAMES } from '../protocol/network.ts';
 import { parseUsername, type Username } from '../protocol/stratum/username.ts';
-import { checkTag } from '../protocol/tag.ts';
 import {
   type CommandSpec,
   choice,
@@ -20,7 +20,7 @@ import {
   type ValuesOf,
 } from '../runtime/command-line/command-line.ts';
 import { hostNameOption } from '../runtime/door/host-name.ts';
-import { logOptions } from '../runtime/log.ts';
+import { logOptions } from '../runtime/log/log.ts';
 import { type Endpoint, parsePoolUrl } from './client/pool-url.ts';
 
 const POOL = 'Pool';

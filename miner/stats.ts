@@ -1,8 +1,8 @@
 /** The miner's statistics: one snapshot, from which come /v1/stats, the metrics and the status lines. */
 import type { BooksFigures } from './books/pool-books.ts';
 import type { PoolState } from './client/pool-client.ts';
+import type { Reading } from './devices/sensors.ts';
 import type { Refusal } from './miner-error.ts';
-import type { Reading } from './sensors.ts';
 import type { DeviceState, ShareCounts } from './work/device.ts';
 import { type Rates, showRate } from './work/hash-rate.ts';
 

@@ -4,14 +4,14 @@
  */
 import { keyAddressPayload, parseAddress } from '../protocol/address.ts';
 import { type Bytes, equalBytes, toHex } from '../protocol/bytes.ts';
+import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../protocol/crypto/key-sizes.ts';
 import { ProtocolError } from '../protocol/errors.ts';
-import { minimumFee, transactionMass } from '../protocol/fee.ts';
-import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../protocol/key-sizes.ts';
-import { MOST_MEMBERS } from '../protocol/multisig.ts';
 import type { NetworkName } from '../protocol/network.ts';
 import { possessionMessage as possession } from '../protocol/staking/names.ts';
 import { bondedBy, decodeOperation, type StakingOperation } from '../protocol/staking/operation.ts';
 import { inField } from '../protocol/stratum/fields.ts';
+import { minimumFee, transactionMass } from '../protocol/transactions/fee.ts';
+import { MOST_MEMBERS } from '../protocol/transactions/multisig.ts';
 import {
   bodyOfWire,
   decodeTransaction,
@@ -23,9 +23,9 @@ import {
   spendMessage as spend,
   type Transaction,
   type Witness,
-} from '../protocol/transaction.ts';
-import { isMultisigWitness } from '../protocol/witness.ts';
-import { type OperationSigners, signaturesOf } from '../protocol/witness-check.ts';
+} from '../protocol/transactions/transaction.ts';
+import { isMultisigWitness } from '../protocol/transactions/witness.ts';
+import { type OperationSigners, signaturesOf } from '../protocol/transactions/witness-check.ts';
 import { bodyDocument, MAX_WITNESSES, quoteOfWire, readBody, readOutput, readWitnesses } from './bodies.ts';
 import {
   givenHex,

@@ -2,11 +2,11 @@
 import { formatAddress, parseAddress } from '../protocol/address.ts';
 import { parseAtoms } from '../protocol/amount.ts';
 import { type Bytes, toHex } from '../protocol/bytes.ts';
+import { id, idFromHex, LABELS } from '../protocol/crypto/identifier.ts';
 import { ProtocolError } from '../protocol/errors.ts';
-import { massOf, minimumFee, shapeOf, transactionMass, wireBytesOf } from '../protocol/fee.ts';
-import { id, idFromHex, LABELS } from '../protocol/identifier.ts';
 import { operationDocument } from '../protocol/staking/operation-document.ts';
 import { type Fields, inField } from '../protocol/stratum/fields.ts';
+import { massOf, minimumFee, shapeOf, transactionMass, wireBytesOf } from '../protocol/transactions/fee.ts';
 import {
   decodeTransactionBody,
   decodeWitness,
@@ -19,8 +19,8 @@ import {
   type TransactionBody,
   type Witness,
   witnessCount,
-} from '../protocol/transaction.ts';
-import { shapeOfWitness, WITNESS_BYTES, type WitnessShape } from '../protocol/witness.ts';
+} from '../protocol/transactions/transaction.ts';
+import { shapeOfWitness, WITNESS_BYTES, type WitnessShape } from '../protocol/transactions/witness.ts';
 import { decimalOf, givenHex, givenList, givenObject, hexIn, listIn, objectIn, textIn, written } from './given.ts';
 import { type Manifest, readManifest } from './manifest.ts';
 import { readOperation } from './operations.ts';

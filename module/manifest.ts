@@ -4,10 +4,10 @@
  */
 import { parseAtoms } from '../protocol/amount.ts';
 import { type Bytes, toHex } from '../protocol/bytes.ts';
+import { ID_BYTES } from '../protocol/crypto/identifier.ts';
 import { ProtocolError } from '../protocol/errors.ts';
-import { MASS_PER_OUTPUT } from '../protocol/fee.ts';
-import { ID_BYTES } from '../protocol/identifier.ts';
 import type { NetworkName } from '../protocol/network.ts';
+import { MASS_PER_OUTPUT } from '../protocol/transactions/fee.ts';
 import {
   MAX_INPUTS,
   MAX_OUTPUTS,
@@ -15,7 +15,7 @@ import {
   MAX_TRANSACTION_BYTES,
   PROTOCOL_VERSION,
   RULE_SET,
-} from '../protocol/transaction.ts';
+} from '../protocol/transactions/transaction.ts';
 import { givenObject, networkOf, written } from './given.ts';
 import { ModuleError } from './module-error.ts';
 

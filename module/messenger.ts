@@ -4,8 +4,8 @@
  */
 import { parseAddress } from '../protocol/address.ts';
 import { type Bytes, fromHex, toHex } from '../protocol/bytes.ts';
+import { ID_BYTES, idFromHex } from '../protocol/crypto/identifier.ts';
 import { ProtocolError } from '../protocol/errors.ts';
-import { ID_BYTES, idFromHex } from '../protocol/identifier.ts';
 import {
   type Chat,
   type ChatMessage,
@@ -32,7 +32,7 @@ import {
 import type { NetworkName } from '../protocol/network.ts';
 import { type Fields, inField } from '../protocol/stratum/fields.ts';
 import type { Json } from '../protocol/stratum/json.ts';
-import { MAX_INPUTS, MAX_PAYLOAD_BYTES } from '../protocol/transaction.ts';
+import { MAX_INPUTS, MAX_PAYLOAD_BYTES } from '../protocol/transactions/transaction.ts';
 import {
   decimalOf,
   givenHex,

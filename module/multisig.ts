@@ -5,10 +5,11 @@
 import { formatAddress } from '../protocol/address.ts';
 import { parseAtoms } from '../protocol/amount.ts';
 import { type Bytes, equalBytes, toHex } from '../protocol/bytes.ts';
+import { ID_BYTES } from '../protocol/crypto/identifier.ts';
+import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../protocol/crypto/key-sizes.ts';
 import { ProtocolError } from '../protocol/errors.ts';
-import { minimumFee } from '../protocol/fee.ts';
-import { ID_BYTES } from '../protocol/identifier.ts';
-import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../protocol/key-sizes.ts';
+import { inField } from '../protocol/stratum/fields.ts';
+import { minimumFee } from '../protocol/transactions/fee.ts';
 import {
   checkDescriptor,
   checkForm,
@@ -16,7 +17,7 @@ import {
   type MultisigDescriptor,
   multisigAddressPayload,
   multisigDescriptor,
-} from '../protocol/multisig.ts';
+} from '../protocol/transactions/multisig.ts';
 import {
   checkDigest,
   combinePackages,
@@ -31,10 +32,9 @@ import {
   packageMessages,
   packageWireBytes,
   withSignatures,
-} from '../protocol/multisig-package.ts';
-import { inField } from '../protocol/stratum/fields.ts';
-import { MAX_INPUTS } from '../protocol/transaction.ts';
-import { encodeWitness, type MultisigSignature } from '../protocol/witness.ts';
+} from '../protocol/transactions/multisig-package.ts';
+import { MAX_INPUTS } from '../protocol/transactions/transaction.ts';
+import { encodeWitness, type MultisigSignature } from '../protocol/transactions/witness.ts';
 import { bodyDocument, MAX_WITNESSES, readBody } from './bodies.ts';
 import {
   decimalOf,

@@ -1,8 +1,9 @@
 /** Staking operations from JSON, `{type, data}` (specification: Transaction body). Their fields are those of protocol/staking/operation-document.ts; the codec is protocol/staking/operation.ts. */
 import { parseAddress } from '../protocol/address.ts';
 import { parseAtoms } from '../protocol/amount.ts';
+import { VOTE_KINDS, type VoteKind } from '../protocol/consensus/vote.ts';
+import { idFromHex } from '../protocol/crypto/identifier.ts';
 import { ProtocolError } from '../protocol/errors.ts';
-import { idFromHex } from '../protocol/identifier.ts';
 import type { NetworkName } from '../protocol/network.ts';
 import {
   encodeOperation,
@@ -15,7 +16,6 @@ import {
 import { type FieldKind, OPERATION_FIELDS } from '../protocol/staking/operation-document.ts';
 import { type Fields, inField } from '../protocol/stratum/fields.ts';
 import type { Json } from '../protocol/stratum/json.ts';
-import { VOTE_KINDS, type VoteKind } from '../protocol/vote.ts';
 import { decimalOf, listIn, objectIn } from './given.ts';
 
 function readVote(json: Json, what: string): SignedVote {

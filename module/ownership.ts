@@ -1,6 +1,9 @@
 /** Proofs that an address is somebody's (keys rules 9 to 13), made and checked as the wallet daemon does. The module has no clock: the caller says what time it is. */
 
 import { parseAddress } from '../protocol/address.ts';
+import { toHex } from '../protocol/bytes.ts';
+import type { NetworkName } from '../protocol/network.ts';
+import { type Fields, inField } from '../protocol/stratum/fields.ts';
 import {
   type AddressProof,
   type AddressProofRequest,
@@ -11,10 +14,7 @@ import {
   type ProofRefusal,
   readProofRequest,
   addressVerificationWords as wordsOf,
-} from '../protocol/address-proof.ts';
-import { toHex } from '../protocol/bytes.ts';
-import type { NetworkName } from '../protocol/network.ts';
-import { type Fields, inField } from '../protocol/stratum/fields.ts';
+} from '../protocol/transactions/address-proof.ts';
 import {
   givenInteger,
   givenNetwork,

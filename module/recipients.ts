@@ -1,8 +1,11 @@
 /** Payloads for single recipients of a transaction, which everyone can read (module rule 4). */
 import { toHex } from '../protocol/bytes.ts';
-import { decodeRecipientPayloads as decode, encodeRecipientPayloads as encode } from '../protocol/recipient-payload.ts';
 import { inField } from '../protocol/stratum/fields.ts';
-import { MAX_OUTPUTS } from '../protocol/transaction.ts';
+import {
+  decodeRecipientPayloads as decode,
+  encodeRecipientPayloads as encode,
+} from '../protocol/transactions/recipient-payload.ts';
+import { MAX_OUTPUTS } from '../protocol/transactions/transaction.ts';
 import { decimalOf, givenHex, givenList, objectIn, written } from './given.ts';
 
 /** From `[{output_index, payload_hex}]` to the `payload_hex` of a body. */

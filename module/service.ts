@@ -1,8 +1,8 @@
 /** Signed answers of a node (specification: Authentication, rule 7): the identity to pin, and whether an answer is that node's answer to the request that was sent. */
 import { type AnswerProblem, NONCE_BYTES, serviceIdentity, verifySignedAnswer } from '../protocol/api/signed-answer.ts';
 import { toHex } from '../protocol/bytes.ts';
-import { ID_BYTES } from '../protocol/identifier.ts';
-import { PUBLIC_KEY_BYTES } from '../protocol/key-sizes.ts';
+import { ID_BYTES } from '../protocol/crypto/identifier.ts';
+import { PUBLIC_KEY_BYTES } from '../protocol/crypto/key-sizes.ts';
 import { decimalOf, givenHex, givenObject, textIn, written } from './given.ts';
 import { ModuleError } from './module-error.ts';
 import { started, verifySignature } from './wasm.ts';

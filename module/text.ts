@@ -2,8 +2,8 @@
 import { burnAddressPayload, formatAddress, keyAddressPayload, parseAddress as parse } from '../protocol/address.ts';
 import { formatCoins, parseAtoms, parseCoins } from '../protocol/amount.ts';
 import { toHex } from '../protocol/bytes.ts';
-import { PUBLIC_KEY_BYTES } from '../protocol/key-sizes.ts';
-import { parsePaymentUri as parseUri } from '../protocol/payment-uri.ts';
+import { PUBLIC_KEY_BYTES } from '../protocol/crypto/key-sizes.ts';
+import { parsePaymentUri as parseUri } from '../protocol/transactions/payment-uri.ts';
 import { givenHex, givenNetwork, givenNetworkOr, givenParsed, written } from './given.ts';
 
 export function addressFromPublicKey(publicKey: string, network: string): string {

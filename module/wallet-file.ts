@@ -1,8 +1,8 @@
 /** The wallet's own file (docs/wallet.md, Wallet file), sealed and opened here: either program reads what the other wrote. */
 import { fromHex, toHex, utf8 } from '../protocol/bytes.ts';
+import { authenticatedText, SCRYPT_LOG2_N, type SealedBox, SealedBoxError } from '../protocol/crypto/sealed-box.ts';
+import { readWalletFileText, walletFileNames, walletFileText } from '../protocol/crypto/wallet-file.ts';
 import { ProtocolError } from '../protocol/errors.ts';
-import { authenticatedText, SCRYPT_LOG2_N, type SealedBox, SealedBoxError } from '../protocol/sealed-box.ts';
-import { readWalletFileText, walletFileNames, walletFileText } from '../protocol/wallet-file.ts';
 import { givenInteger, givenText } from './given.ts';
 import { ModuleError } from './module-error.ts';
 import { rootOf, WalletRoot } from './wallet-root.ts';

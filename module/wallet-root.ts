@@ -3,18 +3,18 @@
  * them. The phrase and the passphrase are JavaScript strings before they get here, and nobody can overwrite those.
  */
 import { formatAddress, keyAddressPayload, parseAddress } from '../protocol/address.ts';
+import { type Bytes, toHex } from '../protocol/bytes.ts';
+import { ID_BYTES, id, LABELS } from '../protocol/crypto/identifier.ts';
+import { ENTROPY_BYTES, phraseOfEntropy, readPhrase } from '../protocol/crypto/phrase.ts';
+import { NETWORKS, type NetworkName } from '../protocol/network.ts';
+import { possessionMessage } from '../protocol/staking/names.ts';
+import { inField } from '../protocol/stratum/fields.ts';
 import {
   type AddressProofRequest,
   addressProofMessage,
   PROOF_VERSION,
   readProofRequest,
-} from '../protocol/address-proof.ts';
-import { type Bytes, toHex } from '../protocol/bytes.ts';
-import { ID_BYTES, id, LABELS } from '../protocol/identifier.ts';
-import { NETWORKS, type NetworkName } from '../protocol/network.ts';
-import { ENTROPY_BYTES, phraseOfEntropy, readPhrase } from '../protocol/phrase.ts';
-import { possessionMessage } from '../protocol/staking/names.ts';
-import { inField } from '../protocol/stratum/fields.ts';
+} from '../protocol/transactions/address-proof.ts';
 import { givenFlag, givenHex, givenInteger, givenNetwork, givenParsed, givenText, written } from './given.ts';
 import { readManifest } from './manifest.ts';
 import * as messenger from './messenger.ts';

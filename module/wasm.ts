@@ -5,9 +5,9 @@
 import { sha384 as portableSha384 } from '@noble/hashes/sha2.js';
 import { wordlist } from '@scure/bip39/wordlists/english.js';
 import { type Bytes, concat, utf8 } from '../protocol/bytes.ts';
+import { useSha384 } from '../protocol/crypto/identifier.ts';
+import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../protocol/crypto/key-sizes.ts';
 import { ProtocolError } from '../protocol/errors.ts';
-import { useSha384 } from '../protocol/identifier.ts';
-import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../protocol/key-sizes.ts';
 import { ModuleError } from './module-error.ts';
 
 type Exports = {

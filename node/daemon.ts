@@ -5,29 +5,29 @@
 import { join } from 'node:path';
 import { createVerifier } from '../kernels/verifier.ts';
 import { NETWORKS } from '../protocol/network.ts';
-import { steadyMillis } from '../runtime/clock.ts';
+import { steadyMillis } from '../runtime/clock/clock.ts';
+import { watchClock } from '../runtime/clock/watched-clock.ts';
 import { showListenAddress, type ValuesOf } from '../runtime/command-line/command-line.ts';
-import { lockDirectory } from '../runtime/directory-lock.ts';
-import type { Logger } from '../runtime/log.ts';
-import { addProcessMetrics, Metrics } from '../runtime/metrics.ts';
-import { listenForMetrics } from '../runtime/metrics-listener.ts';
+import { lockDirectory } from '../runtime/files/directory-lock.ts';
+import type { Logger } from '../runtime/log/log.ts';
+import { addProcessMetrics, Metrics } from '../runtime/metrics/metrics.ts';
+import { listenForMetrics } from '../runtime/metrics/metrics-listener.ts';
 import type { Shutdown } from '../runtime/shutdown.ts';
-import { watchClock } from '../runtime/watched-clock.ts';
 import { type PublicApi, startApi } from './api/api.ts';
 import { chainRates, nodeSync } from './api/chain-routes.ts';
 import { loadIdentity, type NodeIdentity } from './api/identity.ts';
 import { CutFeed, CutReader } from './events.ts';
 import type { FullNode } from './full-node.ts';
-import { MinerWatch } from './miner-watch.ts';
 import { listenForMining, type MiningListenerDependencies } from './mining/listener.ts';
 import { networkPlan } from './network/network-options.ts';
 import { type PeerView, peersDocument } from './network/open-network.ts';
 import { nodeMetrics } from './node-metrics.ts';
 import type { runOptions } from './node-options.ts';
 import { openNode } from './open-node.ts';
+import { MinerWatch } from './reports/miner-watch.ts';
+import { SyncWatch } from './reports/sync-watch.ts';
 import { snapshotPlan } from './snapshot/snapshot-options.ts';
-import { SyncWatch } from './sync-watch.ts';
-import { validatorPlan } from './validator-options.ts';
+import { validatorPlan } from './validator/validator-options.ts';
 
 const SYNC_LOOK_MILLIS = 1_000;
 

@@ -16,7 +16,7 @@ import {
 } from '../protocol/api/frames.ts';
 import type { NetworkName } from '../protocol/network.ts';
 import { BoundedMap } from '../runtime/bounded-map.ts';
-import { nativeHex } from '../runtime/native-hex.ts';
+import { nativeHex } from '../runtime/native/native-hex.ts';
 import type { CutRecord, FullNode } from './full-node.ts';
 
 export const cutReference = (cut: Pick<CutRecord, 'cutId' | 'header'>): CutReference => ({

@@ -4,12 +4,12 @@
  * lookup away.
  */
 import type { Bytes } from '../protocol/bytes.ts';
-import type { Certificate, CutHeader } from '../protocol/cut.ts';
-import type { EmissionState } from '../protocol/emission.ts';
-import type { Genesis } from '../protocol/genesis.ts';
+import type { Certificate, CutHeader } from '../protocol/ledger/cut.ts';
+import type { EmissionState } from '../protocol/ledger/emission.ts';
+import type { Genesis } from '../protocol/ledger/genesis.ts';
 import type { Network } from '../protocol/network.ts';
-import type { SetPath, SetSide } from '../protocol/set-proof.ts';
-import type { Outpoint, TransactionBody } from '../protocol/transaction.ts';
+import type { SetPath, SetSide } from '../protocol/proofs/set-proof.ts';
+import type { Outpoint, TransactionBody } from '../protocol/transactions/transaction.ts';
 import type {
   CutEffects,
   FailureReason,

@@ -1,21 +1,21 @@
 /** svcd: the full node as a separate program. */
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { steadyMillis } from '../runtime/clock.ts';
-import { lockDirectory } from '../runtime/directory-lock.ts';
-import { openLog } from '../runtime/log.ts';
+import { steadyMillis } from '../runtime/clock/clock.ts';
+import { lockDirectory } from '../runtime/files/directory-lock.ts';
+import { openLog } from '../runtime/log/log.ts';
+import { visible } from '../runtime/log/visible.ts';
 import { command, commandTable, mistakeText, runProgram, type Terminal, version } from '../runtime/program.ts';
 import { DEFAULT_SHUTDOWN_LIMIT_MS, Shutdown } from '../runtime/shutdown.ts';
-import { visible } from '../runtime/visible.ts';
 import { runDaemon } from './daemon.ts';
-import { developmentNetworkCommand } from './development-network.ts';
+import { developmentNetworkCommand } from './genesis/development-network.ts';
+import { makeGenesis, writeGenesis } from './genesis/make-genesis.ts';
 import { rebuildIndex } from './index/rebuild.ts';
-import { makeGenesis, writeGenesis } from './make-genesis.ts';
 import { genesisOptions, pruneOptions, rebuildOptions, runOptions } from './node-options.ts';
 import { snapshotCommands } from './snapshot/snapshot-commands.ts';
 import { LedgerStore } from './store/ledger-store.ts';
 import { storeDirectory } from './store/storage-mode.ts';
-import { validatorCommands } from './validator-commands.ts';
+import { validatorCommands } from './validator/validator-commands.ts';
 
 /** A failure with a code is printed in one line; anything else is a bug and is printed with its stack. */
 function failed(name: string, error: unknown, terminal: Terminal): number {

@@ -3,9 +3,9 @@
  */
 import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 import type { Bytes } from '../protocol/bytes.ts';
-import { PUBLIC_PREFIX } from '../runtime/ml-dsa.ts';
+import { PUBLIC_PREFIX } from '../runtime/native/ml-dsa.ts';
 
-export { importPublicKey, UncheckedSignatureError, verifyMessage } from '../runtime/ml-dsa.ts';
+export { importPublicKey, UncheckedSignatureError, verifyMessage } from '../runtime/native/ml-dsa.ts';
 
 /** A private key in its short form, the 32-byte seed. */
 const SEED_PREFIX = Buffer.from('3034020100300b060960864801650304031204228020', 'hex');

@@ -1,5 +1,5 @@
 /** Event listeners of a node. An exception in a listener is logged and does not stop the chain. */
-import type { Logger } from '../runtime/log.ts';
+import type { Logger } from '../runtime/log/log.ts';
 import type { NodeEvents } from './full-node.ts';
 
 export class NodeListeners {

@@ -2,13 +2,13 @@
  * The metrics `svc_node_*` of the specification, all of them from the start: without peers theirs are zero. Metrics
  * that only a validator has are absent elsewhere.
  */
-import type { Metrics } from '../runtime/metrics.ts';
-import { CONSENSUS_COUNTS, type ConsensusCount, type ConsensusFigures } from './consensus/figures.ts';
-import type { CutStep } from './cut-clock.ts';
+import type { Metrics } from '../runtime/metrics/metrics.ts';
+import type { CutStep } from './chain/cut-clock.ts';
+import { CONSENSUS_COUNTS, type ConsensusCount, type ConsensusFigures } from './consensus/driver/figures.ts';
 import type { FullNode } from './full-node.ts';
 import type { PeerView } from './network/open-network.ts';
-import type { Seat } from './seat-watch.ts';
-import { STANDINGS } from './validator-state.ts';
+import type { Seat } from './validator/seat-watch.ts';
+import { STANDINGS } from './validator/validator-state.ts';
 
 export type NodeMetrics = {
   cutStep(step: CutStep, seconds: number): void;

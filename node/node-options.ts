@@ -1,11 +1,11 @@
 /** The options of `svcd`: the one place of their names, defaults and help texts. */
 import { parseAddress } from '../protocol/address.ts';
 import { parseCoins } from '../protocol/amount.ts';
-import { MIN_INTERVAL_CUTS } from '../protocol/genesis.ts';
+import { MIN_INTERVAL_CUTS } from '../protocol/ledger/genesis.ts';
 import { INTERVAL_CUTS, NETWORK_NAMES, POW_EPOCH_CUTS, REGISTRATION_WINDOW } from '../protocol/network.ts';
 import { ATTENDANCE_WINDOWS } from '../protocol/staking/limits.ts';
-import type { Output } from '../protocol/transaction.ts';
-import { readAddressRange } from '../runtime/client-address.ts';
+import type { Output } from '../protocol/transactions/transaction.ts';
+import { readAddressRange } from '../runtime/clients/client-address.ts';
 import {
   choice,
   flag,
@@ -19,13 +19,13 @@ import {
   text,
 } from '../runtime/command-line/command-line.ts';
 import { hostNameOption } from '../runtime/door/host-name.ts';
-import { logOptions } from '../runtime/log.ts';
-import { DEVELOPMENT_DEFAULTS, EMBEDDED_VALIDATORS } from './development.ts';
+import { logOptions } from '../runtime/log/log.ts';
+import { DEVELOPMENT_DEFAULTS, EMBEDDED_VALIDATORS } from './genesis/development.ts';
 import { networkOptions } from './network/network-options.ts';
 import { NODE_DEFAULTS } from './node-defaults.ts';
 import { snapshotOptions } from './snapshot/snapshot-options.ts';
 import { STORAGE_MODES } from './store/storage-mode.ts';
-import { validatorOptions } from './validator-options.ts';
+import { validatorOptions } from './validator/validator-options.ts';
 
 const CHAIN = 'Development chain';
 

@@ -4,32 +4,31 @@
  */
 import { randomInt } from 'node:crypto';
 import type { Verifier } from '../kernels/verifier.ts';
-import type { Certificate } from '../protocol/cut.ts';
+import type { Certificate } from '../protocol/ledger/cut.ts';
 import { NETWORKS, type NetworkName } from '../protocol/network.ts';
 import type { Evidence } from '../protocol/staking/operation.ts';
-import type { Output } from '../protocol/transaction.ts';
-import { steadyMillis } from '../runtime/clock.ts';
-import type { Logger } from '../runtime/log.ts';
-import { AutoPruning } from './auto-pruning.ts';
-import { beginWithSnapshot } from './begin-with-snapshot.ts';
-import { certifyWith } from './certificate.ts';
-import { type Checkpoint, checkpointsOf, checkStoredChain } from './checkpoints.ts';
-import type { ConsensusDriver } from './consensus/driver.ts';
+import type { Output } from '../protocol/transactions/transaction.ts';
+import { steadyMillis } from '../runtime/clock/clock.ts';
+import type { Logger } from '../runtime/log/log.ts';
+import { AutoPruning } from './chain/auto-pruning.ts';
+import { beginWithSnapshot } from './chain/begin-with-snapshot.ts';
+import { certifyWith } from './chain/certificate.ts';
+import { type Checkpoint, checkpointsOf, checkStoredChain } from './chain/checkpoints.ts';
+import { heightsToShow, Tip } from './chain/tip.ts';
+import type { ConsensusDriver } from './consensus/driver/driver.ts';
+import type { FullNode } from './full-node.ts';
 import {
   DEVELOPMENT_DEFAULTS,
   developmentGenesis,
   developmentKey,
   EMBEDDED_VALIDATORS,
   validatorName,
-} from './development.ts';
-import { EvidenceDesk } from './evidence.ts';
-import type { FullNode } from './full-node.ts';
-import { type HeartbeatDependencies, type HeartbeatFees, Heartbeats } from './heartbeats.ts';
+} from './genesis/development.ts';
+import { loadGenesis } from './genesis/make-genesis.ts';
 import { addressIndex } from './index/address-index.ts';
 import { INDEX_NAME, outpointKey } from './index/index-keys.ts';
 import { IndexReader } from './index/index-reader.ts';
 import { nameOf } from './ledger/registration.ts';
-import { loadGenesis } from './make-genesis.ts';
 import type { NetworkPlan } from './network/network-options.ts';
 import { openNetwork, type PeerView } from './network/open-network.ts';
 import { type ConsensusNode, createNode } from './node.ts';
@@ -40,9 +39,10 @@ import type { SnapshotPlan } from './snapshot/snapshot-options.ts';
 import { SnapshotShelf } from './snapshot/snapshot-shelf.ts';
 import { SnapshotWriter } from './snapshot/snapshot-writer.ts';
 import { type StorageMode, storeDirectory } from './store/storage-mode.ts';
-import { heightsToShow, Tip } from './tip.ts';
-import { loadValidatorKey, ValidatorError, type ValidatorKey } from './validator-key.ts';
-import type { HeartbeatPlan, ValidatorPlan } from './validator-options.ts';
+import { EvidenceDesk } from './validator/evidence.ts';
+import { type HeartbeatDependencies, type HeartbeatFees, Heartbeats } from './validator/heartbeats.ts';
+import { loadValidatorKey, ValidatorError, type ValidatorKey } from './validator/validator-key.ts';
+import type { HeartbeatPlan, ValidatorPlan } from './validator/validator-options.ts';
 
 type ChainSettings = {
   readonly cutMillis: number;

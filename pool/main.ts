@@ -1,25 +1,25 @@
 /** svc-pool: `run` is the pool, `audit` recomputes its books, `repair-payouts` compares them with the wallet, `backup` and `restore` copy them, `verify-evidence` judges a miner's complaint. */
 import { parseAddress } from '../protocol/address.ts';
 import { createApiClient } from '../protocol/api/client.ts';
-import { apiClientDependencies } from '../runtime/api-client.ts';
-import { steadyMillis } from '../runtime/clock.ts';
+import { steadyMillis } from '../runtime/clock/clock.ts';
 import { flag, parsed, path } from '../runtime/command-line/command-line.ts';
-import { logOptions, openLog } from '../runtime/log.ts';
+import { logOptions, openLog } from '../runtime/log/log.ts';
+import { apiClientDependencies } from '../runtime/node-client/api-client.ts';
 import { command, commandTable, failureText, runProgram, type Terminal, version } from '../runtime/program.ts';
 import { DEFAULT_SHUTDOWN_LIMIT_MS, Shutdown } from '../runtime/shutdown.ts';
 import { audit } from './audit/audit.ts';
 import { auditPublic } from './audit/public.ts';
 import { newerAnswers, publicPool } from './audit/public-reads.ts';
 import { OWED_EXIT, publicReportText, reportJson, reportText } from './audit/report.ts';
-import { backupCommand, restoreCommand } from './backup-commands.ts';
+import { backupCommand, restoreCommand } from './backup/backup-commands.ts';
 import { type OpenBooks, openBooks } from './database/open-books.ts';
+import { verifyEvidence } from './evidence/verify-evidence.ts';
 import { poolOptions } from './options.ts';
 import { payoutSeries } from './payout/payout-series.ts';
 import { repairPayouts } from './payout/repair.ts';
 import { createWalletClient } from './payout/wallet-client.ts';
 import { PoolError } from './pool-error.ts';
-import { verifyEvidence } from './verify-evidence.ts';
-import { openWalletLink } from './wallet-link.ts';
+import { openWalletLink } from './start/wallet-link.ts';
 
 const failed = (name: string, error: unknown, terminal: Terminal): void =>
   terminal.err(`${name}: ${failureText(error)}\n`);
@@ -64,7 +64,7 @@ const runCommand = command(
 );
 
 async function writeReport(path: string, report: object): Promise<void> {
-  const { writeDurably } = await import('../runtime/durable-file.ts');
+  const { writeDurably } = await import('../runtime/files/durable-file.ts');
   await writeDurably(path, `${JSON.stringify(report, undefined, 2)}\n`);
 }
 

@@ -2,10 +2,10 @@
 import { stratumOptions } from '../bridge/options.ts';
 import { parseAddress } from '../protocol/address.ts';
 import { parseCoins } from '../protocol/amount.ts';
+import { MAX_TAG } from '../protocol/ledger/tag.ts';
 import { NETWORK_NAMES } from '../protocol/network.ts';
 import { isApiUrl } from '../protocol/stratum/receipt-messages.ts';
-import { MAX_TAG } from '../protocol/tag.ts';
-import { readAddressRange } from '../runtime/client-address.ts';
+import { readAddressRange } from '../runtime/clients/client-address.ts';
 import {
   choice,
   duration,
@@ -21,9 +21,9 @@ import {
   text,
   type ValuesOf,
 } from '../runtime/command-line/command-line.ts';
-import { logOptions } from '../runtime/log.ts';
-import { nodeIdentityOption } from '../runtime/node-identity.ts';
-import type { Service } from './journal-record.ts';
+import { logOptions } from '../runtime/log/log.ts';
+import { nodeIdentityOption } from '../runtime/node-client/node-identity.ts';
+import type { Service } from './journal/journal-record.ts';
 import { mailboxFault } from './mail/mailbox.ts';
 import { readSmtpServer, SMTP_URL } from './mail/smtp-server.ts';
 

@@ -1,9 +1,9 @@
 /** Figures of the pool for Prometheus. Totals come from the database, so they survive restarts and are the same everywhere. */
-import type { Metrics } from '../runtime/metrics.ts';
+import type { Metrics } from '../runtime/metrics/metrics.ts';
 import type { PoolApi } from './api/pool-api.ts';
 import { balanceSheet } from './books/sheet.ts';
 import type { Sql } from './database/connect.ts';
-import { SERVICES } from './journal-record.ts';
+import { SERVICES } from './journal/journal-record.ts';
 import { countSuspects } from './luck/luck-figures.ts';
 import { mailMetrics } from './mail/mail-metrics.ts';
 import { payoutsHeld } from './payout/payout-hold.ts';

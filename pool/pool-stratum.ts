@@ -7,14 +7,14 @@ import type { StratumService } from '../bridge/service.ts';
 import { startStratum } from '../bridge/start-stratum.ts';
 import type { StratumServer } from '../bridge/stratum-server.ts';
 import type { Verifier } from '../kernels/verifier.ts';
-import { SOLO_MARK } from '../protocol/block-service.ts';
+import { SOLO_MARK } from '../protocol/books/block-service.ts';
 import type { Bytes } from '../protocol/bytes.ts';
 import type { ListenAddress } from '../runtime/command-line/command-line.ts';
-import { SERVICES, type Service } from './journal-record.ts';
+import { SERVICES, type Service } from './journal/journal-record.ts';
+import type { PoolSink } from './journal/share-sink.ts';
 import type { PoolValues } from './options.ts';
-import type { PoolDependencies } from './pool-dependencies.ts';
-import type { PoolSink } from './share-sink.ts';
 import type { SharedState } from './shared/shared-state.ts';
+import type { PoolDependencies } from './start/pool-dependencies.ts';
 
 export type PoolOffer = Pick<StratumService, 'pool' | 'receipts'>;
 

@@ -1,5 +1,5 @@
 /** Periodic tasks of the pool: figures for display, and also upkeep that its books rest on, such as journal retention. */
-import type { PoolDependencies } from './pool-dependencies.ts';
+import type { PoolDependencies } from './start/pool-dependencies.ts';
 
 /** A failed round is repeated at the next interval. The first failure of a series is a warning, its end is told. */
 export function every(

@@ -2,7 +2,7 @@
 import { X509Certificate } from 'node:crypto';
 import { readFile, stat, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Gauge, Metrics } from '../runtime/metrics.ts';
+import type { Gauge, Metrics } from '../runtime/metrics/metrics.ts';
 import type { PayoutWallet } from './payout/payout-wallet.ts';
 
 /** Its time is that of the newest copy that `svc-pool backup` made; empty. */

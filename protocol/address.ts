@@ -4,8 +4,8 @@
  */
 import { bech32m } from '@scure/base';
 import { type Bytes, concat } from './bytes.ts';
+import { ID_BYTES, id, LABELS } from './crypto/identifier.ts';
 import { ProtocolError } from './errors.ts';
-import { ID_BYTES, id, LABELS } from './identifier.ts';
 import { NETWORK_NAMES, NETWORKS, type Network, type NetworkName } from './network.ts';
 
 export const ADDRESS_KINDS = { key: 0, multisig: 1, burn: 2 } as const;

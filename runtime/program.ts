@@ -16,10 +16,10 @@ import type { CommandTree } from './command-line/command-tree.ts';
 import { completions, SHELLS, type Shell } from './command-line/completions.ts';
 import { PROGRAM_ROWS, section } from './command-line/help.ts';
 import { manPage } from './command-line/man-page.ts';
+import { readConfigText } from './files/private-file.ts';
 import { giveBackIdleMemory } from './idle-memory.ts';
 import { InvariantError } from './invariant.ts';
-import { readConfigText } from './private-file.ts';
-import { visible } from './visible.ts';
+import { visible } from './log/visible.ts';
 
 export interface Terminal {
   out(text: string): void;

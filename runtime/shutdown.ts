@@ -3,8 +3,8 @@
  * the reverse order of their start, within a time limit. A later signal, or the limit, ends the process at once:
  * nothing may depend on an orderly end (a kill -9 or a power cut gives none), it only makes the next start quicker.
  */
-import { leaveDirectories } from './directory-lock.ts';
-import type { Logger } from './log.ts';
+import { leaveDirectories } from './files/directory-lock.ts';
+import type { Logger } from './log/log.ts';
 
 export interface ShutdownOptions {
   readonly limitMs: number;

@@ -1,9 +1,9 @@
 /** No test may leave a client behind that a defect ended, unless it made the defect itself and took the count. */
 import { afterAll, expect } from 'vitest';
-import { clientFaults } from '../runtime/client-fault.ts';
+import { clientFaults } from '../runtime/clients/client-fault.ts';
 
 afterAll(() => {
   const { last } = clientFaults;
   const reason = last instanceof Error ? last.stack : String(last);
-  expect(clientFaults.take(), `clients were ended by a defect (runtime/client-fault.ts): ${reason}`).toBe(0);
+  expect(clientFaults.take(), `clients were ended by a defect (runtime/clients/client-fault.ts): ${reason}`).toBe(0);
 });

@@ -19,7 +19,7 @@ function exported(): Set<string> {
   for (const path of FILES.filter((file) => isCode(file) && PROGRAM_FOLDERS.includes(topFolder(file))))
     for (const [, name = ''] of read(path).matchAll(/'(svc_[a-z0-9_]+[a-z0-9])'/g)) names.add(name);
   // Those that every program has, under its own prefix.
-  for (const [, name = ''] of read('runtime/metrics.ts').matchAll(/prefix\}_([a-z0-9_]+[a-z0-9])`/g))
+  for (const [, name = ''] of read('runtime/metrics/metrics.ts').matchAll(/prefix\}_([a-z0-9_]+[a-z0-9])`/g))
     for (const program of ['node', 'pool', 'bridge', 'miner']) names.add(`svc_${program}_${name}`);
   return names;
 }

@@ -4,9 +4,9 @@
  */
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { developmentGenesis } from '../node/development.ts';
-import { writeGenesis } from '../node/make-genesis.ts';
-import { steadyMillis } from '../runtime/clock.ts';
+import { developmentGenesis } from '../node/genesis/development.ts';
+import { writeGenesis } from '../node/genesis/make-genesis.ts';
+import { steadyMillis } from '../runtime/clock/clock.ts';
 
 /** Options of `svcd run`. The genesis document is written once to `directory`, which a node that starts again finds it in. */
 export function oneValidator(

@@ -6,8 +6,8 @@ import { readFileSync } from 'node:fs';
 import { createMemory, Kernel } from '../kernels/cpu/kernel.ts';
 import { layoutOf } from '../kernels/cpu/layout.ts';
 import { type Bytes, equalBytes } from '../protocol/bytes.ts';
+import { buildCache, datasetSeed, powParameters, powStages } from '../protocol/crypto/pow.ts';
 import { NETWORKS } from '../protocol/network.ts';
-import { buildCache, datasetSeed, powParameters, powStages } from '../protocol/pow.ts';
 
 const NETWORK = NETWORKS.development;
 const PARAMETERS = powParameters(NETWORK);

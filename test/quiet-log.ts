@@ -1,5 +1,5 @@
 /** A logger for tests: silent, unless RUST_LOG asks for lines, which then go to standard error. */
-import { createLogger, readLevelFilter, standardErrorSink } from '../runtime/log.ts';
+import { createLogger, readLevelFilter, standardErrorSink } from '../runtime/log/log.ts';
 
 export const quietLog = createLogger(
   'test',

@@ -4,7 +4,7 @@
  */
 import { formatCoins } from '../protocol/amount.ts';
 import type { NetworkName } from '../protocol/network.ts';
-import type { Logger } from '../runtime/log.ts';
+import type { Logger } from '../runtime/log/log.ts';
 import type { CutEffects } from './chain/cut-effects.ts';
 import { Follower } from './chain/follower.ts';
 import { Incoming } from './chain/incoming.ts';

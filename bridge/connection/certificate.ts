@@ -5,8 +5,8 @@
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFileSync, unwatchFile, watchFile } from 'node:fs';
-import type { Logger } from '../../runtime/log.ts';
-import { readPrivateFile } from '../../runtime/private-file.ts';
+import { readPrivateFile } from '../../runtime/files/private-file.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import { BridgeError } from '../bridge-error.ts';
 import type { CertificatePem } from '../threads/hub.ts';
 

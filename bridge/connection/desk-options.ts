@@ -29,7 +29,7 @@ export type DeskDependencies = {
   /** Set where members are named by their handle: over a port to another thread. */
   readonly members?: MemberBook;
   readonly verifier: Pick<Verifier, 'hashMany'>;
-  /** Milliseconds since 1970, never going back (runtime/clock.ts). */
+  /** Milliseconds since 1970, never going back (runtime/clock/clock.ts). */
   readonly now: () => number;
   /** Runs a function after the remaining reads of this turn of the event loop. */
   readonly soon: (run: () => void) => void;

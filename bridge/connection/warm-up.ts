@@ -7,11 +7,11 @@
 import { randomBytes } from 'node:crypto';
 import { formatAddress, keyAddressPayload } from '../../protocol/address.ts';
 import { type Bytes, utf8 } from '../../protocol/bytes.ts';
-import { encodeHeader } from '../../protocol/header.ts';
-import { ID_BYTES } from '../../protocol/identifier.ts';
+import { ID_BYTES } from '../../protocol/crypto/identifier.ts';
+import { encodeHeader } from '../../protocol/ledger/header.ts';
+import { targetOfWork } from '../../protocol/ledger/target.ts';
 import { encodeClientFrame } from '../../protocol/stratum/v2.ts';
-import { targetOfWork } from '../../protocol/target.ts';
-import { steadyNow } from '../../runtime/clock.ts';
+import { steadyNow } from '../../runtime/clock/clock.ts';
 import type { StratumService } from '../service.ts';
 import { connectionNumberMemory } from '../session/extranonce.ts';
 import type { Hub } from '../threads/hub.ts';

@@ -11,9 +11,9 @@ import type { StreamDependencies } from '../../protocol/api/client-socket.ts';
 import type { CutFinalized } from '../../protocol/api/frames.ts';
 import { type Pin, PinnedNode } from '../../protocol/api/pinned-node.ts';
 import { ANSWER_HEADERS, NONCE_BYTES } from '../../protocol/api/signed-answer.ts';
-import { decodeBody } from '../../protocol/body.ts';
 import { type Bytes, fromHex, toHex, utf8 } from '../../protocol/bytes.ts';
-import { fromNativeHex, nativeHex } from '../../runtime/native-hex.ts';
+import { decodeBody } from '../../protocol/ledger/body.ts';
+import { fromNativeHex, nativeHex } from '../../runtime/native/native-hex.ts';
 import type { TemplateAnswer } from './template.ts';
 import type { CandidateAnswer, CutNews, NodeEvents, NodeSource } from './upstream.ts';
 
@@ -30,7 +30,7 @@ export type HttpNodeOptions = {
   readonly pin?: Pin | undefined;
 };
 
-/** `fetch` bounds what it reads and follows no redirect (runtime/node-transport.ts). */
+/** `fetch` bounds what it reads and follows no redirect (runtime/node-client/node-transport.ts). */
 export type HttpNodeDependencies = StreamDependencies &
   Pick<ClientDependencies, 'fetch' | 'deadline' | 'randomBytes' | 'verify'>;
 

@@ -3,10 +3,11 @@
  * again after another, may give the same twice. Under a new serial it would still have the same headers, so every
  * session takes a fresh body on such a template (bodies.ts).
  */
+
+import { headerDigest } from '../../protocol/books/share-identity.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
-import { REWARD_ROOT_OFFSET } from '../../protocol/header.ts';
-import { ID_BYTES } from '../../protocol/identifier.ts';
-import { headerDigest } from '../../protocol/share-identity.ts';
+import { ID_BYTES } from '../../protocol/crypto/identifier.ts';
+import { REWARD_ROOT_OFFSET } from '../../protocol/ledger/header.ts';
 
 export class RepeatedTemplates {
   readonly #memoryMillis: number;

@@ -5,9 +5,14 @@
  */
 import { ADDRESS_PAYLOAD_BYTES } from '../../protocol/address.ts';
 import { type Bytes, bigintFromBytesBE } from '../../protocol/bytes.ts';
-import { NONCE_OFFSET, REWARD_ROOT_OFFSET, registrationWindowEnd, TARGET_OFFSET } from '../../protocol/header.ts';
+import {
+  NONCE_OFFSET,
+  REWARD_ROOT_OFFSET,
+  registrationWindowEnd,
+  TARGET_OFFSET,
+} from '../../protocol/ledger/header.ts';
+import { targetOfWork, targetToBytes, workOfTarget } from '../../protocol/ledger/target.ts';
 import { JobFrameTemplate, NotifyTemplate } from '../../protocol/stratum/job-template.ts';
-import { targetOfWork, targetToBytes, workOfTarget } from '../../protocol/target.ts';
 import type { JobTemplate } from '../session/job-book.ts';
 import type { PublishedTemplate } from '../threads/hub.ts';
 

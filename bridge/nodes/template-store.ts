@@ -6,12 +6,13 @@
  *   when its registration window has closed;
  * - all of them together hold at most MAX_BYTES of transactions, else the oldest leave.
  */
-import { encodeBody } from '../../protocol/body.ts';
+
 import type { Bytes } from '../../protocol/bytes.ts';
-import { transactionMass } from '../../protocol/fee.ts';
-import { decodeHeader, type Header, registrationWindowEnd } from '../../protocol/header.ts';
-import { merkleLeaf } from '../../protocol/merkle.ts';
-import { MAX_OUTPUTS } from '../../protocol/transaction.ts';
+import { merkleLeaf } from '../../protocol/crypto/merkle.ts';
+import { encodeBody } from '../../protocol/ledger/body.ts';
+import { decodeHeader, type Header, registrationWindowEnd } from '../../protocol/ledger/header.ts';
+import { transactionMass } from '../../protocol/transactions/fee.ts';
+import { MAX_OUTPUTS } from '../../protocol/transactions/transaction.ts';
 import { type JobLife, MAX_SERIAL } from '../session/job-book.ts';
 import { type SharedTransaction, SharedTransactions } from './shared-transactions.ts';
 import type { CheckedTemplate } from './template.ts';

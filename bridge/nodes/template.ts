@@ -3,16 +3,16 @@
  * roots follow from its body, its target and anchor make sense, its epoch is that of its anchor and its dataset seed the network's own.
  */
 import { MAX_SUPPLY } from '../../protocol/amount.ts';
-import { type Body, bodyBytes, MAX_BODY_BYTES, parentsRoot } from '../../protocol/body.ts';
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
+import { merkleLeaf, merkleRootOfHashes } from '../../protocol/crypto/merkle.ts';
+import { datasetSeed } from '../../protocol/crypto/pow.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
-import { decodeHeader, type Header, NONCE_OFFSET, registrationWindowEnd } from '../../protocol/header.ts';
-import { merkleLeaf, merkleRootOfHashes } from '../../protocol/merkle.ts';
+import { type Body, bodyBytes, MAX_BODY_BYTES, parentsRoot } from '../../protocol/ledger/body.ts';
+import { decodeHeader, type Header, NONCE_OFFSET, registrationWindowEnd } from '../../protocol/ledger/header.ts';
+import { headerPays } from '../../protocol/ledger/reward.ts';
+import { MAX_EXTRANONCE } from '../../protocol/ledger/tag.ts';
+import { timestampFault } from '../../protocol/ledger/timestamp.ts';
 import { type Network, POW_EPOCH_CUTS, powEpoch } from '../../protocol/network.ts';
-import { datasetSeed } from '../../protocol/pow.ts';
-import { headerPays } from '../../protocol/reward.ts';
-import { MAX_EXTRANONCE } from '../../protocol/tag.ts';
-import { timestampFault } from '../../protocol/timestamp.ts';
 import type { JobTemplate } from '../session/job-book.ts';
 
 /** What a template is made from, as a node gave it, unchecked. */

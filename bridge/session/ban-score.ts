@@ -4,7 +4,7 @@
  * other session of that address works: many rigs share an address, and a user name proves nothing. Loopback and the
  * operator's allow-list are never banned.
  */
-import { addressList, clientKey, isLoopback } from '../../runtime/client-address.ts';
+import { addressList, clientKey, isLoopback } from '../../runtime/clients/client-address.ts';
 import { KeptBans } from './kept-bans.ts';
 import { coverOf } from './operator-ban.ts';
 

@@ -5,10 +5,11 @@
  * instead of searching a spent body until the answer and the next job have come. Generations only count up. A body that
  * was replaced without having had a block is not spent: a hit on it that arrives later is still a block.
  */
+
+import { headerDigest } from '../../protocol/books/share-identity.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
-import { ID_BYTES } from '../../protocol/identifier.ts';
-import { rewardRoot } from '../../protocol/reward.ts';
-import { headerDigest } from '../../protocol/share-identity.ts';
+import { ID_BYTES } from '../../protocol/crypto/identifier.ts';
+import { rewardRoot } from '../../protocol/ledger/reward.ts';
 import { extranonceOf, nextGeneration } from './extranonce.ts';
 import type { JobLog, Terms } from './job-log.ts';
 
@@ -17,7 +18,7 @@ export type Body = {
   readonly extranonce: Bytes;
   readonly rewardRoot: Bytes;
   /**
-   * The digest of its header (protocol/share-identity.ts) on the newest template that a share came for. Shares of one
+   * The digest of its header (protocol/books/share-identity.ts) on the newest template that a share came for. Shares of one
    * job have the same.
    */
   named: { readonly serial: number; readonly digest: Bytes } | null;

@@ -3,7 +3,7 @@
  * faults: a login that can be read and is refused is none.
  */
 import { CODE, type RefusalCode } from '../../protocol/stratum/errors.ts';
-import { type Bucket, fullBucket, take } from '../../runtime/token-bucket.ts';
+import { type Bucket, fullBucket, take } from '../../runtime/clients/token-bucket.ts';
 import type { StratumLimits } from '../options.ts';
 import { addPoints, FAULT_POINTS, type Fault, NO_POINTS, type Score } from './ban-score.ts';
 

@@ -1,12 +1,12 @@
 /**
  * Extranonces by counter (ledger rule 8): `boot id 8 | u8 thread | u32 connection | u32 generation`, after the tag. The
  * boot id is random per process start, the rest only counts up, so no two connections of any instance ever hash the same
- * header. A service's mark is in the byte of the thread (protocol/block-service.ts). All but the generation name the connection; after a block, and for another share work, a connection moves to
+ * header. A service's mark is in the byte of the thread (protocol/books/block-service.ts). All but the generation name the connection; after a block, and for another share work, a connection moves to
  * the next generation.
  */
-import { UNIQUE_BYTES } from '../../protocol/block-service.ts';
+import { UNIQUE_BYTES } from '../../protocol/books/block-service.ts';
 import { ByteReader, type Bytes, ByteWriter, equalBytes } from '../../protocol/bytes.ts';
-import { decodeExtranonce, encodeExtranonce } from '../../protocol/tag.ts';
+import { decodeExtranonce, encodeExtranonce } from '../../protocol/ledger/tag.ts';
 
 export const BOOT_ID_BYTES = 8;
 export const OWNER_BYTES = BOOT_ID_BYTES + 1 + 4;

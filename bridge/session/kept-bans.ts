@@ -3,7 +3,7 @@
  * have room of their own, so that none of them is forgotten for that.
  */
 import { BoundedMap } from '../../runtime/bounded-map.ts';
-import { clientKey } from '../../runtime/client-address.ts';
+import { clientKey } from '../../runtime/clients/client-address.ts';
 
 export class KeptBans {
   readonly #byScore: BoundedMap<string, number>;

@@ -7,7 +7,7 @@ import { isIPv4 } from 'node:net';
 import { parseAddress } from '../../protocol/address.ts';
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { attempt } from '../../protocol/errors.ts';
-import { addressBytes, addressList, clientKey } from '../../runtime/client-address.ts';
+import { addressBytes, addressList, clientKey } from '../../runtime/clients/client-address.ts';
 
 export type Banned = { readonly address: string; readonly account: Bytes | null };
 

@@ -3,7 +3,7 @@
  * again.
  */
 import { type Bytes, fromHex } from '../../protocol/bytes.ts';
-import { hexSlice } from '../../runtime/hex-slice.ts';
+import { hexSlice } from '../../runtime/native/hex-slice.ts';
 import type { SessionRecord } from './session-record.ts';
 
 const hex = (bytes: Bytes): string => hexSlice.call(bytes, 0, bytes.length);

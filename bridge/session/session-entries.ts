@@ -6,8 +6,8 @@
 import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { ByteReader, type Bytes, ByteWriter, fromUtf8, utf8 } from '../../protocol/bytes.ts';
-import { HEADER_BYTES } from '../../protocol/header.ts';
-import { ID_BYTES } from '../../protocol/identifier.ts';
+import { ID_BYTES } from '../../protocol/crypto/identifier.ts';
+import { HEADER_BYTES } from '../../protocol/ledger/header.ts';
 import type { KeptTemplate, TemplateBody } from '../nodes/template-store.ts';
 import type { JudgedShare, Publication, PublishedTemplate } from '../threads/hub.ts';
 import { OWNER_BYTES } from './extranonce.ts';

@@ -11,9 +11,9 @@ import { type FileHandle, open, readdir, readFile, rm, stat } from 'node:fs/prom
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Bytes } from '../../protocol/bytes.ts';
-import { machineStart } from '../../runtime/directory-lock.ts';
-import { makeDirectory } from '../../runtime/make-directory.ts';
-import { PRIVATE_MODE } from '../../runtime/private-file.ts';
+import { machineStart } from '../../runtime/files/directory-lock.ts';
+import { makeDirectory } from '../../runtime/files/make-directory.ts';
+import { PRIVATE_MODE } from '../../runtime/files/private-file.ts';
 import type { KeptTemplate } from '../nodes/template-store.ts';
 import type { JudgedShare, Publication } from '../threads/hub.ts';
 import type { JobLife } from './job-book.ts';

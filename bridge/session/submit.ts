@@ -3,7 +3,7 @@
  * the session and its listener know. The session sends the answer and stores the remaining budgets.
  */
 import { CODE } from '../../protocol/stratum/errors.ts';
-import { type Bucket, fullBucket, take } from '../../runtime/token-bucket.ts';
+import { type Bucket, fullBucket, take } from '../../runtime/clients/token-bucket.ts';
 import type { StratumLimits } from '../options.ts';
 import type { TemplateLookup } from './job-book.ts';
 import type { Terms } from './job-log.ts';

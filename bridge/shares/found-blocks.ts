@@ -4,8 +4,8 @@
  * kept for the statistics.
  */
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
-import { MAX_CUT_BLOCKS } from '../../protocol/cut.ts';
-import { registrationWindowEnd } from '../../protocol/header.ts';
+import { MAX_CUT_BLOCKS } from '../../protocol/ledger/cut.ts';
+import { registrationWindowEnd } from '../../protocol/ledger/header.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import type { CandidateAnswer, CutNews, Upstream } from '../nodes/upstream.ts';
 import type { BlockFate, FoundBlock, ShareSink } from './sink.ts';

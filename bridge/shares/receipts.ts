@@ -6,12 +6,12 @@
  */
 
 import { ADDRESS_PAYLOAD_BYTES } from '../../protocol/address.ts';
+import type { ReceiptHead } from '../../protocol/books/receipt.ts';
 import { type Bytes, compareBytes, utf8 } from '../../protocol/bytes.ts';
-import type { ReceiptHead } from '../../protocol/receipt.ts';
 import { entryOfBytes, receiptLines } from '../../protocol/stratum/receipt-messages.ts';
 import { encodeServerFrame } from '../../protocol/stratum/v2.ts';
 
-/** Sorted entries (protocol/receipt.ts), one after the other; entry i is at `offsets[i]` to `offsets[i + 1]`. */
+/** Sorted entries (protocol/books/receipt.ts), one after the other; entry i is at `offsets[i]` to `offsets[i + 1]`. */
 export type ReceiptDelivery = {
   readonly head: ReceiptHead;
   readonly signature: Bytes;

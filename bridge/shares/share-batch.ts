@@ -2,8 +2,9 @@
  * Judged shares as bytes, for the message from a listener thread to the main thread: 76 bytes each instead of an object
  * graph to clone. A share's member is named by the handle that the main thread was sent before.
  */
+
+import { HEADER_DIGEST_BYTES } from '../../protocol/books/share-identity.ts';
 import { ByteReader, type Bytes, ByteWriter } from '../../protocol/bytes.ts';
-import { HEADER_DIGEST_BYTES } from '../../protocol/share-identity.ts';
 import type { JudgedShare, Member } from '../threads/hub.ts';
 
 const SHARE_BYTES = 4 + 4 + 4 + 16 + 8 + 8 + HEADER_DIGEST_BYTES + 8 + 8;

@@ -7,9 +7,9 @@
 import { KernelError } from '../../kernels/kernel-error.ts';
 import type { Verifier } from '../../kernels/verifier.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
-import { blockId, HEADER_BYTES } from '../../protocol/header.ts';
+import { blockId, HEADER_BYTES } from '../../protocol/ledger/header.ts';
+import { meetsTarget, workOfHash } from '../../protocol/ledger/target.ts';
 import { CODE, type RefusalCode } from '../../protocol/stratum/errors.ts';
-import { meetsTarget, workOfHash } from '../../protocol/target.ts';
 import { headerDigestOf } from '../session/bodies.ts';
 import type { PendingShare, Submitter } from '../session/pending-share.ts';
 import type { Candidate, Hub, JudgedShare } from '../threads/hub.ts';

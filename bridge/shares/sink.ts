@@ -29,7 +29,7 @@ export type AcceptedShare = {
    */
   readonly cutHeight: number;
   readonly extranonce: Bytes;
-  /** Names the header hashed (protocol/share-identity.ts): with the nonce it identifies the share. */
+  /** Names the header hashed (protocol/books/share-identity.ts): with the nonce it identifies the share. */
   readonly headerDigest: Bytes;
   readonly nonce: Bytes;
   readonly atMillis: number;

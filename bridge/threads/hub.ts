@@ -45,7 +45,7 @@ export type JudgedShare = {
   /** That of its template. */
   readonly serial: number;
   readonly work: bigint;
-  /** Work of its own hash (protocol/target.ts, workOfHash): for statistics only. */
+  /** Work of its own hash (protocol/ledger/target.ts, workOfHash): for statistics only. */
   readonly hashWork: number;
   readonly cutHeight: number;
   readonly headerDigest: Bytes;

@@ -1,11 +1,11 @@
 /** The program of a listener thread: a desk and a listener, with the hub at the other end of the thread's port. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { attachVerifier, type VerifierTicket } from '../../kernels/verifier.ts';
-import { clientFaults } from '../../runtime/client-fault.ts';
-import { steadyNow } from '../../runtime/clock.ts';
+import { clientFaults } from '../../runtime/clients/client-fault.ts';
+import { steadyNow } from '../../runtime/clock/clock.ts';
 import { giveBackIdleMemory } from '../../runtime/idle-memory.ts';
-import { useNativeSha384 } from '../../runtime/native-sha384.ts';
-import { randomPieces } from '../../runtime/random-pieces.ts';
+import { useNativeSha384 } from '../../runtime/native/native-sha384.ts';
+import { randomPieces } from '../../runtime/native/random-pieces.ts';
 import { Desk } from '../connection/desk.ts';
 import { Listener } from '../connection/listener.ts';
 import { warmUp } from '../connection/warm-up.ts';

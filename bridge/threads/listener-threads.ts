@@ -4,8 +4,8 @@
  */
 import { Worker } from 'node:worker_threads';
 import type { Verifier } from '../../kernels/verifier.ts';
-import { clientFaults } from '../../runtime/client-fault.ts';
-import type { Logger } from '../../runtime/log.ts';
+import { clientFaults } from '../../runtime/clients/client-fault.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import { RuntimeError } from '../../runtime/runtime-error.ts';
 import type { DeskOptions } from '../connection/desk-options.ts';
 import type { ListenerOptions } from '../connection/listener.ts';

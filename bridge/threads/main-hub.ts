@@ -3,7 +3,7 @@
  * sessions, and turns candidates into blocks.
  */
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
-import { clientKey } from '../../runtime/client-address.ts';
+import { clientKey } from '../../runtime/clients/client-address.ts';
 import { bodyFor, carriedBy, type KeptTemplate } from '../nodes/template-store.ts';
 import type { BanList, Fault } from '../session/ban-score.ts';
 import { extranonceOf } from '../session/extranonce.ts';

@@ -3,7 +3,7 @@
  * session of many shares whose client reconnects as fast as it can would take a large part of the main thread. Small sessions are never held up.
  */
 import { BoundedMap } from '../../runtime/bounded-map.ts';
-import { type Bucket, type BucketRate, fullBucket, refill } from '../../runtime/token-bucket.ts';
+import { type Bucket, type BucketRate, fullBucket, refill } from '../../runtime/clients/token-bucket.ts';
 import type { SessionRecord } from '../session/session-record.ts';
 
 /** In judged nonces: ten times at once a session that has as many as one can have, and then one in two seconds. */

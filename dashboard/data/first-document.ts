@@ -1,4 +1,4 @@
-/** The pool's figures that came with the page (pool/api/first-page.ts): they are on the screen with the first paint. */
+/** The pool's figures that came with the page (pool/api/public/first-page.ts): they are on the screen with the first paint. */
 
 /** Every page that opens later reads them anew. */
 const FRESH_MILLIS = 10_000;

@@ -1,5 +1,5 @@
 /** Reads of a node's public API: the pool's own node through the pool, or one on the reader's machine. The page admits no others. */
-import type { BooksSources } from '../../protocol/books-evidence.ts';
+import type { BooksSources } from '../../protocol/books/books-evidence.ts';
 
 const REMEMBERED = 'svc-check-node';
 const TIMEOUT_MILLIS = 15_000;

@@ -1,6 +1,6 @@
 /** One work block: who mined it on which anchor, its parents, what it carries, and what became of its reward. */
 import type { BlockDocument } from '../../protocol/api/cut-documents.ts';
-import { workOfTarget } from '../../protocol/target.ts';
+import { workOfTarget } from '../../protocol/ledger/target.ts';
 import { coins, count } from '../format.ts';
 import { Placeholder, State, When, WholeName } from '../view/parts.tsx';
 import { useChain } from './chain-document.ts';

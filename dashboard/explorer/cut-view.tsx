@@ -1,7 +1,7 @@
 /** One cut: what it says of itself, the transactions it executed and the blocks it paid. */
 import { useState } from 'preact/hooks';
 import type { RouteAnswer } from '../../protocol/api/routes.ts';
-import { workOfTarget } from '../../protocol/target.ts';
+import { workOfTarget } from '../../protocol/ledger/target.ts';
 import { query } from '../data/client.ts';
 import { count } from '../format.ts';
 import { explorerLink } from '../router.ts';

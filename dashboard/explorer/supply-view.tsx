@@ -1,5 +1,5 @@
 /** The supply: existing coins, where they are, and the future emission, computed by the ledger's own rule. */
-import { firstInterval, GENESIS_SUPPLY, nextInterval } from '../../protocol/emission.ts';
+import { firstInterval, GENESIS_SUPPLY, nextInterval } from '../../protocol/ledger/emission.ts';
 import { coins, count, percent, time } from '../format.ts';
 import { Amount, Placeholder } from '../view/parts.tsx';
 import { useChain } from './chain-document.ts';

@@ -4,7 +4,7 @@
  */
 import { addressFromPublicKey } from '../../module/text.ts';
 import { WalletRoot } from '../../module/wallet-root.ts';
-import type { AddressProof, AddressProofRequest } from '../../protocol/address-proof.ts';
+import type { AddressProof, AddressProofRequest } from '../../protocol/transactions/address-proof.ts';
 import { startModule } from '../data/protocol-module.ts';
 
 /** Receive addresses of account 0 among which the miner's is looked for. */

@@ -1,7 +1,7 @@
 /** A change that the key of the miner's address signs: in the page, for people who have no wallet program at hand, or by commands. */
 import type { ComponentChildren } from 'preact';
 import { useRef, useState } from 'preact/hooks';
-import type { AddressProofRequest } from '../../protocol/address-proof.ts';
+import type { AddressProofRequest } from '../../protocol/transactions/address-proof.ts';
 import { apiUrl, read } from '../data/client.ts';
 import { Command } from '../view/parts.tsx';
 import type { SignedWish } from './wishes.ts';

@@ -1,6 +1,6 @@
 /** The operator's log, newest first, page by page. */
 import { useEffect, useState } from 'preact/hooks';
-import type { OperatorLogDocument } from '../../pool/api/operator-documents.ts';
+import type { OperatorLogDocument } from '../../pool/api/operator/operator-documents.ts';
 import { operate, query } from '../data/client.ts';
 import { keepFresh } from '../data/pause.ts';
 import { Pager, Table, When } from './parts.tsx';

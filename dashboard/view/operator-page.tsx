@@ -6,7 +6,7 @@ import type {
   OperatorStatus,
   QueueDocument,
   SettingsDocument,
-} from '../../pool/api/operator-documents.ts';
+} from '../../pool/api/operator/operator-documents.ts';
 import { operate, type PoolError } from '../data/client.ts';
 import { keepFresh } from '../data/pause.ts';
 import { ago, coins, count } from '../format.ts';

@@ -3,7 +3,7 @@
  * says so.
  */
 import { useState } from 'preact/hooks';
-import type { SettingsDocument } from '../../pool/api/operator-documents.ts';
+import type { SettingsDocument } from '../../pool/api/operator/operator-documents.ts';
 import { count } from '../format.ts';
 import type { Act } from './payout-queue.tsx';
 

@@ -1,6 +1,6 @@
 /** The payouts under way: why one waits, and what an operator can do about it. */
 import { useState } from 'preact/hooks';
-import type { OperatorStatus, PayoutAction, QueueDocument } from '../../pool/api/operator-documents.ts';
+import type { OperatorStatus, PayoutAction, QueueDocument } from '../../pool/api/operator/operator-documents.ts';
 import { coins, count } from '../format.ts';
 import { Amount, Identifier, State, Table, When } from './parts.tsx';
 

@@ -4,11 +4,11 @@
  */
 import { useState } from 'preact/hooks';
 import type { CreditDocument } from '../../pool/api/documents.ts';
-import { gatherEvidence } from '../../protocol/books-evidence.ts';
-import { judgeProof, type NotChecked } from '../../protocol/books-verdict.ts';
+import { gatherEvidence } from '../../protocol/books/books-evidence.ts';
+import { judgeProof, type NotChecked } from '../../protocol/books/books-verdict.ts';
+import type { PoolProof } from '../../protocol/books/pool-proof.ts';
+import { PoolOmission } from '../../protocol/books/pool-silence.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
-import type { PoolProof } from '../../protocol/pool-proof.ts';
-import { PoolOmission } from '../../protocol/pool-silence.ts';
 import { read } from '../data/client.ts';
 import { checkNode, nodeReads, rememberCheckNode } from '../data/node.ts';
 import { coins } from '../format.ts';

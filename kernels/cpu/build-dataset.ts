@@ -2,8 +2,8 @@
  * Builds an epoch's cache and dataset in the threads given, in slices: the cache on one of them (it is a chain by
  * nature), the dataset on all. Reports progress and the remaining time. Runs in Node and in browsers.
  */
-import { datasetSeed } from '../../protocol/pow.ts';
-import { POW_CACHE_PASSES } from '../../protocol/pow-counts.ts';
+import { datasetSeed } from '../../protocol/crypto/pow.ts';
+import { POW_CACHE_PASSES } from '../../protocol/crypto/pow-counts.ts';
 import type { Progress } from '../backend.ts';
 import { ITEM_WIDTH } from './kernel.ts';
 import type { Layout } from './layout.ts';

@@ -3,8 +3,8 @@
  * threads around it are in kernels/cpu/thread.ts. Runs in Node and in browsers.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
-import { HEADER_BYTES } from '../../protocol/header-layout.ts';
-import { POW_CACHE_PASSES } from '../../protocol/pow-counts.ts';
+import { POW_CACHE_PASSES } from '../../protocol/crypto/pow-counts.ts';
+import { HEADER_BYTES } from '../../protocol/ledger/header-layout.ts';
 import { KernelError } from '../kernel-error.ts';
 import { INDEX_OFFSET, IO_OFFSET, type Layout, scratchAt, WASM_PAGE } from './layout.ts';
 

@@ -3,7 +3,7 @@
  * the dataset. Must agree with kernels/cpu/assembly/scratch.ts. One memory holds one epoch: two mainnet datasets do not
  * fit the 4 GiB a memory may have.
  */
-import type { PowParameters } from '../../protocol/pow.ts';
+import type { PowParameters } from '../../protocol/crypto/pow.ts';
 import type { VerifierMode } from '../verifier-types.ts';
 
 export const WASM_PAGE = 65_536;

@@ -2,7 +2,7 @@
  * Creates the memory of an epoch: from its file if there is a valid one, otherwise by building it. Builds in separate
  * threads, so that verification or search continues meanwhile. Needs shared memory.
  */
-import type { PowParameters } from '../../protocol/pow.ts';
+import type { PowParameters } from '../../protocol/crypto/pow.ts';
 import type { Progress } from '../backend.ts';
 import { KernelError } from '../kernel-error.ts';
 import type { VerifierMode } from '../verifier-types.ts';

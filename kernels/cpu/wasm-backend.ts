@@ -3,9 +3,9 @@
  * there is no shared memory: then one thread builds and searches in a memory of its own. Runs in Node and in browsers.
  */
 import { ByteReader } from '../../protocol/bytes.ts';
-import { NONCE_OFFSET } from '../../protocol/header.ts';
+import { powParameters } from '../../protocol/crypto/pow.ts';
+import { NONCE_OFFSET } from '../../protocol/ledger/header.ts';
 import type { Network } from '../../protocol/network.ts';
-import { powParameters } from '../../protocol/pow.ts';
 import {
   type Backend,
   type BackendEvents,

@@ -5,7 +5,7 @@
  * browsers.
  */
 import { compareBytes } from '../../protocol/bytes.ts';
-import { datasetSeed, type PowParameters } from '../../protocol/pow.ts';
+import { datasetSeed, type PowParameters } from '../../protocol/crypto/pow.ts';
 import type { Backend, BackendEvents, DeviceUsage, SearchJob } from '../backend.ts';
 import { KernelError } from '../kernel-error.ts';
 import { buildDataset, type GpuDataset } from './dataset.ts';

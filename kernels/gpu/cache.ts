@@ -3,7 +3,7 @@
  * kernel and in slices, because that happens in the thread that also feeds the card. Loads in browsers.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
-import type { PowParameters } from '../../protocol/pow.ts';
+import type { PowParameters } from '../../protocol/crypto/pow.ts';
 import { createMemory, Kernel } from '../cpu/kernel.ts';
 import { layoutOf } from '../cpu/layout.ts';
 import { kernelModule } from '../cpu/module.ts';

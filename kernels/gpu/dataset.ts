@@ -4,7 +4,7 @@
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import { equalBytes } from '../../protocol/bytes.ts';
-import { datasetItem, type PowParameters } from '../../protocol/pow.ts';
+import { datasetItem, type PowParameters } from '../../protocol/crypto/pow.ts';
 import { assemble } from './assemble.ts';
 import { BUFFER, type Gpu, guarded, MAP_READ, scoped } from './device.ts';
 import { GpuError } from './gpu-error.ts';

@@ -2,7 +2,7 @@
  * Which nonces of a job are searched next: one run after the other, and again in halves where a run had more hits than slots.
  * A job is over once every nonce was searched and nothing of it is in flight.
  */
-import { powNonce, powPreHash } from '../../protocol/pow.ts';
+import { powNonce, powPreHash } from '../../protocol/crypto/pow.ts';
 import { noncesPerBlock, type SearchJob } from '../backend.ts';
 import { nonceBound } from './steer.ts';
 

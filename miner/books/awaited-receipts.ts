@@ -3,8 +3,8 @@
  * signs receipts and then hides the books, whether it omits a slice or answers as if no slice had closed. A pool that does
  * not answer hides nothing (books rule 30): that is a part that could not be checked.
  */
-import { NEWER_MILLIS } from '../../protocol/books-evidence.ts';
-import type { Receipt } from '../../protocol/receipt.ts';
+import { NEWER_MILLIS } from '../../protocol/books/books-evidence.ts';
+import type { Receipt } from '../../protocol/books/receipt.ts';
 
 type AwaitedReceipt = {
   readonly receipt: Receipt;

@@ -2,9 +2,9 @@
  * A miner's reports about a pool's books: each finding once, a bounded number of each kind, with the pool's own texts
  * truncated.
  */
-import type { ListEvidence } from '../../protocol/list-evidence.ts';
-import type { Evidence } from '../../protocol/receipt-evidence.ts';
-import type { UnpaidEvidence } from '../../protocol/unpaid-evidence.ts';
+import type { ListEvidence } from '../../protocol/evidence/list-evidence.ts';
+import type { Evidence } from '../../protocol/evidence/receipt-evidence.ts';
+import type { UnpaidEvidence } from '../../protocol/evidence/unpaid-evidence.ts';
 
 export const BOOKS_ALARMS = [
   'key_changed',

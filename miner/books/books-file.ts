@@ -6,8 +6,8 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { NetworkName } from '../../protocol/network.ts';
-import { writeDurably } from '../../runtime/durable-file.ts';
-import { readSmallFile } from '../../runtime/small-file.ts';
+import { writeDurably } from '../../runtime/files/durable-file.ts';
+import { readSmallFile } from '../../runtime/files/small-file.ts';
 import type { AlarmEvidence } from './books-alarms.ts';
 
 /** Far more than the pools of a file need: if it became too large to be read, the keys of all pools would be lost. */

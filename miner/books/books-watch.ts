@@ -4,12 +4,17 @@
  * evidence if the pool's own signature proves it; mining continues. A page uses it too.
  */
 import type { VerifySignature } from '../../protocol/api/signed-answer.ts';
-import type { BooksSources } from '../../protocol/books-evidence.ts';
-import { type BooksService, isWhole } from '../../protocol/books-slice.ts';
+import type { BooksSources } from '../../protocol/books/books-evidence.ts';
+import { type BooksService, isWhole } from '../../protocol/books/books-slice.ts';
+import { isUnread, PoolSilence } from '../../protocol/books/pool-silence.ts';
+import { OTHERS, OWN_RECEIPTS, poolKeyName, type Receipt, receiptRefusal } from '../../protocol/books/receipt.ts';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
-import { isUnread, PoolSilence } from '../../protocol/pool-silence.ts';
-import { OTHERS, OWN_RECEIPTS, poolKeyName, type Receipt, receiptRefusal } from '../../protocol/receipt.ts';
-import { EVIDENCE_FORMAT, type Evidence, isSignedRecord, judgeEvidence } from '../../protocol/receipt-evidence.ts';
+import {
+  EVIDENCE_FORMAT,
+  type Evidence,
+  isSignedRecord,
+  judgeEvidence,
+} from '../../protocol/evidence/receipt-evidence.ts';
 import type { ReceiptsOffer } from '../../protocol/stratum/receipt-messages.ts';
 import { AwaitedReceipts, distinctReceipts, KEPT_MILLIS, receiptName } from './awaited-receipts.ts';
 import { type AlarmEvidence, type BooksAlarm, type BooksAlarmKind, BooksAlarms } from './books-alarms.ts';

@@ -2,8 +2,8 @@
  * The height of the ledger, claimed by the pool and read from the miner's node. Anything that prevents the check of
  * rewards is reported, because a pool could cause it with a false height.
  */
-import type { BooksSources } from '../../protocol/books-evidence.ts';
-import { isWhole } from '../../protocol/books-slice.ts';
+import type { BooksSources } from '../../protocol/books/books-evidence.ts';
+import { isWhole } from '../../protocol/books/books-slice.ts';
 import { indexedHeight } from './due-rewards.ts';
 import type { Terms } from './pool-reads.ts';
 

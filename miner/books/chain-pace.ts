@@ -1,6 +1,6 @@
 /** The time per cut, from the timestamps of the ledger's cuts; without a node, the target of the rules. */
-import type { BooksSources } from '../../protocol/books-evidence.ts';
-import { isWhole } from '../../protocol/books-slice.ts';
+import type { BooksSources } from '../../protocol/books/books-evidence.ts';
+import { isWhole } from '../../protocol/books/books-slice.ts';
 import { INTERVAL_CUTS } from '../../protocol/network.ts';
 
 const NOMINAL_MILLIS = 86_400_000 / INTERVAL_CUTS;

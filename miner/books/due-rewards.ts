@@ -4,14 +4,14 @@
  * pool itself names.
  */
 
-import { bookedService } from '../../protocol/block-service.ts';
-import { type BooksSources, readBlocks, readRewards, TooManyChanges } from '../../protocol/books-evidence.ts';
-import { type BooksService, isWhole } from '../../protocol/books-slice.ts';
-import { sliceCutsOf } from '../../protocol/books-terms.ts';
-import { rewardTransaction } from '../../protocol/books-verdict.ts';
+import { bookedService } from '../../protocol/books/block-service.ts';
+import { type BooksSources, readBlocks, readRewards, TooManyChanges } from '../../protocol/books/books-evidence.ts';
+import { type BooksService, isWhole } from '../../protocol/books/books-slice.ts';
+import { sliceCutsOf } from '../../protocol/books/books-terms.ts';
+import { rewardTransaction } from '../../protocol/books/books-verdict.ts';
+import { PoolOmission } from '../../protocol/books/pool-silence.ts';
 import { fromHex } from '../../protocol/bytes.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
-import { PoolOmission } from '../../protocol/pool-silence.ts';
 import type { Terms } from './pool-reads.ts';
 
 /** A list waits for rewards, and as long again for one that is held; then some cuts for a pool that is late. */

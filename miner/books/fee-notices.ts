@@ -3,8 +3,8 @@
  * of the slices that open later: a higher fee has a day of notice (books rule 3). Not signed, so a rise without notice
  * is a suspicion; a pool whose database fell back may also have lost an announced reduction.
  */
-import { type BooksService, isWhole } from '../../protocol/books-slice.ts';
-import { type PublishedTerms, sliceCutsOf, termsAt } from '../../protocol/books-terms.ts';
+import { type BooksService, isWhole } from '../../protocol/books/books-slice.ts';
+import { type PublishedTerms, sliceCutsOf, termsAt } from '../../protocol/books/books-terms.ts';
 import { INTERVAL_CUTS } from '../../protocol/network.ts';
 
 export type UnannouncedFee = {

@@ -3,9 +3,14 @@
  * shows another one for the same slice has shown one of the two only to this miner, or its database was replaced by an
  * older copy.
  */
-import type { BooksService } from '../../protocol/books-slice.ts';
-import { LIST_EVIDENCE_FORMAT, type ListEvidence, type ListHead, listHead } from '../../protocol/list-evidence.ts';
-import type { PoolProof } from '../../protocol/pool-proof.ts';
+import type { BooksService } from '../../protocol/books/books-slice.ts';
+import type { PoolProof } from '../../protocol/books/pool-proof.ts';
+import {
+  LIST_EVIDENCE_FORMAT,
+  type ListEvidence,
+  type ListHead,
+  listHead,
+} from '../../protocol/evidence/list-evidence.ts';
 import type { Suspicions } from './suspicions.ts';
 
 const MAX_KEPT = 256;

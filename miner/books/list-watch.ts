@@ -4,15 +4,15 @@
  * is asked too: rewards, targets, and the payouts that commit the books. Reads are passed in as functions, so a page
  * can use it too.
  */
-import { type BooksSources, gatherEvidence, gatherRecord } from '../../protocol/books-evidence.ts';
-import { type BooksService, isWhole } from '../../protocol/books-slice.ts';
-import { sliceCutsOf } from '../../protocol/books-terms.ts';
-import { type BooksVerdict, judgeProof, judgeRecord } from '../../protocol/books-verdict.ts';
+import { type BooksSources, gatherEvidence, gatherRecord } from '../../protocol/books/books-evidence.ts';
+import { type BooksService, isWhole } from '../../protocol/books/books-slice.ts';
+import { sliceCutsOf } from '../../protocol/books/books-terms.ts';
+import { type BooksVerdict, judgeProof, judgeRecord } from '../../protocol/books/books-verdict.ts';
+import type { PoolProof } from '../../protocol/books/pool-proof.ts';
+import { PoolSilence } from '../../protocol/books/pool-silence.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
-import type { ListEvidence } from '../../protocol/list-evidence.ts';
-import type { PoolProof } from '../../protocol/pool-proof.ts';
-import { PoolSilence } from '../../protocol/pool-silence.ts';
-import type { UnpaidEvidence } from '../../protocol/unpaid-evidence.ts';
+import type { ListEvidence } from '../../protocol/evidence/list-evidence.ts';
+import type { UnpaidEvidence } from '../../protocol/evidence/unpaid-evidence.ts';
 import { booksBehind, ChainHeights, type Heights } from './chain-heights.ts';
 import { dueSlices } from './due-rewards.ts';
 import { JudgedLists } from './judged-lists.ts';

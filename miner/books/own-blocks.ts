@@ -2,12 +2,12 @@
  * Checks how the pool books the blocks that this miner found: a block itself shows its service (books rule 22), and on
  * solo its reward is the finder's, which only the pool and the finder can check (rule 13).
  */
-import { type BooksSources, readBlocks } from '../../protocol/books-evidence.ts';
-import { type BooksService, isWhole } from '../../protocol/books-slice.ts';
-import { type PublishedTerms, sliceCutsOf } from '../../protocol/books-terms.ts';
-import type { BooksVerdict } from '../../protocol/books-verdict.ts';
-import type { PoolProof } from '../../protocol/pool-proof.ts';
-import { sliceOfHeight } from '../../protocol/pplns.ts';
+import { type BooksSources, readBlocks } from '../../protocol/books/books-evidence.ts';
+import { type BooksService, isWhole } from '../../protocol/books/books-slice.ts';
+import { type PublishedTerms, sliceCutsOf } from '../../protocol/books/books-terms.ts';
+import type { BooksVerdict } from '../../protocol/books/books-verdict.ts';
+import type { PoolProof } from '../../protocol/books/pool-proof.ts';
+import { sliceOfHeight } from '../../protocol/books/pplns.ts';
 import { isListed } from './due-rewards.ts';
 
 /** A block that this miner found, and what its job said. */

@@ -3,9 +3,9 @@
  * payments that its node shows. Credits older than the time limit and not paid must be less than the threshold;
  * otherwise that is a suspicion, not proof, because a wallet can also fail for long.
  */
-import { newPayments, type Payment, readPayoutTerms } from '../../protocol/account-payments.ts';
-import type { BooksSources } from '../../protocol/books-evidence.ts';
-import { type BooksService, isWhole } from '../../protocol/books-slice.ts';
+import { newPayments, type Payment, readPayoutTerms } from '../../protocol/books/account-payments.ts';
+import type { BooksSources } from '../../protocol/books/books-evidence.ts';
+import { type BooksService, isWhole } from '../../protocol/books/books-slice.ts';
 import {
   highestThreshold,
   judgeUnpaid,
@@ -14,7 +14,7 @@ import {
   UNPAID_EVIDENCE_FORMAT,
   type UnpaidEvidence,
   unpaidBound,
-} from '../../protocol/unpaid-evidence.ts';
+} from '../../protocol/evidence/unpaid-evidence.ts';
 
 export type PaymentWatchDependencies = {
   readonly pool: BooksSources['pool'];

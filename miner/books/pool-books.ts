@@ -4,10 +4,10 @@
  */
 import { createApiClient } from '../../protocol/api/client.ts';
 import type { Fetch } from '../../protocol/api/client-calls.ts';
+import { silenceOf } from '../../protocol/books/pool-silence.ts';
 import type { NetworkName } from '../../protocol/network.ts';
-import { silenceOf } from '../../protocol/pool-silence.ts';
-import { apiClientDependencies } from '../../runtime/api-client.ts';
-import { verifyMessage } from '../../runtime/ml-dsa.ts';
+import { verifyMessage } from '../../runtime/native/ml-dsa.ts';
+import { apiClientDependencies } from '../../runtime/node-client/api-client.ts';
 import type { BooksEvents, Rest } from '../client/link-books.ts';
 import type { NoteLevel } from '../client/pool-client.ts';
 import type { BooksAlarm } from './books-alarms.ts';

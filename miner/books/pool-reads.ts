@@ -3,11 +3,11 @@
  * different error classes, because `fetch` throws a TypeError for a lost connection, and a malformed document causes
  * one too.
  */
-import type { BooksSources } from '../../protocol/books-evidence.ts';
-import { isWhole } from '../../protocol/books-slice.ts';
-import type { PublishedTerms, TermsFrom } from '../../protocol/books-terms.ts';
+import type { BooksSources } from '../../protocol/books/books-evidence.ts';
+import { isWhole } from '../../protocol/books/books-slice.ts';
+import type { PublishedTerms, TermsFrom } from '../../protocol/books/books-terms.ts';
+import { PoolSilence } from '../../protocol/books/pool-silence.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
-import { PoolSilence } from '../../protocol/pool-silence.ts';
 
 /** `height`: the newest cut that the books have taken in. A pool may leave it out. */
 export type Terms = PublishedTerms & { readonly height?: unknown };

@@ -3,7 +3,7 @@
  * number of pages: with slow pages a round would last for hours, and the user would not learn that the books are not
  * checked. A pool that asks to wait (`retry-after`) is not asked again before that time.
  */
-import { PoolSilence } from '../../protocol/pool-silence.ts';
+import { PoolSilence } from '../../protocol/books/pool-silence.ts';
 
 const ROUND_MILLIS = 10 * 60_000;
 /** A pool that asks for more is asked after this time. */

@@ -2,9 +2,9 @@
  * The answer of `miners/ADDRESS/receipt-sheets`, or `receipts` of an earlier release, read strictly. It comes from the pool that is being watched: malformed answers are refused before
  * any part is kept, reported or written to a file.
  */
-import type { SliceRecord } from '../../protocol/books-slice.ts';
-import type { MembershipDocument } from '../../protocol/pool-proof.ts';
-import type { Receipt } from '../../protocol/receipt.ts';
+import type { SliceRecord } from '../../protocol/books/books-slice.ts';
+import type { MembershipDocument } from '../../protocol/books/pool-proof.ts';
+import type { Receipt } from '../../protocol/books/receipt.ts';
 
 export type AnsweredSlice = {
   readonly service: string;

@@ -3,7 +3,7 @@
  * suspicious slice is checked until it is cleared or confirmed; one whose blocks are in a later list is checked again
  * when that list is due.
  */
-import { type BooksService, isWhole } from '../../protocol/books-slice.ts';
+import { type BooksService, isWhole } from '../../protocol/books/books-slice.ts';
 import type { Heights } from './chain-heights.ts';
 import { type Again, dueSlices, type Looked, lookForRewards, NodeSilence, type RewardSources } from './due-rewards.ts';
 import { judged, type Terms } from './pool-reads.ts';

@@ -1,5 +1,5 @@
 /** Signed records of the pool that still have to be compared with its published ones and with the ledger. */
-import type { SliceRecord } from '../../protocol/books-slice.ts';
+import type { SliceRecord } from '../../protocol/books/books-slice.ts';
 
 /** The slice record as given in a receipt. */
 export type SignedRecord = Pick<SliceRecord, 'network' | 'service' | 'slice' | 'chain'>;

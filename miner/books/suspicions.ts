@@ -2,7 +2,7 @@
  * Documents that are read together may have different ages, because a pool and proxies cache answers. Anything that
  * looks false is read again when all answers are newer, before the pool is accused.
  */
-import { NEWER_MILLIS } from '../../protocol/books-evidence.ts';
+import { NEWER_MILLIS } from '../../protocol/books/books-evidence.ts';
 
 const MAX_KEPT = 256;
 /** A suspicion that is not checked for this long is dropped. A pool that only fails is reported long before. */

@@ -2,8 +2,8 @@
  * The terms that a pool published for slices while they were open (books rule 3: those in force when a slice opens hold for it). A pool that publishes others for
  * one of these slices later has changed fee or W after the work was done.
  */
-import { type BooksService, isWhole } from '../../protocol/books-slice.ts';
-import { type PublishedTerms, sliceCutsOf, termsAt } from '../../protocol/books-terms.ts';
+import { type BooksService, isWhole } from '../../protocol/books/books-slice.ts';
+import { type PublishedTerms, sliceCutsOf, termsAt } from '../../protocol/books/books-terms.ts';
 import type { Terms } from './pool-reads.ts';
 
 export type ChangedTerms = {

@@ -2,9 +2,9 @@
  * Checks a pool's terms (books rule 3): impossible terms, terms that change for a slice that had begun, a fee that rose
  * without notice, and slices too short to be checked.
  */
-import type { BooksSources } from '../../protocol/books-evidence.ts';
-import { isWhole } from '../../protocol/books-slice.ts';
-import { heldWindowFee, sliceCutsOf, termsFault } from '../../protocol/books-terms.ts';
+import type { BooksSources } from '../../protocol/books/books-evidence.ts';
+import { isWhole } from '../../protocol/books/books-slice.ts';
+import { heldWindowFee, sliceCutsOf, termsFault } from '../../protocol/books/books-terms.ts';
 import type { Heights } from './chain-heights.ts';
 import { ChainPace } from './chain-pace.ts';
 import { FeeNotices } from './fee-notices.ts';

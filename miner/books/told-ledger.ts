@@ -8,7 +8,7 @@
  * the receipt was made, or its receipt was not seen. So a new receipt is compared with the work told up to a while before the last request
  * in which the pool did not show it yet.
  */
-import type { Receipt } from '../../protocol/receipt.ts';
+import type { Receipt } from '../../protocol/books/receipt.ts';
 
 /** The accepted work when a slice was seen to have closed, less the last minutes. */
 type Note = { readonly slice: number; readonly told: bigint };

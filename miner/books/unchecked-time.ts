@@ -3,7 +3,7 @@
  * not an alarm. But the miner warns after an hour, and again each time the duration has doubled. A restart of the miner
  * does not begin the time anew: whoever mines an hour a day would never be warned.
  */
-import { isWhole } from '../../protocol/books-slice.ts';
+import { isWhole } from '../../protocol/books/books-slice.ts';
 
 const PARTS = ['receipts', 'lists', 'rewards', 'payments'] as const;
 export type UncheckedPart = (typeof PARTS)[number];

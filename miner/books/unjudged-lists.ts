@@ -2,8 +2,8 @@
  * Lists that were given up because a part of them could not be checked. Whether or not the pool is the cause, it is
  * reported until a later list of the service was checked completely, and long enough to be noticed (`UncheckedTime`).
  */
-import type { BooksService } from '../../protocol/books-slice.ts';
-import type { NotChecked } from '../../protocol/books-verdict.ts';
+import type { BooksService } from '../../protocol/books/books-slice.ts';
+import type { NotChecked } from '../../protocol/books/books-verdict.ts';
 
 const LEAST_MILLIS = 2 * 3_600_000;
 /** The first can be checked only by the finder (`OwnBlocks`); the second is checked separately (`RewardWatch`). */

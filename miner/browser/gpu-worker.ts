@@ -4,8 +4,8 @@ import { cacheFromSeed } from '../../kernels/gpu/cache.ts';
 import { openGpu } from '../../kernels/gpu/device.ts';
 import { GpuError } from '../../kernels/gpu/gpu-error.ts';
 import { loadSources } from '../../kernels/gpu/sources.ts';
+import { powParameters } from '../../protocol/crypto/pow.ts';
 import { NETWORKS } from '../../protocol/network.ts';
-import { powParameters } from '../../protocol/pow.ts';
 import type { GpuSettings } from '../work/gpu-settings.ts';
 import { serveBackend, type ToDevice } from '../work/remote-backend.ts';
 

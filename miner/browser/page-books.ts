@@ -3,8 +3,8 @@
  * in the page's own storage. Findings are shown, with their evidence for download.
  */
 
-import type { BooksSources } from '../../protocol/books-evidence.ts';
-import { silenceOf } from '../../protocol/pool-silence.ts';
+import type { BooksSources } from '../../protocol/books/books-evidence.ts';
+import { silenceOf } from '../../protocol/books/pool-silence.ts';
 import type { AlarmEvidence, BooksAlarm } from '../books/books-alarms.ts';
 import { BooksWatch } from '../books/books-watch.ts';
 import type { BooksEvents, Rest } from '../client/link-books.ts';

@@ -6,8 +6,8 @@
 import type { Backend, BackendEvents, Progress } from '../../kernels/backend.ts';
 import { createWasmBackend } from '../../kernels/cpu/wasm-backend.ts';
 import { parseAddress } from '../../protocol/address.ts';
+import { powParameters } from '../../protocol/crypto/pow.ts';
 import { NETWORKS } from '../../protocol/network.ts';
-import { powParameters } from '../../protocol/pow.ts';
 import { CODE } from '../../protocol/stratum/errors.ts';
 import { EpochAllowance, type Moment } from '../client/epoch-allowance.ts';
 import { PoolClient, systemClock } from '../client/pool-client.ts';

@@ -3,7 +3,7 @@
  * token bucket that refills with time, and with each of our messages, which causes answers. An honest server sends a
  * few jobs a second at most, and after a block one or two more. Pure; the time is passed in.
  */
-import { type Bucket, fullBucket, give, refill, take } from '../../runtime/token-bucket.ts';
+import { type Bucket, fullBucket, give, refill, take } from '../../runtime/clients/token-bucket.ts';
 
 export const FLOOD = { burst: 1_000, perSecond: 100, perMessageSent: 4 } as const;
 

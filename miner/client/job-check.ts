@@ -5,9 +5,9 @@
 import { parseAddress } from '../../protocol/address.ts';
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
-import { decodeHeader } from '../../protocol/header.ts';
+import { decodeHeader } from '../../protocol/ledger/header.ts';
+import { headerPays } from '../../protocol/ledger/reward.ts';
 import { NETWORK_NAMES, NETWORKS, type NetworkName, POW_EPOCH_CUTS, powEpoch } from '../../protocol/network.ts';
-import { headerPays } from '../../protocol/reward.ts';
 import type { Job } from '../../protocol/stratum/messages.ts';
 import { type Refusal, refusal } from '../miner-error.ts';
 

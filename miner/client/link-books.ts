@@ -3,13 +3,13 @@
  * `accepted`, each with the front end that answered. A front end is known by the jobs that it sends
  * (docs/protocol/stratum.md, S35).
  */
-import { serviceOfExtranonce } from '../../protocol/block-service.ts';
-import type { BooksService } from '../../protocol/books-slice.ts';
+import { serviceOfExtranonce } from '../../protocol/books/block-service.ts';
+import type { BooksService } from '../../protocol/books/books-slice.ts';
+import { BOOT_BYTES, type Receipt } from '../../protocol/books/receipt.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import { BOOT_BYTES, type Receipt } from '../../protocol/receipt.ts';
+import { decodeExtranonce } from '../../protocol/ledger/tag.ts';
 import type { Job } from '../../protocol/stratum/messages.ts';
 import type { ReceiptsOffer } from '../../protocol/stratum/receipt-messages.ts';
-import { decodeExtranonce } from '../../protocol/tag.ts';
 import type { PoolJob, SessionAction } from './session-events.ts';
 
 export type BooksEvents = {

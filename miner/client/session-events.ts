@@ -2,9 +2,10 @@
  * Inputs and outputs of a session (session.ts): events and actions, shares, jobs, and the state that a lost connection
  * passes to the next one.
  */
+
+import type { Receipt } from '../../protocol/books/receipt.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { NetworkName } from '../../protocol/network.ts';
-import type { Receipt } from '../../protocol/receipt.ts';
 import type { ErrorReply } from '../../protocol/stratum/errors.ts';
 import type { Job, Reconnect, Subscribed } from '../../protocol/stratum/messages.ts';
 import type { ReceiptsOffer } from '../../protocol/stratum/receipt-messages.ts';

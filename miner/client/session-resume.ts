@@ -1,8 +1,8 @@
 /** Resumes the state of a lost connection (S-resume), and interprets a job within a session. Pure. */
 import { equalBytes } from '../../protocol/bytes.ts';
-import { decodeHeader } from '../../protocol/header.ts';
+import { decodeHeader } from '../../protocol/ledger/header.ts';
+import { workOfTarget } from '../../protocol/ledger/target.ts';
 import type { Job, Subscribed } from '../../protocol/stratum/messages.ts';
-import { workOfTarget } from '../../protocol/target.ts';
 import { type PoolJob, SESSION_DEFAULTS, type SessionMemory, type SessionTimes, type Share } from './session-events.ts';
 
 /** The session to ask for, while the server may still have it. */

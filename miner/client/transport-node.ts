@@ -8,7 +8,7 @@ import { WebSocket } from 'ws';
 import type { Fetch } from '../../protocol/api/client-calls.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { PROTOCOL_V1, PROTOCOL_V2 } from '../../protocol/stratum/messages.ts';
-import { httpFetch } from '../../runtime/http-fetch.ts';
+import { httpFetch } from '../../runtime/node-client/http-fetch.ts';
 import { type Refusal, refusal } from '../miner-error.ts';
 import { FloodMeter } from './flood.ts';
 import { type Endpoint, showEndpoint, webSocketUrl } from './pool-url.ts';

@@ -1,7 +1,8 @@
 /** svc-mining-v2 for a miner: binary frames, after `SVC2` on a stream; one frame per binary frame on a WebSocket. */
+
+import { receiptDocument } from '../../protocol/books/receipt.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
-import { receiptDocument } from '../../protocol/receipt.ts';
 import { stratumError } from '../../protocol/stratum/errors.ts';
 import { FrameSplitter, readFrame, V2_MAGIC } from '../../protocol/stratum/frame.ts';
 import type { SignedHead } from '../../protocol/stratum/receipt-messages.ts';

@@ -2,8 +2,9 @@
  * Messages of a session, independent of the wire form: svc-mining-v1 and -v2 differ mainly in how shares are answered,
  * so one session machine serves both. wire-v1.ts and wire-v2.ts translate.
  */
+
+import type { Receipt } from '../../protocol/books/receipt.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
-import type { Receipt } from '../../protocol/receipt.ts';
 import type { ErrorReply } from '../../protocol/stratum/errors.ts';
 import type {
   Authorize,

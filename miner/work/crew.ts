@@ -5,9 +5,9 @@
  */
 import { freeNonces, type Hit, type SearchJob, splitNonces } from '../../kernels/backend.ts';
 import { type Bytes, equalBytes, toHex } from '../../protocol/bytes.ts';
-import { ANCHOR_ID_OFFSET, NONCE_OFFSET, TARGET_OFFSET } from '../../protocol/header.ts';
+import { ANCHOR_ID_OFFSET, NONCE_OFFSET, TARGET_OFFSET } from '../../protocol/ledger/header.ts';
+import { meetsTarget, targetOfWork, targetToBytes } from '../../protocol/ledger/target.ts';
 import { POW_EPOCH_CUTS } from '../../protocol/network.ts';
-import { meetsTarget, targetOfWork, targetToBytes } from '../../protocol/target.ts';
 import type { PoolJob, Share } from '../client/session-events.ts';
 import { Device, type DeviceDependencies, type DeviceOptions } from './device.ts';
 import { Pace } from './pace.ts';

@@ -4,8 +4,8 @@ import { cacheFromSeed } from '../../kernels/gpu/cache.ts';
 import { openGpu } from '../../kernels/gpu/device.ts';
 import { loadSources } from '../../kernels/gpu/sources.ts';
 import { nodeGpu } from '../../kernels/gpu/webgpu.ts';
+import { powParameters } from '../../protocol/crypto/pow.ts';
 import { NETWORKS } from '../../protocol/network.ts';
-import { powParameters } from '../../protocol/pow.ts';
 import type { GpuSettings } from './gpu-settings.ts';
 import { serveBackend, type ToDevice } from './remote-backend.ts';
 

@@ -8,7 +8,7 @@ import { kernelModule } from '../../kernels/cpu/module.ts';
 import { Thread } from '../../kernels/cpu/thread.ts';
 import { VerifierClient } from '../../kernels/verifier-client.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
-import type { PowParameters } from '../../protocol/pow.ts';
+import type { PowParameters } from '../../protocol/crypto/pow.ts';
 import type { HitChecker } from './crew.ts';
 
 /** A device that finds more than this at once has a target that is far too easy. */

@@ -3,8 +3,8 @@
 import { formatAddress } from '../../protocol/address.ts';
 import type { ChangeDocument, PendingPayment, UtxoDocument } from '../../protocol/api/documents.ts';
 import { type Bytes, compareBytes, equalBytes, toHex } from '../../protocol/bytes.ts';
-import { id } from '../../protocol/identifier.ts';
-import { nativeHex } from '../../runtime/native-hex.ts';
+import { id } from '../../protocol/crypto/identifier.ts';
+import { nativeHex } from '../../runtime/native/native-hex.ts';
 import type { PendingTransaction } from '../full-node.ts';
 import { asBuffer, eventPlace, OUTPOINT_BYTES, outpointKey, PLACE_BYTES, placeBytes } from '../index/index-keys.ts';
 import type { IndexedOutput, IndexReader, PlacedEvent } from '../index/index-reader.ts';

@@ -4,9 +4,9 @@
  */
 
 import type { NetworkName } from '../../protocol/network.ts';
-import { TrustedProxies } from '../../runtime/client-address.ts';
+import { TrustedProxies } from '../../runtime/clients/client-address.ts';
 import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import type { FullNode } from '../full-node.ts';
 import { INDEX_NAME } from '../index/index-keys.ts';
 import { IndexReader, IndexUnavailable } from '../index/index-reader.ts';

@@ -2,10 +2,10 @@
 
 import { MAX_SUPPLY } from '../../protocol/amount.ts';
 import type { ChainHead, ChainRates, MempoolDocument, NodeSync } from '../../protocol/api/documents.ts';
-import { nextInterval, splitHalves } from '../../protocol/emission.ts';
-import { MIN_FEE_PER_MASS } from '../../protocol/fee.ts';
-import { targetToBytes } from '../../protocol/target.ts';
-import { nativeHex } from '../../runtime/native-hex.ts';
+import { nextInterval, splitHalves } from '../../protocol/ledger/emission.ts';
+import { targetToBytes } from '../../protocol/ledger/target.ts';
+import { MIN_FEE_PER_MASS } from '../../protocol/transactions/fee.ts';
+import { nativeHex } from '../../runtime/native/native-hex.ts';
 import type { FullNode } from '../full-node.ts';
 import type { Handlers } from './api-context.ts';
 import { identityDocument } from './signed-headers.ts';

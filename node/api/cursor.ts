@@ -3,7 +3,7 @@
  * a modified one, is refused.
  */
 import { type Bytes, concat, equalBytes, fromHex, toHex, utf8 } from '../../protocol/bytes.ts';
-import { id } from '../../protocol/identifier.ts';
+import { id } from '../../protocol/crypto/identifier.ts';
 
 const DIGEST_BYTES = 8;
 const LABEL = 'SVC_API_CURSOR_V1';

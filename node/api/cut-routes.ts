@@ -1,14 +1,18 @@
 /** Routes about cuts and work blocks. */
 
 import type { BlockDocument, BlockReward, CutSummary, TransactionDocument } from '../../protocol/api/documents.ts';
-import { decodeBody } from '../../protocol/body.ts';
 import { type Bytes, fromHex } from '../../protocol/bytes.ts';
-import { decodeHeader } from '../../protocol/header.ts';
+import { decodeBody } from '../../protocol/ledger/body.ts';
+import { decodeHeader } from '../../protocol/ledger/header.ts';
+import { decodeExtranonce } from '../../protocol/ledger/tag.ts';
+import { targetToBytes } from '../../protocol/ledger/target.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
-import { decodeExtranonce } from '../../protocol/tag.ts';
-import { targetToBytes } from '../../protocol/target.ts';
-import { decodeTransaction, type TransactionBody, transactionIdOfWire } from '../../protocol/transaction.ts';
-import { nativeHex } from '../../runtime/native-hex.ts';
+import {
+  decodeTransaction,
+  type TransactionBody,
+  transactionIdOfWire,
+} from '../../protocol/transactions/transaction.ts';
+import { nativeHex } from '../../runtime/native/native-hex.ts';
 import { cutReference, workRewards } from '../events.ts';
 import type { BlockRecord, CutRecord } from '../full-node.ts';
 import type { IndexedTransaction } from '../index/index-reader.ts';

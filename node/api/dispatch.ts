@@ -3,8 +3,8 @@
  * error becomes an error document. An error that is not a refusal is a bug: it is logged and answered with `internal`.
  */
 import { callCost, type RouteName } from '../../protocol/api/routes.ts';
-import { clientFaults } from '../../runtime/client-fault.ts';
-import type { Logger } from '../../runtime/log.ts';
+import { clientFaults } from '../../runtime/clients/client-fault.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import { IndexUnavailable } from '../index/index-reader.ts';
 import { addressRoutes } from './address-routes.ts';
 import { type ApiContext, type Handler, type Handlers, JsonText } from './api-context.ts';

@@ -1,6 +1,6 @@
 /** A history event written straight from the index's bytes: a page has up to 256 of them, thousands of pages a second. */
 import { CHANGE_KINDS } from '../../protocol/api/documents.ts';
-import { ID_BYTES } from '../../protocol/identifier.ts';
+import { ID_BYTES } from '../../protocol/crypto/identifier.ts';
 import { asBuffer, BY_AT, eventPlace, PLACE_AT } from '../index/index-keys.ts';
 import { OUTPUT_SOURCES } from '../ledger/effects.ts';
 

@@ -7,12 +7,12 @@ import type { IncomingMessage, OutgoingHttpHeader, ServerResponse } from 'node:h
 import { MAX_REQUEST_BODY, MAX_TARGET, SOCKETS } from '../../protocol/api/routes.ts';
 import { ANSWER_HEADERS } from '../../protocol/api/signed-answer.ts';
 import type { NetworkName } from '../../protocol/network.ts';
-import { clientKey, type TrustedProxies } from '../../runtime/client-address.ts';
+import { clientKey, type TrustedProxies } from '../../runtime/clients/client-address.ts';
 import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
 import { hasBody, readBody } from '../../runtime/door/body.ts';
 import { Door, type DoorErrorCode, type DoorHandlers } from '../../runtime/door/door.ts';
 import type { Words } from '../../runtime/door/last-words.ts';
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import type { ApiContext } from './api-context.ts';
 import { Refusal, refusal } from './api-error.ts';
 import type { ApiLimits } from './api-limits.ts';

@@ -9,9 +9,9 @@ import { join } from 'node:path';
 import { serviceIdentity } from '../../protocol/api/signed-answer.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { CodedError } from '../../protocol/coded-error.ts';
-import { PUBLIC_KEY_BYTES } from '../../protocol/transaction.ts';
-import { writeDurably } from '../../runtime/durable-file.ts';
-import { PRIVATE_MODE, readPrivateFile } from '../../runtime/private-file.ts';
+import { PUBLIC_KEY_BYTES } from '../../protocol/transactions/transaction.ts';
+import { writeDurably } from '../../runtime/files/durable-file.ts';
+import { PRIVATE_MODE, readPrivateFile } from '../../runtime/files/private-file.ts';
 
 export const IDENTITY_FILE = 'api-identity.pem';
 

@@ -6,11 +6,11 @@
 import { formatAddress } from '../../protocol/address.ts';
 import type { HistoryEvent } from '../../protocol/api/documents.ts';
 import type { LiveEvent, Topic } from '../../protocol/api/frames.ts';
-import { decodeBody } from '../../protocol/body.ts';
 import { type Bytes, fromHex } from '../../protocol/bytes.ts';
-import { decodeExtranonce } from '../../protocol/tag.ts';
-import { transactionIdOfWire } from '../../protocol/transaction.ts';
-import { nativeHex } from '../../runtime/native-hex.ts';
+import { decodeBody } from '../../protocol/ledger/body.ts';
+import { decodeExtranonce } from '../../protocol/ledger/tag.ts';
+import { transactionIdOfWire } from '../../protocol/transactions/transaction.ts';
+import { nativeHex } from '../../runtime/native/native-hex.ts';
 import { cutReference, stakeRewards, workRewards } from '../events.ts';
 import type { BlockRecord, PendingTransaction, RemovalReason } from '../full-node.ts';
 import type { CreatedOutput, CutEffects, SpentOutput } from '../ledger/effects.ts';

@@ -2,8 +2,8 @@
 
 import type { PendingPayment } from '../../protocol/api/documents.ts';
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
-import { ID_BYTES } from '../../protocol/identifier.ts';
-import { nativeHex } from '../../runtime/native-hex.ts';
+import { ID_BYTES } from '../../protocol/crypto/identifier.ts';
+import { nativeHex } from '../../runtime/native/native-hex.ts';
 import type { MempoolView, PendingTransaction } from '../full-node.ts';
 import { asBuffer } from '../index/index-keys.ts';
 import type { ApiContext } from './api-context.ts';

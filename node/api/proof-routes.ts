@@ -1,10 +1,10 @@
 /** Routes that prove: outputs, positions and validators against the state root of the finalized cut (ledger rule 34). */
 import type { OutpointDocument } from '../../protocol/api/documents.ts';
 import { type Bytes, fromHex } from '../../protocol/bytes.ts';
-import { encodeOutputProof, verifyOutputProof } from '../../protocol/output-proof.ts';
-import { encodeSetProof } from '../../protocol/set-proof.ts';
+import { encodeOutputProof, verifyOutputProof } from '../../protocol/proofs/output-proof.ts';
+import { encodeSetProof } from '../../protocol/proofs/set-proof.ts';
 import { verifyPositionProof, verifyValidatorProof } from '../../protocol/staking/proof.ts';
-import { nativeHex } from '../../runtime/native-hex.ts';
+import { nativeHex } from '../../runtime/native/native-hex.ts';
 import type { Chain } from '../full-node.ts';
 import { encodeValidator } from '../ledger/staking/validator.ts';
 import { addressText } from './address-routes.ts';

@@ -3,7 +3,7 @@
  * into an empty one. Pure over a clock that is passed in; the number of clients kept is bounded.
  */
 import { BoundedMap } from '../../runtime/bounded-map.ts';
-import { type Bucket, fullBucket, refill, take } from '../../runtime/token-bucket.ts';
+import { type Bucket, fullBucket, refill, take } from '../../runtime/clients/token-bucket.ts';
 
 export type RateLimits = {
   /** Units of cost that a client regains per second, and the maximum it can save. 0 means no limit. */

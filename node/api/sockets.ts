@@ -12,7 +12,7 @@ import { fromHex } from '../../protocol/bytes.ts';
 import { refuseUpgrade } from '../../runtime/door/door.ts';
 import type { Target } from '../../runtime/door/target.ts';
 import { protocolsOf, WebSockets } from '../../runtime/door/web-sockets.ts';
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import { CutFeed, CutReader } from '../events.ts';
 import type { ApiContext } from './api-context.ts';
 import { Refusal, refusal } from './api-error.ts';

@@ -1,7 +1,7 @@
 /** Routes about transactions: status, submission, manifest, and those of the newest cuts. */
 
 import type { SubmissionResult } from '../../protocol/api/documents.ts';
-import { MASS_PER_OUTPUT, MIN_FEE_PER_MASS } from '../../protocol/fee.ts';
+import { MASS_PER_OUTPUT, MIN_FEE_PER_MASS } from '../../protocol/transactions/fee.ts';
 import {
   MAX_INPUTS,
   MAX_OUTPUTS,
@@ -9,9 +9,9 @@ import {
   MAX_TRANSACTION_BYTES,
   PROTOCOL_VERSION,
   RULE_SET,
-} from '../../protocol/transaction.ts';
+} from '../../protocol/transactions/transaction.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
-import { fromNativeHex, nativeHex } from '../../runtime/native-hex.ts';
+import { fromNativeHex, nativeHex } from '../../runtime/native/native-hex.ts';
 import { cutReference } from '../events.ts';
 import type { CutPlace, TransactionStatus } from '../full-node.ts';
 import { type NodeError, retryAfterMillis, statusOf } from '../node-error.ts';

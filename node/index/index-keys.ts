@@ -19,8 +19,8 @@
 import { ADDRESS_PAYLOAD_BYTES } from '../../protocol/address.ts';
 import { CHANGE_KINDS } from '../../protocol/api/documents.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
-import { ID_BYTES } from '../../protocol/identifier.ts';
-import type { Outpoint } from '../../protocol/transaction.ts';
+import { ID_BYTES } from '../../protocol/crypto/identifier.ts';
+import type { Outpoint } from '../../protocol/transactions/transaction.ts';
 import { OUTPUT_SOURCES, type OutputSource } from '../ledger/effects.ts';
 
 export const INDEX_NAME = 'addresses';

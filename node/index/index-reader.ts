@@ -4,8 +4,8 @@
  */
 import { ADDRESS_PAYLOAD_BYTES } from '../../protocol/address.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
-import { ID_BYTES } from '../../protocol/identifier.ts';
-import type { Outpoint } from '../../protocol/transaction.ts';
+import { ID_BYTES } from '../../protocol/crypto/identifier.ts';
+import type { Outpoint } from '../../protocol/transactions/transaction.ts';
 import { OUTPUT_SOURCES, type OutputSource } from '../ledger/effects.ts';
 import type { StoreReader } from '../store/cut-indexer.ts';
 import { type Balance, decodeBalance, decodeHead, OUTCOMES, type Outcome, openEvents } from './address-index.ts';

@@ -6,7 +6,7 @@
 
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { CodedError } from '../../protocol/coded-error.ts';
-import { decodeGenesis, encodeGenesis } from '../../protocol/genesis.ts';
+import { decodeGenesis, encodeGenesis } from '../../protocol/ledger/genesis.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import type { BlockRecord, CutRecord } from '../full-node.ts';
 import { applyCut, type LedgerView } from '../ledger/apply-cut.ts';

@@ -11,10 +11,10 @@ import {
   encodeCutHeader,
   MAX_CUT_BLOCKS,
   MAX_CUT_SIGNATURES,
-} from '../../protocol/cut.ts';
-import { nextInterval, splitHalves, subsidyOfCut } from '../../protocol/emission.ts';
+} from '../../protocol/ledger/cut.ts';
+import { nextInterval, splitHalves, subsidyOfCut } from '../../protocol/ledger/emission.ts';
+import { workRewardOutpoint } from '../../protocol/ledger/work-reward.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
-import { workRewardOutpoint } from '../../protocol/work-reward.ts';
 import type {
   CutEffects,
   ExpiredBlock,

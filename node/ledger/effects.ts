@@ -4,8 +4,8 @@
  * final.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
-import type { CutHeader } from '../../protocol/cut.ts';
-import type { Outpoint, TransactionBody } from '../../protocol/transaction.ts';
+import type { CutHeader } from '../../protocol/ledger/cut.ts';
+import type { Outpoint, TransactionBody } from '../../protocol/transactions/transaction.ts';
 import type { StakingChanges } from './staking/layer.ts';
 
 export const OUTPUT_SOURCES = ['regular', 'work_reward', 'stake_reward', 'genesis', 'stake_withdrawal'] as const;

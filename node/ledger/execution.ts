@@ -4,9 +4,9 @@
  */
 import { ADDRESS_KINDS, keyAddressPayload } from '../../protocol/address.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
-import { minimumFee } from '../../protocol/fee.ts';
 import { bondedBy } from '../../protocol/staking/operation.ts';
-import type { Outpoint, Witness } from '../../protocol/transaction.ts';
+import { minimumFee } from '../../protocol/transactions/fee.ts';
+import type { Outpoint, Witness } from '../../protocol/transactions/transaction.ts';
 import type { UnspentOutput } from '../full-node.ts';
 import type { CreatedOutput, FailedTransaction, RegisteredKey, SpentOutput } from './effects.ts';
 import { outpointKey, outputEntry } from './output-set.ts';

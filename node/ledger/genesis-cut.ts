@@ -2,15 +2,15 @@
  * Cut 0 (ledger rule 32): the state made from the genesis document. It is a cut like any other: it issues the first
  * subsidy and is an anchor that work can build on.
  */
-import { blocksRoot, type CutHeader, cutId, encodeCutHeader, MAX_COMMITTEE } from '../../protocol/cut.ts';
-import { firstInterval, GENESIS_SUPPLY, splitHalves, subsidyOfCut } from '../../protocol/emission.ts';
+import { blocksRoot, type CutHeader, cutId, encodeCutHeader, MAX_COMMITTEE } from '../../protocol/ledger/cut.ts';
+import { firstInterval, GENESIS_SUPPLY, splitHalves, subsidyOfCut } from '../../protocol/ledger/emission.ts';
 import {
   chainId,
   encodeGenesis,
   type Genesis,
   type GenesisValidator,
   genesisOutpoint,
-} from '../../protocol/genesis.ts';
+} from '../../protocol/ledger/genesis.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import { consensusKeyHash, selfBondId, validatorId } from '../../protocol/staking/names.ts';
 import { type AppliedCut, figuresOf, type LedgerView, updateStaking } from './apply-cut.ts';

@@ -5,8 +5,8 @@
  */
 import { ADDRESS_PAYLOAD_BYTES } from '../../protocol/address.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
-import { ID_BYTES } from '../../protocol/identifier.ts';
-import type { Outpoint } from '../../protocol/transaction.ts';
+import { ID_BYTES } from '../../protocol/crypto/identifier.ts';
+import type { Outpoint } from '../../protocol/transactions/transaction.ts';
 import type { OutputProof, UnspentOutput } from '../full-node.ts';
 import { OUTPUT_SOURCES, type OutputSource } from './effects.ts';
 import { type EntryLayout, findEntry, type Trie, type TrieRoot } from './trie.ts';

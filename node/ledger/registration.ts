@@ -4,7 +4,7 @@
  * goes parents before children, then by block identifier.
  */
 import { type Bytes, compareBytes } from '../../protocol/bytes.ts';
-import { MAX_CUT_BLOCKS, MAX_CUT_SIGNATURES } from '../../protocol/cut.ts';
+import { MAX_CUT_BLOCKS, MAX_CUT_SIGNATURES } from '../../protocol/ledger/cut.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 
 export type Registrable = {

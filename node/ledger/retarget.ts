@@ -9,8 +9,9 @@
  * nobody can save up: blocks on the cut before, whose identifier was not known earlier. Two such cuts in a row are needed, because a single cut
  * that came late has many blocks too.
  */
+
+import { targetOfWork } from '../../protocol/ledger/target.ts';
 import { BLOCKS_PER_CUT } from '../../protocol/network.ts';
-import { targetOfWork } from '../../protocol/target.ts';
 
 /** A change of hash rate is followed to two thirds after this many cuts: two minutes at the target pace. */
 export const RETARGET_CUTS = 48n;

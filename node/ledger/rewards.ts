@@ -3,8 +3,8 @@
  * distributed or carried over, never lost. vectors/rewards.json has tables to check by hand.
  */
 import { type Bytes, ByteWriter, compareBytes, concat } from '../../protocol/bytes.ts';
-import { id, LABELS } from '../../protocol/identifier.ts';
-import type { Outpoint } from '../../protocol/transaction.ts';
+import { id, LABELS } from '../../protocol/crypto/identifier.ts';
+import type { Outpoint } from '../../protocol/transactions/transaction.ts';
 
 export type PaidBlock = { readonly id: Bytes; readonly payout: Bytes; readonly feeShare: bigint };
 

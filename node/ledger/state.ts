@@ -4,8 +4,8 @@
  */
 import { ADDRESS_PAYLOAD_BYTES } from '../../protocol/address.ts';
 import { ByteReader, type Bytes, ByteWriter, concat, equalBytes } from '../../protocol/bytes.ts';
-import type { EmissionState } from '../../protocol/emission.ts';
-import { ID_BYTES, id, LABELS } from '../../protocol/identifier.ts';
+import { ID_BYTES, id, LABELS } from '../../protocol/crypto/identifier.ts';
+import type { EmissionState } from '../../protocol/ledger/emission.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { epochOf } from '../../protocol/staking/limits.ts';
 import { targetOfRate, type WorkRate } from './retarget.ts';

@@ -3,7 +3,7 @@
  * read and added in halves of 32 bits: a bigint for every one costs more than the rest of a node.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
-import { ID_BYTES, id, LABELS } from '../../protocol/identifier.ts';
+import { ID_BYTES, id, LABELS } from '../../protocol/crypto/identifier.ts';
 
 export type TrieRoot = { readonly digest: Bytes; readonly sum: bigint; readonly count: number };
 

@@ -3,7 +3,7 @@
  * for them. Nothing in memory changes before the records are in the store (`settle`).
  */
 import { type Bytes, compareBytes } from '../../protocol/bytes.ts';
-import { ID_BYTES, id, LABELS } from '../../protocol/identifier.ts';
+import { ID_BYTES, id, LABELS } from '../../protocol/crypto/identifier.ts';
 import type { BatchOp } from '../store/batch.ts';
 import { ROOT_PLACE, type TrieMemory } from './trie-memory.ts';
 import {

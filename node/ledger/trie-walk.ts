@@ -3,7 +3,7 @@
  * order of their keys. Reads records and changes nothing; the store must not change meanwhile.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
-import { ID_BYTES } from '../../protocol/identifier.ts';
+import { ID_BYTES } from '../../protocol/crypto/identifier.ts';
 import type { ReadNode } from './trie.ts';
 import { hasDigest, LEAF_ENTRIES, SIDE_BYTES, sideAt, type TrieRoot } from './trie-node.ts';
 import { FIRST, placeOf, startsRecord, type UnpackedRecord, unpackRecord } from './trie-record.ts';

@@ -2,16 +2,17 @@
  * A work block, decoded and hashed once on arrival and never again. Its transactions are decoded too, so a block with
  * invalid transactions is refused early.
  */
-import { type Body, bodyId, decodeBody } from '../../protocol/body.ts';
+
 import type { Bytes } from '../../protocol/bytes.ts';
-import { transactionMass } from '../../protocol/fee.ts';
-import { blockId, decodeHeader, type Header } from '../../protocol/header.ts';
-import { id, LABELS } from '../../protocol/identifier.ts';
-import { merkleLeaf } from '../../protocol/merkle.ts';
+import { id, LABELS } from '../../protocol/crypto/identifier.ts';
+import { merkleLeaf } from '../../protocol/crypto/merkle.ts';
+import { type Body, bodyId, decodeBody } from '../../protocol/ledger/body.ts';
+import { blockId, decodeHeader, type Header } from '../../protocol/ledger/header.ts';
+import { workOfTarget } from '../../protocol/ledger/target.ts';
 import { decodeOperation, type StakingOperation } from '../../protocol/staking/operation.ts';
-import { workOfTarget } from '../../protocol/target.ts';
-import { bodyOfWire, decodeTransaction, type Transaction } from '../../protocol/transaction.ts';
-import { signatureCount } from '../../protocol/witness-check.ts';
+import { transactionMass } from '../../protocol/transactions/fee.ts';
+import { bodyOfWire, decodeTransaction, type Transaction } from '../../protocol/transactions/transaction.ts';
+import { signatureCount } from '../../protocol/transactions/witness-check.ts';
 import { nameOf } from './registration.ts';
 
 export type ReadTransaction = Transaction & {

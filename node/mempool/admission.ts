@@ -5,8 +5,8 @@
 
 import type { Bytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
-import { minimumFee } from '../../protocol/fee.ts';
 import { bondedBy, type StakingOperation } from '../../protocol/staking/operation.ts';
+import { minimumFee } from '../../protocol/transactions/fee.ts';
 import type { Origin, Submission, UnspentOutput } from '../full-node.ts';
 import type { LedgerView } from '../ledger/apply-cut.ts';
 import type { LedgerReads } from '../ledger/execution.ts';

@@ -4,7 +4,7 @@
  * is paid like any other, and every execution of it would check them again.
  */
 import { createHash } from 'node:crypto';
-import type { SignatureCheck } from '../../protocol/witness-check.ts';
+import type { SignatureCheck } from '../../protocol/transactions/witness-check.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
 import { verifyMessage } from '../ml-dsa.ts';
 

@@ -5,8 +5,8 @@
  * well.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
-import type { Outpoint } from '../../protocol/transaction.ts';
-import type { Logger } from '../../runtime/log.ts';
+import type { Outpoint } from '../../protocol/transactions/transaction.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import type { UnspentOutput } from '../full-node.ts';
 import { nameOf } from '../ledger/registration.ts';
 import type { ReadTransaction, WorkBlock } from '../ledger/work-block.ts';

@@ -5,7 +5,7 @@
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { StakingOperation } from '../../protocol/staking/operation.ts';
-import type { Outpoint } from '../../protocol/transaction.ts';
+import type { Outpoint } from '../../protocol/transactions/transaction.ts';
 import type { MempoolView, Origin, PendingTransaction, RemovalReason, UnspentOutput } from '../full-node.ts';
 import type { CutEffects, LostTransaction } from '../ledger/effects.ts';
 import { outpointKey } from '../ledger/output-set.ts';

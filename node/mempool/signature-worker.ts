@@ -1,7 +1,7 @@
 /** A worker thread that checks packed ML-DSA-65 signatures (signature-workers.ts) and answers one byte each. */
 import { parentPort } from 'node:worker_threads';
-import { ID_BYTES } from '../../protocol/identifier.ts';
-import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../../protocol/transaction.ts';
+import { ID_BYTES } from '../../protocol/crypto/identifier.ts';
+import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../../protocol/transactions/transaction.ts';
 import { verifyMessage } from '../ml-dsa.ts';
 
 const RECORD = PUBLIC_KEY_BYTES + ID_BYTES + SIGNATURE_BYTES;

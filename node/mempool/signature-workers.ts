@@ -4,9 +4,9 @@
  * once.
  */
 import { Worker } from 'node:worker_threads';
-import { ID_BYTES } from '../../protocol/identifier.ts';
-import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../../protocol/transaction.ts';
-import type { SignatureCheck } from '../../protocol/witness-check.ts';
+import { ID_BYTES } from '../../protocol/crypto/identifier.ts';
+import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../../protocol/transactions/transaction.ts';
+import type { SignatureCheck } from '../../protocol/transactions/witness-check.ts';
 import type { ChecksAside } from './checked-signatures.ts';
 
 const RECORD = PUBLIC_KEY_BYTES + ID_BYTES + SIGNATURE_BYTES;

@@ -1,12 +1,12 @@
 /**
- * Checks of a transaction's witnesses (protocol/witness-check.ts), with a cache. The result depends only on the wire
+ * Checks of a transaction's witnesses (protocol/transactions/witness-check.ts), with a cache. The result depends only on the wire
  * bytes, because an outpoint always names the same output; so a transaction is checked once, whether it passed or not.
  * The signer of an operation can change with the ledger, for example a consensus key: then the keys are part of the
  * cache key.
  */
 
 import { consensusKeyHash } from '../../protocol/staking/names.ts';
-import { type SignatureCheck, type SignatureChecks, signaturesOf } from '../../protocol/witness-check.ts';
+import { type SignatureCheck, type SignatureChecks, signaturesOf } from '../../protocol/transactions/witness-check.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
 import type { CheckWitnesses, WitnessCheck } from '../ledger/execution.ts';
 import { nameOf } from '../ledger/registration.ts';

@@ -6,10 +6,10 @@
  */
 import type { Verifier } from '../../kernels/verifier.ts';
 import { type Bytes, compareBytes, toHex } from '../../protocol/bytes.ts';
-import type { Header } from '../../protocol/header.ts';
+import type { Header } from '../../protocol/ledger/header.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import type { BlockRecord, Origin, Submission } from '../full-node.ts';
 import { isWindowOpen, nameOf } from '../ledger/registration.ts';
 import type { WorkBlock } from '../ledger/work-block.ts';

@@ -5,15 +5,16 @@
  * The identifier of a block covers only its header, so anybody can send another body with it. Whether a body is the header's is
  * decided by the roots alone, before anything inside it is looked at: what is found afterwards is a fact about the block.
  */
-import { type Body, decodeBody, parentsRoot } from '../../protocol/body.ts';
+
 import { type Bytes, equalBytes, toHex } from '../../protocol/bytes.ts';
+import { merkleLeaf, merkleRootOfHashes } from '../../protocol/crypto/merkle.ts';
 import { attempt, ProtocolError } from '../../protocol/errors.ts';
-import { blockId, decodeHeader, HEADER_BYTES, type Header } from '../../protocol/header.ts';
-import { merkleLeaf, merkleRootOfHashes } from '../../protocol/merkle.ts';
+import { type Body, decodeBody, parentsRoot } from '../../protocol/ledger/body.ts';
+import { blockId, decodeHeader, HEADER_BYTES, type Header } from '../../protocol/ledger/header.ts';
+import { rewardRoot } from '../../protocol/ledger/reward.ts';
+import { meetsTarget, targetToBytes } from '../../protocol/ledger/target.ts';
+import { timestampFault } from '../../protocol/ledger/timestamp.ts';
 import type { Network } from '../../protocol/network.ts';
-import { rewardRoot } from '../../protocol/reward.ts';
-import { meetsTarget, targetToBytes } from '../../protocol/target.ts';
-import { timestampFault } from '../../protocol/timestamp.ts';
 import type { CutRecord } from '../full-node.ts';
 import { isWindowOpen } from '../ledger/registration.ts';
 import { type ReadTransaction, type WorkBlock, workBlockOf } from '../ledger/work-block.ts';

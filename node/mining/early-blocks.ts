@@ -5,10 +5,11 @@
  * out, unknown senders lose blocks before known neighbours, and within each group the sender that uses most of the
  * scarce resource (places or bytes).
  */
-import { decodeBody } from '../../protocol/body.ts';
+
 import type { Bytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
-import { blockId, decodeHeader } from '../../protocol/header.ts';
+import { decodeBody } from '../../protocol/ledger/body.ts';
+import { blockId, decodeHeader } from '../../protocol/ledger/header.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { nameOf } from '../ledger/registration.ts';
 import type { NodeErrorCode } from '../node-error.ts';

@@ -3,13 +3,13 @@
  * taken for its default.
  */
 import { parseAddress } from '../../protocol/address.ts';
-import { bodyBytes, encodeBodyHead } from '../../protocol/body.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
+import { bodyBytes, encodeBodyHead } from '../../protocol/ledger/body.ts';
+import { decodeExtranonce, MAX_EXTRANONCE } from '../../protocol/ledger/tag.ts';
+import { targetToBytes } from '../../protocol/ledger/target.ts';
 import type { NetworkName } from '../../protocol/network.ts';
-import { decodeExtranonce, MAX_EXTRANONCE } from '../../protocol/tag.ts';
-import { targetToBytes } from '../../protocol/target.ts';
-import { fromNativeHex } from '../../runtime/native-hex.ts';
+import { fromNativeHex } from '../../runtime/native/native-hex.ts';
 import type { Template, TemplateRequest } from '../full-node.ts';
 import { type NodeError, nodeError } from '../node-error.ts';
 import { ANCHOR_POLICIES, type AnchorPolicy } from './anchor-choice.ts';

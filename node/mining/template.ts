@@ -5,17 +5,17 @@
  * at once, so that no miner gets an empty block because the last cut took the draw.
  */
 
-import { encodeBody, MAX_BODY_BYTES, MAX_PARENTS, parentsRoot } from '../../protocol/body.ts';
 import { type Bytes, ByteWriter } from '../../protocol/bytes.ts';
-import { splitHalves } from '../../protocol/emission.ts';
-import { encodeHeader, registrationWindowEnd } from '../../protocol/header.ts';
-import { ID_BYTES } from '../../protocol/identifier.ts';
-import { merkleRootOfHashes } from '../../protocol/merkle.ts';
+import { ID_BYTES } from '../../protocol/crypto/identifier.ts';
+import { merkleRootOfHashes } from '../../protocol/crypto/merkle.ts';
+import { datasetSeed } from '../../protocol/crypto/pow.ts';
+import { encodeBody, MAX_BODY_BYTES, MAX_PARENTS, parentsRoot } from '../../protocol/ledger/body.ts';
+import { splitHalves } from '../../protocol/ledger/emission.ts';
+import { encodeHeader, registrationWindowEnd } from '../../protocol/ledger/header.ts';
+import { rewardRoot } from '../../protocol/ledger/reward.ts';
+import { encodeExtranonce, MAX_EXTRANONCE } from '../../protocol/ledger/tag.ts';
+import { workOfTarget } from '../../protocol/ledger/target.ts';
 import { type Network, powEpoch } from '../../protocol/network.ts';
-import { datasetSeed } from '../../protocol/pow.ts';
-import { rewardRoot } from '../../protocol/reward.ts';
-import { encodeExtranonce, MAX_EXTRANONCE } from '../../protocol/tag.ts';
-import { workOfTarget } from '../../protocol/target.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
 import type { Head, Template, TemplateRequest } from '../full-node.ts';
 import { nameOf } from '../ledger/registration.ts';

@@ -5,10 +5,10 @@
  * blocks loaded at a start may be registered.
  */
 
-import { MAX_PARENTS } from '../../protocol/body.ts';
 import { type Bytes, compareBytes } from '../../protocol/bytes.ts';
-import { MAX_CUT_BLOCKS, MAX_CUT_SIGNATURES } from '../../protocol/cut.ts';
-import type { Outpoint } from '../../protocol/transaction.ts';
+import { MAX_PARENTS } from '../../protocol/ledger/body.ts';
+import { MAX_CUT_BLOCKS, MAX_CUT_SIGNATURES } from '../../protocol/ledger/cut.ts';
+import type { Outpoint } from '../../protocol/transactions/transaction.ts';
 import type { BlockRecord, UnspentOutput } from '../full-node.ts';
 import { carriedSignatures, chooseBlocks, isWindowOpen, nameOf } from '../ledger/registration.ts';
 import type { ReadTransaction, WorkBlock } from '../ledger/work-block.ts';

@@ -1,13 +1,13 @@
 /** Options of the peer-to-peer network: section `p2p` of the config file, and the settings derived from them. */
 import { isIP } from 'node:net';
 import { fromHex } from '../../protocol/bytes.ts';
-import { ID_BYTES } from '../../protocol/identifier.ts';
+import { ID_BYTES } from '../../protocol/crypto/identifier.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import { choice, integer, parsed, repeated } from '../../runtime/command-line/command-line.ts';
 import { type NetworkAddress, readNetworkAddress } from '../../runtime/listen-address.ts';
-import type { Checkpoint } from '../checkpoints.ts';
+import type { Checkpoint } from '../chain/checkpoints.ts';
 import { NetworkError } from './network-error.ts';
-import { isDialable } from './peer-address.ts';
+import { isDialable } from './peers/peer-address.ts';
 
 const GROUP = 'Peers';
 const MAX_LISTEN = 8;

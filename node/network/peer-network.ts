@@ -3,9 +3,9 @@
  * peers.
  */
 import { Worker } from 'node:worker_threads';
-import type { LogFields, Logger, LogLevel } from '../../runtime/log.ts';
-import type { PeerAsking } from './peer-fault.ts';
-import type { Fault } from './peer-score.ts';
+import type { LogFields, Logger, LogLevel } from '../../runtime/log/log.ts';
+import type { PeerAsking } from './peers/peer-fault.ts';
+import type { Fault } from './peers/peer-score.ts';
 import type {
   HostFigures,
   HostSettings,

@@ -5,8 +5,8 @@
  */
 import { keyAddressPayload } from '../../protocol/address.ts';
 import { ByteReader, type Bytes, ByteWriter, equalBytes } from '../../protocol/bytes.ts';
-import { ID_BYTES, id, LABELS } from '../../protocol/identifier.ts';
-import { PUBLIC_KEY_BYTES } from '../../protocol/key-sizes.ts';
+import { ID_BYTES, id, LABELS } from '../../protocol/crypto/identifier.ts';
+import { PUBLIC_KEY_BYTES } from '../../protocol/crypto/key-sizes.ts';
 import { SETS, type SetName } from './committed-sets.ts';
 import { isPiece, type Piece } from './set-outline.ts';
 import { checkPart, falsePart } from './snapshot-error.ts';

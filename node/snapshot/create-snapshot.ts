@@ -1,7 +1,7 @@
 /** Writes a snapshot from a store that does not change meanwhile: the state after its newest cut, which must end a step of 96, and what the next cuts need beside it (docs/decisions/0009-snapshots.md). */
 import { keyAddressPayload } from '../../protocol/address.ts';
 import { type Bytes, concat } from '../../protocol/bytes.ts';
-import { ID_BYTES } from '../../protocol/identifier.ts';
+import { ID_BYTES } from '../../protocol/crypto/identifier.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { epochOf } from '../../protocol/staking/limits.ts';
 import type { CutRecord } from '../full-node.ts';

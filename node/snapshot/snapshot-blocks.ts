@@ -1,8 +1,8 @@
 /** The blocks that the cuts of a snapshot registered: each proves itself, by its identifier and by the roots in its header. Those whose anchors are not paid yet are needed when they are. */
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
-import { blockId, decodeHeader, HEADER_BYTES } from '../../protocol/header.ts';
+import { blockId, decodeHeader, HEADER_BYTES } from '../../protocol/ledger/header.ts';
+import { workOfTarget } from '../../protocol/ledger/target.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
-import { workOfTarget } from '../../protocol/target.ts';
 import type { BlockRecord } from '../full-node.ts';
 import type { LedgerState } from '../ledger/state.ts';
 import { windowOf } from '../ledger/state.ts';

@@ -1,7 +1,7 @@
 /** `svcd snapshot create` and `svcd snapshot verify`. */
 import { toHex } from '../../protocol/bytes.ts';
 import { flag, path } from '../../runtime/command-line/command-line.ts';
-import { lockDirectory } from '../../runtime/directory-lock.ts';
+import { lockDirectory } from '../../runtime/files/directory-lock.ts';
 import { command, commandTable } from '../../runtime/program.ts';
 import { LedgerStore } from '../store/ledger-store.ts';
 import { storeDirectory } from '../store/storage-mode.ts';

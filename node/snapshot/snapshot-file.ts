@@ -5,7 +5,7 @@
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Bytes } from '../../protocol/bytes.ts';
-import { syncDirectory } from '../../runtime/durable-file.ts';
+import { syncDirectory } from '../../runtime/files/durable-file.ts';
 import { SnapshotError } from './snapshot-error.ts';
 
 export const MAGIC = Buffer.from('SVCSNAP1', 'latin1');

@@ -3,6 +3,7 @@
  * proven from the identifier of S, which is trusted.
  */
 import { ByteReader, type Bytes, ByteWriter, equalBytes } from '../../protocol/bytes.ts';
+import { ID_BYTES } from '../../protocol/crypto/identifier.ts';
 import {
   blocksRoot,
   type Certificate,
@@ -12,12 +13,11 @@ import {
   decodeCertificate,
   decodeCutHeader,
   MAX_CUT_BLOCKS,
-} from '../../protocol/cut.ts';
-import { chainId, decodeGenesis, type Genesis } from '../../protocol/genesis.ts';
-import { ID_BYTES } from '../../protocol/identifier.ts';
+} from '../../protocol/ledger/cut.ts';
+import { chainId, decodeGenesis, type Genesis } from '../../protocol/ledger/genesis.ts';
 import { NETWORKS, REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { epochOf } from '../../protocol/staking/limits.ts';
-import { verifyCertificate } from '../certificate.ts';
+import { verifyCertificate } from '../chain/certificate.ts';
 import type { WorkRate } from '../ledger/retarget.ts';
 import { type Committee, decodeCommittee } from '../ledger/staking/committee.ts';
 import { checkValueEquation, decodeState, type LedgerState, stateRoot, workRateOf } from '../ledger/state.ts';

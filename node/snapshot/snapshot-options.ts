@@ -1,6 +1,6 @@
 /** The options about snapshots: of `svcd run`, which begins with one or writes them, and of the commands. */
 import { type Bytes, fromHex } from '../../protocol/bytes.ts';
-import { ID_BYTES } from '../../protocol/identifier.ts';
+import { ID_BYTES } from '../../protocol/crypto/identifier.ts';
 import { INTERVAL_CUTS } from '../../protocol/network.ts';
 import { integer, parsed, path, type ValuesOf } from '../../runtime/command-line/command-line.ts';
 import { CERTIFICATE_STEP } from '../store/kept-certificates.ts';

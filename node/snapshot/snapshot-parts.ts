@@ -2,9 +2,10 @@
  * The parts of a snapshot in order, from a file or from peers, each with its maximum length and its check. The head
  * comes first, then the outlines of the five sets, the blocks of the cuts, and the pieces set by set.
  */
-import { MAX_BODY_BYTES } from '../../protocol/body.ts';
+
 import type { Bytes } from '../../protocol/bytes.ts';
-import { HEADER_BYTES } from '../../protocol/header.ts';
+import { MAX_BODY_BYTES } from '../../protocol/ledger/body.ts';
+import { HEADER_BYTES } from '../../protocol/ledger/header.ts';
 import type { WorkRate } from '../ledger/retarget.ts';
 import { ratesAfter } from './anchor-targets.ts';
 import { maxPieceBytes, type ProvenPiece, readPiece } from './beside-entries.ts';

@@ -5,7 +5,7 @@
  */
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import type { FullNode } from '../full-node.ts';
 import type { FrozenStore } from '../store/database.ts';
 import { createSnapshot } from './create-snapshot.ts';

@@ -3,7 +3,7 @@
  * output set and of the key registry have the prefixes of their layouts (ledger/output-set.ts).
  */
 import type { Bytes } from '../../protocol/bytes.ts';
-import type { Outpoint } from '../../protocol/transaction.ts';
+import type { Outpoint } from '../../protocol/transactions/transaction.ts';
 import { outpointKey } from '../ledger/output-set.ts';
 
 const prefixed = (prefix: string, rest: Bytes): Buffer => Buffer.concat([Buffer.from(prefix, 'latin1'), rest]);

@@ -4,10 +4,10 @@
  */
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { CodedError } from '../../protocol/coded-error.ts';
-import { type Certificate, decodeCertificate, encodeCertificate } from '../../protocol/cut.ts';
+import { ID_BYTES } from '../../protocol/crypto/identifier.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
-import { ID_BYTES } from '../../protocol/identifier.ts';
-import type { Outpoint } from '../../protocol/transaction.ts';
+import { type Certificate, decodeCertificate, encodeCertificate } from '../../protocol/ledger/cut.ts';
+import type { Outpoint } from '../../protocol/transactions/transaction.ts';
 import type { BlockRecord, CutRecord, PositionsPage } from '../full-node.ts';
 import type { AppliedCut } from '../ledger/apply-cut.ts';
 import { isFaultOfCopy } from '../ledger/effects.ts';

@@ -4,12 +4,12 @@
  */
 import { ADDRESS_PAYLOAD_BYTES } from '../../protocol/address.ts';
 import { ByteReader, type Bytes, ByteWriter } from '../../protocol/bytes.ts';
-import { CUT_HEADER_BYTES, cutId, decodeCutHeader } from '../../protocol/cut.ts';
-import { HEADER_BYTES } from '../../protocol/header.ts';
-import { ID_BYTES } from '../../protocol/identifier.ts';
+import { ID_BYTES } from '../../protocol/crypto/identifier.ts';
+import { CUT_HEADER_BYTES, cutId, decodeCutHeader } from '../../protocol/ledger/cut.ts';
+import { HEADER_BYTES } from '../../protocol/ledger/header.ts';
+import { targetFromBytes, targetToBytes } from '../../protocol/ledger/target.ts';
+import { workRewardOutpoint } from '../../protocol/ledger/work-reward.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
-import { targetFromBytes, targetToBytes } from '../../protocol/target.ts';
-import { workRewardOutpoint } from '../../protocol/work-reward.ts';
 import type { BlockRecord, BlockReward, CutRecord, Origin } from '../full-node.ts';
 import { type CutEffects, FAILURE_REASONS, type FailureReason, type RegisteredBlock } from '../ledger/effects.ts';
 import { stakeRewardOutpoint } from '../ledger/rewards.ts';

@@ -4,7 +4,7 @@
  * an epoch reads all validators, and every cut walks through the index.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
-import { ID_BYTES } from '../../protocol/identifier.ts';
+import { ID_BYTES } from '../../protocol/crypto/identifier.ts';
 import type { StakingTries, StakingUpdate } from '../ledger/apply-cut.ts';
 import { nameOf } from '../ledger/registration.ts';
 import type { StakingChanges, StakingReads } from '../ledger/staking/layer.ts';

@@ -5,7 +5,6 @@
  * where the page is served.
  */
 
-import { WIRE_INTEGER_PATTERN } from '../../protocol/address-proof.ts';
 import {
   described,
   either,
@@ -32,7 +31,8 @@ import {
   network,
   version,
 } from '../../protocol/api/values.ts';
-import { SERVICES } from '../journal-record.ts';
+import { WIRE_INTEGER_PATTERN } from '../../protocol/transactions/address-proof.ts';
+import { SERVICES } from '../journal/journal-record.ts';
 import { NEWS_GROUPS } from '../webhooks/news-groups.ts';
 
 export const service = oneOf(SERVICES, 'reward scheme');

@@ -4,7 +4,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { NetworkName } from '../../protocol/network.ts';
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import type { Sql } from '../database/connect.ts';
 import { Edits } from '../edits/edits.ts';
 import { reignOf } from '../feed/positions.ts';
@@ -14,9 +14,10 @@ import type { InstanceFigures, SharedState } from '../shared/shared-state.ts';
 import { RateBoard } from '../stats/rates.ts';
 import type { WebhookReach } from '../webhooks/webhook-target.ts';
 import { AnswerCache } from './answer-cache.ts';
-import { booksRoutes } from './books-routes.ts';
-import { BooksView } from './books-view.ts';
-import { ChartView } from './chart-view.ts';
+import { booksRoutes } from './books/books-routes.ts';
+import { BooksView } from './books/books-view.ts';
+import { LedgerView } from './books/ledger-view.ts';
+import { ProofMaker } from './books/proofs.ts';
 import {
   type ConnectDocument,
   type LiveFrame,
@@ -24,26 +25,25 @@ import {
   type StatusDocument,
   status as statusDocument,
 } from './documents.ts';
-import { EventFollower } from './event-follower.ts';
-import { feedRoutes } from './feeds.ts';
-import { HistoryView } from './history-view.ts';
-import { LedgerView } from './ledger-view.ts';
-import { LiveHub, type PoolEvent } from './live.ts';
-import { MinerMail } from './miner-mail.ts';
-import { MinerView } from './miner-view.ts';
-import { MinerWebhook } from './miner-webhook.ts';
-import { type NodeReads, nodeRoutes } from './node-routes.ts';
-import { operatorRoutes } from './operator-routes.ts';
-import { PayoutThreshold } from './payout-threshold.ts';
-import { type ChainView, type PoolTerms, PoolView } from './pool-view.ts';
-import { ProofMaker } from './proofs.ts';
-import { publicRoutes } from './public-routes.ts';
-import { receiptRoutes } from './receipt-routes.ts';
-import { ReceiptView } from './receipt-view.ts';
+import { MinerMail } from './miner/miner-mail.ts';
+import { MinerView } from './miner/miner-view.ts';
+import { MinerWebhook } from './miner/miner-webhook.ts';
+import { PayoutThreshold } from './miner/payout-threshold.ts';
+import { receiptRoutes } from './miner/receipt-routes.ts';
+import { ReceiptView } from './miner/receipt-view.ts';
+import { signedRoutes } from './miner/signed-routes.ts';
+import { operatorRoutes } from './operator/operator-routes.ts';
+import { ChartView } from './public/chart-view.ts';
+import { EventFollower } from './public/event-follower.ts';
+import { feedRoutes } from './public/feeds.ts';
+import { HistoryView } from './public/history-view.ts';
+import { LiveHub, type PoolEvent } from './public/live.ts';
+import { type NodeReads, nodeRoutes } from './public/node-routes.ts';
+import { type ChainView, type PoolTerms, PoolView } from './public/pool-view.ts';
+import { publicRoutes } from './public/public-routes.ts';
+import { statusOf } from './public/status.ts';
 import { type Route, route } from './route.ts';
 import { keepingAnswers } from './send-answer.ts';
-import { signedRoutes } from './signed-routes.ts';
-import { statusOf } from './status.ts';
 
 export type PoolApiOptions = {
   readonly terms: PoolTerms;

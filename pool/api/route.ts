@@ -15,11 +15,11 @@ import {
 import { identifier } from '../../protocol/api/values.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import type { NetworkName } from '../../protocol/network.ts';
-import { SERVICES } from '../journal-record.ts';
+import { SERVICES } from '../journal/journal-record.ts';
 import { ApiRefusal } from './api-error.ts';
-import { CHART_HOURS } from './chart-view.ts';
 import { type ServiceName, service } from './documents.ts';
 import { PAGE_LIMIT, type Page } from './keyset.ts';
+import { CHART_HOURS } from './public/chart-view.ts';
 
 export type Input<P = unknown, Q = unknown, B = unknown> = { readonly params: P; readonly query: Q; readonly body: B };
 

@@ -2,7 +2,7 @@
  * Checks commitments (books rule 21): the head in each payout, in the books and on the ledger, is the one computed from
  * the slices.
  */
-import { commitmentPayload, headAt, readCommitment } from '../../protocol/books-commitment.ts';
+import { commitmentPayload, headAt, readCommitment } from '../../protocol/books/books-commitment.ts';
 import type { Sql } from '../database/connect.ts';
 import { type Findings, REMEDIES } from './findings.ts';
 

@@ -3,8 +3,8 @@
  * audited records: a pool cannot show one set of records to the audit and another, or none, for its lists. Only records
  * newer than all of these are fetched from the pool.
  */
-import type { BooksSources } from '../../protocol/books-evidence.ts';
-import type { BooksService } from '../../protocol/books-slice.ts';
+import type { BooksSources } from '../../protocol/books/books-evidence.ts';
+import type { BooksService } from '../../protocol/books/books-slice.ts';
 import type { PublishedRecord } from './public-rows.ts';
 
 const PAGE = /^slices\/(pplns|solo)\?limit=(\d{1,3})&cursor=(\d{1,15})-0$/;

@@ -5,8 +5,8 @@
  */
 import { readExtranonce } from '../../bridge/session/extranonce.ts';
 import type { ApiClient } from '../../protocol/api/client.ts';
-import { readCommitment } from '../../protocol/books-commitment.ts';
-import { rewardTransaction } from '../../protocol/books-verdict.ts';
+import { readCommitment } from '../../protocol/books/books-commitment.ts';
+import { rewardTransaction } from '../../protocol/books/books-verdict.ts';
 import { fromHex } from '../../protocol/bytes.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { UNKNOWN_FINDER } from '../books/intake.ts';

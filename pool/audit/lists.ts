@@ -1,13 +1,13 @@
 /** Checks credit lists (books rules 4 to 8): each is recomputed from slices and blocks and compared to the atom. */
 import { toHex } from '../../protocol/bytes.ts';
+import { sumTree } from '../../protocol/crypto/sum-tree.ts';
 import { attempt } from '../../protocol/errors.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
-import { sumTree } from '../../protocol/sum-tree.ts';
 import { ClosedWork } from '../books/closed-work.ts';
 import { computeCredits, creditsOf, windowJson } from '../books/credits.ts';
 import { unpackCredits } from '../books/packed.ts';
 import type { Sql } from '../database/connect.ts';
-import { SERVICES } from '../journal-record.ts';
+import { SERVICES } from '../journal/journal-record.ts';
 import { reachedBy } from './commitments.ts';
 import type { Findings } from './findings.ts';
 import type { Progress } from './slices.ts';

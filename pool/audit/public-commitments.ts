@@ -7,10 +7,10 @@ import {
   checkCommitment,
   type LedgerCommitment,
   readCommitment,
-} from '../../protocol/books-commitment.ts';
-import type { BooksSources } from '../../protocol/books-evidence.ts';
-import type { BooksService, SliceRecord } from '../../protocol/books-slice.ts';
-import type { CommitmentRow } from '../../protocol/ledger-payouts.ts';
+} from '../../protocol/books/books-commitment.ts';
+import type { BooksSources } from '../../protocol/books/books-evidence.ts';
+import type { BooksService, SliceRecord } from '../../protocol/books/books-slice.ts';
+import type { CommitmentRow } from '../../protocol/books/ledger-payouts.ts';
 import type { CutReader } from './cut-reader.ts';
 import { type Findings, REMEDIES } from './findings.ts';
 import { type AddressMoney, spendsOf } from './public-money.ts';

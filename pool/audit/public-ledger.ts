@@ -2,7 +2,7 @@
  * Checks listed payments and commitments, and all spends of the pool's address, against the ledger (books rules 21 and
  * 25). Row by row: a row whose cut the node has deleted is not checked, all others are.
  */
-import type { CommitmentRow } from '../../protocol/ledger-payouts.ts';
+import type { CommitmentRow } from '../../protocol/books/ledger-payouts.ts';
 import type { PaymentDocument } from '../api/documents.ts';
 import { CutReader } from './cut-reader.ts';
 import type { Findings } from './findings.ts';

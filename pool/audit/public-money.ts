@@ -5,7 +5,7 @@
  * the fees of its lists and deposits by others.
  */
 import { ApiError } from '../../protocol/api/client-calls.ts';
-import type { BooksSources } from '../../protocol/books-evidence.ts';
+import type { BooksSources } from '../../protocol/books/books-evidence.ts';
 import { type CutReader, changesOf } from './cut-reader.ts';
 import { type Findings, REMEDIES } from './findings.ts';
 import type { UnreadRows } from './public-unread.ts';

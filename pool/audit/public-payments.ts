@@ -2,7 +2,7 @@
  * Checks the payments that a pool publishes: each is an output of a final transaction, and no account was paid more
  * than it was credited.
  */
-import type { BooksSources } from '../../protocol/books-evidence.ts';
+import type { BooksSources } from '../../protocol/books/books-evidence.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import type { PaymentDocument } from '../api/documents.ts';
 import type { CutReader } from './cut-reader.ts';

@@ -3,11 +3,11 @@
  * answers.
  */
 
-import type { BooksSources } from '../../protocol/books-evidence.ts';
-import { NEWER_MILLIS } from '../../protocol/books-evidence.ts';
-import { isBusy, PoolSilence, retryAfterMillis } from '../../protocol/pool-silence.ts';
-import { apiClientDependencies } from '../../runtime/api-client.ts';
-import { steadyNow } from '../../runtime/clock.ts';
+import type { BooksSources } from '../../protocol/books/books-evidence.ts';
+import { NEWER_MILLIS } from '../../protocol/books/books-evidence.ts';
+import { isBusy, PoolSilence, retryAfterMillis } from '../../protocol/books/pool-silence.ts';
+import { steadyNow } from '../../runtime/clock/clock.ts';
+import { apiClientDependencies } from '../../runtime/node-client/api-client.ts';
 import { PoolError } from '../pool-error.ts';
 import { fieldsOf, listOf } from './public-rows.ts';
 

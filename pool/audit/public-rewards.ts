@@ -4,12 +4,12 @@
  * that never enter a list are withheld from the miners.
  */
 
-import type { BooksSources } from '../../protocol/books-evidence.ts';
-import { type BooksService, readWork, type SliceRecord } from '../../protocol/books-slice.ts';
-import { rewardTransaction } from '../../protocol/books-verdict.ts';
+import type { BooksSources } from '../../protocol/books/books-evidence.ts';
+import { type BooksService, readWork, type SliceRecord } from '../../protocol/books/books-slice.ts';
+import { rewardTransaction } from '../../protocol/books/books-verdict.ts';
+import { PoolSilence } from '../../protocol/books/pool-silence.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
-import { PoolSilence } from '../../protocol/pool-silence.ts';
-import { SERVICES } from '../journal-record.ts';
+import { SERVICES } from '../journal/journal-record.ts';
 import { type Findings, REMEDIES } from './findings.ts';
 import type { AddressMoney, LedgerReward } from './public-money.ts';
 import { type BlockPlace, fieldsOf, listOf, type PublishedRecord, readBlockPlace } from './public-rows.ts';

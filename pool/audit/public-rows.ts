@@ -1,8 +1,8 @@
 /** Parses the rows that a pool publishes: malformed rows are refused, and unknown fields are dropped. */
 import { parseAddress } from '../../protocol/address.ts';
 import { parseAtoms } from '../../protocol/amount.ts';
-import { type BooksService, readWork, type SliceRecord } from '../../protocol/books-slice.ts';
-import type { CommitmentRow } from '../../protocol/ledger-payouts.ts';
+import { type BooksService, readWork, type SliceRecord } from '../../protocol/books/books-slice.ts';
+import type { CommitmentRow } from '../../protocol/books/ledger-payouts.ts';
 import { NETWORKS, type NetworkName } from '../../protocol/network.ts';
 import type { PaymentDocument } from '../api/documents.ts';
 

@@ -4,7 +4,7 @@
  */
 
 import { ApiError } from '../../protocol/api/client-calls.ts';
-import { PoolSilence } from '../../protocol/pool-silence.ts';
+import { PoolSilence } from '../../protocol/books/pool-silence.ts';
 import { PoolError } from '../pool-error.ts';
 import { type Findings, REMEDIES } from './findings.ts';
 

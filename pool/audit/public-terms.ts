@@ -1,9 +1,9 @@
 /** Parses the terms that a pool publishes: malformed terms are refused. */
 import { parseAddress } from '../../protocol/address.ts';
-import { isWhole } from '../../protocol/books-slice.ts';
-import { type PublishedTerms, termsFault } from '../../protocol/books-terms.ts';
+import { isWhole } from '../../protocol/books/books-slice.ts';
+import { type PublishedTerms, termsFault } from '../../protocol/books/books-terms.ts';
 import type { NetworkName } from '../../protocol/network.ts';
-import { SERVICES } from '../journal-record.ts';
+import { SERVICES } from '../journal/journal-record.ts';
 import { type Findings, REMEDIES } from './findings.ts';
 import { fieldsOf, isNetwork } from './public-rows.ts';
 

@@ -5,16 +5,16 @@
  */
 
 import { parseAtoms } from '../../protocol/amount.ts';
-import { type BooksSources, gatherEvidence } from '../../protocol/books-evidence.ts';
-import { type BooksService, FIRST_CHAIN, type SliceRecord } from '../../protocol/books-slice.ts';
-import { heldWindowFee } from '../../protocol/books-terms.ts';
-import { judgeList, type NotChecked, recordsFault } from '../../protocol/books-verdict.ts';
+import { type BooksSources, gatherEvidence } from '../../protocol/books/books-evidence.ts';
+import { type BooksService, FIRST_CHAIN, type SliceRecord } from '../../protocol/books/books-slice.ts';
+import { heldWindowFee } from '../../protocol/books/books-terms.ts';
+import { judgeList, type NotChecked, recordsFault } from '../../protocol/books/books-verdict.ts';
+import { readPoolList } from '../../protocol/books/pool-list.ts';
 import { toHex } from '../../protocol/bytes.ts';
+import { sumTree } from '../../protocol/crypto/sum-tree.ts';
 import type { NetworkName } from '../../protocol/network.ts';
-import { readPoolList } from '../../protocol/pool-list.ts';
-import { sumTree } from '../../protocol/sum-tree.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
-import { SERVICES } from '../journal-record.ts';
+import { SERVICES } from '../journal/journal-record.ts';
 import { PoolError } from '../pool-error.ts';
 import { type Finding, Findings, REMEDIES } from './findings.ts';
 import { pageOfKnown } from './known-records.ts';

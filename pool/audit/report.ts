@@ -1,5 +1,5 @@
 /** The text of an audit's report: each difference on a line, then the remedies, then the parts that were checked. */
-import { visible } from '../../runtime/visible.ts';
+import { visible } from '../../runtime/log/visible.ts';
 import type { AuditReport } from './audit.ts';
 import { COVERAGE, UNCOVERED_COLUMNS } from './coverage.ts';
 import type { PublicReport } from './public.ts';

@@ -5,7 +5,7 @@
 import { parseInForce, TERMS_SETTING } from '../books/terms-in-force.ts';
 import type { Sql } from '../database/connect.ts';
 import { isEdit } from '../edits/edits.ts';
-import { SERVICES } from '../journal-record.ts';
+import { SERVICES } from '../journal/journal-record.ts';
 import type { Findings } from './findings.ts';
 
 /** Cuts by which the payouts, which follow the wallet, may be ahead of the books; and the books ahead of the node. */

@@ -1,14 +1,14 @@
 /**
  * Checks slices (books rules 1, 2, 3 and 12): numbers without gaps, roots, totals, heights, W and the chain of records.
  */
-import { FIRST_CHAIN, sliceChain, WINDOW_SLICES, windowWork } from '../../protocol/books-slice.ts';
+import { FIRST_CHAIN, sliceChain, WINDOW_SLICES, windowWork } from '../../protocol/books/books-slice.ts';
 import { toHex } from '../../protocol/bytes.ts';
+import { EMPTY_ROOT, type SumRoot, sumTree } from '../../protocol/crypto/sum-tree.ts';
+import { targetFromBytes } from '../../protocol/ledger/target.ts';
 import type { NetworkName } from '../../protocol/network.ts';
-import { EMPTY_ROOT, type SumRoot, sumTree } from '../../protocol/sum-tree.ts';
-import { targetFromBytes } from '../../protocol/target.ts';
 import { unpackWork } from '../books/packed.ts';
 import type { Sql } from '../database/connect.ts';
-import { SERVICES } from '../journal-record.ts';
+import { SERVICES } from '../journal/journal-record.ts';
 import type { Findings } from './findings.ts';
 import { batches } from './snapshot.ts';
 

@@ -3,7 +3,7 @@
  * slices for as long as they are in the window. Create a new one after a failed transaction: rows that it read may have
  * been rolled back.
  */
-import type { RankedSlice, Window } from '../../protocol/pplns.ts';
+import type { RankedSlice, Window } from '../../protocol/books/pplns.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
 import { AccountOrder } from './account-order.ts';
 import { accountIdsOf, eachWork } from './packed.ts';

@@ -4,8 +4,8 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type Bytes, compareBytes, equalBytes } from '../../protocol/bytes.ts';
+import { type SumLeaf, type SumTree, sumTreeSteps } from '../../protocol/crypto/sum-tree.ts';
 import { attempt } from '../../protocol/errors.ts';
-import { type SumLeaf, type SumTree, sumTreeSteps } from '../../protocol/sum-tree.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
 import { type PackedRow, packCredits, unpackCredits } from './packed.ts';
 

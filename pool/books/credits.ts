@@ -3,10 +3,11 @@
  * in the slice, made once every one of them is settled (paid or expired), which the chain guarantees 96 cuts after the
  * slice's last. A pool finds thousands of blocks a day; a row per block and account would be millions.
  */
+
+import { divideRanked, feeOf, rankedWeights, type Window, windowOf } from '../../protocol/books/pplns.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
+import { sumTree } from '../../protocol/crypto/sum-tree.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
-import { divideRanked, feeOf, rankedWeights, type Window, windowOf } from '../../protocol/pplns.ts';
-import { sumTree } from '../../protocol/sum-tree.ts';
 import { integerArray, type Sql, type Transaction } from '../database/connect.ts';
 import { takeTurn } from '../database/row-turns.ts';
 import type { AccountOrder } from './account-order.ts';

@@ -2,7 +2,7 @@
  * Whether an entry of a journal follows the books' position in it (books rule 11). Only the journal itself can state that
  * it has nothing between: by `after`, and by an empty record, which was answered and is not there any more.
  */
-import type { JournalEntry } from '../journal.ts';
+import type { JournalEntry } from '../journal/journal.ts';
 
 export type EntryPlace =
   | { readonly kind: 'repeated' }

@@ -4,8 +4,8 @@
  * collection. The hash has a random seed per process: miners choose nonces, and must not be able to cause collisions.
  */
 import { randomBytes } from 'node:crypto';
+import { SHARE_IDENTITY_BYTES } from '../../protocol/books/share-identity.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
-import { SHARE_IDENTITY_BYTES } from '../../protocol/share-identity.ts';
 
 const WORDS = SHARE_IDENTITY_BYTES / 4;
 const FIRST_SLOTS = 256;

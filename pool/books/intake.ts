@@ -4,17 +4,17 @@
  * directly follow the position is refused, so no entry is ever missed (books rule 11).
  */
 
+import { sliceOfHeight } from '../../protocol/books/pplns.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { attempt } from '../../protocol/errors.ts';
+import { workOfTarget } from '../../protocol/ledger/target.ts';
 import type { NetworkName } from '../../protocol/network.ts';
-import { sliceOfHeight } from '../../protocol/pplns.ts';
-import { workOfTarget } from '../../protocol/target.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
-import { nativeHex } from '../../runtime/native-hex.ts';
+import { nativeHex } from '../../runtime/native/native-hex.ts';
 import { byteaTexts, type Transaction } from '../database/connect.ts';
 import { copyIn } from '../database/copy-in.ts';
 import { takeTurn } from '../database/row-turns.ts';
-import type { JournalEntry } from '../journal.ts';
+import type { JournalEntry } from '../journal/journal.ts';
 import {
   type BlockRecord,
   decodeRecord,
@@ -22,7 +22,7 @@ import {
   type MinerRecord,
   SERVICES,
   type ShareRecord,
-} from '../journal-record.ts';
+} from '../journal/journal-record.ts';
 import { takeStats } from '../stats/take.ts';
 import { placeOfEntry } from './entry-order.ts';
 import { ensureAccounts } from './made-accounts.ts';

@@ -5,7 +5,7 @@
  * database it may have been published twice, and miners have the last version.
  */
 import type { Transaction } from '../database/connect.ts';
-import { SERVICES, type TermsRecord } from '../journal-record.ts';
+import { SERVICES, type TermsRecord } from '../journal/journal-record.ts';
 
 export type SliceTerms = {
   readonly windowThousandths: bigint;

@@ -4,11 +4,11 @@
  * or a block was found. All other work of an account counts under one worker, OTHERS. This is display only:
  * credits are made per account, and every share is booked for its account either way.
  */
-import { OTHERS, OWN_RECEIPTS } from '../../protocol/receipt.ts';
-import { workOfTarget } from '../../protocol/target.ts';
+import { OTHERS, OWN_RECEIPTS } from '../../protocol/books/receipt.ts';
+import { workOfTarget } from '../../protocol/ledger/target.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
 import type { Transaction } from '../database/connect.ts';
-import { type MinerRecord, SERVICES } from '../journal-record.ts';
+import { type MinerRecord, SERVICES } from '../journal/journal-record.ts';
 import { typicalShareWork } from '../stats/typical-share.ts';
 
 /** The part of a typical share of the pool that a name has to do: a rig a hundred times slower takes two minutes. */

@@ -4,10 +4,10 @@
  * the work halves of the subsidies since the last anchor that had work, and half of the fees of its transactions.
  */
 import { MAX_SUPPLY } from '../../protocol/amount.ts';
-import { MAX_BODY_BYTES } from '../../protocol/body.ts';
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
+import { MAX_BODY_BYTES } from '../../protocol/ledger/body.ts';
+import { workHalves, workRewardOutpoint } from '../../protocol/ledger/work-reward.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
-import { workHalves, workRewardOutpoint } from '../../protocol/work-reward.ts';
 
 export type Claim = {
   readonly blockId: Bytes;

@@ -1,8 +1,8 @@
 /** Results of the pool's blocks, from finalized cuts. A reward is recorded once, with its amount and output. */
 import type { Bytes } from '../../protocol/bytes.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
+import type { Verdict } from '../accountant/reward-judge.ts';
 import { byteaTexts, type Sql, type Transaction } from '../database/connect.ts';
-import type { Verdict } from '../reward-judge.ts';
 import type { Claim } from './reward-check.ts';
 
 export async function recordVerdict(transaction: Transaction, verdict: Verdict, height: number): Promise<void> {

@@ -6,7 +6,7 @@
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { Transaction } from '../database/connect.ts';
-import type { ShareIdentity } from '../journal-record.ts';
+import type { ShareIdentity } from '../journal/journal-record.ts';
 import { IdentitySet } from './identity-set.ts';
 
 /** Anchors that are loaded and dropped together: forty seconds of a pool. */

@@ -3,9 +3,9 @@
  * never decrease within a journal, so that a slice is one contiguous part of each journal (feed/slice-marks.ts): a
  * share is in the slice of the newest anchor so far, or the open one if that is closed.
  */
-import { sliceOfHeight } from '../../protocol/pplns.ts';
+import { sliceOfHeight } from '../../protocol/books/pplns.ts';
 import { byteaTexts, type Transaction } from '../database/connect.ts';
-import type { ShareRecord } from '../journal-record.ts';
+import type { ShareRecord } from '../journal/journal-record.ts';
 
 /**
  * Anchors more slices ahead are ignored: a forged one would keep its journal's work out of the books until that slice

@@ -4,15 +4,15 @@
  * record to the chain of records and opens the next, with the terms of the options (terms-in-force.ts), the fee that its operator set (edits/edited-fee.ts) or the terms that are noted of it (noted-terms.ts). Slices that passed while the pool was offline are opened and closed empty, so that the
  * numbers have no gaps.
  */
-import { FIRST_CHAIN, sliceChain, WINDOW_SLICES, windowWork } from '../../protocol/books-slice.ts';
+import { FIRST_CHAIN, sliceChain, WINDOW_SLICES, windowWork } from '../../protocol/books/books-slice.ts';
+import { sliceOfHeight } from '../../protocol/books/pplns.ts';
 import { compareBytes, fromHex, toHex } from '../../protocol/bytes.ts';
+import { sumTree } from '../../protocol/crypto/sum-tree.ts';
+import { targetToBytes } from '../../protocol/ledger/target.ts';
 import type { NetworkName } from '../../protocol/network.ts';
-import { sliceOfHeight } from '../../protocol/pplns.ts';
-import { sumTree } from '../../protocol/sum-tree.ts';
-import { targetToBytes } from '../../protocol/target.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
 import { editedFee } from '../edits/edited-fee.ts';
-import { SERVICES } from '../journal-record.ts';
+import { SERVICES } from '../journal/journal-record.ts';
 import { PoolError } from '../pool-error.ts';
 import { takeNotedTerms } from './noted-terms.ts';
 import { packWork } from './packed.ts';

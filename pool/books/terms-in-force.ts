@@ -4,7 +4,7 @@
  * open the slices before with the terms that were in force, so that no fee counts for work that was done before it was
  * announced.
  */
-import { sliceOfHeight } from '../../protocol/pplns.ts';
+import { sliceOfHeight } from '../../protocol/books/pplns.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
 import { feeInForce, isOptionFees, type OptionFees, withOptionFee } from '../edits/fee-schedule.ts';
 import { PoolError } from '../pool-error.ts';

@@ -3,7 +3,7 @@
  * and count nothing. The books continue: one bad record must not delay all other shares.
  */
 import { byteaTexts, type Transaction } from '../database/connect.ts';
-import type { JournalEntry } from '../journal.ts';
+import type { JournalEntry } from '../journal/journal.ts';
 
 export type UnreadRecord = Pick<JournalEntry, 'bootId' | 'sequence' | 'record'> & { readonly reason: string };
 

@@ -10,10 +10,10 @@ import { access, chmod, chown, mkdir, readFile, realpath, rm, stat, writeFile } 
 import { dirname, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import postgres from 'postgres';
-import { writeDurably } from '../../runtime/durable-file.ts';
+import { writeDurably } from '../../runtime/files/durable-file.ts';
+import { privateText } from '../../runtime/files/private-file.ts';
 import { freePort } from '../../runtime/free-port.ts';
-import type { Logger } from '../../runtime/log.ts';
-import { privateText } from '../../runtime/private-file.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import { insistWhole } from './half-restored.ts';
 
 const NOBODY = 65_534;

@@ -6,7 +6,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import { syncDirectory, writeDurably } from '../../runtime/durable-file.ts';
+import { syncDirectory, writeDurably } from '../../runtime/files/durable-file.ts';
 import { PoolError } from '../pool-error.ts';
 
 const markOf = (database: string): string => `${resolve(database)}.restoring`;

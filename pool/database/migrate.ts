@@ -5,7 +5,7 @@
  */
 import { readdir, readFile } from 'node:fs/promises';
 import type { Sql } from 'postgres';
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 
 const LOCK = 0x5356_4301;
 export const MIGRATIONS = new URL('./migrations/', import.meta.url);

@@ -5,10 +5,10 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { NetworkName } from '../../protocol/network.ts';
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import { booksOf } from '../audit/books-of.ts';
-import { lockAfterBackup } from '../directory.ts';
 import { PoolError } from '../pool-error.ts';
+import { lockAfterBackup } from '../start/directory.ts';
 import { connectDatabase, type Sql } from './connect.ts';
 import { isEmbeddedMade, runningEmbedded, startEmbeddedPostgres } from './embedded.ts';
 import { insistWhole } from './half-restored.ts';

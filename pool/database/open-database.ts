@@ -1,8 +1,8 @@
 /** Opens the pool's database: a server named by --database, or the embedded one under the data directory. */
 import { join } from 'node:path';
 import type { PoolValues } from '../options.ts';
-import type { PoolDependencies } from '../pool-dependencies.ts';
 import { PoolError } from '../pool-error.ts';
+import type { PoolDependencies } from '../start/pool-dependencies.ts';
 import { connectDatabase, type Sql } from './connect.ts';
 import { startEmbeddedPostgres } from './embedded.ts';
 import { migrate } from './migrate.ts';

@@ -3,7 +3,7 @@
  * instances and after every start. Each change is one transaction with its entry in the operator's log, which includes
  * the previous value.
  */
-import { sliceOfHeight } from '../../protocol/pplns.ts';
+import { sliceOfHeight } from '../../protocol/books/pplns.ts';
 import { optionFees } from '../books/terms-in-force.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
 import { readPayoutMin } from '../options.ts';

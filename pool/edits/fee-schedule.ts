@@ -4,8 +4,9 @@
  * holds from the next slice on, a higher one a day later (a day of the chain, in cuts), whichever way it was changed.
  * Slices that are open or closed keep theirs.
  */
+
+import { sliceOfHeight } from '../../protocol/books/pplns.ts';
 import { INTERVAL_CUTS } from '../../protocol/network.ts';
-import { sliceOfHeight } from '../../protocol/pplns.ts';
 
 /** `ppm` null: the fee of the options. */
 export type FeeEntry = { readonly from: number; readonly ppm: number | null };

@@ -3,7 +3,7 @@
  * starts from the position in the database, and the books refuse an entry that does not directly follow it (books rule
  * 11). So entries lost by a source, Redis or a restored database are requested again, and none is skipped.
  */
-import type { JournalEntry } from '../journal.ts';
+import type { JournalEntry } from '../journal/journal.ts';
 
 export type TakenEntries = {
   /** In order per boot; empty when nothing came in time. */

@@ -5,7 +5,7 @@
  * aside instead, and stays there until a person takes it away.
  */
 import { statfs } from 'node:fs/promises';
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import {
   dropJournal,
   dropSegment,
@@ -15,7 +15,7 @@ import {
   markSegment,
   type Segment,
   segmentState,
-} from '../journal.ts';
+} from '../journal/journal.ts';
 import type { Outbox, OutboxLine } from './outbox.ts';
 
 export type JournalKeepOptions = {

@@ -4,11 +4,11 @@
  */
 import { join } from 'node:path';
 import type { Bytes } from '../../protocol/bytes.ts';
-import { steadyMillis } from '../../runtime/clock.ts';
+import { steadyMillis } from '../../runtime/clock/clock.ts';
 import type { Sql } from '../database/connect.ts';
-import { Journal } from '../journal.ts';
+import { Journal } from '../journal/journal.ts';
 import type { PoolValues } from '../options.ts';
-import type { PoolDependencies } from '../pool-dependencies.ts';
+import type { PoolDependencies } from '../start/pool-dependencies.ts';
 import { JournalKeep } from './journal-keep.ts';
 import { Outbox } from './outbox.ts';
 import { positionsOf, sliceEndsOf } from './positions.ts';

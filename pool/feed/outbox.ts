@@ -5,7 +5,7 @@
  * boot always leave in order, each batch with the sequence before its first entry.
  */
 import { basename } from 'node:path';
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import {
   dropJournal,
   type JournalEntry,
@@ -13,7 +13,7 @@ import {
   lastOfJournal,
   type NoteDamage,
   readJournal,
-} from '../journal.ts';
+} from '../journal/journal.ts';
 import { SliceMarks } from './slice-marks.ts';
 
 export type OutgoingBatch = {

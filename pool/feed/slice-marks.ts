@@ -6,7 +6,7 @@
 import { open, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { crc32 } from 'node:zlib';
-import { SLICES_FILE } from '../journal.ts';
+import { SLICES_FILE } from '../journal/journal.ts';
 
 /** Everything of the boot up to `through`, and after the mark before, is in the slice. */
 export type SliceMark = { readonly slice: number; readonly through: number };

@@ -7,8 +7,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { fromUtf8, utf8 } from '../../protocol/bytes.ts';
-import type { Logger } from '../../runtime/log.ts';
-import type { JournalEntry } from '../journal.ts';
+import type { Logger } from '../../runtime/log/log.ts';
+import type { JournalEntry } from '../journal/journal.ts';
 import type { RedisKeys } from '../shared/redis.ts';
 import type { Seal } from '../shared/seal.ts';
 import type { UnreadValues } from '../shared/unread-values.ts';

@@ -3,8 +3,8 @@
  * notes are sent again with the rest of the journal, and the slices open with the same terms (books/noted-terms.ts).
  */
 import type { Sql } from '../database/connect.ts';
-import type { Journal } from '../journal.ts';
-import { encodeRecord, SERVICES, type TermsRecord } from '../journal-record.ts';
+import type { Journal } from '../journal/journal.ts';
+import { encodeRecord, SERVICES, type TermsRecord } from '../journal/journal-record.ts';
 import type { Outbox } from './outbox.ts';
 import type { SliceEnds } from './slice-marks.ts';
 

@@ -1,6 +1,6 @@
 /** What the pool shows of luck: to the operator the accounts whose evidence reached the line, to a miner its own. */
 import type { Sql } from '../database/connect.ts';
-import { SERVICES, type Service } from '../journal-record.ts';
+import { SERVICES, type Service } from '../journal/journal-record.ts';
 import { chanceOf } from './chance.ts';
 import { EVERYBODY } from './luck-round.ts';
 

@@ -6,8 +6,9 @@
  * late, or whose cut the node no longer shows, is not expected to be a block; a block that came late counts before anybody is named; and a block
  * whose finder is not on record counts for everyone who worked in its slice.
  */
+
+import type { Chain } from '../accountant/chain.ts';
 import { UNKNOWN_FINDER } from '../books/intake.ts';
-import type { Chain } from '../chain.ts';
 import { byteaTexts, type Sql, type Transaction } from '../database/connect.ts';
 import { type Evidence, FRACTIONS, LOG_LINE, logEvidence, NO_EVIDENCE, sureBlocks, weigh } from './withholding.ts';
 

@@ -1,5 +1,5 @@
 /** Figures of the mails to miners for Prometheus. */
-import type { Metrics } from '../../runtime/metrics.ts';
+import type { Metrics } from '../../runtime/metrics/metrics.ts';
 import type { Sql } from '../database/connect.ts';
 import { readTotals } from '../read-totals.ts';
 

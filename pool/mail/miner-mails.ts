@@ -4,7 +4,7 @@
  * delays only mails.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
 import { editedPoolName } from '../edits/edits.ts';
 import { feedNews, NEWS_KEPT_MILLIS } from '../webhooks/news-feed.ts';

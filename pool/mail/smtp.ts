@@ -1,6 +1,6 @@
 /** Sends mails over SMTP, with nodemailer. It is loaded only if a mail server is configured. */
 import { connect, isIP, type Socket } from 'node:net';
-import { isLoopback } from '../../runtime/client-address.ts';
+import { isLoopback } from '../../runtime/clients/client-address.ts';
 import { BoundedConnection } from './bounded-connection.ts';
 import type { MailText } from './mail-text.ts';
 import type { Mailer, MailFailure } from './mailer.ts';

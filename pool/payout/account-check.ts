@@ -7,7 +7,7 @@ import { formatAddress } from '../../protocol/address.ts';
 import { equalBytes } from '../../protocol/bytes.ts';
 import { attempt } from '../../protocol/errors.ts';
 import type { NetworkName } from '../../protocol/network.ts';
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import { type AccountRow, accountRows, balanceOf } from '../books/account-row.ts';
 import { addCredits, type CreditTotal, creditsOfList, listsAfter, readTotals, treeOf } from '../books/credit-totals.ts';
 import { unpackCredits } from '../books/packed.ts';

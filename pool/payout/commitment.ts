@@ -1,5 +1,5 @@
 /** The head of the books that a payout carries (books rule 21): that of the newest slice that is closed in both services. */
-import { commitmentText, headAt } from '../../protocol/books-commitment.ts';
+import { commitmentText, headAt } from '../../protocol/books/books-commitment.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
 
 export type StoredHead = { readonly slice: number; readonly head: Buffer };

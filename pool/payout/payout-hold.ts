@@ -1,6 +1,6 @@
 /**
  * The public reason why payouts are held: the books and the wallet do not agree, and until they do nothing is reserved
- * or sent. Set and cleared only by the accountant; the operator's switch is separate (pool/api/payout-pause.ts).
+ * or sent. Set and cleared only by the accountant; the operator's switch is separate (pool/api/operator/payout-pause.ts).
  */
 import type { Sql, Transaction } from '../database/connect.ts';
 

@@ -5,7 +5,7 @@
  * recorded before anything else is paid (pool/payout/reconciliation.ts). Unclear requests are repeated with the same
  * number; a recipient that the wallet refuses is set aside for a person to decide.
  */
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import { fenced } from '../books/term.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
 import { editedPayoutMin } from '../edits/edits.ts';

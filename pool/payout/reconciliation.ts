@@ -3,7 +3,7 @@
  * record is unambiguous (books rule 16). Otherwise payouts are held and the reason is published: `svc-pool
  * repair-payouts` shows the differences and lets a person decide.
  */
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import { fenced } from '../books/term.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
 import { bookedPayouts, bookLost, type LostPayment, type RepairTerms, UncoveredError } from './books-repair.ts';

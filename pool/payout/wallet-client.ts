@@ -1,6 +1,6 @@
 /** The wallet daemon over JSON-RPC (docs/wallet.md), as payouts see it: its codes become the answers of payout-wallet.ts. */
 import { formatCoins, parseCoins } from '../../protocol/amount.ts';
-import { privateText } from '../../runtime/private-file.ts';
+import { privateText } from '../../runtime/files/private-file.ts';
 import type {
   ChainPayment,
   PaymentFate,

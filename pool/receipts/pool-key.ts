@@ -5,12 +5,12 @@
  */
 import { createPrivateKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { rawPublicKey, signMessageAside } from '../../node/ml-dsa.ts';
+import { poolKeyName } from '../../protocol/books/receipt.ts';
 import { type Bytes, fromHex, toHex } from '../../protocol/bytes.ts';
-import { poolKeyName } from '../../protocol/receipt.ts';
-import { PUBLIC_KEY_BYTES } from '../../protocol/transaction.ts';
-import { writeDurably } from '../../runtime/durable-file.ts';
-import type { Logger } from '../../runtime/log.ts';
-import { PRIVATE_MODE, privateText, readPrivateFile } from '../../runtime/private-file.ts';
+import { PUBLIC_KEY_BYTES } from '../../protocol/transactions/transaction.ts';
+import { writeDurably } from '../../runtime/files/durable-file.ts';
+import { PRIVATE_MODE, privateText, readPrivateFile } from '../../runtime/files/private-file.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import type { Sql } from '../database/connect.ts';
 
 const SETTING = 'pool_key';

@@ -8,15 +8,15 @@
  * signed with two records (signed-slices.ts): a database replaced by an older copy may have closed it differently.
  */
 import type { ReceiptDelivery } from '../../bridge/shares/receipts.ts';
+import { type ReceiptHead, receiptMessage, type SignedBooks } from '../../protocol/books/receipt.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import type { NetworkName } from '../../protocol/network.ts';
-import { type ReceiptHead, receiptMessage, type SignedBooks } from '../../protocol/receipt.ts';
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import type { Sql } from '../database/connect.ts';
 import type { Outbox, OutboxLine } from '../feed/outbox.ts';
 import { reignOf } from '../feed/positions.ts';
 import type { SliceMark } from '../feed/slice-marks.ts';
-import type { Service } from '../journal-record.ts';
+import type { Service } from '../journal/journal-record.ts';
 import type { PoolKey } from './pool-key.ts';
 import { type MadeSheet, runSheetThread, type SheetDesk } from './run-sheets.ts';
 import { SheetStore } from './sheet-store.ts';

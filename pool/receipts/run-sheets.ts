@@ -1,6 +1,6 @@
 /** Runs the thread that makes sheets of a journal (sheet-thread.ts), and answers it. */
 import { Worker } from 'node:worker_threads';
-import type { Service } from '../journal-record.ts';
+import type { Service } from '../journal/journal-record.ts';
 import type { SheetPage } from './sheet-pages.ts';
 import type { SliceRange } from './tally.ts';
 

@@ -4,9 +4,9 @@
  * subtree of the sheet's tree, because its size is a power of two.
  */
 import { ADDRESS_PAYLOAD_BYTES } from '../../protocol/address.ts';
+import { type ReceiptEntry, type ReceiptLeaf, readReceiptLeaf, receiptSheet } from '../../protocol/books/receipt.ts';
 import { ByteReader, type Bytes, concat, equalBytes } from '../../protocol/bytes.ts';
-import { ID_BYTES } from '../../protocol/identifier.ts';
-import { type ReceiptEntry, type ReceiptLeaf, readReceiptLeaf, receiptSheet } from '../../protocol/receipt.ts';
+import { ID_BYTES } from '../../protocol/crypto/identifier.ts';
 import { entryOfBytes } from '../../protocol/stratum/receipt-messages.ts';
 
 /** Leaves of a page: about a millisecond of hashing. */

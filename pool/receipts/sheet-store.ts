@@ -1,11 +1,11 @@
 /** Database access for receipts: the records of closed slices, and the sheets made so far. */
 import { ADDRESS_PAYLOAD_BYTES } from '../../protocol/address.ts';
+import { encodeReceiptHead, type ReceiptHead, type SignedBooks } from '../../protocol/books/receipt.ts';
 import { type Bytes, ByteWriter, toHex } from '../../protocol/bytes.ts';
-import { encodeReceiptHead, type ReceiptHead, type SignedBooks } from '../../protocol/receipt.ts';
 import { madePayloads } from '../books/made-accounts.ts';
 import { unpackWork } from '../books/packed.ts';
 import { byteaTexts, type Sql } from '../database/connect.ts';
-import { SERVICES, type Service } from '../journal-record.ts';
+import { SERVICES, type Service } from '../journal/journal-record.ts';
 import type { SheetPage } from './sheet-pages.ts';
 import type { SliceRange } from './tally.ts';
 

@@ -6,10 +6,10 @@
 import { once } from 'node:events';
 import { type MessagePort, parentPort } from 'node:worker_threads';
 import { ADDRESS_PAYLOAD_BYTES } from '../../protocol/address.ts';
+import { receiptSheet } from '../../protocol/books/receipt.ts';
 import { ByteReader } from '../../protocol/bytes.ts';
-import { receiptSheet } from '../../protocol/receipt.ts';
-import { useNativeSha384 } from '../../runtime/native-sha384.ts';
-import { readJournal } from '../journal.ts';
+import { useNativeSha384 } from '../../runtime/native/native-sha384.ts';
+import { readJournal } from '../journal/journal.ts';
 import type { SheetAnswer, SheetMessage, SheetOrder } from './run-sheets.ts';
 import { pagesOf } from './sheet-pages.ts';
 import { JournalTally, type SliceLeaves, type SliceRange } from './tally.ts';

@@ -5,10 +5,10 @@
  */
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
-import { booksText, type SignedBooks } from '../../protocol/receipt.ts';
-import { writeDurably } from '../../runtime/durable-file.ts';
-import { PRIVATE_MODE, readPrivateFile } from '../../runtime/private-file.ts';
-import type { Service } from '../journal-record.ts';
+import { booksText, type SignedBooks } from '../../protocol/books/receipt.ts';
+import { writeDurably } from '../../runtime/files/durable-file.ts';
+import { PRIVATE_MODE, readPrivateFile } from '../../runtime/files/private-file.ts';
+import type { Service } from '../journal/journal-record.ts';
 
 const FILE = 'signed-slices';
 /** Slices that are remembered: several times as many as receipts are ever made for. */

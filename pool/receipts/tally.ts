@@ -3,11 +3,12 @@
  * The ends of slices in the journal are known from its marks (feed/slice-marks.ts), so the sums contain the same
  * entries as the books.
  */
+
+import { compareReceipts, OTHERS, OWN_RECEIPTS, type ReceiptLeaf } from '../../protocol/books/receipt.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { attempt } from '../../protocol/errors.ts';
-import { compareReceipts, OTHERS, OWN_RECEIPTS, type ReceiptLeaf } from '../../protocol/receipt.ts';
 import { IdentitySet } from '../books/identity-set.ts';
-import { decodeRecord, SERVICES, type Service, type ShareIdentity } from '../journal-record.ts';
+import { decodeRecord, SERVICES, type Service, type ShareIdentity } from '../journal/journal-record.ts';
 
 /** Entries after `after` up to `through`. */
 type Entries = { readonly after: number; readonly through: number };

@@ -15,7 +15,7 @@ import {
 } from '../../bridge/session/session-shelf.ts';
 import { equalBytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import { type Codec, count, decode, encode } from './codec.ts';
 import { NewsReader, NewsWriter } from './news-codec.ts';
 import type { RedisKeys } from './redis.ts';

@@ -3,7 +3,7 @@
  * caller has a journal, a cache or a later retry, so an unavailable Redis only causes delay.
  */
 import { Redis } from 'ioredis';
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 
 export type RedisKeys = {
   readonly feed: string;

@@ -1,5 +1,5 @@
 /** Values in Redis that are ignored: counted, and logged at most once a minute of each kind. */
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import { type Opened, type Purpose, SHARED_FORMAT } from './seal.ts';
 
 const QUIET_MILLIS = 60_000;

@@ -3,10 +3,10 @@
  * are written every few seconds. They are statistics, not money: a crash may lose the last seconds of them.
  */
 import type { AcceptedShare } from '../../bridge/shares/sink.ts';
+import { OTHERS } from '../../protocol/books/receipt.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
-import { OTHERS } from '../../protocol/receipt.ts';
 import type { Sql } from '../database/connect.ts';
-import { SERVICES } from '../journal-record.ts';
+import { SERVICES } from '../journal/journal-record.ts';
 
 /**
  * Miners whose improvement waits to be written; beyond this number the worst are dropped until their next better share.

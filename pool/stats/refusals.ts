@@ -3,12 +3,12 @@
  * statistics, not money: a crash may lose the last seconds of them.
  */
 import type { RefusedShare } from '../../bridge/shares/sink.ts';
+import { OTHERS } from '../../protocol/books/receipt.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import { OTHERS } from '../../protocol/receipt.ts';
 import { CODE, STRATUM_ERRORS } from '../../protocol/stratum/errors.ts';
 import type { Sql } from '../database/connect.ts';
 import { takeTurn } from '../database/row-turns.ts';
-import { SERVICES } from '../journal-record.ts';
+import { SERVICES } from '../journal/journal-record.ts';
 
 /** Workers counted between two flushes; more share one row that only the totals see. */
 const MAX_WORKERS = 50_000;

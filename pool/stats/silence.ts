@@ -3,7 +3,7 @@
  * of the feed or the database makes no worker silent. Anybody can begin a worker of any address: only one that has had
  * figures of its own for a day makes news (pool/books/own-workers.ts).
  */
-import { OTHERS } from '../../protocol/receipt.ts';
+import { OTHERS } from '../../protocol/books/receipt.ts';
 import type { Transaction } from '../database/connect.ts';
 
 export async function noteSilentWorkers(transaction: Transaction, silentMillis: number): Promise<number> {

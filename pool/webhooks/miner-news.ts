@@ -1,5 +1,5 @@
 /** Turns events of the pool into news for a miner: only the part that concerns this miner. */
-import type { PoolEvent } from '../api/live.ts';
+import type { PoolEvent } from '../api/public/live.ts';
 
 export type MinerNews = {
   readonly eventId: number;

@@ -5,7 +5,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Channel } from '../../protocol/notices.ts';
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import type { Sql } from '../database/connect.ts';
 import { HostLimits } from './host-limits.ts';
 import { feedNews, NEWS_KEPT_MILLIS } from './news-feed.ts';

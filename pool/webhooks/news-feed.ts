@@ -2,7 +2,7 @@
  * The one queue of miners' news, whatever carries them: webhooks, channels for people, mails. Events of the pool are
  * put into it once: the position is stored in the same transaction.
  */
-import { eventsAfter } from '../api/event-follower.ts';
+import { eventsAfter } from '../api/public/event-follower.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
 import { type MinerNews, newsOf } from './miner-news.ts';
 import { newsGroup } from './news-groups.ts';

@@ -5,9 +5,9 @@
  * many fall silent, news of blocks and payments do not wait behind them, and of the workers only the newest are sent.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Logger } from '../../runtime/log.ts';
-import { eventsAfter } from '../api/event-follower.ts';
-import type { PoolEvent } from '../api/live.ts';
+import type { Logger } from '../../runtime/log/log.ts';
+import { eventsAfter } from '../api/public/event-follower.ts';
+import type { PoolEvent } from '../api/public/live.ts';
 import type { Sql } from '../database/connect.ts';
 import { SIGNATURE_HEADER, signWebhook } from './notice-request.ts';
 import { webhookHost } from './webhook-target.ts';

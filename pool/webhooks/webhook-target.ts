@@ -10,7 +10,7 @@ import { request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import { type Channel, MAX_PLACE, placeOf } from '../../protocol/notices.ts';
-import { reachOf } from '../../runtime/address-reach.ts';
+import { reachOf } from '../../runtime/clients/address-reach.ts';
 
 /** `public`: https to addresses of the internet. `private`: also http, and addresses of the pool's own network. */
 export type WebhookReach = 'public' | 'private';

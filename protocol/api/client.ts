@@ -3,7 +3,7 @@
  * twice after a lost answer, answers optionally checked against a pinned identity, and the streams of client-live.ts and client-events.ts.
  */
 import { type Bytes, toHex } from '../bytes.ts';
-import { decodeTransaction, transactionId } from '../transaction.ts';
+import { decodeTransaction, transactionId } from '../transactions/transaction.ts';
 import {
   ApiError,
   CALL_DEFAULTS,

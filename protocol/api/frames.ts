@@ -2,7 +2,7 @@
  * Frames of the node's WebSockets (specification: Events, Node sockets): JSON text `{type, data}`, both ways. The mining
  * listener's /v1/events speaks the frames of `eventsFrame`.
  */
-import { MAX_CUT_BLOCKS } from '../cut.ts';
+import { MAX_CUT_BLOCKS } from '../ledger/cut.ts';
 import { REGISTRATION_WINDOW } from '../network.ts';
 import * as d from './documents.ts';
 import { type Infer, integer, list, nullable, object, oneOf, optional, type Schema, text } from './schema.ts';

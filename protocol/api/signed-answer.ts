@@ -4,8 +4,8 @@
  * the identity it pinned and the chain it expects, and nothing from the answer is trusted before the signature holds.
  */
 import { type Bytes, ByteWriter, equalBytes, fromHex, toHex, utf8 } from '../bytes.ts';
-import { ID_BYTES, id, LABELS } from '../identifier.ts';
-import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../transaction.ts';
+import { ID_BYTES, id, LABELS } from '../crypto/identifier.ts';
+import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../transactions/transaction.ts';
 
 export const ENVELOPE_VERSION = 1;
 export const NONCE_BYTES = 32;

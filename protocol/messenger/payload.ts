@@ -1,9 +1,9 @@
 /** Payloads of the messenger (messenger rules 1, 4, 5 and 7): request, accept and message. The ledger does not look into them; readers refuse every other form. */
 import { ADDRESS_PAYLOAD_BYTES, payloadKind } from '../address.ts';
 import { ByteReader, type Bytes, ByteWriter, concat, fromUtf8, utf8 } from '../bytes.ts';
+import { ID_BYTES, id, LABELS } from '../crypto/identifier.ts';
 import { attempt, ProtocolError } from '../errors.ts';
-import { ID_BYTES, id, LABELS } from '../identifier.ts';
-import { MAX_PAYLOAD_BYTES, PAYLOAD_KINDS } from '../transaction.ts';
+import { MAX_PAYLOAD_BYTES, PAYLOAD_KINDS } from '../transactions/transaction.ts';
 
 export const MESSENGER_KEY_BYTES = 1184;
 export const CIPHERTEXT_BYTES = 1088;

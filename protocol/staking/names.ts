@@ -1,7 +1,7 @@
 /** Identifiers and signed messages of staking (ledger rules 60 and 62). */
 import { type Bytes, concat } from '../bytes.ts';
-import { id, LABELS } from '../identifier.ts';
-import type { Outpoint } from '../transaction.ts';
+import { id, LABELS } from '../crypto/identifier.ts';
+import type { Outpoint } from '../transactions/transaction.ts';
 
 /** By its first consensus key: the identifier stays when the key is rotated. */
 export const validatorId = (firstKey: Bytes): Uint8Array<ArrayBuffer> => id(LABELS.validator, firstKey);

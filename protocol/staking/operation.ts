@@ -5,10 +5,10 @@
 import { ADDRESS_PAYLOAD_BYTES, payloadKind } from '../address.ts';
 import { checkAmount } from '../amount.ts';
 import { ByteReader, type Bytes, ByteWriter } from '../bytes.ts';
+import { areContrary, encodeVote, readVote, type Vote } from '../consensus/vote.ts';
+import { ID_BYTES } from '../crypto/identifier.ts';
+import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../crypto/key-sizes.ts';
 import { ProtocolError } from '../errors.ts';
-import { ID_BYTES } from '../identifier.ts';
-import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../key-sizes.ts';
-import { areContrary, encodeVote, readVote, type Vote } from '../vote.ts';
 import { decodeEndpoint, MAX_ENDPOINT_BYTES } from './endpoint.ts';
 import { COMMISSION_STEP, MAX_COMMISSION, MIN_DELEGATION, MIN_SELF_BOND } from './limits.ts';
 

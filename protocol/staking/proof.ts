@@ -3,8 +3,8 @@
  * for a validator the set contains the digest of its record, and the record accompanies the path.
  */
 import { type Bytes, equalBytes } from '../bytes.ts';
-import { ID_BYTES, id, LABELS } from '../identifier.ts';
-import { SET_SHAPES, type SetPath, type SetSide, type SetVerdict, verifySetProof } from '../set-proof.ts';
+import { ID_BYTES, id, LABELS } from '../crypto/identifier.ts';
+import { SET_SHAPES, type SetPath, type SetSide, type SetVerdict, verifySetProof } from '../proofs/set-proof.ts';
 
 /** The position's entry, proven absence, or an invalid proof. */
 export const verifyPositionProof = (root: SetSide, position: Bytes, path: SetPath): SetVerdict =>

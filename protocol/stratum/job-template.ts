@@ -8,10 +8,10 @@
  */
 import { ADDRESS_PAYLOAD_BYTES } from '../address.ts';
 import { type Bytes, utf8 } from '../bytes.ts';
+import { ID_BYTES } from '../crypto/identifier.ts';
 import { ProtocolError } from '../errors.ts';
-import { HEADER_BYTES, NONCE_OFFSET, REWARD_ROOT_OFFSET } from '../header.ts';
-import { ID_BYTES } from '../identifier.ts';
-import { MAX_EXTRANONCE } from '../tag.ts';
+import { HEADER_BYTES, NONCE_OFFSET, REWARD_ROOT_OFFSET } from '../ledger/header.ts';
+import { MAX_EXTRANONCE } from '../ledger/tag.ts';
 import { FRAME_HEADER_BYTES } from './frame.ts';
 import { checkInteger, checkLength, type Job, U32_MAX } from './messages.ts';
 import { encodeNotification } from './v1-answer.ts';

@@ -5,10 +5,10 @@
 import { ADDRESS_PAYLOAD_BYTES, parseAddress } from '../address.ts';
 import { type Bytes, utf8 } from '../bytes.ts';
 import { ProtocolError } from '../errors.ts';
-import { decodeHeader, type Header } from '../header.ts';
+import { decodeHeader, type Header } from '../ledger/header.ts';
+import { checkTag, MAX_EXTRANONCE, MAX_TAG } from '../ledger/tag.ts';
+import { MAX_TARGET } from '../ledger/target.ts';
 import { networkById } from '../network.ts';
-import { checkTag, MAX_EXTRANONCE, MAX_TAG } from '../tag.ts';
-import { MAX_TARGET } from '../target.ts';
 import { checkPrefix } from './nonce.ts';
 
 export const PROTOCOL_V1 = 'svc-mining-v1';

@@ -4,7 +4,7 @@
  */
 import type { Bytes } from '../bytes.ts';
 import { ProtocolError } from '../errors.ts';
-import { HEADER_BYTES, NONCE_OFFSET } from '../header.ts';
+import { HEADER_BYTES, NONCE_OFFSET } from '../ledger/header.ts';
 
 export const NONCE_BYTES = HEADER_BYTES - NONCE_OFFSET;
 

@@ -2,10 +2,7 @@
  * Receipts on both wires (docs/protocol/stratum.md, S33 to S36). v1 sends one notification with everything in it; v2 sends the
  * signed head once and each receipt after it, because both together would not fit a frame.
  */
-import { ByteReader, type Bytes, type ByteWriter, toHex } from '../bytes.ts';
-import { ProtocolError } from '../errors.ts';
-import { ID_BYTES } from '../identifier.ts';
-import { NETWORKS, networkById } from '../network.ts';
+
 import {
   encodeReceiptEntry,
   encodeReceiptHead,
@@ -15,8 +12,12 @@ import {
   readReceiptEntry,
   readReceiptHead,
   receiptDocument,
-} from '../receipt.ts';
-import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../transaction.ts';
+} from '../books/receipt.ts';
+import { ByteReader, type Bytes, type ByteWriter, toHex } from '../bytes.ts';
+import { ID_BYTES } from '../crypto/identifier.ts';
+import { ProtocolError } from '../errors.ts';
+import { NETWORKS, networkById } from '../network.ts';
+import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../transactions/transaction.ts';
 import type { Fields } from './fields.ts';
 import { checkInteger, checkLength, checkText, checkWorker, U32_MAX } from './messages.ts';
 

@@ -4,12 +4,12 @@
  */
 
 import { ADDRESS_PAYLOAD_BYTES } from '../address.ts';
+import type { Receipt } from '../books/receipt.ts';
 import { type Bytes, bigintFromBytesBE, bigintToBytesBE, equalBytes, toHex } from '../bytes.ts';
+import { ID_BYTES } from '../crypto/identifier.ts';
+import { datasetSeed } from '../crypto/pow.ts';
 import { ProtocolError } from '../errors.ts';
-import { HEADER_BYTES, registrationWindowEnd } from '../header.ts';
-import { ID_BYTES } from '../identifier.ts';
-import { datasetSeed } from '../pow.ts';
-import type { Receipt } from '../receipt.ts';
+import { HEADER_BYTES, registrationWindowEnd } from '../ledger/header.ts';
 import { CODE, type ErrorReply, isStratumCode } from './errors.ts';
 import { Fields } from './fields.ts';
 import { type Json, parseJson } from './json.ts';

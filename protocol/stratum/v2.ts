@@ -3,13 +3,13 @@
  * Encoders return whole frames; decoders take the type and payload that frame.ts cut out, and throw ProtocolError.
  */
 import { ADDRESS_PAYLOAD_BYTES } from '../address.ts';
+import type { ReceiptEntry } from '../books/receipt.ts';
 import { ByteReader, type Bytes, ByteWriter, fromHex, toHex } from '../bytes.ts';
+import { ID_BYTES } from '../crypto/identifier.ts';
 import { ProtocolError } from '../errors.ts';
-import { HEADER_BYTES, NONCE_OFFSET } from '../header.ts';
-import { ID_BYTES } from '../identifier.ts';
-import type { ReceiptEntry } from '../receipt.ts';
-import { MAX_EXTRANONCE } from '../tag.ts';
-import { targetFromBytes, targetToBytes } from '../target.ts';
+import { HEADER_BYTES, NONCE_OFFSET } from '../ledger/header.ts';
+import { MAX_EXTRANONCE } from '../ledger/tag.ts';
+import { targetFromBytes, targetToBytes } from '../ledger/target.ts';
 import { CODE, codeFromByte, type ErrorReply, type StratumCode, stratumError } from './errors.ts';
 import { MAX_PAYLOAD_BYTES, type RawFrame } from './frame.ts';
 import {

@@ -7,13 +7,13 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { TrustedProxies } from '../client-address.ts';
-import { clientFaults } from '../client-fault.ts';
+import type { TrustedProxies } from '../clients/client-address.ts';
+import { clientFaults } from '../clients/client-fault.ts';
+import { isSameMachine } from '../clients/same-machine.ts';
 import type { ListenAddress } from '../command-line/command-line.ts';
 import { listenHost } from '../listen-address.ts';
-import type { Logger } from '../log.ts';
+import type { Logger } from '../log/log.ts';
 import { listenError } from '../runtime-error.ts';
-import { isSameMachine } from '../same-machine.ts';
 import { hasBody } from './body.ts';
 import { Connection, connectionOf } from './connection.ts';
 import { admitsHost, hostNameOf } from './host-name.ts';

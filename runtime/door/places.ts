@@ -2,8 +2,8 @@
  * Limits on connections of a listener, in total and per client, counted before anything is read. A part can be kept for
  * the programs of this machine, so that other clients cannot shut them out by filling the rest.
  */
-import { clientKey, type TrustedProxies } from '../client-address.ts';
-import { isSameMachine } from '../same-machine.ts';
+import { clientKey, type TrustedProxies } from '../clients/client-address.ts';
+import { isSameMachine } from '../clients/same-machine.ts';
 
 export type PlaceLimits = {
   readonly connections: number;

@@ -6,8 +6,8 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { WebSocket, WebSocketServer } from 'ws';
-import { clientFaults } from '../client-fault.ts';
-import type { Logger } from '../log.ts';
+import { clientFaults } from '../clients/client-fault.ts';
+import type { Logger } from '../log/log.ts';
 import { connectionOf } from './connection.ts';
 import { refuseUpgrade } from './door.ts';
 

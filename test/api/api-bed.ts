@@ -3,12 +3,12 @@ import { onTestFinished } from 'vitest';
 import { WebSocket as WsSocket } from 'ws';
 import { type ApiOptions, type PublicApi, startApi } from '../../node/api/api.ts';
 import { newIdentity } from '../../node/api/identity.ts';
-import { developmentKey, TREASURY } from '../../node/development.ts';
+import { developmentKey, TREASURY } from '../../node/genesis/development.ts';
 import { addressIndex } from '../../node/index/address-index.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import { type ApiClient, createApiClient } from '../../protocol/api/client.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import { apiClientDependencies } from '../../runtime/api-client.ts';
+import { apiClientDependencies } from '../../runtime/node-client/api-client.ts';
 import { Bed, type BedSettings, silentLog } from '../node/bed.ts';
 import { watch } from '../watch/watch.ts';
 

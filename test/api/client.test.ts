@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { type ClientDependencies, createApiClient } from '../../protocol/api/client.ts';
 import type { Fetch } from '../../protocol/api/client-calls.ts';
 import { toHex, utf8 } from '../../protocol/bytes.ts';
-import { encodeTransaction, transactionId } from '../../protocol/transaction.ts';
+import { encodeTransaction, transactionId } from '../../protocol/transactions/transaction.ts';
 
 type Scripted = { status: number; body: unknown } | 'lost';
 

@@ -1,6 +1,6 @@
 /** Rows of the specification's tables: endpoints, page sizes and sockets. */
 import { expect } from 'vitest';
-import { developmentKey } from '../../node/development.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
 import { ROUTES, type RouteName } from '../../protocol/api/routes.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { answers, pages, type Row, route, socket, subject, tested } from './conformance-rows.ts';

@@ -1,7 +1,7 @@
 /** How a row of the specification's tables is checked against a real node (conformance.test.ts). */
 import { readFileSync } from 'node:fs';
 import { expect } from 'vitest';
-import { developmentKey } from '../../node/development.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
 import { ROUTES, type RouteName, type RouteSpec, SOCKETS } from '../../protocol/api/routes.ts';
 import { check } from '../../protocol/api/schema.ts';
 import { toHex } from '../../protocol/bytes.ts';

@@ -3,9 +3,9 @@
 import type { AddressInfo } from 'node:net';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { developmentKey } from '../../node/development.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
 import { followCuts, followTransaction } from '../../protocol/api/client-events.ts';
-import { apiClientDependencies } from '../../runtime/api-client.ts';
+import { apiClientDependencies } from '../../runtime/node-client/api-client.ts';
 import { count, seed } from '../level.ts';
 import { randomOf } from '../random.ts';
 import { ApiBed } from './api-bed.ts';

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { makeCursor } from '../../node/api/cursor.ts';
-import { developmentKey } from '../../node/development.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
 import { OUTPOINT_BYTES } from '../../node/index/index-keys.ts';
 import { parseAddress } from '../../protocol/address.ts';
 import { errorDocument } from '../../protocol/api/documents.ts';
@@ -10,7 +10,7 @@ import { API_ERRORS } from '../../protocol/api/error-codes.ts';
 import { ROUTE_NAMES, ROUTES, type RouteName, type RouteSpec } from '../../protocol/api/routes.ts';
 import { check, type JsonSchema } from '../../protocol/api/schema.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import { id } from '../../protocol/identifier.ts';
+import { id } from '../../protocol/crypto/identifier.ts';
 import { count, seed } from '../level.ts';
 import { ApiBed, treasury } from './api-bed.ts';
 

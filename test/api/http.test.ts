@@ -5,11 +5,11 @@ import { ml_dsa65 } from '@noble/post-quantum/ml-dsa.js';
 import { expect, test } from 'vitest';
 import { NODE_LIMITS, PUBLIC_LIMITS } from '../../node/api/api-limits.ts';
 import type { SigningPlace } from '../../node/api/identity.ts';
-import { developmentKey } from '../../node/development.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
 import { createApiClient } from '../../protocol/api/client.ts';
 import { verifySignedAnswer } from '../../protocol/api/signed-answer.ts';
 import { concat, fromHex, toHex, utf8 } from '../../protocol/bytes.ts';
-import { apiClientDependencies } from '../../runtime/api-client.ts';
+import { apiClientDependencies } from '../../runtime/node-client/api-client.ts';
 import { ApiBed, addressOf, identity, treasury } from './api-bed.ts';
 
 /** Sends bytes as they are; gives back everything that came until the other side closed. */

@@ -1,13 +1,13 @@
 /** /v1/ws: every topic, requests, and the limits of the table. */
 import { expect, test } from 'vitest';
 import { NODE_LIMITS, PUBLIC_LIMITS } from '../../node/api/api-limits.ts';
-import { developmentKey } from '../../node/development.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
 import { type LiveMessage, openLiveClient } from '../../protocol/api/client-live.ts';
 import { LIVE_EVENTS, type LiveEventType } from '../../protocol/api/frames.ts';
 import { SOCKETS } from '../../protocol/api/routes.ts';
 import { check } from '../../protocol/api/schema.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import { apiClientDependencies } from '../../runtime/api-client.ts';
+import { apiClientDependencies } from '../../runtime/node-client/api-client.ts';
 import { ApiBed, addressOf, type TestSocket, treasury } from './api-bed.ts';
 
 const { path, subprotocol } = SOCKETS.live;

@@ -1,7 +1,7 @@
 /** docs/openapi.json is made from the route table, is a valid OpenAPI 3.1 document, and a client made from it reads every route. */
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect, test } from 'vitest';
-import { developmentKey } from '../../node/development.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 import { openApiDocument } from '../../protocol/api/openapi.ts';
 import { ROUTE_NAMES } from '../../protocol/api/routes.ts';

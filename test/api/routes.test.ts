@@ -1,17 +1,17 @@
 /** Every route of the table against a real chain: answers fit their schemas and say what the ledger holds. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { developmentKey } from '../../node/development.ts';
 import type { FullNode } from '../../node/full-node.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
 import { positionOfEntry } from '../../node/ledger/staking/position.ts';
 import { decodeValidator } from '../../node/ledger/staking/validator.ts';
 import { ROUTES, type RouteName } from '../../protocol/api/routes.ts';
 import { check } from '../../protocol/api/schema.ts';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
-import { decodeOutputProof, outputSetRoot, verifyOutputProof } from '../../protocol/output-proof.ts';
-import { decodeSetProof, SET_SHAPES, setRoot } from '../../protocol/set-proof.ts';
+import { encodeExtranonce } from '../../protocol/ledger/tag.ts';
+import { decodeOutputProof, outputSetRoot, verifyOutputProof } from '../../protocol/proofs/output-proof.ts';
+import { decodeSetProof, SET_SHAPES, setRoot } from '../../protocol/proofs/set-proof.ts';
 import { selfBondId } from '../../protocol/staking/names.ts';
 import { verifyPositionProof, verifyValidatorProof } from '../../protocol/staking/proof.ts';
-import { encodeExtranonce } from '../../protocol/tag.ts';
 import { ApiBed, addressOf, treasury } from './api-bed.ts';
 
 let bed: ApiBed;

@@ -4,10 +4,10 @@
  */
 import { expect, test } from 'vitest';
 import { UnjudgedLists } from '../../miner/books/unjudged-lists.ts';
+import type { PoolProof } from '../../protocol/books/pool-proof.ts';
+import { feeOf, leavesOf } from '../../protocol/books/pplns.ts';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
-import type { PoolProof } from '../../protocol/pool-proof.ts';
-import { feeOf, leavesOf } from '../../protocol/pplns.ts';
-import { sumTree } from '../../protocol/sum-tree.ts';
+import { sumTree } from '../../protocol/crypto/sum-tree.ts';
 import { addressOf, keyOf, membership, SLICE_CUTS } from '../../vectors/generate/honest-books.ts';
 import { ADDRESS, DUE_HEIGHT, EPOCH_MILLIS, truth, watched } from '../miner/watched-lists.ts';
 import { LEDGER_LIES } from '../protocol/books-ledger-lies.ts';

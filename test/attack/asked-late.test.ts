@@ -1,12 +1,17 @@
 /** Who announces first and is then busy decides when honest announcers are asked: late, when a cut or a conflict took what they announced. In virtual time. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { developmentKey } from '../../node/development.ts';
-import { BlockRelay, type BlockRelayDependencies } from '../../node/network/block-relay.ts';
-import { AskError } from '../../node/network/peer-fault.ts';
-import { decodeRelayQuestion, encodeBatch, encodeShortBlock, encodeWires } from '../../node/network/relay-messages.ts';
-import { encodeBlocksAnswer } from '../../node/network/sync-messages.ts';
-import { TransactionRelay, type TransactionRelayDependencies } from '../../node/network/transaction-relay.ts';
-import { encodeHeader } from '../../protocol/header.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
+import { AskError } from '../../node/network/peers/peer-fault.ts';
+import { BlockRelay, type BlockRelayDependencies } from '../../node/network/relay/block-relay.ts';
+import {
+  decodeRelayQuestion,
+  encodeBatch,
+  encodeShortBlock,
+  encodeWires,
+} from '../../node/network/relay/relay-messages.ts';
+import { TransactionRelay, type TransactionRelayDependencies } from '../../node/network/relay/transaction-relay.ts';
+import { encodeBlocksAnswer } from '../../node/network/sync/sync-messages.ts';
+import { encodeHeader } from '../../protocol/ledger/header.ts';
 import { NETWORKS, REGISTRATION_WINDOW } from '../../protocol/network.ts';
 
 const SALT = new Uint8Array(8);

@@ -1,12 +1,12 @@
 /** Somebody with a hand in the database changes rows of accounts: the books of all others go on, and what was published stays proven. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { BooksView } from '../../pool/api/books-view.ts';
-import { ProofMaker } from '../../pool/api/proofs.ts';
+import { BooksView } from '../../pool/api/books/books-view.ts';
+import { ProofMaker } from '../../pool/api/books/proofs.ts';
 import { ClosedWork } from '../../pool/books/closed-work.ts';
 import { makeCredits } from '../../pool/books/credits.ts';
 import { recordPaid } from '../../pool/books/rewards.ts';
 import { formatAddress } from '../../protocol/address.ts';
-import { checkPoolProof, type PoolProof } from '../../protocol/pool-proof.ts';
+import { checkPoolProof, type PoolProof } from '../../protocol/books/pool-proof.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { blockRecord, shareRecord } from '../pool/book-records.ts';
 import { account, type BooksBed, openBooks, SLICE_CUTS } from '../pool/books-bed.ts';

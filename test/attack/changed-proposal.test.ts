@@ -1,8 +1,8 @@
 /** Whoever passes a proposal on can change nothing of it: each field that a member acts on is signed by the proposer, or hangs on what is signed. */
 import { expect, test } from 'vitest';
-import { Committee } from '../../node/consensus/committee.ts';
-import type { Proposal } from '../../node/consensus/effects.ts';
-import { signatureCheck, signedText } from '../../node/consensus/signatures.ts';
+import { signatureCheck, signedText } from '../../node/consensus/driver/signatures.ts';
+import { Committee } from '../../node/consensus/engine/committee.ts';
+import type { Proposal } from '../../node/consensus/engine/effects.ts';
 import { privateKeyOfSeed, rawPublicKey, signMessage } from '../../node/ml-dsa.ts';
 import { consensusMessages } from '../../vectors/generate/consensus.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';

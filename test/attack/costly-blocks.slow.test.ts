@@ -4,9 +4,9 @@
  */
 import { afterEach, expect, test } from 'vitest';
 import type { UnspentOutput } from '../../node/full-node.ts';
-import { MAX_CUT_SIGNATURES } from '../../protocol/cut.ts';
-import { chainId, encodeGenesis, genesisOutpoint } from '../../protocol/genesis.ts';
-import type { Output } from '../../protocol/transaction.ts';
+import { MAX_CUT_SIGNATURES } from '../../protocol/ledger/cut.ts';
+import { chainId, encodeGenesis, genesisOutpoint } from '../../protocol/ledger/genesis.ts';
+import type { Output } from '../../protocol/transactions/transaction.ts';
 import { ValidatorProcesses } from '../consensus/processes.ts';
 import { payment } from '../node/bed.ts';
 import { temporaryDirectory } from '../temporary.ts';

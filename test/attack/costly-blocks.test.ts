@@ -4,23 +4,28 @@
  * accepts.
  */
 import { afterEach, expect, test } from 'vitest';
-import { developmentGenesis, developmentKey, TREASURY } from '../../node/development.ts';
 import type { UnspentOutput } from '../../node/full-node.ts';
+import { developmentGenesis, developmentKey, TREASURY } from '../../node/genesis/development.ts';
 import { carriedSignatures, chooseBlocks } from '../../node/ledger/registration.ts';
 import type { CommitteeMember } from '../../node/ledger/staking/committee.ts';
 import { readTransaction, readWorkBlock } from '../../node/ledger/work-block.ts';
 import { CheckedSignatures } from '../../node/mempool/checked-signatures.ts';
 import { VerifiedTransactions } from '../../node/mempool/witness-check.ts';
-import { encodeBody, MAX_BODY_BYTES, transactionsRoot } from '../../protocol/body.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
-import { MAX_CUT_SIGNATURES } from '../../protocol/cut.ts';
-import { genesisOutpoint } from '../../protocol/genesis.ts';
-import { decodeHeader, encodeHeader } from '../../protocol/header.ts';
+import { encodeBody, MAX_BODY_BYTES, transactionsRoot } from '../../protocol/ledger/body.ts';
+import { MAX_CUT_SIGNATURES } from '../../protocol/ledger/cut.ts';
+import { genesisOutpoint } from '../../protocol/ledger/genesis.ts';
+import { decodeHeader, encodeHeader } from '../../protocol/ledger/header.ts';
+import { rewardRoot } from '../../protocol/ledger/reward.ts';
+import { targetToBytes } from '../../protocol/ledger/target.ts';
 import { BLOCKS_PER_CUT } from '../../protocol/network.ts';
-import { rewardRoot } from '../../protocol/reward.ts';
 import { encodeOperation, type StakingOperation } from '../../protocol/staking/operation.ts';
-import { targetToBytes } from '../../protocol/target.ts';
-import { encodeTransaction, type Output, SIGNATURE_BYTES, type Witness } from '../../protocol/transaction.ts';
+import {
+  encodeTransaction,
+  type Output,
+  SIGNATURE_BYTES,
+  type Witness,
+} from '../../protocol/transactions/transaction.ts';
 import { repeats, seed } from '../level.ts';
 import { groupOf } from '../multisig/members.ts';
 import { Bed, START_MILLIS, searchNonce } from '../node/bed.ts';

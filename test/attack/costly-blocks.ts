@@ -1,7 +1,7 @@
 /** Blocks whose only purpose is that others check signatures: they execute nothing and are paid all the same. */
 import type { Chain, UnspentOutput } from '../../node/full-node.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
-import { decodeTransaction, encodeTransaction, type SingleWitness } from '../../protocol/transaction.ts';
+import { decodeTransaction, encodeTransaction, type SingleWitness } from '../../protocol/transactions/transaction.ts';
 import { payment } from '../node/bed.ts';
 
 /** As many of eight inputs as a body holds. */

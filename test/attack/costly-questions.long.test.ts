@@ -2,8 +2,8 @@
 import { randomBytes } from 'node:crypto';
 import { lpStream } from '@libp2p/utils';
 import { afterEach, expect, test } from 'vitest';
-import { ServingBudget } from '../../node/network/serving-budget.ts';
-import { encodeSyncQuestion } from '../../node/network/sync-messages.ts';
+import { ServingBudget } from '../../node/network/peers/serving-budget.ts';
+import { encodeSyncQuestion } from '../../node/network/sync/sync-messages.ts';
 import { ask } from '../../node/network/thread/asking.ts';
 import { PROTOCOLS } from '../../node/network/thread/host-types.ts';
 import { pause, RawPeer } from '../network/raw-peer.ts';

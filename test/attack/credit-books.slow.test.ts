@@ -6,8 +6,8 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { StratumService } from '../../bridge/service.ts';
 import { Intake } from '../../pool/books/intake.ts';
-import { Journal, readJournal } from '../../pool/journal.ts';
-import { PoolSink } from '../../pool/share-sink.ts';
+import { Journal, readJournal } from '../../pool/journal/journal.ts';
+import { PoolSink } from '../../pool/journal/share-sink.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { accountOf, addressOf } from '../bridge/stratum-client.ts';
 import { count, seed } from '../level.ts';

@@ -10,7 +10,7 @@ import { layoutOf } from '../../kernels/cpu/layout.ts';
 import { createWasmBackend } from '../../kernels/cpu/wasm-backend.ts';
 import { DatasetFiles } from '../../kernels/dataset-file.ts';
 import { DatasetUse, epochsToKeep, MOST_FILES } from '../../kernels/dataset-use.ts';
-import { powParameters } from '../../protocol/pow.ts';
+import { powParameters } from '../../protocol/crypto/pow.ts';
 import { TINY } from '../kernels/tiny-network.ts';
 import { count, seed } from '../level.ts';
 import { temporaryDirectory } from '../temporary.ts';

@@ -4,19 +4,19 @@
  * payments must not wait for it.
  */
 import { afterEach, expect, test } from 'vitest';
-import { certifyWith } from '../../node/certificate.ts';
-import { developmentKey } from '../../node/development.ts';
+import { certifyWith } from '../../node/chain/certificate.ts';
 import type { Template } from '../../node/full-node.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
 import { DRAW_MILLIS } from '../../node/mining/template.ts';
-import { BlockRelay } from '../../node/network/block-relay.ts';
-import { encodeShortBlock } from '../../node/network/relay-messages.ts';
+import { BlockRelay } from '../../node/network/relay/block-relay.ts';
+import { encodeShortBlock } from '../../node/network/relay/relay-messages.ts';
 import type { ConsensusNode } from '../../node/node.ts';
-import { decodeBody, encodeBody, parentsRoot, transactionsRoot } from '../../protocol/body.ts';
 import { type Bytes, compareBytes, toHex } from '../../protocol/bytes.ts';
-import { blockId, decodeHeader, encodeHeader, NONCE_OFFSET } from '../../protocol/header.ts';
+import type { ProposedCut } from '../../protocol/consensus/proposal.ts';
+import { decodeBody, encodeBody, parentsRoot, transactionsRoot } from '../../protocol/ledger/body.ts';
+import { blockId, decodeHeader, encodeHeader, NONCE_OFFSET } from '../../protocol/ledger/header.ts';
+import { meetsTarget, targetToBytes } from '../../protocol/ledger/target.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
-import type { ProposedCut } from '../../protocol/proposal.ts';
-import { meetsTarget, targetToBytes } from '../../protocol/target.ts';
 import { Bed, developmentKeys, quickHash, searchNonce } from '../node/bed.ts';
 
 const mallory = developmentKey('mallory').address;

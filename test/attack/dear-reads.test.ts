@@ -9,12 +9,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
 import { PUBLIC_RATE_LIMIT, RateLimiter } from '../../node/api/rate-limit.ts';
-import { OperatorToken } from '../../pool/api/operator-token.ts';
+import { OperatorToken } from '../../pool/api/operator/operator-token.ts';
 import { COSTS, type Route, route } from '../../pool/api/route.ts';
 import { startWeb } from '../../pool/api/web.ts';
 import { object } from '../../protocol/api/schema.ts';
-import { createLogger, readLevelFilter } from '../../runtime/log.ts';
-import { Metrics } from '../../runtime/metrics.ts';
+import { createLogger, readLevelFilter } from '../../runtime/log/log.ts';
+import { Metrics } from '../../runtime/metrics/metrics.ts';
 import { temporaryDirectory } from '../temporary.ts';
 
 /** More than comes back while the test lasts, however slow the machine is. */

@@ -3,10 +3,10 @@ import type { LedgerReads } from '../../pool/audit/ledger.ts';
 import { auditPublic } from '../../pool/audit/public.ts';
 import type { Sql } from '../../pool/database/connect.ts';
 import { formatAddress, parseAddress } from '../../protocol/address.ts';
+import { type PoolListPage, type ProofBlock, poolListId } from '../../protocol/books/pool-proof.ts';
+import { feeOf, leavesOf } from '../../protocol/books/pplns.ts';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
-import { type PoolListPage, type ProofBlock, poolListId } from '../../protocol/pool-proof.ts';
-import { feeOf, leavesOf } from '../../protocol/pplns.ts';
-import { sumTree } from '../../protocol/sum-tree.ts';
+import { sumTree } from '../../protocol/crypto/sum-tree.ts';
 import { POOL } from '../pool/audit-bed.ts';
 import { publishedPool } from '../pool/published-pool.ts';
 

@@ -7,7 +7,7 @@ import type { LedgerReads } from '../../pool/audit/ledger.ts';
 import { auditPublic } from '../../pool/audit/public.ts';
 import { publicReportText } from '../../pool/audit/report.ts';
 import { formatAddress } from '../../protocol/address.ts';
-import type { PoolListPage, ProofBlock } from '../../protocol/pool-proof.ts';
+import type { PoolListPage, ProofBlock } from '../../protocol/books/pool-proof.ts';
 import { openAuditBed, POOL } from '../pool/audit-bed.ts';
 import { account, type BooksBed, SLICE_CUTS } from '../pool/books-bed.ts';
 import { publishedPool } from '../pool/published-pool.ts';

@@ -3,12 +3,12 @@
  * a node that syncs goes on with others. Real ledgers and the real sync, without sockets between them.
  */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { adoptInto } from '../../node/adopted-cut.ts';
-import type { Checkpoint } from '../../node/checkpoints.ts';
-import { BlockFetch, HASTE_MILLIS, WAITING_BYTES } from '../../node/network/block-fetch.ts';
-import { answerSync } from '../../node/network/cut-server.ts';
-import { CutSync } from '../../node/network/cut-sync.ts';
-import { DeliveryPace } from '../../node/network/delivery-pace.ts';
+import { adoptInto } from '../../node/chain/adopted-cut.ts';
+import type { Checkpoint } from '../../node/chain/checkpoints.ts';
+import { BlockFetch, HASTE_MILLIS, WAITING_BYTES } from '../../node/network/sync/block-fetch.ts';
+import { answerSync } from '../../node/network/sync/cut-server.ts';
+import { CutSync } from '../../node/network/sync/cut-sync.ts';
+import { DeliveryPace } from '../../node/network/sync/delivery-pace.ts';
 import {
   ANSWER_BYTES,
   decodeHeadersAnswer,
@@ -18,11 +18,11 @@ import {
   encodeHeadersAnswer,
   MAX_BLOCKS,
   type SyncQuestion,
-} from '../../node/network/sync-messages.ts';
+} from '../../node/network/sync/sync-messages.ts';
 import type { ConsensusNode } from '../../node/node.ts';
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
-import { blockId, HEADER_BYTES } from '../../protocol/header.ts';
-import { steadyMillis } from '../../runtime/clock.ts';
+import { blockId, HEADER_BYTES } from '../../protocol/ledger/header.ts';
+import { steadyMillis } from '../../runtime/clock/clock.ts';
 import { lying, NetBed } from '../network/peers.ts';
 import { quietLog } from '../quiet-log.ts';
 import { until } from '../until.ts';

@@ -6,8 +6,8 @@ import { request as httpRequest } from 'node:http';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { expect, test } from 'vitest';
 import { COSTS, type Route } from '../../pool/api/route.ts';
-import { readPoolList } from '../../protocol/pool-list.ts';
-import { checkPoolList } from '../../protocol/pool-proof.ts';
+import { readPoolList } from '../../protocol/books/pool-list.ts';
+import { checkPoolList } from '../../protocol/books/pool-proof.ts';
 import { count } from '../level.ts';
 import { openPoolApiBed } from './pool-api-bed.ts';
 

@@ -1,12 +1,12 @@
 /** A stranger that hands genuine messages on before their senders' own copies arrive, with real ledgers, stores, logs and signatures: it takes nobody's place. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { BLOCK_MESSAGE_TYPES, decodeBlockMessage } from '../../node/consensus/block-exchange.ts';
-import { servedOf } from '../../node/consensus/catch-up.ts';
-import { decodeMessage, encodeMessage, MESSAGE_TYPES } from '../../node/consensus/messages.ts';
-import { developmentKey } from '../../node/development.ts';
+import { BLOCK_MESSAGE_TYPES, decodeBlockMessage } from '../../node/consensus/driver/block-exchange.ts';
+import { servedOf } from '../../node/consensus/driver/catch-up.ts';
+import { decodeMessage, encodeMessage, MESSAGE_TYPES } from '../../node/consensus/driver/messages.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
 import type { ConsensusNode } from '../../node/node.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
-import { decodeProposedCut } from '../../protocol/proposal.ts';
+import { decodeProposedCut } from '../../protocol/consensus/proposal.ts';
 import { type Driven, DrivenNetwork, MEMBERS, mineOn } from '../consensus/driven.ts';
 import { until } from '../until.ts';
 

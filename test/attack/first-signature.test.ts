@@ -3,12 +3,18 @@
  * and for connections real sockets.
  */
 import { afterEach, expect, test } from 'vitest';
-import { haveOf } from '../../node/consensus/anti-entropy.ts';
-import { servedOf } from '../../node/consensus/catch-up.ts';
-import { Committee } from '../../node/consensus/committee.ts';
-import type { Company, Event, Peer } from '../../node/consensus/effects.ts';
-import { step } from '../../node/consensus/engine.ts';
-import { lastCutOf } from '../../node/consensus/last-cut.ts';
+import type { CutLedger } from '../../node/chain/cut-ledger.ts';
+import { servedOf } from '../../node/consensus/driver/catch-up.ts';
+import { decodeMessage, encodeMessage } from '../../node/consensus/driver/messages.ts';
+import { haveOf } from '../../node/consensus/engine/anti-entropy.ts';
+import { Committee } from '../../node/consensus/engine/committee.ts';
+import type { Company, Event, Peer } from '../../node/consensus/engine/effects.ts';
+import { step } from '../../node/consensus/engine/engine.ts';
+import { lastCutOf } from '../../node/consensus/engine/last-cut.ts';
+import { openState } from '../../node/consensus/engine/recovery.ts';
+import { RULES } from '../../node/consensus/engine/rules.ts';
+import { createState } from '../../node/consensus/engine/state.ts';
+import { NIL, PRECOMMIT, PREVOTE } from '../../node/consensus/engine/votes.ts';
 import {
   COVERED_TICKS,
   HEIGHT_TICKS,
@@ -16,20 +22,14 @@ import {
   listenFirst,
   SLOW_TICKS,
   waitsFor,
-} from '../../node/consensus/listening.ts';
-import { decodeMessage, encodeMessage } from '../../node/consensus/messages.ts';
-import { Receivers } from '../../node/consensus/receivers.ts';
-import { openState } from '../../node/consensus/recovery.ts';
-import { RULES } from '../../node/consensus/rules.ts';
-import { SigningLog } from '../../node/consensus/signing-log.ts';
-import { createState } from '../../node/consensus/state.ts';
-import { TcpTransport } from '../../node/consensus/tcp-transport.ts';
-import { NIL, PRECOMMIT, PREVOTE } from '../../node/consensus/votes.ts';
-import type { CutLedger } from '../../node/cut-ledger.ts';
-import { developmentKey, validatorName } from '../../node/development.ts';
+} from '../../node/consensus/one-signer/listening.ts';
+import { SigningLog } from '../../node/consensus/one-signer/signing-log.ts';
+import { Receivers } from '../../node/consensus/reach/receivers.ts';
+import { TcpTransport } from '../../node/consensus/reach/tcp-transport.ts';
+import { developmentKey, validatorName } from '../../node/genesis/development.ts';
 import { signMessageAside } from '../../node/ml-dsa.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
-import { steadyMillis } from '../../runtime/clock.ts';
+import { steadyMillis } from '../../runtime/clock/clock.ts';
 import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
 import { committeeOf } from '../consensus/bench-member.ts';
 import { silentLog } from '../node/bed.ts';

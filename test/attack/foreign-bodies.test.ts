@@ -4,14 +4,14 @@
  */
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { developmentKey } from '../../node/development.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
 import type { ConsensusNode } from '../../node/node.ts';
-import { type Body, decodeBody, encodeBody } from '../../protocol/body.ts';
 import { type Bytes, ByteWriter, compareBytes } from '../../protocol/bytes.ts';
-import { blockId, decodeHeader, encodeHeader } from '../../protocol/header.ts';
-import { merkleRoot } from '../../protocol/merkle.ts';
-import type { ProposedCut } from '../../protocol/proposal.ts';
-import { rewardRoot } from '../../protocol/reward.ts';
+import type { ProposedCut } from '../../protocol/consensus/proposal.ts';
+import { merkleRoot } from '../../protocol/crypto/merkle.ts';
+import { type Body, decodeBody, encodeBody } from '../../protocol/ledger/body.ts';
+import { blockId, decodeHeader, encodeHeader } from '../../protocol/ledger/header.ts';
+import { rewardRoot } from '../../protocol/ledger/reward.ts';
 import { count, seed } from '../level.ts';
 import { Bed, searchNonce } from '../node/bed.ts';
 

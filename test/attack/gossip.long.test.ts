@@ -2,9 +2,9 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { multiaddr } from '@multiformats/multiaddr';
 import { afterEach, expect, test } from 'vitest';
-import { encodeBatch, encodeWires } from '../../node/network/relay-messages.ts';
+import { encodeBatch, encodeWires } from '../../node/network/relay/relay-messages.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import { transactionIdOfWire } from '../../protocol/transaction.ts';
+import { transactionIdOfWire } from '../../protocol/transactions/transaction.ts';
 import { pause, RawPeer, topicName } from '../network/raw-peer.ts';
 import { RelayHost, wireOf } from '../network/relay-host.ts';
 import { until } from '../until.ts';

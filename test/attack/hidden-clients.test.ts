@@ -4,7 +4,7 @@
  */
 import { expect, onTestFinished, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { createLogger, readLevelFilter } from '../../runtime/log.ts';
+import { createLogger, readLevelFilter } from '../../runtime/log/log.ts';
 import { startBed } from '../bridge/bed.ts';
 import { webBed } from '../pool/web-bed.ts';
 

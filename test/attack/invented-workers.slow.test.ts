@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { MAX_OWN_WORKERS, TYPICAL_PART } from '../../pool/books/own-workers.ts';
-import type { JournalRecord } from '../../pool/journal-record.ts';
+import type { JournalRecord } from '../../pool/journal/journal-record.ts';
 import { BestShares } from '../../pool/stats/best-shares.ts';
 import { foldStats } from '../../pool/stats/fold.ts';
 import { packBucket } from '../../pool/stats/packed-work.ts';
@@ -12,7 +12,7 @@ import { RateBoard } from '../../pool/stats/rates.ts';
 import { Refusals } from '../../pool/stats/refusals.ts';
 import { noteSilentWorkers } from '../../pool/stats/silence.ts';
 import { noteTypicalShare } from '../../pool/stats/typical-share.ts';
-import { OTHERS } from '../../protocol/receipt.ts';
+import { OTHERS } from '../../protocol/books/receipt.ts';
 import { CODE } from '../../protocol/stratum/errors.ts';
 import { repeats, seed } from '../level.ts';
 import { account, type BooksBed, openBooks } from '../pool/books-bed.ts';

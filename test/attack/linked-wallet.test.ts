@@ -2,7 +2,7 @@
 import { existsSync, linkSync, lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { lockDirectory } from '../../runtime/directory-lock.ts';
+import { lockDirectory } from '../../runtime/files/directory-lock.ts';
 import { runChangePassword, runInit } from '../../wallet/command/creation.ts';
 import { openSession } from '../../wallet/command/session.ts';
 import { openWallet } from '../../wallet/open.ts';

@@ -1,7 +1,7 @@
 /** The pool's live pages: one client cannot take them all, neither directly nor behind the operator's proxy. */
 import { expect, onTestFinished, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { LIVE_DEFAULTS, LiveHub } from '../../pool/api/live.ts';
+import { LIVE_DEFAULTS, LiveHub } from '../../pool/api/public/live.ts';
 import { webBed } from '../pool/web-bed.ts';
 import { quietLog } from '../quiet-log.ts';
 

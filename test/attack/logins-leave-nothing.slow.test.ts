@@ -7,9 +7,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { toHex } from '../../protocol/bytes.ts';
-import { blockId, decodeHeader, NONCE_OFFSET } from '../../protocol/header.ts';
+import { blockId, decodeHeader, NONCE_OFFSET } from '../../protocol/ledger/header.ts';
+import { targetToBytes } from '../../protocol/ledger/target.ts';
 import type { Job } from '../../protocol/stratum/messages.ts';
-import { targetToBytes } from '../../protocol/target.ts';
 import { runToEnd } from '../../stack/process.ts';
 import { addressOf, mine, V1Client, V2Client } from '../bridge/stratum-client.ts';
 import { count } from '../level.ts';

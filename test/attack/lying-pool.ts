@@ -6,7 +6,7 @@
  */
 import { parseAddress } from '../../protocol/address.ts';
 import { utf8 } from '../../protocol/bytes.ts';
-import { rewardRoot } from '../../protocol/reward.ts';
+import { rewardRoot } from '../../protocol/ledger/reward.ts';
 import { errorReply } from '../../protocol/stratum/errors.ts';
 import type { Job } from '../../protocol/stratum/messages.ts';
 import { encodeError, encodeNotification, encodeResult } from '../../protocol/stratum/v1-answer.ts';

@@ -3,14 +3,14 @@
  * the chain goes on with the proposals of others, and nobody stops.
  */
 import { afterEach, expect, test } from 'vitest';
-import { decodeMessage, encodeMessage, MESSAGE_TYPES } from '../../node/consensus/messages.ts';
-import { signedText } from '../../node/consensus/signatures.ts';
-import { developmentKey, validatorName } from '../../node/development.ts';
+import { decodeMessage, encodeMessage, MESSAGE_TYPES } from '../../node/consensus/driver/messages.ts';
+import { signedText } from '../../node/consensus/driver/signatures.ts';
+import { developmentKey, validatorName } from '../../node/genesis/development.ts';
 import { nameOf } from '../../node/ledger/registration.ts';
 import { signMessage } from '../../node/ml-dsa.ts';
 import { type Bytes, concat, toHex } from '../../protocol/bytes.ts';
-import { blocksRoot, type CutHeader, encodeCutHeader } from '../../protocol/cut.ts';
-import { decodeProposedCut } from '../../protocol/proposal.ts';
+import { decodeProposedCut } from '../../protocol/consensus/proposal.ts';
+import { blocksRoot, type CutHeader, encodeCutHeader } from '../../protocol/ledger/cut.ts';
 import { type Driven, DrivenNetwork, MEMBERS, mineOn } from '../consensus/driven.ts';
 import { until } from '../until.ts';
 

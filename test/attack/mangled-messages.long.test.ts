@@ -7,18 +7,19 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { adoptInto } from '../../node/adopted-cut.ts';
 import { newIdentity } from '../../node/api/identity.ts';
-import { BLOCK_MESSAGE_TYPES, decodeBlockMessage, encodeBlockMessage } from '../../node/consensus/block-exchange.ts';
-import type { Peer } from '../../node/consensus/effects.ts';
-import { MESSAGE_TYPES } from '../../node/consensus/messages.ts';
-import type { Transport } from '../../node/consensus/transport.ts';
-import { developmentKey } from '../../node/development.ts';
+import { adoptInto } from '../../node/chain/adopted-cut.ts';
+import {
+  BLOCK_MESSAGE_TYPES,
+  decodeBlockMessage,
+  encodeBlockMessage,
+} from '../../node/consensus/driver/block-exchange.ts';
+import { MESSAGE_TYPES } from '../../node/consensus/driver/messages.ts';
+import type { Peer } from '../../node/consensus/engine/effects.ts';
+import type { Transport } from '../../node/consensus/reach/transport.ts';
 import type { UnspentOutput } from '../../node/full-node.ts';
-import { answerSync } from '../../node/network/cut-server.ts';
-import { CutSync } from '../../node/network/cut-sync.ts';
-import { fetchSnapshot } from '../../node/network/fetch-snapshot.ts';
-import { AskError } from '../../node/network/peer-fault.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
+import { AskError } from '../../node/network/peers/peer-fault.ts';
 import {
   decodeBatch,
   decodeRelayQuestion,
@@ -26,30 +27,33 @@ import {
   encodeRelayQuestion,
   type RelayQuestion,
   SALT_BYTES,
-} from '../../node/network/relay-messages.ts';
-import { answerRelay } from '../../node/network/relay-server.ts';
+} from '../../node/network/relay/relay-messages.ts';
+import { answerRelay } from '../../node/network/relay/relay-server.ts';
+import { fetchSnapshot } from '../../node/network/snapshots/fetch-snapshot.ts';
+import { answerSync } from '../../node/network/sync/cut-server.ts';
+import { CutSync } from '../../node/network/sync/cut-sync.ts';
 import {
   decodeBlocksAnswer,
   decodeSyncQuestion,
   encodeBlocksAnswer,
   encodeSyncQuestion,
   type SyncQuestion,
-} from '../../node/network/sync-messages.ts';
+} from '../../node/network/sync/sync-messages.ts';
 import type { Protocol, Topic } from '../../node/network/thread/host-types.ts';
 import type { ConsensusNode } from '../../node/node.ts';
 import type { Trust } from '../../node/snapshot/snapshot-options.ts';
 import { SnapshotShelf } from '../../node/snapshot/snapshot-shelf.ts';
-import { chainOfApi } from '../../pool/chain.ts';
-import { statementOf } from '../../pool/reward-statements.ts';
+import { chainOfApi } from '../../pool/accountant/chain.ts';
+import { statementOf } from '../../pool/accountant/reward-statements.ts';
 import { createApiClient } from '../../protocol/api/client.ts';
 import type { Pin } from '../../protocol/api/pinned-node.ts';
 import { type Bytes, concat, toHex } from '../../protocol/bytes.ts';
 import { attempt } from '../../protocol/errors.ts';
-import { blockId, HEADER_BYTES } from '../../protocol/header.ts';
+import { blockId, HEADER_BYTES } from '../../protocol/ledger/header.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
-import { decodeTransaction, type Output, transactionIdOfWire } from '../../protocol/transaction.ts';
-import { steadyMillis } from '../../runtime/clock.ts';
-import { nodeTransport } from '../../runtime/node-transport.ts';
+import { decodeTransaction, type Output, transactionIdOfWire } from '../../protocol/transactions/transaction.ts';
+import { steadyMillis } from '../../runtime/clock/clock.ts';
+import { nodeTransport } from '../../runtime/node-client/node-transport.ts';
 import { ApiBed, identity as apiIdentity } from '../api/api-bed.ts';
 import { DrivenNetwork, MEMBERS, mineOn } from '../consensus/driven.ts';
 import { type Lie, LyingNode } from '../faults/lying-node.ts';

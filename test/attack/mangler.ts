@@ -3,9 +3,10 @@
  * of its kind, or has an entry of a list twice. Nothing of it knows the formats, but for bodies, which are spoiled in ways
  * that stay readable.
  */
-import { type Body, decodeBody, encodeBody } from '../../protocol/body.ts';
+
 import { type Bytes, concat } from '../../protocol/bytes.ts';
-import { ID_BYTES } from '../../protocol/identifier.ts';
+import { ID_BYTES } from '../../protocol/crypto/identifier.ts';
+import { type Body, decodeBody, encodeBody } from '../../protocol/ledger/body.ts';
 import { type Random, randomOf } from '../random.ts';
 
 /** Sizes of what formats are made of: numbers, names of 8 bytes, identifiers, headers. */

@@ -3,7 +3,7 @@
  * it of a block that no list ever credits must not have its proofs called proven; one that says it truly is not called false.
  */
 import { expect, test } from 'vitest';
-import { judgeProof } from '../../protocol/books-verdict.ts';
+import { judgeProof } from '../../protocol/books/books-verdict.ts';
 import { Books, honestDecisions } from '../../vectors/generate/honest-books.ts';
 import { honest, SLICE, VICTIM } from '../protocol/books-liar.ts';
 import { gathered } from '../protocol/books-sources.ts';

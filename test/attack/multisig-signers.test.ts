@@ -6,7 +6,8 @@ import { expect, test } from 'vitest';
 import { signMessage } from '../../node/ml-dsa.ts';
 import { formatAddress, parseAddress } from '../../protocol/address.ts';
 import { type Bytes, fromHex, toHex } from '../../protocol/bytes.ts';
-import { type MultisigDescriptor, multisigDescriptor } from '../../protocol/multisig.ts';
+import { encodeOperation } from '../../protocol/staking/operation.ts';
+import { type MultisigDescriptor, multisigDescriptor } from '../../protocol/transactions/multisig.ts';
 import {
   completePackage,
   decodePackage,
@@ -17,9 +18,8 @@ import {
   packageFee,
   packageMessages,
   withSignatures,
-} from '../../protocol/multisig-package.ts';
-import { encodeOperation } from '../../protocol/staking/operation.ts';
-import type { TransactionBody } from '../../protocol/transaction.ts';
+} from '../../protocol/transactions/multisig-package.ts';
+import type { TransactionBody } from '../../protocol/transactions/transaction.ts';
 import { visible } from '../../wallet/command/foreign-text.ts';
 import { verifySignature } from '../../wallet/keys/signing.ts';
 import { groupOf } from '../multisig/members.ts';

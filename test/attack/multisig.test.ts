@@ -3,16 +3,20 @@
  * takes the honest transaction of the members out of the mempool.
  */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { type DevelopmentKey, developmentKey } from '../../node/development.ts';
 import type { UnspentOutput } from '../../node/full-node.ts';
+import { type DevelopmentKey, developmentKey } from '../../node/genesis/development.ts';
 import { signMessage } from '../../node/ml-dsa.ts';
 import { ADDRESS_KINDS } from '../../protocol/address.ts';
 import { type Bytes, compareBytes, concat, utf8 } from '../../protocol/bytes.ts';
+import { id, LABELS } from '../../protocol/crypto/identifier.ts';
 import { attempt } from '../../protocol/errors.ts';
-import { id, LABELS } from '../../protocol/identifier.ts';
-import { completePackage, type MultisigPackage, packageMessages } from '../../protocol/multisig-package.ts';
-import { encodeTransaction, type Transaction, type Witness } from '../../protocol/transaction.ts';
-import type { MultisigWitness } from '../../protocol/witness.ts';
+import {
+  completePackage,
+  type MultisigPackage,
+  packageMessages,
+} from '../../protocol/transactions/multisig-package.ts';
+import { encodeTransaction, type Transaction, type Witness } from '../../protocol/transactions/transaction.ts';
+import type { MultisigWitness } from '../../protocol/transactions/witness.ts';
 import { count, seed } from '../level.ts';
 import { funded, groupOf, mined, proposal, send, signedBy } from '../multisig/members.ts';
 import { Bed } from '../node/bed.ts';

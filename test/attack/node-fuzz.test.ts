@@ -3,17 +3,17 @@
  * restarts in between, clocks that jump. Nothing throws, nothing stops the node, whatever was accepted can be read, and the chain goes on after every restart.
  */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { developmentKey, TREASURY } from '../../node/development.ts';
 import type { Submission, UnspentOutput } from '../../node/full-node.ts';
+import { developmentKey, TREASURY } from '../../node/genesis/development.ts';
 import type { CutEffects } from '../../node/ledger/effects.ts';
 import { readCandidate, readTemplateRequest } from '../../node/mining/requests.ts';
 import { signMessage } from '../../node/ml-dsa.ts';
-import { type Body, decodeBody, encodeBody } from '../../protocol/body.ts';
 import { type Bytes, compareBytes, equalBytes, toHex } from '../../protocol/bytes.ts';
+import { merkleRoot } from '../../protocol/crypto/merkle.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
-import { decodeHeader, encodeHeader, type Header } from '../../protocol/header.ts';
-import { merkleRoot } from '../../protocol/merkle.ts';
-import { rewardRoot } from '../../protocol/reward.ts';
+import { type Body, decodeBody, encodeBody } from '../../protocol/ledger/body.ts';
+import { decodeHeader, encodeHeader, type Header } from '../../protocol/ledger/header.ts';
+import { rewardRoot } from '../../protocol/ledger/reward.ts';
 import {
   decodeTransaction,
   encodeTransaction,
@@ -21,7 +21,7 @@ import {
   spendMessage,
   type Transaction,
   type TransactionBody,
-} from '../../protocol/transaction.ts';
+} from '../../protocol/transactions/transaction.ts';
 import { ApiBed } from '../api/api-bed.ts';
 import { count, seed } from '../level.ts';
 import type { Bed } from '../node/bed.ts';

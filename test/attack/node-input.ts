@@ -1,12 +1,12 @@
 /** Everything that a node's doors refuse, or that once did harm behind them, ready to be sent to a running node. */
 import { createHash } from 'node:crypto';
-import { developmentKey, TREASURY } from '../../node/development.ts';
 import type { UnspentOutput } from '../../node/full-node.ts';
+import { developmentKey, TREASURY } from '../../node/genesis/development.ts';
 import { formatAddress } from '../../protocol/address.ts';
-import { decodeBody, encodeBody } from '../../protocol/body.ts';
 import { type Bytes, fromHex, toHex } from '../../protocol/bytes.ts';
-import { decodeHeader, encodeHeader, type Header, NONCE_OFFSET } from '../../protocol/header.ts';
-import { merkleRoot } from '../../protocol/merkle.ts';
+import { merkleRoot } from '../../protocol/crypto/merkle.ts';
+import { decodeBody, encodeBody } from '../../protocol/ledger/body.ts';
+import { decodeHeader, encodeHeader, type Header, NONCE_OFFSET } from '../../protocol/ledger/header.ts';
 import { payment } from '../node/bed.ts';
 
 const payout = formatAddress(developmentKey('mallory').address, 'development');

@@ -5,14 +5,14 @@
 import { join } from 'node:path';
 import { ClassicLevel } from 'classic-level';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { certifyWith } from '../../node/certificate.ts';
-import { developmentKey } from '../../node/development.ts';
+import { certifyWith } from '../../node/chain/certificate.ts';
 import type { BlockRecord } from '../../node/full-node.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
 import { applySound } from '../../node/ledger/sound-blocks.ts';
 import { KEYS } from '../../node/store/keys.ts';
 import { LedgerStore } from '../../node/store/ledger-store.ts';
 import { type Bytes, compareBytes, toHex } from '../../protocol/bytes.ts';
-import { blockId, NONCE_OFFSET } from '../../protocol/header.ts';
+import { blockId, NONCE_OFFSET } from '../../protocol/ledger/header.ts';
 import { Bed, developmentKeys, quickHash } from '../node/bed.ts';
 
 const RAW = { keyEncoding: 'view', valueEncoding: 'view' } as const;

@@ -1,7 +1,7 @@
 /** Staking operations whose signatures are checked while a cut is made: they are checked again after it, and rivals must not slip in together. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { developmentKey, TREASURY, validatorName } from '../../node/development.ts';
-import { decodeBody } from '../../protocol/body.ts';
+import { developmentKey, TREASURY, validatorName } from '../../node/genesis/development.ts';
+import { decodeBody } from '../../protocol/ledger/body.ts';
 import { validatorId } from '../../protocol/staking/names.ts';
 import type { StakingOperation } from '../../protocol/staking/operation.ts';
 import { Bed } from '../node/bed.ts';

@@ -4,15 +4,15 @@
  */
 import { connect, type Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
-import type { Peer } from '../../node/consensus/effects.ts';
-import { admit, PLACES, type Place, seat } from '../../node/consensus/inbound-places.ts';
-import { SENT_TO_STRANGERS } from '../../node/consensus/overlay-limits.ts';
-import { encodeHello, FrameReader, frameBytes, HELLO_BYTES } from '../../node/consensus/tcp-frames.ts';
-import { TcpTransport } from '../../node/consensus/tcp-transport.ts';
-import { developmentKey, validatorName } from '../../node/development.ts';
+import type { Peer } from '../../node/consensus/engine/effects.ts';
+import { admit, PLACES, type Place, seat } from '../../node/consensus/reach/inbound-places.ts';
+import { SENT_TO_STRANGERS } from '../../node/consensus/reach/overlay-limits.ts';
+import { encodeHello, FrameReader, frameBytes, HELLO_BYTES } from '../../node/consensus/reach/tcp-frames.ts';
+import { TcpTransport } from '../../node/consensus/reach/tcp-transport.ts';
+import { developmentKey, validatorName } from '../../node/genesis/development.ts';
 import { signMessage } from '../../node/ml-dsa.ts';
 import { type Bytes, concat } from '../../protocol/bytes.ts';
-import { steadyMillis } from '../../runtime/clock.ts';
+import { steadyMillis } from '../../runtime/clock/clock.ts';
 import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
 import { RawEnd } from '../consensus/raw-end.ts';
 import { silentLog } from '../node/bed.ts';

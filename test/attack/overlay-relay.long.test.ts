@@ -4,9 +4,9 @@
  */
 import { connect, createServer, type Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
-import type { Peer } from '../../node/consensus/effects.ts';
-import { LinkEcho } from '../../node/consensus/link-echo.ts';
-import { Channel, type Ends, identityMessage, newConnectionKey } from '../../node/consensus/overlay-channel.ts';
+import type { Peer } from '../../node/consensus/engine/effects.ts';
+import { LinkEcho } from '../../node/consensus/reach/link-echo.ts';
+import { Channel, type Ends, identityMessage, newConnectionKey } from '../../node/consensus/reach/overlay-channel.ts';
 import {
   decodeIdentity,
   encodeHello,
@@ -17,14 +17,14 @@ import {
   MAX_FRAME_BYTES,
   readHello,
   TAG_BYTES,
-} from '../../node/consensus/tcp-frames.ts';
-import { LINK_LIMITS, type LinkLimits } from '../../node/consensus/tcp-link.ts';
-import { TcpTransport } from '../../node/consensus/tcp-transport.ts';
-import { developmentKey, validatorName } from '../../node/development.ts';
+} from '../../node/consensus/reach/tcp-frames.ts';
+import { LINK_LIMITS, type LinkLimits } from '../../node/consensus/reach/tcp-link.ts';
+import { TcpTransport } from '../../node/consensus/reach/tcp-transport.ts';
+import { developmentKey, validatorName } from '../../node/genesis/development.ts';
 import { signMessage, signMessageAside } from '../../node/ml-dsa.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
-import { steadyMillis } from '../../runtime/clock.ts';
+import { steadyMillis } from '../../runtime/clock/clock.ts';
 import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
 import { RawEnd } from '../consensus/raw-end.ts';
 import { silentLog } from '../node/bed.ts';

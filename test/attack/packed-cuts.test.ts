@@ -2,15 +2,15 @@
 import { afterEach, expect, test } from 'vitest';
 import type { ApiContext } from '../../node/api/api-context.ts';
 import { cutRoutes } from '../../node/api/cut-routes.ts';
-import { developmentKey, TREASURY } from '../../node/development.ts';
 import type { FullNode, Head } from '../../node/full-node.ts';
+import { developmentKey, TREASURY } from '../../node/genesis/development.ts';
 import { addressIndex } from '../../node/index/address-index.ts';
 import { INDEX_NAME } from '../../node/index/index-keys.ts';
 import { IndexReader } from '../../node/index/index-reader.ts';
 import type { StoreReader } from '../../node/store/cut-indexer.ts';
 import type { TransactionDocument } from '../../protocol/api/documents.ts';
-import { encodeBody, MAX_BODY_BYTES } from '../../protocol/body.ts';
 import { toHex } from '../../protocol/bytes.ts';
+import { encodeBody, MAX_BODY_BYTES } from '../../protocol/ledger/body.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { Bed, payment } from '../node/bed.ts';
 

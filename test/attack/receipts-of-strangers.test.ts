@@ -1,6 +1,6 @@
 /** An unread page is never a lie: workers that a stranger invents, a busy pool and failing answers make no miner accuse an honest pool, and cost it no place in what it reads. */
 import { expect, test } from 'vitest';
-import { PoolSilence } from '../../protocol/pool-silence.ts';
+import { PoolSilence } from '../../protocol/books/pool-silence.ts';
 import { ALL, Played, PlayedPool, SLICE_MILLIS } from '../miner/played-pool.ts';
 
 const busy = (seconds: number) => new PoolSilence('status 429', { status: 429, retryAfterMillis: seconds * 1_000 });

@@ -2,11 +2,11 @@
 import { readFileSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
 import { readReceiptsAnswer } from '../../miner/books/receipts-answer.ts';
-import { useSha384 } from '../../protocol/identifier.ts';
-import { receiptRefusal } from '../../protocol/receipt.ts';
-import { judgeEvidence } from '../../protocol/receipt-evidence.ts';
-import { PUBLIC_PREFIX } from '../../runtime/ml-dsa.ts';
-import { nativeSha384, nativeSha384OfTwo, useNativeSha384 } from '../../runtime/native-sha384.ts';
+import { receiptRefusal } from '../../protocol/books/receipt.ts';
+import { useSha384 } from '../../protocol/crypto/identifier.ts';
+import { judgeEvidence } from '../../protocol/evidence/receipt-evidence.ts';
+import { PUBLIC_PREFIX } from '../../runtime/native/ml-dsa.ts';
+import { nativeSha384, nativeSha384OfTwo, useNativeSha384 } from '../../runtime/native/native-sha384.ts';
 import { account, SLICE_CUTS } from '../pool/books-bed.ts';
 import { exampleOf, shapeOf } from '../pool/books-examples.ts';
 import { freshIdentity } from '../pool/fresh-identity.ts';

@@ -2,11 +2,11 @@
  * Two packages for one purpose, both signed by enough members and both sent: without `replaces` both are paid, with it at most one. A real node, its API, and a wallet that proposes.
  */
 import { expect, test } from 'vitest';
-import { developmentKey } from '../../node/development.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
 import { verifyMessage } from '../../node/ml-dsa.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
-import { completePackage, decodePackage } from '../../protocol/multisig-package.ts';
+import { completePackage, decodePackage } from '../../protocol/transactions/multisig-package.ts';
 import { ApiBed } from '../api/api-bed.ts';
 import { funded, groupOf, mined, send, signedBy } from '../multisig/members.ts';
 import { openTestWallet } from '../wallet/open-wallet.ts';

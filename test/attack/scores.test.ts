@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { connectionCountMemory } from '../../bridge/connection/connection-count.ts';
 import { KernelError } from '../../kernels/kernel-error.ts';
 import { type Bytes, utf8 } from '../../protocol/bytes.ts';
-import { NONCE_OFFSET } from '../../protocol/header.ts';
+import { NONCE_OFFSET } from '../../protocol/ledger/header.ts';
 import type { Job } from '../../protocol/stratum/messages.ts';
 import { EASY } from '../bridge/bed.ts';
 import { type DeskBed, deskBed } from '../bridge/desk-bed.ts';

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { audit } from '../../pool/audit/audit.ts';
 import { Intake } from '../../pool/books/intake.ts';
 import { unpackWork } from '../../pool/books/packed.ts';
-import { encodeRecord, type JournalRecord } from '../../pool/journal-record.ts';
+import { encodeRecord, type JournalRecord } from '../../pool/journal/journal-record.ts';
 import { count, seed } from '../level.ts';
 import { shareRecord } from '../pool/book-records.ts';
 import { type BooksBed, openBooks, SLICE_CUTS } from '../pool/books-bed.ts';

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { audit } from '../../pool/audit/audit.ts';
 import { Intake } from '../../pool/books/intake.ts';
-import { encodeRecord, type ShareIdentity, type ShareRecord } from '../../pool/journal-record.ts';
+import { encodeRecord, type ShareIdentity, type ShareRecord } from '../../pool/journal/journal-record.ts';
 import { fromHex } from '../../protocol/bytes.ts';
 import { account, type BooksBed, openBooks, SLICE_CUTS } from '../pool/books-bed.ts';
 import { freshIdentity } from '../pool/fresh-identity.ts';

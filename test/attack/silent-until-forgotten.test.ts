@@ -1,6 +1,6 @@
 /** A pool that does not answer until it keeps no receipts of the time any more is not accused, and its miner is told how much was never shown. */
 import { expect, test } from 'vitest';
-import { PoolSilence } from '../../protocol/pool-silence.ts';
+import { PoolSilence } from '../../protocol/books/pool-silence.ts';
 import { ALL, mine, Played, PlayedPool, SLICE_MILLIS } from '../miner/played-pool.ts';
 
 test('work of a day without answers, whose receipts are gone then, is named to the user', async () => {

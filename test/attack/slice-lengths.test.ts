@@ -4,11 +4,11 @@
  */
 import { expect, test } from 'vitest';
 import { auditPublic } from '../../pool/audit/public.ts';
-import { FIRST_CHAIN, type SliceRecord, sliceChain, windowWork } from '../../protocol/books-slice.ts';
-import { recordsFault } from '../../protocol/books-verdict.ts';
+import { FIRST_CHAIN, type SliceRecord, sliceChain, windowWork } from '../../protocol/books/books-slice.ts';
+import { recordsFault } from '../../protocol/books/books-verdict.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import { EMPTY_ROOT } from '../../protocol/sum-tree.ts';
-import { targetOfWork, targetToBytes } from '../../protocol/target.ts';
+import { EMPTY_ROOT } from '../../protocol/crypto/sum-tree.ts';
+import { targetOfWork, targetToBytes } from '../../protocol/ledger/target.ts';
 import { poolAddress } from '../../vectors/generate/honest-books.ts';
 
 const target = targetOfWork(9_000n);

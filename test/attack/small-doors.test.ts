@@ -2,8 +2,8 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { listenForStats } from '../../bridge/stats-listener.ts';
-import { Metrics } from '../../runtime/metrics.ts';
-import { listenForMetrics } from '../../runtime/metrics-listener.ts';
+import { Metrics } from '../../runtime/metrics/metrics.ts';
+import { listenForMetrics } from '../../runtime/metrics/metrics-listener.ts';
 import { quietLog } from '../quiet-log.ts';
 import { dial } from './raw-client.ts';
 

@@ -5,17 +5,21 @@
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { BLOCK_MESSAGE_TYPES, decodeBlockMessage, encodeBlockMessage } from '../../node/consensus/block-exchange.ts';
-import { servedOf } from '../../node/consensus/catch-up.ts';
-import { encodeMessage, MESSAGE_TYPES } from '../../node/consensus/messages.ts';
-import type { CutLedger } from '../../node/cut-ledger.ts';
-import { developmentKey } from '../../node/development.ts';
+import type { CutLedger } from '../../node/chain/cut-ledger.ts';
+import { REFUTED_CUT_FILE } from '../../node/chain/refuted-cut.ts';
+import {
+  BLOCK_MESSAGE_TYPES,
+  decodeBlockMessage,
+  encodeBlockMessage,
+} from '../../node/consensus/driver/block-exchange.ts';
+import { servedOf } from '../../node/consensus/driver/catch-up.ts';
+import { encodeMessage, MESSAGE_TYPES } from '../../node/consensus/driver/messages.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
 import type { ConsensusNode } from '../../node/node.ts';
-import { REFUTED_CUT_FILE } from '../../node/refuted-cut.ts';
-import { decodeBody, encodeBody } from '../../protocol/body.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
-import { blockId } from '../../protocol/header.ts';
-import type { ProposedCut } from '../../protocol/proposal.ts';
+import type { ProposedCut } from '../../protocol/consensus/proposal.ts';
+import { decodeBody, encodeBody } from '../../protocol/ledger/body.ts';
+import { blockId } from '../../protocol/ledger/header.ts';
 import { type Driven, DrivenNetwork, MEMBERS, mineOn } from '../consensus/driven.ts';
 import { treasuryOutput } from '../network/peers.ts';
 import { payment } from '../node/bed.ts';

@@ -2,23 +2,23 @@
 import { join } from 'node:path';
 import type { Connection } from '@libp2p/interface';
 import { onTestFinished, test } from 'vitest';
-import { developmentKey } from '../../node/development.ts';
-import { developmentFiles, writeDevelopmentNetwork } from '../../node/development-network.ts';
-import { loadGenesis } from '../../node/make-genesis.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
+import { developmentFiles, writeDevelopmentNetwork } from '../../node/genesis/development-network.ts';
+import { loadGenesis } from '../../node/genesis/make-genesis.ts';
 import {
   type AnsweredBlock,
   decodeBlocksAnswer,
   encodeBlocksAnswer,
   encodeSyncQuestion,
   type SyncQuestion,
-} from '../../node/network/sync-messages.ts';
+} from '../../node/network/sync/sync-messages.ts';
 import { ask } from '../../node/network/thread/asking.ts';
 import { PROTOCOLS } from '../../node/network/thread/host-types.ts';
-import { decodeBody, encodeBody } from '../../protocol/body.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import { chainId as chainIdOf, encodeGenesis } from '../../protocol/genesis.ts';
-import { transactionIdOfWire } from '../../protocol/transaction.ts';
-import { steadyMillis } from '../../runtime/clock.ts';
+import { decodeBody, encodeBody } from '../../protocol/ledger/body.ts';
+import { chainId as chainIdOf, encodeGenesis } from '../../protocol/ledger/genesis.ts';
+import { transactionIdOfWire } from '../../protocol/transactions/transaction.ts';
+import { steadyMillis } from '../../runtime/clock/clock.ts';
 import { freePorts } from '../../runtime/free-port.ts';
 import { findBlock } from '../network/find-block.ts';
 import { treasuryOutput } from '../network/peers.ts';

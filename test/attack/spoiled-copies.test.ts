@@ -3,13 +3,18 @@
  * payment itself stays in the mempool, in templates and in its true state, and is executed by the next honest block.
  */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { developmentKey, TREASURY } from '../../node/development.ts';
-import { type Body, decodeBody, encodeBody } from '../../protocol/body.ts';
+import { developmentKey, TREASURY } from '../../node/genesis/development.ts';
 import { type Bytes, equalBytes, toHex } from '../../protocol/bytes.ts';
-import { decodeHeader, encodeHeader } from '../../protocol/header.ts';
-import { merkleRoot } from '../../protocol/merkle.ts';
-import { rewardRoot } from '../../protocol/reward.ts';
-import { decodeTransaction, encodeTransaction, type SingleWitness, transactionId } from '../../protocol/transaction.ts';
+import { merkleRoot } from '../../protocol/crypto/merkle.ts';
+import { type Body, decodeBody, encodeBody } from '../../protocol/ledger/body.ts';
+import { decodeHeader, encodeHeader } from '../../protocol/ledger/header.ts';
+import { rewardRoot } from '../../protocol/ledger/reward.ts';
+import {
+  decodeTransaction,
+  encodeTransaction,
+  type SingleWitness,
+  transactionId,
+} from '../../protocol/transactions/transaction.ts';
 import { ApiBed } from '../api/api-bed.ts';
 import { type Bed, searchNonce } from '../node/bed.ts';
 

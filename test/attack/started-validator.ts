@@ -1,12 +1,12 @@
 /** A validator that has just started, with the engine by hand: its heights, ticks and the company it has are the test's. */
 import { expect } from 'vitest';
-import type { Company, Event, Proposal } from '../../node/consensus/effects.ts';
-import { step } from '../../node/consensus/engine.ts';
-import { listenFirst } from '../../node/consensus/listening.ts';
-import { openState } from '../../node/consensus/recovery.ts';
-import { RULES } from '../../node/consensus/rules.ts';
-import type { LastCut } from '../../node/consensus/state.ts';
-import { NIL, PRECOMMIT, type Vote, type VoteKind } from '../../node/consensus/votes.ts';
+import type { Company, Event, Proposal } from '../../node/consensus/engine/effects.ts';
+import { step } from '../../node/consensus/engine/engine.ts';
+import { openState } from '../../node/consensus/engine/recovery.ts';
+import { RULES } from '../../node/consensus/engine/rules.ts';
+import type { LastCut } from '../../node/consensus/engine/state.ts';
+import { NIL, PRECOMMIT, type Vote, type VoteKind } from '../../node/consensus/engine/votes.ts';
+import { listenFirst } from '../../node/consensus/one-signer/listening.ts';
 import { committeeOf, SIGNATURE } from '../consensus/bench-member.ts';
 
 export const SELF = 1;

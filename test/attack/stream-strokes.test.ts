@@ -3,7 +3,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { ConnectionCount } from '../../bridge/connection/connection-count.ts';
 import { Desk } from '../../bridge/connection/desk.ts';
 import { encodeRequest } from '../../protocol/stratum/v1-request.ts';
-import { clientFaults } from '../../runtime/client-fault.ts';
+import { clientFaults } from '../../runtime/clients/client-fault.ts';
 import { type Bed, startBed } from '../bridge/bed.ts';
 import { addressOf, mine, V1Client } from '../bridge/stratum-client.ts';
 import { dial, type RawClient, socketsOf } from './raw-client.ts';

@@ -4,11 +4,11 @@
  */
 import { expect, test } from 'vitest';
 import { privateKeyOfSeed, rawPublicKey, signMessage } from '../../node/ml-dsa.ts';
-import { PayoutThreshold } from '../../pool/api/payout-threshold.ts';
+import { PayoutThreshold } from '../../pool/api/miner/payout-threshold.ts';
 import type { Sql } from '../../pool/database/connect.ts';
 import { formatAddress, keyAddressPayload } from '../../protocol/address.ts';
-import { type AddressProofRequest, addressProofMessage } from '../../protocol/address-proof.ts';
 import { toHex } from '../../protocol/bytes.ts';
+import { type AddressProofRequest, addressProofMessage } from '../../protocol/transactions/address-proof.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { databaseServer } from '../pool/database-fixture.ts';
 

@@ -4,7 +4,7 @@
  */
 import { expect, test } from 'vitest';
 import { ListWatch } from '../../miner/books/list-watch.ts';
-import { judgeListEvidence, type ListEvidence } from '../../protocol/list-evidence.ts';
+import { judgeListEvidence, type ListEvidence } from '../../protocol/evidence/list-evidence.ts';
 import { SLICE_CUTS } from '../../vectors/generate/honest-books.ts';
 import { ADDRESS, DUE_HEIGHT, truth, twice } from '../miner/watched-lists.ts';
 import { honest, type Lie, lyingBooks, SLICE, VICTIM } from '../protocol/books-liar.ts';

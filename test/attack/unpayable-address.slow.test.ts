@@ -3,7 +3,7 @@
  * waits alone for the operator, and nobody else waits at all. PostgreSQL, wallet and node are real.
  */
 import { expect, test } from 'vitest';
-import type { PayoutAction, QueueDocument } from '../../pool/api/operator-documents.ts';
+import type { PayoutAction, QueueDocument } from '../../pool/api/operator/operator-documents.ts';
 import type { Exchange } from '../../pool/api/route.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import { startBed } from '../bridge/bed.ts';
@@ -52,7 +52,7 @@ test('twenty of them in the books, with more than anybody else: the others are p
   for (let i = 0; i < 40; i++) bed.income.push({ account: i, amount: COIN + BigInt(i) });
   bed.startIncome();
   bed.startPool();
-  const { payoutRoutes } = await import('../../pool/api/payout-routes.ts');
+  const { payoutRoutes } = await import('../../pool/api/operator/payout-routes.ts');
   const routes = payoutRoutes({ sql: bed.sql, wallet: bed.wallet(), note: async () => undefined });
   const route = (path: string, id = '') =>
     routes

@@ -4,8 +4,8 @@
  */
 import { expect, test } from 'vitest';
 import { ApiError } from '../../protocol/api/client-calls.ts';
-import { type BooksSources, gatherEvidence } from '../../protocol/books-evidence.ts';
-import { judgeProof } from '../../protocol/books-verdict.ts';
+import { type BooksSources, gatherEvidence } from '../../protocol/books/books-evidence.ts';
+import { judgeProof } from '../../protocol/books/books-verdict.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { truth } from '../miner/watched-lists.ts';
 import { LEDGER_LIES } from '../protocol/books-ledger-lies.ts';

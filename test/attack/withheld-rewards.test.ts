@@ -5,7 +5,7 @@
 import { expect, test } from 'vitest';
 import { Findings } from '../../pool/audit/findings.ts';
 import { auditRewards, CreditedBlocks } from '../../pool/audit/public-rewards.ts';
-import { rewardTransaction } from '../../protocol/books-verdict.ts';
+import { rewardTransaction } from '../../protocol/books/books-verdict.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import type { WithholdingDocument } from '../../pool/api/operator-documents.ts';
+import type { WithholdingDocument } from '../../pool/api/operator/operator-documents.ts';
 import { addressOf } from '../bridge/stratum-client.ts';
 import { MAIN, RunningMiner } from '../miner/running-miner.ts';
 import { KillableStack } from '../pool/killable.ts';

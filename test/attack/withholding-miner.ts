@@ -2,8 +2,8 @@
 import { PoolClient } from '../../miner/client/pool-client.ts';
 import type { PoolJob } from '../../miner/client/session-events.ts';
 import { Crew } from '../../miner/work/crew.ts';
-import { NONCE_OFFSET, TARGET_OFFSET } from '../../protocol/header.ts';
-import { meetsTarget } from '../../protocol/target.ts';
+import { NONCE_OFFSET, TARGET_OFFSET } from '../../protocol/ledger/header.ts';
+import { meetsTarget } from '../../protocol/ledger/target.ts';
 import { powHash } from '../pow-hash.ts';
 
 const KEPT_JOBS = 64;

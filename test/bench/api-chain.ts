@@ -4,27 +4,27 @@
  */
 import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { certifyWith } from '../../node/certificate.ts';
-import { developmentGenesis, developmentKey, TREASURY } from '../../node/development.ts';
+import { certifyWith } from '../../node/chain/certificate.ts';
+import { certifiable } from '../../node/chain/open-chain.ts';
 import type { BlockRecord } from '../../node/full-node.ts';
+import { developmentGenesis, developmentKey, TREASURY } from '../../node/genesis/development.ts';
 import { addressIndex } from '../../node/index/address-index.ts';
 import { applyCut, type LedgerView } from '../../node/ledger/apply-cut.ts';
 import { genesisCut } from '../../node/ledger/genesis-cut.ts';
 import { findOutput } from '../../node/ledger/output-set.ts';
 import { nameOf } from '../../node/ledger/registration.ts';
 import type { ReadTransaction, WorkBlock } from '../../node/ledger/work-block.ts';
-import { certifiable } from '../../node/open-chain.ts';
 import { LedgerStore } from '../../node/store/ledger-store.ts';
 import { keyAddressPayload } from '../../protocol/address.ts';
-import { bodyId } from '../../protocol/body.ts';
 import { type Bytes, utf8 } from '../../protocol/bytes.ts';
-import { minimumFee, transactionMass } from '../../protocol/fee.ts';
-import { encodeGenesis, genesisOutpoint } from '../../protocol/genesis.ts';
-import { blockId, decodeHeader, encodeHeader } from '../../protocol/header.ts';
-import { id, LABELS } from '../../protocol/identifier.ts';
+import { id, LABELS } from '../../protocol/crypto/identifier.ts';
+import { bodyId } from '../../protocol/ledger/body.ts';
+import { encodeGenesis, genesisOutpoint } from '../../protocol/ledger/genesis.ts';
+import { blockId, decodeHeader, encodeHeader } from '../../protocol/ledger/header.ts';
+import { encodeExtranonce } from '../../protocol/ledger/tag.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
-import { encodeExtranonce } from '../../protocol/tag.ts';
-import { encodeTransactionBody, type Outpoint } from '../../protocol/transaction.ts';
+import { minimumFee, transactionMass } from '../../protocol/transactions/fee.ts';
+import { encodeTransactionBody, type Outpoint } from '../../protocol/transactions/transaction.ts';
 import { developmentKeys, KNOWN_SEED } from '../node/bed.ts';
 
 export const BENCH_START = 1_800_000_000_000;

@@ -1,15 +1,16 @@
 /** Cuts that carry as many signatures as ledger rule 43 admits, on the bare ledger and with nothing checked ahead. */
-import { type DevelopmentKey, developmentGenesis, developmentKey, TREASURY } from '../../node/development.ts';
+
 import type { UnspentOutput } from '../../node/full-node.ts';
+import { type DevelopmentKey, developmentGenesis, developmentKey, TREASURY } from '../../node/genesis/development.ts';
 import { readTransaction, readWorkBlock } from '../../node/ledger/work-block.ts';
 import { VerifiedTransactions } from '../../node/mempool/witness-check.ts';
-import { encodeBody, MAX_BODY_BYTES, transactionsRoot } from '../../protocol/body.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
-import { MAX_CUT_SIGNATURES } from '../../protocol/cut.ts';
-import { genesisOutpoint } from '../../protocol/genesis.ts';
-import { encodeHeader } from '../../protocol/header.ts';
-import { rewardRoot } from '../../protocol/reward.ts';
-import type { Output } from '../../protocol/transaction.ts';
+import { encodeBody, MAX_BODY_BYTES, transactionsRoot } from '../../protocol/ledger/body.ts';
+import { MAX_CUT_SIGNATURES } from '../../protocol/ledger/cut.ts';
+import { genesisOutpoint } from '../../protocol/ledger/genesis.ts';
+import { encodeHeader } from '../../protocol/ledger/header.ts';
+import { rewardRoot } from '../../protocol/ledger/reward.ts';
+import type { Output } from '../../protocol/transactions/transaction.ts';
 import { falseEighths, PER_BLOCK } from '../attack/costly-blocks.ts';
 import { payment } from '../node/bed.ts';
 import { MemoryLedger } from '../node/memory-ledger.ts';

@@ -6,42 +6,42 @@
  */
 import { generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 import { dispatch } from '../../node/api/dispatch.ts';
-import { decodeBlockMessage, encodeBlockMessage } from '../../node/consensus/block-exchange.ts';
-import { Committee } from '../../node/consensus/committee.ts';
-import type { Message } from '../../node/consensus/effects.ts';
-import { examine } from '../../node/consensus/examine.ts';
-import { decodeMessage, encodeMessage } from '../../node/consensus/messages.ts';
-import { channelKeys, newConnectionKey } from '../../node/consensus/overlay-channel.ts';
-import { decodeRecord, isSigned, signRecord } from '../../node/consensus/relay-record.ts';
-import { signatureCheck, signedText } from '../../node/consensus/signatures.ts';
-import { createState } from '../../node/consensus/state.ts';
-import { decodeIdentity, encodeHello, encodeIdentity, readHello } from '../../node/consensus/tcp-frames.ts';
-import { PRECOMMIT, type Vote } from '../../node/consensus/votes.ts';
-import { developmentKey, TREASURY, validatorName } from '../../node/development.ts';
+import { decodeBlockMessage, encodeBlockMessage } from '../../node/consensus/driver/block-exchange.ts';
+import { examine } from '../../node/consensus/driver/examine.ts';
+import { decodeMessage, encodeMessage } from '../../node/consensus/driver/messages.ts';
+import { signatureCheck, signedText } from '../../node/consensus/driver/signatures.ts';
+import { Committee } from '../../node/consensus/engine/committee.ts';
+import type { Message } from '../../node/consensus/engine/effects.ts';
+import { createState } from '../../node/consensus/engine/state.ts';
+import { PRECOMMIT, type Vote } from '../../node/consensus/engine/votes.ts';
+import { channelKeys, newConnectionKey } from '../../node/consensus/reach/overlay-channel.ts';
+import { decodeIdentity, encodeHello, encodeIdentity, readHello } from '../../node/consensus/reach/tcp-frames.ts';
+import { decodeRecord, isSigned, signRecord } from '../../node/consensus/relays/relay-record.ts';
 import type { Submission } from '../../node/full-node.ts';
+import { developmentKey, TREASURY, validatorName } from '../../node/genesis/development.ts';
 import { addressIndex } from '../../node/index/address-index.ts';
 import { INDEX_NAME } from '../../node/index/index-keys.ts';
 import { IndexReader } from '../../node/index/index-reader.ts';
 import { nameOf } from '../../node/ledger/registration.ts';
 import { readCandidate, readTemplateRequest, writeTemplate } from '../../node/mining/requests.ts';
 import { signMessage, verifyMessage } from '../../node/ml-dsa.ts';
-import { answerSync } from '../../node/network/cut-server.ts';
 import {
   decodeBatch,
   decodeRelayQuestion,
   decodeShortBlock,
   encodeBatch,
   encodeRelayQuestion,
-} from '../../node/network/relay-messages.ts';
-import { answerRelay } from '../../node/network/relay-server.ts';
-import { decodeCutsAnswer, decodeSyncQuestion, encodeSyncQuestion } from '../../node/network/sync-messages.ts';
+} from '../../node/network/relay/relay-messages.ts';
+import { answerRelay } from '../../node/network/relay/relay-server.ts';
+import { answerSync } from '../../node/network/sync/cut-server.ts';
+import { decodeCutsAnswer, decodeSyncQuestion, encodeSyncQuestion } from '../../node/network/sync/sync-messages.ts';
 import type { ConsensusNode } from '../../node/node.ts';
 import { formatAddress } from '../../protocol/address.ts';
-import { encodeBody, transactionsRoot } from '../../protocol/body.ts';
 import { type Bytes, concat, toHex } from '../../protocol/bytes.ts';
-import { blocksRoot, cutId, encodeCutHeader } from '../../protocol/cut.ts';
-import { decodeHeader, encodeHeader, NONCE_OFFSET } from '../../protocol/header.ts';
-import { meetsTarget, targetToBytes } from '../../protocol/target.ts';
+import { encodeBody, transactionsRoot } from '../../protocol/ledger/body.ts';
+import { blocksRoot, cutId, encodeCutHeader } from '../../protocol/ledger/cut.ts';
+import { decodeHeader, encodeHeader, NONCE_OFFSET } from '../../protocol/ledger/header.ts';
+import { meetsTarget, targetToBytes } from '../../protocol/ledger/target.ts';
 import { falseEighths, PER_BLOCK } from '../attack/costly-blocks.ts';
 import { Bed, payment, quickHash, searchNonce, silentLog } from '../node/bed.ts';
 import { falseCut, paidCut } from './costliest-cuts.ts';

@@ -4,16 +4,16 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { certifyWith } from '../../node/certificate.ts';
-import { ConsensusDriver } from '../../node/consensus/driver.ts';
-import { ConsensusLog } from '../../node/consensus/log-file.ts';
-import type { CutLedger } from '../../node/cut-ledger.ts';
-import { developmentGenesis, developmentKey, validatorName } from '../../node/development.ts';
+import { certifyWith } from '../../node/chain/certificate.ts';
+import type { CutLedger } from '../../node/chain/cut-ledger.ts';
+import { ConsensusDriver } from '../../node/consensus/driver/driver.ts';
+import { ConsensusLog } from '../../node/consensus/log/log-file.ts';
+import { developmentGenesis, developmentKey, validatorName } from '../../node/genesis/development.ts';
 import type { AppliedCut } from '../../node/ledger/apply-cut.ts';
 import { nameOf } from '../../node/ledger/registration.ts';
 import { type ConsensusNode, createNode } from '../../node/node.ts';
 import { validatorId } from '../../protocol/staking/names.ts';
-import { steadyMillis } from '../../runtime/clock.ts';
+import { steadyMillis } from '../../runtime/clock/clock.ts';
 import { MemoryNetwork } from '../consensus/memory-network.ts';
 import { developmentKeys, quickHash, silentLog } from '../node/bed.ts';
 

@@ -2,9 +2,9 @@
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { concat, fromHex, utf8 } from '../../protocol/bytes.ts';
-import { blockId, decodeHeader, encodeHeader } from '../../protocol/header.ts';
-import { LABELS } from '../../protocol/identifier.ts';
-import { decodeTransaction, encodeTransaction } from '../../protocol/transaction.ts';
+import { LABELS } from '../../protocol/crypto/identifier.ts';
+import { blockId, decodeHeader, encodeHeader } from '../../protocol/ledger/header.ts';
+import { decodeTransaction, encodeTransaction } from '../../protocol/transactions/transaction.ts';
 import { type Costs, falseCut, paidCut } from './costliest-cuts.ts';
 import { bench, median, rates } from './harness.ts';
 

@@ -14,7 +14,7 @@ import { ml_dsa65 } from '@noble/post-quantum/ml-dsa.js';
 import { build } from 'vite';
 import { signMessage } from '../../node/ml-dsa.ts';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
-import { phraseOfEntropy } from '../../protocol/phrase.ts';
+import { phraseOfEntropy } from '../../protocol/crypto/phrase.ts';
 import { WalletRoot } from '../../wallet/keys/derivation.ts';
 import { signingKey, verifySignature } from '../../wallet/keys/signing.ts';
 import { launch } from '../chromium.ts';

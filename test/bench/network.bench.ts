@@ -7,11 +7,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { developmentKey } from '../../node/development.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
 import type { ConsensusNode } from '../../node/node.ts';
 import { concat, toHex } from '../../protocol/bytes.ts';
-import { genesisOutpoint } from '../../protocol/genesis.ts';
-import { decodeProposedCut } from '../../protocol/proposal.ts';
+import { decodeProposedCut } from '../../protocol/consensus/proposal.ts';
+import { genesisOutpoint } from '../../protocol/ledger/genesis.ts';
 import { type NodeFigures, NodeProcess } from '../network/child-node.ts';
 import { fundsOf, NetBed, type NetNode, until } from '../network/peers.ts';
 import { payment } from '../node/bed.ts';

@@ -5,8 +5,8 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { loadavg, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Message } from '../../node/consensus/effects.ts';
-import { NIL, PRECOMMIT } from '../../node/consensus/votes.ts';
+import type { Message } from '../../node/consensus/engine/effects.ts';
+import { NIL, PRECOMMIT } from '../../node/consensus/engine/votes.ts';
 import { freePorts } from '../../runtime/free-port.ts';
 import { ValidatorProcesses } from '../consensus/processes.ts';
 import { type Bench, bench, median, percentile } from './harness.ts';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
-import type { PowParameters } from '../../protocol/pow.ts';
+import type { PowParameters } from '../../protocol/crypto/pow.ts';
 
 export type Yardstick = {
   /** Processor seconds that building the cache took. */

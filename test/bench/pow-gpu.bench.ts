@@ -6,8 +6,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { cacheFromSeed } from '../../kernels/gpu/cache.ts';
+import { datasetSeed, powParameters } from '../../protocol/crypto/pow.ts';
 import { NETWORKS } from '../../protocol/network.ts';
-import { datasetSeed, powParameters } from '../../protocol/pow.ts';
 import { type Bench, bench } from './harness.ts';
 import { measureGpu, runCuda } from './pow-gpu.ts';
 

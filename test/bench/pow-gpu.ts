@@ -10,7 +10,7 @@ import { openGpu } from '../../kernels/gpu/device.ts';
 import { loadSources } from '../../kernels/gpu/sources.ts';
 import type { Trial, Tuning } from '../../kernels/gpu/tune.ts';
 import { nodeGpu } from '../../kernels/gpu/webgpu.ts';
-import type { PowParameters } from '../../protocol/pow.ts';
+import type { PowParameters } from '../../protocol/crypto/pow.ts';
 
 export type GpuBenchOptions = {
   readonly parameters: PowParameters;

@@ -19,7 +19,7 @@ import { quietLog } from '../quiet-log.ts';
 import { bench } from './harness.ts';
 import { Asked } from './stratum/asked.ts';
 
-/** As the accountant takes them (pool/term-runner.ts). */
+/** As the accountant takes them (pool/accountant/term-runner.ts). */
 const BATCH_ENTRIES = 5_000;
 const WAIT_MILLIS = 250;
 const RATES = [1_000, 2_000, 3_000, 4_000, 6_000, 8_000, 10_000, 12_500, 15_000, 20_000, 25_000, 30_000, 40_000];

@@ -1,20 +1,21 @@
 /**
  * A whole committee on one thread with real signatures and real message bytes, every message delivered at once: what a cut costs a member in processor time and bytes. Disk, ledger and sockets are not in it.
  */
-import { Committee } from '../../node/consensus/committee.ts';
-import type { Effect, Event, Proposal } from '../../node/consensus/effects.ts';
-import { step } from '../../node/consensus/engine.ts';
-import { examine } from '../../node/consensus/examine.ts';
-import { encodeRecord } from '../../node/consensus/log-record.ts';
-import { decodeMessage, encodeMessage } from '../../node/consensus/messages.ts';
-import { signatureCheck, signedText } from '../../node/consensus/signatures.ts';
-import { type ConsensusState, createState } from '../../node/consensus/state.ts';
-import { bitsOf } from '../../node/consensus/votes.ts';
-import { type DevelopmentKey, developmentKey, validatorName } from '../../node/development.ts';
+
+import { examine } from '../../node/consensus/driver/examine.ts';
+import { decodeMessage, encodeMessage } from '../../node/consensus/driver/messages.ts';
+import { signatureCheck, signedText } from '../../node/consensus/driver/signatures.ts';
+import { Committee } from '../../node/consensus/engine/committee.ts';
+import type { Effect, Event, Proposal } from '../../node/consensus/engine/effects.ts';
+import { step } from '../../node/consensus/engine/engine.ts';
+import { type ConsensusState, createState } from '../../node/consensus/engine/state.ts';
+import { bitsOf } from '../../node/consensus/engine/votes.ts';
+import { encodeRecord } from '../../node/consensus/log/log-record.ts';
+import { type DevelopmentKey, developmentKey, validatorName } from '../../node/genesis/development.ts';
 import { nameOf } from '../../node/ledger/registration.ts';
 import { signMessage } from '../../node/ml-dsa.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
-import { blocksRoot, cutId, encodeCutHeader } from '../../protocol/cut.ts';
+import { blocksRoot, cutId, encodeCutHeader } from '../../protocol/ledger/cut.ts';
 
 const CHAIN = new Uint8Array(48).fill(1);
 const ZERO = new Uint8Array(48);

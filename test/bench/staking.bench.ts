@@ -13,7 +13,7 @@ import type { Validator } from '../../node/ledger/staking/validator.ts';
 import { utf8 } from '../../protocol/bytes.ts';
 import { INTERVAL_CUTS } from '../../protocol/network.ts';
 import { delegationId, selfBondId, validatorId } from '../../protocol/staking/names.ts';
-import { useNativeSha384 } from '../../runtime/native-sha384.ts';
+import { useNativeSha384 } from '../../runtime/native/native-sha384.ts';
 import { addressOf, COIN, endpointOf, genesisOf, keyOf, Rig } from '../staking/rig.ts';
 import { bench } from './harness.ts';
 

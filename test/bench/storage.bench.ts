@@ -5,12 +5,12 @@
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { ClassicLevel } from 'classic-level';
-import { developmentKey } from '../../node/development.ts';
 import type { UnspentOutput } from '../../node/full-node.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
 import { addressIndex } from '../../node/index/address-index.ts';
 import { CERTIFICATE_STEP, CERTIFICATES_KEPT } from '../../node/store/kept-certificates.ts';
 import { INTERVAL_CUTS } from '../../protocol/network.ts';
-import { decodeTransaction, transactionIdOfWire } from '../../protocol/transaction.ts';
+import { decodeTransaction, transactionIdOfWire } from '../../protocol/transactions/transaction.ts';
 import { Bed } from '../node/bed.ts';
 import { type Bench, bench } from './harness.ts';
 

@@ -1,12 +1,12 @@
 /** How fast a server reads submits, answers them and writes jobs, in both wire forms. */
 import { concat, fromHex, utf8 } from '../../protocol/bytes.ts';
+import { targetToBytes } from '../../protocol/ledger/target.ts';
 import { FrameSplitter } from '../../protocol/stratum/frame.ts';
 import { JobFrameTemplate, NotifyTemplate } from '../../protocol/stratum/job-template.ts';
 import { LineSplitter } from '../../protocol/stratum/line.ts';
 import { encodeAccepted, encodeNotification, encodeResult } from '../../protocol/stratum/v1-answer.ts';
 import { decodeRequest } from '../../protocol/stratum/v1-request.ts';
 import { decodeClientFrame, encodeServerFrame } from '../../protocol/stratum/v2.ts';
-import { targetToBytes } from '../../protocol/target.ts';
 import { v1, v2 } from '../protocol/stratum-vectors.ts';
 import { bench, rates } from './harness.ts';
 

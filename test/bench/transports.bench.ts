@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { MAX_BODY_BYTES } from '../../protocol/body.ts';
+import { MAX_BODY_BYTES } from '../../protocol/ledger/body.ts';
 import { freePorts } from '../../runtime/free-port.ts';
 import { type Bench, bench } from './harness.ts';
 import type { Side } from './transports/process.ts';

@@ -5,7 +5,7 @@
  */
 import { startApi } from '../../node/api/api.ts';
 import { newIdentity } from '../../node/api/identity.ts';
-import { developmentKey } from '../../node/development.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
 import { addressIndex } from '../../node/index/address-index.ts';
 import { parseAddress } from '../../protocol/address.ts';
 import { Bed, silentLog } from '../node/bed.ts';

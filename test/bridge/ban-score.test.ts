@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { BAN_DEFAULTS, BanList } from '../../bridge/session/ban-score.ts';
-import { proxiedAddress } from '../../runtime/client-address.ts';
-import { fullBucket, take } from '../../runtime/token-bucket.ts';
+import { proxiedAddress } from '../../runtime/clients/client-address.ts';
+import { fullBucket, take } from '../../runtime/clients/token-bucket.ts';
 
 test('scores add up to a ban, decay, and never touch loopback or the allow-list', () => {
   const list = new BanList(BAN_DEFAULTS, ['198.51.100.0/24']);

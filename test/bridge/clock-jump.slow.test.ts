@@ -1,10 +1,10 @@
 /**
- * The system's clock jumps back. The server goes by a clock of its own that never does (runtime/clock.ts), so no job dies, no
+ * The system's clock jumps back. The server goes by a clock of its own that never does (runtime/clock/clock.ts), so no job dies, no
  * limit starves, no ban grows, nobody is thrown out, and times in the books do not go back either.
  */
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { serialOf } from '../../bridge/session/job-book.ts';
-import { steadyNow } from '../../runtime/clock.ts';
+import { steadyNow } from '../../runtime/clock/clock.ts';
 import { startBed } from './bed.ts';
 import { addressOf, mine, V1Client } from './stratum-client.ts';
 

@@ -2,8 +2,8 @@
 import { expect, test } from 'vitest';
 import { serialOf } from '../../bridge/session/job-book.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import { blockId } from '../../protocol/header.ts';
-import { targetOfWork, targetToBytes } from '../../protocol/target.ts';
+import { blockId } from '../../protocol/ledger/header.ts';
+import { targetOfWork, targetToBytes } from '../../protocol/ledger/target.ts';
 import { startBed } from './bed.ts';
 import { addressOf, mine, V1Client } from './stratum-client.ts';
 import { TemplateSource } from './template-source.ts';

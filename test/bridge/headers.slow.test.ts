@@ -1,8 +1,8 @@
 /** No header is ever given twice, whatever bridge, thread, connection, draw, cut or block; no body is used for two blocks. */
 import { expect, test } from 'vitest';
 import { LocalSessionShelf } from '../../bridge/session/session-shelf.ts';
-import { bodyId } from '../../protocol/body.ts';
 import { toHex } from '../../protocol/bytes.ts';
+import { bodyId } from '../../protocol/ledger/body.ts';
 import { count } from '../level.ts';
 import { type Bed, EASY, startBed } from './bed.ts';
 import { addressOf, mine, V1Client } from './stratum-client.ts';

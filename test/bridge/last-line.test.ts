@@ -1,7 +1,7 @@
 /** A defect met over one miner ends that miner: in its messages, in a job to all, in a verdict, on the timer. The others mine on. */
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { Session } from '../../bridge/session/session.ts';
-import { clientFaults } from '../../runtime/client-fault.ts';
+import { clientFaults } from '../../runtime/clients/client-fault.ts';
 import { startBed } from './bed.ts';
 import { addressOf, mine, V1Client } from './stratum-client.ts';
 

@@ -4,7 +4,6 @@ import { findEntry, sharedDelivery } from '../../bridge/shares/receipts.ts';
 import type { FromServer } from '../../miner/client/wire.ts';
 import { WireV1 } from '../../miner/client/wire-v1.ts';
 import { WireV2 } from '../../miner/client/wire-v2.ts';
-import { toHex, utf8 } from '../../protocol/bytes.ts';
 import {
   compareReceipts,
   type Receipt,
@@ -12,7 +11,8 @@ import {
   type ReceiptLeaf,
   receiptDocument,
   receiptSheet,
-} from '../../protocol/receipt.ts';
+} from '../../protocol/books/receipt.ts';
+import { toHex, utf8 } from '../../protocol/bytes.ts';
 import { entryOfBytes } from '../../protocol/stratum/receipt-messages.ts';
 import { encodeClientFrame } from '../../protocol/stratum/v2.ts';
 import { BRIDGE } from './bed.ts';

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import { readExtranonce } from '../../bridge/session/extranonce.ts';
-import { decodeBody } from '../../protocol/body.ts';
 import { equalBytes, toHex } from '../../protocol/bytes.ts';
-import { blockId } from '../../protocol/header.ts';
-import { headerPays } from '../../protocol/reward.ts';
-import { targetOfWork, targetToBytes } from '../../protocol/target.ts';
+import { decodeBody } from '../../protocol/ledger/body.ts';
+import { blockId } from '../../protocol/ledger/header.ts';
+import { headerPays } from '../../protocol/ledger/reward.ts';
+import { targetOfWork, targetToBytes } from '../../protocol/ledger/target.ts';
 import { TEST_CERTIFICATE } from '../miner/certificate.ts';
 import { BRIDGE, EASY, startBed } from './bed.ts';
 import { accountOf, addressOf, mine, type Transport, V1Client, V2Client } from './stratum-client.ts';

@@ -4,8 +4,8 @@ import { Bodies, type Body, type BodyOwner } from '../../bridge/session/bodies.t
 import { readExtranonce } from '../../bridge/session/extranonce.ts';
 import { JobLog } from '../../bridge/session/job-log.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
-import { blockId, NONCE_OFFSET } from '../../protocol/header.ts';
-import { headerPays } from '../../protocol/reward.ts';
+import { blockId, NONCE_OFFSET } from '../../protocol/ledger/header.ts';
+import { headerPays } from '../../protocol/ledger/reward.ts';
 import type { Job } from '../../protocol/stratum/messages.ts';
 import { EASY } from './bed.ts';
 import { deskBed } from './desk-bed.ts';

@@ -5,6 +5,7 @@ import { connect as connectTls } from 'node:tls';
 import { WebSocket } from 'ws';
 import { formatAddress } from '../../protocol/address.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
+import { meetsTarget, targetToBytes } from '../../protocol/ledger/target.ts';
 import { FrameSplitter } from '../../protocol/stratum/frame.ts';
 import { LineSplitter } from '../../protocol/stratum/line.ts';
 import type { Job } from '../../protocol/stratum/messages.ts';
@@ -12,7 +13,6 @@ import { composeNonce } from '../../protocol/stratum/nonce.ts';
 import { decodeServerMessage, type ServerMessage } from '../../protocol/stratum/v1-answer.ts';
 import { type Call, encodeRequest, type Method, type RequestId } from '../../protocol/stratum/v1-request.ts';
 import { type ClientFrame, decodeServerFrame, encodeClientFrame, type ServerFrame } from '../../protocol/stratum/v2.ts';
-import { meetsTarget, targetToBytes } from '../../protocol/target.ts';
 import { powHash } from '../pow-hash.ts';
 import { watch } from '../watch/watch.ts';
 

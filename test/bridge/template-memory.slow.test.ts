@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect, test } from 'vitest';
-import { decodeBody, encodeBody } from '../../protocol/body.ts';
-import { useNativeSha384 } from '../../runtime/native-sha384.ts';
+import { decodeBody, encodeBody } from '../../protocol/ledger/body.ts';
+import { useNativeSha384 } from '../../runtime/native/native-sha384.ts';
 import { count } from '../level.ts';
 import { startBed } from './bed.ts';
 

@@ -5,13 +5,13 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import type { TemplateAnswer } from '../../bridge/nodes/template.ts';
 import type { CandidateAnswer, NodeEvents, NodeSource, WorkReward } from '../../bridge/nodes/upstream.ts';
-import { parentsRoot, transactionsRoot } from '../../protocol/body.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
-import { encodeHeader } from '../../protocol/header.ts';
+import { datasetSeed } from '../../protocol/crypto/pow.ts';
+import { parentsRoot, transactionsRoot } from '../../protocol/ledger/body.ts';
+import { encodeHeader } from '../../protocol/ledger/header.ts';
+import { rewardRoot } from '../../protocol/ledger/reward.ts';
+import { targetOfWork } from '../../protocol/ledger/target.ts';
 import { NETWORKS } from '../../protocol/network.ts';
-import { datasetSeed } from '../../protocol/pow.ts';
-import { rewardRoot } from '../../protocol/reward.ts';
-import { targetOfWork } from '../../protocol/target.ts';
 
 export class TemplateSource implements NodeSource {
   readonly name: string;

@@ -4,9 +4,9 @@ import { expect, test } from 'vitest';
 import type { CheckedTemplate } from '../../bridge/nodes/template.ts';
 import { bodyFor, carriedBy, MAX_BYTES, TemplateStore } from '../../bridge/nodes/template-store.ts';
 import { JOB_LIFE_DEFAULTS } from '../../bridge/session/job-book.ts';
-import { decodeBody, encodeBody } from '../../protocol/body.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
-import { merkleLeaf } from '../../protocol/merkle.ts';
+import { merkleLeaf } from '../../protocol/crypto/merkle.ts';
+import { decodeBody, encodeBody } from '../../protocol/ledger/body.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 
 const KIB = 1024;

@@ -12,7 +12,7 @@ import { startListenerThread } from '../../bridge/threads/listener-threads.ts';
 import { NETWORK_NAMES, NETWORKS } from '../../protocol/network.ts';
 import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
 import { freePort } from '../../runtime/free-port.ts';
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import { withoutHashing } from '../bench/stratum/without-hashing.ts';
 import { quietLog } from '../quiet-log.ts';
 import { deskBed } from './desk-bed.ts';

@@ -1,17 +1,17 @@
 /** A process that did not run for a while (consensus rule 21) listens before it signs; and what was signed does not leave once it must not (rules 13 and 21). */
 import { afterEach, expect, test } from 'vitest';
-import { haveOf } from '../../node/consensus/anti-entropy.ts';
-import { EffectQueue, MAX_WAITING_EFFECTS } from '../../node/consensus/effect-queue.ts';
-import type { Effect, Message } from '../../node/consensus/effects.ts';
-import { lastCutOf } from '../../node/consensus/last-cut.ts';
-import { isListening } from '../../node/consensus/listening.ts';
-import { decodeMessage, MESSAGE_TYPES } from '../../node/consensus/messages.ts';
-import { mayLeave } from '../../node/consensus/own-messages.ts';
-import { AWAY_MILLIS, wasAway } from '../../node/consensus/presence.ts';
-import { PRECOMMIT, PREVOTE, type Proof } from '../../node/consensus/votes.ts';
-import { developmentKey, validatorName } from '../../node/development.ts';
+import { EffectQueue, MAX_WAITING_EFFECTS } from '../../node/consensus/driver/effect-queue.ts';
+import { decodeMessage, MESSAGE_TYPES } from '../../node/consensus/driver/messages.ts';
+import { haveOf } from '../../node/consensus/engine/anti-entropy.ts';
+import type { Effect, Message } from '../../node/consensus/engine/effects.ts';
+import { lastCutOf } from '../../node/consensus/engine/last-cut.ts';
+import { PRECOMMIT, PREVOTE, type Proof } from '../../node/consensus/engine/votes.ts';
+import { isListening } from '../../node/consensus/one-signer/listening.ts';
+import { mayLeave } from '../../node/consensus/one-signer/own-messages.ts';
+import { AWAY_MILLIS, wasAway } from '../../node/consensus/one-signer/presence.ts';
+import { developmentKey, validatorName } from '../../node/genesis/development.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
-import { steadyMillis } from '../../runtime/clock.ts';
+import { steadyMillis } from '../../runtime/clock/clock.ts';
 import { until } from '../until.ts';
 import { BenchMember, cutNamed, HEIGHT, proposal, vote } from './bench-member.ts';
 import { DrivenNetwork, MEMBERS } from './driven.ts';

@@ -1,10 +1,10 @@
 /** One member of four with equal stake, moved by hand: what it signs, sends and decides. Signing, execution and the disk answer at once. */
-import { Committee } from '../../node/consensus/committee.ts';
-import type { Effect, Event, Proposal } from '../../node/consensus/effects.ts';
-import { step } from '../../node/consensus/engine.ts';
-import { listenFirst } from '../../node/consensus/listening.ts';
-import { createState, type LastCut } from '../../node/consensus/state.ts';
-import type { CutName, Vote, VoteKind } from '../../node/consensus/votes.ts';
+import { Committee } from '../../node/consensus/engine/committee.ts';
+import type { Effect, Event, Proposal } from '../../node/consensus/engine/effects.ts';
+import { step } from '../../node/consensus/engine/engine.ts';
+import { createState, type LastCut } from '../../node/consensus/engine/state.ts';
+import type { CutName, Vote, VoteKind } from '../../node/consensus/engine/votes.ts';
+import { listenFirst } from '../../node/consensus/one-signer/listening.ts';
 
 export const HEIGHT = 9;
 export const SIGNATURE = Uint8Array.of(1);

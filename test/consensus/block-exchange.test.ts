@@ -1,10 +1,10 @@
 /** Blocks between neighbours: nobody can keep a block from this node by offering it first or again and again, or by offering many that do not exist; strangers are asked last. */
 import { beforeEach, expect, test, vi } from 'vitest';
-import { BlockExchange, decodeBlockMessage, encodeBlockMessage } from '../../node/consensus/block-exchange.ts';
-import type { CutDesk } from '../../node/consensus/cut-desk.ts';
-import type { Peer } from '../../node/consensus/effects.ts';
-import { MAX_BODY_BYTES } from '../../protocol/body.ts';
-import { blockId, HEADER_BYTES } from '../../protocol/header.ts';
+import { BlockExchange, decodeBlockMessage, encodeBlockMessage } from '../../node/consensus/driver/block-exchange.ts';
+import type { CutDesk } from '../../node/consensus/driver/cut-desk.ts';
+import type { Peer } from '../../node/consensus/engine/effects.ts';
+import { MAX_BODY_BYTES } from '../../protocol/ledger/body.ts';
+import { blockId, HEADER_BYTES } from '../../protocol/ledger/header.ts';
 import { silentLog } from '../node/bed.ts';
 
 const idOf = (n: number) => {

@@ -2,9 +2,9 @@
  * What must hold in every run, judged by code of its own and not by the engine's: one cut per height, certificates that prove it, cuts that were valid, one vote per
  * height, round and kind of an honest member, and no accusation against one.
  */
-import type { Committee } from '../../node/consensus/committee.ts';
-import type { Proposal } from '../../node/consensus/effects.ts';
-import type { CutName, Proof, Vote } from '../../node/consensus/votes.ts';
+import type { Committee } from '../../node/consensus/engine/committee.ts';
+import type { Proposal } from '../../node/consensus/engine/effects.ts';
+import type { CutName, Proof, Vote } from '../../node/consensus/engine/votes.ts';
 import { isSignedBy, type World } from './world.ts';
 
 /** Whether the seated nodes without the faulty ones have more than two thirds of the stake. */

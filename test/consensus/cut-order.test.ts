@@ -1,12 +1,12 @@
 /** Cuts of one height that are executed before one of them is decided: whichever it is can be committed, and nothing is executed while it is written. */
 import { afterEach, expect, test } from 'vitest';
-import { CutDesk } from '../../node/consensus/cut-desk.ts';
-import type { Proposal } from '../../node/consensus/effects.ts';
-import type { CutLedger } from '../../node/cut-ledger.ts';
-import { developmentKey } from '../../node/development.ts';
+import type { CutLedger } from '../../node/chain/cut-ledger.ts';
+import { CutDesk } from '../../node/consensus/driver/cut-desk.ts';
+import type { Proposal } from '../../node/consensus/engine/effects.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
 import type { AppliedCut } from '../../node/ledger/apply-cut.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import { decodeProposedCut } from '../../protocol/proposal.ts';
+import { decodeProposedCut } from '../../protocol/consensus/proposal.ts';
 import { randomOf } from '../random.ts';
 import { CUT_MILLIS, DrivenNetwork, mineOn } from './driven.ts';
 

@@ -1,7 +1,7 @@
 /** A neighbour that is dialled and breaks rules is dialled ever more rarely, and never given up: over real sockets, with timers by hand. */
 import { createServer, type Server, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { Dialler, type Ending } from '../../node/consensus/dialler.ts';
+import { Dialler, type Ending } from '../../node/consensus/reach/dialler.ts';
 
 let server: Server;
 let dialler: Dialler;

@@ -2,16 +2,16 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Checkpoint } from '../../node/checkpoints.ts';
-import { ConsensusDriver } from '../../node/consensus/driver.ts';
-import type { DriverDependencies, Signer } from '../../node/consensus/driver-dependencies.ts';
-import { ConsensusLog } from '../../node/consensus/log-file.ts';
-import { developmentGenesis, developmentKey, validatorName } from '../../node/development.ts';
+import type { Checkpoint } from '../../node/chain/checkpoints.ts';
+import { ConsensusDriver } from '../../node/consensus/driver/driver.ts';
+import type { DriverDependencies, Signer } from '../../node/consensus/driver/driver-dependencies.ts';
+import { ConsensusLog } from '../../node/consensus/log/log-file.ts';
+import { developmentGenesis, developmentKey, validatorName } from '../../node/genesis/development.ts';
 import { type ConsensusNode, createNode } from '../../node/node.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
-import { chainId, encodeGenesis } from '../../protocol/genesis.ts';
+import { chainId, encodeGenesis } from '../../protocol/ledger/genesis.ts';
 import { validatorId } from '../../protocol/staking/names.ts';
-import { steadyMillis } from '../../runtime/clock.ts';
+import { steadyMillis } from '../../runtime/clock/clock.ts';
 import { quickHash, searchNonce, silentLog } from '../node/bed.ts';
 import { MemoryNetwork } from './memory-network.ts';
 

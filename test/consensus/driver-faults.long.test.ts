@@ -1,9 +1,9 @@
 /** Networks that part and heal, and clocks that are wrong, with real ledgers, stores, logs and signatures. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { MESSAGE_TYPES } from '../../node/consensus/messages.ts';
-import { developmentKey } from '../../node/development.ts';
+import { MESSAGE_TYPES } from '../../node/consensus/driver/messages.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import { steadyMillis } from '../../runtime/clock.ts';
+import { steadyMillis } from '../../runtime/clock/clock.ts';
 import { until } from '../until.ts';
 import { DrivenNetwork, MEMBERS, mineOn } from './driven.ts';
 

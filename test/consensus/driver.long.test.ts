@@ -1,13 +1,13 @@
 /** The driver with real ledgers, stores, logs and signatures; only the network is one in memory. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { decodeBlockMessage, encodeBlockMessage } from '../../node/consensus/block-exchange.ts';
-import type { Message, Peer } from '../../node/consensus/effects.ts';
-import { decodeMessage, encodeMessage, MESSAGE_TYPES } from '../../node/consensus/messages.ts';
-import { developmentKey } from '../../node/development.ts';
+import { decodeBlockMessage, encodeBlockMessage } from '../../node/consensus/driver/block-exchange.ts';
+import { decodeMessage, encodeMessage, MESSAGE_TYPES } from '../../node/consensus/driver/messages.ts';
+import type { Message, Peer } from '../../node/consensus/engine/effects.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
 import { type Bytes, concat, equalBytes, toHex } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
-import { blockId } from '../../protocol/header.ts';
-import type { LogFields } from '../../runtime/log.ts';
+import { blockId } from '../../protocol/ledger/header.ts';
+import type { LogFields } from '../../runtime/log/log.ts';
 import { quietLog } from '../quiet-log.ts';
 import { until } from '../until.ts';
 import { DrivenNetwork, MEMBERS, mineOn, type DrivenNetwork as Network } from './driven.ts';

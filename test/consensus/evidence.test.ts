@@ -1,13 +1,13 @@
 /** A member that votes twice: whoever sees it tells the others, a validator with a fee key brings it into the chain, and the member is slashed. */
 import { afterEach, expect, test } from 'vitest';
-import { encodeMessage } from '../../node/consensus/messages.ts';
-import { cutBytes, signedText } from '../../node/consensus/signatures.ts';
-import { NIL, PREVOTE, type Vote } from '../../node/consensus/votes.ts';
-import { developmentKey, TREASURY, validatorName } from '../../node/development.ts';
-import { EvidenceDesk } from '../../node/evidence.ts';
+import { encodeMessage } from '../../node/consensus/driver/messages.ts';
+import { cutBytes, signedText } from '../../node/consensus/driver/signatures.ts';
+import { NIL, PREVOTE, type Vote } from '../../node/consensus/engine/votes.ts';
 import type { UnspentOutput } from '../../node/full-node.ts';
+import { developmentKey, TREASURY, validatorName } from '../../node/genesis/development.ts';
 import { signMessage } from '../../node/ml-dsa.ts';
-import { genesisOutpoint } from '../../protocol/genesis.ts';
+import { EvidenceDesk } from '../../node/validator/evidence.ts';
+import { genesisOutpoint } from '../../protocol/ledger/genesis.ts';
 import type { Evidence } from '../../protocol/staking/operation.ts';
 import { silentLog } from '../node/bed.ts';
 import { until } from '../until.ts';

@@ -1,15 +1,15 @@
 /** A validator that hears nothing of its neighbours takes cuts from peers, whatever its overlay does, and takes part again by itself. Real ledgers, stores, logs, signatures and peers; an overlay in memory. */
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { Message } from '../../node/consensus/effects.ts';
-import { isListening } from '../../node/consensus/listening.ts';
-import { decodeMessage, MESSAGE_TYPES } from '../../node/consensus/messages.ts';
-import { developmentKey } from '../../node/development.ts';
+import { decodeMessage, MESSAGE_TYPES } from '../../node/consensus/driver/messages.ts';
+import type { Message } from '../../node/consensus/engine/effects.ts';
+import { isListening } from '../../node/consensus/one-signer/listening.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
 import { openNetwork, type PeerView } from '../../node/network/open-network.ts';
 import { type Bytes, concat, toHex } from '../../protocol/bytes.ts';
-import type { Certificate } from '../../protocol/cut.ts';
-import { decodeProposedCut } from '../../protocol/proposal.ts';
-import { steadyMillis } from '../../runtime/clock.ts';
+import { decodeProposedCut } from '../../protocol/consensus/proposal.ts';
+import type { Certificate } from '../../protocol/ledger/cut.ts';
+import { steadyMillis } from '../../runtime/clock/clock.ts';
 import { quietLog } from '../quiet-log.ts';
 import { until } from '../until.ts';
 import { CUT_MILLIS, type Driven, DrivenNetwork, MEMBERS, mineOn } from './driven.ts';

@@ -1,21 +1,21 @@
 /** What a neighbour forwards, for whom, and how much of it (consensus rule 25). */
 import { expect, onTestFinished, test } from 'vitest';
-import { Committee } from '../../node/consensus/committee.ts';
-import type { Message, Peer } from '../../node/consensus/effects.ts';
-import { step } from '../../node/consensus/engine.ts';
 import {
   decodeForward,
   encodeForward,
   type Forward,
   Forwarding,
   MOST_OF_AUTHOR,
-} from '../../node/consensus/forwarding.ts';
-import { encodeMessage, MESSAGE_TYPES } from '../../node/consensus/messages.ts';
-import { openState } from '../../node/consensus/recovery.ts';
-import { RULES } from '../../node/consensus/rules.ts';
-import { NIL, PREVOTE } from '../../node/consensus/votes.ts';
-import { PUBLIC_KEY_BYTES } from '../../protocol/key-sizes.ts';
-import { SIGNATURE_BYTES } from '../../protocol/transaction.ts';
+} from '../../node/consensus/driver/forwarding.ts';
+import { encodeMessage, MESSAGE_TYPES } from '../../node/consensus/driver/messages.ts';
+import { Committee } from '../../node/consensus/engine/committee.ts';
+import type { Message, Peer } from '../../node/consensus/engine/effects.ts';
+import { step } from '../../node/consensus/engine/engine.ts';
+import { openState } from '../../node/consensus/engine/recovery.ts';
+import { RULES } from '../../node/consensus/engine/rules.ts';
+import { NIL, PREVOTE } from '../../node/consensus/engine/votes.ts';
+import { PUBLIC_KEY_BYTES } from '../../protocol/crypto/key-sizes.ts';
+import { SIGNATURE_BYTES } from '../../protocol/transactions/transaction.ts';
 import { until } from '../until.ts';
 import { DrivenNetwork, MEMBERS } from './driven.ts';
 

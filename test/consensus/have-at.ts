@@ -1,6 +1,6 @@
 /** The question of a neighbour at a height that has nothing of its round. */
-import { encodeMessage } from '../../node/consensus/messages.ts';
-import { NIL } from '../../node/consensus/votes.ts';
+import { encodeMessage } from '../../node/consensus/driver/messages.ts';
+import { NIL } from '../../node/consensus/engine/votes.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 
 export const haveAt = (height: number): Bytes =>

@@ -1,11 +1,11 @@
 /** What is sent to a member in bad faith: strangers, other heights and rounds, floods, its own key elsewhere (consensus rules 10, 13, 14 and 16). */
 import { expect, test } from 'vitest';
-import { ANSWERS_PER_TICK } from '../../node/consensus/anti-entropy.ts';
-import type { Company } from '../../node/consensus/effects.ts';
-import { examine } from '../../node/consensus/examine.ts';
-import { judgeProof, judgeProposal, judgeVote } from '../../node/consensus/intake.ts';
-import { COVERED_TICKS, LISTEN_TICKS, SLOW_TICKS } from '../../node/consensus/listening.ts';
-import { NIL, PRECOMMIT, PREVOTE } from '../../node/consensus/votes.ts';
+import { examine } from '../../node/consensus/driver/examine.ts';
+import { ANSWERS_PER_TICK } from '../../node/consensus/engine/anti-entropy.ts';
+import type { Company } from '../../node/consensus/engine/effects.ts';
+import { judgeProof, judgeProposal, judgeVote } from '../../node/consensus/engine/intake.ts';
+import { NIL, PRECOMMIT, PREVOTE } from '../../node/consensus/engine/votes.ts';
+import { COVERED_TICKS, LISTEN_TICKS, SLOW_TICKS } from '../../node/consensus/one-signer/listening.ts';
 import { BenchMember, committeeOf, cutNamed, follower, HEIGHT, proposal, SIGNATURE, vote } from './bench-member.ts';
 
 const A = cutNamed('a');

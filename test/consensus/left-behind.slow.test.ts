@@ -1,9 +1,9 @@
 /** Four validators as processes without registered routes. One has no neighbours and one peer; later it is away for long and has neighbours and no peer. */
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { developmentFiles, writeDevelopmentNetwork } from '../../node/development-network.ts';
+import { developmentFiles, writeDevelopmentNetwork } from '../../node/genesis/development-network.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
-import { steadyMillis } from '../../runtime/clock.ts';
+import { steadyMillis } from '../../runtime/clock/clock.ts';
 import { freePorts } from '../../runtime/free-port.ts';
 import { Svcd } from '../network/svcd.ts';
 import { temporaryDirectory } from '../temporary.ts';

@@ -2,8 +2,8 @@
  * Members that lie. Some run the engine and lie about it (amnesia, withholding, twins); the others see every message and send what does most harm, with
  * their own key only: nobody can sign for another.
  */
-import type { Message, Proposal } from '../../node/consensus/effects.ts';
-import { NIL, PRECOMMIT, PREVOTE, type Vote, type VoteKind } from '../../node/consensus/votes.ts';
+import type { Message, Proposal } from '../../node/consensus/engine/effects.ts';
+import { NIL, PRECOMMIT, PREVOTE, type Vote, type VoteKind } from '../../node/consensus/engine/votes.ts';
 import type { Strategy } from './scenario.ts';
 import { type Place, seatOf } from './sim-place.ts';
 import { FORGED, signatureOf } from './world.ts';

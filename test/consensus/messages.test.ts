@@ -10,10 +10,10 @@ import {
 } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { decodeCircuitMessage, encodeCircuitMessage } from '../../node/consensus/circuit-messages.ts';
-import { decodeForward, encodeForward } from '../../node/consensus/forwarding.ts';
-import { decodeMessage, encodeMessage, MAX_MESSAGE_BYTES } from '../../node/consensus/messages.ts';
-import { decodeRecord, signRecord } from '../../node/consensus/relay-record.ts';
+import { decodeForward, encodeForward } from '../../node/consensus/driver/forwarding.ts';
+import { decodeMessage, encodeMessage, MAX_MESSAGE_BYTES } from '../../node/consensus/driver/messages.ts';
+import { decodeCircuitMessage, encodeCircuitMessage } from '../../node/consensus/relays/circuit-messages.ts';
+import { decodeRecord, signRecord } from '../../node/consensus/relays/relay-record.ts';
 import { type Bytes, fromHex, toHex } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { consensusMessages } from '../../vectors/generate/consensus.ts';

@@ -1,6 +1,6 @@
 /** The simulator is worth what it finds: the engine with one decision made wrongly fails, for every decision that somebody got wrong before. */
 import { expect, test } from 'vitest';
-import { useNativeSha384 } from '../../runtime/native-sha384.ts';
+import { useNativeSha384 } from '../../runtime/native/native-sha384.ts';
 import { MUTATIONS, mutated } from './mutations.ts';
 import { simulate } from './simulation.ts';
 

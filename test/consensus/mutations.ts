@@ -1,6 +1,6 @@
 /** The engine with one decision made wrongly. Each of these was made by somebody once; the simulator must find every one. */
-import { RULES, type Rules } from '../../node/consensus/rules.ts';
-import { NIL, PRECOMMIT, type Vote } from '../../node/consensus/votes.ts';
+import { RULES, type Rules } from '../../node/consensus/engine/rules.ts';
+import { NIL, PRECOMMIT, type Vote } from '../../node/consensus/engine/votes.ts';
 
 type Mutation = {
   readonly rules: Partial<Rules>;

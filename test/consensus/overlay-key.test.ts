@@ -2,8 +2,8 @@
 import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { readRoute } from '../../node/overlay-key.ts';
-import { validatorCommands } from '../../node/validator-commands.ts';
+import { readRoute } from '../../node/validator/overlay-key.ts';
+import { validatorCommands } from '../../node/validator/validator-commands.ts';
 import { fromHex, fromUtf8 } from '../../protocol/bytes.ts';
 import { decodeEndpoint } from '../../protocol/staking/endpoint.ts';
 import { temporaryDirectory } from '../temporary.ts';

@@ -1,7 +1,7 @@
 /** Times of consensus (rules 3 and 4): nobody can hurry the chain, lost time is made up at twice the pace at most, and waits grow without bound. */
 import { expect, test } from 'vitest';
-import { CutDesk, nextEarliest } from '../../node/consensus/cut-desk.ts';
-import { beginMillis, earliestMillis, isTimely, timelyIn, timeoutMillis } from '../../node/consensus/pace.ts';
+import { CutDesk, nextEarliest } from '../../node/consensus/driver/cut-desk.ts';
+import { beginMillis, earliestMillis, isTimely, timelyIn, timeoutMillis } from '../../node/consensus/engine/pace.ts';
 import { DrivenNetwork } from './driven.ts';
 
 test('rule 3: the least timestamp follows the epoch, and half a pace after the cut before', () => {

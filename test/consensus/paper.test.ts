@@ -1,7 +1,7 @@
 /** Known scenarios of the paper and of chains that stalled, one member moved by hand. */
 import { expect, test } from 'vitest';
-import { lastCutOf } from '../../node/consensus/last-cut.ts';
-import { NIL, PRECOMMIT, PREVOTE } from '../../node/consensus/votes.ts';
+import { lastCutOf } from '../../node/consensus/engine/last-cut.ts';
+import { NIL, PRECOMMIT, PREVOTE } from '../../node/consensus/engine/votes.ts';
 import { BenchMember, committeeOf, cutNamed, follower, HEIGHT, vote } from './bench-member.ts';
 
 const A = cutNamed('a');

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ConsensusReport } from '../../node/consensus-report.ts';
+import type { ConsensusReport } from '../../node/reports/consensus-report.ts';
 import { type Random, randomOf } from '../random.ts';
 import { VALIDATORS, type ValidatorProcesses } from './processes.ts';
 

@@ -3,7 +3,7 @@
  * and heal and processes that hang; and nobody ever votes twice. Nothing here is measured by the clock: what is waited for comes, sooner or later.
  */
 import { afterEach, expect, test } from 'vitest';
-import type { ConsensusReport } from '../../node/consensus-report.ts';
+import type { ConsensusReport } from '../../node/reports/consensus-report.ts';
 import { count, repeats, seed } from '../level.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { lasts } from '../watch/limits.ts';

@@ -2,24 +2,34 @@
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { DIAL_AFTER_MILLIS, DIAL_BACK_AFTER_MILLIS, dialPlan, type Reachable } from '../../node/consensus/dial-plan.ts';
-import { LOOK_MILLIS } from '../../node/consensus/dialler.ts';
-import type { Peer } from '../../node/consensus/effects.ts';
-import { COVERED_TICKS } from '../../node/consensus/listening.ts';
-import { tickMillis } from '../../node/consensus/pace.ts';
-import { TcpTransport } from '../../node/consensus/tcp-transport.ts';
-import { developmentGenesis, developmentKey, developmentValidator, validatorName } from '../../node/development.ts';
+import type { Peer } from '../../node/consensus/engine/effects.ts';
+import { tickMillis } from '../../node/consensus/engine/pace.ts';
+import { COVERED_TICKS } from '../../node/consensus/one-signer/listening.ts';
+import {
+  DIAL_AFTER_MILLIS,
+  DIAL_BACK_AFTER_MILLIS,
+  dialPlan,
+  type Reachable,
+} from '../../node/consensus/reach/dial-plan.ts';
+import { LOOK_MILLIS } from '../../node/consensus/reach/dialler.ts';
+import { TcpTransport } from '../../node/consensus/reach/tcp-transport.ts';
+import {
+  developmentGenesis,
+  developmentKey,
+  developmentValidator,
+  validatorName,
+} from '../../node/genesis/development.ts';
 import { signMessageAside } from '../../node/ml-dsa.ts';
 import { type ConsensusNode, createNode } from '../../node/node.ts';
 import { openConsensus } from '../../node/open-consensus.ts';
-import { overlayKey } from '../../node/overlay-key.ts';
-import { mayDial, reachableValidators } from '../../node/reachable-validators.ts';
+import { overlayKey } from '../../node/validator/overlay-key.ts';
+import { mayDial, reachableValidators } from '../../node/validator/reachable-validators.ts';
 import { type Bytes, equalBytes, utf8 } from '../../protocol/bytes.ts';
 import { decodeEndpoint, encodeEndpoint, type Route } from '../../protocol/staking/endpoint.ts';
 import { validatorId } from '../../protocol/staking/names.ts';
-import { steadyMillis } from '../../runtime/clock.ts';
+import { steadyMillis } from '../../runtime/clock/clock.ts';
 import { freePorts } from '../../runtime/free-port.ts';
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import { Bed, quickHash, silentLog } from '../node/bed.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { until } from '../until.ts';

@@ -1,26 +1,26 @@
 /** Relays of validators without an open port (consensus rule 24): records, slots, circuits and dials, without a network. */
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { expect, test } from 'vitest';
+import { FIRST_ROUTE_RETRY_MILLIS } from '../../node/consensus/reach/overlay-limits.ts';
 import {
   type CircuitMessage,
   circuitOpening,
   decodeCircuitMessage,
   encodeCircuitMessage,
   tokenIn,
-} from '../../node/consensus/circuit-messages.ts';
-import { FIRST_ROUTE_RETRY_MILLIS } from '../../node/consensus/overlay-limits.ts';
-import { OwnSlots } from '../../node/consensus/own-slots.ts';
-import { RelayBook } from '../../node/consensus/relay-book.ts';
-import { RelayDials } from '../../node/consensus/relay-dials.ts';
-import { CIRCUIT, RECORD, SLOT } from '../../node/consensus/relay-limits.ts';
+} from '../../node/consensus/relays/circuit-messages.ts';
+import { OwnSlots } from '../../node/consensus/relays/own-slots.ts';
+import { RelayBook } from '../../node/consensus/relays/relay-book.ts';
+import { RelayDials } from '../../node/consensus/relays/relay-dials.ts';
+import { CIRCUIT, RECORD, SLOT } from '../../node/consensus/relays/relay-limits.ts';
 import {
   decodeRecord,
   judgeRecord,
   MAX_RECORD_BYTES,
   type RelayRecord,
   signRecord,
-} from '../../node/consensus/relay-record.ts';
-import { type Circuit, RelaySlots } from '../../node/consensus/relay-slots.ts';
+} from '../../node/consensus/relays/relay-record.ts';
+import { type Circuit, RelaySlots } from '../../node/consensus/relays/relay-slots.ts';
 import { nameOf } from '../../node/ledger/registration.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 

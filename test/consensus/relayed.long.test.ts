@@ -2,24 +2,24 @@
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
+import type { Peer } from '../../node/consensus/engine/effects.ts';
+import { dialPlan } from '../../node/consensus/reach/dial-plan.ts';
+import { TcpTransport } from '../../node/consensus/reach/tcp-transport.ts';
 import {
   type CircuitMessage,
   decodeCircuitMessage,
   encodeCircuitMessage,
   tokenIn,
-} from '../../node/consensus/circuit-messages.ts';
-import { dialPlan } from '../../node/consensus/dial-plan.ts';
-import type { Peer } from '../../node/consensus/effects.ts';
-import { decodeRecord, MAX_RECORD_BYTES, signRecord } from '../../node/consensus/relay-record.ts';
-import { type Listed, type ProvenLink, Relaying } from '../../node/consensus/relaying.ts';
-import { TcpTransport } from '../../node/consensus/tcp-transport.ts';
-import { developmentKey, validatorName } from '../../node/development.ts';
+} from '../../node/consensus/relays/circuit-messages.ts';
+import { decodeRecord, MAX_RECORD_BYTES, signRecord } from '../../node/consensus/relays/relay-record.ts';
+import { type Listed, type ProvenLink, Relaying } from '../../node/consensus/relays/relaying.ts';
+import { developmentKey, validatorName } from '../../node/genesis/development.ts';
 import { signMessageAside } from '../../node/ml-dsa.ts';
 import { type Bytes, toHex, utf8 } from '../../protocol/bytes.ts';
 import { validatorId } from '../../protocol/staking/names.ts';
-import { steadyMillis } from '../../runtime/clock.ts';
+import { steadyMillis } from '../../runtime/clock/clock.ts';
 import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import { silentLog } from '../node/bed.ts';
 import { until } from '../until.ts';
 

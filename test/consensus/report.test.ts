@@ -1,14 +1,14 @@
 /** What a running member tells: its trace gives the same effects again, its figures count what went wrong, and its report says where it stands. */
 import { afterEach, expect, test } from 'vitest';
-import type { Effect } from '../../node/consensus/effects.ts';
-import { type ConsensusCount, ConsensusWatch } from '../../node/consensus/figures.ts';
-import { LISTEN_TICKS } from '../../node/consensus/listening.ts';
-import { replay } from '../../node/consensus/trace.ts';
-import { TraceRecorder } from '../../node/consensus/trace-recorder.ts';
-import { type ConsensusReport, consensusReport, type ValidatorReport } from '../../node/consensus-report.ts';
-import { developmentKey, validatorName } from '../../node/development.ts';
-import { SeatWatch } from '../../node/seat-watch.ts';
-import { statusLines } from '../../node/validator-commands.ts';
+import { type ConsensusCount, ConsensusWatch } from '../../node/consensus/driver/figures.ts';
+import type { Effect } from '../../node/consensus/engine/effects.ts';
+import { replay } from '../../node/consensus/log/trace.ts';
+import { TraceRecorder } from '../../node/consensus/log/trace-recorder.ts';
+import { LISTEN_TICKS } from '../../node/consensus/one-signer/listening.ts';
+import { developmentKey, validatorName } from '../../node/genesis/development.ts';
+import { type ConsensusReport, consensusReport, type ValidatorReport } from '../../node/reports/consensus-report.ts';
+import { SeatWatch } from '../../node/validator/seat-watch.ts';
+import { statusLines } from '../../node/validator/validator-commands.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { validatorId } from '../../protocol/staking/names.ts';
 import { quietLog } from '../quiet-log.ts';

@@ -1,17 +1,17 @@
 /** The roll call (consensus rule 23): a key that runs in two processes is found out by the neighbours that both are connected to, also where not one vote of the first reaches the second. */
 import { afterEach, expect, test } from 'vitest';
-import type { Message, Peer } from '../../node/consensus/effects.ts';
-import { listenFirst } from '../../node/consensus/listening.ts';
-import { decodeMessage, MESSAGE_TYPES } from '../../node/consensus/messages.ts';
-import { RollCall } from '../../node/consensus/roll-call.ts';
+import { decodeMessage, MESSAGE_TYPES } from '../../node/consensus/driver/messages.ts';
+import type { Message, Peer } from '../../node/consensus/engine/effects.ts';
+import { createState } from '../../node/consensus/engine/state.ts';
+import { listenFirst } from '../../node/consensus/one-signer/listening.ts';
+import { RollCall } from '../../node/consensus/one-signer/roll-call.ts';
 import {
   decodeRollCall,
   encodeRollCall,
   hereMessage,
   type RollCallMessage,
-} from '../../node/consensus/roll-call-messages.ts';
-import { createState } from '../../node/consensus/state.ts';
-import { developmentKey, validatorName } from '../../node/development.ts';
+} from '../../node/consensus/one-signer/roll-call-messages.ts';
+import { developmentKey, validatorName } from '../../node/genesis/development.ts';
 import { signMessage } from '../../node/ml-dsa.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';

@@ -1,5 +1,5 @@
 /** What one seed means: how many nodes of which stake, which of them lie and how, whose clock is wrong, what the network and the disks do, and until when. */
-import { Committee } from '../../node/consensus/committee.ts';
+import { Committee } from '../../node/consensus/engine/committee.ts';
 import { type Random, randomOf } from '../random.ts';
 import { isQuorumOfHonest } from './checks.ts';
 import { evenLoss, type Weather } from './world.ts';

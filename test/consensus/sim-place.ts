@@ -1,7 +1,7 @@
 /** Where a node of the simulator is: its world, its seats, and how it behaves. */
-import type { Committee } from '../../node/consensus/committee.ts';
-import type { Message } from '../../node/consensus/effects.ts';
-import type { Rules } from '../../node/consensus/rules.ts';
+import type { Committee } from '../../node/consensus/engine/committee.ts';
+import type { Message } from '../../node/consensus/engine/effects.ts';
+import type { Rules } from '../../node/consensus/engine/rules.ts';
 import type { Checks } from './checks.ts';
 import type { Scenario } from './scenario.ts';
 import type { World } from './world.ts';

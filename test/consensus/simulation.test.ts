@@ -3,7 +3,7 @@
  * committees that change, and liars with less than a third of the stake. A seed is a run: SVC_CONSENSUS_SEED=N repeats one.
  */
 import { expect, test } from 'vitest';
-import { useNativeSha384 } from '../../runtime/native-sha384.ts';
+import { useNativeSha384 } from '../../runtime/native/native-sha384.ts';
 import { count, seed } from '../level.ts';
 import { hurriedOf, scenarioOf } from './scenario.ts';
 import { type Outcome, simulate } from './simulation.ts';

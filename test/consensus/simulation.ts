@@ -1,7 +1,7 @@
 /** One run of the simulator from one seed: build the world, let it be bad for a while, heal it, and see that every honest node goes on. */
-import type { Event, Message } from '../../node/consensus/effects.ts';
-import { RULES, type Rules } from '../../node/consensus/rules.ts';
-import { NIL, PREVOTE } from '../../node/consensus/votes.ts';
+import type { Event, Message } from '../../node/consensus/engine/effects.ts';
+import { RULES, type Rules } from '../../node/consensus/engine/rules.ts';
+import { NIL, PREVOTE } from '../../node/consensus/engine/votes.ts';
 import { Checks } from './checks.ts';
 import { Liar } from './liar.ts';
 import { type Scenario, scenarioOf } from './scenario.ts';

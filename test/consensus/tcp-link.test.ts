@@ -1,11 +1,11 @@
 /** What one connection of the overlay may cost, and how long it waits for that. */
 import { connect, createServer, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { Allowance, ReadingAllowance } from '../../node/consensus/allowance.ts';
-import type { Role } from '../../node/consensus/overlay-channel.ts';
-import { CHALLENGE_BYTES, MAX_FRAME_BYTES, NO_VALIDATOR } from '../../node/consensus/tcp-frames.ts';
-import { LINK_LIMITS, TcpLink } from '../../node/consensus/tcp-link.ts';
-import { steadyMillis } from '../../runtime/clock.ts';
+import { Allowance, ReadingAllowance } from '../../node/consensus/reach/allowance.ts';
+import type { Role } from '../../node/consensus/reach/overlay-channel.ts';
+import { CHALLENGE_BYTES, MAX_FRAME_BYTES, NO_VALIDATOR } from '../../node/consensus/reach/tcp-frames.ts';
+import { LINK_LIMITS, TcpLink } from '../../node/consensus/reach/tcp-link.ts';
+import { steadyMillis } from '../../runtime/clock/clock.ts';
 import { until } from '../until.ts';
 
 /** Both ends of a connection, once each is known to the other. */

@@ -1,7 +1,7 @@
 /** The network of separate validators over real sockets: frames of any splitting, the hello, and bounds that no neighbour can exceed. */
 import { connect, type Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
-import type { Peer } from '../../node/consensus/effects.ts';
+import type { Peer } from '../../node/consensus/engine/effects.ts';
 import {
   encodeHello,
   FrameReader,
@@ -11,12 +11,12 @@ import {
   readHello,
   TAG_BYTES,
   TCP_VERSION,
-} from '../../node/consensus/tcp-frames.ts';
-import { LINK_LIMITS, type LinkLimits } from '../../node/consensus/tcp-link.ts';
-import { TcpTransport } from '../../node/consensus/tcp-transport.ts';
+} from '../../node/consensus/reach/tcp-frames.ts';
+import { LINK_LIMITS, type LinkLimits } from '../../node/consensus/reach/tcp-link.ts';
+import { TcpTransport } from '../../node/consensus/reach/tcp-transport.ts';
 import { type Bytes, concat } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
-import { steadyMillis } from '../../runtime/clock.ts';
+import { steadyMillis } from '../../runtime/clock/clock.ts';
 import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
 import { silentLog } from '../node/bed.ts';
 import { randomOf } from '../random.ts';

@@ -1,10 +1,10 @@
 /** A trace that was recorded in the simulator, written as text and read again, gives the same effects and the same state. */
 import { expect, test } from 'vitest';
-import type { Event } from '../../node/consensus/effects.ts';
-import { step } from '../../node/consensus/engine.ts';
-import { listenFirst } from '../../node/consensus/listening.ts';
-import { createState, type Listening } from '../../node/consensus/state.ts';
-import { decodeTrace, encodeTrace, replay } from '../../node/consensus/trace.ts';
+import type { Event } from '../../node/consensus/engine/effects.ts';
+import { step } from '../../node/consensus/engine/engine.ts';
+import { createState, type Listening } from '../../node/consensus/engine/state.ts';
+import { decodeTrace, encodeTrace, replay } from '../../node/consensus/log/trace.ts';
+import { listenFirst } from '../../node/consensus/one-signer/listening.ts';
 import { scenarioOf } from './scenario.ts';
 import { seatOf } from './sim-place.ts';
 import { simulate } from './simulation.ts';

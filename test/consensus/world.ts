@@ -2,8 +2,8 @@
  * The simulated world of one run: time, a queue of what happens next, randomness from one seed, the cuts that were ever made, and the network between nodes. One thread,
  * no real clock: the same seed gives the same run, event by event.
  */
-import type { Message, Proposal } from '../../node/consensus/effects.ts';
-import { type CutName, PREVOTE, type Vote } from '../../node/consensus/votes.ts';
+import type { Message, Proposal } from '../../node/consensus/engine/effects.ts';
+import { type CutName, PREVOTE, type Vote } from '../../node/consensus/engine/votes.ts';
 import { type Random, randomOf } from '../random.ts';
 
 type Entry = { at: number; order: number; run: () => void };

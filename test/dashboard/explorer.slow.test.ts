@@ -5,8 +5,8 @@
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { coins, count, shortId } from '../../dashboard/format.ts';
-import { developmentKey } from '../../node/development.ts';
-import { nodeRoutes } from '../../pool/api/node-routes.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
+import { nodeRoutes } from '../../pool/api/public/node-routes.ts';
 import type { RouteAnswer } from '../../protocol/api/routes.ts';
 import { ApiBed, addressOf } from '../api/api-bed.ts';
 import { webBed } from '../pool/web-bed.ts';

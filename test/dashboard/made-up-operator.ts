@@ -6,7 +6,7 @@ import type {
   OperatorStatus,
   QueueDocument,
   SettingsDocument,
-} from '../../pool/api/operator-documents.ts';
+} from '../../pool/api/operator/operator-documents.ts';
 import type { Answers } from './served-page.ts';
 
 const STATUS: OperatorStatus = {

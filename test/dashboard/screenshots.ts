@@ -7,7 +7,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Page } from 'playwright-core';
-import { developmentKey } from '../../node/development.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
 import type { BlocksDocument, PaymentsDocument, PoolDocument } from '../../pool/api/documents.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import { freePort } from '../../runtime/free-port.ts';

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { WebSocketServer } from 'ws';
 import type { LiveFrame } from '../../pool/api/documents.ts';
-import { loadStaticFiles, PAGE_HEADERS } from '../../pool/api/static-files.ts';
+import { loadStaticFiles, PAGE_HEADERS } from '../../pool/api/public/static-files.ts';
 
 export const BUILT_PAGE = join(import.meta.dirname, '../../build/dashboard');
 

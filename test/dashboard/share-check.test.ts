@@ -2,7 +2,7 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { checkShare } from '../../dashboard/view/share-check.tsx';
 import type { CreditDocument } from '../../pool/api/documents.ts';
-import { checkPoolProof } from '../../protocol/pool-proof.ts';
+import { checkPoolProof } from '../../protocol/books/pool-proof.ts';
 import { addressOf } from '../../vectors/generate/honest-books.ts';
 import { LEDGER_LIES } from '../protocol/books-ledger-lies.ts';
 import { honest, type Lie, SLICE, VICTIM } from '../protocol/books-liar.ts';

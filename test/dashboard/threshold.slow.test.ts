@@ -11,7 +11,7 @@ import { expect, test } from 'vitest';
 import { isForWish, signRequest } from '../../dashboard/threshold/sign-request.ts';
 import { thresholdWish } from '../../dashboard/threshold/wishes.ts';
 import { parseAddress } from '../../protocol/address.ts';
-import type { AddressProofRequest } from '../../protocol/address-proof.ts';
+import type { AddressProofRequest } from '../../protocol/transactions/address-proof.ts';
 import { openPoolApiBed } from '../attack/pool-api-bed.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { WalletFiles } from '../wallet/wallet-files.ts';

@@ -8,7 +8,7 @@ import type { LedgerReads } from '../../pool/audit/ledger.ts';
 import { auditPublic } from '../../pool/audit/public.ts';
 import { reportText } from '../../pool/audit/report.ts';
 import type { Sql } from '../../pool/database/connect.ts';
-import { commitmentPayload } from '../../protocol/books-commitment.ts';
+import { commitmentPayload } from '../../protocol/books/books-commitment.ts';
 import { ledgerCarrying } from '../attack/dishonest-pool.ts';
 import { openAuditBed, POOL } from '../pool/audit-bed.ts';
 import type { BooksBed } from '../pool/books-bed.ts';

@@ -4,10 +4,10 @@
  */
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { checkTemplate } from '../../bridge/nodes/template.ts';
-import { nextCutMillis } from '../../node/cut-clock.ts';
-import { developmentKey } from '../../node/development.ts';
+import { nextCutMillis } from '../../node/chain/cut-clock.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
 import { NETWORKS } from '../../protocol/network.ts';
-import { WatchedClock, watchClock } from '../../runtime/watched-clock.ts';
+import { WatchedClock, watchClock } from '../../runtime/clock/watched-clock.ts';
 import { Bed, type BedSettings, START_MILLIS, searchNonce, silentLog } from '../node/bed.ts';
 
 const HOUR = 3_600_000;

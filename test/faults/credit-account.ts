@@ -2,7 +2,7 @@
 import { packCredits } from '../../pool/books/packed.ts';
 import type { Sql, Transaction } from '../../pool/database/connect.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
-import { sumTree } from '../../protocol/sum-tree.ts';
+import { sumTree } from '../../protocol/crypto/sum-tree.ts';
 
 /** Slices that no test's chain reaches. */
 const FIRST_SLICE = 1_000_000;

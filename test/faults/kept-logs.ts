@@ -3,8 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { createLogger, type Logger, readLevelFilter } from '../../runtime/log.ts';
-import { openLogFile } from '../../runtime/log-file.ts';
+import { createLogger, type Logger, readLevelFilter } from '../../runtime/log/log.ts';
+import { openLogFile } from '../../runtime/log/log-file.ts';
 
 export type KeptLogs = {
   /** One file for each name, however often it is asked for. */

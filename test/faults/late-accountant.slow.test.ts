@@ -3,14 +3,14 @@
  * the share was done, not from when it is read (books rule 2): nobody is paid for a block with work that was done after it was found.
  */
 import { expect, test } from 'vitest';
-import { Accountant } from '../../pool/accountant.ts';
+import { Accountant } from '../../pool/accountant/accountant.ts';
 import { audit } from '../../pool/audit/audit.ts';
 import { unpackWork } from '../../pool/books/packed.ts';
 import type { Sql } from '../../pool/database/connect.ts';
-import type { JournalEntry } from '../../pool/journal.ts';
-import { encodeRecord, type JournalRecord } from '../../pool/journal-record.ts';
+import type { JournalEntry } from '../../pool/journal/journal.ts';
+import { encodeRecord, type JournalRecord } from '../../pool/journal/journal-record.ts';
 import { NETWORKS } from '../../protocol/network.ts';
-import { createLogger, readLevelFilter } from '../../runtime/log.ts';
+import { createLogger, readLevelFilter } from '../../runtime/log/log.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { databaseServer } from '../pool/database-fixture.ts';
 import { freshIdentity } from '../pool/fresh-identity.ts';

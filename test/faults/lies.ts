@@ -3,9 +3,9 @@
 import { randomBytes } from 'node:crypto';
 import { newIdentity } from '../../node/api/identity.ts';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
-import { decodeHeader, encodeHeader, type Header } from '../../protocol/header.ts';
+import { datasetSeed } from '../../protocol/crypto/pow.ts';
+import { decodeHeader, encodeHeader, type Header } from '../../protocol/ledger/header.ts';
 import { NETWORKS, POW_EPOCH_CUTS, powEpoch } from '../../protocol/network.ts';
-import { datasetSeed } from '../../protocol/pow.ts';
 import type { Asked, Json, Lie } from './lying-node.ts';
 
 const BLOCK_PATH = /^\/v1\/blocks\/([0-9a-f]{96})/;

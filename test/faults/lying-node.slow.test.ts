@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { createVerifier } from '../../kernels/verifier.ts';
 import type { BlocksDocument, PaymentsDocument } from '../../pool/api/documents.ts';
-import type { HeldRewardsDocument, OperatorStatus } from '../../pool/api/operator-documents.ts';
+import type { HeldRewardsDocument, OperatorStatus } from '../../pool/api/operator/operator-documents.ts';
 import type { AddressBalance, BlockDocument } from '../../protocol/api/documents.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import { runToEnd } from '../../stack/process.ts';

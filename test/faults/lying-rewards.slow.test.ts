@@ -1,14 +1,14 @@
 /** A node that lies about rewards to the accountant: nothing is credited from nothing, what is held is shown, and the truth is taken when it comes. */
 import { expect, test } from 'vitest';
-import { Accountant } from '../../pool/accountant.ts';
+import { Accountant } from '../../pool/accountant/accountant.ts';
 import { audit } from '../../pool/audit/audit.ts';
 import { balanceSheet } from '../../pool/books/sheet.ts';
 import type { Sql } from '../../pool/database/connect.ts';
-import { encodeRecord, type JournalRecord } from '../../pool/journal-record.ts';
+import { encodeRecord, type JournalRecord } from '../../pool/journal/journal-record.ts';
 import type { BlockDocument } from '../../protocol/api/documents.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
+import { workHalves } from '../../protocol/ledger/work-reward.ts';
 import { INTERVAL_CUTS, NETWORKS } from '../../protocol/network.ts';
-import { workHalves } from '../../protocol/work-reward.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { databaseServer } from '../pool/database-fixture.ts';
 import { freshIdentity } from '../pool/fresh-identity.ts';

@@ -10,7 +10,7 @@ import { listenForMining } from '../../node/mining/listener.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import type { Pin } from '../../protocol/api/pinned-node.ts';
 import { NETWORKS } from '../../protocol/network.ts';
-import { nodeTransport } from '../../runtime/node-transport.ts';
+import { nodeTransport } from '../../runtime/node-client/node-transport.ts';
 import { Bed, type BedSettings, silentLog } from '../node/bed.ts';
 import { quietLog } from '../quiet-log.ts';
 import { LyingNode } from './lying-node.ts';

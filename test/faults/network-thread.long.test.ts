@@ -2,7 +2,7 @@
 import type { Worker } from 'node:worker_threads';
 import { expect, test } from 'vitest';
 import { PeerNetwork } from '../../node/network/peer-network.ts';
-import { ReleaseWatch } from '../../node/network/release-watch.ts';
+import { ReleaseWatch } from '../../node/network/peers/release-watch.ts';
 import type { PeerInfo } from '../../node/network/thread/host-types.ts';
 import { hostSettings } from '../network/raw-peer.ts';
 import { RelayHost } from '../network/relay-host.ts';

@@ -4,10 +4,10 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import type { WebSocket } from 'ws';
-import { developmentKey } from '../../node/development.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
 import { followCuts } from '../../protocol/api/client-events.ts';
-import { NodeSocket } from '../../runtime/node-socket.ts';
-import { nodeTransport } from '../../runtime/node-transport.ts';
+import { NodeSocket } from '../../runtime/node-client/node-socket.ts';
+import { nodeTransport } from '../../runtime/node-client/node-transport.ts';
 import type { Lie } from './lying-node.ts';
 import { fatalErrors, followNodes, httpNode, startMiningBed } from './mining-bed.ts';
 

@@ -2,7 +2,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import type { Sql } from '../../pool/database/connect.ts';
 import { TermsNotes } from '../../pool/feed/terms-notes.ts';
-import { decodeRecord, encodeRecord, type JournalRecord } from '../../pool/journal-record.ts';
+import { decodeRecord, encodeRecord, type JournalRecord } from '../../pool/journal/journal-record.ts';
 import { type BooksBed, openBooks, SLICE_CUTS } from '../pool/books-bed.ts';
 
 const feesOf = (ppm: bigint) => new Map([0, 1].map((service) => [service, ppm]));

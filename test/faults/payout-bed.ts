@@ -4,12 +4,12 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished } from 'vitest';
-import type { Chain } from '../../pool/chain.ts';
+import type { Chain } from '../../pool/accountant/chain.ts';
+import { TermRunner } from '../../pool/accountant/term-runner.ts';
 import { connectDatabase, type Sql } from '../../pool/database/connect.ts';
 import { migrate } from '../../pool/database/migrate.ts';
 import { NOTHING } from '../../pool/feed/entry-source.ts';
 import { createWalletClient } from '../../pool/payout/wallet-client.ts';
-import { TermRunner } from '../../pool/term-runner.ts';
 import { formatAddress, parseAddress } from '../../protocol/address.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';

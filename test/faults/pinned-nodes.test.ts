@@ -1,12 +1,12 @@
 /** A pinned identity: nothing counts that such a node did not sign, for this request and this chain; refusals included. */
 import { expect, onTestFinished, test } from 'vitest';
 import { newIdentity } from '../../node/api/identity.ts';
-import { developmentKey } from '../../node/development.ts';
-import { chainOfApi } from '../../pool/chain.ts';
-import { statementOf } from '../../pool/reward-statements.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
+import { chainOfApi } from '../../pool/accountant/chain.ts';
+import { statementOf } from '../../pool/accountant/reward-statements.ts';
 import { createApiClient } from '../../protocol/api/client.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import { nodeTransport } from '../../runtime/node-transport.ts';
+import { nodeTransport } from '../../runtime/node-client/node-transport.ts';
 import { nodeClient } from '../../wallet/open.ts';
 import { ApiBed, identity as apiIdentity } from '../api/api-bed.ts';
 import { LyingNode } from './lying-node.ts';

@@ -1,11 +1,11 @@
 /** The node behind the books is replaced by one of the same chain that lacks what was final: the books wait, also where they were following it all the time. */
 import { expect, onTestFinished, test } from 'vitest';
-import { developmentKey } from '../../node/development.ts';
-import { Accountant } from '../../pool/accountant.ts';
-import { chainOfApi } from '../../pool/chain.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
+import { Accountant } from '../../pool/accountant/accountant.ts';
+import { chainOfApi } from '../../pool/accountant/chain.ts';
 import { createApiClient } from '../../protocol/api/client.ts';
 import { NETWORKS } from '../../protocol/network.ts';
-import { nodeTransport } from '../../runtime/node-transport.ts';
+import { nodeTransport } from '../../runtime/node-client/node-transport.ts';
 import { ApiBed } from '../api/api-bed.ts';
 import { databaseServer } from '../pool/database-fixture.ts';
 import { quietLog } from '../quiet-log.ts';

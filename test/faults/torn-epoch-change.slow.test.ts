@@ -5,7 +5,7 @@
 import { cpSync, readdirSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { developmentKey, TREASURY } from '../../node/development.ts';
+import { developmentKey, TREASURY } from '../../node/genesis/development.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { validatorId } from '../../protocol/staking/names.ts';
 import type { StakingOperation } from '../../protocol/staking/operation.ts';

@@ -3,12 +3,12 @@
  * the shares before and after it count, and slices open as ever.
  */
 import { expect, onTestFinished, test } from 'vitest';
-import { Accountant } from '../../pool/accountant.ts';
-import { encodeRecord, type JournalRecord, type TermsRecord } from '../../pool/journal-record.ts';
+import { Accountant } from '../../pool/accountant/accountant.ts';
+import { encodeRecord, type JournalRecord, type TermsRecord } from '../../pool/journal/journal-record.ts';
 import { JournalTally } from '../../pool/receipts/tally.ts';
+import { targetOfWork } from '../../protocol/ledger/target.ts';
 import { NETWORKS } from '../../protocol/network.ts';
-import { targetOfWork } from '../../protocol/target.ts';
-import { createLogger, readLevelFilter } from '../../runtime/log.ts';
+import { createLogger, readLevelFilter } from '../../runtime/log/log.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { blockRecord, shareRecord } from '../pool/book-records.ts';
 import { account, type BooksBed, openBooks, SLICE_CUTS } from '../pool/books-bed.ts';

@@ -2,8 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { checkTemplate } from '../../bridge/nodes/template.ts';
+import { datasetSeed } from '../../protocol/crypto/pow.ts';
 import { NETWORKS, POW_EPOCH_CUTS } from '../../protocol/network.ts';
-import { datasetSeed } from '../../protocol/pow.ts';
 import { LIES } from './lies.ts';
 import { followNodes, httpNode, startMiningBed } from './mining-bed.ts';
 

@@ -1,4 +1,4 @@
-/** Which files may read the system's clock (docs/programs.md, Clocks). Everything else goes by runtime/clock.ts or by a clock that is handed in. */
+/** Which files may read the system's clock (docs/programs.md, Clocks). Everything else goes by runtime/clock/clock.ts or by a clock that is handed in. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -23,15 +23,15 @@ test('only what must agree with the outside reads the system’s clock', () => {
     'miner/browser/page-miner.ts',
     'miner/mine.ts',
     // Whether the process was away: where the machine slept, the steady clock does not show it.
-    'node/consensus/driver.ts',
+    'node/consensus/driver/driver.ts',
     // How old the newest cut is, for the same reason.
     'node/daemon.ts',
     // Certificates, proofs that a wallet elsewhere signs, webhooks.
     'pool/pool.ts',
     // The clocks themselves, and the times of log lines.
-    'runtime/clock.ts',
-    'runtime/log.ts',
-    'runtime/watched-clock.ts',
+    'runtime/clock/clock.ts',
+    'runtime/clock/watched-clock.ts',
+    'runtime/log/log.ts',
     'stack/main.ts',
     // Times that people see, and requests to sign that run out.
     'wallet/command/session.ts',

@@ -11,7 +11,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   'node:http is used for its types only': {
     pattern: /^import (?!type\b)[^;]*?\bfrom 'node:(?:http|https|http2)'/gm,
     exceptions: {
-      'runtime/http-fetch.ts': 'a client: it accepts no connections',
+      'runtime/node-client/http-fetch.ts': 'a client: it accepts no connections',
       'pool/webhooks/webhook-target.ts': 'a client: it accepts no connections',
     },
   },
@@ -20,8 +20,8 @@ const RULES: Readonly<Record<string, Rule>> = {
     exceptions: {
       'bridge/connection/listener.ts': 'stratum over TLS is not HTTP; it destroys what it refuses',
       'bridge/connection/tcp-server.ts': 'stratum over TCP is not HTTP; the listener destroys what it refuses',
-      'node/control-socket.ts': 'a socket of the own user in the data directory; nothing that is sent is read',
-      'node/consensus/overlay-listeners.ts':
+      'node/reports/control-socket.ts': 'a socket of the own user in the data directory; nothing that is sent is read',
+      'node/consensus/reach/overlay-listeners.ts':
         'frames between validators are not HTTP; a socket that is refused is destroyed',
       'runtime/free-port.ts': 'holds a port for a moment and serves nobody',
     },
@@ -40,7 +40,7 @@ const RULES: Readonly<Record<string, Rule>> = {
   'no text becomes a URL unchecked': {
     pattern: /^(?!.*URL\.canParse).*\bnew URL\((?!['"`]\.|[^()]*import\.meta)/gm,
     exceptions: {
-      'pool/open-shared.ts': 'an option of the operator, read before anything listens',
+      'pool/start/open-shared.ts': 'an option of the operator, read before anything listens',
       'pool/database/migrate.ts': 'the name of a file of this project',
     },
   },

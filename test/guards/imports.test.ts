@@ -23,7 +23,7 @@ const BELOW: Record<string, readonly string[]> = {
 const TYPES_BELOW: Record<string, readonly string[]> = { dashboard: ['pool'] };
 
 /** The pool speaks JSON-RPC with a wallet; only where it starts one of its own does it see the wallet's code. */
-const EXCEPTIONS: Record<string, readonly string[]> = { 'pool/embedded-wallet.ts': ['wallet'] };
+const EXCEPTIONS: Record<string, readonly string[]> = { 'pool/start/embedded-wallet.ts': ['wallet'] };
 
 function wrongImports(path: string): string[] {
   const folder = topFolder(path);
@@ -104,7 +104,7 @@ test('protocol/ has no clock, no randomness, no input or output', () => {
 });
 
 test('who a client is, is decided in one place, and nothing that is read is turned into objects by V8', () => {
-  const HOMES = ['runtime/client-address.ts', 'runtime/same-machine.ts'];
+  const HOMES = ['runtime/clients/client-address.ts', 'runtime/clients/same-machine.ts'];
   const wrong = SOURCES.filter((path) => topFolder(path) !== 'test').flatMap((path) => {
     const code = withoutComments(read(path));
     return [

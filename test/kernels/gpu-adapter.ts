@@ -5,8 +5,8 @@ import type { Shape, Variant } from '../../kernels/gpu/search.ts';
 import { loadSources } from '../../kernels/gpu/sources.ts';
 import { nodeGpu } from '../../kernels/gpu/webgpu.ts';
 import { fromHex } from '../../protocol/bytes.ts';
+import { buildCache, datasetSeed, powParameters } from '../../protocol/crypto/pow.ts';
 import { NETWORKS } from '../../protocol/network.ts';
-import { buildCache, datasetSeed, powParameters } from '../../protocol/pow.ts';
 
 const SWIFTSHADER = '/usr/lib/chromium/vk_swiftshader_icd.json';
 

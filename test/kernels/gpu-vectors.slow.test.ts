@@ -9,7 +9,7 @@ import type { Gpu } from '../../kernels/gpu/device.ts';
 import { evenLayout, type Layout, lopsidedLayout } from '../../kernels/gpu/layout.ts';
 import { compileSearch, Searcher, type Shape, VARIANTS, type Variant } from '../../kernels/gpu/search.ts';
 import { compareBytes, toHex } from '../../protocol/bytes.ts';
-import { buildCache, datasetSeed, powPreHash, powStages } from '../../protocol/pow.ts';
+import { buildCache, datasetSeed, powPreHash, powStages } from '../../protocol/crypto/pow.ts';
 import { count, level } from '../level.ts';
 import { lasts } from '../watch/limits.ts';
 import { cache, developmentVectors, EPOCH, openTestGpu, PARAMETERS, smallShape } from './gpu-adapter.ts';

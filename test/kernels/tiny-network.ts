@@ -1,5 +1,5 @@
 /** Sizes for tests: a whole dataset in milliseconds, in the reference too. */
-import { NETWORKS, type Network } from '../../protocol/network.ts';
+
 import {
   buildCache,
   datasetPage,
@@ -12,7 +12,8 @@ import {
   powParameters,
   powPreHash,
   powSeed,
-} from '../../protocol/pow.ts';
+} from '../../protocol/crypto/pow.ts';
+import { NETWORKS, type Network } from '../../protocol/network.ts';
 
 export const TINY: Network = { ...NETWORKS.development, pow: { cacheLog2: 6, pagesLog2: 9 } };
 

@@ -1,7 +1,7 @@
 /** What `--benchmark` measures: the search alone. */
 import { expect, test } from 'vitest';
 import type { Backend } from '../../kernels/backend.ts';
-import { benchmark } from '../../miner/benchmark.ts';
+import { benchmark } from '../../miner/devices/benchmark.ts';
 
 test('nothing is measured while the dataset is still being written', async () => {
   const did: string[] = [];

@@ -2,10 +2,10 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { chooseDevices, listDevices } from '../../miner/device-list.ts';
-import { ProgressLine, showProgress } from '../../miner/progress-line.ts';
-import { parseNvidiaSmi, readSensors } from '../../miner/sensors.ts';
-import { TuningFile } from '../../miner/tuning-file.ts';
+import { chooseDevices, listDevices } from '../../miner/devices/device-list.ts';
+import { parseNvidiaSmi, readSensors } from '../../miner/devices/sensors.ts';
+import { TuningFile } from '../../miner/devices/tuning-file.ts';
+import { ProgressLine, showProgress } from '../../miner/terminal/progress-line.ts';
 import { readAdapters } from '../../miner/work/gpu-names.ts';
 import { temporaryDirectory } from '../temporary.ts';
 

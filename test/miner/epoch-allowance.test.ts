@@ -6,7 +6,7 @@ import {
   type Moment,
   type SavedAllowance,
 } from '../../miner/client/epoch-allowance.ts';
-import { readEpochs, writeEpochs } from '../../miner/epoch-file.ts';
+import { readEpochs, writeEpochs } from '../../miner/devices/epoch-file.ts';
 import { POW_EPOCH_CUTS } from '../../protocol/network.ts';
 import { temporaryDirectory } from '../temporary.ts';
 

@@ -2,9 +2,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { ListedDevice } from '../../miner/device-list.ts';
-import { ExpectedRate } from '../../miner/expected-rate.ts';
-import { RateFile, rateKey } from '../../miner/rate-file.ts';
+import type { ListedDevice } from '../../miner/devices/device-list.ts';
+import { ExpectedRate } from '../../miner/devices/expected-rate.ts';
+import { RateFile, rateKey } from '../../miner/devices/rate-file.ts';
 import type { Rates } from '../../miner/work/hash-rate.ts';
 import { temporaryDirectory } from '../temporary.ts';
 

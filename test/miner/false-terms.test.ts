@@ -1,6 +1,6 @@
 /** Terms that no pool can have: they are reported, and whatever they name, lists stay due and the terms of slices that have begun are remembered. */
 import { expect, test } from 'vitest';
-import { sliceCutsOf, type TermsFrom, termsFault } from '../../protocol/books-terms.ts';
+import { sliceCutsOf, type TermsFrom, termsFault } from '../../protocol/books/books-terms.ts';
 import { SLICE_CUTS } from '../../vectors/generate/honest-books.ts';
 import { honest, own, SLICE } from '../protocol/books-liar.ts';
 import { DUE_HEIGHT, truth, twice, watched } from './watched-lists.ts';

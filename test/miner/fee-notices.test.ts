@@ -1,7 +1,7 @@
 /** A miner notices a fee that rose without the notice that the pool's document gives. */
 import { expect, test } from 'vitest';
 import { FeeNotices } from '../../miner/books/fee-notices.ts';
-import type { TermsFrom } from '../../protocol/books-terms.ts';
+import type { TermsFrom } from '../../protocol/books/books-terms.ts';
 import { INTERVAL_CUTS } from '../../protocol/network.ts';
 import { truth, watched } from './watched-lists.ts';
 

@@ -1,7 +1,7 @@
 /** The log of a miner stays short: one line a minute and kind, with what was left out. */
 import { expect, test } from 'vitest';
-import { AcceptedLine, VERBOSE_MILLIS } from '../../miner/accepted-line.ts';
-import { LINE_LIMIT, LineLimit } from '../../miner/line-limit.ts';
+import { AcceptedLine, VERBOSE_MILLIS } from '../../miner/terminal/accepted-line.ts';
+import { LINE_LIMIT, LineLimit } from '../../miner/terminal/line-limit.ts';
 
 function setup() {
   const lines: string[] = [];

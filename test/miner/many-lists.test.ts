@@ -1,7 +1,7 @@
 /** A miner that comes back after days finds more lists than it remembers at a time. Each of them is judged in the end, also while all look false and have to be read twice. */
 import { expect, test } from 'vitest';
 import { ListWatch } from '../../miner/books/list-watch.ts';
-import { rewardTransaction } from '../../protocol/books-verdict.ts';
+import { rewardTransaction } from '../../protocol/books/books-verdict.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { addressOf, poolAddress } from '../../vectors/generate/honest-books.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';

@@ -1,7 +1,7 @@
 /** A pool that credits and never pays is a suspicion after a day. Honest pools in odd states are not: paused, slow to pay, with a node that is behind, a miner that was away, a threshold that is the account's wish. */
 import { expect, test } from 'vitest';
 import { PaymentWatch } from '../../miner/books/payment-watch.ts';
-import type { UnpaidEvidence } from '../../protocol/unpaid-evidence.ts';
+import type { UnpaidEvidence } from '../../protocol/evidence/unpaid-evidence.ts';
 
 const HOUR = 3_600_000;
 const ADDRESS = 'dminer';

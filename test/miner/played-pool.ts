@@ -1,10 +1,9 @@
 /** A pool with one miner of its own, played in memory, honest or with lies of its choice, and the miner's watch over its books. */
 import type { BooksAlarm } from '../../miner/books/books-alarms.ts';
 import { BooksWatch } from '../../miner/books/books-watch.ts';
-import type { BooksSources } from '../../protocol/books-evidence.ts';
-import { type SliceRecord, sliceChain } from '../../protocol/books-slice.ts';
-import { toHex } from '../../protocol/bytes.ts';
-import { branchDocument } from '../../protocol/pool-proof.ts';
+import type { BooksSources } from '../../protocol/books/books-evidence.ts';
+import { type SliceRecord, sliceChain } from '../../protocol/books/books-slice.ts';
+import { branchDocument } from '../../protocol/books/pool-proof.ts';
 import {
   compareReceipts,
   OTHERS,
@@ -13,9 +12,10 @@ import {
   type ReceiptHead,
   receiptDocument,
   receiptSheet,
-} from '../../protocol/receipt.ts';
+} from '../../protocol/books/receipt.ts';
+import { toHex } from '../../protocol/bytes.ts';
+import { sumBranch, sumTree } from '../../protocol/crypto/sum-tree.ts';
 import { entryOfBytes } from '../../protocol/stratum/receipt-messages.ts';
-import { sumBranch, sumTree } from '../../protocol/sum-tree.ts';
 import { accountOf, addressOf } from '../bridge/stratum-client.ts';
 
 const KEY = new Uint8Array(1952).fill(1);

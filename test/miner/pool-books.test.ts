@@ -9,7 +9,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { PoolBooks } from '../../miner/books/pool-books.ts';
 import { fetchFromNode, type TlsOptions } from '../../miner/client/transport-node.ts';
 import { fromHex } from '../../protocol/bytes.ts';
-import { writeDurably } from '../../runtime/durable-file.ts';
+import { writeDurably } from '../../runtime/files/durable-file.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { until } from '../until.ts';
 import { OTHER_FINGERPRINT, TEST_CERTIFICATE, TEST_FINGERPRINT } from './certificate.ts';

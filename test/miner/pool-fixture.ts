@@ -5,17 +5,17 @@
 import { randomBytes } from 'node:crypto';
 import { formatAddress, parseAddress } from '../../protocol/address.ts';
 import { type Bytes, concat, equalBytes, toHex, utf8 } from '../../protocol/bytes.ts';
-import { encodeHeader, NONCE_OFFSET } from '../../protocol/header.ts';
+import { encodeHeader, NONCE_OFFSET } from '../../protocol/ledger/header.ts';
+import { rewardRoot } from '../../protocol/ledger/reward.ts';
+import { encodeExtranonce } from '../../protocol/ledger/tag.ts';
+import { meetsTarget, targetOfWork, targetToBytes, workOfTarget } from '../../protocol/ledger/target.ts';
 import { NETWORKS } from '../../protocol/network.ts';
-import { rewardRoot } from '../../protocol/reward.ts';
 import { errorReply, type StratumCode } from '../../protocol/stratum/errors.ts';
 import type { Authorize, Job, Reconnect, Submit, Subscribe } from '../../protocol/stratum/messages.ts';
 import { parseUsername } from '../../protocol/stratum/username.ts';
 import { encodeError, encodeNotification, encodeResult } from '../../protocol/stratum/v1-answer.ts';
 import { decodeRequest, type RequestId } from '../../protocol/stratum/v1-request.ts';
 import { decodeClientFrame, encodeServerFrame, type ServerFrame } from '../../protocol/stratum/v2.ts';
-import { encodeExtranonce } from '../../protocol/tag.ts';
-import { meetsTarget, targetOfWork, targetToBytes, workOfTarget } from '../../protocol/target.ts';
 import { referenceHash } from '../pow-hash.ts';
 import { FixtureDoors, type FixtureWire } from './pool-fixture-doors.ts';
 

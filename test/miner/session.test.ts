@@ -12,9 +12,9 @@ import {
 } from '../../miner/client/session-events.ts';
 import type { FromServer } from '../../miner/client/wire.ts';
 import { parseAddress } from '../../protocol/address.ts';
+import { targetOfWork } from '../../protocol/ledger/target.ts';
 import { errorReply } from '../../protocol/stratum/errors.ts';
 import type { Job, Subscribed } from '../../protocol/stratum/messages.ts';
-import { targetOfWork } from '../../protocol/target.ts';
 import { count, seed } from '../level.ts';
 import { MINER_ADDRESS, POOL_ADDRESS, PoolFixture, THIEF_ADDRESS } from './pool-fixture.ts';
 import { sessionOptions } from './session-options.ts';

@@ -1,9 +1,9 @@
 /** What a person at a terminal sees: banner, bottom line, summary. */
 import { EventEmitter } from 'node:events';
 import { expect, test } from 'vitest';
-import { showDuration } from '../../miner/duration.ts';
-import { type KeyInput, listenForKeys } from '../../miner/keys.ts';
 import { type Snapshot, statusLines, threadLines } from '../../miner/stats.ts';
+import { showDuration } from '../../miner/terminal/duration.ts';
+import { type KeyInput, listenForKeys } from '../../miner/terminal/keys.ts';
 import {
   BottomLine,
   bannerLines,
@@ -14,7 +14,7 @@ import {
   shortLine,
   showWork,
   summaryLines,
-} from '../../miner/terminal-view.ts';
+} from '../../miner/terminal/terminal-view.ts';
 
 const device = {
   number: 0,

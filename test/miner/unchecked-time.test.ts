@@ -1,7 +1,7 @@
 /** Since when a part of the books could not be checked is known over a restart of the miner. */
 import { expect, test } from 'vitest';
 import { UncheckedTime } from '../../miner/books/unchecked-time.ts';
-import { PoolSilence } from '../../protocol/pool-silence.ts';
+import { PoolSilence } from '../../protocol/books/pool-silence.ts';
 import { Played, PlayedPool } from './played-pool.ts';
 
 const HOUR = 3_600_000;

@@ -1,7 +1,7 @@
 /** A pool and a node that are played, with one list, and the miner's watch over the pool's lists. */
 import { ListWatch } from '../../miner/books/list-watch.ts';
-import { rewardTransaction } from '../../protocol/books-verdict.ts';
-import type { PoolProof } from '../../protocol/pool-proof.ts';
+import { rewardTransaction } from '../../protocol/books/books-verdict.ts';
+import type { PoolProof } from '../../protocol/books/pool-proof.ts';
 import { Books, honestDecisions, SLICE_CUTS } from '../../vectors/generate/honest-books.ts';
 import { honest, type Lie, renamed, SLICE, VICTIM } from '../protocol/books-liar.ts';
 import { sourcesOf } from '../protocol/books-sources.ts';

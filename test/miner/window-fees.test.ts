@@ -1,6 +1,6 @@
 /** A pool is held to the first `window_fee_from` that it named: raising it later would charge a higher fee for work done before. */
 import { expect, test } from 'vitest';
-import type { TermsFrom } from '../../protocol/books-terms.ts';
+import type { TermsFrom } from '../../protocol/books/books-terms.ts';
 import { lyingBooks, SLICE, VICTIM } from '../protocol/books-liar.ts';
 import { DUE_HEIGHT, twice, watched } from './watched-lists.ts';
 

@@ -8,8 +8,8 @@ import { VerifiedTransactions } from '../../node/mempool/witness-check.ts';
 import { formatAddress, keyAddressPayload } from '../../protocol/address.ts';
 import { type Bytes, fromHex, toHex } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
-import { minimumFee } from '../../protocol/fee.ts';
 import { bondedBy, encodeOperation } from '../../protocol/staking/operation.ts';
+import { minimumFee } from '../../protocol/transactions/fee.ts';
 import {
   encodeTransaction,
   encodeTransactionBody,
@@ -18,7 +18,7 @@ import {
   spendMessage,
   type TransactionBody,
   transactionId,
-} from '../../protocol/transaction.ts';
+} from '../../protocol/transactions/transaction.ts';
 import { WalletRoot as OwnRoot } from '../../wallet/keys/derivation.ts';
 import { phraseOfEntropy } from '../../wallet/keys/phrase.ts';
 import { type SigningKey, signingKey } from '../../wallet/keys/signing.ts';

@@ -3,15 +3,15 @@ import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { beforeAll, expect, test } from 'vitest';
 import { formatAddress, keyAddressPayload } from '../../protocol/address.ts';
+import { answerMessage, serviceIdentity } from '../../protocol/api/signed-answer.ts';
+import { fromHex, toHex, utf8 } from '../../protocol/bytes.ts';
+import { possessionMessage } from '../../protocol/staking/names.ts';
 import {
   addressVerificationWords,
   plainRequest,
   verifyAddressProof,
   type WireRequest,
-} from '../../protocol/address-proof.ts';
-import { answerMessage, serviceIdentity } from '../../protocol/api/signed-answer.ts';
-import { fromHex, toHex, utf8 } from '../../protocol/bytes.ts';
-import { possessionMessage } from '../../protocol/staking/names.ts';
+} from '../../protocol/transactions/address-proof.ts';
 import vectors from '../../vectors/module.json' with { type: 'json' };
 import walletVectors from '../../vectors/wallet.json' with { type: 'json' };
 import { phraseOfEntropy } from '../../wallet/keys/phrase.ts';

@@ -6,7 +6,7 @@ import { verifyMessage } from '../../node/ml-dsa.ts';
 import { formatAddress, keyAddressPayload } from '../../protocol/address.ts';
 import { type Bytes, fromHex, toHex } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
-import { minimumFee } from '../../protocol/fee.ts';
+import { minimumFee } from '../../protocol/transactions/fee.ts';
 import {
   completePackage,
   decodePackage,
@@ -16,8 +16,8 @@ import {
   packageFee,
   packageMass,
   packageMessages,
-} from '../../protocol/multisig-package.ts';
-import type { Output } from '../../protocol/transaction.ts';
+} from '../../protocol/transactions/multisig-package.ts';
+import type { Output } from '../../protocol/transactions/transaction.ts';
 import { repeats, seed } from '../level.ts';
 import { type Group, groupOf, signaturesBy } from '../multisig/members.ts';
 import { randomOf } from '../random.ts';

@@ -2,7 +2,12 @@
 import { beforeAll, expect, test } from 'vitest';
 import { verifyMessage } from '../../node/ml-dsa.ts';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
-import { completePackage, decodePackage, encodePackage, newPackage } from '../../protocol/multisig-package.ts';
+import {
+  completePackage,
+  decodePackage,
+  encodePackage,
+  newPackage,
+} from '../../protocol/transactions/multisig-package.ts';
 import { repeats, seed } from '../level.ts';
 import { randomOf } from '../random.ts';
 import { codeOf, loadModule, type Module } from './load.ts';

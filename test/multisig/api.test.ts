@@ -3,8 +3,8 @@ import { expect, test } from 'vitest';
 import type { UnspentOutput } from '../../node/full-node.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
-import { completePackage } from '../../protocol/multisig-package.ts';
-import { decodeOutputProof, outputSetRoot, verifyOutputProof } from '../../protocol/output-proof.ts';
+import { decodeOutputProof, outputSetRoot, verifyOutputProof } from '../../protocol/proofs/output-proof.ts';
+import { completePackage } from '../../protocol/transactions/multisig-package.ts';
 import { ApiBed } from '../api/api-bed.ts';
 import { funded, groupOf, mined, proposal, signedBy } from './members.ts';
 

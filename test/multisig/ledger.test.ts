@@ -1,12 +1,12 @@
 /** Multisig addresses on a real node and its store (ledger rules 19, 20 and 36): paid, spent inline and by reference, owners of stake. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { type DevelopmentKey, developmentKey, validatorName } from '../../node/development.ts';
 import type { UnspentOutput } from '../../node/full-node.ts';
+import { type DevelopmentKey, developmentKey, validatorName } from '../../node/genesis/development.ts';
 import { keyAddressPayload } from '../../protocol/address.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
-import { completePackage, type MultisigPackage } from '../../protocol/multisig-package.ts';
 import { delegationId, validatorId } from '../../protocol/staking/names.ts';
-import { transactionIdOfWire } from '../../protocol/transaction.ts';
+import { completePackage, type MultisigPackage } from '../../protocol/transactions/multisig-package.ts';
+import { transactionIdOfWire } from '../../protocol/transactions/transaction.ts';
 import { Bed, createdFor } from '../node/bed.ts';
 import { funded, type Group, groupOf, mined, type Proposal, proposal, send, signedBy } from './members.ts';
 

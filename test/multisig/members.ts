@@ -1,21 +1,26 @@
 /** Members of multisig addresses with real keys, and transactions that they sign: as they should, or as a test says. */
-import { type DevelopmentKey, developmentKey } from '../../node/development.ts';
+
 import type { Chain, UnspentOutput } from '../../node/full-node.ts';
+import { type DevelopmentKey, developmentKey } from '../../node/genesis/development.ts';
 import type { CutEffects } from '../../node/ledger/effects.ts';
 import { signMessage, verifyMessage } from '../../node/ml-dsa.ts';
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
-import { massOf, minimumFee } from '../../protocol/fee.ts';
-import { type MultisigDescriptor, multisigAddressPayload, multisigDescriptor } from '../../protocol/multisig.ts';
+import { bondedBy, encodeOperation, type StakingOperation } from '../../protocol/staking/operation.ts';
+import { massOf, minimumFee } from '../../protocol/transactions/fee.ts';
+import {
+  type MultisigDescriptor,
+  multisigAddressPayload,
+  multisigDescriptor,
+} from '../../protocol/transactions/multisig.ts';
 import {
   type MultisigPackage,
   type MultisigProfile,
   newPackage,
   packageMessages,
   withSignatures,
-} from '../../protocol/multisig-package.ts';
-import { bondedBy, encodeOperation, type StakingOperation } from '../../protocol/staking/operation.ts';
-import type { Output } from '../../protocol/transaction.ts';
-import { multisigShape } from '../../protocol/witness.ts';
+} from '../../protocol/transactions/multisig-package.ts';
+import type { Output } from '../../protocol/transactions/transaction.ts';
+import { multisigShape } from '../../protocol/transactions/witness.ts';
 import { type Bed, createdFor } from '../node/bed.ts';
 
 export type Group = {

@@ -1,13 +1,13 @@
 /** Descriptors, witnesses and packages (ledger rules 19 and 20, docs/protocol/multisig.md): the vectors as a reader with other code sees them, and every rule that refuses. */
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { developmentKey } from '../../node/development.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
 import { verifyMessage } from '../../node/ml-dsa.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import { type Bytes, concat, fromHex, toHex, utf8 } from '../../protocol/bytes.ts';
+import { id, LABELS } from '../../protocol/crypto/identifier.ts';
 import { attempt } from '../../protocol/errors.ts';
-import { id, LABELS } from '../../protocol/identifier.ts';
-import { multisigAddressPayload, multisigDescriptor } from '../../protocol/multisig.ts';
+import { multisigAddressPayload, multisigDescriptor } from '../../protocol/transactions/multisig.ts';
 import {
   combinePackages,
   completePackage,
@@ -19,9 +19,9 @@ import {
   packageMessages,
   packageWireBytes,
   withSignatures,
-} from '../../protocol/multisig-package.ts';
-import { decodeTransaction, MAX_TRANSACTION_BYTES } from '../../protocol/transaction.ts';
-import { decodeWitness, encodeWitness, type MultisigWitness } from '../../protocol/witness.ts';
+} from '../../protocol/transactions/multisig-package.ts';
+import { decodeTransaction, MAX_TRANSACTION_BYTES } from '../../protocol/transactions/transaction.ts';
+import { decodeWitness, encodeWitness, type MultisigWitness } from '../../protocol/transactions/witness.ts';
 import vectors from '../../vectors/multisig.json' with { type: 'json' };
 import { repeats, seed } from '../level.ts';
 import { randomOf } from '../random.ts';

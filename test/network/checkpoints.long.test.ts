@@ -1,9 +1,9 @@
 /** A long-range attack: another past, signed by the keys of the true committee, longer than the true one. Checkpoints refuse it, before anything of it is executed. */
 import { expect, onTestFinished, test } from 'vitest';
-import { type Checkpoint, checkpointsOf, checkStoredChain } from '../../node/checkpoints.ts';
+import { type Checkpoint, checkpointsOf, checkStoredChain } from '../../node/chain/checkpoints.ts';
 import { networkOptions } from '../../node/network/network-options.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import type { LogFields } from '../../runtime/log.ts';
+import type { LogFields } from '../../runtime/log/log.ts';
 import { quietLog } from '../quiet-log.ts';
 import { headOf, NetBed, type NetNode, until } from './peers.ts';
 

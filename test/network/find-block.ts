@@ -1,10 +1,10 @@
 import { HttpNode } from '../../bridge/nodes/node-http.ts';
-import { developmentKey } from '../../node/development.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
 import { formatAddress } from '../../protocol/address.ts';
-import { encodeBody, transactionsRoot } from '../../protocol/body.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
-import { blockId, decodeHeader, encodeHeader, NONCE_OFFSET } from '../../protocol/header.ts';
-import { nodeTransport } from '../../runtime/node-transport.ts';
+import { encodeBody, transactionsRoot } from '../../protocol/ledger/body.ts';
+import { blockId, decodeHeader, encodeHeader, NONCE_OFFSET } from '../../protocol/ledger/header.ts';
+import { nodeTransport } from '../../runtime/node-client/node-transport.ts';
 
 /**
  * Finds a block at the node with this mining port, on a chain where every few hashes are one, and returns its

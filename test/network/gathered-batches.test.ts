@@ -1,12 +1,12 @@
 /** A relay between peers that announce one transaction at a time and an honest neighbour with its limits, in virtual time. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { PendingTransaction } from '../../node/full-node.ts';
-import { decodeBatch, decodeRelayQuestion, encodeBatch, encodeWires } from '../../node/network/relay-messages.ts';
+import { decodeBatch, decodeRelayQuestion, encodeBatch, encodeWires } from '../../node/network/relay/relay-messages.ts';
+import { TransactionRelay, type TransactionRelayDependencies } from '../../node/network/relay/transaction-relay.ts';
 import { GossipDesk } from '../../node/network/thread/gossip-desk.ts';
 import type { Topic } from '../../node/network/thread/host-types.ts';
-import { TransactionRelay, type TransactionRelayDependencies } from '../../node/network/transaction-relay.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import { transactionIdOfWire } from '../../protocol/transaction.ts';
+import { transactionIdOfWire } from '../../protocol/transactions/transaction.ts';
 import { wireOf } from './relay-host.ts';
 
 const PEERS = 10;

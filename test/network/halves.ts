@@ -5,8 +5,8 @@
 
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { developmentFiles, writeDevelopmentNetwork } from '../../node/development-network.ts';
-import { steadyMillis } from '../../runtime/clock.ts';
+import { developmentFiles, writeDevelopmentNetwork } from '../../node/genesis/development-network.ts';
+import { steadyMillis } from '../../runtime/clock/clock.ts';
 import { freePorts } from '../../runtime/free-port.ts';
 import { findBlock } from './find-block.ts';
 import { Forwarder } from './forwarder.ts';

@@ -3,9 +3,9 @@
  * in the thread of the node. Peers that a test speaks for join and leave as it likes.
  */
 
-import { AskError } from '../../node/network/peer-fault.ts';
 import type { OpenPeers, PeerHandlers, PeerLink } from '../../node/network/peer-network.ts';
-import { afterFault, type Fault, isBeyondBearing, NO_FAULT, type Score } from '../../node/network/peer-score.ts';
+import { AskError } from '../../node/network/peers/peer-fault.ts';
+import { afterFault, type Fault, isBeyondBearing, NO_FAULT, type Score } from '../../node/network/peers/peer-score.ts';
 import { GossipDesk } from '../../node/network/thread/gossip-desk.ts';
 import { keyOf, messageId } from '../../node/network/thread/gossip-rpc.ts';
 import {

@@ -5,9 +5,9 @@
 import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { developmentGenesis } from '../../node/development.ts';
-import { writeGenesis } from '../../node/make-genesis.ts';
-import { steadyMillis } from '../../runtime/clock.ts';
+import { developmentGenesis } from '../../node/genesis/development.ts';
+import { writeGenesis } from '../../node/genesis/make-genesis.ts';
+import { steadyMillis } from '../../runtime/clock/clock.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { until } from './peers.ts';
 import { Svcd } from './svcd.ts';

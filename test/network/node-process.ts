@@ -2,8 +2,8 @@
  * A node of a NetBed's chain as a process of its own, to be killed or measured: follows the peer it is told, and prints a line of figures again and again. Words: directory, multiaddr, time of its clock in milliseconds, outputs of
  * the treasury's key that the genesis funds, and how many cuts a pruned node keeps (with `--storage pruned` 1,440).
  */
-import { AutoPruning } from '../../node/auto-pruning.ts';
-import { steadyMillis } from '../../runtime/clock.ts';
+import { AutoPruning } from '../../node/chain/auto-pruning.ts';
+import { steadyMillis } from '../../runtime/clock/clock.ts';
 import { quietLog } from '../quiet-log.ts';
 import { FAULT, type NodeFigures } from './child-node.ts';
 import { fundsOf, NetBed } from './peers.ts';

@@ -1,15 +1,15 @@
 /** Parts of a snapshot from several peers: in order, each proven before it is passed on, bounded ahead; who sends a false one pays, a slow one is passed, and nobody is waited for without end. */
 import { expect, test } from 'vitest';
+import { AskError, faultOf } from '../../node/network/peers/peer-fault.ts';
 import {
   LostSnapshot,
   PATIENCE,
   PartFetch,
   type PartFetchDependencies,
   type Patience,
-} from '../../node/network/part-fetch.ts';
-import { AskError, faultOf } from '../../node/network/peer-fault.ts';
-import { CHUNK_BYTES, encodeChunk, NO_CHUNK } from '../../node/network/snapshot-messages.ts';
-import { decodeSyncQuestion } from '../../node/network/sync-messages.ts';
+} from '../../node/network/snapshots/part-fetch.ts';
+import { CHUNK_BYTES, encodeChunk, NO_CHUNK } from '../../node/network/snapshots/snapshot-messages.ts';
+import { decodeSyncQuestion } from '../../node/network/sync/sync-messages.ts';
 import { falsePart } from '../../node/snapshot/snapshot-error.ts';
 import type { PartRule } from '../../node/snapshot/snapshot-parts.ts';
 

@@ -4,9 +4,9 @@
  */
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { developmentGenesis } from '../../node/development.ts';
-import { writeGenesis } from '../../node/make-genesis.ts';
-import { steadyMillis } from '../../runtime/clock.ts';
+import { developmentGenesis } from '../../node/genesis/development.ts';
+import { writeGenesis } from '../../node/genesis/make-genesis.ts';
+import { steadyMillis } from '../../runtime/clock/clock.ts';
 import { freePorts } from '../../runtime/free-port.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { Forwarder } from './forwarder.ts';

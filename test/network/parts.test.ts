@@ -1,15 +1,13 @@
 /** The decisions and formats of the network, without a network. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { BlockFetch, type FetchedBlock } from '../../node/network/block-fetch.ts';
-import { DeliveryPace } from '../../node/network/delivery-pace.ts';
-import { decodeHello, encodeHello, isNewer, mismatch } from '../../node/network/hello.ts';
-import { admitInbound, type Inbound, subnetOf } from '../../node/network/inbound-limits.ts';
 import { networkPlan } from '../../node/network/network-options.ts';
-import { isDialable, isWorthTelling, placeOf } from '../../node/network/peer-address.ts';
-import { PeerBook } from '../../node/network/peer-book.ts';
-import { PeerHeights } from '../../node/network/peer-heights.ts';
-import { afterFault, FLOOR, isBeyondBearing, lostAt, NO_FAULT } from '../../node/network/peer-score.ts';
+import { decodeHello, encodeHello, isNewer, mismatch } from '../../node/network/peers/hello.ts';
+import { admitInbound, type Inbound, subnetOf } from '../../node/network/peers/inbound-limits.ts';
+import { isDialable, isWorthTelling, placeOf } from '../../node/network/peers/peer-address.ts';
+import { PeerBook } from '../../node/network/peers/peer-book.ts';
+import { PeerHeights } from '../../node/network/peers/peer-heights.ts';
+import { afterFault, FLOOR, isBeyondBearing, lostAt, NO_FAULT } from '../../node/network/peers/peer-score.ts';
 import {
   decodeBatch,
   decodeRelayQuestion,
@@ -18,7 +16,9 @@ import {
   decodeWires,
   encodeBatch,
   encodeRelayQuestion,
-} from '../../node/network/relay-messages.ts';
+} from '../../node/network/relay/relay-messages.ts';
+import { BlockFetch, type FetchedBlock } from '../../node/network/sync/block-fetch.ts';
+import { DeliveryPace } from '../../node/network/sync/delivery-pace.ts';
 import {
   decodeBlocksAnswer,
   decodeCutsAnswer,
@@ -26,11 +26,11 @@ import {
   decodeSyncQuestion,
   encodeBlocksAnswer,
   encodeSyncQuestion,
-} from '../../node/network/sync-messages.ts';
+} from '../../node/network/sync/sync-messages.ts';
 import { decodePeers, encodePeers } from '../../node/network/thread/peer-exchange.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
-import { blockId } from '../../protocol/header.ts';
-import { reachOf } from '../../runtime/address-reach.ts';
+import { blockId } from '../../protocol/ledger/header.ts';
+import { reachOf } from '../../runtime/clients/address-reach.ts';
 import { count, seed } from '../level.ts';
 
 const HELLO = { chainId: new Uint8Array(48).fill(7), ruleSet: 1, release: '0.1.0', height: 12 };

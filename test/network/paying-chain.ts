@@ -1,11 +1,12 @@
 /** A chain whose every cut has a block with a payment in it, for nodes that join late. */
-import { type DevelopmentGenesis, developmentKey } from '../../node/development.ts';
+
 import type { UnspentOutput } from '../../node/full-node.ts';
+import { type DevelopmentGenesis, developmentKey } from '../../node/genesis/development.ts';
 import type { NetworkDependencies } from '../../node/network/open-network.ts';
 import type { ConsensusNode } from '../../node/node.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
-import { genesisOutpoint } from '../../protocol/genesis.ts';
-import { decodeTransaction, type Output, transactionIdOfWire } from '../../protocol/transaction.ts';
+import { genesisOutpoint } from '../../protocol/ledger/genesis.ts';
+import { decodeTransaction, type Output, transactionIdOfWire } from '../../protocol/transactions/transaction.ts';
 import { payment } from '../node/bed.ts';
 import { fundsOf, NetBed, type NetNode } from './peers.ts';
 

@@ -2,8 +2,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { certifyWith } from '../../node/certificate.ts';
-import { type DevelopmentGenesis, developmentGenesis, developmentKey } from '../../node/development.ts';
+import { certifyWith } from '../../node/chain/certificate.ts';
+import { type DevelopmentGenesis, developmentGenesis, developmentKey } from '../../node/genesis/development.ts';
 import {
   type NetworkDependencies,
   type NetworkSettings,
@@ -13,8 +13,8 @@ import {
 import { type ConsensusNode, createNode } from '../../node/node.ts';
 import type { StorageMode } from '../../node/store/storage-mode.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import { genesisOutpoint } from '../../protocol/genesis.ts';
-import type { Output } from '../../protocol/transaction.ts';
+import { genesisOutpoint } from '../../protocol/ledger/genesis.ts';
+import type { Output } from '../../protocol/transactions/transaction.ts';
 import { developmentKeys, KNOWN_SEED, quickHash, START_MILLIS, searchNonce } from '../node/bed.ts';
 import { quietLog } from '../quiet-log.ts';
 import { randomOf } from '../random.ts';

@@ -2,8 +2,8 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { developmentFiles, writeDevelopmentNetwork } from '../../node/development-network.ts';
-import { steadyMillis } from '../../runtime/clock.ts';
+import { developmentFiles, writeDevelopmentNetwork } from '../../node/genesis/development-network.ts';
+import { steadyMillis } from '../../runtime/clock/clock.ts';
 import { freePorts } from '../../runtime/free-port.ts';
 import { count } from '../level.ts';
 import { temporaryDirectory } from '../temporary.ts';

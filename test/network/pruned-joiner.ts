@@ -1,12 +1,12 @@
 /** A pruned node as a process that begins with a snapshot of a peer, as `svcd run --storage pruned --trust HEIGHT:CUT_ID` does it. */
 import { join } from 'node:path';
-import { fetchSnapshot } from '../../node/network/fetch-snapshot.ts';
+import { fetchSnapshot } from '../../node/network/snapshots/fetch-snapshot.ts';
 import type { ConsensusNode } from '../../node/node.ts';
 import { installSnapshot } from '../../node/snapshot/install-snapshot.ts';
 import { SnapshotShelf } from '../../node/snapshot/snapshot-shelf.ts';
 import { SnapshotWriter } from '../../node/snapshot/snapshot-writer.ts';
 import { LedgerStore } from '../../node/store/ledger-store.ts';
-import { steadyMillis } from '../../runtime/clock.ts';
+import { steadyMillis } from '../../runtime/clock/clock.ts';
 import { quietLog } from '../quiet-log.ts';
 import { NodeProcess } from './child-node.ts';
 import type { PayingChain } from './paying-chain.ts';

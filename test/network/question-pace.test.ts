@@ -3,7 +3,7 @@ import type { Connection } from '@libp2p/interface';
 import { afterEach, expect, test, vi } from 'vitest';
 import { type Protocol, QUESTIONS } from '../../node/network/thread/host-types.ts';
 import { QuestionQueue } from '../../node/network/thread/question-queue.ts';
-import { type Bucket, fullBucket, take } from '../../runtime/token-bucket.ts';
+import { type Bucket, fullBucket, take } from '../../runtime/clients/token-bucket.ts';
 
 /** As of a snapshot whose 97 cuts have sixteen blocks each. */
 const COUNT = 97 * 16;

@@ -2,27 +2,27 @@
 import { randomBytes } from 'node:crypto';
 import type { Connection } from '@libp2p/interface';
 import { multiaddr } from '@multiformats/multiaddr';
-import { encodeHello, MAX_HELLO_BYTES } from '../../node/network/hello.ts';
+import { encodeHello, MAX_HELLO_BYTES } from '../../node/network/peers/hello.ts';
 import {
   decodeRelayQuestion,
   encodeWaiting,
   encodeWires,
   type RelayQuestion,
-} from '../../node/network/relay-messages.ts';
-import { encodeChunk, encodeOffers, NO_CHUNK } from '../../node/network/snapshot-messages.ts';
+} from '../../node/network/relay/relay-messages.ts';
+import { encodeChunk, encodeOffers, NO_CHUNK } from '../../node/network/snapshots/snapshot-messages.ts';
 import {
   decodeSyncQuestion,
   encodeBlocksAnswer,
   encodeCutsAnswer,
   encodeHeadersAnswer,
   type SyncQuestion,
-} from '../../node/network/sync-messages.ts';
+} from '../../node/network/sync/sync-messages.ts';
 import { answerStream, ask } from '../../node/network/thread/asking.ts';
 import { createHost, type Host } from '../../node/network/thread/create-host.ts';
 import { insideOf } from '../../node/network/thread/gossip-rpc.ts';
 import { type HostSettings, PROTOCOLS, TOPIC_VERSIONS, type Topic } from '../../node/network/thread/host-types.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import { RULE_SET } from '../../protocol/transaction.ts';
+import { RULE_SET } from '../../protocol/transactions/transaction.ts';
 
 export const pause = (millis: number) => new Promise<void>((resolve) => setTimeout(resolve, millis));
 

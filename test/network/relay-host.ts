@@ -1,12 +1,12 @@
 /** The network of a node in this thread, with the relay of transactions on top of it and a mempool that takes everything. */
 import { randomBytes } from 'node:crypto';
-import { developmentKey } from '../../node/development.ts';
 import type { UnspentOutput } from '../../node/full-node.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
+import { TransactionRelay, type TransactionRelayDependencies } from '../../node/network/relay/transaction-relay.ts';
 import type { HostSettings, NodeSide } from '../../node/network/thread/host-types.ts';
 import { PeerHost } from '../../node/network/thread/peer-host.ts';
-import { TransactionRelay, type TransactionRelayDependencies } from '../../node/network/transaction-relay.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import { transactionIdOfWire } from '../../protocol/transaction.ts';
+import { transactionIdOfWire } from '../../protocol/transactions/transaction.ts';
 import { payment } from '../node/bed.ts';
 import { hostSettings } from './raw-peer.ts';
 

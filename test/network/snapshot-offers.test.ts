@@ -1,7 +1,7 @@
 /** Which of the offered snapshots a new node looks at first, where strangers come to it with as many as they like. */
 import { afterEach, expect, test } from 'vitest';
-import { encodeOffers } from '../../node/network/snapshot-messages.ts';
-import { SnapshotOffers } from '../../node/network/snapshot-offers.ts';
+import { encodeOffers } from '../../node/network/snapshots/snapshot-messages.ts';
+import { SnapshotOffers } from '../../node/network/snapshots/snapshot-offers.ts';
 
 const idOf = (height: number) => new Uint8Array(48).fill(height % 251);
 const HELD: Readonly<Record<string, readonly number[]>> = {

@@ -1,12 +1,12 @@
 /** Nodes that follow others over real sockets, each network in its own thread. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { certifyWith } from '../../node/certificate.ts';
-import { developmentKey } from '../../node/development.ts';
+import { certifyWith } from '../../node/chain/certificate.ts';
 import type { CutRecord } from '../../node/full-node.ts';
-import { answerSync } from '../../node/network/cut-server.ts';
-import { decodeCutsAnswer } from '../../node/network/sync-messages.ts';
-import { cutId } from '../../protocol/cut.ts';
-import { RULE_SET, transactionIdOfWire } from '../../protocol/transaction.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
+import { answerSync } from '../../node/network/sync/cut-server.ts';
+import { decodeCutsAnswer } from '../../node/network/sync/sync-messages.ts';
+import { cutId } from '../../protocol/ledger/cut.ts';
+import { RULE_SET, transactionIdOfWire } from '../../protocol/transactions/transaction.ts';
 import { developmentKeys, payment } from '../node/bed.ts';
 import { quietLog } from '../quiet-log.ts';
 import { headOf, lying, NetBed, type NetNode, treasuryOutput, until } from './peers.ts';

@@ -1,10 +1,10 @@
 /** The way back from a trusted cut by headers: walked once, on from where peers were busy; peers take turns, and short or late answers do not hold it up. */
 import { expect, test } from 'vitest';
-import { AskError, faultOf } from '../../node/network/peer-fault.ts';
-import { WayBack } from '../../node/network/snapshot-link.ts';
-import { decodeSyncQuestion, encodeHeadersAnswer, MAX_HEADERS } from '../../node/network/sync-messages.ts';
+import { AskError, faultOf } from '../../node/network/peers/peer-fault.ts';
+import { WayBack } from '../../node/network/snapshots/snapshot-link.ts';
+import { decodeSyncQuestion, encodeHeadersAnswer, MAX_HEADERS } from '../../node/network/sync/sync-messages.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import { type CutHeader, cutId, encodeCutHeader } from '../../protocol/cut.ts';
+import { type CutHeader, cutId, encodeCutHeader } from '../../protocol/ledger/cut.ts';
 
 const TOP = 3_000;
 const SOME = new Uint8Array(48).fill(7);

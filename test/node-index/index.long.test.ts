@@ -1,8 +1,8 @@
 /** The address index: it agrees with the ledger, it never claims a cut it has not seen, and it can be made again from the blocks. */
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { developmentKey, TREASURY } from '../../node/development.ts';
 import type { FullNode, UnspentOutput } from '../../node/full-node.ts';
+import { developmentKey, TREASURY } from '../../node/genesis/development.ts';
 import { addressIndex, decodeBalance } from '../../node/index/address-index.ts';
 import {
   afterPrefix,

@@ -5,7 +5,7 @@ import { Admission, type AdmissionDependencies } from '../../node/mempool/admiss
 import { VerifiedTransactions } from '../../node/mempool/witness-check.ts';
 import { keyAddressPayload } from '../../protocol/address.ts';
 import { utf8 } from '../../protocol/bytes.ts';
-import { decodeTransaction, encodeTransaction, type SingleWitness } from '../../protocol/transaction.ts';
+import { decodeTransaction, encodeTransaction, type SingleWitness } from '../../protocol/transactions/transaction.ts';
 import { sampleTransactions } from '../../vectors/generate/transaction.ts';
 
 test('an input that the cut under way brings is not called unknown', async () => {

@@ -14,7 +14,7 @@ import {
   SPREAD_BLOCKS,
   worthwhileAnchors,
 } from '../../node/mining/anchor-choice.ts';
-import { MAX_CUT_BLOCKS } from '../../protocol/cut.ts';
+import { MAX_CUT_BLOCKS } from '../../protocol/ledger/cut.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { randomFrom } from '../random.ts';
 import { poisson } from './retarget-simulation.ts';

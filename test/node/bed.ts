@@ -6,7 +6,8 @@ import { hash as nodeHash } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { certifyWith } from '../../node/certificate.ts';
+import { certifyWith } from '../../node/chain/certificate.ts';
+import type { Chain, FullNode, Submission, UnspentOutput } from '../../node/full-node.ts';
 import {
   type DevelopmentGenesis,
   type DevelopmentKey,
@@ -14,16 +15,15 @@ import {
   developmentKey,
   TREASURY,
   validatorName,
-} from '../../node/development.ts';
-import type { Chain, FullNode, Submission, UnspentOutput } from '../../node/full-node.ts';
+} from '../../node/genesis/development.ts';
 import type { CreatedOutput, CutEffects } from '../../node/ledger/effects.ts';
 import { signMessage } from '../../node/ml-dsa.ts';
 import { createNode, type NodeDependencies, type NodeOptions } from '../../node/node.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
-import { massOf, minimumFee } from '../../protocol/fee.ts';
-import { genesisOutpoint, SEED_BYTES } from '../../protocol/genesis.ts';
-import { NONCE_OFFSET } from '../../protocol/header.ts';
-import { meetsTarget, targetToBytes } from '../../protocol/target.ts';
+import { genesisOutpoint, SEED_BYTES } from '../../protocol/ledger/genesis.ts';
+import { NONCE_OFFSET } from '../../protocol/ledger/header.ts';
+import { meetsTarget, targetToBytes } from '../../protocol/ledger/target.ts';
+import { massOf, minimumFee } from '../../protocol/transactions/fee.ts';
 import {
   encodeTransaction,
   encodeTransactionBody,
@@ -32,9 +32,9 @@ import {
   spendMessage,
   type TransactionBody,
   type Witness,
-} from '../../protocol/transaction.ts';
-import { createLogger, readLevelFilter } from '../../runtime/log.ts';
-import type { LogSink } from '../../runtime/log-sink.ts';
+} from '../../protocol/transactions/transaction.ts';
+import { createLogger, readLevelFilter } from '../../runtime/log/log.ts';
+import type { LogSink } from '../../runtime/log/log-sink.ts';
 import { randomOf } from '../random.ts';
 
 export const START_MILLIS = 1_800_000_000_000;

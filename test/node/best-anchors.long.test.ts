@@ -1,9 +1,9 @@
 /** Templates with `anchors: best` on a real node (ledger rule 42): what they stand on, and that blocks on old anchors are registered and paid. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { developmentKey } from '../../node/development.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
 import { LEAST_CUTS_LEFT, MOST_WAITING } from '../../node/mining/anchor-choice.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import { decodeHeader } from '../../protocol/header.ts';
+import { decodeHeader } from '../../protocol/ledger/header.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { Bed, searchNonce } from './bed.ts';
 

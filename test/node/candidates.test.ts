@@ -1,12 +1,12 @@
 /** Blocks at the door (ledger rule 41): each single thing wrong is refused with its own code; replays, late blocks, used bodies. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { developmentKey } from '../../node/development.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
 import type { NodeErrorCode } from '../../node/node-error.ts';
-import { decodeBody, encodeBody } from '../../protocol/body.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
-import { decodeHeader, encodeHeader, type Header } from '../../protocol/header.ts';
-import { merkleRoot } from '../../protocol/merkle.ts';
-import { rewardRoot } from '../../protocol/reward.ts';
+import { merkleRoot } from '../../protocol/crypto/merkle.ts';
+import { decodeBody, encodeBody } from '../../protocol/ledger/body.ts';
+import { decodeHeader, encodeHeader, type Header } from '../../protocol/ledger/header.ts';
+import { rewardRoot } from '../../protocol/ledger/reward.ts';
 import { Bed, quickHash, searchNonce } from './bed.ts';
 
 const alice = developmentKey('alice').address;

@@ -1,9 +1,9 @@
 /** A certificate counts each member once and needs more than two thirds of the stake, all of one round. */
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { verifyCertificate } from '../../node/certificate.ts';
+import { verifyCertificate } from '../../node/chain/certificate.ts';
 import { rawPublicKey, signMessageAside } from '../../node/ml-dsa.ts';
-import { certificateMessage } from '../../protocol/cut.ts';
+import { certificateMessage } from '../../protocol/ledger/cut.ts';
 
 const pair = (): KeyObject =>
   (generateKeyPairSync as unknown as (kind: string) => { privateKey: KeyObject })('ml-dsa-65').privateKey;

@@ -1,14 +1,14 @@
 /** Who makes a development chain twice from the same settings, in the same millisecond, has two chains; a known one is made with its seed. */
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { developmentGenesis, developmentKey } from '../../node/development.ts';
-import { writeDevelopmentNetwork } from '../../node/development-network.ts';
-import { makeGenesis } from '../../node/make-genesis.ts';
+import { developmentGenesis, developmentKey } from '../../node/genesis/development.ts';
+import { writeDevelopmentNetwork } from '../../node/genesis/development-network.ts';
+import { makeGenesis } from '../../node/genesis/make-genesis.ts';
 import { openNode } from '../../node/open-node.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import { chainId, encodeGenesis, type Genesis } from '../../protocol/genesis.ts';
-import { readGenesis, showGenesis } from '../../protocol/genesis-file.ts';
+import { chainId, encodeGenesis, type Genesis } from '../../protocol/ledger/genesis.ts';
+import { readGenesis, showGenesis } from '../../protocol/ledger/genesis-file.ts';
 import { quietLog } from '../quiet-log.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { Bed, KNOWN_SEED, quickHash, START_MILLIS } from './bed.ts';

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { ChecksAhead } from '../../node/mempool/checks-ahead.ts';
 import { WorkPool } from '../../node/mining/work-pool.ts';
 import { fromUtf8, utf8 } from '../../protocol/bytes.ts';
-import type { Outpoint } from '../../protocol/transaction.ts';
+import type { Outpoint } from '../../protocol/transactions/transaction.ts';
 import { silentLog } from './bed.ts';
 
 const idOf = (n: number) => new Uint8Array(48).fill(n);

@@ -3,14 +3,14 @@
  * Words: store directory, seed, and cuts of an interval: with short ones it delegates too.
  */
 
-import { certifyWith } from '../../node/certificate.ts';
-import { developmentGenesis, developmentKey, TREASURY, validatorName } from '../../node/development.ts';
+import { certifyWith } from '../../node/chain/certificate.ts';
 import type { UnspentOutput } from '../../node/full-node.ts';
+import { developmentGenesis, developmentKey, TREASURY, validatorName } from '../../node/genesis/development.ts';
 import { createNode } from '../../node/node.ts';
-import { genesisOutpoint } from '../../protocol/genesis.ts';
+import { genesisOutpoint } from '../../protocol/ledger/genesis.ts';
 import { INTERVAL_CUTS } from '../../protocol/network.ts';
 import { validatorId } from '../../protocol/staking/names.ts';
-import type { Output } from '../../protocol/transaction.ts';
+import type { Output } from '../../protocol/transactions/transaction.ts';
 import { randomOf } from '../random.ts';
 import { operationTransaction } from '../staking/signed.ts';
 import { developmentKeys, KNOWN_SEED, payment, quickHash, START_MILLIS, searchNonce, silentLog } from './bed.ts';

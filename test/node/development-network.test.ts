@@ -11,8 +11,8 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { developmentKey } from '../../node/development.ts';
-import { developmentFiles, developmentNetworkCommand } from '../../node/development-network.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
+import { developmentFiles, developmentNetworkCommand } from '../../node/genesis/development-network.ts';
 import { genesisOptions } from '../../node/node-options.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import { parseCommandLine } from '../../runtime/command-line/command-line.ts';

@@ -1,9 +1,9 @@
 /** Blocks that came before what they build on: kept, handed out when it is here, and bounded for every sender. */
 import { beforeEach, expect, test } from 'vitest';
 import { EARLY_LIMITS, type EarlyBlock, EarlyBlocks } from '../../node/mining/early-blocks.ts';
-import { encodeBody, parentsRoot } from '../../protocol/body.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
-import { blockId, encodeHeader } from '../../protocol/header.ts';
+import { encodeBody, parentsRoot } from '../../protocol/ledger/body.ts';
+import { blockId, encodeHeader } from '../../protocol/ledger/header.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 
 const HEAD = 1_000;

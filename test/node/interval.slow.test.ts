@@ -1,7 +1,7 @@
 /** Two whole intervals of cuts: emission, attendance and the payment of the stake pools (ledger rules 6, 64 and 66). */
 import { expect, test } from 'vitest';
-import { developmentGenesis } from '../../node/development.ts';
-import { emissionOfInterval, GENESIS_SUPPLY, splitHalves, subsidyOfCut } from '../../protocol/emission.ts';
+import { developmentGenesis } from '../../node/genesis/development.ts';
+import { emissionOfInterval, GENESIS_SUPPLY, splitHalves, subsidyOfCut } from '../../protocol/ledger/emission.ts';
 import { INTERVAL_CUTS } from '../../protocol/network.ts';
 import { START_MILLIS } from './bed.ts';
 import { MemoryLedger } from './memory-ledger.ts';

@@ -16,7 +16,7 @@ import { StakingLayer, type StakingReads } from '../../node/ledger/staking/layer
 import type { LedgerState } from '../../node/ledger/state.ts';
 import { Trie } from '../../node/ledger/trie.ts';
 import { StakingSets } from '../../node/store/staking-sets.ts';
-import type { Genesis } from '../../protocol/genesis.ts';
+import type { Genesis } from '../../protocol/ledger/genesis.ts';
 
 export class MemoryLedger {
   state!: LedgerState;

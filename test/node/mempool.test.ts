@@ -2,8 +2,8 @@
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { developmentKey } from '../../node/development.ts';
 import type { Submission } from '../../node/full-node.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
 import type { CutEffects } from '../../node/ledger/effects.ts';
 import type { ReadTransaction } from '../../node/ledger/work-block.ts';
 import { operationsToRecheck } from '../../node/mempool/impossible-operations.ts';
@@ -18,7 +18,7 @@ import {
   encodeTransaction,
   encodeTransactionBody,
   type SingleWitness,
-} from '../../protocol/transaction.ts';
+} from '../../protocol/transactions/transaction.ts';
 import { randomOf } from '../random.ts';
 import { Bed } from './bed.ts';
 

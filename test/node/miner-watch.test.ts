@@ -1,7 +1,7 @@
 /** The warning that payments wait for a miner: after a minute without a work block, and not often. */
 import { expect, test } from 'vitest';
-import { MinerWatch } from '../../node/miner-watch.ts';
-import { createLogger, readLevelFilter } from '../../runtime/log.ts';
+import { MinerWatch } from '../../node/reports/miner-watch.ts';
+import { createLogger, readLevelFilter } from '../../runtime/log/log.ts';
 
 test('a warning when transactions wait and no block comes, at most every 15 minutes', () => {
   const lines: string[] = [];

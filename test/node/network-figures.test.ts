@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { FullNode } from '../../node/full-node.ts';
 import type { PeerView } from '../../node/network/open-network.ts';
 import { nodeMetrics } from '../../node/node-metrics.ts';
-import { Metrics } from '../../runtime/metrics.ts';
+import { Metrics } from '../../runtime/metrics/metrics.ts';
 
 const view = (peers: number, bytes: number): PeerView =>
   ({

@@ -5,9 +5,9 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { ClassicLevel } from 'classic-level';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { developmentKey } from '../../node/development.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
 import { KEYS } from '../../node/store/keys.ts';
-import { type Certificate, decodeCertificate, encodeCertificate } from '../../protocol/cut.ts';
+import { type Certificate, decodeCertificate, encodeCertificate } from '../../protocol/ledger/cut.ts';
 import { Bed } from './bed.ts';
 
 const alice = developmentKey('alice').address;

@@ -1,6 +1,6 @@
 /** Miners that hash at a given rate against the real retarget rule, with the 64-block limit of a cut and blocks that wait. */
 import { blockWork, initialRate, nextRate } from '../../node/ledger/retarget.ts';
-import { MAX_CUT_BLOCKS } from '../../protocol/cut.ts';
+import { MAX_CUT_BLOCKS } from '../../protocol/ledger/cut.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { randomFrom } from '../random.ts';
 

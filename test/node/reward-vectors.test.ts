@@ -1,11 +1,16 @@
 /** vectors/rewards.json on the real ledger: the blocks it names are registered, their transactions executed, their anchors paid. */
 import { expect, test } from 'vitest';
-import { developmentGenesis } from '../../node/development.ts';
+import { developmentGenesis } from '../../node/genesis/development.ts';
 import type { Registrable } from '../../node/ledger/registration.ts';
 import { readTransaction, type WorkBlock } from '../../node/ledger/work-block.ts';
 import { fromHex } from '../../protocol/bytes.ts';
-import { genesisOutpoint } from '../../protocol/genesis.ts';
-import { encodeTransaction, type Output, PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../../protocol/transaction.ts';
+import { genesisOutpoint } from '../../protocol/ledger/genesis.ts';
+import {
+  encodeTransaction,
+  type Output,
+  PUBLIC_KEY_BYTES,
+  SIGNATURE_BYTES,
+} from '../../protocol/transactions/transaction.ts';
 import vectors from '../../vectors/rewards.json' with { type: 'json' };
 import { START_MILLIS } from './bed.ts';
 import { MemoryLedger } from './memory-ledger.ts';

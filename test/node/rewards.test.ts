@@ -1,8 +1,8 @@
 /** Work and stake halves on a running chain: who is paid what, when, and that nothing is lost (ledger rules 36 to 40). */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { developmentKey } from '../../node/development.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
 import { burnAddressPayload } from '../../protocol/address.ts';
-import { firstInterval, splitHalves, subsidyOfCut } from '../../protocol/emission.ts';
+import { firstInterval, splitHalves, subsidyOfCut } from '../../protocol/ledger/emission.ts';
 import { Bed, createdFor } from './bed.ts';
 
 const alice = developmentKey('alice').address;

@@ -1,6 +1,6 @@
 /** Threads that check signatures: as many as there are checks for, or all of them ahead, so that the first transaction of a node does not wait for them. */
 import { expect, onTestFinished, test } from 'vitest';
-import { developmentKey } from '../../node/development.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
 import { CheckedSignatures } from '../../node/mempool/checked-signatures.ts';
 import { SignatureWorkers } from '../../node/mempool/signature-workers.ts';
 import { signMessage } from '../../node/ml-dsa.ts';

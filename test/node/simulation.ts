@@ -3,13 +3,13 @@
  * repeat across blocks, burns. Signatures of payments are real; certificates only where the node is stopped and opened again, because 80,000 of them prove
  * nothing new.
  */
-import { type Certify, certifyWith } from '../../node/certificate.ts';
-import { developmentKey, TREASURY } from '../../node/development.ts';
+import { type Certify, certifyWith } from '../../node/chain/certificate.ts';
 import type { UnspentOutput } from '../../node/full-node.ts';
+import { developmentKey, TREASURY } from '../../node/genesis/development.ts';
 import type { CutEffects } from '../../node/ledger/effects.ts';
 import { burnAddressPayload } from '../../protocol/address.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
-import { SIGNATURE_BYTES } from '../../protocol/transaction.ts';
+import { SIGNATURE_BYTES } from '../../protocol/transactions/transaction.ts';
 import { randomOf } from '../random.ts';
 import { Bed, developmentKeys } from './bed.ts';
 

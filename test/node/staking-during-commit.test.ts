@@ -3,7 +3,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import type { ApiContext } from '../../node/api/api-context.ts';
 import { stakingRoutes } from '../../node/api/staking-routes.ts';
-import { type DevelopmentKey, developmentKey, TREASURY, validatorName } from '../../node/development.ts';
+import { type DevelopmentKey, developmentKey, TREASURY, validatorName } from '../../node/genesis/development.ts';
 import { formatAddress, keyAddressPayload } from '../../protocol/address.ts';
 import { validatorId } from '../../protocol/staking/names.ts';
 import { operationTransaction } from '../staking/signed.ts';

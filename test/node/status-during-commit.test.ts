@@ -3,8 +3,8 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import type { ApiContext } from '../../node/api/api-context.ts';
 import { statusJson } from '../../node/api/transaction-routes.ts';
-import { developmentKey } from '../../node/development.ts';
 import type { TransactionStatus } from '../../node/full-node.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import { Bed } from './bed.ts';
 

@@ -1,9 +1,9 @@
 /** Storage modes (network rule 14): what goes and when, what stays for a peer that fetches it, and who may not do without. */
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { AutoPruning, pruneThrough } from '../../node/auto-pruning.ts';
-import { developmentKey } from '../../node/development.ts';
-import { developmentFiles, writeDevelopmentNetwork } from '../../node/development-network.ts';
+import { AutoPruning, pruneThrough } from '../../node/chain/auto-pruning.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
+import { developmentFiles, writeDevelopmentNetwork } from '../../node/genesis/development-network.ts';
 import { openNode } from '../../node/open-node.ts';
 import { certificatesToDrop } from '../../node/store/kept-certificates.ts';
 import { LedgerStore } from '../../node/store/ledger-store.ts';

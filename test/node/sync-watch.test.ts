@@ -1,7 +1,7 @@
 /** What a follower logs of its place in the chain. */
 import { expect, test } from 'vitest';
-import { SyncWatch } from '../../node/sync-watch.ts';
-import { createLogger, readLevelFilter } from '../../runtime/log.ts';
+import { SyncWatch } from '../../node/reports/sync-watch.ts';
+import { createLogger, readLevelFilter } from '../../runtime/log/log.ts';
 
 test('a node says once that it is synced, and once that it no longer is', () => {
   const lines: string[] = [];

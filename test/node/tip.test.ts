@@ -1,7 +1,7 @@
 /** When a node says that it is synced (network rule 12): one decision for every role, over whatever happens to it. */
 import { expect, test } from 'vitest';
-import { PeerHeights } from '../../node/network/peer-heights.ts';
-import { isAtTip, Tip } from '../../node/tip.ts';
+import { isAtTip, Tip } from '../../node/chain/tip.ts';
+import { PeerHeights } from '../../node/network/peers/peer-heights.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { randomOf } from '../random.ts';
 

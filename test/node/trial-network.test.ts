@@ -1,8 +1,8 @@
 /** A network with the main network's proof of work whose validators' keys everybody knows: one node alone makes its cuts, also with peers. */
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { developmentGenesis } from '../../node/development.ts';
-import { writeGenesis } from '../../node/make-genesis.ts';
+import { developmentGenesis } from '../../node/genesis/development.ts';
+import { writeGenesis } from '../../node/genesis/make-genesis.ts';
 import { openNode } from '../../node/open-node.ts';
 import { quietLog } from '../quiet-log.ts';
 import { temporaryDirectory } from '../temporary.ts';

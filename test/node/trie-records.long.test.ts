@@ -6,7 +6,7 @@ import { createHash, hash as nodeHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { EMPTY_TRIE, type EntryLayout, Trie, type TrieChange, type TrieRoot } from '../../node/ledger/trie.ts';
 import type { BatchOp } from '../../node/store/batch.ts';
-import { useNativeSha384 } from '../../runtime/native-sha384.ts';
+import { useNativeSha384 } from '../../runtime/native/native-sha384.ts';
 import { count, seed } from '../level.ts';
 import { type Random, randomOf } from '../random.ts';
 import { TrieReference } from './trie-reference.ts';

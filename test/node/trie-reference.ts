@@ -4,7 +4,7 @@
  */
 import type { EntryLayout, TrieRoot } from '../../node/ledger/trie.ts';
 import { type Bytes, compareBytes, concat } from '../../protocol/bytes.ts';
-import { id } from '../../protocol/identifier.ts';
+import { id } from '../../protocol/crypto/identifier.ts';
 
 type Path = { leaf: Uint8Array; siblings: { right: boolean; side: TrieRoot }[] };
 

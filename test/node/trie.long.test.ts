@@ -12,7 +12,7 @@ import {
   type TrieUpdate,
 } from '../../node/ledger/trie.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
-import { verifyOutputProof } from '../../protocol/output-proof.ts';
+import { verifyOutputProof } from '../../protocol/proofs/output-proof.ts';
 import { count, seed } from '../level.ts';
 import { randomOf } from '../random.ts';
 

@@ -2,15 +2,15 @@
 import crypto from 'node:crypto';
 import { syncBuiltinESMExports } from 'node:module';
 import { expect, onTestFinished, test } from 'vitest';
-import { OverlayIdentities } from '../../node/consensus/overlay-identities.ts';
-import type { CutLedger } from '../../node/cut-ledger.ts';
-import { type CutLedgerParts, cutLedgerOf } from '../../node/cut-ledger.ts';
-import { developmentKey, validatorName } from '../../node/development.ts';
+import type { CutLedger } from '../../node/chain/cut-ledger.ts';
+import { type CutLedgerParts, cutLedgerOf } from '../../node/chain/cut-ledger.ts';
+import { OverlayIdentities } from '../../node/consensus/reach/overlay-identities.ts';
+import { developmentKey, validatorName } from '../../node/genesis/development.ts';
 import { applySound } from '../../node/ledger/sound-blocks.ts';
 import { CheckedSignatures } from '../../node/mempool/checked-signatures.ts';
 import { signMessage, UncheckedSignatureError, verifyMessage } from '../../node/ml-dsa.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
-import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../../protocol/transaction.ts';
+import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../../protocol/transactions/transaction.ts';
 import { DrivenNetwork, MEMBERS } from '../consensus/driven.ts';
 import { until } from '../until.ts';
 

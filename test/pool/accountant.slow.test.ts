@@ -1,16 +1,16 @@
 /** The accountant where things go wrong around it: failed transactions, gaps in the chain, journals that come late, old shares. */
 import { expect, test } from 'vitest';
 import { extranonceOf, ownerBytes } from '../../bridge/session/extranonce.ts';
-import { Accountant } from '../../pool/accountant.ts';
-import { BooksView } from '../../pool/api/books-view.ts';
+import { Accountant } from '../../pool/accountant/accountant.ts';
+import type { Chain } from '../../pool/accountant/chain.ts';
+import { BooksView } from '../../pool/api/books/books-view.ts';
 import { audit } from '../../pool/audit/audit.ts';
 import { EntryGapError } from '../../pool/books/intake.ts';
 import { dropOldShares } from '../../pool/books/partitions.ts';
-import type { Chain } from '../../pool/chain.ts';
 import type { Sql } from '../../pool/database/connect.ts';
-import type { JournalEntry } from '../../pool/journal.ts';
-import { encodeRecord, type JournalRecord } from '../../pool/journal-record.ts';
-import { SOLO_MARK } from '../../protocol/block-service.ts';
+import type { JournalEntry } from '../../pool/journal/journal.ts';
+import { encodeRecord, type JournalRecord } from '../../pool/journal/journal-record.ts';
+import { SOLO_MARK } from '../../protocol/books/block-service.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { INTERVAL_CUTS, NETWORKS } from '../../protocol/network.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';

@@ -24,18 +24,18 @@ import type {
   OperatorStatus,
   QueueDocument,
   WithholdingDocument,
-} from '../../pool/api/operator-documents.ts';
+} from '../../pool/api/operator/operator-documents.ts';
 import type { Route } from '../../pool/api/route.ts';
 import { markSubmitting, reservePayout } from '../../pool/payout/payout-states.ts';
 import { BestShares } from '../../pool/stats/best-shares.ts';
 import { SIGNATURE_HEADER } from '../../pool/webhooks/notice-request.ts';
 import { WebhookSender } from '../../pool/webhooks/webhook-sender.ts';
 import { formatAddress } from '../../protocol/address.ts';
-import { addressProofMessage } from '../../protocol/address-proof.ts';
 import { check } from '../../protocol/api/schema.ts';
+import { readPoolList } from '../../protocol/books/pool-list.ts';
+import { checkPoolList, checkPoolProof, type PoolProof } from '../../protocol/books/pool-proof.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import { readPoolList } from '../../protocol/pool-list.ts';
-import { checkPoolList, checkPoolProof, type PoolProof } from '../../protocol/pool-proof.ts';
+import { addressProofMessage } from '../../protocol/transactions/address-proof.ts';
 import { quietLog } from '../quiet-log.ts';
 import { until } from '../until.ts';
 import { absentWallet } from './absent-wallet.ts';

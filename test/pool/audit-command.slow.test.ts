@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { connectDatabase } from '../../pool/database/connect.ts';
 import { migrate } from '../../pool/database/migrate.ts';
 import { formatCoins } from '../../protocol/amount.ts';
-import { lockDirectory } from '../../runtime/directory-lock.ts';
+import { lockDirectory } from '../../runtime/files/directory-lock.ts';
 import { quietLog } from '../quiet-log.ts';
 import { openAuditBed, POOL } from './audit-bed.ts';
 import type { BooksBed } from './books-bed.ts';

@@ -12,14 +12,14 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { pausePayouts, payoutsPaused } from '../../pool/api/payout-pause.ts';
-import { backup, leftovers, outdated, restore } from '../../pool/backup.ts';
+import { pausePayouts, payoutsPaused } from '../../pool/api/operator/payout-pause.ts';
+import { backup, leftovers, outdated, restore } from '../../pool/backup/backup.ts';
 import { connectDatabase, type Sql } from '../../pool/database/connect.ts';
 import { startEmbeddedPostgres } from '../../pool/database/embedded.ts';
 import { markRestoring } from '../../pool/database/half-restored.ts';
 import { migrate } from '../../pool/database/migrate.ts';
 import { formatAddress } from '../../protocol/address.ts';
-import { lockDirectory } from '../../runtime/directory-lock.ts';
+import { lockDirectory } from '../../runtime/files/directory-lock.ts';
 import { quietLog } from '../quiet-log.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { account } from './books-bed.ts';

@@ -1,6 +1,6 @@
 /** Records as journals hold them, by a miner's number and a block's name. */
-import type { BlockRecord, JournalRecord } from '../../pool/journal-record.ts';
-import { targetOfWork } from '../../protocol/target.ts';
+import type { BlockRecord, JournalRecord } from '../../pool/journal/journal-record.ts';
+import { targetOfWork } from '../../protocol/ledger/target.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { account } from './books-bed.ts';
 import { freshIdentity } from './fresh-identity.ts';

@@ -6,9 +6,9 @@ import { Intake } from '../../pool/books/intake.ts';
 import { advanceSlices } from '../../pool/books/slices.ts';
 import { fenced, tryElection } from '../../pool/books/term.ts';
 import { connectDatabase, type Sql, type Transaction } from '../../pool/database/connect.ts';
-import { encodeRecord, type JournalRecord } from '../../pool/journal-record.ts';
+import { encodeRecord, type JournalRecord } from '../../pool/journal/journal-record.ts';
+import { targetOfWork } from '../../protocol/ledger/target.ts';
 import { NETWORKS } from '../../protocol/network.ts';
-import { targetOfWork } from '../../protocol/target.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { booksOf, startReadyPostgres } from './ready-cluster.ts';
 

@@ -5,13 +5,13 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import { chainOfApi } from '../../pool/accountant/chain.ts';
 import { balanceSheet } from '../../pool/books/sheet.ts';
-import { chainOfApi } from '../../pool/chain.ts';
 import type { Sql } from '../../pool/database/connect.ts';
-import type { Service } from '../../pool/journal-record.ts';
+import type { Service } from '../../pool/journal/journal-record.ts';
 import { createApiClient } from '../../protocol/api/client.ts';
-import { workOfTarget } from '../../protocol/target.ts';
-import { apiClientDependencies } from '../../runtime/api-client.ts';
+import { workOfTarget } from '../../protocol/ledger/target.ts';
+import { apiClientDependencies } from '../../runtime/node-client/api-client.ts';
 import { runToEnd } from '../../stack/process.ts';
 import { addressOf, mine, V1Client } from '../bridge/stratum-client.ts';
 import { count, seed } from '../level.ts';

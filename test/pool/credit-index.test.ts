@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { CreditLists } from '../../pool/api/credit-lists.ts';
+import { CreditLists } from '../../pool/api/books/credit-lists.ts';
 import { CreditIndex, creditOf, packCredits } from '../../pool/books/packed.ts';
 import type { Sql } from '../../pool/database/connect.ts';
 

@@ -1,7 +1,7 @@
 /** Reading ahead: everything once and in order, bounded, and an end or a failure comes after what was read before it. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { inBatches } from '../../pool/cut-batches.ts';
+import { inBatches } from '../../pool/accountant/cut-batches.ts';
 
 async function* numbers(to: number, seen: { last: number }, end?: Error): AsyncGenerator<number> {
   for (let n = 1; n <= to; n++) {

@@ -3,9 +3,9 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openBooks } from '../../pool/database/open-books.ts';
-import { lockAfterBackup, lockForBackup } from '../../pool/directory.ts';
-import { lockDirectory } from '../../runtime/directory-lock.ts';
-import type { Logger } from '../../runtime/log.ts';
+import { lockAfterBackup, lockForBackup } from '../../pool/start/directory.ts';
+import { lockDirectory } from '../../runtime/files/directory-lock.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import { quietLog } from '../quiet-log.ts';
 import { temporaryDirectory } from '../temporary.ts';
 

@@ -5,8 +5,8 @@
 import { expect, test } from 'vitest';
 import { serialOf } from '../../bridge/session/job-book.ts';
 import { SharePlaces } from '../../pool/books/share-slice.ts';
-import { decodeHeader } from '../../protocol/header.ts';
-import { shareIdentity } from '../../protocol/share-identity.ts';
+import { shareIdentity } from '../../protocol/books/share-identity.ts';
+import { decodeHeader } from '../../protocol/ledger/header.ts';
 import type { Job } from '../../protocol/stratum/messages.ts';
 import { startBed } from '../bridge/bed.ts';
 import { addressOf, mine, V1Client } from '../bridge/stratum-client.ts';

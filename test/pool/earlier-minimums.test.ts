@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { type EarlierMinimum, MAX_EARLIER, withEarlier } from '../../pool/payout/earlier-minimums.ts';
-import { highestThreshold, judgeUnpaid } from '../../protocol/unpaid-evidence.ts';
+import { highestThreshold, judgeUnpaid } from '../../protocol/evidence/unpaid-evidence.ts';
 import { seed } from '../level.ts';
 
 const HOUR = 3_600_000;

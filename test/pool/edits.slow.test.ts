@@ -1,7 +1,7 @@
 /** Edits of a running pool over its API and real books: what they change, what they leave alone, and what is on record of them. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { MinerDocument, PoolDocument } from '../../pool/api/documents.ts';
-import type { OperatorLogDocument, SettingsDocument } from '../../pool/api/operator-documents.ts';
+import type { OperatorLogDocument, SettingsDocument } from '../../pool/api/operator/operator-documents.ts';
 import { Edits, startedWithMinimum } from '../../pool/edits/edits.ts';
 import { minimumsBefore, noteEarlier } from '../../pool/payout/earlier-minimums.ts';
 import { INTERVAL_CUTS } from '../../protocol/network.ts';

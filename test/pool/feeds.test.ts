@@ -1,7 +1,7 @@
 /** Feeds of blocks and payments: one entry for each, in both formats, with text that no name can break. */
 import { expect, test } from 'vitest';
 import type { BlocksDocument, PaymentsDocument } from '../../pool/api/documents.ts';
-import { atomFeed, blockEntries, jsonFeed, paymentEntries } from '../../pool/api/feeds.ts';
+import { atomFeed, blockEntries, jsonFeed, paymentEntries } from '../../pool/api/public/feeds.ts';
 
 const payment = (state: string, address = 'svc1a') =>
   ({

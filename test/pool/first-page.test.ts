@@ -1,7 +1,7 @@
 import { brotliDecompressSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { FirstPage } from '../../pool/api/first-page.ts';
-import { compressed, etagOf, type StaticFile } from '../../pool/api/static-files.ts';
+import { FirstPage } from '../../pool/api/public/first-page.ts';
+import { compressed, etagOf, type StaticFile } from '../../pool/api/public/static-files.ts';
 
 const file = (text: string): StaticFile => {
   const body = Buffer.from(text);

@@ -1,7 +1,7 @@
 /** `--fixed-work`: how it is written, and what it needs. */
 import { expect, test } from 'vitest';
-import { checkOptions } from '../../pool/check-options.ts';
 import { poolOptions, shownConfig } from '../../pool/options.ts';
+import { checkOptions } from '../../pool/start/check-options.ts';
 import { parseCommandLine } from '../../runtime/command-line/command-line.ts';
 
 const read = (...words: string[]) =>

@@ -1,8 +1,8 @@
 /** Receipts of an account with more workers than may have one each: no share is lost, and those with the most work keep theirs. */
 import { expect, test } from 'vitest';
-import { encodeRecord } from '../../pool/journal-record.ts';
+import { encodeRecord } from '../../pool/journal/journal-record.ts';
 import { foldWorkers, JournalTally } from '../../pool/receipts/tally.ts';
-import { OTHERS, OWN_RECEIPTS, type ReceiptLeaf } from '../../protocol/receipt.ts';
+import { OTHERS, OWN_RECEIPTS, type ReceiptLeaf } from '../../protocol/books/receipt.ts';
 import { seed } from '../level.ts';
 import { randomOf } from '../random.ts';
 import { account } from './books-bed.ts';

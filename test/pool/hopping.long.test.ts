@@ -5,7 +5,7 @@
  * The figures are printed; docs/protocol/books.md quotes them.
  */
 import { describe, expect, test } from 'vitest';
-import { divideWindow, type SliceWork, windowOf } from '../../protocol/pplns.ts';
+import { divideWindow, type SliceWork, windowOf } from '../../protocol/books/pplns.ts';
 import { count, seed } from '../level.ts';
 import { fractionsOf } from '../random.ts';
 

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { placeOfEntry } from '../../pool/books/entry-order.ts';
 import { JournalKeep } from '../../pool/feed/journal-keep.ts';
 import { Outbox } from '../../pool/feed/outbox.ts';
-import { Journal } from '../../pool/journal.ts';
+import { Journal } from '../../pool/journal/journal.ts';
 import { fromUtf8, toHex, utf8 } from '../../protocol/bytes.ts';
 import { count } from '../level.ts';
 import { quietLog } from '../quiet-log.ts';

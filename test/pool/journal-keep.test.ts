@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { JournalKeep } from '../../pool/feed/journal-keep.ts';
 import { Outbox } from '../../pool/feed/outbox.ts';
-import { Journal, journalBoots } from '../../pool/journal.ts';
+import { Journal, journalBoots } from '../../pool/journal/journal.ts';
 import { utf8 } from '../../protocol/bytes.ts';
 import { quietLog } from '../quiet-log.ts';
 import { temporaryDirectory } from '../temporary.ts';

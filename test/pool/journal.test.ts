@@ -3,8 +3,8 @@ import { appendFile, readdir, readFile, rename, rm, truncate, writeFile } from '
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { dropJournal, Journal, journalBoots, readFrames, readJournal } from '../../pool/journal.ts';
-import { decodeRecord, encodeRecord, type JournalRecord } from '../../pool/journal-record.ts';
+import { dropJournal, Journal, journalBoots, readFrames, readJournal } from '../../pool/journal/journal.ts';
+import { decodeRecord, encodeRecord, type JournalRecord } from '../../pool/journal/journal-record.ts';
 import { utf8 } from '../../protocol/bytes.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { count, seed } from '../level.ts';
@@ -121,7 +121,7 @@ test('a full disk refuses the append, takes no more, and goes on when there is r
 test('whatever kill -9 hits, every answered record is there', async () => {
   const rounds = count({ quick: 1, full: 4, deep: 40 });
   const script = `
-    import { Journal } from ${JSON.stringify(new URL('../../pool/journal.ts', import.meta.url).href)};
+    import { Journal } from ${JSON.stringify(new URL('../../pool/journal/journal.ts', import.meta.url).href)};
     const journal = await Journal.open({ directory: process.argv[1], bootId: new Uint8Array(8), segmentBytes: 4096 });
     for (let i = 0; ; i++) {
       const sequence = await journal.append([new TextEncoder().encode('r' + i)]);

@@ -1,12 +1,12 @@
 /** Luck and withholding out of the real tables: shares, blocks, targets by cut, and who is named to the operator. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { UNKNOWN_FINDER } from '../../pool/books/intake.ts';
-import type { JournalRecord } from '../../pool/journal-record.ts';
+import type { JournalRecord } from '../../pool/journal/journal-record.ts';
 import { countSuspects, luckOf, suspects } from '../../pool/luck/luck-figures.ts';
 import { LuckRound } from '../../pool/luck/luck-round.ts';
 import { LINE } from '../../pool/luck/withholding.ts';
 import { formatAddress } from '../../protocol/address.ts';
-import { targetOfWork } from '../../protocol/target.ts';
+import { targetOfWork } from '../../protocol/ledger/target.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { account, type BooksBed, openBooks, SLICE_CUTS } from './books-bed.ts';
 import { freshIdentity } from './fresh-identity.ts';

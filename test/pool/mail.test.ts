@@ -2,14 +2,14 @@ import { type AddressInfo, createServer } from 'node:net';
 import { createInterface } from 'node:readline';
 import { createServer as createTlsServer, getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { expect, onTestFinished, test } from 'vitest';
-import { webhookState } from '../../pool/api/miner-webhook.ts';
-import { mailOptions } from '../../pool/check-options.ts';
+import { webhookState } from '../../pool/api/miner/miner-webhook.ts';
 import { CONFIRMATIONS, confirmationVerdict, FOR_NEW_MINERS, type Sent } from '../../pool/mail/confirmation-limits.ts';
 import { confirmationMail, newsMail } from '../../pool/mail/mail-text.ts';
 import { mailboxFault, mailboxKey } from '../../pool/mail/mailbox.ts';
 import { failureOf, loadSmtp } from '../../pool/mail/smtp.ts';
 import { readSmtpServer, type SmtpServer } from '../../pool/mail/smtp-server.ts';
 import { type PoolValues, shownConfig } from '../../pool/options.ts';
+import { mailOptions } from '../../pool/start/check-options.ts';
 import { TEST_CERTIFICATE } from '../miner/certificate.ts';
 
 test('a mailbox is one plain address, and nothing that ends a line, names a second one or a route to another', () => {

@@ -11,9 +11,9 @@ import { readSmtpServer, type SmtpServer } from '../../pool/mail/smtp-server.ts'
 import { queueNews } from '../../pool/webhooks/news-feed.ts';
 import { ROOM } from '../../pool/webhooks/news-queue.ts';
 import { formatAddress } from '../../protocol/address.ts';
-import { type AddressProofRequest, addressProofMessage } from '../../protocol/address-proof.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import { Metrics } from '../../runtime/metrics.ts';
+import { type AddressProofRequest, addressProofMessage } from '../../protocol/transactions/address-proof.ts';
+import { Metrics } from '../../runtime/metrics/metrics.ts';
 import { quietLog } from '../quiet-log.ts';
 import { until } from '../until.ts';
 import { key, keyed, openPoolApiBed, type PoolApiBed } from './api-bed.ts';

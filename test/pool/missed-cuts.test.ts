@@ -1,10 +1,10 @@
 /** What the books read of a time that the stream of events does not reach back to, from a real node. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { developmentKey } from '../../node/development.ts';
-import { chainOfApi } from '../../pool/chain.ts';
-import { cutsThatPaid } from '../../pool/missed-cuts.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
+import { chainOfApi } from '../../pool/accountant/chain.ts';
+import { cutsThatPaid } from '../../pool/accountant/missed-cuts.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import { workOfTarget } from '../../protocol/target.ts';
+import { workOfTarget } from '../../protocol/ledger/target.ts';
 import { ApiBed, addressOf } from '../api/api-bed.ts';
 
 let bed: ApiBed;

@@ -2,11 +2,11 @@
  * An instance that keeps the books or is on standby, as a process of its own, for test/pool/month.slow.test.ts: the pool's own
  * TermRunner over PostgreSQL. Chain, wallet and journal are asked for from the process that started it.
  */
-import type { Chain } from '../../pool/chain.ts';
+import type { Chain } from '../../pool/accountant/chain.ts';
+import { TermRunner } from '../../pool/accountant/term-runner.ts';
 import { connectDatabase } from '../../pool/database/connect.ts';
 import { NOTHING } from '../../pool/feed/entry-source.ts';
-import { SERVICES } from '../../pool/journal-record.ts';
-import { TermRunner } from '../../pool/term-runner.ts';
+import { SERVICES } from '../../pool/journal/journal-record.ts';
 import type { CutStreamItem } from '../../protocol/api/client-events.ts';
 import { fromHex } from '../../protocol/bytes.ts';
 import { NETWORKS } from '../../protocol/network.ts';

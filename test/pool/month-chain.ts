@@ -1,11 +1,11 @@
 /** The chain of the simulated month: it knows every block that was found and what became of it, and goes on when told to. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Service } from '../../pool/journal-record.ts';
+import type { Service } from '../../pool/journal/journal-record.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import type { BlockDocument } from '../../protocol/api/documents.ts';
 import { type Bytes, fromHex, toHex } from '../../protocol/bytes.ts';
-import { targetToBytes } from '../../protocol/target.ts';
-import { workRewardOutpoint } from '../../protocol/work-reward.ts';
+import { targetToBytes } from '../../protocol/ledger/target.ts';
+import { workRewardOutpoint } from '../../protocol/ledger/work-reward.ts';
 import { MONTH, type MonthCuts, type MonthReward } from './month-edge.ts';
 
 export type MonthBlock = {

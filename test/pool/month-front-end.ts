@@ -6,8 +6,8 @@ import { rmSync } from 'node:fs';
 import { NOTHING, type Positions } from '../../pool/feed/entry-source.ts';
 import { LocalFeed } from '../../pool/feed/local-feed.ts';
 import { Outbox } from '../../pool/feed/outbox.ts';
-import { Journal, type JournalEntry } from '../../pool/journal.ts';
-import { encodeRecord, type JournalRecord } from '../../pool/journal-record.ts';
+import { Journal, type JournalEntry } from '../../pool/journal/journal.ts';
+import { encodeRecord, type JournalRecord } from '../../pool/journal/journal-record.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { quietLog } from '../quiet-log.ts';
 

@@ -1,6 +1,6 @@
 /** The miners of the simulated month: loyal ones, ones that come and go, hoppers of every kind, some with two services. */
 import { extranonceOf, ownerBytes } from '../../bridge/session/extranonce.ts';
-import type { JournalRecord, Service } from '../../pool/journal-record.ts';
+import type { JournalRecord, Service } from '../../pool/journal/journal-record.ts';
 import { type Bytes, fromHex, toHex } from '../../protocol/bytes.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { freshIdentity } from './fresh-identity.ts';

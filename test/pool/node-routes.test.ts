@@ -1,7 +1,7 @@
 /** The chain through the pool: the node's own answers and refusals, a bounded number of reads at a time, and nothing but reads. */
 import { expect, test } from 'vitest';
 import { PUBLIC_RATE_LIMIT, RateLimiter } from '../../node/api/rate-limit.ts';
-import { nodeRoutes } from '../../pool/api/node-routes.ts';
+import { nodeRoutes } from '../../pool/api/public/node-routes.ts';
 import type { Exchange } from '../../pool/api/route.ts';
 import { Turns } from '../../pool/api/turns.ts';
 import { ApiError } from '../../protocol/api/client.ts';

@@ -2,8 +2,8 @@
 import { expect, test } from 'vitest';
 import { noticeRequest } from '../../pool/webhooks/notice-request.ts';
 import { webhookFault } from '../../pool/webhooks/webhook-target.ts';
-import { PURPOSE_PATTERN } from '../../protocol/address-proof.ts';
 import { CHANNELS, noticePurpose } from '../../protocol/notices.ts';
+import { PURPOSE_PATTERN } from '../../protocol/transactions/address-proof.ts';
 
 const notice = {
   id: 7,

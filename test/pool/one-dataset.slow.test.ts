@@ -7,7 +7,7 @@ import { createVerifier, type Verifier } from '../../kernels/verifier.ts';
 import { poolOptions } from '../../pool/options.ts';
 import { createPool } from '../../pool/pool.ts';
 import { NETWORKS } from '../../protocol/network.ts';
-import { steadyMillis } from '../../runtime/clock.ts';
+import { steadyMillis } from '../../runtime/clock/clock.ts';
 import { type OptionTable, parseCommandLine } from '../../runtime/command-line/command-line.ts';
 import { Shutdown } from '../../runtime/shutdown.ts';
 import { quietLog } from '../quiet-log.ts';

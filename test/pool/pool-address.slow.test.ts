@@ -1,8 +1,8 @@
 /** The pool's address is one that its wallet can spend from: a real wallet and a real database decide. */
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { type EmbeddedWallet, startEmbeddedWallet } from '../../pool/embedded-wallet.ts';
-import { poolAddress } from '../../pool/pool-address.ts';
+import { type EmbeddedWallet, startEmbeddedWallet } from '../../pool/start/embedded-wallet.ts';
+import { poolAddress } from '../../pool/start/pool-address.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import { quietLog } from '../quiet-log.ts';
 import { temporaryDirectory } from '../temporary.ts';

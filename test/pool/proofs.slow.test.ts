@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { BooksView } from '../../pool/api/books-view.ts';
-import { ProofMaker } from '../../pool/api/proofs.ts';
+import { BooksView } from '../../pool/api/books/books-view.ts';
+import { ProofMaker } from '../../pool/api/books/proofs.ts';
 import { ClosedWork } from '../../pool/books/closed-work.ts';
 import { makeCredits } from '../../pool/books/credits.ts';
 import { recordPaid } from '../../pool/books/rewards.ts';
-import { type JournalRecord, SERVICES } from '../../pool/journal-record.ts';
+import { type JournalRecord, SERVICES } from '../../pool/journal/journal-record.ts';
 import { formatAddress } from '../../protocol/address.ts';
-import { readPoolList } from '../../protocol/pool-list.ts';
-import { checkPoolList, checkPoolProof, type PoolList, type PoolProof } from '../../protocol/pool-proof.ts';
+import { readPoolList } from '../../protocol/books/pool-list.ts';
+import { checkPoolList, checkPoolProof, type PoolList, type PoolProof } from '../../protocol/books/pool-proof.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { count } from '../level.ts';
 import { blockRecord as block, shareRecord as share } from './book-records.ts';

@@ -1,9 +1,9 @@
 /** What a pool publishes out of the books of the audit bed, without the web server around it; a liar changes answers. */
-import { BooksView } from '../../pool/api/books-view.ts';
-import { LedgerView } from '../../pool/api/ledger-view.ts';
-import { ProofMaker } from '../../pool/api/proofs.ts';
+import { BooksView } from '../../pool/api/books/books-view.ts';
+import { LedgerView } from '../../pool/api/books/ledger-view.ts';
+import { ProofMaker } from '../../pool/api/books/proofs.ts';
 import type { Sql } from '../../pool/database/connect.ts';
-import { SERVICES } from '../../pool/journal-record.ts';
+import { SERVICES } from '../../pool/journal/journal-record.ts';
 import { parseAddress } from '../../protocol/address.ts';
 import { POOL } from './audit-bed.ts';
 

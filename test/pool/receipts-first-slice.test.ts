@@ -1,6 +1,6 @@
 /** A pool that is as old as its chain begins with slice 0: its receipts are to be had like all others. */
 import { expect, test } from 'vitest';
-import { BEFORE_ALL } from '../../pool/api/receipt-view.ts';
+import { BEFORE_ALL } from '../../pool/api/miner/receipt-view.ts';
 import { account, SLICE_CUTS } from './books-bed.ts';
 import { freshIdentity } from './fresh-identity.ts';
 import { newPoolKey, openFrontEnd, openReceipts } from './receipts-bed.ts';

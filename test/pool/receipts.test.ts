@@ -2,13 +2,13 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { Journal } from '../../pool/journal.ts';
-import { encodeRecord, type ShareRecord } from '../../pool/journal-record.ts';
+import { Journal } from '../../pool/journal/journal.ts';
+import { encodeRecord, type ShareRecord } from '../../pool/journal/journal-record.ts';
 import { rangesAfter } from '../../pool/receipts/receipt-maker.ts';
 import { type MadeSheet, runSheetThread, type SheetOrder } from '../../pool/receipts/run-sheets.ts';
 import { JournalTally } from '../../pool/receipts/tally.ts';
+import { readReceiptLeaf } from '../../protocol/books/receipt.ts';
 import { ByteReader, ByteWriter } from '../../protocol/bytes.ts';
-import { readReceiptLeaf } from '../../protocol/receipt.ts';
 import { accountOf } from '../bridge/stratum-client.ts';
 import { temporaryDirectory } from '../temporary.ts';
 

@@ -6,14 +6,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createVerifier, type Verifier } from '../../kernels/verifier.ts';
-import type { Service } from '../../pool/journal-record.ts';
+import type { Service } from '../../pool/journal/journal-record.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
-import { NONCE_OFFSET } from '../../protocol/header.ts';
+import { NONCE_OFFSET } from '../../protocol/ledger/header.ts';
+import { meetsTarget, targetToBytes } from '../../protocol/ledger/target.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import { CODE } from '../../protocol/stratum/errors.ts';
 import type { Job } from '../../protocol/stratum/messages.ts';
 import { composeNonce } from '../../protocol/stratum/nonce.ts';
-import { meetsTarget, targetToBytes } from '../../protocol/target.ts';
 import { freePorts } from '../../runtime/free-port.ts';
 import { Program } from '../bridge/program.ts';
 import { addressOf, V1Client, V2Client } from '../bridge/stratum-client.ts';

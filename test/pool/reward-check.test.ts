@@ -1,9 +1,9 @@
 /** What a node may say of a reward, and what is not believed (books rule 15). */
 import { expect, test } from 'vitest';
+import { agreementOf, type Statement } from '../../pool/accountant/reward-statements.ts';
 import { type Claim, HOLD_REASONS, type RewardFacts, rewardFlaw } from '../../pool/books/reward-check.ts';
-import { agreementOf, type Statement } from '../../pool/reward-statements.ts';
+import { workHalves, workRewardOutpoint } from '../../protocol/ledger/work-reward.ts';
 import { INTERVAL_CUTS } from '../../protocol/network.ts';
-import { workHalves, workRewardOutpoint } from '../../protocol/work-reward.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 
 const blockId = pattern('reward-check/block', 48);

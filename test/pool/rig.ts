@@ -6,11 +6,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
 import type { Verifier } from '../../kernels/verifier.ts';
 import type { Sql } from '../../pool/database/connect.ts';
-import { SERVICES, type Service } from '../../pool/journal-record.ts';
+import { SERVICES, type Service } from '../../pool/journal/journal-record.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
+import { meetsTarget, targetToBytes, workOfTarget } from '../../protocol/ledger/target.ts';
 import type { Job } from '../../protocol/stratum/messages.ts';
 import { composeNonce } from '../../protocol/stratum/nonce.ts';
-import { meetsTarget, targetToBytes, workOfTarget } from '../../protocol/target.ts';
 import { addressOf, V1Client, V2Client } from '../bridge/stratum-client.ts';
 
 type Client = V1Client | V2Client;

@@ -1,7 +1,7 @@
 /** The seal of a pool in tests: a secret of its own, the same in all processes of a test. */
 import { Seal } from '../../pool/shared/seal.ts';
 import { UnreadValues } from '../../pool/shared/unread-values.ts';
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { quietLog } from '../quiet-log.ts';
 

@@ -2,8 +2,8 @@
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { chainConflict } from '../../pool/node-chains.ts';
-import { insistOneInstance } from '../../pool/one-instance.ts';
+import { chainConflict } from '../../pool/accountant/node-chains.ts';
+import { insistOneInstance } from '../../pool/start/one-instance.ts';
 import { freePorts } from '../../runtime/free-port.ts';
 import { Program } from '../bridge/program.ts';
 import { quietLog } from '../quiet-log.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { SliceMarks } from '../../pool/feed/slice-marks.ts';
-import { SLICES_FILE } from '../../pool/journal.ts';
+import { SLICES_FILE } from '../../pool/journal/journal.ts';
 
 const BOOT = 'ab'.repeat(8);
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { ShareRecord } from '../../pool/journal-record.ts';
+import type { ShareRecord } from '../../pool/journal/journal-record.ts';
 import { FOLD_DEFAULTS, foldStats, pruneStats } from '../../pool/stats/fold.ts';
 import { coverage, RateBoard } from '../../pool/stats/rates.ts';
 import { noteSilentWorkers } from '../../pool/stats/silence.ts';

@@ -1,6 +1,6 @@
 /** The public status page: what it says about each outage, and that it needs nothing but the process that serves it. */
 import { expect, test } from 'vitest';
-import { LATE_CUTS, LATE_MILLIS, type StatusFacts, statusOf, statusPage } from '../../pool/api/status.ts';
+import { LATE_CUTS, LATE_MILLIS, type StatusFacts, statusOf, statusPage } from '../../pool/api/public/status.ts';
 import { webBed } from './web-bed.ts';
 
 const NOW = 1_000_000;

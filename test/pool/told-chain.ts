@@ -1,12 +1,12 @@
 /** A chain with scripted answers, each given once, for tests of the accountant. */
-import type { Chain } from '../../pool/chain.ts';
-import type { PaidCut } from '../../pool/missed-cuts.ts';
-import type { Witness } from '../../pool/reward-statements.ts';
+import type { Chain } from '../../pool/accountant/chain.ts';
+import type { PaidCut } from '../../pool/accountant/missed-cuts.ts';
+import type { Witness } from '../../pool/accountant/reward-statements.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import type { CutStreamItem } from '../../protocol/api/client-events.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
-import { targetOfWork, targetToBytes } from '../../protocol/target.ts';
-import { workRewardOutpoint } from '../../protocol/work-reward.ts';
+import { targetOfWork, targetToBytes } from '../../protocol/ledger/target.ts';
+import { workRewardOutpoint } from '../../protocol/ledger/work-reward.ts';
 
 export const TOLD_TARGET = targetOfWork(1_000n);
 

@@ -2,9 +2,9 @@
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { NO_RATE_LIMIT } from '../../node/api/rate-limit.ts';
-import { OperatorToken } from '../../pool/api/operator-token.ts';
+import { OperatorToken } from '../../pool/api/operator/operator-token.ts';
 import { startWeb, type WebOptions } from '../../pool/api/web.ts';
-import { Metrics } from '../../runtime/metrics.ts';
+import { Metrics } from '../../runtime/metrics/metrics.ts';
 import { quietLog } from '../quiet-log.ts';
 import { temporaryDirectory } from '../temporary.ts';
 

@@ -1,7 +1,7 @@
 /** Lies that only the ledger shows: history told anew after a payout, blocks moved to the other service, another pool's address. */
-import { commitmentPayload, headAt } from '../../protocol/books-commitment.ts';
-import { FIRST_CHAIN, type SliceRecord } from '../../protocol/books-slice.ts';
-import type { BooksEvidence } from '../../protocol/books-verdict.ts';
+import { commitmentPayload, headAt } from '../../protocol/books/books-commitment.ts';
+import { FIRST_CHAIN, type SliceRecord } from '../../protocol/books/books-slice.ts';
+import type { BooksEvidence } from '../../protocol/books/books-verdict.ts';
 import { toHex, utf8 } from '../../protocol/bytes.ts';
 import { addressOf, blockIdOf, keyOf } from '../../vectors/generate/honest-books.ts';
 import { honest, type Lie, lyingBooks, rechained, SLICE, VICTIM } from './books-liar.ts';

@@ -1,10 +1,10 @@
 /** What a lying pool starts from, and the tools to lie consistently: documents are made anew, names and hashes fitted to the lie. */
-import { type SliceRecord, sliceChain } from '../../protocol/books-slice.ts';
-import type { BooksEvidence } from '../../protocol/books-verdict.ts';
+import { type SliceRecord, sliceChain } from '../../protocol/books/books-slice.ts';
+import type { BooksEvidence } from '../../protocol/books/books-verdict.ts';
+import { type PoolList, type PoolProof, poolListId } from '../../protocol/books/pool-proof.ts';
+import { divideWindow, leavesOf, windowOf } from '../../protocol/books/pplns.ts';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
-import { type PoolList, type PoolProof, poolListId } from '../../protocol/pool-proof.ts';
-import { divideWindow, leavesOf, windowOf } from '../../protocol/pplns.ts';
-import { sumTree } from '../../protocol/sum-tree.ts';
+import { sumTree } from '../../protocol/crypto/sum-tree.ts';
 import {
   addressOf,
   Books,

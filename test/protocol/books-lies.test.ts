@@ -1,8 +1,8 @@
 /** Books rule 13: a pool that lies, however consistently, is never called proven. */
 import { describe, expect, test } from 'vitest';
-import { gatherEvidence } from '../../protocol/books-evidence.ts';
-import { type BooksFalse, judgeList, judgeProof } from '../../protocol/books-verdict.ts';
-import type { PoolList, PoolProof } from '../../protocol/pool-proof.ts';
+import { gatherEvidence } from '../../protocol/books/books-evidence.ts';
+import { type BooksFalse, judgeList, judgeProof } from '../../protocol/books/books-verdict.ts';
+import type { PoolList, PoolProof } from '../../protocol/books/pool-proof.ts';
 import { LEDGER_LIES, unmarkedBlock } from './books-ledger-lies.ts';
 import { copy, honest, SLICE, VICTIM } from './books-liar.ts';
 import { LIES } from './books-lies.ts';

@@ -1,9 +1,9 @@
 /** Lies about trees, amounts, terms, windows, records and rewards: each is consistent as far as the liar can make it. */
-import { type SliceRecord, sliceChain } from '../../protocol/books-slice.ts';
-import { rewardTransaction } from '../../protocol/books-verdict.ts';
+import { type SliceRecord, sliceChain } from '../../protocol/books/books-slice.ts';
+import { rewardTransaction } from '../../protocol/books/books-verdict.ts';
+import { leavesOf } from '../../protocol/books/pplns.ts';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
-import { leavesOf } from '../../protocol/pplns.ts';
-import { sumTree } from '../../protocol/sum-tree.ts';
+import { sumTree } from '../../protocol/crypto/sum-tree.ts';
 import { addressOf, blockIdOf, keyOf, membership } from '../../vectors/generate/honest-books.ts';
 import {
   absenceOf,

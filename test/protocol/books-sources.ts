@@ -1,9 +1,9 @@
 /** A pool and a node that answer with what a proof's evidence holds: gathered again, it is that evidence. */
 import { ApiError } from '../../protocol/api/client-calls.ts';
-import { SOLO_MARK } from '../../protocol/block-service.ts';
-import { type BooksSources, gatherEvidence } from '../../protocol/books-evidence.ts';
+import { SOLO_MARK } from '../../protocol/books/block-service.ts';
+import { type BooksSources, gatherEvidence } from '../../protocol/books/books-evidence.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import { encodeExtranonce } from '../../protocol/tag.ts';
+import { encodeExtranonce } from '../../protocol/ledger/tag.ts';
 import type { Lie } from './books-liar.ts';
 
 const LATER = 1_000_000;

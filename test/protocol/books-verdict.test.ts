@@ -6,7 +6,7 @@ import {
   judgeList,
   judgeProof,
   rewardTransaction,
-} from '../../protocol/books-verdict.ts';
+} from '../../protocol/books/books-verdict.ts';
 import { blockIdOf, SLICE_CUTS } from '../../vectors/generate/honest-books.ts';
 import { honest, lyingBooks, MINERS, SLICE, VICTIM } from './books-liar.ts';
 

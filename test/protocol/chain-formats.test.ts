@@ -9,9 +9,9 @@ import {
   encodeCertificate,
   encodeCutHeader,
   signersOf,
-} from '../../protocol/cut.ts';
-import { chainId, decodeGenesis, encodeGenesis } from '../../protocol/genesis.ts';
-import { SIGNATURE_BYTES } from '../../protocol/transaction.ts';
+} from '../../protocol/ledger/cut.ts';
+import { chainId, decodeGenesis, encodeGenesis } from '../../protocol/ledger/genesis.ts';
+import { SIGNATURE_BYTES } from '../../protocol/transactions/transaction.ts';
 import vectors from '../../vectors/chain.json' with { type: 'json' };
 import { fuzzDecoder } from './fuzz.ts';
 

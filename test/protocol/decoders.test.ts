@@ -3,22 +3,22 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { formatAddress, parseAddress } from '../../protocol/address.ts';
 import { formatCoins, MAX_SUPPLY, parseAtoms, parseCoins } from '../../protocol/amount.ts';
-import { type Body, decodeBody, encodeBody } from '../../protocol/body.ts';
 import { type Bytes, compareBytes, concat, fromHex, fromUtf8, toHex, utf8 } from '../../protocol/bytes.ts';
+import { id, LABELS } from '../../protocol/crypto/identifier.ts';
 import { attempt, ProtocolError } from '../../protocol/errors.ts';
-import { shapeOf, wireBytesOf } from '../../protocol/fee.ts';
-import { decodeHeader, encodeHeader } from '../../protocol/header.ts';
-import { id, LABELS } from '../../protocol/identifier.ts';
-import { decodePackage, encodePackage } from '../../protocol/multisig-package.ts';
-import { decodeExtranonce, encodeExtranonce } from '../../protocol/tag.ts';
-import { targetOfWork, workOfTarget } from '../../protocol/target.ts';
+import { type Body, decodeBody, encodeBody } from '../../protocol/ledger/body.ts';
+import { decodeHeader, encodeHeader } from '../../protocol/ledger/header.ts';
+import { decodeExtranonce, encodeExtranonce } from '../../protocol/ledger/tag.ts';
+import { targetOfWork, workOfTarget } from '../../protocol/ledger/target.ts';
+import { shapeOf, wireBytesOf } from '../../protocol/transactions/fee.ts';
+import { decodePackage, encodePackage } from '../../protocol/transactions/multisig-package.ts';
 import {
   decodeTransaction,
   decodeTransactionBody,
   encodeTransaction,
   encodeTransactionBody,
   type TransactionBody,
-} from '../../protocol/transaction.ts';
+} from '../../protocol/transactions/transaction.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { sampleTransactions } from '../../vectors/generate/transaction.ts';
 import multisig from '../../vectors/multisig.json' with { type: 'json' };

@@ -8,7 +8,7 @@ import {
   splitHalves,
   subsidyOfCut,
   TOTAL_EMISSION,
-} from '../../protocol/emission.ts';
+} from '../../protocol/ledger/emission.ts';
 import { INTERVAL_CUTS } from '../../protocol/network.ts';
 import { seed } from '../level.ts';
 

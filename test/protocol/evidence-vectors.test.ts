@@ -2,9 +2,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { verifyEvidence } from '../../pool/verify-evidence.ts';
-import { isUnread, silenceOf } from '../../protocol/pool-silence.ts';
-import { highestThreshold, judgeUnpaid } from '../../protocol/unpaid-evidence.ts';
+import { verifyEvidence } from '../../pool/evidence/verify-evidence.ts';
+import { isUnread, silenceOf } from '../../protocol/books/pool-silence.ts';
+import { highestThreshold, judgeUnpaid } from '../../protocol/evidence/unpaid-evidence.ts';
 import { temporaryDirectory } from '../temporary.ts';
 
 type Vectors = {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { listFee, type TermsFrom } from '../../protocol/books-terms.ts';
+import { listFee, type TermsFrom } from '../../protocol/books/books-terms.ts';
 
 const from = (from_slice: number, fee_ppm: number): TermsFrom => ({
   from_slice,

@@ -1,7 +1,7 @@
 /** Checks one entry of vectors/pow.json against the reference, stage by stage. */
 import { expect } from 'vitest';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
-import { buildCache, datasetItem, datasetSeed, type PowParameters, powStages } from '../../protocol/pow.ts';
+import { buildCache, datasetItem, datasetSeed, type PowParameters, powStages } from '../../protocol/crypto/pow.ts';
 import type { PowVector } from './pow-vectors.ts';
 
 export function checkReference(parameters: PowParameters, vector: PowVector, build = buildCache): void {

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { fromHex } from '../../protocol/bytes.ts';
-import { NETWORKS } from '../../protocol/network.ts';
 import {
   buildCache,
   datasetPage,
@@ -12,7 +11,8 @@ import {
   powParameters,
   powPreHash,
   powSeed,
-} from '../../protocol/pow.ts';
+} from '../../protocol/crypto/pow.ts';
+import { NETWORKS } from '../../protocol/network.ts';
 import { DEVELOPMENT, vectorsOf } from './pow-vectors.ts';
 
 const text = readFileSync(new URL('../../docs/protocol/pow.md', import.meta.url), 'utf8');

@@ -1,7 +1,7 @@
 /** The shape of vectors/pow.json (vectors/README.md), for every test that reads it. */
 import { readFileSync } from 'node:fs';
+import { type PowParameters, powParameters } from '../../protocol/crypto/pow.ts';
 import { NETWORKS } from '../../protocol/network.ts';
-import { type PowParameters, powParameters } from '../../protocol/pow.ts';
 
 export type PowVector = {
   network: string;

@@ -3,7 +3,7 @@ import { createMemory, Kernel } from '../../kernels/cpu/kernel.ts';
 import { layoutOf } from '../../kernels/cpu/layout.ts';
 import { kernelModule } from '../../kernels/cpu/module.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
-import { buildCache } from '../../protocol/pow.ts';
+import { buildCache } from '../../protocol/crypto/pow.ts';
 import { count, level } from '../level.ts';
 import { checkReference } from './pow-reference.ts';
 import { MAINNET, vectorsOf } from './pow-vectors.ts';

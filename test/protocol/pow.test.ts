@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { fromHex } from '../../protocol/bytes.ts';
-import { isDatasetSeed, powPreHash } from '../../protocol/pow.ts';
+import { isDatasetSeed, powPreHash } from '../../protocol/crypto/pow.ts';
 import { checkReference } from './pow-reference.ts';
 import { DEVELOPMENT, vectorsOf } from './pow-vectors.ts';
 

@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { compareBytes, fromHex } from '../../protocol/bytes.ts';
 import {
   divideRanked,
   divideWindow,
@@ -12,8 +11,9 @@ import {
   weightOf,
   weightTotal,
   windowOf,
-} from '../../protocol/pplns.ts';
-import { type SumLeaf, sumBranch, sumTree, verifySumBranch } from '../../protocol/sum-tree.ts';
+} from '../../protocol/books/pplns.ts';
+import { compareBytes, fromHex } from '../../protocol/bytes.ts';
+import { type SumLeaf, sumBranch, sumTree, verifySumBranch } from '../../protocol/crypto/sum-tree.ts';
 import { count, seed } from '../level.ts';
 
 const runs = { seed, numRuns: count({ quick: 100, full: 500, deep: 20_000 }) };

@@ -3,8 +3,7 @@ import { readFileSync } from 'node:fs';
 import { ml_dsa65 } from '@noble/post-quantum/ml-dsa.js';
 import { expect, test } from 'vitest';
 import { formatAddress } from '../../protocol/address.ts';
-import { compareBytes, fromHex, toHex } from '../../protocol/bytes.ts';
-import { branchDocument } from '../../protocol/pool-proof.ts';
+import { branchDocument } from '../../protocol/books/pool-proof.ts';
 import {
   compareReceipts,
   type Receipt,
@@ -14,10 +13,11 @@ import {
   receiptMessage,
   receiptRefusal,
   receiptSheet,
-} from '../../protocol/receipt.ts';
-import { EVIDENCE_FORMAT, type Evidence, judgeEvidence, signedWork } from '../../protocol/receipt-evidence.ts';
+} from '../../protocol/books/receipt.ts';
+import { compareBytes, fromHex, toHex } from '../../protocol/bytes.ts';
+import { sumBranch, sumTree } from '../../protocol/crypto/sum-tree.ts';
+import { EVIDENCE_FORMAT, type Evidence, judgeEvidence, signedWork } from '../../protocol/evidence/receipt-evidence.ts';
 import { entryOfBytes } from '../../protocol/stratum/receipt-messages.ts';
-import { sumBranch, sumTree } from '../../protocol/sum-tree.ts';
 import { accountOf } from '../bridge/stratum-client.ts';
 
 const key = ml_dsa65.keygen(new Uint8Array(32).fill(7));

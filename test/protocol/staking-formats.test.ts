@@ -5,6 +5,7 @@ import { expect, test } from 'vitest';
 import { burnAddressPayload } from '../../protocol/address.ts';
 import { MAX_SUPPLY } from '../../protocol/amount.ts';
 import { type Bytes, fromHex, toHex, utf8 } from '../../protocol/bytes.ts';
+import { decodeVote, encodeVote } from '../../protocol/consensus/vote.ts';
 import { decodeEndpoint, encodeEndpoint } from '../../protocol/staking/endpoint.ts';
 import {
   decodeOperation,
@@ -12,7 +13,6 @@ import {
   OPERATION_TYPES,
   type StakingOperation,
 } from '../../protocol/staking/operation.ts';
-import { decodeVote, encodeVote } from '../../protocol/vote.ts';
 import { OPERATIONS } from '../../vectors/generate/staking.ts';
 import { fuzzDecoder } from './fuzz.ts';
 

@@ -7,9 +7,10 @@ import { expect, test } from 'vitest';
 import { formatAddress } from '../../protocol/address.ts';
 import { type Bytes, concat, toHex, utf8 } from '../../protocol/bytes.ts';
 import { attempt } from '../../protocol/errors.ts';
-import { encodeHeader } from '../../protocol/header.ts';
+import { encodeHeader } from '../../protocol/ledger/header.ts';
+import { rewardRoot } from '../../protocol/ledger/reward.ts';
+import { targetToBytes } from '../../protocol/ledger/target.ts';
 import { NETWORK_NAMES, networkById } from '../../protocol/network.ts';
-import { rewardRoot } from '../../protocol/reward.ts';
 import { bannedReply, type ErrorReply, STRATUM_ERRORS } from '../../protocol/stratum/errors.ts';
 import { readFrame } from '../../protocol/stratum/frame.ts';
 import { JobFrameTemplate, NotifyTemplate } from '../../protocol/stratum/job-template.ts';
@@ -30,7 +31,6 @@ import {
   encodeServerFrame,
   type ServerFrame,
 } from '../../protocol/stratum/v2.ts';
-import { targetToBytes } from '../../protocol/target.ts';
 import { count, seed } from '../level.ts';
 import { methodOf, v1 } from './stratum-vectors.ts';
 

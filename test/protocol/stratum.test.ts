@@ -2,11 +2,12 @@
 import { expect, test } from 'vitest';
 import { burnAddressPayload, formatAddress, keyAddressPayload, parseAddress } from '../../protocol/address.ts';
 import { concat, fromHex, toHex, utf8 } from '../../protocol/bytes.ts';
+import { buildCache, datasetSeed, powStages } from '../../protocol/crypto/pow.ts';
 import { attempt, ProtocolError } from '../../protocol/errors.ts';
-import { blockId, decodeHeader, NONCE_OFFSET, REWARD_ROOT_OFFSET } from '../../protocol/header.ts';
+import { blockId, decodeHeader, NONCE_OFFSET, REWARD_ROOT_OFFSET } from '../../protocol/ledger/header.ts';
+import { headerPays } from '../../protocol/ledger/reward.ts';
+import { meetsTarget, targetFromBytes, targetToBytes } from '../../protocol/ledger/target.ts';
 import { NETWORKS } from '../../protocol/network.ts';
-import { buildCache, datasetSeed, powStages } from '../../protocol/pow.ts';
-import { headerPays } from '../../protocol/reward.ts';
 import { answerTo, errorReply, STRATUM_ERRORS } from '../../protocol/stratum/errors.ts';
 import { readFrame } from '../../protocol/stratum/frame.ts';
 import { JobFrameTemplate, NotifyTemplate } from '../../protocol/stratum/job-template.ts';
@@ -30,7 +31,6 @@ import {
   encodeClientFrame,
   encodeServerFrame,
 } from '../../protocol/stratum/v2.ts';
-import { meetsTarget, targetFromBytes, targetToBytes } from '../../protocol/target.ts';
 import { methodOf, v1, v2 } from './stratum-vectors.ts';
 
 const refusalOf = (decode: () => unknown): string => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { checkTag } from '../../protocol/tag.ts';
+import { checkTag } from '../../protocol/ledger/tag.ts';
 
 const ALLOWED = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 ._-/:+@#()!';
 

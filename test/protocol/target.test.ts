@@ -1,6 +1,6 @@
 /** Work of a single hash, against the exact work of its 256 bits. */
 import { expect, test } from 'vitest';
-import { targetToBytes, workOfHash, workOfTarget } from '../../protocol/target.ts';
+import { targetToBytes, workOfHash, workOfTarget } from '../../protocol/ledger/target.ts';
 
 test('the work of a hash is that of the hardest target it meets, to seven bytes', () => {
   for (let bits = 0; bits <= 256; bits++)

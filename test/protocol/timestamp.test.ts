@@ -1,6 +1,6 @@
 /** The time of a work block (ledger rule 41). */
 import { expect, test } from 'vitest';
-import { MAX_AHEAD_MILLIS, type TimestampFault, timestampFault } from '../../protocol/timestamp.ts';
+import { MAX_AHEAD_MILLIS, type TimestampFault, timestampFault } from '../../protocol/ledger/timestamp.ts';
 
 const ANCHOR = 1_800_000_000_000;
 const HOUR = 3_600_000;

@@ -3,17 +3,24 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { formatAddress, keyAddressPayload, parseAddress } from '../../protocol/address.ts';
-import { bodyId, bodyRewardRoot, decodeBody, encodeBody, parentsRoot, transactionsRoot } from '../../protocol/body.ts';
+import { headerDigest } from '../../protocol/books/share-identity.ts';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
-import { emissionOfInterval, subsidyOfCut } from '../../protocol/emission.ts';
+import { merkleBranch, merkleRoot, verifyMerkleBranch } from '../../protocol/crypto/merkle.ts';
 import { attempt } from '../../protocol/errors.ts';
-import { minimumFee, transactionMass } from '../../protocol/fee.ts';
-import { blockId, decodeHeader, encodeHeader } from '../../protocol/header.ts';
-import { merkleBranch, merkleRoot, verifyMerkleBranch } from '../../protocol/merkle.ts';
+import {
+  bodyId,
+  bodyRewardRoot,
+  decodeBody,
+  encodeBody,
+  parentsRoot,
+  transactionsRoot,
+} from '../../protocol/ledger/body.ts';
+import { emissionOfInterval, subsidyOfCut } from '../../protocol/ledger/emission.ts';
+import { blockId, decodeHeader, encodeHeader } from '../../protocol/ledger/header.ts';
+import { headerForPayout, headerPays, rewardRoot } from '../../protocol/ledger/reward.ts';
+import { targetFromBytes, targetOfWork, targetToBytes, workOfTarget } from '../../protocol/ledger/target.ts';
 import type { NetworkName } from '../../protocol/network.ts';
-import { headerForPayout, headerPays, rewardRoot } from '../../protocol/reward.ts';
-import { headerDigest } from '../../protocol/share-identity.ts';
-import { targetFromBytes, targetOfWork, targetToBytes, workOfTarget } from '../../protocol/target.ts';
+import { minimumFee, transactionMass } from '../../protocol/transactions/fee.ts';
 import {
   decodeTransaction,
   decodeTransactionBody,
@@ -21,7 +28,7 @@ import {
   encodeTransactionBody,
   spendMessage,
   transactionId,
-} from '../../protocol/transaction.ts';
+} from '../../protocol/transactions/transaction.ts';
 import { vectorFiles } from '../../vectors/generate/files.ts';
 
 const load = <T>(name: string): T =>

@@ -1,8 +1,8 @@
 /** What anchors have to pay: the closed form against the rule, cut by cut. */
 import { expect, test } from 'vitest';
-import { emissionOfInterval, splitHalves, subsidyOfCut } from '../../protocol/emission.ts';
+import { emissionOfInterval, splitHalves, subsidyOfCut } from '../../protocol/ledger/emission.ts';
+import { workHalves } from '../../protocol/ledger/work-reward.ts';
 import { INTERVAL_CUTS } from '../../protocol/network.ts';
-import { workHalves } from '../../protocol/work-reward.ts';
 
 const byRule = (from: number, through: number, cuts = INTERVAL_CUTS): bigint => {
   let sum = 0n;

@@ -1,6 +1,12 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { addressList, clientKey, isLoopback, proxiedAddress, TrustedProxies } from '../../runtime/client-address.ts';
+import {
+  addressList,
+  clientKey,
+  isLoopback,
+  proxiedAddress,
+  TrustedProxies,
+} from '../../runtime/clients/client-address.ts';
 import { seed } from '../level.ts';
 
 test('clients are distinguished by IPv4 address or IPv6 /64', () => {

@@ -4,10 +4,10 @@ import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { expect, onTestFinished, test } from 'vitest';
-import { DirectoryLockedError, leaveDirectories, lockDirectory } from '../../runtime/directory-lock.ts';
+import { DirectoryLockedError, leaveDirectories, lockDirectory } from '../../runtime/files/directory-lock.ts';
 import { temporaryDirectory } from '../temporary.ts';
 
-const module = new URL('../../runtime/directory-lock.ts', import.meta.url).href;
+const module = new URL('../../runtime/files/directory-lock.ts', import.meta.url).href;
 /** Takes the lock, says `got` or the error's code, and stays. */
 const script = `
   import { lockDirectory } from ${JSON.stringify(module)};

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { createDurably, writeDurably } from '../../runtime/durable-file.ts';
+import { createDurably, writeDurably } from '../../runtime/files/durable-file.ts';
 import { temporaryDirectory } from '../temporary.ts';
 
 test('contents are replaced whole, with the rights asked for, over what a crash left', async () => {
@@ -30,7 +30,7 @@ test('two processes that write one file do not disturb each other', async () => 
   const path = join(temporaryDirectory(), 'state');
   const code = (
     letter: string,
-  ) => `import { writeDurably } from ${JSON.stringify(import.meta.resolve('../../runtime/durable-file.ts'))};
+  ) => `import { writeDurably } from ${JSON.stringify(import.meta.resolve('../../runtime/files/durable-file.ts'))};
     for (let i = 0; i < 100; i++) await writeDurably(${JSON.stringify(path)}, '${letter}'.repeat(10_000));`;
   const ends = ['a', 'b'].map(async (letter) => {
     const child = spawn(process.execPath, ['--input-type=module', '-e', code(letter)], { stdio: 'inherit' });

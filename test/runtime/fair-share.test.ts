@@ -1,6 +1,6 @@
 /** A common allowance in fair shares: whoever takes what it can leaves as much to the next one as it has itself. */
 import { expect, test } from 'vitest';
-import { FairShare } from '../../runtime/fair-share.ts';
+import { FairShare } from '../../runtime/clients/fair-share.ts';
 import { seed } from '../level.ts';
 import { randomOf } from '../random.ts';
 

@@ -2,7 +2,7 @@
 import { createServer, type RequestListener } from 'node:http';
 import { type AddressInfo, createServer as createConnections } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { httpFetch } from '../../runtime/http-fetch.ts';
+import { httpFetch } from '../../runtime/node-client/http-fetch.ts';
 
 async function serve(listener: RequestListener): Promise<{ url: string; connections: () => number }> {
   let connections = 0;

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { createLogger, LOG_LEVELS, type Logger, openLog, readLevelFilter } from '../../runtime/log.ts';
-import { openLogFile } from '../../runtime/log-file.ts';
+import { createLogger, LOG_LEVELS, type Logger, openLog, readLevelFilter } from '../../runtime/log/log.ts';
+import { openLogFile } from '../../runtime/log/log-file.ts';
 import { temporaryDirectory } from '../temporary.ts';
 
 function capture(levels: string, format: 'text' | 'json' = 'text', module = 'node') {

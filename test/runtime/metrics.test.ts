@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { expect, test } from 'vitest';
-import { addProcessMetrics, Metrics } from '../../runtime/metrics.ts';
-import { listenForMetrics, METRICS_CONTENT_TYPE } from '../../runtime/metrics-listener.ts';
+import { addProcessMetrics, Metrics } from '../../runtime/metrics/metrics.ts';
+import { listenForMetrics, METRICS_CONTENT_TYPE } from '../../runtime/metrics/metrics-listener.ts';
 import { quietLog } from '../quiet-log.ts';
 
 test('counters, gauges and histograms in the text format', async () => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
-import { fromNativeHex, nativeHex } from '../../runtime/native-hex.ts';
+import { fromNativeHex, nativeHex } from '../../runtime/native/native-hex.ts';
 
 const bytes = Uint8Array.from({ length: 1_000 }, (_, i) => (i * 7_919) % 256);
 const text = toHex(bytes);

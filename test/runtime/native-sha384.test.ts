@@ -1,7 +1,7 @@
 /** The SHA-384 that programs install in place of the portable one gives the same digests, each in memory of its own. */
 import { sha384 } from '@noble/hashes/sha2.js';
 import { expect, test } from 'vitest';
-import { nativeSha384, nativeSha384OfTwo } from '../../runtime/native-sha384.ts';
+import { nativeSha384, nativeSha384OfTwo } from '../../runtime/native/native-sha384.ts';
 import { count, seed } from '../level.ts';
 import { randomOf } from '../random.ts';
 

@@ -65,7 +65,7 @@ test('an error that nobody catches ends the process by saying what it was, in th
   const run = (error: string) => {
     const code = `
       import { InvariantError } from './runtime/invariant.ts';
-      import { createLogger, readLevelFilter, standardErrorSink } from './runtime/log.ts';
+      import { createLogger, readLevelFilter, standardErrorSink } from './runtime/log/log.ts';
       import { command, runProgram } from './runtime/program.ts';
       import { Shutdown } from './runtime/shutdown.ts';
       await runProgram(command({ name: 'svc-x', summary: '', options: {} }, async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { randomPieces } from '../../runtime/random-pieces.ts';
+import { randomPieces } from '../../runtime/native/random-pieces.ts';
 
 test('no piece is given twice, whatever the lengths, and none changes afterwards', () => {
   const next = randomPieces();

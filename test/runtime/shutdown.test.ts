@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { expect, test } from 'vitest';
-import { createLogger, readLevelFilter } from '../../runtime/log.ts';
+import { createLogger, readLevelFilter } from '../../runtime/log/log.ts';
 import { Shutdown } from '../../runtime/shutdown.ts';
 
 function make(limitMs = 1_000) {

@@ -3,8 +3,8 @@ import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { parseCommandLine, text } from '../../runtime/command-line/command-line.ts';
+import { readSmallFile } from '../../runtime/files/small-file.ts';
 import { processTerminal } from '../../runtime/program.ts';
-import { readSmallFile } from '../../runtime/small-file.ts';
 import { temporaryDirectory } from '../temporary.ts';
 
 test('a regular file is read whole, also through a link, up to the limit', () => {

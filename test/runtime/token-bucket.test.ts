@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { fullBucket, give, refill, take } from '../../runtime/token-bucket.ts';
+import { fullBucket, give, refill, take } from '../../runtime/clients/token-bucket.ts';
 
 const RATE = { perSecond: 10, burst: 5 };
 

@@ -1,7 +1,7 @@
 /** The system's clock against the monotonic one: what is a jump, what is reported and which time counts. */
 import { expect, test } from 'vitest';
-import { laterMillis, steadyMillis } from '../../runtime/clock.ts';
-import { type ClockNews, SETTLE_MILLIS, WatchedClock } from '../../runtime/watched-clock.ts';
+import { laterMillis, steadyMillis } from '../../runtime/clock/clock.ts';
+import { type ClockNews, SETTLE_MILLIS, WatchedClock } from '../../runtime/clock/watched-clock.ts';
 
 const START = 1_800_000_000_000;
 const HOUR = 3_600_000;

@@ -1,8 +1,8 @@
 /** The process that svcd.slow.test.ts kills: it fetches a snapshot from peers and kills itself after so many parts. Words: data directory, genesis document, trusted cut, its height, peers, parts. */
-import { loadGenesis } from '../../node/make-genesis.ts';
-import { fetchSnapshot } from '../../node/network/fetch-snapshot.ts';
+import { loadGenesis } from '../../node/genesis/make-genesis.ts';
+import { fetchSnapshot } from '../../node/network/snapshots/fetch-snapshot.ts';
 import { fromHex } from '../../protocol/bytes.ts';
-import { steadyMillis } from '../../runtime/clock.ts';
+import { steadyMillis } from '../../runtime/clock/clock.ts';
 import { quietLog } from '../quiet-log.ts';
 
 const [dataDir = '', genesis = '', cutId = '', height = '', peers = '', last = ''] = process.argv.slice(2);

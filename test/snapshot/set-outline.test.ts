@@ -13,7 +13,7 @@ import {
   sideOfEntries,
 } from '../../node/snapshot/set-outline.ts';
 import { type Bytes, compareBytes } from '../../protocol/bytes.ts';
-import { useNativeSha384 } from '../../runtime/native-sha384.ts';
+import { useNativeSha384 } from '../../runtime/native/native-sha384.ts';
 import { count, seed } from '../level.ts';
 import { randomOf } from '../random.ts';
 

@@ -1,19 +1,19 @@
 /** A chain with payments, fees, parents and a delegation, and its snapshot after cut 191, written by the running node. The chain goes on two cuts meanwhile. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { developmentKey, TREASURY, validatorName } from '../../node/development.ts';
 import type { UnspentOutput } from '../../node/full-node.ts';
+import { developmentKey, TREASURY, validatorName } from '../../node/genesis/development.ts';
 import type { NetworkDependencies } from '../../node/network/open-network.ts';
 import type { ConsensusNode } from '../../node/node.ts';
 import type { InstallSettings } from '../../node/snapshot/install-snapshot.ts';
 import { SnapshotWriter } from '../../node/snapshot/snapshot-writer.ts';
 import type { FrozenStore } from '../../node/store/database.ts';
-import { decodeBody, encodeBody, parentsRoot } from '../../protocol/body.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
-import { genesisOutpoint } from '../../protocol/genesis.ts';
-import { decodeHeader, encodeHeader } from '../../protocol/header.ts';
+import { decodeBody, encodeBody, parentsRoot } from '../../protocol/ledger/body.ts';
+import { genesisOutpoint } from '../../protocol/ledger/genesis.ts';
+import { decodeHeader, encodeHeader } from '../../protocol/ledger/header.ts';
 import { validatorId } from '../../protocol/staking/names.ts';
-import { decodeTransaction, type Output, transactionIdOfWire } from '../../protocol/transaction.ts';
+import { decodeTransaction, type Output, transactionIdOfWire } from '../../protocol/transactions/transaction.ts';
 import { NetBed, type NetNode } from '../network/peers.ts';
 import { payment, searchNonce } from '../node/bed.ts';
 import { quietLog } from '../quiet-log.ts';

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { createApiClient } from '../../protocol/api/client.ts';
 import { freePorts } from '../../runtime/free-port.ts';
-import { nodeTransport } from '../../runtime/node-transport.ts';
+import { nodeTransport } from '../../runtime/node-client/node-transport.ts';
 import { files, url, validatorParts } from '../../stack/parts.ts';
 import { RunningPart, runToEnd } from '../../stack/process.ts';
 import { temporaryDirectory } from '../temporary.ts';

@@ -4,13 +4,13 @@
  */
 import { LedgerStore } from '../../node/store/ledger-store.ts';
 import type { ApiClient } from '../../protocol/api/client.ts';
-import { decodeBody } from '../../protocol/body.ts';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
-import { emissionOfInterval, splitHalves, subsidyOfCut } from '../../protocol/emission.ts';
-import type { Genesis } from '../../protocol/genesis.ts';
+import { decodeBody } from '../../protocol/ledger/body.ts';
+import { emissionOfInterval, splitHalves, subsidyOfCut } from '../../protocol/ledger/emission.ts';
+import type { Genesis } from '../../protocol/ledger/genesis.ts';
 import { delegationId, selfBondId, validatorId } from '../../protocol/staking/names.ts';
 import { decodeOperation } from '../../protocol/staking/operation.ts';
-import { decodeTransaction } from '../../protocol/transaction.ts';
+import { decodeTransaction } from '../../protocol/transactions/transaction.ts';
 import { Model, type Payment, shortKey } from '../staking/model.ts';
 
 /** By height, in the order of execution. */

@@ -13,16 +13,16 @@ import type {
   PaymentsDocument,
   PoolBlock,
 } from '../../pool/api/documents.ts';
-import type { OperatorStatus } from '../../pool/api/operator-documents.ts';
+import type { OperatorStatus } from '../../pool/api/operator/operator-documents.ts';
 import { auditPublic } from '../../pool/audit/public.ts';
 import { newerAnswers } from '../../pool/audit/public-reads.ts';
 import { parseCoins } from '../../protocol/amount.ts';
 import { createApiClient } from '../../protocol/api/client.ts';
 import type { AddressBalance, BlockDocument } from '../../protocol/api/documents.ts';
-import { gatherEvidence } from '../../protocol/books-evidence.ts';
-import { judgeProof } from '../../protocol/books-verdict.ts';
-import type { PoolProof } from '../../protocol/pool-proof.ts';
-import { apiClientDependencies } from '../../runtime/api-client.ts';
+import { gatherEvidence } from '../../protocol/books/books-evidence.ts';
+import { judgeProof } from '../../protocol/books/books-verdict.ts';
+import type { PoolProof } from '../../protocol/books/pool-proof.ts';
+import { apiClientDependencies } from '../../runtime/node-client/api-client.ts';
 import { walletPart } from '../../stack/parts.ts';
 import { RunningPart } from '../../stack/process.ts';
 import { MINER_ADDRESS } from '../miner/pool-fixture.ts';

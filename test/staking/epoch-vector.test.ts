@@ -2,8 +2,8 @@
 import { expect, test } from 'vitest';
 import type { ReadTransaction } from '../../node/ledger/work-block.ts';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
-import { splitHalves } from '../../protocol/emission.ts';
-import { decodeGenesis } from '../../protocol/genesis.ts';
+import { splitHalves } from '../../protocol/ledger/emission.ts';
+import { decodeGenesis } from '../../protocol/ledger/genesis.ts';
 import { delegationId, selfBondId, validatorId } from '../../protocol/staking/names.ts';
 import { decodeOperation } from '../../protocol/staking/operation.ts';
 import vectors from '../../vectors/staking-epoch.json' with { type: 'json' };

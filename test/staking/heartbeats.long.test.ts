@@ -1,14 +1,14 @@
 /** Validators inside a node: heartbeats from their own rewards keep them in the committee; without them the committee stays all the same. */
 import { afterEach, expect, test } from 'vitest';
-import { certifyWith } from '../../node/certificate.ts';
-import { type DevelopmentKey, developmentKey, TREASURY, validatorName } from '../../node/development.ts';
+import { certifyWith } from '../../node/chain/certificate.ts';
 import type { FullNode } from '../../node/full-node.ts';
-import { type HeartbeatFees, Heartbeats } from '../../node/heartbeats.ts';
+import { type DevelopmentKey, developmentKey, TREASURY, validatorName } from '../../node/genesis/development.ts';
 import { addressIndex } from '../../node/index/address-index.ts';
 import { INDEX_NAME, outpointKey } from '../../node/index/index-keys.ts';
 import { IndexReader } from '../../node/index/index-reader.ts';
+import { type HeartbeatFees, Heartbeats } from '../../node/validator/heartbeats.ts';
 import { validatorId } from '../../protocol/staking/names.ts';
-import { decodeTransaction } from '../../protocol/transaction.ts';
+import { decodeTransaction } from '../../protocol/transactions/transaction.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { Bed, developmentKeys, silentLog } from '../node/bed.ts';
 import { operationTransaction, rotation } from './signed.ts';

@@ -5,7 +5,7 @@
 import { deepStrictEqual, strictEqual } from 'node:assert';
 import { releaseOf } from '../../node/ledger/staking/position.ts';
 import { asOf, isActive, keyIn } from '../../node/ledger/staking/validator.ts';
-import { splitHalves } from '../../protocol/emission.ts';
+import { splitHalves } from '../../protocol/ledger/emission.ts';
 import { delegationId, selfBondId, validatorId } from '../../protocol/staking/names.ts';
 import type { StakingOperation } from '../../protocol/staking/operation.ts';
 import { randomOf } from '../random.ts';

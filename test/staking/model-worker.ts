@@ -1,6 +1,6 @@
 /** A thread of `npm run bench -- staking-model`: runs what it is sent, one at a time, and answers with figures or with the first difference. */
 import { parentPort } from 'node:worker_threads';
-import { useNativeSha384 } from '../../runtime/native-sha384.ts';
+import { useNativeSha384 } from '../../runtime/native/native-sha384.ts';
 import { type ModelFigures, type ModelSettings, runModel } from './model-run.ts';
 
 export type ModelAnswer = { readonly settings: ModelSettings; readonly figures: ModelFigures } | ModelFailure;

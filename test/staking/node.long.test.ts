@@ -3,13 +3,13 @@
  * what, what waits beside what, and that a node opened again goes on from the same state.
  */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { developmentKey, TREASURY, validatorName } from '../../node/development.ts';
 import type { Submission, UnspentOutput } from '../../node/full-node.ts';
+import { developmentKey, TREASURY, validatorName } from '../../node/genesis/development.ts';
 import type { CutEffects } from '../../node/ledger/effects.ts';
-import { splitHalves } from '../../protocol/emission.ts';
+import { splitHalves } from '../../protocol/ledger/emission.ts';
 import { delegationId, selfBondId, validatorId } from '../../protocol/staking/names.ts';
 import type { StakingOperation } from '../../protocol/staking/operation.ts';
-import { decodeTransaction, encodeTransaction } from '../../protocol/transaction.ts';
+import { decodeTransaction, encodeTransaction } from '../../protocol/transactions/transaction.ts';
 import { Bed } from '../node/bed.ts';
 import {
   anEndpoint,

@@ -1,6 +1,6 @@
 /** Random operations for the model test: mostly possible, often not, on anything that exists or once existed. */
 import { utf8 } from '../../protocol/bytes.ts';
-import { id } from '../../protocol/identifier.ts';
+import { id } from '../../protocol/crypto/identifier.ts';
 import { selfBondId } from '../../protocol/staking/names.ts';
 import type { StakingOperation } from '../../protocol/staking/operation.ts';
 import type { Model } from './model.ts';

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { OPERATION_REFUSAL_CODES, prepare } from '../../node/ledger/staking/operations.ts';
 import { MAX_SUPPLY } from '../../protocol/amount.ts';
 import { utf8 } from '../../protocol/bytes.ts';
-import { id } from '../../protocol/identifier.ts';
+import { id } from '../../protocol/crypto/identifier.ts';
 import { delegationId, selfBondId, validatorId } from '../../protocol/staking/names.ts';
 import type { StakingOperation } from '../../protocol/staking/operation.ts';
 import { addressOf, COIN, endpointOf, genesisOf, keyOf, NO_SIGNATURE, PURSE, Rig } from './rig.ts';

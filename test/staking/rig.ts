@@ -6,13 +6,13 @@ import type { CutEffects } from '../../node/ledger/effects.ts';
 import type { ReadTransaction, WorkBlock } from '../../node/ledger/work-block.ts';
 import { keyAddressPayload } from '../../protocol/address.ts';
 import { utf8 } from '../../protocol/bytes.ts';
-import { GENESIS_SUPPLY } from '../../protocol/emission.ts';
-import { type Genesis, genesisOutpoint } from '../../protocol/genesis.ts';
-import { id } from '../../protocol/identifier.ts';
-import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../../protocol/key-sizes.ts';
+import { id } from '../../protocol/crypto/identifier.ts';
+import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../../protocol/crypto/key-sizes.ts';
+import { GENESIS_SUPPLY } from '../../protocol/ledger/emission.ts';
+import { type Genesis, genesisOutpoint } from '../../protocol/ledger/genesis.ts';
 import { encodeEndpoint } from '../../protocol/staking/endpoint.ts';
 import { bondedBy, type StakingOperation } from '../../protocol/staking/operation.ts';
-import type { Outpoint } from '../../protocol/transaction.ts';
+import type { Outpoint } from '../../protocol/transactions/transaction.ts';
 import { MemoryLedger } from '../node/memory-ledger.ts';
 
 export const COIN = 100_000_000n;

@@ -1,15 +1,15 @@
 /** What the node of a validator tells its operator about the seat: a line for every change, with the reason and what helps; figures for the alerts. */
 import { afterEach, expect, test } from 'vitest';
-import { certifyWith } from '../../node/certificate.ts';
-import { type DevelopmentKey, developmentKey, TREASURY, validatorName } from '../../node/development.ts';
-import { heartbeatTransaction } from '../../node/heartbeats.ts';
+import { certifyWith } from '../../node/chain/certificate.ts';
+import { type DevelopmentKey, developmentKey, TREASURY, validatorName } from '../../node/genesis/development.ts';
 import { nodeMetrics } from '../../node/node-metrics.ts';
-import { SeatWatch } from '../../node/seat-watch.ts';
+import { heartbeatTransaction } from '../../node/validator/heartbeats.ts';
+import { SeatWatch } from '../../node/validator/seat-watch.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { validatorId } from '../../protocol/staking/names.ts';
 import type { StakingOperation } from '../../protocol/staking/operation.ts';
-import type { LogFields } from '../../runtime/log.ts';
-import { Metrics } from '../../runtime/metrics.ts';
+import type { LogFields } from '../../runtime/log/log.ts';
+import { Metrics } from '../../runtime/metrics/metrics.ts';
 import { Bed, developmentKeys, silentLog } from '../node/bed.ts';
 import { operationTransaction, registration, rotation } from './signed.ts';
 

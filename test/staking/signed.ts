@@ -1,8 +1,9 @@
 /** Operations as people send them: built, paid for and signed with real keys. */
-import type { DevelopmentKey } from '../../node/development.ts';
+
 import type { Chain, UnspentOutput } from '../../node/full-node.ts';
+import type { DevelopmentKey } from '../../node/genesis/development.ts';
 import { signMessage } from '../../node/ml-dsa.ts';
-import { massOf, minimumFee } from '../../protocol/fee.ts';
+import { type Vote, voteMessage } from '../../protocol/consensus/vote.ts';
 import { encodeEndpoint } from '../../protocol/staking/endpoint.ts';
 import { endpointMessage, possessionMessage } from '../../protocol/staking/names.ts';
 import {
@@ -13,6 +14,7 @@ import {
   type Rotate,
   type StakingOperation,
 } from '../../protocol/staking/operation.ts';
+import { massOf, minimumFee } from '../../protocol/transactions/fee.ts';
 import {
   encodeTransaction,
   encodeTransactionBody,
@@ -21,8 +23,7 @@ import {
   spendMessage,
   type TransactionBody,
   type Witness,
-} from '../../protocol/transaction.ts';
-import { type Vote, voteMessage } from '../../protocol/vote.ts';
+} from '../../protocol/transactions/transaction.ts';
 
 export type Payer = { readonly key: DevelopmentKey; readonly spend: UnspentOutput };
 export type Signing = {

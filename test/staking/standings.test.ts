@@ -2,9 +2,9 @@
 import { expect, test } from 'vitest';
 import type { Staking } from '../../node/full-node.ts';
 import type { Validator } from '../../node/ledger/staking/validator.ts';
-import { STANDINGS, standingOf, validatorOfKey } from '../../node/validator-state.ts';
+import { STANDINGS, standingOf, validatorOfKey } from '../../node/validator/validator-state.ts';
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
-import { PUBLIC_KEY_BYTES } from '../../protocol/key-sizes.ts';
+import { PUBLIC_KEY_BYTES } from '../../protocol/crypto/key-sizes.ts';
 import { EVIDENCE_EPOCHS } from '../../protocol/staking/limits.ts';
 import { consensusKeyHash, validatorId } from '../../protocol/staking/names.ts';
 

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import type { CutEffects, StakePayout } from '../../node/ledger/effects.ts';
 import { asOf, type Validator } from '../../node/ledger/staking/validator.ts';
 import { keyAddressPayload } from '../../protocol/address.ts';
-import { splitHalves } from '../../protocol/emission.ts';
+import { splitHalves } from '../../protocol/ledger/emission.ts';
 import { delegationId, selfBondId, validatorId, withdrawalOutpoint } from '../../protocol/staking/names.ts';
 import type { StakingOperation } from '../../protocol/staking/operation.ts';
 import { addressOf, COIN, endpointOf, FEE, genesisOf, keyOf, NO_SIGNATURE, Rig } from './rig.ts';

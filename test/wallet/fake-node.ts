@@ -7,16 +7,16 @@ import type { ChangeDocument } from '../../protocol/api/address-documents.ts';
 import { ApiError } from '../../protocol/api/client.ts';
 import type { Manifest, TransactionDocument } from '../../protocol/api/transaction-documents.ts';
 import { fromHex, toHex, utf8 } from '../../protocol/bytes.ts';
-import { massOf, minimumFee, shapeOf } from '../../protocol/fee.ts';
-import { id, LABELS } from '../../protocol/identifier.ts';
+import { id, LABELS } from '../../protocol/crypto/identifier.ts';
+import { massOf, minimumFee, shapeOf } from '../../protocol/transactions/fee.ts';
 import {
   decodeTransaction,
   encodeTransactionBody,
   spendMessage,
   type Transaction,
   transactionId,
-} from '../../protocol/transaction.ts';
-import { shapeOfWitness } from '../../protocol/witness.ts';
+} from '../../protocol/transactions/transaction.ts';
+import { shapeOfWitness } from '../../protocol/transactions/witness.ts';
 import type { NodeClient } from '../../wallet/chain/node-link.ts';
 import { verifySignature } from '../../wallet/keys/signing.ts';
 import { outpointOf, outputKey } from '../../wallet/state/records.ts';

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { createLogger, type Logger, readLevelFilter } from '../../runtime/log.ts';
+import { createLogger, type Logger, readLevelFilter } from '../../runtime/log/log.ts';
 import { dispatch } from '../../wallet/rpc/dispatch.ts';
 import { Wallet, type WalletOptions } from '../../wallet/wallet.ts';
 import { temporaryDirectory } from '../temporary.ts';

@@ -3,7 +3,7 @@
  * whole wallet stand on. The PoW is a plain hash; everything the wallet meets is real.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { type DevelopmentGenesis, developmentKey } from '../../node/development.ts';
+import { type DevelopmentGenesis, developmentKey } from '../../node/genesis/development.ts';
 import { parseAddress } from '../../protocol/address.ts';
 import type { RpcAnswer } from '../../wallet/rpc/dispatch.ts';
 import { readToken } from '../../wallet/rpc/token.ts';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { writeDurably } from '../../runtime/durable-file.ts';
+import { writeDurably } from '../../runtime/files/durable-file.ts';
 import { WalletRoot } from '../../wallet/keys/derivation.ts';
 import { Keyring } from '../../wallet/keys/keyring.ts';
 import { phraseOfEntropy } from '../../wallet/keys/phrase.ts';

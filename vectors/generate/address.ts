@@ -9,7 +9,7 @@ import {
 } from '../../protocol/address.ts';
 import { concat, toHex } from '../../protocol/bytes.ts';
 import { NETWORK_NAMES } from '../../protocol/network.ts';
-import { PUBLIC_KEY_BYTES } from '../../protocol/transaction.ts';
+import { PUBLIC_KEY_BYTES } from '../../protocol/transactions/transaction.ts';
 import { pattern } from './pattern.ts';
 
 export function addressVectors(): unknown {

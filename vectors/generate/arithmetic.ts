@@ -1,9 +1,9 @@
 /** Emission, target and work vectors. */
 
 import { toHex } from '../../protocol/bytes.ts';
-import { emissionOfInterval, subsidyOfCut } from '../../protocol/emission.ts';
+import { emissionOfInterval, subsidyOfCut } from '../../protocol/ledger/emission.ts';
+import { MAX_TARGET, targetOfWork, targetToBytes, workOfTarget } from '../../protocol/ledger/target.ts';
 import { INTERVAL_CUTS } from '../../protocol/network.ts';
-import { MAX_TARGET, targetOfWork, targetToBytes, workOfTarget } from '../../protocol/target.ts';
 
 export function emissionVectors(): unknown {
   return [0, 1, 2, 230, 231, 766, 1532, 2299, 3065, 9999, 12_648, 12_649, 12_650].map((interval) => {

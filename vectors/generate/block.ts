@@ -1,13 +1,13 @@
 /** Identifiers, merkle trees, reward roots, headers and bodies. */
 import { burnAddressPayload } from '../../protocol/address.ts';
-import { type Body, bodyId, encodeBody, parentsRoot, transactionsRoot } from '../../protocol/body.ts';
 import { compareBytes, concat, toHex } from '../../protocol/bytes.ts';
-import { blockId, encodeHeader } from '../../protocol/header.ts';
-import { id, LABELS } from '../../protocol/identifier.ts';
-import { merkleBranch, merkleRoot } from '../../protocol/merkle.ts';
-import { headerForPayout, rewardRoot } from '../../protocol/reward.ts';
-import { encodeExtranonce } from '../../protocol/tag.ts';
-import { targetOfWork } from '../../protocol/target.ts';
+import { id, LABELS } from '../../protocol/crypto/identifier.ts';
+import { merkleBranch, merkleRoot } from '../../protocol/crypto/merkle.ts';
+import { type Body, bodyId, encodeBody, parentsRoot, transactionsRoot } from '../../protocol/ledger/body.ts';
+import { blockId, encodeHeader } from '../../protocol/ledger/header.ts';
+import { headerForPayout, rewardRoot } from '../../protocol/ledger/reward.ts';
+import { encodeExtranonce } from '../../protocol/ledger/tag.ts';
+import { targetOfWork } from '../../protocol/ledger/target.ts';
 import { pattern } from './pattern.ts';
 import { sampleTransactions } from './transaction.ts';
 

@@ -1,7 +1,7 @@
 /** Books rules 1 to 13: slices with their leaves, records, a gap, the blocks of the chain, one list and two proofs of it. */
 import { formatAddress } from '../../protocol/address.ts';
-import { type BooksCommitment, commitmentText, readCommitment } from '../../protocol/books-commitment.ts';
-import { booksHead } from '../../protocol/books-slice.ts';
+import { type BooksCommitment, commitmentText, readCommitment } from '../../protocol/books/books-commitment.ts';
+import { booksHead } from '../../protocol/books/books-slice.ts';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
 import { addressOf, Books, honestDecisions, NETWORK } from './honest-books.ts';
 

@@ -5,12 +5,12 @@ import { Trie } from '../../node/ledger/trie.ts';
 import { StakingSets } from '../../node/store/staking-sets.ts';
 import { keyAddressPayload } from '../../protocol/address.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import { type CutHeader, certificateMessage, cutId, encodeCutHeader } from '../../protocol/cut.ts';
-import { GENESIS_SUPPLY } from '../../protocol/emission.ts';
-import { chainId, encodeGenesis, type Genesis, genesisOutpoint, SEED_BYTES } from '../../protocol/genesis.ts';
+import { type CutHeader, certificateMessage, cutId, encodeCutHeader } from '../../protocol/ledger/cut.ts';
+import { GENESIS_SUPPLY } from '../../protocol/ledger/emission.ts';
+import { chainId, encodeGenesis, type Genesis, genesisOutpoint, SEED_BYTES } from '../../protocol/ledger/genesis.ts';
 import { encodeEndpoint } from '../../protocol/staking/endpoint.ts';
 import { validatorId } from '../../protocol/staking/names.ts';
-import { PUBLIC_KEY_BYTES } from '../../protocol/transaction.ts';
+import { PUBLIC_KEY_BYTES } from '../../protocol/transactions/transaction.ts';
 import { pattern } from './pattern.ts';
 
 const BOND = 100_000n * 100_000_000n;

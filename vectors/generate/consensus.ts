@@ -1,15 +1,16 @@
 /** Consensus (rules 2, 5, 15, 18 and 22): who proposes, what is signed, each message of the overlay, and a connection. */
-import { Committee } from '../../node/consensus/committee.ts';
-import type { Message, Proposal } from '../../node/consensus/effects.ts';
-import { encodeForward } from '../../node/consensus/forwarding.ts';
-import { encodeMessage } from '../../node/consensus/messages.ts';
-import { PRECOMMIT, PREVOTE, type Vote } from '../../node/consensus/votes.ts';
+
+import { encodeForward } from '../../node/consensus/driver/forwarding.ts';
+import { encodeMessage } from '../../node/consensus/driver/messages.ts';
+import { Committee } from '../../node/consensus/engine/committee.ts';
+import type { Message, Proposal } from '../../node/consensus/engine/effects.ts';
+import { PRECOMMIT, PREVOTE, type Vote } from '../../node/consensus/engine/votes.ts';
 import { type Bytes, concat, toHex } from '../../protocol/bytes.ts';
-import { blocksRoot, cutId, encodeCutHeader } from '../../protocol/cut.ts';
-import { proposalMessage } from '../../protocol/proposal.ts';
-import { proposerPoint } from '../../protocol/proposer.ts';
-import { SIGNATURE_BYTES } from '../../protocol/transaction.ts';
-import { voteMessage } from '../../protocol/vote.ts';
+import { proposalMessage } from '../../protocol/consensus/proposal.ts';
+import { proposerPoint } from '../../protocol/consensus/proposer.ts';
+import { voteMessage } from '../../protocol/consensus/vote.ts';
+import { blocksRoot, cutId, encodeCutHeader } from '../../protocol/ledger/cut.ts';
+import { SIGNATURE_BYTES } from '../../protocol/transactions/transaction.ts';
 import { overlayVectors, relayRecordVector } from './overlay.ts';
 import { pattern } from './pattern.ts';
 

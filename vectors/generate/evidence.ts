@@ -1,8 +1,14 @@
 /** Books rules 20a, 29 and 30: files of evidence about two lists of one slice, and about credits that were not paid, with what `svc-pool verify-evidence` makes of each; what is owed by which threshold, and what is unread. */
-import { LIST_EVIDENCE_FORMAT, type ListEvidence, listHead, type ShownList } from '../../protocol/list-evidence.ts';
-import type { PoolProof } from '../../protocol/pool-proof.ts';
-import { poolListId } from '../../protocol/pool-proof.ts';
-import { UNPAID_EVIDENCE_FORMAT, type UnpaidEvidence } from '../../protocol/unpaid-evidence.ts';
+
+import type { PoolProof } from '../../protocol/books/pool-proof.ts';
+import { poolListId } from '../../protocol/books/pool-proof.ts';
+import {
+  LIST_EVIDENCE_FORMAT,
+  type ListEvidence,
+  listHead,
+  type ShownList,
+} from '../../protocol/evidence/list-evidence.ts';
+import { UNPAID_EVIDENCE_FORMAT, type UnpaidEvidence } from '../../protocol/evidence/unpaid-evidence.ts';
 import { addressOf, Books, honestDecisions } from './honest-books.ts';
 
 const SLICE = 18;

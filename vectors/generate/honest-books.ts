@@ -3,17 +3,16 @@
  * that the verifier is not tested against the code it checks.
  */
 import { formatAddress } from '../../protocol/address.ts';
-import { commitmentPayload, headAt, type LedgerCommitment } from '../../protocol/books-commitment.ts';
+import { commitmentPayload, headAt, type LedgerCommitment } from '../../protocol/books/books-commitment.ts';
 import {
   type BooksService,
   FIRST_CHAIN,
   type SliceRecord,
   sliceChain,
   windowWork,
-} from '../../protocol/books-slice.ts';
-import type { PublishedTerms } from '../../protocol/books-terms.ts';
-import { type BooksEvidence, type ChainReward, rewardTransaction } from '../../protocol/books-verdict.ts';
-import { type Bytes, fromHex, toHex } from '../../protocol/bytes.ts';
+} from '../../protocol/books/books-slice.ts';
+import type { PublishedTerms } from '../../protocol/books/books-terms.ts';
+import { type BooksEvidence, type ChainReward, rewardTransaction } from '../../protocol/books/books-verdict.ts';
 import {
   branchDocument,
   type MembershipDocument,
@@ -21,10 +20,11 @@ import {
   type PoolProof,
   type ProofBlock,
   poolListId,
-} from '../../protocol/pool-proof.ts';
-import { divideWindow, feeOf, leavesOf, type Window, windowOf } from '../../protocol/pplns.ts';
-import { EMPTY_ROOT, type SumTree, sumBranch, sumTree } from '../../protocol/sum-tree.ts';
-import { targetOfWork, targetToBytes } from '../../protocol/target.ts';
+} from '../../protocol/books/pool-proof.ts';
+import { divideWindow, feeOf, leavesOf, type Window, windowOf } from '../../protocol/books/pplns.ts';
+import { type Bytes, fromHex, toHex } from '../../protocol/bytes.ts';
+import { EMPTY_ROOT, type SumTree, sumBranch, sumTree } from '../../protocol/crypto/sum-tree.ts';
+import { targetOfWork, targetToBytes } from '../../protocol/ledger/target.ts';
 import { pattern } from './pattern.ts';
 
 export const SLICE_CUTS = 10;

@@ -1,8 +1,8 @@
 /** Vectors of the messenger: two wallets of fixed words, one chat with every stage of its keys, and payloads that are none (messenger rules 1 to 9). */
 import { formatAddress, keyAddressPayload } from '../../protocol/address.ts';
 import { type Bytes, concat, fromHex, toHex } from '../../protocol/bytes.ts';
+import { id, LABELS } from '../../protocol/crypto/identifier.ts';
 import { attempt } from '../../protocol/errors.ts';
-import { id, LABELS } from '../../protocol/identifier.ts';
 import type { Chat } from '../../protocol/messenger/chats.ts';
 import {
   decodeMessengerPayload,

@@ -2,9 +2,9 @@
 import { ml_dsa65 } from '@noble/post-quantum/ml-dsa.js';
 import { formatAddress, keyAddressPayload } from '../../protocol/address.ts';
 import { toHex, utf8 } from '../../protocol/bytes.ts';
-import { id, LABELS } from '../../protocol/identifier.ts';
+import { id, LABELS } from '../../protocol/crypto/identifier.ts';
 import type { NetworkName } from '../../protocol/network.ts';
-import { encodeRecipientPayloads } from '../../protocol/recipient-payload.ts';
+import { encodeRecipientPayloads } from '../../protocol/transactions/recipient-payload.ts';
 import { WalletRoot } from '../../wallet/keys/derivation.ts';
 import { phraseOfEntropy } from '../../wallet/keys/phrase.ts';
 import { pattern } from './pattern.ts';

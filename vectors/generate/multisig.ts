@@ -2,13 +2,13 @@
 import { ml_dsa65 } from '@noble/post-quantum/ml-dsa.js';
 import { formatAddress } from '../../protocol/address.ts';
 import { type Bytes, concat, toHex, utf8 } from '../../protocol/bytes.ts';
-import { id, LABELS } from '../../protocol/identifier.ts';
+import { id, LABELS } from '../../protocol/crypto/identifier.ts';
 import {
   encodeDescriptor,
   type MultisigDescriptor,
   multisigAddressPayload,
   multisigDescriptor,
-} from '../../protocol/multisig.ts';
+} from '../../protocol/transactions/multisig.ts';
 import {
   combinePackages,
   completePackage,
@@ -22,8 +22,8 @@ import {
   packageMessages,
   packageWireBytes,
   withSignatures,
-} from '../../protocol/multisig-package.ts';
-import { WITNESS_BYTES } from '../../protocol/witness.ts';
+} from '../../protocol/transactions/multisig-package.ts';
+import { WITNESS_BYTES } from '../../protocol/transactions/witness.ts';
 import { pattern } from './pattern.ts';
 
 const network = 'development';

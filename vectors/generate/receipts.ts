@@ -1,8 +1,7 @@
 /** Books rules 17 to 20 and stratum S33 to S36: a key, the receipts of one front end for one slice, their messages, and evidence. */
 import { ml_dsa65 } from '@noble/post-quantum/ml-dsa.js';
 import { formatAddress } from '../../protocol/address.ts';
-import { compareBytes, toHex } from '../../protocol/bytes.ts';
-import { branchDocument } from '../../protocol/pool-proof.ts';
+import { branchDocument } from '../../protocol/books/pool-proof.ts';
 import {
   compareReceipts,
   encodeReceiptHead,
@@ -13,12 +12,13 @@ import {
   receiptDocument,
   receiptMessage,
   receiptSheet,
-} from '../../protocol/receipt.ts';
-import { EVIDENCE_FORMAT, type Evidence } from '../../protocol/receipt-evidence.ts';
+} from '../../protocol/books/receipt.ts';
+import { compareBytes, toHex } from '../../protocol/bytes.ts';
+import { sumBranch, sumTree } from '../../protocol/crypto/sum-tree.ts';
+import { EVIDENCE_FORMAT, type Evidence } from '../../protocol/evidence/receipt-evidence.ts';
 import { entryOfBytes } from '../../protocol/stratum/receipt-messages.ts';
 import { encodeNotification } from '../../protocol/stratum/v1-answer.ts';
 import { encodeServerFrame } from '../../protocol/stratum/v2.ts';
-import { sumBranch, sumTree } from '../../protocol/sum-tree.ts';
 
 const account = (number: number): Uint8Array => new Uint8Array(49).fill(number).fill(0, 0, 1);
 const leaf = (number: number, worker: string, work: bigint, accountWork: bigint, open = 0n): ReceiptLeaf => ({

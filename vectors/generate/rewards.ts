@@ -4,7 +4,7 @@
  */
 import { payAnchor } from '../../node/ledger/rewards.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import { firstInterval, splitHalves, subsidyOfCut } from '../../protocol/emission.ts';
+import { firstInterval, splitHalves, subsidyOfCut } from '../../protocol/ledger/emission.ts';
 import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 
 /** `fees` are those of the transactions that the block is the first to execute. */

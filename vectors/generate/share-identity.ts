@@ -1,10 +1,11 @@
 /** What makes two shares the same one, and a journal in which some come twice. */
+
+import { headerDigest, shareIdentity } from '../../protocol/books/share-identity.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import { encodeHeader, NONCE_OFFSET } from '../../protocol/header.ts';
-import { rewardRoot } from '../../protocol/reward.ts';
-import { headerDigest, shareIdentity } from '../../protocol/share-identity.ts';
-import { encodeExtranonce } from '../../protocol/tag.ts';
-import { targetOfWork } from '../../protocol/target.ts';
+import { encodeHeader, NONCE_OFFSET } from '../../protocol/ledger/header.ts';
+import { rewardRoot } from '../../protocol/ledger/reward.ts';
+import { encodeExtranonce } from '../../protocol/ledger/tag.ts';
+import { targetOfWork } from '../../protocol/ledger/target.ts';
 import { pattern } from './pattern.ts';
 
 const payout = Uint8Array.of(0, ...pattern('share payout', 48));

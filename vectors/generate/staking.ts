@@ -1,9 +1,10 @@
 /** Staking (ledger rules 31, 61 and 62): votes, endpoints, every operation with its bytes, and the messages that are signed. Keys and signatures are patterns. */
 import { keyAddressPayload } from '../../protocol/address.ts';
 import { type Bytes, toHex, utf8 } from '../../protocol/bytes.ts';
-import { type NamedValidator, registrationMessage } from '../../protocol/genesis.ts';
-import { id, LABELS } from '../../protocol/identifier.ts';
-import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../../protocol/key-sizes.ts';
+import { encodeVote, type Vote, voteMessage } from '../../protocol/consensus/vote.ts';
+import { id, LABELS } from '../../protocol/crypto/identifier.ts';
+import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../../protocol/crypto/key-sizes.ts';
+import { type NamedValidator, registrationMessage } from '../../protocol/ledger/genesis.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import { type Endpoint, encodeEndpoint } from '../../protocol/staking/endpoint.ts';
 import {
@@ -16,7 +17,6 @@ import {
   withdrawalOutpoint,
 } from '../../protocol/staking/names.ts';
 import { encodeOperation, type StakingOperation } from '../../protocol/staking/operation.ts';
-import { encodeVote, type Vote, voteMessage } from '../../protocol/vote.ts';
 import { pattern } from './pattern.ts';
 
 const COIN = 100_000_000n;

@@ -4,15 +4,15 @@
  */
 import { formatAddress, keyAddressPayload } from '../../protocol/address.ts';
 import { type Bytes, concat, fromHex, toHex, utf8 } from '../../protocol/bytes.ts';
-import { blockId, encodeHeader, NONCE_OFFSET } from '../../protocol/header.ts';
-import { id } from '../../protocol/identifier.ts';
+import { id } from '../../protocol/crypto/identifier.ts';
+import { buildCache, datasetSeed, powStages } from '../../protocol/crypto/pow.ts';
+import { blockId, encodeHeader, NONCE_OFFSET } from '../../protocol/ledger/header.ts';
+import { headerForPayout } from '../../protocol/ledger/reward.ts';
+import { encodeExtranonce } from '../../protocol/ledger/tag.ts';
+import { targetFromBytes, targetOfWork, workOfTarget } from '../../protocol/ledger/target.ts';
 import { NETWORKS } from '../../protocol/network.ts';
-import { buildCache, datasetSeed, powStages } from '../../protocol/pow.ts';
-import { headerForPayout } from '../../protocol/reward.ts';
 import type { Job, WorkerStats } from '../../protocol/stratum/messages.ts';
 import { composeNonce } from '../../protocol/stratum/nonce.ts';
-import { encodeExtranonce } from '../../protocol/tag.ts';
-import { targetFromBytes, targetOfWork, workOfTarget } from '../../protocol/target.ts';
 
 export type Plain = null | boolean | number | string | Plain[] | { [key: string]: Plain };
 

@@ -1,9 +1,9 @@
 /** Transaction vectors: bodies, identifiers, messages to sign, wire forms, mass and fee, and refused bytes. */
 import { burnAddressPayload } from '../../protocol/address.ts';
 import { concat, toHex, utf8 } from '../../protocol/bytes.ts';
-import { massOf, minimumFee, shapeOf } from '../../protocol/fee.ts';
-import { id, LABELS } from '../../protocol/identifier.ts';
+import { id, LABELS } from '../../protocol/crypto/identifier.ts';
 import { encodeOperation } from '../../protocol/staking/operation.ts';
+import { massOf, minimumFee, shapeOf } from '../../protocol/transactions/fee.ts';
 import {
   encodeTransaction,
   encodeTransactionBody,
@@ -15,7 +15,7 @@ import {
   transactionId,
   type Witness,
   witnessCount,
-} from '../../protocol/transaction.ts';
+} from '../../protocol/transactions/transaction.ts';
 import { pattern } from './pattern.ts';
 
 const chainId = id(LABELS.chain, utf8('vectors'));

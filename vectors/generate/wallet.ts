@@ -5,11 +5,11 @@
 import { createHash } from 'node:crypto';
 import { ml_dsa65 } from '@noble/post-quantum/ml-dsa.js';
 import { formatAddress, keyAddressPayload } from '../../protocol/address.ts';
-import { addressProofMessage, addressVerificationWords } from '../../protocol/address-proof.ts';
 import { type Bytes, toHex, utf8 } from '../../protocol/bytes.ts';
-import { id, LABELS } from '../../protocol/identifier.ts';
+import { id, LABELS } from '../../protocol/crypto/identifier.ts';
 import type { NetworkName } from '../../protocol/network.ts';
-import { encodeTransactionBody, spendMessage, transactionId } from '../../protocol/transaction.ts';
+import { addressProofMessage, addressVerificationWords } from '../../protocol/transactions/address-proof.ts';
+import { encodeTransactionBody, spendMessage, transactionId } from '../../protocol/transactions/transaction.ts';
 import { type Branch, type KeyPath, WalletRoot } from '../../wallet/keys/derivation.ts';
 import { phraseOfEntropy, seedOfPhrase } from '../../wallet/keys/phrase.ts';
 import { pattern } from './pattern.ts';

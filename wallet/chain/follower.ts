@@ -6,7 +6,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { ChangeDocument } from '../../protocol/api/address-documents.ts';
 import type { Manifest } from '../../protocol/api/transaction-documents.ts';
 import type { NetworkName } from '../../protocol/network.ts';
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import type { Keyring } from '../keys/keyring.ts';
 import type { Messenger } from '../messenger/messenger.ts';
 import { missingAddresses, unsearched } from '../state/address-book.ts';

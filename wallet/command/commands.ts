@@ -2,8 +2,8 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { ValuesOf } from '../../runtime/command-line/command-line.ts';
+import { jsonText } from '../../runtime/log/visible.ts';
 import type { Terminal } from '../../runtime/program.ts';
-import { jsonText } from '../../runtime/visible.ts';
 import { STAKING_KINDS } from '../state/records.ts';
 import { WalletError } from '../wallet-error.ts';
 import { foreignRows, shortened } from './foreign-text.ts';

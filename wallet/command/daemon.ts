@@ -2,12 +2,12 @@
 
 import { parseAddress } from '../../protocol/address.ts';
 import { attempt } from '../../protocol/errors.ts';
-import { steadyMillis } from '../../runtime/clock.ts';
+import { steadyMillis } from '../../runtime/clock/clock.ts';
+import { watchClock } from '../../runtime/clock/watched-clock.ts';
 import { showListenAddress, type ValuesOf } from '../../runtime/command-line/command-line.ts';
-import { openLog } from '../../runtime/log.ts';
+import { openLog } from '../../runtime/log/log.ts';
 import type { Terminal } from '../../runtime/program.ts';
 import { DEFAULT_SHUTDOWN_LIMIT_MS, Shutdown } from '../../runtime/shutdown.ts';
-import { watchClock } from '../../runtime/watched-clock.ts';
 import { openWallet } from '../open.ts';
 import { WalletServer } from '../rpc/server.ts';
 import { readOrCreateToken } from '../rpc/token.ts';

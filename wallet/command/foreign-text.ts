@@ -2,7 +2,7 @@
  * Shows text written by others (labels, payloads, chats, operations) so that it cannot be mistaken for other text or
  * for the program's own output.
  */
-import { UNSEEN } from '../../runtime/visible.ts';
+import { UNSEEN } from '../../runtime/log/visible.ts';
 
 /** In one line, with a mark in place of unprintable characters. */
 export const visible = (value: unknown): string => String(value).replace(UNSEEN, '?');

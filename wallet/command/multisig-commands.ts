@@ -6,9 +6,14 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
-import { combinePackages, decodePackage, encodePackage, missingSignatures } from '../../protocol/multisig-package.ts';
+import {
+  combinePackages,
+  decodePackage,
+  encodePackage,
+  missingSignatures,
+} from '../../protocol/transactions/multisig-package.ts';
 import { flag, integer, path, text } from '../../runtime/command-line/command-line.ts';
-import { createDurably } from '../../runtime/durable-file.ts';
+import { createDurably } from '../../runtime/files/durable-file.ts';
 import { type Command, commandTable } from '../../runtime/program.ts';
 import { verifySignature } from '../keys/signing.ts';
 import { WalletError } from '../wallet-error.ts';

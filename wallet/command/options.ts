@@ -3,7 +3,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { parseAddress } from '../../protocol/address.ts';
 import { NETWORK_NAMES } from '../../protocol/network.ts';
-import { readAddressRange } from '../../runtime/client-address.ts';
+import { readAddressRange } from '../../runtime/clients/client-address.ts';
 import {
   choice,
   flag,
@@ -17,8 +17,8 @@ import {
 } from '../../runtime/command-line/command-line.ts';
 import { hostNameOption } from '../../runtime/door/host-name.ts';
 import { EVERY_INTERFACE } from '../../runtime/listen-address.ts';
-import { logOptions } from '../../runtime/log.ts';
-import { nodeIdentityOption } from '../../runtime/node-identity.ts';
+import { logOptions } from '../../runtime/log/log.ts';
+import { nodeIdentityOption } from '../../runtime/node-client/node-identity.ts';
 import { walletPath } from '../keys/wallet-path.ts';
 import { WALLET_DEFAULTS } from '../wallet.ts';
 

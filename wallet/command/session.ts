@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { showListenAddress, type ValuesOf } from '../../runtime/command-line/command-line.ts';
-import { createLogger, readLevelFilter, standardErrorSink } from '../../runtime/log.ts';
+import { createLogger, readLevelFilter, standardErrorSink } from '../../runtime/log/log.ts';
 import { RuntimeError } from '../../runtime/runtime-error.ts';
 import { openWallet } from '../open.ts';
 import { dispatch, type RpcAnswer } from '../rpc/dispatch.ts';

@@ -1,7 +1,7 @@
 /** Common parts of the `svc-wallet` commands: how refusals are shown, and the confirmation before money moves. */
 import { flag, type OptionTable, type ValuesOf } from '../../runtime/command-line/command-line.ts';
+import { jsonText } from '../../runtime/log/visible.ts';
 import { type Command, command, type Terminal } from '../../runtime/program.ts';
-import { jsonText } from '../../runtime/visible.ts';
 import { WalletError } from '../wallet-error.ts';
 import { visible } from './foreign-text.ts';
 import { CallError } from './session.ts';

@@ -1,8 +1,8 @@
 /** Files that a command writes for another program. One that exists is never replaced: a node may be running from it. */
 import { lstatSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { createDurably } from '../../runtime/durable-file.ts';
-import { makeDirectory } from '../../runtime/make-directory.ts';
+import { createDurably } from '../../runtime/files/durable-file.ts';
+import { makeDirectory } from '../../runtime/files/make-directory.ts';
 import { WalletError } from '../wallet-error.ts';
 import { PRIVATE_MODE } from './private-file.ts';
 

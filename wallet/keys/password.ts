@@ -7,7 +7,7 @@ import { existsSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { NetworkName } from '../../protocol/network.ts';
-import { syncDirectory, writeDurably } from '../../runtime/durable-file.ts';
+import { syncDirectory, writeDurably } from '../../runtime/files/durable-file.ts';
 import { WalletError } from '../wallet-error.ts';
 import { PRIVATE_MODE, readPrivateFile } from './private-file.ts';
 import { openWalletFile, readWalletFile, sealWalletFile, type WalletSecrets, writeWalletFile } from './wallet-file.ts';

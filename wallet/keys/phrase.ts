@@ -3,10 +3,10 @@
  * passphrase. The words alone restore every key; nothing else has to be kept.
  */
 import { mnemonicToSeedSync } from '@scure/bip39';
-import { readPhrase } from '../../protocol/phrase.ts';
+import { readPhrase } from '../../protocol/crypto/phrase.ts';
 import { WalletError } from '../wallet-error.ts';
 
-export { ENTROPY_BYTES, phraseOfEntropy } from '../../protocol/phrase.ts';
+export { ENTROPY_BYTES, phraseOfEntropy } from '../../protocol/crypto/phrase.ts';
 
 export function entropyOfPhrase(text: string): Uint8Array {
   const read = readPhrase(text);

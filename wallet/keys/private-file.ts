@@ -1,8 +1,8 @@
-/** Files that only their owner may read: the wallet, its password, its token, its words. The rule is runtime/private-file.ts. */
-import { readPrivateFile as read } from '../../runtime/private-file.ts';
+/** Files that only their owner may read: the wallet, its password, its token, its words. The rule is runtime/files/private-file.ts. */
+import { readPrivateFile as read } from '../../runtime/files/private-file.ts';
 import { WalletError, type WalletErrorCode } from '../wallet-error.ts';
 
-export { PRIVATE_MODE } from '../../runtime/private-file.ts';
+export { PRIVATE_MODE } from '../../runtime/files/private-file.ts';
 
 /** Undefined when there is no such file. */
 export function readPrivateFile(path: string, refusal: WalletErrorCode): string | undefined {

@@ -4,7 +4,7 @@
  */
 import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 import { type Bytes, concat, fromHex } from '../../protocol/bytes.ts';
-import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../../protocol/transaction.ts';
+import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../../protocol/transactions/transaction.ts';
 
 /** PKCS#8 and SPKI wrappings of a bare ML-DSA-65 seed and public key: fixed prefixes, so no encoder is needed. */
 const SEED_PREFIX = fromHex('3034020100300b060960864801650304031204228020');

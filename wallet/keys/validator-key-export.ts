@@ -5,7 +5,7 @@
 import { resolve } from 'node:path';
 import { formatAddress, keyAddressPayload } from '../../protocol/address.ts';
 import type { NetworkName } from '../../protocol/network.ts';
-import { type KeyPurpose, passwordIn, sealValidatorKey } from '../../runtime/validator-key-file.ts';
+import { type KeyPurpose, passwordIn, sealValidatorKey } from '../../runtime/files/validator-key-file.ts';
 import { WalletError } from '../wallet-error.ts';
 import { CONSENSUS_KEY_INDEXES, type KeyPath, WalletRoot } from './derivation.ts';
 import { ACCOUNT } from './keyring.ts';

@@ -3,16 +3,16 @@
  * scrypt makes from the password. JSON, so that a person can see what it is; everything but the box is authenticated too.
  */
 import { toHex } from '../../protocol/bytes.ts';
+import { SealedBoxError } from '../../protocol/crypto/sealed-box.ts';
+import { readWalletFileText, walletFileNames, walletFileText } from '../../protocol/crypto/wallet-file.ts';
 import type { NetworkName } from '../../protocol/network.ts';
-import { SealedBoxError } from '../../protocol/sealed-box.ts';
-import { readWalletFileText, walletFileNames, walletFileText } from '../../protocol/wallet-file.ts';
-import { writeDurably } from '../../runtime/durable-file.ts';
-import { openBox, sealBox } from '../../runtime/sealed-box.ts';
+import { writeDurably } from '../../runtime/files/durable-file.ts';
+import { openBox, sealBox } from '../../runtime/files/sealed-box.ts';
 import { WalletError } from '../wallet-error.ts';
 import { ENTROPY_BYTES } from './phrase.ts';
 import { PRIVATE_MODE, readPrivateFile } from './private-file.ts';
 
-export { SCRYPT_LOG2_N } from '../../protocol/sealed-box.ts';
+export { SCRYPT_LOG2_N } from '../../protocol/crypto/sealed-box.ts';
 
 export type WalletSecrets = { readonly entropy: Uint8Array; readonly passphrase: string };
 

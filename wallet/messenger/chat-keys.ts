@@ -7,7 +7,7 @@ import { createHash, createHmac, createPrivateKey, createPublicKey, decapsulate,
 import { ml_kem768 } from '@noble/post-quantum/ml-kem.js';
 import { parseAddress } from '../../protocol/address.ts';
 import { type Bytes, concat, fromHex, utf8 } from '../../protocol/bytes.ts';
-import { id, LABELS } from '../../protocol/identifier.ts';
+import { id, LABELS } from '../../protocol/crypto/identifier.ts';
 import { type Chat, chatName } from '../../protocol/messenger/chats.ts';
 import { MESSENGER_KEY_BYTES, MESSENGER_NONCE_BYTES } from '../../protocol/messenger/payload.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';

@@ -6,7 +6,7 @@
  */
 import { formatAddress } from '../../protocol/address.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import type { MultisigPackage } from '../../protocol/multisig-package.ts';
+import type { MultisigPackage } from '../../protocol/transactions/multisig-package.ts';
 import { isAway, type NodeClient, nodeFailure } from '../chain/node-link.ts';
 import { WalletError } from '../wallet-error.ts';
 

@@ -7,13 +7,14 @@ import { formatAddress, keyAddressPayload } from '../../protocol/address.ts';
 import { formatCoins } from '../../protocol/amount.ts';
 import { ApiError } from '../../protocol/api/client.ts';
 import { ByteReader, type Bytes, fromHex, toHex } from '../../protocol/bytes.ts';
-import { minimumFee } from '../../protocol/fee.ts';
+import type { NetworkName } from '../../protocol/network.ts';
+import { minimumFee } from '../../protocol/transactions/fee.ts';
 import {
   encodeDescriptor,
   type MultisigDescriptor,
   multisigAddressPayload,
   readDescriptor,
-} from '../../protocol/multisig.ts';
+} from '../../protocol/transactions/multisig.ts';
 import {
   checkDigest,
   completePackage,
@@ -26,9 +27,8 @@ import {
   packageMass,
   packageMessages,
   withSignatures,
-} from '../../protocol/multisig-package.ts';
-import type { NetworkName } from '../../protocol/network.ts';
-import { transactionIdOfWire } from '../../protocol/transaction.ts';
+} from '../../protocol/transactions/multisig-package.ts';
+import { transactionIdOfWire } from '../../protocol/transactions/transaction.ts';
 import type { Follower } from '../chain/follower.ts';
 import { isAway, type NodeClient, nodeFailure, pagesOf, readPending } from '../chain/node-link.ts';
 import type { Keyring } from '../keys/keyring.ts';

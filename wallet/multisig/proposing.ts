@@ -2,11 +2,11 @@
  * Selects the outputs of a multisig address that a payment spends, in one or more transactions (docs/wallet.md,
  * Multisig). Witnesses are long, so few inputs fit: a payment that needs more is split into several transactions. Pure.
  */
-import { massOf, minimumFee } from '../../protocol/fee.ts';
-import type { MultisigDescriptor } from '../../protocol/multisig.ts';
-import { type MultisigProfile, mostInputs } from '../../protocol/multisig-package.ts';
-import type { Outpoint } from '../../protocol/transaction.ts';
-import { multisigShape } from '../../protocol/witness.ts';
+import { massOf, minimumFee } from '../../protocol/transactions/fee.ts';
+import type { MultisigDescriptor } from '../../protocol/transactions/multisig.ts';
+import { type MultisigProfile, mostInputs } from '../../protocol/transactions/multisig-package.ts';
+import type { Outpoint } from '../../protocol/transactions/transaction.ts';
+import { multisigShape } from '../../protocol/transactions/witness.ts';
 
 export type GroupOutput = { readonly outpoint: Outpoint; readonly amount: bigint };
 

@@ -6,8 +6,8 @@
  */
 import { formatAddress } from '../../protocol/address.ts';
 import { equalBytes, toHex } from '../../protocol/bytes.ts';
-import type { MultisigPackage } from '../../protocol/multisig-package.ts';
-import type { Outpoint } from '../../protocol/transaction.ts';
+import type { MultisigPackage } from '../../protocol/transactions/multisig-package.ts';
+import type { Outpoint } from '../../protocol/transactions/transaction.ts';
 import type { NodeClient } from '../chain/node-link.ts';
 import { outputKey } from '../state/records.ts';
 import { WalletError } from '../wallet-error.ts';

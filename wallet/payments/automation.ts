@@ -3,7 +3,7 @@
  * N outputs, `--auto-sweep-to` forwards finalized payments to a cold address. Both use the same durable path as calls.
  */
 import { toHex } from '../../protocol/bytes.ts';
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import type { Book } from '../state/book.ts';
 import type { OwnedOutput } from '../state/records.ts';
 import { WalletError } from '../wallet-error.ts';

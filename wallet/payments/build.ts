@@ -15,7 +15,7 @@ import {
   spendMessage,
   type TransactionBody,
   transactionId,
-} from '../../protocol/transaction.ts';
+} from '../../protocol/transactions/transaction.ts';
 import { checkSignature, type SigningKey, signMessage } from '../keys/signing.ts';
 import { type OperationRecord, type OwnedOutput, outpointOf, type Recipient } from '../state/records.ts';
 import type { Profile } from './selection.ts';

@@ -4,7 +4,7 @@
  */
 import { fromHex } from '../../protocol/bytes.ts';
 import type { NetworkName } from '../../protocol/network.ts';
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import type { Keyring } from '../keys/keyring.ts';
 import type { Book } from '../state/book.ts';
 import type { Journal } from '../state/journal.ts';

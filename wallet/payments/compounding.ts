@@ -2,7 +2,7 @@
  * Merging many small outputs (docs/wallet.md, Compounding). Pure. A merge spends up to eight outputs and makes one. Only
  * finalized outputs are spent, so a payment that needs hundreds waits one round of merges per factor of eight.
  */
-import { MAX_INPUTS } from '../../protocol/transaction.ts';
+import { MAX_INPUTS } from '../../protocol/transactions/transaction.ts';
 import type { OwnedOutput } from '../state/records.ts';
 import type { SortedOutputs } from '../state/sorted-outputs.ts';
 import { type Ask, feeOf, type Profile, wantedOf } from './selection.ts';

@@ -4,8 +4,8 @@
  */
 import { parseAddress } from '../../protocol/address.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import { registrationMessage } from '../../protocol/genesis.ts';
-import { showRegistration } from '../../protocol/genesis-file.ts';
+import { registrationMessage } from '../../protocol/ledger/genesis.ts';
+import { showRegistration } from '../../protocol/ledger/genesis-file.ts';
 import { validatorId } from '../../protocol/staking/names.ts';
 import { WalletRoot } from '../keys/derivation.ts';
 import { Keyring } from '../keys/keyring.ts';

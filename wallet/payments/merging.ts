@@ -4,7 +4,7 @@
  * so the initial checks are repeated before each round and before the payment.
  */
 import { fromHex, toHex } from '../../protocol/bytes.ts';
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import type { Book } from '../state/book.ts';
 import type { Journal } from '../state/journal.ts';
 import {

@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { NetworkName } from '../../protocol/network.ts';
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import type { Follower } from '../chain/follower.ts';
 import type { OwnSpends } from '../chain/own-spends.ts';
 import type { Keyring } from '../keys/keyring.ts';

@@ -5,7 +5,7 @@
 import { parseAddress } from '../../protocol/address.ts';
 import { formatCoins } from '../../protocol/amount.ts';
 import { type Bytes, fromHex, toHex } from '../../protocol/bytes.ts';
-import { SIGNATURE_BYTES } from '../../protocol/key-sizes.ts';
+import { SIGNATURE_BYTES } from '../../protocol/crypto/key-sizes.ts';
 import { MIN_SELF_BOND } from '../../protocol/staking/limits.ts';
 import { possessionMessage, selfBondId, validatorId } from '../../protocol/staking/names.ts';
 import { checkCommission, type Register } from '../../protocol/staking/operation.ts';

@@ -3,8 +3,8 @@
  * question give the same plan. One output that covers everything is best (one signature); otherwise the largest first,
  * at most eight.
  */
-import { massOf, minimumFee } from '../../protocol/fee.ts';
-import { MAX_INPUTS, type SingleWitness } from '../../protocol/transaction.ts';
+import { massOf, minimumFee } from '../../protocol/transactions/fee.ts';
+import { MAX_INPUTS, type SingleWitness } from '../../protocol/transactions/transaction.ts';
 import type { OwnedOutput } from '../state/records.ts';
 import type { SortedOutputs } from '../state/sorted-outputs.ts';
 

@@ -4,7 +4,7 @@
  * attempt: afterwards the node may already have the transaction.
  */
 import { ApiError } from '../../protocol/api/client.ts';
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import { batches, isAway, type NodeClient } from '../chain/node-link.ts';
 import type { Book } from '../state/book.ts';
 import type { Journal } from '../state/journal.ts';

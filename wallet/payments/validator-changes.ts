@@ -5,7 +5,7 @@
 import { formatAddress, keyAddressPayload, parseAddress } from '../../protocol/address.ts';
 import type { ValidatorDocument } from '../../protocol/api/staking-documents.ts';
 import { type Bytes, fromHex, toHex } from '../../protocol/bytes.ts';
-import { SIGNATURE_BYTES } from '../../protocol/key-sizes.ts';
+import { SIGNATURE_BYTES } from '../../protocol/crypto/key-sizes.ts';
 import { CHANGE_DELAY_EPOCHS, COMMISSION_DELAY_EPOCHS } from '../../protocol/staking/limits.ts';
 import { endpointMessage, possessionMessage, selfBondId } from '../../protocol/staking/names.ts';
 import { checkCommission, type StakingOperation } from '../../protocol/staking/operation.ts';

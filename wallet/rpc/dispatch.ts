@@ -2,7 +2,7 @@
  * JSON-RPC 2.0 (specification: Wallet daemon): one request object in, one answer object out. `params` is an object. A
  * request without an id is refused: the answer to a payment must reach the caller.
  */
-import type { Logger } from '../../runtime/log.ts';
+import type { Logger } from '../../runtime/log/log.ts';
 import type { Wallet } from '../wallet.ts';
 import { WalletError } from '../wallet-error.ts';
 import { findMethod } from './methods.ts';

@@ -6,7 +6,7 @@ import { formatCoins } from '../../protocol/amount.ts';
 import { fromHex, fromUtf8 } from '../../protocol/bytes.ts';
 import { attempt } from '../../protocol/errors.ts';
 import { isMessengerPayload, MESSENGER_AMOUNT } from '../../protocol/messenger/payload.ts';
-import { PAYLOAD_KINDS } from '../../protocol/transaction.ts';
+import { PAYLOAD_KINDS } from '../../protocol/transactions/transaction.ts';
 import { isPayment } from '../chain/cut-effects.ts';
 import type { Outcome } from '../payments/answers.ts';
 import type { Quote } from '../payments/planning.ts';

@@ -2,13 +2,18 @@
 import { formatAddress } from '../../protocol/address.ts';
 import { formatCoins } from '../../protocol/amount.ts';
 import { type Bytes, equalBytes, fromUtf8, toHex } from '../../protocol/bytes.ts';
+import { id, LABELS } from '../../protocol/crypto/identifier.ts';
 import { attempt } from '../../protocol/errors.ts';
-import { minimumFee } from '../../protocol/fee.ts';
-import { id, LABELS } from '../../protocol/identifier.ts';
-import type { MultisigDescriptor } from '../../protocol/multisig.ts';
-import { type MultisigPackage, missingSignatures, packageFee, packageMass } from '../../protocol/multisig-package.ts';
 import { operationDocument } from '../../protocol/staking/operation-document.ts';
-import { PAYLOAD_KINDS } from '../../protocol/transaction.ts';
+import { minimumFee } from '../../protocol/transactions/fee.ts';
+import type { MultisigDescriptor } from '../../protocol/transactions/multisig.ts';
+import {
+  type MultisigPackage,
+  missingSignatures,
+  packageFee,
+  packageMass,
+} from '../../protocol/transactions/multisig-package.ts';
+import { PAYLOAD_KINDS } from '../../protocol/transactions/transaction.ts';
 import { descriptorOf, packageHex } from '../multisig/multisig.ts';
 import type { MultisigRecord } from '../state/records.ts';
 import type { Wallet } from '../wallet.ts';

@@ -1,11 +1,11 @@
 /** Methods of the group Multisig: addresses of several members, and the packages that go between them (docs/wallet.md, Multisig). */
 import { flag, integer, list, object, optional, text } from '../../protocol/api/schema.ts';
 import { type Bytes, fromHex, toHex } from '../../protocol/bytes.ts';
+import { ID_BYTES } from '../../protocol/crypto/identifier.ts';
+import { PUBLIC_KEY_BYTES } from '../../protocol/crypto/key-sizes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
-import { ID_BYTES } from '../../protocol/identifier.ts';
-import { PUBLIC_KEY_BYTES } from '../../protocol/key-sizes.ts';
-import { MOST_MEMBERS, multisigDescriptor } from '../../protocol/multisig.ts';
-import type { MultisigPackage } from '../../protocol/multisig-package.ts';
+import { MOST_MEMBERS, multisigDescriptor } from '../../protocol/transactions/multisig.ts';
+import type { MultisigPackage } from '../../protocol/transactions/multisig-package.ts';
 import type { Wallet } from '../wallet.ts';
 import { WalletError, type WalletErrorCode } from '../wallet-error.ts';
 import { addressField, amountField, labelField, method, readAddress, readAmount } from './method.ts';

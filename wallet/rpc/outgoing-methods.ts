@@ -2,7 +2,7 @@
 import { burnAddressPayload, formatAddress } from '../../protocol/address.ts';
 import { flag, type Infer, list, object, optional, text } from '../../protocol/api/schema.ts';
 import { toHex } from '../../protocol/bytes.ts';
-import { MAX_PAYLOAD_BYTES } from '../../protocol/transaction.ts';
+import { MAX_PAYLOAD_BYTES } from '../../protocol/transactions/transaction.ts';
 import { textPayload } from '../payments/build.ts';
 import { MAX_MOVES, type MoveOrder, type PayOrder } from '../payments/planning.ts';
 import { changeAddress } from '../state/address-book.ts';

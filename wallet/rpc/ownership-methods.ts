@@ -1,4 +1,8 @@
 /** Methods of the group Ownership: a challenge, its answer and the check (keys rules 9 to 12). */
+
+import { either, integer, object, optional, text } from '../../protocol/api/schema.ts';
+import { toHex } from '../../protocol/bytes.ts';
+import { ProtocolError } from '../../protocol/errors.ts';
 import {
   type AddressProof,
   type AddressProofRequest,
@@ -12,10 +16,7 @@ import {
   verifyAddressProof,
   WIRE_INTEGER_PATTERN,
   type WireRequest,
-} from '../../protocol/address-proof.ts';
-import { either, integer, object, optional, text } from '../../protocol/api/schema.ts';
-import { toHex } from '../../protocol/bytes.ts';
-import { ProtocolError } from '../../protocol/errors.ts';
+} from '../../protocol/transactions/address-proof.ts';
 import { signMessage, verifySignature } from '../keys/signing.ts';
 import type { Wallet } from '../wallet.ts';
 import { WalletError } from '../wallet-error.ts';

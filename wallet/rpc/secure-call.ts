@@ -4,8 +4,8 @@
  * forwarded by a proxy on this machine comes from another machine: without the header it does not count as TLS.
  */
 import type { IncomingHttpHeaders } from 'node:http';
-import type { TrustedProxies } from '../../runtime/client-address.ts';
-import { isSameMachine } from '../../runtime/same-machine.ts';
+import type { TrustedProxies } from '../../runtime/clients/client-address.ts';
+import { isSameMachine } from '../../runtime/clients/same-machine.ts';
 
 export type CallOrigin = {
   readonly remote: string | undefined;

@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { isLoopback, TrustedProxies } from '../../runtime/client-address.ts';
+import { isLoopback, TrustedProxies } from '../../runtime/clients/client-address.ts';
 import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
 import { readBody } from '../../runtime/door/body.ts';
 import { connectionOf } from '../../runtime/door/connection.ts';

@@ -3,7 +3,7 @@
  * compared in constant time. It allows every call, payments included.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
-import { writeDurably } from '../../runtime/durable-file.ts';
+import { writeDurably } from '../../runtime/files/durable-file.ts';
 import { PRIVATE_MODE, readPrivateFile } from '../keys/private-file.ts';
 import { WalletError } from '../wallet-error.ts';
 

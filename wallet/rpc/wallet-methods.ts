@@ -1,9 +1,9 @@
 /** Methods of the groups Wallet and Addresses. */
 import { parseAddress } from '../../protocol/address.ts';
-import { addressVerificationWords } from '../../protocol/address-proof.ts';
 import { formatCoins, parseCoins } from '../../protocol/amount.ts';
 import { object, optional } from '../../protocol/api/schema.ts';
 import { attempt } from '../../protocol/errors.ts';
+import { addressVerificationWords } from '../../protocol/transactions/address-proof.ts';
 import { version } from '../../runtime/program.ts';
 import { nextAddress, unusedAddress } from '../state/address-book.ts';
 import type { AddressRecord } from '../state/records.ts';

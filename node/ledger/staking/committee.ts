@@ -3,9 +3,9 @@
  * the epoch before.
  */
 import { ByteReader, type Bytes, ByteWriter, compareBytes } from '../../../protocol/bytes.ts';
-import { MAX_COMMITTEE } from '../../../protocol/cut.ts';
-import { ID_BYTES, id, LABELS } from '../../../protocol/identifier.ts';
-import { PUBLIC_KEY_BYTES } from '../../../protocol/key-sizes.ts';
+import { ID_BYTES, id, LABELS } from '../../../protocol/crypto/identifier.ts';
+import { PUBLIC_KEY_BYTES } from '../../../protocol/crypto/key-sizes.ts';
+import { MAX_COMMITTEE } from '../../../protocol/ledger/cut.ts';
 import { asOf, isActive, type Validator } from './validator.ts';
 
 export type CommitteeMember = {

@@ -5,6 +5,7 @@
  */
 import { keyAddressPayload } from '../../../protocol/address.ts';
 import type { Bytes } from '../../../protocol/bytes.ts';
+import { voteMessage } from '../../../protocol/consensus/vote.ts';
 import {
   CHANGE_DELAY_EPOCHS,
   COMMISSION_DELAY_EPOCHS,
@@ -36,8 +37,7 @@ import type {
   Unbond,
   Withdraw,
 } from '../../../protocol/staking/operation.ts';
-import type { Outpoint } from '../../../protocol/transaction.ts';
-import { voteMessage } from '../../../protocol/vote.ts';
+import type { Outpoint } from '../../../protocol/transactions/transaction.ts';
 import type { StakingLayer, StakingReads } from './layer.ts';
 import { type Position, releaseOf, rolled } from './position.ts';
 import { type Sweep, slash, sweepReached } from './slashing.ts';

@@ -4,7 +4,7 @@
  */
 import { ADDRESS_PAYLOAD_BYTES } from '../../../protocol/address.ts';
 import { ByteReader, type Bytes, ByteWriter } from '../../../protocol/bytes.ts';
-import { ID_BYTES } from '../../../protocol/identifier.ts';
+import { ID_BYTES } from '../../../protocol/crypto/identifier.ts';
 import { unbondingCuts } from '../../../protocol/staking/limits.ts';
 import type { EntryLayout } from '../trie.ts';
 import { unbondHeight, type Validator } from './validator.ts';

@@ -4,8 +4,8 @@
  */
 import { ADDRESS_PAYLOAD_BYTES } from '../../../protocol/address.ts';
 import { ByteReader, type Bytes, ByteWriter } from '../../../protocol/bytes.ts';
-import { ID_BYTES, id, LABELS } from '../../../protocol/identifier.ts';
-import { PUBLIC_KEY_BYTES } from '../../../protocol/key-sizes.ts';
+import { ID_BYTES, id, LABELS } from '../../../protocol/crypto/identifier.ts';
+import { PUBLIC_KEY_BYTES } from '../../../protocol/crypto/key-sizes.ts';
 import { EVIDENCE_EPOCHS } from '../../../protocol/staking/limits.ts';
 import type { EntryLayout } from '../trie.ts';
 

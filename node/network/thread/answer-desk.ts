@@ -4,8 +4,8 @@
  * served even if others use up the total. A node that cannot answer now sends an empty frame.
  */
 import type { Stream } from '@libp2p/interface';
-import { type Bucket, fullBucket, take } from '../../../runtime/token-bucket.ts';
-import type { Fault } from '../peer-score.ts';
+import { type Bucket, fullBucket, take } from '../../../runtime/clients/token-bucket.ts';
+import type { Fault } from '../peers/peer-score.ts';
 import { answerStream } from './asking.ts';
 import { BUSY, type PeerName, PROTOCOLS, type Protocol, QUESTIONS } from './host-types.ts';
 

@@ -4,10 +4,10 @@
  */
 import type { ConnectionGater, MultiaddrConnection, PeerId } from '@libp2p/interface';
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
-import { clientKey, isLoopback } from '../../../runtime/client-address.ts';
-import { admitInbound, INBOUND_LIMITS, type Inbound, subnetOf } from '../inbound-limits.ts';
-import { ipOf } from '../peer-address.ts';
-import { BARRED_MILLIS } from '../peer-score.ts';
+import { clientKey, isLoopback } from '../../../runtime/clients/client-address.ts';
+import { admitInbound, INBOUND_LIMITS, type Inbound, subnetOf } from '../peers/inbound-limits.ts';
+import { ipOf } from '../peers/peer-address.ts';
+import { BARRED_MILLIS } from '../peers/peer-score.ts';
 import type { PeerName } from './host-types.ts';
 
 const MAX_BARRED = 10_000;

@@ -1,9 +1,9 @@
 /** Maintains a number of outgoing connections: addresses come from the book, and results are recorded there. */
 import { multiaddr } from '@multiformats/multiaddr';
-import { clientKey } from '../../../runtime/client-address.ts';
-import { steadyMillis } from '../../../runtime/clock.ts';
-import { ipOf } from '../peer-address.ts';
-import type { PeerBook } from '../peer-book.ts';
+import { clientKey } from '../../../runtime/clients/client-address.ts';
+import { steadyMillis } from '../../../runtime/clock/clock.ts';
+import { ipOf } from '../peers/peer-address.ts';
+import type { PeerBook } from '../peers/peer-book.ts';
 import type { ConnectionLimits } from './connection-limits.ts';
 import type { Host } from './create-host.ts';
 import type { PeerName } from './host-types.ts';

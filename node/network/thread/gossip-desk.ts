@@ -6,7 +6,7 @@
  * announcers.
  */
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
-import { type Bucket, type BucketRate, fullBucket, take } from '../../../runtime/token-bucket.ts';
+import { type Bucket, type BucketRate, fullBucket, take } from '../../../runtime/clients/token-bucket.ts';
 import type { Finding, PeerName, Topic, Verdict } from './host-types.ts';
 
 /** Bytes of gossip of one peer that are processed. */

@@ -1,7 +1,8 @@
 /** Types passed between the node's thread and its network thread. */
-import type { LogFields, LogLevel } from '../../../runtime/log.ts';
-import type { BucketRate } from '../../../runtime/token-bucket.ts';
-import type { Fault } from '../peer-score.ts';
+
+import type { BucketRate } from '../../../runtime/clients/token-bucket.ts';
+import type { LogFields, LogLevel } from '../../../runtime/log/log.ts';
+import type { Fault } from '../peers/peer-score.ts';
 
 /** A peer's identity in text. */
 export type PeerName = string;

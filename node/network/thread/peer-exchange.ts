@@ -6,9 +6,9 @@ import { publicKeyFromRaw } from '@libp2p/crypto/keys';
 import { peerIdFromPublicKey, peerIdFromString } from '@libp2p/peer-id';
 import { ByteReader, type Bytes, ByteWriter } from '../../../protocol/bytes.ts';
 import { ProtocolError } from '../../../protocol/errors.ts';
-import { canonicalIp } from '../../../runtime/address-reach.ts';
-import { addressBytes } from '../../../runtime/client-address.ts';
-import { type HostPlace, placeOf } from '../peer-address.ts';
+import { canonicalIp } from '../../../runtime/clients/address-reach.ts';
+import { addressBytes } from '../../../runtime/clients/client-address.ts';
+import { type HostPlace, placeOf } from '../peers/peer-address.ts';
 
 export const PEERS_PROTOCOL = '/svc/peers/1';
 export const MAX_PEERS_TOLD = 32;

@@ -4,8 +4,8 @@
  */
 import type { Connection } from '@libp2p/interface';
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
-import { type Bucket, type BucketRate, fullBucket, take } from '../../../runtime/token-bucket.ts';
-import { AskError } from '../peer-fault.ts';
+import { type Bucket, type BucketRate, fullBucket, take } from '../../../runtime/clients/token-bucket.ts';
+import { AskError } from '../peers/peer-fault.ts';
 import { ask } from './asking.ts';
 import { type PeerName, PROTOCOLS, type Protocol, QUESTIONS } from './host-types.ts';
 

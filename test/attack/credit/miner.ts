@@ -7,10 +7,10 @@
  */
 import { jobIdOf, MAX_REVISION, serialOf } from '../../../bridge/session/job-book.ts';
 import { type Bytes, toHex } from '../../../protocol/bytes.ts';
-import { NONCE_OFFSET } from '../../../protocol/header.ts';
+import { NONCE_OFFSET } from '../../../protocol/ledger/header.ts';
+import { meetsTarget, targetOfWork, targetToBytes, workOfTarget } from '../../../protocol/ledger/target.ts';
 import type { Job } from '../../../protocol/stratum/messages.ts';
 import { composeNonce } from '../../../protocol/stratum/nonce.ts';
-import { meetsTarget, targetOfWork, targetToBytes, workOfTarget } from '../../../protocol/target.ts';
 import { addressOf, V1Client, V2Client } from '../../bridge/stratum-client.ts';
 import { randomOf } from '../../random.ts';
 import { MIN_WORK, quickHash, type World } from './world.ts';

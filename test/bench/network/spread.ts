@@ -1,5 +1,5 @@
 /** Transactions, blocks and cuts over nodes of one process: how long each takes to every node, and how often its bytes come. */
-import { developmentKey } from '../../../node/development.ts';
+import { developmentKey } from '../../../node/genesis/development.ts';
 import { NetBed, type NetNode, treasuryOutput } from '../../network/peers.ts';
 import { payment } from '../../node/bed.ts';
 import { type Bench, percentile } from '../harness.ts';

@@ -1,11 +1,15 @@
 /** What one of four validators, or a stranger beside them, does to slow the others down. Each begins on a running chain and returns how it ends. */
-import { BLOCK_MESSAGE_TYPES, decodeBlockMessage, encodeBlockMessage } from '../../../node/consensus/block-exchange.ts';
-import { MESSAGE_TYPES } from '../../../node/consensus/messages.ts';
-import { developmentKey, TREASURY } from '../../../node/development.ts';
-import { encodeBatch, encodeWires, SALT_BYTES } from '../../../node/network/relay-messages.ts';
+import {
+  BLOCK_MESSAGE_TYPES,
+  decodeBlockMessage,
+  encodeBlockMessage,
+} from '../../../node/consensus/driver/block-exchange.ts';
+import { MESSAGE_TYPES } from '../../../node/consensus/driver/messages.ts';
+import { developmentKey, TREASURY } from '../../../node/genesis/development.ts';
+import { encodeBatch, encodeWires, SALT_BYTES } from '../../../node/network/relay/relay-messages.ts';
 import { type Bytes, toHex } from '../../../protocol/bytes.ts';
-import { genesisOutpoint } from '../../../protocol/genesis.ts';
-import { type Output, transactionIdOfWire } from '../../../protocol/transaction.ts';
+import { genesisOutpoint } from '../../../protocol/ledger/genesis.ts';
+import { type Output, transactionIdOfWire } from '../../../protocol/transactions/transaction.ts';
 import { falseEighths, PER_BLOCK } from '../../attack/costly-blocks.ts';
 import { OverlayStranger, spoiledBlock } from '../../attack/overlay-stranger.ts';
 import { haveAt } from '../../consensus/have-at.ts';

@@ -1,21 +1,21 @@
 /** A validator whose words the benchmark holds: real ledger, store, log, signatures and sockets, and what it says passes through `says`. It finds a block for every cut. */
 import { join } from 'node:path';
 import { createVerifier, type Verifier } from '../../../kernels/verifier.ts';
-import { ConsensusDriver } from '../../../node/consensus/driver.ts';
-import type { Peer } from '../../../node/consensus/effects.ts';
-import { ConsensusLog } from '../../../node/consensus/log-file.ts';
-import { TcpTransport } from '../../../node/consensus/tcp-transport.ts';
-import type { Transport } from '../../../node/consensus/transport.ts';
-import { developmentKey, validatorName } from '../../../node/development.ts';
+import { ConsensusDriver } from '../../../node/consensus/driver/driver.ts';
+import type { Peer } from '../../../node/consensus/engine/effects.ts';
+import { ConsensusLog } from '../../../node/consensus/log/log-file.ts';
+import { TcpTransport } from '../../../node/consensus/reach/tcp-transport.ts';
+import type { Transport } from '../../../node/consensus/reach/transport.ts';
+import { developmentKey, validatorName } from '../../../node/genesis/development.ts';
 import { signMessageAside } from '../../../node/ml-dsa.ts';
 import { type ConsensusNode, createNode } from '../../../node/node.ts';
-import { decodeBody, encodeBody, transactionsRoot } from '../../../protocol/body.ts';
 import { type Bytes, equalBytes } from '../../../protocol/bytes.ts';
-import type { Genesis } from '../../../protocol/genesis.ts';
-import { decodeHeader, encodeHeader, NONCE_OFFSET } from '../../../protocol/header.ts';
+import { decodeBody, encodeBody, transactionsRoot } from '../../../protocol/ledger/body.ts';
+import type { Genesis } from '../../../protocol/ledger/genesis.ts';
+import { decodeHeader, encodeHeader, NONCE_OFFSET } from '../../../protocol/ledger/header.ts';
 import { NETWORKS } from '../../../protocol/network.ts';
 import { validatorId } from '../../../protocol/staking/names.ts';
-import { steadyMillis } from '../../../runtime/clock.ts';
+import { steadyMillis } from '../../../runtime/clock/clock.ts';
 import { treasuryOutput } from '../../network/peers.ts';
 import { payment, silentLog } from '../../node/bed.ts';
 

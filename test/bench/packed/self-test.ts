@@ -1,10 +1,10 @@
 /** self-test.mjs of the packed folder: the graphics kernels against the vectors beside it. Words: names of networks. */
 import { readFileSync } from 'node:fs';
 import { cacheFromSeed } from '../../../kernels/gpu/cache.ts';
-import { readPowVectors } from '../../../miner/pow-vectors.ts';
-import { selfTest } from '../../../miner/selftest.ts';
-import { openSelfTestGpu } from '../../../miner/selftest-adapter.ts';
-import { gpuBackends } from '../../../miner/selftest-gpu.ts';
+import { readPowVectors } from '../../../miner/selftest/pow-vectors.ts';
+import { selfTest } from '../../../miner/selftest/selftest.ts';
+import { openSelfTestGpu } from '../../../miner/selftest/selftest-adapter.ts';
+import { gpuBackends } from '../../../miner/selftest/selftest-gpu.ts';
 
 const wanted = process.argv.slice(2);
 const vectors = readPowVectors(readFileSync(new URL('./pow.json', import.meta.url), 'utf8')).filter(

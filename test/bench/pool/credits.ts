@@ -2,10 +2,10 @@
 import { ClosedWork } from '../../../pool/books/closed-work.ts';
 import { makeCredits } from '../../../pool/books/credits.ts';
 import { recordPaid } from '../../../pool/books/rewards.ts';
-import type { JournalRecord } from '../../../pool/journal-record.ts';
-import { WINDOW_SLICES } from '../../../protocol/books-slice.ts';
-import { targetOfWork } from '../../../protocol/target.ts';
-import { useNativeSha384 } from '../../../runtime/native-sha384.ts';
+import type { JournalRecord } from '../../../pool/journal/journal-record.ts';
+import { WINDOW_SLICES } from '../../../protocol/books/books-slice.ts';
+import { targetOfWork } from '../../../protocol/ledger/target.ts';
+import { useNativeSha384 } from '../../../runtime/native/native-sha384.ts';
 import { accountOf } from '../../bridge/stratum-client.ts';
 import { type BooksBed, openBooks, SLICE_CUTS } from '../../pool/books-bed.ts';
 import { freshIdentity } from '../../pool/fresh-identity.ts';

@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { Intake } from '../../../pool/books/intake.ts';
 import { connectDatabase } from '../../../pool/database/connect.ts';
-import { encodeRecord, type JournalRecord } from '../../../pool/journal-record.ts';
+import { encodeRecord, type JournalRecord } from '../../../pool/journal/journal-record.ts';
 import { accountOf } from '../../bridge/stratum-client.ts';
 import { type BooksBed, openBooks } from '../../pool/books-bed.ts';
 import { freshIdentity } from '../../pool/fresh-identity.ts';

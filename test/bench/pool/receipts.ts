@@ -8,12 +8,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { ReceiptFanOut, type ReceiptMessage, type ReceiptTaker } from '../../../bridge/shares/receipts.ts';
-import { Journal } from '../../../pool/journal.ts';
-import { encodeRecord } from '../../../pool/journal-record.ts';
+import { Journal } from '../../../pool/journal/journal.ts';
+import { encodeRecord } from '../../../pool/journal/journal-record.ts';
 import { type MadeSheet, runSheetThread } from '../../../pool/receipts/run-sheets.ts';
+import type { ReceiptHead } from '../../../protocol/books/receipt.ts';
 import { ByteWriter } from '../../../protocol/bytes.ts';
-import type { ReceiptHead } from '../../../protocol/receipt.ts';
-import { useNativeSha384 } from '../../../runtime/native-sha384.ts';
+import { useNativeSha384 } from '../../../runtime/native/native-sha384.ts';
 import { accountOf } from '../../bridge/stratum-client.ts';
 import type { Bench } from '../harness.ts';
 

@@ -5,10 +5,10 @@
 import { randomBytes } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { messageName, packEntries } from '../../../pool/feed/stream-message.ts';
-import { encodeRecord } from '../../../pool/journal-record.ts';
+import { encodeRecord } from '../../../pool/journal/journal-record.ts';
 import { redisKeys } from '../../../pool/shared/redis.ts';
 import { Seal } from '../../../pool/shared/seal.ts';
-import { SHARE_IDENTITY_BYTES } from '../../../protocol/share-identity.ts';
+import { SHARE_IDENTITY_BYTES } from '../../../protocol/books/share-identity.ts';
 import { accountOf } from '../../bridge/stratum-client.ts';
 import { answerAsked } from '../stratum/asked.ts';
 

@@ -9,7 +9,7 @@ import { createStratumServer } from '../../../bridge/server.ts';
 import { Counters } from '../../../bridge/shares/counters.ts';
 import { createVerifier } from '../../../kernels/verifier.ts';
 import { NETWORKS } from '../../../protocol/network.ts';
-import { useNativeSha384 } from '../../../runtime/native-sha384.ts';
+import { useNativeSha384 } from '../../../runtime/native/native-sha384.ts';
 import { TemplateSource } from '../../bridge/template-source.ts';
 import { TEST_CERTIFICATE } from '../../miner/certificate.ts';
 import { quietLog } from '../../quiet-log.ts';

@@ -1,8 +1,8 @@
 /** The overlay's own transport. Each end proves the key of a member, as validators do. */
-import { TcpTransport } from '../../../node/consensus/tcp-transport.ts';
-import { developmentKey, validatorName } from '../../../node/development.ts';
+import { TcpTransport } from '../../../node/consensus/reach/tcp-transport.ts';
+import { developmentKey, validatorName } from '../../../node/genesis/development.ts';
 import { signMessageAside } from '../../../node/ml-dsa.ts';
-import { steadyMillis } from '../../../runtime/clock.ts';
+import { steadyMillis } from '../../../runtime/clock/clock.ts';
 import type { ListenAddress } from '../../../runtime/command-line/command-line.ts';
 import { silentLog } from '../../node/bed.ts';
 import type { Line, Take } from './line.ts';

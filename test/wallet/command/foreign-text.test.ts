@@ -1,6 +1,6 @@
 /** Reviews and chats on a terminal of 80 columns, and of 40: what others wrote draws no line that could be the program's. */
 import { expect, test } from 'vitest';
-import { jsonText } from '../../../runtime/visible.ts';
+import { jsonText } from '../../../runtime/log/visible.ts';
 import { messageText } from '../../../wallet/command/chat-commands.ts';
 import { show } from '../../../wallet/command/commands.ts';
 import { foreignRows, shortened } from '../../../wallet/command/foreign-text.ts';

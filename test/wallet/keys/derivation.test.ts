@@ -4,16 +4,16 @@ import { readFileSync } from 'node:fs';
 import { ml_dsa65 } from '@noble/post-quantum/ml-dsa.js';
 import { expect, test } from 'vitest';
 import { formatAddress, keyAddressPayload } from '../../../protocol/address.ts';
+import { fromHex, toHex } from '../../../protocol/bytes.ts';
+import { NETWORKS, type NetworkName } from '../../../protocol/network.ts';
 import {
   type AddressProofRequest,
   addressProofMessage,
   addressVerificationWords,
   PROOF_REFUSALS,
   verifyAddressProof,
-} from '../../../protocol/address-proof.ts';
-import { fromHex, toHex } from '../../../protocol/bytes.ts';
-import { NETWORKS, type NetworkName } from '../../../protocol/network.ts';
-import { decodeTransactionBody, spendMessage, transactionId } from '../../../protocol/transaction.ts';
+} from '../../../protocol/transactions/address-proof.ts';
+import { decodeTransactionBody, spendMessage, transactionId } from '../../../protocol/transactions/transaction.ts';
 import { BRANCHES, type Branch, WalletRoot } from '../../../wallet/keys/derivation.ts';
 import { entropyOfPhrase, phraseOfEntropy } from '../../../wallet/keys/phrase.ts';
 import { signingKey, signMessage, verifySignature } from '../../../wallet/keys/signing.ts';

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { lockDirectory } from '../../../runtime/directory-lock.ts';
+import { lockDirectory } from '../../../runtime/files/directory-lock.ts';
 import { changePassword, unlock } from '../../../wallet/keys/password.ts';
 import { openWalletFile, readWalletFile, sealWalletFile, writeWalletFile } from '../../../wallet/keys/wallet-file.ts';
 import { temporaryDirectory } from '../../temporary.ts';

@@ -4,7 +4,7 @@ import { ml_kem768 } from '@noble/post-quantum/ml-kem.js';
 import { parseAddress } from '../../../protocol/address.ts';
 import type { TransactionDocument } from '../../../protocol/api/transaction-documents.ts';
 import { type Bytes, concat, fromHex, toHex, utf8 } from '../../../protocol/bytes.ts';
-import { id, LABELS } from '../../../protocol/identifier.ts';
+import { id, LABELS } from '../../../protocol/crypto/identifier.ts';
 import { encodeMessage, encodeMessengerPayload } from '../../../protocol/messenger/payload.ts';
 import type { WalletRoot } from '../../../wallet/keys/derivation.ts';
 import { seal } from '../../../wallet/messenger/xchacha.ts';

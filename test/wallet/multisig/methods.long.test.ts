@@ -3,8 +3,13 @@ import { expect, test } from 'vitest';
 import { verifyMessage } from '../../../node/ml-dsa.ts';
 import { formatAddress, parseAddress } from '../../../protocol/address.ts';
 import { fromHex, toHex } from '../../../protocol/bytes.ts';
-import { multisigDescriptor } from '../../../protocol/multisig.ts';
-import { decodePackage, encodePackage, type MultisigProfile, newPackage } from '../../../protocol/multisig-package.ts';
+import { multisigDescriptor } from '../../../protocol/transactions/multisig.ts';
+import {
+  decodePackage,
+  encodePackage,
+  type MultisigProfile,
+  newPackage,
+} from '../../../protocol/transactions/multisig-package.ts';
 import { groupOf, proposal } from '../../multisig/members.ts';
 import { FakeNode } from '../fake-node.ts';
 import { fundedWallet, openTestWallet } from '../open-wallet.ts';

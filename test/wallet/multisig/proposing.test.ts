@@ -1,11 +1,11 @@
 /** How a payment from a multisig address is divided (docs/wallet.md, Multisig): every part fits a transaction, the parts add up to the amount, and no atom is lost. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { developmentKey } from '../../../node/development.ts';
-import { massOf, minimumFee, wireBytesOf } from '../../../protocol/fee.ts';
-import { multisigDescriptor } from '../../../protocol/multisig.ts';
-import { MAX_TRANSACTION_BYTES } from '../../../protocol/transaction.ts';
-import { multisigShape } from '../../../protocol/witness.ts';
+import { developmentKey } from '../../../node/genesis/development.ts';
+import { massOf, minimumFee, wireBytesOf } from '../../../protocol/transactions/fee.ts';
+import { multisigDescriptor } from '../../../protocol/transactions/multisig.ts';
+import { MAX_TRANSACTION_BYTES } from '../../../protocol/transactions/transaction.ts';
+import { multisigShape } from '../../../protocol/transactions/witness.ts';
 import { type GroupOutput, proposalParts } from '../../../wallet/multisig/proposing.ts';
 import { count, seed } from '../../level.ts';
 

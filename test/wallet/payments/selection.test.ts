@@ -1,8 +1,8 @@
 /** Coin selection and compounding, as properties over random wallets. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { massOf, minimumFee } from '../../../protocol/fee.ts';
-import { MAX_INPUTS } from '../../../protocol/transaction.ts';
+import { massOf, minimumFee } from '../../../protocol/transactions/fee.ts';
+import { MAX_INPUTS } from '../../../protocol/transactions/transaction.ts';
 import { gather, MAX_MERGED, merges, mergesNeeded, nextRound } from '../../../wallet/payments/compounding.ts';
 import { type Ask, type Plan, planWith, select } from '../../../wallet/payments/selection.ts';
 import type { OwnedOutput } from '../../../wallet/state/records.ts';

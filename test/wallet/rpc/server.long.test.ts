@@ -4,7 +4,7 @@ import { request as httpRequest } from 'node:http';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { TrustedProxies } from '../../../runtime/client-address.ts';
+import { TrustedProxies } from '../../../runtime/clients/client-address.ts';
 import { isSecureCall } from '../../../wallet/rpc/secure-call.ts';
 import { SERVER_LIMITS, WalletServer, type WalletServerOptions } from '../../../wallet/rpc/server.ts';
 import { readOrCreateToken, readToken } from '../../../wallet/rpc/token.ts';

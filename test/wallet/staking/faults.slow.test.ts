@@ -1,6 +1,6 @@
 /** Faults between a request to stake and its cut: many small outputs, lost answers, a restart, two at once, a validator that leaves. */
 import { expect, test } from 'vitest';
-import { developmentKey, TREASURY, validatorName } from '../../../node/development.ts';
+import { developmentKey, TREASURY, validatorName } from '../../../node/genesis/development.ts';
 import { ApiError } from '../../../protocol/api/client.ts';
 import { fromHex, toHex } from '../../../protocol/bytes.ts';
 import { anEndpoint, operationTransaction } from '../../staking/signed.ts';

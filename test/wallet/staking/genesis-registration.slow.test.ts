@@ -2,7 +2,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { makeGenesis } from '../../../node/make-genesis.ts';
+import { makeGenesis } from '../../../node/genesis/make-genesis.ts';
 import { burnAddressPayload, formatAddress } from '../../../protocol/address.ts';
 import { toHex } from '../../../protocol/bytes.ts';
 import { ApiBed } from '../../api/api-bed.ts';

@@ -4,13 +4,13 @@ import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
-import { developmentGenesis } from '../../../node/development.ts';
-import { writeGenesis } from '../../../node/make-genesis.ts';
-import { loadValidatorKey } from '../../../node/validator-key.ts';
+import { developmentGenesis } from '../../../node/genesis/development.ts';
+import { writeGenesis } from '../../../node/genesis/make-genesis.ts';
+import { loadValidatorKey } from '../../../node/validator/validator-key.ts';
 import { formatAddress } from '../../../protocol/address.ts';
 import { toHex } from '../../../protocol/bytes.ts';
 import { validatorId } from '../../../protocol/staking/names.ts';
-import { steadyMillis } from '../../../runtime/clock.ts';
+import { steadyMillis } from '../../../runtime/clock/clock.ts';
 import { runRestore } from '../../../wallet/command/creation.ts';
 import { terminalPrompt } from '../../../wallet/command/prompt.ts';
 import { WalletRoot } from '../../../wallet/keys/derivation.ts';

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { formatCoins, parseCoins } from '../../../protocol/amount.ts';
-import { splitHalves } from '../../../protocol/emission.ts';
+import { splitHalves } from '../../../protocol/ledger/emission.ts';
 import { ChainBed, COIN, runBeside } from '../wallet-bed.ts';
 import { WalletFiles } from '../wallet-files.ts';
 import { INTERVAL, validatorAt } from './staking-bed.ts';

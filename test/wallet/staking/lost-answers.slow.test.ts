@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { formatCoins, parseCoins } from '../../../protocol/amount.ts';
 import { ApiError, createApiClient } from '../../../protocol/api/client.ts';
 import { toHex } from '../../../protocol/bytes.ts';
-import { apiClientDependencies } from '../../../runtime/api-client.ts';
+import { apiClientDependencies } from '../../../runtime/node-client/api-client.ts';
 import { anEndpoint } from '../../staking/signed.ts';
 import { IMPATIENT, openTestWallet } from '../open-wallet.ts';
 import { COIN, INTERVAL, ownAddress, StakingBed, validatorAt } from './staking-bed.ts';

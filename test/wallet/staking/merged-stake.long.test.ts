@@ -1,6 +1,6 @@
 /** Cuts pass between the merges of `compound_first` and the stake that follows: what was agreed to is asked again before it is signed. A real node. */
 import { expect, test } from 'vitest';
-import { developmentKey, TREASURY, validatorName } from '../../../node/development.ts';
+import { developmentKey, TREASURY, validatorName } from '../../../node/genesis/development.ts';
 import { ApiError } from '../../../protocol/api/client.ts';
 import { fromHex } from '../../../protocol/bytes.ts';
 import { operationTransaction } from '../../staking/signed.ts';

@@ -3,7 +3,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { formatAddress, keyAddressPayload } from '../../../protocol/address.ts';
 import { toHex } from '../../../protocol/bytes.ts';
 import { selfBondId, validatorId } from '../../../protocol/staking/names.ts';
-import { useNativeSha384 } from '../../../runtime/native-sha384.ts';
+import { useNativeSha384 } from '../../../runtime/native/native-sha384.ts';
 import { WalletRoot } from '../../../wallet/keys/derivation.ts';
 import { Keyring } from '../../../wallet/keys/keyring.ts';
 import { anEndpoint } from '../../staking/signed.ts';

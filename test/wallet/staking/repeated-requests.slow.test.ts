@@ -1,7 +1,7 @@
 /** A request id that was used: every staking method answers with what was done under it, in that request's own words, and no command claims to have done something else. */
 import { beforeAll, expect, test } from 'vitest';
 import { toHex } from '../../../protocol/bytes.ts';
-import { useNativeSha384 } from '../../../runtime/native-sha384.ts';
+import { useNativeSha384 } from '../../../runtime/native/native-sha384.ts';
 import { type Context, send } from '../../../wallet/command/commands.ts';
 import { STAKING_KINDS } from '../../../wallet/state/records.ts';
 import { anEndpoint } from '../../staking/signed.ts';

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { developmentKey, validatorName } from '../../../node/development.ts';
+import { developmentKey, validatorName } from '../../../node/genesis/development.ts';
 import { parseAddress } from '../../../protocol/address.ts';
 import { toHex } from '../../../protocol/bytes.ts';
 import { validatorId } from '../../../protocol/staking/names.ts';

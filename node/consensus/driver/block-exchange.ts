@@ -1,0 +1,397 @@
+/**
+ * Work blocks between neighbours (consensus rules 19 and 20): a node that accepts a block offers it, a node that lacks
+ * it asks, and blocks of a proposed cut are asked for at once. Blocks that were not asked for are ignored, so no
+ * neighbour can fill this node with bodies.
+ */
+
+import { ByteReader, type Bytes, ByteWriter, concat } from '../../../protocol/bytes.ts';
+import { ID_BYTES } from '../../../protocol/crypto/identifier.ts';
+import { ProtocolError } from '../../../protocol/errors.ts';
+import { MAX_BODY_BYTES } from '../../../protocol/ledger/body.ts';
+import { blockId, HEADER_BYTES } from '../../../protocol/ledger/header.ts';
+import { FairShare } from '../../../runtime/clients/fair-share.ts';
+import { type Bucket, fullBucket, refill, take } from '../../../runtime/clients/token-bucket.ts';
+import type { Logger } from '../../../runtime/log/log.ts';
+import type { FullNode } from '../../full-node.ts';
+import { nameOf } from '../../ledger/registration.ts';
+import { isSendersFault } from '../../mining/candidate.ts';
+import { EARLY_CODES, type EarlyBlock, EarlyBlocks } from '../../mining/early-blocks.ts';
+import type { Peer } from '../engine/effects.ts';
+import type { Transport } from '../reach/transport.ts';
+import type { CutDesk } from './cut-desk.ts';
+
+export const BLOCK_MESSAGE_TYPES = { want: 6, block: 7, offer: 8 } as const;
+export const MAX_BLOCK_MESSAGE_BYTES = 1 + HEADER_BYTES + MAX_BODY_BYTES;
+const KIBIBYTE = 1024;
+/** Identifiers in one message: as many as a cut has blocks. */
+const MAX_IDS = 64;
+/** Pending requests to one neighbour. Each neighbour has its own limit, so none can displace requests to others. */
+const MAX_ASKED = 128;
+/** Strangers that offered a block, asked if nobody else sends it. */
+const MAX_STRANGERS = 4;
+/** Bodies of all strangers whose blocks wait for their turn: a hash may wait for minutes while a dataset is prepared. */
+const MAX_LINED_UP_BYTES = 64 * 1024 * 1024;
+/** A block that has not arrived after this many answer times is given up. */
+const GIVEN_UP = 8;
+/**
+ * Bodies sent to one neighbour: the largest cut at once, and then the rate of a busy chain. All strangers together get
+ * less, in KiB, of which each address has a fair part: each body is a read of the store.
+ */
+const SERVED = { perSecond: 8 * 1024 * 1024, burst: 72 * 1024 * 1024 };
+const SERVED_STRANGERS = { perSecond: 4 * 1024, burst: 32 * 1024 };
+
+/**
+ * Identifiers in offers and requests that are looked up, each a read of the store: of one known neighbour, and of all
+ * strangers, of which each address has a fair part. Further ones are ignored.
+ */
+const LOOKED_UP = { perSecond: 2_000, burst: 16_000 };
+const LOOKED_UP_STRANGERS = { perSecond: 2_000, burst: 4_000 };
+
+export type BlockMessage =
+  | { readonly type: 'want' | 'offer'; readonly ids: readonly Bytes[] }
+  | { readonly type: 'block'; readonly header: Bytes; readonly body: Bytes };
+
+export function encodeBlockMessage(message: BlockMessage): Uint8Array<ArrayBuffer> {
+  if (message.type === 'block') return concat(Uint8Array.of(BLOCK_MESSAGE_TYPES.block), message.header, message.body);
+  const writer = new ByteWriter(2 + message.ids.length * ID_BYTES).u8(BLOCK_MESSAGE_TYPES[message.type]);
+  writer.u8(message.ids.length);
+  for (const id of message.ids) writer.raw(id);
+  return writer.done();
+}
+
+/** Undefined where the type is none of these. */
+export function decodeBlockMessage(bytes: Bytes): BlockMessage | undefined {
+  const reader = new ByteReader(bytes);
+  const type = reader.u8();
+  if (type === BLOCK_MESSAGE_TYPES.block)
+    return { type: 'block', header: reader.take(HEADER_BYTES), body: reader.take(reader.left) };
+  if (type !== BLOCK_MESSAGE_TYPES.want && type !== BLOCK_MESSAGE_TYPES.offer) return undefined;
+  const count = reader.u8();
+  if (count < 1 || count > MAX_IDS) throw new ProtocolError('out_of_range', 'a message names 1 to 64 blocks');
+  const ids = Array.from({ length: count }, () => reader.take(ID_BYTES));
+  reader.end();
+  return { type: type === BLOCK_MESSAGE_TYPES.want ? 'want' : 'offer', ids };
+}
+
+type Question = { readonly to: Peer | undefined; readonly at: number };
+const NO_QUESTION: Question = { to: undefined, at: Number.NEGATIVE_INFINITY };
+
+/**
+ * A block that is asked for. One neighbour at a time, each once, those that are known before strangers: an offer can only add
+ * its sender to those that may be asked.
+ */
+type WantedBlock = {
+  readonly id: Bytes;
+  /** When it was wanted first, or by a proposed cut last. */
+  since: number;
+  /** By a proposed cut: then all that are known are asked before a stranger is. */
+  isNamed: boolean;
+  /** Who was asked last, and which known neighbour was. */
+  last: Question;
+  lastKnown: Question;
+  readonly asked: Set<Peer>;
+  readonly offers: Set<Peer>;
+  /** A body came and is looked at. If it is a wrong one, the block is wanted again, and who was asked is not forgotten. */
+  isAnswered: boolean;
+};
+
+/** `counted`: the bytes that it takes of what strangers share. */
+type LinedUp = EarlyBlock<Peer> & { readonly counted: number };
+
+export type BlockExchangeDependencies = {
+  readonly node: Pick<FullNode, 'chain' | 'submitBlock' | 'on'>;
+  readonly transport: Transport;
+  readonly desk: CutDesk;
+  /** How long a neighbour has before another one is asked. */
+  readonly askAgainMillis: number;
+  readonly log: Logger;
+  /** Milliseconds of a monotonic clock. */
+  steady(): number;
+};
+
+export class BlockExchange {
+  readonly #with: BlockExchangeDependencies;
+  readonly #wanted = new Map<string, WantedBlock>();
+  /** By neighbour, those that it offered or was asked for: counting them must not cost more the more others offer. */
+  readonly #ofPeer = new Map<Peer, Set<WantedBlock>>();
+  /** Blocks of one neighbour whose work is checked, one after the other. */
+  readonly #lines = new Map<Peer, LinedUp[]>();
+  #linedUpOfStrangers = 0;
+  readonly #served = new Map<Peer, Bucket>();
+  readonly #servedToStrangers: FairShare;
+  readonly #lookedUp = new Map<Peer, Bucket>();
+  readonly #lookedUpOfStrangers: FairShare;
+  readonly #early: EarlyBlocks<Peer>;
+  readonly #unsubscribe: readonly (() => void)[];
+  #turn = 0;
+
+  constructor(dependencies: BlockExchangeDependencies) {
+    this.#with = dependencies;
+    const { node, transport, steady } = dependencies;
+    this.#servedToStrangers = new FairShare(SERVED_STRANGERS, steady());
+    this.#lookedUpOfStrangers = new FairShare(LOOKED_UP_STRANGERS, steady());
+    this.#early = new EarlyBlocks({
+      isKnown: (id) => node.chain.block(id) !== undefined,
+      headHeight: () => node.chain.head().height,
+      senderOf: (peer) =>
+        transport.known().includes(peer)
+          ? { name: String(peer), isStranger: false }
+          : { name: transport.placeOf(peer), isStranger: true },
+    });
+    this.#unsubscribe = [
+      node.on('block', ({ id }) => {
+        this.#giveUp(this.#wanted.get(nameOf(id)));
+        this.#offer(transport.peers(), [id]);
+        this.#again(this.#early.arrived(id));
+      }),
+      node.on('cut', ({ registered }) => {
+        this.#again(this.#early.cut(registered.map(({ id }) => id)));
+        // Blocks not in this cut may not have reached its proposer: an offer can be lost, or refused for the moment.
+        this.#offerWaiting(transport.peers());
+      }),
+    ];
+  }
+
+  /** Neighbours of which blocks are remembered. */
+  get neighbours(): number {
+    return this.#ofPeer.size;
+  }
+
+  close(): void {
+    for (const unsubscribe of this.#unsubscribe) unsubscribe();
+  }
+
+  joined(peer: Peer): void {
+    this.#offerWaiting([peer]);
+  }
+
+  #offerWaiting(peers: readonly Peer[]): void {
+    const ids = [...this.#with.node.chain.waitingBlocks()].map(({ id }) => id).slice(0, MAX_ASKED);
+    for (let at = 0; at < ids.length; at += MAX_IDS) this.#offer(peers, ids.slice(at, at + MAX_IDS));
+  }
+
+  left(peer: Peer): void {
+    this.#served.delete(peer);
+    this.#lookedUp.delete(peer);
+    const own = [...(this.#ofPeer.get(peer) ?? [])];
+    this.#ofPeer.delete(peer);
+    for (const wanted of own) {
+      wanted.offers.delete(peer);
+      if (wanted.last.to === peer) wanted.last = NO_QUESTION;
+      if (wanted.lastKnown.to === peer) wanted.lastKnown = NO_QUESTION;
+    }
+    this.#askNext(own);
+  }
+
+  /** A block that a neighbour did not send in time is requested from another that offered it. */
+  tick(): void {
+    const { steady, askAgainMillis } = this.#with;
+    const now = steady();
+    for (const wanted of this.#wanted.values())
+      if (now - wanted.since > GIVEN_UP * askAgainMillis) this.#giveUp(wanted);
+    this.#askNext([...this.#wanted.values()]);
+  }
+
+  #offer(peers: readonly Peer[], ids: readonly Bytes[]): void {
+    for (const peer of peers) this.#with.transport.send(peer, encodeBlockMessage({ type: 'offer', ids }));
+  }
+
+  /**
+   * Requests the blocks of a proposed cut: of `first`, which brought it, then of the others that are known in turn. Strangers
+   * come after all of those, and only if they sent the cut or offered the block.
+   */
+  want(ids: readonly Bytes[], ...first: readonly Peer[]): void {
+    const known = this.#with.transport.known();
+    const others = known.length > 0 ? known : this.#with.transport.peers();
+    const turn = this.#turn++ % Math.max(1, others.length);
+    const sources = [...first, ...others.slice(turn), ...others.slice(0, turn)];
+    const wanted = ids.map((id) => this.#wantedOf(id));
+    for (const block of wanted) Object.assign(block, { isAnswered: false, isNamed: true, since: this.#with.steady() });
+    // All that could be asked were asked: those that are known may have it by now.
+    for (const { asked, offers } of wanted)
+      if (![...sources, ...offers].some((peer) => !asked.has(peer))) for (const peer of others) asked.delete(peer);
+    this.#askNext(wanted, sources);
+  }
+
+  /** True if the message was one of these. Throws a ProtocolError. */
+  take(peer: Peer, bytes: Bytes): boolean {
+    const message = decodeBlockMessage(bytes);
+    if (message === undefined) return false;
+    if (message.type === 'block') this.#receive(peer, message.header, message.body);
+    else if (!this.#mayLookUp(peer, message.ids.length)) return true;
+    else if (message.type === 'want') this.#serve(peer, message.ids);
+    else {
+      const unknown = message.ids.filter((id) => this.#with.node.chain.block(id) === undefined);
+      this.#offered(peer, unknown);
+    }
+    return true;
+  }
+
+  #mayLookUp(peer: Peer, count: number): boolean {
+    const { transport, steady } = this.#with;
+    const now = steady();
+    if (!transport.known().includes(peer)) return this.#lookedUpOfStrangers.take(transport.placeOf(peer), now, count);
+    const bucket = take(this.#lookedUp.get(peer) ?? fullBucket(LOOKED_UP, now), LOOKED_UP, now, count);
+    if (bucket !== undefined) this.#lookedUp.set(peer, bucket);
+    return bucket !== undefined;
+  }
+
+  #wantedOf(id: Bytes): WantedBlock {
+    const known = this.#wanted.get(nameOf(id));
+    if (known !== undefined) return known;
+    const wanted = {
+      id,
+      since: this.#with.steady(),
+      last: NO_QUESTION,
+      lastKnown: NO_QUESTION,
+      asked: new Set<Peer>(),
+      offers: new Set<Peer>(),
+      isAnswered: false,
+      isNamed: false,
+    };
+    this.#wanted.set(nameOf(id), wanted);
+    return wanted;
+  }
+
+  #giveUp(wanted: WantedBlock | undefined): void {
+    if (wanted === undefined) return;
+    this.#wanted.delete(nameOf(wanted.id));
+    for (const peer of [...wanted.asked, ...wanted.offers]) {
+      const own = this.#ofPeer.get(peer);
+      own?.delete(wanted);
+      // The parents of a block are noted when it was looked at; its sender may have left by then.
+      if (own?.size === 0) this.#ofPeer.delete(peer);
+    }
+  }
+
+  #noted(peer: Peer, wanted: WantedBlock): void {
+    const own = this.#ofPeer.get(peer);
+    if (own === undefined) this.#ofPeer.set(peer, new Set([wanted]));
+    else own.add(wanted);
+  }
+
+  #offered(peer: Peer, ids: readonly Bytes[]): void {
+    const known = new Set(this.#with.transport.known());
+    let room = MAX_ASKED - (this.#ofPeer.get(peer)?.size ?? 0) - (this.#lines.get(peer)?.length ?? 0);
+    const wanted: WantedBlock[] = [];
+    for (const id of ids) {
+      const found = this.#wanted.get(nameOf(id));
+      if (found?.asked.has(peer) || found?.offers.has(peer)) continue;
+      if (room-- <= 0) break;
+      const block = found ?? this.#wantedOf(id);
+      wanted.push(block);
+      const { offers } = block;
+      if (!known.has(peer) && [...offers].filter((other) => !known.has(other)).length >= MAX_STRANGERS) continue;
+      offers.add(peer);
+      this.#noted(peer, block);
+    }
+    this.#askNext(wanted);
+  }
+
+  /** Asks the next neighbour for each block, unless an answer is awaited: a known neighbour waits only for another one. */
+  #askNext(blocks: readonly WantedBlock[], sources: readonly Peer[] = []): void {
+    const { transport, steady, askAgainMillis } = this.#with;
+    const now = steady();
+    const [known, there] = [new Set(transport.known()), new Set(transport.peers())];
+    const questions = new Map<Peer, Bytes[]>();
+    for (const wanted of blocks) {
+      const { id, asked, offers } = wanted;
+      if (wanted.isAnswered) continue;
+      const open = [...sources, ...offers].filter((peer) => there.has(peer) && !asked.has(peer));
+      const stranger = wanted.isNamed && sources.length === 0 ? undefined : open[0];
+      const peer = open.find((other) => known.has(other)) ?? stranger;
+      if (peer === undefined || now - (known.has(peer) ? wanted.lastKnown : wanted.last).at < askAgainMillis) continue;
+      asked.add(peer);
+      offers.delete(peer);
+      this.#noted(peer, wanted);
+      wanted.last = { to: peer, at: now };
+      if (known.has(peer)) wanted.lastKnown = wanted.last;
+      const question = questions.get(peer);
+      if (question === undefined) questions.set(peer, [id]);
+      else question.push(id);
+    }
+    for (const [peer, ids] of questions)
+      for (let at = 0; at < ids.length; at += MAX_IDS)
+        transport.send(peer, encodeBlockMessage({ type: 'want', ids: ids.slice(at, at + MAX_IDS) }));
+  }
+
+  #serve(peer: Peer, ids: readonly Bytes[]): void {
+    const { node, transport, steady } = this.#with;
+    const [strangers, place] = [this.#servedToStrangers, transport.placeOf(peer)];
+    const isKnown = transport.known().includes(peer);
+    for (const id of ids) {
+      const now = steady();
+      const bucket = isKnown ? refill(this.#served.get(peer) ?? fullBucket(SERVED, now), SERVED, now) : undefined;
+      // Before the body is read; the last one to a known neighbour may exceed the remaining allowance.
+      if (bucket === undefined ? !strangers.has(place, now, MAX_BODY_BYTES / KIBIBYTE) : bucket.tokens <= 0) return;
+      const header = node.chain.block(id)?.header;
+      const body = header && node.chain.blockBody(id);
+      if (header === undefined || body === undefined) continue;
+      if (bucket === undefined) strangers.take(place, now, body.length / KIBIBYTE);
+      else this.#served.set(peer, { ...bucket, tokens: bucket.tokens - body.length });
+      transport.send(peer, encodeBlockMessage({ type: 'block', header, body }));
+    }
+  }
+
+  #receive(peer: Peer, header: Bytes, body: Bytes): void {
+    const { desk } = this.#with;
+    const id = blockId(header);
+    const wanted = this.#wanted.get(nameOf(id));
+    if (wanted === undefined || wanted.isAnswered || !wanted.asked.has(peer)) return;
+    if (desk.names(id)) {
+      Object.assign(wanted, { isAnswered: true, last: NO_QUESTION, lastKnown: NO_QUESTION });
+      desk.arrived({ id, header, body, from: peer });
+      return;
+    }
+    this.#giveUp(wanted);
+    this.#submit({ from: peer, header, body });
+  }
+
+  #again(blocks: readonly EarlyBlock<Peer>[]): void {
+    for (const block of blocks) this.#submit(block);
+  }
+
+  /** In its sender's line: a hash is computed for the first block without work, not for all that came with it. */
+  #submit(block: EarlyBlock<Peer>): void {
+    const { from, body } = block;
+    const isKnown = this.#with.transport.known().includes(from);
+    if (!isKnown && this.#linedUpOfStrangers + body.length > MAX_LINED_UP_BYTES) return;
+    const entry = { ...block, counted: isKnown ? 0 : body.length };
+    this.#linedUpOfStrangers += entry.counted;
+    const line = this.#lines.get(from);
+    if (line !== undefined) line.push(entry);
+    else this.#submitAll(from, [entry]).catch((error) => this.#fail(error));
+  }
+
+  async #submitAll(from: Peer, line: LinedUp[]): Promise<void> {
+    this.#lines.set(from, line);
+    try {
+      for (let isFalse = false; line.length > 0 && !isFalse; ) {
+        const [first] = line as [LinedUp];
+        isFalse = await this.#isFalse(first);
+        line.shift();
+        this.#linedUpOfStrangers -= first.counted;
+      }
+    } finally {
+      this.#lines.delete(from);
+      for (const { counted } of line) this.#linedUpOfStrangers -= counted;
+    }
+  }
+
+  /** Whether its sender is to blame. */
+  async #isFalse(block: EarlyBlock<Peer>): Promise<boolean> {
+    const { node, transport } = this.#with;
+    const { from, header, body } = block;
+    const outcome = await node.submitBlock(header, body, 'relayed');
+    if (outcome.status !== 'refused') return false;
+    const { code } = outcome.error;
+    if (isSendersFault(code)) transport.drop(from, code);
+    const missing = EARLY_CODES.has(code) ? this.#early.keep({ from, header, body }) : undefined;
+    if (missing !== undefined) this.#offered(from, missing);
+    return isSendersFault(code);
+  }
+
+  #fail(error: unknown): void {
+    this.#with.log.error('a block of a neighbour could not be looked at', { error });
+  }
+}

@@ -1,0 +1,141 @@
+/**
+ * Messages for members without a direct connection (consensus rule 25). Their author names those members to two of its neighbours; each checks the message like
+ * any other and sends it once to the named members that it is connected to. What still does not arrive comes by anti-entropy.
+ */
+import { ByteReader, type Bytes, ByteWriter, equalBytes } from '../../../protocol/bytes.ts';
+import { ProtocolError } from '../../../protocol/errors.ts';
+import type { Committee } from '../engine/committee.ts';
+import type { Message, Peer, Proposal } from '../engine/effects.ts';
+import { earlyKey } from '../engine/intake.ts';
+import { seenVote } from '../engine/last-cut.ts';
+import type { ConsensusState } from '../engine/state.ts';
+import { hasBit, PREVOTE, type Vote } from '../engine/votes.ts';
+import { memberOf } from '../reach/receivers.ts';
+import type { Transport } from '../reach/transport.ts';
+import { decodeMessage, encodeMessage } from './messages.ts';
+
+export const FORWARD_TYPE = 19;
+/** Neighbours that are asked. */
+const FORWARDERS = 2;
+/** Messages of one author that are forwarded at one height: votes and proposals of ten rounds. */
+export const MOST_OF_AUTHOR = 32;
+export const FORWARD_HEAD_BYTES = 9;
+
+type Signed = Extract<Message, { type: 'vote' | 'proposal' }>;
+
+export type Forward = { readonly members: bigint; readonly message: Signed; readonly bytes: Bytes };
+
+/** `u8 19 | u64 members | message`: the bit of each member that has no connection to the author. */
+export const encodeForward = (members: bigint, message: Bytes): Bytes =>
+  new ByteWriter(FORWARD_HEAD_BYTES + message.length).u8(FORWARD_TYPE).u64(members).raw(message).done();
+
+/** Undefined for a message of another kind. Throws a ProtocolError for a malformed one. */
+export function decodeForward(encoded: Bytes): Forward | undefined {
+  if (encoded[0] !== FORWARD_TYPE) return undefined;
+  const reader = new ByteReader(encoded.subarray(1));
+  const members = reader.u64();
+  const bytes = reader.take(reader.left);
+  const message = decodeMessage(bytes);
+  if (message.type !== 'vote' && message.type !== 'proposal')
+    throw new ProtocolError('unsupported_kind', `a ${message.type} is not forwarded`);
+  return { members, message, bytes };
+}
+
+type Author = { readonly committee: Committee; readonly member: number };
+
+/** Who signed it. A neighbour may be a height behind or ahead: what it lacks is what others must bring it. */
+function authorOf({ height, committee, last }: ConsensusState, message: Signed): Author | undefined {
+  const signed = message.type === 'vote' ? message.vote : message.proposal;
+  const own = signed.height === height - 1 ? last?.committee : committee;
+  if (own === undefined || Math.abs(signed.height - height) > 1) return undefined;
+  return { committee: own, member: 'member' in signed ? signed.member : own.proposer(signed.height, signed.round) };
+}
+
+const nameOfMessage = (message: Signed): string => {
+  const { height, round, cut } = message.type === 'vote' ? message.vote : message.proposal;
+  return `${height} ${round} ${message.type === 'vote' ? message.vote.kind : 0} ${cut}`;
+};
+
+/** Whether this very message, whose signature was checked then, is here already. */
+function isHere(state: ConsensusState, { message, bytes }: Forward): boolean {
+  const held = message.type === 'vote' ? heldVote(state, message.vote) : heldProposal(state, message.proposal);
+  return held !== undefined && equalBytes(encodeMessage(held), bytes);
+}
+
+function heldVote({ height, rounds, last, early }: ConsensusState, vote: Vote): Message | undefined {
+  const kept = rounds.get(vote.round);
+  const tally = vote.kind === PREVOTE ? kept?.prevotes : kept?.precommits;
+  const before = vote.height === last?.height ? seenVote(last, vote) : undefined;
+  const held =
+    vote.height === height ? tally?.votes[vote.member] : vote.height > height ? early.get(earlyKey(vote)) : before;
+  return held && { type: 'vote', vote: held };
+}
+
+function heldProposal(state: ConsensusState, { height, round }: Proposal): Message | undefined {
+  const held = height === state.height ? state.rounds.get(round)?.proposal : state.earlyProposals.get(round);
+  return held && { type: 'proposal', proposal: held };
+}
+
+export class Forwarding {
+  readonly #transport: Pick<Transport, 'company' | 'proven' | 'send'>;
+  /** By author, the messages. */
+  readonly #forwarded = new Map<number, Set<string>>();
+  #turn = 0;
+
+  constructor(transport: Pick<Transport, 'company' | 'proven' | 'send'>) {
+    this.#transport = transport;
+  }
+
+  /** The neighbours to ask to forward an own message, and for whom; undefined if it needs no forwarding. */
+  request(state: ConsensusState, message: Message): { members: bigint; peers: readonly Peer[] } | undefined {
+    if (message.type !== 'vote' && message.type !== 'proposal') return undefined;
+    const { committee, self } = state;
+    const author = authorOf(state, message);
+    if (self < 0 || author?.committee !== committee || author.member !== self) return undefined;
+    const connected = this.#connected(committee);
+    let members = 0n;
+    for (let member = 0; member < committee.size; member++)
+      if (member !== self && !connected.has(member)) members |= 1n << BigInt(member);
+    if (members === 0n) return undefined;
+    connected.delete(self);
+    const neighbours = [...connected.values()];
+    const count = Math.min(FORWARDERS, neighbours.length);
+    this.#turn += count;
+    const peers = Array.from({ length: count }, (_, i) => neighbours[(this.#turn + i) % neighbours.length] as Peer);
+    return { members, peers };
+  }
+
+  /**
+   * A message whose signature is right goes to the named members, once to each. Only its author may ask for that, on a connection on which it proved its key, and
+   * not too often. It need not be new: otherwise anybody who hands it on before its author does would keep it from those members.
+   */
+  forward(state: ConsensusState, from: Peer, asked: Forward, isNew: boolean): void {
+    const { members, message, bytes } = asked;
+    const author = authorOf(state, message);
+    const key = author?.committee.members[author.member]?.publicKey;
+    const proven = this.#transport.proven(from)?.key;
+    if (author === undefined || key === undefined || proven === undefined || !equalBytes(key, proven)) return;
+    const forwarded = this.#forwarded.get(author.member) ?? new Set();
+    this.#forwarded.set(author.member, forwarded);
+    const name = nameOfMessage(message);
+    if (forwarded.has(name) || forwarded.size >= MOST_OF_AUTHOR || (!isNew && !isHere(state, asked))) return;
+    forwarded.add(name);
+    for (const [member, peer] of this.#connected(author.committee))
+      if (member !== author.member && hasBit(members, member)) this.#transport.send(peer, bytes);
+  }
+
+  nextHeight(): void {
+    this.#forwarded.clear();
+  }
+
+  /** Members by their newest connection. */
+  #connected(committee: Committee): Map<number, Peer> {
+    const found = new Map<number, Peer>();
+    for (const { peers, key } of this.#transport.company()) {
+      const member = memberOf(committee, key) ?? -1;
+      const peer = peers.at(-1);
+      if (member >= 0 && peer !== undefined) found.set(member, peer);
+    }
+    return found;
+  }
+}

@@ -1,0 +1,184 @@
+/**
+ * Messages between validators as bytes (consensus rules 5, 15 and 18). Only the form is checked here; signatures,
+ * heights and rounds are checked later (intake.ts).
+ */
+import { ByteReader, type Bytes, ByteWriter } from '../../../protocol/bytes.ts';
+import {
+  type ProposedCut,
+  readProposedCut,
+  readRound,
+  readRoundOrNone,
+  writeRoundOrNone,
+} from '../../../protocol/consensus/proposal.ts';
+import { ProtocolError } from '../../../protocol/errors.ts';
+import { decodeCertificate, encodeCertificate, MAX_COMMITTEE } from '../../../protocol/ledger/cut.ts';
+import { SIGNATURE_BYTES } from '../../../protocol/transactions/transaction.ts';
+import type { Finalized, Have, Message, Proposal } from '../engine/effects.ts';
+import { PRECOMMIT, PREVOTE, type Proof, type Vote, type VoteKind } from '../engine/votes.ts';
+import { readCut, writeCut } from '../log/log-record.ts';
+
+export const MESSAGE_TYPES = { proposal: 1, vote: 2, proof: 3, have: 4, finalized: 5 } as const;
+/** A final cut with 64 blocks and 64 signatures is the largest. */
+export const MAX_MESSAGE_BYTES = 220_000;
+
+const NOTHING = new Uint8Array(0);
+const nameOf = (bytes: Bytes): string => Buffer.from(bytes).toString('latin1');
+
+function writeSignature(writer: ByteWriter, signature: Bytes): ByteWriter {
+  if (signature.length !== SIGNATURE_BYTES)
+    throw new ProtocolError('out_of_range', `a signature has ${SIGNATURE_BYTES} bytes`);
+  return writer.raw(signature);
+}
+
+function readMember(reader: ByteReader): number {
+  const member = reader.u8();
+  if (member >= MAX_COMMITTEE) throw new ProtocolError('out_of_range', 'a committee has at most 64 members');
+  return member;
+}
+
+function readKind(reader: ByteReader): VoteKind {
+  const kind = reader.u8();
+  if (kind !== PREVOTE && kind !== PRECOMMIT)
+    throw new ProtocolError('unsupported_kind', `vote kind ${kind} is not known`);
+  return kind;
+}
+
+const proposalOf = (cut: ProposedCut): Pick<Proposal, 'cut' | 'signers' | 'content'> => ({
+  cut: nameOf(cut.cutId),
+  signers: cut.header.signers,
+  content: cut.content,
+});
+
+function writeProposal(writer: ByteWriter, proposal: Proposal): void {
+  writeRoundOrNone(writer.height(proposal.height).u32(proposal.round), proposal.validRound);
+  writeSignature(writer.raw(proposal.content).u32(proposal.lastRound), proposal.signature);
+}
+
+function readProposal(reader: ByteReader): Proposal {
+  const height = reader.height();
+  const round = readRound(reader);
+  const validRound = readRoundOrNone(reader);
+  const cut = readProposedCut(reader);
+  if (cut.header.height !== height || validRound >= round)
+    throw new ProtocolError('not_canonical', 'height or valid round of the proposal do not fit');
+  const lastRound = readRound(reader);
+  return { height, round, validRound, ...proposalOf(cut), lastRound, signature: reader.take(SIGNATURE_BYTES) };
+}
+
+function writeVote(writer: ByteWriter, vote: Vote): void {
+  writeCut(writer.u8(vote.kind).height(vote.height).u32(vote.round), vote.cut);
+  writeSignature(writer.u8(vote.member), vote.signature);
+}
+
+function readVote(reader: ByteReader): Vote {
+  return {
+    kind: readKind(reader),
+    height: reader.height(),
+    round: readRound(reader),
+    cut: readCut(reader),
+    member: readMember(reader),
+    signature: reader.take(SIGNATURE_BYTES),
+  };
+}
+
+function writeProof(writer: ByteWriter, proof: Proof): void {
+  writeCut(writer.u8(proof.kind).height(proof.height).u32(proof.round), proof.cut).u8(proof.votes.length);
+  for (const { member, signature } of proof.votes) writeSignature(writer.u8(member), signature);
+}
+
+function readProof(reader: ByteReader): Proof {
+  const place = { kind: readKind(reader), height: reader.height(), round: readRound(reader), cut: readCut(reader) };
+  const votes: Vote[] = [];
+  let before = -1;
+  for (let left = reader.u8(); left > 0; left--) {
+    const member = readMember(reader);
+    if (member <= before) throw new ProtocolError('not_canonical', 'members of a proof are in ascending order');
+    before = member;
+    votes.push({ ...place, member, signature: reader.take(SIGNATURE_BYTES) });
+  }
+  return { ...place, votes };
+}
+
+function writeHave(writer: ByteWriter, have: Have): void {
+  writer
+    .height(have.height)
+    .u32(have.round)
+    .u64(have.prevotes)
+    .u64(have.precommits)
+    .u8(have.hasProposal ? 1 : 0);
+  writeRoundOrNone(writeRoundOrNone(writer, have.validRound), have.wantPolka);
+  writeCut(writer, have.wantCut).u32(have.lastRound).u64(have.lastPrecommits);
+}
+
+function readHave(reader: ByteReader): Have {
+  const height = reader.height();
+  const round = readRound(reader);
+  const [prevotes, precommits, flag] = [reader.u64(), reader.u64(), reader.u8()];
+  if (flag > 1) throw new ProtocolError('not_canonical', 'a flag is 0 or 1');
+  return {
+    height,
+    round,
+    prevotes,
+    precommits,
+    hasProposal: flag === 1,
+    validRound: readRoundOrNone(reader),
+    wantPolka: readRoundOrNone(reader),
+    wantCut: readCut(reader),
+    lastRound: readRound(reader),
+    lastPrecommits: reader.u64(),
+  };
+}
+
+function writeFinalized(writer: ByteWriter, { proof, proposal }: Finalized): void {
+  const certificate = encodeCertificate({ round: proof.round, signatures: proof.votes });
+  writer.raw(proposal.content).raw(certificate);
+}
+
+function readFinalized(reader: ByteReader): Finalized {
+  const cut = readProposedCut(reader);
+  const { round, signatures } = decodeCertificate(reader.take(reader.left));
+  const place = { kind: PRECOMMIT, height: cut.header.height, round, cut: nameOf(cut.cutId) } as const;
+  const votes = signatures.map(({ member, signature }) => ({ ...place, member, signature }));
+  const { height } = place;
+  return {
+    proof: { ...place, votes },
+    // The round of the previous cut is not signed here; a node that accepts the cut knows its own.
+    proposal: { height, round, validRound: -1, ...proposalOf(cut), lastRound: 0, signature: NOTHING },
+  };
+}
+
+export function encodeMessage(message: Message): Uint8Array<ArrayBuffer> {
+  const writer = new ByteWriter(8_192).u8(MESSAGE_TYPES[message.type]);
+  if (message.type === 'proposal') writeProposal(writer, message.proposal);
+  else if (message.type === 'vote') writeVote(writer, message.vote);
+  else if (message.type === 'proof') writeProof(writer, message.proof);
+  else if (message.type === 'have') writeHave(writer, message.have);
+  else writeFinalized(writer, message.finalized);
+  return writer.done();
+}
+
+export function decodeMessage(bytes: Bytes): Message {
+  if (bytes.length > MAX_MESSAGE_BYTES)
+    throw new ProtocolError('too_long', `a message has at most ${MAX_MESSAGE_BYTES} bytes`);
+  const reader = new ByteReader(bytes);
+  const message = readMessage(reader.u8(), reader);
+  reader.end();
+  return message;
+}
+
+function readMessage(type: number, reader: ByteReader): Message {
+  switch (type) {
+    case MESSAGE_TYPES.proposal:
+      return { type: 'proposal', proposal: readProposal(reader) };
+    case MESSAGE_TYPES.vote:
+      return { type: 'vote', vote: readVote(reader) };
+    case MESSAGE_TYPES.proof:
+      return { type: 'proof', proof: readProof(reader) };
+    case MESSAGE_TYPES.have:
+      return { type: 'have', have: readHave(reader) };
+    case MESSAGE_TYPES.finalized:
+      return { type: 'finalized', finalized: readFinalized(reader) };
+    default:
+      throw new ProtocolError('unsupported_kind', `message type ${type} is not known`);
+  }
+}

@@ -1,0 +1,97 @@
+/**
+ * Recovers lost messages (consensus rules 15 to 17). A member that makes no progress tells some neighbours what it has;
+ * each sends what it lacks: votes and proposal of its round, votes of a later round, the polka of a newer valid value,
+ * precommits for the cut before, and final cuts if it is behind. Answers to one neighbour are limited between two ticks
+ * of the node's clock.
+ */
+
+import { isListening } from '../one-signer/listening.ts';
+import type { Effect, Have, Message, Peer } from './effects.ts';
+import type { Rules } from './rules.ts';
+import type { ConsensusState, Round } from './state.ts';
+import { bitsOf, hasBit, NIL, proofOf, type Vote } from './votes.ts';
+
+/** Answers to one neighbour between two ticks. */
+export const ANSWERS_PER_TICK = 2;
+
+/** `isMet`: members of a quorum are connected, this one among them. */
+export function tick(state: ConsensusState, isMet: boolean, out: Effect[]): void {
+  state.answered.clear();
+  state.farVotes.clear();
+  const place = `${state.height}/${state.round}/${state.step}`;
+  const isThere = place === state.tickPlace;
+  if (isThere) out.push({ do: 'send', to: 'some', message: { type: 'have', have: haveOf(state) } });
+  state.ticksThere = isThere ? state.ticksThere + (isMet ? 1 : 0) : 0;
+  state.tickPlace = place;
+}
+
+export function haveOf(state: ConsensusState): Have {
+  const { height, round, last } = state;
+  const current = state.rounds.get(round);
+  const proposal = current?.proposal;
+  const asked = proposal?.validRound ?? -1;
+  // Another process may have voted with its key. Neighbours send only missing votes, so while it listens it asks for
+  // its own votes too.
+  const unheard = isListening(state) ? 1n << BigInt(state.self) : 0n;
+  const lastRound = proposal !== undefined && last?.rounds.has(proposal.lastRound) ? proposal.lastRound : last?.round;
+  return {
+    height,
+    round,
+    prevotes: bitsOf(current?.prevotes.votes ?? []) & ~unheard,
+    precommits: bitsOf(current?.precommits.votes ?? []) & ~unheard,
+    hasProposal: proposal !== undefined,
+    validRound: state.validRound,
+    wantPolka: asked >= 0 && state.rounds.get(asked)?.prevotes.quorum !== proposal?.cut ? asked : -1,
+    wantCut: state.values.has(state.wantCut) ? NIL : state.wantCut,
+    lastRound: lastRound ?? 0,
+    lastPrecommits: bitsOf((lastRound === undefined ? undefined : last?.rounds.get(lastRound))?.values() ?? []),
+  };
+}
+
+export function answer(state: ConsensusState, have: Have, from: Peer, rules: Rules, out: Effect[]): void {
+  const given = state.answered.get(from) ?? 0;
+  if (!rules.answers || given >= ANSWERS_PER_TICK) return;
+  state.answered.set(from, given + 1);
+  if (have.height < state.height) out.push({ do: 'serve', to: from, height: have.height });
+  else if (have.height > state.height || have.round > state.round)
+    out.push({ do: 'send', to: { peer: from }, message: { type: 'have', have: haveOf(state) } });
+  if (have.height !== state.height) return;
+  for (const message of lacking(state, have)) out.push({ do: 'send', to: { peer: from }, message });
+}
+
+function lacking(state: ConsensusState, have: Have): Message[] {
+  const messages: Message[] = [];
+  const proposalOf = (cut: string) => {
+    const proposal = state.values.get(cut)?.proposal;
+    if (proposal !== undefined && proposal.signature.length > 0) messages.push({ type: 'proposal', proposal });
+  };
+  const polka = (round: number) => {
+    const kept = state.rounds.get(round);
+    const proof = kept && proofOf(kept.prevotes);
+    if (proof !== undefined && proof.cut !== NIL) messages.push({ type: 'proof', proof });
+  };
+  const votes = (held: Iterable<Vote | undefined>, bits: bigint) => {
+    for (const vote of held)
+      if (vote !== undefined && !hasBit(bits, vote.member)) messages.push({ type: 'vote', vote });
+  };
+  const round = (kept: Round | undefined, prevotes: bigint, precommits: bigint, hasProposal: boolean) => {
+    if (kept === undefined) return;
+    if (!hasProposal && kept.proposal !== undefined) {
+      messages.push({ type: 'proposal', proposal: kept.proposal });
+      if (kept.proposal.validRound > have.validRound) polka(kept.proposal.validRound);
+    }
+    votes(kept.prevotes.votes, prevotes);
+    votes(kept.precommits.votes, precommits);
+  };
+  if (have.wantCut !== NIL) proposalOf(have.wantCut);
+  if (have.validRound < state.validRound) {
+    proposalOf(state.valid);
+    polka(state.validRound);
+  }
+  if (have.wantPolka >= 0) polka(have.wantPolka);
+  round(state.rounds.get(have.round), have.prevotes, have.precommits, have.hasProposal);
+  // A member of an earlier round needs to see where the others are.
+  if (have.round < state.round) round(state.rounds.get(state.round), 0n, 0n, false);
+  votes(state.last?.rounds.get(have.lastRound)?.values() ?? [], have.lastPrecommits);
+  return messages;
+}

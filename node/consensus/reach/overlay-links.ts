@@ -1,0 +1,87 @@
+/** The overlay connections of a node, by its own names for them. */
+import { type Bytes, equalBytes } from '../../../protocol/bytes.ts';
+import { clientKey } from '../../../runtime/clients/client-address.ts';
+import type { ListenAddress } from '../../../runtime/command-line/command-line.ts';
+import { nameOf } from '../../ledger/registration.ts';
+import type { Peer } from '../engine/effects.ts';
+import type { ProvenLink } from '../relays/relaying.ts';
+import type { Place, Standing } from './inbound-places.ts';
+import type { Claim, TcpLink } from './tcp-link.ts';
+import type { Companion } from './transport.ts';
+
+export type Link = {
+  readonly link: TcpLink;
+  readonly address: string;
+  readonly isInbound: boolean;
+  /** The dialled address; undefined for an incoming connection, and for one through a relay. */
+  readonly at?: ListenAddress | undefined;
+  isReady: boolean;
+  standing: Standing;
+  /** Its key is not, or not yet, known to be a member's. */
+  claim?: Claim | undefined;
+  member?: string | undefined;
+  /** Proven. */
+  key?: Bytes | undefined;
+  /** This side has not identified itself, for lack of capacity. */
+  isWithheld?: boolean;
+};
+
+/** Prefix of the address of a validator reached through a relay; both identifiers follow. */
+export const RELAYED = 'relayed ';
+
+/** The key for limits: an address, the network of one customer, or a validator behind a relay. */
+export const placeKey = (address: string): string => (address.startsWith(RELAYED) ? address : clientKey(address));
+
+export class OverlayLinks extends Map<Peer, Link> {
+  ready(): Peer[] {
+    return [...this].filter(([, { isReady }]) => isReady).map(([peer]) => peer);
+  }
+
+  known(): Peer[] {
+    return [...this]
+      .filter(([, { isReady, isInbound, standing }]) => isReady && (!isInbound || standing !== 'stranger'))
+      .map(([peer]) => peer);
+  }
+
+  company(): Companion[] {
+    const proven = new Map<string, { key: Bytes; peers: Peer[] }>();
+    const unproven: Companion[] = [];
+    for (const peer of this.known()) {
+      const { key, isInbound } = this.get(peer) as Link;
+      if (key !== undefined) {
+        const found = proven.get(nameOf(key));
+        if (found === undefined) proven.set(nameOf(key), { key, peers: [peer] });
+        else found.peers.push(peer);
+      }
+      // Incoming connections from an address named by the operator are not limited. Each such neighbour is dialled only
+      // once.
+      else if (!isInbound) unproven.push({ key, peers: [peer] });
+    }
+    return [...proven.values(), ...unproven];
+  }
+
+  /**
+   * Whether a direct connection (not through a relay) has proved this key: a validator that gets a route is then
+   * dialled there.
+   */
+  isConnected(key: Bytes): boolean {
+    for (const { isReady, key: proven, address } of this.values())
+      if (isReady && proven !== undefined && !address.startsWith(RELAYED) && equalBytes(proven, key)) return true;
+    return false;
+  }
+
+  /** Undefined if its other end proved nothing. */
+  provenOf(peer: Peer, isMember: (key: Bytes) => boolean): ProvenLink | undefined {
+    const { isReady, key, at } = this.get(peer) ?? {};
+    return isReady === true && key !== undefined ? { peer, key, at, isMember: isMember(key) } : undefined;
+  }
+
+  /** Incoming connections, except one. */
+  places(isNear: (address: string) => boolean, but?: Peer): Place[] {
+    const places: Place[] = [];
+    for (const [peer, { isInbound, address, standing, member }] of this)
+      if (isInbound && peer !== but)
+        places.push({ peer, address: placeKey(address), isNear: isNear(address), standing, member });
+    return places;
+  }
+}

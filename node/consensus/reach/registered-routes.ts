@@ -1,0 +1,65 @@
+/** Connections to registered validators: each by its routes in turn, while no connection has proved its key. */
+import type { LookupFunction, Socket } from 'node:net';
+import { type Bytes, toHex } from '../../../protocol/bytes.ts';
+import { type ListenAddress, showListenAddress } from '../../../runtime/command-line/command-line.ts';
+import type { DialOrder } from './dial-plan.ts';
+import type { Dialler, Ending, Target } from './dialler.ts';
+import { FIRST_ROUTE_RETRY_MILLIS, LAST_ROUTE_RETRY_MILLIS } from './overlay-limits.ts';
+
+export type RouteDependencies = {
+  readonly dialler: Dialler;
+  steady(): number;
+  /** Whether a connection has proved this key. */
+  isConnected(key: Bytes): boolean;
+  /** Called with a new connection: it is kept only if the other end proves this key. */
+  connected(socket: Socket, address: ListenAddress, key: Bytes, ended: Ending): void;
+  readonly lookup?: LookupFunction | undefined;
+};
+
+const nameOf = ({ validator: { publicKey, routes }, afterMillis }: DialOrder): string =>
+  [afterMillis, toHex(publicKey), ...routes.map(showListenAddress)].join(' ');
+
+export class RegisteredRoutes {
+  readonly #with: RouteDependencies;
+  readonly #targets = new Map<string, Target>();
+
+  constructor(dependencies: RouteDependencies) {
+    this.#with = dependencies;
+  }
+
+  /** Replaces the list. Unchanged entries keep their state. */
+  set(orders: readonly DialOrder[]): void {
+    const wanted = new Map(orders.map((order) => [nameOf(order), order]));
+    for (const [name, target] of this.#targets)
+      if (!wanted.has(name)) {
+        this.#with.dialler.giveUp(target);
+        this.#targets.delete(name);
+      }
+    for (const [name, order] of wanted) {
+      if (this.#targets.has(name)) continue;
+      const target = this.#target(order);
+      this.#targets.set(name, target);
+      this.#with.dialler.keep(target);
+    }
+  }
+
+  #target({ validator: { publicKey, routes }, afterMillis }: DialOrder): Target {
+    const { steady, isConnected, connected, lookup } = this.#with;
+    let missingSince: number | undefined;
+    let tries = 0;
+    return {
+      next: () => {
+        if (isConnected(publicKey)) {
+          missingSince = undefined;
+          return undefined;
+        }
+        missingSince ??= steady();
+        return steady() - missingSince < afterMillis ? undefined : routes[tries++ % routes.length];
+      },
+      connected: (socket, address, ended) => connected(socket, address, publicKey, ended),
+      firstRetryMillis: FIRST_ROUTE_RETRY_MILLIS,
+      lastRetryMillis: LAST_ROUTE_RETRY_MILLIS,
+      lookup,
+    };
+  }
+}

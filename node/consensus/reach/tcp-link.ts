@@ -1,0 +1,299 @@
+/**
+ * One connection to a neighbour: the hellos, the identity of the dialler, then that of the dialled, then frames in both
+ * directions. Everything is bounded: the size of a frame, bytes and messages a second (a neighbour that sends more is
+ * read more slowly), the output queue, the time to identify, and the time to answer an echo (link-echo.ts). The latter
+ * also bounds a frame that never ends: no answer can follow it.
+ */
+import type { Socket } from 'node:net';
+import { type Bytes, equalBytes } from '../../../protocol/bytes.ts';
+import { ProtocolError } from '../../../protocol/errors.ts';
+import { validatorId } from '../../../protocol/staking/names.ts';
+import { tokenIn } from '../relays/circuit-messages.ts';
+import { type Rate, ReadingAllowance } from './allowance.ts';
+import { isEcho, LinkEcho } from './link-echo.ts';
+import {
+  Channel,
+  type ConnectionKey,
+  type Ends,
+  identityMessage,
+  newConnectionKey,
+  type Role,
+} from './overlay-channel.ts';
+import {
+  decodeIdentity,
+  encodeHello,
+  encodeIdentity,
+  FrameReader,
+  frameBytes,
+  type Hello,
+  IDENTITY_BYTES,
+  type Identity,
+  MAX_FRAME_BYTES,
+  readHello,
+  TAG_BYTES,
+} from './tcp-frames.ts';
+
+export const LINK_LIMITS = {
+  /** For hello and identity together. */
+  helloMillis: 5_000,
+  /** Time between two echo questions. */
+  echoMillis: 10_000,
+  /**
+   * The connection is closed if the last answered question is older. Together with the time between two checks it is
+   * less than a minute: for that long a dead process can delay the next one of its key (rule 23).
+   */
+  silentMillis: 45_000,
+  /** How long a neighbour may leave a full queue unread. */
+  stalledMillis: 30_000,
+  queuedBytes: 8 * 1024 * 1024,
+  bytes: { perSecond: 16 * 1024 * 1024, burst: 80 * 1024 * 1024 },
+  messages: { perSecond: 1_000, burst: 4_000 },
+} as const;
+export type LinkLimits = {
+  readonly [K in keyof typeof LINK_LIMITS]: (typeof LINK_LIMITS)[K] extends number ? number : Rate;
+};
+
+/** The claimed identity of the other end, and the bytes that it must have signed. */
+export type Claim = { readonly identity: Identity; readonly message: Bytes };
+
+export type LinkEvents = {
+  /** The identification of the other side is complete. */
+  ready(claim: Claim | undefined): void;
+  message(bytes: Bytes): void;
+  /** `reason` is missing if the connection ended normally. */
+  ended(reason?: string): void;
+  /** It becomes one half of a circuit (rule 24), and is no longer a link. */
+  circuit?(socket: Socket, token: Bytes): void;
+};
+
+export type LinkSettings = {
+  readonly own: Omit<Hello, 'channelKey'>;
+  readonly role: Role;
+  /**
+   * This side's identity; undefined if it has no key or does not identify itself. On the dialled side it is called once
+   * the other's claim is known, and not for anonymous connections: signing for every stranger would cost too much.
+   */
+  readonly identify: (message: Bytes, claim: Claim | undefined) => Promise<Identity | undefined>;
+  readonly limits: LinkLimits;
+  /** The expected validator, if it is dialled by its registered route: this side identifies itself to no other. */
+  readonly expects?: Bytes | undefined;
+};
+
+export type Restriction = {
+  readonly reading: readonly ReadingAllowance[];
+  readonly queuedBytes: number;
+  /** Whether this many more bytes are allowed; if so, they are counted. */
+  readonly maySend: (bytes: number) => boolean;
+};
+
+export class TcpLink {
+  readonly #socket: Socket;
+  readonly #settings: LinkSettings;
+  readonly #events: LinkEvents;
+  readonly #steady: () => number;
+  readonly #reader = new FrameReader();
+  readonly #timers: NodeJS.Timeout[];
+  readonly #own: ReadingAllowance;
+  #allowances: readonly ReadingAllowance[];
+  #queuedBytes: number;
+  #maySend: Restriction['maySend'] = () => true;
+  #resume: NodeJS.Timeout | undefined;
+  readonly #key: ConnectionKey = newConnectionKey();
+  readonly #hello: Hello;
+  readonly #listeners = [
+    ['error', () => this.end()],
+    ['close', () => this.end()],
+    ['data', (piece: Buffer) => this.#read(piece)],
+  ] as const;
+  #ends: Ends | undefined;
+  #channel: Channel | undefined;
+  /** The own identity is being signed: until it is sent the other side must not send anything. */
+  #isSigning = false;
+  #isReady = false;
+  #isOver = false;
+  readonly #echo: LinkEcho;
+  #lookedAt: number;
+  #fullSince: number | undefined;
+
+  constructor(socket: Socket, settings: LinkSettings, events: LinkEvents, steady: () => number) {
+    this.#socket = socket;
+    this.#settings = settings;
+    this.#events = events;
+    this.#steady = steady;
+    const { limits, own } = settings;
+    const now = steady();
+    this.#echo = new LinkEcho(now);
+    this.#lookedAt = now;
+    this.#own = new ReadingAllowance(limits.bytes, limits.messages, now);
+    this.#allowances = [this.#own];
+    this.#queuedBytes = limits.queuedBytes;
+    this.#timers = [
+      setTimeout(() => this.#isReady || this.end('it did not say who it is'), limits.helloMillis),
+      setInterval(() => this.#look(), Math.min(limits.echoMillis, limits.silentMillis, limits.stalledMillis)),
+    ];
+    socket.setNoDelay(true);
+    for (const [event, listener] of this.#listeners) socket.on(event, listener);
+    this.#hello = { ...own, channelKey: this.#key.channelKey };
+    socket.write(frameBytes(encodeHello(this.#hello)));
+  }
+
+  /** Applies the limits for strangers: lower read and send rates, shared by all strangers, and a shorter queue. */
+  restrict({ reading, queuedBytes, maySend }: Restriction): void {
+    this.#allowances = [this.#own, ...reading];
+    this.#queuedBytes = Math.min(queuedBytes, this.#settings.limits.queuedBytes);
+    this.#maySend = maySend;
+    if (this.#resume === undefined) return;
+    // The wait was computed with the previous limits.
+    clearTimeout(this.#resume);
+    this.#resume = undefined;
+    this.#socket.resume();
+  }
+
+  /** It has proven itself since. */
+  release(): void {
+    this.restrict({ reading: [], queuedBytes: this.#settings.limits.queuedBytes, maySend: () => true });
+  }
+
+  /** The name of the process at the other end, after its hello. */
+  get process(): Bytes | undefined {
+    return this.#ends?.[this.#settings.role === 'dialler' ? 'dialled' : 'dialler'].process;
+  }
+
+  send(bytes: Bytes): void {
+    if (this.#isOver || !this.#isReady) return;
+    // Dropped: anti-entropy recovers it if needed.
+    if (this.#socket.writableLength + bytes.length > this.#queuedBytes) {
+      this.#fullSince ??= this.#steady();
+      return;
+    }
+    if (!this.#maySend(bytes.length)) return;
+    this.#write(bytes);
+  }
+
+  #write(bytes: Bytes): void {
+    // Checked before it gets a number: a number that is not sent would break the connection.
+    if (bytes.length > MAX_FRAME_BYTES) throw new ProtocolError('too_long', 'a frame that no neighbour reads');
+    this.#socket.write(frameBytes((this.#channel as Channel).seal(bytes)));
+  }
+
+  end(reason?: string): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    for (const timer of this.#timers) clearTimeout(timer);
+    clearTimeout(this.#resume);
+    this.#socket.destroy();
+    this.#events.ended(reason);
+  }
+
+  #handOver(token: Bytes): void {
+    this.#isOver = true;
+    for (const timer of this.#timers) clearTimeout(timer);
+    for (const [event, listener] of this.#listeners) this.#socket.off(event, listener);
+    this.#socket.pause();
+    this.#events.circuit?.(this.#socket, token);
+  }
+
+  #look(): void {
+    const now = this.#steady();
+    const { silentMillis, stalledMillis } = this.#settings.limits;
+    // This process was suspended: data that arrived meanwhile is not read yet.
+    const wasAway = now - this.#lookedAt > silentMillis / 2;
+    this.#lookedAt = now;
+    if (this.#socket.writableLength < this.#queuedBytes / 2) this.#fullSince = undefined;
+    if (this.#echo.silentFor(now) > silentMillis && !wasAway) this.end('it did not answer the echo');
+    else if (this.#fullSince !== undefined && now - this.#fullSince > stalledMillis) this.end('it does not read');
+    else this.#sendEcho(this.#echo.question(now));
+  }
+
+  /** Not counted in the limits for strangers: it is short, and without it they would be taken for dead. */
+  #sendEcho(bytes: Bytes | undefined): void {
+    if (bytes === undefined || this.#isOver || !this.#isReady) return;
+    if (this.#socket.writableLength + bytes.length <= this.#queuedBytes) this.#write(bytes);
+  }
+
+  #read(piece: Buffer): void {
+    let messages = 0;
+    try {
+      for (const frame of this.#reader.push(piece)) {
+        messages++;
+        this.#take(frame);
+        if (this.#isOver) return;
+      }
+    } catch (error) {
+      // Input of a neighbour can end only its connection, never this node.
+      this.end(error instanceof ProtocolError ? error.message : `its frames could not be read: ${error}`);
+      return;
+    }
+    const now = this.#steady();
+    const millis = Math.max(...this.#allowances.map((allowance) => allowance.spend(piece.length, messages, now)));
+    if (millis === 0) return;
+    this.#socket.pause();
+    this.#resume = setTimeout(() => {
+      this.#resume = undefined;
+      this.#socket.resume();
+    }, millis);
+  }
+
+  #take(frame: Bytes): void {
+    if (this.#channel === undefined) {
+      const token = this.#events.circuit && tokenIn(frame);
+      if (token !== undefined) this.#handOver(token);
+      else this.#meet(readHello(frame, this.#hello));
+      return;
+    }
+    const bytes = this.#channel.open(frame);
+    if (this.#isReady) {
+      if (isEcho(bytes)) this.#sendEcho(this.#echo.take(bytes));
+      else if (bytes.length > 0) this.#events.message(bytes);
+      return;
+    }
+    if (this.#isSigning) throw new ProtocolError('not_canonical', 'it speaks before its turn');
+    const claim = this.#claimIn(bytes);
+    if (this.#settings.role === 'dialler') this.#begin(claim);
+    else if (claim !== undefined) this.#introduce(claim, () => this.#begin(claim));
+    else {
+      this.#write(encodeIdentity(undefined));
+      this.#begin(undefined);
+    }
+  }
+
+  #meet(other: Hello): void {
+    const { role, expects } = this.#settings;
+    if (expects !== undefined && !equalBytes(other.validator, expects))
+      throw new ProtocolError('not_canonical', 'it is not the validator that registered this route');
+    this.#ends =
+      role === 'dialler' ? { dialler: this.#hello, dialled: other } : { dialler: other, dialled: this.#hello };
+    this.#channel = new Channel(role, this.#key.secret, this.#ends);
+    this.#reader.limit = IDENTITY_BYTES + TAG_BYTES;
+    if (role === 'dialler') this.#introduce(undefined, () => undefined);
+  }
+
+  /** The signature covers the identity in the hello, so this one must be the same. */
+  #claimIn(bytes: Bytes): Claim | undefined {
+    const identity = decodeIdentity(bytes);
+    if (identity === undefined) return undefined;
+    const [ends, role] = [this.#ends as Ends, this.#settings.role === 'dialler' ? 'dialled' : 'dialler'] as const;
+    if (!equalBytes(validatorId(identity.publicKey), ends[role].validator))
+      throw new ProtocolError('not_canonical', 'its identity is not the one of its hello');
+    return { identity, message: identityMessage(role, ends) };
+  }
+
+  #introduce(claim: Claim | undefined, done: () => void): void {
+    const { role, identify } = this.#settings;
+    this.#isSigning = true;
+    identify(identityMessage(role, this.#ends as Ends), claim)
+      .then((known) => {
+        if (this.#isOver) return;
+        this.#isSigning = false;
+        this.#write(encodeIdentity(known));
+        done();
+      })
+      .catch(() => this.end());
+  }
+
+  #begin(claim: Claim | undefined): void {
+    this.#isReady = true;
+    this.#reader.limit = MAX_FRAME_BYTES + TAG_BYTES;
+    this.#events.ready(claim);
+  }
+}

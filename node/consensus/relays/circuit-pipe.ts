@@ -1,0 +1,70 @@
+/**
+ * The bytes of a circuit, from each of its ends to the other. They are read no faster than the other end accepts them
+ * and the allowances permit, so little is buffered here.
+ */
+import type { Socket } from 'node:net';
+import { Allowance } from '../reach/allowance.ts';
+import { CIRCUIT } from './relay-limits.ts';
+
+export type PipeLimits = { readonly bytes: { perSecond: number; burst: number }; readonly idleMillis: number };
+
+export class CircuitPipe {
+  readonly #sockets: readonly [Socket, Socket];
+  readonly #timers = new Set<NodeJS.Timeout>();
+  readonly #ended: () => void;
+  #isOver = false;
+
+  /** `together`: the allowance shared by all circuits. */
+  constructor(
+    sockets: readonly [Socket, Socket],
+    together: Allowance,
+    steady: () => number,
+    ended: () => void,
+    { bytes, idleMillis }: PipeLimits = CIRCUIT,
+  ) {
+    this.#sockets = sockets;
+    this.#ended = ended;
+    const [one, other] = sockets;
+    for (const socket of sockets) {
+      socket.on('error', () => this.end());
+      socket.on('close', () => this.end());
+      socket.setTimeout(idleMillis, () => this.end());
+    }
+    this.#carry(one, other, [new Allowance(bytes, steady()), together], steady);
+    this.#carry(other, one, [new Allowance(bytes, steady()), together], steady);
+  }
+
+  end(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    for (const timer of this.#timers) clearTimeout(timer);
+    for (const socket of this.#sockets) socket.destroy();
+    this.#ended();
+  }
+
+  #carry(from: Socket, to: Socket, allowances: readonly Allowance[], steady: () => number): void {
+    let holds = 0;
+    const release = () => {
+      if (--holds === 0 && !this.#isOver) from.resume();
+    };
+    from.on('data', (piece: Buffer) => {
+      const isTaken = to.write(piece);
+      const now = steady();
+      const millis = Math.max(...allowances.map((allowance) => allowance.spend(piece.length, now)));
+      if (!isTaken) {
+        holds++;
+        to.once('drain', release);
+      }
+      if (millis > 0) {
+        holds++;
+        const timer = setTimeout(() => {
+          this.#timers.delete(timer);
+          release();
+        }, millis);
+        this.#timers.add(timer);
+      }
+      if (holds > 0) from.pause();
+    });
+    from.resume();
+  }
+}

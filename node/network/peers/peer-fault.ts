@@ -1,0 +1,66 @@
+/** The interface for requests to peers, the errors for broken rules, and the attribution of faults. */
+import { ProtocolError } from '../../../protocol/errors.ts';
+import type { PeerName, Protocol } from '../thread/host-types.ts';
+import type { Fault } from './peer-score.ts';
+
+/** Sends requests to peers, and lowers their scores for faults. */
+export type PeerAsking = {
+  ask(peer: PeerName, protocol: Protocol, question: Uint8Array): Promise<Uint8Array>;
+  fault(peer: PeerName, fault: Fault, reason: string): void;
+};
+
+/** A peer broke a rule: the caller lowers its score and asks another. */
+export class PeerFault extends Error {
+  override readonly name = 'PeerFault';
+  readonly peer: PeerName;
+  readonly fault: Fault;
+
+  constructor(peer: PeerName, fault: Fault, reason: string) {
+    super(reason);
+    this.peer = peer;
+    this.fault = fault;
+  }
+}
+
+/** A peer that has more sent less than was asked for, which may have honest reasons: others are asked before it. */
+export class StingyAnswer extends Error {
+  override readonly name = 'StingyAnswer';
+  readonly peer: PeerName;
+
+  constructor(peer: PeerName, reason: string) {
+    super(reason);
+    this.peer = peer;
+  }
+}
+
+/**
+ * A request without an answer. `unanswered`: it was sent, and no complete answer arrived in time. `not_asked`: it was
+ * not sent, because the peer has disconnected or too many requests wait for it. `busy`: the peer is serving others now.
+ * Only the first is the peer's fault.
+ */
+export type AskCode = 'unanswered' | 'not_asked' | 'busy';
+
+export class AskError extends Error {
+  override readonly name = 'AskError';
+  /** Passed between the threads. */
+  readonly code: AskCode;
+
+  constructor(code: AskCode, reason: string) {
+    super(reason);
+    this.code = code;
+  }
+}
+
+/** The fault of the asked peer; undefined if the cause is on this side. */
+export function faultOf(error: unknown): Fault | undefined {
+  if (error instanceof PeerFault) return error.fault;
+  if (error instanceof ProtocolError) return 'malformed';
+  return (error as { readonly code?: unknown }).code === 'unanswered' ? 'unanswered' : undefined;
+}
+
+/** Lowers the peer's score, if it is at fault. */
+export function blame(network: Pick<PeerAsking, 'fault'>, peer: PeerName, error: unknown): void {
+  const fault = faultOf(error);
+  if (fault !== undefined)
+    network.fault(error instanceof PeerFault ? error.peer : peer, fault, (error as Error).message);
+}

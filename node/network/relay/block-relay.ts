@@ -1,0 +1,188 @@
+/**
+ * Work blocks between peers: header and short identifiers by gossip. The header and its work are checked before
+ * anything is requested; then the body is assembled from transactions in the mempool, and missing ones are requested
+ * from the peer that sent it. If that peer does not deliver, the next that announces the block is asked. It is relayed
+ * once it was accepted.
+ */
+
+import { type Bytes, equalBytes } from '../../../protocol/bytes.ts';
+import { ProtocolError } from '../../../protocol/errors.ts';
+import { type Body, decodeBody, encodeBody } from '../../../protocol/ledger/body.ts';
+import { blockId, decodeHeader } from '../../../protocol/ledger/header.ts';
+import type { Submission } from '../../full-node.ts';
+import { isWindowOpen } from '../../ledger/registration.ts';
+import { isSendersFault } from '../../mining/candidate.ts';
+import type { ConsensusNode } from '../../node.ts';
+import { blame, type PeerAsking, PeerFault } from '../peers/peer-fault.ts';
+import { decodeBlocksAnswer } from '../sync/sync-messages.ts';
+import type { Finding, PeerName, Topic } from '../thread/host-types.ts';
+import {
+  decodeShortBlock,
+  decodeWires,
+  encodeRelayQuestion,
+  encodeShortBlock,
+  type ShortBlock,
+  shortName,
+} from './relay-messages.ts';
+
+/**
+ * Blocks of one peer that are checked and fetched at once; others can be fetched from the next peer that announces
+ * them.
+ */
+const PER_PEER = 16;
+/**
+ * A peer drops a block that no cut took in its window. It may be cuts ahead, and asked late because others announced
+ * the block first: then it is not to blame.
+ */
+const CLOSING_CUTS = 8;
+
+export type BlockRelayDependencies = {
+  readonly node: Pick<ConsensusNode, 'chain' | 'mempool' | 'submitBlock' | 'ledger' | 'on'>;
+  readonly network: PeerAsking & { publish(topic: Topic, data: Bytes): void };
+  isSynced(): boolean;
+};
+
+export class BlockRelay {
+  readonly #with: BlockRelayDependencies;
+  /** Waiting transactions by the first bytes of their identifiers. */
+  readonly #short = new Map<string, Bytes>();
+  readonly #unsubscribe: (() => void)[];
+  readonly #judged = new Map<PeerName, number>();
+
+  constructor(dependencies: BlockRelayDependencies) {
+    this.#with = dependencies;
+    const { node } = dependencies;
+    for (const { id } of node.mempool.list()) this.#short.set(shortName(id), id);
+    this.#unsubscribe = [
+      node.on('mempoolAdded', ({ id }) => this.#short.set(shortName(id), id)),
+      node.on('mempoolRemoved', ({ id }) => this.#short.delete(shortName(id))),
+      node.on('block', ({ id, header }) => this.#announce(id, header)),
+    ];
+  }
+
+  get judged(): number {
+    return [...this.#judged.values()].reduce((all, one) => all + one, 0);
+  }
+
+  close(): void {
+    for (const unsubscribe of this.#unsubscribe) unsubscribe();
+  }
+
+  /** If it arrived by gossip, it is the same message, which the library does not send twice. */
+  #announce(id: Bytes, header: Bytes): void {
+    const body = this.#with.isSynced() ? this.#with.node.chain.blockBody(id) : undefined;
+    if (body !== undefined) this.#with.network.publish('blocks', encodeShortBlock(header, decodeBody(body)));
+  }
+
+  async judge(peer: PeerName, data: Bytes): Promise<Finding> {
+    const { network } = this.#with;
+    if (!this.#with.isSynced()) return 'ignore';
+    const judged = this.#judged.get(peer) ?? 0;
+    if (judged >= PER_PEER) return 'undelivered';
+    this.#judged.set(peer, judged + 1);
+    try {
+      return await this.#look(peer, data);
+    } catch (error) {
+      blame(network, peer, error);
+      return 'undelivered';
+    } finally {
+      const left = (this.#judged.get(peer) ?? 1) - 1;
+      if (left > 0) this.#judged.set(peer, left);
+      else this.#judged.delete(peer);
+    }
+  }
+
+  async #look(peer: PeerName, data: Bytes): Promise<Finding> {
+    const { network, node } = this.#with;
+    let block: ShortBlock;
+    try {
+      block = decodeShortBlock(data);
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      network.fault(peer, 'malformed', error.message);
+      return 'reject';
+    }
+    const id = blockId(block.header);
+    if (node.chain.block(id) !== undefined) return 'ignore';
+    const wrong = await node.ledger.examineHeader(block.header);
+    if (wrong !== undefined) {
+      if (!isSendersFault(wrong.code)) return 'ignore';
+      network.fault(peer, 'bad_block', wrong.code);
+      return 'reject';
+    }
+    await this.#fetchParents(peer, block.parents);
+    return await this.#takeIn(peer, id, block);
+  }
+
+  async #takeIn(peer: PeerName, id: Bytes, block: ShortBlock): Promise<Finding> {
+    const { node } = this.#with;
+    const transactions = await this.#transactions(peer, id, block.shortIds);
+    let outcome: Submission | undefined;
+    if (transactions !== undefined)
+      outcome = await node.submitBlock(block.header, encodeBody({ ...block, transactions }), 'relayed');
+    // The assembled body differs from the sender's: short identifiers collided, or witnesses differ.
+    if (outcome === undefined || (outcome.status === 'refused' && outcome.error.code === 'transactions_root_mismatch'))
+      outcome = await this.#fetchWhole(peer, id);
+    if (outcome === undefined) {
+      if (node.chain.block(id) !== undefined) return 'ignore';
+      const { anchorHeight } = decodeHeader(block.header);
+      if (!isWindowOpen(anchorHeight, node.chain.head().height + CLOSING_CUTS)) return 'undelivered';
+      throw new PeerFault(peer, 'undelivered', 'it does not have the block that it announced');
+    }
+    // Everybody has to know of two blocks with one body: honest ones build on neither. Each of them cost its work.
+    if (outcome.status !== 'refused' || outcome.error.code === 'body_used') return 'accept';
+    // Another peer may have the body that belongs to the header.
+    if (isSendersFault(outcome.error.code)) throw new PeerFault(peer, 'bad_block', outcome.error.code);
+    return 'ignore';
+  }
+
+  /** Undefined if some did not arrive. */
+  async #transactions(
+    peer: PeerName,
+    id: Bytes,
+    shortIds: readonly string[],
+  ): Promise<Body['transactions'] | undefined> {
+    const { node, network } = this.#with;
+    const wires = shortIds.map((name) => {
+      const found = this.#short.get(name);
+      return found && node.mempool.get(found)?.wire;
+    });
+    const places = wires.flatMap((wire, place) => (wire === undefined ? [place] : []));
+    if (places.length > 0) {
+      const answer = await network.ask(peer, 'relay', encodeRelayQuestion({ type: 'carried', block: id, places }));
+      for (const [i, wire] of decodeWires(answer, places.length).entries()) wires[places[i] as number] = wire;
+    }
+    return wires.every((wire) => wire !== undefined) ? wires : undefined;
+  }
+
+  #fetchWhole(peer: PeerName, id: Bytes): Promise<Submission | undefined> {
+    const { node, network } = this.#with;
+    return fetchBlock(peer, id, node, network);
+  }
+
+  /**
+   * Requests a missing parent directly, which is faster than waiting for another peer; its own parents are not
+   * requested.
+   */
+  async #fetchParents(peer: PeerName, parents: Body['parents']): Promise<void> {
+    for (const parent of parents)
+      if (this.#with.node.chain.block(parent) === undefined) await this.#fetchWhole(peer, parent);
+  }
+}
+
+/** Asks a peer for a block and submits it. Undefined if the peer does not have it; its fault is thrown. */
+export async function fetchBlock(
+  peer: PeerName,
+  id: Bytes,
+  node: Pick<ConsensusNode, 'submitBlock'>,
+  network: Pick<PeerAsking, 'ask'>,
+): Promise<Submission | undefined> {
+  const question = encodeRelayQuestion({ type: 'block', block: id });
+  const [block] = decodeBlocksAnswer(await network.ask(peer, 'relay', question));
+  if (block === undefined) return undefined;
+  if (!equalBytes(blockId(block.header), id)) throw new ProtocolError('not_canonical', 'another block');
+  const outcome = await node.submitBlock(block.header, block.body, 'relayed');
+  if (outcome.status === 'refused' && isSendersFault(outcome.error.code))
+    throw new PeerFault(peer, 'bad_block', outcome.error.code);
+  return outcome;
+}

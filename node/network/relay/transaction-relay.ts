@@ -1,0 +1,159 @@
+/**
+ * Relays transactions: identifiers first, in batches by gossip; unknown ones are requested from their announcers, and
+ * pass the mempool's admission. No batch is passed on: what entered the mempool, from whomever, is gathered into
+ * batches of this node's own. So a node can deliver what it announces, and how many messages it sends does not depend
+ * on how small the batches of others are.
+ */
+import { randomBytes } from 'node:crypto';
+import type { Bytes } from '../../../protocol/bytes.ts';
+import { ProtocolError } from '../../../protocol/errors.ts';
+import { BoundedMap } from '../../../runtime/bounded-map.ts';
+import { type Bucket, type BucketRate, fullBucket, take } from '../../../runtime/clients/token-bucket.ts';
+import type { FullNode } from '../../full-node.ts';
+import { nameOf } from '../../ledger/registration.ts';
+import type { NodeErrorCode } from '../../node-error.ts';
+import { blame, type PeerAsking } from '../peers/peer-fault.ts';
+import type { Finding, PeerName, Topic } from '../thread/host-types.ts';
+import { decodeBatch, encodeBatch, MAX_TRANSACTIONS, SALT_BYTES } from './relay-messages.ts';
+import { type Came, TransactionWants } from './transaction-wants.ts';
+
+/** Identifiers of one peer that are looked up, each a read of the store. */
+const LOOKED_UP: BucketRate = { perSecond: 5_000, burst: 20_000 };
+/** Time between two batches: the first identifier after a pause is sent at once, later ones are batched. */
+const GATHER_MILLIS = 50;
+/** Half as many identifiers as a neighbour looks up, so that a link that stalls and recovers does not exceed its limit. */
+const MILLIS_PER_ID = 2_000 / LOOKED_UP.perSecond;
+/** Identifiers that wait to be announced. What is pushed out is found by peers that ask what waits. */
+const MAX_GATHERED = 16_384;
+/**
+ * Transactions that a peer announced but does not have, and that are in no cut. Some are legitimate: a conflicting one
+ * was in a cut, or they were evicted from a full mempool.
+ */
+const MISSED: BucketRate = { perSecond: 8, burst: 512 };
+/** A peer may be cuts ahead: only after this time is it clear whether a cut took what it lacks. */
+const SETTLE_MILLIS = 5_000;
+/** Transactions of one peer for which that is not clear yet; enough for many faults. */
+const MAX_UNSETTLED = 2_048;
+const KNOWN_PEERS = 1_024;
+
+/** Faults that are invalid in every state: no honest peer relays them. */
+const FAULTS: ReadonlySet<NodeErrorCode> = new Set([
+  'transaction_malformed',
+  'signature_invalid',
+  'witness_key_mismatch',
+  'fee_below_minimum',
+]);
+
+export type TransactionRelayDependencies = {
+  readonly node: Pick<FullNode, 'chain' | 'mempool' | 'submitTransaction' | 'on'>;
+  readonly network: PeerAsking & { publish(topic: Topic, data: Bytes): void };
+  /** A node that is far behind cannot judge transactions, and does not ask for them. */
+  isSynced(): boolean;
+  steady(): number;
+};
+
+export class TransactionRelay {
+  readonly #with: TransactionRelayDependencies;
+  readonly #lookedUp = new BoundedMap<PeerName, Bucket>(KNOWN_PEERS);
+  readonly #missed = new BoundedMap<PeerName, Bucket>(KNOWN_PEERS);
+  readonly #wants: TransactionWants;
+  readonly #gathered = new BoundedMap<string, Bytes>(MAX_GATHERED);
+  #timer: NodeJS.Timeout | undefined;
+  /** How many transactions are not settled, by peer. */
+  readonly #unsettled = new Map<PeerName, number>();
+  readonly #settling = new Set<NodeJS.Timeout>();
+  readonly #unsubscribe: () => void;
+
+  constructor(dependencies: TransactionRelayDependencies) {
+    this.#with = dependencies;
+    const { network } = dependencies;
+    this.#wants = new TransactionWants({
+      ask: (peer, question) => network.ask(peer, 'relay', question),
+      take: (peer, wire) => this.#take(peer, wire),
+      missed: (peer, ids) => this.#settleLater(peer, ids),
+      failed: (peer, error) => blame(network, peer, error),
+      isHere: (id) => this.#isHere(id),
+    });
+    this.#unsubscribe = dependencies.node.on('mempoolAdded', ({ id }) => {
+      this.#gathered.set(nameOf(id), id);
+      if (this.#timer === undefined) this.#announce();
+    });
+  }
+
+  close(): void {
+    this.#unsubscribe();
+    clearTimeout(this.#timer);
+    for (const timer of this.#settling) clearTimeout(timer);
+    this.#wants.close();
+  }
+
+  #announce(): void {
+    this.#timer = undefined;
+    const ids: Bytes[] = [];
+    for (const [name, id] of this.#gathered) {
+      if (ids.length >= MAX_TRANSACTIONS) break;
+      this.#gathered.delete(name);
+      ids.push(id);
+    }
+    if (ids.length === 0) return;
+    this.#with.network.publish('transactions', encodeBatch(randomBytes(SALT_BYTES), ids));
+    this.#timer = setTimeout(() => this.#announce(), Math.max(GATHER_MILLIS, ids.length * MILLIS_PER_ID));
+  }
+
+  async judge(peer: PeerName, data: Bytes): Promise<Finding> {
+    const { network } = this.#with;
+    let ids: Bytes[];
+    try {
+      ids = decodeBatch(data);
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      network.fault(peer, 'malformed', error.message);
+      return 'reject';
+    }
+    if (!this.#with.isSynced()) return 'ignore';
+    if (!this.#mayHave(this.#lookedUp, LOOKED_UP, peer, ids.length)) {
+      network.fault(peer, 'flood', 'too many transactions');
+      return 'undelivered';
+    }
+    const lacking = ids.filter((id) => !this.#isHere(id));
+    if (lacking.length === 0) return 'ignore';
+    const came = await this.#wants.want(peer, lacking);
+    return came?.every((what) => what === 'here') ? 'ignore' : 'undelivered';
+  }
+
+  #mayHave(buckets: BoundedMap<PeerName, Bucket>, rate: BucketRate, peer: PeerName, count: number): boolean {
+    const now = this.#with.steady();
+    const bucket = take(buckets.use(peer) ?? fullBucket(rate, now), rate, now, count);
+    if (bucket !== undefined) buckets.set(peer, bucket);
+    return bucket !== undefined;
+  }
+
+  #settleLater(peer: PeerName, ids: readonly Bytes[]): void {
+    const before = this.#unsettled.get(peer) ?? 0;
+    if (before + ids.length > MAX_UNSETTLED) return;
+    this.#unsettled.set(peer, before + ids.length);
+    const timer = setTimeout(() => {
+      this.#settling.delete(timer);
+      const left = (this.#unsettled.get(peer) ?? 0) - ids.length;
+      if (left > 0) this.#unsettled.set(peer, left);
+      else this.#unsettled.delete(peer);
+      const missed = ids.filter((id) => !this.#isHere(id)).length;
+      if (missed > 0 && !this.#mayHave(this.#missed, MISSED, peer, missed))
+        this.#with.network.fault(peer, 'undelivered', 'it announces transactions that it does not have');
+    }, SETTLE_MILLIS);
+    timer.unref();
+    this.#settling.add(timer);
+  }
+
+  #isHere(id: Bytes): boolean {
+    const { mempool, chain } = this.#with.node;
+    return mempool.get(id) !== undefined || chain.transactionStatus(id)?.final === true;
+  }
+
+  async #take(peer: PeerName, wire: Bytes): Promise<Exclude<Came, 'nobody'>> {
+    const outcome = await this.#with.node.submitTransaction(wire, 'relayed');
+    if (outcome.status !== 'refused' || !FAULTS.has(outcome.error.code)) return 'here';
+    this.#with.network.fault(peer, 'bad_transaction', outcome.error.code);
+    return 'bad';
+  }
+}

@@ -1,0 +1,196 @@
+/**
+ * Announced transactions that this node lacks. All announcers are remembered; a transaction is requested from one of
+ * them, batched with others, and from the next if it does not arrive soon. One that no peer has is dropped. Only
+ * who is asked at once has to have it: the others are asked late, and a cut or a conflict may have taken it meanwhile.
+ */
+import { type Bytes, equalBytes } from '../../../protocol/bytes.ts';
+import { ProtocolError } from '../../../protocol/errors.ts';
+import { MAX_TRANSACTION_BYTES, transactionIdOfWire } from '../../../protocol/transactions/transaction.ts';
+import { nameOf } from '../../ledger/registration.ts';
+import { ANSWER_BYTES } from '../sync/sync-messages.ts';
+import type { PeerName } from '../thread/host-types.ts';
+import { decodeWires, encodeRelayQuestion, MAX_TRANSACTIONS } from './relay-messages.ts';
+
+/** Requests to one peer at once: while one answer is transferred the next one is prepared. */
+const PER_PEER = 2;
+/** Transactions wanted from one peer. */
+const MAX_WANTED = 4_096;
+const MAX_SOURCES = 8;
+/** How often a transaction that did not fit into an answer is requested again. */
+const TRIES = 8;
+const HASTE_MILLIS = 1_500;
+
+/** The result: it was delivered, whatever the mempool says to it; refused as a peer's fault; or not delivered. */
+export type Came = 'here' | 'bad' | 'nobody';
+
+export type TransactionWantsDependencies = {
+  ask(peer: PeerName, question: Uint8Array): Promise<Uint8Array>;
+  take(peer: PeerName, wire: Bytes): Promise<Exclude<Came, 'nobody'>>;
+  /** The peer announced these first, was asked at once, and did not deliver them. */
+  missed(peer: PeerName, ids: readonly Bytes[]): void;
+  failed(peer: PeerName, error: unknown): void;
+  /** It came by another way, or a cut took it. */
+  isHere(id: Bytes): boolean;
+};
+
+type Wanted = {
+  readonly id: Bytes;
+  /** Announcers that were not asked yet. */
+  readonly sources: PeerName[];
+  readonly known: Set<PeerName>;
+  /** Queued requests, and unanswered ones. */
+  pending: number;
+  tries: number;
+  /** The peer that was asked is slow: the next announcer is asked as soon as it is known. */
+  isLate: boolean;
+  isBad: boolean;
+  came: Came | undefined;
+  readonly over: PromiseWithResolvers<Came>;
+};
+
+/** `isOwed`: the peer is asked because it announced it, and not because another one did not deliver. */
+type Turn = { readonly wanted: Wanted; readonly isOwed: boolean };
+
+type Line = { readonly queue: Turn[]; asking: number };
+
+export class TransactionWants {
+  readonly #with: TransactionWantsDependencies;
+  readonly #wanted = new Map<string, Wanted>();
+  readonly #lines = new Map<PeerName, Line>();
+  #closed = false;
+
+  constructor(dependencies: TransactionWantsDependencies) {
+    this.#with = dependencies;
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const wanted of [...this.#wanted.values()]) this.#end(wanted, 'nobody');
+  }
+
+  /**
+   * The peer announces these. Resolves when each is delivered by some peer or given up. Undefined if too many are
+   * already wanted from the peer.
+   */
+  async want(peer: PeerName, ids: readonly Bytes[]): Promise<readonly Came[] | undefined> {
+    if (this.#closed || (this.#lines.get(peer)?.queue.length ?? 0) + ids.length > MAX_WANTED) return undefined;
+    const all = ids.map((id) => this.#note(peer, id));
+    this.#pump(peer);
+    const hurry = setInterval(() => {
+      for (const wanted of all) {
+        wanted.isLate = true;
+        this.#passOn(wanted);
+      }
+    }, HASTE_MILLIS);
+    hurry.unref();
+    const came = await Promise.all(all.map(({ over }) => over.promise));
+    clearInterval(hurry);
+    return came;
+  }
+
+  #line(peer: PeerName): Line {
+    const line = this.#lines.get(peer) ?? { queue: [], asking: 0 };
+    this.#lines.set(peer, line);
+    return line;
+  }
+
+  #note(peer: PeerName, id: Bytes): Wanted {
+    const name = nameOf(id);
+    const found = this.#wanted.get(name);
+    if (found !== undefined) {
+      if (!found.known.has(peer) && found.known.size < MAX_SOURCES) {
+        found.known.add(peer);
+        found.sources.push(peer);
+        if (found.isLate) this.#passOn(found);
+      }
+      return found;
+    }
+    const state = { pending: 0, tries: 0, isLate: false, isBad: false, came: undefined };
+    const wanted: Wanted = { id, sources: [], known: new Set([peer]), ...state, over: Promise.withResolvers() };
+    this.#wanted.set(name, wanted);
+    this.#queue(peer, { wanted, isOwed: true });
+    return wanted;
+  }
+
+  #queue(peer: PeerName, turn: Turn): void {
+    turn.wanted.pending++;
+    this.#line(peer).queue.push(turn);
+  }
+
+  #pump(peer: PeerName): void {
+    const line = this.#line(peer);
+    while (line.asking < PER_PEER && line.queue.length > 0) {
+      const asked = line.queue.splice(0, MAX_TRANSACTIONS).filter(({ wanted }) => wanted.came === undefined);
+      if (asked.length > 0) void this.#askFor(peer, line, asked);
+    }
+    if (line.asking === 0) this.#lines.delete(peer);
+  }
+
+  async #askFor(peer: PeerName, line: Line, asked: readonly Turn[]): Promise<void> {
+    line.asking++;
+    let hasMore = false;
+    try {
+      const ids = asked.map(({ wanted }) => wanted.id);
+      const answer = await this.#with.ask(peer, encodeRelayQuestion({ type: 'transactions', ids }));
+      const wires = decodeWires(answer, asked.length);
+      const missing = asked.filter((_, i) => wires[i] === undefined);
+      // Transactions that did not fit into the answer are requested again.
+      hasMore = missing.length < asked.length && answer.length > ANSWER_BYTES - MAX_TRANSACTION_BYTES;
+      await this.#receive(peer, asked, wires);
+      const owed = hasMore ? [] : missing.filter(({ isOwed }) => isOwed);
+      if (owed.length > 0)
+        this.#with.missed(
+          peer,
+          owed.map(({ wanted }) => wanted.id),
+        );
+    } catch (error) {
+      this.#with.failed(peer, error);
+    } finally {
+      line.asking--;
+      for (const turn of asked) {
+        const { wanted } = turn;
+        wanted.pending--;
+        if (hasMore && wanted.came === undefined && !wanted.isBad && wanted.tries++ < TRIES) this.#queue(peer, turn);
+        else this.#passOn(wanted);
+      }
+      this.#pump(peer);
+    }
+  }
+
+  async #receive(peer: PeerName, asked: readonly Turn[], wires: readonly (Bytes | undefined)[]): Promise<void> {
+    for (const [i, wire] of wires.entries())
+      if (wire !== undefined && !equalBytes(transactionIdOfWire(wire), (asked[i] as Turn).wanted.id))
+        throw new ProtocolError('not_canonical', 'another transaction');
+    await Promise.all(
+      wires.map(async (wire, i) => {
+        const { wanted } = asked[i] as Turn;
+        if (wire === undefined || wanted.came !== undefined) return;
+        const came = await this.#with.take(peer, wire);
+        // The identifier does not cover witnesses: another peer may have valid ones.
+        if (came === 'bad') wanted.isBad = true;
+        else this.#end(wanted, came);
+      }),
+    );
+  }
+
+  /** Moves on to the next announcer, unless it is here by now; gives up when all were asked. */
+  #passOn(wanted: Wanted): void {
+    if (wanted.came !== undefined) return;
+    const next = wanted.sources.shift();
+    if (next !== undefined) {
+      if (this.#with.isHere(wanted.id)) {
+        this.#end(wanted, 'here');
+        return;
+      }
+      this.#queue(next, { wanted, isOwed: false });
+      this.#pump(next);
+    } else if (wanted.pending === 0) this.#end(wanted, wanted.isBad ? 'bad' : 'nobody');
+  }
+
+  #end(wanted: Wanted, came: Came): void {
+    if (wanted.came !== undefined) return;
+    wanted.came = came;
+    this.#wanted.delete(nameOf(wanted.id));
+    wanted.over.resolve(came);
+  }
+}

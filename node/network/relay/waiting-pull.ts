@@ -1,0 +1,125 @@
+/**
+ * Fetches waiting transactions and blocks from peers: those that a peer received while disconnected, which are not
+ * announced again. Each new peer is asked, and after each cut one of the others, to recover lost messages. Accepted
+ * items are announced as if submitted to this node.
+ */
+import { type Bytes, equalBytes } from '../../../protocol/bytes.ts';
+import { ProtocolError } from '../../../protocol/errors.ts';
+import { transactionIdOfWire } from '../../../protocol/transactions/transaction.ts';
+import type { FullNode } from '../../full-node.ts';
+import { blame, type PeerAsking, PeerFault } from '../peers/peer-fault.ts';
+import type { PeerInfo, PeerName } from '../thread/host-types.ts';
+import { fetchBlock } from './block-relay.ts';
+import { decodeWaiting, decodeWires, encodeRelayQuestion, MAX_TRANSACTIONS } from './relay-messages.ts';
+
+const LOOK_MILLIS = 1_000;
+/** Peers asked concurrently: a slow one delays only itself. */
+const AT_ONCE = 4;
+/** After this time the rest is left to other peers. */
+const PULL_MILLIS = 30_000;
+/** Blocks that a peer announced but did not have. A cut may have taken a few. */
+const MAX_MISSED = 8;
+
+export type WaitingPullDependencies = {
+  readonly node: Pick<FullNode, 'chain' | 'mempool' | 'submitTransaction' | 'submitBlock'>;
+  readonly network: PeerAsking;
+  /** Before that, waiting items cannot be checked. */
+  isSynced(): boolean;
+  steady(): number;
+};
+
+type Known = { readonly isOutbound: boolean; askedAtHeight: number };
+
+export class WaitingPull {
+  readonly #with: WaitingPullDependencies;
+  readonly #peers = new Map<PeerName, Known>();
+  readonly #busy = new Set<PeerName>();
+  readonly #timer: NodeJS.Timeout;
+  #height = -1;
+  #turns = 0;
+
+  constructor(dependencies: WaitingPullDependencies) {
+    this.#with = dependencies;
+    this.#timer = setInterval(() => this.#look(), LOOK_MILLIS);
+    this.#timer.unref();
+  }
+
+  joined(peer: PeerName, { direction }: Pick<PeerInfo, 'direction'>): void {
+    this.#peers.set(peer, { isOutbound: direction === 'outbound', askedAtHeight: -1 });
+  }
+
+  left(peer: PeerName): void {
+    this.#peers.delete(peer);
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  #look(): void {
+    if (!this.#with.isSynced()) return;
+    for (const [peer, { askedAtHeight }] of this.#peers) if (askedAtHeight < 0) this.#start(peer);
+    const { height } = this.#with.node.chain.head();
+    if (height === this.#height) return;
+    this.#height = height;
+    const peer = this.#longestAgo(this.#turns++ % 2 === 0) ?? this.#longestAgo(false);
+    if (peer !== undefined) this.#start(peer);
+  }
+
+  /** Every other time one that this node chose itself, however many others there are. */
+  #longestAgo(isOutbound: boolean): PeerName | undefined {
+    let found: [PeerName, Known] | undefined;
+    for (const entry of this.#peers)
+      if (
+        (!isOutbound || entry[1].isOutbound) &&
+        (found === undefined || entry[1].askedAtHeight < found[1].askedAtHeight)
+      )
+        found = entry;
+    return found?.[0];
+  }
+
+  #start(peer: PeerName): void {
+    const known = this.#peers.get(peer);
+    if (known === undefined || this.#busy.has(peer) || this.#busy.size >= AT_ONCE) return;
+    known.askedAtHeight = this.#with.node.chain.head().height;
+    this.#busy.add(peer);
+    this.#pull(peer, this.#with.steady() + PULL_MILLIS)
+      .catch((error) => blame(this.#with.network, peer, error))
+      .finally(() => this.#busy.delete(peer));
+  }
+
+  async #pull(peer: PeerName, end: number): Promise<void> {
+    const { node, network, steady } = this.#with;
+    const { transactions, blocks } = decodeWaiting(
+      await network.ask(peer, 'relay', encodeRelayQuestion({ type: 'waiting' })),
+    );
+    let missed = 0;
+    for (const id of blocks)
+      if (
+        steady() < end &&
+        node.chain.block(id) === undefined &&
+        (await fetchBlock(peer, id, node, network)) === undefined &&
+        ++missed > MAX_MISSED
+      )
+        throw new PeerFault(peer, 'undelivered', 'it names blocks that it does not have');
+    const lacking = transactions.filter(
+      (id) => node.mempool.get(id) === undefined && node.chain.transactionStatus(id)?.final !== true,
+    );
+    for (let at = 0; at < lacking.length && steady() < end; at += MAX_TRANSACTIONS)
+      if (!(await this.#transactions(peer, lacking.slice(at, at + MAX_TRANSACTIONS)))) return;
+  }
+
+  /** Whether any of them arrived. */
+  async #transactions(peer: PeerName, ids: readonly Bytes[]): Promise<boolean> {
+    const { node, network } = this.#with;
+    const answer = await network.ask(peer, 'relay', encodeRelayQuestion({ type: 'transactions', ids }));
+    const wires = decodeWires(answer, ids.length);
+    for (const [i, wire] of wires.entries()) {
+      if (wire === undefined) continue;
+      if (!equalBytes(transactionIdOfWire(wire), ids[i] as Bytes))
+        throw new ProtocolError('not_canonical', 'another transaction');
+      await node.submitTransaction(wire, 'relayed');
+    }
+    return wires.some((wire) => wire !== undefined);
+  }
+}

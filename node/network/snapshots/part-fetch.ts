@@ -1,0 +1,193 @@
+/**
+ * Fetches parts of a snapshot from several peers at once. A part comes completely from one peer, so that the sender of
+ * a false one is known; it is verified on arrival and passed on in order. Prefetched bytes are bounded. If a peer is
+ * slow, another one is asked for the same part; if all are slow, the fetch ends, so that another snapshot can be tried.
+ */
+import { SnapshotError } from '../../snapshot/snapshot-error.ts';
+import type { PartRule } from '../../snapshot/snapshot-parts.ts';
+import { PeerFault } from '../peers/peer-fault.ts';
+import { encodeSyncQuestion } from '../sync/sync-messages.ts';
+import { WakeUp } from '../sync/wake-up.ts';
+import type { PeerName } from '../thread/host-types.ts';
+import { CHUNK_BYTES, decodeChunk } from './snapshot-messages.ts';
+
+const AT_ONCE = { ofOnePeer: 2, ofOnePart: 2 };
+/** Bytes fetched but not written yet, by the maximum length of parts; one part is always allowed. */
+const AHEAD_BYTES = 32 * 1_024 * 1_024;
+const AHEAD_PARTS = 64;
+const HASTE_MILLIS = 3_000;
+/** Delay after a failure that may be this node's own, or a busy peer. */
+const REST_MILLIS = 2_000;
+const LOOK_MILLIS = 500;
+
+/**
+ * Within `provenMillis` this many parts or bytes must be proven, and the snapshot may be without a peer for at most
+ * `heldMillis`: peers that are always busy or very slow would make a node wait for ever.
+ */
+export type Patience = { readonly provenMillis: number; readonly heldMillis: number };
+const LEAST = { parts: 8, bytes: 4 * 1_024 * 1_024 };
+export const PATIENCE = {
+  /** For a proven snapshot. Its peers may be restarting. */
+  fetch: { provenMillis: 120_000, heldMillis: 60_000 },
+  /** For its first part only, to check whether it is proven. */
+  look: { provenMillis: 60_000, heldMillis: 0 },
+} as const satisfies Record<string, Patience>;
+
+export type PartFetchDependencies = {
+  /** Those that say they have the snapshot. */
+  holders(): readonly PeerName[];
+  ask(peer: PeerName, question: Uint8Array): Promise<Uint8Array>;
+  blame(error: unknown, peer: PeerName): void;
+  /** It does not have the snapshot, or what it sent is not of it. */
+  drop(peer: PeerName): void;
+  steady(): number;
+};
+
+/** No peer has the snapshot any more, or none delivers it. */
+export class LostSnapshot extends Error {}
+
+class NotThere extends Error {}
+
+type WantedPart<T> = {
+  readonly part: number;
+  readonly rule: PartRule<T>;
+  readonly asked: Map<PeerName, number>;
+  found?: { readonly value: T; readonly bytes: Uint8Array };
+};
+
+export class PartFetch {
+  readonly #height: number;
+  readonly #patience: Patience;
+  readonly #with: PartFetchDependencies;
+  readonly #asking = new Map<PeerName, number>();
+  readonly #resting = new Map<PeerName, number>();
+  readonly #news = new WakeUp();
+  #heldAt: number;
+  #proven = { since: 0, parts: 0, bytes: 0 };
+  #closed: Error | undefined;
+
+  constructor(height: number, patience: Patience, dependencies: PartFetchDependencies) {
+    this.#height = height;
+    this.#patience = patience;
+    this.#with = dependencies;
+    this.#heldAt = dependencies.steady();
+  }
+
+  close(reason: Error): void {
+    this.#closed ??= reason;
+    this.wake();
+  }
+
+  /** Something changed. */
+  wake(): void {
+    this.#news.wake();
+  }
+
+  /** The parts from number `first` on, one for each rule; `taken` gets them in order. */
+  async run<T>(
+    first: number,
+    rules: Iterable<PartRule<T>>,
+    taken: (value: T, bytes: Uint8Array) => Promise<void>,
+  ): Promise<void> {
+    this.#beginAnew();
+    const source = rules[Symbol.iterator]();
+    const window: WantedPart<T>[] = [];
+    let ahead = 0;
+    let next = first;
+    let coming = source.next();
+    for (;;) {
+      for (let front = window[0]; front?.found !== undefined; front = window[0]) {
+        await taken(front.found.value, front.found.bytes);
+        ahead -= front.rule.maxBytes;
+        window.shift();
+      }
+      while (coming.done !== true && this.#hasRoom(window.length, ahead + coming.value.maxBytes)) {
+        ahead += coming.value.maxBytes;
+        window.push({ part: next++, rule: coming.value, asked: new Map() });
+        coming = source.next();
+      }
+      if (window.length === 0) return;
+      if (this.#closed !== undefined) throw this.#closed;
+      this.#put(window);
+      await this.#news.wait(LOOK_MILLIS);
+    }
+  }
+
+  #hasRoom(parts: number, bytes: number): boolean {
+    return parts === 0 || (parts < AHEAD_PARTS && bytes <= AHEAD_BYTES);
+  }
+
+  #beginAnew(): void {
+    this.#proven = { since: this.#with.steady(), parts: 0, bytes: 0 };
+  }
+
+  #count(bytes: number): void {
+    this.#proven.parts++;
+    this.#proven.bytes += bytes;
+    if (this.#proven.parts >= LEAST.parts || this.#proven.bytes >= LEAST.bytes) this.#beginAnew();
+  }
+
+  #put<T>(window: readonly WantedPart<T>[]): void {
+    const now = this.#with.steady();
+    const holders = this.#with.holders();
+    if (holders.length > 0) this.#heldAt = now;
+    else if (now - this.#heldAt >= this.#patience.heldMillis)
+      throw new LostSnapshot('no peer has the snapshot any more');
+    if (now - this.#proven.since >= this.#patience.provenMillis)
+      throw new LostSnapshot('those that have the snapshot do not deliver it');
+    for (const peer of holders)
+      while ((this.#asking.get(peer) ?? 0) < AT_ONCE.ofOnePeer && (this.#resting.get(peer) ?? 0) <= now) {
+        const wanted = this.#next(window, peer, now);
+        if (wanted === undefined) break;
+        this.#asking.set(peer, (this.#asking.get(peer) ?? 0) + 1);
+        wanted.asked.set(peer, now);
+        void this.#get(peer, wanted);
+      }
+  }
+
+  #next<T>(window: readonly WantedPart<T>[], peer: PeerName, now: number): WantedPart<T> | undefined {
+    const open = window.filter(({ found, asked }) => found === undefined && !asked.has(peer));
+    const isLate = ({ asked }: WantedPart<T>) =>
+      asked.size < AT_ONCE.ofOnePart && [...asked.values()].every((since) => now - since > HASTE_MILLIS);
+    return open.find(({ asked }) => asked.size === 0) ?? open.find(isLate);
+  }
+
+  async #get<T>(peer: PeerName, wanted: WantedPart<T>): Promise<void> {
+    const { blame, drop, steady } = this.#with;
+    try {
+      const bytes = await this.#whole(peer, wanted);
+      if (wanted.found === undefined) {
+        wanted.found = { value: wanted.rule.read(bytes), bytes };
+        this.#count(bytes.length);
+      }
+    } catch (error) {
+      const isFalse = error instanceof SnapshotError;
+      if (isFalse || error instanceof PeerFault || error instanceof NotThere) drop(peer);
+      blame(isFalse ? new PeerFault(peer, 'false_proof', error.message) : error, peer);
+      this.#resting.set(peer, steady() + REST_MILLIS);
+    } finally {
+      wanted.asked.delete(peer);
+      this.#asking.set(peer, (this.#asking.get(peer) ?? 1) - 1);
+      this.wake();
+    }
+  }
+
+  async #whole<T>(peer: PeerName, wanted: WantedPart<T>): Promise<Uint8Array> {
+    const chunks: Uint8Array[] = [];
+    let [length, at] = [1, 0];
+    while (at < length) {
+      if (this.#closed !== undefined || wanted.found !== undefined) throw new Error('the part is not needed any more');
+      const question = { type: 'part', height: this.#height, part: wanted.part, from: at } as const;
+      const chunk = decodeChunk(await this.#with.ask(peer, encodeSyncQuestion(question)));
+      if (chunk.length === 0) throw new NotThere('it does not have the part');
+      if (at === 0) length = chunk.length;
+      if (length > wanted.rule.maxBytes)
+        throw new PeerFault(peer, 'false_proof', `part ${wanted.part} is longer than it may be`);
+      if (chunk.length !== length || chunk.bytes.length !== Math.min(CHUNK_BYTES, length - at))
+        throw new PeerFault(peer, 'malformed', `bytes of part ${wanted.part} are missing`);
+      chunks.push(chunk.bytes);
+      at += chunk.bytes.length;
+    }
+    return chunks.length === 1 ? (chunks[0] as Uint8Array) : Buffer.concat(chunks);
+  }
+}

@@ -1,0 +1,394 @@
+/**
+ * Follows the chain over its peers (network.md, Sync): cuts in batches that end where certificates are kept, proven
+ * before anything is fetched for them, then their blocks from several peers, executed in order with every header
+ * compared. Each cut is on disk before the next, so a node that is killed continues from there.
+ */
+import { type Bytes, equalBytes } from '../../../protocol/bytes.ts';
+import type { ProposedCut } from '../../../protocol/consensus/proposal.ts';
+import { ProtocolError } from '../../../protocol/errors.ts';
+import type { Certificate } from '../../../protocol/ledger/cut.ts';
+import { epochOf } from '../../../protocol/staking/limits.ts';
+import type { Logger } from '../../../runtime/log/log.ts';
+import type { Adopt } from '../../chain/adopted-cut.ts';
+import type { Checkpoint } from '../../chain/checkpoints.ts';
+import type { CutLedger } from '../../chain/cut-ledger.ts';
+import type { RefutedCut } from '../../chain/refuted-cut.ts';
+import { TOLERATED_CUTS } from '../../chain/tip.ts';
+import { nameOf } from '../../ledger/registration.ts';
+import { blame, type PeerAsking, PeerFault, StingyAnswer } from '../peers/peer-fault.ts';
+import { PeerHeights } from '../peers/peer-heights.ts';
+import type { PeerName } from '../thread/host-types.ts';
+import { BlockFetch } from './block-fetch.ts';
+import { CheckpointProof, ContradictedError } from './checkpoint-proof.ts';
+import { brokenChain, isCertified, type Place } from './cut-proof.ts';
+import { EpochProof } from './epoch-proof.ts';
+import { type Answered, askHurried } from './hurried-ask.ts';
+import {
+  type CutsAnswer,
+  decodeCutsAnswer,
+  decodeHeadersAnswer,
+  encodeSyncQuestion,
+  MAX_CUTS,
+  type SyncQuestion,
+} from './sync-messages.ts';
+import { unknownVersion } from './unknown-cut.ts';
+import { WakeUp } from './wake-up.ts';
+
+/** Delay after all peers failed. */
+const PAUSE_MILLIS = 2_000;
+const LOG_MILLIS = 10_000;
+/** Twelve cuts: a head that is as old does not move. */
+const STANDS_MILLIS = 30_000;
+/** Signatures of a cut's blocks are checked in the workers meanwhile; the rest are checked during execution. */
+const SETTLED_MILLIS = 5_000;
+/** A cut whose own certificate was deleted: the one at the end of its batch proved it. */
+const PROVEN_LATER: Certificate = { round: 0, signatures: [] };
+
+export type CutSyncDependencies = {
+  readonly ledger: CutLedger;
+  /** Takes a proven cut into the ledger. */
+  readonly adopt: Adopt;
+  /** Cuts also come from neighbours of the overlay: peers are asked when these are late. */
+  readonly hasNeighbours: boolean;
+  readonly network: PeerAsking;
+  readonly log: Logger;
+  /** Ascending. */
+  readonly checkpoints: readonly Checkpoint[];
+  steady(): number;
+  /** Without news for this long, a peer is asked. */
+  readonly probeMillis: number;
+  /** The chain has cuts of a version that this release does not know; syncing stops. */
+  updateRequired(version: number): void;
+};
+
+export class CutSync {
+  readonly heights: PeerHeights;
+  readonly #with: CutSyncDependencies;
+  readonly #epochs: EpochProof;
+  readonly #checkpoints: CheckpointProof;
+  readonly #news = new WakeUp();
+  #running: Promise<void> | undefined;
+  #closed = false;
+  #queued = 0;
+  /** Looks whether a block or cut that is fetched came by another way. */
+  #look: (() => void) | undefined;
+  /** Peers that were asked to prove their height. */
+  readonly #confirming = new Set<PeerName>();
+  #loggedAt = 0;
+  /** The head that was last waited at, and since when. */
+  #stands = { height: -1, since: 0 };
+  /** A proven cut that broke a rule here, and who sent its blocks: they come anew, from others where there are others. */
+  #doubted: { readonly cutId: Bytes; readonly senders: ReadonlySet<PeerName> } | undefined;
+
+  constructor(dependencies: CutSyncDependencies) {
+    this.#with = dependencies;
+    this.heights = new PeerHeights(dependencies.steady);
+    const ask = (peer: PeerName, question: SyncQuestion) => this.#askSoon(peer, question);
+    this.#epochs = new EpochProof(dependencies.ledger, ask);
+    this.#checkpoints = new CheckpointProof({ ...dependencies, ask });
+  }
+
+  /** Cuts that are proven but not executed yet. */
+  get queued(): number {
+    return this.#queued;
+  }
+
+  start(): void {
+    this.#running = this.#run();
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.wake();
+    this.arrived();
+    await this.#running;
+  }
+
+  /** New cuts may be available. */
+  wake(): void {
+    this.#news.wake();
+  }
+
+  /** A block or a cut came by another way. */
+  arrived(): void {
+    this.#look?.();
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#closed) {
+      const { ledger, probeMillis, steady } = this.#with;
+      const { height } = ledger.head();
+      let peer = this.#isDue(height) ? this.heights.next(height) : undefined;
+      if (peer === undefined) {
+        const isClaimed = this.#isDue(height);
+        const began = steady();
+        if (this.#stands.height !== height) this.#stands = { height, since: began };
+        if (this.heights.isPruned(height, began - this.#stands.since >= STANDS_MILLIS)) this.#tellPruned(height);
+        await this.#news.wait(isClaimed ? PAUSE_MILLIS : probeMillis);
+        if (isClaimed) this.heights.forgive();
+        const head = ledger.head().height;
+        const isQuiet = head === height && steady() - began >= probeMillis;
+        if (this.#with.hasNeighbours && !isQuiet && !this.#isDue(head)) continue;
+        peer = this.heights.next(head) ?? this.heights.any();
+      }
+      if (peer === undefined || this.#closed) continue;
+      try {
+        await this.#advance(peer);
+      } catch (error) {
+        this.#with.log.debug('nobody delivered', { reason: (error as Error).message });
+      }
+    }
+  }
+
+  /** Whether a peer claims enough that it is asked. */
+  #isDue(height: number): boolean {
+    return this.heights.isClaimed(this.#with.hasNeighbours ? height + TOLERATED_CUTS : height);
+  }
+
+  #blame(error: unknown, peer: PeerName): void {
+    const { network, log } = this.#with;
+    log.debug('a peer did not deliver', { peer, reason: (error as Error).message });
+    blame(network, peer, error);
+  }
+
+  /** From this peer; also from another one if it is slow. */
+  #askSoon(first: PeerName, question: SyncQuestion): Promise<Answered> {
+    const { ledger, network } = this.#with;
+    const { height } = ledger.head();
+    return askHurried(first, encodeSyncQuestion(question), {
+      ask: (peer, bytes) => network.ask(peer, 'sync', bytes),
+      another: (asked) => this.heights.next(height, asked),
+      answered: (peer, isLate) => this.heights.answered(peer, isLate),
+      failed: (peer, error) => this.#failed(peer, error),
+    });
+  }
+
+  #failed(peer: PeerName, error: unknown): void {
+    if (this.#closed) return;
+    this.heights.failed(peer, this.#with.ledger.head().height + 1);
+    this.#blame(error, peer);
+  }
+
+  async #advance(first: PeerName): Promise<void> {
+    const { ledger } = this.#with;
+    const head = ledger.head();
+    const from = head.height + 1;
+    const count = MAX_CUTS - (from % MAX_CUTS);
+    const claims = this.heights.claims();
+    const { peer, answer: bytes } = await this.#askSoon(first, { type: 'cuts', from, count });
+    try {
+      const answer = decodeCutsAnswer(bytes);
+      this.heights.says(peer, answer.head, answer.bodiesFrom);
+      const last = answer.cuts.at(-1);
+      const claimed = claims.get(peer) ?? 0;
+      if (last === undefined) {
+        if (answer.bodiesFrom > from) {
+          if (claimed >= from) this.heights.brought(peer, false);
+          return;
+        }
+        if (claimed >= from) throw new PeerFault(peer, 'false_height', `it claimed ${claimed} and has no cut ${from}`);
+        if (answer.head >= head.height) this.#confirm(peer, head);
+        return;
+      }
+      await this.#prove(peer, answer, last, from);
+      this.heights.proved(peer, last.header.height);
+      // Meanwhile some of these cuts may have arrived by another way.
+      await this.#execute(answer, peer);
+      this.heights.brought(peer, true);
+    } catch (error) {
+      if (error instanceof ProtocolError && error.code === 'unsupported_version' && (await this.#isUnknown(peer, from)))
+        return;
+      // Headers may have come from another peer than the cuts.
+      const isOf = error instanceof PeerFault || error instanceof StingyAnswer;
+      if (error instanceof ContradictedError) this.#end(error);
+      else if (!(error instanceof MovedOnError)) this.#failed(isOf ? error.peer : peer, error);
+    }
+  }
+
+  /** The chain went where this node cannot follow. */
+  #end(error: Error): void {
+    this.#closed = true;
+    this.#with.ledger.fail(error);
+  }
+
+  /** Whether the committee made a cut final that this release cannot read. */
+  async #isUnknown(peer: PeerName, from: number): Promise<boolean> {
+    const { ledger, updateRequired } = this.#with;
+    const [head, committee] = [ledger.head(), ledger.committee(from)];
+    const claim = this.heights.get(peer)?.claim ?? 0;
+    const epochEnd = (epochOf(from, ledger.intervalCuts) + 1) * ledger.intervalCuts - 1;
+    const to = Math.min(claim, from - (from % MAX_CUTS) + MAX_CUTS - 1, epochEnd);
+    if (to < from || committee === undefined || head.height !== from - 1) return false;
+    const asking = this.#askSoon(peer, { type: 'headers', to, count: to - from + 1 });
+    const answer = await asking.then(({ answer: bytes }) => decodeHeadersAnswer(bytes)).catch(() => undefined);
+    const version = answer && (await unknownVersion(answer, head, ledger.chainId, committee.members));
+    if (version === undefined) return false;
+    this.#closed = true;
+    updateRequired(version);
+    return true;
+  }
+
+  /** Beside the sync: only this peer can answer, and it must not hold up what others have. */
+  #confirm(peer: PeerName, head: Place): void {
+    if ((this.heights.get(peer)?.proven ?? -1) >= head.height || this.#confirming.has(peer)) return;
+    this.#confirming.add(peer);
+    this.#show(peer, head)
+      .catch((error) => this.#failed(peer, error))
+      .finally(() => this.#confirming.delete(peer));
+  }
+
+  /** The peer has nothing newer: it proves its height by the newest cut, which it could not name otherwise. */
+  async #show(peer: PeerName, head: Place): Promise<void> {
+    const question = encodeSyncQuestion({ type: 'cuts', from: head.height, count: 1 });
+    const [cut] = decodeCutsAnswer(await this.#with.network.ask(peer, 'sync', question)).cuts;
+    if (cut === undefined) throw new PeerFault(peer, 'false_height', `it has no cut ${head.height}`);
+    if (!equalBytes(cut.cutId, head.cutId)) throw new PeerFault(peer, 'false_proof', `another cut ${head.height}`);
+    this.heights.proved(peer, head.height);
+  }
+
+  async #prove(peer: PeerName, { cuts, certificates }: CutsAnswer, last: ProposedCut, from: number): Promise<void> {
+    const { ledger } = this.#with;
+    const committee = ledger.committee(from);
+    const head = ledger.head();
+    if (head.height !== from - 1 || committee === undefined) throw new MovedOnError('the chain went on meanwhile');
+    await this.#checkpoints.lead(peer, from);
+    const broken = brokenChain(head, cuts);
+    if (broken !== undefined) throw new PeerFault(peer, 'false_proof', broken);
+    if (epochOf(last.header.height, ledger.intervalCuts) !== epochOf(from, ledger.intervalCuts))
+      throw new PeerFault(peer, 'malformed', 'cuts of two epochs');
+    const places = cuts.map(({ header, cutId }) => ({ height: header.height, cutId }));
+    const isVouchedFor = await this.#checkpoints.proves(peer, places);
+    if (!isVouchedFor && !certificates.has(last.header.height)) {
+      const proven = await this.#epochs.idOf(peer, last.header.height, from);
+      if (!equalBytes(proven, last.cutId))
+        throw new PeerFault(peer, 'false_proof', 'the epoch ends with another chain');
+    }
+    for (const place of places) {
+      const certificate = certificates.get(place.height);
+      if (certificate === undefined) continue;
+      if (!(await isCertified(ledger.chainId, place, certificate, committee.members)))
+        throw new PeerFault(peer, 'false_proof', `the certificate of cut ${place.height} does not verify`);
+    }
+  }
+
+  async #execute({ cuts, certificates }: CutsAnswer, peer: PeerName): Promise<void> {
+    const { ledger, network } = this.#with;
+    const [first, last] = [cuts[0] as ProposedCut, cuts.at(-1) as ProposedCut].map(({ header }) => header.height) as [
+      number,
+      number,
+    ];
+    const lacking = cuts.flatMap(({ blockIds }) => blockIds).filter((id) => !ledger.isHere(id));
+    const fetch = new BlockFetch(lacking, {
+      peers: () => this.#sources([peer, ...this.heights.having(first, last).filter((other) => other !== peer)]),
+      ask: (other, question) => network.ask(other, 'sync', question),
+      blame: (error, other) => this.#blame(error, other),
+      pace: this.heights.pace,
+      isHere: (id) => ledger.isHere(id),
+    });
+    const fetched = new Set(lacking.map(nameOf));
+    try {
+      for (const [i, cut] of cuts.entries()) {
+        this.#queued = cuts.length - i;
+        if (this.#closed) return;
+        if (this.#isFinal(cut)) continue;
+        this.#look = () => fetch.look(this.#closed || this.#isFinal(cut));
+        const senders = new Set<PeerName>();
+        const impossible = await this.#admit(cut, fetch, fetched, senders);
+        // Closed meanwhile: some blocks are missing.
+        if (this.#closed) return;
+        await ledger.settled(SETTLED_MILLIS, cut.blockIds);
+        const certificate = certificates.get(cut.header.height);
+        const adopted =
+          impossible === undefined || this.#isFinal(cut)
+            ? await this.#with.adopt(cut, certificate ?? PROVEN_LATER)
+            : { invalid: impossible };
+        if (adopted === 'later') throw new Error('a block left the pool, or the node stops');
+        if (adopted !== 'final') return await this.#doubt({ cut, certificate, reason: adopted.invalid }, senders);
+        this.#doubted = undefined;
+      }
+      this.#tell();
+    } finally {
+      this.#queued = 0;
+      this.#look = undefined;
+      fetch.close();
+    }
+  }
+
+  /** Neighbours may bring it meanwhile. Its blocks then wait no more, and cannot be admitted again. */
+  #isFinal({ header: { height } }: ProposedCut): boolean {
+    return this.#with.ledger.head().height >= height;
+  }
+
+  /** Those that did not send the blocks of a cut that was not valid with them, where there are such. */
+  #sources(peers: readonly PeerName[]): readonly PeerName[] {
+    const others = peers.filter((peer) => this.#doubted?.senders.has(peer) !== true);
+    return others.length > 0 ? others : peers;
+  }
+
+  /** Nobody's bytes may be the reason to stop: the blocks are dropped and fetched again, and the second verdict counts. */
+  async #doubt(refuted: RefutedCut, senders: ReadonlySet<PeerName>): Promise<void> {
+    const { ledger, log } = this.#with;
+    const { cutId, blockIds, header } = refuted.cut;
+    if (this.#doubted !== undefined && equalBytes(this.#doubted.cutId, cutId)) {
+      this.#closed = true;
+      await ledger.refute(refuted);
+      return;
+    }
+    log.warn('a cut that the committee signed is not valid here: its blocks are fetched again', {
+      height: header.height,
+      reason: refuted.reason,
+    });
+    this.#doubted = { cutId, senders };
+    await ledger.forget(blockIds);
+  }
+
+  /**
+   * Parents come before their children in a cut, and are added in this order. Returns why a block of it can be in no
+   * such cut.
+   */
+  async #admit(
+    cut: ProposedCut,
+    fetch: BlockFetch,
+    asked: ReadonlySet<string>,
+    senders: Set<PeerName>,
+  ): Promise<string | undefined> {
+    const { ledger } = this.#with;
+    for (const [i, id] of cut.blockIds.entries())
+      while (!ledger.isHere(id) && !this.#closed && !this.#isFinal(cut)) {
+        // A block that waited here when the batch began, or a parent that was added before, was evicted since.
+        if (!asked.has(nameOf(id)) || !cut.blockIds.slice(0, i).every((before) => ledger.isHere(before)))
+          throw new Error('a block left the pool');
+        const block = await fetch.take(id);
+        if (block === undefined) continue;
+        senders.add(block.from);
+        const admitted = await ledger.admit(block.header, block.body, cut);
+        if (admitted === 'here' || this.#isFinal(cut)) break;
+        if (typeof admitted === 'object') return admitted.impossible;
+        if (admitted === 'wrong_body') this.#blame(new PeerFault(block.from, 'bad_block', 'a wrong body'), block.from);
+        else await this.#news.wait(PAUSE_MILLIS);
+        fetch.again(id, admitted === 'wrong_body' ? block.from : undefined);
+      }
+    return undefined;
+  }
+
+  #tellPruned(height: number): void {
+    const { log, steady } = this.#with;
+    if (steady() - this.#loggedAt < LOG_MILLIS) return;
+    this.#loggedAt = steady();
+    log.warn('all peers that are ahead have pruned the cuts that this node lacks: name a full node with --bootstrap', {
+      height,
+    });
+  }
+
+  #tell(): void {
+    const { ledger, log, steady } = this.#with;
+    const { height } = ledger.head();
+    const behindBy = this.heights.best(height, false) - height;
+    if (behindBy <= TOLERATED_CUTS || steady() - this.#loggedAt < LOG_MILLIS) return;
+    this.#loggedAt = steady();
+    log.info('syncing', { height, behind_by: behindBy, peers: this.heights.count });
+  }
+}
+
+/** The ledger changed meanwhile: the next question begins where it is now. */
+class MovedOnError extends Error {}

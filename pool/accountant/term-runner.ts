@@ -1,0 +1,296 @@
+/**
+ * Runs the tasks of the instance that holds the term: taking entries into the books, following the chain, statistics,
+ * payouts, webhooks. Losing the term, or the database, ends all of them; the next election starts again from the books.
+ */
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from '../../runtime/log/log.ts';
+import { payoutsPaused } from '../api/operator/payout-pause.ts';
+import { dropOldShares } from '../books/partitions.ts';
+import { fenced, type Term, TermLostError, tryElection } from '../books/term.ts';
+import { connectDatabase, type Sql, type Transaction } from '../database/connect.ts';
+import type { EntrySource } from '../feed/entry-source.ts';
+import { LuckRound } from '../luck/luck-round.ts';
+import type { Mailer, MailTally } from '../mail/mailer.ts';
+import { MinerMails } from '../mail/miner-mails.ts';
+import { AccountCheck } from '../payout/account-check.ts';
+import { PAYOUT_DEFAULTS, PayoutLoop } from '../payout/payout-loop.ts';
+import { payoutSeries } from '../payout/payout-series.ts';
+import type { PayoutWallet } from '../payout/payout-wallet.ts';
+import { foldStats, pruneStats } from '../stats/fold.ts';
+import { noteSilentWorkers } from '../stats/silence.ts';
+import { noteTypicalShare } from '../stats/typical-share.ts';
+import { MinerWebhooks } from '../webhooks/miner-webhooks.ts';
+import { WebhookSender } from '../webhooks/webhook-sender.ts';
+import type { WebhookReach } from '../webhooks/webhook-target.ts';
+import { Accountant, type AccountantOptions } from './accountant.ts';
+import type { AdoptionDependencies } from './adoption.ts';
+import type { Chain } from './chain.ts';
+
+export type TermOptions = Omit<AccountantOptions, 'term'> & {
+  readonly databaseUrl: string;
+  /** Name of this instance, for the others to see. */
+  readonly holder: string;
+  readonly payoutMin: bigint;
+  readonly payoutIntervalMillis: number;
+  readonly shareDays: number;
+  readonly chartDays: number;
+  readonly silentMillis: number;
+  /** Absent: no webhooks. */
+  readonly minerWebhooks?: WebhookReach | 'off';
+  /** URL of the page, for the links in mails. */
+  readonly mails?: { readonly publicUrl: string; readonly poolName: string };
+  readonly webhooks: { readonly urls: readonly string[]; readonly secret: string };
+};
+
+export type TermDependencies = {
+  readonly sql: Sql;
+  readonly source: EntrySource;
+  readonly chain: Chain;
+  readonly wallet: PayoutWallet;
+  readonly powHash?: AdoptionDependencies['powHash'] & {};
+  /** Opens a mailer for each term; absent: no mails. */
+  readonly openMailer?: () => Mailer;
+  /** Mails of all terms of this process. */
+  readonly mailTally?: MailTally;
+  readonly log: Logger;
+  readonly now: () => number;
+  /** The system's time, for times that receivers compare with their own clock; default `now`. */
+  readonly wall?: () => number;
+};
+
+/** Entries per transaction: enough to make the fixed cost of a batch small, few enough that it ends soon. */
+const BATCH_ENTRIES = 5_000;
+const WAIT_MILLIS = 250;
+const RETRY_MILLIS = 1_000;
+const TELL_AGAIN_MILLIS = 60_000;
+const FOLD_MILLIS = 5_000;
+const LUCK_MILLIS = 15_000;
+const FOLLOW_PAYOUTS_MILLIS = 2_000;
+const LAST_PAYOUT = 'last_payout_millis';
+
+export class TermRunner {
+  readonly #options: TermOptions;
+  readonly #dependencies: TermDependencies;
+  readonly #stop = new AbortController();
+  #noElection: string | undefined;
+  #held: { number: bigint; accountant: Accountant } | undefined;
+  readonly #loop: Promise<void>;
+
+  constructor(options: TermOptions, dependencies: TermDependencies) {
+    this.#options = options;
+    this.#dependencies = dependencies;
+    this.#loop = this.#elect();
+  }
+
+  /** The accountant, while this instance holds the term. */
+  get accountant(): Accountant | undefined {
+    return this.#held?.accountant;
+  }
+
+  get term(): bigint | undefined {
+    return this.#held?.number;
+  }
+
+  async #elect(): Promise<void> {
+    const { log } = this.#dependencies;
+    while (!this.#stop.signal.aborted) {
+      // A separate connection: it holds the lock, and nothing else may ever wait on it.
+      const connection = connectDatabase(this.#options.databaseUrl, { max: 1, name: 'svc-pool-election' });
+      try {
+        const term = await tryElection(connection, this.#options.holder);
+        this.#noElection = undefined;
+        if (term !== undefined) {
+          log.info('this instance keeps the books', { term: term.number });
+          await this.#hold(term);
+          log.info('this instance no longer keeps the books', { term: term.number });
+        }
+      } catch (error) {
+        // Once for each reason: a database that a newer release has migrated stays as it is until this instance is upgraded.
+        const reason = (error as Error).message;
+        if (reason !== this.#noElection) log.warn('no election', { reason });
+        this.#noElection = reason;
+      } finally {
+        await connection.end({ timeout: 1 }).catch(() => undefined);
+      }
+      await this.#pause(RETRY_MILLIS, this.#stop.signal);
+    }
+  }
+
+  async #hold(term: Term): Promise<void> {
+    const over = new AbortController();
+    const signal = AbortSignal.any([over.signal, this.#stop.signal]);
+    const accountant = new Accountant({ ...this.#options, term: term.number }, this.#dependencies);
+    void term.lost.then(() => over.abort());
+    const run = (what: string, work: () => Promise<void>) => this.#keep(what, work, signal, () => over.abort());
+    const webhooks =
+      this.#options.webhooks.urls.length === 0
+        ? undefined
+        : new WebhookSender(this.#options.webhooks, {
+            ...this.#dependencies,
+            log: this.#dependencies.log.child('webhooks'),
+          });
+    const { minerWebhooks: reach = 'off' } = this.#options;
+    const ofMiners =
+      reach === 'off'
+        ? undefined
+        : new MinerWebhooks({ reach }, { ...this.#dependencies, log: this.#dependencies.log.child('webhooks') });
+    const mails = this.#openMails();
+    try {
+      let head = 0;
+      await run('opening the books', async () => {
+        head = await accountant.start();
+        await this.#dependencies.source.begin();
+      });
+      if (!signal.aborted) {
+        this.#held = { number: term.number, accountant };
+        // A reward must not be read before the journal with its finder: waiting entries are taken in first.
+        const caughtUp = Promise.withResolvers<void>();
+        signal.addEventListener('abort', () => caughtUp.resolve());
+        let isFed = false;
+        void caughtUp.promise.then(() => {
+          isFed = true;
+        });
+        const isCaughtUp = async () => isFed && (await this.#chainHeight()) >= head;
+        await Promise.all([
+          run('taking shares in', () => this.#takeIn(accountant, signal, () => caughtUp.resolve())),
+          run('following the chain', () => caughtUp.promise.then(() => accountant.follow(signal))),
+          run('statistics', () => this.#keepStats(term.number, signal)),
+          run('luck', () => this.#keepLuck(term.number, signal)),
+          run('payouts', () => this.#pay(term.number, signal, isCaughtUp)),
+        ]);
+      }
+    } finally {
+      this.#held = undefined;
+      over.abort();
+      await Promise.all([webhooks?.close(), ofMiners?.close(), mails?.close()]);
+      await term.release().catch(() => undefined);
+    }
+  }
+
+  #openMails(): MinerMails | undefined {
+    const { openMailer, mailTally: tally, ...rest } = this.#dependencies;
+    const { mails } = this.#options;
+    if (openMailer === undefined || mails === undefined) return undefined;
+    const counted = tally === undefined ? {} : { tally };
+    return new MinerMails(mails, { ...rest, ...counted, mailer: openMailer(), log: rest.log.child('mail') });
+  }
+
+  /** Runs until it ends; a failure is tried again, a lost term ends everything. */
+  async #keep(what: string, work: () => Promise<void>, signal: AbortSignal, end: () => void): Promise<void> {
+    const { log } = this.#dependencies;
+    let told = { reason: '', atMillis: 0 };
+    while (!signal.aborted) {
+      try {
+        return await work();
+      } catch (error) {
+        if (signal.aborted) return;
+        if (error instanceof TermLostError) {
+          log.warn('the term is lost', { what, reason: error.message });
+          return end();
+        }
+        // A lasting failure is retried every second and logged every minute.
+        const [reason, atMillis] = [String(error), performance.now()];
+        if (reason !== told.reason || atMillis - told.atMillis >= TELL_AGAIN_MILLIS) {
+          log.warn('the books wait', { what, error });
+          told = { reason, atMillis };
+        }
+        await this.#pause(RETRY_MILLIS, signal);
+      }
+    }
+  }
+
+  async #takeIn(accountant: Accountant, signal: AbortSignal, onCaughtUp: () => void): Promise<void> {
+    const { source } = this.#dependencies;
+    await source.begin();
+    for (let isBehind = true; !signal.aborted; ) {
+      const taken = await source.take(BATCH_ENTRIES, WAIT_MILLIS);
+      if (taken.entries.length > 0) {
+        await accountant.takeIn(taken.entries);
+        await taken.committed();
+      }
+      if (!isBehind || !(await source.isCaughtUp())) continue;
+      isBehind = false;
+      onCaughtUp();
+    }
+  }
+
+  async #keepStats(term: bigint, signal: AbortSignal): Promise<void> {
+    const { sql, now } = this.#dependencies;
+    const { chartDays, shareDays, silentMillis } = this.#options;
+    const run = <T>(work: (transaction: Transaction) => Promise<T>) => fenced(sql, term, work);
+    for (let round = 0; !signal.aborted; round++) {
+      while ((await run((transaction) => foldStats(transaction, now()))) > 0 && !signal.aborted);
+      if (round % 12 === 0)
+        await run(async (transaction) => {
+          await noteTypicalShare(transaction);
+          await noteSilentWorkers(transaction, silentMillis);
+        });
+      if (round % 720 === 0) {
+        await run((transaction) => pruneStats(transaction, { chartDays }, now()));
+        await dropOldShares(sql, now() - shareDays * 86_400_000);
+      }
+      await this.#pause(FOLD_MILLIS, signal);
+    }
+  }
+
+  async #keepLuck(term: bigint, signal: AbortSignal): Promise<void> {
+    const { sql, chain } = this.#dependencies;
+    const luck = new LuckRound(this.#options, { sql, chain, run: (work) => fenced(sql, term, work) });
+    while (!signal.aborted) {
+      await luck.round();
+      await this.#pause(LUCK_MILLIS, signal);
+    }
+  }
+
+  async #chainHeight(): Promise<number> {
+    const [row] = await this.#dependencies.sql<{ value: string }[]>`select value from settings
+      where name = 'chain_height'`;
+    return Number(row?.value ?? 0);
+  }
+
+  /**
+   * Created again with every term and after every failure: so the books are compared with the wallet before anything is
+   * paid.
+   */
+  async #pay(term: bigint, signal: AbortSignal, isCaughtUp: () => Promise<boolean>): Promise<void> {
+    const { sql, wallet, log, now } = this.#dependencies;
+    const { payoutMin: minimum, payoutIntervalMillis } = this.#options;
+    const series = payoutSeries(this.#options.poolAddress);
+    const check = new AccountCheck({ network: this.#options.network.name }, { sql, log: log.child('payout') });
+    const loop = new PayoutLoop(
+      { term, series, minimum, ...PAYOUT_DEFAULTS },
+      {
+        sql,
+        wallet,
+        log: log.child('payout'),
+        now,
+        newId: randomUUID,
+        isCaughtUp,
+        failures: (accounts) => check.failures(accounts),
+      },
+    );
+    while (!signal.aborted) {
+      const [row] = await sql<{ value: string }[]>`select value from settings where name = ${LAST_PAYOUT}`;
+      const age = now() - Number(row?.value ?? 0);
+      // A clock that jumped back must not stop payouts for as long as it jumped.
+      const isDue = age >= payoutIntervalMillis || age < 0;
+      const mode = (await payoutsPaused(sql)) ? 'follow' : isDue ? 'pay' : 'send';
+      const { isComplete } = await loop.round(mode);
+      // While more accounts are due, the next round follows at once; the interval begins when all are paid.
+      if (isComplete)
+        await sql`insert into settings values (${LAST_PAYOUT}, ${String(now())})
+          on conflict (name) do update set value = excluded.value`;
+      await this.#pause(Math.min(FOLLOW_PAYOUTS_MILLIS, payoutIntervalMillis), signal);
+    }
+  }
+
+  async #pause(millis: number, signal: AbortSignal): Promise<void> {
+    await sleep(millis, undefined, { signal }).catch(() => undefined);
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await this.#loop;
+  }
+}

@@ -1,0 +1,220 @@
+/** Routes for the operator, behind a token: bans, payouts, instances, config, balance sheet. Every change is logged in the books. */
+import type { FastifyRequest } from 'fastify';
+import { operatorKey } from '../../../bridge/session/operator-ban.ts';
+import { integer, object, text } from '../../../protocol/api/schema.ts';
+import { API_VERSION } from '../../../protocol/api/values.ts';
+import { balanceSheet } from '../../books/sheet.ts';
+import type { Sql } from '../../database/connect.ts';
+import type { Edits } from '../../edits/edits.ts';
+import { type Suspect, suspects } from '../../luck/luck-figures.ts';
+import { LINE } from '../../luck/withholding.ts';
+import { payoutsHeld, refusedAccounts } from '../../payout/payout-hold.ts';
+import type { PayoutWallet } from '../../payout/payout-wallet.ts';
+import type { SharedState } from '../../shared/shared-state.ts';
+import { ApiRefusal } from '../api-error.ts';
+import { pageOf, readNumberCursor } from '../keyset.ts';
+import { FIELDS, paged, pageOfQuery, type Route } from '../route.ts';
+import { editorOf, editRoutes } from './edit-routes.ts';
+import { acceptReward, heldRewards } from './held-rewards.ts';
+import * as o from './operator-documents.ts';
+import { operator } from './operator-route.ts';
+import { payoutsPaused } from './payout-pause.ts';
+import { payoutRoutes } from './payout-routes.ts';
+
+export type OperatorDependencies = {
+  readonly sql: Sql;
+  readonly shared: SharedState;
+  readonly edits: Edits;
+  readonly now: () => number;
+  /** The options of this instance, without secrets. */
+  readonly config: Readonly<Record<string, unknown>>;
+  readonly wallet: PayoutWallet;
+  readonly isAccountant: () => boolean;
+};
+
+const MAX_BAN_MINUTES = 365 * 24 * 60;
+
+export function operatorRoutes(dependencies: OperatorDependencies): Route[] {
+  const { sql, shared, edits, now, config, wallet, isAccountant } = dependencies;
+  const note = (request: FastifyRequest, action: string, details: Record<string, unknown>) =>
+    sql`insert into operator_log (actor, action, details) values (${request.ip}, ${action}, ${sql.json(details as never)})`;
+  const status = async (): Promise<o.OperatorStatus> => {
+    const sheet = await balanceSheet(sql);
+    const answer = await wallet.status();
+    const [term] = await sql<{ number: bigint; holder: string }[]>`select number, holder from term`;
+    return {
+      api_version: API_VERSION,
+      sheet: {
+        rewards: String(sheet.rewards),
+        uncredited: String(sheet.uncredited),
+        balances: String(sheet.balances),
+        in_flight: String(sheet.inFlight),
+        paid: String(sheet.paid),
+        pool_fees: String(sheet.poolFees),
+        network_fees: String(sheet.networkFees),
+        gap: String(sheet.gap),
+      },
+      wallet:
+        answer.kind === 'ok'
+          ? { ready: true, reason: null, spendable: String(answer.value.spendable), outputs: answer.value.outputs }
+          : { ready: false, reason: answer.reason, spendable: null, outputs: null },
+      payouts_paused: await payoutsPaused(sql),
+      payouts_held: await payoutsHeld(sql),
+      accounts_refused: await refusedAccounts(sql),
+      accountant: { term: String(term?.number ?? 0n), holder: term?.holder ?? '', here: isAccountant() },
+    };
+  };
+  return [
+    operator({
+      method: 'GET',
+      path: '/bans',
+      summary: 'Addresses that are banned, and until when',
+      answer: o.bans,
+      handle: async () => ({ api_version: API_VERSION, bans: (await shared.bans()).map(banDocument) }),
+    }),
+    operator({
+      method: 'POST',
+      path: '/bans',
+      summary: 'Bans an address, a network or a mining address on all instances, and closes its connections',
+      body: object({
+        key: text({ maxLength: 128, description: '192.0.2.1, 192.0.2.0/24, 2001:db8::/32 or a mining address' }),
+        minutes: integer({ minimum: 1, maximum: MAX_BAN_MINUTES }),
+      }),
+      answer: o.ban,
+      handle: async ({ body: { key, minutes } }, { request }) => {
+        const banned = operatorKey(key);
+        if (banned === undefined)
+          throw new ApiRefusal(
+            'bad_request',
+            'what is banned must be an IPv4 or IPv6 address, a network of at least /8 or /16, or a mining address',
+          );
+        const ban = { key: banned, untilMillis: now() + minutes * 60_000 };
+        await note(request, 'ban', { key: ban.key, minutes });
+        await shared.ban(ban);
+        return { api_version: API_VERSION, ...banDocument(ban) };
+      },
+    }),
+    operator({
+      method: 'DELETE',
+      path: '/bans',
+      summary: 'Lifts a ban',
+      body: object({ key: text({ description: 'key of a ban of the list, or what was banned' }) }),
+      answer: o.lifted,
+      handle: async ({ body: { key } }, { request }) => {
+        await note(request, 'unban', { key });
+        const lifted = await shared.unban(key);
+        const written = operatorKey(key) ?? key;
+        return { api_version: API_VERSION, lifted: (written !== key && (await shared.unban(written))) || lifted };
+      },
+    }),
+    operator({
+      method: 'GET',
+      path: '/instances',
+      summary: 'Instances heard of lately',
+      answer: o.instances,
+      handle: async () => ({
+        api_version: API_VERSION,
+        instances: (await shared.instances()).map((each) => ({
+          instance: each.name,
+          boot_id: each.instance,
+          connections: Object.values(each.connections).reduce((sum, count) => sum + count, 0),
+          accountant: each.accountant,
+          started_millis: each.startedMillis,
+          seen_millis: each.atMillis,
+        })),
+      }),
+    }),
+    operator({
+      method: 'GET',
+      path: '/config',
+      summary: 'Options as this instance read them; secrets are left out',
+      answer: o.config,
+      handle: async () => ({ api_version: API_VERSION, config }),
+    }),
+    operator({
+      method: 'GET',
+      path: '/status',
+      summary: 'Balance sheet (a gap that is not 0 is an alarm), wallet, and who keeps the books',
+      answer: o.operatorStatus,
+      handle: () => status(),
+    }),
+    ...editRoutes({ edits }),
+    ...payoutRoutes({
+      sql,
+      wallet,
+      note,
+      resumed: (request) => edits.change('pause_note', null, editorOf(request)),
+    }),
+    operator({
+      method: 'GET',
+      path: '/rewards',
+      summary: 'Rewards that are held: what a node claims and why it is not confirmed',
+      answer: o.heldRewards,
+      handle: async () => ({ api_version: API_VERSION, rewards: await heldRewards(sql) }),
+    }),
+    operator({
+      method: 'POST',
+      path: '/rewards/:id/accept',
+      summary: 'Accepts the amount of a held reward, after you have looked it up at a node that you trust',
+      params: object({ id: FIELDS.blockId }),
+      body: object({ amount: text({ pattern: '^[1-9]\\d{0,17}$', description: 'the claimed number of atoms' }) }),
+      answer: o.acceptedReward,
+      handle: async ({ params: { id }, body: { amount } }, { request }) => {
+        if (!(await acceptReward(sql, id, BigInt(amount))))
+          throw new ApiRefusal('conflict', 'no reward of this amount is held for this block');
+        await note(request, 'reward_accept', { block: id, amount });
+        return { api_version: API_VERSION, accepted: amount };
+      },
+    }),
+    operator({
+      method: 'GET',
+      path: '/withholding',
+      summary: 'Accounts that found too few blocks for their work, newest first',
+      answer: o.withholding,
+      handle: async () => ({
+        api_version: API_VERSION,
+        line: LINE,
+        suspects: (await suspects(sql)).map(suspectDocument),
+      }),
+    }),
+    operator({
+      method: 'GET',
+      path: '/log',
+      summary: 'What operators did, newest first',
+      query: paged,
+      answer: o.operatorLog,
+      handle: async ({ query }) => {
+        const { limit, cursor } = pageOfQuery(query);
+        const before = readNumberCursor(cursor) ?? null;
+        const rows = await sql<
+          { id: bigint; at: Date; actor: string; action: string; details: unknown }[]
+        >`select id, at,
+          actor, action, details from operator_log where ${before}::bigint is null or id < ${before}::bigint
+          order by id desc limit ${limit + 1}`;
+        const page = pageOf(rows, limit, ({ id }) => `${id}-0`);
+        const entries = page.rows.map((row) => ({
+          at_millis: row.at.getTime(),
+          actor: row.actor,
+          action: row.action,
+          details: row.details,
+        }));
+        return { api_version: API_VERSION, entries, ...page.more };
+      },
+    }),
+  ];
+}
+
+const suspectDocument = (suspect: Suspect): o.WithholdingDocument['suspects'][number] => ({
+  address: suspect.address,
+  expected: suspect.expected,
+  found: suspect.found,
+  evidence: suspect.evidence,
+  withheld_work: String(suspect.withheldWork),
+  named_millis: suspect.namedMillis,
+  worked_millis: suspect.workedMillis,
+});
+
+const banDocument = ({ key, untilMillis }: { key: string; untilMillis: number }) => ({
+  key,
+  until_millis: untilMillis,
+});

@@ -1,0 +1,34 @@
+/**
+ * The pool's data directory: one process at a time. A backup ends by itself, so a pool that starts meanwhile, or a
+ * command that reads the books, waits for it and reports that.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type DirectoryLock, DirectoryLockedError, lockDirectory } from '../../runtime/files/directory-lock.ts';
+import type { PoolDependencies } from './pool-dependencies.ts';
+
+const BACKUP = 'svc-pool backup';
+const LOOK_MILLIS = 200;
+const TOLD_MILLIS = 10_000;
+
+export const lockForBackup = (dataDir: string): DirectoryLock => lockDirectory(dataDir, BACKUP);
+
+export async function lockAfterBackup(
+  dataDir: string,
+  { log, started }: Pick<PoolDependencies, 'log' | 'started'>,
+): Promise<DirectoryLock> {
+  const stop = new AbortController();
+  let told = Number.NEGATIVE_INFINITY;
+  for (;;) {
+    try {
+      return lockDirectory(dataDir);
+    } catch (error) {
+      if (!(error instanceof DirectoryLockedError) || error.purpose !== BACKUP || stop.signal.aborted) throw error;
+      if (told === Number.NEGATIVE_INFINITY) started('wait for a backup', () => stop.abort());
+      if (performance.now() >= told + TOLD_MILLIS) {
+        told = performance.now();
+        log.warn('waiting for the end of a backup', { process: error.pid });
+      }
+    }
+    await sleep(LOOK_MILLIS, undefined, { signal: stop.signal }).catch(() => undefined);
+  }
+}
