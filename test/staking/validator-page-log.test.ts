@@ -6,7 +6,13 @@ const table = read('docs/validator.md').split('## What the log says')[1] as stri
 const rows = [...table.matchAll(/^\| (`[^|]+`[^|]*) \|/gm)].map(([, cell]) => cell as string);
 const lines = rows.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(([, line]) => line as string));
 /** What speaks of this validator, its votes, heartbeats and evidence. */
-const SPEAKERS = ['heartbeats', 'evidence', 'seat-watch', 'consensus/driver', 'consensus/signing-log'];
+const SPEAKERS = [
+  'validator/heartbeats',
+  'validator/evidence',
+  'validator/seat-watch',
+  'consensus/driver/driver',
+  'consensus/one-signer/signing-log',
+];
 /** Defects, and what one stranger's message is. */
 const NOT_FOR_OPERATORS = ['a message could not be read'];
 
