@@ -18,6 +18,8 @@ export const LAST_ROUTE_RETRY_MILLIS = 60_000;
 /** Connections from one address that is not this machine. */
 export const CONNECTIONS = { perSecond: 1, burst: 16 };
 export const MAX_COUNTED = 65_536;
+/** Neighbours whose allowances are kept, also while they are away: more than are known at a time. */
+export const MAX_KNOWN = 1_024;
 /**
  * Identities that are checked, of each member's key: one costs a third of a millisecond, so 64 members a tenth of a
  * core at most. Beyond that, a connection counts as a stranger until there is capacity.

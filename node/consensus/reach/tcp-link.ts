@@ -93,7 +93,7 @@ export class TcpLink {
   readonly #steady: () => number;
   readonly #reader = new FrameReader();
   readonly #timers: NodeJS.Timeout[];
-  readonly #own: ReadingAllowance;
+  #own: ReadingAllowance;
   #allowances: readonly ReadingAllowance[];
   #queuedBytes: number;
   #maySend: Restriction['maySend'] = () => true;
@@ -135,6 +135,13 @@ export class TcpLink {
     for (const [event, listener] of this.#listeners) socket.on(event, listener);
     this.#hello = { ...own, channelKey: this.#key.channelKey };
     socket.write(frameBytes(encodeHello(this.#hello)));
+  }
+
+  /** Its other end is known: what it sends counts together with what comes on its other connections, and came on earlier ones. */
+  countWith(allowance: ReadingAllowance): void {
+    this.#allowances = this.#allowances.map((each) => (each === this.#own ? allowance : each));
+    this.#own = allowance;
+    this.#spend(0, 0);
   }
 
   /** Applies the limits for strangers: lower read and send rates, shared by all strangers, and a shorter queue. */
@@ -224,9 +231,15 @@ export class TcpLink {
       this.end(error instanceof ProtocolError ? error.message : `its frames could not be read: ${error}`);
       return;
     }
+    this.#spend(piece.length, messages);
+  }
+
+  /** Beyond what is allowed nothing is read for a while. */
+  #spend(bytes: number, messages: number): void {
     const now = this.#steady();
-    const millis = Math.max(...this.#allowances.map((allowance) => allowance.spend(piece.length, messages, now)));
+    const millis = Math.max(...this.#allowances.map((allowance) => allowance.spend(bytes, messages, now)));
     if (millis === 0) return;
+    clearTimeout(this.#resume);
     this.#socket.pause();
     this.#resume = setTimeout(() => {
       this.#resume = undefined;

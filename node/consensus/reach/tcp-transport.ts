@@ -34,11 +34,12 @@ import {
   LAST_RETRY_MILLIS,
   MAX_BARRED,
   MAX_COUNTED,
+  MAX_KNOWN,
   SENT_TO_STRANGERS,
   STRANGER,
   STRANGERS,
 } from './overlay-limits.ts';
-import { type Link, OverlayLinks, placeKey, RELAYED } from './overlay-links.ts';
+import { accountOf, type Link, OverlayLinks, placeKey, RELAYED } from './overlay-links.ts';
 import { OverlayListeners } from './overlay-listeners.ts';
 import { RegisteredRoutes } from './registered-routes.ts';
 import { CHALLENGE_BYTES, type Identity, NO_VALIDATOR } from './tcp-frames.ts';
@@ -80,6 +81,8 @@ export class TcpTransport implements Transport {
   readonly #connections = new BoundedMap<string, Bucket>(MAX_COUNTED);
   /** Addresses of neighbours named by the operator: given directly, or resolved from names. */
   readonly #named = new Map<ListenAddress, string>();
+  /** By neighbour: a new connection is no new allowance. */
+  readonly #reading = new BoundedMap<string, ReadingAllowance>(MAX_KNOWN);
   readonly #strangers: ReadingAllowance;
   readonly #sentToStrangers: FairShare;
   readonly #dialler: Dialler;
@@ -163,6 +166,11 @@ export class TcpTransport implements Transport {
 
   placeOf(peer: Peer): string {
     return placeKey(this.#links.get(peer)?.address ?? String(peer).replace(/#\d+$/, ''));
+  }
+
+  accountOf(peer: Peer): string {
+    const found = this.#links.get(peer);
+    return found === undefined ? this.placeOf(peer) : accountOf(found);
   }
 
   company(): readonly Companion[] {
@@ -255,6 +263,7 @@ export class TcpTransport implements Transport {
           if (isInbound && expected !== undefined && verdict !== 'true') return link.end('it did not prove its key');
           if (!(isInbound ? this.#seat(peer, known, claim, verdict) : this.#isWho(known, claim, expected))) return;
           known.isReady = true;
+          if (known.standing !== 'stranger') link.countWith(this.#readingOf(known));
           log.debug('a neighbour joined', { peer, standing: known.standing });
           this.#relaying.joined(peer);
           this.#events?.joined(peer);
@@ -347,7 +356,7 @@ export class TcpTransport implements Transport {
       const { claim, link, key, standing } = known;
       if (!known.isReady || !known.isInbound) continue;
       if (key !== undefined && this.#identities.isMember(key) !== (standing === 'member')) {
-        if (this.#seat(peer, known, undefined, 'true') && known.standing === 'member') link.release();
+        if (this.#seat(peer, known, undefined, 'true') && known.standing === 'member') this.#release(known);
         this.#relaying.joined(peer);
         continue;
       }
@@ -357,10 +366,24 @@ export class TcpTransport implements Transport {
       // This side has not sent its identity; a new connection will start with it.
       if (verdict === 'true' && known.isWithheld) link.end();
       else if (this.#seat(peer, known, claim, verdict)) {
-        link.release();
+        this.#release(known);
         this.#relaying.joined(peer);
       }
     }
+  }
+
+  #release(known: Link): void {
+    known.link.release();
+    known.link.countWith(this.#readingOf(known));
+  }
+
+  /** What a neighbour that is known may send, on all its connections. */
+  #readingOf(known: Link): ReadingAllowance {
+    const name = accountOf(known);
+    const { bytes, messages } = this.#settings.limits ?? LINK_LIMITS;
+    const allowance = this.#reading.use(name) ?? new ReadingAllowance(bytes, messages, this.#with.steady());
+    this.#reading.set(name, allowance);
+    return allowance;
   }
 
   #neighbour(neighbour: ListenAddress): Target {
