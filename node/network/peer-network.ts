@@ -41,6 +41,7 @@ const NO_FIGURES: HostFigures = {
   connections: 0,
   barred: 0,
   threadMemoryBytes: 0,
+  rememberedMessages: 0,
   peers: [],
 };
 

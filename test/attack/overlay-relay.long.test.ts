@@ -159,6 +159,7 @@ test('a challenge handed on in the middleman’s own hello: what A signs for him
   closing.push(() => void far.destroy());
   const ended = new Promise((resolve) => far.on('error', () => undefined).once('close', resolve));
   const reader = new FrameReader();
+  far.write(end.greeting);
   const theirs = new Promise<Bytes>((resolve) =>
     far.on('data', (piece) => {
       for (const frame of end.isMet ? [] : reader.push(piece)) resolve(frame);

@@ -34,11 +34,13 @@ import {
   LAST_RETRY_MILLIS,
   MAX_BARRED,
   MAX_COUNTED,
+  MAX_KNOWN,
+  NEWCOMERS,
   SENT_TO_STRANGERS,
   STRANGER,
   STRANGERS,
 } from './overlay-limits.ts';
-import { type Link, OverlayLinks, placeKey, RELAYED } from './overlay-links.ts';
+import { accountOf, type Link, OverlayLinks, placeKey, RELAYED } from './overlay-links.ts';
 import { type OverlayAddress, OverlayListeners } from './overlay-listeners.ts';
 import type { OverlayQuic } from './overlay-quic.ts';
 import type { OverlaySocket } from './quic-socket.ts';
@@ -82,8 +84,11 @@ export class TcpTransport implements Transport {
   readonly #links = new OverlayLinks();
   readonly #barred = new BoundedMap<string, number>(MAX_BARRED);
   readonly #connections = new BoundedMap<string, Bucket>(MAX_COUNTED);
+  #newcomers: Bucket;
   /** Addresses of neighbours named by the operator: given directly, or resolved from names. */
   readonly #named = new Map<ListenAddress, string>();
+  /** By neighbour: a new connection is no new allowance. */
+  readonly #reading = new BoundedMap<string, ReadingAllowance>(MAX_KNOWN);
   readonly #strangers: ReadingAllowance;
   readonly #sentToStrangers: FairShare;
   readonly #dialler: Dialler;
@@ -105,6 +110,7 @@ export class TcpTransport implements Transport {
     this.#identities = new OverlayIdentities(dependencies);
     const { signer } = dependencies;
     this.#validator = signer === undefined ? NO_VALIDATOR : validatorId(signer.publicKey);
+    this.#newcomers = fullBucket(NEWCOMERS, now);
     this.#sentToStrangers = new FairShare(SENT_TO_STRANGERS, now);
     this.#strangers = new ReadingAllowance(STRANGERS.bytes, STRANGERS.messages, now, STRANGERS.mostMillis);
     this.#dialler = new Dialler(dependencies.steady, dependencies.quic);
@@ -170,6 +176,11 @@ export class TcpTransport implements Transport {
     return placeKey(this.#links.get(peer)?.address ?? String(peer).replace(/#\d+$/, ''));
   }
 
+  accountOf(peer: Peer): string {
+    const found = this.#links.get(peer);
+    return found === undefined ? this.placeOf(peer) : accountOf(found);
+  }
+
   company(): readonly Companion[] {
     return this.#links.company();
   }
@@ -212,12 +223,24 @@ export class TcpTransport implements Transport {
     if (!isNear) {
       if ((this.#barred.get(key) ?? 0) > now) return false;
       const bucket = take(this.#connections.get(key) ?? fullBucket(CONNECTIONS, now), CONNECTIONS, now);
-      if (bucket === undefined) return false;
+      if (bucket === undefined || !this.#admitsNewcomer(key)) return false;
       this.#connections.set(key, bucket);
     }
     const found = admit(this.#links.places(this.#isNear), { address: key, isNear }, randomInt);
     if (found.seated && found.evict !== undefined) this.#links.get(found.evict)?.link.end('others wait');
     return found.seated;
+  }
+
+  /** Addresses that are known do not count. */
+  #admitsNewcomer(key: string): boolean {
+    if (key.startsWith(RELAYED) || this.#identities.isFamiliar(key) || this.#isNamed(key)) return true;
+    const bucket = take(this.#newcomers, NEWCOMERS, this.#with.steady());
+    if (bucket !== undefined) this.#newcomers = bucket;
+    return bucket !== undefined;
+  }
+
+  #isNamed(key: string): boolean {
+    return [...this.#named.values()].includes(key);
   }
 
   #accept(socket: OverlaySocket): void {
@@ -246,7 +269,7 @@ export class TcpTransport implements Transport {
     let verdict: Verdict = 'unknown';
     const identify = async (message: Bytes, claim: Claim | undefined) => {
       if (!isInbound) return this.#identity(message);
-      verdict = await this.#identities.verify(claim);
+      verdict = await this.#identities.verify(claim, placeKey(address));
       if (verdict === 'true' || (verdict === 'unknown' && this.#identities.mayProve())) return this.#identity(message);
       if (known !== undefined) known.isWithheld = true;
       return undefined;
@@ -261,6 +284,7 @@ export class TcpTransport implements Transport {
           if (isInbound && expected !== undefined && verdict !== 'true') return link.end('it did not prove its key');
           if (!(isInbound ? this.#seat(peer, known, claim, verdict) : this.#isWho(known, claim, expected))) return;
           known.isReady = true;
+          if (known.standing !== 'stranger') link.countWith(this.#readingOf(known));
           log.debug('a neighbour joined', { peer, standing: known.standing });
           this.#relaying.joined(peer);
           this.#events?.joined(peer);
@@ -268,12 +292,15 @@ export class TcpTransport implements Transport {
         message: (bytes) => this.#relaying.take(peer, bytes) || this.#events?.message(peer, bytes),
         ...(isInbound &&
           expected === undefined && {
-            circuit: (half: OverlaySocket, token: Bytes) => {
-              this.#links.delete(peer);
-              // It was invited: circuits requested by others do not count against its address.
-              const bucket = this.#connections.get(placeKey(address));
-              if (this.#relaying.arrived(half, token) && bucket !== undefined)
-                this.#connections.set(placeKey(address), give(bucket, CONNECTIONS, 1));
+            circuit: {
+              isExpected: (token) => this.#relaying.isExpected(token),
+              begin: (half, token) => {
+                this.#links.delete(peer);
+                this.#relaying.arrived(half, token);
+                // It was invited: circuits requested by others do not count against its address.
+                const bucket = this.#connections.get(placeKey(address));
+                if (bucket !== undefined) this.#connections.set(placeKey(address), give(bucket, CONNECTIONS, 1));
+              },
             },
           }),
         ended: (reason) => {
@@ -324,16 +351,14 @@ export class TcpTransport implements Transport {
     // A key stays proven when its seat is lost; its place is a stranger's then.
     const member = key !== undefined && this.#identities.isMember(key) ? nameOf(key) : undefined;
     const places = this.#links.places(this.#isNear, peer);
-    const isNamed =
-      !isNear &&
-      [...this.#named.values()].includes(address) &&
-      seat(places, { address, isNear, standing: 'named' }).seated;
+    const isNamed = !isNear && this.#isNamed(address) && seat(places, { address, isNear, standing: 'named' }).seated;
     const standing = member !== undefined ? 'member' : isNamed ? 'named' : 'stranger';
     const found = seat(places, { address, isNear, standing, member });
     if (!found.seated) {
       known.link.end('there is no place');
       return false;
     }
+    if (member !== undefined) this.#identities.proved(member, address);
     Object.assign(known, { standing, member, key, claim: verdict === 'unknown' ? claim : undefined });
     if (standing === 'stranger') {
       const own = new ReadingAllowance(STRANGER.bytes, STRANGER.messages, this.#with.steady());
@@ -353,20 +378,34 @@ export class TcpTransport implements Transport {
       const { claim, link, key, standing } = known;
       if (!known.isReady || !known.isInbound) continue;
       if (key !== undefined && this.#identities.isMember(key) !== (standing === 'member')) {
-        if (this.#seat(peer, known, undefined, 'true') && known.standing === 'member') link.release();
+        if (this.#seat(peer, known, undefined, 'true') && known.standing === 'member') this.#release(known);
         this.#relaying.joined(peer);
         continue;
       }
-      const verdict = key === undefined ? await this.#identities.verify(claim) : 'unknown';
+      const verdict = key === undefined ? await this.#identities.verify(claim, placeKey(known.address)) : 'unknown';
       // It may have gone meanwhile.
       if (verdict === 'unknown' || !this.#links.has(peer)) continue;
       // This side has not sent its identity; a new connection will start with it.
       if (verdict === 'true' && known.isWithheld) link.end();
       else if (this.#seat(peer, known, claim, verdict)) {
-        link.release();
+        this.#release(known);
         this.#relaying.joined(peer);
       }
     }
+  }
+
+  #release(known: Link): void {
+    known.link.release();
+    known.link.countWith(this.#readingOf(known));
+  }
+
+  /** What a neighbour that is known may send, on all its connections. */
+  #readingOf(known: Link): ReadingAllowance {
+    const name = accountOf(known);
+    const { bytes, messages } = this.#settings.limits ?? LINK_LIMITS;
+    const allowance = this.#reading.use(name) ?? new ReadingAllowance(bytes, messages, this.#with.steady());
+    this.#reading.set(name, allowance);
+    return allowance;
   }
 
   #neighbour(neighbour: ListenAddress): Target {

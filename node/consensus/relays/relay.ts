@@ -64,27 +64,25 @@ export class Relay {
     this.#with.send(peer, encodeCircuitMessage({ type: 'invitation', validator, role, token }));
   }
 
-  /** A connection that began with a token. A token is valid once. False if it is unknown. */
-  arrived(socket: OverlaySocket, token: Bytes): boolean {
+  isExpected(token: Bytes): boolean {
+    return this.#expected.has(toHex(token));
+  }
+
+  /** A connection that began with a token that is expected. A token is valid once. */
+  arrived(socket: OverlaySocket, token: Bytes): void {
     const name = toHex(token);
-    const expected = this.#expected.get(name);
+    const { circuit } = this.#expected.get(name) as Expected;
     // An error on a waiting half must not end this process.
     socket.on('error', () => undefined);
-    if (expected === undefined) {
-      socket.destroy();
-      return false;
-    }
     this.#expected.delete(name);
-    const { circuit } = expected;
     const first = this.#halves.get(circuit.number);
     if (first === undefined) {
       this.#halves.set(circuit.number, socket);
       socket.once('close', () => this.#halves.get(circuit.number) === socket && this.#forget(circuit.number));
-      return true;
+      return;
     }
     this.#halves.delete(circuit.number);
     this.#join(circuit, first, socket);
-    return true;
   }
 
   #join(circuit: Circuit, one: OverlaySocket, other: OverlaySocket): void {

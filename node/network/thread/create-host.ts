@@ -27,6 +27,8 @@ const PENDING_CONNECTIONS = 32;
 /** Attempts of one address per second. The library's default of 5 is too low for several nodes on one machine. */
 const CONNECTIONS_PER_SECOND = 20;
 const PREFIX = 'svc';
+/** How long the library knows those that left: by default an hour or for ever, and a new identity costs nothing. */
+const FORGET_MILLIS = 10_000;
 
 export type Host = Libp2p & { readonly services: { readonly gossip: GossipSub } };
 
@@ -90,11 +92,20 @@ export async function createHost(
         fallbackToFloodsub: false,
         doPX: false,
         // Limits by address are enforced when connections are accepted, and scores are kept by the node.
-        scoreParams: { IPColocationFactorWeight: 0, behaviourPenaltyWeight: 0 },
+        scoreParams: { IPColocationFactorWeight: 0, behaviourPenaltyWeight: 0, retainScore: FORGET_MILLIS },
       }),
     },
   });
   const made = host as unknown as Host;
   limitGiven(made.services.gossip);
+  const timer = setInterval(() => void forget(made).catch(() => undefined), FORGET_MILLIS);
+  timer.unref();
+  made.addEventListener('stop', () => clearInterval(timer));
   return made;
+}
+
+/** The library keeps what every peer said of itself, up to 26 KiB each. */
+async function forget(host: Host): Promise<void> {
+  for (const { id } of await host.peerStore.all())
+    if (host.getConnections(id).length === 0) await host.peerStore.delete(id);
 }

@@ -21,7 +21,7 @@ import { ConnectionLimits } from './connection-limits.ts';
 import { createHost, type Host, STREAMS } from './create-host.ts';
 import { Dialler } from './dialler.ts';
 import { GossipDesk } from './gossip-desk.ts';
-import { insideOf, keyOf, messageId, overhear } from './gossip-rpc.ts';
+import { insideOf, keyOf, messageId, screen } from './gossip-rpc.ts';
 import {
   type HostFigures,
   type HostSettings,
@@ -313,16 +313,20 @@ export class PeerHost implements HostSide {
 
   #listen(): void {
     const { gossip } = this.#host.services;
-    overhear(gossip, (id, message, data) => {
-      const peer = id.toString();
-      if (this.#ready.has(peer)) this.#gossip.announced(peer, keyOf(message), data);
+    screen(gossip, {
+      // Those that have not said hello are asked for nothing, and what they send would keep others' from being relayed.
+      mayCome: (id, data) => this.#ready.has(id.toString()) && this.#gossip.mayCome(id.toString(), data),
+      heard: (id, message, data) => {
+        if (this.#ready.has(id.toString())) this.#gossip.announced(id.toString(), keyOf(message), data);
+      },
     });
     for (const topic of TOPICS) {
       const name = this.#topicName(topic);
-      gossip.topicValidators.set(name, async (id, { data }) => {
-        const peer = this.#ready.has(id.toString()) ? id.toString() : undefined;
-        return VERDICTS[await this.#gossip.judge(peer, topic, keyOf(messageId(name, data)), data)];
-      });
+      gossip.topicValidators.set(
+        name,
+        async (id, { data }) =>
+          VERDICTS[await this.#gossip.judge(id.toString(), topic, keyOf(messageId(name, data)), data)],
+      );
       gossip.subscribe(name);
     }
   }
@@ -368,6 +372,7 @@ export class PeerHost implements HostSide {
       barred,
       connections: this.#host.getConnections().length,
       threadMemoryBytes: process.memoryUsage().heapUsed,
+      rememberedMessages: insideOf(this.#host.services.gossip).seenCache.size,
       peers: [...this.#ready].map(([peer, { address, direction, release, height, since }]) => ({
         peer,
         address,
