@@ -11,7 +11,7 @@ import {
   encodeWires,
 } from '../../node/network/relay/relay-messages.ts';
 import { encodeBlocksAnswer } from '../../node/network/sync/sync-messages.ts';
-import { type Body, decodeBody } from '../../protocol/ledger/body.ts';
+import { type Body, decodeBody, MAX_BODY_TRANSACTIONS } from '../../protocol/ledger/body.ts';
 import { blockId } from '../../protocol/ledger/header.ts';
 import { PeerRoom } from '../network/memory-peers.ts';
 import { PayingChain } from '../network/paying-chain.ts';
@@ -104,7 +104,7 @@ const CHANGES: Record<string, Change> = {
   'one transaction again and again, more than fit into a body': (announced, body) => {
     const at = namesAt(announced, body);
     const names = announced.subarray(at);
-    const count = 3_400;
+    const count = MAX_BODY_TRANSACTIONS - 1;
     const many = new Uint8Array(at + 8 * (count + 1));
     many.set(announced.subarray(0, at));
     new DataView(many.buffer).setUint16(at - 2, count + 1, true);

@@ -1,24 +1,28 @@
 /**
  * The libp2p host with all of the library's limits set for this node: connections, streams, buffers, message sizes,
- * times. TCP with noise and yamux; gossipsub without signatures, because relayed items are checked by their content,
+ * times. TCP with noise and yamux, and QUIC for whoever names an address of it; gossipsub without signatures, because relayed items are checked by their content,
  * not their sender.
  */
 import { generateKeyPairFromSeed } from '@libp2p/crypto/keys';
 import { type GossipSub, gossipsub } from '@libp2p/gossipsub';
 import { identify } from '@libp2p/identify';
-import type { ConnectionGater, Libp2p } from '@libp2p/interface';
+import type { ConnectionGater, Libp2p, Transport } from '@libp2p/interface';
 import { noise } from '@libp2p/noise';
 import { ping } from '@libp2p/ping';
 import { tcp } from '@libp2p/tcp';
 import { yamux } from '@libp2p/yamux';
+import { multiaddr } from '@multiformats/multiaddr';
 import { createLibp2p } from 'libp2p';
+import type { QuicComponents } from '../../quic/quic-package.ts';
+import { isQuic } from '../peers/peer-address.ts';
 import { GOSSIP_FRAME_BYTES, limitGiven, messageId } from './gossip-rpc.ts';
 import type { HostSettings } from './host-types.ts';
+import { addressed } from './quic-transport.ts';
 
 const KIBIBYTE = 1_024;
 const MEBIBYTE = 1_024 * KIBIBYTE;
 /** Streams that one connection may have open: gossip, questions both ways, identify, ping. */
-const STREAMS = 64;
+export const STREAMS = 64;
 const PENDING_CONNECTIONS = 32;
 /** Attempts of one address per second. The library's default of 5 is too low for several nodes on one machine. */
 const CONNECTIONS_PER_SECOND = 20;
@@ -32,14 +36,19 @@ export async function createHost(
   { seed, release, listen, announce, maxPeers }: HostSettings,
   topics: readonly string[],
   connectionGater: ConnectionGater,
+  quic?: (components: QuicComponents) => Transport,
 ): Promise<Host> {
+  const heard = await Promise.all(
+    listen.map(async (word) => (isQuic(word) ? `${await addressed(multiaddr(word))}` : word)),
+  );
   const host = await createLibp2p({
     start: false,
     nodeInfo: { name: 'svcd', version: release, userAgent: `svcd/${release}` },
     privateKey: await generateKeyPairFromSeed('Ed25519', seed),
-    addresses: { listen: [...listen], announce: [...announce] },
+    addresses: { listen: heard, announce: [...announce] },
     transports: [
       tcp({ dialOpts: { noDelay: true }, listenOpts: { noDelay: true }, inboundSocketInactivityTimeout: 60_000 }),
+      ...(quic === undefined ? [] : [quic]),
     ],
     connectionEncrypters: [noise()],
     streamMuxers: [

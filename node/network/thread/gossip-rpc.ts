@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import type { GossipSub } from '@libp2p/gossipsub';
 import type { PeerId } from '@libp2p/interface';
 
-/** The largest message is a block with 3,500 short identifiers. */
+/** Far more than any message has: a block has at most 304 short identifiers. */
 export const GOSSIP_FRAME_BYTES = 1_024 * 1_024;
 /** Messages that one peer gets at once when it asks for them: 32 of the largest fit into a frame. The others are offered again a second later. */
 const MAX_GIVEN = 32;

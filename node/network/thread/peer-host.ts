@@ -10,14 +10,15 @@ import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import { canonicalIp } from '../../../runtime/clients/address-reach.ts';
 import { clientKey } from '../../../runtime/clients/client-address.ts';
 import { steadyMillis } from '../../../runtime/clock/clock.ts';
+import { type LoadQuic, loadQuic } from '../../quic/quic-package.ts';
 import { decodeHello, encodeHello, type Hello, MAX_HELLO_BYTES, mismatch } from '../peers/hello.ts';
-import { addressOf, ipOf, isWorthTelling, placeOf } from '../peers/peer-address.ts';
+import { addressOf, ipOf, isQuic, isWorthTelling, placeOf } from '../peers/peer-address.ts';
 import { PeerBook } from '../peers/peer-book.ts';
 import { afterFault, type Fault, isBeyondBearing, lostAt, NO_FAULT, type Score } from '../peers/peer-score.ts';
 import { AnswerDesk } from './answer-desk.ts';
 import { answerStream, ask } from './asking.ts';
 import { ConnectionLimits } from './connection-limits.ts';
-import { createHost, type Host } from './create-host.ts';
+import { createHost, type Host, STREAMS } from './create-host.ts';
 import { Dialler } from './dialler.ts';
 import { FrameLimits } from './frame-limits.ts';
 import { GossipDesk } from './gossip-desk.ts';
@@ -38,6 +39,7 @@ import {
 } from './host-types.ts';
 import { decodePeers, encodePeers, MAX_PEERS_TOLD, PEERS_ANSWER_BYTES, PEERS_PROTOCOL } from './peer-exchange.ts';
 import { QuestionQueue } from './question-queue.ts';
+import { quicTransport, wantedQuic } from './quic-transport.ts';
 import type { Remote } from './thread-calls.ts';
 
 const HELLO_PROTOCOL = '/svc/hello/1';
@@ -65,6 +67,7 @@ const VERDICTS: Record<Verdict, TopicValidatorResult> = {
 
 export class PeerHost implements HostSide {
   readonly #node: Remote<NodeSide>;
+  readonly #load: LoadQuic;
   readonly #ready = new Map<PeerName, Ready>();
   readonly #scores = new BoundedMap<PeerName, Score>(MAX_SCORES);
   readonly #timers = new Set<NodeJS.Timeout>();
@@ -87,8 +90,9 @@ export class PeerHost implements HostSide {
   readonly #frames = new FrameLimits(steadyMillis);
   #height = 0;
 
-  constructor(node: Remote<NodeSide>) {
+  constructor(node: Remote<NodeSide>, load: LoadQuic = loadQuic) {
     this.#node = node;
+    this.#load = load;
   }
 
   async start(settings: HostSettings) {
@@ -96,10 +100,15 @@ export class PeerHost implements HostSide {
     this.#height = settings.height;
     const outbound = Math.min(OUTBOUND, Math.ceil(settings.maxPeers / 2));
     this.#limits = new ConnectionLimits(settings.maxPeers - outbound, settings.countsNear ?? false, steadyMillis);
-    this.#book = new PeerBook(settings.bootstrap, (ip) => this.#limits.isNear(ip));
+    const quic = await wantedQuic(settings, this.#load);
+    if (quic !== undefined && quic.package === undefined)
+      this.#say('warn', 'peers are reached over TCP only', { reason: quic.reason });
+    const transport = quic?.package && quicTransport(quic.package, STREAMS, this.#limits.count);
+    const dialled = settings.bootstrap.filter((address) => transport !== undefined || !isQuic(address));
+    this.#book = new PeerBook(dialled, (ip) => this.#limits.isNear(ip));
     for (const { address, lastGood } of settings.remembered) this.#book.remember(address, lastGood);
     const topics = TOPICS.map((topic) => this.#topicName(topic));
-    this.#host = await createHost(settings, topics, this.#limits.gater);
+    this.#host = await createHost(settings, topics, this.#limits.gater, transport);
     this.#dialler = new Dialler(outbound, {
       host: this.#host,
       limits: this.#limits,
@@ -389,7 +398,9 @@ export class PeerHost implements HostSide {
   async close(): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer);
     this.#gossip.close();
+    // One that could not start has nothing to keep.
+    if (this.#host === undefined) return;
     this.#remember();
-    await this.#host?.stop();
+    await this.#host.stop();
   }
 }
