@@ -8,6 +8,7 @@ import type { Peer } from '../../node/consensus/engine/effects.ts';
 import { admit, PLACES, type Place, seat } from '../../node/consensus/reach/inbound-places.ts';
 import { OverlayIdentities } from '../../node/consensus/reach/overlay-identities.ts';
 import { CHECKS, NEWCOMERS, SENT_TO_STRANGERS } from '../../node/consensus/reach/overlay-limits.ts';
+import type { OverlayAddress } from '../../node/consensus/reach/overlay-listeners.ts';
 import { FrameReader, HELLO_BYTES } from '../../node/consensus/reach/tcp-frames.ts';
 import { TcpTransport } from '../../node/consensus/reach/tcp-transport.ts';
 import { developmentKey, validatorName } from '../../node/genesis/development.ts';
@@ -53,7 +54,7 @@ async function open(
       ...(isFar && { isNear: () => false }),
     },
   );
-  const [address] = (await transport.listen()) as [ListenAddress];
+  const [address] = (await transport.listen()) as [OverlayAddress];
   transport.start({
     joined: (peer) => void joined.push(peer),
     left: (peer) => void left.push(peer),

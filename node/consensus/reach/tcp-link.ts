@@ -4,7 +4,7 @@
  * read more slowly), the output queue, the time to identify, and the time to answer an echo (link-echo.ts). The latter
  * also bounds a frame that never ends: no answer can follow it.
  */
-import type { Socket } from 'node:net';
+
 import { type Bytes, equalBytes } from '../../../protocol/bytes.ts';
 import { ProtocolError, type ProtocolErrorCode } from '../../../protocol/errors.ts';
 import { validatorId } from '../../../protocol/staking/names.ts';
@@ -19,6 +19,7 @@ import {
   newConnectionKey,
   type Role,
 } from './overlay-channel.ts';
+import type { OverlaySocket } from './quic-socket.ts';
 import {
   CHANNEL_KEY_BYTES,
   decodeIdentity,
@@ -66,7 +67,7 @@ export type LinkEvents = {
   /** `reason` is missing if the connection ended normally. */
   ended(reason?: string): void;
   /** A first frame with a token may begin one half of a circuit (rule 24) instead. Then it is no longer a link. */
-  readonly circuit?: { isExpected(token: Bytes): boolean; begin(socket: Socket, token: Bytes): void };
+  readonly circuit?: { isExpected(token: Bytes): boolean; begin(socket: OverlaySocket, token: Bytes): void };
 };
 
 export type LinkSettings = {
@@ -96,7 +97,7 @@ const NO_KEY: Bytes = new Uint8Array(CHANNEL_KEY_BYTES);
 type Greeting = { readonly key: ConnectionKey; readonly hello: Hello };
 
 export class TcpLink {
-  readonly #socket: Socket;
+  readonly #socket: OverlaySocket;
   readonly #settings: LinkSettings;
   readonly #events: LinkEvents;
   readonly #steady: () => number;
@@ -123,7 +124,7 @@ export class TcpLink {
   #lookedAt: number;
   #fullSince: number | undefined;
 
-  constructor(socket: Socket, settings: LinkSettings, events: LinkEvents, steady: () => number) {
+  constructor(socket: OverlaySocket, settings: LinkSettings, events: LinkEvents, steady: () => number) {
     this.#socket = socket;
     this.#settings = settings;
     this.#events = events;

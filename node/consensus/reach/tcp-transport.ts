@@ -5,7 +5,7 @@
  * places that strangers cannot take (inbound-places.ts).
  */
 import { randomBytes, randomInt } from 'node:crypto';
-import { isIP, type LookupFunction, type Socket } from 'node:net';
+import { isIP, type LookupFunction } from 'node:net';
 import { type Bytes, equalBytes, toHex } from '../../../protocol/bytes.ts';
 import { validatorId } from '../../../protocol/staking/names.ts';
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
@@ -41,7 +41,9 @@ import {
   STRANGERS,
 } from './overlay-limits.ts';
 import { accountOf, type Link, OverlayLinks, placeKey, RELAYED } from './overlay-links.ts';
-import { OverlayListeners } from './overlay-listeners.ts';
+import { type OverlayAddress, OverlayListeners } from './overlay-listeners.ts';
+import type { OverlayQuic } from './overlay-quic.ts';
+import type { OverlaySocket } from './quic-socket.ts';
 import { RegisteredRoutes } from './registered-routes.ts';
 import { CHALLENGE_BYTES, type Identity, NO_VALIDATOR } from './tcp-frames.ts';
 import { type Claim, LINK_LIMITS, type LinkLimits, TcpLink } from './tcp-link.ts';
@@ -67,6 +69,8 @@ export type TcpDependencies = {
   readonly members?: () => readonly { readonly publicKey: Bytes }[];
   /** Resolves the names of registered routes, instead of the system. */
   readonly lookup?: LookupFunction | undefined;
+  /** Closed with the transport. */
+  readonly quic?: OverlayQuic | undefined;
   /** This machine: not limited by address, never barred. */
   readonly isNear?: (address: string) => boolean;
 };
@@ -109,15 +113,16 @@ export class TcpTransport implements Transport {
     this.#newcomers = fullBucket(NEWCOMERS, now);
     this.#sentToStrangers = new FairShare(SENT_TO_STRANGERS, now);
     this.#strangers = new ReadingAllowance(STRANGERS.bytes, STRANGERS.messages, now, STRANGERS.mostMillis);
-    this.#dialler = new Dialler(dependencies.steady);
+    this.#dialler = new Dialler(dependencies.steady, dependencies.quic);
     this.#routes = new RegisteredRoutes({
       dialler: this.#dialler,
       steady: dependencies.steady,
       lookup: dependencies.lookup,
+      hasQuic: dependencies.quic !== undefined,
       isConnected: (key) => this.#links.isConnected(key),
       connected: (socket, address, key, ended) => this.#dialled(socket, address, key, ended),
     });
-    this.#listeners = new OverlayListeners(dependencies.log, (socket) => this.#accept(socket));
+    this.#listeners = new OverlayListeners(dependencies.log, (socket) => this.#accept(socket), dependencies.quic);
     this.#relaying = new Relaying({
       chainId: settings.chainId,
       log: dependencies.log,
@@ -133,9 +138,9 @@ export class TcpTransport implements Transport {
   }
 
   /** Opens the listeners and returns their addresses. Before `start` all connections are refused. */
-  async listen(): Promise<ListenAddress[]> {
-    const addresses: ListenAddress[] = [];
-    for (const bind of this.#settings.binds) addresses.push(await this.#listeners.open(bind));
+  async listen(): Promise<OverlayAddress[]> {
+    const addresses: OverlayAddress[] = [];
+    for (const bind of this.#settings.binds) addresses.push(...(await this.#listeners.open(bind)));
     return addresses;
   }
 
@@ -204,6 +209,7 @@ export class TcpTransport implements Transport {
     this.#relaying.close();
     for (const { link } of [...this.#links.values()]) link.end();
     await this.#listeners.close();
+    await this.#with.quic?.close();
   }
 
   #bar(address: string, millis: number): void {
@@ -237,7 +243,7 @@ export class TcpTransport implements Transport {
     return [...this.#named.values()].includes(key);
   }
 
-  #accept(socket: Socket): void {
+  #accept(socket: OverlaySocket): void {
     const address = socket.remoteAddress ?? '';
     if (this.#admits(address)) this.#link(socket, address, true, () => undefined);
     else {
@@ -246,7 +252,7 @@ export class TcpTransport implements Transport {
     }
   }
 
-  #link(socket: Socket, address: string, isInbound: boolean, ended: Ending, expected?: Bytes): void {
+  #link(socket: OverlaySocket, address: string, isInbound: boolean, ended: Ending, expected?: Bytes): void {
     const { remoteAddress: host, remotePort: port } = socket;
     const isDialled = !isInbound && !address.startsWith(RELAYED) && host !== undefined && port !== undefined;
     const peer = `${address}#${++this.#count}`;
@@ -414,7 +420,7 @@ export class TcpTransport implements Transport {
     };
   }
 
-  #dialled(socket: Socket, to: ListenAddress, expected: Bytes | undefined, ended: Ending): void {
+  #dialled(socket: OverlaySocket, to: ListenAddress, expected: Bytes | undefined, ended: Ending): void {
     const [{ log }, neighbour] = [this.#with, showListenAddress(to)];
     this.#link(
       socket,
@@ -435,7 +441,7 @@ export class TcpTransport implements Transport {
   }
 
   /** A fault of one end does not count against the other, nor against the same validator through another relay. */
-  #circuit(socket: Socket, { validator: { id, publicKey }, role, relay }: OwnCircuit): void {
+  #circuit(socket: OverlaySocket, { validator: { id, publicKey }, role, relay }: OwnCircuit): void {
     const [of, by] = [id, relay].map((each) => toHex(each).slice(0, 16));
     const address = `${RELAYED}${of} by ${by}`;
     if (this.#admits(address)) this.#link(socket, address, role === 'dialled', () => undefined, publicKey);

@@ -4,11 +4,11 @@
  * between the two ends, so a relay can end a circuit, but cannot insert messages or impersonate an end.
  */
 import { randomBytes } from 'node:crypto';
-import type { Socket } from 'node:net';
 import { type Bytes, toHex } from '../../../protocol/bytes.ts';
 import type { Peer } from '../engine/effects.ts';
 import { Allowance } from '../reach/allowance.ts';
 import type { Role } from '../reach/overlay-channel.ts';
+import type { OverlaySocket } from '../reach/quic-socket.ts';
 import { encodeCircuitMessage, JOINED, TOKEN_BYTES } from './circuit-messages.ts';
 import { CircuitPipe } from './circuit-pipe.ts';
 import { CIRCUIT } from './relay-limits.ts';
@@ -30,7 +30,7 @@ export class Relay {
   /** By token. */
   readonly #expected = new Map<string, Expected>();
   /** First halves of circuits, by number. */
-  readonly #halves = new Map<number, Socket>();
+  readonly #halves = new Map<number, OverlaySocket>();
   /** Open circuits, by number. */
   readonly #pipes = new Map<number, CircuitPipe>();
   readonly #together: Allowance;
@@ -69,7 +69,7 @@ export class Relay {
   }
 
   /** A connection that began with a token that is expected. A token is valid once. */
-  arrived(socket: Socket, token: Bytes): void {
+  arrived(socket: OverlaySocket, token: Bytes): void {
     const name = toHex(token);
     const { circuit } = this.#expected.get(name) as Expected;
     // An error on a waiting half must not end this process.
@@ -85,7 +85,7 @@ export class Relay {
     this.#join(circuit, first, socket);
   }
 
-  #join(circuit: Circuit, one: Socket, other: Socket): void {
+  #join(circuit: Circuit, one: OverlaySocket, other: OverlaySocket): void {
     circuit.isOpen = true;
     for (const socket of [one, other]) socket.write(JOINED);
     const pipe = new CircuitPipe([one, other], this.#together, this.#with.steady, () => {

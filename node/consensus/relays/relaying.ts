@@ -5,7 +5,6 @@
  * in that one's record. Only relays are dialled, at addresses that were dialled before.
  */
 import { randomInt } from 'node:crypto';
-import type { Socket } from 'node:net';
 import { type Bytes, equalBytes } from '../../../protocol/bytes.ts';
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import { type Bucket, fullBucket, take } from '../../../runtime/clients/token-bucket.ts';
@@ -16,6 +15,7 @@ import type { Peer } from '../engine/effects.ts';
 import { dialAfter, type Reachable } from '../reach/dial-plan.ts';
 import type { Role } from '../reach/overlay-channel.ts';
 import { MAX_KNOWN } from '../reach/overlay-limits.ts';
+import type { OverlaySocket } from '../reach/quic-socket.ts';
 import { joinCircuit } from './circuit-join.ts';
 import { type CircuitMessage, decodeCircuitMessage, encodeCircuitMessage } from './circuit-messages.ts';
 import { OwnSlots } from './own-slots.ts';
@@ -63,7 +63,7 @@ export type RelayingDependencies = {
   link(peer: Peer): ProvenLink | undefined;
   send(peer: Peer, bytes: Bytes): void;
   /** One half of a circuit through this relay: it is kept only if the other end proves this validator's key. */
-  connected(socket: Socket, circuit: OwnCircuit): void;
+  connected(socket: OverlaySocket, circuit: OwnCircuit): void;
 };
 
 const NOBODY: Listing = { own: { id: new Uint8Array(0), routes: [] }, validators: [] };
@@ -135,7 +135,7 @@ export class Relaying {
   }
 
   /** A connection that began with such a token. */
-  arrived(socket: Socket, token: Bytes): void {
+  arrived(socket: OverlaySocket, token: Bytes): void {
     this.#relay.arrived(socket, token);
   }
 
