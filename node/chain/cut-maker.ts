@@ -1,6 +1,6 @@
 /**
  * Cuts before they are final: made from waiting blocks, or executed as proposed. Nothing is written here; an executed
- * cut becomes final by a certificate (node.ts).
+ * cut becomes final by a certificate (final-cuts.ts).
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import { timestampFault } from '../../protocol/ledger/timestamp.ts';

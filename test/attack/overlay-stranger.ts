@@ -33,6 +33,7 @@ export class OverlayStranger {
     this.#socket = socket;
     this.#end = end;
     let isIdentified = false;
+    socket.on('connect', () => void socket.write(end.greeting));
     socket.on('error', () => undefined);
     socket.on('data', (piece) => {
       for (const frame of reader.push(piece)) {

@@ -169,7 +169,7 @@ function overlayCosts(chainId: Bytes): Cost[] {
       bytes: hello.length,
       work: () => {
         const { secret, channelKey } = newConnectionKey();
-        const dialler = readHello(hello, { ...own, channelKey });
+        const dialler = readHello(hello, own);
         channelKeys(secret, dialler.channelKey, { dialler, dialled: { ...own, channelKey } });
       },
     },

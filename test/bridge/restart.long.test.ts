@@ -161,6 +161,30 @@ test('a block on a job of before the restart is sent with the body of its templa
   expect(after.sink.blocks.map(({ extranonce }) => toHex(extranonce))).toEqual([toHex(job.extranonce)]);
 });
 
+test('a share that the sink still has not taken when its session is resumed is no duplicate if it is refused then', async () => {
+  const bed = await startBed();
+  const client = await V1Client.open(bed.port);
+  await client.login(`${addressOf(1)}.w`, 'd=4');
+  const job = client.jobs.at(-1) as Job;
+  const { nonce } = mine(job, client.prefix);
+  let fail = (): void => undefined;
+  bed.sink.hold = new Promise((_, reject) => {
+    fail = () => reject(new Error('the disk failed'));
+  });
+  bed.sink.hold.catch(() => undefined);
+  void client.submitCode(job.jobId, nonce).catch(() => undefined);
+  await until(() => bed.sink.held > 0);
+  const next = await V1Client.open(bed.port);
+  await next.subscribe(client.session);
+  expect(next.session).toBe(client.session);
+  fail();
+  bed.sink.hold = Promise.resolve();
+  await next.ask({ method: 'mining.authorize', params: { username: `${addressOf(1)}.w`, password: 'd=4' } });
+  await until(() => next.jobs.at(-1));
+  // Whether the sink takes it could not be known: nothing is guessed, and its jobs are dead.
+  expect(await next.submitCode(job.jobId, nonce)).toBe(CODE.unknown_job);
+});
+
 const poolOf = (name: string, fill: number): StratumService => ({
   ...BRIDGE,
   name,
@@ -230,6 +254,7 @@ test('a flipped bit anywhere in the log costs jobs or sessions, never a second c
   const judgedOf = (file: Uint8Array) => {
     const kept = new KeptSessions({ bootId: new Uint8Array(8), resumeMillis: EASY.resumeMillis, maxSessions: 1 });
     kept.read(file);
+    kept.settle(kept.open);
     const jobs = kept.take(client.session, Date.now())?.record.jobs ?? null;
     if (jobs === null) return 'dead';
     const log = JobLog.restore(jobs.log);
