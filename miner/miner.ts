@@ -388,6 +388,7 @@ export class Miner {
     await this.#books?.stop();
     await this.#crew.close();
     await this.#checker.close();
+    this.#lines.end();
   }
 }
 

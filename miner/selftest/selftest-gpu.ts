@@ -111,12 +111,15 @@ async function checkLayout(
 export function gpuBackends(dependencies: GpuSelfTestDependencies): SelfTestBackend[] {
   let opened: Promise<Gpu> | undefined;
   return LAYOUTS.flatMap(({ name, layoutOf }) => {
-    let verdicts: Promise<Map<Variant, Verdict>> | undefined;
+    const verdicts = new Map<string, Promise<Map<Variant, Verdict>>>();
     const check = async (vectors: readonly PowVector[], variant: Variant): Promise<Verdict> => {
       try {
         opened ??= dependencies.open();
-        verdicts ??= checkLayout(await opened, dependencies, vectors, layoutOf);
-        return (await verdicts).get(variant) as Verdict;
+        const gpu = await opened;
+        const which = vectors.map(placeOf).join(', ');
+        const known = verdicts.get(which) ?? checkLayout(gpu, dependencies, vectors, layoutOf);
+        verdicts.set(which, known);
+        return (await known).get(variant) as Verdict;
       } catch (error) {
         if (!(error instanceof GpuError)) throw error;
         const isAbsent = error.code === 'gpu_no_adapter' || error.code === 'gpu_module_missing';

@@ -81,14 +81,22 @@ async function checkAll(
   vectors: readonly PowVector[],
   announce: (line: string) => void,
 ): Promise<Verdict> {
-  let [values, remark] = [0, undefined as string | undefined];
+  let [values, remark, left, why] = [0, undefined as string | undefined, '', ''];
   for (const [i, vector] of vectors.entries()) {
     announce(`${name}: checking ${placeOf(vector)} (${i + 1} of ${vectors.length})`);
     const verdict = await check([vector]);
-    if (verdict.kind !== 'same') return verdict;
+    if (verdict.kind === 'different') return verdict;
+    if (verdict.kind === 'absent') {
+      // It may be too large for this machine: the others are compared all the same.
+      why ||= verdict.why;
+      left ||= `not ${placeOf(vector)}: ${why}`;
+      continue;
+    }
     values += verdict.values;
     remark ??= verdict.remark;
   }
+  if (values === 0) return { kind: 'absent', why };
+  remark ??= left || undefined;
   return { kind: 'same', values, ...(remark === undefined ? {} : { remark }) };
 }
 

@@ -1,7 +1,7 @@
 /**
  * Keeps the log short whatever a server does: of each kind of line (its message, with the pool, the device and the error code it
- * names) the first is written at once, and then one a minute that says how many more there were. Debug lines
- * come at most once a second. Pure; the time is passed in.
+ * names, and whether a session was resumed) the first is written at once, and then one a minute that says how many more there were.
+ * Debug lines come at most once a second. Pure; the time is passed in.
  */
 import type { LogFields, LogLevel } from '../../runtime/log/log.ts';
 
@@ -30,7 +30,7 @@ export class LineLimit {
 
   note(level: LogLevel, message: string, fields: LogFields): void {
     const now = this.#now();
-    const key = [level, message, fields.pool, fields.device, fields.code].join('\0');
+    const key = [level, message, fields.pool, fields.device, fields.code, fields.resumed].join('\0');
     const kind = this.#kinds.get(key);
     if (kind === undefined) {
       this.#makeRoom();
@@ -49,19 +49,30 @@ export class LineLimit {
     for (const [key, kind] of this.#kinds) this.#flush(key, kind, now);
   }
 
+  /** The last lines of a miner that ends: nothing is held back any longer. */
+  end(): void {
+    for (const kind of this.#kinds.values()) this.#writeHeld(kind);
+    this.#kinds.clear();
+  }
+
   #flush(key: string, kind: Kind, now: number): void {
     const { everyMillis, debugMillis } = LINE_LIMIT;
     // A clock that was set back must not silence a kind.
     const passed = Math.abs(now - kind.writtenAt);
     if (passed < (kind.level === 'debug' ? debugMillis : everyMillis)) return;
-    const { held, count, level, message } = kind;
-    if (held === undefined) {
+    if (kind.held === undefined) {
       this.#kinds.delete(key);
       return;
     }
+    this.#writeHeld(kind);
+    kind.writtenAt = now;
+  }
+
+  #writeHeld(kind: Kind): void {
+    const { held, count, level, message } = kind;
+    if (held === undefined) return;
     kind.held = undefined;
     kind.count = 0;
-    kind.writtenAt = now;
     this.#write(level, message, count === 1 ? held : { ...held, lines: count });
   }
 

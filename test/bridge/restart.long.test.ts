@@ -144,7 +144,7 @@ test('two restarts in a row: the jobs of all three processes are good, each shar
 test('a block on a job of before the restart is sent with the body of its template', async () => {
   const directory = temporaryDirectory();
   const source = new TemplateSource();
-  source.transactions = [[new Uint8Array(40).fill(1), new Uint8Array(50).fill(2)]];
+  source.transactions = [[new Uint8Array(4_000).fill(1), new Uint8Array(5_000).fill(2)]];
   const before = await startBed({ sessionsDirectory: directory, sources: [source], blockWork: 64n });
   const client = await V2Client.open(before.port);
   const { job } = await worked(client, directory);

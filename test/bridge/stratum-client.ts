@@ -213,11 +213,22 @@ export class V2Client {
 
   async login(username: string, password = '', session: string | null = null): Promise<Job> {
     this.send({ type: 'subscribe', subscribe: { agent: 'test/2', tag: '', session } });
-    const { subscribed } = await this.next('subscribed');
+    const { subscribed } = await this.#granted('subscribed');
     this.prefix = subscribed.noncePrefix;
     this.session = subscribed.session;
     this.send({ type: 'authorize', authorize: { username, password } });
-    return (await this.next('job')).job;
+    return (await this.#granted('job')).job;
+  }
+
+  /** What a login asks for; a server that is not ready says so, and closes much later. */
+  async #granted<T extends 'subscribed' | 'job'>(type: T): Promise<Extract<ServerFrame, { type: T }>> {
+    for (;;) {
+      const found = this.frames.find((frame) => frame.type === type);
+      if (found !== undefined) return found as Extract<ServerFrame, { type: T }>;
+      const refused = this.frames.find((frame) => frame.type === 'error');
+      if (refused !== undefined) throw new Error(JSON.stringify(refused.error));
+      await new Promise<void>((resolve) => this.#watchers.push(resolve));
+    }
   }
 
   submit(jobId: number, nonce: Bytes): number {

@@ -40,6 +40,20 @@ test('kinds differ by message, pool, device and code, not by what else they say'
   expect(lines.length).toBe(2);
 });
 
+test('a session that is resumed is another kind than one that is not, and what is held back comes at the end', () => {
+  const { lines, limit, to } = setup();
+  for (const [second, resumed] of [false, true, true, true].entries()) {
+    to(second * 1_000);
+    limit.note('info', 'connected', { pool: 'a', resumed });
+  }
+  const soon = ['0 info connected a false', '1 info connected a true'];
+  expect(lines).toEqual(soon);
+  limit.end();
+  expect(lines).toEqual([...soon, '3 info connected a true 2']);
+  limit.end();
+  expect(lines).toHaveLength(3);
+});
+
 test('memory is bounded, and a clock that is set back silences nothing', () => {
   const { lines, limit, to } = setup();
   for (let i = 0; i < 10 * LINE_LIMIT.kinds; i++) limit.note('info', 'kind', { pool: i });
