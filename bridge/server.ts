@@ -122,7 +122,13 @@ class MainServer implements StratumServer {
     this.#bans = new BanList(options.limits.bans, options.allow);
     this.#counts = connectionCountMemory(options.limits.connections);
     const sleep = (millis: number, signal?: AbortSignal) => wait(millis, undefined, { signal });
-    this.#blocks = new FoundBlocks({ upstream, sink, log: log.child('blocks'), sleep });
+    this.#blocks = new FoundBlocks({
+      upstream,
+      sink,
+      log: log.child('blocks'),
+      sleep,
+      sent: (blockId) => this.#sessionLog?.sent(blockId),
+    });
     this.#hub = new MainHub({
       sink,
       shelf: dependencies.sessions ?? new LocalSessionShelf(options.limits, this.#now),
@@ -143,10 +149,14 @@ class MainServer implements StratumServer {
   /** Without a disk to write to, sessions end with the process. */
   async #openSessionLog(): Promise<void> {
     const { sessionsDirectory: directory, limits } = this.#options;
-    const { log } = this.#dependencies;
+    const { log, sink } = this.#dependencies;
     if (directory === undefined || limits.resumeMillis === 0) return;
     try {
-      this.#sessionLog = await SessionLog.open({ directory, bootId: this.bootId, limits }, { now: this.#now, log });
+      const stored = sink.stored?.bind(sink);
+      this.#sessionLog = await SessionLog.open(
+        { directory, bootId: this.bootId, limits },
+        { now: this.#now, log, stored },
+      );
     } catch (error) {
       return log.warn('sessions cannot be kept for a restart', { error });
     }
@@ -382,11 +392,14 @@ class MainServer implements StratumServer {
       return epoch !== first.epoch || header.networkId !== first.header.networkId || isOtherCut;
     };
     const templates = kept.flatMap((publication) => publication.templates);
-    if (headHeight + REGISTRATION_WINDOW > newest.headHeight && !templates.some(isOther))
+    if (headHeight + REGISTRATION_WINDOW > newest.headHeight && !templates.some(isOther)) {
+      for (const block of this.#sessionLog?.kept.blocks ?? [])
+        if (this.#templates.get(block.serial) !== undefined) this.#hub.send(block);
       return kept.map(({ templates: each, atMillis }) => ({
         templates: each.map(published),
         atMillis: atMillis + away,
       }));
+    }
     for (const { serial } of templates) this.#templates.forget(serial);
     this.#sessionLog?.kept.forgetJobs();
     return [];

@@ -128,3 +128,19 @@ export function overTime(words: string, seconds: number, sinceMillis: number | n
   const age = sinceMillis === null ? Number.POSITIVE_INFINITY : (now - sinceMillis) / 1000;
   return age >= seconds ? words : `since the start ${ago(sinceMillis, now)}`;
 }
+
+type Announced = {
+  readonly payouts: {
+    readonly minimum: string;
+    readonly minimum_changes?: readonly { readonly minimum: string; readonly from_millis: number }[] | undefined;
+  };
+  readonly now_millis: number;
+};
+
+/** The smallest payout, and those that are announced. */
+export function minimumText({ payouts, now_millis: now }: Announced): string {
+  const coming = (payouts.minimum_changes ?? []).map(
+    (one) => `${coins(one.minimum)} coins in about ${duration(Math.max(0, one.from_millis - now) / 1000)}`,
+  );
+  return [`${coins(payouts.minimum)} coins`, ...coming, 'you can set a higher one on the miner’s page'].join('; ');
+}

@@ -1,11 +1,15 @@
-/** svc-miner: mines, unless its first word is `self-test`. */
+/** svc-miner: mines, unless its first word is `self-test` or `doctor`. */
 import { fileURLToPath } from 'node:url';
 import { cacheFromSeed } from '../kernels/gpu/cache.ts';
 import { NETWORK_NAMES } from '../protocol/network.ts';
+import { steadyMillis } from '../runtime/clock/clock.ts';
 import { choice, flag, path, repeated } from '../runtime/command-line/command-line.ts';
+import { doctorCommand } from '../runtime/doctor/doctor.ts';
 import { command, runProgram } from '../runtime/program.ts';
+import { minerDoctor } from './devices/doctor.ts';
 import { mineCommand } from './mine.ts';
 import { MinerError } from './miner-error.ts';
+import { minerOptions } from './options.ts';
 import { readPowVectors } from './selftest/pow-vectors.ts';
 import { referenceBackend, type SelfTestBackend, selfTest } from './selftest/selftest.ts';
 import { openCard, openSelfTestGpu } from './selftest/selftest-adapter.ts';
@@ -73,11 +77,16 @@ const mining = mineCommand({
   columns: () => process.stdout.columns ?? 80,
 });
 
+const others = new Map([
+  ['self-test', selfTestCommand],
+  ['doctor', doctorCommand('svc-miner', minerOptions, (values) => minerDoctor(values, steadyMillis))],
+]);
+
 await runProgram({
   spec: mining.spec,
-  commands: [selfTestCommand],
-  start: ([word, ...rest], terminal) =>
-    word === 'self-test'
-      ? selfTestCommand.start(rest, terminal)
-      : mining.start(word === undefined ? [] : [word, ...rest], terminal),
+  commands: [...others.values()],
+  start: (words, terminal) => {
+    const other = others.get(words[0] ?? '');
+    return other === undefined ? mining.start(words, terminal) : other.start(words.slice(1), terminal);
+  },
 });

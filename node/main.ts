@@ -2,12 +2,14 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { steadyMillis } from '../runtime/clock/clock.ts';
+import { doctorCommand } from '../runtime/doctor/doctor.ts';
 import { lockDirectory } from '../runtime/files/directory-lock.ts';
 import { openLog } from '../runtime/log/log.ts';
 import { visible } from '../runtime/log/visible.ts';
 import { command, commandTable, mistakeText, runProgram, type Terminal, version } from '../runtime/program.ts';
 import { DEFAULT_SHUTDOWN_LIMIT_MS, Shutdown } from '../runtime/shutdown.ts';
 import { runDaemon } from './daemon.ts';
+import { nodeDoctor } from './doctor.ts';
 import { developmentNetworkCommand } from './genesis/development-network.ts';
 import { makeGenesis, writeGenesis } from './genesis/make-genesis.ts';
 import { rebuildIndex } from './index/rebuild.ts';
@@ -148,5 +150,6 @@ await runProgram(
     rebuildCommand,
     snapshotCommands,
     ...validatorCommands,
+    doctorCommand('svcd', runOptions, (values) => nodeDoctor(values, steadyMillis)),
   ]),
 );

@@ -1,28 +1,27 @@
 /**
  * The embedded full node: createNode opens or starts a chain and returns a FullNode (full-node.ts). This file only
  * connects the parts: admission (mempool/admission.ts, mining/candidate.ts), the ledger (ledger/apply-cut.ts), the
- * store, and the order in which a cut becomes final: apply, certify, write, then notify.
+ * store, and the end of a cut's way (chain/final-cuts.ts).
  */
 import { dirname } from 'node:path';
 import type { Verifier } from '../kernels/verifier.ts';
 import type { Bytes } from '../protocol/bytes.ts';
-import { type Certificate, signersOf } from '../protocol/ledger/cut.ts';
 import { BoundedMap } from '../runtime/bounded-map.ts';
 import type { Logger } from '../runtime/log/log.ts';
 import { useNativeSha384 } from '../runtime/native/native-sha384.ts';
 import { type Certify, holdsQuorum, isQuorum } from './chain/certificate.ts';
 import { CutClock, type CutStep, nextCutMillis, stepTimer } from './chain/cut-clock.ts';
+import { CutInProgress } from './chain/cut-in-progress.ts';
 import { type CutLedger, cutLedgerOf } from './chain/cut-ledger.ts';
 import { CutMaker } from './chain/cut-maker.ts';
+import { FinalCuts } from './chain/final-cuts.ts';
 import { FinalizedChain } from './chain/finalized-chain.ts';
 import { certifiable, type OpenedChain, type OpenOptions, openChain } from './chain/open-chain.ts';
-import type { CutPlace, FullNode, NodeEvents, Origin, Submission, Template, TemplateRequest } from './full-node.ts';
-import type { AppliedCut } from './ledger/apply-cut.ts';
+import type { FullNode, NodeEvents, Origin, Submission, Template, TemplateRequest } from './full-node.ts';
 import type { CutEffects } from './ledger/effects.ts';
 import { nameOf } from './ledger/registration.ts';
 import { Admission } from './mempool/admission.ts';
 import { ChecksAhead } from './mempool/checks-ahead.ts';
-import { operationsToRecheck } from './mempool/impossible-operations.ts';
 import { Mempool } from './mempool/mempool.ts';
 import { SignatureWorkers } from './mempool/signature-workers.ts';
 import { VerifiedTransactions } from './mempool/witness-check.ts';
@@ -31,6 +30,7 @@ import type { CandidateContext } from './mining/candidate.ts';
 import { TemplateMaker } from './mining/template.ts';
 import { type WaitingBlock, WorkPool } from './mining/work-pool.ts';
 import { NODE_DEFAULTS } from './node-defaults.ts';
+import { NodeEnd } from './node-end.ts';
 import { nodeError } from './node-error.ts';
 import { NodeListeners } from './node-listeners.ts';
 import type { CutIndexer } from './store/cut-indexer.ts';
@@ -114,14 +114,9 @@ class EmbeddedNode implements ConsensusNode {
   readonly #cuts: CutMaker;
   /** Why transactions left the mempool without a cut; the oldest entries are dropped. */
   readonly #dropped = new BoundedMap<string, 'dropped' | 'invalid'>(KEPT_DROPPED);
-  /** What the cut that is being made registers. */
-  #registering: ReadonlySet<string> = new Set();
-  /** The same cut, from its certificate on until it is final here. */
-  #certified: CutPlace | undefined;
-  #signers: bigint;
-  #sealing: Promise<CutEffects> | undefined;
-  #fault: Error | undefined;
-  #closed = false;
+  readonly #progress = new CutInProgress();
+  readonly #end: NodeEnd;
+  readonly #final: FinalCuts;
 
   constructor(store: LedgerStore, chain: OpenedChain, options: NodeOptions, dependencies: NodeDependencies) {
     this.#store = store;
@@ -129,9 +124,9 @@ class EmbeddedNode implements ConsensusNode {
     const { certificate, genesis } = chain;
     this.#dependencies = dependencies;
     this.#listeners = new NodeListeners(dependencies.log);
+    this.#end = new NodeEnd(dependencies.log, this.#listeners);
     this.#cutMillis = settings.cutMillis;
     const steady = dependencies.steady ?? dependencies.now;
-    this.#signers = signersOf(certificate);
     this.#pool = new WorkPool({ maxBlocks: settings.workPoolBlocks, maxBytes: settings.workPoolBytes });
     this.mempool = new Mempool(
       {
@@ -156,8 +151,8 @@ class EmbeddedNode implements ConsensusNode {
       pool: this.#pool,
       isVerified: (transaction) => this.#verified.has(transaction),
       dropped: (name) => this.#dropped.get(name),
-      registering: (id) => (this.#registering.has(nameOf(id)) ? this.#certified : undefined),
-      isStopped: () => this.#stopped,
+      progress: this.#progress,
+      end: this.#end,
     });
     this.#workers = new SignatureWorkers(settings.signatureThreads);
     this.#admission = new Admission(
@@ -167,7 +162,7 @@ class EmbeddedNode implements ConsensusNode {
         workers: this.#workers,
         verified: this.#verified,
         ledger: () => this.chain.view(),
-        sealing: () => this.#sealing,
+        progress: this.#progress,
       },
     );
     this.#ahead = new ChecksAhead({
@@ -199,7 +194,7 @@ class EmbeddedNode implements ConsensusNode {
       isBeforeHistory: (id) => this.chain.isBeforeHistory(id),
       onAccepted: (block) => this.#onAccepted(block),
       onLeft: ({ id, transactions }) => this.mempool.released(nameOf(id), transactions),
-      onFault: (error) => this.#stop(error),
+      onFault: (error) => this.#end.fail(error, this.chain.state.height),
     });
     this.#cuts = new CutMaker({
       pool: this.#pool,
@@ -210,21 +205,34 @@ class EmbeddedNode implements ConsensusNode {
       log: dependencies.log,
       onLeftOut: () => dependencies.onSubmission?.('block', 'left_out'),
     });
+    this.#final = new FinalCuts(
+      {
+        store,
+        chain: this.chain,
+        cuts: this.#cuts,
+        pool: this.#pool,
+        mempool: this.mempool,
+        admission: this.#admission,
+        progress: this.#progress,
+        end: this.#end,
+        listeners: this.#listeners,
+        indexers: dependencies.indexers ?? [],
+        verifier: dependencies.verifier,
+        log: dependencies.log,
+      },
+      certificate,
+    );
     this.ledger = cutLedgerOf({
+      store,
       chain: this.chain,
       cuts: this.#cuts,
       pool: this.#pool,
+      door: this.#door,
+      ahead: this.#ahead,
+      final: this.#final,
+      end: this.#end,
       checkpoints: options.checkpoints ?? [],
-      committee: (height) => this.chain.committeeOf(height),
-      submit: (header, body, cutMillis) => this.#door.submit(header, body, 'relayed', cutMillis),
-      settled: (millis, ids) => this.#ahead.settled(millis, ids),
-      examineHeader: (header) => this.#door.examineHeader(header),
-      sync: () => store.sync(),
-      isRegistered: (id) => this.chain.view().isRegistered(id),
-      forget: (ids) => this.#door.forget(ids),
       directory: dirname(options.storeDirectory),
-      finish: async (cut, certificate) => void (await this.#oneCut(() => this.#finish(cut, certificate))),
-      fail: (error) => this.#stop(error),
     });
     this.#clock =
       settings.cutMillis === 0 ? undefined : new CutClock(settings.cutMillis, async () => void (await this.seal()));
@@ -254,13 +262,13 @@ class EmbeddedNode implements ConsensusNode {
   }
 
   async #submit(kind: 'block' | 'transaction', submit: () => Promise<Submission>): Promise<Submission> {
-    if (this.#stopped) return STOPPED;
+    if (this.#end.isStopped) return STOPPED;
     try {
       const outcome = await submit();
       this.#dependencies.onSubmission?.(kind, outcome.status === 'refused' ? outcome.error.code : outcome.status);
       return outcome;
     } catch (error) {
-      if (this.#stopped) return STOPPED;
+      if (this.#end.isStopped) return STOPPED;
       throw error;
     }
   }
@@ -272,7 +280,7 @@ class EmbeddedNode implements ConsensusNode {
       nowMillis: this.#dependencies.now(),
       cut: (height) => (height === this.chain.state.height ? this.chain.record : this.#store.cut(height)),
       isKnownBlock: (id) =>
-        this.#pool.get(id) !== undefined || this.#registering.has(nameOf(id)) || this.chain.isRegistered(id),
+        this.#pool.get(id) !== undefined || this.#progress.isRegistering(id) || this.chain.isRegistered(id),
       isBodyUsed: (bodyId, by) => this.chain.isBodyUsed(bodyId, by),
       isBodyRegistered: (bodyId) => this.chain.isBodyRegistered(bodyId),
       templateTransactions: (root) => this.#templates.transactionsOf(root),
@@ -291,34 +299,12 @@ class EmbeddedNode implements ConsensusNode {
     this.#listeners.emit('block', record);
   }
 
-  #release(id: Bytes): void {
-    const block = this.#pool.forget(id);
-    if (block !== undefined) this.mempool.released(nameOf(id), block.transactions);
-  }
-
   template(request: TemplateRequest): Template {
     return this.#templates.make(this.chain.head(), request);
   }
 
   seal(): Promise<CutEffects> {
-    return this.#oneCut(() => this.#makeCut());
-  }
-
-  /** One cut at a time; one that fails stops the node. */
-  async #oneCut(make: () => Promise<CutEffects>): Promise<CutEffects> {
-    while (this.#sealing !== undefined) await this.#sealing.catch(() => undefined);
-    if (this.#stopped) throw this.#fault ?? new Error('the node is closed');
-    this.#sealing = make();
-    try {
-      return await this.#sealing;
-    } catch (error) {
-      this.#stop(error as Error);
-      throw error;
-    } finally {
-      this.#registering = new Set();
-      this.#certified = undefined;
-      this.#sealing = undefined;
-    }
+    return this.#final.oneCut(() => this.#makeCut());
   }
 
   async #makeCut(): Promise<CutEffects> {
@@ -328,69 +314,18 @@ class EmbeddedNode implements ConsensusNode {
     const chosen = this.#cuts.choose();
     step('choose');
     const timestampMillis = nextCutMillis(now(), this.chain.state.timestampMillis, this.#cutMillis);
-    const cut = this.#cuts.make(chosen, { timestampMillis, signers: this.#signers });
-    this.#registering = new Set(cut.effects.registered.map(({ id }) => nameOf(id)));
+    const cut = this.#cuts.make(chosen, { timestampMillis, signers: this.#final.signers });
+    this.#progress.executed(cut);
     step('apply');
     const certificate = await certify(certifiable(cut.state, this.chain.state.stake.committee, cut.effects.cutId));
     if (!isQuorum(certificate, this.chain.state.stake.committee.members))
       throw new Error(`cut ${height} is signed by too little of the stake: the keys of the committee are elsewhere`);
     step('certify');
-    return await this.#finish(cut, certificate, step);
-  }
-
-  /** The last step of every cut, made here or elsewhere: written, then announced to listeners. */
-  async #finish(executed: AppliedCut, certificate: Certificate, step = stepTimer(undefined)): Promise<CutEffects> {
-    const cut = this.#cuts.upToDate(executed);
-    this.#registering = new Set(cut.effects.registered.map(({ id }) => nameOf(id)));
-    const { cutId, header } = cut.effects;
-    this.#certified = { height: header.height, cutId, header };
-    await this.#store.commit(cut, certificate, this.#dependencies.indexers ?? []);
-    step('commit');
-    this.#settle(cut, certificate);
-    step('settle');
-    return cut.effects;
-  }
-
-  #settle(cut: AppliedCut, certificate: Certificate): void {
-    const { effects } = cut;
-    this.chain.advance(cut.state);
-    this.#signers = signersOf(certificate);
-    for (const { id } of effects.registered) this.#release(id);
-    for (const { id } of effects.expired) this.#release(id);
-    this.#cuts.leaveOutDead();
-    this.mempool.settle(effects);
-    this.#dropImpossible(effects);
-    const epoch = this.chain.epoch(this.chain.state.height);
-    if (this.chain.epoch(this.chain.state.height - 1) !== epoch)
-      void this.#dependencies.verifier
-        .prepare(epoch)
-        .catch((error) => this.#dependencies.log.error('the next epoch could not be prepared', { epoch, error }));
-    this.#listeners.emit('cut', effects);
-  }
-
-  #dropImpossible(effects: CutEffects): void {
-    const validator = (id: Bytes) => this.#store.staking.validator(id);
-    for (const entry of operationsToRecheck(effects, this.mempool, validator, this.chain.state.intervalCuts)) {
-      const refusal = this.#admission.operationRefusal(entry.read, entry.spends);
-      if (refusal !== undefined) this.mempool.drop(entry, refusal.reason === 'invalid' ? 'rejected' : 'evicted');
-    }
-  }
-
-  get #stopped(): boolean {
-    return this.#closed || this.#fault !== undefined;
+    return await this.#final.finish(cut, certificate, step);
   }
 
   on<E extends keyof NodeEvents>(event: E, listener: NodeEvents[E]): () => void {
     return this.#listeners.on(event, listener);
-  }
-
-  /** The store cannot be written or the ledger does not add up: nothing more is accepted, written data stays. */
-  #stop(error: Error): void {
-    if (this.#stopped) return;
-    this.#fault = error;
-    this.#clock?.stop();
-    this.#dependencies.log.error('the node stopped', { height: this.chain.state.height, error });
-    this.#listeners.emit('fault', error);
   }
 
   /** Inside a listener of `cut` it shows the head. */
@@ -403,10 +338,9 @@ class EmbeddedNode implements ConsensusNode {
   }
 
   async close(): Promise<void> {
-    if (this.#closed) return;
-    this.#closed = true;
+    if (!this.#end.close()) return;
     this.#clock?.stop();
-    await this.#sealing?.catch(() => undefined);
+    await this.#progress.sealing?.catch(() => undefined);
     await this.#door.idle();
     await this.#workers.close();
     await this.#store.close();

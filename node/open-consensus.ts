@@ -14,11 +14,13 @@ import type { ConsensusState } from './consensus/engine/state.ts';
 import { ConsensusLog } from './consensus/log/log-file.ts';
 import { TraceRecorder } from './consensus/log/trace-recorder.ts';
 import { dialPlan } from './consensus/reach/dial-plan.ts';
+import { overlayQuic } from './consensus/reach/overlay-quic.ts';
 import { routeLookup } from './consensus/reach/route-lookup.ts';
 import { TcpTransport } from './consensus/reach/tcp-transport.ts';
 import { signMessageAside } from './ml-dsa.ts';
 import type { ConsensusNode } from './node.ts';
 import type { NodeMetrics } from './node-metrics.ts';
+import type { LoadQuic } from './quic/quic-package.ts';
 import { consensusReport } from './reports/consensus-report.ts';
 import { serveControl } from './reports/control-socket.ts';
 import { overlaySigner } from './validator/overlay-key.ts';
@@ -43,6 +45,7 @@ export type ConsensusDependencies = {
   now(): number;
   readonly started: (name: string, stop: () => Promise<void> | void) => void;
   readonly figures?: Pick<NodeMetrics, 'consensus' | 'validator'> | undefined;
+  readonly loadQuic?: LoadQuic | undefined;
   readonly onEvidence?: ((evidence: Evidence) => void) | undefined;
 };
 
@@ -51,13 +54,14 @@ const logDirectory = (dataDir: string, id: Uint8Array): string => join(dataDir, 
 
 export async function openConsensus(
   { dataDir, cutMillis, key, heartbeat, binds, neighbours }: ConsensusSettings,
-  { node, log, now, started, figures: metrics, onEvidence }: ConsensusDependencies,
+  { node, log, now, started, figures: metrics, onEvidence, loadQuic }: ConsensusDependencies,
 ): Promise<ConsensusDriver> {
   const { chainId } = node.chain;
   const id = key && validatorId(key.publicKey);
   const opened = id && (await ConsensusLog.open(logDirectory(dataDir, id), { chainId, validatorId: id }));
   const isDevelopment = node.chain.genesis.network === 'development';
   let isAllowed = mayDial([], isDevelopment);
+  const quic = key === undefined && binds.length === 0 ? undefined : await overlayQuic(binds, log, loadQuic);
   const transport = new TcpTransport(
     { chainId, neighbours, binds },
     {
@@ -65,6 +69,7 @@ export async function openConsensus(
       steady: steadyMillis,
       now,
       // On a development network names may be those of this machine alone.
+      quic,
       lookup: isDevelopment ? undefined : routeLookup((ip) => isAllowed(ip)),
       members: () => node.ledger.committee(node.chain.head().height + 1)?.members ?? [],
       ...(key && {
@@ -73,7 +78,7 @@ export async function openConsensus(
     },
   );
   for (const address of await transport.listen())
-    log.info('validator overlay', { address: showListenAddress(address) });
+    log.info('validator overlay', { address: showListenAddress(address), over: address.way });
   const figures = metrics?.consensus(() => transport.peers().length);
   let noted: ((event: Event, effects: readonly Effect[], state: ConsensusState) => void) | undefined;
   const driver = new ConsensusDriver(cutMillis, {

@@ -3,6 +3,7 @@ import { parseAddress } from '../protocol/address.ts';
 import { createApiClient } from '../protocol/api/client.ts';
 import { steadyMillis } from '../runtime/clock/clock.ts';
 import { flag, parsed, path } from '../runtime/command-line/command-line.ts';
+import { doctorCommand } from '../runtime/doctor/doctor.ts';
 import { logOptions, openLog } from '../runtime/log/log.ts';
 import { apiClientDependencies } from '../runtime/node-client/api-client.ts';
 import { command, commandTable, failureText, runProgram, type Terminal, version } from '../runtime/program.ts';
@@ -19,6 +20,7 @@ import { payoutSeries } from './payout/payout-series.ts';
 import { repairPayouts } from './payout/repair.ts';
 import { createWalletClient } from './payout/wallet-client.ts';
 import { PoolError } from './pool-error.ts';
+import { poolDoctor } from './start/doctor.ts';
 import { openWalletLink } from './start/wallet-link.ts';
 
 const failed = (name: string, error: unknown, terminal: Terminal): void =>
@@ -296,5 +298,6 @@ await runProgram(
     backupCommand,
     restoreCommand,
     evidenceCommand,
+    doctorCommand('svc-pool', poolOptions, (values) => poolDoctor(values, steadyMillis)),
   ]),
 );

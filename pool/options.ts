@@ -281,17 +281,3 @@ export const poolOptions = {
 } as const satisfies OptionTable;
 
 export type PoolValues = ValuesOf<typeof poolOptions>;
-
-/** For display to the operator: passwords in URLs are hidden, and files are named but not read. */
-export function shownConfig(values: PoolValues): Record<string, unknown> {
-  const blank = (word: string) => word.replace(/(:\/\/[^:@/]*:)[^@/]*@/, '$1***@');
-  const shown = (value: unknown): unknown => {
-    if (typeof value === 'bigint') return String(value);
-    if (typeof value === 'string') return blank(value);
-    if (Array.isArray(value)) return value.map(shown);
-    if (typeof value === 'object' && value !== null && 'host' in value) return value;
-    if (typeof value === 'object' && value !== null) return (value as { text?: string }).text ?? null;
-    return value;
-  };
-  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, shown(value) ?? null]));
-}

@@ -17,6 +17,7 @@ import { NETWORKS, powEpoch } from '../protocol/network.ts';
 import { steadyMillis } from '../runtime/clock/clock.ts';
 import { watchClock } from '../runtime/clock/watched-clock.ts';
 import type { ListenAddress } from '../runtime/command-line/command-line.ts';
+import { shownOptions } from '../runtime/doctor/shown-options.ts';
 import { addProcessMetrics, Metrics } from '../runtime/metrics/metrics.ts';
 import { useNativeSha384 } from '../runtime/native/native-sha384.ts';
 import { pinOf } from '../runtime/node-client/node-identity.ts';
@@ -41,7 +42,7 @@ import { SERVICES } from './journal/journal-record.ts';
 import { PoolSink } from './journal/share-sink.ts';
 import { emptyTally } from './mail/mailer.ts';
 import { loadSmtp } from './mail/smtp.ts';
-import { type PoolValues, shownConfig } from './options.ts';
+import type { PoolValues } from './options.ts';
 import { createWalletClient } from './payout/wallet-client.ts';
 import { poolMetrics } from './pool-metrics.ts';
 import { startPoolStratum } from './pool-stratum.ts';
@@ -282,7 +283,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
         sliceCuts: values.sliceCuts,
       },
       network: network.name,
-      config: shownConfig(values),
+      config: shownOptions(values),
       minerWebhooks: values.minerWebhooks,
       sendsMail: mail !== undefined,
       publicUrl: values.publicUrl,

@@ -55,12 +55,15 @@ export const EVERY_INTERFACE = '::';
 /** For `server.listen`: without a host it is every interface of both families, and IPv4 alone on a machine without IPv6, where `::` would fail. */
 export const listenHost = (host: string): { readonly host?: string } => (host === EVERY_INTERFACE ? {} : { host });
 
-/** What peers and validators listen on: a name may be bound to one family of addresses (`dns4`, `dns6`). */
-export type NetworkAddress = HostAndPort & { readonly family?: 4 | 6 };
+/**
+ * What peers and validators listen on: a name may be bound to one family of addresses (`dns4`, `dns6`), and a multiaddr
+ * names TCP or QUIC.
+ */
+export type NetworkAddress = HostAndPort & { readonly family?: 4 | 6; readonly way?: 'tcp' | 'quic' };
 
 export type BindAddress = NetworkAddress & ListenAddress;
 
-/** An IP, IP:PORT, a name with or without a port, or a multiaddr of TCP. */
+/** An IP, IP:PORT, a name with or without a port, or a multiaddr of TCP or QUIC. */
 export function readNetworkAddress(word: string): NetworkAddress {
   const [, kind = '', host = '', way] = /^\/(ip4|ip6|dns|dns4|dns6)\/([^/]+)\/(.+)$/.exec(word) ?? [];
   if (way === undefined) {
@@ -68,12 +71,13 @@ export function readNetworkAddress(word: string): NetworkAddress {
     if (found !== undefined) return found;
     throw new Error(`must be HOST, HOST:PORT or a multiaddr such as /ip4/10.0.0.1/tcp/28704, not '${word}'`);
   }
-  if (/^udp\/\d{1,5}\/quic(-v1)?$/.test(way))
-    throw new Error(`asks for QUIC, which this release does not speak: write /${kind}/${host}/tcp/PORT`);
-  const port = Number(/^tcp\/(\d{1,5})$/.exec(way)?.[1]);
+  const [, tcp, udp] = /^(?:tcp\/(\d{1,5})|udp\/(\d{1,5})\/quic-v1)$/.exec(way) ?? [];
+  const port = Number(tcp ?? udp);
   const isHost = kind.startsWith('dns') ? isHostName(host) : isIP(host) === Number(kind.at(-1));
   if (!(port <= MAX_PORT) || !isHost)
-    throw new Error(`must be an address and a port such as /ip4/10.0.0.1/tcp/28704, not '${word}'`);
-  if (kind === 'dns4' || kind === 'dns6') return { host, port, family: kind === 'dns4' ? 4 : 6 };
-  return { host, port };
+    throw new Error(
+      `must be an address and a port such as /ip4/10.0.0.1/tcp/28704 or /ip4/10.0.0.1/udp/28704/quic-v1, not '${word}'`,
+    );
+  const named = { host, port, way: tcp === undefined ? 'quic' : 'tcp' } as const;
+  return kind === 'dns4' || kind === 'dns6' ? { ...named, family: kind === 'dns4' ? 4 : 6 } : named;
 }

@@ -1,5 +1,8 @@
 /** The program `svc-wallet`: its commands. */
+
+import { steadyMillis } from '../runtime/clock/clock.ts';
 import { flag, integer, path, text, UsageError } from '../runtime/command-line/command-line.ts';
+import { doctorCommand } from '../runtime/doctor/doctor.ts';
 import { commandTable, runProgram } from '../runtime/program.ts';
 import { chatCommands } from './command/chat-commands.ts';
 import {
@@ -14,6 +17,7 @@ import {
 } from './command/commands.ts';
 import { runChangePassword, runInit, runRestore } from './command/creation.ts';
 import { runDaemon } from './command/daemon.ts';
+import { walletDoctor } from './command/doctor.ts';
 import { genesisRegistrationCommand } from './command/genesis-registration-command.ts';
 import { keyExportCommands } from './command/key-export-commands.ts';
 import { multisigCommands } from './command/multisig-commands.ts';
@@ -133,6 +137,7 @@ const commands = [
   ...validatorChangeCommands(NAME),
   ...keyExportCommands(NAME),
   genesisRegistrationCommand(NAME),
+  doctorCommand(NAME, daemonOptions, (values) => walletDoctor(values, steadyMillis)),
   multisigCommands(NAME),
   chatCommands(NAME),
   walletCommand(

@@ -71,10 +71,15 @@ export class HeldSessions {
     const { now } = this.#dependencies;
     const until = now() + EXPORT_WAIT_MILLIS;
     while (session.pending > 0 && now() < until) await new Promise((resolve) => setTimeout(resolve, 5));
+    const record = session.record();
+    if (session.pending === 0) {
+      this.left(session);
+      return record;
+    }
     // A share of a member that was removed would fail its whole batch.
-    if (session.pending > 0) this.#leaving.add(session);
-    else this.left(session);
-    return session.record();
+    this.#leaving.add(session);
+    // Whether its last shares are taken is not known: as duplicates they could be lost, as fresh ones count twice.
+    return record === null ? null : withDeadJobs(record);
   }
 
   /** At every tick: shelves the sessions whose last verdict has arrived. */
@@ -90,4 +95,12 @@ export class HeldSessions {
         this.left(session);
       }
   }
+}
+
+/** As after a restart, the next job has a fresh body; and no job is known by its id. No id and no header comes again. */
+function withDeadJobs(record: SessionRecord): SessionRecord {
+  if (record.jobs === null) return record;
+  const { log } = record.jobs;
+  const terms = log.terms.map((each) => ({ ...each, owner: each.owner ?? record.owner }));
+  return { ...record, jobs: { ...record.jobs, spare: null, log: { ...log, terms, runs: [] } } };
 }

@@ -46,7 +46,7 @@ export type JobLogState = {
 };
 
 /** The six bytes that the miner chooses, as a number: the other two are the session's prefix and never differ. */
-const nonceKey = (nonce: Bytes): number =>
+export const nonceKey = (nonce: Bytes): number =>
   (nonce[0] as number) +
   (nonce[1] as number) * 0x100 +
   (nonce[2] as number) * 0x1_0000 +

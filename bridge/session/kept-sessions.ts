@@ -3,19 +3,25 @@
  * templates, so that jobs of before the restart stay good for their grace (S50 and S55).
  *
  * A share counts once (S52): entries are deleted oldest first, and a job is known only while the entry of its template
- * is there, so every share that was answered on it is known too.
+ * is there, so every share that was answered on it is known too. Of those that were on their way to the sink when the
+ * process ended, the sink says which it has (decision 14): the others were not answered, and are judged when they come again.
  */
+
+import { HEADER_DIGEST_BYTES } from '../../protocol/books/share-identity.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
+import { blockId } from '../../protocol/ledger/header.ts';
 import { type JobLife, jobIdOf } from './job-book.ts';
-import type { JobLogState } from './job-log.ts';
+import { type JobLogState, nonceKey } from './job-log.ts';
 import { unpackRecord } from './packed-record.ts';
 import {
   digestOf,
   entriesOf,
   type KeptPublication,
+  type NotedBlock,
   type RunEntry,
   type SessionEntry,
   type ShareEntry,
+  type SharesEntry,
 } from './session-entries.ts';
 import type { SessionJobs, SessionRecord } from './session-record.ts';
 
@@ -48,6 +54,10 @@ export class KeptSessions {
   readonly #options: KeptOptions;
   readonly #sessions = new Map<string, SessionEntry>();
   readonly #done = new Map<string, Done>();
+  /** Shares that may have been on their way to the sink. */
+  #open: Omit<SharesEntry, 'kind' | 'oldestOpen'>[] = [];
+  /** Blocks that no node has answered. */
+  readonly #blocks = new Map<string, NotedBlock>();
   #publications: KeptPublication[] = [];
   #newestSerial = 0;
   /** When the process before noted something for the last time. */
@@ -67,10 +77,44 @@ export class KeptSessions {
       else if (entry.kind === 'session') this.#onSession(entry);
       else if (entry.kind === 'run') this.#doneOf(entry.owner).runs.push(entry);
       else if (entry.kind === 'spent') this.#doneOf(entry.owner).spent.add(entry.generation);
-      else for (const share of entry.shares) this.#onShare(share);
+      else if (entry.kind === 'shares') this.#onShares(entry);
+      else if (entry.kind === 'refused') this.#onRefused(entry.batch);
+      else if (entry.kind === 'settled') this.settle(entry.shares);
+      else if (entry.kind === 'block') this.#blocks.set(toHex(blockId(entry.header)), entry);
+      else this.#blocks.delete(toHex(entry.blockId));
   }
 
-  #onShare({ owner, generation, serial, nonce }: ShareEntry): void {
+  #onShares({ bootId, batch, oldestOpen, shares }: SharesEntry): void {
+    for (const each of this.#open) if (each.batch < oldestOpen) for (const share of each.shares) this.#onShare(share);
+    this.#open = [...this.#open.filter((each) => each.batch >= oldestOpen), { bootId, batch, shares }];
+  }
+
+  #onRefused(refused: number): void {
+    // It is not among those that the sink has, whatever comes later.
+    this.#open = this.#open.map((each) =>
+      each.batch === refused ? { ...each, batch: Number.POSITIVE_INFINITY } : each,
+    );
+  }
+
+  /** The shares that were on their way, of which only the sink knows whether it has them. */
+  get open(): { readonly shares: readonly ShareEntry[]; readonly boots: readonly Bytes[] } {
+    const boots = new Map(this.#open.map(({ bootId }) => [toHex(bootId), bootId]));
+    return { shares: this.#open.flatMap(({ shares }) => shares), boots: [...boots.values()] };
+  }
+
+  /** Of those that were on their way the sink has these. */
+  settle(stored: readonly ShareEntry[]): void {
+    this.#open = [];
+    for (const share of stored) this.#onShare(share);
+  }
+
+  /** Blocks that may not have reached a node. */
+  get blocks(): readonly NotedBlock[] {
+    return [...this.#blocks.values()];
+  }
+
+  #onShare({ owner, generation, serial, identity }: ShareEntry): void {
+    const nonce = nonceKey(identity.subarray(HEADER_DIGEST_BYTES));
     const { shares } = this.#doneOf(owner);
     const bySerial = shares.get(generation) ?? new Map<number, number[]>();
     const nonces = bySerial.get(serial);

@@ -5,22 +5,34 @@
  */
 import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
+import { ADDRESS_PAYLOAD_BYTES } from '../../protocol/address.ts';
+import { HEADER_DIGEST_BYTES, SHARE_IDENTITY_BYTES, shareIdentity } from '../../protocol/books/share-identity.ts';
 import { ByteReader, type Bytes, ByteWriter, fromUtf8, utf8 } from '../../protocol/bytes.ts';
 import { ID_BYTES } from '../../protocol/crypto/identifier.ts';
 import { HEADER_BYTES } from '../../protocol/ledger/header.ts';
 import type { KeptTemplate, TemplateBody } from '../nodes/template-store.ts';
+import type { AcceptedShare } from '../shares/sink.ts';
 import type { JudgedShare, Publication, PublishedTemplate } from '../threads/hub.ts';
-import { OWNER_BYTES } from './extranonce.ts';
+import { BOOT_ID_BYTES, OWNER_BYTES } from './extranonce.ts';
 import { revisionOf, serialOf } from './job-book.ts';
 import type { Terms } from './job-log.ts';
 import { packRecord } from './packed-record.ts';
 import type { SessionRecord } from './session-record.ts';
 
-const KINDS = { session: 1, run: 2, shares: 3, templates: 4, spent: 5 } as const;
+const KINDS = {
+  session: 1,
+  run: 2,
+  templates: 4,
+  spent: 5,
+  shares: 6,
+  refused: 7,
+  settled: 8,
+  block: 9,
+  sent: 10,
+} as const;
 const FRAME_BYTES = 13;
 const CHECKED_FROM = 12;
-const NONCE_KEY_BYTES = 6;
-const SHARE_BYTES = OWNER_BYTES + 4 + 4 + NONCE_KEY_BYTES;
+const SHARE_BYTES = OWNER_BYTES + 4 + 4 + SHARE_IDENTITY_BYTES;
 
 /** Where a session is: it has a connection, or waits in this process, or where other instances find it. */
 export const PLACES = ['connected', 'here', 'shared'] as const;
@@ -49,9 +61,35 @@ export type ShareEntry = {
   readonly owner: Bytes;
   readonly generation: number;
   readonly serial: number;
-  /** As the job log keeps it: six bytes as a number. */
-  readonly nonce: number;
+  /** As the sink knows it (protocol/books/share-identity.ts). */
+  readonly identity: Bytes;
 };
+/** Shares on their way to the sink. */
+export type SharesEntry = {
+  readonly kind: 'shares';
+  /** The process that took them. */
+  readonly bootId: Bytes;
+  /** Counts the entries of this kind of a process. */
+  readonly batch: number;
+  /** The sink has all those before this one, or refused them. */
+  readonly oldestOpen: number;
+  readonly shares: readonly ShareEntry[];
+};
+/** The sink did not take them: whether it has them nevertheless, only it can say. */
+export type RefusedEntry = { readonly kind: 'refused'; readonly batch: number };
+/** Of all shares of before that were on their way, the sink has these. */
+export type SettledEntry = { readonly kind: 'settled'; readonly shares: readonly ShareEntry[] };
+/** A block on its way to the nodes. */
+export type NotedBlock = {
+  /** That of its template. */
+  readonly serial: number;
+  readonly share: AcceptedShare;
+  readonly payout: Bytes;
+  readonly header: Bytes;
+};
+export type BlockNote = NotedBlock & { readonly kind: 'block' };
+/** A node answered. */
+export type SentEntry = { readonly kind: 'sent'; readonly blockId: Bytes };
 export type KeptPublication = Omit<Publication, 'earlier' | 'templates'> & {
   readonly kind: 'templates';
   readonly atMillis: number;
@@ -61,7 +99,11 @@ export type Entry =
   | SpentEntry
   | SessionEntry
   | RunEntry
-  | { readonly kind: 'shares'; readonly shares: ShareEntry[] }
+  | SharesEntry
+  | RefusedEntry
+  | SettledEntry
+  | BlockNote
+  | SentEntry
   | KeptPublication;
 
 export const digestOf = (id: string): string => createHash('sha256').update(id, 'latin1').digest('hex').slice(0, 32);
@@ -107,12 +149,46 @@ export const runEntry = (owner: Bytes, { generation, shareWork }: Terms, jobId: 
 export const spentEntry = (owner: Bytes, { generation }: Terms): Bytes =>
   frame(KINDS.spent, new ByteWriter(OWNER_BYTES + 4).raw(owner).u32(generation).done());
 
-export function sharesEntry(shares: readonly JudgedShare[]): Bytes {
-  const writer = new ByteWriter(SHARE_BYTES * shares.length);
-  for (const { member, generation, serial, nonce } of shares)
-    writer.raw(member.owner).u32(generation).u32(serial).raw(nonce.subarray(0, NONCE_KEY_BYTES));
+export function sharesEntry(
+  { bootId, batch, oldestOpen }: Pick<SharesEntry, 'bootId' | 'batch' | 'oldestOpen'>,
+  shares: readonly JudgedShare[],
+): Bytes {
+  const writer = new ByteWriter(32 + SHARE_BYTES * shares.length).raw(bootId).height(batch).height(oldestOpen);
+  for (const { member, generation, serial, headerDigest, nonce } of shares)
+    writer.raw(member.owner).u32(generation).u32(serial).raw(shareIdentity(headerDigest, nonce));
   return frame(KINDS.shares, writer.done());
 }
+
+export const refusedEntry = (batch: number): Bytes => frame(KINDS.refused, new ByteWriter(8).height(batch).done());
+
+export function settledEntry(shares: readonly ShareEntry[]): Bytes {
+  const writer = new ByteWriter(SHARE_BYTES * shares.length);
+  for (const { owner, generation, serial, identity } of shares)
+    writer.raw(owner).u32(generation).u32(serial).raw(identity);
+  return frame(KINDS.settled, writer.done());
+}
+
+export const blockEntry = ({ serial, share, payout, header }: NotedBlock): Bytes =>
+  frame(
+    KINDS.block,
+    new ByteWriter(640)
+      .u32(serial)
+      .text(share.service)
+      .raw(share.account)
+      .text(share.worker)
+      .u128(share.work)
+      .height(share.hashWork)
+      .height(share.cutHeight)
+      .short(share.extranonce)
+      .raw(share.headerDigest)
+      .raw(share.nonce)
+      .height(Math.floor(share.atMillis))
+      .raw(payout)
+      .raw(header)
+      .done(),
+  );
+
+export const sentEntry = (blockId: Bytes): Bytes => frame(KINDS.sent, blockId);
 
 export function templatesEntry(
   { templates, headHeight, clean }: Publication,
@@ -189,7 +265,18 @@ function readEntry(kind: number, payload: Bytes): Entry | undefined {
       serial: reader.u32(),
     };
   if (kind === KINDS.spent) return { kind: 'spent', owner: reader.take(OWNER_BYTES), generation: reader.u32() };
-  if (kind === KINDS.shares) return readShares(reader);
+  if (kind === KINDS.shares)
+    return {
+      kind: 'shares',
+      bootId: reader.take(BOOT_ID_BYTES),
+      batch: reader.height(),
+      oldestOpen: reader.height(),
+      shares: readShares(reader),
+    };
+  if (kind === KINDS.refused) return { kind: 'refused', batch: reader.height() };
+  if (kind === KINDS.settled) return { kind: 'settled', shares: readShares(reader) };
+  if (kind === KINDS.block) return readBlock(reader);
+  if (kind === KINDS.sent) return { kind: 'sent', blockId: reader.take(ID_BYTES) };
   return kind === KINDS.templates ? readTemplates(reader) : undefined;
 }
 
@@ -201,16 +288,37 @@ function readSession(reader: ByteReader): SessionEntry {
   return { kind: 'session', place, atMillis, digest, owner, packed: fromUtf8(reader.view(reader.u32())) };
 }
 
-function readShares(reader: ByteReader): Entry {
+function readShares(reader: ByteReader): ShareEntry[] {
   const shares: ShareEntry[] = [];
   while (reader.left > 0)
     shares.push({
       owner: reader.take(OWNER_BYTES),
       generation: reader.u32(),
       serial: reader.u32(),
-      nonce: reader.u32() + 0x1_0000_0000 * reader.u16(),
+      identity: reader.view(SHARE_IDENTITY_BYTES),
     });
-  return { kind: 'shares', shares };
+  return shares;
+}
+
+function readBlock(reader: ByteReader): BlockNote {
+  return {
+    kind: 'block',
+    serial: reader.u32(),
+    share: {
+      service: reader.text(),
+      account: reader.take(ADDRESS_PAYLOAD_BYTES),
+      worker: reader.text(),
+      work: reader.u128(),
+      hashWork: reader.height(),
+      cutHeight: reader.height(),
+      extranonce: reader.short(),
+      headerDigest: reader.take(HEADER_DIGEST_BYTES),
+      nonce: reader.take(SHARE_IDENTITY_BYTES - HEADER_DIGEST_BYTES),
+      atMillis: reader.height(),
+    },
+    payout: reader.take(ADDRESS_PAYLOAD_BYTES),
+    header: reader.take(HEADER_BYTES),
+  };
 }
 
 function readTemplates(reader: ByteReader): KeptPublication {

@@ -15,10 +15,21 @@ import { machineStart } from '../../runtime/files/directory-lock.ts';
 import { makeDirectory } from '../../runtime/files/make-directory.ts';
 import { PRIVATE_MODE } from '../../runtime/files/private-file.ts';
 import type { KeptTemplate } from '../nodes/template-store.ts';
+import type { ShareSink } from '../shares/sink.ts';
 import type { JudgedShare, Publication } from '../threads/hub.ts';
 import type { JobLife } from './job-book.ts';
 import { KeptSessions } from './kept-sessions.ts';
-import { type Place, sessionEntry, sharesEntry, templatesEntry } from './session-entries.ts';
+import {
+  blockEntry,
+  type NotedBlock,
+  type Place,
+  refusedEntry,
+  sentEntry,
+  sessionEntry,
+  settledEntry,
+  sharesEntry,
+  templatesEntry,
+} from './session-entries.ts';
 import type { SessionRecord } from './session-record.ts';
 import { isProven } from './session-shelf.ts';
 
@@ -35,6 +46,8 @@ export type SessionLogDependencies = {
   readonly log: { warn(message: string, fields?: Readonly<Record<string, unknown>>): void };
   /** Names the start of the machine; empty where the system tells none, and then nothing is read. */
   readonly machine?: string;
+  /** Absent where nothing but this log tells. */
+  readonly stored?: ShareSink['stored'] | undefined;
 };
 
 /** A file takes entries for this long; each session is noted in every file. */
@@ -66,6 +79,9 @@ export class SessionLog {
   #waiting: { readonly bytes: Bytes; readonly done: () => void }[] = [];
   #waitingBytes = 0;
   #writing: Promise<void> | undefined;
+  #batch = 0;
+  /** Batches of shares that the sink has not taken yet, oldest first. */
+  readonly #open = new Set<number>();
   /** A share was answered that a write under way does not have yet: with a gap, all of it goes when that write ends. */
   #hangs = false;
   /** Nothing is written until then. */
@@ -95,7 +111,26 @@ export class SessionLog {
     }
     await log.#prune();
     for (const { path } of log.#files) log.kept.read(await readFile(path));
+    await log.#settle();
     return log;
+  }
+
+  /** Asks the sink for the shares that were on their way to it, and notes its answer before there are others. */
+  async #settle(): Promise<void> {
+    const { kept } = this;
+    const { shares, boots } = kept.open;
+    if (shares.length === 0) return;
+    const { stored } = this.#dependencies;
+    const has =
+      stored === undefined
+        ? undefined
+        : await stored(
+            shares.map(({ identity }) => identity),
+            boots,
+          );
+    const known = shares.filter((_, i) => has?.[i] ?? true);
+    kept.settle(known);
+    await this.append(settledEntry(known));
   }
 
   /** How long an entry may matter: as long as a job or an ended session is known. */
@@ -132,12 +167,37 @@ export class SessionLog {
   }
 
   /** Resolves when they would survive the end of the process, or when the disk hangs. */
-  async shares(shares: readonly JudgedShare[]): Promise<void> {
+  async shares(shares: readonly JudgedShare[]): Promise<number> {
+    const batch = this.#batch++;
+    this.#open.add(batch);
+    const [oldestOpen = batch] = this.#open;
     const over = new AbortController();
-    const noted = this.append(sharesEntry(shares)).then(() => true);
+    const noted = this.append(sharesEntry({ bootId: this.#options.bootId, batch, oldestOpen }, shares)).then(
+      () => true,
+    );
     const late = wait(HANG_MILLIS, false, { ref: false, signal: over.signal }).catch(() => true);
     if (!(await Promise.race([noted, late]))) this.#hangs = true;
     over.abort();
+    return batch;
+  }
+
+  /** The sink has them; the next entry of shares says so. */
+  taken(batch: number): void {
+    this.#open.delete(batch);
+  }
+
+  /** The sink did not take them. */
+  refused(batch: number): void {
+    if (this.#open.delete(batch)) void this.append(refusedEntry(batch));
+  }
+
+  block(block: NotedBlock): void {
+    void this.append(blockEntry(block));
+  }
+
+  /** A node has answered. */
+  sent(blockId: Bytes): void {
+    void this.append(sentEntry(blockId));
   }
 
   /** Never rejects: no miner is refused because of this log. */
@@ -210,6 +270,8 @@ export class SessionLog {
   }
 
   async close(): Promise<void> {
+    // After an orderly end nothing has to be asked.
+    if (this.#batch > 0) await this.shares([]);
     await this.#writing;
     await this.#handle?.close();
     this.#handle = undefined;

@@ -23,6 +23,8 @@ export type BlockEntry = {
 export type FoundBlocksDependencies = {
   readonly upstream: Pick<Upstream, 'submit'>;
   readonly sink: Pick<ShareSink, 'block' | 'blockFate' | 'knowsFinder'>;
+  /** A node has answered. */
+  readonly sent?: (blockId: Bytes) => void;
   readonly log: {
     info(message: string, fields?: Readonly<Record<string, unknown>>): void;
     warn(message: string, fields?: Readonly<Record<string, unknown>>): void;
@@ -120,11 +122,12 @@ export class FoundBlocks {
     this.#finish(oldest, { state: 'expired', height: this.#height });
   }
 
-  async #send(entry: BlockEntry, { header }: FoundBlock, body: () => Bytes): Promise<void> {
+  async #send(entry: BlockEntry, { header, blockId }: FoundBlock, body: () => Bytes): Promise<void> {
     for (let wait = RETRY_MILLIS.first; ; wait = Math.min(2 * wait, RETRY_MILLIS.most)) {
       const answers = await this.#dependencies.upstream.submit(header, body);
       const best = bestOf(answers.map(({ answer }) => answer));
       if (best !== undefined) {
+        this.#dependencies.sent?.(blockId);
         if (best.state === 'refused')
           this.#dependencies.log.error('block refused', { block: entry.id, reason: best.reason });
         this.counts[best.state === 'known' ? 'accepted' : best.state]++;

@@ -87,6 +87,11 @@ export interface ShareSink {
   own?(ownerships: readonly Ownership[]): Promise<void>;
   /** Resolves when the shares are durable; only then are they answered. */
   shares(shares: readonly AcceptedShare[]): Promise<void>;
+  /**
+   * Which of these shares (protocol/books/share-identity.ts) are durable: they were on their way when these processes ended.
+   * Absent where nothing is kept: then the session log alone tells.
+   */
+  stored?(identities: readonly Bytes[], boots: readonly Bytes[]): Promise<readonly boolean[]>;
   refused(shares: readonly RefusedShare[]): void;
   /** Called before the block is sent to the nodes; they wait for it a moment (found-blocks.ts). */
   block(block: FoundBlock): Promise<void>;

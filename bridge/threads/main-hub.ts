@@ -3,11 +3,13 @@
  * sessions, and turns candidates into blocks.
  */
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
+import { blockId } from '../../protocol/ledger/header.ts';
 import { clientKey } from '../../runtime/clients/client-address.ts';
 import { bodyFor, carriedBy, type KeptTemplate } from '../nodes/template-store.ts';
 import type { BanList, Fault } from '../session/ban-score.ts';
 import { extranonceOf } from '../session/extranonce.ts';
 import type { KeptSession } from '../session/kept-sessions.ts';
+import type { NotedBlock } from '../session/session-entries.ts';
 import { threadOf } from '../session/session-id.ts';
 import type { SessionLog } from '../session/session-log.ts';
 import type { SessionRecord } from '../session/session-record.ts';
@@ -51,16 +53,31 @@ export class MainHub implements Hub {
     const { sink } = this.#dependencies;
     if (!sink.accepting) throw new Error('the sink accepts no shares now');
     // Before the sink: one that is there and not noted would be accepted again by the next process, and be in a receipt of
-    // it that the books contradict. One that is only noted was not answered.
-    await this.#dependencies.sessionLog()?.shares(shares);
-    await sink.shares(shares.map(acceptedOf));
+    // it that the books contradict. For one that is only noted the next process asks the sink.
+    const log = this.#dependencies.sessionLog();
+    const batch = await log?.shares(shares);
+    try {
+      await sink.shares(shares.map(acceptedOf));
+    } catch (error) {
+      if (batch !== undefined) log?.refused(batch);
+      throw error;
+    }
+    if (batch !== undefined) log?.taken(batch);
   }
 
   refused(shares: readonly RefusedShare[]): void {
     this.#dependencies.sink.refused(shares);
   }
 
-  block({ share, serial, payout, extranonce, header, blockId }: Candidate): void {
+  block({ share, serial, payout, header }: Candidate): void {
+    const block = { serial, share: acceptedOf(share), payout, header };
+    // Before its share: if this process is killed in between, the next one sends it.
+    this.#dependencies.sessionLog()?.block(block);
+    this.send(block);
+  }
+
+  /** One that was just found, or one of before the restart that may not have reached a node. */
+  send({ serial, share, payout, header }: NotedBlock): void {
     const { template, blocks, log } = this.#dependencies;
     const from = template(serial);
     if (from === undefined) {
@@ -68,8 +85,8 @@ export class MainHub implements Hub {
       return;
     }
     const { anchorHeight, target } = from.header;
-    const found = { blockId, anchorHeight, payout, target, header, carried: carriedBy(from) };
-    blocks.add({ ...acceptedOf(share), ...found }, () => bodyFor(from, payout, extranonce));
+    const found = { blockId: blockId(header), anchorHeight, payout, target, header, carried: carriedBy(from) };
+    blocks.add({ ...share, ...found }, () => bodyFor(from, payout, share.extranonce));
   }
 
   worker(events: readonly WorkerEvent[]): void {

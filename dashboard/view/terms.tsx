@@ -4,7 +4,7 @@ import type { PoolDocument } from '../../pool/api/documents.ts';
 import { usePace } from '../data/pace.ts';
 import { earnedPerDay, type Pace, RATE_UNITS, type RateUnit } from '../earnings.ts';
 import { FactList, type Facts } from '../explorer/links.tsx';
-import { coins, count, duration, MODES, percent, roundedCoins } from '../format.ts';
+import { count, duration, MODES, minimumText, percent, roundedCoins } from '../format.ts';
 import { linkTo } from '../router.ts';
 
 /** The fee, and those that are announced, with the time until each holds where the pace of the chain is known. */
@@ -25,7 +25,7 @@ export function Terms({ pool }: { pool: PoolDocument }) {
   const pace = usePace();
   const facts: Facts = [
     ...pool.services.map((one) => [`Fee, ${MODES[one.service]}`, feeText(one, pool, pace)] as [string, string]),
-    ['Minimum payout', `${coins(pool.payouts.minimum)} coins; you can set a higher one on the miner’s page`],
+    ['Minimum payout', minimumText(pool)],
     ['Payouts', `every ${duration(pool.payouts.interval_seconds)}`],
     ['Credited', `one slice of ${count(pool.slice_cuts)} cuts at a time, once the chain has paid for its blocks`],
     ['Account', 'none: all you need is the address you mine to'],

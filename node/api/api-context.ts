@@ -51,5 +51,8 @@ export function readAddress(context: ApiContext, text: string, field: string): B
 
 /** Addresses of a batch in the order of the request, each once. */
 export function readAddresses(context: ApiContext, texts: readonly string[]): { text: string; payload: Bytes }[] {
-  return [...new Set(texts)].map((text, i) => ({ text, payload: readAddress(context, text, `addresses[${i}]`) }));
+  return [...new Set(texts)].map((text) => ({
+    text,
+    payload: readAddress(context, text, `addresses[${texts.indexOf(text)}]`),
+  }));
 }

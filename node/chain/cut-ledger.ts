@@ -8,16 +8,22 @@ import type { ProposedCut } from '../../protocol/consensus/proposal.ts';
 import { decodeBody } from '../../protocol/ledger/body.ts';
 import type { Certificate, CutHeader } from '../../protocol/ledger/cut.ts';
 import { blockId } from '../../protocol/ledger/header.ts';
-import type { BlockRecord, Chain, CutRecord, Head, Submission } from '../full-node.ts';
+import type { BlockRecord, CutRecord, Head } from '../full-node.ts';
 import type { AppliedCut } from '../ledger/apply-cut.ts';
 import { nameOf } from '../ledger/registration.ts';
 import type { Committee } from '../ledger/staking/committee.ts';
+import type { ChecksAhead } from '../mempool/checks-ahead.ts';
+import type { BlockDoor } from '../mining/block-door.ts';
 import { BLOCK_FACTS, WRONG_BODY } from '../mining/candidate.ts';
 import type { WaitingBlock, WorkPool } from '../mining/work-pool.ts';
 import { UncheckedSignatureError } from '../ml-dsa.ts';
+import type { NodeEnd } from '../node-end.ts';
 import type { NodeError, NodeErrorCode } from '../node-error.ts';
+import type { LedgerStore } from '../store/ledger-store.ts';
 import { type Checkpoint, contradictionOf } from './checkpoints.ts';
 import type { CutMaker, CutParts } from './cut-maker.ts';
+import type { FinalCuts } from './final-cuts.ts';
+import type { FinalizedChain } from './finalized-chain.ts';
 import { type RefutedCut, writeRefutedCut } from './refuted-cut.ts';
 
 /**
@@ -80,24 +86,16 @@ const IMPOSSIBLE: ReadonlySet<NodeErrorCode> = new Set([
 ]);
 
 export type CutLedgerParts = {
-  readonly chain: Pick<
-    Chain,
-    'chainId' | 'network' | 'genesis' | 'head' | 'cut' | 'certificate' | 'block' | 'blockBody'
-  >;
-  /** Whether a block may be a parent without being in the cut itself. */
-  isRegistered(id: Bytes): boolean;
+  readonly store: Pick<LedgerStore, 'sync'>;
+  readonly chain: FinalizedChain;
   readonly cuts: CutMaker;
   readonly pool: WorkPool;
+  readonly door: BlockDoor;
+  readonly ahead: ChecksAhead;
+  readonly final: FinalCuts;
+  readonly end: NodeEnd;
   /** A cut that contradicts one of these is neither executed nor written, whatever its signatures and source. */
   readonly checkpoints: readonly Checkpoint[];
-  readonly committee: CutLedger['committee'];
-  submit(header: Bytes, body: Bytes, cutMillis: number): Promise<Submission>;
-  readonly settled: CutLedger['settled'];
-  readonly examineHeader: CutLedger['examineHeader'];
-  readonly sync: CutLedger['sync'];
-  readonly finish: CutLedger['commit'];
-  readonly fail: CutLedger['fail'];
-  readonly forget: CutLedger['forget'];
   /** Where a cut that breaks a rule is written to. */
   readonly directory: string;
 };
@@ -129,41 +127,42 @@ class Executions {
 }
 
 export const cutLedgerOf = (parts: CutLedgerParts): CutLedger => {
-  const { chain } = parts;
+  const { store, chain, door, ahead, final, end } = parts;
   const executions = new Executions();
+  const fail = (error: Error) => end.fail(error, chain.head().height);
   return {
     chainId: chain.chainId,
     networkId: chain.network.id,
     intervalCuts: chain.genesis.intervalCuts,
     head: () => chain.head(),
-    committee: parts.committee,
+    committee: (height) => chain.committeeOf(height),
     cut: (height) => chain.cut(height),
     certificate: (height) => chain.certificate(height),
     block: (id) => chain.block(id),
     blockBody: (id) => chain.blockBody(id),
-    settled: parts.settled,
+    settled: (millis, ids) => ahead.settled(millis, ids),
     make: (cut) => {
       const chosen = parts.cuts.choose(cut.timestampMillis);
       return executions.run(chosen, (blocks) => parts.cuts.make(blocks, cut));
     },
     isHere: (id) => parts.pool.get(id) !== undefined,
     admit: (header, body, cut) => admit(header, body, cut, parts),
-    forget: parts.forget,
-    examineHeader: parts.examineHeader,
+    forget: (ids) => door.forget(ids),
+    examineHeader: (header) => door.examineHeader(header),
     execute: (cut) => execute(cut, parts, executions),
-    sync: parts.sync,
+    sync: () => store.sync(),
     commit: async (cut, certificate) => {
       const wrong = contradictionOf(parts.checkpoints, { height: cut.state.height, cutId: cut.effects.cutId });
       if (wrong !== undefined) throw new Error(wrong);
-      await parts.finish(executions.newest(cut), certificate);
+      await final.oneCut(() => final.finish(executions.newest(cut), certificate));
     },
-    fail: parts.fail,
+    fail,
     refute: async (refuted) => {
       const { cut, reason } = refuted;
       const head = chain.head();
       const blocks = cut.blockIds.map((id) => ({ id, header: chain.block(id)?.header, body: chain.blockBody(id) }));
       const written = await writeRefutedCut(parts.directory, { ...refuted, chainId: chain.chainId, head, blocks });
-      parts.fail(
+      fail(
         new Error(
           `the committee stands for cut ${cut.header.height}, which breaks a rule here: ${reason}. ${written}. Update this node; if it is up to date, send the file to the developers, and sync into a new data directory`,
         ),
@@ -176,7 +175,7 @@ export const cutLedgerOf = (parts: CutLedgerParts): CutLedger => {
 async function admit(header: Bytes, body: Bytes, cut: ProposedCut, parts: CutLedgerParts): Promise<Admitted> {
   const isNext = () => parts.chain.head().height + 1 === cut.header.height;
   if (!isNext()) return 'later';
-  const outcome = await parts.submit(header, body, cut.header.timestampMillis);
+  const outcome = await parts.door.submit(header, body, 'relayed', cut.header.timestampMillis);
   if (outcome.status !== 'refused') return 'here';
   const { code, message, fields } = outcome.error;
   if (WRONG_BODY.has(code)) return 'wrong_body';
@@ -186,8 +185,9 @@ async function admit(header: Bytes, body: Bytes, cut: ProposedCut, parts: CutLed
 }
 
 /** Whether a parent of the block is neither in the cut nor registered. One that is in the cut may only have left the pool. */
-function isOrphan(body: Bytes, { blockIds }: ProposedCut, { isRegistered }: CutLedgerParts): boolean {
+function isOrphan(body: Bytes, { blockIds }: ProposedCut, { chain }: CutLedgerParts): boolean {
   const named = new Set(blockIds.map(nameOf));
+  const { isRegistered } = chain.view();
   return decodeBody(body).parents.some((parent) => !named.has(nameOf(parent)) && !isRegistered(parent));
 }
 

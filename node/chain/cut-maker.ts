@@ -1,9 +1,11 @@
 /**
  * Cuts before they are final: made from waiting blocks, or executed as proposed. Nothing is written here; an executed
- * cut becomes final by a certificate (node.ts).
+ * cut becomes final by a certificate (final-cuts.ts).
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import { timestampFault } from '../../protocol/ledger/timestamp.ts';
+import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
+import { BoundedMap } from '../../runtime/bounded-map.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import type { CutRecord } from '../full-node.ts';
 import { type AppliedCut, applyCut, type LedgerView } from '../ledger/apply-cut.ts';
@@ -33,6 +35,8 @@ const usedBodies = ({ windows }: LedgerView['state']): ReadonlySet<string> =>
 
 export class CutMaker {
   readonly #with: CutMakerDependencies;
+  /** Times of final cuts. */
+  readonly #millis = new BoundedMap<number, number>(2 * REGISTRATION_WINDOW);
 
   constructor(dependencies: CutMakerDependencies) {
     this.#with = dependencies;
@@ -90,10 +94,17 @@ export class CutMaker {
 
   /** Whether a cut of this time may name the block (ledger rule 41): by the cut's time, not by a clock. */
   isDated({ header }: Pick<WaitingBlock, 'header'>, nowMillis: number): boolean {
-    const anchorMillis = this.#with.cut(header.anchorHeight)?.header.timestampMillis;
+    const anchorMillis = this.#anchorMillis(header.anchorHeight);
     return (
       anchorMillis !== undefined && timestampFault(header.timestampMillis, { anchorMillis, nowMillis }) === undefined
     );
+  }
+
+  /** Thousands of blocks may wait on few anchors, and a cut is long to read. */
+  #anchorMillis(height: number): number | undefined {
+    const known = this.#millis.get(height) ?? this.#with.cut(height)?.header.timestampMillis;
+    if (known !== undefined) this.#millis.set(height, known);
+    return known;
   }
 
   #expired(taken: readonly { readonly id: Bytes }[], height: number) {

@@ -1,6 +1,6 @@
 /**
  * The chain up to the last final cut: all reads of its state and of the store and, for waiting transactions and blocks,
- * of the mempool and the work pool. node.ts moves it to the next state when a cut is final.
+ * of the mempool and the work pool. final-cuts.ts moves it to the next state when a cut is final.
  */
 
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
@@ -38,8 +38,10 @@ import { encodeState, type LedgerState, targetOfState } from '../ledger/state.ts
 import { type ReadTransaction, readTransaction } from '../ledger/work-block.ts';
 import type { Mempool } from '../mempool/mempool.ts';
 import type { WorkPool } from '../mining/work-pool.ts';
+import type { NodeEnd } from '../node-end.ts';
 import type { LedgerStore } from '../store/ledger-store.ts';
 import type { StorageMode } from '../store/storage-mode.ts';
+import type { CutInProgress } from './cut-in-progress.ts';
 import type { OpenedChain } from './open-chain.ts';
 
 const RATE_CUTS = 96;
@@ -53,9 +55,8 @@ type Waiting = {
   isVerified(transaction: ReadTransaction): boolean;
   /** Why a transaction left the mempool without being decided by a cut. */
   dropped(name: string): 'dropped' | 'invalid' | undefined;
-  /** The certified cut that registers this block and is being written. */
-  registering(block: Bytes): CutPlace | undefined;
-  isStopped(): boolean;
+  readonly progress: CutInProgress;
+  readonly end: NodeEnd;
 };
 
 export class FinalizedChain implements Chain {
@@ -205,7 +206,7 @@ export class FinalizedChain implements Chain {
       copy.leafName === waiting?.read.leafName || this.#waiting.isVerified(copy);
     const carrier = this.#waiting.pool.carrier(id, isGood);
     if (carrier !== undefined) {
-      const cut = this.#waiting.registering(carrier.id);
+      const cut = this.#waiting.progress.placeOf(carrier.id);
       const registered = cut === undefined ? undefined : { registeredCut: cut };
       return {
         id,
@@ -317,7 +318,7 @@ export class FinalizedChain implements Chain {
 
   sync(): Sync {
     const peers = this.#peers?.();
-    const synced = !this.#waiting.isStopped() && (peers?.synced ?? true);
+    const synced = !this.#waiting.end.isStopped && (peers?.synced ?? true);
     return { synced, height: this.state.height, ...(peers && { peers }) };
   }
 

@@ -45,6 +45,7 @@ export function chooseBlocks<B extends Registrable>(
     .sort((a, b) => compareBytes(a.hash, b.hash))
     .filter(({ bodyId }) => isFirstOnBody(nameOf(bodyId)));
   const byName = new Map(open.map((block) => [nameOf(block.id), block]));
+  const isKnown = lookedUpOnce(isRegistered);
   const chosen = new Map<string, B>();
   let signatures = 0;
   for (const block of open) {
@@ -66,13 +67,24 @@ export function chooseBlocks<B extends Registrable>(
     // They all come with it: a line of ancestors is not followed further than there is room.
     if (descendants >= room) return false;
     for (const parentId of block.body.parents) {
-      if (isRegistered(parentId)) continue;
       const parent = byName.get(nameOf(parentId));
-      if (parent === undefined || !withAncestors(parent, family, room, descendants + 1)) return false;
+      if (parent === undefined ? !isKnown(parentId) : !withAncestors(parent, family, room, descendants + 1))
+        return false;
     }
     family.set(name, block);
     return family.size <= room;
   }
+}
+
+/** Many blocks may name one parent, and a look into the store takes as long as a hundred others. */
+export function lookedUpOnce(isRegistered: (id: Bytes) => boolean): (id: Bytes) => boolean {
+  const known = new Map<string, boolean>();
+  return (id) => {
+    const name = nameOf(id);
+    const found = known.get(name) ?? isRegistered(id);
+    known.set(name, found);
+    return found;
+  };
 }
 
 export const carriedSignatures = (blocks: readonly Pick<Registrable, 'signatures'>[]): number =>

@@ -7,6 +7,7 @@ import type { Bytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { bondedBy, type StakingOperation } from '../../protocol/staking/operation.ts';
 import { minimumFee } from '../../protocol/transactions/fee.ts';
+import type { CutInProgress } from '../chain/cut-in-progress.ts';
 import type { Origin, Submission, UnspentOutput } from '../full-node.ts';
 import type { LedgerView } from '../ledger/apply-cut.ts';
 import type { LedgerReads } from '../ledger/execution.ts';
@@ -31,7 +32,7 @@ export type AdmissionDependencies = {
   /** The ledger at the finalized head. */
   ledger(): DoorLedger;
   /** The cut that is being made, if one is. */
-  sealing(): Promise<unknown> | undefined;
+  readonly progress: Pick<CutInProgress, 'sealing'>;
 };
 
 /** The part of the ledger that admission reads. */
@@ -201,7 +202,7 @@ export class Admission {
    */
   async #fundsNow(transaction: ReadTransaction, origin: Origin): Promise<Funds | NodeError> {
     const funds = this.#funds(transaction);
-    const sealing = this.#dependencies.sealing();
+    const sealing = this.#dependencies.progress.sealing;
     if (!('code' in funds) || funds.code !== 'input_unknown' || sealing === undefined) return funds;
     if (this.#waiting[origin] >= this.#options.maxPending / WAITING_PART) return funds;
     this.#waiting[origin]++;

@@ -5,6 +5,7 @@
  * in a waiting block are skipped. The mempool keeps the groups, so that only selected transactions are visited, not all
  * waiting ones.
  */
+import { MIN_TRANSACTION_BYTES } from '../../protocol/ledger/body.ts';
 import type { DrawSet } from './draw-set.ts';
 import type { Entry, RateGroup } from './mempool.ts';
 
@@ -23,8 +24,8 @@ export type SelectionRules = {
 const LENGTH_BYTES = 4;
 /** This part of a body is for heartbeats and evidence first. */
 const RESERVED_PART = 4;
-/** One input, no output, referenced: nothing smaller exists, so less room than this is no room. */
-const SMALLEST = 3_400;
+/** Less room than this is no room. */
+const SMALLEST = LENGTH_BYTES + MIN_TRANSACTION_BYTES;
 /**
  * After this many consecutive transactions that do not fit, the body counts as full: the remaining space is small, and
  * a search through all waiting transactions could take long.

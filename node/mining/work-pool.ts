@@ -10,7 +10,7 @@ import { MAX_PARENTS } from '../../protocol/ledger/body.ts';
 import { MAX_CUT_BLOCKS, MAX_CUT_SIGNATURES } from '../../protocol/ledger/cut.ts';
 import type { Outpoint } from '../../protocol/transactions/transaction.ts';
 import type { BlockRecord, UnspentOutput } from '../full-node.ts';
-import { carriedSignatures, chooseBlocks, isWindowOpen, nameOf } from '../ledger/registration.ts';
+import { carriedSignatures, chooseBlocks, isWindowOpen, lookedUpOnce, nameOf } from '../ledger/registration.ts';
 import type { ReadTransaction, WorkBlock } from '../ledger/work-block.ts';
 import { LEAST_CUTS_LEFT } from './anchor-choice.ts';
 
@@ -171,17 +171,25 @@ export class WorkPool {
    * before a cut took it or it was evicted; or a cut took another block with the same body. Returns them.
    */
   leaveOutDead(isRegistered: (id: Bytes) => boolean, usedBodies: ReadonlySet<string>): WaitingBlock[] {
-    const isGone = (parent: Bytes): boolean => !this.#blocks.has(nameOf(parent)) && !isRegistered(parent);
-    const dead: WaitingBlock[] = [];
-    for (let before = -1; before < dead.length; ) {
-      before = dead.length;
-      for (const block of this.#blocks.values())
-        if (usedBodies.has(nameOf(block.bodyId)) || block.body.parents.some(isGone)) {
-          this.leaveOut(block);
-          dead.push(block);
-        }
+    const isKnown = lookedUpOnce(isRegistered);
+    const children = new Map<string, WaitingBlock[]>();
+    const dead = new Set<WaitingBlock>();
+    for (const block of this.#blocks.values()) {
+      if (usedBodies.has(nameOf(block.bodyId))) dead.add(block);
+      for (const parent of block.body.parents) {
+        const name = nameOf(parent);
+        const siblings = children.get(name);
+        if (siblings !== undefined) siblings.push(block);
+        else if (this.#blocks.has(name)) children.set(name, [block]);
+        else if (!isKnown(parent)) dead.add(block);
+      }
     }
-    return dead;
+    // A set gives those that are added meanwhile as well.
+    for (const block of dead) {
+      this.leaveOut(block);
+      for (const child of children.get(nameOf(block.id)) ?? []) dead.add(child);
+    }
+    return [...dead];
   }
 
   /**

@@ -19,9 +19,9 @@ const PORTS: Readonly<Record<NetworkName, number>> = {
   development: 28_705,
 };
 
-function multiaddrOf({ host, port, family }: NetworkAddress, standardPort: number): string {
+function multiaddrOf({ host, port, family, way }: NetworkAddress, standardPort: number): string {
   const kind = isIP(host) === 0 ? `dns${family ?? ''}` : `ip${isIP(host)}`;
-  return `/${kind}/${host}/tcp/${port ?? standardPort}`;
+  return `/${kind}/${host}/${way === 'quic' ? `udp/${port}/quic-v1` : `tcp/${port ?? standardPort}`}`;
 }
 
 /** `off` listens on none. */
@@ -29,7 +29,9 @@ const readListen = (word: string): NetworkAddress | 'off' => (word === 'off' ? '
 
 function readPeerAddress(word: string): string {
   if (!isDialable(word))
-    throw new Error('must be an address such as /ip4/192.0.2.1/tcp/28705, with or without /p2p/PEER');
+    throw new Error(
+      'must be an address such as /ip4/192.0.2.1/tcp/28705 or /ip4/192.0.2.1/udp/28705/quic-v1, with or without /p2p/PEER',
+    );
   return word;
 }
 
@@ -55,7 +57,7 @@ export const networkOptions = {
   p2pListen: repeated(
     parsed(
       {
-        help: 'address for peers; port 28705 (testnet 28707) of every IPv4 interface, on a development network none',
+        help: 'address for peers; port 28705 (testnet 28707) of every IPv4 interface, on a development network none. A multiaddr may name QUIC: /ip4/0.0.0.0/udp/28705/quic-v1',
         group: GROUP,
         placeholder: 'HOST[:PORT]|off',
         configPath: 'p2p.listen_addrs',

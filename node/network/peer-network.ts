@@ -4,6 +4,7 @@
  */
 import { Worker } from 'node:worker_threads';
 import type { LogFields, Logger, LogLevel } from '../../runtime/log/log.ts';
+import { isQuic } from './peers/peer-address.ts';
 import type { PeerAsking } from './peers/peer-fault.ts';
 import type { Fault } from './peers/peer-score.ts';
 import type {
@@ -20,6 +21,8 @@ import { ThreadCalls } from './thread/thread-calls.ts';
 
 const RESTART_MILLIS = 2_000;
 const FIGURES_MILLIS = 1_000;
+const CLOSE_MILLIS = 3_000;
+const QUIC_END_MILLIS = 5_000;
 
 export type PeerHandlers = Pick<NodeSide, 'joined' | 'left' | 'refused' | 'serve' | 'gossip' | 'remember'>;
 
@@ -38,6 +41,7 @@ const NO_FIGURES: HostFigures = {
   connections: 0,
   barred: 0,
   threadMemoryBytes: 0,
+  rememberedMessages: 0,
   peers: [],
 };
 
@@ -119,7 +123,7 @@ export class PeerNetwork implements PeerAsking {
         // Where the thread itself ended, the next start is planned already.
         if (worker === undefined) return;
         this.#worker = undefined;
-        void worker.terminate();
+        void this.#endThread(worker, this.#calls);
         this.#startAgain();
       });
     }, RESTART_MILLIS);
@@ -163,13 +167,28 @@ export class PeerNetwork implements PeerAsking {
     this.#calls?.remote.fault(peer, fault, reason).catch(() => undefined);
   }
 
+  /** The native part of QUIC does not bear the end of its thread while it is at work: such a thread ends by itself. */
+  async #endThread(worker: Worker, calls: ThreadCalls<HostSide> | undefined): Promise<void> {
+    const isOver = new Promise<boolean>((resolve) => worker.once('exit', () => resolve(true)));
+    const timeout = new Promise<void>((resolve) => setTimeout(resolve, CLOSE_MILLIS).unref());
+    await Promise.race([calls?.remote.close().catch(() => undefined), timeout]);
+    calls?.end(new Error('the network is closed'));
+    const { listen, bootstrap } = this.#settings();
+    if (![...listen, ...bootstrap].some(isQuic)) {
+      await worker.terminate();
+      return;
+    }
+    const isLate = new Promise<boolean>((resolve) => setTimeout(resolve, QUIC_END_MILLIS, false).unref());
+    if (await Promise.race([isOver, isLate])) return;
+    this.#log.warn('the thread of the network does not end');
+    worker.unref();
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     clearInterval(this.#timer);
     clearTimeout(this.#restart);
-    const timeout = new Promise<void>((resolve) => setTimeout(resolve, 3_000).unref());
-    await Promise.race([this.#calls?.remote.close().catch(() => undefined), timeout]);
-    this.#calls?.end(new Error('the network is closed'));
-    await this.#worker?.terminate();
+    if (this.#worker === undefined) this.#calls?.end(new Error('the network is closed'));
+    else await this.#endThread(this.#worker, this.#calls);
   }
 }

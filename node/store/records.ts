@@ -64,6 +64,7 @@ export function encodeRecordedCut(cut: RecordedCut): Uint8Array<ArrayBuffer> {
 
 const U128 = (1n << 128n) - 1n;
 
+/** Outpoints are hashed when they are read: the check of every header reads its anchor's record, and a cut may pay thousands. */
 export function decodeCutRecord(bytes: Bytes): CutRecord {
   const reader = new ByteReader(bytes);
   const headerBytes = reader.take(CUT_HEADER_BYTES);
@@ -75,7 +76,17 @@ export function decodeCutRecord(bytes: Bytes): CutRecord {
   for (let left = reader.u32(); left > 0; left--) {
     const blockId = reader.take(ID_BYTES);
     const amount = reader.u64();
-    rewards.push(amount === 0n ? { blockId, amount } : { blockId, amount, outpoint: workRewardOutpoint(blockId) });
+    rewards.push(
+      amount === 0n
+        ? { blockId, amount }
+        : {
+            blockId,
+            amount,
+            get outpoint() {
+              return workRewardOutpoint(blockId);
+            },
+          },
+    );
   }
   const stakePayouts: CutRecord['stakePayouts'][number][] = [];
   for (let left = reader.u32(); left > 0; left--) {
@@ -83,7 +94,14 @@ export function decodeCutRecord(bytes: Bytes): CutRecord {
     const positionId = reader.take(ID_BYTES);
     const rewardAddress = reader.take(ADDRESS_PAYLOAD_BYTES);
     const amount = reader.u64();
-    stakePayouts.push({ positionId, rewardAddress, amount, outpoint: stakeRewardOutpoint(interval, positionId) });
+    stakePayouts.push({
+      positionId,
+      rewardAddress,
+      amount,
+      get outpoint() {
+        return stakeRewardOutpoint(interval, positionId);
+      },
+    });
   }
   const record = {
     cutId: cutId(headerBytes),

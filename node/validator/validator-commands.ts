@@ -7,6 +7,7 @@ import { CodedError } from '../../protocol/coded-error.ts';
 import { flag, parsed, repeated } from '../../runtime/command-line/command-line.ts';
 import { command, commandTable } from '../../runtime/program.ts';
 import { storeOptions } from '../node-options.ts';
+import { quicHere } from '../quic/quic-package.ts';
 import type { ConsensusReport } from '../reports/consensus-report.ts';
 import { askControl } from '../reports/control-socket.ts';
 import { endpointOf, overlayKey, readRoute } from './overlay-key.ts';
@@ -89,7 +90,7 @@ const endpointOptions = {
   route: repeated(
     parsed(
       {
-        help: 'where others reach the validator: one route stands for TCP and QUIC on that port, of which this release speaks TCP; at most four (default port: 28704, testnet 28709)',
+        help: 'where others reach the validator: one route stands for TCP and QUIC on that port; at most four (default port: 28704, testnet 28709)',
         placeholder: 'HOST[:PORT]',
       },
       readRoute,
@@ -113,6 +114,9 @@ const endpointCommand = command(
   async ({ dataDir, network, route }, _operands, terminal) => {
     try {
       terminal.out(`${toHex(endpointOf(await overlayKey(dataDir), route, OVERLAY_PORTS[network]))}\n`);
+      const quic = route.length === 0 ? undefined : await quicHere();
+      if (quic !== undefined && quic.package === undefined)
+        terminal.err(`svcd validator-endpoint: a route stands for TCP alone on this machine: ${quic.reason}\n`);
       return 0;
     } catch (error) {
       if (!(error instanceof CodedError)) throw error;

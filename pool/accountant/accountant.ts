@@ -111,10 +111,11 @@ export class Accountant {
       await this.#watch.checkHeight(height);
       this.#head = height;
       const announced = await this.#fenced((transaction) => beginTerms(transaction, this.#options, height));
-      for (const { service, ppm, from } of announced)
-        this.#dependencies.log.info('a higher fee of the options holds later: miners have a day of notice', {
+      for (const { service, ppm, window, from } of announced)
+        this.#dependencies.log.info('other terms of the options hold later: miners have a day of notice', {
           service: SERVICES[service],
-          percent: ppm / 10_000,
+          ...(ppm === undefined ? {} : { feePercent: ppm / 10_000 }),
+          ...(window === undefined ? {} : { windowBlocks: window / 1_000 }),
           fromSlice: from,
         });
       const open = await sql.begin((transaction) => openSlices(transaction));

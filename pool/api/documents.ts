@@ -66,6 +66,12 @@ const serviceFigures = object(
       list(object({ fee_ppm: count, from_slice: count, from_height: height })),
       'fees that are announced, in their order: each holds for work from its slice on, which begins with this cut',
     ),
+    window_changes: optional(
+      described(
+        list(object({ window_thousandths: count, from_slice: count, from_height: height })),
+        'windows that are announced, in expected blocks: each holds for lists of its slice and later ones',
+      ),
+    ),
     miners: described(count, 'with a worker that is online'),
     workers: described(count, ONLINE),
     hash_rate: rates,
@@ -98,6 +104,12 @@ export const pool = object(
     }),
     payouts: object({
       minimum: amount,
+      minimum_changes: optional(
+        described(
+          list(object({ minimum: amount, from_millis: millis })),
+          'higher minimums that are announced, and when each begins to count',
+        ),
+      ),
       interval_seconds: number(),
       paused: flag(),
       pause_note: described(nullable(text()), 'why, in the words of the operator; escape it where it is shown'),
@@ -346,6 +358,7 @@ export const addressProof = object(
   'AddressProof',
 );
 export const thresholdChange = object({ address, payout_min_atoms: amount }, 'PayoutThreshold');
+export const workerChange = object({ address, worker: text(), named: flag() }, 'NamedWorker');
 
 export const webhookChange = object(
   {

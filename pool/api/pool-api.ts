@@ -28,6 +28,7 @@ import {
 import { MinerMail } from './miner/miner-mail.ts';
 import { MinerView } from './miner/miner-view.ts';
 import { MinerWebhook } from './miner/miner-webhook.ts';
+import { NamedWorkers } from './miner/named-workers.ts';
 import { PayoutThreshold } from './miner/payout-threshold.ts';
 import { receiptRoutes } from './miner/receipt-routes.ts';
 import { ReceiptView } from './miner/receipt-view.ts';
@@ -161,6 +162,7 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
     ...signedRoutes({
       miners,
       thresholds: new PayoutThreshold(edited, signing),
+      workers: new NamedWorkers(edited, signing),
       webhooks: new MinerWebhook(edited, signing),
       mails: new MinerMail(edited, signing),
       offers: { webhooks: edited.webhooks !== 'off', mail: edited.sendsMail },

@@ -21,6 +21,7 @@ export const COVERAGE: Readonly<Record<string, string>> = {
   term: 'not covered: holds no money',
   payout_minimums: 'not covered: thresholds that held before; they move no money',
   workers: 'not covered: names and figures for display',
+  named_workers: 'not covered: names that miners call their own',
   journal_positions: 'not covered: how far each journal was taken in',
   effort: 'not covered: a figure for display',
   compoundings: 'fees and fates of merging the wallet’s outputs against the wallet’s record',

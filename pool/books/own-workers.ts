@@ -1,7 +1,7 @@
 /**
  * Which workers have figures of their own. Anybody can invent workers, also of somebody else's address: a name becomes
  * a row, and with it an entry of boards, charts and news, when some work in proportion to the pool's was done under it,
- * or a block was found. All other work of an account counts under one worker, OTHERS. This is display only:
+ * or a block was found, or when the key of the account names it (pool/api/miner/named-workers.ts). All other work of an account counts under one worker, OTHERS. This is display only:
  * credits are made per account, and every share is booked for its account either way.
  */
 import { OTHERS, OWN_RECEIPTS } from '../../protocol/books/receipt.ts';
@@ -90,6 +90,9 @@ export class OwnWorkers {
         and (last_share_at is null or last_share_at > ${new Date(newest - PLACE_DAYS * 86_400_000)})
       group by account_id, service`;
     const taken = new Map(counts.map((row) => [`${row.account_id}/${row.service}`, row.count]));
+    const names = await transaction<{ account_id: number; name: string }[]>`select account_id, name from named_workers
+      where is_named and account_id = any(${[...taken.keys()].map((place) => Number.parseInt(place, 10))}::int[])`;
+    const isNamed = new Set(names.map((row) => `${row.account_id}/${row.name}`));
     const rows = new Map<string, Named>();
     for (const one of rest) {
       const { key, account, service } = one;
@@ -97,7 +100,8 @@ export class OwnWorkers {
       const count = taken.get(place) ?? 0;
       const work = (this.#candidates.use(key) ?? 0n) + one.work;
       // The account itself is a row by now: its first worker costs no more than that.
-      if (count === 0 || (work >= least && count < MAX_OWN_WORKERS)) {
+      const isTrusted = isNamed.has(`${account}/${one.name}`);
+      if (count === 0 || isTrusted || (work >= least && count < MAX_OWN_WORKERS)) {
         rows.set(key, one);
         taken.set(place, count + 1);
         this.#candidates.delete(key);

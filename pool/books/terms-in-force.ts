@@ -1,12 +1,12 @@
 /**
  * The terms of the options (books rule 3), by the slice from which they hold. Those of a start hold from the slice after
- * the one that the chain is in then, a higher fee a day later (edits/fee-schedule.ts). Books that are behind the chain
+ * the one that the chain is in then, a higher fee or another window a day later (edits/fee-schedule.ts). Books that are behind the chain
  * open the slices before with the terms that were in force, so that no fee counts for work that was done before it was
  * announced.
  */
 import { sliceOfHeight } from '../../protocol/books/pplns.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
-import { feeInForce, isOptionFees, type OptionFees, withOptionFee } from '../edits/fee-schedule.ts';
+import { feeInForce, isOptionFees, type OptionFees, sliceAfterNotice, withOptionFee } from '../edits/fee-schedule.ts';
 import { PoolError } from '../pool-error.ts';
 
 export const TERMS_SETTING = 'terms_in_force';
@@ -77,6 +77,10 @@ async function readInForce(transaction: Sql | Transaction): Promise<InForce | un
 export const optionFees = async (sql: Sql | Transaction, service: number): Promise<OptionFees | undefined> =>
   (await readInForce(sql))?.[service]?.fees;
 
+/** The windows of the accountant's options, those that are announced included. */
+export const optionWindows = async (sql: Sql | Transaction, service: number): Promise<Windows> =>
+  (await readInForce(sql))?.[service]?.windows ?? [];
+
 /** The terms of the options for a slice; undefined before the first start. */
 export async function optionTerms(
   transaction: Transaction,
@@ -95,15 +99,20 @@ export async function windowFeeStart(sql: Sql | Transaction): Promise<number | u
   return row === undefined ? undefined : Number(row.value);
 }
 
-/** A higher fee of the options, and the slice that it holds from. */
-export type AnnouncedFee = { readonly service: number; readonly ppm: number; readonly from: number };
+/** A higher fee or another window of the options, and the slice that it holds from. */
+export type AnnouncedTerms = {
+  readonly service: number;
+  readonly from: number;
+  readonly ppm?: number;
+  readonly window?: number;
+};
 
-/** `height` is that of the chain, not of the books. Returns the fees that need a notice. */
+/** `height` is that of the chain, not of the books. Returns what needs a notice. */
 export async function beginTerms(
   transaction: Transaction,
   options: TermsOptions,
   height: number,
-): Promise<readonly AnnouncedFee[]> {
+): Promise<readonly AnnouncedTerms[]> {
   const { services, sliceCuts, feePpm, windowThousandths } = options;
   const before = await readInForce(transaction);
   const newest = await transaction<NewestSlice[]>`select distinct on (service) service, number,
@@ -125,8 +134,8 @@ export async function beginTerms(
     on conflict (name) do update set value = excluded.value`;
   await transaction`insert into settings values (${WINDOW_FEE_SETTING}, ${String(newest.length === 0 ? 0 : slice + 1)})
     on conflict do nothing`;
-  return terms.flatMap(([service, { fees }]) =>
-    fees.filter(({ from }) => from > slice + 1).map((fee) => ({ service, ...fee })),
+  return terms.flatMap(([service, { fees, windows }]) =>
+    [...fees, ...windows].filter(({ from }) => from > slice + 1).map((each) => ({ service, ...each })),
   );
 }
 
@@ -135,9 +144,21 @@ const termsOfSlice = ({ number, window, fee }: NewestSlice): ServiceTerms => ({
   windows: [{ from: number, window }],
 });
 
-/** The windows after a start with another one, from the next slice on; those that the books need stay. */
-function withWindow(windows: Windows, window: number, { slice, opened }: { slice: number; opened: number }): Windows {
+/**
+ * The windows after a start with another one. A shorter one pays old work less, and a longer one new work: so either holds a
+ * day later. Those that the books need stay; at most one is announced, with its first slice if it is announced again.
+ */
+export function withWindow(
+  windows: Windows,
+  window: number,
+  { slice, opened, sliceCuts }: { slice: number; opened: number; sliceCuts: number },
+): Windows {
   const oldest = windows.findLast(({ from }) => from <= Math.min(opened, slice))?.from ?? 0;
   const kept = windows.filter(({ from }) => from >= oldest && from <= slice);
-  return kept.at(-1)?.window === window ? kept : [...kept, { from: slice + 1, window }];
+  if ((kept.at(-1) ?? windows[0])?.window === window) return kept.length > 0 ? kept : windows.slice(0, 1);
+  const announced = windows.find((each) => each.from > slice && each.window === window);
+  return [
+    ...(kept.length > 0 ? kept : windows.slice(0, 1)),
+    announced ?? { from: sliceAfterNotice(slice, sliceCuts), window },
+  ];
 }

@@ -35,7 +35,7 @@ const READERS: Readonly<Record<Editable, (word: string) => string>> = {
   pause_note: readWords,
 };
 
-/** An edit takes effect without notice: with a much higher minimum all payouts would stop suddenly. */
+/** With a much higher minimum all payouts would stop a day later. */
 export const MAX_EDITED_PAYOUT_MIN = 100n * ATOMS_PER_COIN;
 
 /**

@@ -4,7 +4,7 @@
  * the previous value.
  */
 import { sliceOfHeight } from '../../protocol/books/pplns.ts';
-import { optionFees } from '../books/terms-in-force.ts';
+import { optionFees, optionWindows } from '../books/terms-in-force.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
 import { readPayoutMin } from '../options.ts';
 import { noteEarlier } from '../payout/earlier-minimums.ts';
@@ -31,6 +31,14 @@ import {
   parseSchedule,
   withFee,
 } from './fee-schedule.ts';
+import {
+  type MinimumChange,
+  minimumAt,
+  minimumChanges,
+  readMinimums,
+  withMinimum,
+  writeMinimums,
+} from './minimum-schedule.ts';
 
 /** Row names in the table settings. The notice's name is older than the others. */
 const rowOf = (name: Editable): string => (name === 'notice' ? name : `edit_${name}`);
@@ -63,8 +71,8 @@ async function readEdit(sql: Sql | Transaction, name: Exclude<Editable, `fee_${s
   }
 }
 
-/** In atoms. Payouts read it in the transaction that reserves one: what is reserved stays as it is. */
-export async function editedPayoutMin(sql: Sql | Transaction): Promise<bigint | undefined> {
+/** In atoms: the operator's wish, of which a higher one counts later. */
+async function editedPayoutMin(sql: Sql | Transaction): Promise<bigint | undefined> {
   const value = await readEdit(sql, 'payout_min');
   return value === null ? undefined : readPayoutMin(value);
 }
@@ -72,16 +80,38 @@ export async function editedPayoutMin(sql: Sql | Transaction): Promise<bigint | 
 /** In atoms: the minimum of the options at the last start of any instance. */
 const STARTED_MINIMUM = 'payout_min_started';
 
-/** At a start, before anybody is told its minimum: a lower one of the options than before is a change like an edit. */
+/** At a start, before anybody is told its minimum: another one of the options than before is a change like an edit. */
 export async function startedWithMinimum(sql: Sql, minimum: bigint, nowMillis: number): Promise<void> {
   await sql.begin(async (transaction) => {
     await lockEdits(transaction);
+    const edited = await editedPayoutMin(transaction);
     const [row] = await transaction<{ value: string }[]>`select value from settings where name = ${STARTED_MINIMUM}`;
-    const atoms = BigInt(row?.value ?? minimum);
-    const isHidden = (await editedPayoutMin(transaction)) !== undefined;
-    if (atoms > minimum && !isHidden) await noteEarlier(transaction, null, { atoms, untilMillis: nowMillis });
+    await announceMinimum(
+      transaction,
+      { before: edited ?? BigInt(row?.value ?? minimum), atoms: edited ?? minimum },
+      nowMillis,
+    );
     await write(transaction, STARTED_MINIMUM, String(minimum));
   });
+}
+
+/** Payouts read it in the transaction that reserves one: what is reserved stays as it is. */
+export const minimumInForce = async (sql: Sql | Transaction, nowMillis: number): Promise<bigint | undefined> =>
+  minimumAt(await readMinimums(sql), nowMillis);
+
+/** `before`: what counted if nothing was announced yet. A pool whose minimum falls has time to pay who is above it now. */
+async function announceMinimum(
+  transaction: Transaction,
+  { before, atoms }: { readonly before: bigint; readonly atoms: bigint },
+  nowMillis: number,
+): Promise<void> {
+  const known = await readMinimums(transaction);
+  const minimums = known.length > 0 ? known : withMinimum([], before, nowMillis);
+  const next = withMinimum(minimums, atoms, nowMillis);
+  const was = minimumAt(minimums, nowMillis) ?? before;
+  if (was > (minimumAt(next, nowMillis) ?? atoms))
+    await noteEarlier(transaction, null, { atoms: was, untilMillis: nowMillis });
+  await writeMinimums(transaction, next);
 }
 
 export const editedPoolName = async (sql: Sql | Transaction): Promise<string | undefined> =>
@@ -94,9 +124,12 @@ export type Editor = { readonly host: string; readonly token: string };
 export type TermsNow = FileTerms & {
   /** All announced changes, in order. */
   readonly feeChanges: { readonly pplns: readonly FeeChange[]; readonly solo: readonly FeeChange[] };
+  readonly windowChanges: { readonly pplns: readonly WindowChange[]; readonly solo: readonly WindowChange[] };
+  readonly minimumChanges: readonly MinimumChange[];
   readonly notice: string | null;
   readonly pauseNote: string | null;
 };
+export type WindowChange = { readonly thousandths: number; readonly fromSlice: number; readonly fromHeight: number };
 export type FeeChange = { readonly ppm: number; readonly fromSlice: number; readonly fromHeight: number };
 
 export type Setting = {
@@ -140,7 +173,14 @@ export class Edits {
     this.#sql = dependencies.sql;
     this.#chain = dependencies.chain;
     this.#time = dependencies.now;
-    this.#now = { ...file, feeChanges: { pplns: [], solo: [] }, notice: null, pauseNote: null };
+    this.#now = {
+      ...file,
+      feeChanges: { pplns: [], solo: [] },
+      windowChanges: { pplns: [], solo: [] },
+      minimumChanges: [],
+      notice: null,
+      pauseNote: null,
+    };
   }
 
   /** As last read. */
@@ -152,6 +192,7 @@ export class Edits {
     const sql = this.#sql;
     const fees = [await this.#fees(sql, 0), await this.#fees(sql, 1)] as const;
     const { name, payoutMin } = this.#file;
+    const minimums = await readMinimums(sql);
     const fee = (service: 0 | 1) => feeNow(fees[service]);
     const changes = (service: 0 | 1): FeeChange[] =>
       changesOf(fees[service]).map(({ ppm, from }) => ({
@@ -159,11 +200,21 @@ export class Edits {
         fromSlice: from,
         fromHeight: from * this.#file.sliceCuts,
       }));
+    const windows = async (service: 0 | 1): Promise<WindowChange[]> =>
+      (await optionWindows(sql, service))
+        .filter(({ from }) => from > fees[service].slice)
+        .map(({ from, window }) => ({
+          thousandths: window,
+          fromSlice: from,
+          fromHeight: from * this.#file.sliceCuts,
+        }));
     this.#now = {
       name: (await editedPoolName(sql)) ?? name,
-      payoutMin: (await editedPayoutMin(sql)) ?? payoutMin,
+      payoutMin: minimumAt(minimums, this.#time()) ?? (await editedPayoutMin(sql)) ?? payoutMin,
+      minimumChanges: minimumChanges(minimums, this.#time()),
       feePpm: { pplns: fee(0), solo: fee(1) },
       feeChanges: { pplns: changes(0), solo: changes(1) },
+      windowChanges: { pplns: await windows(0), solo: await windows(1) },
       notice: await readEdit(sql, 'notice'),
       pauseNote: await readEdit(sql, 'pause_note'),
     };
@@ -231,19 +282,16 @@ export class Edits {
     if (before === value) return { kind: 'same' };
     await write(transaction, rowOf(name), value);
     const file = fileValues(this.#file)[name];
-    if (name === 'payout_min') await this.#noteMinimum(transaction, before ?? file, value ?? file);
+    if (name === 'payout_min') {
+      const [was, atoms] = [readPayoutMin(before ?? file ?? ''), readPayoutMin(value ?? file ?? '')];
+      await announceMinimum(transaction, { before: was, atoms }, this.#time());
+    }
     await logEdit(transaction, name, editor, {
       old: before ?? file,
       new: value ?? file,
       ...(value === null ? BACK : {}),
     });
     return { kind: 'made' };
-  }
-
-  /** A pool that lowers its minimum has time to pay who is above it now. */
-  async #noteMinimum(transaction: Transaction, before: string | null, now: string | null): Promise<void> {
-    const atoms = readPayoutMin(before ?? '');
-    if (atoms > readPayoutMin(now ?? '')) await noteEarlier(transaction, null, { atoms, untilMillis: this.#time() });
   }
 
   async #changeFee(

@@ -20,6 +20,10 @@ const ALL_PPM = 1_000_000;
 /** Cuts between the announcement of a higher fee and the slice that it begins with. */
 export const RISE_NOTICE_CUTS = INTERVAL_CUTS;
 
+/** The first slice that begins a day after the end of this one. */
+export const sliceAfterNotice = (slice: number, sliceCuts: number): number =>
+  sliceOfHeight((slice + 1) * sliceCuts + RISE_NOTICE_CUTS - 1, sliceCuts) + 1;
+
 /** The fees of the options by slice, ascending; the first also counts before its slice. */
 export type OptionFees = readonly { readonly from: number; readonly ppm: number }[];
 
@@ -75,7 +79,7 @@ export function withFee(schedule: FeeSchedule, ppm: number | null, moment: FeeMo
   // Announced fees count as promised: cancelling a lower fee is a rise too.
   const least = Math.min(...points.map((each) => feeInForce(schedule, options, each)));
   const isRise = (ppm ?? Math.max(...points.map((each) => optionFeeAt(options, each)))) > least;
-  const from = isRise ? sliceOfHeight((slice + 1) * sliceCuts + RISE_NOTICE_CUTS - 1, sliceCuts) + 1 : slice + 1;
+  const from = isRise ? sliceAfterNotice(slice, sliceCuts) : slice + 1;
   let last = feeInForce(schedule, options, slice);
   const before = coming.filter((entry) => {
     const value = entry.ppm ?? optionFeeAt(options, entry.from);

@@ -153,6 +153,10 @@ export function anchorOfShare(bytes: Bytes): number | undefined {
   return anchor.ok ? anchor.value : undefined;
 }
 
+/** The identity of a share, read without decoding the rest; undefined if it has none. */
+export const identityOfShare = (bytes: Bytes): Bytes | undefined =>
+  bytes[0] === KINDS.share ? bytes.subarray(-SHARE_IDENTITY_BYTES) : undefined;
+
 function timeOf(reader: ByteReader): number {
   const millis = reader.height();
   insist(millis < END_OF_TIME, 'the time');

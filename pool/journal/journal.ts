@@ -170,6 +170,8 @@ const segmentStart = (name: string) => Number(name.slice(0, SEQUENCE_DIGITS));
 /** The writer: one per process, in a directory named by its boot id. */
 export class Journal {
   readonly bootId: string;
+  /** Where the journals of all boots are. */
+  readonly directory: string;
   readonly #directory: string;
   readonly #segmentBytes: number;
   readonly #maxPendingBytes: number;
@@ -183,6 +185,7 @@ export class Journal {
 
   private constructor(options: JournalOptions) {
     this.bootId = toHex(options.bootId);
+    this.directory = options.directory;
     this.#directory = join(options.directory, this.bootId);
     this.#segmentBytes = options.segmentBytes ?? JOURNAL_DEFAULTS.segmentBytes;
     this.#maxPendingBytes = options.maxPendingBytes ?? JOURNAL_DEFAULTS.maxPendingBytes;
@@ -353,7 +356,7 @@ export type Damage = {
 /** Called for a file with bytes that were not understood, each time that it is read. */
 export type NoteDamage = (damage: Damage) => void;
 
-async function readSegment(
+export async function readSegment(
   directory: string,
   bootId: string,
   { name, start, nextStart }: Segment,

@@ -20,6 +20,7 @@ import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import type { Outbox } from '../feed/outbox.ts';
 import type { Journal } from './journal.ts';
+import { sharesAtEnds } from './journal-ends.ts';
 import { encodeRecord, type JournalRecord, SERVICES, type Service } from './journal-record.ts';
 
 /** How long after a failure of the journal the next share tries it again. */
@@ -133,6 +134,14 @@ export class PoolSink implements ShareSink {
       })),
     );
     this.#dependencies.listener?.shares?.(shares);
+  }
+
+  /** The journal is the truth: what it has is booked, answered or not. */
+  async stored(identities: readonly Bytes[], boots: readonly Bytes[]): Promise<readonly boolean[]> {
+    const names = identities.map(toHex);
+    const { directory } = this.#dependencies.journal;
+    const kept = await sharesAtEnds(directory, boots.map(toHex), new Set(names));
+    return names.map((name) => kept.has(name));
   }
 
   refused(shares: readonly RefusedShare[]): void {

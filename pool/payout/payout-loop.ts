@@ -8,7 +8,7 @@
 import type { Logger } from '../../runtime/log/log.ts';
 import { fenced } from '../books/term.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
-import { editedPayoutMin } from '../edits/edits.ts';
+import { minimumInForce } from '../edits/edits.ts';
 import { AUDIT_FAILED } from './payout-hold.ts';
 import { type PayoutSeries, requestIdOf } from './payout-series.ts';
 import {
@@ -138,7 +138,7 @@ export class PayoutLoop {
       if (open + reserved >= this.#options.maxOpen) return { reserved, isComplete: false };
       const id = newId();
       const made = await this.#fenced(async (transaction) => {
-        const minimum = (await editedPayoutMin(transaction)) ?? this.#options.minimum;
+        const minimum = (await minimumInForce(transaction, this.#dependencies.now())) ?? this.#options.minimum;
         return reservePayout(transaction, id, { minimum });
       });
       if (made === undefined) return { reserved, isComplete: true };

@@ -1,7 +1,7 @@
 /**
  * Workers that stopped sending, and those that came back (docs/pool.md, webhooks). Silence is measured against the newest share of the whole pool: an outage
  * of the feed or the database makes no worker silent. Anybody can begin a worker of any address: only one that has had
- * figures of its own for a day makes news (pool/books/own-workers.ts).
+ * figures of its own for a day (pool/books/own-workers.ts), or that the key of the address names, makes news.
  */
 import { OTHERS } from '../../protocol/books/receipt.ts';
 import type { Transaction } from '../database/connect.ts';
@@ -20,7 +20,8 @@ export async function noteSilentWorkers(transaction: Transaction, silentMillis: 
   // Workers silent for more than a day left long ago: they are not reported.
   const rows = await transaction<{ worker_id: number }[]>`insert into silent_workers (worker_id, since)
     select id, last_share_at from workers
-    where since < now() - interval '1 day' and name <> ${OTHERS}
+    where name <> ${OTHERS} and (since < now() - interval '1 day' or exists (select from named_workers n
+        where n.account_id = workers.account_id and n.name = workers.name and n.is_named))
       and last_share_at < ${newest.at}::timestamptz - make_interval(secs => ${seconds})
       and last_share_at > ${newest.at}::timestamptz - make_interval(secs => ${seconds + 86_400})
     on conflict (worker_id) do nothing returning worker_id`;

@@ -20,13 +20,28 @@ export type ProposedCut = {
   readonly content: Bytes;
 };
 
-export function readProposedCut(reader: ByteReader): ProposedCut {
+/** A cut header and as many block identifiers as it says, in wire form: whether they are its own is not looked at yet. */
+export function readCutContent(reader: ByteReader): Pick<ProposedCut, 'cutId' | 'header' | 'content'> {
   const headerBytes = reader.take(CUT_HEADER_BYTES);
   const header = decodeCutHeader(headerBytes);
-  const blockIds = Array.from({ length: header.blockCount }, () => reader.take(ID_BYTES));
-  if (!equalBytes(blocksRoot(blockIds), header.blocksRoot))
+  const content = concat(headerBytes, reader.take(header.blockCount * ID_BYTES));
+  return { cutId: cutId(headerBytes), header, content };
+}
+
+function blockIdsOf(content: Bytes): Bytes[] {
+  const reader = new ByteReader(content.subarray(CUT_HEADER_BYTES));
+  return Array.from({ length: reader.left / ID_BYTES }, () => reader.take(ID_BYTES));
+}
+
+/** Whether the block identifiers are those of the header. It takes up to 127 hashes, nearly as long as a signature. */
+export const hasOwnBlocks = (content: Bytes): boolean =>
+  equalBytes(blocksRoot(blockIdsOf(content)), decodeCutHeader(content.subarray(0, CUT_HEADER_BYTES)).blocksRoot);
+
+export function readProposedCut(reader: ByteReader): ProposedCut {
+  const cut = readCutContent(reader);
+  if (!hasOwnBlocks(cut.content))
     throw new ProtocolError('not_canonical', 'the block identifiers are not those of the header');
-  return { cutId: cutId(headerBytes), header, blockIds, content: concat(headerBytes, ...blockIds) };
+  return { ...cut, blockIds: blockIdsOf(cut.content) };
 }
 
 export function decodeProposedCut(content: Bytes): ProposedCut {

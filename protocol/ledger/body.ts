@@ -7,6 +7,7 @@ import { ByteReader, type Bytes, ByteWriter, compareBytes } from '../bytes.ts';
 import { ID_BYTES, id, LABELS } from '../crypto/identifier.ts';
 import { merkleRoot } from '../crypto/merkle.ts';
 import { ProtocolError } from '../errors.ts';
+import { wireBytesOf } from '../transactions/fee.ts';
 import { MAX_TRANSACTION_BYTES } from '../transactions/transaction.ts';
 import { rewardRoot } from './reward.ts';
 import { decodeExtranonce, MAX_EXTRANONCE } from './tag.ts';
@@ -14,6 +15,11 @@ import { decodeExtranonce, MAX_EXTRANONCE } from './tag.ts';
 export const MAX_BODY_BYTES = 1024 * 1024;
 export const MAX_PARENTS = 8;
 const BODY_VERSION = 1;
+const LENGTH_BYTES = 4;
+/** One input, no output, a referenced key. */
+export const MIN_TRANSACTION_BYTES = wireBytesOf({ witnesses: ['referenced'], inputs: 1, outputs: 0, payloadBytes: 0 });
+/** No body has more: a mebibyte of shorter ones would take seconds to hash. */
+export const MAX_BODY_TRANSACTIONS = Math.floor(MAX_BODY_BYTES / (LENGTH_BYTES + MIN_TRANSACTION_BYTES));
 
 export type Body = {
   readonly payout: Bytes;
@@ -30,7 +36,7 @@ const headBytes = (body: Body): number =>
 /** How long the encoded body is. */
 export function bodyBytes(body: Body): number {
   let size = headBytes(body);
-  for (const wire of body.transactions) size += 4 + wire.length;
+  for (const wire of body.transactions) size += LENGTH_BYTES + wire.length;
   return size;
 }
 
@@ -78,11 +84,12 @@ export function decodeBody(bytes: Bytes): Body {
   for (let i = 0; i < parentCount; i++) parents.push(reader.take(ID_BYTES));
   checkParents(parents);
   const count = reader.u32();
-  if (count > reader.left / 4) throw new ProtocolError('truncated', `${count} transactions do not fit the body`);
+  if (count > MAX_BODY_TRANSACTIONS) throw new ProtocolError('too_long', `${count} transactions do not fit a body`);
   const transactions: Bytes[] = [];
   for (let i = 0; i < count; i++) {
     const length = reader.u32();
-    if (length > MAX_TRANSACTION_BYTES) throw new ProtocolError('too_long', `a transaction of ${length} bytes`);
+    if (length < MIN_TRANSACTION_BYTES || length > MAX_TRANSACTION_BYTES)
+      throw new ProtocolError('out_of_range', `a transaction of ${length} bytes`);
     transactions.push(reader.view(length));
   }
   reader.end();

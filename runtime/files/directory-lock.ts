@@ -90,6 +90,12 @@ export function lockDirectory(directory: string, purpose?: string): DirectoryLoc
   }
 }
 
+/** The living process that has the directory, if one has; nothing is changed. */
+export function lockHolder(directory: string): number | undefined {
+  const owner = readOwner(directory, Math.max(0, ...numbers(directory)));
+  return owner !== undefined && isAlive(owner) ? owner.pid : undefined;
+}
+
 /** The file stays, without an owner: were it deleted, numbers could start again below one that a slow process is about to take. */
 function release(path: string): void {
   held.delete(path);

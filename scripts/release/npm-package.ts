@@ -49,6 +49,7 @@ type Manifest = {
   readonly license: string;
   readonly bin: Readonly<Record<string, string>>;
   readonly dependencies: Readonly<Record<string, string>>;
+  readonly optionalDependencies: Readonly<Record<string, string>>;
 };
 type LockEntry = { readonly dev?: boolean; readonly optional?: boolean };
 type Lock = { readonly packages: Readonly<Record<string, LockEntry>> };
@@ -95,11 +96,13 @@ export function brokenReferences(folder: string): string[] {
     );
 }
 
+const isOwnNode = (name: string): boolean => name.startsWith('node-linux-');
+
 /** Packages that the programs need where they run; the Node that a checkout carries is not among them. */
 function lockedPackages(lock: Lock): Record<string, LockEntry> {
   return Object.fromEntries(
     Object.entries(lock.packages).filter(
-      ([path, entry]) => path !== '' && entry.dev !== true && !path.startsWith('node_modules/node-linux-'),
+      ([path, entry]) => path !== '' && entry.dev !== true && !isOwnNode(path.replace('node_modules/', '')),
     ),
   );
 }
@@ -107,7 +110,10 @@ function lockedPackages(lock: Lock): Record<string, LockEntry> {
 /** Writes the folder `package` of the archive. Built files must be there. */
 export function stageNpmPackage(root: string, folder: string): void {
   for (const path of PACKED) for (const file of filesBelow(root, path)) packFile(root, file, folder);
-  const { name, version, description, license, bin, dependencies } = readManifest(root);
+  const { name, version, description, license, bin, dependencies, ...manifest } = readManifest(root);
+  const optionalDependencies = Object.fromEntries(
+    Object.entries(manifest.optionalDependencies).filter(([optional]) => !isOwnNode(optional)),
+  );
   for (const file of Object.values(bin)) chmodSync(join(folder, file), 0o755);
   const about = {
     name,
@@ -118,6 +124,7 @@ export function stageNpmPackage(root: string, folder: string): void {
     engines: { node: `>=${NODE_MAJOR}` },
     bin,
     dependencies,
+    optionalDependencies,
   };
   writeJson(join(folder, 'package.json'), about);
   const lock = readJson(join(root, 'package-lock.json')) as Lock;
@@ -126,7 +133,10 @@ export function stageNpmPackage(root: string, folder: string): void {
     version,
     lockfileVersion: 3,
     requires: true,
-    packages: { '': { name, version, license, dependencies, bin, engines: about.engines }, ...lockedPackages(lock) },
+    packages: {
+      '': { name, version, license, dependencies, optionalDependencies, bin, engines: about.engines },
+      ...lockedPackages(lock),
+    },
   });
   const broken = brokenReferences(folder);
   if (broken.length > 0) throw new Error(`the package names files that are not in it: ${broken.join(', ')}`);

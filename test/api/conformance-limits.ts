@@ -28,9 +28,6 @@ export const LIMITS_ROWS: readonly Row[] = [
   ),
   batch('Batch: 1,024 transaction IDs', ['transactionStatuses'], 'transaction_ids', 1024),
   batch('Batch: 8 outpoints', ['utxoProofs'], 'outpoints', 8),
-  tested('Limits', 'Outputs spent per transaction: 8', 'test/protocol', async () => {
-    expect(await answers('manifest')).toMatchObject({ max_inputs: 8 });
-  }),
   titled('Limits', 'WebSocket replay window: 1 hour', 'test/api/events.long.test.ts', 'a height older than an hour'),
   tested('Limits', 'Request path in a `request` frame: 1 KiB', 'test/api/live.test.ts', async () => {
     const opened = subject.bed.socket('/v1/ws', 'svc.node-api.v1');

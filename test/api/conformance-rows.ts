@@ -30,6 +30,9 @@ export function titlesIn(file: string): string[] {
 /** More than one page of everything has by default. */
 const CROWD = { outputs: 1_100, payments: 55 } as const;
 
+/** More than one transaction spends. */
+export const RICH_OUTPUTS = 9;
+
 /** The node that all rows are checked against, with one transaction and one block that was paid, and a cut with many of both. */
 export const subject = {
   bed: undefined as unknown as ApiBed,
@@ -38,7 +41,9 @@ export const subject = {
   crowdedCut: 0,
   async open(): Promise<void> {
     const output = { address: developmentKey('crowd').address, amount: 1_000n };
-    this.bed = await ApiBed.open({ bed: { genesis: { fund: Array(CROWD.outputs).fill(output) } } });
+    const rich = { address: developmentKey('rich').address, amount: 100_000_000n };
+    const fund = [...Array(CROWD.outputs).fill(output), ...Array(RICH_OUTPUTS).fill(rich)];
+    this.bed = await ApiBed.open({ bed: { genesis: { fund } } });
     this.transaction = await this.bed.pay(0, 'alice', 5_000n);
     const miner = developmentKey('miner').address;
     this.block = toHex(await this.bed.bed.mine(miner));

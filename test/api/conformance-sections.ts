@@ -303,9 +303,19 @@ export const SECTION_ROWS: readonly Row[] = [
       'the metrics listener opens at ::1',
     ],
     [
-      '`--route` stands for TCP and QUIC: **differs**, QUIC is not spoken, and is refused with the reason (decision 13)',
-      'test/runtime/listen-address.test.ts',
-      'is refused with the reason: QUIC is not spoken',
+      '`--route` stands for TCP and QUIC',
+      'test/consensus/quic-routes.test.ts',
+      'a registered route is tried over TCP, then over QUIC',
+    ],
+    [
+      '`listen_addrs`: an address is listened on over TCP and QUIC, a multiaddr over the one that it names',
+      'test/consensus/quic-routes.test.ts',
+      'an address is listened on over TCP and QUIC of one port',
+    ],
+    [
+      'Without the native package of QUIC: refused with a remedy, and TCP goes on',
+      'test/network/quic-absent.test.ts',
+      'the overlay of a validator goes on over TCP, and says so once',
     ],
   ]),
   ...rowsOf('Authentication', [

@@ -6,6 +6,7 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { withoutResults } from '../../scripts/ready/named-tests.mjs';
+import { DEFAULTS_ROWS } from './conformance-defaults.ts';
 import { DOCUMENTS_ROWS } from './conformance-documents.ts';
 import { ENDPOINTS_ROWS } from './conformance-endpoints.ts';
 import { EVENTS_ROWS } from './conformance-events.ts';
@@ -16,7 +17,14 @@ import { SECTION_ROWS } from './conformance-sections.ts';
 beforeAll(() => subject.open());
 afterAll(() => subject.bed.close());
 
-const ROWS: readonly Row[] = [...ENDPOINTS_ROWS, ...EVENTS_ROWS, ...LIMITS_ROWS, ...DOCUMENTS_ROWS, ...SECTION_ROWS];
+const ROWS: readonly Row[] = [
+  ...ENDPOINTS_ROWS,
+  ...EVENTS_ROWS,
+  ...LIMITS_ROWS,
+  ...DEFAULTS_ROWS,
+  ...DOCUMENTS_ROWS,
+  ...SECTION_ROWS,
+];
 
 /** State and place of each row. */
 const found = new Map<Row, string>();

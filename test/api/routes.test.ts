@@ -263,6 +263,11 @@ test.each([
   expect((await bed.post(route, { api_version: 2, ...body })).status).toBe(400);
 });
 
+test('a wrong entry of a batch is named by its place in the request', async () => {
+  const answer = await bed.post('/v1/address/balances', { addresses: [alice, alice, miner, 'nobody'] });
+  expect([answer.status, JSON.stringify(await answer.json())]).toEqual([400, expect.stringContaining('addresses[3]')]);
+});
+
 test('wire_hex is hex of either case', async () => {
   const own = await ApiBed.forTest();
   const wire = toHex(

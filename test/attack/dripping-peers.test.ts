@@ -130,6 +130,42 @@ test('headers back from a checkpoint that come one by one are kept, and the othe
   expect(blamed.filter((one) => one.startsWith('honest'))).toEqual([]);
 });
 
+/** As one that began with a snapshot of this height, or that syncs itself and is not further yet. */
+function only({ from = 0, to }: { from?: number; to: number }): Answer {
+  const { chain } = lying(source, {
+    head: () => ({ ...source.chain.head(), ...source.chain.cut(to), height: to }),
+    bodiesFrom: () => from,
+    cut: (of) => (of <= to ? source.chain.cut(of) : undefined),
+    certificate: () => undefined,
+  });
+  return async (question) => answerSync(chain, question);
+}
+
+test('one that syncs itself and has not reached the end of an old epoch yet is not blamed', async () => {
+  await bed.seal({ node: source }, CUTS);
+  const following = follow({ syncing: only({ to: 20 }), honest });
+  following.heights.joined('syncing', 20);
+  following.wake();
+  await until(() => headerQuestions('syncing') > 0);
+  following.heights.joined('honest', CUTS);
+  following.wake();
+  await until(() => height() === CUTS);
+  expect(blamed).toEqual([]);
+});
+
+test('one that began with a snapshot of the newest cut cannot show it, and is not blamed', async () => {
+  await bed.seal({ node: source }, 3);
+  const following = follow({ honest, begun: only({ from: 4, to: 3 }) });
+  following.heights.joined('honest', 3);
+  following.wake();
+  await until(() => height() === 3);
+  following.heights.left('honest');
+  following.heights.joined('begun', 3);
+  following.wake();
+  await until(() => asked.filter((one) => one === 'begun cuts').length >= 4);
+  expect(blamed).toEqual([]);
+});
+
 test('a peer that is as far as this node and does not show it holds up nobody', async () => {
   await bed.seal({ node: source }, 3);
   const silent: Answer = async ({ type, ...of }) =>

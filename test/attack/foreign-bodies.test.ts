@@ -9,7 +9,7 @@ import type { ConsensusNode } from '../../node/node.ts';
 import { type Bytes, ByteWriter, compareBytes } from '../../protocol/bytes.ts';
 import type { ProposedCut } from '../../protocol/consensus/proposal.ts';
 import { merkleRoot } from '../../protocol/crypto/merkle.ts';
-import { type Body, decodeBody, encodeBody } from '../../protocol/ledger/body.ts';
+import { type Body, decodeBody, encodeBody, MIN_TRANSACTION_BYTES } from '../../protocol/ledger/body.ts';
 import { blockId, decodeHeader, encodeHeader } from '../../protocol/ledger/header.ts';
 import { rewardRoot } from '../../protocol/ledger/reward.ts';
 import { count, seed } from '../level.ts';
@@ -179,7 +179,7 @@ test('a header that commits to what no block may carry is impossible, and says b
     impossible: expect.stringMatching(new RegExp(`^${code}: .* block [0-9a-f]{96}$`)),
   });
   expect(await verdict({ ...body, transactions: [wire, wire] })).toEqual(impossible('block_transaction_invalid'));
-  expect(await verdict({ ...body, transactions: [new Uint8Array(99)] })).toEqual(
+  expect(await verdict({ ...body, transactions: [new Uint8Array(MIN_TRANSACTION_BYTES)] })).toEqual(
     impossible('block_transaction_invalid'),
   );
   const orphan = { ...body, parents: [new Uint8Array(48).fill(7)] };

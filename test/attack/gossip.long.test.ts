@@ -92,6 +92,34 @@ test('nor does a peer that announces before it has said hello', async () => {
   await until(() => node.pool.size === 1);
 });
 
+test('what comes without a hello, or beyond what a peer may send, leaves nothing behind', async () => {
+  const node = await victim();
+  const [source, flooding] = [await honest(node), await hostile(node)];
+  await meshed(node, source, flooding);
+  const stranger = await RawPeer.open(node.chainId);
+  open.push(stranger);
+  await stranger.host.dial(multiaddr(node.address));
+  await until(() => stranger.isHeard('transactions'));
+  const topic = topicName(node.chainId, 'transactions');
+  const flood = ({ host }: RawPeer) => {
+    const { gossip } = host.services;
+    const messages = Array.from({ length: 4_000 }, () => ({ topic, data: randomBytes(8) }));
+    const { sendRpc } = gossip as unknown as { sendRpc(peer: string, rpc: object): boolean };
+    for (const peer of gossip.getSubscribers(topic))
+      sendRpc.call(gossip, peer.toString(), { subscriptions: [], messages });
+  };
+  const before = node.host.figures().receivedBytes;
+  flood(stranger);
+  await until(() => node.host.figures().receivedBytes > before + 4_000 * 50);
+  await source.publish('transactions', announcing(0));
+  await until(() => node.pool.size === 1);
+  expect(node.host.figures().rememberedMessages).toBeLessThan(10);
+  flood(flooding);
+  await until(() => node.host.figures().peers.length === 1);
+  expect(node.host.figures().rememberedMessages).toBeLessThan(3_000);
+  expect(node.blamed.every(({ peer }) => peer === flooding.name)).toBe(true);
+});
+
 test('an announcer that does not answer delays by a moment, not by its whole time', async () => {
   const node = await victim();
   const [liar, source] = [await hostile(node, 30_000), await honest(node)];

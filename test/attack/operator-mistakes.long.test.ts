@@ -191,8 +191,8 @@ test('what a node says cannot pass for what the program says', async () => {
 test('an overlay address that cannot be listened on is refused with its option', () => {
   for (const word of ['/ip4/999.0.0.1/tcp/5', '/ip4/::1/tcp/5', '/ip6/::::/tcp/5', '/ip4/10.0.0.1/tcp/65536'])
     expect(() => readNetworkAddress(word), word).toThrow();
-  expect(readNetworkAddress('/ip4/10.0.0.1/tcp/65535')).toEqual({ host: '10.0.0.1', port: 65_535 });
-  expect(readNetworkAddress('/ip6/::1/tcp/1')).toEqual({ host: '::1', port: 1 });
+  expect(readNetworkAddress('/ip4/10.0.0.1/tcp/65535')).toEqual({ host: '10.0.0.1', port: 65_535, way: 'tcp' });
+  expect(readNetworkAddress('/ip6/::1/tcp/1')).toEqual({ host: '::1', port: 1, way: 'tcp' });
 });
 
 test('a route that nobody could dial is refused', () => {

@@ -114,6 +114,7 @@ function stranger(port: number, stroke: Stroke, height: () => number, chainId: B
   sockets.add(socket);
   socket.on('error', () => undefined);
   const [end, reader, reads] = [new RawEnd(chainId), new FrameReader(), random(2) === 0];
+  socket.on('connect', () => void socket.write(end.greeting));
   socket.on('data', (piece) => {
     if (end.isMet) return;
     for (const frame of reader.push(piece)) {

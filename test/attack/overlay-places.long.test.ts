@@ -6,10 +6,13 @@ import { connect, type Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import type { Peer } from '../../node/consensus/engine/effects.ts';
 import { admit, PLACES, type Place, seat } from '../../node/consensus/reach/inbound-places.ts';
-import { SENT_TO_STRANGERS } from '../../node/consensus/reach/overlay-limits.ts';
-import { encodeHello, FrameReader, frameBytes, HELLO_BYTES } from '../../node/consensus/reach/tcp-frames.ts';
+import { OverlayIdentities } from '../../node/consensus/reach/overlay-identities.ts';
+import { CHECKS, NEWCOMERS, SENT_TO_STRANGERS } from '../../node/consensus/reach/overlay-limits.ts';
+import type { OverlayAddress } from '../../node/consensus/reach/overlay-listeners.ts';
+import { FrameReader, HELLO_BYTES } from '../../node/consensus/reach/tcp-frames.ts';
 import { TcpTransport } from '../../node/consensus/reach/tcp-transport.ts';
 import { developmentKey, validatorName } from '../../node/genesis/development.ts';
+import { nameOf } from '../../node/ledger/registration.ts';
 import { signMessage } from '../../node/ml-dsa.ts';
 import { type Bytes, concat } from '../../protocol/bytes.ts';
 import { steadyMillis } from '../../runtime/clock/clock.ts';
@@ -29,7 +32,12 @@ afterEach(async () => {
   for (const close of closing.splice(0)) await close();
 });
 
-async function open(neighbours: readonly ListenAddress[] = [], key?: typeof member, isFar = false) {
+async function open(
+  neighbours: readonly ListenAddress[] = [],
+  key?: typeof member,
+  isFar = false,
+  steady = steadyMillis,
+) {
   const heard: { peer: Peer; bytes: Bytes }[] = [];
   const joined: Peer[] = [];
   const left: Peer[] = [];
@@ -37,7 +45,7 @@ async function open(neighbours: readonly ListenAddress[] = [], key?: typeof memb
     { chainId: CHAIN, binds: [{ host: '127.0.0.1', port: 0 }], neighbours },
     {
       log: silentLog,
-      steady: steadyMillis,
+      steady,
       members: () => members,
       ...(key && {
         signer: { publicKey: key.publicKey, sign: async (message: Bytes) => signMessage(key.privateKey, message) },
@@ -46,7 +54,7 @@ async function open(neighbours: readonly ListenAddress[] = [], key?: typeof memb
       ...(isFar && { isNear: () => false }),
     },
   );
-  const [address] = (await transport.listen()) as [ListenAddress];
+  const [address] = (await transport.listen()) as [OverlayAddress];
   transport.start({
     joined: (peer) => void joined.push(peer),
     left: (peer) => void left.push(peer),
@@ -56,9 +64,25 @@ async function open(neighbours: readonly ListenAddress[] = [], key?: typeof memb
   return { transport, address, heard, joined, left };
 }
 
-/** A program of its own; `opening` is what it says, once it has the node's hello. */
-function stranger(port: number, opening: (theirs: Bytes) => Bytes | undefined, localAddress = '127.0.0.1'): Socket {
+type Stranger = {
+  readonly end?: RawEnd;
+  readonly first?: Bytes;
+  readonly opening?: (theirs: Bytes) => Bytes | undefined;
+  readonly localAddress?: string;
+};
+
+/** A program of its own; `opening` is what it says once it has the node's hello, which answers its own. */
+function stranger(
+  port: number,
+  {
+    end = new RawEnd(CHAIN),
+    first = end.greeting,
+    opening = (theirs) => end.open(theirs),
+    localAddress = '127.0.0.1',
+  }: Stranger = {},
+): Socket {
   const socket = connect({ host: '127.0.0.1', port, localAddress });
+  socket.write(first);
   socket.on('error', () => undefined);
   const reader = new FrameReader();
   reader.limit = 2 ** 31;
@@ -76,15 +100,12 @@ function stranger(port: number, opening: (theirs: Bytes) => Bytes | undefined, l
   return socket;
 }
 
-const follower = () => new RawEnd(CHAIN).open;
-const helloFrame = () => frameBytes(encodeHello(new RawEnd(CHAIN).hello));
-
 test('strangers that say hello fill every place for strangers: a member and a second one join, and are heard', async () => {
   const node = await open();
-  for (let i = 0; i < PLACES.strangers; i++) stranger(node.address.port, follower());
+  for (let i = 0; i < PLACES.strangers; i++) stranger(node.address.port);
   await until(() => node.joined.length === PLACES.strangers);
   // One more is not let in, and none of those that are there has to go.
-  const refused = stranger(node.address.port, follower());
+  const refused = stranger(node.address.port);
   await new Promise((resolve) => refused.once('close', resolve));
   expect(node.left).toEqual([]);
   for (const [i, key] of [member, otherMember].entries()) {
@@ -102,8 +123,8 @@ test('half-open handshakes, more than there are places and again and again: a me
   const node = await open();
   const wave = () => {
     for (let i = 0; i < PLACES.waiting + 16; i++) {
-      const part = [new Uint8Array(0), helloFrame(), Uint8Array.of(HELLO_BYTES, 0, 0, 0, 1)];
-      stranger(node.address.port, () => part[i % 3]);
+      const part = [new Uint8Array(0), new RawEnd(CHAIN).greeting, Uint8Array.of(HELLO_BYTES, 0, 0, 0, 1)];
+      stranger(node.address.port, { first: part[i % 3] as Bytes, opening: () => undefined });
     }
   };
   let waves = 0;
@@ -121,19 +142,19 @@ test('addresses with many connections give way to one with few; an address has i
   const addresses = PLACES.strangers / PLACES.strangersPerAddress;
   for (let i = 0; i < addresses; i++)
     for (let k = 0; k < PLACES.strangersPerAddress; k++) {
-      stranger(port, follower(), `127.0.0.${2 + i}`);
+      stranger(port, { localAddress: `127.0.0.${2 + i}` });
       await until(() => node.joined.length === i * PLACES.strangersPerAddress + k + 1);
     }
-  const ninth = stranger(port, follower(), '127.0.0.2');
+  const ninth = stranger(port, { localAddress: '127.0.0.2' });
   await new Promise((resolve) => ninth.once('close', resolve));
   expect(node.left).toEqual([]);
-  for (let k = 0; k < 3; k++) stranger(port, follower(), `127.0.0.${100 + k}`);
+  for (let k = 0; k < 3; k++) stranger(port, { localAddress: `127.0.0.${100 + k}` });
   await until(() => node.joined.length === PLACES.strangers + 3 && node.left.length === 3);
   // The youngest of crowded addresses went.
   expect(node.left.every((peer) => /^127\.0\.0\.[2-9]#/.test(String(peer)))).toBe(true);
   // One address cannot come again and again.
   let closed = 0;
-  for (let k = 0; k < 40; k++) stranger(port, follower(), '127.0.0.50').on('close', () => closed++);
+  for (let k = 0; k < 40; k++) stranger(port, { localAddress: '127.0.0.50' }).on('close', () => closed++);
   await until(() => closed >= 24);
 });
 
@@ -143,33 +164,35 @@ test('a member’s name with a false signature, or with one that was overheard, 
   await until(() => validator.joined.length > 0 && node.transport.known().length === 1);
   const closes = (socket: Socket) => new Promise((resolve) => socket.once('close', resolve));
   const { publicKey } = member;
-  const claim = (signature: Bytes) => (theirs: Bytes) =>
-    new RawEnd(CHAIN, publicKey).open(theirs, { publicKey, signature });
-  await closes(stranger(node.address.port, claim(new Uint8Array(3_309).fill(1)), '127.0.0.7'));
+  const claim = (signature: Bytes, localAddress: string): Stranger => {
+    const end = new RawEnd(CHAIN, publicKey);
+    return { end, opening: (theirs) => end.open(theirs, { publicKey, signature }), localAddress };
+  };
+  await closes(stranger(node.address.port, claim(new Uint8Array(3_309).fill(1), '127.0.0.7')));
   // Barred: it is not even told hello.
   let told = 0;
-  const again = stranger(node.address.port, () => void told++, '127.0.0.7');
+  const again = stranger(node.address.port, { opening: () => void told++, localAddress: '127.0.0.7' });
   await closes(again);
   expect(told).toBe(0);
   // A signature for another connection, as one who listens on the wire has it.
   let overheard: Bytes | undefined;
   const own = new RawEnd(CHAIN, publicKey);
-  const first = stranger(
-    node.address.port,
-    (theirs) => {
+  const first = stranger(node.address.port, {
+    end: own,
+    opening: (theirs) => {
       overheard = signMessage(member.privateKey, own.meet(theirs).message);
       return own.open(theirs, { publicKey, signature: overheard });
     },
-    '127.0.0.8',
-  );
+    localAddress: '127.0.0.8',
+  });
   await until(() => node.joined.length === 2);
   first.destroy();
   await closes(
-    stranger(
-      node.address.port,
-      (theirs) => own.open(theirs, { publicKey, signature: overheard as Bytes }),
-      '127.0.0.9',
-    ),
+    stranger(node.address.port, {
+      end: own,
+      opening: (theirs) => own.open(theirs, { publicKey, signature: overheard as Bytes }),
+      localAddress: '127.0.0.9',
+    }),
   );
   expect(node.joined.length).toBe(2);
   expect(validator.left).toEqual([]);
@@ -179,11 +202,10 @@ test('false identities by the hundred cost a bounded number of checks, and a mem
   const node = await open();
   let closed = 0;
   const identity = { publicKey: member.publicKey, signature: new Uint8Array(3_309) };
-  const forge = () =>
-    stranger(node.address.port, (theirs) => new RawEnd(CHAIN, member.publicKey).open(theirs, identity)).on(
-      'close',
-      () => closed++,
-    );
+  const forge = () => {
+    const end = new RawEnd(CHAIN, member.publicKey);
+    stranger(node.address.port, { end, opening: (theirs) => end.open(theirs, identity) }).on('close', () => closed++);
+  };
   // More than are checked at once.
   for (let i = 0; i < 400; i++) {
     forge();
@@ -215,9 +237,12 @@ test('strangers that flood leave the members’ messages their way', async () =>
     const more = () => {
       for (let isFree = true; isFree && left > 0; left -= 60_000) isFree = socket.write(junk());
     };
-    const socket = stranger(node.address.port, (theirs) => {
-      setImmediate(more);
-      return end.open(theirs);
+    const socket = stranger(node.address.port, {
+      end,
+      opening: (theirs) => {
+        setImmediate(more);
+        return end.open(theirs);
+      },
     });
     socket.on('drain', more);
   }
@@ -239,7 +264,7 @@ test('strangers that take all that is sent to them have a bounded part of the li
   for (let i = 0; i < 12; i++) {
     took.push(0);
     // The last three share an address.
-    stranger(node.address.port, follower(), `127.0.0.${20 + Math.min(i, 9)}`).on('data', (piece) => {
+    stranger(node.address.port, { localAddress: `127.0.0.${20 + Math.min(i, 9)}` }).on('data', (piece) => {
       took[i] = (took[i] as number) + piece.length;
     });
   }
@@ -293,6 +318,53 @@ test('places: whatever comes, members and named addresses keep theirs, and no co
       expect(of('member').length).toBeLessThanOrEqual(3 * PLACES.perMember);
     }
   }
+});
+
+test('connections from addresses without end cost a bounded number of handshakes; a member comes back from where it was known', async () => {
+  const now = steadyMillis();
+  const node = await open([], undefined, true, () => now);
+  const dial = () => {
+    const end = new RawEnd(CHAIN, member.publicKey);
+    return stranger(node.address.port, {
+      end,
+      opening: (theirs) => {
+        const signature = signMessage(member.privateKey, end.meet(theirs).message);
+        return end.open(theirs, { publicKey: member.publicKey, signature });
+      },
+      localAddress: '127.0.0.5',
+    });
+  };
+  const first = dial();
+  await until(() => node.transport.known().length === 1);
+  first.destroy();
+  await until(() => node.left.length === 1);
+  let [told, closed] = [0, 0];
+  const opening = () => void told++;
+  for (let i = 0; i < 2 * NEWCOMERS.burst; i++) {
+    stranger(node.address.port, { opening, localAddress: `127.1.${i >> 8}.${i & 255}` }).on('close', () => closed++);
+    // As many as may wait at once are not closed by others.
+    await until(() => told + closed > i - 100);
+  }
+  await until(() => told + closed >= 2 * NEWCOMERS.burst);
+  expect(told).toBeLessThanOrEqual(NEWCOMERS.burst);
+  dial();
+  await until(() => node.transport.known().length === 1);
+});
+
+test('checks of a member’s key that strangers use up leave it those from where it was known', async () => {
+  const identities = new OverlayIdentities({ steady: () => 0, members: () => members });
+  const message = new Uint8Array(48);
+  const { publicKey, privateKey } = member;
+  const claim = { identity: { publicKey, signature: signMessage(privateKey, message) }, message };
+  const forged = { ...claim, message: new Uint8Array(48).fill(1) };
+  expect(await identities.verify(claim, 'home')).toBe('true');
+  identities.proved(nameOf(publicKey), 'home');
+  for (let i = 0; i < CHECKS.burst; i++) await identities.verify(forged, `elsewhere ${i}`);
+  expect(await identities.verify(claim, 'elsewhere')).toBe('unknown');
+  expect(await identities.verify(claim, 'home')).toBe('true');
+  // Of each member the last addresses are familiar: another one’s do not push them out.
+  for (let i = 0; i < 2_000; i++) identities.proved(nameOf(otherMember.publicKey), `many ${i}`);
+  expect([identities.isFamiliar('home'), identities.isFamiliar('many 0')]).toEqual([true, false]);
 });
 
 test('where all addresses are as crowded any connection makes room, not always the oldest', () => {

@@ -7,6 +7,7 @@ import { afterEach, expect, test } from 'vitest';
 import type { Peer } from '../../node/consensus/engine/effects.ts';
 import { LinkEcho } from '../../node/consensus/reach/link-echo.ts';
 import { Channel, type Ends, identityMessage, newConnectionKey } from '../../node/consensus/reach/overlay-channel.ts';
+import type { OverlayAddress } from '../../node/consensus/reach/overlay-listeners.ts';
 import {
   decodeIdentity,
   encodeHello,
@@ -51,7 +52,7 @@ async function open(key: typeof keyA, neighbours: readonly ListenAddress[] = [],
       signer: { publicKey, sign: (message) => signMessageAside(privateKey, message) },
     },
   );
-  const [address] = (await transport.listen()) as [ListenAddress];
+  const [address] = (await transport.listen()) as [OverlayAddress];
   transport.start({
     joined: (peer) => void joined.push(peer),
     left: (peer) => void left.push(peer),
@@ -158,6 +159,7 @@ test('a challenge handed on in the middleman’s own hello: what A signs for him
   closing.push(() => void far.destroy());
   const ended = new Promise((resolve) => far.on('error', () => undefined).once('close', resolve));
   const reader = new FrameReader();
+  far.write(end.greeting);
   const theirs = new Promise<Bytes>((resolve) =>
     far.on('data', (piece) => {
       for (const frame of end.isMet ? [] : reader.push(piece)) resolve(frame);

@@ -33,6 +33,7 @@ export class OverlayStranger {
     this.#socket = socket;
     this.#end = end;
     let isIdentified = false;
+    socket.on('connect', () => void socket.write(end.greeting));
     socket.on('error', () => undefined);
     socket.on('data', (piece) => {
       for (const frame of reader.push(piece)) {
@@ -70,4 +71,16 @@ export function spoiledBlock(bytes: Bytes): Bytes {
   const body = decodeBody(message.body);
   const transactions = [...body.transactions, ...body.transactions];
   return encodeBlockMessage({ ...message, body: encodeBody({ ...body, transactions }) });
+}
+
+const CRUMBS: readonly Bytes[] = Array(260_000).fill(new Uint8Array(0));
+
+/** A body of a mebibyte that has as many transactions as fit: empty ones. */
+export function crumbledBlock(bytes: Bytes): Bytes {
+  const message = decodeBlockMessage(bytes);
+  if (message?.type !== 'block') return bytes;
+  return encodeBlockMessage({
+    ...message,
+    body: encodeBody({ ...decodeBody(message.body), transactions: CRUMBS }),
+  });
 }

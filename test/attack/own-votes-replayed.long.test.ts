@@ -56,6 +56,7 @@ test('strangers that connect and are silent are no company: a validator that doe
     const [end, reader] = [new RawEnd(chainId), new FrameReader()];
     socket
       .on('error', () => undefined)
+      .on('connect', () => void socket.write(end.greeting))
       .on('data', (piece) => {
         if (end.isMet) return;
         for (const frame of reader.push(piece)) {

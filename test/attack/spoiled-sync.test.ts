@@ -127,7 +127,7 @@ test('a peer that is asked for a waiting block and sends a spoiled body for it i
   const answering = (sent: Bytes) => ({ ask: async () => encodeBlocksAnswer([{ header, body: sent }]) });
   const fault = fetchBlock('liar', id, fresh, answering(spoil(body)));
   await expect(fault).rejects.toMatchObject({ peer: 'liar', fault: 'bad_block' });
-  expect(await fetchBlock('honest', id, fresh, answering(body))).toMatchObject({ status: 'accepted' });
+  expect(await fetchBlock('honest', id, fresh, answering(body))).toMatchObject({ outcome: { status: 'accepted' } });
 });
 
 const WRONG = 'its execution gives another stateRoot: 01 here, 02 in the cut';

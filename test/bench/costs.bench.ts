@@ -38,7 +38,7 @@ import { decodeCutsAnswer, decodeSyncQuestion, encodeSyncQuestion } from '../../
 import type { ConsensusNode } from '../../node/node.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import { type Bytes, concat, toHex } from '../../protocol/bytes.ts';
-import { encodeBody, transactionsRoot } from '../../protocol/ledger/body.ts';
+import { decodeBody, encodeBody, transactionsRoot } from '../../protocol/ledger/body.ts';
 import { blocksRoot, cutId, encodeCutHeader } from '../../protocol/ledger/cut.ts';
 import { decodeHeader, encodeHeader, NONCE_OFFSET } from '../../protocol/ledger/header.ts';
 import { meetsTarget, targetToBytes } from '../../protocol/ledger/target.ts';
@@ -169,7 +169,7 @@ function overlayCosts(chainId: Bytes): Cost[] {
       bytes: hello.length,
       work: () => {
         const { secret, channelKey } = newConnectionKey();
-        const dialler = readHello(hello, { ...own, channelKey });
+        const dialler = readHello(hello, own);
         channelKeys(secret, dialler.channelKey, { dialler, dialled: { ...own, channelKey } });
       },
     },
@@ -244,7 +244,8 @@ async function nodeCosts(bed: Bed): Promise<Cost[]> {
     spends.map((spend) => ({ ...spend, outpoint: { ...spend.outpoint, outputIndex: 9 } })),
     [],
   );
-  const short = concat(taken.header, payout, Uint8Array.of(0, 0, 0xac, 0x0d), randomBytes(3_500 * 8));
+  const short = concat(taken.header, payout, Uint8Array.of(0, 0, 0x30, 0x01), randomBytes(304 * 8));
+  const crumbs = encodeBody({ ...decodeBody(taken.body), transactions: Array(260_000).fill(new Uint8Array(0)) });
   const address = formatAddress(payout, 'development');
   const template = Buffer.from(JSON.stringify({ payout: address, max_transactions: 1_000 }));
   const candidates = fresh.map(({ header, foreign }) =>
@@ -293,7 +294,7 @@ async function nodeCosts(bed: Bed): Promise<Cost[]> {
         decodeBatch(batch).filter((id) => mempool.get(id) === undefined && chain.transactionStatus(id) === undefined),
     },
     {
-      name: 'gossip: a block of 3,500 short names',
+      name: 'gossip: a block of 304 short names',
       bytes: short.length,
       work: async () => await node.ledger.examineHeader(decodeShortBlock(short).header),
     },
@@ -311,6 +312,14 @@ async function nodeCosts(bed: Bed): Promise<Cost[]> {
       work: async (run) => {
         const { header, foreign } = fresh[run] as typeof taken;
         await refused(node.submitBlock(header, foreign), 'transactions_root_mismatch');
+      },
+    },
+    {
+      name: 'block: a body of 260,000 empty transactions',
+      bytes: crumbs.length,
+      work: async (run) => {
+        const { header } = fresh[run] as typeof taken;
+        await refused(node.submitBlock(header, crumbs), 'body_malformed');
       },
     },
     {

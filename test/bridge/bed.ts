@@ -87,6 +87,7 @@ export type BedOptions = Partial<Omit<StratumServerOptions, 'network'>> & {
   readonly blockWork?: bigint;
   readonly anchors?: AnchorPolicy;
   readonly sessions?: SessionShelf;
+  readonly sink?: RecordingSink;
 };
 
 export type Bed = {
@@ -106,13 +107,13 @@ export async function startBed(options: BedOptions = {}): Promise<Bed> {
     blockWork,
     anchors = 'newest',
     sessions,
+    sink = new RecordingSink(),
     ...rest
   } = options;
   if (blockWork !== undefined)
     for (const source of sources) if (source instanceof TemplateSource) source.blockWork = blockWork;
   shared ??= createVerifier({ network: NETWORKS.development, mode: 'full', threads: 1 });
   const verifier = given ?? shared;
-  const sink = new RecordingSink();
   const upstream = new NodeUpstream(
     { network: NETWORKS.development, ...UPSTREAM_DEFAULTS, anchors, retryMillis: 100 },
     { sources, now: nowMillis, log: quietLog },

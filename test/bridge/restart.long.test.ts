@@ -144,7 +144,7 @@ test('two restarts in a row: the jobs of all three processes are good, each shar
 test('a block on a job of before the restart is sent with the body of its template', async () => {
   const directory = temporaryDirectory();
   const source = new TemplateSource();
-  source.transactions = [[new Uint8Array(40).fill(1), new Uint8Array(50).fill(2)]];
+  source.transactions = [[new Uint8Array(4_000).fill(1), new Uint8Array(5_000).fill(2)]];
   const before = await startBed({ sessionsDirectory: directory, sources: [source], blockWork: 64n });
   const client = await V2Client.open(before.port);
   const { job } = await worked(client, directory);
@@ -159,6 +159,30 @@ test('a block on a job of before the restart is sent with the body of its templa
   expect(toHex(body.extranonce)).toBe(toHex(job.extranonce));
   expect(body.transactions.map(toHex)).toEqual(source.transactions[0]?.map(toHex));
   expect(after.sink.blocks.map(({ extranonce }) => toHex(extranonce))).toEqual([toHex(job.extranonce)]);
+});
+
+test('a share that the sink still has not taken when its session is resumed is no duplicate if it is refused then', async () => {
+  const bed = await startBed();
+  const client = await V1Client.open(bed.port);
+  await client.login(`${addressOf(1)}.w`, 'd=4');
+  const job = client.jobs.at(-1) as Job;
+  const { nonce } = mine(job, client.prefix);
+  let fail = (): void => undefined;
+  bed.sink.hold = new Promise((_, reject) => {
+    fail = () => reject(new Error('the disk failed'));
+  });
+  bed.sink.hold.catch(() => undefined);
+  void client.submitCode(job.jobId, nonce).catch(() => undefined);
+  await until(() => bed.sink.held > 0);
+  const next = await V1Client.open(bed.port);
+  await next.subscribe(client.session);
+  expect(next.session).toBe(client.session);
+  fail();
+  bed.sink.hold = Promise.resolve();
+  await next.ask({ method: 'mining.authorize', params: { username: `${addressOf(1)}.w`, password: 'd=4' } });
+  await until(() => next.jobs.at(-1));
+  // Whether the sink takes it could not be known: nothing is guessed, and its jobs are dead.
+  expect(await next.submitCode(job.jobId, nonce)).toBe(CODE.unknown_job);
 });
 
 const poolOf = (name: string, fill: number): StratumService => ({
@@ -230,6 +254,7 @@ test('a flipped bit anywhere in the log costs jobs or sessions, never a second c
   const judgedOf = (file: Uint8Array) => {
     const kept = new KeptSessions({ bootId: new Uint8Array(8), resumeMillis: EASY.resumeMillis, maxSessions: 1 });
     kept.read(file);
+    kept.settle(kept.open.shares);
     const jobs = kept.take(client.session, Date.now())?.record.jobs ?? null;
     if (jobs === null) return 'dead';
     const log = JobLog.restore(jobs.log);

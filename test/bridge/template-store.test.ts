@@ -110,7 +110,7 @@ test('a template lives as long as a job of it is known, and no longer than its w
 
 test('what waits for its dataset is forgotten when something newer comes, and the body of a block is whole', () => {
   const store = new TemplateStore(JOB_LIFE_DEFAULTS);
-  const transactions = [3_000, 5_000, 64].map((length, i) => new Uint8Array(length).fill(i + 1));
+  const transactions = [3_500, 5_000, 4_000].map((length, i) => new Uint8Array(length).fill(i + 1));
   const parents = [new Uint8Array(48).fill(1), new Uint8Array(48).fill(2)];
   const body = decodeBody(
     encodeBody({ payout: new Uint8Array(49), extranonce: new Uint8Array(40), parents, transactions }),
@@ -122,7 +122,7 @@ test('what waits for its dataset is forgotten when something newer comes, and th
   expect(made).toEqual({ payout, extranonce, parents, transactions });
   // Nothing of the answer's own bytes is held.
   for (const { wire } of kept.transactions) expect(wire.buffer.byteLength).toBe(wire.length);
-  expect(carriedBy(kept)).toEqual({ fees: 12n, mass: 3_000 + 5_000 + 64 + 3 * 8 * 256 });
+  expect(carriedBy(kept)).toEqual({ fees: 12n, mass: 3_500 + 5_000 + 4_000 + 3 * 8 * 256 });
   store.forget(kept.serial);
   expect(store.figures).toEqual({ kept: 0, transactions: 0, bytes: 0 });
   // A block that is on its way still has its body.

@@ -6,6 +6,7 @@ import type { Fact } from './fact.ts';
 import { CONVENTIONS, ENDPOINTS, RESOURCES, VERSIONING } from './http-api.ts';
 import { METRICS } from './metrics.ts';
 import { MINING } from './mining.ts';
+import { SECOND_READING } from './second-reading.ts';
 import { SOCKETS } from './sockets.ts';
 import { WALLET } from './wallet-daemon.ts';
 
@@ -22,4 +23,5 @@ export const FACTS: readonly Fact[] = [
   ...LIMITS,
   ...METRICS,
   ...VERSIONING,
+  ...SECOND_READING,
 ];

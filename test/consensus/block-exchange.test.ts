@@ -65,6 +65,7 @@ beforeEach(() => {
       proven: () => undefined,
       company: () => [],
       placeOf: String,
+      accountOf: String,
       known: () => ['a', 'b', 'c'],
       peers: () => ['s', 't', 'a', 'b', 'c'],
       send: (to, bytes) => {
@@ -116,6 +117,24 @@ test('offers of blocks that do not exist fill the sender’s own count alone, an
   exchange.tick();
   offer('a', idOf(5));
   expect(sent.at(-1)).toEqual({ to: 'a', type: 'want', count: 1 });
+});
+
+test('a neighbour that leaves and comes again is served and looked up for as one that stays', () => {
+  stored = new Uint8Array(1_000_000);
+  const ask = (peer: Peer) => exchange.take(peer, encodeBlockMessage({ type: 'want', ids: [idOf(1)] }));
+  for (let i = 0; i < 200; i++) ask('a');
+  const [served, once] = [sent.length, lookedUp];
+  expect(served).toBeLessThan(100);
+  exchange.left('a');
+  for (let i = 0; i < 200; i++) ask('a');
+  expect([sent.length, lookedUp]).toEqual([served, once]);
+  stored = undefined;
+  const ids = Array.from({ length: 64 }, (_, n) => idOf(n));
+  for (let i = 0; i < 300; i++) offer('b', ...ids);
+  const looked = lookedUp;
+  exchange.left('b');
+  offer('b', idOf(1));
+  expect(lookedUp).toBe(looked);
 });
 
 test('strangers that offer and ask for what does not exist cost a bounded number of reads, and take nothing from those that are known', () => {

@@ -1,6 +1,7 @@
 /** Cuts of one height that are executed before one of them is decided: whichever it is can be committed, and nothing is executed while it is written. */
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import type { CutLedger } from '../../node/chain/cut-ledger.ts';
+import { CutMaker } from '../../node/chain/cut-maker.ts';
 import { CutDesk } from '../../node/consensus/driver/cut-desk.ts';
 import type { Proposal } from '../../node/consensus/engine/effects.ts';
 import { developmentKey } from '../../node/genesis/development.ts';
@@ -56,6 +57,26 @@ test('the decided cut need not be the one that was executed last', async () => {
     await other.node.ledger.commit(executed, UNSIGNED);
     expect(toHex(other.node.chain.head().cutId)).toBe(toHex(node.chain.head().cutId));
   }
+});
+
+test('on its way from the proposal to the store a cut is executed once, by its proposer and by those who check it', async () => {
+  network = new DrivenNetwork();
+  const { node } = await network.start('a');
+  const other = await network.start('b');
+  const executions = vi.spyOn(CutMaker.prototype, 'execute');
+  for (let height = 1; height <= 3; height++) {
+    const millis = node.chain.head().timestampMillis + 2 * CUT_MILLIS;
+    const desk = deskOn(node.ledger);
+    const proposal = await desk.build(height, 0, undefined, () => millis);
+    await node.ledger.commit(desk.decided(proposal) as AppliedCut, UNSIGNED);
+    const checking = deskOn(other.node.ledger);
+    checking.check(proposal);
+    await vi.waitFor(() => expect(executions).toHaveBeenCalledTimes(2 * height));
+    await other.node.ledger.commit(checking.decided(proposal) as AppliedCut, UNSIGNED);
+    expect(executions).toHaveBeenCalledTimes(2 * height);
+    expect(toHex(other.node.chain.head().cutId)).toBe(toHex(node.chain.head().cutId));
+  }
+  executions.mockRestore();
 });
 
 test('a cut whose blocks come while another is written is not executed any more', async () => {

@@ -1,11 +1,16 @@
 /** What is sent to a member in bad faith: strangers, other heights and rounds, floods, its own key elsewhere (consensus rules 10, 13, 14 and 16). */
 import { expect, test } from 'vitest';
 import { examine } from '../../node/consensus/driver/examine.ts';
+import { decodeMessage, encodeMessage } from '../../node/consensus/driver/messages.ts';
 import { ANSWERS_PER_TICK } from '../../node/consensus/engine/anti-entropy.ts';
 import type { Company } from '../../node/consensus/engine/effects.ts';
 import { judgeProof, judgeProposal, judgeVote } from '../../node/consensus/engine/intake.ts';
 import { NIL, PRECOMMIT, PREVOTE } from '../../node/consensus/engine/votes.ts';
 import { COVERED_TICKS, LISTEN_TICKS, SLOW_TICKS } from '../../node/consensus/one-signer/listening.ts';
+import { concat } from '../../protocol/bytes.ts';
+import { hasOwnBlocks } from '../../protocol/consensus/proposal.ts';
+import { encodeCutHeader } from '../../protocol/ledger/cut.ts';
+import { NETWORKS } from '../../protocol/network.ts';
 import { BenchMember, committeeOf, cutNamed, follower, HEIGHT, proposal, SIGNATURE, vote } from './bench-member.ts';
 
 const A = cutNamed('a');
@@ -256,7 +261,7 @@ test('a proposal of a time far ahead, sent again and again, costs one check of i
   const member = new BenchMember(self);
   const early = proposal(0, A);
   let checks = 0;
-  const check = { vote: () => true, proposal: () => ++checks > 0 };
+  const check = { vote: () => true, blocks: () => true, proposal: () => ++checks > 0 };
   for (let i = 0; i < 1_000; i++)
     if (examine(member.state, { type: 'proposal', proposal: early }, check, () => true) === 'take')
       member.feed({ type: 'proposal', proposal: early, timely: false });
@@ -265,6 +270,69 @@ test('a proposal of a time far ahead, sent again and again, costs one check of i
   // Once its time has come the driver gives it to the engine again.
   member.feed({ type: 'proposal', proposal: early, timely: true });
   expect(member.signed).toEqual([[0, PREVOTE, A]]);
+});
+
+test('a useless proposal or final cut costs no root: height and round are looked at first', () => {
+  const { state } = new BenchMember(self);
+  const id = new Uint8Array(48).fill(1);
+  // Identifiers that are not those of the header: a root that is computed is seen as wrong.
+  const content = (height: number) =>
+    concat(
+      encodeCutHeader({
+        networkId: NETWORKS.development.id,
+        height,
+        timestampMillis: 1,
+        previousId: id,
+        blocksRoot: id,
+        stateRoot: id,
+        validatorSetId: id,
+        blockCount: 64,
+        signers: 0n,
+      }),
+      ...Array.from({ length: 64 }, () => id),
+    );
+  const signature = new Uint8Array(3_309);
+  let roots = 0;
+  const check = {
+    vote: () => true,
+    proposal: () => true,
+    blocks: (bytes: Uint8Array) => {
+      roots++;
+      return hasOwnBlocks(bytes);
+    },
+  };
+  const worthOf = (bytes: Uint8Array) => {
+    const message = decodeMessage(bytes);
+    return message.type === 'have' ? 'have' : examine(state, message, check, () => true);
+  };
+  const proposed = (height: number, round: number) =>
+    encodeMessage({
+      type: 'proposal',
+      proposal: { ...proposal(round, A), height, content: content(height), signature },
+    });
+  const final = (height: number, members: readonly number[]) => {
+    const votes = members.map((member) => ({ ...vote(PRECOMMIT, 0, member, A, height), signature }));
+    const proof = { kind: PRECOMMIT, height, round: 0, cut: A, votes } as const;
+    return encodeMessage({
+      type: 'finalized',
+      finalized: { proof, proposal: { ...proposal(0, A), content: content(height) } },
+    });
+  };
+  for (const [height, round] of [
+    [1, 0],
+    [HEIGHT - 1, 0],
+    [HEIGHT + 2, 0],
+    [HEIGHT + 1, 2],
+    [HEIGHT, 9],
+  ] as const)
+    expect(worthOf(proposed(height, round))).toBe('ignore');
+  for (const height of [1, HEIGHT - 1, HEIGHT + 1]) expect(worthOf(final(height, [0, 1, 2]))).toBe('ignore');
+  // Too few votes: no root either.
+  expect(worthOf(final(HEIGHT, [0, 1]))).toBe('invalid');
+  expect(roots).toBe(0);
+  // What is useful has to have its own blocks.
+  expect([worthOf(proposed(HEIGHT, 0)), worthOf(final(HEIGHT, [0, 1, 2]))]).toEqual(['invalid', 'invalid']);
+  expect(roots).toBe(2);
 });
 
 test('a neighbour that asks without end is answered a few times a tick', () => {

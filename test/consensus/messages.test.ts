@@ -173,17 +173,12 @@ const refusal = (bytes: Bytes): string => {
   }
 };
 
-test('junk of 64 MiB is refused by its length, and block identifiers that were changed on the way by their root', () => {
+test('junk of 64 MiB is refused by its length, and a valid round that is not before the round', () => {
   const junk = new Uint8Array(64 * 1024 * 1024);
   junk[0] = 1;
   expect(refusal(junk)).toBe('too_long');
   const [proposal] = consensusMessages();
   const bytes = encodeMessage((proposal as { message: Parameters<typeof encodeMessage>[0] }).message);
-  const changed = bytes.slice();
-  const firstBlock = 1 + 16 + 228;
-  changed[firstBlock] = (changed[firstBlock] as number) ^ 1;
-  expect(refusal(changed)).toBe('not_canonical');
-  // A valid round that is not before the round.
   const later = bytes.slice();
   later[13] = 2;
   expect(refusal(later)).toBe('not_canonical');

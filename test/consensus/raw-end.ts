@@ -10,7 +10,7 @@ import {
   NO_VALIDATOR,
   readHello,
 } from '../../node/consensus/reach/tcp-frames.ts';
-import { type Bytes, concat } from '../../protocol/bytes.ts';
+import type { Bytes } from '../../protocol/bytes.ts';
 import { validatorId } from '../../protocol/staking/names.ts';
 
 export class RawEnd {
@@ -50,7 +50,11 @@ export class RawEnd {
     return (this.#channel as Channel).open(frame);
   }
 
-  /** Hello and identity, once the other's hello is here. */
-  readonly open = (theirs: Bytes, identity?: Identity): Bytes =>
-    concat(frameBytes(encodeHello(this.hello)), this.meet(theirs).frame(encodeIdentity(identity)));
+  /** What it says first. */
+  get greeting(): Bytes {
+    return frameBytes(encodeHello(this.hello));
+  }
+
+  /** Its identity, once the other's hello is here. */
+  readonly open = (theirs: Bytes, identity?: Identity): Bytes => this.meet(theirs).frame(encodeIdentity(identity));
 }

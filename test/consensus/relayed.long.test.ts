@@ -1,9 +1,11 @@
 /** Two validators without an open port reach each other through relays (consensus rule 24), over real sockets; and what relays and others may not do to them. */
 import { generateKeyPairSync, sign } from 'node:crypto';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import type { Peer } from '../../node/consensus/engine/effects.ts';
 import { dialPlan } from '../../node/consensus/reach/dial-plan.ts';
+import type { OverlayAddress } from '../../node/consensus/reach/overlay-listeners.ts';
+import type { OverlaySocket } from '../../node/consensus/reach/quic-socket.ts';
 import { TcpTransport } from '../../node/consensus/reach/tcp-transport.ts';
 import {
   type CircuitMessage,
@@ -73,7 +75,7 @@ async function open(member: number) {
       signer: { publicKey, sign: (message) => signMessageAside(privateKey, message) },
     },
   );
-  const [address] = (await transport.listen()) as [ListenAddress];
+  const [address] = (await transport.listen()) as [OverlayAddress];
   transport.start({
     joined: (peer) => void peers.add(peer),
     left: (peer) => void peers.delete(peer),
@@ -171,7 +173,7 @@ test('a relay that changes bytes of a circuit gets nothing heard that was not sa
 function relaying(links: readonly ProvenLink[], own = 0, next: readonly Listed[] = []) {
   const sent: { readonly peer: Peer; readonly type: number }[] = [];
   const messages: CircuitMessage[] = [];
-  const connected: Socket[] = [];
+  const connected: OverlaySocket[] = [];
   const part = new Relaying({
     chainId: CHAIN,
     log: silentLog,

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { Allowance, ReadingAllowance } from '../../node/consensus/reach/allowance.ts';
 import type { Role } from '../../node/consensus/reach/overlay-channel.ts';
 import { CHALLENGE_BYTES, MAX_FRAME_BYTES, NO_VALIDATOR } from '../../node/consensus/reach/tcp-frames.ts';
-import { LINK_LIMITS, TcpLink } from '../../node/consensus/reach/tcp-link.ts';
+import { LEAST_READ_BYTES, LINK_LIMITS, TcpLink } from '../../node/consensus/reach/tcp-link.ts';
 import { steadyMillis } from '../../runtime/clock/clock.ts';
 import { until } from '../until.ts';
 
@@ -33,13 +33,14 @@ async function ends() {
       { ready: () => void ready++, message: (bytes) => void heard.push(bytes[0] as number), ended: () => undefined },
       steadyMillis,
     );
-  const links = [end('dialler', dialling, 1), end('dialled', await accepted, 2)] as const;
+  const socket = await accepted;
+  const links = [end('dialler', dialling, 1), end('dialled', socket, 2)] as const;
   onTestFinished(() => {
     for (const link of links) link.end();
     server.close();
   });
   await until(() => ready === 2);
-  return { dialler: links[0], dialled: links[1], heard };
+  return { dialler: links[0], dialled: links[1], heard, dialling, accepted: socket };
 }
 
 test('one that has proven itself is read at once, however long it had to wait as a stranger', async () => {
@@ -56,6 +57,26 @@ test('one that has proven itself is read at once, however long it had to wait as
   dialler.send(Uint8Array.of(102));
   await until(() => heard.length === 2);
   expect(heard).toEqual([101, 102]);
+});
+
+test('bytes that come one by one count for what it costs to read them', async () => {
+  const { dialled, dialling, accepted } = await ends();
+  const [few, plenty] = [
+    { perSecond: 0.1, burst: 50 * LEAST_READ_BYTES },
+    { perSecond: 1_000, burst: 1_000 },
+  ];
+  dialled.restrict({
+    reading: [new ReadingAllowance(few, plenty, steadyMillis())],
+    queuedBytes: 1,
+    maySend: () => true,
+  });
+  // Of a frame that never ends: its length first.
+  const began = accepted.bytesRead;
+  for (const [i, byte] of [0, 0, 1, ...new Array<number>(60).fill(0)].entries()) {
+    dialling.write(Uint8Array.of(byte));
+    await until(() => accepted.isPaused() || accepted.bytesRead === began + i + 1);
+  }
+  expect(accepted.isPaused()).toBe(true);
 });
 
 test('a message that no neighbour reads is not sent, and the next one is read all the same', async () => {

@@ -14,6 +14,7 @@ import {
 } from '../../node/consensus/reach/tcp-frames.ts';
 import { LINK_LIMITS, type LinkLimits } from '../../node/consensus/reach/tcp-link.ts';
 import { TcpTransport } from '../../node/consensus/reach/tcp-transport.ts';
+import { circuitOpening, TOKEN_BYTES } from '../../node/consensus/relays/circuit-messages.ts';
 import { type Bytes, concat } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { steadyMillis } from '../../runtime/clock/clock.ts';
@@ -68,6 +69,7 @@ function stranger({ port }: ListenAddress): Socket {
 /** The same without a key, once it has been let in. */
 async function guest(address: ListenAddress): Promise<{ socket: Socket; end: RawEnd }> {
   const [socket, end, reader] = [stranger(address), new RawEnd(CHAIN), new FrameReader()];
+  socket.write(end.greeting);
   await new Promise<void>((resolve) => {
     socket.on('data', (piece) => {
       if (end.isMet) return;
@@ -155,6 +157,36 @@ test('a node of another chain and a node that dials itself are no neighbours', a
   await until(() => b.joined.length === 1);
   expect(other.joined).toEqual([]);
   expect(a.transport.peers().length).toBe(1);
+});
+
+test('nothing is made for a connection before its first frame is right, and nothing said; another version or chain is told why', async () => {
+  const a = await new End([]).open();
+  const first = async (bytes: Bytes) => {
+    const socket = stranger(a.address);
+    const heard: Buffer[] = [];
+    socket.on('data', (piece) => void heard.push(piece));
+    socket.write(bytes);
+    await new Promise((resolve) => socket.once('close', resolve));
+    return Buffer.concat(heard);
+  };
+  const token = circuitOpening(new Uint8Array(TOKEN_BYTES).fill(1));
+  const broken = encodeHello(hello);
+  broken[0] = 1;
+  for (const bytes of [
+    token,
+    frameBytes(new Uint8Array(0)),
+    frameBytes(broken),
+    frameBytes(encodeHello(hello).slice(1)),
+  ])
+    expect((await first(bytes)).length).toBe(0);
+  const later = encodeHello(hello);
+  later[4] = TCP_VERSION + 1;
+  for (const other of [later, encodeHello({ ...hello, chainId: new Uint8Array(48) })]) {
+    const told = readHello(new Uint8Array((await first(frameBytes(other))).subarray(4)), hello);
+    // No key was made for it.
+    expect([told.chainId, told.channelKey]).toEqual([CHAIN, new Uint8Array(32)]);
+  }
+  expect(a.joined).toEqual([]);
 });
 
 test('whoever says no hello, or a long one, is let go; so is a frame that is too long', async () => {

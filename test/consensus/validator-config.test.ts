@@ -39,7 +39,7 @@ test('sections of node.json as the specification has them; the command line wins
   expect(validatorPlan(read(config))).toEqual({
     files: { keyFile: 'keys/a.json', passwordFile: 'keys/a.password' },
     binds: [
-      { host: '10.0.0.1', port: 4000 },
+      { host: '10.0.0.1', port: 4000, way: 'tcp' },
       { host: '10.0.0.2', port: 28709 },
     ],
     neighbours: [{ host: 'example.net', port: 28704 }],

@@ -14,6 +14,7 @@ import {
   hashes,
   hashRate,
   howOften,
+  minimumText,
   overTime,
   percent,
   roundedCoins,
@@ -372,4 +373,13 @@ test('a file for a spreadsheet has every cell in quotes, and no cell is a formul
     ['"name","amount"', '"a ""b"", c\r\nd","-1.5"', '"\'=1+1",""', '"\'-x","7"', ''].join('\r\n'),
   );
   expect([csvTime(0), csvTime(null)]).toEqual(['1970-01-01T00:00:00.000Z', null]);
+});
+
+test('a higher smallest payout that is announced stands beside the one in force', () => {
+  const payouts = { minimum: '100000000', interval_seconds: 60, paused: false, pause_note: null };
+  expect(minimumText({ payouts, now_millis: 0 })).toBe('1.00 coins; you can set a higher one on the miner’s page');
+  const minimum_changes = [{ minimum: '500000000', from_millis: 7_200_000 }];
+  expect(minimumText({ payouts: { ...payouts, minimum_changes }, now_millis: 0 })).toMatch(
+    /^1.00 coins; 5.00 coins in about 2.0 h/,
+  );
 });

@@ -32,6 +32,7 @@ export const NAMED_ONLY: readonly NotRun[] = [
     instead: 'test/runtime/described-program.test.ts',
   },
   { what: /^svc-wallet prove-address/, why: 'needs a request', instead: 'test/wallet/end-to-end.slow.test.ts' },
+  { what: /^svc\S* doctor/, why: 'its findings depend on the machine', instead: 'test/runtime/doctor.long.test.ts' },
   { what: /^svc-miner self-test/, why: 'takes minutes', instead: 'test/miner/selftest.slow.test.ts' },
   { what: /--benchmark 20 --retune/, why: 'measures a graphics card', instead: 'test/miner/benchmark.test.ts' },
   { what: /--anchors best/, why: 'names an option', instead: 'test/bridge/best-anchors.test.ts' },

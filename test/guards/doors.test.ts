@@ -23,6 +23,7 @@ const RULES: Readonly<Record<string, Rule>> = {
       'node/reports/control-socket.ts': 'a socket of the own user in the data directory; nothing that is sent is read',
       'node/consensus/reach/overlay-listeners.ts':
         'frames between validators are not HTTP; a socket that is refused is destroyed',
+      'runtime/doctor/machine.ts': 'looks whether a port is free and serves nobody',
       'runtime/free-port.ts': 'holds a port for a moment and serves nobody',
     },
   },

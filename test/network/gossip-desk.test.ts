@@ -45,3 +45,36 @@ test('eight announcers that never deliver delay a block by 4.5 s, all of fifty p
 test('a slow announcer is waited for before a second one is asked', async () => {
   expect(await delay(1, 'silent')).toEqual({ millis: 1_500, most: 2 });
 });
+
+/** Messages of a second that are processed, of so many peers that send as many as one peer may. */
+function processed(peers: number): { byPeer: number[]; floods: number } {
+  let floods = 0;
+  const desk = new GossipDesk({
+    judge: async () => 'ignore',
+    flood: () => floods++,
+    steady: () => Date.now(),
+  });
+  const byPeer = Array.from({ length: peers }, () => 0);
+  // What may come at once is used up first.
+  for (let second = -6; second <= 0; second++) {
+    for (let i = 0; i < 512; i++) {
+      vi.advanceTimersByTime(i % 2 === 0 ? 2 : 0);
+      for (let peer = 0; peer < peers; peer++)
+        if (desk.mayCome(`peer ${peer}`, new Uint8Array(60)) && second === 0) (byPeer[peer] as number)++;
+    }
+    vi.advanceTimersByTime(1_000 - 512);
+  }
+  desk.close();
+  return { byPeer, floods };
+}
+
+test('the gossip of all peers together is bounded and shared, and nobody is blamed for what others send', () => {
+  const one = processed(1);
+  expect(one.byPeer[0]).toBeGreaterThan(500);
+  const { byPeer, floods } = processed(42);
+  expect(floods).toBe(0);
+  const all = byPeer.reduce((sum, each) => sum + each, 0);
+  expect(all).toBeLessThanOrEqual(2_100);
+  expect(all).toBeGreaterThan(1_900);
+  expect(Math.min(...byPeer)).toBeGreaterThan(0.8 * Math.max(...byPeer));
+});

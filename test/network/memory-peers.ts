@@ -177,6 +177,7 @@ export class MemoryPeers implements PeerLink {
   /** As the library does: the first of equal messages is judged, and goes on to others if it is accepted. */
   async hear(from: PeerName, topic: Topic, data: Uint8Array): Promise<Verdict | 'known'> {
     if (!this.#peers.has(from) || !TOPICS.includes(topic)) return 'known';
+    if (!this.#desk.mayCome(from, data)) return 'known';
     const key = keyOf(messageId(topic, data));
     this.#desk.announced(from, key, data);
     if (this.#heard.has(key)) return 'known';
@@ -207,6 +208,7 @@ export class MemoryPeers implements PeerLink {
       connections: this.#peers.size,
       barred: 0,
       threadMemoryBytes: 0,
+      rememberedMessages: 0,
       peers: [],
     };
   }

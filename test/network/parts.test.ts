@@ -161,6 +161,10 @@ test('an address of a private network is no business of strangers, however it is
   expect(reachOf('2a00:1450:4001:831::200e')).toBe('public');
   expect(isDialable('/ip4/127.0.0.1/tcp/0')).toBe(false);
   expect(isDialable('/dns4/seed.example.org/tcp/28705')).toBe(true);
+  expect(isDialable('/ip4/192.0.2.1/udp/28705/quic-v1')).toBe(true);
+  expect(isDialable('/dns6/seed.example.org/udp/28705/quic-v1')).toBe(true);
+  for (const word of ['/ip4/192.0.2.1/udp/28705', '/ip4/192.0.2.1/udp/0/quic-v1', '/ip4/192.0.2.1/tcp/1/quic-v1'])
+    expect(isDialable(word)).toBe(false);
 });
 
 test('an address is told in bytes and has one form', () => {

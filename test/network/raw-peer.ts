@@ -18,9 +18,10 @@ import {
   type SyncQuestion,
 } from '../../node/network/sync/sync-messages.ts';
 import { answerStream, ask } from '../../node/network/thread/asking.ts';
-import { createHost, type Host } from '../../node/network/thread/create-host.ts';
+import { createHost, type Host, STREAMS } from '../../node/network/thread/create-host.ts';
 import { insideOf } from '../../node/network/thread/gossip-rpc.ts';
 import { type HostSettings, PROTOCOLS, TOPIC_VERSIONS, type Topic } from '../../node/network/thread/host-types.ts';
+import { quicTransport, wantedQuic } from '../../node/network/thread/quic-transport.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { RULE_SET } from '../../protocol/transactions/transaction.ts';
 
@@ -79,7 +80,10 @@ export class RawPeer {
   static async open(chainId: Uint8Array, answers: RawAnswers = {}, settings: Partial<HostSettings> = {}) {
     const topics = (['cuts', 'blocks', 'transactions'] as const).map((topic) => topicName(chainId, topic));
     const gater = { denyDialMultiaddr: () => false };
-    const host = await createHost(hostSettings(chainId, settings), topics, gater);
+    const own = hostSettings(chainId, settings);
+    const quic = (await wantedQuic(own))?.package;
+    const uncounted = { received: () => undefined, sent: () => undefined };
+    const host = await createHost(own, topics, gater, quic && quicTransport(quic, STREAMS, uncounted));
     const peer = new RawPeer(host, chainId, answers);
     await peer.#offer();
     await host.start();

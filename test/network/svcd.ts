@@ -50,6 +50,11 @@ export class Svcd {
     child.stderr?.on('data', note);
   }
 
+  /** Null while it runs, and where a signal ended it. */
+  get exitCode(): number | null | undefined {
+    return this.#child?.exitCode;
+  }
+
   async end(signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {
     const child = this.#child;
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;

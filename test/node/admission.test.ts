@@ -21,7 +21,11 @@ test('an input that the cut under way brings is not called unknown', async () =>
   const dependencies = {
     mempool: { get: () => undefined, spender: () => undefined, isSlotTaken: () => false },
     ledger: () => ledger,
-    sealing: () => (settled ? undefined : cut.promise),
+    progress: {
+      get sealing() {
+        return settled ? undefined : cut.promise;
+      },
+    },
   } as unknown as AdmissionDependencies;
   const admission = new Admission({ chainId: body.chainId, maxPending: 1 }, dependencies);
   const submission = admission.submit(wire, 'own');
@@ -41,7 +45,7 @@ test('without a cut under way an unknown input is refused at once', async () => 
       spender: () => undefined,
       output: () => undefined,
     }),
-    sealing: () => undefined,
+    progress: { sealing: undefined },
   } as unknown as AdmissionDependencies;
   const admission = new Admission({ chainId: body.chainId, maxPending: 1 }, dependencies);
   expect(await admission.submit(wire, 'own')).toMatchObject({ status: 'refused', error: { code: 'input_unknown' } });
@@ -56,7 +60,7 @@ function crowdedDoor(dependencies: object) {
     verified: new VerifiedTransactions(),
     workers: { verify: () => new Promise(() => undefined) },
     ledger: () => ledger,
-    sealing: () => undefined,
+    progress: { sealing: undefined },
     ...dependencies,
   } as unknown as AdmissionDependencies;
   const ledger = {
@@ -95,7 +99,7 @@ test('made-up inputs do not fill the door while a cut is made: a quarter of the 
     spender: () => undefined,
     output: () => undefined,
   };
-  const submit = crowdedDoor({ ledger: () => nothing, sealing: () => new Promise(() => undefined) });
+  const submit = crowdedDoor({ ledger: () => nothing, progress: { sealing: new Promise(() => undefined) } });
   expect(await submit(8, 'relayed')).toEqual(Array(6).fill('input_unknown'));
   expect(await submit(3, 'own')).toEqual(['input_unknown']);
 });

@@ -4,7 +4,7 @@ import { developmentKey } from '../../node/genesis/development.ts';
 import type { NodeErrorCode } from '../../node/node-error.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { merkleRoot } from '../../protocol/crypto/merkle.ts';
-import { decodeBody, encodeBody } from '../../protocol/ledger/body.ts';
+import { decodeBody, encodeBody, MIN_TRANSACTION_BYTES } from '../../protocol/ledger/body.ts';
 import { decodeHeader, encodeHeader, type Header } from '../../protocol/ledger/header.ts';
 import { rewardRoot } from '../../protocol/ledger/reward.ts';
 import { Bed, quickHash, searchNonce } from './bed.ts';
@@ -72,7 +72,7 @@ test('a body whose transactions, parents or payout are wrong inside', async () =
   expect(
     await refusal(encodeHeader({ ...header, transactionsRoot: merkleRoot(twice.transactions) }), encodeBody(twice)),
   ).toBe('block_transaction_invalid');
-  const junk = { ...body, transactions: [new Uint8Array(100)] };
+  const junk = { ...body, transactions: [new Uint8Array(MIN_TRANSACTION_BYTES)] };
   expect(
     await refusal(encodeHeader({ ...header, transactionsRoot: merkleRoot(junk.transactions) }), encodeBody(junk)),
   ).toBe('block_transaction_invalid');

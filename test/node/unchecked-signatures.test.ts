@@ -49,7 +49,7 @@ test('a member whose identity could not be checked is not a forger', async () =>
   const { publicKey } = developmentKey(validatorName(0));
   const identities = new OverlayIdentities({ steady: () => 0, members: () => [{ publicKey }] });
   const claim = { identity: { publicKey, signature: UNREADABLE }, message };
-  expect(await identities.verify(claim)).toBe('unknown');
+  expect(await identities.verify(claim, 'home')).toBe('unknown');
 });
 
 test('a cut is not judged, and no block left out, by a signature that could not be checked', () => {

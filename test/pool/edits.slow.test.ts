@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { MinerDocument, PoolDocument } from '../../pool/api/documents.ts';
 import type { OperatorLogDocument, SettingsDocument } from '../../pool/api/operator/operator-documents.ts';
+import type { Sql } from '../../pool/database/connect.ts';
 import { Edits, startedWithMinimum } from '../../pool/edits/edits.ts';
 import { minimumsBefore, noteEarlier } from '../../pool/payout/earlier-minimums.ts';
 import { INTERVAL_CUTS } from '../../protocol/network.ts';
@@ -95,11 +96,23 @@ test('an edit counts instead of the options, is on record with both values, and 
   expect(pages).toEqual(entries);
 });
 
-test('a minimum payout counts at once for miners without a threshold of their own', async () => {
-  const [row] = await bed.books.sql<{ address: string }[]>`select address from accounts order by id limit 1`;
+/** As if everything that was announced had been announced days ago. */
+const daysLater = (sql: Sql) => sql`update settings set value = (select jsonb_agg(e || jsonb_build_object('at',
+    (e ->> 'at')::bigint - 200000000)) from jsonb_array_elements(value::jsonb) e)::text where name = 'payout_min_schedule'`;
+
+test('a higher minimum payout counts a day after it was announced, a lower one at once', async () => {
+  const { sql } = bed.books;
+  const [row] = await sql<{ address: string }[]>`select address from accounts order by id limit 1`;
+  const minimum = async () => (await ask<MinerDocument>(`miners/${row?.address}`)).payout_minimum;
   await edit('payout_min', '0.00005');
-  expect(await ask<MinerDocument>(`miners/${row?.address}`)).toMatchObject({ payout_minimum: '5000' });
+  await pool(({ payouts }) => payouts.minimum_changes?.[0]?.minimum === '5000' && payouts.minimum === '1000');
+  expect(await minimum()).toBe('1000');
+  await daysLater(sql);
+  await pool(({ payouts }) => payouts.minimum === '5000' && payouts.minimum_changes?.length === 0);
+  await until(async () => (await minimum()) === '5000');
   await takeBack('payout_min');
+  await pool(({ payouts }) => payouts.minimum === '1000');
+  await until(async () => (await minimum()) === '1000');
 });
 
 test('a minimum that falls leaves the one before on record: by an edit, by a start, and for an address that then chooses its own', async () => {
@@ -108,18 +121,20 @@ test('a minimum that falls leaves the one before on record: by an edit, by a sta
   const id = row?.id as number;
   const known = async () => (await minimumsBefore(sql, id)).map(({ atoms }) => atoms);
   await sql`delete from payout_minimums`;
+  await sql`delete from settings where name in ('payout_min_schedule', 'payout_min_started')`;
   // The pool was started with more, then with less, and then with the same.
   for (const atoms of [7_000n, 6_000n, 6_000n]) await startedWithMinimum(sql, atoms, Date.now());
   expect(await known()).toEqual([7_000n]);
   // The edit hides what a start changes, until it is taken back.
   await edit('payout_min', '0.00005');
+  expect(await known()).toEqual([6_000n, 7_000n]);
   await startedWithMinimum(sql, 2_000n, Date.now());
-  expect(await known()).toEqual([7_000n]);
+  expect(await known()).toEqual([6_000n, 7_000n]);
   await takeBack('payout_min');
-  expect(await known()).toEqual([5_000n, 7_000n]);
+  expect(await known()).toEqual([5_000n, 6_000n, 7_000n]);
   // The address chooses its own, and less: the pool has no less time for it than for the others.
   await sql.begin((transaction) => noteEarlier(transaction, id, { atoms: 2_000n, untilMillis: Date.now() + 1 }));
-  expect(await known()).toEqual([2_000n, 5_000n, 7_000n]);
+  expect(await known()).toEqual([2_000n, 5_000n, 6_000n, 7_000n]);
 });
 
 test('a fee is announced, opens the slices that it was announced for, and no others', async () => {

@@ -1,8 +1,9 @@
 /** `--fixed-work`: how it is written, and what it needs. */
 import { expect, test } from 'vitest';
-import { poolOptions, shownConfig } from '../../pool/options.ts';
+import { poolOptions } from '../../pool/options.ts';
 import { checkOptions } from '../../pool/start/check-options.ts';
 import { parseCommandLine } from '../../runtime/command-line/command-line.ts';
+import { shownOptions } from '../../runtime/doctor/shown-options.ts';
 
 const read = (...words: string[]) =>
   parseCommandLine({ name: 'svc-pool', summary: '', options: poolOptions }, words, () => '');
@@ -23,7 +24,7 @@ test('a port and its work, of PPLNS or solo; anything else is refused', () => {
 
 test('the operator sees it, and a port on the host of a listener that is off is refused', () => {
   const words = ['--fixed-work', 'solo:28732=1000'];
-  expect(JSON.stringify(shownConfig(valuesOf(...words)))).toContain('28732');
+  expect(JSON.stringify(shownOptions(valuesOf(...words)))).toContain('28732');
   expect(() => checkOptions(valuesOf(...words))).not.toThrow();
   expect(() => checkOptions(valuesOf(...words, '--solo-listen', 'off'))).toThrow(/--solo-listen, which is off/);
 });

@@ -21,6 +21,8 @@ export type KillableOptions = {
   /** Work of a block at the start, and at least. */
   readonly initialWork: number;
   readonly minimumWork: number;
+  /** Further options of the pool. */
+  readonly poolWords: readonly string[];
 };
 
 export class KillableStack {
@@ -41,7 +43,7 @@ export class KillableStack {
   readonly #options: KillableOptions;
 
   constructor(options: Partial<KillableOptions> = {}) {
-    this.#options = { cutMillis: 100, initialWork: 100, minimumWork: 50, ...options };
+    this.#options = { cutMillis: 100, initialWork: 100, minimumWork: 50, poolWords: [], ...options };
     const directory = temporaryDirectory();
     this.#directory = directory;
     this.poolDirectory = join(directory, 'pool');
@@ -140,6 +142,7 @@ export class KillableStack {
       '1',
       '--pow-mode',
       'light',
+      ...this.#options.poolWords,
     ]);
     const port = async (service: string) =>
       Number(await this.#pool?.until(new RegExp(`stratum listener service=${service} kind=tcp host=\\S+ port=(\\d+)`)));
@@ -210,11 +213,15 @@ export class KillableStack {
     return pid > 1 ? pid : undefined;
   }
 
+  /** The database of the running pool. */
+  get database(): string {
+    const password = readFileSync(join(this.poolDirectory, 'database', 'password'), 'utf8').trim();
+    return `postgres://svc_pool:${password}@${HOST}:${this.#databaseFile()[3]}/postgres`;
+  }
+
   /** The books of the running pool. */
   books(): Sql {
-    const password = readFileSync(join(this.poolDirectory, 'database', 'password'), 'utf8').trim();
-    const url = `postgres://svc_pool:${password}@${HOST}:${this.#databaseFile()[3]}/postgres`;
-    const sql = connectDatabase(url, { max: 1, name: 'test' });
+    const sql = connectDatabase(this.database, { max: 1, name: 'test' });
     onTestFinished(() => sql.end({ timeout: 1 }).catch(() => undefined));
     return sql;
   }

@@ -8,8 +8,9 @@ import { confirmationMail, newsMail } from '../../pool/mail/mail-text.ts';
 import { mailboxFault, mailboxKey } from '../../pool/mail/mailbox.ts';
 import { failureOf, loadSmtp } from '../../pool/mail/smtp.ts';
 import { readSmtpServer, type SmtpServer } from '../../pool/mail/smtp-server.ts';
-import { type PoolValues, shownConfig } from '../../pool/options.ts';
+import type { PoolValues } from '../../pool/options.ts';
 import { mailOptions } from '../../pool/start/check-options.ts';
+import { shownOptions } from '../../runtime/doctor/shown-options.ts';
 import { TEST_CERTIFICATE } from '../miner/certificate.ts';
 
 test('a mailbox is one plain address, and nothing that ends a line, names a second one or a route to another', () => {
@@ -137,7 +138,7 @@ test('a mail server is a URL whose password is never shown', () => {
     'smtp://a b/',
   ])
     expect(readSmtpServer(bad), bad).toBeUndefined();
-  const shown = shownConfig({ smtpUrl: 'smtp://pool:p%40ss@mail.example' } as PoolValues);
+  const shown = shownOptions({ smtpUrl: 'smtp://pool:p%40ss@mail.example' });
   expect(JSON.stringify(shown)).not.toMatch(/p%40ss|p@ss/);
 });
 

@@ -249,15 +249,19 @@ async function addNewcomer(sql: Sql): Promise<void> {
   await sql`insert into accounts (payload, address, balance) values (${Buffer.from(pattern('new', 49))}, 'new', 7000)`;
 }
 
-test('a minimum that is edited counts for the next reservation, and changes nothing that is reserved', async () => {
+test('a minimum that is edited counts for the next reservation after its notice, and changes nothing that is reserved', async () => {
   const { sql } = await server.fresh();
   await accounts(sql, [5000n, 3000n, 900n]);
   const edits = new Edits(
     { name: 'pool', payoutMin: MINIMUM, feePpm: { pplns: 0, solo: 0 }, sliceCuts: 4 },
     { sql, chain: () => undefined, now: Date.now },
   );
-  const set = (atoms: bigint | null) =>
-    edits.change('payout_min', atoms === null ? null : formatCoins(atoms), { host: 'here', token: '' });
+  const set = async (atoms: bigint | null) => {
+    await edits.change('payout_min', atoms === null ? null : formatCoins(atoms), { host: 'here', token: '' });
+    // As if it had been announced days ago.
+    await sql`update settings set value = (select jsonb_agg(e || jsonb_build_object('at',
+        (e ->> 'at')::bigint - 200000000)) from jsonb_array_elements(value::jsonb) e)::text where name = 'payout_min_schedule'`;
+  };
   const items = async () => (await openPayouts(sql)).flatMap(({ items }) => items.map(({ amount }) => amount));
   // Away between the reservation and the request: what is reserved is below the minimum that comes then.
   await set(4000n);

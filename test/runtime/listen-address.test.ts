@@ -4,7 +4,7 @@ import { networkInterfaces } from 'node:os';
 import { expect, onTestFinished, test } from 'vitest';
 import { bridgeOptions } from '../../bridge/bridge.ts';
 import { minerOptions } from '../../miner/options.ts';
-import { OverlayListeners } from '../../node/consensus/reach/overlay-listeners.ts';
+import { type OverlayAddress, OverlayListeners } from '../../node/consensus/reach/overlay-listeners.ts';
 import { networkPlan } from '../../node/network/network-options.ts';
 import { runOptions } from '../../node/node-options.ts';
 import { validatorPlan } from '../../node/validator/validator-options.ts';
@@ -163,11 +163,16 @@ test('what serves HTTP is called -bind in every program; earlier names still wor
 
 test('overlay and peers take addresses, names and multiaddrs of both families', () => {
   for (const [word, address] of [
-    ['/ip4/10.0.0.1/tcp/7', { host: '10.0.0.1', port: 7 }],
-    ['/ip6/::1/tcp/7', { host: '::1', port: 7 }],
-    ['/dns/node.example/tcp/7', { host: 'node.example', port: 7 }],
-    ['/dns4/node.example/tcp/7', { host: 'node.example', port: 7, family: 4 }],
-    ['/dns6/node.example/tcp/7', { host: 'node.example', port: 7, family: 6 }],
+    ['/ip4/10.0.0.1/tcp/7', { host: '10.0.0.1', port: 7, way: 'tcp' }],
+    ['/ip6/::1/tcp/7', { host: '::1', port: 7, way: 'tcp' }],
+    ['/dns/node.example/tcp/7', { host: 'node.example', port: 7, way: 'tcp' }],
+    ['/dns4/node.example/tcp/7', { host: 'node.example', port: 7, family: 4, way: 'tcp' }],
+    ['/dns6/node.example/tcp/7', { host: 'node.example', port: 7, family: 6, way: 'tcp' }],
+    ['/ip4/10.0.0.1/udp/7/quic-v1', { host: '10.0.0.1', port: 7, way: 'quic' }],
+    ['/ip6/::1/udp/7/quic-v1', { host: '::1', port: 7, way: 'quic' }],
+    ['/dns/node.example/udp/7/quic-v1', { host: 'node.example', port: 7, way: 'quic' }],
+    ['/dns4/node.example/udp/7/quic-v1', { host: 'node.example', port: 7, family: 4, way: 'quic' }],
+    ['/dns6/node.example/udp/7/quic-v1', { host: 'node.example', port: 7, family: 6, way: 'quic' }],
     ['node.example', { host: 'node.example', port: undefined }],
     ['[::1]', { host: '::1', port: undefined }],
   ] as const) {
@@ -175,19 +180,28 @@ test('overlay and peers take addresses, names and multiaddrs of both families', 
     expect(read(runOptions, 'p2p-listen', word)).toEqual([address]);
   }
   const plan = { p2p: 'on', p2pAnnounce: [], bootstrap: [], maxPeers: 50, network: 'mainnet' } as const;
-  const p2pListen = ['/dns4/a.example/tcp/7', 'b.example', '::1', '10.0.0.1:8'].map(readNetworkAddress);
+  const p2pListen = ['/dns4/a.example/tcp/7', 'b.example', '::1', '10.0.0.1:8', '/dns6/c.example/udp/9/quic-v1'].map(
+    readNetworkAddress,
+  );
   expect(networkPlan({ ...plan, p2pListen })?.listen).toEqual([
     '/dns4/a.example/tcp/7',
     '/dns/b.example/tcp/28705',
     '/ip6/::1/tcp/28705',
     '/ip4/10.0.0.1/tcp/8',
+    '/dns6/c.example/udp/9/quic-v1',
   ]);
 });
 
-test.each(['/ip4/10.0.0.1/udp/28704/quic-v1', '/dns4/node.example/udp/7/quic-v1', '/ip6/::1/udp/7/quic'])(
-  '%s is refused with the reason: QUIC is not spoken',
-  (word) =>
-    expect(() => readNetworkAddress(word)).toThrow(/QUIC, which this release does not speak: write .*\/tcp\/PORT/),
+test.each([
+  '/ip4/10.0.0.1/udp/28704',
+  '/ip4/10.0.0.1/udp/28704/quic',
+  '/ip4/10.0.0.1/tcp/28704/quic-v1',
+  '/ip4/10.0.0.1/udp/65536/quic-v1',
+  '/ip4/10.0.0.1/udp/7/quic-v1/webtransport',
+  '/ip6/10.0.0.1/udp/7/quic-v1',
+  '/dns4/10.0.0.1/udp/7/quic-v1',
+])('%s is no address, and the message shows one of TCP and one of QUIC', (word) =>
+  expect(() => readNetworkAddress(word)).toThrow(/must be .*\/tcp\/28704 or .*\/udp\/28704\/quic-v1/),
 );
 
 test('the metrics listener opens at ::1', async () => {
@@ -207,7 +221,7 @@ const reaches = (host: string, port: number): Promise<boolean> =>
 async function openOverlay(bind: BindAddress) {
   const listeners = new OverlayListeners(silentLog, (socket) => socket.destroy());
   onTestFinished(() => listeners.close());
-  return await listeners.open(bind);
+  return (await listeners.open(bind))[0] as OverlayAddress;
 }
 
 const hasIPv6 = Object.values(networkInterfaces()).some((list) => list?.some(({ family }) => family === 'IPv6'));

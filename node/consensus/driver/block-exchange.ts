@@ -9,6 +9,7 @@ import { ID_BYTES } from '../../../protocol/crypto/identifier.ts';
 import { ProtocolError } from '../../../protocol/errors.ts';
 import { MAX_BODY_BYTES } from '../../../protocol/ledger/body.ts';
 import { blockId, HEADER_BYTES } from '../../../protocol/ledger/header.ts';
+import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import { FairShare } from '../../../runtime/clients/fair-share.ts';
 import { type Bucket, fullBucket, refill, take } from '../../../runtime/clients/token-bucket.ts';
 import type { Logger } from '../../../runtime/log/log.ts';
@@ -17,6 +18,7 @@ import { nameOf } from '../../ledger/registration.ts';
 import { isSendersFault } from '../../mining/candidate.ts';
 import { EARLY_CODES, type EarlyBlock, EarlyBlocks } from '../../mining/early-blocks.ts';
 import type { Peer } from '../engine/effects.ts';
+import { MAX_KNOWN } from '../reach/overlay-limits.ts';
 import type { Transport } from '../reach/transport.ts';
 import type { CutDesk } from './cut-desk.ts';
 
@@ -117,9 +119,10 @@ export class BlockExchange {
   /** Blocks of one neighbour whose work is checked, one after the other. */
   readonly #lines = new Map<Peer, LinedUp[]>();
   #linedUpOfStrangers = 0;
-  readonly #served = new Map<Peer, Bucket>();
+  /** By known neighbour, also while it is away: a new connection is no new allowance. */
+  readonly #served = new BoundedMap<string, Bucket>(MAX_KNOWN);
   readonly #servedToStrangers: FairShare;
-  readonly #lookedUp = new Map<Peer, Bucket>();
+  readonly #lookedUp = new BoundedMap<string, Bucket>(MAX_KNOWN);
   readonly #lookedUpOfStrangers: FairShare;
   readonly #early: EarlyBlocks<Peer>;
   readonly #unsubscribe: readonly (() => void)[];
@@ -171,8 +174,6 @@ export class BlockExchange {
   }
 
   left(peer: Peer): void {
-    this.#served.delete(peer);
-    this.#lookedUp.delete(peer);
     const own = [...(this.#ofPeer.get(peer) ?? [])];
     this.#ofPeer.delete(peer);
     for (const wanted of own) {
@@ -231,8 +232,9 @@ export class BlockExchange {
     const { transport, steady } = this.#with;
     const now = steady();
     if (!transport.known().includes(peer)) return this.#lookedUpOfStrangers.take(transport.placeOf(peer), now, count);
-    const bucket = take(this.#lookedUp.get(peer) ?? fullBucket(LOOKED_UP, now), LOOKED_UP, now, count);
-    if (bucket !== undefined) this.#lookedUp.set(peer, bucket);
+    const account = transport.accountOf(peer);
+    const bucket = take(this.#lookedUp.use(account) ?? fullBucket(LOOKED_UP, now), LOOKED_UP, now, count);
+    if (bucket !== undefined) this.#lookedUp.set(account, bucket);
     return bucket !== undefined;
   }
 
@@ -318,17 +320,18 @@ export class BlockExchange {
   #serve(peer: Peer, ids: readonly Bytes[]): void {
     const { node, transport, steady } = this.#with;
     const [strangers, place] = [this.#servedToStrangers, transport.placeOf(peer)];
-    const isKnown = transport.known().includes(peer);
+    const account = transport.known().includes(peer) ? transport.accountOf(peer) : undefined;
     for (const id of ids) {
       const now = steady();
-      const bucket = isKnown ? refill(this.#served.get(peer) ?? fullBucket(SERVED, now), SERVED, now) : undefined;
+      const served = account === undefined ? undefined : (this.#served.use(account) ?? fullBucket(SERVED, now));
+      const bucket = served && refill(served, SERVED, now);
       // Before the body is read; the last one to a known neighbour may exceed the remaining allowance.
       if (bucket === undefined ? !strangers.has(place, now, MAX_BODY_BYTES / KIBIBYTE) : bucket.tokens <= 0) return;
       const header = node.chain.block(id)?.header;
       const body = header && node.chain.blockBody(id);
       if (header === undefined || body === undefined) continue;
       if (bucket === undefined) strangers.take(place, now, body.length / KIBIBYTE);
-      else this.#served.set(peer, { ...bucket, tokens: bucket.tokens - body.length });
+      else this.#served.set(account as string, { ...bucket, tokens: bucket.tokens - body.length });
       transport.send(peer, encodeBlockMessage({ type: 'block', header, body }));
     }
   }

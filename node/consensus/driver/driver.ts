@@ -488,7 +488,7 @@ export class ConsensusDriver {
 
   #worthOf(peer: Peer, message: Exclude<Message, { type: 'have' }>): Worth {
     const worth = examine(this.state, message, this.#check, (height) => this.#isSameEpoch(height));
-    if (worth === 'invalid') this.#drop(peer, `an invalid signature in a ${message.type}`);
+    if (worth === 'invalid') this.#drop(peer, `an invalid signature or root in a ${message.type}`);
     return worth;
   }
 

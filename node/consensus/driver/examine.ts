@@ -1,6 +1,7 @@
 /**
  * Checks a message from a neighbour (consensus rules 13 and 14): first whether it is useful, which costs comparisons,
- * then its signatures. Neighbours check what they forward, so the sender of an invalid signature is at fault.
+ * then the root of its blocks and its signatures. Neighbours check what they forward, so the sender of an invalid one is
+ * at fault.
  */
 import type { Committee } from '../engine/committee.ts';
 import type { Message, Proposal } from '../engine/effects.ts';
@@ -34,14 +35,15 @@ export function examine(
       if (judgeProposal(state, proposal) !== 'wanted' || !isSameEpoch(proposal.height)) return 'ignore';
       // The driver already has it, waiting for its time: repetitions are not checked again.
       if (isHeld(state, proposal)) return 'ignore';
-      return check.proposal(proposal, committee) ? 'take' : 'invalid';
+      return check.blocks(proposal.content) && check.proposal(proposal, committee) ? 'take' : 'invalid';
     }
     case 'proof':
       return judgeProof(state, message.proof) === 'wanted' ? proven(message.proof, committee, check) : 'ignore';
     case 'finalized': {
-      const { proof } = message.finalized;
+      const { proof, proposal } = message.finalized;
       if (proof.height !== state.height || judgeFinalized(state, message.finalized) !== 'wanted') return 'ignore';
-      return proven(proof, committee, check);
+      const worth = proven(proof, committee, check);
+      return worth === 'take' && !check.blocks(proposal.content) ? 'invalid' : worth;
     }
   }
 }

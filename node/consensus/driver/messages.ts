@@ -1,11 +1,11 @@
 /**
- * Messages between validators as bytes (consensus rules 5, 15 and 18). Only the form is checked here; signatures,
- * heights and rounds are checked later (intake.ts).
+ * Messages between validators as bytes (consensus rules 5, 15 and 18). Only the form is checked here; heights and rounds
+ * are checked later (intake.ts), and then, where the message is useful, roots and signatures (examine.ts).
  */
 import { ByteReader, type Bytes, ByteWriter } from '../../../protocol/bytes.ts';
 import {
   type ProposedCut,
-  readProposedCut,
+  readCutContent,
   readRound,
   readRoundOrNone,
   writeRoundOrNone,
@@ -43,7 +43,9 @@ function readKind(reader: ByteReader): VoteKind {
   return kind;
 }
 
-const proposalOf = (cut: ProposedCut): Pick<Proposal, 'cut' | 'signers' | 'content'> => ({
+const proposalOf = (
+  cut: Pick<ProposedCut, 'cutId' | 'header' | 'content'>,
+): Pick<Proposal, 'cut' | 'signers' | 'content'> => ({
   cut: nameOf(cut.cutId),
   signers: cut.header.signers,
   content: cut.content,
@@ -58,7 +60,7 @@ function readProposal(reader: ByteReader): Proposal {
   const height = reader.height();
   const round = readRound(reader);
   const validRound = readRoundOrNone(reader);
-  const cut = readProposedCut(reader);
+  const cut = readCutContent(reader);
   if (cut.header.height !== height || validRound >= round)
     throw new ProtocolError('not_canonical', 'height or valid round of the proposal do not fit');
   const lastRound = readRound(reader);
@@ -135,7 +137,7 @@ function writeFinalized(writer: ByteWriter, { proof, proposal }: Finalized): voi
 }
 
 function readFinalized(reader: ByteReader): Finalized {
-  const cut = readProposedCut(reader);
+  const cut = readCutContent(reader);
   const { round, signatures } = decodeCertificate(reader.take(reader.left));
   const place = { kind: PRECOMMIT, height: cut.header.height, round, cut: nameOf(cut.cutId) } as const;
   const votes = signatures.map(({ member, signature }) => ({ ...place, member, signature }));

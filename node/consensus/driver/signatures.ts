@@ -3,7 +3,7 @@
  */
 import { type KeyObject, verify } from 'node:crypto';
 import type { Bytes } from '../../../protocol/bytes.ts';
-import { proposalMessage } from '../../../protocol/consensus/proposal.ts';
+import { hasOwnBlocks, proposalMessage } from '../../../protocol/consensus/proposal.ts';
 import { voteMessage } from '../../../protocol/consensus/vote.ts';
 import { ID_BYTES } from '../../../protocol/crypto/identifier.ts';
 import type { Evidence } from '../../../protocol/staking/operation.ts';
@@ -41,6 +41,8 @@ export const signedText = (chainId: Bytes, message: Unsigned): Bytes =>
 export interface SignatureCheck {
   /** Whether the member in the vote signed it; also false if the committee has no such member. */
   vote(vote: Vote, committee: Committee): boolean;
+  /** Whether the block identifiers of a cut are those of its header. */
+  blocks(content: Bytes): boolean;
   /** By the proposer of its height and round. */
   proposal(proposal: Proposal, committee: Committee): boolean;
 }
@@ -71,6 +73,7 @@ export function signatureCheck(chainId: Bytes): SignatureCheck {
   };
   return {
     vote: (vote, committee) => check(committee, vote.member, voteText(chainId, vote), vote.signature),
+    blocks: hasOwnBlocks,
     proposal: (proposal, committee) =>
       check(
         committee,

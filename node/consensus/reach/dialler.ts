@@ -1,15 +1,20 @@
 /** Outgoing connections. Each target is retried with growing delays until it is removed. */
-import { connect, type LookupFunction, type Socket } from 'node:net';
+import { connect, type LookupFunction } from 'node:net';
 import type { ListenAddress } from '../../../runtime/command-line/command-line.ts';
 import { BARRED_MILLIS, CONNECT_MILLIS, FORGIVEN_MILLIS } from './overlay-limits.ts';
+import type { OverlayQuic } from './overlay-quic.ts';
+import type { OverlaySocket } from './quic-socket.ts';
 
 /** How a connection ended: whether messages had been exchanged, and which rule was broken. */
 export type Ending = (wasReady: boolean, reason?: string) => void;
 
+/** Over TCP where it names no way. */
+export type DialAddress = ListenAddress & { readonly way?: 'quic' };
+
 export type Target = {
   /** Where it is tried now; undefined while no connection is wanted. */
-  next(): ListenAddress | undefined;
-  connected(socket: Socket, address: ListenAddress, ended: Ending): void;
+  next(): DialAddress | undefined;
+  connected(socket: OverlaySocket, address: ListenAddress, ended: Ending): void;
   /** Delay after a good connection ended, and the maximum delay. */
   readonly firstRetryMillis: number;
   readonly lastRetryMillis: number;
@@ -28,13 +33,15 @@ export const LOOK_MILLIS = 500;
 
 export class Dialler {
   readonly #timers = new Set<NodeJS.Timeout>();
-  readonly #dialling = new Set<Socket>();
+  readonly #dialling = new Set<OverlaySocket>();
   readonly #targets = new Set<Target>();
   readonly #faults = new WeakMap<Target, Faults>();
   readonly #steady: () => number;
+  readonly #quic: OverlayQuic | undefined;
 
-  constructor(steady: () => number) {
+  constructor(steady: () => number, quic?: OverlayQuic) {
     this.#steady = steady;
+    this.#quic = quic;
   }
 
   keep(target: Target): void {
@@ -73,9 +80,12 @@ export class Dialler {
       this.#after(LOOK_MILLIS, () => this.#dial(target, retryMillis));
       return;
     }
-    const { host, port } = address;
+    const { host, port, way } = address;
     const { lookup } = target;
-    const socket = connect({ host, port, timeout: CONNECT_MILLIS, ...(lookup && { lookup }) });
+    const socket: OverlaySocket =
+      way === 'quic' && this.#quic !== undefined
+        ? this.#quic.connect(address, lookup)
+        : connect({ host, port, timeout: CONNECT_MILLIS, ...(lookup && { lookup }) });
     this.#dialling.add(socket);
     const failed = () => {
       if (!this.#dialling.delete(socket)) return;

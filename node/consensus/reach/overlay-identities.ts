@@ -1,13 +1,15 @@
 /**
  * Checks the identity of the other end of a connection (consensus rule 22), within limits. Checks are counted by the
- * claimed key: a connection that falsely claims a member's key uses up only that key's checks, and is barred. They run
- * off the main thread.
+ * claimed key: a connection that falsely claims a member's key uses up only that key's checks, and is barred. Those from
+ * an address at which the member proved its key before are counted apart: nobody else can use them up. They run off the
+ * main thread.
  */
 import { type Bytes, equalBytes } from '../../../protocol/bytes.ts';
+import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import { type Bucket, fullBucket, take } from '../../../runtime/clients/token-bucket.ts';
 import { nameOf } from '../../ledger/registration.ts';
 import { importPublicKey, verifyMessageAside } from '../../ml-dsa.ts';
-import { CHECKS, PROOFS } from './overlay-limits.ts';
+import { CHECKS, FAMILIAR_ADDRESSES, MAX_KNOWN, PROOFS } from './overlay-limits.ts';
 import type { Claim } from './tcp-link.ts';
 
 /** `unknown`: the key is not a member's, or too many were checked. */
@@ -22,7 +24,10 @@ export type IdentityDependencies = {
 export class OverlayIdentities {
   readonly #with: IdentityDependencies;
   /** By the key of a member. */
-  readonly #checks = new Map<string, Bucket>();
+  readonly #checks = new BoundedMap<string, Bucket>(MAX_KNOWN);
+  readonly #checksOfFamiliar = new BoundedMap<string, Bucket>(MAX_KNOWN);
+  /** By the key of a member: where it proved it, the last address first. */
+  readonly #familiar = new BoundedMap<string, readonly string[]>(MAX_KNOWN);
   #proofs: Bucket;
 
   constructor(dependencies: IdentityDependencies) {
@@ -34,10 +39,22 @@ export class OverlayIdentities {
     return this.#with.members?.().some(({ publicKey }) => equalBytes(publicKey, key)) === true;
   }
 
-  async verify(claim: Claim | undefined): Promise<Verdict> {
+  /** A member proved its key at this address. */
+  proved(member: string, address: string): void {
+    const before = this.#familiar.use(member) ?? [];
+    const addresses = [address, ...before.filter((other) => other !== address)].slice(0, FAMILIAR_ADDRESSES);
+    this.#familiar.set(member, addresses);
+  }
+
+  isFamiliar(address: string): boolean {
+    return [...this.#familiar.values()].some((addresses) => addresses.includes(address));
+  }
+
+  /** `address`: where it comes from, as limits know it. */
+  async verify(claim: Claim | undefined, address: string): Promise<Verdict> {
     if (claim === undefined || !this.isMember(claim.identity.publicKey)) return 'unknown';
     const { identity, message } = claim;
-    if (!this.#mayCheck(nameOf(identity.publicKey))) return 'unknown';
+    if (!this.#mayCheck(nameOf(identity.publicKey), address)) return 'unknown';
     try {
       const isTrue = await verifyMessageAside(importPublicKey(identity.publicKey), message, identity.signature);
       return isTrue ? 'true' : 'false';
@@ -54,20 +71,11 @@ export class OverlayIdentities {
     return bucket !== undefined;
   }
 
-  #mayCheck(member: string): boolean {
+  #mayCheck(member: string, address: string): boolean {
     const now = this.#with.steady();
-    const bucket = take(this.#checks.get(member) ?? fullBucket(CHECKS, now), CHECKS, now);
-    if (bucket === undefined) return false;
-    this.#checks.set(member, bucket);
-    this.#forget();
-    return true;
-  }
-
-  /** Drops the counts of former members. */
-  #forget(): void {
-    const members = this.#with.members?.() ?? [];
-    if (this.#checks.size <= 2 * members.length) return;
-    const names = new Set(members.map(({ publicKey }) => nameOf(publicKey)));
-    for (const name of this.#checks.keys()) if (!names.has(name)) this.#checks.delete(name);
+    const checks = this.#familiar.get(member)?.includes(address) ? this.#checksOfFamiliar : this.#checks;
+    const bucket = take(checks.use(member) ?? fullBucket(CHECKS, now), CHECKS, now);
+    if (bucket !== undefined) checks.set(member, bucket);
+    return bucket !== undefined;
   }
 }

@@ -19,6 +19,16 @@ export const LAST_ROUTE_RETRY_MILLIS = 60_000;
 export const CONNECTIONS = { perSecond: 1, burst: 16 };
 export const MAX_COUNTED = 65_536;
 /**
+ * Connections from all addresses together that are neither named nor known from a member: each handshake costs half a
+ * millisecond, and addresses cost nothing where a customer has 65,536 networks. As many at once as two committees have
+ * members.
+ */
+export const NEWCOMERS = { perSecond: 100, burst: 256 };
+/** Addresses of each member that are remembered. */
+export const FAMILIAR_ADDRESSES = 4;
+/** Neighbours whose allowances are kept, also while they are away: more than are known at a time. */
+export const MAX_KNOWN = 1_024;
+/**
  * Identities that are checked, of each member's key: one costs a third of a millisecond, so 64 members a tenth of a
  * core at most. Beyond that, a connection counts as a stranger until there is capacity.
  */

@@ -1,7 +1,7 @@
 /** The overlay connections of a node, by its own names for them. */
 import { type Bytes, equalBytes } from '../../../protocol/bytes.ts';
 import { clientKey } from '../../../runtime/clients/client-address.ts';
-import type { ListenAddress } from '../../../runtime/command-line/command-line.ts';
+import { type ListenAddress, showListenAddress } from '../../../runtime/command-line/command-line.ts';
 import { nameOf } from '../../ledger/registration.ts';
 import type { Peer } from '../engine/effects.ts';
 import type { ProvenLink } from '../relays/relaying.ts';
@@ -31,6 +31,10 @@ export const RELAYED = 'relayed ';
 
 /** The key for limits: an address, the network of one customer, or a validator behind a relay. */
 export const placeKey = (address: string): string => (address.startsWith(RELAYED) ? address : clientKey(address));
+
+/** The key for limits of a neighbour that is known: the key that it proved, where it was dialled, or its address. */
+export const accountOf = ({ key, at, address }: Link): string =>
+  key !== undefined ? nameOf(key) : at !== undefined ? showListenAddress(at) : placeKey(address);
 
 export class OverlayLinks extends Map<Peer, Link> {
   ready(): Peer[] {

@@ -1,24 +1,52 @@
 /** The listening ports of an overlay node. */
 import { lookup } from 'node:dns/promises';
-import { createServer, type Server, type Socket } from 'node:net';
-import { type BindAddress, type ListenAddress, listenHost } from '../../../runtime/listen-address.ts';
+import { createServer, type Server } from 'node:net';
+import { type BindAddress, isHostName, type ListenAddress, listenHost } from '../../../runtime/listen-address.ts';
 import type { Logger } from '../../../runtime/log/log.ts';
 import { listenError } from '../../../runtime/runtime-error.ts';
+import type { OverlayQuic } from './overlay-quic.ts';
+import type { OverlaySocket } from './quic-socket.ts';
+
+export type OverlayAddress = ListenAddress & { readonly way: 'tcp' | 'quic' };
 
 export class OverlayListeners {
   readonly #log: Logger;
-  readonly #accept: (socket: Socket) => void;
+  readonly #accept: (socket: OverlaySocket) => void;
+  readonly #quic: OverlayQuic | undefined;
   readonly #servers: Server[] = [];
 
-  constructor(log: Logger, accept: (socket: Socket) => void) {
+  constructor(log: Logger, accept: (socket: OverlaySocket) => void, quic?: OverlayQuic) {
     this.#log = log;
     this.#accept = accept;
+    this.#quic = quic;
   }
 
-  /** Returns its address. */
-  async open(bind: BindAddress): Promise<ListenAddress> {
-    const { host, port, family } = bind;
-    const address = family === undefined ? host : await this.#resolve(bind, family);
+  /** Returns its addresses: one that names no way is listened on over TCP, and over QUIC where the machine has it. */
+  async open(bind: BindAddress): Promise<OverlayAddress[]> {
+    const isLookedUp = bind.family !== undefined || (this.#quic !== undefined && isHostName(bind.host));
+    const host = isLookedUp ? await this.#resolve(bind) : bind.host;
+    if (bind.way === 'quic') return [this.#openQuic(bind, { host, port: bind.port })];
+    const tcp: OverlayAddress = { ...(await this.#openTcp(bind, host)), way: 'tcp' };
+    if (bind.way === 'tcp' || this.#quic === undefined) return [tcp];
+    try {
+      return [tcp, this.#openQuic(bind, { host, port: tcp.port })];
+    } catch (error) {
+      this.#log.warn('validators reach this one over TCP only', { error });
+      return [tcp];
+    }
+  }
+
+  #openQuic(bind: BindAddress, at: ListenAddress): OverlayAddress {
+    if (this.#quic === undefined) throw new Error('this machine has no QUIC');
+    try {
+      return { ...this.#quic.listen(at, this.#accept), way: 'quic' };
+    } catch (error) {
+      throw listenError('the validator overlay over QUIC', { ...bind, port: at.port }, error as Error);
+    }
+  }
+
+  async #openTcp(bind: BindAddress, address: string): Promise<ListenAddress> {
+    const { port } = bind;
     const server = createServer((socket) => this.#accept(socket));
     this.#servers.push(server);
     await new Promise<void>((resolve, reject) => {
@@ -34,9 +62,9 @@ export class OverlayListeners {
     return typeof bound === 'object' && bound !== null ? { host: bound.address, port: bound.port } : bind;
   }
 
-  async #resolve(bind: BindAddress, family: 4 | 6): Promise<string> {
+  async #resolve(bind: BindAddress): Promise<string> {
     try {
-      return (await lookup(bind.host, { family })).address;
+      return (await lookup(bind.host, { family: bind.family ?? 0 })).address;
     } catch (error) {
       throw listenError('the validator overlay', bind, error as Error);
     }

@@ -1,10 +1,11 @@
-/** Connections to registered validators: each by its routes in turn, while no connection has proved its key. */
-import type { LookupFunction, Socket } from 'node:net';
+/** Connections to registered validators: each by its routes in turn, over TCP and then over QUIC, while no connection has proved its key. */
+import type { LookupFunction } from 'node:net';
 import { type Bytes, toHex } from '../../../protocol/bytes.ts';
 import { type ListenAddress, showListenAddress } from '../../../runtime/command-line/command-line.ts';
 import type { DialOrder } from './dial-plan.ts';
-import type { Dialler, Ending, Target } from './dialler.ts';
+import type { DialAddress, Dialler, Ending, Target } from './dialler.ts';
 import { FIRST_ROUTE_RETRY_MILLIS, LAST_ROUTE_RETRY_MILLIS } from './overlay-limits.ts';
+import type { OverlaySocket } from './quic-socket.ts';
 
 export type RouteDependencies = {
   readonly dialler: Dialler;
@@ -12,8 +13,10 @@ export type RouteDependencies = {
   /** Whether a connection has proved this key. */
   isConnected(key: Bytes): boolean;
   /** Called with a new connection: it is kept only if the other end proves this key. */
-  connected(socket: Socket, address: ListenAddress, key: Bytes, ended: Ending): void;
+  connected(socket: OverlaySocket, address: ListenAddress, key: Bytes, ended: Ending): void;
   readonly lookup?: LookupFunction | undefined;
+  /** Whether this machine has QUIC: a route stands for both. */
+  readonly hasQuic: boolean;
 };
 
 const nameOf = ({ validator: { publicKey, routes }, afterMillis }: DialOrder): string =>
@@ -44,7 +47,10 @@ export class RegisteredRoutes {
   }
 
   #target({ validator: { publicKey, routes }, afterMillis }: DialOrder): Target {
-    const { steady, isConnected, connected, lookup } = this.#with;
+    const { steady, isConnected, connected, lookup, hasQuic } = this.#with;
+    const ways: readonly DialAddress[] = routes.flatMap((route) =>
+      hasQuic ? [route, { ...route, way: 'quic' as const }] : [route],
+    );
     let missingSince: number | undefined;
     let tries = 0;
     return {
@@ -54,7 +60,7 @@ export class RegisteredRoutes {
           return undefined;
         }
         missingSince ??= steady();
-        return steady() - missingSince < afterMillis ? undefined : routes[tries++ % routes.length];
+        return steady() - missingSince < afterMillis ? undefined : ways[tries++ % ways.length];
       },
       connected: (socket, address, ended) => connected(socket, address, publicKey, ended),
       firstRetryMillis: FIRST_ROUTE_RETRY_MILLIS,

@@ -59,7 +59,7 @@ export const encodeHello = (hello: Hello): Uint8Array<ArrayBuffer> =>
     .done();
 
 /** Throws a ProtocolError that says what is wrong: another program, version or chain, or this very process. */
-export function readHello(bytes: Bytes, own: Hello): Hello {
+export function readHello(bytes: Bytes, own: Pick<Hello, 'chainId' | 'process'>): Hello {
   const reader = new ByteReader(bytes);
   if (bytes.length < HELLO_START || reader.u32() !== MARK)
     throw new ProtocolError('not_canonical', 'it is not a node of this overlay');

@@ -1,12 +1,12 @@
 /**
- * One connection to a neighbour: the hellos, the identity of the dialler, then that of the dialled, then frames in both
- * directions. Everything is bounded: the size of a frame, bytes and messages a second (a neighbour that sends more is
+ * One connection to a neighbour: the hello of the dialler, then that of the dialled, their identities in the same order,
+ * then frames in both directions. For whoever does not begin with a valid hello no key is made and nothing is sent. Everything is bounded: the size of a frame, bytes and messages a second (a neighbour that sends more is
  * read more slowly), the output queue, the time to identify, and the time to answer an echo (link-echo.ts). The latter
  * also bounds a frame that never ends: no answer can follow it.
  */
-import type { Socket } from 'node:net';
+
 import { type Bytes, equalBytes } from '../../../protocol/bytes.ts';
-import { ProtocolError } from '../../../protocol/errors.ts';
+import { ProtocolError, type ProtocolErrorCode } from '../../../protocol/errors.ts';
 import { validatorId } from '../../../protocol/staking/names.ts';
 import { tokenIn } from '../relays/circuit-messages.ts';
 import { type Rate, ReadingAllowance } from './allowance.ts';
@@ -19,7 +19,9 @@ import {
   newConnectionKey,
   type Role,
 } from './overlay-channel.ts';
+import type { OverlaySocket } from './quic-socket.ts';
 import {
+  CHANNEL_KEY_BYTES,
   decodeIdentity,
   encodeHello,
   encodeIdentity,
@@ -49,6 +51,8 @@ export const LINK_LIMITS = {
   bytes: { perSecond: 16 * 1024 * 1024, burst: 80 * 1024 * 1024 },
   messages: { perSecond: 1_000, burst: 4_000 },
 } as const;
+/** What a read counts for at least: bytes that come one by one cost their reader most. */
+export const LEAST_READ_BYTES = 1_024;
 export type LinkLimits = {
   readonly [K in keyof typeof LINK_LIMITS]: (typeof LINK_LIMITS)[K] extends number ? number : Rate;
 };
@@ -62,8 +66,8 @@ export type LinkEvents = {
   message(bytes: Bytes): void;
   /** `reason` is missing if the connection ended normally. */
   ended(reason?: string): void;
-  /** It becomes one half of a circuit (rule 24), and is no longer a link. */
-  circuit?(socket: Socket, token: Bytes): void;
+  /** A first frame with a token may begin one half of a circuit (rule 24) instead. Then it is no longer a link. */
+  readonly circuit?: { isExpected(token: Bytes): boolean; begin(socket: OverlaySocket, token: Bytes): void };
 };
 
 export type LinkSettings = {
@@ -86,20 +90,25 @@ export type Restriction = {
   readonly maySend: (bytes: number) => boolean;
 };
 
+const OTHER_NODES: ReadonlySet<ProtocolErrorCode> = new Set(['unsupported_version', 'wrong_network']);
+const NO_KEY: Bytes = new Uint8Array(CHANNEL_KEY_BYTES);
+
+/** What this side said first, and the secret of its key. */
+type Greeting = { readonly key: ConnectionKey; readonly hello: Hello };
+
 export class TcpLink {
-  readonly #socket: Socket;
+  readonly #socket: OverlaySocket;
   readonly #settings: LinkSettings;
   readonly #events: LinkEvents;
   readonly #steady: () => number;
   readonly #reader = new FrameReader();
   readonly #timers: NodeJS.Timeout[];
-  readonly #own: ReadingAllowance;
+  #own: ReadingAllowance;
   #allowances: readonly ReadingAllowance[];
   #queuedBytes: number;
   #maySend: Restriction['maySend'] = () => true;
   #resume: NodeJS.Timeout | undefined;
-  readonly #key: ConnectionKey = newConnectionKey();
-  readonly #hello: Hello;
+  #greeting: Greeting | undefined;
   readonly #listeners = [
     ['error', () => this.end()],
     ['close', () => this.end()],
@@ -115,12 +124,12 @@ export class TcpLink {
   #lookedAt: number;
   #fullSince: number | undefined;
 
-  constructor(socket: Socket, settings: LinkSettings, events: LinkEvents, steady: () => number) {
+  constructor(socket: OverlaySocket, settings: LinkSettings, events: LinkEvents, steady: () => number) {
     this.#socket = socket;
     this.#settings = settings;
     this.#events = events;
     this.#steady = steady;
-    const { limits, own } = settings;
+    const { limits, role } = settings;
     const now = steady();
     this.#echo = new LinkEcho(now);
     this.#lookedAt = now;
@@ -133,8 +142,22 @@ export class TcpLink {
     ];
     socket.setNoDelay(true);
     for (const [event, listener] of this.#listeners) socket.on(event, listener);
-    this.#hello = { ...own, channelKey: this.#key.channelKey };
-    socket.write(frameBytes(encodeHello(this.#hello)));
+    if (role === 'dialler') this.#greet();
+  }
+
+  #greet(): Greeting {
+    const key = newConnectionKey();
+    const hello = { ...this.#settings.own, channelKey: key.channelKey };
+    this.#socket.write(frameBytes(encodeHello(hello)));
+    this.#greeting = { key, hello };
+    return this.#greeting;
+  }
+
+  /** Its other end is known: what it sends counts together with what comes on its other connections, and came on earlier ones. */
+  countWith(allowance: ReadingAllowance): void {
+    this.#allowances = this.#allowances.map((each) => (each === this.#own ? allowance : each));
+    this.#own = allowance;
+    this.#spend(0, 0);
   }
 
   /** Applies the limits for strangers: lower read and send rates, shared by all strangers, and a shorter queue. */
@@ -185,12 +208,15 @@ export class TcpLink {
     this.#events.ended(reason);
   }
 
-  #handOver(token: Bytes): void {
+  #handOver(token: Bytes, circuit: NonNullable<LinkEvents['circuit']>): void {
+    if (!circuit.isExpected(token)) throw new ProtocolError('not_canonical', 'it has a token that nobody gave it');
+    // Its end gets a hello as on every connection.
+    this.#greet();
     this.#isOver = true;
     for (const timer of this.#timers) clearTimeout(timer);
     for (const [event, listener] of this.#listeners) this.#socket.off(event, listener);
     this.#socket.pause();
-    this.#events.circuit?.(this.#socket, token);
+    circuit.begin(this.#socket, token);
   }
 
   #look(): void {
@@ -224,9 +250,15 @@ export class TcpLink {
       this.end(error instanceof ProtocolError ? error.message : `its frames could not be read: ${error}`);
       return;
     }
+    this.#spend(Math.max(piece.length, LEAST_READ_BYTES), messages);
+  }
+
+  /** Beyond what is allowed nothing is read for a while. */
+  #spend(bytes: number, messages: number): void {
     const now = this.#steady();
-    const millis = Math.max(...this.#allowances.map((allowance) => allowance.spend(piece.length, messages, now)));
+    const millis = Math.max(...this.#allowances.map((allowance) => allowance.spend(bytes, messages, now)));
     if (millis === 0) return;
+    clearTimeout(this.#resume);
     this.#socket.pause();
     this.#resume = setTimeout(() => {
       this.#resume = undefined;
@@ -236,9 +268,10 @@ export class TcpLink {
 
   #take(frame: Bytes): void {
     if (this.#channel === undefined) {
-      const token = this.#events.circuit && tokenIn(frame);
-      if (token !== undefined) this.#handOver(token);
-      else this.#meet(readHello(frame, this.#hello));
+      const { circuit } = this.#events;
+      const token = circuit && tokenIn(frame);
+      if (circuit !== undefined && token !== undefined) this.#handOver(token, circuit);
+      else this.#meet(this.#helloIn(frame));
       return;
     }
     const bytes = this.#channel.open(frame);
@@ -257,13 +290,25 @@ export class TcpLink {
     }
   }
 
+  #helloIn(frame: Bytes): Hello {
+    try {
+      return readHello(frame, this.#settings.own);
+    } catch (error) {
+      // A node of another version or chain is told which ones are spoken here, for its operator.
+      const isNode = error instanceof ProtocolError && OTHER_NODES.has(error.code);
+      if (isNode && this.#greeting === undefined)
+        this.#socket.write(frameBytes(encodeHello({ ...this.#settings.own, channelKey: NO_KEY })));
+      throw error;
+    }
+  }
+
   #meet(other: Hello): void {
     const { role, expects } = this.#settings;
     if (expects !== undefined && !equalBytes(other.validator, expects))
       throw new ProtocolError('not_canonical', 'it is not the validator that registered this route');
-    this.#ends =
-      role === 'dialler' ? { dialler: this.#hello, dialled: other } : { dialler: other, dialled: this.#hello };
-    this.#channel = new Channel(role, this.#key.secret, this.#ends);
+    const { key, hello } = this.#greeting ?? this.#greet();
+    this.#ends = role === 'dialler' ? { dialler: hello, dialled: other } : { dialler: other, dialled: hello };
+    this.#channel = new Channel(role, key.secret, this.#ends);
     this.#reader.limit = IDENTITY_BYTES + TAG_BYTES;
     if (role === 'dialler') this.#introduce(undefined, () => undefined);
   }

@@ -5,7 +5,7 @@
  * places that strangers cannot take (inbound-places.ts).
  */
 import { randomBytes, randomInt } from 'node:crypto';
-import { isIP, type LookupFunction, type Socket } from 'node:net';
+import { isIP, type LookupFunction } from 'node:net';
 import { type Bytes, equalBytes, toHex } from '../../../protocol/bytes.ts';
 import { validatorId } from '../../../protocol/staking/names.ts';
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
@@ -34,12 +34,16 @@ import {
   LAST_RETRY_MILLIS,
   MAX_BARRED,
   MAX_COUNTED,
+  MAX_KNOWN,
+  NEWCOMERS,
   SENT_TO_STRANGERS,
   STRANGER,
   STRANGERS,
 } from './overlay-limits.ts';
-import { type Link, OverlayLinks, placeKey, RELAYED } from './overlay-links.ts';
-import { OverlayListeners } from './overlay-listeners.ts';
+import { accountOf, type Link, OverlayLinks, placeKey, RELAYED } from './overlay-links.ts';
+import { type OverlayAddress, OverlayListeners } from './overlay-listeners.ts';
+import type { OverlayQuic } from './overlay-quic.ts';
+import type { OverlaySocket } from './quic-socket.ts';
 import { RegisteredRoutes } from './registered-routes.ts';
 import { CHALLENGE_BYTES, type Identity, NO_VALIDATOR } from './tcp-frames.ts';
 import { type Claim, LINK_LIMITS, type LinkLimits, TcpLink } from './tcp-link.ts';
@@ -65,6 +69,8 @@ export type TcpDependencies = {
   readonly members?: () => readonly { readonly publicKey: Bytes }[];
   /** Resolves the names of registered routes, instead of the system. */
   readonly lookup?: LookupFunction | undefined;
+  /** Closed with the transport. */
+  readonly quic?: OverlayQuic | undefined;
   /** This machine: not limited by address, never barred. */
   readonly isNear?: (address: string) => boolean;
 };
@@ -78,8 +84,11 @@ export class TcpTransport implements Transport {
   readonly #links = new OverlayLinks();
   readonly #barred = new BoundedMap<string, number>(MAX_BARRED);
   readonly #connections = new BoundedMap<string, Bucket>(MAX_COUNTED);
+  #newcomers: Bucket;
   /** Addresses of neighbours named by the operator: given directly, or resolved from names. */
   readonly #named = new Map<ListenAddress, string>();
+  /** By neighbour: a new connection is no new allowance. */
+  readonly #reading = new BoundedMap<string, ReadingAllowance>(MAX_KNOWN);
   readonly #strangers: ReadingAllowance;
   readonly #sentToStrangers: FairShare;
   readonly #dialler: Dialler;
@@ -101,17 +110,19 @@ export class TcpTransport implements Transport {
     this.#identities = new OverlayIdentities(dependencies);
     const { signer } = dependencies;
     this.#validator = signer === undefined ? NO_VALIDATOR : validatorId(signer.publicKey);
+    this.#newcomers = fullBucket(NEWCOMERS, now);
     this.#sentToStrangers = new FairShare(SENT_TO_STRANGERS, now);
     this.#strangers = new ReadingAllowance(STRANGERS.bytes, STRANGERS.messages, now, STRANGERS.mostMillis);
-    this.#dialler = new Dialler(dependencies.steady);
+    this.#dialler = new Dialler(dependencies.steady, dependencies.quic);
     this.#routes = new RegisteredRoutes({
       dialler: this.#dialler,
       steady: dependencies.steady,
       lookup: dependencies.lookup,
+      hasQuic: dependencies.quic !== undefined,
       isConnected: (key) => this.#links.isConnected(key),
       connected: (socket, address, key, ended) => this.#dialled(socket, address, key, ended),
     });
-    this.#listeners = new OverlayListeners(dependencies.log, (socket) => this.#accept(socket));
+    this.#listeners = new OverlayListeners(dependencies.log, (socket) => this.#accept(socket), dependencies.quic);
     this.#relaying = new Relaying({
       chainId: settings.chainId,
       log: dependencies.log,
@@ -127,9 +138,9 @@ export class TcpTransport implements Transport {
   }
 
   /** Opens the listeners and returns their addresses. Before `start` all connections are refused. */
-  async listen(): Promise<ListenAddress[]> {
-    const addresses: ListenAddress[] = [];
-    for (const bind of this.#settings.binds) addresses.push(await this.#listeners.open(bind));
+  async listen(): Promise<OverlayAddress[]> {
+    const addresses: OverlayAddress[] = [];
+    for (const bind of this.#settings.binds) addresses.push(...(await this.#listeners.open(bind)));
     return addresses;
   }
 
@@ -165,6 +176,11 @@ export class TcpTransport implements Transport {
     return placeKey(this.#links.get(peer)?.address ?? String(peer).replace(/#\d+$/, ''));
   }
 
+  accountOf(peer: Peer): string {
+    const found = this.#links.get(peer);
+    return found === undefined ? this.placeOf(peer) : accountOf(found);
+  }
+
   company(): readonly Companion[] {
     return this.#links.company();
   }
@@ -193,6 +209,7 @@ export class TcpTransport implements Transport {
     this.#relaying.close();
     for (const { link } of [...this.#links.values()]) link.end();
     await this.#listeners.close();
+    await this.#with.quic?.close();
   }
 
   #bar(address: string, millis: number): void {
@@ -206,7 +223,7 @@ export class TcpTransport implements Transport {
     if (!isNear) {
       if ((this.#barred.get(key) ?? 0) > now) return false;
       const bucket = take(this.#connections.get(key) ?? fullBucket(CONNECTIONS, now), CONNECTIONS, now);
-      if (bucket === undefined) return false;
+      if (bucket === undefined || !this.#admitsNewcomer(key)) return false;
       this.#connections.set(key, bucket);
     }
     const found = admit(this.#links.places(this.#isNear), { address: key, isNear }, randomInt);
@@ -214,7 +231,19 @@ export class TcpTransport implements Transport {
     return found.seated;
   }
 
-  #accept(socket: Socket): void {
+  /** Addresses that are known do not count. */
+  #admitsNewcomer(key: string): boolean {
+    if (key.startsWith(RELAYED) || this.#identities.isFamiliar(key) || this.#isNamed(key)) return true;
+    const bucket = take(this.#newcomers, NEWCOMERS, this.#with.steady());
+    if (bucket !== undefined) this.#newcomers = bucket;
+    return bucket !== undefined;
+  }
+
+  #isNamed(key: string): boolean {
+    return [...this.#named.values()].includes(key);
+  }
+
+  #accept(socket: OverlaySocket): void {
     const address = socket.remoteAddress ?? '';
     if (this.#admits(address)) this.#link(socket, address, true, () => undefined);
     else {
@@ -223,7 +252,7 @@ export class TcpTransport implements Transport {
     }
   }
 
-  #link(socket: Socket, address: string, isInbound: boolean, ended: Ending, expected?: Bytes): void {
+  #link(socket: OverlaySocket, address: string, isInbound: boolean, ended: Ending, expected?: Bytes): void {
     const { remoteAddress: host, remotePort: port } = socket;
     const isDialled = !isInbound && !address.startsWith(RELAYED) && host !== undefined && port !== undefined;
     const peer = `${address}#${++this.#count}`;
@@ -240,7 +269,7 @@ export class TcpTransport implements Transport {
     let verdict: Verdict = 'unknown';
     const identify = async (message: Bytes, claim: Claim | undefined) => {
       if (!isInbound) return this.#identity(message);
-      verdict = await this.#identities.verify(claim);
+      verdict = await this.#identities.verify(claim, placeKey(address));
       if (verdict === 'true' || (verdict === 'unknown' && this.#identities.mayProve())) return this.#identity(message);
       if (known !== undefined) known.isWithheld = true;
       return undefined;
@@ -255,6 +284,7 @@ export class TcpTransport implements Transport {
           if (isInbound && expected !== undefined && verdict !== 'true') return link.end('it did not prove its key');
           if (!(isInbound ? this.#seat(peer, known, claim, verdict) : this.#isWho(known, claim, expected))) return;
           known.isReady = true;
+          if (known.standing !== 'stranger') link.countWith(this.#readingOf(known));
           log.debug('a neighbour joined', { peer, standing: known.standing });
           this.#relaying.joined(peer);
           this.#events?.joined(peer);
@@ -262,12 +292,15 @@ export class TcpTransport implements Transport {
         message: (bytes) => this.#relaying.take(peer, bytes) || this.#events?.message(peer, bytes),
         ...(isInbound &&
           expected === undefined && {
-            circuit: (half: Socket, token: Bytes) => {
-              this.#links.delete(peer);
-              // It was invited: circuits requested by others do not count against its address.
-              const bucket = this.#connections.get(placeKey(address));
-              if (this.#relaying.arrived(half, token) && bucket !== undefined)
-                this.#connections.set(placeKey(address), give(bucket, CONNECTIONS, 1));
+            circuit: {
+              isExpected: (token) => this.#relaying.isExpected(token),
+              begin: (half, token) => {
+                this.#links.delete(peer);
+                this.#relaying.arrived(half, token);
+                // It was invited: circuits requested by others do not count against its address.
+                const bucket = this.#connections.get(placeKey(address));
+                if (bucket !== undefined) this.#connections.set(placeKey(address), give(bucket, CONNECTIONS, 1));
+              },
             },
           }),
         ended: (reason) => {
@@ -318,16 +351,14 @@ export class TcpTransport implements Transport {
     // A key stays proven when its seat is lost; its place is a stranger's then.
     const member = key !== undefined && this.#identities.isMember(key) ? nameOf(key) : undefined;
     const places = this.#links.places(this.#isNear, peer);
-    const isNamed =
-      !isNear &&
-      [...this.#named.values()].includes(address) &&
-      seat(places, { address, isNear, standing: 'named' }).seated;
+    const isNamed = !isNear && this.#isNamed(address) && seat(places, { address, isNear, standing: 'named' }).seated;
     const standing = member !== undefined ? 'member' : isNamed ? 'named' : 'stranger';
     const found = seat(places, { address, isNear, standing, member });
     if (!found.seated) {
       known.link.end('there is no place');
       return false;
     }
+    if (member !== undefined) this.#identities.proved(member, address);
     Object.assign(known, { standing, member, key, claim: verdict === 'unknown' ? claim : undefined });
     if (standing === 'stranger') {
       const own = new ReadingAllowance(STRANGER.bytes, STRANGER.messages, this.#with.steady());
@@ -347,20 +378,34 @@ export class TcpTransport implements Transport {
       const { claim, link, key, standing } = known;
       if (!known.isReady || !known.isInbound) continue;
       if (key !== undefined && this.#identities.isMember(key) !== (standing === 'member')) {
-        if (this.#seat(peer, known, undefined, 'true') && known.standing === 'member') link.release();
+        if (this.#seat(peer, known, undefined, 'true') && known.standing === 'member') this.#release(known);
         this.#relaying.joined(peer);
         continue;
       }
-      const verdict = key === undefined ? await this.#identities.verify(claim) : 'unknown';
+      const verdict = key === undefined ? await this.#identities.verify(claim, placeKey(known.address)) : 'unknown';
       // It may have gone meanwhile.
       if (verdict === 'unknown' || !this.#links.has(peer)) continue;
       // This side has not sent its identity; a new connection will start with it.
       if (verdict === 'true' && known.isWithheld) link.end();
       else if (this.#seat(peer, known, claim, verdict)) {
-        link.release();
+        this.#release(known);
         this.#relaying.joined(peer);
       }
     }
+  }
+
+  #release(known: Link): void {
+    known.link.release();
+    known.link.countWith(this.#readingOf(known));
+  }
+
+  /** What a neighbour that is known may send, on all its connections. */
+  #readingOf(known: Link): ReadingAllowance {
+    const name = accountOf(known);
+    const { bytes, messages } = this.#settings.limits ?? LINK_LIMITS;
+    const allowance = this.#reading.use(name) ?? new ReadingAllowance(bytes, messages, this.#with.steady());
+    this.#reading.set(name, allowance);
+    return allowance;
   }
 
   #neighbour(neighbour: ListenAddress): Target {
@@ -375,7 +420,7 @@ export class TcpTransport implements Transport {
     };
   }
 
-  #dialled(socket: Socket, to: ListenAddress, expected: Bytes | undefined, ended: Ending): void {
+  #dialled(socket: OverlaySocket, to: ListenAddress, expected: Bytes | undefined, ended: Ending): void {
     const [{ log }, neighbour] = [this.#with, showListenAddress(to)];
     this.#link(
       socket,
@@ -396,7 +441,7 @@ export class TcpTransport implements Transport {
   }
 
   /** A fault of one end does not count against the other, nor against the same validator through another relay. */
-  #circuit(socket: Socket, { validator: { id, publicKey }, role, relay }: OwnCircuit): void {
+  #circuit(socket: OverlaySocket, { validator: { id, publicKey }, role, relay }: OwnCircuit): void {
     const [of, by] = [id, relay].map((each) => toHex(each).slice(0, 16));
     const address = `${RELAYED}${of} by ${by}`;
     if (this.#admits(address)) this.#link(socket, address, role === 'dialled', () => undefined, publicKey);

@@ -29,6 +29,8 @@ export interface Transport {
   known(): readonly Peer[];
   /** A neighbour's key for limits: its address, or the network of one customer. */
   placeOf(peer: Peer): string;
+  /** A known neighbour's key for limits, the same on all its connections: the key that it proved, or its address. */
+  accountOf(peer: Peer): string;
   /**
    * Connected members, each once by its proven key, and undefined for each neighbour named by the operator that is
    * connected but proved nothing. Several connections of one node count once.

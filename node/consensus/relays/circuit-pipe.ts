@@ -2,21 +2,22 @@
  * The bytes of a circuit, from each of its ends to the other. They are read no faster than the other end accepts them
  * and the allowances permit, so little is buffered here.
  */
-import type { Socket } from 'node:net';
+
 import { Allowance } from '../reach/allowance.ts';
+import type { OverlaySocket } from '../reach/quic-socket.ts';
 import { CIRCUIT } from './relay-limits.ts';
 
 export type PipeLimits = { readonly bytes: { perSecond: number; burst: number }; readonly idleMillis: number };
 
 export class CircuitPipe {
-  readonly #sockets: readonly [Socket, Socket];
+  readonly #sockets: readonly [OverlaySocket, OverlaySocket];
   readonly #timers = new Set<NodeJS.Timeout>();
   readonly #ended: () => void;
   #isOver = false;
 
   /** `together`: the allowance shared by all circuits. */
   constructor(
-    sockets: readonly [Socket, Socket],
+    sockets: readonly [OverlaySocket, OverlaySocket],
     together: Allowance,
     steady: () => number,
     ended: () => void,
@@ -42,7 +43,7 @@ export class CircuitPipe {
     this.#ended();
   }
 
-  #carry(from: Socket, to: Socket, allowances: readonly Allowance[], steady: () => number): void {
+  #carry(from: OverlaySocket, to: OverlaySocket, allowances: readonly Allowance[], steady: () => number): void {
     let holds = 0;
     const release = () => {
       if (--holds === 0 && !this.#isOver) from.resume();

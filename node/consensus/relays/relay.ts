@@ -4,11 +4,11 @@
  * between the two ends, so a relay can end a circuit, but cannot insert messages or impersonate an end.
  */
 import { randomBytes } from 'node:crypto';
-import type { Socket } from 'node:net';
 import { type Bytes, toHex } from '../../../protocol/bytes.ts';
 import type { Peer } from '../engine/effects.ts';
 import { Allowance } from '../reach/allowance.ts';
 import type { Role } from '../reach/overlay-channel.ts';
+import type { OverlaySocket } from '../reach/quic-socket.ts';
 import { encodeCircuitMessage, JOINED, TOKEN_BYTES } from './circuit-messages.ts';
 import { CircuitPipe } from './circuit-pipe.ts';
 import { CIRCUIT } from './relay-limits.ts';
@@ -30,7 +30,7 @@ export class Relay {
   /** By token. */
   readonly #expected = new Map<string, Expected>();
   /** First halves of circuits, by number. */
-  readonly #halves = new Map<number, Socket>();
+  readonly #halves = new Map<number, OverlaySocket>();
   /** Open circuits, by number. */
   readonly #pipes = new Map<number, CircuitPipe>();
   readonly #together: Allowance;
@@ -64,30 +64,28 @@ export class Relay {
     this.#with.send(peer, encodeCircuitMessage({ type: 'invitation', validator, role, token }));
   }
 
-  /** A connection that began with a token. A token is valid once. False if it is unknown. */
-  arrived(socket: Socket, token: Bytes): boolean {
+  isExpected(token: Bytes): boolean {
+    return this.#expected.has(toHex(token));
+  }
+
+  /** A connection that began with a token that is expected. A token is valid once. */
+  arrived(socket: OverlaySocket, token: Bytes): void {
     const name = toHex(token);
-    const expected = this.#expected.get(name);
+    const { circuit } = this.#expected.get(name) as Expected;
     // An error on a waiting half must not end this process.
     socket.on('error', () => undefined);
-    if (expected === undefined) {
-      socket.destroy();
-      return false;
-    }
     this.#expected.delete(name);
-    const { circuit } = expected;
     const first = this.#halves.get(circuit.number);
     if (first === undefined) {
       this.#halves.set(circuit.number, socket);
       socket.once('close', () => this.#halves.get(circuit.number) === socket && this.#forget(circuit.number));
-      return true;
+      return;
     }
     this.#halves.delete(circuit.number);
     this.#join(circuit, first, socket);
-    return true;
   }
 
-  #join(circuit: Circuit, one: Socket, other: Socket): void {
+  #join(circuit: Circuit, one: OverlaySocket, other: OverlaySocket): void {
     circuit.isOpen = true;
     for (const socket of [one, other]) socket.write(JOINED);
     const pipe = new CircuitPipe([one, other], this.#together, this.#with.steady, () => {

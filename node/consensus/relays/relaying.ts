@@ -5,8 +5,8 @@
  * in that one's record. Only relays are dialled, at addresses that were dialled before.
  */
 import { randomInt } from 'node:crypto';
-import type { Socket } from 'node:net';
 import { type Bytes, equalBytes } from '../../../protocol/bytes.ts';
+import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import { type Bucket, fullBucket, take } from '../../../runtime/clients/token-bucket.ts';
 import type { ListenAddress } from '../../../runtime/command-line/command-line.ts';
 import type { Logger } from '../../../runtime/log/log.ts';
@@ -14,6 +14,8 @@ import { nameOf } from '../../ledger/registration.ts';
 import type { Peer } from '../engine/effects.ts';
 import { dialAfter, type Reachable } from '../reach/dial-plan.ts';
 import type { Role } from '../reach/overlay-channel.ts';
+import { MAX_KNOWN } from '../reach/overlay-limits.ts';
+import type { OverlaySocket } from '../reach/quic-socket.ts';
 import { joinCircuit } from './circuit-join.ts';
 import { type CircuitMessage, decodeCircuitMessage, encodeCircuitMessage } from './circuit-messages.ts';
 import { OwnSlots } from './own-slots.ts';
@@ -61,7 +63,7 @@ export type RelayingDependencies = {
   link(peer: Peer): ProvenLink | undefined;
   send(peer: Peer, bytes: Bytes): void;
   /** One half of a circuit through this relay: it is kept only if the other end proves this validator's key. */
-  connected(socket: Socket, circuit: OwnCircuit): void;
+  connected(socket: OverlaySocket, circuit: OwnCircuit): void;
 };
 
 const NOBODY: Listing = { own: { id: new Uint8Array(0), routes: [] }, validators: [] };
@@ -72,7 +74,8 @@ export class Relaying {
   readonly #relay: Relay;
   readonly #slots = new OwnSlots();
   readonly #dials = new RelayDials();
-  readonly #checks = new Map<Peer, Bucket>();
+  /** By key, also while it is away: a new connection is no new allowance. */
+  readonly #checks = new BoundedMap<string, Bucket>(MAX_KNOWN);
   /** Relays that were asked for a circuit, by the validator at its other end. */
   readonly #asked = new Map<string, Peer>();
   readonly #joins = new Set<{ readonly peer: Peer; readonly end: () => void }>();
@@ -123,13 +126,17 @@ export class Relaying {
   }
 
   left(peer: Peer): void {
-    this.#checks.delete(peer);
     this.#relay.left(peer);
   }
 
-  /** A connection that began with a token; returns whether this node issued it. */
-  arrived(socket: Socket, token: Bytes): boolean {
-    return this.#relay.arrived(socket, token);
+  /** Whether this node issued the token, and it was not used yet. */
+  isExpected(token: Bytes): boolean {
+    return this.#relay.isExpected(token);
+  }
+
+  /** A connection that began with such a token. */
+  arrived(socket: OverlaySocket, token: Bytes): void {
+    this.#relay.arrived(socket, token);
   }
 
   close(): void {
@@ -150,7 +157,7 @@ export class Relaying {
 
   #heard(link: ProvenLink, message: CircuitMessage): void {
     const { peer } = link;
-    if (message.type === 'record') this.#record(peer, message.bytes);
+    if (message.type === 'record') this.#record(link, message.bytes);
     else if (message.type === 'granted') this.#slots.granted(peer);
     else if (message.type === 'invitation') this.#invited(link, message);
     else {
@@ -169,22 +176,22 @@ export class Relaying {
     return found && { peer, name: nameOf(found.id), id: found.id };
   }
 
-  #record(peer: Peer, bytes: Bytes): void {
-    this.#ownRecord(peer, bytes);
-    if (this.#book.take(bytes, () => this.#mayCheck(peer)) !== 'take') return;
+  #record(from: ProvenLink, bytes: Bytes): void {
+    this.#ownRecord(from, bytes);
+    if (this.#book.take(bytes, () => this.#mayCheck(from)) !== 'take') return;
     for (const link of this.#with.links())
-      if (link.peer !== peer) this.#with.send(link.peer, encodeCircuitMessage({ type: 'record', bytes }));
+      if (link.peer !== from.peer) this.#with.send(link.peer, encodeCircuitMessage({ type: 'record', bytes }));
   }
 
   /**
    * A record of this validator that is newer than its last one: it was made while the clock was ahead. The next one
    * must be newer still.
    */
-  #ownRecord(peer: Peer, bytes: Bytes): void {
+  #ownRecord(from: ProvenLink, bytes: Bytes): void {
     const { own } = this.#listing;
     const signed = decodeRecord(bytes);
     const { validator, sequence } = signed.record;
-    if (!equalBytes(validator, own.id) || sequence <= this.#sequence || !this.#mayCheck(peer)) return;
+    if (!equalBytes(validator, own.id) || sequence <= this.#sequence || !this.#mayCheck(from)) return;
     const [now, { chainId }, overlayKeys] = [this.#with.now(), this.#with, this.#overlayKeysOf(own.id)];
     if (judgeRecord(signed, undefined, { chainId, now, overlayKeys }) !== 'take') return;
     this.#sequence = sequence;
@@ -192,10 +199,10 @@ export class Relaying {
     this.#announced &&= { ...this.#announced, at: Number.NEGATIVE_INFINITY };
   }
 
-  #mayCheck(peer: Peer): boolean {
-    const now = this.#with.steady();
-    const bucket = take(this.#checks.get(peer) ?? fullBucket(RECORD.checks, now), RECORD.checks, now);
-    if (bucket !== undefined) this.#checks.set(peer, bucket);
+  #mayCheck({ key }: ProvenLink): boolean {
+    const [now, name] = [this.#with.steady(), nameOf(key)];
+    const bucket = take(this.#checks.use(name) ?? fullBucket(RECORD.checks, now), RECORD.checks, now);
+    if (bucket !== undefined) this.#checks.set(name, bucket);
     return bucket !== undefined;
   }
 

@@ -1,5 +1,5 @@
 /**
- * Addresses of peers: multiaddrs of TCP, by IP or by name. Names are accepted only from the operator: a peer could make
+ * Addresses of peers: multiaddrs of TCP or QUIC, by IP or by name. Names are accepted only from the operator: a peer could make
  * a name resolve to an address in the node's own network. An address has one form, so that limits by address and
  * network count the same host once.
  */
@@ -11,18 +11,23 @@ const MAX_LENGTH = 200;
 /** The IP address in a multiaddr, if it names one. */
 export const ipOf = (address: string): string | undefined => /^\/ip[46]\/([^/]+)(?:\/|$)/.exec(address)?.[1];
 
-/** TCP by IP or by name, with or without the peer's identity: what an operator may name. */
+/** TCP or QUIC by IP or by name, with or without the peer's identity: what an operator may name. */
 export const isDialable = (address: string): boolean =>
   address.length <= MAX_LENGTH &&
-  /^\/(?:ip4|ip6|dns|dns4|dns6)\/[0-9A-Za-z.:-]+\/tcp\/[1-9]\d{0,4}(?:\/p2p\/[1-9A-HJ-NP-Za-km-z]{40,64})?$/.test(
+  /^\/(?:ip4|ip6|dns|dns4|dns6)\/[0-9A-Za-z.:-]+\/(?:tcp\/[1-9]\d{0,4}|udp\/[1-9]\d{0,4}\/quic-v1)(?:\/p2p\/[1-9A-HJ-NP-Za-km-z]{40,64})?$/.test(
     address,
   );
 
+export const isQuic = (address: string): boolean => /\/udp\/\d{1,5}\/quic-v1(?:\/|$)/.test(address);
+
 export type HostPlace = { readonly ip: string; readonly port: number; readonly peer: string };
 
-/** The form accepted from strangers: an IP address, a port and the peer's identity. */
+/**
+ * The form accepted from strangers: an IP address, a port of TCP and the peer's identity. QUIC is for those whom an
+ * operator told of it: `/svc/peers/1` has no word for it.
+ */
 export function placeOf(address: string): HostPlace | undefined {
-  if (!isDialable(address)) return undefined;
+  if (!isDialable(address) || isQuic(address)) return undefined;
   const [, kind, host = '', , port, , peer] = address.split('/');
   const ip = kind === 'ip4' || kind === 'ip6' ? canonicalIp(host) : undefined;
   const number = Number(port);

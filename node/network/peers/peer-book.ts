@@ -89,19 +89,30 @@ export class PeerBook {
     );
   }
 
+  isNamed(address: string): boolean {
+    return this.#bootstrap.has(address);
+  }
+
   /**
    * Addresses to dial now: the operator's first, then those reached before, latest first, then those that peers sent.
-   * `connected` are IP addresses in use.
+   * `connected` are IP addresses that this node dialled. The operator's are not counted by network.
    */
-  next(nowMillis: number, isTaken: (address: string) => boolean, connected: readonly string[]): string | undefined {
+  next(
+    nowMillis: number,
+    isTaken: (address: string) => boolean,
+    connected: readonly string[],
+    isNamedOnly = false,
+  ): string | undefined {
     const subnets = connected.filter((ip) => !this.#isNear(ip)).map(subnetOf);
-    const may = ({ address, notBefore, host, subnet }: KnownAddress) => {
-      if (notBefore > nowMillis || isTaken(address)) return false;
+    const isDue = ({ address, notBefore }: KnownAddress) => notBefore <= nowMillis && !isTaken(address);
+    const may = (known: KnownAddress) => {
+      const { host, subnet } = known;
+      if (!isDue(known)) return false;
       const isCounted = host !== '' && !this.#isNear(host);
       return !isCounted || subnets.filter((other) => other === subnet).length < DIALLED_PER_SUBNET;
     };
-    const named = [...this.#bootstrap.values()].find(may);
-    if (named !== undefined) return named.address;
+    const named = [...this.#bootstrap.values()].find(isDue);
+    if (named !== undefined || isNamedOnly) return named?.address;
     const best = (table: Map<string, KnownAddress>) =>
       [...table.values()].filter(may).sort((a, b) => a.failures - b.failures || b.lastGood - a.lastGood)[0]?.address;
     return best(this.#good) ?? best(this.#told);

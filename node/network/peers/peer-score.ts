@@ -6,6 +6,8 @@
 export const FAULTS = {
   /** An invalid certificate, chain of cuts or header. */
   false_proof: 100,
+  /** Frames without end: no honest peer sends a fraction of them. */
+  frames: 100,
   /** Malformed bytes. */
   malformed: 50,
   /** A block without valid work, header or body. */

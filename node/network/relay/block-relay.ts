@@ -6,12 +6,13 @@
  */
 
 import { type Bytes, equalBytes } from '../../../protocol/bytes.ts';
-import { ProtocolError } from '../../../protocol/errors.ts';
+import { attempt, ProtocolError } from '../../../protocol/errors.ts';
 import { type Body, decodeBody, encodeBody } from '../../../protocol/ledger/body.ts';
-import { blockId, decodeHeader } from '../../../protocol/ledger/header.ts';
+import { blockId, decodeHeader, HEADER_BYTES } from '../../../protocol/ledger/header.ts';
+import { transactionIdOfWire } from '../../../protocol/transactions/transaction.ts';
 import type { Submission } from '../../full-node.ts';
 import { isWindowOpen } from '../../ledger/registration.ts';
-import { isSendersFault } from '../../mining/candidate.ts';
+import { isSendersFault, WRONG_BODY } from '../../mining/candidate.ts';
 import type { ConsensusNode } from '../../node.ts';
 import { blame, type PeerAsking, PeerFault } from '../peers/peer-fault.ts';
 import { decodeBlocksAnswer } from '../sync/sync-messages.ts';
@@ -94,35 +95,40 @@ export class BlockRelay {
 
   async #look(peer: PeerName, data: Bytes): Promise<Finding> {
     const { network, node } = this.#with;
-    let block: ShortBlock;
-    try {
-      block = decodeShortBlock(data);
-    } catch (error) {
-      if (!(error instanceof ProtocolError)) throw error;
-      network.fault(peer, 'malformed', error.message);
-      return 'reject';
-    }
-    const id = blockId(block.header);
+    // The names behind the header cost most: they are read when its work is known.
+    const header = data.subarray(0, HEADER_BYTES);
+    if (header.length < HEADER_BYTES) return this.#malformed(peer, `a header has ${HEADER_BYTES} bytes`);
+    const id = blockId(header);
     if (node.chain.block(id) !== undefined) return 'ignore';
-    const wrong = await node.ledger.examineHeader(block.header);
+    const wrong = await node.ledger.examineHeader(header);
     if (wrong !== undefined) {
       if (!isSendersFault(wrong.code)) return 'ignore';
       network.fault(peer, 'bad_block', wrong.code);
       return 'reject';
     }
-    await this.#fetchParents(peer, block.parents);
-    return await this.#takeIn(peer, id, block);
+    const block = attempt(() => decodeShortBlock(data));
+    if (!block.ok) return this.#malformed(peer, block.error.message);
+    await this.#fetchParents(peer, block.value.parents);
+    return await this.#takeIn(peer, id, block.value, data);
   }
 
-  async #takeIn(peer: PeerName, id: Bytes, block: ShortBlock): Promise<Finding> {
-    const { node } = this.#with;
+  #malformed(peer: PeerName, reason: string): Finding {
+    this.#with.network.fault(peer, 'malformed', reason);
+    return 'reject';
+  }
+
+  async #takeIn(peer: PeerName, id: Bytes, block: ShortBlock, data: Bytes): Promise<Finding> {
+    const { node, network } = this.#with;
     const transactions = await this.#transactions(peer, id, block.shortIds);
-    let outcome: Submission | undefined;
-    if (transactions !== undefined)
-      outcome = await node.submitBlock(block.header, encodeBody({ ...block, transactions }), 'relayed');
-    // The assembled body differs from the sender's: short identifiers collided, or witnesses differ.
-    if (outcome === undefined || (outcome.status === 'refused' && outcome.error.code === 'transactions_root_mismatch'))
-      outcome = await this.#fetchWhole(peer, id);
+    const assembled = transactions && attempt(() => encodeBody({ ...block, transactions }));
+    let outcome = assembled?.ok ? await node.submitBlock(block.header, assembled.value, 'relayed') : undefined;
+    let isTrue = true;
+    // Not the header's body: short identifiers collided, witnesses differ, or the miner announced its block wrongly.
+    if (outcome === undefined || (outcome.status === 'refused' && WRONG_BODY.has(outcome.error.code))) {
+      const fetched = await fetchBlock(peer, id, node, network);
+      outcome = fetched?.outcome;
+      isTrue = fetched !== undefined && equalBytes(encodeShortBlock(block.header, decodeBody(fetched.body)), data);
+    }
     if (outcome === undefined) {
       if (node.chain.block(id) !== undefined) return 'ignore';
       const { anchorHeight } = decodeHeader(block.header);
@@ -130,13 +136,15 @@ export class BlockRelay {
       throw new PeerFault(peer, 'undelivered', 'it does not have the block that it announced');
     }
     // Everybody has to know of two blocks with one body: honest ones build on neither. Each of them cost its work.
-    if (outcome.status !== 'refused' || outcome.error.code === 'body_used') return 'accept';
+    if (outcome.status !== 'refused' || outcome.error.code === 'body_used')
+      // A wrong announcement is not handed on: the next node would blame this one. It hears of the block by this node's own.
+      return isTrue ? 'accept' : 'ignore';
     // Another peer may have the body that belongs to the header.
     if (isSendersFault(outcome.error.code)) throw new PeerFault(peer, 'bad_block', outcome.error.code);
     return 'ignore';
   }
 
-  /** Undefined if some did not arrive. */
+  /** Undefined if some did not arrive, or others than those that were announced. */
   async #transactions(
     peer: PeerName,
     id: Bytes,
@@ -150,14 +158,12 @@ export class BlockRelay {
     const places = wires.flatMap((wire, place) => (wire === undefined ? [place] : []));
     if (places.length > 0) {
       const answer = await network.ask(peer, 'relay', encodeRelayQuestion({ type: 'carried', block: id, places }));
-      for (const [i, wire] of decodeWires(answer, places.length).entries()) wires[places[i] as number] = wire;
+      for (const [i, wire] of decodeWires(answer, places.length).entries()) {
+        const place = places[i] as number;
+        if (wire !== undefined && shortName(transactionIdOfWire(wire)) === shortIds[place]) wires[place] = wire;
+      }
     }
     return wires.every((wire) => wire !== undefined) ? wires : undefined;
-  }
-
-  #fetchWhole(peer: PeerName, id: Bytes): Promise<Submission | undefined> {
-    const { node, network } = this.#with;
-    return fetchBlock(peer, id, node, network);
   }
 
   /**
@@ -165,8 +171,9 @@ export class BlockRelay {
    * requested.
    */
   async #fetchParents(peer: PeerName, parents: Body['parents']): Promise<void> {
+    const { node, network } = this.#with;
     for (const parent of parents)
-      if (this.#with.node.chain.block(parent) === undefined) await this.#fetchWhole(peer, parent);
+      if (node.chain.block(parent) === undefined) await fetchBlock(peer, parent, node, network);
   }
 }
 
@@ -176,7 +183,7 @@ export async function fetchBlock(
   id: Bytes,
   node: Pick<ConsensusNode, 'submitBlock'>,
   network: Pick<PeerAsking, 'ask'>,
-): Promise<Submission | undefined> {
+): Promise<{ readonly outcome: Submission; readonly body: Bytes } | undefined> {
   const question = encodeRelayQuestion({ type: 'block', block: id });
   const [block] = decodeBlocksAnswer(await network.ask(peer, 'relay', question));
   if (block === undefined) return undefined;
@@ -184,5 +191,5 @@ export async function fetchBlock(
   const outcome = await node.submitBlock(block.header, block.body, 'relayed');
   if (outcome.status === 'refused' && isSendersFault(outcome.error.code))
     throw new PeerFault(peer, 'bad_block', outcome.error.code);
-  return outcome;
+  return { outcome, body: block.body };
 }

@@ -7,7 +7,7 @@ import { ADDRESS_PAYLOAD_BYTES } from '../../../protocol/address.ts';
 import { ByteReader, type Bytes, ByteWriter } from '../../../protocol/bytes.ts';
 import { ID_BYTES } from '../../../protocol/crypto/identifier.ts';
 import { ProtocolError } from '../../../protocol/errors.ts';
-import { type Body, MAX_PARENTS } from '../../../protocol/ledger/body.ts';
+import { type Body, MAX_BODY_TRANSACTIONS, MAX_PARENTS } from '../../../protocol/ledger/body.ts';
 import { HEADER_BYTES } from '../../../protocol/ledger/header.ts';
 import { MAX_EXTRANONCE } from '../../../protocol/ledger/tag.ts';
 import { MAX_TRANSACTION_BYTES, transactionIdOfWire } from '../../../protocol/transactions/transaction.ts';
@@ -16,7 +16,6 @@ import { distinctIds } from '../sync/sync-messages.ts';
 export const MAX_TRANSACTIONS = 256;
 export const SALT_BYTES = 8;
 const SHORT_ID_BYTES = 8;
-const MAX_SHORT_IDS = 3_500;
 
 const counted = (value: number, least: number, most: number): number => {
   if (value < least || value > most)
@@ -82,7 +81,7 @@ export function decodeShortBlock(bytes: Bytes): ShortBlock {
   const payout = reader.take(ADDRESS_PAYLOAD_BYTES);
   const extranonce = reader.short(MAX_EXTRANONCE);
   const parents = Array.from({ length: counted(reader.u8(), 0, MAX_PARENTS) }, () => reader.take(ID_BYTES));
-  const count = counted(reader.u16(), 0, MAX_SHORT_IDS);
+  const count = counted(reader.u16(), 0, MAX_BODY_TRANSACTIONS);
   const shortIds = Array.from({ length: count }, () => Buffer.from(reader.take(SHORT_ID_BYTES)).toString('latin1'));
   reader.end();
   return { header, payout, extranonce, parents, shortIds };
@@ -126,7 +125,7 @@ function readQuestion(reader: ByteReader): RelayQuestion {
   const block = reader.take(ID_BYTES);
   if (type === TYPES.block) return { type: 'block', block };
   if (type !== TYPES.carried) throw new ProtocolError('unsupported_version', `question ${type}`);
-  const count = counted(reader.u16(), 1, MAX_SHORT_IDS);
+  const count = counted(reader.u16(), 1, MAX_BODY_TRANSACTIONS);
   const places = Array.from({ length: count }, () => reader.u16());
   if (places.some((place, i) => i > 0 && place <= (places[i - 1] as number)))
     throw new ProtocolError('not_canonical', 'places are named once, in ascending order');

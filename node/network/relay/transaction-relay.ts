@@ -8,6 +8,7 @@ import { randomBytes } from 'node:crypto';
 import type { Bytes } from '../../../protocol/bytes.ts';
 import { ProtocolError } from '../../../protocol/errors.ts';
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
+import { FairShare } from '../../../runtime/clients/fair-share.ts';
 import { type Bucket, type BucketRate, fullBucket, take } from '../../../runtime/clients/token-bucket.ts';
 import type { FullNode } from '../../full-node.ts';
 import { nameOf } from '../../ledger/registration.ts';
@@ -17,8 +18,10 @@ import type { Finding, PeerName, Topic } from '../thread/host-types.ts';
 import { decodeBatch, encodeBatch, MAX_TRANSACTIONS, SALT_BYTES } from './relay-messages.ts';
 import { type Came, TransactionWants } from './transaction-wants.ts';
 
-/** Identifiers of one peer that are looked up, each a read of the store. */
+/** Identifiers of one peer that are looked up. */
 const LOOKED_UP: BucketRate = { perSecond: 5_000, burst: 20_000 };
+/** Those that are neither in the mempool nor asked for, of all peers together: each is a read of the store, perhaps of the disk. */
+const READ_OF_ALL: BucketRate = { perSecond: 5_000, burst: 40_000 };
 /** Time between two batches: the first identifier after a pause is sent at once, later ones are batched. */
 const GATHER_MILLIS = 50;
 /** Half as many identifiers as a neighbour looks up, so that a link that stalls and recovers does not exceed its limit. */
@@ -56,6 +59,7 @@ export class TransactionRelay {
   readonly #with: TransactionRelayDependencies;
   readonly #lookedUp = new BoundedMap<PeerName, Bucket>(KNOWN_PEERS);
   readonly #missed = new BoundedMap<PeerName, Bucket>(KNOWN_PEERS);
+  readonly #read: FairShare;
   readonly #wants: TransactionWants;
   readonly #gathered = new BoundedMap<string, Bytes>(MAX_GATHERED);
   #timer: NodeJS.Timeout | undefined;
@@ -66,6 +70,7 @@ export class TransactionRelay {
 
   constructor(dependencies: TransactionRelayDependencies) {
     this.#with = dependencies;
+    this.#read = new FairShare(READ_OF_ALL, dependencies.steady());
     const { network } = dependencies;
     this.#wants = new TransactionWants({
       ask: (peer, question) => network.ask(peer, 'relay', question),
@@ -115,7 +120,11 @@ export class TransactionRelay {
       network.fault(peer, 'flood', 'too many transactions');
       return 'undelivered';
     }
-    const lacking = ids.filter((id) => !this.#isHere(id));
+    const absent = ids.filter((id) => this.#with.node.mempool.get(id) === undefined);
+    const unknown = absent.filter((id) => !this.#wants.has(id)).length;
+    // Others use the store now: the next announcer may bring it.
+    if (unknown > 0 && !this.#read.take(peer, this.#with.steady(), unknown)) return 'undelivered';
+    const lacking = absent.filter((id) => this.#wants.has(id) || !this.#isHere(id));
     if (lacking.length === 0) return 'ignore';
     const came = await this.#wants.want(peer, lacking);
     return came?.every((what) => what === 'here') ? 'ignore' : 'undelivered';

@@ -63,6 +63,10 @@ export class TransactionWants {
     this.#with = dependencies;
   }
 
+  has(id: Bytes): boolean {
+    return this.#wanted.has(nameOf(id));
+  }
+
   close(): void {
     this.#closed = true;
     for (const wanted of [...this.#wanted.values()]) this.#end(wanted, 'nobody');

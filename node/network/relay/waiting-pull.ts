@@ -102,11 +102,13 @@ export class WaitingPull {
         ++missed > MAX_MISSED
       )
         throw new PeerFault(peer, 'undelivered', 'it names blocks that it does not have');
-    const lacking = transactions.filter(
-      (id) => node.mempool.get(id) === undefined && node.chain.transactionStatus(id)?.final !== true,
-    );
-    for (let at = 0; at < lacking.length && steady() < end; at += MAX_TRANSACTIONS)
-      if (!(await this.#transactions(peer, lacking.slice(at, at + MAX_TRANSACTIONS)))) return;
+    // A part at a time is looked up: one that names what it does not have costs no more.
+    for (let at = 0; at < transactions.length && steady() < end; at += MAX_TRANSACTIONS) {
+      const lacking = transactions
+        .slice(at, at + MAX_TRANSACTIONS)
+        .filter((id) => node.mempool.get(id) === undefined && node.chain.transactionStatus(id)?.final !== true);
+      if (lacking.length > 0 && !(await this.#transactions(peer, lacking))) return;
+    }
   }
 
   /** Whether any of them arrived. */

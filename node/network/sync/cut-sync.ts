@@ -240,7 +240,10 @@ export class CutSync {
   /** The peer has nothing newer: it proves its height by the newest cut, which it could not name otherwise. */
   async #show(peer: PeerName, head: Place): Promise<void> {
     const question = encodeSyncQuestion({ type: 'cuts', from: head.height, count: 1 });
-    const [cut] = decodeCutsAnswer(await this.#with.network.ask(peer, 'sync', question)).cuts;
+    const { cuts, bodiesFrom } = decodeCutsAnswer(await this.#with.network.ask(peer, 'sync', question));
+    const [cut] = cuts;
+    // It began with a snapshot of this cut, and serves those after it.
+    if (cut === undefined && bodiesFrom > head.height) return;
     if (cut === undefined) throw new PeerFault(peer, 'false_height', `it has no cut ${head.height}`);
     if (!equalBytes(cut.cutId, head.cutId)) throw new PeerFault(peer, 'false_proof', `another cut ${head.height}`);
     this.heights.proved(peer, head.height);

@@ -9,6 +9,7 @@ import { admitInbound, INBOUND_LIMITS, type Inbound, subnetOf } from '../peers/i
 import { ipOf } from '../peers/peer-address.ts';
 import { BARRED_MILLIS } from '../peers/peer-score.ts';
 import type { PeerName } from './host-types.ts';
+import type { ByteCount } from './quic-transport.ts';
 
 const MAX_BARRED = 10_000;
 
@@ -70,6 +71,16 @@ export class ConnectionLimits {
       if (this.isBarred(peer.toString())) return true;
       this.#measure(connection);
       return false;
+    },
+  };
+
+  /** Bytes of QUIC, whose connections hand on none themselves. */
+  readonly count: ByteCount = {
+    received: (bytes) => {
+      this.receivedBytes += bytes;
+    },
+    sent: (bytes) => {
+      this.sentBytes += bytes;
     },
   };
 

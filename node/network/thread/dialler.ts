@@ -10,6 +10,8 @@ import type { PeerName } from './host-types.ts';
 
 const DIALS_AT_ONCE = 3;
 const DIAL_MILLIS = 5_000;
+/** Peers of the operator's list that are dialled even if others hold all places: what else is known of the network came from peers. */
+const NAMED = 2;
 
 export type DiallerDependencies = {
   readonly host: Host;
@@ -34,13 +36,16 @@ export class Dialler {
     const { host, book } = this.#with;
     const connected = host.getConnections();
     const names = new Set(connected.map(({ remotePeer }) => remotePeer.toString()));
-    const addresses = connected.flatMap(({ remoteAddr }) => ipOf(remoteAddr.toString()) ?? []);
     const dialling = [...this.#dialled.values()].filter((there) => there === undefined).length;
-    const outward = connected.filter(({ direction }) => direction === 'outbound').length;
-    const wanted = Math.min(DIALS_AT_ONCE - dialling, this.#outbound - outward - dialling);
-    for (let more = wanted; more > 0; more--) {
+    const outward = connected.filter(({ direction }) => direction === 'outbound');
+    // Who comes from a network does not keep this node from dialling into it.
+    const addresses = outward.flatMap(({ remoteAddr }) => ipOf(remoteAddr.toString()) ?? []);
+    const free = this.#outbound - outward.length - dialling;
+    const named = [...this.#dialled.keys()].filter((address) => book.isNamed(address)).length;
+    const wanted = Math.min(DIALS_AT_ONCE - dialling, Math.max(free, NAMED - named));
+    for (let i = 0; i < wanted; i++) {
       const isTaken = (address: string) => this.#isTaken(address, names);
-      const address = book.next(steadyMillis(), isTaken, addresses);
+      const address = book.next(steadyMillis(), isTaken, addresses, i >= free);
       if (address === undefined) return;
       void this.#dial(address);
     }

@@ -6,11 +6,14 @@
  * announcers.
  */
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
+import { FairShare } from '../../../runtime/clients/fair-share.ts';
 import { type Bucket, type BucketRate, fullBucket, take } from '../../../runtime/clients/token-bucket.ts';
 import type { Finding, PeerName, Topic, Verdict } from './host-types.ts';
 
 /** Bytes of gossip of one peer that are processed. */
 const GOSSIP: BucketRate = { perSecond: 2 * 1_024 * 1_024, burst: 8 * 1_024 * 1_024 };
+/** The same of all peers together, which they share: the library keeps 580 bytes of each message for two minutes. */
+const GOSSIP_OF_ALL: BucketRate = { perSecond: 8 * 1_024 * 1_024, burst: 32 * 1_024 * 1_024 };
 /** Handing a message to the other thread and back costs as much as reading this many bytes. */
 const LEAST_BYTES = 4_096;
 /** After this time others are asked too. */
@@ -25,9 +28,6 @@ const MAX_AT_ONCE = 8;
 const OPEN_BYTES = 1_024 * 1_024;
 /** Undelivered messages, kept for later announcers. */
 const MAX_LAPSED = 10_000;
-
-/** All that have not said hello share one place. */
-const NOBODY = '';
 
 export type GossipDeskDependencies = {
   judge(peer: PeerName, topic: Topic, data: Uint8Array): Promise<Finding>;
@@ -53,10 +53,12 @@ export class GossipDesk {
   readonly #open = new Map<string, Open>();
   readonly #lapsed = new BoundedMap<string, Topic>(MAX_LAPSED);
   readonly #rates = new Map<PeerName, Bucket>();
+  readonly #all: FairShare;
   readonly #bytes = new Map<PeerName, number>();
 
   constructor(dependencies: GossipDeskDependencies) {
     this.#with = dependencies;
+    this.#all = new FairShare(GOSSIP_OF_ALL, dependencies.steady());
   }
 
   get open(): number {
@@ -71,23 +73,20 @@ export class GossipDesk {
     for (const { settle } of [...this.#open.values()]) settle('ignore');
   }
 
-  #mayCome(peer: PeerName, { length }: Uint8Array): boolean {
+  /** Whether a message of a peer is processed, known or not. One that exceeds its own part breaks a rule; the common part may be others' doing. */
+  mayCome(peer: PeerName, { length }: Uint8Array): boolean {
     const now = this.#with.steady();
     const cost = Math.max(LEAST_BYTES, length);
     const bucket = take(this.#rates.get(peer) ?? fullBucket(GOSSIP, now), GOSSIP, now, cost);
-    if (bucket !== undefined) this.#rates.set(peer, bucket);
-    else if (peer !== NOBODY) this.#with.flood(peer);
-    return bucket !== undefined;
+    if (bucket === undefined) this.#with.flood(peer);
+    else this.#rates.set(peer, bucket);
+    return bucket !== undefined && this.#all.take(peer, now, cost);
   }
 
-  /**
-   * The first arrival of a message. `from`: undefined for a peer without hello, which is not asked for anything; its
-   * message waits for other announcers.
-   */
-  judge(from: PeerName | undefined, topic: Topic, key: string, data: Uint8Array): Promise<Verdict> {
-    const peer = from ?? NOBODY;
+  /** The first arrival of a message that may come. */
+  judge(peer: PeerName, topic: Topic, key: string, data: Uint8Array): Promise<Verdict> {
     const held = this.#bytes.get(peer) ?? 0;
-    if (!this.#mayCome(peer, data) || held + data.length > OPEN_BYTES) {
+    if (held + data.length > OPEN_BYTES) {
       this.#lapsed.set(key, topic);
       return Promise.resolve('ignore');
     }
@@ -96,7 +95,7 @@ export class GossipDesk {
       const open: Open = {
         topic,
         data,
-        announcers: from === undefined ? [] : [from],
+        announcers: [peer],
         tried: 0,
         asking: 0,
         width: 1,
@@ -129,7 +128,7 @@ export class GossipDesk {
       return;
     }
     const topic = this.#lapsed.get(key);
-    if (topic === undefined || data === undefined || !this.#mayCome(peer, data)) return;
+    if (topic === undefined || data === undefined) return;
     // The library does not relay it any more; peers that connect or ask for waiting items get it.
     this.#lapsed.delete(key);
     this.#with.judge(peer, topic, data).then(

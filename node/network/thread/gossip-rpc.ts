@@ -1,12 +1,13 @@
 /**
- * Hooks into the library's gossip: reports every message that a peer sends or announces, also known ones. And adds a
+ * Hooks into the library's gossip: every message that a peer sends or announces, also a known one, is seen here first,
+ * and the library gets only those that may come: it remembers each for two minutes, whatever becomes of it. And adds a
  * missing limit: the messages that a peer requests are sent in one frame, which must not exceed the maximum frame size.
  */
 import { createHash } from 'node:crypto';
 import type { GossipSub } from '@libp2p/gossipsub';
 import type { PeerId } from '@libp2p/interface';
 
-/** The largest message is a block with 3,500 short identifiers. */
+/** Far more than any message has: a block has at most 304 short identifiers. */
 export const GOSSIP_FRAME_BYTES = 1_024 * 1_024;
 /** Messages that one peer gets at once when it asks for them: 32 of the largest fit into a frame. The others are offered again a second later. */
 const MAX_GIVEN = 32;
@@ -18,32 +19,39 @@ export const keyOf = (id: Uint8Array): string => Buffer.from(id).toString('latin
 
 type Listed = { messageIDs?: Uint8Array[] };
 type Rpc = {
-  readonly messages?: readonly { readonly topic?: string; readonly data?: Uint8Array }[];
+  messages?: { readonly topic?: string; readonly data?: Uint8Array }[];
   readonly control?: { readonly ihave?: Listed[]; readonly iwant?: Listed[] };
 };
 /** The members of the library's class used here; its public interface has fewer. */
 export type GossipInside = {
   handleReceivedRpc(from: PeerId, rpc: Rpc): Promise<void>;
+  readonly seenCache: { readonly size: number };
   readonly streamsInbound: ReadonlyMap<string, unknown>;
   readonly streamsOutbound: ReadonlyMap<string, unknown>;
 };
 
 export const insideOf = (gossip: GossipSub): GossipInside => gossip as unknown as GossipInside;
 
-export type GossipHearer = (peer: PeerId, id: Uint8Array, data: Uint8Array | undefined) => void;
+export type GossipScreen = {
+  /** Whether the library gets the message. Asked before its name is computed. */
+  mayCome(peer: PeerId, data: Uint8Array): boolean;
+  /** `data`: the message itself, and not only its name. */
+  heard(peer: PeerId, id: Uint8Array, data?: Uint8Array): void;
+};
 
 /** Limits what a peer gets at once to the frame size it can read. */
 export function limitGiven(gossip: GossipSub): void {
   before(gossip, (_, rpc) => shorten(rpc.control?.iwant));
 }
 
-/** Calls `heard` before the library processes a message. */
-export function overhear(gossip: GossipSub, heard: GossipHearer): void {
+export function screen(gossip: GossipSub, { mayCome, heard }: GossipScreen): void {
   before(gossip, (from, rpc) => {
-    for (const { topic, data } of rpc.messages ?? [])
-      if (topic !== undefined && data !== undefined) heard(from, messageId(topic, data), data);
-    for (const { messageIDs } of rpc.control?.ihave ?? [])
-      for (const id of messageIDs ?? []) heard(from, id, undefined);
+    rpc.messages = (rpc.messages ?? []).filter(({ topic, data }) => {
+      if (topic === undefined || data === undefined || !mayCome(from, data)) return false;
+      heard(from, messageId(topic, data), data);
+      return true;
+    });
+    for (const { messageIDs } of rpc.control?.ihave ?? []) for (const id of messageIDs ?? []) heard(from, id);
   });
 }
 

@@ -88,6 +88,8 @@ export type HostFigures = {
   readonly connections: number;
   readonly barred: number;
   readonly threadMemoryBytes: number;
+  /** Messages of gossip that the library knows by name. */
+  readonly rememberedMessages: number;
   readonly peers: readonly PeerState[];
 };
 

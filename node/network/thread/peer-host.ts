@@ -10,17 +10,19 @@ import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import { canonicalIp } from '../../../runtime/clients/address-reach.ts';
 import { clientKey } from '../../../runtime/clients/client-address.ts';
 import { steadyMillis } from '../../../runtime/clock/clock.ts';
+import { type LoadQuic, loadQuic } from '../../quic/quic-package.ts';
 import { decodeHello, encodeHello, type Hello, MAX_HELLO_BYTES, mismatch } from '../peers/hello.ts';
-import { addressOf, ipOf, isWorthTelling, placeOf } from '../peers/peer-address.ts';
+import { addressOf, ipOf, isQuic, isWorthTelling, placeOf } from '../peers/peer-address.ts';
 import { PeerBook } from '../peers/peer-book.ts';
 import { afterFault, type Fault, isBeyondBearing, lostAt, NO_FAULT, type Score } from '../peers/peer-score.ts';
 import { AnswerDesk } from './answer-desk.ts';
 import { answerStream, ask } from './asking.ts';
 import { ConnectionLimits } from './connection-limits.ts';
-import { createHost, type Host } from './create-host.ts';
+import { createHost, type Host, STREAMS } from './create-host.ts';
 import { Dialler } from './dialler.ts';
+import { FrameLimits } from './frame-limits.ts';
 import { GossipDesk } from './gossip-desk.ts';
-import { insideOf, keyOf, messageId, overhear } from './gossip-rpc.ts';
+import { insideOf, keyOf, messageId, screen } from './gossip-rpc.ts';
 import {
   type HostFigures,
   type HostSettings,
@@ -37,6 +39,7 @@ import {
 } from './host-types.ts';
 import { decodePeers, encodePeers, MAX_PEERS_TOLD, PEERS_ANSWER_BYTES, PEERS_PROTOCOL } from './peer-exchange.ts';
 import { QuestionQueue } from './question-queue.ts';
+import { quicTransport, wantedQuic } from './quic-transport.ts';
 import type { Remote } from './thread-calls.ts';
 
 const HELLO_PROTOCOL = '/svc/hello/1';
@@ -64,6 +67,7 @@ const VERDICTS: Record<Verdict, TopicValidatorResult> = {
 
 export class PeerHost implements HostSide {
   readonly #node: Remote<NodeSide>;
+  readonly #load: LoadQuic;
   readonly #ready = new Map<PeerName, Ready>();
   readonly #scores = new BoundedMap<PeerName, Score>(MAX_SCORES);
   readonly #timers = new Set<NodeJS.Timeout>();
@@ -83,10 +87,12 @@ export class PeerHost implements HostSide {
     flood: (peer) => this.fault(peer, 'flood', 'too much gossip'),
     steady: steadyMillis,
   });
+  readonly #frames = new FrameLimits(steadyMillis);
   #height = 0;
 
-  constructor(node: Remote<NodeSide>) {
+  constructor(node: Remote<NodeSide>, load: LoadQuic = loadQuic) {
     this.#node = node;
+    this.#load = load;
   }
 
   async start(settings: HostSettings) {
@@ -94,10 +100,15 @@ export class PeerHost implements HostSide {
     this.#height = settings.height;
     const outbound = Math.min(OUTBOUND, Math.ceil(settings.maxPeers / 2));
     this.#limits = new ConnectionLimits(settings.maxPeers - outbound, settings.countsNear ?? false, steadyMillis);
-    this.#book = new PeerBook(settings.bootstrap, (ip) => this.#limits.isNear(ip));
+    const quic = await wantedQuic(settings, this.#load);
+    if (quic !== undefined && quic.package === undefined)
+      this.#say('warn', 'peers are reached over TCP only', { reason: quic.reason });
+    const transport = quic?.package && quicTransport(quic.package, STREAMS, this.#limits.count);
+    const dialled = settings.bootstrap.filter((address) => transport !== undefined || !isQuic(address));
+    this.#book = new PeerBook(dialled, (ip) => this.#limits.isNear(ip));
     for (const { address, lastGood } of settings.remembered) this.#book.remember(address, lastGood);
     const topics = TOPICS.map((topic) => this.#topicName(topic));
-    this.#host = await createHost(settings, topics, this.#limits.gater);
+    this.#host = await createHost(settings, topics, this.#limits.gater, transport);
     this.#dialler = new Dialler(outbound, {
       host: this.#host,
       limits: this.#limits,
@@ -148,6 +159,9 @@ export class PeerHost implements HostSide {
   // Connections and hello.
 
   #opened(connection: Connection): void {
+    this.#frames.limit(connection, this.#holderOf(connection), () =>
+      this.fault(connection.remotePeer.toString(), 'frames', 'too many frames', connection.remoteAddr.toString()),
+    );
     if (connection.direction === 'outbound') {
       this.#greet(connection).catch((error) => {
         this.#dialler.leaveAlone(connection.remotePeer.toString());
@@ -284,9 +298,13 @@ export class PeerHost implements HostSide {
   async #serve(protocol: Protocol, stream: Stream, connection: Connection): Promise<void> {
     const peer = connection.remotePeer.toString();
     if (!this.#ready.has(peer)) return stream.abort(new Error('it did not say hello'));
-    const ip = ipOf(connection.remoteAddr.toString());
-    const holder = ip === undefined || this.#limits.isNear(ip) ? peer : clientKey(ip);
-    await this.#answers.answer(peer, holder, protocol, stream);
+    await this.#answers.answer(peer, this.#holderOf(connection), protocol, stream);
+  }
+
+  /** The peer, or the address that it shares with others. */
+  #holderOf({ remotePeer, remoteAddr }: Connection): string {
+    const ip = ipOf(remoteAddr.toString());
+    return ip === undefined || this.#limits.isNear(ip) ? remotePeer.toString() : clientKey(ip);
   }
 
   #connectionOf(peer: PeerName): Connection | undefined {
@@ -304,16 +322,20 @@ export class PeerHost implements HostSide {
 
   #listen(): void {
     const { gossip } = this.#host.services;
-    overhear(gossip, (id, message, data) => {
-      const peer = id.toString();
-      if (this.#ready.has(peer)) this.#gossip.announced(peer, keyOf(message), data);
+    screen(gossip, {
+      // Those that have not said hello are asked for nothing, and what they send would keep others' from being relayed.
+      mayCome: (id, data) => this.#ready.has(id.toString()) && this.#gossip.mayCome(id.toString(), data),
+      heard: (id, message, data) => {
+        if (this.#ready.has(id.toString())) this.#gossip.announced(id.toString(), keyOf(message), data);
+      },
     });
     for (const topic of TOPICS) {
       const name = this.#topicName(topic);
-      gossip.topicValidators.set(name, async (id, { data }) => {
-        const peer = this.#ready.has(id.toString()) ? id.toString() : undefined;
-        return VERDICTS[await this.#gossip.judge(peer, topic, keyOf(messageId(name, data)), data)];
-      });
+      gossip.topicValidators.set(
+        name,
+        async (id, { data }) =>
+          VERDICTS[await this.#gossip.judge(id.toString(), topic, keyOf(messageId(name, data)), data)],
+      );
       gossip.subscribe(name);
     }
   }
@@ -330,7 +352,8 @@ export class PeerHost implements HostSide {
 
   // Scores.
 
-  fault(peer: PeerName, fault: Fault, reason: string): void {
+  /** `address`: of one that has not said hello. */
+  fault(peer: PeerName, fault: Fault, reason: string, address = ''): void {
     // Faults of messages sent before the bar may be found later.
     if (this.#limits.isBarred(peer)) return;
     const score = afterFault(this.#scores.get(peer) ?? NO_FAULT, fault, steadyMillis());
@@ -338,8 +361,8 @@ export class PeerHost implements HostSide {
     this.#say('debug', 'a peer broke a rule', { peer, fault, reason, lost: score.lost });
     if (!isBeyondBearing(score)) return;
     const ready = this.#ready.get(peer);
-    this.#limits.bar(peer, ready?.address ?? '');
-    this.#say('info', 'a peer is barred', { peer, address: ready?.address, fault, reason });
+    this.#limits.bar(peer, ready?.address ?? address);
+    this.#say('info', 'a peer is barred', { peer, address: ready?.address ?? address, fault, reason });
     // Its score is used up: after the bar it starts again.
     this.#scores.delete(peer);
     if (ready !== undefined)
@@ -359,6 +382,7 @@ export class PeerHost implements HostSide {
       barred,
       connections: this.#host.getConnections().length,
       threadMemoryBytes: process.memoryUsage().heapUsed,
+      rememberedMessages: insideOf(this.#host.services.gossip).seenCache.size,
       peers: [...this.#ready].map(([peer, { address, direction, release, height, since }]) => ({
         peer,
         address,
@@ -374,7 +398,9 @@ export class PeerHost implements HostSide {
   async close(): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer);
     this.#gossip.close();
+    // One that could not start has nothing to keep.
+    if (this.#host === undefined) return;
     this.#remember();
-    await this.#host?.stop();
+    await this.#host.stop();
   }
 }

@@ -1,5 +1,5 @@
 /** Settings that a miner changes with the key of its address, and the links in its mails. */
-import { object, oneOf, optional, text } from '../../../protocol/api/schema.ts';
+import { flag, object, oneOf, optional, text } from '../../../protocol/api/schema.ts';
 import { API_VERSION } from '../../../protocol/api/values.ts';
 import { CHANNELS } from '../../../protocol/notices.ts';
 import { MAX_MAILBOX } from '../../mail/mailbox.ts';
@@ -9,11 +9,13 @@ import { COSTS, FIELDS, type Route, route } from '../route.ts';
 import type { MinerMail } from './miner-mail.ts';
 import type { MinerView } from './miner-view.ts';
 import type { MinerWebhook } from './miner-webhook.ts';
+import type { NamedWorkers } from './named-workers.ts';
 import type { PayoutThreshold } from './payout-threshold.ts';
 
 export type SignedDependencies = {
   readonly miners: MinerView;
   readonly thresholds: PayoutThreshold;
+  readonly workers: NamedWorkers;
   readonly webhooks: MinerWebhook;
   readonly mails: MinerMail;
   /** Whether the pool sends them to miners. */
@@ -34,10 +36,15 @@ const mail = {
   email: text({ maxLength: MAX_MAILBOX, description: 'empty: none' }),
   events: optional(d.newsGroups),
 };
+const namedWorker = {
+  worker: text({ maxLength: 64, description: 'its name' }),
+  named: flag('false: it is not named any more'),
+};
 const ofCode = object({ code: text({ pattern: MAIL_CODE, description: 'of the link in a mail' }) });
 
 export const signedRoutes = (dependencies: SignedDependencies): Route[] => [
   ...thresholdRoutes(dependencies),
+  ...workerRoutes(dependencies),
   ...webhookRoutes(dependencies),
   ...mailRoutes(dependencies),
 ];
@@ -67,6 +74,33 @@ function thresholdRoutes({ miners, thresholds }: SignedDependencies): Route[] {
         const account = await miners.account(params.address);
         return thresholds.change(account, body.threshold_atoms, body.request, body.proof);
       },
+    }),
+  ];
+}
+
+function workerRoutes({ miners, workers }: SignedDependencies): Route[] {
+  return [
+    route({
+      method: 'POST',
+      path: '/miners/:address/workers/request',
+      group: 'Miners',
+      summary: "Asks for what the address's key must sign to name a worker as its own, or to take that back",
+      params: ofAddress,
+      body: object(namedWorker),
+      answer: d.proofRequest,
+      handle: ({ params, body }) => workers.request(params.address, body),
+    }),
+    route({
+      method: 'POST',
+      path: '/miners/:address/workers',
+      group: 'Miners',
+      summary: 'Names a worker as its own, proven by the key of the address: its news need no day of trust',
+      params: ofAddress,
+      body: object({ ...namedWorker, ...proven }),
+      answer: d.workerChange,
+      cost: COSTS.signature,
+      handle: async ({ params, body }) =>
+        workers.change(await miners.account(params.address), body, body.request, body.proof),
     }),
   ];
 }

@@ -93,7 +93,7 @@ export class PoolView {
     const isPaused = await payoutsPaused(sql);
     const view = chain();
     const { network, address, payoutIntervalMillis, sliceCuts } = this.#terms;
-    const { name, feePpm, feeChanges, payoutMin, notice, pauseNote } = edited;
+    const { name, feePpm, feeChanges, windowChanges, payoutMin, minimumChanges, notice, pauseNote } = edited;
     this.#document = {
       api_version: 1,
       name,
@@ -107,6 +107,11 @@ export class PoolView {
           service,
           fee_ppm: feePpm[service],
           fee_changes: feeChanges[service].map(feeChangeDocument),
+          window_changes: windowChanges[service].map(({ thousandths, fromSlice, fromHeight }) => ({
+            window_thousandths: thousandths,
+            from_slice: fromSlice,
+            from_height: fromHeight,
+          })),
           miners: accounts,
           workers,
           hash_rate: rateDocument(own),
@@ -126,6 +131,10 @@ export class PoolView {
       },
       payouts: {
         minimum: String(payoutMin),
+        minimum_changes: minimumChanges.map(({ atoms, fromMillis }) => ({
+          minimum: String(atoms),
+          from_millis: fromMillis,
+        })),
         interval_seconds: payoutIntervalMillis / 1000,
         paused: isPaused,
         pause_note: isPaused ? pauseNote : null,

@@ -11,7 +11,7 @@ import { type Bytes, toHex } from '../../../protocol/bytes.ts';
 import { genesisOutpoint } from '../../../protocol/ledger/genesis.ts';
 import { type Output, transactionIdOfWire } from '../../../protocol/transactions/transaction.ts';
 import { falseEighths, PER_BLOCK } from '../../attack/costly-blocks.ts';
-import { OverlayStranger, spoiledBlock } from '../../attack/overlay-stranger.ts';
+import { crumbledBlock, OverlayStranger, spoiledBlock } from '../../attack/overlay-stranger.ts';
 import { haveAt } from '../../consensus/have-at.ts';
 import { VALIDATORS, type ValidatorProcesses } from '../../consensus/processes.ts';
 import { treasuryOutput } from '../../network/peers.ts';
@@ -117,8 +117,8 @@ const spoiledMember: Attack = {
 };
 
 /** Of all neighbours it offers a new block first, and sends two of three another body. */
-const spoiledStranger: Attack = {
-  name: 'spoiled-stranger',
+const spoilingStranger = (name: string, spoiled: (block: Bytes) => Bytes): Attack => ({
+  name,
   begin: async (bed) => {
     const blocks = new Map<string, Bytes>();
     const { tell, close } = strangers(bed, (member, bytes, send) => {
@@ -126,7 +126,7 @@ const spoiledStranger: Attack = {
       const message = decodeBlockMessage(bytes);
       for (const id of message?.type === 'want' ? message.ids : []) {
         const block = blocks.get(toHex(id));
-        if (block !== undefined) send(member === SPARED ? block : spoiledBlock(block));
+        if (block !== undefined) send(member === SPARED ? block : spoiled(block));
       }
     });
     // The member who found it tells nobody, unless it is asked for what it proposes.
@@ -140,7 +140,10 @@ const spoiledStranger: Attack = {
       close();
     };
   },
-};
+});
+
+const spoiledStranger = spoilingStranger('spoiled-stranger', spoiledBlock);
+const crumbledStranger = spoilingStranger('crumbled-stranger', crumbledBlock);
 
 /** Without end, and what is asked for never comes. */
 const keptSlots: Attack = {
@@ -296,6 +299,7 @@ export const ATTACKS: readonly Attack[] = [
   unanswered,
   spoiledMember,
   spoiledStranger,
+  crumbledStranger,
   keptSlots,
   falseHeights,
   restarted,

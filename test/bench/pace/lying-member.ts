@@ -53,6 +53,7 @@ export class LyingMember {
       peers: () => transport.peers(),
       known: () => transport.known(),
       placeOf: (peer) => transport.placeOf(peer),
+      accountOf: (peer) => transport.accountOf(peer),
       company: () => transport.company(),
       proven: (peer) => transport.proven(peer),
       send: (peer, bytes) => this.send(peer, this.says(bytes, peer)),

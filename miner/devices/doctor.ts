@@ -1,0 +1,58 @@
+/** `svc-miner doctor`: what a rig needs. */
+import { existsSync, readdirSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { bad, type Check, type Finding, ok, warn } from '../../runtime/doctor/doctor.ts';
+import {
+  DATASET_BYTES,
+  directoryChecks,
+  memoryCheck,
+  PROGRAM_BYTES,
+  portChecks,
+} from '../../runtime/doctor/machine.ts';
+import { nodeChecks, reachCheck } from '../../runtime/doctor/other-programs.ts';
+import { defaultDataDir, type MinerValues } from '../options.ts';
+import { findGpus } from './device-list.ts';
+
+export function minerDoctor(values: MinerValues, now: () => number): Check[] {
+  const { dataDir = defaultDataDir(), pool, user, gpu, light, nodeApi } = values;
+  const network = user?.address.network ?? values.network;
+  const needed = PROGRAM_BYTES + (network === 'development' || light ? 0 : DATASET_BYTES);
+  return [
+    ...directoryChecks(dataDir),
+    memoryCheck(needed, 'mine with --light, or with a graphics card and --cpu-threads 0'),
+    { name: 'devices', look: () => (gpu ? lookAtCards() : ok(processor())) },
+    ...portChecks(dataDir, [
+      { option: 'api-bind', address: values.apiBind },
+      { option: 'metrics-bind', address: values.metricsBind },
+    ]),
+    { name: 'address', look: () => lookAtAddress(values) },
+    ...pool.map(({ endpoint }) =>
+      reachCheck('pool', endpoint, 'look at the address and port that the pool names, and at your firewall'),
+    ),
+    ...(nodeApi === undefined
+      ? []
+      : nodeChecks([nodeApi.replace(/\/+$/, '')], '--node-api', user?.address.network, now)),
+  ];
+}
+
+const processor = (): string => `processor with ${availableParallelism()} threads`;
+
+async function lookAtCards(): Promise<Finding> {
+  const { gpus, why } = await findGpus();
+  const cards = gpus.filter(({ software }) => !software);
+  if (cards.length > 0) return ok(`${cards.map(({ name }) => name).join(', ')}; ${processor()}`);
+  // A card that the kernel knows and Vulkan does not.
+  const isThere = existsSync('/dev/dri') && readdirSync('/dev/dri').some((name) => name.startsWith('renderD'));
+  const says = `no graphics card can be used (${why ?? 'none found'}); ${processor()}`;
+  return isThere || existsSync('/dev/nvidia0')
+    ? bad(says, "install the card's driver with Vulkan, and let this user open /dev/dri (groups video and render)")
+    : warn(says, 'the processor mines far slower; if there is a card, install its driver with Vulkan');
+}
+
+function lookAtAddress({ user, pool }: MinerValues): Finding {
+  if (user !== undefined && pool.length > 0) return ok('pool and address are given');
+  return bad(
+    user === undefined ? 'no address is named' : 'no pool is named',
+    'name both: -o stratum+tcp://pool.example:28720 -u ADDRESS.rig1',
+  );
+}

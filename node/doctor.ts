@@ -1,0 +1,57 @@
+/** `svcd doctor`: what a node needs. */
+import { existsSync } from 'node:fs';
+import type { ValuesOf } from '../runtime/command-line/command-line.ts';
+import { optionName } from '../runtime/command-line/options.ts';
+import type { Check } from '../runtime/doctor/doctor.ts';
+import {
+  DATASET_BYTES,
+  directoryChecks,
+  memoryCheck,
+  openFilesCheck,
+  PROGRAM_BYTES,
+  portChecks,
+  secretCheck,
+} from '../runtime/doctor/machine.ts';
+import { nodeChecks, reachCheck } from '../runtime/doctor/other-programs.ts';
+import { lockHolder } from '../runtime/files/directory-lock.ts';
+import { EVERY_INTERFACE, showListenAddress } from '../runtime/listen-address.ts';
+import type { runOptions } from './node-options.ts';
+
+/** Files of the store and connections of the API, beside the peers. */
+const OWN_FILES = 1_024;
+
+export function nodeDoctor(values: ValuesOf<typeof runOptions>, now: () => number): Check[] {
+  const { dataDir, network, apiBind, miningBind, metricsBind, powMode } = values;
+  const { consensusKeyFile, consensusPasswordFile, heartbeatFeeKeyFile, heartbeatFeePasswordFile } = values;
+  const secrets = { consensusKeyFile, consensusPasswordFile, heartbeatFeeKeyFile, heartbeatFeePasswordFile };
+  const hasDataset = network !== 'development' && powMode === 'full';
+  const isRunning = existsSync(dataDir) && lockHolder(dataDir) !== undefined;
+  return [
+    ...directoryChecks(dataDir),
+    memoryCheck(PROGRAM_BYTES + (hasDataset ? DATASET_BYTES : 0), 'start with --pow-mode light'),
+    openFilesCheck(OWN_FILES + 4 * values.maxPeers),
+    ...portChecks(dataDir, [
+      { option: 'api-bind', address: apiBind },
+      { option: 'mining-bind', address: miningBind },
+      { option: 'metrics-bind', address: metricsBind },
+    ]),
+    ...Object.entries(secrets).flatMap(([name, file]) =>
+      file === undefined
+        ? []
+        : [
+            secretCheck(
+              optionName(name),
+              file,
+              'export it from the wallet that holds it (svc-wallet --help), or name the right file',
+            ),
+          ],
+    ),
+    ...values.neighbour.map((address) =>
+      reachCheck('neighbour', address, 'ask its operator whether the node runs and its port is open'),
+    ),
+    ...(isRunning && apiBind !== 'off' ? nodeChecks([ownUrl(apiBind)], '--api-bind', network, now).slice(0, 1) : []),
+  ];
+}
+
+const ownUrl = ({ host, port }: { readonly host: string; readonly port: number }): string =>
+  `http://${showListenAddress({ host: host === EVERY_INTERFACE || host === '0.0.0.0' ? '127.0.0.1' : host, port })}`;

@@ -1,0 +1,204 @@
+/** What most programs need of the machine: a directory, a disk, ports, memory, open files, secrets, a certificate. */
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import {
+  accessSync,
+  closeSync,
+  constants,
+  existsSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statfsSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
+import { createServer } from 'node:net';
+import { totalmem } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { lockHolder } from '../files/directory-lock.ts';
+import { readPrivateFile } from '../files/private-file.ts';
+import { type ListenAddress, listenHost, showListenAddress } from '../listen-address.ts';
+import { bad, type Check, type Finding, ok, warn } from './doctor.ts';
+
+const GIB = 1024 ** 3;
+const MIB = 1024 ** 2;
+const DAY_MILLIS = 86_400_000;
+const LEAST_DISK = 5 * GIB;
+const SLOW_SYNC_MILLIS = 20;
+const SYNCS = 20;
+
+/** The directory itself, or the lowest one above it that exists. */
+function existing(directory: string): string {
+  const path = resolve(directory);
+  return existsSync(path) || dirname(path) === path ? path : existing(dirname(path));
+}
+
+const inGib = (bytes: number): string => `${(bytes / GIB).toFixed(1)} GiB`;
+
+export const directoryChecks = (directory: string): Check[] => [
+  { name: 'data directory', look: () => lookAtDirectory(directory) },
+  { name: 'disk', look: () => lookAtDisk(directory) },
+];
+
+function lookAtDirectory(directory: string): Finding {
+  const there = existing(directory);
+  const stat = statSync(there);
+  if (!stat.isDirectory()) return bad(`${there} is a file`, 'name another directory with --data-dir');
+  try {
+    accessSync(there, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch {
+    return bad(
+      `this user may not write to ${there}`,
+      `chown ${there} to the user of the program, or name another directory with --data-dir`,
+    );
+  }
+  const { bavail, bsize } = statfsSync(there);
+  const free = bavail * bsize;
+  const holder = existsSync(directory) ? lockHolder(directory) : undefined;
+  const state = !existsSync(directory)
+    ? 'will be made'
+    : holder === undefined
+      ? 'not in use'
+      : `in use by process ${holder}`;
+  const says = `${directory}: ${state}, ${inGib(free)} free`;
+  if ((stat.mode & 0o002) !== 0 && there === resolve(directory))
+    return warn(`${says}; every user can write to it`, `run chmod 750 ${directory}`);
+  return free < LEAST_DISK ? warn(says, 'make room: the program stops when the disk is full') : ok(says);
+}
+
+/** How long a small write takes until it survives a power failure: each accepted share, vote or payment waits for one. */
+function lookAtDisk(directory: string): Finding {
+  const there = existing(directory);
+  const file = join(there, `.doctor.${process.pid}`);
+  const times: number[] = [];
+  const descriptor = openSync(file, 'wx', 0o600);
+  try {
+    for (let i = 0; i < SYNCS; i++) {
+      const began = performance.now();
+      writeSync(descriptor, Buffer.alloc(4096, i));
+      fsyncSync(descriptor);
+      times.push(performance.now() - began);
+    }
+  } finally {
+    closeSync(descriptor);
+    rmSync(file, { force: true });
+  }
+  const median = times.sort((a, b) => a - b)[SYNCS >> 1] as number;
+  const says = `a synced write of 4 KiB takes ${median.toFixed(1)} ms (longest ${(times.at(-1) as number).toFixed(1)} ms)`;
+  return median > SLOW_SYNC_MILLIS
+    ? warn(
+        says,
+        'answers wait for such writes: use an SSD with power-loss protection, or look what else writes to this disk',
+      )
+    : ok(says);
+}
+
+export type Listener = { readonly option: string; readonly address: ListenAddress | 'off' | undefined };
+
+/** Whether the ports are free, or taken by this very program, which runs if its directory is locked. */
+export const portChecks = (directory: string, listeners: readonly Listener[]): Check[] =>
+  listeners.flatMap(({ option, address }) =>
+    address === 'off' || address === undefined
+      ? []
+      : [
+          {
+            name: option,
+            look: () => lookAtPort(option, address, () => existsSync(directory) && lockHolder(directory) !== undefined),
+          },
+        ],
+  );
+
+async function lookAtPort(option: string, address: ListenAddress, isRunning: () => boolean): Promise<Finding> {
+  const shown = showListenAddress(address);
+  const error = await new Promise<NodeJS.ErrnoException | undefined>((settle) => {
+    const server = createServer();
+    server.once('error', settle);
+    server.listen({ port: address.port, ...listenHost(address.host) }, () => server.close(() => settle(undefined)));
+  });
+  if (error === undefined) return ok(`${shown} is free`);
+  if (error.code === 'EADDRINUSE')
+    return isRunning()
+      ? ok(`${shown} is in use, and the program runs`)
+      : bad(
+          `${shown} is in use by another program`,
+          `find it with: ss -ltnp 'sport = :${address.port}'; or choose another port with --${option}`,
+        );
+  if (error.code === 'EACCES')
+    return bad(
+      `this user may not listen on ${shown}`,
+      `choose a port from 1024 on with --${option}, or allow low ports (setcap, or AmbientCapabilities in the unit)`,
+    );
+  if (error.code === 'EADDRNOTAVAIL' || error.code === 'ENOTFOUND')
+    return bad(
+      `${address.host} is no address of this machine`,
+      `name an address of this machine with --${option}, or 0.0.0.0 for all`,
+    );
+  return bad(`${shown}: ${error.message}`, `choose another address with --${option}`);
+}
+
+/** `bytes`: what the program needs at least, its dataset included. */
+export const memoryCheck = (bytes: number, lighter: string): Check => ({
+  name: 'memory',
+  look: () => {
+    const says = `${inGib(totalmem())} in this machine, about ${inGib(bytes)} needed`;
+    return totalmem() < bytes ? bad(says, lighter) : ok(says);
+  },
+});
+
+export const openFilesCheck = (wanted: number): Check => ({
+  name: 'open files',
+  look: () => {
+    const limits = existsSync('/proc/self/limits') ? readFileSync('/proc/self/limits', 'utf8') : '';
+    const [, soft = ''] = /^Max open files\s+(\S+)/m.exec(limits) ?? [];
+    if (soft === '') return ok('the system does not say how many are allowed');
+    const says = `${soft} allowed, ${wanted} needed for all connections`;
+    return soft !== 'unlimited' && Number(soft) < wanted
+      ? warn(says, 'raise the limit (ulimit -n, or LimitNOFILE in the unit), or lower --max-connections')
+      : ok(says);
+  },
+});
+
+/** A file that only its owner may read. `missing`: what to do if it is not there; undefined if the program makes it. */
+export const secretCheck = (name: string, file: string, missing: string | undefined): Check => ({
+  name,
+  look: () => {
+    const found = readPrivateFile(file);
+    if (found.kind === 'text') return ok(`${file}: only its owner can read it`);
+    if (found.kind === 'missing')
+      return missing === undefined ? ok(`${file} will be made`) : bad(`there is no file ${file}`, missing);
+    return bad(
+      found.reason,
+      found.kind === 'exposed'
+        ? `run chmod 600 ${file}; who could read it may know the secret`
+        : 'let the user of the program read it',
+    );
+  },
+});
+
+export function certificateChecks(cert: string | undefined, key: string | undefined, nowMillis: number): Check[] {
+  if (cert === undefined && key === undefined) return [];
+  const look = (): Finding => {
+    if (cert === undefined || key === undefined)
+      return bad('a certificate and its key are needed together', 'name both --tls-cert and --tls-key');
+    const secret = readPrivateFile(key);
+    if (secret.kind !== 'text')
+      return bad(
+        secret.kind === 'missing' ? `there is no file ${key}` : secret.reason,
+        'name the private key with --tls-key; only its owner may read it',
+      );
+    const read = new X509Certificate(readFileSync(cert));
+    if (!read.checkPrivateKey(createPrivateKey(secret.text)))
+      return bad('the key does not belong to the certificate', 'name the pair that your authority gave you');
+    const days = Math.floor((Date.parse(read.validTo) - nowMillis) / DAY_MILLIS);
+    const says = `${cert}: ${read.subject?.replaceAll('\n', ', ') ?? 'no subject'}, valid until ${read.validTo}`;
+    if (days < 0) return bad(says, 'it has expired: renew it; the program reads the file again by itself');
+    return days < 14
+      ? warn(says, `${days} days are left: renew it; the program reads the file again by itself`)
+      : ok(says);
+  };
+  return [{ name: 'certificate', look }];
+}
+
+export const DATASET_BYTES = 2 * GIB;
+export const PROGRAM_BYTES = 512 * MIB;

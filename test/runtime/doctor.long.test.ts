@@ -1,0 +1,28 @@
+/** `doctor` of the real programs: it ends by itself, says one line for each check, and its exit code is that of its findings. */
+import { spawnSync } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import packageJson from '../../package.json' with { type: 'json' };
+import { temporaryDirectory } from '../temporary.ts';
+
+const project = new URL('../../', import.meta.url).pathname;
+
+const directoryWords = (name: string, directory: string): string[] =>
+  name === 'svc-wallet' ? ['--file', join(directory, 'wallet.json')] : ['--data-dir', join(directory, 'data')];
+
+test.each(Object.entries(packageJson.bin))('%s doctor', (name, file) => {
+  const directory = temporaryDirectory();
+  const words = ['doctor', ...directoryWords(name, directory), '--json'];
+  const { status, stdout, stderr } = spawnSync(process.execPath, [join(project, file), ...words], { encoding: 'utf8' });
+  expect(stderr).toBe('');
+  const { program, findings } = JSON.parse(stdout) as {
+    program: string;
+    findings: { check: string; state: string; remedy?: string }[];
+  };
+  expect(program).toBe(name);
+  expect(findings.map(({ check }) => check)).toEqual(expect.arrayContaining(['data directory', 'disk']));
+  for (const { state, remedy } of findings) expect(remedy === undefined).toBe(state === 'ok');
+  expect(status).toBe(findings.some(({ state }) => state === 'bad') ? 1 : 0);
+  expect(readdirSync(directory)).toEqual([]);
+});

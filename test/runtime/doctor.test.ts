@@ -1,0 +1,167 @@
+/** The command `doctor`: what is wrong is found and named with a remedy, nothing is changed, and no secret gets out. */
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { type AddressInfo, createServer as listen } from 'node:net';
+import { join } from 'node:path';
+import { afterEach, expect, test } from 'vitest';
+import { poolOptions } from '../../pool/options.ts';
+import { poolDoctor } from '../../pool/start/doctor.ts';
+import { path } from '../../runtime/command-line/command-line.ts';
+import { bad, type Check, doctorCommand, ok, warn } from '../../runtime/doctor/doctor.ts';
+import { certificateChecks, directoryChecks, portChecks, secretCheck } from '../../runtime/doctor/machine.ts';
+import { nodeChecks, reachCheck } from '../../runtime/doctor/other-programs.ts';
+import { lockDirectory } from '../../runtime/files/directory-lock.ts';
+import { TEST_CERTIFICATE } from '../miner/certificate.ts';
+import { temporaryDirectory } from '../temporary.ts';
+
+const closing: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+
+/** A terminal that keeps what is printed. */
+function kept() {
+  const printed: string[] = [];
+  const terminal = {
+    out: (text: string) => void printed.push(text),
+    err: () => undefined,
+    readText: () => '{}',
+    env: {},
+  };
+  return { terminal, text: () => printed.join('') };
+}
+
+async function start(checks: readonly Check[], ...words: string[]) {
+  const { terminal, text } = kept();
+  const command = doctorCommand('svc-x', { dataDir: path({ help: 'where', default: '.' }) }, () => checks);
+  return { code: await command.start(words, terminal), out: text() };
+}
+
+const look = async (checks: readonly Check[]) => await Promise.all(checks.map((check) => check.look()));
+
+test('each check is one line, a remedy follows what is not well, and only what is bad fails', async () => {
+  const checks = [
+    { name: 'one', look: () => ok('well') },
+    { name: 'two', look: () => warn('so so', 'do this') },
+  ];
+  expect(await start(checks)).toEqual({
+    code: 0,
+    out: `ok    one                 well\nwarn  two                 so so\n${' '.repeat(26)}-> do this\n2 checks: 1 ok, 1 doubtful, 0 bad\n`,
+  });
+  const thrown = { name: 'three', look: () => Promise.reject(new Error('it broke')) };
+  const { code, out } = await start([{ name: 'x', look: () => bad('no', 'yes') }, thrown], '--json');
+  expect(code).toBe(1);
+  expect(JSON.parse(out).findings).toMatchObject([
+    { check: 'x', state: 'bad', says: 'no', remedy: 'yes' },
+    { check: 'three', state: 'bad', says: 'it broke' },
+  ]);
+});
+
+test('a directory is looked at and left as it was', async () => {
+  const directory = temporaryDirectory();
+  const data = join(directory, 'data');
+  expect(await look(directoryChecks(data))).toMatchObject([{ says: expect.stringContaining('will be made') }, {}]);
+  expect(existsSync(data)).toBe(false);
+  expect(readdirSync(directory)).toEqual([]);
+  mkdirSync(data);
+  chmodSync(data, 0o777);
+  expect((await look(directoryChecks(data)))[0]).toMatchObject({ state: 'warn', remedy: `run chmod 750 ${data}` });
+  writeFileSync(join(directory, 'file'), '');
+  expect(await look(directoryChecks(join(directory, 'file')).slice(0, 1))).toMatchObject([{ state: 'bad' }]);
+});
+
+test('a port that is taken is bad, unless by the program itself', async () => {
+  const directory = temporaryDirectory();
+  const server = listen().listen(0, '127.0.0.1');
+  closing.push(() => new Promise((done) => server.close(done)));
+  await new Promise((done) => server.once('listening', done));
+  const { port } = server.address() as AddressInfo;
+  const checks = portChecks(directory, [
+    { option: 'listen', address: { host: '127.0.0.1', port } },
+    { option: 'other', address: 'off' },
+    { option: 'elsewhere', address: { host: '192.0.2.1', port } },
+  ]);
+  const elsewhere = { state: 'bad', says: '192.0.2.1 is no address of this machine' };
+  expect(await look(checks)).toMatchObject([{ state: 'bad' }, elsewhere]);
+  const lock = lockDirectory(directory);
+  closing.push(() => lock.release());
+  expect(await look(checks)).toMatchObject([{ state: 'ok', says: expect.stringContaining('runs') }, elsewhere]);
+});
+
+test('a secret that others can read, a key of another certificate and an expired one are bad', async () => {
+  const directory = temporaryDirectory();
+  const [cert, key] = [join(directory, 'cert.pem'), join(directory, 'key.pem')];
+  writeFileSync(cert, TEST_CERTIFICATE.cert);
+  writeFileSync(key, TEST_CERTIFICATE.key, { mode: 0o644 });
+  expect(
+    await look([secretCheck('key', key, 'make it'), secretCheck('none', join(directory, 'none'), 'make it')]),
+  ).toMatchObject([{ state: 'bad', remedy: expect.stringContaining(`chmod 600 ${key}`) }, { state: 'bad' }]);
+  chmodSync(key, 0o600);
+  const year = 365 * 86_400_000;
+  const at = (millis: number) => look(certificateChecks(cert, key, millis)).then(([found]) => found?.state);
+  expect(await at(Date.parse('2200-01-01'))).toBe('bad');
+  expect(['ok', 'warn']).toContain(await at(Date.parse('2200-01-01') - 200 * year));
+  expect(await look(certificateChecks(cert, undefined, 0))).toMatchObject([{ state: 'bad' }]);
+});
+
+test('a node of another network, one that is behind, one that is away, and a clock that is wrong', async () => {
+  const answer = { network: 'testnet', version: '1.0.0', state: 'ready', finalized_height: '7' };
+  let date = new Date(1_700_000_000_000);
+  const node = createServer((_, response) => {
+    response.sendDate = false;
+    response.setHeader('date', date.toUTCString());
+    response.end(JSON.stringify(answer));
+  }).listen(0, '127.0.0.1');
+  closing.push(() => new Promise((done) => node.close(done)));
+  await new Promise((done) => node.once('listening', done));
+  const url = `http://127.0.0.1:${(node.address() as AddressInfo).port}`;
+  const found = (network: string) => look(nodeChecks([url], '--node-api', network, () => 1_700_000_000_000));
+  expect(await found('testnet')).toMatchObject([{ state: 'ok' }, { state: 'ok' }]);
+  expect((await found('mainnet'))[0]).toMatchObject({ state: 'bad', remedy: 'correct --network or --node-api' });
+  answer.state = 'syncing';
+  date = new Date(1_700_000_000_000 - 10_000);
+  expect(await found('testnet')).toMatchObject([{ state: 'warn' }, { state: 'warn' }]);
+  date = new Date(1_700_000_000_000 + 3_600_000);
+  expect((await found('testnet'))[1]).toMatchObject({ state: 'bad' });
+  const nobody = await look([
+    ...nodeChecks(['http://127.0.0.1:9'], '--node-api', 'testnet', () => 0),
+    reachCheck('pool', { host: '127.0.0.1', port: 9 }, 'look'),
+  ]);
+  expect(nobody).toMatchObject([
+    { state: 'bad' },
+    { state: 'warn' },
+    { state: 'bad', says: '127.0.0.1:9: ECONNREFUSED' },
+  ]);
+});
+
+test('neither the lines of a pool’s doctor nor its report hold a secret', async () => {
+  const directory = temporaryDirectory();
+  const report = join(directory, 'report.json');
+  const token = join(directory, 'token');
+  writeFileSync(token, 'S3CRET', { mode: 0o600 });
+  const { terminal, text } = kept();
+  const command = doctorCommand('svc-pool', poolOptions, (values) => poolDoctor(values, () => 0));
+  const code = await command.start(
+    [
+      ['--report', report, '--data-dir', join(directory, 'pool'), '--web-bind', '127.0.0.1:0'],
+      ['--pplns-listen', 'off', '--pplns-listen-ws', 'off', '--solo-listen', 'off', '--solo-listen-ws', 'off'],
+      ['--database', 'postgres://pool:S3CRET@127.0.0.1:9/pool?password=S3CRET'],
+      ['--redis', 'redis://:S3CRET@127.0.0.1:9'],
+      ['--wallet', 'http://127.0.0.1:9', '--wallet-token-file', token, '--operator-token-file', token],
+      ['--webhook', 'https://hooks.example/S3CRET/x?token=S3CRET'],
+      ['--smtp-url', 'smtps://me:S3CRET@mail.example', '--mail-from', 'pool@example.org'],
+    ].flat(),
+    terminal,
+  );
+  const out = text();
+  expect(code).toBe(1);
+  expect(out).toMatch(/^bad {3}database/m);
+  expect(out).toMatch(/^bad {3}redis/m);
+  expect(out).toMatch(/^bad {3}wallet/m);
+  const written = readFileSync(report, 'utf8');
+  expect(JSON.parse(written)).toMatchObject({
+    program: 'svc-pool',
+    options: { webhook: ['https://hooks.example/***'] },
+  });
+  expect(`${out}${written}`).not.toContain('S3CRET');
+});
