@@ -7,7 +7,6 @@ import { CodedError } from '../../protocol/coded-error.ts';
 import { flag, parsed, repeated } from '../../runtime/command-line/command-line.ts';
 import { command, commandTable } from '../../runtime/program.ts';
 import { storeOptions } from '../node-options.ts';
-import { quicHere } from '../quic/quic-package.ts';
 import type { ConsensusReport } from '../reports/consensus-report.ts';
 import { askControl } from '../reports/control-socket.ts';
 import { endpointOf, overlayKey, readRoute } from './overlay-key.ts';
@@ -114,9 +113,6 @@ const endpointCommand = command(
   async ({ dataDir, network, route }, _operands, terminal) => {
     try {
       terminal.out(`${toHex(endpointOf(await overlayKey(dataDir), route, OVERLAY_PORTS[network]))}\n`);
-      const quic = route.length === 0 ? undefined : await quicHere();
-      if (quic !== undefined && quic.package === undefined)
-        terminal.err(`svcd validator-endpoint: a route stands for TCP alone on this machine: ${quic.reason}\n`);
       return 0;
     } catch (error) {
       if (!(error instanceof CodedError)) throw error;

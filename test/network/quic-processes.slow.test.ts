@@ -54,6 +54,6 @@ test('where the native part is absent, listening on QUIC ends the start with wha
   expect(listening.stderr + listening.stdout).toMatch(/asks for QUIC: .* does not load .*\/tcp\/PORT.*p2p_listen/);
   const endpoint = run('validator-endpoint', '--route', 'validator.example.org');
   expect(endpoint.stdout).toMatch(/^[0-9a-f]+\n$/);
-  expect(endpoint.stderr.match(/a route stands for TCP alone on this machine/g)).toHaveLength(1);
-  expect(run('validator-endpoint').stderr).toBe('');
+  // The endpoint is registered for the machine of the validator, which may be another one.
+  expect(endpoint.stderr).toBe('');
 });

@@ -4,7 +4,6 @@
  */
 import { lookup as systemLookup } from 'node:dns';
 import { isIP, isIPv6, type LookupFunction } from 'node:net';
-import { generateKeyPair, privateKeyToProtobuf } from '@libp2p/crypto/keys';
 import { steadyMillis } from '../../../runtime/clock/clock.ts';
 import {
   type BindAddress,
@@ -67,6 +66,8 @@ export class OverlayQuic {
   }
 
   static async open(native: NativeQuic): Promise<OverlayQuic> {
+    // Loaded only here: a node without QUIC starts without it.
+    const { generateKeyPair, privateKeyToProtobuf } = await import('@libp2p/crypto/keys');
     const privateKeyProto = privateKeyToProtobuf(await generateKeyPair('Ed25519'));
     return new OverlayQuic(native, new native.QuinnConfig({ ...BOUNDS, privateKeyProto }));
   }
