@@ -3,7 +3,7 @@
  * and accounts of their own, and thousands of them fall silent at once, which is news for the miner. The miner is a real
  * svc-miner that watches the books; `svc-pool audit`, `audit --public` and the page's checker run again and again. Nobody
  * accuses the pool, every payment is made, and the miner is told of each, and of its own silent rig. The attackers
- * are a process of their own. Twenty seconds; at the deep level ten minutes (SVC_TEST_ATTACK_SECONDS says how many).
+ * are a process of their own. Five seconds; at the deep level ten minutes (SVC_TEST_ATTACK_SECONDS says how many).
  */
 import { fork } from 'node:child_process';
 import { createServer } from 'node:http';
@@ -31,7 +31,7 @@ import { lasts } from '../watch/limits.ts';
 import type { AttackReport, AttackTask } from './attackers-process.ts';
 import { mineAs, type Sent } from './invented-work.ts';
 
-const SECONDS = Number(process.env.SVC_TEST_ATTACK_SECONDS ?? count({ full: 20, deep: 600 }));
+const SECONDS = Number(process.env.SVC_TEST_ATTACK_SECONDS ?? count({ full: 5, deep: 600 }));
 /** A slice has twelve cuts. A miner keeps up with slices of 15 seconds and more; shorter ones are reported after ten minutes. */
 const CUT_MILLIS = SECONDS >= 300 ? 1_500 : 150;
 const SILENT = SECONDS >= 300 ? '30s' : '5s';

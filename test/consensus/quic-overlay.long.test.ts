@@ -1,6 +1,6 @@
 /** The overlay of validators over QUIC: registered routes stand for it too, and the bounds are those of TCP. */
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import type { Peer } from '../../node/consensus/engine/effects.ts';
 import { PLACES } from '../../node/consensus/reach/inbound-places.ts';
 import type { OverlayAddress } from '../../node/consensus/reach/overlay-listeners.ts';
@@ -22,7 +22,16 @@ import { validatorId } from '../../protocol/staking/names.ts';
 import { steadyMillis } from '../../runtime/clock/clock.ts';
 import type { BindAddress } from '../../runtime/listen-address.ts';
 import type { Logger } from '../../runtime/log/log.ts';
-import { client, freeUdpPort, halfHandshakes, here, malformed, native, send } from '../network/quic.ts';
+import {
+  absenceTest,
+  client,
+  freeUdpPort,
+  halfHandshakes,
+  malformed,
+  native,
+  quicTest,
+  send,
+} from '../network/quic.ts';
 import { quickHash, silentLog } from '../node/bed.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { until } from '../until.ts';
@@ -31,8 +40,9 @@ const MEMBERS = 3;
 const CUT_MILLIS = 150;
 const CHAIN = new Uint8Array(48).fill(7);
 
-test('validators that listen on QUIC alone make cuts by their registered routes', async ({ skip }) => {
-  if (here.package === undefined) return skip(here.reason);
+absenceTest();
+
+quicTest('validators that listen on QUIC alone make cuts by their registered routes', async () => {
   const directory = temporaryDirectory();
   const ports = await Promise.all(Array.from({ length: MEMBERS }, freeUdpPort));
   const validators = await Promise.all(
@@ -109,8 +119,7 @@ async function open(binds: readonly BindAddress[], name?: string, isFar = false)
   return { transport, joined, heard, addresses, orderFor };
 }
 
-test('an address without a way is listened on over both, on one port', async ({ skip }) => {
-  if (here.package === undefined) return skip(here.reason);
+quicTest('an address without a way is listened on over both, on one port', async () => {
   const both = (await open([{ host: '::', port: 0 }])).addresses;
   expect(both.map(({ way }) => way)).toEqual(['tcp', 'quic']);
   expect(new Set(both.map(({ port }) => port)).size).toBe(1);
@@ -122,8 +131,7 @@ test('an address without a way is listened on over both, on one port', async ({ 
   await expect(open([taken])).rejects.toMatchObject({ code: 'listen_failed', message: /over QUIC/ });
 });
 
-test('messages of every size cross in order, and each side notices the end of the other', async ({ skip }) => {
-  if (here.package === undefined) return skip(here.reason);
+quicTest('messages of every size cross in order, and each side notices the end of the other', async () => {
   const [right, dialler] = [await open([{ host: '127.0.0.1', port: 0, way: 'quic' }], 'bert'), await open([], 'dora')];
   const [address] = right.addresses as [OverlayAddress];
   dialler.transport.reach(dialler.orderFor(address, 'bert'));
@@ -139,8 +147,7 @@ test('messages of every size cross in order, and each side notices the end of th
   await until(() => dialler.transport.peers().length === 0);
 });
 
-test('one that says nothing has as few places and as little time as over TCP', async ({ skip }) => {
-  if (here.package === undefined) return skip(here.reason);
+quicTest('one that says nothing has as few places and as little time as over TCP', async () => {
   const { addresses } = await open([{ host: '127.0.0.1', port: 0, way: 'quic' }], 'bert', true);
   const [{ port }] = addresses as [OverlayAddress];
   const dialler = await client();
@@ -157,8 +164,7 @@ test('one that says nothing has as few places and as little time as over TCP', a
   expect(ended.filter((millis) => millis >= LINK_LIMITS.helloMillis)).toHaveLength(PLACES.waitingPerAddress);
 });
 
-test('packets that mean nothing and half handshakes keep nobody out, nor the end up', async ({ skip }) => {
-  if (here.package === undefined) return skip(here.reason);
+quicTest('packets that mean nothing and half handshakes keep nobody out, nor the end up', async () => {
   const right = await open([{ host: '127.0.0.1', port: 0, way: 'quic' }], 'bert');
   const [address] = right.addresses as [OverlayAddress];
   const begun = await halfHandshakes(60);

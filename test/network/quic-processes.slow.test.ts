@@ -8,13 +8,12 @@ import { formatAddress } from '../../protocol/address.ts';
 import { freePorts } from '../../runtime/free-port.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { until } from '../until.ts';
-import { freeUdpPort, here } from './quic.ts';
+import { freeUdpPort, quicTest } from './quic.ts';
 import { Svcd } from './svcd.ts';
 
 const MAIN = fileURLToPath(new URL('../../node/main.ts', import.meta.url));
 
-test('a node follows another over QUIC alone, and both end at SIGTERM', async ({ skip }) => {
-  if (here.package === undefined) return skip(here.reason);
+quicTest('a node follows another over QUIC alone, and both end at SIGTERM', async () => {
   const directory = temporaryDirectory();
   const [port, ports] = [await freeUdpPort(), await freePorts(4)];
   const quic = `/ip4/127.0.0.1/udp/${port}/quic-v1`;
@@ -35,8 +34,10 @@ test('a node follows another over QUIC alone, and both end at SIGTERM', async ({
   first.start();
   second.start();
   await until(async () => (await second.height()) >= 5 && (await second.sync())?.synced === true);
-  const peers = await second.peers<{ peers: { address: string }[] }>();
-  expect(peers?.peers.map(({ address }) => /\/quic-v1/.test(address))).toEqual([true]);
+  const ways = async () =>
+    (await second.peers<{ peers: { address: string }[] }>())?.peers.map(({ address }) => /\/quic-v1/.test(address));
+  await until(async () => (await ways())?.length === 1);
+  expect(await ways()).toEqual([true]);
   await Promise.all([first.end('SIGTERM'), second.end('SIGTERM')]);
   expect([first.exitCode, second.exitCode]).toEqual([0, 0]);
   for (const { output } of [first, second]) expect(output).not.toMatch(/defect|fatal|panick/i);

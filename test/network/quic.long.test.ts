@@ -2,11 +2,11 @@
 import { once } from 'node:events';
 import type { Worker } from 'node:worker_threads';
 import { multiaddr } from '@multiformats/multiaddr';
-import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { afterEach, beforeEach, expect, onTestFinished } from 'vitest';
 import { INBOUND_LIMITS } from '../../node/network/peers/inbound-limits.ts';
 import { quietLog } from '../quiet-log.ts';
 import { headOf, NetBed, type NetNode, until } from './peers.ts';
-import { client, freeUdpPort, halfHandshakes, here, malformed, send } from './quic.ts';
+import { absenceTest, client, freeUdpPort, halfHandshakes, malformed, quicTest, send } from './quic.ts';
 import { RawPeer } from './raw-peer.ts';
 
 const ANY = '/ip4/127.0.0.1/udp/0/quic-v1';
@@ -20,8 +20,9 @@ const at = ({ view }: NetNode): string => view.addresses[0] as string;
 const portOf = (node: NetNode): number => Number(/\/udp\/(\d+)\//.exec(at(node))?.[1]);
 const height = ({ node }: NetNode): number => node.chain.head().height;
 
-test('two nodes that share nothing but QUIC sync and follow', async ({ skip }) => {
-  if (here.package === undefined) return skip(here.reason);
+absenceTest();
+
+quicTest('two nodes that share nothing but QUIC sync and follow', async () => {
   const source = await bed.start('source', { listen: [ANY] });
   expect(source.view.addresses).toHaveLength(1);
   expect(at(source)).toMatch(/^\/ip4\/127\.0\.0\.1\/udp\/\d+\/quic-v1\/p2p\//);
@@ -38,8 +39,7 @@ test('two nodes that share nothing but QUIC sync and follow', async ({ skip }) =
   await until(() => fresh.view.figures().receivedBytes > 10_000 && source.view.figures().sentBytes > 10_000);
 });
 
-test('a name is listened on and dialled', async ({ skip }) => {
-  if (here.package === undefined) return skip(here.reason);
+quicTest('a name is listened on and dialled', async () => {
   const source = await bed.start('source', { listen: ['/dns4/localhost/udp/0/quic-v1'] });
   const fresh = await bed.start('fresh', {
     listen: [],
@@ -50,8 +50,7 @@ test('a name is listened on and dialled', async ({ skip }) => {
   await until(() => height(fresh) === 3);
 });
 
-test('handshakes that stop half way do not hold up others, nor the end of the node', async ({ skip }) => {
-  if (here.package === undefined) return skip(here.reason);
+quicTest('handshakes that stop half way do not hold up others, nor the end of the node', async () => {
   const source = await bed.start('source', { listen: [ANY] });
   const dialler = await client();
   await send(await halfHandshakes(60), portOf(source));
@@ -60,8 +59,7 @@ test('handshakes that stop half way do not hold up others, nor the end of the no
   await source.close();
 });
 
-test('packets that mean nothing change nothing', async ({ skip }) => {
-  if (here.package === undefined) return skip(here.reason);
+quicTest('packets that mean nothing change nothing', async () => {
   const errors: unknown[] = [];
   const log = { ...quietLog, error: (message: string, fields: unknown) => void errors.push([message, fields]) };
   const source = await bed.start('source', { listen: [ANY] }, () => ({ log }));
@@ -75,8 +73,7 @@ test('packets that mean nothing change nothing', async ({ skip }) => {
   await (await client()).outboundConnection('127.0.0.1', portOf(source));
 });
 
-test('a thread of the network that fails ends in order, and is started again', async ({ skip }) => {
-  if (here.package === undefined) return skip(here.reason);
+quicTest('a thread of the network that fails ends in order, and is started again', async () => {
   const workers: Worker[] = [];
   const note = (worker: Worker) => workers.push(worker);
   process.on('worker', note);
@@ -100,8 +97,7 @@ const rawPeer = async (source: NetNode): Promise<RawPeer> => {
   return peer;
 };
 
-test('one address has as many places as over TCP, and one that says no hello none', async ({ skip }) => {
-  if (here.package === undefined) return skip(here.reason);
+quicTest('one address has as many places as over TCP, and one that says no hello none', async () => {
   const source = await bed.start('source', { listen: [ANY] }, () => ({ countsNear: true }));
   const peers = await Promise.all(Array.from({ length: INBOUND_LIMITS.perAddress + 1 }, () => rawPeer(source)));
   const joined = await Promise.allSettled(peers.map((peer) => peer.join(at(source))));

@@ -3,11 +3,23 @@ import { randomBytes } from 'node:crypto';
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { generateKeyPair, privateKeyToProtobuf } from '@libp2p/crypto/keys';
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { type QuicBounds, type QuicPackage, quicHere } from '../../node/quic/quic-package.ts';
 import { until } from '../until.ts';
 
 export const here = await quicHere();
+/** A test for machines where QUIC loads. Elsewhere a file of such tests shows that it is said why there is none. */
+export function quicTest(title: string, run: () => Promise<void>): void {
+  if (here.package !== undefined) test(title, run);
+}
+
+export function absenceTest(): void {
+  if (here.package === undefined)
+    test('QUIC does not load on this machine, and it is said why', () => {
+      expect(here.reason).toMatch(/@chainsafe\/libp2p-quic does not load on this machine \(.+\): .+/);
+    });
+}
+
 export const native = () => (here.package as QuicPackage).native;
 
 export const BOUNDS: QuicBounds = {

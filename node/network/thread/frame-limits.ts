@@ -10,8 +10,8 @@ import { type Bucket, type BucketRate, fullBucket, take } from '../../../runtime
 const FRAMES: BucketRate = { perSecond: 2_000, burst: 10_000 };
 const MAX_HOLDERS = 1_024;
 
-/** The member of the library's class used here. */
-type MuxerInside = { handleFrame(frame: unknown): void };
+/** The member of the library's class used here. QUIC has streams of its own and no frames; their number is bounded by the protocol. */
+type MuxerInside = { handleFrame?(frame: unknown): void };
 
 export class FrameLimits {
   readonly #steady: () => number;
@@ -25,8 +25,8 @@ export class FrameLimits {
   /** `holder`: the peer, or the address that it shares with others. The connection ends with the first frame too many. */
   limit(connection: Connection, holder: string, flood: () => void): void {
     const { muxer } = connection as unknown as { readonly muxer?: MuxerInside };
-    if (muxer === undefined) return;
-    const handle = muxer.handleFrame.bind(muxer);
+    const handle = muxer?.handleFrame?.bind(muxer);
+    if (muxer === undefined || handle === undefined) return;
     muxer.handleFrame = (frame) => {
       const now = this.#steady();
       const bucket = take(this.#rates.use(holder) ?? fullBucket(FRAMES, now), FRAMES, now);
