@@ -41,7 +41,7 @@ const bridging = command(
 const doctor = doctorCommand('svc-bridge', bridgeOptions, (values) => [
   ...directoryChecks(values.dataDir),
   ...stratumDoctor(values, steadyMillis),
-  ...portChecks(values.dataDir, [
+  ...portChecks(undefined, [
     { option: 'listen', address: values.listen },
     { option: 'listen-ws', address: values.listenWs },
     { option: 'stats-bind', address: values.statsBind },

@@ -1,11 +1,11 @@
 /** `svcd doctor`: what a node needs. */
-import { existsSync } from 'node:fs';
 import type { ValuesOf } from '../runtime/command-line/command-line.ts';
 import { optionName } from '../runtime/command-line/options.ts';
 import type { Check } from '../runtime/doctor/doctor.ts';
 import {
   DATASET_BYTES,
   directoryChecks,
+  isInUse,
   memoryCheck,
   openFilesCheck,
   PROGRAM_BYTES,
@@ -13,7 +13,6 @@ import {
   secretCheck,
 } from '../runtime/doctor/machine.ts';
 import { nodeChecks, reachCheck } from '../runtime/doctor/other-programs.ts';
-import { lockHolder } from '../runtime/files/directory-lock.ts';
 import { EVERY_INTERFACE, showListenAddress } from '../runtime/listen-address.ts';
 import type { runOptions } from './node-options.ts';
 
@@ -25,12 +24,12 @@ export function nodeDoctor(values: ValuesOf<typeof runOptions>, now: () => numbe
   const { consensusKeyFile, consensusPasswordFile, heartbeatFeeKeyFile, heartbeatFeePasswordFile } = values;
   const secrets = { consensusKeyFile, consensusPasswordFile, heartbeatFeeKeyFile, heartbeatFeePasswordFile };
   const hasDataset = network !== 'development' && powMode === 'full';
-  const isRunning = existsSync(dataDir) && lockHolder(dataDir) !== undefined;
+  const isRunning = isInUse(dataDir);
   return [
     ...directoryChecks(dataDir),
     memoryCheck(PROGRAM_BYTES + (hasDataset ? DATASET_BYTES : 0), 'start with --pow-mode light'),
     openFilesCheck(OWN_FILES + 4 * values.maxPeers),
-    ...portChecks(dataDir, [
+    ...portChecks(isRunning, [
       { option: 'api-bind', address: apiBind },
       { option: 'mining-bind', address: miningBind },
       { option: 'metrics-bind', address: metricsBind },

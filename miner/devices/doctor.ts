@@ -21,7 +21,7 @@ export function minerDoctor(values: MinerValues, now: () => number): Check[] {
     ...directoryChecks(dataDir),
     memoryCheck(needed, 'mine with --light, or with a graphics card and --cpu-threads 0'),
     { name: 'devices', look: () => (gpu ? lookAtCards() : ok(processor())) },
-    ...portChecks(dataDir, [
+    ...portChecks(undefined, [
       { option: 'api-bind', address: values.apiBind },
       { option: 'metrics-bind', address: values.metricsBind },
     ]),

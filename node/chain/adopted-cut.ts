@@ -1,6 +1,6 @@
 /**
  * Takes a cut that a certificate proved elsewhere, with its blocks here, into the ledger: by a node that only follows
- * directly, by one with a consensus driver in the driver's turn (consensus/driver.ts).
+ * directly, by one with a consensus driver in the driver's turn (consensus/driver/driver.ts).
  */
 import { equalBytes } from '../../protocol/bytes.ts';
 import type { ProposedCut } from '../../protocol/consensus/proposal.ts';

@@ -1,5 +1,5 @@
 /**
- * The only way to connect to Redis. Commands fail at once while it is unavailable instead of queueing in memory: every
+ * How the pool connects to Redis; only its doctor looks whether one answers by itself. Commands fail at once while it is unavailable instead of queueing in memory: every
  * caller has a journal, a cache or a later retry, so an unavailable Redis only causes delay.
  */
 import { Redis } from 'ioredis';

@@ -1,12 +1,12 @@
 /** `svc-pool doctor`: what a pool needs. Texts never repeat the URL of a database or of Redis: it may hold a password. */
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { stratumDoctor } from '../../bridge/doctor.ts';
 import { bad, type Check, type Finding, ok, warn } from '../../runtime/doctor/doctor.ts';
-import { directoryChecks, portChecks, secretCheck } from '../../runtime/doctor/machine.ts';
+import { directoryChecks, isInUse, portChecks, secretCheck } from '../../runtime/doctor/machine.ts';
 import { nodeChecks } from '../../runtime/doctor/other-programs.ts';
 import { connectDatabase } from '../database/connect.ts';
+import { isEmbeddedMade } from '../database/embedded.ts';
 import type { PoolValues } from '../options.ts';
 import { createWalletClient } from '../payout/wallet-client.ts';
 
@@ -18,7 +18,7 @@ export function poolDoctor(values: PoolValues, now: () => number): Check[] {
   return [
     ...directoryChecks(dataDir),
     ...stratumDoctor(values, now),
-    ...portChecks(dataDir, [
+    ...portChecks(isInUse(dataDir), [
       { option: 'pplns-listen', address: values.pplnsListen },
       { option: 'pplns-listen-ws', address: values.pplnsListenWs },
       { option: 'solo-listen', address: values.soloListen },
@@ -38,7 +38,7 @@ export function poolDoctor(values: PoolValues, now: () => number): Check[] {
 }
 
 const lookAtEmbedded = (dataDir: string): Finding =>
-  existsSync(join(dataDir, 'database'))
+  isEmbeddedMade(join(dataDir, 'database'))
     ? ok('embedded, in the data directory')
     : ok('embedded, will be made in the data directory');
 

@@ -1,5 +1,4 @@
-/** What most programs need of the machine: a directory, a disk, ports, memory, open files, secrets, a certificate. */
-import { createPrivateKey, X509Certificate } from 'node:crypto';
+/** What most programs need of the machine: a directory, a disk, ports, memory, open files, secrets. */
 import {
   accessSync,
   closeSync,
@@ -23,7 +22,6 @@ import { bad, type Check, type Finding, ok, warn } from './doctor.ts';
 
 const GIB = 1024 ** 3;
 const MIB = 1024 ** 2;
-const DAY_MILLIS = 86_400_000;
 const LEAST_DISK = 5 * GIB;
 const SLOW_SYNC_MILLIS = 20;
 const SYNCS = 20;
@@ -96,20 +94,18 @@ function lookAtDisk(directory: string): Finding {
 
 export type Listener = { readonly option: string; readonly address: ListenAddress | 'off' | undefined };
 
-/** Whether the ports are free, or taken by this very program, which runs if its directory is locked. */
-export const portChecks = (directory: string, listeners: readonly Listener[]): Check[] =>
+/** Whether a program with this directory runs; nothing is changed. */
+export const isInUse = (directory: string): boolean => existsSync(directory) && lockHolder(directory) !== undefined;
+
+/** Whether the ports are free. `isRunning`: whether this program has them, or undefined where that cannot be known. */
+export const portChecks = (isRunning: boolean | undefined, listeners: readonly Listener[]): Check[] =>
   listeners.flatMap(({ option, address }) =>
     address === 'off' || address === undefined
       ? []
-      : [
-          {
-            name: option,
-            look: () => lookAtPort(option, address, () => existsSync(directory) && lockHolder(directory) !== undefined),
-          },
-        ],
+      : [{ name: option, look: () => lookAtPort(option, address, isRunning) }],
   );
 
-async function lookAtPort(option: string, address: ListenAddress, isRunning: () => boolean): Promise<Finding> {
+async function lookAtPort(option: string, address: ListenAddress, isRunning: boolean | undefined): Promise<Finding> {
   const shown = showListenAddress(address);
   const error = await new Promise<NodeJS.ErrnoException | undefined>((settle) => {
     const server = createServer();
@@ -117,13 +113,13 @@ async function lookAtPort(option: string, address: ListenAddress, isRunning: () 
     server.listen({ port: address.port, ...listenHost(address.host) }, () => server.close(() => settle(undefined)));
   });
   if (error === undefined) return ok(`${shown} is free`);
-  if (error.code === 'EADDRINUSE')
-    return isRunning()
-      ? ok(`${shown} is in use, and the program runs`)
-      : bad(
-          `${shown} is in use by another program`,
-          `find it with: ss -ltnp 'sport = :${address.port}'; or choose another port with --${option}`,
-        );
+  if (error.code === 'EADDRINUSE') {
+    if (isRunning === true) return ok(`${shown} is in use, and the program runs`);
+    const remedy = `find who has it with: ss -ltnp 'sport = :${address.port}'; or choose another port with --${option}`;
+    return isRunning === false
+      ? bad(`${shown} is in use by another program`, remedy)
+      : warn(`${shown} is in use, by this program if it runs, or by another`, remedy);
+  }
   if (error.code === 'EACCES')
     return bad(
       `this user may not listen on ${shown}`,
@@ -175,30 +171,6 @@ export const secretCheck = (name: string, file: string, missing: string | undefi
     );
   },
 });
-
-export function certificateChecks(cert: string | undefined, key: string | undefined, nowMillis: number): Check[] {
-  if (cert === undefined && key === undefined) return [];
-  const look = (): Finding => {
-    if (cert === undefined || key === undefined)
-      return bad('a certificate and its key are needed together', 'name both --tls-cert and --tls-key');
-    const secret = readPrivateFile(key);
-    if (secret.kind !== 'text')
-      return bad(
-        secret.kind === 'missing' ? `there is no file ${key}` : secret.reason,
-        'name the private key with --tls-key; only its owner may read it',
-      );
-    const read = new X509Certificate(readFileSync(cert));
-    if (!read.checkPrivateKey(createPrivateKey(secret.text)))
-      return bad('the key does not belong to the certificate', 'name the pair that your authority gave you');
-    const days = Math.floor((Date.parse(read.validTo) - nowMillis) / DAY_MILLIS);
-    const says = `${cert}: ${read.subject?.replaceAll('\n', ', ') ?? 'no subject'}, valid until ${read.validTo}`;
-    if (days < 0) return bad(says, 'it has expired: renew it; the program reads the file again by itself');
-    return days < 14
-      ? warn(says, `${days} days are left: renew it; the program reads the file again by itself`)
-      : ok(says);
-  };
-  return [{ name: 'certificate', look }];
-}
 
 export const DATASET_BYTES = 2 * GIB;
 export const PROGRAM_BYTES = 512 * MIB;

@@ -2,8 +2,9 @@
 import { dirname } from 'node:path';
 import type { ValuesOf } from '../../runtime/command-line/command-line.ts';
 import type { Check } from '../../runtime/doctor/doctor.ts';
-import { directoryChecks, portChecks, secretCheck } from '../../runtime/doctor/machine.ts';
+import { directoryChecks, isInUse, portChecks, secretCheck } from '../../runtime/doctor/machine.ts';
 import { nodeChecks } from '../../runtime/doctor/other-programs.ts';
+import { stateDirectory } from '../open.ts';
 import { daemonListen, type daemonOptions, walletFile } from './options.ts';
 
 export function walletDoctor(values: ValuesOf<typeof daemonOptions>, now: () => number): Check[] {
@@ -15,7 +16,7 @@ export function walletDoctor(values: ValuesOf<typeof daemonOptions>, now: () => 
       ? []
       : [secretCheck('password file', values.passwordFile, 'write the password into it, or leave the option out')]),
     secretCheck('token', values.tokenFile ?? `${file}.token`, undefined),
-    ...portChecks(dirname(file), [{ option: 'listen', address: daemonListen(values) }]),
+    ...portChecks(isInUse(stateDirectory(file)), [{ option: 'listen', address: daemonListen(values) }]),
     ...nodeChecks([values.service], '--service', undefined, now),
   ];
 }
