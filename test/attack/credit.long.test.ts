@@ -4,6 +4,7 @@
  * the variance of the sum of their works, and five times its root is the bound.
  */
 import { afterAll, expect, onTestFinished, test } from 'vitest';
+import type { AcceptedShare } from '../../bridge/shares/sink.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { BRIDGE, RecordingSink } from '../bridge/bed.ts';
 import { accountOf } from '../bridge/stratum-client.ts';
@@ -25,9 +26,27 @@ async function accepted(): Promise<Ledger> {
     credited: async (number) => {
       const name = toHex(accountOf(number));
       const shares = sinks.flatMap((sink) => sink.accepted).filter(({ account }) => toHex(account) === name);
+      expectEachOnce(shares);
       return shares.reduce((sum, { work }) => sum + Number(work), 0);
     },
   };
+}
+
+/**
+ * The rule behind the luck: a hash counts once, and what it counts for was fixed with its header before it was done. This has
+ * no luck in it, and says which share is wrong.
+ */
+function expectEachOnce(shares: readonly AcceptedShare[]): void {
+  const counted = new Set<string>();
+  const works = new Map<string, bigint>();
+  for (const { headerDigest, nonce, work } of shares) {
+    const header = toHex(headerDigest);
+    const share = `${header} ${toHex(nonce)}`;
+    expect(counted, `counted twice: ${share}, ${work}`).not.toContain(share);
+    counted.add(share);
+    expect(work, `another work on one header: ${share}`).toBe(works.get(header) ?? work);
+    works.set(header, work);
+  }
 }
 
 /** In parts, each of which can be run alone: all of them together take a quarter of an hour of one core. */

@@ -22,6 +22,7 @@ export type KillableOptions = {
   readonly initialWork: number;
   readonly minimumWork: number;
   /** Further options of the pool. */
+  readonly payoutInterval: string;
   readonly poolWords: readonly string[];
 };
 
@@ -43,7 +44,14 @@ export class KillableStack {
   readonly #options: KillableOptions;
 
   constructor(options: Partial<KillableOptions> = {}) {
-    this.#options = { cutMillis: 100, initialWork: 100, minimumWork: 50, poolWords: [], ...options };
+    this.#options = {
+      cutMillis: 100,
+      initialWork: 100,
+      minimumWork: 50,
+      payoutInterval: '2s',
+      poolWords: [],
+      ...options,
+    };
     const directory = temporaryDirectory();
     this.#directory = directory;
     this.poolDirectory = join(directory, 'pool');
@@ -137,7 +145,7 @@ export class KillableStack {
       '--payout-min',
       '0.01',
       '--payout-interval',
-      '2s',
+      this.#options.payoutInterval,
       '--min-work',
       '1',
       '--pow-mode',

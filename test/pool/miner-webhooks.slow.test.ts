@@ -195,6 +195,28 @@ test('a queue is bounded and says what it dropped; taking the webhook away ends 
   expect((await post('', wish)).status).toBe(409);
 });
 
+test('payments go first, but no group of news waits for ever behind another', async () => {
+  const { got, url } = await receiver(() => 200);
+  expect((await post('', await signed(url))).status).toBe(200);
+  const ages = [
+    ['payout_final', 0],
+    ['block_found', 5],
+    ['worker_back', 15],
+    ['block_found', 25],
+    ['worker_silent', 60],
+  ] as const;
+  await bed.books.sql.begin(async (transaction) => {
+    for (const [i, [kind, age]] of ages.entries()) {
+      const atMillis = Date.now() - age * 1_000;
+      await queueNews(transaction, { eventId: i, address, kind, atMillis, data: { worker: `${i}` } }, Date.now());
+    }
+  });
+  sender();
+  await until(() => got.length > ages.length);
+  expect(got.map(({ body }) => body.id)).toEqual([0, 4, 3, 0, 1, 2]);
+  expect((await post('', await signed(''))).status).toBe(200);
+});
+
 test('a host that never accepted the first news is left alone after a few tries, and old news are not sent', async () => {
   const { sql } = bed.books;
   const hook = async () =>

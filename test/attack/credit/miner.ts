@@ -173,6 +173,7 @@ export class CountedMiner {
   /** Some of the nonces of a header, each under every id that might do. */
   #claim(work: Work | undefined): void {
     if (work === undefined) return;
+    this.#learn();
     const lines = this.#lines.filter(({ isOpen, prefix }) => isOpen && toHex(prefix()) === toHex(work.prefix));
     const others = [...this.#works.values()];
     for (const hit of work.hits) {
@@ -181,11 +182,28 @@ export class CountedMiner {
       const ids = this.#idsFor(work, hit, others);
       for (const { client } of lines)
         for (const jobId of ids) {
+          if (this.#wouldBeLucky(work, jobId, hit.nonce)) continue;
           this.#submits++;
           if (client instanceof V2Client) client.submit(jobId, hit.nonce);
           else client.send({ method: 'mining.submit', params: { jobId, nonce: hit.nonce } });
         }
     }
+  }
+
+  /**
+   * Under another header a nonce is a guess, which the server hashes: as good as a hash, but one that nobody counted. Guesses
+   * that would be right are left out, so that all credit is for hashes that were.
+   */
+  #wouldBeLucky(work: Work, jobId: number, nonce: Bytes): boolean {
+    for (const other of this.#works.values()) {
+      if (other === work || toHex(other.prefix) !== toHex(work.prefix)) continue;
+      const job = other.jobs.find((each) => each.jobId === jobId);
+      if (job === undefined) continue;
+      const header = Uint8Array.from(other.header);
+      header.set(nonce, NONCE_OFFSET);
+      if (meetsTarget(quickHash(header), targetToBytes(job.shareTarget))) return true;
+    }
+    return false;
   }
 
   #idsFor(work: Work, { hash }: Hit, others: readonly Work[]): number[] {
