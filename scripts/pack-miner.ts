@@ -1,6 +1,7 @@
 /**
- * `npm run pack:miner -- [linux-x64|linux-arm64] [--out DIR] [--libraries DIR] [--node FILE]`: one archive for rigs with Node, Dawn,
- * the Vulkan loader and the miner. It runs on a machine that has nothing but a graphics driver, from any folder.
+ * `npm run pack:miner -- [linux-x64|linux-arm64] [--hiveos] [--out DIR] [--libraries DIR] [--node FILE]`: one archive for rigs with
+ * Node, Dawn, the Vulkan loader and the miner. It runs on a machine that has nothing but a graphics driver, from any folder.
+ * With `--hiveos` it is named as HiveOS wants a custom miner, and has the scripts that HiveOS calls.
  */
 import { execFileSync } from 'node:child_process';
 import {
@@ -92,7 +93,12 @@ function carriedNode(platform: string, scratch: string): string {
   return found;
 }
 
-type Given = { readonly out: string; readonly libraries?: string | undefined; readonly node?: string | undefined };
+type Given = {
+  readonly out: string;
+  readonly hiveos: boolean;
+  readonly libraries?: string | undefined;
+  readonly node?: string | undefined;
+};
 
 /** A rig would say no more than `Exec format error`. */
 function insistOn(arch: string, folder: string): void {
@@ -100,14 +106,23 @@ function insistOn(arch: string, folder: string): void {
     if (file.arch !== arch) throw new Refused(`${file.path} is for ${file.arch}, the archive for ${arch}`);
 }
 
-function pack(platform: string, { out, libraries, node }: Given): string {
+function addHiveScripts(folder: string, version: string): void {
+  const scripts = join(root, 'deploy', 'hiveos');
+  cpSync(scripts, folder, { recursive: true });
+  const manifest = join(folder, 'h-manifest.conf');
+  writeFileSync(manifest, readFileSync(manifest, 'utf8').replace('=VERSION', `=${version}`));
+  chmodSync(join(folder, 'h-run.sh'), 0o755);
+}
+
+function pack(platform: string, { out, hiveos, libraries, node }: Given): string {
   const target = PLATFORMS[platform] as Platform;
   const scratch = mkdtempSync(join(tmpdir(), 'svc-pack-'));
   try {
     const folders = libraryFolders(target, libraries, scratch);
     const found = new Map([LOADER, ...SPARE].map((name) => [name, library(name, target.arch, folders)]));
     const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
-    const name = `svc-miner-${version}-${platform}`;
+    const archiveName = hiveos ? `svc-miner-${version}` : `svc-miner-${version}-${platform}`;
+    const name = hiveos ? 'svc-miner' : archiveName;
     const folder = join(scratch, name);
     const program = join(folder, 'program');
     for (const path of ['lib', 'lib-spare', 'program']) mkdirSync(join(folder, path), { recursive: true });
@@ -121,10 +136,11 @@ function pack(platform: string, { out, libraries, node }: Given): string {
       copyFileSync(path, join(folder, library === LOADER ? 'lib' : 'lib-spare', library));
     writeFileSync(join(folder, 'svc-miner'), LAUNCHER);
     writeFileSync(join(folder, 'README'), README);
+    if (hiveos) addHiveScripts(folder, version);
     for (const file of ['node', 'svc-miner']) chmodSync(join(folder, file), 0o755);
     insistOn(target.arch, folder);
     mkdirSync(out, { recursive: true });
-    const archive = join(out, `${name}.tar.gz`);
+    const archive = join(out, `${archiveName}.tar.gz`);
     execFileSync('tar', ['--owner=0', '--group=0', '--numeric-owner', '-C', scratch, '-czf', archive, name]);
     return archive;
   } finally {
@@ -135,6 +151,7 @@ function pack(platform: string, { out, libraries, node }: Given): string {
 const { values, positionals } = parseArgs({
   options: {
     out: { type: 'string', default: join(root, 'build', 'packed') },
+    hiveos: { type: 'boolean', default: false },
     libraries: { type: 'string' },
     node: { type: 'string' },
   },
@@ -143,7 +160,7 @@ const { values, positionals } = parseArgs({
 const [platform = `${process.platform}-${process.arch}`] = positionals;
 if (PLATFORMS[platform] === undefined) {
   process.stderr.write(
-    `usage: npm run pack:miner -- [${Object.keys(PLATFORMS).join('|')}] [--out DIR] [--libraries DIR] [--node FILE]\n`,
+    `usage: npm run pack:miner -- [${Object.keys(PLATFORMS).join('|')}] [--hiveos] [--out DIR] [--libraries DIR] [--node FILE]\n`,
   );
   process.exitCode = 2;
 } else {

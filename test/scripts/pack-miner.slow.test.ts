@@ -1,19 +1,23 @@
 /** The archive for rigs, unpacked into an empty folder: it mines on the processor without anything of this machine but the system's C library. */
-import { execFile } from 'node:child_process';
-import { mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { elfFiles } from '../../scripts/elf-files.ts';
+import { addressOf } from '../bridge/stratum-client.ts';
 import { ROOT } from '../guards/project-files.ts';
 import { temporaryDirectory } from '../temporary.ts';
+import { until } from '../until.ts';
 
 const run = promisify(execFile);
 const PACK = join(ROOT, 'scripts', 'pack-miner.ts');
 
-test('a packed miner runs where there is neither Node nor a PATH', async () => {
+test('a packed miner runs where there is neither Node nor a PATH, and by the scripts of HiveOS', async () => {
   const folder = temporaryDirectory();
-  const { stdout } = await run(process.execPath, [PACK, `linux-${process.arch}`, '--out', folder]);
+  const { stdout } = await run(process.execPath, [PACK, `linux-${process.arch}`, '--hiveos', '--out', folder]);
   await run('tar', ['-xzf', stdout.trim().split('\n').at(-1) as string, '-C', folder]);
   const name = readdirSync(folder).find((entry) => !entry.endsWith('.gz')) as string;
   // A folder with a space: scripts that forget quotes fail here.
@@ -29,7 +33,53 @@ test('a packed miner runs where there is neither Node nor a PATH', async () => {
   expect(libraries).toContain(`dist/linux-${process.arch}/dawn.node`);
   expect(libraries).toContain('lib/libvulkan.so.1');
   expect(elfFiles(place).filter(({ arch }) => arch !== process.arch)).toEqual([]);
+  await usedByHive(place, folder);
 });
+
+/** What HiveOS does with a custom miner: the flight sheet becomes settings, the miner is run, and its figures are asked for. */
+async function usedByHive(place: string, folder: string): Promise<void> {
+  const sheet = {
+    CUSTOM_URL: 'stratum+tcp://127.0.0.1:9 stratum+tcp://127.0.0.1:10',
+    CUSTOM_TEMPLATE: `${addressOf(1)}.rig1`,
+    CUSTOM_PASS: '',
+    CUSTOM_USER_CONFIG: `--no-gpu --cpu-threads 1 --light --metrics-bind off --data-dir "${join(folder, 'data')}"`,
+  };
+  const manifest = join(place, 'h-manifest.conf');
+  const logs = join(folder, 'log');
+  const port = await freePort();
+  const words = readFileSync(manifest, 'utf8').replace('/var/log/miner', logs).replace('28770', `${port}`);
+  writeFileSync(manifest, words);
+  const shell = (script: string) => run('bash', ['-c', script, 'hive', place], { env: { ...process.env, ...sheet } });
+  await shell('. "$1/h-config.sh"');
+  expect(JSON.parse(readFileSync(join(place, 'config.json'), 'utf8'))).toEqual({
+    pool: sheet.CUSTOM_URL.split(' '),
+    user: sheet.CUSTOM_TEMPLATE,
+    'api-bind': `127.0.0.1:${port}`,
+  });
+  const miner = spawn(join(place, 'h-run.sh'), { detached: true, stdio: 'ignore' });
+  onTestFinished(() => {
+    if (miner.exitCode === null) process.kill(-(miner.pid as number), 'SIGKILL');
+  });
+  const log = () => readFileSync(join(logs, 'svc-miner/svc-miner.log'), 'utf8');
+  const figures = await until(async () => {
+    if (miner.exitCode !== null) throw new Error(`the miner ended: ${log()}`);
+    const { stdout } = await shell('. "$1/h-stats.sh"; echo "$khs $stats"');
+    return stdout.includes('{') && stdout;
+  });
+  expect(figures).toMatch(
+    /^0 \{"hs":\[0\],"hs_units":"khs","temp":\[\d+\],"fan":\[0\],"uptime":\d+,"ver":"[\d.]+","ar":\[0,0\],"algo":"svc"\}\n$/,
+  );
+  await until(() => log().includes('pool lost'));
+}
+
+/** One that nobody had a moment ago. */
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  return port;
+}
 
 const OTHER = process.arch === 'x64' ? 'arm64' : 'x64';
 const MACHINES = { x64: 62, arm64: 183 } as const;
