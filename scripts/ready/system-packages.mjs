@@ -1,6 +1,6 @@
 /**
  * The Debian packages that tests need and npm does not carry: a browser (also the source of a software Vulkan driver),
- * a Redis server, the Vulkan loader, promtool, nginx. Nothing is installed without a yes: from the person at the terminal, from
+ * a Redis server, the Vulkan loader, promtool, nginx, jq, curl. Nothing is installed without a yes: from the person at the terminal, from
  * SVC_INSTALL=yes, or from a machine that says it is for continuous integration (CI=true). Else they are named, with the command.
  */
 import { spawnSync } from 'node:child_process';
@@ -26,6 +26,8 @@ export const TEST_PACKAGES = [
   { name: 'libvulkan1', why: 'WebGPU tests in Node', present: (look) => look.library('libvulkan.so.1') },
   { name: 'prometheus', why: 'tests of the alert rules', present: (look) => look.command('promtool') },
   { name: 'nginx-light', why: 'tests of the site in deploy/nginx', present: (look) => look.command('nginx') },
+  { name: 'jq', why: 'tests of the scripts for HiveOS', present: (look) => look.command('jq') },
+  { name: 'curl', why: 'tests of the scripts for HiveOS', present: (look) => look.command('curl') },
 ];
 
 const LIBRARY_HOMES = ['/usr/lib', '/usr/lib64', '/usr/local/lib', '/lib'];

@@ -7,6 +7,8 @@ const PACKAGES: Record<string, string> = {
   libvulkan1: 'libvulkan.so.1',
   prometheus: 'promtool',
   'nginx-light': 'nginx',
+  jq: 'jq',
+  curl: 'curl',
 };
 
 function machine(commands: string[], options: Machine = {}) {
@@ -34,7 +36,7 @@ function machine(commands: string[], options: Machine = {}) {
   return { system, ran, said, asked };
 }
 
-const ALL = ['chromium', 'redis-server', 'libvulkan.so.1', 'promtool', 'nginx'];
+const ALL = ['chromium', 'redis-server', 'libvulkan.so.1', 'promtool', 'nginx', 'jq', 'curl'];
 
 test('nothing is run when everything is there', () => {
   const { system, ran } = machine(ALL);
@@ -43,13 +45,15 @@ test('nothing is run when everything is there', () => {
 });
 
 test('what is missing is installed, by root or through sudo', () => {
-  const root = machine(['apt-get', 'chromium', 'promtool', 'nginx'], { root: true });
+  const root = machine(['apt-get', 'chromium', 'promtool', 'nginx', 'jq', 'curl'], { root: true });
   expect(bringSystemPackages(root.system)).toBe(true);
   expect(root.ran).toEqual(['apt-get update -q', 'apt-get install -y --no-install-recommends redis-server libvulkan1']);
   expect(root.said).toEqual([
     'installing redis-server (tests of several pool instances), libvulkan1 (WebGPU tests in Node)',
   ]);
-  const user = machine(['apt-get', 'sudo', 'chromium', 'redis-server', 'promtool', 'nginx'], { sudo: true });
+  const user = machine(['apt-get', 'sudo', 'chromium', 'redis-server', 'promtool', 'nginx', 'jq', 'curl'], {
+    sudo: true,
+  });
   expect(bringSystemPackages(user.system)).toBe(true);
   expect(user.ran.at(-1)).toBe('sudo -n apt-get install -y --no-install-recommends libvulkan1');
 });
@@ -67,7 +71,8 @@ test.each([
   ['the answer is no', machine(['apt-get'], { root: true, env: { SVC_INSTALL: '' }, answer: false }), /you said no/],
   ['apt-get fails', machine(['apt-get'], { root: true, broken: true }), /apt-get failed/],
 ])('where it may not install (%s), it names the command', (_name, { system }, why) => {
-  const line = /apt-get install -y --no-install-recommends chromium redis-server libvulkan1 prometheus nginx-light$/;
+  const line =
+    /apt-get install -y --no-install-recommends chromium redis-server libvulkan1 prometheus nginx-light jq curl$/;
   expect(() => bringSystemPackages(system)).toThrow(why);
   expect(() => bringSystemPackages(system)).toThrow(line);
 });
@@ -76,7 +81,7 @@ test('nothing is run before somebody said yes: at the terminal, by SVC_INSTALL, 
   const asked = machine(['apt-get'], { root: true, env: { SVC_INSTALL: '' }, answer: true });
   expect(bringSystemPackages(asked.system)).toBe(true);
   expect(asked.asked).toHaveLength(1);
-  expect(asked.asked[0]).toMatch(/chromium .*nginx-light[\s\S]*apt-get install -y .* now\?$/);
+  expect(asked.asked[0]).toMatch(/chromium .*curl[\s\S]*apt-get install -y .* now\?$/);
   const ci = machine(['apt-get'], { root: true, env: { SVC_INSTALL: '', CI: 'true' } });
   expect(bringSystemPackages(ci.system)).toBe(true);
   expect(ci.asked).toEqual([]);
