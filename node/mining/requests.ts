@@ -79,8 +79,8 @@ export function readCandidate(json: unknown): Read<{ header: Bytes; body: Bytes 
   if ('error' in fields) return fields;
   const header = readHex(fields.value.header_hex);
   const body = readHex(fields.value.body_hex);
-  if (header === undefined) return bad('header_hex is no lower-case hex');
-  if (body === undefined) return bad('body_hex is no lower-case hex');
+  if (header === undefined) return bad('header_hex is no hex');
+  if (body === undefined) return bad('body_hex is no hex');
   return { value: { header, body } };
 }
 

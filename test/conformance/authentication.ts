@@ -117,9 +117,4 @@ export const LIMITS: readonly Fact[] = factsOf('Errors and limits: HTTP', {
     const answer = await get(`${api}/v1/nothing`);
     assert.equal(answer.json.api_version, 1);
   },
-  'a refused submission leaves nothing in the mempool': async ({ api }) => {
-    const answer = await post(`${api}/v1/transactions`, { api_version: 1, wire_hex: 'ff'.repeat(100) });
-    assert.equal(answer.status, 400);
-    await documentAt(`${api}/v1/mempool`);
-  },
 });

@@ -4,6 +4,7 @@ import { wait } from './client.ts';
 import { checkAll, type Result } from './fact.ts';
 import { FACTS } from './facts.ts';
 import { startPrograms } from './programs.ts';
+import { HELP } from './run.ts';
 
 let results: readonly Result[] = [];
 let stop: (() => Promise<void>) | undefined;
@@ -43,16 +44,7 @@ test('docs/conformance.md says what was found', async () => {
     '',
     '| option | what is asked there |',
     '|---|---|',
-    '| `--api URL` | public HTTP API and its sockets (default `http://127.0.0.1:28701`) |',
-    '| `--mining URL` | mining listener |',
-    '| `--wallet URL --token-file FILE` | wallet daemon; it pays about three coins, most of them to itself, and burns an eighth of one |',
-    '| `--stratum HOST:PORT` | bridge or pool |',
-    '| `--pool-web URL` | `/metrics` of the pool |',
-    '| `--node-metrics URL`, `--bridge-metrics URL`, `--miner-metrics URL` | metrics listeners; `npm start` has none |',
-    '| `--bridge-stats URL`, `--miner-stats URL` | JSON statistics |',
-    '| `--address ADDRESS` | an address with coins (default: one that the newest blocks pay) |',
-    '| `--wait SECONDS` | how long one answer may take (default 30), for programs on a slow or busy machine |',
-    '| `--json` | results as JSON: `section`, `fact`, `state`, and `why` where it is not kept |',
+    ...HELP.map(([option, what]) => `| \`${option}\` | ${what} |`),
     '',
     'It prints a table of the sections and what is not kept with its reason. What no option names is not checked. Exit code 0: no fact differs; 1: some do; 2: it could not ask.',
     'For `npm start`: `npm run conformance -- --mining http://127.0.0.1:28702 --wallet http://127.0.0.1:28703 --token-file .data/stack/pool-wallet.json.token --stratum 127.0.0.1:28710 --pool-web http://127.0.0.1:28740 --bridge-stats http://127.0.0.1:28771 --miner-stats http://127.0.0.1:28770`;',

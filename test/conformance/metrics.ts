@@ -120,7 +120,9 @@ export const METRICS: readonly Fact[] = factsOf('Limits: metrics', {
     ({ minerMetrics }) => minerMetrics,
   ),
   'JSON statistics of bridge and miner at `/v1/stats`': async ({ bridgeStats, minerStats }) => {
-    for (const url of [needs(bridgeStats, '--bridge-stats'), needs(minerStats, '--miner-stats')])
-      assert.equal(typeof (await get(`${url}/v1/stats`)).json, 'object');
+    for (const url of [needs(bridgeStats, '--bridge-stats'), needs(minerStats, '--miner-stats')]) {
+      const answer = await get(`${url}/v1/stats`);
+      assert.deepEqual([answer.status, typeof answer.json], [200, 'object']);
+    }
   },
 });

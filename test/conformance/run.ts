@@ -9,6 +9,32 @@ import { checkAll, type Result, type Target } from './fact.ts';
 import { FACTS } from './facts.ts';
 import { hasCoins } from './json-rpc.ts';
 
+/** Each option, and what is asked there: of `--help` and of docs/conformance.md. */
+export const HELP: readonly (readonly [string, string])[] = [
+  ['--api URL', 'public HTTP API and its sockets (default `http://127.0.0.1:28701`)'],
+  ['--mining URL', 'mining listener'],
+  [
+    '--wallet URL --token-file FILE',
+    'wallet daemon; it pays about three coins, most of them to itself, and burns an eighth of one',
+  ],
+  ['--stratum HOST:PORT', 'bridge or pool'],
+  ['--pool-web URL', '`/metrics` of the pool'],
+  ['--node-metrics URL', 'metrics listener of the node'],
+  ['--bridge-metrics URL', 'metrics listener of the bridge'],
+  ['--miner-metrics URL', 'metrics listener of the miner'],
+  ['--bridge-stats URL', 'JSON statistics of the bridge'],
+  ['--miner-stats URL', 'JSON statistics of the miner'],
+  ['--address ADDRESS', 'an address with coins (default: one that the newest blocks pay)'],
+  ['--wait SECONDS', 'how long one answer may take (default 30), for programs on a slow or busy machine'],
+  ['--json', 'results as JSON: `section`, `fact`, `state`, and `why` where it is not kept'],
+  ['--help', 'this text'],
+];
+const helpText = (): string => {
+  const width = Math.max(...HELP.map(([option]) => option.length)) + 2;
+  const options = HELP.map(([option, what]) => `  ${option.padEnd(width)}${what.replaceAll('`', '')}\n`).join('');
+  return `Asks running programs for the facts of the specification. What no option names is not checked.\n\n${options}\nExit code 0: no fact differs; 1: some do; 2: it could not ask. docs/conformance.md has the options for npm start.\n`;
+};
+
 const text = { type: 'string' } as const;
 const OPTIONS = {
   api: text,
@@ -25,6 +51,7 @@ const OPTIONS = {
   'pool-web': text,
   wait: text,
   json: { type: 'boolean' },
+  help: { type: 'boolean', short: 'h' },
 } as const;
 
 /** A rich address of the chain: one that its newest blocks pay. A chain that begins has none for a while. */
@@ -53,8 +80,9 @@ export function report(results: readonly Result[]): string {
   return `${lines.join('\n')}\n`;
 }
 
-async function readTarget(words: string[]): Promise<{ readonly target: Target; readonly json: boolean }> {
-  const { values } = parseArgs({ args: words, options: OPTIONS });
+type Values = ReturnType<typeof parseArgs<{ options: typeof OPTIONS }>>['values'];
+
+async function readTarget(values: Values): Promise<Target> {
   if (values.wait !== undefined) {
     if (!/^[1-9]\d{0,3}$/.test(values.wait)) throw new Error('--wait takes seconds, 1 to 9,999');
     wait.seconds = Number(values.wait);
@@ -79,15 +107,18 @@ async function readTarget(words: string[]): Promise<{ readonly target: Target; r
     poolWeb: values['pool-web'],
   };
   if (target.wallet !== undefined && target.token !== undefined) await hasCoins(target).catch(() => undefined);
-  return { target, json: values.json === true };
+  return target;
 }
 
 if (import.meta.main) {
   try {
-    const { target, json } = await readTarget(process.argv.slice(2));
-    const results = await checkAll(FACTS, target);
-    process.stdout.write(json ? `${JSON.stringify(results, undefined, 2)}\n` : report(results));
-    process.exitCode = results.some(({ state }) => state === 'differs') ? 1 : 0;
+    const { values } = parseArgs({ options: OPTIONS });
+    if (values.help) process.stdout.write(helpText());
+    else {
+      const results = await checkAll(FACTS, await readTarget(values));
+      process.stdout.write(values.json ? `${JSON.stringify(results, undefined, 2)}\n` : report(results));
+      process.exitCode = results.some(({ state }) => state === 'differs') ? 1 : 0;
+    }
   } catch (error) {
     process.stderr.write(`conformance: ${(error as Error).message}\n`);
     process.exitCode = 2;

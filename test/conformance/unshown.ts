@@ -21,5 +21,11 @@ export const stratum = {
   authorizeMethod: 'mining.authorize',
 } as const;
 
-/** Addresses of one's own on a development network, where the caller gives none. */
-export const DEVELOPMENT_ADDRESS = /^dsvc1/;
+const ADDRESSES = {
+  mainnet: 'svc1qqrswpc8qurswpc8qurswpc8qurswpc8qurswpc8qurswpc8qurswpc8qurswpc8qurswpc8qurswpc303tdc',
+  testnet: 'tsvc1qqrswpc8qurswpc8qurswpc8qurswpc8qurswpc8qurswpc8qurswpc8qurswpc8qurswpc8qurswpcfzyser',
+} as const;
+
+/** An address that is valid on another network than this one. */
+export const foreignTo = (address: string): string =>
+  address.startsWith('svc1') ? ADDRESSES.testnet : ADDRESSES.mainnet;
