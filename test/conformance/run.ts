@@ -19,7 +19,7 @@ export const HELP: readonly (readonly [string, string])[] = [
   ],
   ['--stratum HOST:PORT', 'bridge or pool'],
   ['--pool-web URL', '`/metrics` of the pool'],
-  ['--node-metrics URL', 'metrics listener of the node'],
+  ['--node-metrics URL', 'metrics listener of the node (`npm start` has none of these three)'],
   ['--bridge-metrics URL', 'metrics listener of the bridge'],
   ['--miner-metrics URL', 'metrics listener of the miner'],
   ['--bridge-stats URL', 'JSON statistics of the bridge'],
