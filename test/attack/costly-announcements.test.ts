@@ -15,8 +15,11 @@ import {
 } from '../../node/network/relay/relay-messages.ts';
 import { TransactionRelay, type TransactionRelayDependencies } from '../../node/network/relay/transaction-relay.ts';
 import { WaitingPull, type WaitingPullDependencies } from '../../node/network/relay/waiting-pull.ts';
+import { fromHex, toHex } from '../../protocol/bytes.ts';
 import { encodeHeader } from '../../protocol/ledger/header.ts';
 import { NETWORKS } from '../../protocol/network.ts';
+import { decodeTransaction, encodeTransaction, transactionIdOfWire } from '../../protocol/transactions/transaction.ts';
+import { wireOf } from '../network/relay-host.ts';
 
 const STRANGERS = 42;
 const SECONDS = 4;
@@ -84,6 +87,47 @@ test('what a peer says that waits is looked up a part at a time, and no further 
   await vi.advanceTimersByTimeAsync(5_000);
   pull.close();
   expect(reads).toBe(MAX_TRANSACTIONS);
+});
+
+/** A peer that says that more wait than one answer holds, all of which are refused like this. */
+async function pulled(code: string): Promise<{ readonly checked: number; readonly asked: number }> {
+  const one = decodeTransaction(wireOf(0));
+  const wires = new Map<string, Uint8Array>();
+  for (let i = 0; i < MAX_TRANSACTIONS + 1; i++) {
+    const wire = encodeTransaction({ ...one, body: { ...one.body, validUntilHeight: 1_000 + i } });
+    wires.set(toHex(transactionIdOfWire(wire)), wire);
+  }
+  const count = { checked: 0, asked: 0 };
+  const node = {
+    ...parts.node,
+    submitTransaction: async () => {
+      count.checked++;
+      return { status: 'refused', error: { code, message: '' } };
+    },
+  };
+  const ask = async (_peer: string, _: string, bytes: Uint8Array) => {
+    const question = decodeRelayQuestion(bytes);
+    if (question.type !== 'transactions')
+      return encodeWaiting({ transactions: [...wires.keys()].map((id) => fromHex(id)), blocks: [] });
+    count.asked++;
+    return encodeWires(question.ids.map((id) => wires.get(toHex(id))));
+  };
+  const network = { ...parts.network, ask };
+  const pull = new WaitingPull({ ...parts, node, network } as unknown as WaitingPullDependencies);
+  pull.joined('liar', { direction: 'inbound' });
+  await vi.advanceTimersByTimeAsync(5_000);
+  pull.close();
+  return count;
+}
+
+test('a peer whose waiting transactions have false signatures is blamed for the first, and no other of them is checked', async () => {
+  expect(await pulled('signature_invalid')).toEqual({ checked: 1, asked: 1 });
+  expect(faults).toEqual(['liar bad_transaction']);
+});
+
+test('a peer of whose waiting transactions none is taken is not asked for the rest', async () => {
+  expect(await pulled('input_conflict')).toEqual({ checked: MAX_TRANSACTIONS, asked: 1 });
+  expect(faults).toEqual([]);
 });
 
 test('names behind a header are not read before the header is known to be good', async () => {

@@ -22,6 +22,13 @@ import { type Came, TransactionWants } from './transaction-wants.ts';
 const LOOKED_UP: BucketRate = { perSecond: 5_000, burst: 20_000 };
 /** Those that are neither in the mempool nor asked for, of all peers together: each is a read of the store, perhaps of the disk. */
 const READ_OF_ALL: BucketRate = { perSecond: 5_000, burst: 40_000 };
+/**
+ * KiB of delivered transactions that are checked, of all peers together: more than twice what cuts can carry. Nearly all bytes are
+ * signatures, and valid ones cost no score, also of transactions that spend one output or expire at once.
+ */
+const CHECKED_OF_ALL: BucketRate = { perSecond: 4 * 1_024, burst: 16 * 1_024 };
+const KIBIBYTE = 1_024;
+const CHECK_AGAIN_MILLIS = 50;
 /** Time between two batches: the first identifier after a pause is sent at once, later ones are batched. */
 const GATHER_MILLIS = 50;
 /** Half as many identifiers as a neighbour looks up, so that a link that stalls and recovers does not exceed its limit. */
@@ -40,7 +47,7 @@ const MAX_UNSETTLED = 2_048;
 const KNOWN_PEERS = 1_024;
 
 /** Faults that are invalid in every state: no honest peer relays them. */
-const FAULTS: ReadonlySet<NodeErrorCode> = new Set([
+export const TRANSACTION_FAULTS: ReadonlySet<NodeErrorCode> = new Set([
   'transaction_malformed',
   'signature_invalid',
   'witness_key_mismatch',
@@ -60,6 +67,8 @@ export class TransactionRelay {
   readonly #lookedUp = new BoundedMap<PeerName, Bucket>(KNOWN_PEERS);
   readonly #missed = new BoundedMap<PeerName, Bucket>(KNOWN_PEERS);
   readonly #read: FairShare;
+  readonly #checked: FairShare;
+  #closed = false;
   readonly #wants: TransactionWants;
   readonly #gathered = new BoundedMap<string, Bytes>(MAX_GATHERED);
   #timer: NodeJS.Timeout | undefined;
@@ -71,9 +80,11 @@ export class TransactionRelay {
   constructor(dependencies: TransactionRelayDependencies) {
     this.#with = dependencies;
     this.#read = new FairShare(READ_OF_ALL, dependencies.steady());
+    this.#checked = new FairShare(CHECKED_OF_ALL, dependencies.steady());
     const { network } = dependencies;
     this.#wants = new TransactionWants({
       ask: (peer, question) => network.ask(peer, 'relay', question),
+      allowed: (peer, bytes) => this.#allowed(peer, bytes),
       take: (peer, wire) => this.#take(peer, wire),
       missed: (peer, ids) => this.#settleLater(peer, ids),
       failed: (peer, error) => blame(network, peer, error),
@@ -86,6 +97,7 @@ export class TransactionRelay {
   }
 
   close(): void {
+    this.#closed = true;
     this.#unsubscribe();
     clearTimeout(this.#timer);
     for (const timer of this.#settling) clearTimeout(timer);
@@ -159,9 +171,15 @@ export class TransactionRelay {
     return mempool.get(id) !== undefined || chain.transactionStatus(id)?.final === true;
   }
 
+  /** The peer is not asked for more meanwhile. */
+  async #allowed(peer: PeerName, bytes: () => number): Promise<void> {
+    while (!this.#closed && !this.#checked.take(peer, this.#with.steady(), bytes() / KIBIBYTE))
+      await new Promise((resolve) => setTimeout(resolve, CHECK_AGAIN_MILLIS).unref());
+  }
+
   async #take(peer: PeerName, wire: Bytes): Promise<Exclude<Came, 'nobody'>> {
     const outcome = await this.#with.node.submitTransaction(wire, 'relayed');
-    if (outcome.status !== 'refused' || !FAULTS.has(outcome.error.code)) return 'here';
+    if (outcome.status !== 'refused' || !TRANSACTION_FAULTS.has(outcome.error.code)) return 'here';
     this.#with.network.fault(peer, 'bad_transaction', outcome.error.code);
     return 'bad';
   }

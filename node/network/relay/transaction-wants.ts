@@ -25,6 +25,8 @@ export type Came = 'here' | 'bad' | 'nobody';
 
 export type TransactionWantsDependencies = {
   ask(peer: PeerName, question: Uint8Array): Promise<Uint8Array>;
+  /** Resolves when so many bytes of the peer may be checked; they may become fewer meanwhile. */
+  allowed(peer: PeerName, bytes: () => number): Promise<void>;
   take(peer: PeerName, wire: Bytes): Promise<Exclude<Came, 'nobody'>>;
   /** The peer announced these first, was asked at once, and did not deliver them. */
   missed(peer: PeerName, ids: readonly Bytes[]): void;
@@ -165,6 +167,10 @@ export class TransactionWants {
     for (const [i, wire] of wires.entries())
       if (wire !== undefined && !equalBytes(transactionIdOfWire(wire), (asked[i] as Turn).wanted.id))
         throw new ProtocolError('not_canonical', 'another transaction');
+    const isLacking = (_: unknown, i: number) => (asked[i] as Turn).wanted.came === undefined;
+    await this.#with.allowed(peer, () =>
+      wires.filter(isLacking).reduce((bytes, wire) => bytes + (wire?.length ?? 0), 0),
+    );
     await Promise.all(
       wires.map(async (wire, i) => {
         const { wanted } = asked[i] as Turn;

@@ -11,6 +11,7 @@ import { blame, type PeerAsking, PeerFault } from '../peers/peer-fault.ts';
 import type { PeerInfo, PeerName } from '../thread/host-types.ts';
 import { fetchBlock } from './block-relay.ts';
 import { decodeWaiting, decodeWires, encodeRelayQuestion, MAX_TRANSACTIONS } from './relay-messages.ts';
+import { TRANSACTION_FAULTS } from './transaction-relay.ts';
 
 const LOOK_MILLIS = 1_000;
 /** Peers asked concurrently: a slow one delays only itself. */
@@ -111,17 +112,22 @@ export class WaitingPull {
     }
   }
 
-  /** Whether any of them arrived. */
+  /** Whether any of them was taken: a peer that has nothing for this node is not asked for the rest. */
   async #transactions(peer: PeerName, ids: readonly Bytes[]): Promise<boolean> {
     const { node, network } = this.#with;
     const answer = await network.ask(peer, 'relay', encodeRelayQuestion({ type: 'transactions', ids }));
     const wires = decodeWires(answer, ids.length);
+    let isAnyTaken = false;
     for (const [i, wire] of wires.entries()) {
       if (wire === undefined) continue;
       if (!equalBytes(transactionIdOfWire(wire), ids[i] as Bytes))
         throw new ProtocolError('not_canonical', 'another transaction');
-      await node.submitTransaction(wire, 'relayed');
+      const outcome = await node.submitTransaction(wire, 'relayed');
+      // Anybody can be asked: without blame, checks of false signatures would cost a peer nothing.
+      if (outcome.status === 'refused' && TRANSACTION_FAULTS.has(outcome.error.code))
+        throw new PeerFault(peer, 'bad_transaction', outcome.error.code);
+      isAnyTaken ||= outcome.status !== 'refused';
     }
-    return wires.some((wire) => wire !== undefined);
+    return isAnyTaken;
   }
 }

@@ -6,10 +6,21 @@ import {
 } from '../../../node/consensus/driver/block-exchange.ts';
 import { MESSAGE_TYPES } from '../../../node/consensus/driver/messages.ts';
 import { developmentKey, TREASURY } from '../../../node/genesis/development.ts';
-import { encodeBatch, encodeWires, SALT_BYTES } from '../../../node/network/relay/relay-messages.ts';
+import {
+  encodeBatch,
+  encodeWaiting,
+  encodeWires,
+  MAX_WAITING,
+  SALT_BYTES,
+} from '../../../node/network/relay/relay-messages.ts';
 import { type Bytes, toHex } from '../../../protocol/bytes.ts';
 import { genesisOutpoint } from '../../../protocol/ledger/genesis.ts';
-import { type Output, transactionIdOfWire } from '../../../protocol/transactions/transaction.ts';
+import {
+  decodeTransaction,
+  encodeTransaction,
+  type Output,
+  transactionIdOfWire,
+} from '../../../protocol/transactions/transaction.ts';
 import { falseEighths, PER_BLOCK } from '../../attack/costly-blocks.ts';
 import { crumbledBlock, OverlayStranger, spoiledBlock } from '../../attack/overlay-stranger.ts';
 import { haveAt } from '../../consensus/have-at.ts';
@@ -33,6 +44,8 @@ export const FUNDED = 1_500;
 const FEEDERS = 3;
 const FEED_MILLIS = 20;
 const LONG_VALID = 2_000_000;
+/** Transactions of eight inputs that an answer holds. */
+const AN_ANSWER = 32;
 
 export const FUND: readonly Output[] = Array.from({ length: FUNDED }, () => ({
   address: developmentKey(TREASURY).address,
@@ -294,6 +307,49 @@ const singleBatches: Attack = {
   },
 };
 
+/** Peers of a relaying validator that say that thousands wait, and send transactions over outputs of others with signatures of something else: they sign nothing. */
+const falseWaiting: Attack = {
+  name: 'false-waiting',
+  prepare: async ({ liar }) => {
+    const { chain } = liar.node;
+    const spends = Array.from({ length: 8 }, (_, i) => treasuryOutput(chain, i));
+    const { body, witnesses } = decodeTransaction(payment(chain, spends, [], { validUntil: LONG_VALID }));
+    const wires = Array.from(
+      { length: FEEDERS * MAX_WAITING.transactions },
+      (_, i) => () => encodeTransaction({ body: { ...body, validUntilHeight: LONG_VALID + 1 + i }, witnesses }),
+    );
+    const byId = new Map<string, () => Bytes>();
+    const ids: Bytes[] = [];
+    for (const wire of wires) {
+      const id = transactionIdOfWire(wire());
+      ids.push(id);
+      byId.set(toHex(id), wire);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    return { byId, ids };
+  },
+  begin: async (bed, prepared) => {
+    const { byId, ids } = prepared as { byId: Map<string, () => Bytes>; ids: Bytes[] };
+    const peers: RawPeer[] = [];
+    for (let i = 0; i < FEEDERS; i++) {
+      const transactions = ids.slice(i * MAX_WAITING.transactions, (i + 1) * MAX_WAITING.transactions);
+      const peer = await RawPeer.open(chainIdOf(bed), {
+        height: () => bed.liar.node.chain.head().height,
+        relay: async (question) => {
+          if (question.type === 'waiting') return encodeWaiting({ transactions, blocks: [] });
+          if (question.type !== 'transactions') return undefined;
+          return encodeWires(question.ids.map((id, n) => (n < AN_ANSWER ? byId.get(toHex(id))?.() : undefined)));
+        },
+      });
+      await peer.join(`/ip4/127.0.0.1/tcp/${bed.p2p}`);
+      peers.push(peer);
+    }
+    return async () => {
+      await Promise.all(peers.map((peer) => peer.close()));
+    };
+  },
+};
+
 export const ATTACKS: readonly Attack[] = [
   silent,
   unanswered,
@@ -306,4 +362,5 @@ export const ATTACKS: readonly Attack[] = [
   spoiledRestart,
   falseSignatures,
   singleBatches,
+  falseWaiting,
 ];
