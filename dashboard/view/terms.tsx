@@ -7,24 +7,49 @@ import { FactList, type Facts } from '../explorer/links.tsx';
 import { count, duration, MODES, minimumText, percent, roundedCoins } from '../format.ts';
 import { linkTo } from '../router.ts';
 
-/** The fee, and those that are announced, with the time until each holds where the pace of the chain is known. */
-export function feeText(
-  { fee_ppm, fee_changes: changes }: PoolDocument['services'][number],
+type Service = PoolDocument['services'][number];
+
+/** What holds, and what is announced, with the time until each holds where the pace of the chain is known. */
+function withChanges(
+  now: string,
+  changes: readonly { readonly text: string; readonly from_height: number }[],
   { network_figures: { height } }: PoolDocument,
   pace: Pace | undefined,
 ): string {
   const until = (cut: number) =>
     pace === undefined ? '' : `, in about ${duration((Math.max(0, cut - height) * pace.cutMillis) / 1000)}`;
-  const coming = changes.map(
-    (one) => `${percent(one.fee_ppm / 1e6, 2)} from cut ${count(one.from_height)}${until(one.from_height)}`,
-  );
-  return [percent(fee_ppm / 1e6, 2), ...coming].join('; ');
+  const coming = changes.map((one) => `${one.text} from cut ${count(one.from_height)}${until(one.from_height)}`);
+  return [now, ...coming].join('; ');
+}
+
+export function feeText({ fee_ppm, fee_changes }: Service, pool: PoolDocument, pace: Pace | undefined): string {
+  const text = (ppm: number) => percent(ppm / 1e6, 2);
+  const changes = fee_changes.map((one) => ({ ...one, text: text(one.fee_ppm) }));
+  return withChanges(text(fee_ppm), changes, pool, pace);
+}
+
+/** Undefined for a pool that does not say it. */
+export function windowText(
+  { window_thousandths, window_changes = [] }: Service,
+  pool: PoolDocument,
+  pace: Pace | undefined,
+): string | undefined {
+  if (window_thousandths === undefined) return undefined;
+  const text = (thousandths: number) => `the work of ${thousandths / 1_000} expected blocks`;
+  const changes = window_changes.map((one) => ({ ...one, text: text(one.window_thousandths) }));
+  return withChanges(text(window_thousandths), changes, pool, pace);
 }
 
 export function Terms({ pool }: { pool: PoolDocument }) {
   const pace = usePace();
   const facts: Facts = [
     ...pool.services.map((one) => [`Fee, ${MODES[one.service]}`, feeText(one, pool, pace)] as [string, string]),
+    ...pool.services
+      .filter(({ service }) => service === 'pplns')
+      .flatMap((one): [string, string][] => {
+        const text = windowText(one, pool, pace);
+        return text === undefined ? [] : [[`Window, ${MODES[one.service]}`, text]];
+      }),
     ['Minimum payout', minimumText(pool)],
     ['Payouts', `every ${duration(pool.payouts.interval_seconds)}`],
     ['Credited', `one slice of ${count(pool.slice_cuts)} cuts at a time, once the chain has paid for its blocks`],
