@@ -2,43 +2,10 @@
 import { useRef, useState } from 'preact/hooks';
 import type { PoolDocument } from '../../pool/api/documents.ts';
 import { usePace } from '../data/pace.ts';
-import { earnedPerDay, type Pace, RATE_UNITS, type RateUnit } from '../earnings.ts';
+import { earnedPerDay, RATE_UNITS, type RateUnit } from '../earnings.ts';
 import { FactList, type Facts } from '../explorer/links.tsx';
-import { count, duration, MODES, minimumText, percent, roundedCoins } from '../format.ts';
+import { count, duration, feeText, MODES, minimumText, roundedCoins, windowText } from '../format.ts';
 import { linkTo } from '../router.ts';
-
-type Service = PoolDocument['services'][number];
-
-/** What holds, and what is announced, with the time until each holds where the pace of the chain is known. */
-function withChanges(
-  now: string,
-  changes: readonly { readonly text: string; readonly from_height: number }[],
-  { network_figures: { height } }: PoolDocument,
-  pace: Pace | undefined,
-): string {
-  const until = (cut: number) =>
-    pace === undefined ? '' : `, in about ${duration((Math.max(0, cut - height) * pace.cutMillis) / 1000)}`;
-  const coming = changes.map((one) => `${one.text} from cut ${count(one.from_height)}${until(one.from_height)}`);
-  return [now, ...coming].join('; ');
-}
-
-export function feeText({ fee_ppm, fee_changes }: Service, pool: PoolDocument, pace: Pace | undefined): string {
-  const text = (ppm: number) => percent(ppm / 1e6, 2);
-  const changes = fee_changes.map((one) => ({ ...one, text: text(one.fee_ppm) }));
-  return withChanges(text(fee_ppm), changes, pool, pace);
-}
-
-/** Undefined for a pool that does not say it. */
-export function windowText(
-  { window_thousandths, window_changes = [] }: Service,
-  pool: PoolDocument,
-  pace: Pace | undefined,
-): string | undefined {
-  if (window_thousandths === undefined) return undefined;
-  const text = (thousandths: number) => `the work of ${thousandths / 1_000} expected blocks`;
-  const changes = window_changes.map((one) => ({ ...one, text: text(one.window_thousandths) }));
-  return withChanges(text(window_thousandths), changes, pool, pace);
-}
 
 export function Terms({ pool }: { pool: PoolDocument }) {
   const pace = usePace();
