@@ -1,4 +1,6 @@
 /** How figures are written on the page. Amounts stay integers until they are text. */
+import type { PoolDocument } from '../pool/api/documents.ts';
+import type { Pace } from './earnings.ts';
 
 const PREFIXES = ['', 'k', 'M', 'G', 'T', 'P'];
 
@@ -143,4 +145,37 @@ export function minimumText({ payouts, now_millis: now }: Announced): string {
     (one) => `${coins(one.minimum)} coins in about ${duration(Math.max(0, one.from_millis - now) / 1000)}`,
   );
   return [`${coins(payouts.minimum)} coins`, ...coming, 'you can set a higher one on the miner’s page'].join('; ');
+}
+
+type Service = PoolDocument['services'][number];
+
+/** What holds, and what is announced, with the time until each holds where the pace of the chain is known. */
+function withChanges(
+  now: string,
+  changes: readonly { readonly text: string; readonly from_height: number }[],
+  { network_figures: { height } }: PoolDocument,
+  pace: Pace | undefined,
+): string {
+  const until = (cut: number) =>
+    pace === undefined ? '' : `, in about ${duration((Math.max(0, cut - height) * pace.cutMillis) / 1000)}`;
+  const coming = changes.map((one) => `${one.text} from cut ${count(one.from_height)}${until(one.from_height)}`);
+  return [now, ...coming].join('; ');
+}
+
+export function feeText({ fee_ppm, fee_changes }: Service, pool: PoolDocument, pace: Pace | undefined): string {
+  const text = (ppm: number) => percent(ppm / 1e6, 2);
+  const changes = fee_changes.map((one) => ({ ...one, text: text(one.fee_ppm) }));
+  return withChanges(text(fee_ppm), changes, pool, pace);
+}
+
+/** Undefined for a pool that does not say it. */
+export function windowText(
+  { window_thousandths, window_changes = [] }: Service,
+  pool: PoolDocument,
+  pace: Pace | undefined,
+): string | undefined {
+  if (window_thousandths === undefined) return undefined;
+  const text = (thousandths: number) => `the work of ${thousandths / 1_000} expected blocks`;
+  const changes = window_changes.map((one) => ({ ...one, text: text(one.window_thousandths) }));
+  return withChanges(text(window_thousandths), changes, pool, pace);
 }

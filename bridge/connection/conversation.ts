@@ -27,6 +27,9 @@ export interface Peer {
   readonly queued: number;
   /** `text` may hold more than ASCII when `wide` is set. Once `queued` is 0, `data` is not needed any more. */
   write(data: Bytes | string, wide: boolean): void;
+  /** Nothing more is read, from the next chunk on, until `resume`. */
+  pause(): void;
+  resume(): void;
   /** Closes once everything written has been sent. */
   end(): void;
   destroy(): void;
@@ -42,6 +45,7 @@ export interface ConversationDesk extends SessionDesk {
   readonly verifications: FairShare;
   check(share: PendingShare): void;
   isExempt(address: string): boolean;
+  exceeds(conversation: Conversation): void;
   faultOfAddress(conversation: Conversation, fault: Fault): void;
   works(conversation: Conversation): void;
   balance(conversation: Conversation, tell: (balance: Balance | null) => void): void;
@@ -161,6 +165,10 @@ export abstract class Conversation implements SessionHost {
 
   check(share: PendingShare): void {
     this.desk.check(share);
+  }
+
+  exceeds(): void {
+    this.desk.exceeds(this);
   }
 
   faultOfAddress(fault: Fault): void {

@@ -8,6 +8,7 @@ import type { RefusalCode } from '../../protocol/stratum/errors.ts';
 import { BoundedMap } from '../../runtime/bounded-map.ts';
 import { clientKey } from '../../runtime/clients/client-address.ts';
 import { clientFaults } from '../../runtime/clients/client-fault.ts';
+import { Excess } from '../../runtime/clients/excess.ts';
 import { FairShare } from '../../runtime/clients/fair-share.ts';
 import { ServedTemplate } from '../nodes/served-template.ts';
 import type { StratumLimits } from '../options.ts';
@@ -75,6 +76,7 @@ export class Desk implements ConversationDesk {
   readonly #keepsSessions: boolean;
   #notes: Bytes[] = [];
   #acknowledging = new Set<V2Conversation>();
+  readonly #excess = new Excess<Conversation>();
   #sweep: Iterator<Conversation> | null = null;
   #sweeps = 0;
   #draining = false;
@@ -151,6 +153,7 @@ export class Desk implements ConversationDesk {
     const { session } = conversation;
     this.#fanOut.forget(conversation);
     this.#receipts.forget(conversation);
+    this.#excess.forget(conversation);
     if (conversation.isWorking) this.counts.addWorking(conversation.client, -1);
     if (conversation instanceof V2Conversation) this.#acknowledging.delete(conversation);
     if (!this.#sessions.has(session)) return;
@@ -257,6 +260,10 @@ export class Desk implements ConversationDesk {
 
   check(share: PendingShare): void {
     this.#check.add(share);
+  }
+
+  exceeds(conversation: Conversation): void {
+    if (!conversation.isEnding) this.#excess.add(conversation, this.now());
   }
 
   faultOfAddress(conversation: Conversation, fault: Fault): void {
@@ -384,6 +391,7 @@ export class Desk implements ConversationDesk {
       });
     this.#acknowledging.clear();
     this.#sessions.settle();
+    this.#excess.settle(now);
     this.#fanOut.sendDelayed();
     const part = Math.ceil(this.#conversations.size / SWEEP_TICKS);
     for (let i = 0; i < part; i++) {

@@ -67,6 +67,14 @@ export class HandleStream implements Peer {
     if (this.#handle.readStart() !== 0) this.destroy();
   }
 
+  pause(): void {
+    if (!this.#isClosed) this.#handle.readStop();
+  }
+
+  resume(): void {
+    if (!this.#isClosed) this.start();
+  }
+
   write(data: Bytes | string, wide: boolean): void {
     if (this.#isClosed || this.#isEnding) return;
     if (this.queued === 0) {

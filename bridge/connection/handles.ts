@@ -20,6 +20,7 @@ export type Request = {
 export interface Handle {
   onread: (this: Handle) => void;
   readStart(): number;
+  readStop(): number;
   useUserBuffer(buffer: Uint8Array): void;
   writeBuffer(request: Request, data: Bytes): number;
   writeLatin1String(request: Request, text: string): number;
@@ -47,6 +48,7 @@ const FUNCTIONS = ['WriteWrap', 'ShutdownWrap'] as const;
 const NUMBERS = ['kReadBytesOrError', 'kBytesWritten', 'kLastWriteWasAsync'] as const;
 const METHODS = [
   'readStart',
+  'readStop',
   'useUserBuffer',
   'writeBuffer',
   'writeLatin1String',

@@ -26,6 +26,14 @@ export class StreamPeer implements Peer {
     else this.#socket.write(data);
   }
 
+  pause(): void {
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    this.#socket.resume();
+  }
+
   end(): void {
     this.#socket.end();
   }
@@ -58,6 +66,14 @@ export class WebSocketPeer implements Peer {
 
   write(data: Bytes | string): void {
     if (this.#socket.readyState === this.#socket.OPEN) this.#socket.send(data, this.#options);
+  }
+
+  pause(): void {
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    this.#socket.resume();
   }
 
   end(): void {

@@ -41,6 +41,8 @@ class DeafPeer implements Peer {
   write(data: Bytes | string): void {
     this.text += typeof data === 'string' ? data : Buffer.from(data).toString('latin1');
   }
+  pause(): void {}
+  resume(): void {}
   end(): void {}
   destroy(): void {}
 }

@@ -189,6 +189,7 @@ export class Session implements Submitter, RunNotes {
         return;
       }
       case 'excess':
+        this.#host.exceeds();
         if (this.#isOwnExcess(jobs, now)) this.fault('excess');
         this.#reject(id, CODE.too_many_requests, 'more submits than one connection may send');
         return;

@@ -53,6 +53,8 @@ export interface SessionHost extends Voice {
   check(share: PendingShare): void;
   /** Whether its faults are not scored: it is on this machine, or on the operator's list. */
   readonly isExempt: boolean;
+  /** It submits more than one connection may. */
+  exceeds(): void;
   /** A fault before authorization: it counts against the address too, unless somebody else works there. */
   faultOfAddress(fault: Fault): void;
   /** A share of the session was accepted. */

@@ -2,29 +2,21 @@
 import { useRef, useState } from 'preact/hooks';
 import type { PoolDocument } from '../../pool/api/documents.ts';
 import { usePace } from '../data/pace.ts';
-import { earnedPerDay, type Pace, RATE_UNITS, type RateUnit } from '../earnings.ts';
+import { earnedPerDay, RATE_UNITS, type RateUnit } from '../earnings.ts';
 import { FactList, type Facts } from '../explorer/links.tsx';
-import { count, duration, MODES, minimumText, percent, roundedCoins } from '../format.ts';
+import { count, duration, feeText, MODES, minimumText, roundedCoins, windowText } from '../format.ts';
 import { linkTo } from '../router.ts';
-
-/** The fee, and those that are announced, with the time until each holds where the pace of the chain is known. */
-export function feeText(
-  { fee_ppm, fee_changes: changes }: PoolDocument['services'][number],
-  { network_figures: { height } }: PoolDocument,
-  pace: Pace | undefined,
-): string {
-  const until = (cut: number) =>
-    pace === undefined ? '' : `, in about ${duration((Math.max(0, cut - height) * pace.cutMillis) / 1000)}`;
-  const coming = changes.map(
-    (one) => `${percent(one.fee_ppm / 1e6, 2)} from cut ${count(one.from_height)}${until(one.from_height)}`,
-  );
-  return [percent(fee_ppm / 1e6, 2), ...coming].join('; ');
-}
 
 export function Terms({ pool }: { pool: PoolDocument }) {
   const pace = usePace();
   const facts: Facts = [
     ...pool.services.map((one) => [`Fee, ${MODES[one.service]}`, feeText(one, pool, pace)] as [string, string]),
+    ...pool.services
+      .filter(({ service }) => service === 'pplns')
+      .flatMap((one): [string, string][] => {
+        const text = windowText(one, pool, pace);
+        return text === undefined ? [] : [[`Window, ${MODES[one.service]}`, text]];
+      }),
     ['Minimum payout', minimumText(pool)],
     ['Payouts', `every ${duration(pool.payouts.interval_seconds)}`],
     ['Credited', `one slice of ${count(pool.slice_cuts)} cuts at a time, once the chain has paid for its blocks`],

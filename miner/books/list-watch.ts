@@ -38,6 +38,7 @@ export type ListAlarmKind =
   | 'rewards_crowded'
   | 'terms_changed'
   | 'fee_unannounced'
+  | 'window_unannounced'
   | 'terms_false'
   | 'slices_short'
   | 'unpaid';
@@ -171,7 +172,7 @@ export class ListWatch {
   #partsOf(terms: Terms, heights: Heights): (() => Promise<void>)[] {
     return [
       async () => this.#terms.noteChange(terms, heights),
-      () => this.#terms.noteFees(terms, heights),
+      () => this.#terms.noteNotices(terms, heights),
       () => this.#blocks.round(terms),
       () =>
         this.#payments.round({

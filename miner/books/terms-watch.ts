@@ -1,22 +1,22 @@
 /**
- * Checks a pool's terms (books rule 3): impossible terms, terms that change for a slice that had begun, a fee that rose
- * without notice, and slices too short to be checked.
+ * Checks a pool's terms (books rule 3): impossible terms, terms that change for a slice that had begun, a fee that rose or
+ * a window that changed without notice, and slices too short to be checked.
  */
 import type { BooksSources } from '../../protocol/books/books-evidence.ts';
 import { isWhole } from '../../protocol/books/books-slice.ts';
 import { heldWindowFee, sliceCutsOf, termsFault } from '../../protocol/books/books-terms.ts';
 import type { Heights } from './chain-heights.ts';
 import { ChainPace } from './chain-pace.ts';
-import { FeeNotices } from './fee-notices.ts';
 import type { Terms } from './pool-reads.ts';
 import type { Suspicions } from './suspicions.ts';
+import { TermNotices } from './term-notices.ts';
 import { LASTING_MILLIS, TermsMemory } from './terms-memory.ts';
 
 export type TermsWatchDependencies = {
   readonly pool: BooksSources['pool'];
   readonly node: BooksSources['node'];
   readonly alarm: (
-    kind: 'terms_false' | 'terms_changed' | 'fee_unannounced' | 'slices_short',
+    kind: 'terms_false' | 'terms_changed' | 'fee_unannounced' | 'window_unannounced' | 'slices_short',
     what: string,
     fields: Readonly<Record<string, unknown>>,
   ) => void;
@@ -38,7 +38,7 @@ export class TermsWatch {
   readonly #suspicions: Suspicions;
   readonly #pace: ChainPace;
   readonly #memory = new TermsMemory();
-  readonly #notices = new FeeNotices();
+  readonly #notices = { fee: new TermNotices('fee'), window: new TermNotices('window') };
   /** The lowest `window_fee_from` that the pool ever named. */
   #windowFeeFrom: number | undefined;
   /** Since when it names a later one, or none. */
@@ -97,25 +97,32 @@ export class TermsWatch {
   }
 
   /** The pool's document is read after the terms, so what it announces is not older than they are. */
-  async noteFees({ terms }: Terms, { said, known }: Heights): Promise<void> {
+  async noteNotices({ terms }: Terms, { said, known }: Heights): Promise<void> {
     const height = said ?? known;
     if (height === undefined) return;
     // Another pool may not have this route.
     const pool = await this.#dependencies.pool('pool').catch(() => undefined);
-    for (const { service, slice, announced, now } of this.#notices.note(terms, pool, height))
-      this.#dependencies.alarm('fee_unannounced', `${service}/${now}`, { service, slice, announced, now });
+    for (const term of ['fee', 'window'] as const)
+      for (const { service, slice, announced, now } of this.#notices[term].note(terms, pool, height))
+        this.#dependencies.alarm(`${term}_unannounced`, `${service}/${now}`, { service, slice, announced, now });
   }
 
   save(): unknown {
-    return { slices: this.#memory.save(), fees: this.#notices.save(), window_fee_from: this.#windowFeeFrom };
+    return {
+      slices: this.#memory.save(),
+      fees: this.#notices.fee.save(),
+      windows: this.#notices.window.save(),
+      window_fee_from: this.#windowFeeFrom,
+    };
   }
 
   restore(saved: unknown): void {
     // A list is a state of an earlier release.
     const state = (Array.isArray(saved) ? { slices: saved } : (saved ?? {})) as Record<string, unknown>;
-    const { slices, fees, window_fee_from: from } = state;
+    const { slices, fees, windows, window_fee_from: from } = state;
     if (isWhole(from)) this.#windowFeeFrom = from;
     this.#memory.restore(slices);
-    this.#notices.restore(fees);
+    this.#notices.fee.restore(fees);
+    this.#notices.window.restore(windows);
   }
 }

@@ -66,6 +66,7 @@ const serviceFigures = object(
       list(object({ fee_ppm: count, from_slice: count, from_height: height })),
       'fees that are announced, in their order: each holds for work from its slice on, which begins with this cut',
     ),
+    window_thousandths: optional(described(count, 'the window in expected blocks, for lists of the present slice')),
     window_changes: optional(
       described(
         list(object({ window_thousandths: count, from_slice: count, from_height: height })),

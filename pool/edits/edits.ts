@@ -124,6 +124,8 @@ export type Editor = { readonly host: string; readonly token: string };
 export type TermsNow = FileTerms & {
   /** All announced changes, in order. */
   readonly feeChanges: { readonly pplns: readonly FeeChange[]; readonly solo: readonly FeeChange[] };
+  /** In force, in thousandths of expected blocks; undefined before the accountant's first start. */
+  readonly windows: { readonly pplns: number | undefined; readonly solo: number | undefined };
   readonly windowChanges: { readonly pplns: readonly WindowChange[]; readonly solo: readonly WindowChange[] };
   readonly minimumChanges: readonly MinimumChange[];
   readonly notice: string | null;
@@ -176,6 +178,7 @@ export class Edits {
     this.#now = {
       ...file,
       feeChanges: { pplns: [], solo: [] },
+      windows: { pplns: undefined, solo: undefined },
       windowChanges: { pplns: [], solo: [] },
       minimumChanges: [],
       notice: null,
@@ -200,11 +203,14 @@ export class Edits {
         fromSlice: from,
         fromHeight: from * this.#file.sliceCuts,
       }));
-    const windows = async (service: 0 | 1): Promise<WindowChange[]> =>
-      (await optionWindows(sql, service))
+    const windows = [await optionWindows(sql, 0), await optionWindows(sql, 1)] as const;
+    const window = (service: 0 | 1): number | undefined =>
+      (windows[service].findLast(({ from }) => from <= fees[service].slice) ?? windows[service][0])?.window;
+    const windowChanges = (service: 0 | 1): WindowChange[] =>
+      windows[service]
         .filter(({ from }) => from > fees[service].slice)
-        .map(({ from, window }) => ({
-          thousandths: window,
+        .map(({ from, window: thousandths }) => ({
+          thousandths,
           fromSlice: from,
           fromHeight: from * this.#file.sliceCuts,
         }));
@@ -214,7 +220,8 @@ export class Edits {
       minimumChanges: minimumChanges(minimums, this.#time()),
       feePpm: { pplns: fee(0), solo: fee(1) },
       feeChanges: { pplns: changes(0), solo: changes(1) },
-      windowChanges: { pplns: await windows(0), solo: await windows(1) },
+      windows: { pplns: window(0), solo: window(1) },
+      windowChanges: { pplns: windowChanges(0), solo: windowChanges(1) },
       notice: await readEdit(sql, 'notice'),
       pauseNote: await readEdit(sql, 'pause_note'),
     };

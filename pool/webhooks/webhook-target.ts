@@ -46,8 +46,9 @@ export function webhookFault(text: string, reach: WebhookReach, channel: Channel
   return placeOf(channel, text).length > MAX_PLACE ? `must have at most ${MAX_PLACE} characters` : undefined;
 }
 
-/** The host in the form that a connection uses, for the limits by host. */
-export const webhookHost = (text: string): string => (URL.canParse(text) ? hostOf(new URL(text)) : '');
+/** The host in the form that a connection uses, for the limits by host; a name with a dot at its end is the same one. */
+export const webhookHost = (text: string): string =>
+  URL.canParse(text) ? hostOf(new URL(text)).replace(/\.$/, '') : '';
 
 /** All addresses of a name. Throws if there are none. `end` cancels pending lookups. */
 export type Names = { addresses(name: string): Promise<readonly LookupAddress[]>; end(): void };

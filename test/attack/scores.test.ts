@@ -8,6 +8,7 @@ import { KernelError } from '../../kernels/kernel-error.ts';
 import { type Bytes, utf8 } from '../../protocol/bytes.ts';
 import { NONCE_OFFSET } from '../../protocol/ledger/header.ts';
 import type { Job } from '../../protocol/stratum/messages.ts';
+import { EXCESS_RATE } from '../../runtime/clients/excess.ts';
 import { EASY } from '../bridge/bed.ts';
 import { type DeskBed, deskBed } from '../bridge/desk-bed.ts';
 import { DeskMiner } from '../bridge/desk-miner.ts';
@@ -54,6 +55,29 @@ test('a newcomer is forgiven a flood of good shares, not one of nothing', async 
   }
   expect(rig.codes).not.toContain(28);
   expect(pest.codes).toContain(28);
+});
+
+test('who submits far more than it may is not read for a while, one connection of an address after the other; others are', async () => {
+  const bed = await deskBed({ limits: SLOW, hash });
+  const [rig, ...pests] = [new DeskMiner(bed, '203.0.113.8'), new DeskMiner(bed), new DeskMiner(bed)];
+  for (const miner of [rig, ...pests]) await miner.login({ password: '' });
+  const paused = () => pests.filter(({ peer }) => peer.isPaused).length;
+  for (const pest of pests) await flood(pest, 12_345, EXCESS_RATE.burst, 2);
+  await flood(rig, 12_345, 60, 2);
+  expect([paused(), rig.peer.isPaused]).toEqual([1, false]);
+  for (const pest of pests) await flood(pest, 12_345, 100, 2);
+  expect(paused()).toBe(2);
+  bed.clock += 10;
+  bed.desk.tick();
+  expect(paused()).toBe(2);
+  bed.clock += 2_000;
+  bed.desk.tick();
+  expect(paused()).toBe(1);
+  bed.desk.tick();
+  expect(paused()).toBe(0);
+  // A few too many are answered at once.
+  await flood(pests[0] as DeskMiner, 12_345, 60, 2);
+  expect(paused()).toBe(0);
 });
 
 test('not being ready, a slow disk or a slow database is not counted against those who wait for it', async () => {

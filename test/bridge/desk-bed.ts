@@ -19,6 +19,7 @@ export class RecordingPeer implements Peer {
   readonly written: Bytes[] = [];
   queued = 0;
   isClosed = false;
+  isPaused = false;
   bytes = 0;
   readonly #keep: boolean;
 
@@ -31,6 +32,12 @@ export class RecordingPeer implements Peer {
     const bytes = typeof data === 'string' ? (wide ? utf8(data) : Buffer.from(data, 'latin1')) : data;
     this.bytes += bytes.length;
     if (this.#keep) this.written.push(Uint8Array.from(bytes));
+  }
+  pause(): void {
+    this.isPaused = true;
+  }
+  resume(): void {
+    this.isPaused = false;
   }
   end(): void {
     this.isClosed = true;

@@ -77,6 +77,8 @@ test('answers and job go out together, and what a peer still holds is not writte
     framed: false,
     queued: 0,
     write: (data: Bytes | string) => void held.push(data as Bytes),
+    pause: () => {},
+    resume: () => {},
     end: () => {},
     destroy: () => {},
   };

@@ -149,6 +149,20 @@ test.each(BOTH)('%s: bytes come in as they were sent, in pieces of any size', as
   expect(peer.queued).toBe(0);
 });
 
+test.each(BOTH)('%s: while it is paused nothing is read, and nothing is lost', async (streams) => {
+  const { peer, client, read } = await pair(streams);
+  peer.pause();
+  client.write('first ');
+  // Another connection is served meanwhile.
+  const other = await pair(streams);
+  other.client.write('other');
+  await expect.poll(other.read).toBe('other');
+  expect(read()).toBe('');
+  peer.resume();
+  client.write('second');
+  await expect.poll(read).toBe('first second');
+});
+
 test.each(BOTH)('%s: cut off or reset while much is queued, it closes once and takes no more', async (streams) => {
   for (const kind of ['cut off', 'reset'] as const) {
     const { peer, client, closed } = await pair(streams);

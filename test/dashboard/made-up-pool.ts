@@ -24,6 +24,8 @@ const service = (name: ServiceName) => ({
   service: name,
   fee_ppm: 10_000,
   fee_changes: [],
+  window_thousandths: 12_000,
+  window_changes: [{ window_thousandths: 4_500, from_slice: 60_000, from_height: 14_400_000 }],
   miners: 10_000,
   workers: 30_000,
   hash_rate: rates(4.2e12),

@@ -40,7 +40,7 @@ afterAll(() => stack?.stop());
 
 /** Each page with a text that only its data brings. */
 const pages = (): [string, RegExp][] => [
-  ['#/pool', /Newest blocks[\s\S]*…[0-9a-f]{6}[\s\S]*Minimum payout[\s\S]*In a day/],
+  ['#/pool', /Newest blocks[\s\S]*…[0-9a-f]{6}[\s\S]*Window, PPLNS[\s\S]*Minimum payout[\s\S]*In a day/],
   [`#/miner/${address}`, /coins a day[\s\S]*Best share\s*[1-9]/],
   [`#/miner/${address}/workers`, /Last share[\s\S]*ago/],
   [`#/miner/${address}/payments`, /finalized/],

@@ -11,6 +11,7 @@ import {
   coins,
   count,
   duration,
+  feeText,
   hashes,
   hashRate,
   howOften,
@@ -20,6 +21,7 @@ import {
   roundedCoins,
   shortId,
   smallPercent,
+  windowText,
 } from '../../dashboard/format.ts';
 import { mayMine, WHY_NOT } from '../../dashboard/mine/consent.ts';
 import { NewsGate, newsOf } from '../../dashboard/notify/news.ts';
@@ -35,6 +37,22 @@ import {
 } from '../../dashboard/view/chart-points.ts';
 import { countedOf, longRate, perDayOf } from '../../dashboard/view/miner-figures.ts';
 import type { LiveFrame, MinerDocument, WorkersDocument } from '../../pool/api/documents.ts';
+import { POOL } from './made-up-pool.ts';
+
+test('a fee and a window come with those that are announced, and when', () => {
+  const [pplns] = POOL.services;
+  const service = {
+    ...(pplns as NonNullable<typeof pplns>),
+    fee_changes: [{ fee_ppm: 20_000, from_slice: 60_000, from_height: 14_400_000 }],
+    window_thousandths: 12_000,
+    window_changes: [{ window_thousandths: 4_500, from_slice: 60_000, from_height: 14_400_000 }],
+  };
+  expect(feeText(service, POOL, undefined)).toBe('1.00 %; 2.00 % from cut 14,400,000');
+  expect(windowText(service, POOL, undefined)).toBe(
+    'the work of 12 expected blocks; the work of 4.5 expected blocks from cut 14,400,000',
+  );
+  expect(windowText({ ...service, window_thousandths: undefined }, POOL, undefined)).toBeUndefined();
+});
 
 test('hash rates have three digits and never 1000 of a unit', () => {
   expect([0, 999, 999.6, 1000, 12_345, 999_499, 999_500, 1.5e12].map(hashRate)).toEqual([

@@ -3,9 +3,15 @@ import { createServer } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { HostLimits, MOST_OF_A_HOST } from '../../pool/webhooks/host-limits.ts';
 import { newsOf } from '../../pool/webhooks/miner-news.ts';
-import { postWebhook, webhookFault } from '../../pool/webhooks/webhook-target.ts';
+import { postWebhook, webhookFault, webhookHost } from '../../pool/webhooks/webhook-target.ts';
 
 const wish = { headers: {}, body: '{}', timeoutMillis: 60_000, signal: new AbortController().signal };
+
+test('a host has one name for its limits, however it is written', () => {
+  for (const url of ['https://Example.org/a', 'https://example.org./b', 'https://example.org:8443/'])
+    expect(webhookHost(url)).toBe('example.org');
+  expect(webhookHost('https://[2606:4700::0001]/')).toBe('2606:4700::1');
+});
 
 test('a URL of a stranger is https to the internet, and nothing else without the operator', () => {
   expect(webhookFault('https://example.org/hook?a=1', 'public')).toBeUndefined();

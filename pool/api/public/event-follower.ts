@@ -1,12 +1,12 @@
-/** Follows the events table: by notifications of PostgreSQL, and by polling in case one was lost. */
+/** Follows the events table: by notifications of PostgreSQL, and by polling in case one was lost, or had to wait. */
 import type { Logger } from '../../../runtime/log/log.ts';
 import type { Sql, Transaction } from '../../database/connect.ts';
 import type { PoolEvent } from './live.ts';
 
-const LOOK_MILLIS = 5_000;
+const LOOK_MILLIS = 1_000;
 const BATCH = 500;
 
-type EventRow = { id: bigint; millis: string; kind: string; data: unknown };
+type EventRow = { id: bigint; millis: string; kind: string; data: unknown; is_settled: boolean };
 
 const eventOf = (row: EventRow): PoolEvent => ({
   id: Number(row.id),
@@ -15,11 +15,17 @@ const eventOf = (row: EventRow): PoolEvent => ({
   data: row.data,
 });
 
-export const eventsAfter = async (sql: Sql | Transaction, after: number, limit = BATCH): Promise<PoolEvent[]> =>
-  (
-    await sql<EventRow[]>`select id, (extract(epoch from at) * 1000)::bigint::text as millis, kind, data from events
-      where id > ${after} order by id limit ${limit}`
-  ).map(eventOf);
+/**
+ * In order, up to the first that may not be the next one: transactions run side by side, and one that has not ended may
+ * still bring an event with a lower number. One that hangs holds up the others for a minute.
+ */
+export async function eventsAfter(sql: Sql | Transaction, after: number, limit = BATCH): Promise<PoolEvent[]> {
+  const rows = await sql<EventRow[]>`select id, (extract(epoch from at) * 1000)::bigint::text as millis, kind, data,
+      at < now() - interval '1 minute' or age(xmin) > age(pg_snapshot_xmin(pg_current_snapshot())::xid) as is_settled
+    from events where id > ${after} order by id limit ${limit}`;
+  const end = rows.findIndex((row) => !row.is_settled);
+  return rows.slice(0, end === -1 ? rows.length : end).map(eventOf);
+}
 
 export class EventFollower {
   readonly #sql: Sql;

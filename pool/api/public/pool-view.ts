@@ -93,7 +93,7 @@ export class PoolView {
     const isPaused = await payoutsPaused(sql);
     const view = chain();
     const { network, address, payoutIntervalMillis, sliceCuts } = this.#terms;
-    const { name, feePpm, feeChanges, windowChanges, payoutMin, minimumChanges, notice, pauseNote } = edited;
+    const { name, feePpm, feeChanges, windows, windowChanges, payoutMin, minimumChanges, notice, pauseNote } = edited;
     this.#document = {
       api_version: 1,
       name,
@@ -107,6 +107,7 @@ export class PoolView {
           service,
           fee_ppm: feePpm[service],
           fee_changes: feeChanges[service].map(feeChangeDocument),
+          ...(windows[service] === undefined ? {} : { window_thousandths: windows[service] }),
           window_changes: windowChanges[service].map(({ thousandths, fromSlice, fromHeight }) => ({
             window_thousandths: thousandths,
             from_slice: fromSlice,
