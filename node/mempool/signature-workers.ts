@@ -7,6 +7,7 @@ import { Worker } from 'node:worker_threads';
 import { ID_BYTES } from '../../protocol/crypto/identifier.ts';
 import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../../protocol/transactions/transaction.ts';
 import type { SignatureCheck } from '../../protocol/transactions/witness-check.ts';
+import { Queue } from '../../runtime/queue.ts';
 import type { ChecksAside } from './checked-signatures.ts';
 
 const RECORD = PUBLIC_KEY_BYTES + ID_BYTES + SIGNATURE_BYTES;
@@ -25,7 +26,7 @@ type Hand = { worker: Worker; readonly batches: Map<number, Job[]> };
 export class SignatureWorkers implements ChecksAside {
   readonly #threads: number;
   readonly #hands: Hand[] = [];
-  readonly #waiting: Job[] = [];
+  readonly #waiting = new Queue<Job>();
   #nextBatch = 0;
   #scheduled = false;
   #closed = false;
@@ -58,7 +59,7 @@ export class SignatureWorkers implements ChecksAside {
 
   #handOut(): void {
     if (this.#closed) {
-      for (const job of this.#waiting.splice(0)) job.reject(new Error('the signature workers are closed'));
+      while (this.#waiting.length > 0) this.#waiting.shift()?.reject(new Error('the signature workers are closed'));
       return;
     }
     const batches = this.#hands.reduce((sum, hand) => sum + hand.batches.size, 0);

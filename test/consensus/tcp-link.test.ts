@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { Allowance, ReadingAllowance } from '../../node/consensus/reach/allowance.ts';
 import type { Role } from '../../node/consensus/reach/overlay-channel.ts';
 import { CHALLENGE_BYTES, MAX_FRAME_BYTES, NO_VALIDATOR } from '../../node/consensus/reach/tcp-frames.ts';
-import { LEAST_READ_BYTES, LINK_LIMITS, TcpLink } from '../../node/consensus/reach/tcp-link.ts';
+import { FRAMES_AT_ONCE, LEAST_READ_BYTES, LINK_LIMITS, TcpLink } from '../../node/consensus/reach/tcp-link.ts';
 import { steadyMillis } from '../../runtime/clock/clock.ts';
 import { until } from '../until.ts';
 
@@ -45,9 +45,9 @@ async function ends() {
 
 test('one that has proven itself is read at once, however long it had to wait as a stranger', async () => {
   const { dialler, dialled, heard } = await ends();
-  const hour = { perSecond: 1 / 3_600, burst: 0 };
+  const minutes = { perSecond: 1 / 1_000, burst: 0 };
   dialled.restrict({
-    reading: [new ReadingAllowance(hour, hour, steadyMillis())],
+    reading: [new ReadingAllowance(minutes, minutes, steadyMillis())],
     queuedBytes: 1,
     maySend: () => true,
   });
@@ -57,6 +57,29 @@ test('one that has proven itself is read at once, however long it had to wait as
   dialler.send(Uint8Array.of(102));
   await until(() => heard.length === 2);
   expect(heard).toEqual([101, 102]);
+});
+
+test('of frames that come at once no more are looked at than the allowance has; the others wait, and none is lost', async () => {
+  const { dialler, dialled, heard, dialling, accepted } = await ends();
+  const [plenty, few] = [
+    { perSecond: 1e9, burst: 1e9 },
+    { perSecond: 1 / 3_600, burst: 100 },
+  ];
+  const reading = [new ReadingAllowance(plenty, few, steadyMillis())];
+  dialled.restrict({ reading, queuedBytes: 1, maySend: () => true });
+  dialling.cork();
+  for (let i = 0; i < 1_000; i++) dialler.send(Uint8Array.of(100 + (i % 100)));
+  dialling.uncork();
+  await until(() => accepted.isPaused());
+  expect(heard.length).toBeGreaterThanOrEqual(few.burst);
+  expect(heard.length).toBeLessThan(few.burst + 2 * FRAMES_AT_ONCE);
+  // One that comes when others have used up what they share waits before its first message.
+  const { dialled: second, accepted: its } = await ends();
+  second.restrict({ reading, queuedBytes: 1, maySend: () => true });
+  expect(its.isPaused()).toBe(true);
+  dialled.release();
+  await until(() => heard.length === 1_000);
+  expect(heard).toEqual(Array.from({ length: 1_000 }, (_, i) => 100 + (i % 100)));
 });
 
 test('bytes that come one by one count for what it costs to read them', async () => {

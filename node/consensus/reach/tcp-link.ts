@@ -53,6 +53,11 @@ export const LINK_LIMITS = {
 } as const;
 /** What a read counts for at least: bytes that come one by one cost their reader most. */
 export const LEAST_READ_BYTES = 1_024;
+/**
+ * Frames that are looked at before they are counted: a piece of 64 KiB has thousands, and whoever comes again and again
+ * brings a piece each time. As many a second are read of each stranger where all together have used up what they share.
+ */
+export const FRAMES_AT_ONCE = 16;
 export type LinkLimits = {
   readonly [K in keyof typeof LINK_LIMITS]: (typeof LINK_LIMITS)[K] extends number ? number : Rate;
 };
@@ -91,6 +96,7 @@ export type Restriction = {
 };
 
 const OTHER_NODES: ReadonlySet<ProtocolErrorCode> = new Set(['unsupported_version', 'wrong_network']);
+const NOTHING: Bytes = new Uint8Array(0);
 const NO_KEY: Bytes = new Uint8Array(CHANNEL_KEY_BYTES);
 
 /** What this side said first, and the secret of its key. */
@@ -165,11 +171,9 @@ export class TcpLink {
     this.#allowances = [this.#own, ...reading];
     this.#queuedBytes = Math.min(queuedBytes, this.#settings.limits.queuedBytes);
     this.#maySend = maySend;
-    if (this.#resume === undefined) return;
     // The wait was computed with the previous limits.
-    clearTimeout(this.#resume);
-    this.#resume = undefined;
-    this.#socket.resume();
+    if (this.#resume !== undefined) this.#wait(0);
+    this.#spend(0, 0);
   }
 
   /** It has proven itself since. */
@@ -237,32 +241,49 @@ export class TcpLink {
     if (this.#socket.writableLength + bytes.length <= this.#queuedBytes) this.#write(bytes);
   }
 
-  #read(piece: Buffer): void {
+  #read(piece: Bytes): void {
+    this.#spend(Math.max(piece.length, LEAST_READ_BYTES), 0);
+    this.#takeFrames(piece);
+  }
+
+  /** Where they are more than is allowed, the others wait in the reader. */
+  #takeFrames(piece: Bytes): void {
+    let messages = this.#takeSome(piece);
+    this.#spend(0, messages);
+    while (!this.#isOver && this.#resume === undefined && messages === FRAMES_AT_ONCE) {
+      messages = this.#takeSome(NOTHING);
+      this.#spend(0, messages);
+    }
+  }
+
+  #takeSome(piece: Bytes): number {
     let messages = 0;
     try {
       for (const frame of this.#reader.push(piece)) {
-        messages++;
         this.#take(frame);
-        if (this.#isOver) return;
+        if (this.#isOver || ++messages === FRAMES_AT_ONCE) break;
       }
     } catch (error) {
       // Input of a neighbour can end only its connection, never this node.
       this.end(error instanceof ProtocolError ? error.message : `its frames could not be read: ${error}`);
-      return;
     }
-    this.#spend(Math.max(piece.length, LEAST_READ_BYTES), messages);
+    return messages;
   }
 
-  /** Beyond what is allowed nothing is read for a while. */
   #spend(bytes: number, messages: number): void {
     const now = this.#steady();
     const millis = Math.max(...this.#allowances.map((allowance) => allowance.spend(bytes, messages, now)));
-    if (millis === 0) return;
+    if (millis > 0 && !this.#isOver) this.#wait(millis);
+  }
+
+  /** Nothing is read for a while. */
+  #wait(millis: number): void {
     clearTimeout(this.#resume);
     this.#socket.pause();
     this.#resume = setTimeout(() => {
       this.#resume = undefined;
-      this.#socket.resume();
+      this.#takeFrames(NOTHING);
+      if (this.#resume === undefined && !this.#isOver) this.#socket.resume();
     }, millis);
   }
 

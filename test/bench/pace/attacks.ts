@@ -1,4 +1,6 @@
 /** What one of four validators, or a stranger beside them, does to slow the others down. Each begins on a running chain and returns how it ends. */
+import { spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
 import {
   BLOCK_MESSAGE_TYPES,
   decodeBlockMessage,
@@ -198,6 +200,22 @@ const falseHeights: Attack = {
   },
 };
 
+/** It is read until what it may send is used up, and each connection is a new one of the same member. */
+const comesAgain: Attack = {
+  name: 'comes-again',
+  begin: async (bed) => {
+    const file = fileURLToPath(new URL('./comes-again-process.ts', import.meta.url));
+    const ports = others.map((member) => String(overlayOf(bed, member)));
+    const words = [file, String(LIAR), toHex(chainIdOf(bed)), ...ports];
+    const child = spawn(process.execPath, words, { stdio: ['ignore', 'inherit', 'inherit'] });
+    return async () => {
+      const gone = new Promise((resolve) => child.once('exit', resolve));
+      child.kill('SIGTERM');
+      await gone;
+    };
+  },
+};
+
 const restarted: Attack = {
   name: 'restart',
   begin: async (bed) => {
@@ -358,6 +376,7 @@ export const ATTACKS: readonly Attack[] = [
   crumbledStranger,
   keptSlots,
   falseHeights,
+  comesAgain,
   restarted,
   spoiledRestart,
   falseSignatures,
