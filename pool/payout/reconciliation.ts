@@ -10,7 +10,7 @@ import { bookedPayouts, bookLost, type LostPayment, type RepairTerms, UncoveredE
 import { holdPayouts, payoutsHeld } from './payout-hold.ts';
 import type { PayoutSeries } from './payout-series.ts';
 import { requestIdOf } from './payout-series.ts';
-import { markRefused, markSubmitted, type OpenPayout, openPayouts } from './payout-states.ts';
+import { markRefused, markSubmitted, markVoid, type OpenPayout, openPayouts } from './payout-states.ts';
 import { type ChainPayment, type PayoutWallet, samePayment, type WalletStatus } from './payout-wallet.ts';
 import { type Comparison, compareWithWallet } from './witness.ts';
 
@@ -175,7 +175,7 @@ export class Reconciliation {
     const { sql, wallet } = this.#with;
     const paid = await wallet.paidSince(since);
     if (paid.kind !== 'ok' || !status.isCaughtUp) return undefined;
-    const open = await forgotten(sql, status.requestTable);
+    const open = (await forgotten(sql, status.requestTable)).filter(({ state }) => state === 'submitting');
     const unknown = (await unknownPayments(sql, paid.value)).filter(
       ({ recipients }) => !open.some(({ items }) => samePayment(items, recipients)),
     );
@@ -195,11 +195,13 @@ export class Reconciliation {
       const asked = payout.askedHeight ?? 0;
       const paid = await wallet.paidSince(asked - 1);
       if (listed.kind !== 'ok' || paid.kind !== 'ok' || !status.isCaughtUp) return;
+      const { id, state, transactionId: sent } = payout;
+      // Followed by its transaction.
+      if (paid.value.some(({ transactionId }) => transactionId === sent)) continue;
       const recorded = listed.value.find(({ requestId }) => requestId === payout.requestId);
       const onChain = (await unknownPayments(sql, paid.value)).find((one) => samePayment(one.recipients, payout.items));
       const found = recorded !== undefined && samePayment(recorded.recipients, payout.items) ? recorded : onChain;
-      const { id } = payout;
-      if (found?.transactionId != null) {
+      if (state === 'submitting' && found?.transactionId != null) {
         const { transactionId, fee } = found;
         log.warn('a payout that the wallet had forgotten was found', { payout: id, transaction: transactionId });
         await this.#fenced((transaction) => markSubmitted(transaction, id, transactionId, fee));
@@ -211,9 +213,10 @@ export class Reconciliation {
         ? 'the wallet forgot it and never paid it: it is paid anew'
         : `the wallet has forgotten its requests: from height ${until} on it is certain whether this was paid`;
       if (isOver) log.warn('a payout that the wallet had forgotten was never made', { payout: id });
-      await this.#fenced((transaction) =>
-        isOver ? markRefused(transaction, id, reason) : noteReason(transaction, id, reason),
-      );
+      await this.#fenced((transaction) => {
+        if (!isOver) return noteReason(transaction, id, reason);
+        return state === 'submitted' ? markVoid(transaction, id, state, reason) : markRefused(transaction, id, reason);
+      });
     }
   }
 }
@@ -239,7 +242,7 @@ export async function noteRepair(
 /** Requested from a table that the wallet no longer has. */
 async function forgotten(sql: Sql, requestTable: string): Promise<OpenPayout[]> {
   return (await openPayouts(sql)).filter(
-    ({ state, requestTable: table }) => state === 'submitting' && table !== requestTable,
+    ({ requestId, requestTable: table }) => requestId !== null && table !== requestTable,
   );
 }
 

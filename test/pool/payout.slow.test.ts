@@ -186,6 +186,45 @@ test('a wallet that forgot its requests: what it may have paid waits until that 
   expect(paid()).toEqual(['new', 'address-0']);
 });
 
+test('a wallet that signed a repetition long after the first request and forgot it: what it sent can still execute', async () => {
+  const { sql } = await server.fresh();
+  await accounts(sql, [5000n]);
+  // No answer, and nothing signed; then signed at height 5,000 with the answer lost.
+  const away = new ShakyWallet(() => 0.12);
+  await loopOf(sql, away).round('pay');
+  const lost = new ShakyWallet(() => 0.4);
+  lost.height = 5000;
+  await loopOf(sql, lost).round('send');
+  expect([away.requests.size, lost.requests.size]).toEqual([0, 1]);
+  const restored = new ShakyWallet(() => 0.9);
+  restored.table = 'second';
+  restored.height = 5010;
+  for (let i = 0; i < 3; i++) await loopOf(sql, restored).round('pay');
+  expect(restored.requests.size).toBe(0);
+  restored.height = 6100;
+  for (let i = 0; i < 3; i++) await loopOf(sql, restored).round('pay');
+  expect(restored.requests.size).toBe(1);
+});
+
+test('a wallet that forgot what it had sent, and whose payment never came to the chain, pays it anew when that is certain', async () => {
+  const { sql } = await server.fresh();
+  await accounts(sql, [5000n]);
+  await loopOf(sql, new ShakyWallet(() => 0.9)).round('pay');
+  expect((await openPayouts(sql))[0]?.state).toBe('submitted');
+  const restored = new ShakyWallet(() => 0.9);
+  restored.table = 'second';
+  restored.height = 1000;
+  for (let i = 0; i < 3; i++) await loopOf(sql, restored).round('pay');
+  expect(restored.requests.size).toBe(0);
+  restored.height = 1100;
+  for (let i = 0; i < 3; i++) await loopOf(sql, restored).round('pay');
+  for (const request of restored.requests.values()) request.fate = { state: 'finalized', height: 1100, fee: 10n };
+  await loopOf(sql, restored).round('pay');
+  const rows = await sql<{ state: string }[]>`select state from payouts order by number`;
+  expect(rows.map(({ state }) => state)).toEqual(['void', 'finalized']);
+  expect(Object.fromEntries(restored.received())).toEqual({ 'address-0': 5000n });
+});
+
 test('a wallet that forgot its requests: what the chain says it paid is not paid again', async () => {
   const { sql } = await server.fresh();
   await accounts(sql, [5000n]);
@@ -243,6 +282,47 @@ test('an address that was changed while the answer of the wallet was lost holds 
   expect(await payoutsHeld(sql)).toBeNull();
   expect(Object.fromEntries(wallet.received())).toEqual({ 'address-0': 5000n, 'address-1': 7000n });
   expect(await openPayouts(sql)).toEqual([]);
+});
+
+async function closeSlice(sql: Sql, number: number): Promise<void> {
+  const hash = Buffer.from(pattern(`slice/${number}`, 48));
+  for (const service of [0, 1])
+    await sql`insert into slices (service, number, window_work, opened_height, closed_height, total, root, leaves,
+        slice_cuts, window_thousandths, fee_ppm, target, previous, chain)
+      values (${service}, ${number}, 1, ${number}, ${number + 1}, 0, ${hash}, '', 1, 1000, 0, ${Buffer.alloc(32, 1)},
+        ${hash}, ${hash})`;
+}
+
+test('a repetition that the wallet turns away frees no number: the first request may have been paid', async () => {
+  const { sql } = await server.fresh();
+  await accounts(sql, [5000n]);
+  let draw = 0.4;
+  const wallet = new ShakyWallet(() => draw);
+  const asked: (string | null | undefined)[] = [];
+  let turnedAway = 0;
+  const send = wallet.sendMany.bind(wallet);
+  wallet.sendMany = async (requestId: string, recipients: readonly Recipient[], payloadText?: string | null) => {
+    asked.push(payloadText);
+    return turnedAway-- > 0 ? { kind: 'later', reason: 'token refused', isUnused: true } : send(requestId, recipients);
+  };
+  await closeSlice(sql, 1);
+  await loopOf(sql, wallet).round('pay');
+  expect(wallet.requests.size).toBe(1);
+  // The same amount is due again, and the books are further on.
+  await sql`update accounts set balance = 5000`;
+  await closeSlice(sql, 2);
+  draw = 0.9;
+  turnedAway = 1;
+  for (let i = 0; i < 3; i++) {
+    await loopOf(sql, wallet).round('pay');
+    for (const request of wallet.requests.values()) request.fate = { state: 'finalized', height: 1, fee: 10n };
+  }
+  expect(Object.fromEntries(wallet.received())).toEqual({ 'address-0': 10_000n });
+  const rows = await sql<{ number: bigint; slice: number }[]>`select number, books_slice as slice from payouts
+    where state = 'finalized' order by number`;
+  // What each transaction carries: that of the first request under its number.
+  expect(rows.map(({ number, slice }) => `${number} ${slice}`)).toEqual(['1 1', '2 2']);
+  expect(asked.map((text) => text?.split(' ').slice(1, 3).join(' '))).toEqual(['1 1', '1 1', '1 1', '2 2']);
 });
 
 async function addNewcomer(sql: Sql): Promise<void> {
