@@ -18,8 +18,11 @@ const TABLE = 'payout_request_table';
 const HEIGHT = 'payout_checked_height';
 /** Settled payouts that are compared again: a chain that was rolled back shows in the newest. */
 const LOOK_BACK = 50;
-/** A payment may be signed a few cuts after the height was recorded. */
-const SLACK_CUTS = 32;
+/**
+ * A payment may be signed so long after the height was recorded, which is that of the round's beginning: 20 payouts of 20
+ * seconds each are 160 cuts.
+ */
+const SLACK_CUTS = 256;
 const HELD_AGAIN_MILLIS = 300_000;
 
 export type ReconciliationOptions = { readonly term: bigint; readonly series: PayoutSeries };

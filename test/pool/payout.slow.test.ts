@@ -201,9 +201,34 @@ test('a wallet that signed a repetition long after the first request and forgot 
   restored.height = 5010;
   for (let i = 0; i < 3; i++) await loopOf(sql, restored).round('pay');
   expect(restored.requests.size).toBe(0);
-  restored.height = 6100;
+  restored.height = 6300;
   for (let i = 0; i < 3; i++) await loopOf(sql, restored).round('pay');
   expect(restored.requests.size).toBe(1);
+});
+
+test('the last payout of a slow round may be signed long after the height that the round began with', async () => {
+  const { sql } = await server.fresh();
+  await accounts(
+    sql,
+    Array.from({ length: 20 * 7 }, () => 5000n),
+  );
+  const slow = new ShakyWallet(() => 0.9);
+  const send = slow.sendMany.bind(slow);
+  slow.sendMany = (requestId: string, recipients: readonly Recipient[]) => {
+    // Twenty seconds each, the longest that a request may take.
+    slow.height += 8;
+    return slow.requests.size < 19
+      ? send(requestId, recipients)
+      : Promise.resolve({ kind: 'later', reason: 'signed, and the answer was lost', isUnused: false });
+  };
+  await loopOf(sql, slow).round('pay');
+  const restored = new ShakyWallet(() => 0.9);
+  restored.table = 'second';
+  for (const [id, request] of slow.requests)
+    restored.requests.set(`old ${id}`, { ...request, fate: { state: 'finalized', height: 1, fee: 10n } });
+  restored.height = slow.height + 1000;
+  for (let i = 0; i < 3; i++) await loopOf(sql, restored).round('pay');
+  expect((await openPayouts(sql)).map(({ state }) => state)).toEqual(['submitting']);
 });
 
 test('a wallet that forgot what it had sent, and whose payment never came to the chain, pays it anew when that is certain', async () => {
@@ -216,9 +241,9 @@ test('a wallet that forgot what it had sent, and whose payment never came to the
   restored.height = 1000;
   for (let i = 0; i < 3; i++) await loopOf(sql, restored).round('pay');
   expect(restored.requests.size).toBe(0);
-  restored.height = 1100;
+  restored.height = 1300;
   for (let i = 0; i < 3; i++) await loopOf(sql, restored).round('pay');
-  for (const request of restored.requests.values()) request.fate = { state: 'finalized', height: 1100, fee: 10n };
+  for (const request of restored.requests.values()) request.fate = { state: 'finalized', height: 1300, fee: 10n };
   await loopOf(sql, restored).round('pay');
   const rows = await sql<{ state: string }[]>`select state from payouts order by number`;
   expect(rows.map(({ state }) => state)).toEqual(['void', 'finalized']);
