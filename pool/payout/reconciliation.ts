@@ -199,12 +199,13 @@ export class Reconciliation {
       const paid = await wallet.paidSince(asked - 1);
       if (listed.kind !== 'ok' || paid.kind !== 'ok' || !status.isCaughtUp) return;
       const { id, state, transactionId: sent } = payout;
-      // Followed by its transaction.
-      if (paid.value.some(({ transactionId }) => transactionId === sent)) continue;
       const recorded = listed.value.find(({ requestId }) => requestId === payout.requestId);
       const onChain = (await unknownPayments(sql, paid.value)).find((one) => samePayment(one.recipients, payout.items));
       const found = recorded !== undefined && samePayment(recorded.recipients, payout.items) ? recorded : onChain;
-      if (state === 'submitting' && found?.transactionId != null) {
+      // It is followed by its transaction for as long as anything shows that it may have been paid.
+      const isThere = found !== undefined || paid.value.some(({ transactionId }) => transactionId === sent);
+      if (state === 'submitted' && isThere) continue;
+      if (found?.transactionId != null) {
         const { transactionId, fee } = found;
         log.warn('a payout that the wallet had forgotten was found', { payout: id, transaction: transactionId });
         await this.#fenced((transaction) => markSubmitted(transaction, id, transactionId, fee));
