@@ -227,7 +227,13 @@ export const poolOptions = {
     help: 'start with payouts paused until the operator resumes them; for use after a database was restored',
     group: MONEY,
   }),
-  payoutInterval: duration({ help: 'time between two rounds of payouts', group: MONEY, default: '1h' }),
+  // Miners give a pool a day and two intervals to pay (books rule 29): one that is changed from a longer one would be accused.
+  payoutInterval: duration({
+    help: 'time between two rounds of payouts, at most a day',
+    group: MONEY,
+    max: '1d',
+    default: '1h',
+  }),
   shareDays: integer({ help: 'days that raw shares are kept', group: MONEY, min: 1, max: 3650, default: 7 }),
   database: parsed(
     { help: 'PostgreSQL server; without one it is embedded', group: MANY, placeholder: 'URL' },

@@ -140,7 +140,8 @@ export class KeptSessions {
   }
 
   #doneOf(owner: Bytes): Done {
-    const key = toHex(owner);
+    // Not in hex: there may be millions of shares, and hex would take nearly half of the time.
+    const key = String.fromCharCode(...owner);
     let done = this.#done.get(key);
     if (done === undefined) {
       done = { runs: [], shares: new Map(), spent: new Set() };

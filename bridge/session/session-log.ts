@@ -52,7 +52,7 @@ export type SessionLogDependencies = {
 
 /** A file takes entries for this long; each session is noted in every file. */
 const FILE_MILLIS = 60_000;
-/** If all of it are shares, reading takes some twenty seconds of a core. */
+/** If all of it are shares, reading takes some twelve seconds of a core. */
 const MAX_BYTES = 256 * 1024 * 1024;
 /** What waits for a disk that hangs. */
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;

@@ -17,6 +17,7 @@ import {
   markSubmitted,
   markSubmitting,
   markVoid,
+  noteAsked,
   type OpenPayout,
   openPayouts,
   reservePayout,
@@ -212,6 +213,7 @@ export class PayoutLoop {
     const refused = await this.#refuseFailing(payout);
     if (refused !== undefined) return refused;
     const { requestTable, indexedHeight: height } = status;
+    if (payout.requestId !== null && !(await this.#noteRepetition(payout, payout.requestId, height))) return 'stop';
     const terms = { prefix: this.#options.series.payouts, requestTable, height };
     const { requestId, payloadText } =
       payout.requestId === null
@@ -232,10 +234,13 @@ export class PayoutLoop {
         log.info('submitted a payout', { payout: payout.id, transaction: transactionId });
         return 'sent';
       }
-      case 'later':
+      case 'later': {
         log.warn('a payout is asked for again later', { payout: payout.id, reason: answer.reason });
-        if (answer.isUnused) await this.#fenced((transaction) => markRefused(transaction, payout.id, answer.reason));
-        return answer.isUnused ? 'next' : 'stop';
+        // What is said of a repetition (a token that was refused) says nothing about the first request.
+        const isFree = answer.isUnused && payout.requestId === null;
+        if (isFree) await this.#fenced((transaction) => markRefused(transaction, payout.id, answer.reason));
+        return isFree ? 'next' : 'stop';
+      }
       case 'unknown':
         return this.#unclear(payout, answer.transactionId, answer.reason);
       case 'refused':
@@ -246,6 +251,18 @@ export class PayoutLoop {
       case 'wrong':
         return this.#refusedRecipient(payout, requestId, answer);
     }
+  }
+
+  /**
+   * A wallet that has no record of the request signs it now: from now on counts until when it can execute, if the wallet
+   * forgets it (reconciliation.ts). False if the wallet does not say now.
+   */
+  async #noteRepetition({ id }: OpenPayout, requestId: string, height: number): Promise<boolean> {
+    const listed = await this.#dependencies.wallet.payments(requestId);
+    if (listed.kind !== 'ok') return false;
+    if (!listed.value.some((one) => one.requestId === requestId))
+      await this.#fenced((transaction) => noteAsked(transaction, id, height));
+    return true;
   }
 
   /** The wallet has signed it and does not know whether the node has it, or the node refused it: the chain decides. */

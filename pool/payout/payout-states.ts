@@ -20,6 +20,7 @@ export type OpenPayout = {
   readonly requestTable: string | null;
   /** The commitment in the transaction (books rule 21), the same for every repetition of the request. */
   readonly payloadText: string | null;
+  /** Of the last request that the wallet had no record of before: until when it can execute counts from here. */
   readonly askedHeight: number | null;
   readonly transactionId: string | null;
   readonly needsPerson: string | null;
@@ -135,6 +136,11 @@ export async function markSubmitting(
     books_head: books?.head ?? null,
   });
   return { requestId, payloadText: payloadTextOf(number, books?.slice ?? null, books?.head ?? null) };
+}
+
+/** The height of the last request that the wallet may have signed. */
+export async function noteAsked(transaction: Transaction, id: string, height: number): Promise<void> {
+  await transaction`update payouts set asked_height = ${height} where id = ${id} and state = 'submitting'`;
 }
 
 /** The wallet signed nothing, so the request id was never used: the payout waits as reserved, and the number is free again. */

@@ -10,7 +10,7 @@ import { bookedPayouts, bookLost, type LostPayment, type RepairTerms, UncoveredE
 import { holdPayouts, payoutsHeld } from './payout-hold.ts';
 import type { PayoutSeries } from './payout-series.ts';
 import { requestIdOf } from './payout-series.ts';
-import { markRefused, markSubmitted, type OpenPayout, openPayouts } from './payout-states.ts';
+import { markRefused, markSubmitted, markVoid, type OpenPayout, openPayouts } from './payout-states.ts';
 import { type ChainPayment, type PayoutWallet, samePayment, type WalletStatus } from './payout-wallet.ts';
 import { type Comparison, compareWithWallet } from './witness.ts';
 
@@ -18,8 +18,11 @@ const TABLE = 'payout_request_table';
 const HEIGHT = 'payout_checked_height';
 /** Settled payouts that are compared again: a chain that was rolled back shows in the newest. */
 const LOOK_BACK = 50;
-/** A payment may be signed a few cuts after the height was recorded. */
-const SLACK_CUTS = 32;
+/**
+ * A payment may be signed so long after the height was recorded, which is that of the round's beginning: 20 payouts of 20
+ * seconds each are 160 cuts.
+ */
+const SLACK_CUTS = 256;
 const HELD_AGAIN_MILLIS = 300_000;
 
 export type ReconciliationOptions = { readonly term: bigint; readonly series: PayoutSeries };
@@ -175,7 +178,7 @@ export class Reconciliation {
     const { sql, wallet } = this.#with;
     const paid = await wallet.paidSince(since);
     if (paid.kind !== 'ok' || !status.isCaughtUp) return undefined;
-    const open = await forgotten(sql, status.requestTable);
+    const open = (await forgotten(sql, status.requestTable)).filter(({ state }) => state === 'submitting');
     const unknown = (await unknownPayments(sql, paid.value)).filter(
       ({ recipients }) => !open.some(({ items }) => samePayment(items, recipients)),
     );
@@ -195,10 +198,13 @@ export class Reconciliation {
       const asked = payout.askedHeight ?? 0;
       const paid = await wallet.paidSince(asked - 1);
       if (listed.kind !== 'ok' || paid.kind !== 'ok' || !status.isCaughtUp) return;
+      const { id, state, transactionId: sent } = payout;
       const recorded = listed.value.find(({ requestId }) => requestId === payout.requestId);
       const onChain = (await unknownPayments(sql, paid.value)).find((one) => samePayment(one.recipients, payout.items));
       const found = recorded !== undefined && samePayment(recorded.recipients, payout.items) ? recorded : onChain;
-      const { id } = payout;
+      // It is followed by its transaction for as long as anything shows that it may have been paid.
+      const isThere = found !== undefined || paid.value.some(({ transactionId }) => transactionId === sent);
+      if (state === 'submitted' && isThere) continue;
       if (found?.transactionId != null) {
         const { transactionId, fee } = found;
         log.warn('a payout that the wallet had forgotten was found', { payout: id, transaction: transactionId });
@@ -211,9 +217,10 @@ export class Reconciliation {
         ? 'the wallet forgot it and never paid it: it is paid anew'
         : `the wallet has forgotten its requests: from height ${until} on it is certain whether this was paid`;
       if (isOver) log.warn('a payout that the wallet had forgotten was never made', { payout: id });
-      await this.#fenced((transaction) =>
-        isOver ? markRefused(transaction, id, reason) : noteReason(transaction, id, reason),
-      );
+      await this.#fenced((transaction) => {
+        if (!isOver) return noteReason(transaction, id, reason);
+        return state === 'submitted' ? markVoid(transaction, id, state, reason) : markRefused(transaction, id, reason);
+      });
     }
   }
 }
@@ -239,7 +246,7 @@ export async function noteRepair(
 /** Requested from a table that the wallet no longer has. */
 async function forgotten(sql: Sql, requestTable: string): Promise<OpenPayout[]> {
   return (await openPayouts(sql)).filter(
-    ({ state, requestTable: table }) => state === 'submitting' && table !== requestTable,
+    ({ requestId, requestTable: table }) => requestId !== null && table !== requestTable,
   );
 }
 

@@ -176,12 +176,19 @@ export const choice = <const S extends Settings, const C extends readonly string
 
 const MILLISECONDS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
+function readDuration(word: string): number {
+  const match = /^(\d{1,9})(ms|s|m|h|d)$/.exec(word);
+  if (match === null) throw new Error(`must be a time such as 250ms, 10s, 5m, 2h or 7d, not '${word}'`);
+  return Number(match[1]) * MILLISECONDS[match[2] as keyof typeof MILLISECONDS];
+}
+
 /** `250ms`, `10s`, `5m`, `2h`, `7d`: the value is in milliseconds. */
-export const duration = <const S extends Settings>(settings: S) =>
+export const duration = <const S extends Settings & { readonly max?: string }>(settings: S) =>
   parsed({ ...settings, placeholder: settings.placeholder ?? 'TIME' }, (word) => {
-    const match = /^(\d{1,9})(ms|s|m|h|d)$/.exec(word);
-    if (match === null) throw new Error(`must be a time such as 250ms, 10s, 5m, 2h or 7d, not '${word}'`);
-    return Number(match[1]) * MILLISECONDS[match[2] as keyof typeof MILLISECONDS];
+    const millis = readDuration(word);
+    if (settings.max !== undefined && millis > readDuration(settings.max))
+      throw new Error(`must be at most ${settings.max}, not '${word}'`);
+    return millis;
   });
 
 const BYTES = { KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 } as const;

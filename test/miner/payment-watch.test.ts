@@ -1,6 +1,7 @@
 /** A pool that credits and never pays is a suspicion after a day. Honest pools in odd states are not: paused, slow to pay, with a node that is behind, a miner that was away, a threshold that is the account's wish. */
 import { expect, test } from 'vitest';
 import { PaymentWatch } from '../../miner/books/payment-watch.ts';
+import { poolOptions } from '../../pool/options.ts';
 import type { UnpaidEvidence } from '../../protocol/evidence/unpaid-evidence.ts';
 
 const HOUR = 3_600_000;
@@ -28,6 +29,7 @@ class Pool {
   minimum = MINIMUM;
   lapse: string | undefined;
   isSilent = false;
+  intervalHours = 1;
   /** The first cut and the newest one that the node has. */
   historyFrom = 0;
   height: number | undefined;
@@ -69,7 +71,8 @@ class Pool {
     return new PaymentWatch(ADDRESS, threshold, {
       pool: async (path) => {
         if (this.isSilent) throw new Error('status 503');
-        if (path === 'pool') return { payouts: { minimum: '1', interval_seconds: 3_600, paused: this.isPaused } };
+        if (path === 'pool')
+          return { payouts: { minimum: '1', interval_seconds: this.intervalHours * 3_600, paused: this.isPaused } };
         if (path === `miners/${ADDRESS}`) return { payout_minimum: String(this.minimum) };
         const [, cursor] = /&cursor=(\d+)$/.exec(path) ?? [];
         const newest = [...this.payments].reverse();
@@ -345,4 +348,25 @@ test('a height at the first look that no pool can have is told of, and payments 
     await pool.hours(40);
     expect([pool.alarms.length > 0, pool.watch.lapse]).toEqual([true, undefined]);
   }
+});
+
+test('a pool with the longest interval that its options allow is not accused when it pays more often from now on', async () => {
+  const read = (word: string) => poolOptions.payoutInterval.read([word], '--payout-interval');
+  expect(() => read('25h')).toThrow('at most 1d');
+  const accusedAfter = async (hours: number): Promise<boolean> => {
+    const pool = new Pool();
+    pool.intervalHours = hours;
+    for (let round = 0; round < 2; round++) {
+      await pool.hours(hours - 1);
+      await pool.hours(1, pool.payDue);
+    }
+    await pool.hours(hours - 1);
+    // The next look comes before the payment that the restart made is final.
+    pool.intervalHours = 1;
+    await pool.hours(1);
+    await pool.hours(1, pool.payDue);
+    return pool.alarms.length > 0;
+  };
+  expect(await accusedAfter(read('1d') / HOUR)).toBe(false);
+  expect(await accusedAfter(48)).toBe(true);
 });

@@ -198,6 +198,10 @@ const EDITS: readonly (readonly [edit: string, names: RegExp])[] = [
   ],
   [`update payouts set number = 7 where number = 2`, /payouts between number|commitment/],
   [`update payouts set state = 'void' where id = ${ONE}`, /account \d+: paid/],
+  [
+    `update accounts a set balance = a.balance + i.amount, paid = a.paid - i.amount from payout_items i where i.payout_id = ${ONE} and a.id = i.account_id; update payouts set state = 'void', final_height = null where id = ${ONE}`,
+    /transaction [0-9a-f]+ of cut 150/,
+  ],
   [`update payouts set state = 'submitted' where id = ${ONE}`, /account \d+: (in flight|paid)/],
   [
     `update payout_items set account_id = (select max(id) from accounts where id not in (select account_id from payout_items where payout_id = ${ONE})) where payout_id = ${ONE} and account_id = (select min(account_id) from payout_items where payout_id = ${ONE})`,

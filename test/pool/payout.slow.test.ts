@@ -186,6 +186,75 @@ test('a wallet that forgot its requests: what it may have paid waits until that 
   expect(paid()).toEqual(['new', 'address-0']);
 });
 
+test('a wallet that signed a repetition long after the first request and forgot it: what it sent can still execute', async () => {
+  const { sql } = await server.fresh();
+  await accounts(sql, [5000n]);
+  // No answer, and nothing signed; then signed at height 5,000 with the answer lost.
+  const away = new ShakyWallet(() => 0.12);
+  await loopOf(sql, away).round('pay');
+  const lost = new ShakyWallet(() => 0.4);
+  lost.height = 5000;
+  await loopOf(sql, lost).round('send');
+  expect([away.requests.size, lost.requests.size]).toEqual([0, 1]);
+  const restored = new ShakyWallet(() => 0.9);
+  restored.table = 'second';
+  restored.height = 5010;
+  for (let i = 0; i < 3; i++) await loopOf(sql, restored).round('pay');
+  expect(restored.requests.size).toBe(0);
+  restored.height = 6300;
+  for (let i = 0; i < 3; i++) await loopOf(sql, restored).round('pay');
+  expect(restored.requests.size).toBe(1);
+});
+
+test('the last payout of a slow round may be signed long after the height that the round began with', async () => {
+  const { sql } = await server.fresh();
+  await accounts(
+    sql,
+    Array.from({ length: 20 * 7 }, () => 5000n),
+  );
+  const slow = new ShakyWallet(() => 0.9);
+  const send = slow.sendMany.bind(slow);
+  slow.sendMany = (requestId: string, recipients: readonly Recipient[]) => {
+    // Twenty seconds each, the longest that a request may take.
+    slow.height += 8;
+    return slow.requests.size < 19
+      ? send(requestId, recipients)
+      : Promise.resolve({ kind: 'later', reason: 'signed, and the answer was lost', isUnused: false });
+  };
+  await loopOf(sql, slow).round('pay');
+  const restored = new ShakyWallet(() => 0.9);
+  restored.table = 'second';
+  for (const [id, request] of slow.requests)
+    restored.requests.set(`old ${id}`, { ...request, fate: { state: 'finalized', height: 1, fee: 10n } });
+  restored.height = slow.height + 1000;
+  for (let i = 0; i < 3; i++) await loopOf(sql, restored).round('pay');
+  expect((await openPayouts(sql)).map(({ state }) => state)).toEqual(['submitting']);
+});
+
+test('a wallet that forgot what it had sent, and whose payment never came to the chain, pays it anew when that is certain', async () => {
+  const { sql } = await server.fresh();
+  await accounts(sql, [5000n]);
+  const first = new ShakyWallet(() => 0.9);
+  await loopOf(sql, first).round('pay');
+  // Another table with the same records (docs/wallet.md, a node that was rolled back): the wallet's word counts.
+  first.table = 'second';
+  first.height = 1300;
+  for (let i = 0; i < 3; i++) await loopOf(sql, first).round('pay');
+  expect((await openPayouts(sql)).map(({ state }) => state)).toEqual(['submitted']);
+  const restored = new ShakyWallet(() => 0.9);
+  restored.table = 'second';
+  restored.height = 1000;
+  for (let i = 0; i < 3; i++) await loopOf(sql, restored).round('pay');
+  expect(restored.requests.size).toBe(0);
+  restored.height = 1300;
+  for (let i = 0; i < 3; i++) await loopOf(sql, restored).round('pay');
+  for (const request of restored.requests.values()) request.fate = { state: 'finalized', height: 1300, fee: 10n };
+  await loopOf(sql, restored).round('pay');
+  const rows = await sql<{ state: string }[]>`select state from payouts order by number`;
+  expect(rows.map(({ state }) => state)).toEqual(['void', 'finalized']);
+  expect(Object.fromEntries(restored.received())).toEqual({ 'address-0': 5000n });
+});
+
 test('a wallet that forgot its requests: what the chain says it paid is not paid again', async () => {
   const { sql } = await server.fresh();
   await accounts(sql, [5000n]);
@@ -243,6 +312,47 @@ test('an address that was changed while the answer of the wallet was lost holds 
   expect(await payoutsHeld(sql)).toBeNull();
   expect(Object.fromEntries(wallet.received())).toEqual({ 'address-0': 5000n, 'address-1': 7000n });
   expect(await openPayouts(sql)).toEqual([]);
+});
+
+async function closeSlice(sql: Sql, number: number): Promise<void> {
+  const hash = Buffer.from(pattern(`slice/${number}`, 48));
+  for (const service of [0, 1])
+    await sql`insert into slices (service, number, window_work, opened_height, closed_height, total, root, leaves,
+        slice_cuts, window_thousandths, fee_ppm, target, previous, chain)
+      values (${service}, ${number}, 1, ${number}, ${number + 1}, 0, ${hash}, '', 1, 1000, 0, ${Buffer.alloc(32, 1)},
+        ${hash}, ${hash})`;
+}
+
+test('a repetition that the wallet turns away frees no number: the first request may have been paid', async () => {
+  const { sql } = await server.fresh();
+  await accounts(sql, [5000n]);
+  let draw = 0.4;
+  const wallet = new ShakyWallet(() => draw);
+  const asked: (string | null | undefined)[] = [];
+  let turnedAway = 0;
+  const send = wallet.sendMany.bind(wallet);
+  wallet.sendMany = async (requestId: string, recipients: readonly Recipient[], payloadText?: string | null) => {
+    asked.push(payloadText);
+    return turnedAway-- > 0 ? { kind: 'later', reason: 'token refused', isUnused: true } : send(requestId, recipients);
+  };
+  await closeSlice(sql, 1);
+  await loopOf(sql, wallet).round('pay');
+  expect(wallet.requests.size).toBe(1);
+  // The same amount is due again, and the books are further on.
+  await sql`update accounts set balance = 5000`;
+  await closeSlice(sql, 2);
+  draw = 0.9;
+  turnedAway = 1;
+  for (let i = 0; i < 3; i++) {
+    await loopOf(sql, wallet).round('pay');
+    for (const request of wallet.requests.values()) request.fate = { state: 'finalized', height: 1, fee: 10n };
+  }
+  expect(Object.fromEntries(wallet.received())).toEqual({ 'address-0': 10_000n });
+  const rows = await sql<{ number: bigint; slice: number }[]>`select number, books_slice as slice from payouts
+    where state = 'finalized' order by number`;
+  // What each transaction carries: that of the first request under its number.
+  expect(rows.map(({ number, slice }) => `${number} ${slice}`)).toEqual(['1 1', '2 2']);
+  expect(asked.map((text) => text?.split(' ').slice(1, 3).join(' '))).toEqual(['1 1', '1 1', '1 1', '2 2']);
 });
 
 async function addNewcomer(sql: Sql): Promise<void> {
