@@ -46,10 +46,12 @@ export function limitGiven(gossip: GossipSub): void {
 
 export function screen(gossip: GossipSub, { mayCome, heard }: GossipScreen): void {
   before(gossip, (from, rpc) => {
-    rpc.messages = (rpc.messages ?? []).filter(({ topic, data }) => {
-      if (topic === undefined || data === undefined || !mayCome(from, data)) return false;
+    rpc.messages = (rpc.messages ?? []).flatMap(({ topic, data: seen }) => {
+      if (topic === undefined || seen === undefined || !mayCome(from, seen)) return [];
+      // Its own bytes, and nothing else of it: what is kept must not keep the whole frame, and what is passed on has no more than was judged.
+      const data = new Uint8Array(seen);
       heard(from, messageId(topic, data), data);
-      return true;
+      return [{ topic, data }];
     });
     for (const { messageIDs } of rpc.control?.ihave ?? []) for (const id of messageIDs ?? []) heard(from, id);
   });
