@@ -1,6 +1,6 @@
 /** A message of gossip is kept until it is delivered, and passed on: its own bytes, and not what came around it. */
 import { expect, test } from 'vitest';
-import { screen } from '../../node/network/thread/gossip-rpc.ts';
+import { limitGiven, screen } from '../../node/network/thread/gossip-rpc.ts';
 
 test('of a small message in a large frame only the message is kept and passed on', async () => {
   const library: object[] = [];
@@ -16,4 +16,16 @@ test('of a small message in a large frame only the message is kept and passed on
   const [data] = heard;
   expect(library).toEqual([{ topic: 'transactions', data }]);
   expect([data?.length, data?.buffer.byteLength, data?.[0]]).toEqual([64, 64, 7]);
+});
+
+test('for how long a peer wants no messages is not remembered for longer than a minute', async () => {
+  const backoffs: (number | undefined)[] = [];
+  type Rpc = { readonly control: { readonly prune: { readonly backoff?: number }[] } };
+  const gossip = {
+    handleReceivedRpc: async (_: unknown, { control }: Rpc) =>
+      void backoffs.push(...control.prune.map(({ backoff }) => backoff)),
+  };
+  limitGiven(gossip as never);
+  await gossip.handleReceivedRpc('stranger', { control: { prune: [{ backoff: 2 ** 52 }, { backoff: 10 }, {}] } });
+  expect(backoffs).toEqual([60, 10, 60]);
 });

@@ -1,6 +1,7 @@
 /**
- * A limit that the library lacks: frames of the multiplexer. Each costs about 15 µs, also one of 12 bytes that opens a
- * stream beyond all limits, so that a few hundred kilobytes a second would occupy this thread.
+ * A limit that the library lacks: frames, of the multiplexer and of gossip. One of the multiplexer costs about 15 µs,
+ * also if it has 12 bytes and opens a stream beyond all limits, so that a few hundred kilobytes a second would occupy
+ * this thread.
  */
 import type { Connection } from '@libp2p/interface';
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
@@ -28,14 +29,19 @@ export class FrameLimits {
     const handle = muxer?.handleFrame?.bind(muxer);
     if (muxer === undefined || handle === undefined) return;
     muxer.handleFrame = (frame) => {
-      const now = this.#steady();
-      const bucket = take(this.#rates.use(holder) ?? fullBucket(FRAMES, now), FRAMES, now);
-      if (bucket === undefined) {
+      if (!this.take(holder)) {
         flood();
         throw new Error('too many frames');
       }
-      this.#rates.set(holder, bucket);
       handle(frame);
     };
+  }
+
+  /** Whether there may be so many more. */
+  take(holder: string, frames = 1): boolean {
+    const now = this.#steady();
+    const bucket = take(this.#rates.use(holder) ?? fullBucket(FRAMES, now), FRAMES, now, frames);
+    if (bucket !== undefined) this.#rates.set(holder, bucket);
+    return bucket !== undefined;
   }
 }
