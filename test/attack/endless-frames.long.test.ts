@@ -1,5 +1,6 @@
 /** Frames that cost their sender 12 bytes each, of the multiplexer, or one byte, of gossip: who sends them without end loses its place, with or without a hello. */
-import type { Connection, Stream } from '@libp2p/interface';
+import { connect } from 'node:net';
+import type { Connection, Stream, StreamMuxer } from '@libp2p/interface';
 import { multiaddr } from '@multiformats/multiaddr';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { insideOf } from '../../node/network/thread/gossip-rpc.ts';
@@ -65,4 +66,31 @@ test.each([true, false])('a peer that sends gossip of nothing without end is bar
   const [stream] = [...streamsOutbound.values()] as { rawStream: Stream }[];
   for (let i = 0; i < 200; i++) stream?.rawStream.send(frames);
   await isBarred(connection);
+});
+
+/** Protocols that nobody speaks. */
+const words = (count: number) => Buffer.from('\u0003/x\n'.repeat(count));
+
+test.each([true, false])('a peer that never settles on a protocol is barred (hello: %s)', async (hasHello) => {
+  const connection = await connected(hasHello);
+  const { muxer } = connection as unknown as { readonly muxer: StreamMuxer };
+  const stream = await muxer.createStream();
+  stream.send(Buffer.from('\u0013/multistream/1.0.0\n'));
+  stream.send(words(100));
+  await isBarred(connection);
+});
+
+test('nor can one without a name keep on without end', async () => {
+  const [, port] = /\/tcp\/(\d+)/.exec(node.address) as RegExpExecArray;
+  const socket = connect(Number(port), '127.0.0.1');
+  socket.on('error', () => undefined);
+  let answers = '';
+  socket.on('data', (part: Buffer) => {
+    answers += part;
+  });
+  const closed = new Promise((resolve) => socket.on('close', resolve));
+  socket.write('\u0013/multistream/1.0.0\n');
+  socket.write(words(2_000));
+  await closed;
+  expect(answers.split('na\n').length).toBeLessThan(100);
 });

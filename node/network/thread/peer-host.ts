@@ -175,8 +175,10 @@ export class PeerHost implements HostSide {
     });
   }
 
-  #tooManyFrames({ remotePeer, remoteAddr }: Connection): void {
+  #tooManyFrames(connection: Connection): void {
+    const { remotePeer, remoteAddr } = connection;
     this.fault(remotePeer.toString(), 'frames', 'too many frames', remoteAddr.toString());
+    connection.abort(new Error('too many frames'));
   }
 
   #later(millis: number, run: () => void): void {
@@ -331,10 +333,7 @@ export class PeerHost implements HostSide {
       const [connection] = this.#host.getConnections(id);
       const holder = connection === undefined ? id.toString() : this.#holderOf(connection);
       const mayCome = this.#gossipFrames.take(holder, 1 + bytes / BYTES_OF_A_FRAME);
-      if (!mayCome && connection !== undefined) {
-        this.#tooManyFrames(connection);
-        connection.abort(new Error('too many frames'));
-      }
+      if (!mayCome && connection !== undefined) this.#tooManyFrames(connection);
       return mayCome;
     });
     screen(gossip, {
