@@ -3,7 +3,9 @@ import { connect } from 'node:net';
 import type { Connection, Stream, StreamMuxer } from '@libp2p/interface';
 import { multiaddr } from '@multiformats/multiaddr';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { ask } from '../../node/network/thread/asking.ts';
 import { insideOf } from '../../node/network/thread/gossip-rpc.ts';
+import { PEERS_ANSWER_BYTES, PEERS_PROTOCOL } from '../../node/network/thread/peer-exchange.ts';
 import { RawPeer, topicName } from '../network/raw-peer.ts';
 import { RelayHost } from '../network/relay-host.ts';
 import { until } from '../until.ts';
@@ -77,6 +79,14 @@ test.each([true, false])('a peer that never settles on a protocol is barred (hel
   const stream = await muxer.createStream();
   stream.send(Buffer.from('\u0013/multistream/1.0.0\n'));
   stream.send(words(100));
+  await isBarred(connection);
+});
+
+test('a peer that asks for addresses without end is barred', async () => {
+  const connection = await connected(true);
+  const limits = { bytes: PEERS_ANSWER_BYTES, millis: 60_000 };
+  while (connection.status === 'open')
+    await ask(connection, PEERS_PROTOCOL, new Uint8Array(1), limits).catch(() => undefined);
   await isBarred(connection);
 });
 

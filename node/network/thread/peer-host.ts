@@ -55,6 +55,8 @@ const ANOTHER_CHAIN_MILLIS = 3_600_000;
 const MUTE_MILLIS = 10_000;
 const MUTE_LOOK_MILLIS = 2_000;
 const MAX_LEARNT = 4;
+/** Choosing and writing addresses takes 2 to 5 ms. A node asks for them when it connects, and every ten seconds. */
+const FRAMES_OF_ADDRESSES = 200;
 /** Bytes of gossip, whatever is in them, that count as another frame. */
 const BYTES_OF_A_FRAME = 2_048;
 const MAX_SCORES = 10_000;
@@ -291,6 +293,7 @@ export class PeerHost implements HostSide {
   }
 
   async #tellPeers(stream: Stream, connection: Connection): Promise<void> {
+    if (!this.#frames.take(this.#holderOf(connection), FRAMES_OF_ADDRESSES)) return this.#tooManyFrames(connection);
     const from = ipOf(connection.remoteAddr.toString());
     await answerStream(stream, { bytes: 16, millis: HELLO_MILLIS }, async () => {
       if (!this.#ready.has(connection.remotePeer.toString())) return undefined;
