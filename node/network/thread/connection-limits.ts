@@ -12,6 +12,8 @@ import type { PeerName } from './host-types.ts';
 import type { ByteCount } from './quic-transport.ts';
 
 const MAX_BARRED = 10_000;
+/** Writes until it is agreed what is spoken on a connection, and with whom; a few are needed. Each word of the other side has an answer. */
+const MAX_FIRST_WRITES = 32;
 
 type Counted = MultiaddrConnection & { onData?(data: { readonly byteLength: number }): void };
 
@@ -21,6 +23,8 @@ export class ConnectionLimits {
   readonly #steady: () => number;
   readonly #inbound = new Map<number, Inbound & { readonly connection: MultiaddrConnection }>();
   readonly #barred = new BoundedMap<string, number>(MAX_BARRED);
+  /** Writes to those that are not agreed yet. */
+  readonly #firstWrites = new WeakMap<MultiaddrConnection, number>();
   #count = 0;
   receivedBytes = 0;
   sentBytes = 0;
@@ -63,6 +67,11 @@ export class ConnectionLimits {
       this.#inbound.set(id, { id, address: clientKey(ip), subnet: subnetOf(ip), connection });
       connection.addEventListener('close', () => this.#inbound.delete(id));
       this.#measure(connection);
+      this.#firstWrites.set(connection, 0);
+      return false;
+    },
+    denyInboundUpgradedConnection: (_, connection) => {
+      this.#firstWrites.delete(connection);
       return false;
     },
     denyInboundEncryptedConnection: (peer) => this.isBarred(peer.toString()),
@@ -87,6 +96,7 @@ export class ConnectionLimits {
   #measure(connection: Counted): void {
     const send = connection.send.bind(connection);
     connection.send = (data) => {
+      this.#countFirst(connection);
       this.sentBytes += data.byteLength;
       return send(data);
     };
@@ -96,5 +106,12 @@ export class ConnectionLimits {
         this.receivedBytes += data.byteLength;
         onData(data);
       };
+  }
+
+  #countFirst(connection: MultiaddrConnection): void {
+    const writes = this.#firstWrites.get(connection);
+    if (writes === undefined) return;
+    if (writes >= MAX_FIRST_WRITES) throw new Error('too many words about what is spoken');
+    this.#firstWrites.set(connection, writes + 1);
   }
 }

@@ -15,7 +15,7 @@ import { multiaddr } from '@multiformats/multiaddr';
 import { createLibp2p } from 'libp2p';
 import type { QuicComponents } from '../../quic/quic-package.ts';
 import { isQuic } from '../peers/peer-address.ts';
-import { GOSSIP_FRAME_BYTES, limitGiven, messageId } from './gossip-rpc.ts';
+import { GOSSIP_FRAME_BYTES, GOSSIP_LISTS, limitGiven, messageId } from './gossip-rpc.ts';
 import type { HostSettings } from './host-types.ts';
 import { addressed } from './quic-transport.ts';
 
@@ -82,6 +82,9 @@ export async function createHost(
         msgIdFn: ({ topic, data }) => messageId(topic, data),
         allowedTopics: [...topics],
         maxInboundDataLength: GOSSIP_FRAME_BYTES,
+        decodeRpcLimits: GOSSIP_LISTS,
+        // The gater decides who stays; noting in the store which peers are in a mesh costs 75 µs for each word of theirs.
+        tagMeshPeers: false,
         // All announcers are tracked: if the first one does not deliver, the next is asked. Announcements are small
         // compared to the announced items.
         idontwantMinDataSize: GOSSIP_FRAME_BYTES,

@@ -22,7 +22,7 @@ import { createHost, type Host, STREAMS } from './create-host.ts';
 import { Dialler } from './dialler.ts';
 import { FrameLimits } from './frame-limits.ts';
 import { GossipDesk } from './gossip-desk.ts';
-import { insideOf, keyOf, messageId, screen } from './gossip-rpc.ts';
+import { insideOf, keyOf, limitFrames, messageId, screen } from './gossip-rpc.ts';
 import {
   type HostFigures,
   type HostSettings,
@@ -55,6 +55,10 @@ const ANOTHER_CHAIN_MILLIS = 3_600_000;
 const MUTE_MILLIS = 10_000;
 const MUTE_LOOK_MILLIS = 2_000;
 const MAX_LEARNT = 4;
+/** Choosing and writing addresses takes 2 to 5 ms. A node asks for them when it connects, and every ten seconds. */
+const FRAMES_OF_ADDRESSES = 200;
+/** Bytes of gossip, whatever is in them, that count as another frame. */
+const BYTES_OF_A_FRAME = 2_048;
 const MAX_SCORES = 10_000;
 
 type Ready = PeerInfo & { readonly id: PeerId; readonly since: number; gossipAt: number };
@@ -88,6 +92,7 @@ export class PeerHost implements HostSide {
     steady: steadyMillis,
   });
   readonly #frames = new FrameLimits(steadyMillis);
+  readonly #gossipFrames = new FrameLimits(steadyMillis);
   #height = 0;
 
   constructor(node: Remote<NodeSide>, load: LoadQuic = loadQuic) {
@@ -159,9 +164,7 @@ export class PeerHost implements HostSide {
   // Connections and hello.
 
   #opened(connection: Connection): void {
-    this.#frames.limit(connection, this.#holderOf(connection), () =>
-      this.fault(connection.remotePeer.toString(), 'frames', 'too many frames', connection.remoteAddr.toString()),
-    );
+    this.#frames.limit(connection, this.#holderOf(connection), () => this.#tooManyFrames(connection));
     if (connection.direction === 'outbound') {
       this.#greet(connection).catch((error) => {
         this.#dialler.leaveAlone(connection.remotePeer.toString());
@@ -172,6 +175,12 @@ export class PeerHost implements HostSide {
     this.#later(HELLO_MILLIS, () => {
       if (!this.#ready.has(connection.remotePeer.toString())) this.#refuse(connection, 'it did not say hello');
     });
+  }
+
+  #tooManyFrames(connection: Connection): void {
+    const { remotePeer, remoteAddr } = connection;
+    this.fault(remotePeer.toString(), 'frames', 'too many frames', remoteAddr.toString());
+    connection.abort(new Error('too many frames'));
   }
 
   #later(millis: number, run: () => void): void {
@@ -284,6 +293,7 @@ export class PeerHost implements HostSide {
   }
 
   async #tellPeers(stream: Stream, connection: Connection): Promise<void> {
+    if (!this.#frames.take(this.#holderOf(connection), FRAMES_OF_ADDRESSES)) return this.#tooManyFrames(connection);
     const from = ipOf(connection.remoteAddr.toString());
     await answerStream(stream, { bytes: 16, millis: HELLO_MILLIS }, async () => {
       if (!this.#ready.has(connection.remotePeer.toString())) return undefined;
@@ -322,6 +332,13 @@ export class PeerHost implements HostSide {
 
   #listen(): void {
     const { gossip } = this.#host.services;
+    limitFrames(gossip, (id, bytes) => {
+      const [connection] = this.#host.getConnections(id);
+      const holder = connection === undefined ? id.toString() : this.#holderOf(connection);
+      const mayCome = this.#gossipFrames.take(holder, 1 + bytes / BYTES_OF_A_FRAME);
+      if (!mayCome && connection !== undefined) this.#tooManyFrames(connection);
+      return mayCome;
+    });
     screen(gossip, {
       // Those that have not said hello are asked for nothing, and what they send would keep others' from being relayed.
       mayCome: (id, data) => this.#ready.has(id.toString()) && this.#gossip.mayCome(id.toString(), data),
