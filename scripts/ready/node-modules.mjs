@@ -20,6 +20,7 @@ import { dirname, join } from 'node:path';
 import { NotReady, say } from './say.mjs';
 
 const STAMP = '.lock-hash';
+const PROGRESS_MILLIS = 10_000;
 
 /**
  * Whether anything had to be done. `asked`: the end was asked for.
@@ -105,11 +106,16 @@ async function install(root, stale, asked) {
  * @returns {Promise<{ status?: number | null, error?: Error }>}
  */
 function runNpm(folder, asked) {
-  const child = spawn('npm', ['ci', '--no-audit', '--no-fund'], {
+  // Warnings are about the Node that runs npm; the programs run with the one that npm brings.
+  const child = spawn('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error'], {
     cwd: folder,
     stdio: ['ignore', 2, 2],
     detached: true,
   });
+  const begun = Date.now();
+  const progress = setInterval(() => {
+    say(`npm ci: ${Math.round((Date.now() - begun) / 1_000)} s so far`);
+  }, PROGRESS_MILLIS);
   const kill = () => {
     if (child.pid !== undefined && child.exitCode === null) process.kill(-child.pid, 'SIGKILL');
   };
@@ -118,7 +124,7 @@ function runNpm(folder, asked) {
   return new Promise((resolve) => {
     child.on('error', (error) => resolve({ error }));
     child.on('exit', (status) => resolve({ status }));
-  });
+  }).finally(() => clearInterval(progress));
 }
 
 /** @param {string} root */

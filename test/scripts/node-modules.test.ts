@@ -59,7 +59,7 @@ test('npm ci runs once, and again only when the lock file changes', () => {
   const { put, bring, calls } = project();
   expect(bring()).toEqual({ stdout: 'true', stderr: 'ready: no node_modules: running npm ci\n' });
   expect(bring()).toEqual({ stdout: 'false', stderr: '' });
-  expect(calls()).toEqual(['ci --no-audit --no-fund']);
+  expect(calls()).toEqual(['ci --no-audit --no-fund --loglevel=error']);
   const newer = { version: '2.0.0', integrity: 'z' };
   put('package-lock.json', JSON.stringify({ packages: { 'node_modules/a': newer } }));
   put('record.json', JSON.stringify({ packages: { 'node_modules/a': newer } }));
