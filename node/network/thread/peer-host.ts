@@ -55,7 +55,7 @@ const ANOTHER_CHAIN_MILLIS = 3_600_000;
 const MUTE_MILLIS = 10_000;
 const MUTE_LOOK_MILLIS = 2_000;
 const MAX_LEARNT = 4;
-/** Choosing and writing addresses takes 2 to 5 ms. A node asks for them when it connects, and every ten seconds. */
+/** Choosing and writing addresses takes some milliseconds. A node asks for them when it connects, and every ten seconds. */
 const FRAMES_OF_ADDRESSES = 200;
 /** Bytes of gossip, whatever is in them, that count as another frame. */
 const BYTES_OF_A_FRAME = 2_048;
