@@ -9,9 +9,10 @@ import type { Network } from '../../protocol/network.ts';
 import type { RefusalCode } from '../../protocol/stratum/errors.ts';
 import type { ServedTemplate } from '../nodes/served-template.ts';
 import type { StratumLimits } from '../options.ts';
-import type { Balance } from '../threads/hub.ts';
+import type { Balance, Member } from '../threads/hub.ts';
 import type { Fault } from './ban-score.ts';
 import type { TemplateShelf } from './job-book.ts';
+import type { Mining } from './mining.ts';
 import type { PendingShare } from './pending-share.ts';
 import type { Voice } from './voice.ts';
 
@@ -41,11 +42,11 @@ export interface SessionHost extends Voice {
   /** Answered by `resumed`. */
   resume(sessionId: string): void;
   /** Answered by `owned` or `notOwned`. */
-  own(): void;
+  own(member: Member): void;
   /** Milliseconds that the operator's ban of this address or account still lasts; 0 for none. */
   banLeft(account: Bytes): number;
   /** The session mines from now on. */
-  joined(): void;
+  joined(mining: Mining): void;
   /** Whether its address has a fair share left of what the listener can verify, and that it uses some. */
   mayVerify(nowMillis: number): boolean;
   verifies(nowMillis: number): void;
@@ -59,8 +60,8 @@ export interface SessionHost extends Voice {
   faultOfAddress(fault: Fault): void;
   /** A share of the session was accepted. */
   works(): void;
-  balance(tell: (balance: Balance | null) => void): void;
-  refusedShare(code: RefusalCode): void;
+  balance(member: Member, tell: (balance: Balance | null) => void): void;
+  refusedShare(member: Member, code: RefusalCode): void;
   /** An entry for the session log, made only if there is one. */
   note(entry: () => Bytes | null): void;
   /** The session wants receipts. */
