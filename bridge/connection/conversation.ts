@@ -13,7 +13,6 @@ import type { FairShare } from '../../runtime/clients/fair-share.ts';
 import type { ServedTemplate } from '../nodes/served-template.ts';
 import type { StratumService } from '../service.ts';
 import type { Fault } from '../session/ban-score.ts';
-import type { Mining } from '../session/mining.ts';
 import type { PendingShare } from '../session/pending-share.ts';
 import { Session } from '../session/session.ts';
 import type { SessionDesk, SessionHost } from '../session/surroundings.ts';
@@ -41,7 +40,7 @@ export interface ConversationDesk extends SessionDesk {
   resume(conversation: Conversation, sessionId: string): void;
   own(conversation: Conversation, member: Member): void;
   operatorBanLeft(address: string, account: Bytes): number;
-  joined(conversation: Conversation, mining: Mining): void;
+  joined(conversation: Conversation, member: Member): void;
   /** What the listener can verify, by the addresses of connections. */
   readonly verifications: FairShare;
   check(share: PendingShare): void;
@@ -152,8 +151,8 @@ export abstract class Conversation implements SessionHost {
     return this.desk.operatorBanLeft(this.address, account);
   }
 
-  joined(mining: Mining): void {
-    this.desk.joined(this, mining);
+  joined(member: Member): void {
+    this.desk.joined(this, member);
   }
 
   mayVerify(nowMillis: number): boolean {

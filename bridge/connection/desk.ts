@@ -17,7 +17,6 @@ import { exemption, type Fault } from '../session/ban-score.ts';
 import { ConnectionCounter, numbersOf } from '../session/extranonce.ts';
 import { TemplateShelf } from '../session/job-book.ts';
 import { KnownAddresses } from '../session/known-addresses.ts';
-import type { Mining } from '../session/mining.ts';
 import { type Banned, coverOf } from '../session/operator-ban.ts';
 import type { PendingShare } from '../session/pending-share.ts';
 import type { Session } from '../session/session.ts';
@@ -253,7 +252,7 @@ export class Desk implements ConversationDesk {
     this.#logins.own(conversation, member);
   }
 
-  joined(conversation: Conversation, { member }: Mining): void {
+  joined(conversation: Conversation, member: Member): void {
     this.#sessions.hold(conversation);
     this.#reports.worker('joined', member, this.now());
   }

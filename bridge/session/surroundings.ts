@@ -12,7 +12,6 @@ import type { StratumLimits } from '../options.ts';
 import type { Balance, Member } from '../threads/hub.ts';
 import type { Fault } from './ban-score.ts';
 import type { TemplateShelf } from './job-book.ts';
-import type { Mining } from './mining.ts';
 import type { PendingShare } from './pending-share.ts';
 import type { Voice } from './voice.ts';
 
@@ -46,7 +45,7 @@ export interface SessionHost extends Voice {
   /** Milliseconds that the operator's ban of this address or account still lasts; 0 for none. */
   banLeft(account: Bytes): number;
   /** The session mines from now on. */
-  joined(mining: Mining): void;
+  joined(member: Member): void;
   /** Whether its address has a fair share left of what the listener can verify, and that it uses some. */
   mayVerify(nowMillis: number): boolean;
   verifies(nowMillis: number): void;

@@ -5,6 +5,7 @@ import { readExtranonce } from '../../bridge/session/extranonce.ts';
 import { serialOf } from '../../bridge/session/job-book.ts';
 import { createVerifier } from '../../kernels/verifier.ts';
 import { toHex } from '../../protocol/bytes.ts';
+import { targetOfWork, targetToBytes } from '../../protocol/ledger/target.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import { EASY, startBed } from './bed.ts';
 import { addressOf, mine, V1Client, V2Client } from './stratum-client.ts';
