@@ -326,6 +326,11 @@ export class Session implements Submitter, RunNotes {
     if (this.#admit(id)) this.#host.pong(id, value);
   }
 
+  /** It answers nothing, since this server sends no pings: a request like others, and without an answer. */
+  pong(): void {
+    this.#takeRequest(this.#desk.now());
+  }
+
   /** For requests that only a miner may send: null when it was refused. */
   #miningJobs(id: AnswerId): Jobs | null {
     if (!this.#admit(id)) return null;
@@ -379,7 +384,10 @@ export class Session implements Submitter, RunNotes {
 
   #takeRequest(now: number): boolean {
     const isTaken = this.#conduct.takeRequest(this.#desk.limits, now);
-    if (!isTaken) this.fault('excess');
+    if (!isTaken) {
+      this.#host.exceeds();
+      this.fault('excess');
+    }
     return isTaken;
   }
 
