@@ -95,6 +95,7 @@ export class V2Conversation extends Conversation {
         return;
       }
       case 'pong':
+        session.pong();
         return;
     }
   }

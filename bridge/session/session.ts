@@ -186,6 +186,11 @@ export class Session implements Refuser, MiningSession {
     if (this.#admit(id)) this.#host.pong(id, value);
   }
 
+  /** It answers nothing, since this server sends no pings: a request like others, and without an answer. */
+  pong(): void {
+    this.#takeRequest(this.#desk.now());
+  }
+
   #admit(id: AnswerId): boolean {
     const now = this.#desk.now();
     this.lastActiveMillis = now;
@@ -203,7 +208,10 @@ export class Session implements Refuser, MiningSession {
 
   #takeRequest(now: number): boolean {
     const isTaken = this.#conduct.takeRequest(this.#desk.limits, now);
-    if (!isTaken) this.fault('excess');
+    if (!isTaken) {
+      this.#host.exceeds();
+      this.fault('excess');
+    }
     return isTaken;
   }
 
