@@ -469,9 +469,11 @@ export class ConsensusDriver {
     }
   }
 
+  /** Strangers come from ever new addresses: what they do wrong would fill the log. */
   #drop(peer: Peer, reason: string): void {
-    this.#with.log.warn('a neighbour is dropped', { peer: String(peer), reason });
-    this.#with.transport.drop(peer, reason);
+    const { transport, log } = this.#with;
+    log[transport.known().includes(peer) ? 'warn' : 'debug']('a neighbour is dropped', { peer: String(peer), reason });
+    transport.drop(peer, reason);
   }
 
   #takeForward(peer: Peer, forward: Forward): void {
