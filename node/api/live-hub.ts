@@ -19,11 +19,16 @@ import { chainRates, mempoolDocument, nodeSync } from './chain-routes.ts';
 import { pendingOf } from './pending-payments.ts';
 import { statusJson } from './transaction-routes.ts';
 
+/** The text of an event, made when the first subscriber takes it. */
+export type EventText = () => string;
+
 /** One subscription of one connection. */
 export type Subscriber = {
   readonly number: number;
+  /** It has lost events and gets none before it is told so. */
+  readonly lagged: boolean;
   /** `frames` holds the finished frames of this event by subscription number. */
-  deliver(event: string, frames: Map<number, Buffer>): void;
+  deliver(event: EventText, frames: Map<number, Buffer>): void;
 };
 
 export type StatusWatcher = (status: string, final: boolean) => void;
@@ -31,7 +36,13 @@ export type StatusWatcher = (status: string, final: boolean) => void;
 type SharedTopic = Exclude<Topic, 'addresses' | 'transaction'>;
 const MEMPOOL_MILLIS = 1_000;
 
-const eventJson = (event: LiveEvent): string => JSON.stringify(event);
+const eventText = (make: () => LiveEvent): EventText => {
+  let text: string | undefined;
+  return () => {
+    text ??= JSON.stringify(make());
+    return text;
+  };
+};
 
 class SetMap<V> {
   readonly #sets = new Map<string, Set<V>>();
@@ -114,15 +125,15 @@ export class LiveHub {
   }
 
   /** The first frame for a new subscriber of a topic that describes a state. */
-  current(topic: Topic): string | undefined {
+  current(topic: Topic): EventText | undefined {
     const { node } = this.#context;
-    if (topic === 'mempool') return eventJson({ type: 'mempool', data: mempoolDocument(node) });
-    if (topic === 'rates') return eventJson({ type: 'rates', data: chainRates(node) });
-    if (topic === 'sync') return eventJson({ type: 'sync', data: nodeSync(node) });
+    if (topic === 'mempool') return eventText(() => ({ type: 'mempool', data: mempoolDocument(node) }));
+    if (topic === 'rates') return eventText(() => ({ type: 'rates', data: chainRates(node) }));
+    if (topic === 'sync') return eventText(() => ({ type: 'sync', data: nodeSync(node) }));
     return undefined;
   }
 
-  #send(subscribers: Iterable<Subscriber>, event: string): void {
+  #send(subscribers: Iterable<Subscriber>, event: EventText): void {
     const frames = new Map<number, Buffer>();
     const all = [...subscribers];
     let at = 0;
@@ -145,7 +156,7 @@ export class LiveHub {
       if (cut !== undefined)
         this.#send(
           this.#topics.cuts,
-          eventJson({
+          eventText(() => ({
             type: 'cut_finalized',
             data: {
               cut: cutReference(cut),
@@ -155,7 +166,7 @@ export class LiveHub {
               stake_rewards: stakeRewards(cut.stakePayouts),
               finalized_at_millis: cut.header.timestampMillis,
             },
-          }),
+          })),
         );
     }
     this.#changed(effects);
@@ -194,10 +205,9 @@ export class LiveHub {
     };
     for (const [name, { received, spent }] of touched) {
       const payload = fromHex(name);
-      const { value } = this.#context.index.balance(payload);
-      this.#send(
-        this.#addresses.get(name) ?? [],
-        eventJson({
+      const changed = (): LiveEvent => {
+        const { value } = this.#context.index.balance(payload);
+        return {
           type: 'address_changed',
           data: {
             address: formatAddress(payload, this.#context.node.chain.network.name),
@@ -207,8 +217,9 @@ export class LiveHub {
             balance: value.atoms.toString(),
             utxos: value.utxos,
           },
-        }),
-      );
+        };
+      };
+      this.#send(this.#addresses.get(name) ?? [], eventText(changed));
     }
   }
 
@@ -218,7 +229,7 @@ export class LiveHub {
     if (body !== undefined)
       this.#send(
         this.#topics.blocks,
-        eventJson({
+        eventText(() => ({
           type: 'block_accepted',
           data: {
             block_id: nativeHex(block.id),
@@ -229,40 +240,51 @@ export class LiveHub {
             miner_tag: decodeExtranonce(block.extranonce).tag,
             accepted_at_millis: block.acceptedMillis,
           },
-        }),
+        })),
       );
     if (block.transactionCount > 0) this.#checkAll();
   }
 
-  /** Subscriptions by address that a waiting transaction concerns. */
-  #concerned(transaction: PendingTransaction): Map<Subscriber, Map<string, string>> {
-    const concerned = new Map<Subscriber, Map<string, string>>();
-    if (this.#addresses.size === 0) return concerned;
-    for (const { address } of [...transaction.body.outputs, ...transaction.spends]) {
-      const name = nativeHex(address);
-      for (const subscriber of this.#addresses.get(name) ?? []) {
-        const names = concerned.get(subscriber) ?? new Map<string, string>();
-        names.set(name, formatAddress(address, this.#context.node.chain.network.name));
-        concerned.set(subscriber, names);
-      }
+  /**
+   * Sends those that watch addresses of a waiting transaction what concerns them. Thousands may watch the same ones: all that watch
+   * the same of its addresses get one event, and those that take none cost a look.
+   */
+  #concerned({ body, spends }: PendingTransaction, eventOf: (names: Map<string, string>) => LiveEvent): void {
+    if (this.#addresses.size === 0) return;
+    const all = [...new Set([...body.outputs, ...spends].map(({ address }) => nativeHex(address)))];
+    /** Bit i: it watches the i-th of them. */
+    const watched = new Map<Subscriber, number>();
+    all.forEach((name, i) => {
+      for (const subscriber of this.#addresses.get(name) ?? [])
+        if (!subscriber.lagged) watched.set(subscriber, (watched.get(subscriber) ?? 0) | (1 << i));
+    });
+    const groups = new Map<number, Subscriber[]>();
+    for (const [subscriber, bits] of watched) {
+      const group = groups.get(bits);
+      if (group === undefined) groups.set(bits, [subscriber]);
+      else group.push(subscriber);
     }
-    return concerned;
+    const { name: network } = this.#context.node.chain.network;
+    for (const [bits, subscribers] of groups)
+      this.#send(
+        subscribers,
+        eventText(() => {
+          const names = all.filter((_, i) => ((bits >> i) & 1) === 1);
+          return eventOf(new Map(names.map((name) => [name, formatAddress(fromHex(name), network)])));
+        }),
+      );
   }
 
   #added(transaction: PendingTransaction): void {
     const transaction_id = nativeHex(transaction.id);
-    for (const [subscriber, names] of this.#concerned(transaction))
-      this.#send(
-        [subscriber],
-        eventJson({
-          type: 'mempool_tx_seen',
-          data: { transaction_id, payments: pendingOf(this.#context, transaction, names) },
-        }),
-      );
+    this.#concerned(transaction, (names) => ({
+      type: 'mempool_tx_seen',
+      data: { transaction_id, payments: pendingOf(this.#context, transaction, names) },
+    }));
     if (this.#topics.mempool_transactions.size > 0)
       this.#send(
         this.#topics.mempool_transactions,
-        eventJson({
+        eventText(() => ({
           type: 'mempool_transaction',
           data: {
             transaction_id,
@@ -278,7 +300,7 @@ export class LiveHub {
             })),
             first_seen_millis: transaction.seenMillis,
           },
-        }),
+        })),
       );
     this.#mempoolChanged();
     this.#check(transaction_id);
@@ -286,15 +308,14 @@ export class LiveHub {
 
   #removed(transaction: PendingTransaction, reason: RemovalReason): void {
     const transaction_id = nativeHex(transaction.id);
-    for (const [subscriber, names] of this.#concerned(transaction))
-      this.#send(
-        [subscriber],
-        eventJson({ type: 'mempool_tx_removed', data: { transaction_id, addresses: [...names.values()], reason } }),
-      );
+    this.#concerned(transaction, (names) => ({
+      type: 'mempool_tx_removed',
+      data: { transaction_id, addresses: [...names.values()], reason },
+    }));
     if (this.#topics.mempool_transactions.size > 0)
       this.#send(
         this.#topics.mempool_transactions,
-        eventJson({ type: 'mempool_transaction_removed', data: { transaction_id, reason } }),
+        eventText(() => ({ type: 'mempool_transaction_removed', data: { transaction_id, reason } })),
       );
     this.#mempoolChanged();
     this.#check(transaction_id);
