@@ -35,14 +35,20 @@ export type StatusWatcher = (status: string, final: boolean) => void;
 
 type SharedTopic = Exclude<Topic, 'addresses' | 'transaction'>;
 const MEMPOOL_MILLIS = 1_000;
+const SLICE = 256;
 
-const eventText = (make: () => LiveEvent): EventText => {
-  let text: string | undefined;
+function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined;
   return () => {
-    text ??= JSON.stringify(make());
-    return text;
+    made ??= { value: make() };
+    return made.value;
   };
-};
+}
+
+const eventText = (make: () => LiveEvent): EventText => once(() => JSON.stringify(make()));
+
+/** An event for some subscribers. */
+type Message = { readonly subscribers: Iterable<Subscriber>; readonly event: EventText };
 
 class SetMap<V> {
   readonly #sets = new Map<string, Set<V>>();
@@ -72,6 +78,11 @@ class SetMap<V> {
   }
 }
 
+/** The addresses that it pays and spends from, each once: at most 16. */
+const hexOf = ({ body, spends }: PendingTransaction): string[] => [
+  ...new Set([...body.outputs, ...spends].map(({ address }) => nativeHex(address))),
+];
+
 export class LiveHub {
   readonly #context: ApiContext;
   readonly #stops: (() => void)[];
@@ -90,6 +101,7 @@ export class LiveHub {
   #mempoolTimer: NodeJS.Timeout | undefined;
   #checking = false;
   #checkAgain = false;
+  #closed = false;
 
   constructor(context: ApiContext) {
     this.#context = context;
@@ -134,11 +146,20 @@ export class LiveHub {
   }
 
   #send(subscribers: Iterable<Subscriber>, event: EventText): void {
-    const frames = new Map<number, Buffer>();
-    const all = [...subscribers];
+    this.#sendAll([{ subscribers, event }]);
+  }
+
+  /** In slices: who subscribes decides how many there are. */
+  #sendAll(messages: readonly Message[]): void {
+    const all = messages.flatMap(({ subscribers, event }) => {
+      const frames = new Map<number, Buffer>();
+      return Array.from(subscribers, (subscriber) => ({ subscriber, event, frames }));
+    });
     let at = 0;
     const slice = (): void => {
-      for (const end = Math.min(at + 256, all.length); at < end; at++) (all[at] as Subscriber).deliver(event, frames);
+      if (this.#closed) return;
+      for (const { subscriber, event, frames } of all.slice(at, at + SLICE)) subscriber.deliver(event, frames);
+      at += SLICE;
       if (at < all.length) setImmediate(slice);
     };
     slice();
@@ -203,7 +224,7 @@ export class LiveHub {
         transaction_id: 'spentBy' in output ? nativeHex(output.spentBy) : transaction_id,
       };
     };
-    for (const [name, { received, spent }] of touched) {
+    const messages = [...touched].map(([name, { received, spent }]): Message => {
       const payload = fromHex(name);
       const changed = (): LiveEvent => {
         const { value } = this.#context.index.balance(payload);
@@ -219,8 +240,9 @@ export class LiveHub {
           },
         };
       };
-      this.#send(this.#addresses.get(name) ?? [], eventText(changed));
-    }
+      return { subscribers: this.#addresses.get(name) ?? [], event: eventText(changed) };
+    });
+    this.#sendAll(messages);
   }
 
   #block(block: BlockRecord): void {
@@ -249,37 +271,40 @@ export class LiveHub {
    * Sends those that watch addresses of a waiting transaction what concerns them. Thousands may watch the same ones: all that watch
    * the same of its addresses get one event, and those that take none cost a look.
    */
-  #concerned({ body, spends }: PendingTransaction, eventOf: (names: Map<string, string>) => LiveEvent): void {
+  #concerned(transaction: PendingTransaction, eventOf: (addresses: readonly string[]) => LiveEvent): void {
     if (this.#addresses.size === 0) return;
-    const all = [...new Set([...body.outputs, ...spends].map(({ address }) => nativeHex(address)))];
+    const named = once(() => [...this.#named(transaction).values()]);
     /** Bit i: it watches the i-th of them. */
     const watched = new Map<Subscriber, number>();
-    all.forEach((name, i) => {
+    for (const [i, name] of hexOf(transaction).entries())
       for (const subscriber of this.#addresses.get(name) ?? [])
         if (!subscriber.lagged) watched.set(subscriber, (watched.get(subscriber) ?? 0) | (1 << i));
-    });
     const groups = new Map<number, Subscriber[]>();
     for (const [subscriber, bits] of watched) {
       const group = groups.get(bits);
       if (group === undefined) groups.set(bits, [subscriber]);
       else group.push(subscriber);
     }
-    const { name: network } = this.#context.node.chain.network;
-    for (const [bits, subscribers] of groups)
-      this.#send(
+    this.#sendAll(
+      [...groups].map(([bits, subscribers]) => ({
         subscribers,
-        eventText(() => {
-          const names = all.filter((_, i) => ((bits >> i) & 1) === 1);
-          return eventOf(new Map(names.map((name) => [name, formatAddress(fromHex(name), network)])));
-        }),
-      );
+        event: eventText(() => eventOf(named().filter((_, i) => ((bits >> i) & 1) === 1))),
+      })),
+    );
+  }
+
+  /** The addresses of a transaction by their names, in the order of `hexOf`. */
+  #named(transaction: PendingTransaction): Map<string, string> {
+    const { name: network } = this.#context.node.chain.network;
+    return new Map(hexOf(transaction).map((name) => [name, formatAddress(fromHex(name), network)]));
   }
 
   #added(transaction: PendingTransaction): void {
     const transaction_id = nativeHex(transaction.id);
-    this.#concerned(transaction, (names) => ({
+    const payments = once(() => pendingOf(this.#context, transaction, this.#named(transaction)));
+    this.#concerned(transaction, (addresses) => ({
       type: 'mempool_tx_seen',
-      data: { transaction_id, payments: pendingOf(this.#context, transaction, names) },
+      data: { transaction_id, payments: payments().filter(({ address }) => addresses.includes(address)) },
     }));
     if (this.#topics.mempool_transactions.size > 0)
       this.#send(
@@ -308,9 +333,9 @@ export class LiveHub {
 
   #removed(transaction: PendingTransaction, reason: RemovalReason): void {
     const transaction_id = nativeHex(transaction.id);
-    this.#concerned(transaction, (names) => ({
+    this.#concerned(transaction, (addresses) => ({
       type: 'mempool_tx_removed',
-      data: { transaction_id, addresses: [...names.values()], reason },
+      data: { transaction_id, addresses: [...addresses], reason },
     }));
     if (this.#topics.mempool_transactions.size > 0)
       this.#send(
@@ -356,7 +381,7 @@ export class LiveHub {
     const names = this.#watchers.names();
     let at = 0;
     const slice = (): void => {
-      for (const end = Math.min(at + 256, names.length); at < end; at++) this.#check(names[at] as string);
+      for (const end = Math.min(at + SLICE, names.length); at < end; at++) this.#check(names[at] as string);
       if (at < names.length) {
         setImmediate(slice);
         return;
@@ -371,6 +396,7 @@ export class LiveHub {
   }
 
   close(): void {
+    this.#closed = true;
     for (const stop of this.#stops) stop();
     clearTimeout(this.#mempoolTimer);
   }

@@ -2,12 +2,14 @@
 import { expect, test, vi } from 'vitest';
 import { NODE_LIMITS, PUBLIC_LIMITS } from '../../node/api/api-limits.ts';
 import { SOCKETS } from '../../protocol/api/routes.ts';
-import { ApiBed, addressOf, type TestFrame } from '../api/api-bed.ts';
+import { ApiBed, addressOf, type TestFrame, treasury } from '../api/api-bed.ts';
 
 const CONNECTIONS = 2;
 const { subscriptions } = NODE_LIMITS.socket;
 const BURST = 100;
 const alice = addressOf('alice');
+/** Not all watch the same of the addresses that a payment concerns. */
+const watchedBy = (id: number) => (id % 2 === 0 ? [alice] : [alice, treasury()]);
 
 async function watchers(bed: ApiBed) {
   const all = Array.from({ length: CONNECTIONS }, () => {
@@ -16,7 +18,7 @@ async function watchers(bed: ApiBed) {
     ws.on('message', (data: Buffer) => frames.push(JSON.parse(data.toString()) as TestFrame));
     ws.on('open', () => {
       for (let id = 0; id < subscriptions; id++)
-        ws.send(JSON.stringify({ type: 'subscribe', data: { id, topic: 'addresses', addresses: [alice] } }));
+        ws.send(JSON.stringify({ type: 'subscribe', data: { id, topic: 'addresses', addresses: watchedBy(id) } }));
     });
     return { ws, frames };
   });
