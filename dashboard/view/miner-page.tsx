@@ -41,6 +41,7 @@ import { WebhookForm } from '../threshold/webhook-form.tsx';
 import { Chart } from './chart.tsx';
 import { chartPoints, hoursOf } from './chart-points.ts';
 import { CsvButton } from './csv-button.tsx';
+import { Earnings } from './earnings-chart.tsx';
 import { countedOf, longRate, perDayOf } from './miner-figures.ts';
 import { BestShares, Leaders, Miners } from './miner-lists.tsx';
 import {
@@ -182,6 +183,7 @@ function Miner({ address, tab }: { address: string; tab: MinerTab }) {
             <Luck luck={miner.luck} />
           </div>
           <RateChart path={path} since={miner.since_millis} title="Hash rate" />
+          <Earnings path={path} />
         </>
       ) : null}
       {tab === 'workers' ? (

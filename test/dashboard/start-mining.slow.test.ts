@@ -1,4 +1,4 @@
-/** What the first page begins with, through made-up answers of the API. */
+/** What the first page begins with, and what a miner’s page has of each day, through made-up answers of the API. */
 import { expect, test } from 'vitest';
 import { atOnce, open, seriousFaults, widerThanScreen, withBrowser } from './browser.ts';
 import { address, answers, CONNECT, POOL } from './made-up-pool.ts';
@@ -46,4 +46,16 @@ test('a pool with no port for miners offers the browser alone', async () => {
   const { page } = await open(url);
   await page.getByRole('link', { name: 'mine here', exact: true }).waitFor();
   await page.getByRole('button', { name: 'Copy: line to run' }).waitFor({ state: 'detached' });
+});
+
+test('a miner’s page has a bar for each day, and says what the last days brought', async () => {
+  const url = await servePage(answers(3), { type: 'pool', data: POOL });
+  const { page, complaints } = await open(`${url}#/miner/${address(1)}`);
+  const card = page.locator('section.card', { has: page.getByRole('heading', { name: 'Daily earnings, coins' }) });
+  await expect.poll(() => card.locator('figcaption').textContent()).toMatch(/ 28\.00; .* 29\.00; .* 30\.00$/);
+  await expect.poll(() => card.locator('canvas').count()).toBe(1);
+  await expect.poll(() => seriousFaults(page)).toEqual([]);
+  await page.setViewportSize({ width: 360, height: 740 });
+  await expect.poll(() => widerThanScreen(page)).toBe(0);
+  expect(complaints.filter((line) => !/503/.test(line))).toEqual([]);
 });
