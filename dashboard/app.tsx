@@ -37,7 +37,7 @@ const LazyBlocksPage = lazyPage<{ block: string | undefined }>(
 );
 const LazyPaymentsPage = lazyPage('This page', async () => (await import('./view/payments-page.tsx')).PaymentsPage);
 const LazyConnectPage = lazyPage('This page', async () => (await import('./view/connect-page.tsx')).ConnectPage);
-const LazyOperatorPage = lazyPage('This page', async () => (await import('./view/operator-page.tsx')).OperatorPage);
+const LazyOperatorPage = lazyPage('This page', async () => (await import('./operator/operator-page.tsx')).OperatorPage);
 
 /** Pages of the menu that are small: loaded in advance, so that they open at once, and also after the pool was updated. */
 const SOON = [LazyMinerPage, LazyBlocksPage, LazyPaymentsPage, LazyConnectPage];

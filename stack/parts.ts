@@ -157,7 +157,7 @@ export function poolPart(data: string, ports: Ports, pace: Pace): Part {
       '--data-dir',
       files(data).pool,
       '--pool-name',
-      'first minute',
+      'Local pool',
       '--node',
       url(ports.mining),
       '--node-api',

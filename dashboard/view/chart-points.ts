@@ -75,7 +75,7 @@ export const historyPoints = (history: HistoryDocument, nowMillis: number, what:
 const clock = timeFormat(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
 const seconds = timeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' });
 const date = timeFormat(undefined, { day: 'numeric', month: 'short' });
-const moment = timeFormat(undefined, {
+export const moment = timeFormat(undefined, {
   day: 'numeric',
   month: 'short',
   hour: '2-digit',
@@ -145,8 +145,11 @@ export function timeLabels(ticks: readonly number[], apart: number): string[] {
 }
 
 /** One point in words. */
-export const pointText = ({ at_millis: at, value }: Point, write: (value: number) => string): string =>
-  `${moment(at)}: ${value === null ? '–' : write(value)}`;
+export const pointText = (
+  { at_millis: at, value }: Point,
+  write: (value: number) => string,
+  when: (millis: number) => string = moment,
+): string => `${when(at)}: ${value === null ? '–' : write(value)}`;
 
 /** Of the small line below a figure. With fewer points it would say nothing. */
 export const SPARK = { width: 100, height: 24, edge: 2, fewest: 6 } as const;

@@ -4,7 +4,7 @@ import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { hashRate, time } from '../format.ts';
 import { THEME_EVENT } from '../theme.ts';
-import { labelSpace, type Point, pointText, timeLabels, timeTicks, valueSpace } from './chart-points.ts';
+import { labelSpace, moment, type Point, pointText, timeLabels, timeTicks, valueSpace } from './chart-points.ts';
 
 const colour = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const HEIGHT = 220;
@@ -13,11 +13,19 @@ const POINTS_TOLD = 12;
 /** With fewer points than this a line alone would be invisible or mislead: the points themselves are drawn. */
 const FEW = 30;
 
+/** How much of its room a bar takes, and its most pixels. */
+const BAR = { part: 0.7, widest: 60 } as const;
+
 type Range = { readonly from: number; readonly to: number };
-type Look = { readonly width: number; readonly few: boolean; readonly range: Range | undefined };
+type Look = {
+  readonly width: number;
+  readonly few: boolean;
+  readonly range: Range | undefined;
+  readonly bars: boolean;
+};
 
 function options(
-  { width, few, range }: Look,
+  { width, few, range, bars }: Look,
   write: (value: number) => string,
   onPoint: (index: number | null | undefined) => void,
 ): uPlot.Options {
@@ -53,8 +61,9 @@ function options(
         stroke: colour('--chart'),
         fill: colour('--chart-fill'),
         width: 2,
-        points: { show: few, size: 6 },
+        points: { show: few && !bars, size: 6 },
         spanGaps: false,
+        ...(bars && uPlot.paths.bars ? { paths: uPlot.paths.bars({ size: [BAR.part, BAR.widest] }) } : {}),
       },
     ],
   };
@@ -73,11 +82,17 @@ export function Chart({
   label,
   hours,
   write = hashRate,
+  when = moment,
+  bars = false,
 }: {
   points: readonly Point[];
   label: string;
   hours?: number;
   write?: (value: number) => string;
+  /** The time of a point in words. */
+  when?: (millis: number) => string;
+  /** For sums of times that are apart, such as days. */
+  bars?: boolean;
 }) {
   const place = useRef<HTMLDivElement>(null);
   const told = useRef<HTMLParagraphElement>(null);
@@ -89,11 +104,11 @@ export function Chart({
     const to = Date.now() / 1000;
     const from = Math.max(to - (hours ?? 0) * 3600, (points[0]?.at_millis ?? 0) / 1000 - YOUNG);
     const range = hours === undefined ? undefined : { from, to };
-    const look = { few: points.length < FEW, range };
+    const look = { few: points.length < FEW, range, bars };
     // The point below the pointer or finger, else the newest.
     const tell = (index: number | null | undefined) => {
       const point = points[index ?? points.length - 1];
-      if (told.current !== null) told.current.textContent = point === undefined ? '' : pointText(point, write);
+      if (told.current !== null) told.current.textContent = point === undefined ? '' : pointText(point, write, when);
     };
     tell(null);
     const draw = () => new uPlot(options({ width: width(), ...look }, write, tell), data, element);
@@ -113,7 +128,7 @@ export function Chart({
       removeEventListener(THEME_EVENT, redraw);
       plot.destroy();
     };
-  }, [points, hours, write]);
+  }, [points, hours, write, when, bars]);
   return (
     <figure>
       <p class="note told" ref={told} aria-hidden="true" />
@@ -122,7 +137,10 @@ export function Chart({
         {label}:{' '}
         {points
           .slice(-POINTS_TOLD)
-          .map((point) => `${time(point.at_millis)} ${point.value === null ? '–' : write(point.value)}`)
+          .map(
+            (point) =>
+              `${(when === moment ? time : when)(point.at_millis)} ${point.value === null ? '–' : write(point.value)}`,
+          )
           .join('; ')}
       </figcaption>
     </figure>

@@ -2,25 +2,16 @@
 import { useState } from 'preact/hooks';
 import type { ConnectDocument } from '../../pool/api/documents.ts';
 import { useDocument } from '../data/hooks.ts';
+import { knownAddress } from '../data/known-address.ts';
+import { commandTo, poolHost, tcpOf, userOf, webSocketOf } from '../data/miner-command.ts';
 import { FactList } from '../explorer/links.tsx';
 import { hashes } from '../format.ts';
 import { Command, Placeholder } from './parts.tsx';
 
-const host = () => location.hostname || 'POOL';
-
-/** A page that came over TLS is behind a proxy, which accepts WebSockets on the page's own address. */
-function webSocketOf(service: ConnectDocument['services'][number]): string | undefined {
-  if (location.protocol === 'https:') {
-    const { pathname } = new URL(service.websocket_path, document.baseURI);
-    return `wss://${location.host}${pathname}`;
-  }
-  return service.websocket_port === null ? undefined : `ws://${host()}:${service.websocket_port}`;
-}
-
 export function ConnectPage() {
   const { data, error } = useDocument<ConnectDocument>('connect', 600_000);
-  const [address, setAddress] = useState('');
-  const user = `${address.trim() || 'ADDRESS'}.rig1`;
+  const [address, setAddress] = useState(knownAddress);
+  const user = userOf(address);
   if (data === undefined)
     return (
       <>
@@ -47,14 +38,11 @@ export function ConnectPage() {
           {service.port === null ? null : (
             <>
               <p>{service.tls ? 'With TLS:' : 'Plain TCP:'}</p>
-              <Command
-                label={`${service.service}, TCP`}
-                text={`svc-miner -o stratum+${service.tls ? 'tls' : 'tcp'}://${host()}:${service.port} -u ${user}`}
-              />
+              <Command label={`${service.service}, TCP`} text={commandTo(tcpOf(service, service.port), address)} />
               <p>The same in the binary protocol, which needs a fraction of the traffic:</p>
               <Command
                 label={`${service.service}, binary protocol`}
-                text={`svc-miner -o stratum2+${service.tls ? 'tls' : 'tcp'}://${host()}:${service.port} -u ${user}`}
+                text={commandTo(tcpOf(service, service.port, 'stratum2'), address)}
               />
             </>
           )}
@@ -63,19 +51,11 @@ export function ConnectPage() {
               <p>Every share has the work of {hashes(work)} hashes, for rented hash rate:</p>
               <Command
                 label={`${service.service}, fixed work ${hashes(work)}`}
-                text={`svc-miner -o stratum+${service.tls ? 'tls' : 'tcp'}://${host()}:${port} -u ${user}`}
+                text={commandTo(tcpOf(service, port), address)}
               />
             </div>
           ))}
-          {webSocketOf(service) === undefined ? null : (
-            <>
-              <p>Through a WebSocket, for networks that allow only web traffic:</p>
-              <Command
-                label={`${service.service}, WebSocket`}
-                text={`svc-miner -o ${webSocketOf(service)} -u ${user}`}
-              />
-            </>
-          )}
+          <WebSocketLine service={service} address={address} />
         </section>
       ))}
       <section class="card">
@@ -100,7 +80,7 @@ export function ConnectPage() {
               'Server',
               data.services
                 .flatMap(({ service, port, tls }) =>
-                  port === null ? [] : [`${host()}:${port}${tls ? ' (TLS)' : ''}, ${service}`],
+                  port === null ? [] : [`${poolHost()}:${port}${tls ? ' (TLS)' : ''}, ${service}`],
                 )
                 .join('; '),
             ],
@@ -121,6 +101,17 @@ export function ConnectPage() {
         <Command label="bridge" text="svc-bridge --node http://127.0.0.1:28702" />
         <Command label="miner at the bridge" text={`svc-miner -o stratum+tcp://127.0.0.1:28710 -u ${user}`} />
       </section>
+    </>
+  );
+}
+
+function WebSocketLine({ service, address }: { service: ConnectDocument['services'][number]; address: string }) {
+  const url = webSocketOf(service);
+  if (url === undefined) return null;
+  return (
+    <>
+      <p>Through a WebSocket, for networks that allow only web traffic:</p>
+      <Command label={`${service.service}, WebSocket`} text={commandTo(url, address)} />
     </>
   );
 }

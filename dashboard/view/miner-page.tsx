@@ -16,6 +16,7 @@ import { partOfBlock, useBlockWork } from '../data/block-work.ts';
 import { query } from '../data/client.ts';
 import { type CsvColumn, csvTime } from '../data/csv.ts';
 import { type Loaded, useDocument, useNow } from '../data/hooks.ts';
+import { knownAddress } from '../data/known-address.ts';
 import { usePace } from '../data/pace.ts';
 import { payoutProgress, secondsToPayout } from '../earnings.ts';
 import {
@@ -40,6 +41,7 @@ import { WebhookForm } from '../threshold/webhook-form.tsx';
 import { Chart } from './chart.tsx';
 import { chartPoints, hoursOf } from './chart-points.ts';
 import { CsvButton } from './csv-button.tsx';
+import { Earnings } from './earnings-chart.tsx';
 import { countedOf, longRate, perDayOf } from './miner-figures.ts';
 import { BestShares, Leaders, Miners } from './miner-lists.tsx';
 import {
@@ -57,48 +59,15 @@ import {
 import { Payments } from './payments-page.tsx';
 import { Hours } from './pool-chart.tsx';
 import { CheckNode, ShareCheck } from './share-check.tsx';
+import { AddressForm } from './start-mining.tsx';
 
 const TEN_MINUTES = 600;
-const REMEMBERED = 'svc-miner-address';
-
-function remembered(): string {
-  try {
-    return localStorage.getItem(REMEMBERED) ?? '';
-  } catch {
-    return '';
-  }
-}
-
 export function MinerPage({ address, tab = 'overview' }: { address: string | undefined; tab: MinerTab | undefined }) {
-  const [typed, setTyped] = useState(address ?? remembered());
-  const go = (event: Event) => {
-    event.preventDefault();
-    const wanted = typed.trim();
-    if (wanted === '') return;
-    try {
-      localStorage.setItem(REMEMBERED, wanted);
-    } catch {
-      // A browser that keeps nothing still shows the miner.
-    }
-    location.hash = linkTo('miner', wanted);
-  };
+  const [typed, setTyped] = useState(address ?? knownAddress());
   return (
     <>
       <h1>Miner</h1>
-      <form class="row" onSubmit={go}>
-        <label class="grow">
-          Address
-          <input
-            value={typed}
-            spellcheck={false}
-            autocomplete="off"
-            onInput={(event) => setTyped(event.currentTarget.value)}
-          />
-        </label>
-        <button type="submit" class="primary">
-          Show
-        </button>
-      </form>
+      <AddressForm typed={typed} onType={setTyped} label="Address" />
       {address === undefined ? (
         <>
           <p class="note">Enter the address you mine to. There is no account and no password.</p>
@@ -214,6 +183,7 @@ function Miner({ address, tab }: { address: string; tab: MinerTab }) {
             <Luck luck={miner.luck} />
           </div>
           <RateChart path={path} since={miner.since_millis} title="Hash rate" />
+          <Earnings path={path} />
         </>
       ) : null}
       {tab === 'workers' ? (

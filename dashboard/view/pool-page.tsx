@@ -1,4 +1,4 @@
-/** The first page: what the pool does now, its chart, its newest blocks, and the network. */
+/** The first page: how to begin, what the pool does now, its chart, its newest blocks, and the network. */
 import { useState } from 'preact/hooks';
 import type { PoolDocument } from '../../pool/api/documents.ts';
 import { useDocument, useLive, useNow } from '../data/hooks.ts';
@@ -6,6 +6,7 @@ import { isPaused } from '../data/pause.ts';
 import { lazyPage } from '../lazy-page.tsx';
 import { Placeholder } from './parts.tsx';
 import { PoolFigures } from './pool-figures.tsx';
+import { StartSteps } from './start-mining.tsx';
 
 const LazyDetails = lazyPage<{ pool: PoolDocument; now: number }>(
   'The rest of this page',
@@ -24,12 +25,14 @@ export function PoolPage() {
     return (
       <>
         <h1 class="hidden-text">Pool</h1>
+        <StartSteps />
         <Placeholder error={first.error} loading empty="" />
       </>
     );
   return (
     <>
       <h1 class="hidden-text">{pool.name}</h1>
+      <StartSteps />
       <PoolFigures pool={pool} now={now} />
       <LazyDetails pool={pool} now={now} />
     </>

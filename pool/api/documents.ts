@@ -289,6 +289,17 @@ const credit = object({ service, slice: count, amount, reward: amount, blocks: c
 export type CreditDocument = Infer<typeof credit>;
 export const credits = page('credits', credit, 'Credits');
 export type CreditsDocument = Infer<typeof credits>;
+export const earnings = object(
+  {
+    api_version: version,
+    days: described(
+      list(object({ at_millis: described(millis, 'when the day begins, in UTC'), amount })),
+      'what was credited on each of the last thirty days since the first share, oldest first; the last one is today',
+    ),
+  },
+  'Earnings',
+);
+export type EarningsDocument = Infer<typeof earnings>;
 
 export const payoutState = oneOf(['reserved', 'submitting', 'submitted', 'finalized', 'void']);
 export type PayoutStateName = Infer<typeof payoutState>;

@@ -3,6 +3,7 @@ import type {
   BlocksDocument,
   ChartDocument,
   ConnectDocument,
+  EarningsDocument,
   MinerDocument,
   MinersDocument,
   NotificationsDocument,
@@ -115,6 +116,14 @@ const CHART: ChartDocument = {
     shares: 1,
   })).reverse(),
 };
+/** A coin more on each day, the last day is today. */
+export const EARNINGS: EarningsDocument = {
+  api_version: 1,
+  days: Array.from({ length: 30 }, (_, i) => ({
+    at_millis: (Math.floor(NOW / 86_400_000) - 29 + i) * 86_400_000,
+    amount: String((i + 1) * 100_000_000),
+  })),
+};
 
 const worker = (i: number) => ({
   name: i === 0 ? MARKUP : `rig${i}`,
@@ -171,6 +180,7 @@ export function answers(rows: number): Answers {
       telegram: NO_CHANNEL,
       ntfy: NO_CHANNEL,
     } satisfies NotificationsDocument,
+    [`miners/${address(1)}/earnings`]: EARNINGS,
     [`miners/${address(1)}/credits`]: { api_version: 1, credits: [] },
     payments: {
       api_version: 1,

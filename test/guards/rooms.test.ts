@@ -21,7 +21,7 @@ const FOLDERS = [
 const FULL: Record<string, number> = {
   'bridge/connection': 23,
   'bridge/session': 25,
-  'dashboard/view': 28,
+  'dashboard/view': 26,
   'kernels/gpu': 24,
   'miner/books': 27,
   'miner/client': 22,

@@ -8,10 +8,12 @@ import { minimumsBefore } from '../../payout/earlier-minimums.ts';
 import { type RateBoard, type Rates, ratesSince } from '../../stats/rates.ts';
 import { ApiRefusal } from '../api-error.ts';
 import { CreditLists } from '../books/credit-lists.ts';
+import { DayTotals } from '../books/day-totals.ts';
 import type {
   BestSharesDocument,
   CreditDocument,
   CreditsDocument,
+  EarningsDocument,
   MinerDocument,
   MinersDocument,
   RatesDocument,
@@ -60,6 +62,7 @@ export class MinerView {
   readonly #options: { readonly payoutMin: bigint };
   readonly #pool: PoolView;
   readonly #lists: CreditLists;
+  readonly #days: DayTotals;
   readonly #now: () => number;
   /** An address keeps its id and its first time, unless the database is replaced by an older copy. */
   readonly #known = new Map<number, { readonly address: string; readonly sinceMillis: number }>();
@@ -72,6 +75,7 @@ export class MinerView {
     this.#options = options;
     this.#sql = dependencies.sql;
     this.#lists = new CreditLists(dependencies);
+    this.#days = new DayTotals(dependencies);
     this.#rates = dependencies.rates;
     this.#pool = dependencies.pool;
     this.#now = dependencies.now;
@@ -81,6 +85,7 @@ export class MinerView {
   forget(): void {
     this.#known.clear();
     this.#lists.forget();
+    this.#days.forget();
   }
 
   get network(): NetworkName {
@@ -248,6 +253,15 @@ export class MinerView {
       ];
     });
     return { api_version: 1, credits, ...more };
+  }
+
+  async earnings(address: string, onRead: (credits: number) => void): Promise<EarningsDocument> {
+    const account = await this.account(address);
+    const days = await this.#days.earned(account.id, account.sinceMillis, onRead);
+    return {
+      api_version: 1,
+      days: days.map(({ day, amount }) => ({ at_millis: day * 86_400_000, amount: String(amount) })),
+    };
   }
 
   async workerId(account: Account, service: number, name: string): Promise<number> {

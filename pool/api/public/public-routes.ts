@@ -213,6 +213,18 @@ function minerRoutes({ miners, charts, ledger, now }: PublicDependencies): Route
     }),
     route({
       method: 'GET',
+      path: '/miners/:address/earnings',
+      group: 'Miners',
+      summary: 'What a miner was credited, day by day',
+      params: ofAddress,
+      answer: d.earnings,
+      cost: COSTS.chart,
+      isDear: true,
+      keep: HISTORY_MILLIS,
+      handle: ({ params }, { charge }) => miners.earnings(params.address, (credits) => charge(credits / COSTS.rows)),
+    }),
+    route({
+      method: 'GET',
       path: '/miners/:address/chart',
       group: 'Miners',
       summary: "A miner's hash rate over time",

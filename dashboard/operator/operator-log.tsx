@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks';
 import type { OperatorLogDocument } from '../../pool/api/operator/operator-documents.ts';
 import { operate, query } from '../data/client.ts';
 import { keepFresh } from '../data/pause.ts';
-import { Pager, Table, When } from './parts.tsx';
+import { Pager, Table, When } from '../view/parts.tsx';
 
 type Entry = OperatorLogDocument['entries'][number];
 type Edit = { readonly setting: string; readonly old: unknown; readonly new: unknown; readonly from_slice?: number };

@@ -10,10 +10,10 @@ import type {
 import { operate, type PoolError } from '../data/client.ts';
 import { keepFresh } from '../data/pause.ts';
 import { ago, coins, count } from '../format.ts';
-import { useHeadFocus } from './focus.ts';
+import { useHeadFocus } from '../view/focus.ts';
+import { Identifier, Table, When } from '../view/parts.tsx';
 import { OperatorLog } from './operator-log.tsx';
 import { Settings } from './operator-settings.tsx';
-import { Identifier, Table, When } from './parts.tsx';
 import { type Act, Queue } from './payout-queue.tsx';
 
 type Everything = {

@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks';
 import type { OperatorStatus, PayoutAction, QueueDocument } from '../../pool/api/operator/operator-documents.ts';
 import { coins, count } from '../format.ts';
-import { Amount, Identifier, State, Table, When } from './parts.tsx';
+import { Amount, Identifier, State, Table, When } from '../view/parts.tsx';
 
 /** Calls a route of the operator and reads everything again; false when it was refused, which the page then says. */
 export type Act = (path: string, method: string, body?: object) => Promise<boolean>;

@@ -1,0 +1,39 @@
+/** What a miner was credited, a bar for each day. */
+import { useMemo } from 'preact/hooks';
+import type { EarningsDocument } from '../../pool/api/documents.ts';
+import { useDocument } from '../data/hooks.ts';
+import { date, roundedCoins } from '../format.ts';
+import { Chart } from './chart.tsx';
+import { Placeholder } from './parts.tsx';
+
+const ATOMS = 100_000_000;
+/** The middle of a day in UTC is the same date for nearly all readers. */
+const HALF_DAY = 43_200_000;
+
+const inCoins = (coins: number): string => roundedCoins(BigInt(Math.round(coins * ATOMS)));
+
+export function Earnings({ path }: { path: string }) {
+  const { data, error } = useDocument<EarningsDocument>(`${path}/earnings`, 60_000);
+  const points = useMemo(
+    () =>
+      (data?.days ?? []).map(({ at_millis, amount }) => ({
+        at_millis: at_millis + HALF_DAY,
+        value: Number(amount) / ATOMS,
+      })),
+    [data],
+  );
+  const isEmpty = points.every(({ value }) => value === 0);
+  return (
+    <section class="card">
+      <h2>Daily earnings, coins</h2>
+      {isEmpty ? (
+        <Placeholder error={error} loading={data === undefined} empty="Nothing was credited in the last 30 days." />
+      ) : (
+        <>
+          <Chart points={points} label="Daily earnings" write={inCoins} when={date} bars />
+          <p class="note">What was credited on each day, in UTC, after the fee. The last bar is today so far.</p>
+        </>
+      )}
+    </section>
+  );
+}
