@@ -247,24 +247,27 @@ export class LiveHub {
 
   #block(block: BlockRecord): void {
     const { node } = this.#context;
-    const body = this.#topics.blocks.size > 0 ? node.chain.blockBody(block.id) : undefined;
-    if (body !== undefined)
-      this.#send(
-        this.#topics.blocks,
-        eventText(() => ({
-          type: 'block_accepted',
-          data: {
-            block_id: nativeHex(block.id),
-            anchor_height: block.anchorHeight,
-            parents: block.parents.map(nativeHex),
-            transactions: decodeBody(body).transactions.map((wire) => nativeHex(transactionIdOfWire(wire))),
-            reward_address: formatAddress(block.payout, node.chain.network.name),
-            miner_tag: decodeExtranonce(block.extranonce).tag,
-            accepted_at_millis: block.acceptedMillis,
-          },
-        })),
-      );
-    if (block.transactionCount > 0) this.#checkAll();
+    const mayChange = this.#watchers.size > 0 && block.transactionCount > 0;
+    const body = mayChange || this.#topics.blocks.size > 0 ? node.chain.blockBody(block.id) : undefined;
+    if (body === undefined) return;
+    const transactions = once(() => decodeBody(body).transactions.map((wire) => nativeHex(transactionIdOfWire(wire))));
+    this.#send(
+      this.#topics.blocks,
+      eventText(() => ({
+        type: 'block_accepted',
+        data: {
+          block_id: nativeHex(block.id),
+          anchor_height: block.anchorHeight,
+          parents: block.parents.map(nativeHex),
+          transactions: transactions(),
+          reward_address: formatAddress(block.payout, node.chain.network.name),
+          miner_tag: decodeExtranonce(block.extranonce).tag,
+          accepted_at_millis: block.acceptedMillis,
+        },
+      })),
+    );
+    // Of the others none changes: a client may watch thousands.
+    if (mayChange) for (const id of transactions()) this.#check(id);
   }
 
   /**

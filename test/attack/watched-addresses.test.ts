@@ -1,6 +1,7 @@
 /** Whoever may subscribe decides how many notifications one payment makes: they are made once, and a client gets no more of them than its allowance. */
 import { expect, test, vi } from 'vitest';
 import { NODE_LIMITS, PUBLIC_LIMITS } from '../../node/api/api-limits.ts';
+import { developmentKey } from '../../node/genesis/development.ts';
 import { SOCKETS } from '../../protocol/api/routes.ts';
 import { ApiBed, addressOf, type TestFrame, treasury } from '../api/api-bed.ts';
 
@@ -55,4 +56,21 @@ test('a client gets as many notifications as its allowance holds over all its co
   await expect.poll(() => count('resync_required')).toBe(lost);
   await bed.pay(1, 'alice', 5n);
   await expect.poll(() => count('notification')).toBe(2 * BURST - lost);
+});
+
+test('a block has those transactions looked up that it carries, not all that clients watch', async () => {
+  const bed = await ApiBed.forTest();
+  const id = await bed.pay(0, 'alice', 5n);
+  const watched = [id, ...Array.from({ length: subscriptions - 1 }, (_, i) => String(i).padStart(96, '0'))];
+  const socket = bed.socket(SOCKETS.live.path, SOCKETS.live.subprotocol);
+  await socket.opened();
+  for (const transaction_id of watched) socket.send('subscribe', { id: 1, topic: 'transaction', transaction_id });
+  socket.send('ping', { id: 2 });
+  await socket.until('pong');
+  const looks = vi.spyOn(bed.bed.node.chain, 'transactionStatus');
+  await bed.bed.mine(developmentKey('miner').address);
+  expect(await socket.until('notification')).toMatchObject({
+    data: { event: { type: 'transaction_status', data: { lifecycle: 'receiving' } } },
+  });
+  expect(looks.mock.calls.length).toBe(1);
 });
