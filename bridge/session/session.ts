@@ -241,7 +241,11 @@ export class Session implements Refuser, MiningSession {
   }
 
   fault(fault: Fault): void {
-    if (this.#host.isExempt) return;
+    if (this.#host.isExempt) {
+      // Nobody ends it, so it is read more slowly; an excess was counted where it was seen.
+      if (fault !== 'excess') this.#host.exceeds();
+      return;
+    }
     const { limits } = this.#desk;
     const isOver = this.#conduct.fault(fault, limits, this.#desk.now());
     if (this.mining === null) this.#host.faultOfAddress(fault);

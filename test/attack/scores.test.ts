@@ -94,11 +94,14 @@ test('a pong that nobody asked for counts as a request', async () => {
   expect(peer.isClosed).toBe(true);
 });
 
-test('who is never banned and sends far more requests than it may is not read for a while', async () => {
+test.each([
+  ['requests than it may', '{"jsonrpc":"2.0","id":1,"method":"mining.ping"}\n'],
+  ['faults', '{}\n'],
+])('who is never banned and sends far more %s is not read for a while', async (_name, line) => {
   const bed = await deskBed({ limits: SLOW, hash });
   const [rig, near] = [new DeskMiner(bed), new DeskMiner(bed, '127.0.0.1')];
   for (const miner of [rig, near]) await miner.login({ password: '' });
-  for (let i = 0; i < SLOW.requests.burst + 2 * EXCESS_RATE.burst; i++) near.send({ method: 'mining.ping' });
+  for (let i = 0; i < SLOW.requests.burst + 2 * EXCESS_RATE.burst; i++) near.conversation.receive(utf8(line));
   await bed.settle();
   expect([near.peer.isClosed, near.peer.isPaused, rig.peer.isPaused]).toEqual([false, true, false]);
   bed.clock += 2_000;

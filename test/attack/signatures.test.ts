@@ -11,7 +11,7 @@ import { ApiBed, identity } from '../api/api-bed.ts';
 
 const NONCE = 'ab'.repeat(32);
 const CONNECTIONS = 50;
-const EACH = 16;
+const EACH = 8;
 
 /** All at once, from an address of its own; the answers are not waited for. */
 function flood(port: number, localAddress: string): Promise<void>[] {

@@ -8,7 +8,7 @@ import { quietLog } from '../quiet-log.ts';
 import { dial } from './raw-client.ts';
 
 const BIND = { host: '127.0.0.1', port: 0 };
-const EACH = 32;
+const EACH = 8;
 const CONNECTIONS = 20;
 
 /** Sends as many as a connection takes, on several at once; resolves when all are answered. */

@@ -155,7 +155,7 @@ export default bench('what one client can have of a public node’s main thread 
     const warm = { kind: 'burst', port, connections: 1, count: 1, requests: [request] } as const;
     await load.run(warm);
     const { value, longest, all } = await stretches(() =>
-      load.run({ ...warm, connections: Math.min(256, Math.ceil(count / 16)), count }),
+      load.run({ ...warm, connections: Math.min(256, Math.ceil(count / 8)), count }),
     );
     const title = `${name}${limit === undefined ? '' : `-${limit}`}${times === 1 ? '' : `-x${times}`}`;
     b.note(
