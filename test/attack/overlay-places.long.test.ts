@@ -381,3 +381,18 @@ test('where all addresses are as crowded any connection makes room, not always t
   };
   expect(all.map((drawn) => evicted(drawn))).toEqual(all);
 });
+
+test('a member that is dialled by another and hands its connections on to a third does not end the one between those two', () => {
+  const place = (peer: string, address: string) =>
+    ({ peer, address, isNear: false, standing: 'member', member: 'honest' }) as const;
+  let places: Place[] = [place('its own', '192.0.2.1')];
+  const come = (peer: string, address: string) => {
+    const found = seat(places, place(peer, address));
+    if (found.seated) places = [...places.filter((each) => each.peer !== found.evict), place(peer, address)];
+  };
+  for (let i = 0; i < 10; i++) come(`handed on ${i}`, `198.51.100.${i % 3}`);
+  expect(places.map(({ peer }) => peer)).toEqual(['its own', 'handed on 9']);
+  // It comes back: its connection of before is the one that is dead.
+  come('its next', '192.0.2.1');
+  expect(places.map(({ peer }) => peer)).toEqual(['handed on 9', 'its next']);
+});

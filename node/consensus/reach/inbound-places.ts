@@ -67,8 +67,10 @@ export function seat(places: readonly Place[], place: Omit<Place, 'peer'>): Seat
   const same = places.filter(({ standing }) => standing === place.standing);
   if (place.standing === 'member') {
     const own = same.filter(({ member }) => member === place.member);
-    const [oldest] = own.length < PLACES.perMember ? [] : own;
-    return oldest === undefined ? FREE : { seated: true, evict: oldest.peer };
+    if (own.length < PLACES.perMember) return FREE;
+    // A neighbour that it dials can hand the connection on to here: that ends an earlier one of that sort, not its own.
+    const [oldest] = ofAddress(own, place.address);
+    return { seated: true, evict: (oldest ?? (own.at(-1) as Place)).peer };
   }
   const own = ofAddress(same, place.address);
   if (place.standing === 'named') return own.length < PLACES.perNamedAddress ? FREE : REFUSED;
