@@ -22,7 +22,7 @@ import { runEntry, sessionEntry, spentEntry } from './session-entries.ts';
 import type { SessionRecord } from './session-record.ts';
 import { judgeSubmit, type SubmitBudgets } from './submit.ts';
 import type { SessionDesk, SessionHost } from './surroundings.ts';
-import { Tally } from './tally.ts';
+import { Tally, type TallyState } from './tally.ts';
 import type { AnswerId } from './voice.ts';
 
 export type SessionState = Exclude<LoginState, 'finished'> | 'mining' | 'draining';
@@ -79,6 +79,10 @@ export class Session implements Submitter, RunNotes {
 
   get work(): bigint {
     return this.#tally.work;
+  }
+
+  get tally(): TallyState {
+    return this.#tally.state();
   }
 
   get isResumed(): boolean {

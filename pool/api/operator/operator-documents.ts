@@ -63,7 +63,13 @@ export const instances = object(
       object({
         instance: text(),
         boot_id: text(),
+        version: text(),
+        ready: flag('whether it serves miners'),
         connections: count,
+        accepted: described(count, 'shares since its start'),
+        rejected: count,
+        height: described(height, 'the newest cut that it knows of'),
+        waiting: described(count, 'entries of its journal that the books have not taken yet'),
         accountant: flag(),
         started_millis: millis,
         seen_millis: millis,
@@ -73,6 +79,29 @@ export const instances = object(
   'Instances',
 );
 export type InstancesDocument = Infer<typeof instances>;
+
+export const connections = object(
+  {
+    api_version: version,
+    all: described(count, 'connections of this instance'),
+    found: described(count, 'those that are looked for; the newest 200 of them are listed'),
+    connections: list(
+      object({
+        ip: text(),
+        service,
+        address: described(nullable(address), 'null before the login'),
+        worker: text(),
+        agent: described(text(), 'the program, as it names itself'),
+        since_millis: millis,
+        accepted: count,
+        stale: count,
+        rejected: count,
+      }),
+    ),
+  },
+  'Connections',
+);
+export type ConnectionsDocument = Infer<typeof connections>;
 
 const banFields = { key: text(), until_millis: millis } as const;
 export const bans = object({ api_version: version, bans: list(object(banFields)) }, 'Bans');
