@@ -11,10 +11,10 @@ import type {
 import { operate, type PoolError } from '../data/client.ts';
 import { useDocument } from '../data/hooks.ts';
 import { keepFresh } from '../data/pause.ts';
-import { ago, coins, count } from '../format.ts';
+import { ago, coins, count, shortId } from '../format.ts';
 import { useHeadFocus } from '../view/focus.ts';
 import { TopMiners } from '../view/miner-lists.tsx';
-import { Identifier, Table, When } from '../view/parts.tsx';
+import { Table, When } from '../view/parts.tsx';
 import { PoolChart } from '../view/pool-chart.tsx';
 import { sum } from '../view/pool-figures.tsx';
 import { Connections } from './connections.tsx';
@@ -311,7 +311,17 @@ function Instances({ instances }: { instances: InstancesDocument['instances'] })
       <Table
         caption="Processes of this pool"
         columns={[
-          { title: 'Instance', cell: (one) => one.instance },
+          {
+            title: 'Instance',
+            cell: (one) => (
+              <>
+                {one.instance}
+                <span class="note below">
+                  {one.version}, boot {shortId(one.boot_id)}
+                </span>
+              </>
+            ),
+          },
           {
             title: 'State',
             cell: (one) => <span class={one.ready ? 'good' : 'warn'}>{one.ready ? 'serves' : 'not ready'}</span>,
@@ -320,16 +330,15 @@ function Instances({ instances }: { instances: InstancesDocument['instances'] })
           { title: 'Connections', number: true, cell: (one) => count(one.connections) },
           { title: 'Accepted', number: true, minor: true, cell: (one) => count(one.accepted) },
           { title: 'Rejected', number: true, minor: true, cell: (one) => count(one.rejected) },
-          { title: 'Not in the books yet', number: true, minor: true, cell: (one) => count(one.waiting) },
+          { title: 'Waiting', number: true, minor: true, cell: (one) => count(one.waiting) },
           { title: 'Cut', number: true, minor: true, cell: (one) => count(one.height) },
           { title: 'Seen', cell: (one) => ago(one.seen_millis, now) },
           { title: 'Started', minor: true, spare: true, cell: (one) => <When millis={one.started_millis} /> },
-          { title: 'Version', minor: true, spare: true, cell: (one) => one.version },
-          { title: 'Boot id', minor: true, spare: true, cell: (one) => <Identifier id={one.boot_id} /> },
         ]}
         rows={instances}
         keyOf={(one) => one.boot_id}
       />
+      <p class="note">‘Waiting’: entries of its journal that the books have not taken yet.</p>
     </section>
   );
 }

@@ -91,6 +91,7 @@ export function operatorAnswers(bans: string[]): Answers {
     const [part, name = ''] = path.split('/');
     if (part !== 'operator') return undefined;
     if (method === 'GET') return read[name]?.(query.get('search'));
+    if (name === 'pay-now') return { api_version: 1, asked: true };
     if (method !== 'DELETE' || name !== 'bans') return refusal;
     bans.shift();
     return { api_version: 1, lifted: true };

@@ -60,11 +60,15 @@ test('the operator sees the pool over time, its fastest miners with their part o
     .toMatch(/Hash rate of the pool: .*H\/s/);
   await expect.poll(() => card('Top miners').locator('tbody tr').count()).toBe(3);
   await expect.poll(() => card('Top miners').innerText()).toMatch(/ %/);
+  await card('Payouts').getByRole('button', { name: 'Pay now' }).click();
+  await card('Payouts').getByText('are paid within seconds').waitFor();
   const instances = card('Instances').locator('tbody tr');
   await expect.poll(() => instances.allInnerTexts()).toHaveLength(2);
   expect(await atOnce(instances.allInnerTexts())).toEqual([
-    expect.stringMatching(/pool-1\s+serves\s+keeps them\s+300\s+1,234,567\s+89\s+4\s+12,345,678/),
-    expect.stringMatching(/pool-2\s+not ready\s+stand-by/),
+    expect.stringMatching(
+      /pool-1\s+0\.1\.0, boot 0123\S*\s+serves\s+keeps them\s+300\s+1,234,567\s+89\s+4\s+12,345,678/,
+    ),
+    expect.stringMatching(/pool-2\s.*\s+not ready\s+stand-by/),
   ]);
   await expect.poll(() => seriousFaults(page)).toEqual([]);
   await page.setViewportSize({ width: 360, height: 740 });

@@ -160,6 +160,7 @@ export type SettingsDocument = Infer<typeof settings>;
 
 export const notice = object({ api_version: version, notice: nullable(text()) }, 'Notice');
 export const pause = object({ api_version: version, payouts_paused: flag() }, 'Pause');
+export const payNow = object({ api_version: version, asked: flag() }, 'PayNow');
 export const released = object({ api_version: version, released: text() }, 'Released');
 export const sent = object({ api_version: version, sent: text() }, 'Sent');
 export const voided = object({ api_version: version, voided: text() }, 'Voided');
