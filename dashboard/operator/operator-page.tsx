@@ -20,6 +20,7 @@ import { sum } from '../view/pool-figures.tsx';
 import { Connections } from './connections.tsx';
 import { OperatorLog } from './operator-log.tsx';
 import { Settings } from './operator-settings.tsx';
+import { optionName, optionValue } from './option-text.ts';
 import { type Act, Queue } from './payout-queue.tsx';
 
 type Everything = {
@@ -237,8 +238,8 @@ const Options = ({ config }: { config: Everything['config'] }) => (
     <Table
       caption="Options of this instance"
       columns={[
-        { title: 'Option', cell: ([name]) => name },
-        { title: 'Value', wide: true, cell: ([, value]) => <code>{JSON.stringify(value)}</code> },
+        { title: 'Option', cell: ([name]) => <code>{optionName(name)}</code> },
+        { title: 'Value', wide: true, cell: ([name, value]) => optionValue(name, value) },
       ]}
       rows={Object.entries(config)}
       keyOf={([name]) => name}
@@ -326,13 +327,13 @@ function Instances({ instances }: { instances: InstancesDocument['instances'] })
             title: 'State',
             cell: (one) => <span class={one.ready ? 'good' : 'warn'}>{one.ready ? 'serves' : 'not ready'}</span>,
           },
-          { title: 'Books', cell: (one) => (one.accountant ? 'keeps them' : 'stand-by') },
+          { title: 'Books', minor: true, cell: (one) => (one.accountant ? 'keeps them' : 'stand-by') },
           { title: 'Connections', number: true, cell: (one) => count(one.connections) },
           { title: 'Accepted', number: true, minor: true, cell: (one) => count(one.accepted) },
           { title: 'Rejected', number: true, minor: true, cell: (one) => count(one.rejected) },
           { title: 'Waiting', number: true, minor: true, cell: (one) => count(one.waiting) },
           { title: 'Cut', number: true, minor: true, cell: (one) => count(one.height) },
-          { title: 'Seen', cell: (one) => ago(one.seen_millis, now) },
+          { title: 'Seen', minor: true, cell: (one) => ago(one.seen_millis, now) },
           { title: 'Started', minor: true, spare: true, cell: (one) => <When millis={one.started_millis} /> },
         ]}
         rows={instances}

@@ -63,7 +63,7 @@ export function TopMiners() {
   const all = pool?.services.reduce((sum, { hash_rate }) => sum + hash_rate.hour, 0) ?? 0;
   const rows = miners.data?.miners ?? [];
   const part = ({ hash_rate }: MinerSummary) => (all > 0 ? smallPercent(Math.min(1, hash_rate.hour / all)) : '–');
-  const columns: Column<MinerSummary>[] = [...MINERS, { title: 'Part of the pool', number: true, cell: part }];
+  const columns: Column<MinerSummary>[] = [...MINERS, { title: 'Part', number: true, cell: part }];
   return (
     <section class="card">
       <h2>Top miners</h2>
@@ -73,7 +73,7 @@ export function TopMiners() {
         <Table caption="Fastest of the last hour" columns={columns} rows={rows} keyOf={(miner) => miner.address} />
       )}
       <p>
-        <a href={linkTo('miner')}>All miners</a>
+        ‘Part’ is that of the pool’s hash rate of the last hour. <a href={linkTo('miner')}>All miners</a>
       </p>
     </section>
   );
