@@ -18,7 +18,7 @@ import { Session } from '../session/session.ts';
 import type { SessionDesk, SessionHost } from '../session/surroundings.ts';
 import type { AnswerId } from '../session/voice.ts';
 import type { ReceiptMessage } from '../shares/receipts.ts';
-import type { Balance } from '../threads/hub.ts';
+import type { Balance, Member } from '../threads/hub.ts';
 
 /** Where a conversation's bytes go. `framed` peers (WebSockets) take one message at a time, others a stream. */
 export interface Peer {
@@ -38,9 +38,9 @@ export interface Peer {
 /** The desk, as its conversations use it. */
 export interface ConversationDesk extends SessionDesk {
   resume(conversation: Conversation, sessionId: string): void;
-  own(conversation: Conversation): void;
+  own(conversation: Conversation, member: Member): void;
   operatorBanLeft(address: string, account: Bytes): number;
-  joined(conversation: Conversation): void;
+  joined(conversation: Conversation, member: Member): void;
   /** What the listener can verify, by the addresses of connections. */
   readonly verifications: FairShare;
   check(share: PendingShare): void;
@@ -48,8 +48,8 @@ export interface ConversationDesk extends SessionDesk {
   exceeds(conversation: Conversation): void;
   faultOfAddress(conversation: Conversation, fault: Fault): void;
   works(conversation: Conversation): void;
-  balance(conversation: Conversation, tell: (balance: Balance | null) => void): void;
-  refusedShare(conversation: Conversation, code: RefusalCode): void;
+  balance(conversation: Conversation, member: Member, tell: (balance: Balance | null) => void): void;
+  refusedShare(member: Member, code: RefusalCode): void;
   note(entry: () => Bytes | null): void;
   wantsReceipts(conversation: Conversation): void;
   defect(conversation: Conversation, error: unknown): void;
@@ -143,16 +143,16 @@ export abstract class Conversation implements SessionHost {
     this.desk.resume(this, sessionId);
   }
 
-  own(): void {
-    this.desk.own(this);
+  own(member: Member): void {
+    this.desk.own(this, member);
   }
 
   banLeft(account: Bytes): number {
     return this.desk.operatorBanLeft(this.address, account);
   }
 
-  joined(): void {
-    this.desk.joined(this);
+  joined(member: Member): void {
+    this.desk.joined(this, member);
   }
 
   mayVerify(nowMillis: number): boolean {
@@ -179,12 +179,12 @@ export abstract class Conversation implements SessionHost {
     if (!this.isWorking) this.desk.works(this);
   }
 
-  balance(tell: (balance: Balance | null) => void): void {
-    this.desk.balance(this, tell);
+  balance(member: Member, tell: (balance: Balance | null) => void): void {
+    this.desk.balance(this, member, tell);
   }
 
-  refusedShare(code: RefusalCode): void {
-    this.desk.refusedShare(this, code);
+  refusedShare(member: Member, code: RefusalCode): void {
+    this.desk.refusedShare(member, code);
   }
 
   note(entry: () => Bytes | null): void {

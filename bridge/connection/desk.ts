@@ -87,7 +87,6 @@ export class Desk implements ConversationDesk {
   readonly #excess = new Excess<Conversation>();
   #sweep: Iterator<Conversation> | null = null;
   #sweeps = 0;
-  #draining = false;
   #opened = 0;
   readonly bans: BoundedMap<string, number>;
   readonly #operatorBans = new Map<
@@ -165,7 +164,7 @@ export class Desk implements ConversationDesk {
     if (conversation.isWorking) this.counts.addWorking(conversation.client, -1);
     if (conversation instanceof V2Conversation) this.#acknowledging.delete(conversation);
     if (!this.#sessions.has(session)) return;
-    if (session.isMining) this.#tellWorker('left', session);
+    this.#tellLeft(session);
     this.#sessions.retire(conversation);
   }
 
@@ -203,7 +202,8 @@ export class Desk implements ConversationDesk {
       const { session, address, isEnding } = conversation;
       const account = session.member?.account ?? null;
       // Many rigs share an address: one by score spares those that mine.
-      if (isEnding || !(covers?.({ address, account }) ?? (!session.isMining && conversation.client === key))) continue;
+      if (isEnding || !(covers?.({ address, account }) ?? (session.mining === null && conversation.client === key)))
+        continue;
       session.ban(left);
       conversation.flush();
       closed++;
@@ -256,14 +256,13 @@ export class Desk implements ConversationDesk {
     this.#logins.resume(conversation, id);
   }
 
-  own(conversation: Conversation): void {
-    this.#logins.own(conversation);
+  own(conversation: Conversation, member: Member): void {
+    this.#logins.own(conversation, member);
   }
 
-  joined(conversation: Conversation): void {
-    const { session } = conversation;
+  joined(conversation: Conversation, member: Member): void {
     this.#sessions.hold(conversation);
-    this.#tellWorker('joined', session);
+    this.#reports.worker('joined', member, this.now());
   }
 
   check(share: PendingShare): void {
@@ -284,11 +283,9 @@ export class Desk implements ConversationDesk {
     this.counts.addWorking(conversation.client, 1);
   }
 
-  balance(conversation: Conversation, tell: (balance: Balance | null) => void): void {
-    const { session } = conversation;
-    const { account } = session.member as Member;
+  balance(conversation: Conversation, { service, account }: Member, tell: (balance: Balance | null) => void): void {
     void this.#dependencies.hub
-      .balance(session.service.name, account)
+      .balance(service, account)
       .catch(() => null)
       .then((balance) =>
         this.#over(conversation, () => {
@@ -298,8 +295,8 @@ export class Desk implements ConversationDesk {
       );
   }
 
-  refusedShare({ session }: Conversation, code: RefusalCode): void {
-    this.#reports.refused(session.member as Member, code, this.now());
+  refusedShare(member: Member, code: RefusalCode): void {
+    this.#reports.refused(member, code, this.now());
   }
 
   touched(conversation: Conversation): void {
@@ -324,8 +321,8 @@ export class Desk implements ConversationDesk {
       if (conversation.isTouched) this.#over(conversation, () => conversation.flush());
   }
 
-  #tellWorker(kind: 'joined' | 'left', { member }: Session): void {
-    this.#reports.worker(kind, member as Member, this.now());
+  #tellLeft({ mining }: Session): void {
+    if (mining !== null) this.#reports.worker('left', mining.member, this.now());
   }
 
   // --- what the main thread says -----------------------------------------------------------------------------------------
@@ -355,13 +352,12 @@ export class Desk implements ConversationDesk {
       conversation.end('resumed by another connection');
       conversation.peer.destroy();
       this.gone(conversation, 'resumed');
-      if (session.isMining) this.#tellWorker('left', session);
+      this.#tellLeft(session);
     }
     return await this.#sessions.giveAway(session);
   }
 
   async drain(): Promise<void> {
-    this.#draining = true;
     for (const conversation of [...this.#conversations]) {
       const [low = 0, high = 0] = this.#dependencies.randomBytes(2);
       // Spread over time, because all of them reconnect to the next server.
@@ -428,11 +424,12 @@ export class Desk implements ConversationDesk {
       // Not the miner's fault if it was waiting for the server or was asked to retry.
       if (lapse.isLoginTimeout && !session.isPutOff) session.fault('login_timeout');
       conversation.end(lapse.reason);
-    } else if (session.isMining && !conversation.isEnding) {
-      if (!this.#draining) session.retarget(now);
-      if (this.#sweeps % FORGET_SWEEPS === 0) session.forget(this.shelf.oldest);
+    } else if (session.mining !== null && !conversation.isEnding) {
+      const { mining } = session;
+      mining.retarget(now);
+      if (this.#sweeps % FORGET_SWEEPS === 0) mining.forget(this.shelf.oldest);
       // Spread: all at once would be much for one second.
-      if ((this.#sweeps + (session.member?.handle ?? 0)) % KEEP_SWEEPS === 0) session.keep();
+      if ((this.#sweeps + mining.member.handle) % KEEP_SWEEPS === 0) session.keep();
       conversation.flush();
     }
   }
@@ -473,7 +470,8 @@ export class Desk implements ConversationDesk {
       .slice(-most)
       .reverse()
       .map(({ address, sinceMillis, session }): ConnectionRow => {
-        const { member, tally, service } = session;
+        const { member, service } = session;
+        const tally = session.tally.state();
         return {
           address,
           service: service.name,
@@ -491,7 +489,7 @@ export class Desk implements ConversationDesk {
     let mining = 0;
     const byService: Record<string, number> = {};
     for (const { session } of this.#conversations)
-      if (session.isMining) {
+      if (session.mining !== null) {
         mining++;
         bump(byService, session.service.name);
       }

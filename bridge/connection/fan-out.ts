@@ -62,8 +62,9 @@ export class FanOut {
   };
 
   #offer(conversation: Conversation): void {
-    const { session, peer } = conversation;
-    if (session.state !== 'mining' || conversation.isEnding || session.isCurrent) return;
+    const { peer } = conversation;
+    const { mining } = conversation.session;
+    if (mining === null || mining.isDraining || conversation.isEnding || mining.isCurrent) return;
     if (peer.queued > 0) {
       this.skipped++;
       this.#delayed.add(conversation);
@@ -71,7 +72,7 @@ export class FanOut {
     }
     this.sent++;
     try {
-      session.offer(this.#clean);
+      mining.offer(this.#clean);
     } catch (error) {
       this.#dependencies.onDefect(conversation, error);
     }

@@ -20,7 +20,7 @@ export function lapseOf(conversation: Conversation, nowMillis: number, limits: S
     return stalled > GOODBYE_MILLIS || stalled < 0 ? { kind: 'cut off', reason: 'did not close' } : NONE;
   if (peer.queued > limits.queueBytes || stalled > limits.stallMillis)
     return { kind: 'cut off', reason: 'does not read' };
-  if (!session.isMining)
+  if (session.mining === null)
     return nowMillis - conversation.sinceMillis > limits.loginMillis
       ? { kind: 'end', reason: 'did not log in', isLoginTimeout: true }
       : NONE;

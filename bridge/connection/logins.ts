@@ -15,7 +15,7 @@ export type LoginsDependencies = {
 export class Logins {
   readonly #thread: number;
   readonly #dependencies: LoginsDependencies;
-  #owning: Conversation[] = [];
+  #owning: { readonly conversation: Conversation; readonly member: Member }[] = [];
 
   constructor(thread: number, dependencies: LoginsDependencies) {
     this.#thread = thread;
@@ -45,23 +45,23 @@ export class Logins {
   }
 
   /** Requests of one turn of the event loop are sent together. */
-  own(conversation: Conversation): void {
-    this.#owning.push(conversation);
+  own(conversation: Conversation, member: Member): void {
+    this.#owning.push({ conversation, member });
     if (this.#owning.length === 1) this.#dependencies.soon(() => void this.#ownAll());
   }
 
   async #ownAll(): Promise<void> {
     const { hub, sessions, log, over } = this.#dependencies;
-    const conversations = this.#owning;
+    const owning = this.#owning;
     this.#owning = [];
     let isOwned = true;
     try {
-      await hub.own(conversations.map(({ session }) => session.member as Member));
+      await hub.own(owning.map(({ member }) => member));
     } catch (error) {
       isOwned = false;
       log('warn', 'logins are put off: the sink cannot keep what they find', { error });
     }
-    for (const conversation of conversations) {
+    for (const { conversation } of owning) {
       const { session } = conversation;
       if (conversation.isEnding) {
         sessions.left(session);

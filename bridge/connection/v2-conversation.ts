@@ -95,6 +95,7 @@ export class V2Conversation extends Conversation {
         return;
       }
       case 'pong':
+        session.pong();
         return;
     }
   }
@@ -136,7 +137,7 @@ export class V2Conversation extends Conversation {
   acknowledge(): void {
     if (this.#through === this.#acknowledged) return;
     this.#acknowledged = this.#through;
-    this.#say({ type: 'accepted', through: this.#through, count: this.#count, work: this.session.work });
+    this.#say({ type: 'accepted', through: this.#through, count: this.#count, work: this.session.tally.work });
     this.#count = 0;
   }
 

@@ -9,46 +9,51 @@ import type { Authorize, Subscribe } from '../../protocol/stratum/messages.ts';
 import { parsePassword, parseUsername, type Wishes } from '../../protocol/stratum/username.ts';
 import { type StratumService, tagOf } from '../service.ts';
 import type { Member } from '../threads/hub.ts';
-import { drawOf, isNamedBy } from './extranonce.ts';
-import type { JobsOwner } from './jobs.ts';
+import { isNamedBy } from './extranonce.ts';
 import type { SessionRecord } from './session-record.ts';
 import type { ConnectionNumbers, SessionDesk, SessionHost } from './surroundings.ts';
 import type { AnswerId } from './voice.ts';
 
-export type LoginState = 'connected' | 'subscribed' | 'authorized' | 'finished';
-
 export interface Refuser {
-  /** Counts against the session where the code is that of a fault. */
+  /** Refuses a request other than a submit. Counts against the session where the code is that of a fault. */
   refuse(id: AnswerId, code: RefusalCode, message?: string): void;
-  /** Counts against nobody. */
+  /** Refuses a login that can be read: a typing error is the miner's, but nothing to be banned for. */
   decline(id: AnswerId, code: RefusalCode, message: string): void;
 }
 
-/** Shared by all sessions that no restart was in, which are most. */
-const NOBODY: readonly Member[] = [];
-
 export type LoginHost = Pick<SessionHost, 'subscribed' | 'authorized' | 'resume' | 'own'>;
 
-export class Login implements JobsOwner {
-  state: LoginState = 'connected';
+/** Who mines from now on. */
+export type LoggedIn = {
+  readonly id: string;
+  readonly prefix: number;
+  readonly member: Member;
+  readonly wishes: Wishes | null;
+  /** The record of an earlier connection, if this one resumes it. */
+  readonly record: SessionRecord | null;
+  /** Whether its earlier jobs stay valid: the session was resumed in the process that served it, or in the next one of its data directory. */
+  readonly isResumed: boolean;
+};
+
+export class Login {
+  #state: 'begun' | 'authorized' | 'finished' = 'begun';
   /** The session's id. */
   id = '';
-  tag = '';
+  #tag = '';
   member: Member | null = null;
-  wishes: Wishes | null = null;
+  #wishes: Wishes | null = null;
   /** The record of an earlier connection, if this one resumes it; kept until it mines. */
   record: SessionRecord | null = null;
-  /** Whether its earlier jobs stay valid: the session was resumed in the process that served it, or in the next one of its data directory. */
-  isResumed = false;
+  #isResumed = false;
   /** A request waits for the main thread: those after it must wait too, or answers would overtake each other. */
   busy = false;
   readonly #service: StratumService;
   readonly #desk: SessionDesk;
   readonly #host: LoginHost;
   readonly #session: Refuser;
+  /** Null until it has subscribed. */
   #numbers: ConnectionNumbers | null = null;
   #agent = '';
-  #earlier: readonly Member[] = NOBODY;
   /** The request that `busy` is about. */
   #open: AnswerId = null;
   /** As the miner sent it, until it is answered. */
@@ -72,41 +77,13 @@ export class Login implements JobsOwner {
     return this.#wasPutOff;
   }
 
-  get owner(): Bytes {
-    return (this.#numbers as ConnectionNumbers).owner;
-  }
-
-  get prefix(): number {
-    return (this.#numbers as ConnectionNumbers).prefix;
-  }
-
-  /** Whom its blocks pay. */
-  get payout(): Bytes {
-    return this.#service.pool?.payout ?? (this.member as Member).account;
-  }
-
-  /** Decides which of the draws of a cut it mines on. */
-  get draw(): number {
-    return drawOf(this.owner);
-  }
-
-  /** All that it was announced as. */
-  get members(): readonly Member[] {
-    return [...(this.member === null ? [] : [this.member]), ...this.#earlier];
-  }
-
-  /** As whom it finds something on the bodies of a name that it had before a restart. */
-  memberOf(owner: Bytes): Member {
-    const known = this.#earlier.find((each) => equalBytes(each.owner, owner));
-    if (known !== undefined) return known;
-    const { handle } = this.#desk.newNumbers(this.#service.mark);
-    const member = { ...(this.member as Member), owner, handle };
-    this.#earlier = [...this.#earlier, member];
-    return member;
+  /** What a request lacks that only a miner may send. */
+  get missing(): RefusalCode {
+    return this.#numbers === null ? CODE.not_subscribed : CODE.not_authorized;
   }
 
   subscribe(id: AnswerId, asked: Subscribe): void {
-    if (this.state !== 'connected') {
+    if (this.#numbers !== null) {
       this.#session.refuse(id, CODE.invalid_request, 'subscribed already');
       return;
     }
@@ -115,7 +92,7 @@ export class Login implements JobsOwner {
       return;
     }
     this.#agent = asked.agent;
-    this.tag = tagOf(this.#service, asked.tag);
+    this.#tag = tagOf(this.#service, asked.tag);
     if (asked.session === null) {
       this.#begin(id);
       return;
@@ -139,21 +116,23 @@ export class Login implements JobsOwner {
     const payout = this.#service.pool?.payout ?? record.account;
     const isKnown = equalBytes(record.bootId, bootId) && record.jobs !== null && equalBytes(record.jobs.payout, payout);
     this.record = isKnown ? record : { ...record, jobs: null };
-    this.isResumed = isKnown;
+    this.#isResumed = isKnown;
     this.id = record.id;
-    this.tag = record.tag;
+    this.#tag = record.tag;
     // A name that this process did not give is not used for further jobs: the headers stay distinct if several
     // connections present the same record, and the jobs say which process sent them (S35).
     const owner = isKnown && isNamedBy(bootId, record.owner) ? record.owner : numbers.owner;
-    this.#numbers = { ...numbers, prefix: record.prefix, owner };
-    this.#become(record.account, record.worker);
-    this.#subscribed(this.#open);
+    const resumed = { ...numbers, prefix: record.prefix, owner };
+    this.member = this.#memberOf(resumed, record.account, record.worker);
+    this.#subscribed(this.#open, resumed);
   }
 
-  authorize(id: AnswerId, asked: Authorize): void {
-    if (this.state === 'connected') {
+  /** `complete`: nothing has to be waited for. */
+  authorize(id: AnswerId, asked: Authorize): 'complete' | 'open' {
+    const numbers = this.#numbers;
+    if (numbers === null) {
       this.#session.refuse(id, CODE.not_subscribed);
-      return;
+      return 'open';
     }
     let address: string;
     let account: Bytes;
@@ -170,78 +149,81 @@ export class Login implements JobsOwner {
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
       this.#session.decline(id, answerTo(error), error.message);
-      return;
+      return 'open';
     }
     if (this.member !== null && (!equalBytes(this.member.account, account) || this.member.worker !== worker)) {
       this.#session.decline(id, CODE.invalid_request, 'another username was authorized already');
-      return;
+      return 'open';
     }
-    if (this.state !== 'subscribed') {
+    if (this.#state !== 'begun') {
       this.#host.authorized(id, { address, worker });
-      return;
+      return 'open';
     }
     if (!this.#desk.ready) {
       this.#putOff(id, CODE.not_ready);
-      return;
+      return 'open';
     }
     this.#wasPutOff = false;
-    this.wishes = Object.values(wishes).every((wish) => wish === null) ? null : wishes;
-    this.state = 'authorized';
+    this.#wishes = Object.values(wishes).every((wish) => wish === null) ? null : wishes;
+    this.#state = 'authorized';
     this.#open = id;
     this.#address = address;
-    if (this.isResumed) return;
-    this.#become(account, worker);
-    if (!this.#desk.asksSink) return;
+    if (this.#isResumed) return 'complete';
+    this.member = this.#memberOf(numbers, account, worker);
+    if (!this.#desk.asksSink) return 'complete';
     this.busy = true;
-    this.#host.own();
+    this.#host.own(this.member);
+    return 'open';
   }
 
-  /** The sink keeps what the miner finds. Returns whether it may mine from now on. */
-  owned(): boolean {
+  /** The sink keeps what the miner finds. Null where nobody waits for that any more. */
+  owned(): LoggedIn | null {
     this.busy = false;
-    if (this.state !== 'authorized') return false;
-    this.state = 'finished';
-    return true;
+    const { id, member, record } = this;
+    if (this.#state !== 'authorized' || this.#numbers === null || member === null) return null;
+    this.#state = 'finished';
+    const { prefix } = this.#numbers;
+    return { id, prefix, member, wishes: this.#wishes, record, isResumed: this.#isResumed };
   }
 
   /** An address has one spelling (protocol/address.ts), so the answer repeats the miner's text. */
-  answerAuthorize(): void {
-    this.#host.authorized(this.#open, { address: this.#address, worker: (this.member as Member).worker });
+  answer({ member }: LoggedIn): void {
+    this.record = null;
+    this.#host.authorized(this.#open, { address: this.#address, worker: member.worker });
     this.#address = '';
   }
 
   /** The sink could not register the miner now; this is not the miner's fault. */
   notOwned(): void {
     this.busy = false;
-    if (this.state !== 'authorized') return;
-    this.state = 'subscribed';
+    if (this.#state !== 'authorized') return;
+    this.#state = 'begun';
     this.member = null;
     this.#putOff(this.#open, CODE.internal);
   }
 
   #begin(id: AnswerId): void {
     this.id = this.#desk.newSessionId();
-    this.#numbers = this.#desk.newNumbers(this.#service.mark);
-    this.#subscribed(id);
+    this.#subscribed(id, this.#desk.newNumbers(this.#service.mark));
   }
 
-  #subscribed(id: AnswerId): void {
-    this.state = 'subscribed';
+  #subscribed(id: AnswerId, numbers: ConnectionNumbers): void {
+    this.#numbers = numbers;
     this.#wasPutOff = false;
+    const { prefix } = numbers;
     const { pool } = this.#service;
     this.#host.subscribed(id, {
       session: this.id,
-      noncePrefix: Uint8Array.of(this.prefix >> 8, this.prefix & 0xff),
+      noncePrefix: Uint8Array.of(prefix >> 8, prefix & 0xff),
       network: this.#desk.network.id,
       server: this.#desk.server,
       pool: pool === null ? null : { address: pool.address, name: pool.name },
     });
   }
 
-  #become(account: Bytes, worker: string): void {
-    const { handle, owner } = this.#numbers as ConnectionNumbers;
+  #memberOf({ handle, owner }: ConnectionNumbers, account: Bytes, worker: string): Member {
     const service = this.#service.name;
-    this.member = { handle, owner, service, account, worker, tag: this.tag, agent: this.#agent };
+    return { handle, owner, service, account, worker, tag: this.#tag, agent: this.#agent };
   }
 
   /** The server is not ready, or the sink could not register the miner. */

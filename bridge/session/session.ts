@@ -1,54 +1,74 @@
 /**
- * A session as a state machine (docs/protocol/stratum.md, S50 to S59): login (login.ts), then jobs (jobs.ts) and shares
- * (submit.ts) until it drains. Requests and verdicts come in as calls, everything goes out through the host; time,
- * names and randomness come from the desk. So a recorded session can be replayed byte for byte, and tests need no
- * socket.
+ * A session as a state machine (docs/protocol/stratum.md, S50 to S59): what each request may cost and how faults are
+ * scored, here; the login in login.ts; jobs and shares in mining.ts, which is there once the login is over. Requests and
+ * verdicts come in as calls, everything goes out through the host; time, names and randomness come from the desk. So a
+ * recorded session can be replayed byte for byte, and tests need no socket.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import { bannedReply, CODE, errorReply, type RefusalCode } from '../../protocol/stratum/errors.ts';
 import type { Authorize, Subscribe, WorkerStats } from '../../protocol/stratum/messages.ts';
+import { type Bucket, fullBucket, take } from '../../runtime/clients/token-bucket.ts';
+import type { StratumLimits } from '../options.ts';
 import type { StratumService } from '../service.ts';
-import type { Balance, Member } from '../threads/hub.ts';
-import type { Fault } from './ban-score.ts';
-import type { Body } from './bodies.ts';
-import { Conduct, FAULTS } from './conduct.ts';
-import { drawOf } from './extranonce.ts';
-import { serialOf } from './job-book.ts';
-import type { Terms } from './job-log.ts';
-import { Jobs, type RunNotes } from './jobs.ts';
-import { Login, type LoginState } from './login.ts';
-import type { PendingShare, Submitter } from './pending-share.ts';
-import { runEntry, sessionEntry, spentEntry } from './session-entries.ts';
+import type { Member } from '../threads/hub.ts';
+import { addPoints, FAULT_POINTS, type Fault, NO_POINTS, type Score } from './ban-score.ts';
+import { Login, type Refuser } from './login.ts';
+import { Mining, type MiningSession } from './mining.ts';
+import { sessionEntry } from './session-entries.ts';
 import type { SessionRecord } from './session-record.ts';
-import { judgeSubmit, type SubmitBudgets } from './submit.ts';
 import type { SessionDesk, SessionHost } from './surroundings.ts';
-import { Tally, type TallyState } from './tally.ts';
+import { Tally } from './tally.ts';
 import type { AnswerId } from './voice.ts';
 
-export type SessionState = Exclude<LoginState, 'finished'> | 'mining' | 'draining';
-
-/** Excess submits are not scored for this long after a share was accepted, or refused through the server's fault. */
-const GOOD_FAITH_MILLIS = 10_000;
 const TOO_MANY_REQUESTS = 'more requests than one connection may send';
-const UNUSED: SubmitBudgets = { submits: null, owed: null, late: null };
+const NOBODY: readonly Member[] = [];
 
-export class Session implements Submitter, RunNotes {
+/** The faults behind refusals. A refusal that is not here is not the miner's fault. */
+const FAULTS: Partial<Record<RefusalCode, Fault>> = {
+  [CODE.parse_error]: 'malformed',
+  [CODE.invalid_request]: 'malformed',
+  [CODE.unknown_method]: 'malformed',
+  [CODE.invalid_params]: 'malformed',
+  [CODE.duplicate]: 'duplicate',
+  [CODE.above_target]: 'above_target',
+  [CODE.not_authorized]: 'unauthorized',
+  [CODE.not_subscribed]: 'unauthorized',
+  [CODE.bad_nonce]: 'bad_nonce',
+};
+
+/** The requests that a session may send, and the score of its faults. Only the sender's own mistakes are faults: a login that can be read and is refused is none. */
+class Conduct {
+  score: Score = NO_POINTS;
+  /** 0 when it is not banned. */
+  bannedUntilMillis = 0;
+  #requests: Bucket | null = null;
+
+  /** Requests are cheap but not free: each connection has a bucket of them; submits have their own once it mines. */
+  takeRequest({ requests }: StratumLimits, nowMillis: number): boolean {
+    const bucket = take(this.#requests ?? fullBucket(requests, nowMillis), requests, nowMillis);
+    if (bucket !== undefined) this.#requests = bucket;
+    return bucket !== undefined;
+  }
+
+  /** Returns whether the session is banned for it. */
+  fault(fault: Fault, { bans }: StratumLimits, nowMillis: number): boolean {
+    this.score = addPoints(this.score, FAULT_POINTS[fault], nowMillis, bans);
+    if (this.score.points < bans.limit) return false;
+    this.bannedUntilMillis = nowMillis + bans.banMillis;
+    return true;
+  }
+}
+
+export class Session implements Refuser, MiningSession {
   readonly service: StratumService;
   readonly #desk: SessionDesk;
   readonly #host: SessionHost;
   readonly #login: Login;
-  #jobs: Jobs | null = null;
-  #isDraining = false;
+  /** Null until the login is over. */
+  mining: Mining | null = null;
   #isBanned = false;
-  #budgets = UNUSED;
   readonly #conduct = new Conduct();
-  /** Submits from before the resume that may be repeated, because their answers were lost. */
-  #forgiven = 0;
-  /** When a share was last accepted, or refused through the server's fault. */
-  #servedMillis: number;
-  readonly #tally = new Tally();
-  /** Submits that are being verified. */
-  pending = 0;
+  readonly tally = new Tally();
   lastActiveMillis: number;
 
   constructor(service: StratumService, desk: SessionDesk, host: SessionHost) {
@@ -57,44 +77,32 @@ export class Session implements Submitter, RunNotes {
     this.#host = host;
     this.#login = new Login(service, desk, host, this);
     this.lastActiveMillis = desk.now();
-    this.#servedMillis = this.lastActiveMillis;
   }
 
   get id(): string {
     return this.#login.id;
   }
 
-  get state(): SessionState {
-    const { state } = this.#login;
-    return state !== 'finished' ? state : this.#isDraining ? 'draining' : 'mining';
-  }
-
   get member(): Member | null {
     return this.#login.member;
+  }
+
+  /** All that it was announced as. */
+  get members(): readonly Member[] {
+    return this.mining?.members ?? (this.member === null ? NOBODY : [this.member]);
   }
 
   get busy(): boolean {
     return this.#login.busy;
   }
 
-  get work(): bigint {
-    return this.#tally.work;
-  }
-
-  get tally(): TallyState {
-    return this.#tally.state();
-  }
-
-  get isResumed(): boolean {
-    return this.#login.isResumed;
-  }
-
-  get isMining(): boolean {
-    return this.#login.state === 'finished';
-  }
-
   get isPutOff(): boolean {
     return this.#login.isPutOff;
+  }
+
+  /** Submits that are being verified. */
+  get pending(): number {
+    return this.mining?.pending ?? 0;
   }
 
   // --- login ------------------------------------------------------------------------------------------------------------
@@ -114,7 +122,7 @@ export class Session implements Submitter, RunNotes {
     this.#login.resumed(record);
     const kept = this.#login.record;
     if (kept === null) return;
-    this.#tally.restore(kept);
+    this.tally.restore(kept);
     this.#conduct.score = kept.score;
   }
 
@@ -123,28 +131,23 @@ export class Session implements Submitter, RunNotes {
   }
 
   authorize(id: AnswerId, asked: Authorize): void {
-    if (!this.#admit(id)) return;
-    this.#login.authorize(id, asked);
-    if (this.#login.state === 'authorized' && !this.#login.busy) this.owned();
+    if (this.#admit(id) && this.#login.authorize(id, asked) === 'complete') this.owned();
   }
 
   /** The sink has registered the miner: from now on the connection may mine. */
   owned(): void {
-    const login = this.#login;
-    if (!login.owned()) return;
-    const banLeft = this.#host.banLeft((login.member as Member).account);
+    const miner = this.#login.owned();
+    if (miner === null) return;
+    const banLeft = this.#host.banLeft(miner.member.account);
     if (banLeft > 0) {
       this.ban(banLeft);
       return;
     }
-    const { record, wishes } = login;
-    const start = { vardiff: record?.vardiff ?? null, jobs: record?.jobs ?? null, wishes };
-    this.#jobs = new Jobs(this.#desk, this.#host, login, start, this);
-    login.record = null;
-    this.#forgiven = this.#jobs.log.judged;
-    this.#host.joined();
-    login.answerAuthorize();
-    this.offer(!login.isResumed);
+    const mining = new Mining(this, this.#desk, this.#host, miner);
+    this.mining = mining;
+    this.#host.joined(miner.member);
+    this.#login.answer(miner);
+    mining.offer(!miner.isResumed);
     this.keep();
   }
 
@@ -153,174 +156,27 @@ export class Session implements Submitter, RunNotes {
     this.#login.notOwned();
   }
 
-  // --- shares -----------------------------------------------------------------------------------------------------------
-
-  submit(id: AnswerId, jobId: number, nonce: Bytes): void {
-    const desk = this.#desk;
-    const now = desk.now();
-    this.lastActiveMillis = now;
-    const jobs = this.#jobs;
-    if (jobs === null) {
-      const isConnected = this.#login.state === 'connected';
-      if (!this.#takeRequest(now)) this.#reject(id, CODE.too_many_requests, TOO_MANY_REQUESTS);
-      else this.#reject(id, isConnected ? CODE.not_subscribed : CODE.not_authorized);
-      return;
-    }
-    const serial = serialOf(jobId);
-    const terms = jobs.log.find(jobId);
-    const { prefix } = this.#login;
-    const verdict = judgeSubmit({
-      nowMillis: now,
-      limits: desk.limits,
-      budgets: this.#budgets,
-      hasRoom: this.#host.mayVerify(now),
-      isReady: desk.ready,
-      terms,
-      found: desk.shelf.find(serial, desk.headHeight, now),
-      draw: terms?.owner == null ? jobs.draw : drawOf(terms.owner),
-      hasPrefix: nonce[6] === prefix >> 8 && nonce[7] === (prefix & 0xff),
-      known: terms === undefined ? 'fresh' : jobs.log.known(terms, serial, nonce),
-    });
-    this.#budgets = verdict.budgets;
-    switch (verdict.kind) {
-      case 'hash': {
-        if (!verdict.isOwed) this.#host.verifies(now);
-        jobs.log.judge(verdict.terms, serial, nonce);
-        this.pending++;
-        const { template, refusal, isOwed } = verdict;
-        const atMillis = Math.floor(now);
-        this.#host.check({ session: this, id, nonce, template, terms: verdict.terms, refusal, isOwed, atMillis });
-        return;
-      }
-      case 'excess':
-        this.#host.exceeds();
-        if (this.#isOwnExcess(jobs, now)) this.fault('excess');
-        this.#reject(id, CODE.too_many_requests, 'more submits than one connection may send');
-        return;
-      case 'full':
-        this.#reject(id, CODE.too_many_requests, 'more shares on live jobs than one session may have');
-        return;
-      case 'again':
-        this.#reject(id, CODE.duplicate, undefined, this.#forgiven <= 0);
-        this.#forgiven--;
-        return;
-      case 'busy':
-        this.#servedMillis = now;
-        this.#reject(id, verdict.code, 'the server is busy; send it again');
-        return;
-      case 'late':
-        this.#reject(id, verdict.code);
-        return;
-      case 'unknown_job':
-      case 'bad_nonce':
-        this.#reject(id, CODE[verdict.kind]);
-        return;
-    }
-  }
-
-  /**
-   * Whether excess submits are the miner's fault. They are not while the server is still looking for its share work, or
-   * while the block target is easier than its share work would be, or where the port has fixed it, as long as its shares are
-   * accepted.
-   */
-  #isOwnExcess(jobs: Jobs, now: number): boolean {
-    const isServed = this.pending > 0 || !this.#desk.ready || now - this.#servedMillis < GOOD_FAITH_MILLIS;
-    return !isServed || (jobs.isPaced && this.service.fixedWork === undefined);
-  }
-
-  accepted(share: PendingShare, work: bigint, blockId: Bytes | null): void {
-    this.pending--;
-    this.#tally.accept(work);
-    this.#host.accepted(share.id, work, blockId);
-    this.#host.works();
-    if (this.#tally.accepted === 1) this.keep();
-    const now = this.#desk.now();
-    this.#servedMillis = now;
-    this.#jobs?.accepted(work, now);
-    this.retarget(now);
-  }
-
-  refused(share: PendingShare, code: RefusalCode, again: boolean, message?: string): void {
-    this.pending--;
-    if (again) {
-      this.#jobs?.log.unjudge(share.terms, share.template.serial, share.nonce);
-      this.#servedMillis = this.#desk.now();
-    }
-    this.#reject(share.id, code, message);
-  }
-
-  spend(terms: Terms): boolean {
-    if (terms.isSpent) return false;
-    terms.isSpent = true;
-    if (this.#tally.accepted > 0) this.#host.note(() => spentEntry(terms.owner ?? this.#login.owner, terms));
-    return true;
-  }
-
-  renew(): void {
-    this.#jobs?.offer(false);
-  }
-
-  memberOf({ owner }: Terms): Member {
-    return owner === null ? (this.member as Member) : this.#login.memberOf(owner);
-  }
-
-  get members(): readonly Member[] {
-    return this.#login.members;
-  }
-
-  get payout(): Bytes {
-    return this.#login.payout;
-  }
-
-  bodyOf(terms: Terms): Body {
-    return (this.#jobs as Jobs).bodyOf(terms);
-  }
-
-  defect(error: unknown): void {
-    this.#host.defect(error);
-  }
-
-  // --- jobs -------------------------------------------------------------------------------------------------------------
-
-  get isCurrent(): boolean {
-    return this.#jobs?.isCurrent ?? true;
-  }
-
-  offer(clean: boolean): void {
-    this.#jobs?.offer(clean);
-  }
-
-  retarget(now: number): void {
-    if (!this.#isDraining) this.#jobs?.retarget(now);
-  }
-
-  /** Once a minute or so: forgets what concerns only dead jobs. */
-  forget(oldestSerial: number): void {
-    this.#jobs?.forget(oldestSerial);
-  }
-
   // --- other requests -----------------------------------------------------------------------------------------------------
 
-  stats(id: AnswerId, tell: (stats: WorkerStats) => void): void {
-    const jobs = this.#miningJobs(id);
-    if (jobs === null) return;
-    // Nothing waits for this answer, so a slow database delays no submit.
-    if (this.service.pool === null) tell(this.#stats(jobs, null));
-    else this.#host.balance((balance) => tell(this.#stats(jobs, balance)));
+  submit(id: AnswerId, jobId: number, nonce: Bytes): void {
+    const now = this.#desk.now();
+    this.lastActiveMillis = now;
+    if (this.mining !== null) this.mining.submit(id, jobId, nonce, now);
+    else if (!this.#takeRequest(now)) this.reject(id, CODE.too_many_requests, TOO_MANY_REQUESTS);
+    else this.reject(id, this.#login.missing);
   }
 
-  #stats(jobs: Jobs, balance: Balance | null): WorkerStats {
-    return {
-      ...this.#tally.state(),
-      hashRate: BigInt(Math.round(jobs.hashRate)),
-      shareWork: jobs.shareWork,
-      pool: balance === null ? null : { pendingAtoms: balance.pending, paidAtoms: balance.paid },
-    };
+  stats(id: AnswerId, tell: (stats: WorkerStats) => void): void {
+    const mining = this.#admitMining(id);
+    if (mining === null) return;
+    // Nothing waits for this answer, so a slow database delays no submit.
+    if (this.service.pool === null) tell(mining.stats(null));
+    else this.#host.balance(mining.member, (balance) => tell(mining.stats(balance)));
   }
 
   /** From now on receipts are sent to this connection, where the service gives any (S33). */
   receipts(id: AnswerId): void {
-    if (this.#miningJobs(id) === null) return;
+    if (this.#admitMining(id) === null) return;
     const offer = this.service.receipts ?? null;
     if (offer !== null) this.#host.wantsReceipts();
     this.#host.receipts(id, offer);
@@ -330,47 +186,9 @@ export class Session implements Submitter, RunNotes {
     if (this.#admit(id)) this.#host.pong(id, value);
   }
 
-  /** For requests that only a miner may send: null when it was refused. */
-  #miningJobs(id: AnswerId): Jobs | null {
-    if (!this.#admit(id)) return null;
-    const isConnected = this.#login.state === 'connected';
-    if (this.#jobs === null) this.refuse(id, isConnected ? CODE.not_subscribed : CODE.not_authorized);
-    return this.#jobs;
-  }
-
-  // --- refusals and faults --------------------------------------------------------------------------------------------------
-
-  /** Refuses a request other than a submit. */
-  refuse(id: AnswerId, code: RefusalCode, message?: string): void {
-    this.#host.refuse(id, errorReply(code, message));
-    this.#scoreFor(code);
-  }
-
-  #reject(id: AnswerId, code: RefusalCode, message?: string, scored = true): void {
-    this.#tally.reject(code);
-    this.#host.rejected(id, errorReply(code, message));
-    if (this.member !== null) this.#host.refusedShare(code);
-    if (scored) this.#scoreFor(code);
-  }
-
-  #scoreFor(code: RefusalCode): void {
-    const fault = FAULTS[code];
-    // Pipelined requests, sent before an earlier one was deferred.
-    if (fault === undefined || (fault === 'unauthorized' && this.#login.wasPutOff)) return;
-    this.fault(fault);
-  }
-
-  /** Refuses a login that can be read: a typing error is the miner's, but nothing to be banned for. */
-  decline(id: AnswerId, code: RefusalCode, message: string): void {
-    this.#host.refuse(id, errorReply(code, message));
-  }
-
-  fault(fault: Fault): void {
-    if (this.#host.isExempt) return;
-    const { limits } = this.#desk;
-    const isOver = this.#conduct.fault(fault, limits, this.#desk.now());
-    if (!this.isMining) this.#host.faultOfAddress(fault);
-    if (isOver) this.ban(limits.bans.banMillis);
+  /** It answers nothing, since this server sends no pings: a request like others, and without an answer. */
+  pong(): void {
+    this.#takeRequest(this.#desk.now());
   }
 
   #admit(id: AnswerId): boolean {
@@ -381,17 +199,60 @@ export class Session implements Submitter, RunNotes {
     return isAdmitted;
   }
 
+  /** For requests that only a miner may send: null when it was refused. */
+  #admitMining(id: AnswerId): Mining | null {
+    if (!this.#admit(id)) return null;
+    if (this.mining === null) this.refuse(id, this.#login.missing);
+    return this.mining;
+  }
+
   #takeRequest(now: number): boolean {
     const isTaken = this.#conduct.takeRequest(this.#desk.limits, now);
-    if (!isTaken) this.fault('excess');
+    if (!isTaken) {
+      this.#host.exceeds();
+      this.fault('excess');
+    }
     return isTaken;
+  }
+
+  // --- refusals and faults --------------------------------------------------------------------------------------------------
+
+  refuse(id: AnswerId, code: RefusalCode, message?: string): void {
+    this.#host.refuse(id, errorReply(code, message));
+    this.#scoreFor(code);
+  }
+
+  decline(id: AnswerId, code: RefusalCode, message: string): void {
+    this.#host.refuse(id, errorReply(code, message));
+  }
+
+  reject(id: AnswerId, code: RefusalCode, message?: string, scored = true): void {
+    this.tally.reject(code);
+    this.#host.rejected(id, errorReply(code, message));
+    if (this.member !== null) this.#host.refusedShare(this.member, code);
+    if (scored) this.#scoreFor(code);
+  }
+
+  #scoreFor(code: RefusalCode): void {
+    const fault = FAULTS[code];
+    // Pipelined requests, sent before an earlier one was deferred.
+    if (fault === undefined || (fault === 'unauthorized' && this.#login.wasPutOff)) return;
+    this.fault(fault);
+  }
+
+  fault(fault: Fault): void {
+    if (this.#host.isExempt) return;
+    const { limits } = this.#desk;
+    const isOver = this.#conduct.fault(fault, limits, this.#desk.now());
+    if (this.mining === null) this.#host.faultOfAddress(fault);
+    if (isOver) this.ban(limits.bans.banMillis);
   }
 
   // --- the end ----------------------------------------------------------------------------------------------------------
 
   drain(waitMillis: number): void {
-    if (this.#isDraining) return;
-    this.#isDraining = this.isMining;
+    if (this.mining?.isDraining === true) return;
+    if (this.mining !== null) this.mining.isDraining = true;
     this.#host.reconnect({ host: '', port: 0, waitMillis });
   }
 
@@ -402,13 +263,9 @@ export class Session implements Submitter, RunNotes {
     this.#host.end('banned');
   }
 
-  began(terms: Terms, jobId: number): void {
-    if (this.#tally.accepted > 0) this.#host.note(() => runEntry(this.#login.owner, terms, jobId));
-  }
-
-  /** For a restart: notes what would be resumed then. One without an accepted share is not worth a place on the disk. */
+  /** One without an accepted share is not worth a place on the disk. */
   keep(): void {
-    if (this.#tally.accepted === 0) return;
+    if (this.tally.accepted === 0) return;
     this.#host.note(() => {
       const record = this.record(false);
       return record === null ? null : sessionEntry(record, this.#desk.now());
@@ -417,26 +274,8 @@ export class Session implements Submitter, RunNotes {
 
   /** What a later connection gets back; null when there is nothing worth keeping. `withSeen`: with the nonces that were judged. */
   record(withSeen = true): SessionRecord | null {
-    const login = this.#login;
+    const record = this.mining?.record(withSeen) ?? this.#login.record;
     const { score, bannedUntilMillis } = this.#conduct;
-    if (this.#jobs === null) return login.record === null ? null : { ...login.record, score, bannedUntilMillis };
-    // Each resume adds a body: one that reconnects again and again must not become larger and larger.
-    this.#jobs.forget(this.#desk.shelf.oldest);
-    const { account, worker } = login.member as Member;
-    return {
-      id: login.id,
-      bootId: this.#desk.bootId,
-      service: this.service.name,
-      owner: login.owner,
-      prefix: login.prefix,
-      tag: login.tag,
-      account,
-      worker,
-      vardiff: this.#jobs.vardiff,
-      ...this.#tally.state(),
-      score,
-      bannedUntilMillis,
-      jobs: this.#jobs.state(withSeen),
-    };
+    return record === null ? null : { ...record, score, bannedUntilMillis };
   }
 }

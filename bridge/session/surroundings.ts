@@ -9,7 +9,7 @@ import type { Network } from '../../protocol/network.ts';
 import type { RefusalCode } from '../../protocol/stratum/errors.ts';
 import type { ServedTemplate } from '../nodes/served-template.ts';
 import type { StratumLimits } from '../options.ts';
-import type { Balance } from '../threads/hub.ts';
+import type { Balance, Member } from '../threads/hub.ts';
 import type { Fault } from './ban-score.ts';
 import type { TemplateShelf } from './job-book.ts';
 import type { PendingShare } from './pending-share.ts';
@@ -41,11 +41,11 @@ export interface SessionHost extends Voice {
   /** Answered by `resumed`. */
   resume(sessionId: string): void;
   /** Answered by `owned` or `notOwned`. */
-  own(): void;
+  own(member: Member): void;
   /** Milliseconds that the operator's ban of this address or account still lasts; 0 for none. */
   banLeft(account: Bytes): number;
   /** The session mines from now on. */
-  joined(): void;
+  joined(member: Member): void;
   /** Whether its address has a fair share left of what the listener can verify, and that it uses some. */
   mayVerify(nowMillis: number): boolean;
   verifies(nowMillis: number): void;
@@ -59,8 +59,8 @@ export interface SessionHost extends Voice {
   faultOfAddress(fault: Fault): void;
   /** A share of the session was accepted. */
   works(): void;
-  balance(tell: (balance: Balance | null) => void): void;
-  refusedShare(code: RefusalCode): void;
+  balance(member: Member, tell: (balance: Balance | null) => void): void;
+  refusedShare(member: Member, code: RefusalCode): void;
   /** An entry for the session log, made only if there is one. */
   note(entry: () => Bytes | null): void;
   /** The session wants receipts. */

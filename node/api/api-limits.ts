@@ -1,5 +1,5 @@
 /** Limits of the API (specification: Limits, Socket limits per connection): a node's own, and those of a public service. */
-import { NO_RATE_LIMIT, PUBLIC_RATE_LIMIT, type RateLimits } from './rate-limit.ts';
+import { NO_RATE_LIMIT, PUBLIC_NOTICE_LIMIT, PUBLIC_RATE_LIMIT, type RateLimits } from './rate-limit.ts';
 
 export type SocketLimits = {
   readonly subscriptions: number;
@@ -14,6 +14,8 @@ export type SocketLimits = {
 export type ApiLimits = {
   readonly socket: SocketLimits;
   readonly rate: RateLimits;
+  /** Notifications to one client: whoever may subscribe decides how many one transaction makes. */
+  readonly notices: RateLimits;
   /** TCP connections in all, and from one client. */
   readonly connections: number;
   readonly connectionsPerClient: number;
@@ -33,6 +35,7 @@ export const NODE_LIMITS: ApiLimits = {
     requestsInFlight: 8,
   },
   rate: NO_RATE_LIMIT,
+  notices: NO_RATE_LIMIT,
   connections: CONNECTIONS,
   connectionsPerClient: CONNECTIONS,
   everyMempoolTransaction: true,
@@ -48,6 +51,7 @@ export const PUBLIC_LIMITS: ApiLimits = {
     requestsInFlight: 4,
   },
   rate: PUBLIC_RATE_LIMIT,
+  notices: PUBLIC_NOTICE_LIMIT,
   connections: CONNECTIONS,
   connectionsPerClient: 256,
   everyMempoolTransaction: false,

@@ -19,19 +19,36 @@ import { chainRates, mempoolDocument, nodeSync } from './chain-routes.ts';
 import { pendingOf } from './pending-payments.ts';
 import { statusJson } from './transaction-routes.ts';
 
+/** The text of an event, made when the first subscriber takes it. */
+export type EventText = () => string;
+
 /** One subscription of one connection. */
 export type Subscriber = {
   readonly number: number;
+  /** It has lost events and gets none before it is told so. */
+  readonly lagged: boolean;
   /** `frames` holds the finished frames of this event by subscription number. */
-  deliver(event: string, frames: Map<number, Buffer>): void;
+  deliver(event: EventText, frames: Map<number, Buffer>): void;
 };
 
 export type StatusWatcher = (status: string, final: boolean) => void;
 
 type SharedTopic = Exclude<Topic, 'addresses' | 'transaction'>;
 const MEMPOOL_MILLIS = 1_000;
+const SLICE = 256;
 
-const eventJson = (event: LiveEvent): string => JSON.stringify(event);
+function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
+  };
+}
+
+const eventText = (make: () => LiveEvent): EventText => once(() => JSON.stringify(make()));
+
+/** An event for some subscribers. */
+type Message = { readonly subscribers: Iterable<Subscriber>; readonly event: EventText };
 
 class SetMap<V> {
   readonly #sets = new Map<string, Set<V>>();
@@ -61,6 +78,11 @@ class SetMap<V> {
   }
 }
 
+/** The addresses that it pays and spends from, each once: at most 16. */
+const hexOf = ({ body, spends }: PendingTransaction): string[] => [
+  ...new Set([...body.outputs, ...spends].map(({ address }) => nativeHex(address))),
+];
+
 export class LiveHub {
   readonly #context: ApiContext;
   readonly #stops: (() => void)[];
@@ -79,6 +101,7 @@ export class LiveHub {
   #mempoolTimer: NodeJS.Timeout | undefined;
   #checking = false;
   #checkAgain = false;
+  #closed = false;
 
   constructor(context: ApiContext) {
     this.#context = context;
@@ -114,20 +137,29 @@ export class LiveHub {
   }
 
   /** The first frame for a new subscriber of a topic that describes a state. */
-  current(topic: Topic): string | undefined {
+  current(topic: Topic): EventText | undefined {
     const { node } = this.#context;
-    if (topic === 'mempool') return eventJson({ type: 'mempool', data: mempoolDocument(node) });
-    if (topic === 'rates') return eventJson({ type: 'rates', data: chainRates(node) });
-    if (topic === 'sync') return eventJson({ type: 'sync', data: nodeSync(node) });
+    if (topic === 'mempool') return eventText(() => ({ type: 'mempool', data: mempoolDocument(node) }));
+    if (topic === 'rates') return eventText(() => ({ type: 'rates', data: chainRates(node) }));
+    if (topic === 'sync') return eventText(() => ({ type: 'sync', data: nodeSync(node) }));
     return undefined;
   }
 
-  #send(subscribers: Iterable<Subscriber>, event: string): void {
-    const frames = new Map<number, Buffer>();
-    const all = [...subscribers];
+  #send(subscribers: Iterable<Subscriber>, event: EventText): void {
+    this.#sendAll([{ subscribers, event }]);
+  }
+
+  /** In slices: who subscribes decides how many there are. */
+  #sendAll(messages: readonly Message[]): void {
+    const all = messages.flatMap(({ subscribers, event }) => {
+      const frames = new Map<number, Buffer>();
+      return Array.from(subscribers, (subscriber) => ({ subscriber, event, frames }));
+    });
     let at = 0;
     const slice = (): void => {
-      for (const end = Math.min(at + 256, all.length); at < end; at++) (all[at] as Subscriber).deliver(event, frames);
+      if (this.#closed) return;
+      for (const { subscriber, event, frames } of all.slice(at, at + SLICE)) subscriber.deliver(event, frames);
+      at += SLICE;
       if (at < all.length) setImmediate(slice);
     };
     slice();
@@ -145,7 +177,7 @@ export class LiveHub {
       if (cut !== undefined)
         this.#send(
           this.#topics.cuts,
-          eventJson({
+          eventText(() => ({
             type: 'cut_finalized',
             data: {
               cut: cutReference(cut),
@@ -155,7 +187,7 @@ export class LiveHub {
               stake_rewards: stakeRewards(cut.stakePayouts),
               finalized_at_millis: cut.header.timestampMillis,
             },
-          }),
+          })),
         );
     }
     this.#changed(effects);
@@ -192,12 +224,11 @@ export class LiveHub {
         transaction_id: 'spentBy' in output ? nativeHex(output.spentBy) : transaction_id,
       };
     };
-    for (const [name, { received, spent }] of touched) {
+    const messages = [...touched].map(([name, { received, spent }]): Message => {
       const payload = fromHex(name);
-      const { value } = this.#context.index.balance(payload);
-      this.#send(
-        this.#addresses.get(name) ?? [],
-        eventJson({
+      const changed = (): LiveEvent => {
+        const { value } = this.#context.index.balance(payload);
+        return {
           type: 'address_changed',
           data: {
             address: formatAddress(payload, this.#context.node.chain.network.name),
@@ -207,62 +238,81 @@ export class LiveHub {
             balance: value.atoms.toString(),
             utxos: value.utxos,
           },
-        }),
-      );
-    }
+        };
+      };
+      return { subscribers: this.#addresses.get(name) ?? [], event: eventText(changed) };
+    });
+    this.#sendAll(messages);
   }
 
   #block(block: BlockRecord): void {
     const { node } = this.#context;
-    const body = this.#topics.blocks.size > 0 ? node.chain.blockBody(block.id) : undefined;
-    if (body !== undefined)
-      this.#send(
-        this.#topics.blocks,
-        eventJson({
-          type: 'block_accepted',
-          data: {
-            block_id: nativeHex(block.id),
-            anchor_height: block.anchorHeight,
-            parents: block.parents.map(nativeHex),
-            transactions: decodeBody(body).transactions.map((wire) => nativeHex(transactionIdOfWire(wire))),
-            reward_address: formatAddress(block.payout, node.chain.network.name),
-            miner_tag: decodeExtranonce(block.extranonce).tag,
-            accepted_at_millis: block.acceptedMillis,
-          },
-        }),
-      );
-    if (block.transactionCount > 0) this.#checkAll();
+    const mayChange = this.#watchers.size > 0 && block.transactionCount > 0;
+    const body = mayChange || this.#topics.blocks.size > 0 ? node.chain.blockBody(block.id) : undefined;
+    if (body === undefined) return;
+    const transactions = once(() => decodeBody(body).transactions.map((wire) => nativeHex(transactionIdOfWire(wire))));
+    this.#send(
+      this.#topics.blocks,
+      eventText(() => ({
+        type: 'block_accepted',
+        data: {
+          block_id: nativeHex(block.id),
+          anchor_height: block.anchorHeight,
+          parents: block.parents.map(nativeHex),
+          transactions: transactions(),
+          reward_address: formatAddress(block.payout, node.chain.network.name),
+          miner_tag: decodeExtranonce(block.extranonce).tag,
+          accepted_at_millis: block.acceptedMillis,
+        },
+      })),
+    );
+    // Of the others none changes: a client may watch thousands.
+    if (mayChange) for (const id of transactions()) this.#check(id);
   }
 
-  /** Subscriptions by address that a waiting transaction concerns. */
-  #concerned(transaction: PendingTransaction): Map<Subscriber, Map<string, string>> {
-    const concerned = new Map<Subscriber, Map<string, string>>();
-    if (this.#addresses.size === 0) return concerned;
-    for (const { address } of [...transaction.body.outputs, ...transaction.spends]) {
-      const name = nativeHex(address);
-      for (const subscriber of this.#addresses.get(name) ?? []) {
-        const names = concerned.get(subscriber) ?? new Map<string, string>();
-        names.set(name, formatAddress(address, this.#context.node.chain.network.name));
-        concerned.set(subscriber, names);
-      }
+  /**
+   * Sends those that watch addresses of a waiting transaction what concerns them. Thousands may watch the same ones: all that watch
+   * the same of its addresses get one event, and those that take none cost a look.
+   */
+  #concerned(transaction: PendingTransaction, eventOf: (addresses: readonly string[]) => LiveEvent): void {
+    if (this.#addresses.size === 0) return;
+    const named = once(() => [...this.#named(transaction).values()]);
+    /** Bit i: it watches the i-th of them. */
+    const watched = new Map<Subscriber, number>();
+    for (const [i, name] of hexOf(transaction).entries())
+      for (const subscriber of this.#addresses.get(name) ?? [])
+        if (!subscriber.lagged) watched.set(subscriber, (watched.get(subscriber) ?? 0) | (1 << i));
+    const groups = new Map<number, Subscriber[]>();
+    for (const [subscriber, bits] of watched) {
+      const group = groups.get(bits);
+      if (group === undefined) groups.set(bits, [subscriber]);
+      else group.push(subscriber);
     }
-    return concerned;
+    this.#sendAll(
+      [...groups].map(([bits, subscribers]) => ({
+        subscribers,
+        event: eventText(() => eventOf(named().filter((_, i) => ((bits >> i) & 1) === 1))),
+      })),
+    );
+  }
+
+  /** The addresses of a transaction by their names, in the order of `hexOf`. */
+  #named(transaction: PendingTransaction): Map<string, string> {
+    const { name: network } = this.#context.node.chain.network;
+    return new Map(hexOf(transaction).map((name) => [name, formatAddress(fromHex(name), network)]));
   }
 
   #added(transaction: PendingTransaction): void {
     const transaction_id = nativeHex(transaction.id);
-    for (const [subscriber, names] of this.#concerned(transaction))
-      this.#send(
-        [subscriber],
-        eventJson({
-          type: 'mempool_tx_seen',
-          data: { transaction_id, payments: pendingOf(this.#context, transaction, names) },
-        }),
-      );
+    const payments = once(() => pendingOf(this.#context, transaction, this.#named(transaction)));
+    this.#concerned(transaction, (addresses) => ({
+      type: 'mempool_tx_seen',
+      data: { transaction_id, payments: payments().filter(({ address }) => addresses.includes(address)) },
+    }));
     if (this.#topics.mempool_transactions.size > 0)
       this.#send(
         this.#topics.mempool_transactions,
-        eventJson({
+        eventText(() => ({
           type: 'mempool_transaction',
           data: {
             transaction_id,
@@ -278,7 +328,7 @@ export class LiveHub {
             })),
             first_seen_millis: transaction.seenMillis,
           },
-        }),
+        })),
       );
     this.#mempoolChanged();
     this.#check(transaction_id);
@@ -286,15 +336,14 @@ export class LiveHub {
 
   #removed(transaction: PendingTransaction, reason: RemovalReason): void {
     const transaction_id = nativeHex(transaction.id);
-    for (const [subscriber, names] of this.#concerned(transaction))
-      this.#send(
-        [subscriber],
-        eventJson({ type: 'mempool_tx_removed', data: { transaction_id, addresses: [...names.values()], reason } }),
-      );
+    this.#concerned(transaction, (addresses) => ({
+      type: 'mempool_tx_removed',
+      data: { transaction_id, addresses: [...addresses], reason },
+    }));
     if (this.#topics.mempool_transactions.size > 0)
       this.#send(
         this.#topics.mempool_transactions,
-        eventJson({ type: 'mempool_transaction_removed', data: { transaction_id, reason } }),
+        eventText(() => ({ type: 'mempool_transaction_removed', data: { transaction_id, reason } })),
       );
     this.#mempoolChanged();
     this.#check(transaction_id);
@@ -335,7 +384,7 @@ export class LiveHub {
     const names = this.#watchers.names();
     let at = 0;
     const slice = (): void => {
-      for (const end = Math.min(at + 256, names.length); at < end; at++) this.#check(names[at] as string);
+      for (const end = Math.min(at + SLICE, names.length); at < end; at++) this.#check(names[at] as string);
       if (at < names.length) {
         setImmediate(slice);
         return;
@@ -350,6 +399,7 @@ export class LiveHub {
   }
 
   close(): void {
+    this.#closed = true;
     for (const stop of this.#stops) stop();
     clearTimeout(this.#mempoolTimer);
   }

@@ -1,6 +1,6 @@
 /**
  * One connection of /v1/ws (specification: Events, Limits): subscriptions and read requests within the limits of the table. A reader that does
- * not keep up loses notifications and gets a notice of it once it reads again; answers to its requests are never dropped, and never
+ * not keep up, or whose client gets more than its allowance, loses notifications and gets a notice of it later; answers to its requests are never dropped, and never
  * more than its requests in flight.
  */
 import type { WebSocket } from 'ws';
@@ -20,7 +20,7 @@ import { type ApiContext, readAddresses } from './api-context.ts';
 import { Refusal } from './api-error.ts';
 import type { ApiLimits } from './api-limits.ts';
 import type { ApiAnswer } from './dispatch.ts';
-import type { LiveHub, Subscriber } from './live-hub.ts';
+import type { EventText, LiveHub, Subscriber } from './live-hub.ts';
 
 type FrameId = number | string;
 type Subscription = Subscriber & {
@@ -37,6 +37,8 @@ export type LiveDependencies = {
   readonly hub: LiveHub;
   /** Takes a cost from the client's allowance, or throws a refusal. */
   readonly allow: (cost: number) => void;
+  /** The client's allowance of notifications, over all its connections. */
+  readonly notices: { readonly take: () => boolean; readonly owe: (units: number) => void };
   /** Answers a GET route; counts against the client's allowance. */
   readonly read: (path: string) => Promise<ApiAnswer>;
   readonly now: () => number;
@@ -48,6 +50,10 @@ const MAX_REFUSED_FRAMES = 1_000;
 const HOPELESS = 4 * 1024 * 1024;
 /** The same cost as a batch of balances. */
 const ADDRESSES_PER_UNIT = 16;
+/** Bytes of a notification that count as another one. */
+const NOTICE_BYTES = 4_096;
+/** After so long a connection that had no allowance left is looked at again. */
+const LAG_MILLIS = 1_000;
 const OPEN = 1;
 
 class FrameFault extends Error {
@@ -69,6 +75,7 @@ export class LiveConnection {
   #watched = 0;
   #inFlight = 0;
   #lagged = false;
+  #later: NodeJS.Timeout | undefined;
   #tokens: number;
   #tokensAt: number;
   #refused = 0;
@@ -86,6 +93,7 @@ export class LiveConnection {
     socket.on('close', () => {
       for (const subscription of this.#subscriptions.values()) subscription.stop();
       this.#subscriptions.clear();
+      clearTimeout(this.#later);
     });
   }
 
@@ -185,7 +193,7 @@ export class LiveConnection {
         if (topic === 'addresses') return source.watchAddresses(payloads, subscription);
         if (topic !== 'transaction') return source.subscribe(topic, subscription);
         return source.watchTransaction(data.transaction_id as string, (status) =>
-          subscription.deliver(`{"type":"transaction_status","data":${status}}`, new Map()),
+          subscription.deliver(() => `{"type":"transaction_status","data":${status}}`, new Map()),
         );
       },
       deliver: (event, frames) => this.#deliver(subscription, event, frames),
@@ -235,20 +243,30 @@ export class LiveConnection {
     });
   }
 
-  #deliver(subscription: Subscription, event: string, frames: Map<number, Buffer>): void {
+  #deliver(subscription: Subscription, event: EventText, frames: Map<number, Buffer>): void {
     if (this.#socket.readyState !== OPEN) return;
+    const { notices } = this.#dependencies;
     // A subscription that lost notifications gets the notice before anything else.
-    if (subscription.lagged || this.#socket.bufferedAmount > MAX_UNSENT) {
+    if (subscription.lagged || this.#socket.bufferedAmount > MAX_UNSENT || !notices.take()) {
       subscription.lagged = true;
-      this.#lagged = true;
+      this.#lag();
       return;
     }
     let frame = frames.get(subscription.number);
     if (frame === undefined) {
-      frame = Buffer.from(`{"type":"notification","data":{"subscription":${subscription.number},"event":${event}}}`);
+      frame = Buffer.from(`{"type":"notification","data":{"subscription":${subscription.number},"event":${event()}}}`);
       frames.set(subscription.number, frame);
     }
+    notices.owe(Math.floor(frame.length / NOTICE_BYTES));
     this.#send(frame);
+  }
+
+  #lag(): void {
+    this.#lagged = true;
+    this.#later ??= setTimeout(() => {
+      this.#later = undefined;
+      this.#drained();
+    }, LAG_MILLIS).unref();
   }
 
   #drained(): void {
@@ -256,6 +274,10 @@ export class LiveConnection {
     this.#lagged = false;
     for (const subscription of this.#subscriptions.values())
       if (subscription.lagged) {
+        if (!this.#dependencies.notices.take()) {
+          this.#lag();
+          return;
+        }
         subscription.lagged = false;
         this.#resync(subscription.number, 'stream_lagged');
       }

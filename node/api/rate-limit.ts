@@ -32,6 +32,15 @@ export const PUBLIC_RATE_LIMIT: RateLimits = {
   maxClients: 100_000,
 };
 
+/** Notifications: three topics of 256 connections make 300 a second. Nobody is blocked for what others send. */
+export const PUBLIC_NOTICE_LIMIT: RateLimits = {
+  perSecond: 400,
+  burst: 2_000,
+  strikes: Number.POSITIVE_INFINITY,
+  blockMillis: 0,
+  maxClients: 100_000,
+};
+
 export type RateVerdict =
   | { readonly ok: true }
   | { readonly ok: false; readonly code: 'too_many_requests' | 'client_blocked'; readonly retryAfterMillis: number };

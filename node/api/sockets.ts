@@ -21,6 +21,7 @@ import { NOT_READY_MILLIS } from './dispatch.ts';
 import { type ApiHttp, wordsOf } from './http-server.ts';
 import { LiveHub } from './live-hub.ts';
 import { LiveConnection } from './live-socket.ts';
+import { RateLimiter } from './rate-limit.ts';
 import { readQuery } from './route-match.ts';
 
 export type SocketsOptions = {
@@ -46,11 +47,13 @@ export class ApiSockets {
   readonly #dependencies: SocketsDependencies;
   readonly #sockets: Record<'stream' | 'live', WebSockets>;
   readonly #live = new Set<LiveConnection>();
+  readonly #notices: RateLimiter;
   #sources: Sources | undefined;
 
   constructor(options: SocketsOptions, dependencies: SocketsDependencies) {
     this.#options = options;
     this.#dependencies = dependencies;
+    this.#notices = new RateLimiter(options.limits.notices);
     const sockets = (frameBytes: number) =>
       new WebSockets(
         {
@@ -137,7 +140,11 @@ export class ApiSockets {
     const caller = http.caller(client);
     const read = (target: string) => http.read(target, caller);
     const { allow } = caller;
-    const live = new LiveConnection(socket, this.#options.limits, { context, hub, read, allow, now });
+    const notices = {
+      take: () => this.#notices.take(client, 1, now()).ok,
+      owe: (units: number) => this.#notices.charge(client, units, now()),
+    };
+    const live = new LiveConnection(socket, this.#options.limits, { context, hub, read, allow, notices, now });
     this.#live.add(live);
     socket.on('close', () => this.#live.delete(live));
   }

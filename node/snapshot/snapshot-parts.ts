@@ -24,14 +24,21 @@ export type PartRule<T> = {
   read(bytes: Bytes): T;
 };
 
-/** `trust` is the identifier of the cut; without it the snapshot is only compared with itself. */
-export const headRule = (trust: Bytes | undefined): PartRule<ProvenHead> => ({
+/**
+ * `trust` is the identifier of the cut; without it the snapshot is only compared with itself. `offered` is the height
+ * that a peer named with it.
+ */
+export const headRule = (trust: Bytes | undefined, offered?: number): PartRule<ProvenHead> => ({
   maxBytes: MAX_HEAD_BYTES,
-  read: (bytes) =>
-    proveHead(
+  read: (bytes) => {
+    const head = proveHead(
       checkPart('the first part', () => decodeSnapshotHead(bytes)),
       trust,
-    ),
+    );
+    const { height } = head.cut.header;
+    if (offered !== undefined && height !== offered) throw falsePart(`it is of cut ${height}, not ${offered}`);
+    return head;
+  },
 });
 
 export type OutlinedSet = { readonly set: SetName; readonly pieces: readonly Piece[] };

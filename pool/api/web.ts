@@ -95,7 +95,7 @@ export async function startWeb(options: WebOptions, dependencies: WebDependencie
   });
   let route: ((request: IncomingMessage, response: ServerResponse) => void) | undefined;
   const door = new Door(
-    { name: 'web', limits: WEB_LIMITS, hosts: null, origins: null, proxies },
+    { name: 'web', limits: WEB_LIMITS, hosts: null, origins: null, proxies, inTurns: true },
     {
       request: (request, response) => route?.(request, response),
       upgrade: (request, socket, head, target) => web.upgrade(request, socket, head, target),

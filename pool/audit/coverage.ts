@@ -33,6 +33,7 @@ export const COVERAGE: Readonly<Record<string, string>> = {
   unread_records: 'not covered: records of journals that could not be read, and count nothing',
   receipt_sheets: 'not covered: what front ends signed; each miner compares its own with the slices',
   receipt_pages: 'not covered: the receipts under those signatures',
+  signed_slices: 'not covered: which record of a slice front ends signed; each remembers its own on its disk',
   operator_log: 'not covered: a record for people',
   events: 'not covered: news for pages and webhooks',
   webhooks: 'not covered: how far each receiver has been notified',

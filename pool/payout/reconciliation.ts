@@ -195,8 +195,10 @@ export class Reconciliation {
     const { sql, wallet, log } = this.#with;
     for (const payout of await forgotten(sql, status.requestTable)) {
       const listed = await wallet.payments(payout.requestId as string);
-      const asked = payout.askedHeight ?? 0;
-      const paid = await wallet.paidSince(asked - 1);
+      // Null for one that is known from the wallet's record alone: the whole chain is looked through once, and from its
+      // end on as for any other.
+      const asked = payout.askedHeight ?? status.indexedHeight;
+      const paid = await wallet.paidSince((payout.askedHeight ?? 0) - 1);
       if (listed.kind !== 'ok' || paid.kind !== 'ok' || !status.isCaughtUp) return;
       const { id, state, transactionId: sent } = payout;
       const recorded = listed.value.find(({ requestId }) => requestId === payout.requestId);
@@ -212,21 +214,22 @@ export class Reconciliation {
         continue;
       }
       const until = asked + status.validityCuts + SLACK_CUTS;
-      const isOver = payout.askedHeight !== null && status.indexedHeight > until;
+      const isOver = status.indexedHeight > until;
       const reason = isOver
         ? 'the wallet forgot it and never paid it: it is paid anew'
         : `the wallet has forgotten its requests: from height ${until} on it is certain whether this was paid`;
       if (isOver) log.warn('a payout that the wallet had forgotten was never made', { payout: id });
       await this.#fenced((transaction) => {
-        if (!isOver) return noteReason(transaction, id, reason);
+        if (!isOver) return noteWaiting(transaction, id, asked, reason);
         return state === 'submitted' ? markVoid(transaction, id, state, reason) : markRefused(transaction, id, reason);
       });
     }
   }
 }
 
-async function noteReason(transaction: Transaction, id: string, reason: string): Promise<void> {
-  await transaction`update payouts set reason = ${reason} where id = ${id} and reason is distinct from ${reason}`;
+async function noteWaiting(transaction: Transaction, id: string, asked: number, reason: string): Promise<void> {
+  await transaction`update payouts set asked_height = ${asked}, reason = ${reason}
+    where id = ${id} and reason is distinct from ${reason}`;
 }
 
 export async function noteRepair(

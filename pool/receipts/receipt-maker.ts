@@ -65,14 +65,19 @@ export class ReceiptMaker {
   /** Called periodically, after the marks were read. Never rejects: failures are logged and tried again. */
   async round(): Promise<void> {
     const { sql, outbox } = this.#dependencies;
+    const before = this.#reign;
     await this.#trying('', async () => {
       const reign = await reignOf(sql)();
-      // The database may have been replaced by an older copy: missing sheets are made again, for the same slices.
-      if (reign !== this.#reign) this.#done.clear();
-      this.#reign = reign;
       this.#signed ??= SignedSlices.open(this.#options.directory);
+      if (reign === before) return;
+      // The database may have been replaced by an older copy: missing sheets are made again, for the same slices.
+      this.#done.clear();
+      await this.#signed.tell(sql);
+      this.#reign = reign;
     });
-    if (this.#signed === undefined || this.#failures.has('')) return;
+    // In a new term nothing is signed before the next round: by then every front end has told what it signed.
+    const isNew = before !== undefined && before !== this.#reign;
+    if (this.#signed === undefined || this.#failures.has('') || isNew) return;
     for (const line of outbox.lines())
       await this.#trying(line.bootId, () => this.#boot(line, outbox.marks.of(line.bootId)));
   }
@@ -135,7 +140,8 @@ export class ReceiptMaker {
           return 'stop';
         }
         if (await this.#store.has(bootId, service, slice)) return 'skip';
-        if (!(this.#signed as SignedSlices).allows(service, slice, found.signed)) {
+        const { sql } = this.#dependencies;
+        if (!(await (this.#signed as SignedSlices).allows(sql, service, slice, found.signed))) {
           log.error('no receipts: another record of the slice was signed before', { service, slice, boot: bootId });
           return 'skip';
         }
@@ -178,9 +184,9 @@ export class ReceiptMaker {
     this.#dependencies.log.warn('receipts take too long', { boot: bootId, slices: ranges.length, next: most });
   }
 
-  /** Signs, stores and sends a sheet. False if it is too late for that. */
+  /** Signs, stores and sends a sheet. False if it is too late for that, or another record was signed meanwhile. */
   async #finish(boot: string, sheet: MadeSheet, books: SignedBooks, isLate: () => boolean): Promise<boolean> {
-    const { key, log, deliver } = this.#dependencies;
+    const { sql, key, log, deliver } = this.#dependencies;
     const { service, slice, count, root } = sheet;
     if (isLate()) return false;
     const head: ReceiptHead = {
@@ -192,7 +198,7 @@ export class ReceiptMaker {
       receipts: count,
       receipts_root: toHex(root),
     };
-    await (this.#signed as SignedSlices).keep(service, slice, books);
+    if (!(await (this.#signed as SignedSlices).keep(sql, service, slice, books))) return false;
     const signature = await key.sign(receiptMessage(head));
     if (isLate()) return false;
     await this.#store.keep(head, signature, sheet);

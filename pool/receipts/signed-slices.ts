@@ -1,20 +1,27 @@
 /**
  * Records which slice records this front end has signed, on its own disk beside the journals: a database replaced by an
  * older copy can close a slice differently, and two signed records of one slice convict the pool (books rule 20). A
- * signed slice is signed again only with the same record.
+ * signed slice is signed again only with the same record. Front ends tell each other in the database, and again
+ * whenever it may have been replaced.
  */
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { booksText, type SignedBooks } from '../../protocol/books/receipt.ts';
 import { writeDurably } from '../../runtime/files/durable-file.ts';
 import { PRIVATE_MODE, readPrivateFile } from '../../runtime/files/private-file.ts';
-import type { Service } from '../journal/journal-record.ts';
+import type { Sql } from '../database/connect.ts';
+import { SERVICES, type Service } from '../journal/journal-record.ts';
 
 const FILE = 'signed-slices';
 /** Slices that are remembered: several times as many as receipts are ever made for. */
 const KEPT_SLICES = 1_024;
 
 const nameOf = (books: SignedBooks): string => createHash('sha256').update(booksText(books)).digest('hex').slice(0, 32);
+
+const partsOf = (key: string): { service: number; slice: number } => {
+  const [service, slice] = key.split(' ');
+  return { service: SERVICES.indexOf(service as Service), slice: Number(slice) };
+};
 
 export class SignedSlices {
   readonly #path: string;
@@ -42,20 +49,35 @@ export class SignedSlices {
     return new SignedSlices(path, known);
   }
 
-  /** False when another record of the slice was signed. */
-  allows(service: Service, slice: number, books: SignedBooks): boolean {
-    const known = this.#known.get(`${service} ${slice}`);
-    return known === undefined || known === nameOf(books);
+  /** Tells the other front ends what this one has signed, and forgets what nobody signs any more. */
+  async tell(sql: Sql): Promise<void> {
+    const rows = [...this.#known].map(([key, name]) => ({ ...partsOf(key), name }));
+    const column = <T>(of: (row: (typeof rows)[number]) => T): T[] => rows.map(of);
+    await sql`insert into signed_slices select * from unnest(${column(({ service }) => service)}::int[],
+      ${column(({ slice }) => slice)}::int[], ${column(({ name }) => name)}::text[]) order by 1, 2 on conflict do nothing`;
+    await sql`delete from signed_slices where slice <= (select max(slice) from signed_slices) - ${KEPT_SLICES}::int`;
   }
 
-  /** To be called before the signature is made. */
-  async keep(service: Service, slice: number, books: SignedBooks): Promise<void> {
+  /** False when another record of the slice was signed, here or elsewhere. */
+  async allows(sql: Sql, service: Service, slice: number, books: SignedBooks): Promise<boolean> {
+    const [told] = await sql<{ name: string }[]>`select name from signed_slices
+      where service = ${SERVICES.indexOf(service)} and slice = ${slice}`;
+    const name = nameOf(books);
+    return [this.#known.get(`${service} ${slice}`), told?.name].every((one) => one === undefined || one === name);
+  }
+
+  /** To be called before the signature is made. False when another record was signed meanwhile. */
+  async keep(sql: Sql, service: Service, slice: number, books: SignedBooks): Promise<boolean> {
+    await sql`insert into signed_slices values (${SERVICES.indexOf(service)}, ${slice}, ${nameOf(books)})
+      on conflict do nothing`;
+    if (!(await this.allows(sql, service, slice, books))) return false;
     const key = `${service} ${slice}`;
-    if (this.#known.has(key)) return;
-    const next = new Map([...this.#known].filter(([each]) => Number(each.split(' ')[1]) > slice - KEPT_SLICES));
+    if (this.#known.has(key)) return true;
+    const next = new Map([...this.#known].filter(([each]) => partsOf(each).slice > slice - KEPT_SLICES));
     next.set(key, nameOf(books));
     await writeDurably(this.#path, [...next].map(([each, name]) => `${each} ${name}\n`).join(''), PRIVATE_MODE);
     this.#known.clear();
     for (const [each, name] of next) this.#known.set(each, name);
+    return true;
   }
 }

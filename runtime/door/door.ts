@@ -7,7 +7,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { TrustedProxies } from '../clients/client-address.ts';
+import { clientKey, type TrustedProxies } from '../clients/client-address.ts';
 import { clientFaults } from '../clients/client-fault.ts';
 import { isSameMachine } from '../clients/same-machine.ts';
 import type { ListenAddress } from '../command-line/command-line.ts';
@@ -15,9 +15,11 @@ import { listenHost } from '../listen-address.ts';
 import type { Logger } from '../log/log.ts';
 import { listenError } from '../runtime-error.ts';
 import { hasBody } from './body.ts';
+import { ClientTurns } from './client-turns.ts';
 import { Connection, connectionOf } from './connection.ts';
 import { admitsHost, hostNameOf } from './host-name.ts';
 import { headAndBody, lastWords, type Words } from './last-words.ts';
+import { limitPackets } from './packet-limit.ts';
 import { ClientPlaces, type PlaceLimits, type Places } from './places.ts';
 import { readTarget, type Target } from './target.ts';
 import { Waiting } from './waiting.ts';
@@ -71,6 +73,8 @@ export type DoorOptions = {
   readonly origins: readonly string[] | null;
   /** Proxies that may name their clients; `hosts` does not apply to them. */
   readonly proxies?: TrustedProxies;
+  /** Requests are begun in turn between clients (client-turns.ts): for a listener that strangers use. */
+  readonly inTurns?: boolean;
 };
 
 export type DoorHandlers = {
@@ -110,11 +114,8 @@ const MESSAGES = {
 } as const satisfies Record<DoorErrorCode, string>;
 
 const LOOK_MILLIS = 1_000;
-/**
- * Requests of one connection without an answer. Hardly any program sends the next before it has the answer, and a
- * single packet can hold thousands, all of which would be started in one turn of the event loop.
- */
-const MAX_PIPELINED = 32;
+/** Requests of one connection without an answer. Hardly any program sends the next before it has the answer. */
+const MAX_PIPELINED = 8;
 /** How long a stop waits for requests that are being handled. */
 const HANDLER_MILLIS = 2_000;
 
@@ -128,6 +129,7 @@ export class Door {
   readonly #running = new Set<Promise<void>>();
   readonly #connections = new Set<Connection>();
   readonly #waiting = new Waiting<Connection>();
+  readonly #turns: ClientTurns | undefined;
   readonly #words: NonNullable<DoorHandlers['words']>;
   /** One timer for all sockets: there may be tens of thousands. */
   readonly #gone: (this: Socket) => void;
@@ -141,6 +143,7 @@ export class Door {
     this.#handlers = handlers;
     this.#log = dependencies.log;
     this.#places = dependencies.places ?? new ClientPlaces(limits, proxies);
+    this.#turns = options.inTurns === true ? new ClientTurns() : undefined;
     this.#words = handlers.words ?? plainWords;
     this.#gone = this.#whenGone();
     const server = createServer({
@@ -226,6 +229,7 @@ export class Door {
       return;
     }
     const lists = { all: this.#connections, waiting: this.#waiting };
+    limitPackets(socket, MAX_PIPELINED);
     new Connection(socket, place, isSameMachine(remoteAddress, localAddress), lists, performance.now());
     socket.on('close', this.#gone);
   }
@@ -273,6 +277,18 @@ export class Door {
     response.once('prefinish', () => connection.wait());
     response.on('close', () => connection.done(performance.now()));
     response.on('error', () => response.destroy());
+    this.#inTurn(request, request, () => this.#serve(request, response));
+  }
+
+  /** `held` closes when the client is gone before its turn. */
+  #inTurn({ socket, headers }: IncomingMessage, held: IncomingMessage | Duplex, begin: () => void): void {
+    if (this.#turns === undefined) return void begin();
+    const peer = socket.remoteAddress ?? '';
+    const client = this.#options.proxies?.clientOf(peer, headers['x-forwarded-for']) ?? peer;
+    held.once('close', this.#turns.add(clientKey(client), begin));
+  }
+
+  #serve(request: IncomingMessage, response: ServerResponse): void {
     const target = readTarget(request.url);
     const refused = this.#refusalOf(request, target);
     if (refused !== undefined || target === undefined) {
@@ -299,6 +315,10 @@ export class Door {
     // A response that is still being written would be mixed with the frames.
     if (connection === undefined || connection.isBusy) return void socket.destroy();
     connection.begin(performance.now());
+    this.#inTurn(request, socket, () => this.#serveUpgrade(request, socket, head));
+  }
+
+  #serveUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     const target = readTarget(request.url);
     const refused = this.#refusalOf(request, target);
     if (refused !== undefined || target === undefined) {

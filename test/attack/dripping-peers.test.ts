@@ -11,6 +11,7 @@ import { CutSync } from '../../node/network/sync/cut-sync.ts';
 import { DeliveryPace } from '../../node/network/sync/delivery-pace.ts';
 import {
   ANSWER_BYTES,
+  decodeCutsAnswer,
   decodeHeadersAnswer,
   decodeSyncQuestion,
   encodeBlocksAnswer,
@@ -20,7 +21,8 @@ import {
   type SyncQuestion,
 } from '../../node/network/sync/sync-messages.ts';
 import type { ConsensusNode } from '../../node/node.ts';
-import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
+import { type Bytes, concat, equalBytes } from '../../protocol/bytes.ts';
+import { encodeCutHeader } from '../../protocol/ledger/cut.ts';
 import { blockId, HEADER_BYTES } from '../../protocol/ledger/header.ts';
 import { steadyMillis } from '../../runtime/clock/clock.ts';
 import { lying, NetBed } from '../network/peers.ts';
@@ -128,6 +130,40 @@ test('headers back from a checkpoint that come one by one are kept, and the othe
   await until(() => height() === CUTS);
   expect(headerQuestions('dripping')).toBeLessThan(5);
   expect(blamed.filter((one) => one.startsWith('honest'))).toEqual([]);
+});
+
+/** Genuine cuts with their certificates, one an answer; the certificate as often as is said. */
+const sparing =
+  (times = 1): Answer =>
+  async (question) => {
+    const answer = answerSync(source.chain, question);
+    if (question.type !== 'cuts') return answer;
+    const { cuts, certificates, ...says } = decodeCutsAnswer(answer);
+    const [first] = cuts;
+    const certificate = certificates.get(question.from);
+    if (first === undefined || certificate === undefined) return answer;
+    const content = concat(encodeCutHeader(first.header), ...first.blockIds);
+    return encodeCutsAnswer(says, [content], Array(times).fill({ index: 0, certificate }));
+  };
+
+test('a peer that brings one cut an answer and has more does not keep this node from asking one that it does not know yet', async () => {
+  await bed.seal({ node: source }, CUTS);
+  const following = follow({ sparing: sparing(), honest });
+  following.heights.joined('sparing', CUTS);
+  following.wake();
+  await until(() => height() >= 1);
+  following.heights.joined('honest', CUTS);
+  following.wake();
+  await until(() => height() === CUTS);
+  expect(asked.filter((one) => one === 'sparing cuts').length).toBeLessThan(5);
+  expect(blamed).toEqual([]);
+});
+
+test('an answer is not made large, and so whole, with one certificate again and again', async () => {
+  await bed.seal({ node: source }, 2);
+  const question = { type: 'cuts', from: 1, count: 2 } as const;
+  expect(decodeCutsAnswer(await sparing()(question)).cuts).toHaveLength(1);
+  await expect(sparing(2)(question).then(decodeCutsAnswer)).rejects.toThrow('index of a certificate');
 });
 
 /** As one that began with a snapshot of this height, or that syncs itself and is not further yet. */

@@ -8,9 +8,10 @@ import { KernelError } from '../../kernels/kernel-error.ts';
 import { type Bytes, utf8 } from '../../protocol/bytes.ts';
 import { NONCE_OFFSET } from '../../protocol/ledger/header.ts';
 import type { Job } from '../../protocol/stratum/messages.ts';
+import { encodeClientFrame } from '../../protocol/stratum/v2.ts';
 import { EXCESS_RATE } from '../../runtime/clients/excess.ts';
 import { EASY } from '../bridge/bed.ts';
-import { type DeskBed, deskBed } from '../bridge/desk-bed.ts';
+import { type DeskBed, deskBed, RecordingPeer } from '../bridge/desk-bed.ts';
 import { DeskMiner } from '../bridge/desk-miner.ts';
 import { addressOf } from '../bridge/stratum-client.ts';
 
@@ -78,6 +79,31 @@ test('who submits far more than it may is not read for a while, one connection o
   // A few too many are answered at once.
   await flood(pests[0] as DeskMiner, 12_345, 60, 2);
   expect(paused()).toBe(0);
+});
+
+test('a pong that nobody asked for counts as a request', async () => {
+  const bed = await deskBed({ limits: SLOW, hash });
+  const peer = new RecordingPeer();
+  const pest = bed.open('v2', peer);
+  const pong = encodeClientFrame({ type: 'pong', value: 1n });
+  for (let i = 0; i < SLOW.requests.burst; i++) pest.receive(pong);
+  expect(bed.faults).toEqual([]);
+  for (let i = 0; i < 1_000; i++) pest.receive(pong);
+  await bed.settle();
+  expect(bed.faults[0]?.fault).toBe('excess');
+  expect(peer.isClosed).toBe(true);
+});
+
+test('who is never banned and sends far more requests than it may is not read for a while', async () => {
+  const bed = await deskBed({ limits: SLOW, hash });
+  const [rig, near] = [new DeskMiner(bed), new DeskMiner(bed, '127.0.0.1')];
+  for (const miner of [rig, near]) await miner.login({ password: '' });
+  for (let i = 0; i < SLOW.requests.burst + 2 * EXCESS_RATE.burst; i++) near.send({ method: 'mining.ping' });
+  await bed.settle();
+  expect([near.peer.isClosed, near.peer.isPaused, rig.peer.isPaused]).toEqual([false, true, false]);
+  bed.clock += 2_000;
+  bed.desk.tick();
+  expect(near.peer.isPaused).toBe(false);
 });
 
 test('not being ready, a slow disk or a slow database is not counted against those who wait for it', async () => {

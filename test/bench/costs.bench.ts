@@ -137,7 +137,13 @@ function consensusCosts(chainId: Bytes): Cost[] {
       work: () => {
         const read = decodeMessage(bytes);
         if (read.type === 'have') return;
-        const worth = examine(createState(1, committee, 2), read, check, () => true);
+        const worth = examine(
+          createState(1, committee, 2),
+          read,
+          check,
+          () => true,
+          () => true,
+        );
         if (worth !== 'invalid') throw new Error(`${name}: ${worth}`);
       },
     };

@@ -43,7 +43,17 @@ class SignedMember {
   receive(bytes: Bytes): void {
     this.receivedBytes += bytes.length;
     const message = decodeMessage(bytes);
-    if (message.type === 'have' || examine(this.state, message, this.#check, () => true) !== 'take') return;
+    if (
+      message.type === 'have' ||
+      examine(
+        this.state,
+        message,
+        this.#check,
+        () => true,
+        () => true,
+      ) !== 'take'
+    )
+      return;
     if (message.type === 'vote') this.feed(message);
     else if (message.type === 'proposal') this.feed({ ...message, timely: true });
   }

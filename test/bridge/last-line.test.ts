@@ -1,6 +1,6 @@
 /** A defect met over one miner ends that miner: in its messages, in a job to all, in a verdict, on the timer. The others mine on. */
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { Session } from '../../bridge/session/session.ts';
+import { Mining } from '../../bridge/session/mining.ts';
 import { clientFaults } from '../../runtime/clients/client-fault.ts';
 import { startBed } from './bed.ts';
 import { addressOf, mine, V1Client } from './stratum-client.ts';
@@ -16,14 +16,14 @@ test.each<[method: 'submit' | 'offer' | 'accepted' | 'retarget', act: Act]>([
   ['accepted', submit],
   ['offer', ({ cut }) => cut()],
   ['retarget', () => undefined],
-])('in Session.%s', async (method, act) => {
+])('in Mining.%s', async (method, act) => {
   const { port, source, server } = await startBed();
   const [bad, good] = [await V1Client.open(port), await V1Client.open(port)];
   await bad.login(`${addressOf(1)}.bad`);
   await good.login(`${addressOf(2)}.good`);
-  const real = Session.prototype[method] as (...args: unknown[]) => unknown;
-  const spy = vi.spyOn(Session.prototype, method).mockImplementation(function (this: Session, ...args: unknown[]) {
-    if (this.member?.worker === 'bad') throw new TypeError(`a defect in ${method}`);
+  const real = Mining.prototype[method] as (...args: unknown[]) => unknown;
+  const spy = vi.spyOn(Mining.prototype, method).mockImplementation(function (this: Mining, ...args: unknown[]) {
+    if (this.member.worker === 'bad') throw new TypeError(`a defect in ${method}`);
     return real.apply(this, args) as never;
   });
   onTestFinished(() => void spy.mockRestore());

@@ -13,7 +13,7 @@ import { KeptSessions } from '../../bridge/session/kept-sessions.ts';
 import { entriesOf, sessionEntry } from '../../bridge/session/session-entries.ts';
 import { SessionLog } from '../../bridge/session/session-log.ts';
 import { bootOf } from '../../miner/client/link-books.ts';
-import { toHex } from '../../protocol/bytes.ts';
+import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import { decodeBody } from '../../protocol/ledger/body.ts';
 import { targetOfWork, targetToBytes } from '../../protocol/ledger/target.ts';
 import { CODE } from '../../protocol/stratum/errors.ts';
@@ -68,10 +68,11 @@ const open = (Form: typeof V1Client | typeof V2Client, { port, wsPort }: Bed, tr
   Form.open(transport === 'ws' ? wsPort : port, transport);
 
 /** A session with one accepted share and one more found on its newest job, and kept on the disk. */
-async function worked(client: Client, directory: string, worker = 'w') {
+/** A share is accepted, and is no block where the target of blocks is given: a body is good for one. */
+async function worked(client: Client, directory: string, worker = 'w', blockTarget?: Bytes) {
   await client.login(`${addressOf(1)}.${worker}`, 'd=4');
   const job = client.jobs.at(-1) as Job;
-  const first = mine(job, client.prefix);
+  const first = mine(job, client.prefix, 0n, targetToBytes(job.shareTarget), blockTarget);
   expect(await client.submitCode(job.jobId, first.nonce)).toBe(0);
   await until(() => keptIn(directory).take(client.session, Date.now()) !== null);
   return { job, sent: first.nonce, found: mine(job, client.prefix, first.next).nonce };
@@ -147,8 +148,9 @@ test('a block on a job of before the restart is sent with the body of its templa
   source.transactions = [[new Uint8Array(4_000).fill(1), new Uint8Array(5_000).fill(2)]];
   const before = await startBed({ sessionsDirectory: directory, sources: [source], blockWork: 64n });
   const client = await V2Client.open(before.port);
-  const { job } = await worked(client, directory);
-  const block = mine(job, client.prefix, 1_000n, targetToBytes(targetOfWork(64n))).nonce;
+  const blockTarget = targetToBytes(targetOfWork(64n));
+  const { job } = await worked(client, directory, 'w', blockTarget);
+  const block = mine(job, client.prefix, 1_000n, blockTarget).nonce;
   const sentBefore = source.submitted.length;
   const after = await restarted(before, directory, 'killed');
   const next = await V2Client.open(after.port);

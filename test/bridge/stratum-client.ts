@@ -255,17 +255,20 @@ export class V2Client {
   }
 }
 
-/** Searches until a nonce meets the target; `from` so that no nonce is found twice. */
+/** Searches until a nonce meets the target and misses `blockTarget`, where that is given; `from` so that no nonce is found twice. */
 export function mine(
   job: Job,
   prefix: Bytes,
   from = 0n,
   target = targetToBytes(job.shareTarget),
+  blockTarget?: Bytes,
 ): { nonce: Bytes; next: bigint } {
   const header = Uint8Array.from(job.header);
   for (let counter = from; ; counter++) {
     const nonce = composeNonce(counter, prefix);
     header.set(nonce, 304);
-    if (meetsTarget(powHash(job.epoch, header), target)) return { nonce, next: counter + 1n };
+    const hash = powHash(job.epoch, header);
+    if (meetsTarget(hash, target) && !(blockTarget && meetsTarget(hash, blockTarget)))
+      return { nonce, next: counter + 1n };
   }
 }

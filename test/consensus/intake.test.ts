@@ -263,7 +263,15 @@ test('a proposal of a time far ahead, sent again and again, costs one check of i
   let checks = 0;
   const check = { vote: () => true, blocks: () => true, proposal: () => ++checks > 0 };
   for (let i = 0; i < 1_000; i++)
-    if (examine(member.state, { type: 'proposal', proposal: early }, check, () => true) === 'take')
+    if (
+      examine(
+        member.state,
+        { type: 'proposal', proposal: early },
+        check,
+        () => true,
+        () => true,
+      ) === 'take'
+    )
       member.feed({ type: 'proposal', proposal: early, timely: false });
   expect(checks).toBe(1);
   expect(member.signed).toEqual([]);
@@ -303,7 +311,15 @@ test('a useless proposal or final cut costs no root: height and round are looked
   };
   const worthOf = (bytes: Uint8Array) => {
     const message = decodeMessage(bytes);
-    return message.type === 'have' ? 'have' : examine(state, message, check, () => true);
+    return message.type === 'have'
+      ? 'have'
+      : examine(
+          state,
+          message,
+          check,
+          () => true,
+          () => true,
+        );
   };
   const proposed = (height: number, round: number) =>
     encodeMessage({

@@ -109,6 +109,24 @@ test('a message that no neighbour reads is not sent, and the next one is read al
   await until(() => heard.length === 1);
 });
 
+test.each(['is ended', 'ends itself'])(
+  'what a neighbour does not read is gone with its connection that %s, and does not stay in the kernel',
+  async (how) => {
+    const { dialled, dialling, accepted } = await ends();
+    dialling.pause();
+    while (accepted.writableLength === 0) dialled.send(new Uint8Array(MAX_FRAME_BYTES).fill(104));
+    const over = new Promise((resolve) => {
+      dialling.once('error', ({ code }: NodeJS.ErrnoException) => resolve(code));
+      dialling.once('end', () => resolve('read to its end'));
+    });
+    if (how === 'is ended') dialled.end('it does not read');
+    else dialling.end();
+    await until(() => accepted.readableEnded || accepted.destroyed);
+    dialling.resume();
+    expect(await over).toBe('ECONNRESET');
+  },
+);
+
 test('what several share makes nobody wait longer than its bound; what one sent itself does', () => {
   const rate = { perSecond: 10, burst: 10 };
   const [own, common] = [new Allowance(rate, 0), new Allowance(rate, 0, 1_000)];

@@ -107,6 +107,63 @@ test('what one front end sent in time does not cover what another sent too late'
   expect(after.delivered).not.toContain(`pplns/1/${away.bootId}`);
 });
 
+test('the books fell back while a machine was away: it signs no other record of a slice than the others signed before', async () => {
+  const key = newPoolKey();
+  const here = await openFrontEnd();
+  const away = await openFrontEnd(undefined, 0xcd);
+  const held: Receipt[] = [];
+  const before = await openReceipts(key, [here]);
+  const other = await openReceipts(key, [away], before.books);
+  await before.books.height(0);
+  await before.books.height(SLICE_CUTS);
+  await before.look();
+  await other.look();
+  await here.write([share(0, 100n)]);
+  await away.write([share(0, 101n)]);
+  await before.take(here);
+  await other.take(away);
+  // The second machine ends before it has seen that the slice is closed.
+  await before.books.height(2 * SLICE_CUTS);
+  await before.look();
+  await before.maker.round();
+  expect(await collect(before, key, held)).toEqual([]);
+  expect(held.length).toBe(1);
+  // A copy from when slice 1 was open: it closes without what the second machine holds.
+  const after = await openReceipts(key, [here]);
+  await after.books.height(0);
+  await after.books.height(SLICE_CUTS);
+  await after.take(here, { marked: true });
+  await after.books.height(2 * SLICE_CUTS);
+  await after.look();
+  await after.maker.round();
+  const back = await openReceipts(key, [away], after.books);
+  await back.look();
+  await back.take(away, { marked: true });
+  await back.maker.round();
+  expect(await collect(after, key, held)).toEqual([]);
+  expect(back.logged.join('\n')).toContain('another record of the slice was signed before');
+  // What is signed by nobody yet is signed by both.
+  await here.write([share(0, 102n)]);
+  await after.take(here, { marked: true });
+  await after.books.height(3 * SLICE_CUTS);
+  for (const bed of [after, back]) {
+    await bed.look();
+    await bed.maker.round();
+  }
+  expect([after.delivered.at(-1), back.delivered.at(-1)]).toEqual([`pplns/2/${here.bootId}`, `pplns/2/${away.bootId}`]);
+  expect(await collect(after, key, held)).toEqual([]);
+  // In a new term all have told what they signed before one of them signs.
+  await here.write([share(0, 103n)]);
+  await after.take(here, { marked: true });
+  await after.books.height(4 * SLICE_CUTS);
+  await after.look();
+  await after.books.sql`update term set number = number + 1`;
+  await after.maker.round();
+  expect(after.delivered.at(-1)).toBe(`pplns/2/${here.bootId}`);
+  await after.maker.round();
+  expect(after.delivered.at(-1)).toBe(`pplns/3/${here.bootId}`);
+});
+
 test('a fall after which the slice closes as it did costs no receipt', async () => {
   const key = newPoolKey();
   const end = await openFrontEnd();

@@ -253,6 +253,16 @@ test('one that brought cuts is asked before strangers; one that brought nothing 
   }
 });
 
+test('one that claims the whole batch is asked before one that claims a part, however often that one delivered', () => {
+  const heights = new PeerHeights(() => 0);
+  heights.joined('far', 1_000);
+  heights.joined('near', 6);
+  for (const peer of ['far', 'near']) heights.brought(peer, true);
+  heights.joined('boaster', 1_000_000);
+  expect([heights.next(5), heights.next(5)]).toEqual(['far', 'far']);
+  expect([heights.next(5, new Set(['far'])), heights.next(5, new Set(['far', 'near']))]).toEqual(['near', 'boaster']);
+});
+
 test('blocks that nobody has are given up; those of a peer that sent a wrong one are asked of another', async () => {
   const header = new Uint8Array(312);
   const other = Uint8Array.from(header).fill(1, 304);

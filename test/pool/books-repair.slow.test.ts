@@ -72,12 +72,14 @@ async function setUp(balances: readonly bigint[], isCaughtUp = true, wallets = r
   for (const [i, balance] of balances.entries())
     await sql`insert into accounts (payload, address, balance) values (${Buffer.from(payloadOf(i))}, ${address(i)}, ${balance})`;
   const { wallet, made, lose } = wallets;
-  const loop = new PayoutLoop(
+  return { sql, wallet, made, lose, loop: loopOf(sql, wallet, isCaughtUp) };
+}
+
+const loopOf = (sql: Sql, wallet: PayoutWallet, isCaughtUp = true) =>
+  new PayoutLoop(
     { ...PAYOUT_DEFAULTS, term: 0n, minimum: 1000n, series },
     { sql, wallet, log: quietLog, now: Date.now, newId: randomUUID, isCaughtUp: async () => isCaughtUp },
   );
-  return { sql, wallet, made, lose, loop };
-}
 
 const accountsOf = (sql: Sql) =>
   sql<
@@ -118,6 +120,34 @@ test('a payout that was reserved before the comparison is given back and reserve
   await loop.round('pay');
   expect([...made.values()].map(({ recipients }) => recipients[0]?.amount)).toEqual([2000n, 7000n]);
   expect(await accountsOf(sql)).toEqual([{ balance: 0n, in_flight: 9000n, paid: 0n, advance: 0n }]);
+});
+
+test('a payment that is known from the wallet’s record alone, and that the wallet then forgot: it waits for its validity, not for ever', async () => {
+  const { sql, wallet, lose, loop } = await setUp([9000n]);
+  lose(1, [{ address: address(0), amount: 9000n }]);
+  await loop.round('pay');
+  expect(await accountsOf(sql)).toMatchObject([{ balance: 0n, in_flight: 9000n }]);
+  // Another wallet of the same keys, at a later height: the chain never had the payment.
+  let height = 5000;
+  const empty = recorder();
+  const forgetful: PayoutWallet = {
+    ...empty.wallet,
+    async status() {
+      const answer = await wallet.status();
+      if (answer.kind !== 'ok') return answer;
+      return { kind: 'ok', value: { ...answer.value, requestTable: 'another', indexedHeight: height } };
+    },
+    paidSince: async () => ({ kind: 'ok', value: [] }),
+  };
+  const after = loopOf(sql, forgetful);
+  for (height of [5000, 5266]) await after.round('pay');
+  expect(empty.made.size).toBe(0);
+  height = 5267;
+  await after.round('pay');
+  expect([...empty.made.values()].map(({ recipients }) => recipients)).toEqual([
+    [{ address: address(0), amount: 9000n }],
+  ]);
+  expect(await accountsOf(sql)).toMatchObject([{ balance: 0n, in_flight: 9000n, paid: 0n }]);
 });
 
 test('the same payout asked for again under the same number is the same payment', async () => {

@@ -66,10 +66,10 @@ export type ReceiptsBed = {
   look(): Promise<void>;
 };
 
-/** Books and a maker of their own; the front ends' disks outlive them. */
-export async function openReceipts(key: PoolKey, ends: readonly FrontEnd[]): Promise<ReceiptsBed> {
-  const books = await openBooks();
-  onTestFinished(() => books.close());
+/** A maker of its own, and books unless they are another's too; the front ends' disks outlive them. */
+export async function openReceipts(key: PoolKey, ends: readonly FrontEnd[], shared?: BooksBed): Promise<ReceiptsBed> {
+  const books = shared ?? (await openBooks());
+  if (shared === undefined) onTestFinished(() => books.close());
   const { directory, journal, records: written } = ends[0] as FrontEnd;
   const push = (entries: readonly JournalEntry[]) => void written.push(...entries.map(({ record }) => record));
   const notes = new TermsNotes({ sql: books.sql, journal, outbox: { push } });

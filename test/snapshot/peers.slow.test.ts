@@ -204,6 +204,18 @@ test('a newer snapshot that is offered and never sent does not keep a node from 
   expect(toHex((await fetched.found).cutId)).toBe(toHex(made.trust));
 });
 
+test('one that offers a snapshot under another height does not keep a node from it, and is barred', async () => {
+  const later = SNAPSHOT + 2;
+  const fetched = await fetching('renamed', { height: later, cutId: cutIdOf(later) as Uint8Array });
+  const liar = await fetched.join(async (question) => {
+    if (question.type === 'snapshots') return encodeOffers([{ height: SNAPSHOT + 96_000, cutId: made.trust }]);
+    return await honest(question.type === 'part' ? { ...question, height: SNAPSHOT } : question);
+  });
+  await until(() => isAlone(liar));
+  await fetched.join(honest);
+  expect(toHex((await fetched.found).cutId)).toBe(toHex(made.trust));
+});
+
 test('those that stop sending are not waited for; what they sent is not fetched again', async () => {
   let last = 0;
   const fetched = await fetching('stops', { cutId: made.trust }, (parts) => {

@@ -51,6 +51,11 @@ const KEPT_SOURCES = 64;
  * it is known whether there is bandwidth for it.
  */
 const ANSWERED_STRANGERS = { perTick: 8, burst: 32 };
+/**
+ * Signatures in messages of all strangers that are checked, of which each address has a fair part: one takes a third of a
+ * millisecond of the thread that also votes, a certificate has 64, and who sends a false one loses only an address. Others are ignored: members bring what counts.
+ */
+const CHECKED_OF_STRANGERS = { perSecond: 128, burst: 512 };
 
 export class ConsensusDriver {
   readonly state: ConsensusState;
@@ -71,6 +76,7 @@ export class ConsensusDriver {
   #adopting: { readonly adopt: () => Promise<Adopted>; readonly over: PromiseWithResolvers<Adopted> } | undefined;
   readonly #presence: Presence;
   readonly #answeredStrangers: FairShare;
+  readonly #checkedOfStrangers: FairShare;
   #working: Promise<void> | undefined;
   #signed: Promise<void> = Promise.resolve();
   /** Cuts of this height that a quorum stands for, that were not valid here, and whose blocks come anew. */
@@ -91,6 +97,7 @@ export class ConsensusDriver {
     this.#presence = new Presence(dependencies.wall ?? Date.now, steady, tickMillis(cutMillis));
     const { perTick, burst } = ANSWERED_STRANGERS;
     this.#answeredStrangers = new FairShare({ perSecond: (1_000 * perTick) / tickMillis(cutMillis), burst }, steady());
+    this.#checkedOfStrangers = new FairShare(CHECKED_OF_STRANGERS, steady());
     this.#signing = new SigningLog(dependencies.log);
     this.#check = signatureCheck(this.#ledger.chainId);
     this.#desk = new CutDesk({
@@ -462,9 +469,11 @@ export class ConsensusDriver {
     }
   }
 
+  /** Strangers come from ever new addresses: what they do wrong would fill the log. */
   #drop(peer: Peer, reason: string): void {
-    this.#with.log.warn('a neighbour is dropped', { peer: String(peer), reason });
-    this.#with.transport.drop(peer, reason);
+    const { transport, log } = this.#with;
+    log[transport.known().includes(peer) ? 'warn' : 'debug']('a neighbour is dropped', { peer: String(peer), reason });
+    transport.drop(peer, reason);
   }
 
   #takeForward(peer: Peer, forward: Forward): void {
@@ -477,17 +486,25 @@ export class ConsensusDriver {
   #take(peer: Peer, message: Message): void {
     if (message.type === 'have') {
       this.#receivers.isAt(peer, message.have.height);
-      if (!this.#queue.isFull && this.#mayAsk(peer)) this.#feed({ type: 'have', have: message.have, from: peer });
+      if (!this.#queue.isFull && this.#may(peer, this.#answeredStrangers))
+        this.#feed({ type: 'have', have: message.have, from: peer });
     } else if (this.#worthOf(peer, message) === 'take') this.#accept(peer, message);
   }
 
-  #mayAsk(peer: Peer): boolean {
+  /** Of strangers, by what they share. */
+  #may(peer: Peer, share: FairShare, cost = 1): boolean {
     const { transport, steady } = this.#with;
-    return transport.known().includes(peer) || this.#answeredStrangers.take(transport.placeOf(peer), steady());
+    return transport.known().includes(peer) || share.take(transport.placeOf(peer), steady(), cost);
   }
 
   #worthOf(peer: Peer, message: Exclude<Message, { type: 'have' }>): Worth {
-    const worth = examine(this.state, message, this.#check, (height) => this.#isSameEpoch(height));
+    const worth = examine(
+      this.state,
+      message,
+      this.#check,
+      (height) => this.#isSameEpoch(height),
+      (signatures) => this.#may(peer, this.#checkedOfStrangers, signatures),
+    );
     if (worth === 'invalid') this.#drop(peer, `an invalid signature or root in a ${message.type}`);
     return worth;
   }

@@ -13,36 +13,47 @@ import type { SignatureCheck } from './signatures.ts';
 
 export type Worth = 'take' | 'ignore' | 'invalid';
 
+export type MayCheck = (signatures: number) => boolean;
+
+/** What the root of a proposal's blocks costs, and its signature. */
+const PROPOSAL_CHECKS = 2;
+
 const USEFUL: ReadonlySet<Intake> = new Set(['wanted', 'contrary', 'own']);
 
-/** `isSameEpoch`: whether the committee of the current height certifies that height too. */
+/**
+ * `isSameEpoch`: whether the committee of the current height certifies that height too. `mayCheck`: whether so many signatures of
+ * this sender are checked now; if so, they are counted.
+ */
 export function examine(
   state: ConsensusState,
   message: Exclude<Message, { type: 'have' }>,
   check: SignatureCheck,
   isSameEpoch: (height: number) => boolean,
+  mayCheck: MayCheck,
 ): Worth {
   const { committee } = state;
   switch (message.type) {
     case 'vote': {
       if (!USEFUL.has(judgeVote(state, message.vote))) return 'ignore';
       const voters = votersOf(state, message.vote, isSameEpoch);
-      if (voters === undefined) return 'ignore';
+      if (voters === undefined || !mayCheck(1)) return 'ignore';
       return check.vote(message.vote, voters) ? 'take' : 'invalid';
     }
     case 'proposal': {
       const { proposal } = message;
       if (judgeProposal(state, proposal) !== 'wanted' || !isSameEpoch(proposal.height)) return 'ignore';
       // The driver already has it, waiting for its time: repetitions are not checked again.
-      if (isHeld(state, proposal)) return 'ignore';
+      if (isHeld(state, proposal) || !mayCheck(PROPOSAL_CHECKS)) return 'ignore';
       return check.blocks(proposal.content) && check.proposal(proposal, committee) ? 'take' : 'invalid';
     }
     case 'proof':
-      return judgeProof(state, message.proof) === 'wanted' ? proven(message.proof, committee, check) : 'ignore';
+      return judgeProof(state, message.proof) === 'wanted'
+        ? proven(message.proof, committee, check, mayCheck)
+        : 'ignore';
     case 'finalized': {
       const { proof, proposal } = message.finalized;
       if (proof.height !== state.height || judgeFinalized(state, message.finalized) !== 'wanted') return 'ignore';
-      const worth = proven(proof, committee, check);
+      const worth = proven(proof, committee, check, mayCheck);
       return worth === 'take' && !check.blocks(proposal.content) ? 'invalid' : worth;
     }
   }
@@ -57,7 +68,8 @@ function votersOf(state: ConsensusState, { height }: Vote, isSameEpoch: (height:
 }
 
 /** Counted first: with too few votes no signature is checked. */
-function proven(proof: Proof, committee: Committee, check: SignatureCheck): Worth {
+function proven(proof: Proof, committee: Committee, check: SignatureCheck, mayCheck: MayCheck): Worth {
   if (!isProof(proof, committee, RULES)) return 'invalid';
+  if (!mayCheck(proof.votes.length)) return 'ignore';
   return proof.votes.every((vote) => check.vote(vote, committee)) ? 'take' : 'invalid';
 }

@@ -12,6 +12,8 @@ export type OverlaySocket = Duplex & {
   readonly remoteAddress?: string | undefined;
   readonly remotePort?: number | undefined;
   setNoDelay(noDelay?: boolean): unknown;
+  /** Of TCP: also what was not sent yet is gone. */
+  resetAndDestroy?(): unknown;
   /** Emits `timeout` after so long without bytes; 0: never. */
   setTimeout(millis: number, listener?: () => void): unknown;
 };

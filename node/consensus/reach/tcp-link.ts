@@ -118,6 +118,7 @@ export class TcpLink {
   readonly #listeners = [
     ['error', () => this.end()],
     ['close', () => this.end()],
+    ['end', () => this.#discard()],
     ['data', (piece: Buffer) => this.#read(piece)],
   ] as const;
   #ends: Ends | undefined;
@@ -208,8 +209,14 @@ export class TcpLink {
     this.#isOver = true;
     for (const timer of this.#timers) clearTimeout(timer);
     clearTimeout(this.#resume);
+    if (reason !== undefined) this.#discard();
     this.#socket.destroy();
     this.#events.ended(reason);
+  }
+
+  /** What the other side has not read would stay in the kernel for minutes after the connection. */
+  #discard(): void {
+    if (this.#isReady && !this.#socket.writableEnded) this.#socket.resetAndDestroy?.();
   }
 
   #handOver(token: Bytes, circuit: NonNullable<LinkEvents['circuit']>): void {

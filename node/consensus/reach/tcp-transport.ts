@@ -308,8 +308,8 @@ export class TcpTransport implements Transport {
           this.#links.delete(peer);
           this.#relaying.left(peer);
           // Strangers come and go: their faults are not worth a log line for operators.
-          if (reason !== undefined)
-            log[wasReady || !(isInbound || expected) ? 'info' : 'debug']('a neighbour was dropped', { peer, reason });
+          const isKnown = wasReady ? known?.standing !== 'stranger' : !(isInbound || expected);
+          if (reason !== undefined) log[isKnown ? 'info' : 'debug']('a neighbour was dropped', { peer, reason });
           if (wasReady) this.#events?.left(peer);
           ended(wasReady, reason);
         },

@@ -5,6 +5,7 @@
  */
 import { steadyMillis } from '../../../runtime/clock/clock.ts';
 import { DeliveryPace } from '../sync/delivery-pace.ts';
+import { batchEnd } from '../sync/sync-messages.ts';
 import type { PeerName } from '../thread/host-types.ts';
 
 export type PeerHeight = {
@@ -19,10 +20,10 @@ export type PeerHeight = {
   asked: number;
   /** Slow answers minus fast ones. */
   late: number;
-  /** Answers that brought nothing, and until when others come first. */
+  /** Answers that brought nothing, or less than it has, and until when others come first. */
   fruitless: number;
   restsUntil: number;
-  /** Whether an answer of it moved the head. */
+  /** Whether an answer of it brought all that it could. */
   hasBrought: boolean;
 };
 
@@ -115,7 +116,7 @@ export class PeerHeights {
     this.brought(peer, false);
   }
 
-  /** Whether its answer moved the head. */
+  /** Whether its answer brought what the peer claims to have, as far as one answer can. */
   brought(peer: PeerName, isNew: boolean): void {
     const known = this.#peers.get(peer);
     if (known === undefined) return;
@@ -131,7 +132,7 @@ export class PeerHeights {
 
   /**
    * The peer to ask for cuts after `head`: of those that claim to have them, do not rest and answer fast, the one asked
-   * longest ago; those that brought cuts before go before strangers.
+   * longest ago; those that brought cuts before go before strangers, and those that claim a whole batch before others.
    */
   next(head: number, except: ReadonlySet<PeerName> = NOBODY): PeerName | undefined {
     return this.#oldest(
@@ -141,7 +142,13 @@ export class PeerHeights {
         failedFrom !== head + 1 &&
         restsUntil <= this.#steady() &&
         !except.has(peer),
-      ({ fruitless, hasBrought, late, asked }) => [fruitless, hasBrought ? 0 : 1, late, asked],
+      ({ claim, fruitless, hasBrought, late, asked }) => [
+        fruitless,
+        // What a stranger claims says nothing.
+        hasBrought && claim >= batchEnd(head + 1) ? 0 : hasBrought ? 1 : 2,
+        late,
+        asked,
+      ],
     );
   }
 

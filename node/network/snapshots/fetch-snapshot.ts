@@ -238,7 +238,7 @@ class SnapshotFetch {
 
   async #isProven(offer: Place): Promise<boolean> {
     const { cutId, height } = this.#settings.trust;
-    if (equalBytes(offer.cutId, cutId)) return true;
+    if (equalBytes(offer.cutId, cutId)) return height === undefined || offer.height === height;
     if (height === undefined || !isSnapshotHeight(offer.height)) return false;
     const trusted = await this.#trustedCut({ height, cutId });
     if (trusted === undefined) return false;
@@ -273,7 +273,7 @@ class SnapshotFetch {
     const holders = this.#offers.holders(offer);
     const parts = this.#partsOf(offer, PATIENCE.look);
     try {
-      await parts.run(0, [headRule(offer.cutId)], async (head) => {
+      await parts.run(0, [headRule(offer.cutId, offer.height)], async (head) => {
         found = head;
       });
     } catch (error) {
@@ -337,7 +337,7 @@ class SnapshotFetch {
     // Not part of the rule: the peer is not at fault for an old snapshot.
     const wanted = (head: ProvenHead) => checkWanted(head, { network: genesis.network, genesis, nowMillis: now() });
     try {
-      const [head] = (await collected([headRule(place.cutId)], wanted)) as [ProvenHead];
+      const [head] = (await collected([headRule(place.cutId, place.height)], wanted)) as [ProvenHead];
       const outlines = await collected(outlineRules(head));
       workOfCuts(head, await collected(blockRules(head)));
       const [here, peers] = [file.parts, this.#offers.holders(place).length];

@@ -27,7 +27,8 @@ export const keyOf = ({ height, cutId }: Place): string => `${height} ${nameOf(c
 
 export class SnapshotOffers {
   readonly #with: OfferDependencies;
-  readonly #offers = new Map<PeerName, readonly Place[]>();
+  /** By their keys. */
+  readonly #offers = new Map<PeerName, Map<string, Place>>();
   readonly #chosen = new Set<PeerName>();
   readonly #dropped = new BoundedMap<string, true>(MAX_DROPPED);
   /** When a snapshot or a peer last failed to deliver. */
@@ -42,7 +43,7 @@ export class SnapshotOffers {
   }
 
   joined(peer: PeerName, { direction }: Pick<PeerInfo, 'direction'>): void {
-    this.#offers.set(peer, []);
+    this.#offers.set(peer, new Map());
     if (direction === 'outbound') this.#chosen.add(peer);
     void this.#ask(peer);
   }
@@ -57,10 +58,8 @@ export class SnapshotOffers {
     try {
       const offers = decodeOffers(await ask(peer, encodeSyncQuestion({ type: 'snapshots' })));
       if (!this.#offers.has(peer)) return;
-      this.#offers.set(
-        peer,
-        offers.filter((offer) => !this.#dropped.has(`${peer} ${keyOf(offer)}`)),
-      );
+      const keyed = offers.map((offer) => [keyOf(offer), offer] as const);
+      this.#offers.set(peer, new Map(keyed.filter(([key]) => !this.#dropped.has(`${peer} ${key}`))));
       changed();
     } catch (error) {
       blame(error, peer);
@@ -74,12 +73,12 @@ export class SnapshotOffers {
 
   /** Each once, those of chosen peers and newer ones first; then undelivered ones, the one tried longest ago first. */
   all(): readonly Place[] {
-    const all = new Map([...this.#offers.values()].flat().map((offer) => [keyOf(offer), offer]));
-    const ranked = [...all.values()].map((offer) => ({
-      offer,
-      failedAt: this.#failedAt(offer),
-      distance: this.holders(offer).some((peer) => this.#chosen.has(peer)) ? 0 : 1,
-    }));
+    const all = new Map([...this.#offers.values()].flatMap((offers) => [...offers]));
+    const ranked = [...all].map(([key, offer]) => {
+      const holders = this.#holders(key);
+      const distance = holders.some((peer) => this.#chosen.has(peer)) ? 0 : 1;
+      return { offer, failedAt: this.#failedAt(key, holders), distance };
+    });
     const sorted = ranked.sort(
       (a, b) => a.failedAt - b.failedAt || a.distance - b.distance || b.offer.height - a.offer.height,
     );
@@ -87,9 +86,9 @@ export class SnapshotOffers {
   }
 
   /** Of the snapshot, or of every peer that offers it. */
-  #failedAt(offer: Place): number {
-    const ofPeers = this.holders(offer).map((peer) => this.#failed.get(peer) ?? 0);
-    const at = Math.max(this.#failed.get(keyOf(offer)) ?? 0, Math.min(...ofPeers));
+  #failedAt(key: string, holders: readonly PeerName[]): number {
+    const ofPeers = holders.map((peer) => this.#failed.get(peer) ?? 0);
+    const at = Math.max(this.#failed.get(key) ?? 0, Math.min(...ofPeers));
     return this.#with.steady() - at < LAST_MILLIS ? at : 0;
   }
 
@@ -100,20 +99,18 @@ export class SnapshotOffers {
   }
 
   holders(offer: Place): readonly PeerName[] {
-    const key = keyOf(offer);
-    return [...this.#offers].filter(([, offers]) => offers.some((other) => keyOf(other) === key)).map(([peer]) => peer);
+    return this.#holders(keyOf(offer));
+  }
+
+  #holders(key: string): readonly PeerName[] {
+    return [...this.#offers].filter(([, offers]) => offers.has(key)).map(([peer]) => peer);
   }
 
   /** The peer does not have it, or what it sent is not of it. */
   drop(peer: PeerName, offer: Place): void {
     const key = keyOf(offer);
     this.#dropped.set(`${peer} ${key}`, true);
-    const offers = this.#offers.get(peer);
-    if (offers !== undefined)
-      this.#offers.set(
-        peer,
-        offers.filter((other) => keyOf(other) !== key),
-      );
+    this.#offers.get(peer)?.delete(key);
   }
 
   close(): void {

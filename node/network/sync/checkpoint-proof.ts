@@ -13,7 +13,7 @@ import { PeerFault, StingyAnswer } from '../peers/peer-fault.ts';
 import type { PeerName } from '../thread/host-types.ts';
 import { type Place, provenBack } from './cut-proof.ts';
 import type { Answered } from './hurried-ask.ts';
-import { decodeHeadersAnswer, MAX_CUTS, MAX_HEADERS, type SyncQuestion } from './sync-messages.ts';
+import { batchEnd, decodeHeadersAnswer, MAX_CUTS, MAX_HEADERS, type SyncQuestion } from './sync-messages.ts';
 
 const LOG_MILLIS = 10_000;
 
@@ -125,7 +125,7 @@ export class CheckpointProof {
   async #idOf(asked: PeerName, way: Way, height: number): Promise<Bytes> {
     const known = way.marks.get(height);
     if (known !== undefined) return known;
-    const mark = Math.min(height + MAX_CUTS - 1 - (height % MAX_CUTS), way.checkpoint.height);
+    const mark = Math.min(batchEnd(height), way.checkpoint.height);
     const between = { checkpoint: way.checkpoint, lowest: { height: mark, cutId: way.marks.get(mark) as Bytes } };
     const count = mark - height + 1;
     const { peer, headers } = await this.#headers(asked, between, count);

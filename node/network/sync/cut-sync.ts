@@ -24,11 +24,12 @@ import { brokenChain, isCertified, type Place } from './cut-proof.ts';
 import { EpochProof } from './epoch-proof.ts';
 import { type Answered, askHurried } from './hurried-ask.ts';
 import {
+  ANSWER_BYTES,
+  batchEnd,
   type CutsAnswer,
   decodeCutsAnswer,
   decodeHeadersAnswer,
   encodeSyncQuestion,
-  MAX_CUTS,
   type SyncQuestion,
 } from './sync-messages.ts';
 import { unknownVersion } from './unknown-cut.ts';
@@ -173,7 +174,7 @@ export class CutSync {
     const { ledger } = this.#with;
     const head = ledger.head();
     const from = head.height + 1;
-    const count = MAX_CUTS - (from % MAX_CUTS);
+    const count = batchEnd(from) - head.height;
     const claims = this.heights.claims();
     const { peer, answer: bytes } = await this.#askSoon(first, { type: 'cuts', from, count });
     try {
@@ -194,7 +195,9 @@ export class CutSync {
       this.heights.proved(peer, last.header.height);
       // Meanwhile some of these cuts may have arrived by another way.
       await this.#execute(answer, peer);
-      this.heights.brought(peer, true);
+      // Cut by cut, a chain would take days: an answer ends where the batch, the epoch or the peer's chain does.
+      const end = Math.min(batchEnd(from), this.#epochEnd(from), Math.max(claimed, answer.head));
+      this.heights.brought(peer, last.header.height >= end || bytes.length >= ANSWER_BYTES);
     } catch (error) {
       if (error instanceof ProtocolError && error.code === 'unsupported_version' && (await this.#isUnknown(peer, from)))
         return;
@@ -203,6 +206,11 @@ export class CutSync {
       if (error instanceof ContradictedError) this.#end(error);
       else if (!(error instanceof MovedOnError)) this.#failed(isOf ? error.peer : peer, error);
     }
+  }
+
+  #epochEnd(height: number): number {
+    const { intervalCuts } = this.#with.ledger;
+    return (epochOf(height, intervalCuts) + 1) * intervalCuts - 1;
   }
 
   /** The chain went where this node cannot follow. */
@@ -216,8 +224,7 @@ export class CutSync {
     const { ledger, updateRequired } = this.#with;
     const [head, committee] = [ledger.head(), ledger.committee(from)];
     const claim = this.heights.get(peer)?.claim ?? 0;
-    const epochEnd = (epochOf(from, ledger.intervalCuts) + 1) * ledger.intervalCuts - 1;
-    const to = Math.min(claim, from - (from % MAX_CUTS) + MAX_CUTS - 1, epochEnd);
+    const to = Math.min(claim, batchEnd(from), this.#epochEnd(from));
     if (to < from || committee === undefined || head.height !== from - 1) return false;
     const asking = this.#askSoon(peer, { type: 'headers', to, count: to - from + 1 });
     const answer = await asking.then(({ answer: bytes }) => decodeHeadersAnswer(bytes)).catch(() => undefined);

@@ -19,6 +19,8 @@ import { nameOf } from '../../ledger/registration.ts';
 import type { SnapshotQuestion } from '../snapshots/snapshot-messages.ts';
 
 export const MAX_CUTS = 96;
+/** The last cut of the batch that this height is in. */
+export const batchEnd = (height: number): number => height - (height % MAX_CUTS) + MAX_CUTS - 1;
 export const MAX_BLOCKS = 64;
 export const MAX_HEADERS = 1_024;
 /** Maximum size of an answer without its last part, which may be one more body or certificate. */
@@ -120,8 +122,11 @@ export function decodeCutsAnswer(bytes: Bytes): CutsAnswer {
   const count = inRange(reader.u8(), 0, MAX_CUTS, 'cuts');
   const cuts = Array.from({ length: count }, () => readProposedCut(reader));
   const certificates = new Map<number, Certificate>();
+  let last = -1;
   for (let left = inRange(reader.u8(), 0, MAX_CUTS, 'certificates'); left > 0; left--) {
-    const cut = cuts[reader.u8()];
+    // Each once: repeated, they would make a small answer large.
+    last = inRange(reader.u8(), last + 1, MAX_CUTS, 'index of a certificate');
+    const cut = cuts[last];
     const length = inRange(reader.u32(), 0, 5 + MAX_COMMITTEE * 4_096, 'certificate');
     if (cut === undefined) throw new ProtocolError('out_of_range', 'a certificate of no cut');
     certificates.set(cut.header.height, decodeCertificate(reader.take(length)));

@@ -1,0 +1,116 @@
+/** One client that asks as often as it can delays others by one of its requests at a time, and nobody is refused. */
+
+import { connect, type Socket } from 'node:net';
+import { setImmediate as turn } from 'node:timers/promises';
+import { expect, onTestFinished, test } from 'vitest';
+import { TrustedProxies } from '../../runtime/clients/client-address.ts';
+import { BEGUN_AT_ONCE, ClientTurns } from '../../runtime/door/client-turns.ts';
+import { Door, type DoorOptions, SMALL_DOOR } from '../../runtime/door/door.ts';
+import { quietLog } from '../quiet-log.ts';
+
+const [GREEDY, OTHER] = ['127.0.0.2', '127.0.0.3'] as const;
+
+test('of each client one begins in a turn of the event loop, of very many clients as many as there is time for', async () => {
+  const begun: string[] = [];
+  const turns = new ClientTurns();
+  const add = (client: string) => turns.add(client, () => begun.push(client));
+  for (let i = 0; i < 3; i++) add('a');
+  add('b');
+  const takenBack = add('c');
+  takenBack();
+  await turn();
+  expect(begun).toEqual(['a', 'b']);
+  await turn();
+  await turn();
+  expect(begun).toEqual(['a', 'b', 'a', 'a']);
+  expect(turns.clients).toBe(0);
+  for (let i = 0; i < 2 * BEGUN_AT_ONCE; i++) add(`many ${i}`);
+  await turn();
+  expect(begun.length).toBe(4 + BEGUN_AT_ONCE);
+  await turn();
+  expect(begun.length).toBe(4 + 2 * BEGUN_AT_ONCE);
+  // One that is taken back late, when its client waits with another, leaves that alone.
+  const late = add('d');
+  await turn();
+  add('d');
+  late();
+  expect(turns.clients).toBe(1);
+});
+
+/** Counts in turns of the event loop, not in time: each is short here. */
+async function turnsUntil(look: () => boolean): Promise<void> {
+  while (!look()) await turn();
+}
+
+type Bed = { readonly port: number; readonly begun: string[] };
+
+async function open(options: Partial<DoorOptions> = {}): Promise<Bed> {
+  const begun: string[] = [];
+  const door = new Door(
+    { name: 'test', limits: SMALL_DOOR, hosts: null, origins: null, inTurns: true, ...options },
+    {
+      request: ({ socket, headers }, response) => {
+        begun.push(`${headers['x-forwarded-for'] ?? socket.remoteAddress}`);
+        response.end('served');
+      },
+      upgrade: ({ socket }) => {
+        begun.push(`upgrade ${socket.remoteAddress}`);
+        socket.destroy();
+      },
+    },
+    { log: quietLog },
+  );
+  const { port } = await door.listen({ host: '127.0.0.1', port: 0 }, { what: 'tests' });
+  onTestFinished(() => door.close());
+  return { port, begun };
+}
+
+async function dial(port: number, localAddress: string): Promise<Socket & { answers: number }> {
+  const socket = Object.assign(connect({ host: '127.0.0.1', port, localAddress }), { answers: 0 });
+  await new Promise((resolve) => socket.once('connect', resolve));
+  socket.on('data', (data) => {
+    socket.answers += data.toString('latin1').split('HTTP/1.1 200').length - 1;
+  });
+  socket.on('error', () => undefined);
+  onTestFinished(() => void socket.destroy());
+  return socket;
+}
+
+const get = (extra = ''): string => `GET / HTTP/1.1\r\nhost: x\r\n${extra}\r\n`;
+const CONNECTIONS = 30;
+const PIPELINED = 8;
+
+test.each([
+  ['a client', get(), GREEDY, OTHER, OTHER, []],
+  ['a client by an upgrade', get(), GREEDY, OTHER, `upgrade ${OTHER}`, []],
+  ['a client of a proxy', get('x-forwarded-for: 192.0.2.1\r\n'), GREEDY, GREEDY, '192.0.2.2', [GREEDY]],
+])('%s waits for few of the requests that another sent before', async (_name, words, from, other, called, proxies) => {
+  const { port, begun } = await open({ proxies: new TrustedProxies(proxies) });
+  const greedy = await Promise.all(Array.from({ length: CONNECTIONS }, () => dial(port, from)));
+  const one = await dial(port, other);
+  for (const socket of greedy) socket.write(words.repeat(PIPELINED));
+  await turnsUntil(() => begun.length > 0);
+  const upgrade = 'connection: upgrade\r\nupgrade: websocket\r\n';
+  one.write(
+    get(called.startsWith('upgrade') ? upgrade : called.startsWith('192') ? `x-forwarded-for: ${called}\r\n` : ''),
+  );
+  await turnsUntil(() => begun.includes(called));
+  expect(begun.indexOf(called)).toBeLessThan((CONNECTIONS * PIPELINED) / 2);
+  // Nobody is refused.
+  await turnsUntil(() => greedy.every(({ answers }) => answers === PIPELINED));
+});
+
+test('requests of a client that is gone are not begun', async () => {
+  const { port, begun } = await open();
+  const greedy = await Promise.all(Array.from({ length: CONNECTIONS }, () => dial(port, GREEDY)));
+  for (const socket of greedy) socket.write(get().repeat(PIPELINED));
+  await turnsUntil(() => begun.length > 0);
+  for (const socket of greedy) socket.destroy();
+  const one = await dial(port, OTHER);
+  for (let i = 0; i < CONNECTIONS * PIPELINED; i++) await turn();
+  const before = begun.length;
+  one.write(get());
+  await turnsUntil(() => one.answers === 1);
+  expect(begun.length).toBe(before + 1);
+  expect(before).toBeLessThan((CONNECTIONS * PIPELINED) / 2);
+});
