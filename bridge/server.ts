@@ -36,12 +36,14 @@ import type {
 import type {
   BoundAddress,
   CertificatePem,
+  ConnectionList,
+  ConnectionSearch,
   EarlierTemplates,
   ListenerControl,
   Publication,
   PublishedTemplate,
 } from './threads/hub.ts';
-import { figuresOf, startListenerThread } from './threads/listener-threads.ts';
+import { connectionsOf, figuresOf, startListenerThread } from './threads/listener-threads.ts';
 import { MainHub } from './threads/main-hub.ts';
 
 /** How long miners keep working without a node before they get code 31. */
@@ -469,6 +471,10 @@ class MainServer implements StratumServer {
       },
       bans: this.bans().length,
     };
+  }
+
+  connections(search: ConnectionSearch): Promise<ConnectionList> {
+    return connectionsOf(this.#listeners.values(), search);
   }
 
   blocks(limit: number): readonly BlockEntry[] {

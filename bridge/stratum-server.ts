@@ -14,7 +14,7 @@ import type { SessionShelf } from './session/session-shelf.ts';
 import type { BlockEntry, FoundBlocks } from './shares/found-blocks.ts';
 import type { ReceiptDelivery } from './shares/receipts.ts';
 import type { ShareSink } from './shares/sink.ts';
-import type { BoundAddress, CertificatePem, ListenerFigures } from './threads/hub.ts';
+import type { BoundAddress, CertificatePem, ConnectionList, ConnectionSearch, ListenerFigures } from './threads/hub.ts';
 
 export type StratumServerOptions = {
   readonly network: Network;
@@ -79,6 +79,8 @@ export interface StratumServer {
   /** Sends the receipts of a slice to the connections that asked for them. */
   receipts(delivery: ReceiptDelivery): void;
   figures(): Promise<StratumFigures>;
+  /** The connections of this instance that an operator looks for. */
+  connections(search: ConnectionSearch): Promise<ConnectionList>;
   blocks(limit: number): readonly BlockEntry[];
   bans(): readonly { readonly key: string; readonly untilMillis: number }[];
   /** A ban decided elsewhere. */

@@ -296,6 +296,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       now: steadyMillis,
       wall: Date.now,
       connect: () => connectDocument(values, stratum),
+      connections: (search) => stratum.connections(search),
       wallet: walletClient,
       node: client,
       isAccountant: () => runner.term !== undefined,

@@ -17,7 +17,7 @@ import { exemption, type Fault } from '../session/ban-score.ts';
 import { ConnectionCounter, numbersOf } from '../session/extranonce.ts';
 import { TemplateShelf } from '../session/job-book.ts';
 import { KnownAddresses } from '../session/known-addresses.ts';
-import { type Banned, coverOf } from '../session/operator-ban.ts';
+import { type Banned, coverOf, operatorKey } from '../session/operator-ban.ts';
 import type { PendingShare } from '../session/pending-share.ts';
 import type { Session } from '../session/session.ts';
 import { newSessionId } from '../session/session-id.ts';
@@ -25,7 +25,15 @@ import type { SessionRecord } from '../session/session-record.ts';
 import type { ConnectionNumbers, SessionDesk } from '../session/surroundings.ts';
 import { type ReceiptDelivery, ReceiptFanOut } from '../shares/receipts.ts';
 import { ShareCheck } from '../shares/share-check.ts';
-import type { Balance, ListenerFigures, Member, Publication } from '../threads/hub.ts';
+import type {
+  Balance,
+  ConnectionList,
+  ConnectionRow,
+  ConnectionSearch,
+  ListenerFigures,
+  Member,
+  Publication,
+} from '../threads/hub.ts';
 import { ConnectionCount } from './connection-count.ts';
 import type { Conversation, ConversationDesk, Peer } from './conversation.ts';
 import type { DeskDependencies, DeskOptions } from './desk-options.ts';
@@ -446,6 +454,35 @@ export class Desk implements ConversationDesk {
     clientFaults.report('stratum', error, {
       error: (message, fields = {}) => this.#dependencies.log('error', message, fields),
     });
+  }
+
+  connections({ text, most }: ConnectionSearch): ConnectionList {
+    const key = operatorKey(text);
+    const covers = key === undefined ? undefined : coverOf(key);
+    const part = text.toLowerCase();
+    const has = (one: string | undefined) => one?.toLowerCase().includes(part) === true;
+    const found = [...this.#conversations].filter(({ address, session: { member } }) =>
+      covers === undefined
+        ? has(member?.worker) || has(member?.agent) || has(address)
+        : covers({ address, account: member?.account ?? null }),
+    );
+    const rows = found
+      .slice(-most)
+      .reverse()
+      .map(({ address, sinceMillis, session }): ConnectionRow => {
+        const { member, service } = session;
+        const tally = session.tally.state();
+        return {
+          address,
+          service: service.name,
+          miner: member === null ? null : { account: member.account, worker: member.worker, agent: member.agent },
+          ageMillis: this.now() - sinceMillis,
+          accepted: tally.accepted,
+          stale: tally.stale,
+          rejected: Object.values(tally.rejected).reduce((sum, count) => sum + count, 0),
+        };
+      });
+    return { all: this.#conversations.size, found: found.length, rows };
   }
 
   figures(): Omit<ListenerFigures, 'byTransport' | 'refusedConnections'> {

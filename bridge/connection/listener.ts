@@ -15,7 +15,15 @@ import type { Logger } from '../../runtime/log/log.ts';
 import { type StratumService, tcpPortsOf } from '../service.ts';
 import type { SessionRecord } from '../session/session-record.ts';
 import type { ReceiptDelivery } from '../shares/receipts.ts';
-import type { BoundAddress, CertificatePem, ListenerControl, ListenerFigures, Publication } from '../threads/hub.ts';
+import type {
+  BoundAddress,
+  CertificatePem,
+  ConnectionList,
+  ConnectionSearch,
+  ListenerControl,
+  ListenerFigures,
+  Publication,
+} from '../threads/hub.ts';
 import { ARRIVAL, type Arrival } from './arrival.ts';
 import type { Peer } from './conversation.ts';
 import { type Desk, TICK_MILLIS } from './desk.ts';
@@ -360,6 +368,10 @@ export class Listener implements ListenerControl {
   async figures(): Promise<ListenerFigures> {
     const refusedConnections = this.#refused + this.#sockets.refused;
     return { ...this.#desk.figures(), byTransport: { ...this.#transports }, refusedConnections };
+  }
+
+  async connections(search: ConnectionSearch): Promise<ConnectionList> {
+    return this.#desk.connections(search);
   }
 
   async drain(): Promise<void> {

@@ -47,6 +47,7 @@ export const LISTENER_CALLS: Table<ListenerControl> = {
   takeSession: 'call',
   receipts: 'tell',
   figures: 'call',
+  connections: 'call',
   drain: 'call',
   close: 'call',
 };

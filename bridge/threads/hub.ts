@@ -104,6 +104,23 @@ export type ListenerFigures = {
   readonly answers: Readonly<Record<string, number>>;
 };
 
+/** What an operator looks for among the connections: an address, a network or a mining address, as in a ban; else a part of a name. Empty: all. */
+export type ConnectionSearch = { readonly text: string; readonly most: number };
+
+export type ConnectionRow = {
+  readonly address: string;
+  readonly service: string;
+  /** Null before the login. */
+  readonly miner: { readonly account: Bytes; readonly worker: string; readonly agent: string } | null;
+  readonly ageMillis: number;
+  readonly accepted: number;
+  readonly stale: number;
+  readonly rejected: number;
+};
+
+/** The newest connections first. */
+export type ConnectionList = { readonly all: number; readonly found: number; readonly rows: readonly ConnectionRow[] };
+
 export type BoundAddress = {
   readonly service: string;
   readonly kind: 'tcp' | 'ws' | 'fixed';
@@ -124,6 +141,7 @@ export interface ListenerControl {
   /** Sends the receipts of a closed slice to the connections that asked for them. */
   receipts(delivery: ReceiptDelivery): void;
   figures(): Promise<ListenerFigures>;
+  connections(search: ConnectionSearch): Promise<ConnectionList>;
   /** Stops accepting, asks miners to reconnect, and resolves when every request is answered. */
   drain(): Promise<void>;
   close(): Promise<void>;

@@ -11,7 +11,7 @@ import type { DeskOptions } from '../connection/desk-options.ts';
 import type { ListenerOptions } from '../connection/listener.ts';
 import { unpackShares } from '../shares/share-batch.ts';
 import { exposed, HUB_CALLS, LISTENER_CALLS, type PortHub, remote } from './calls.ts';
-import type { Hub, ListenerControl, ListenerFigures, Member } from './hub.ts';
+import type { ConnectionList, ConnectionSearch, Hub, ListenerControl, ListenerFigures, Member } from './hub.ts';
 import { unpackEvents, unpackMembers } from './packed-members.ts';
 import { PortCalls } from './port-calls.ts';
 
@@ -100,7 +100,23 @@ export function startListenerThread(
 }
 
 /** Of the listeners that live: one that dies does not answer. */
-export async function figuresOf(listeners: Iterable<ListenerControl>): Promise<ListenerFigures[]> {
-  const asked = await Promise.allSettled([...listeners].map((listener) => listener.figures()));
+async function answersOf<T>(
+  listeners: Iterable<ListenerControl>,
+  ask: (listener: ListenerControl) => Promise<T>,
+): Promise<T[]> {
+  const asked = await Promise.allSettled([...listeners].map(ask));
   return asked.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []));
+}
+
+export const figuresOf = (listeners: Iterable<ListenerControl>): Promise<ListenerFigures[]> =>
+  answersOf(listeners, (listener) => listener.figures());
+
+export async function connectionsOf(
+  listeners: Iterable<ListenerControl>,
+  search: ConnectionSearch,
+): Promise<ConnectionList> {
+  const lists = await answersOf(listeners, (listener) => listener.connections(search));
+  const sum = (of: (list: ConnectionList) => number) => lists.reduce((total, list) => total + of(list), 0);
+  const rows = lists.flatMap((list) => list.rows).sort((a, b) => a.ageMillis - b.ageMillis);
+  return { all: sum(({ all }) => all), found: sum(({ found }) => found), rows: rows.slice(0, search.most) };
 }

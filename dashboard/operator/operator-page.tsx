@@ -1,5 +1,6 @@
-/** The operator's page, behind the token: balance sheet, payout queue and pause, settings, bans, instances, log of what was done. */
+/** The operator's page, behind the token: the pool over time, its fastest miners, balance sheet, payout queue and pause, settings, connections, bans, instances, log of what was done. */
 import { useEffect, useState } from 'preact/hooks';
+import type { PoolDocument } from '../../pool/api/documents.ts';
 import type {
   BansDocument,
   InstancesDocument,
@@ -8,12 +9,18 @@ import type {
   SettingsDocument,
 } from '../../pool/api/operator/operator-documents.ts';
 import { operate, type PoolError } from '../data/client.ts';
+import { useDocument } from '../data/hooks.ts';
 import { keepFresh } from '../data/pause.ts';
-import { ago, coins, count } from '../format.ts';
+import { ago, coins, count, shortId } from '../format.ts';
 import { useHeadFocus } from '../view/focus.ts';
-import { Identifier, Table, When } from '../view/parts.tsx';
+import { TopMiners } from '../view/miner-lists.tsx';
+import { Table, When } from '../view/parts.tsx';
+import { PoolChart } from '../view/pool-chart.tsx';
+import { sum } from '../view/pool-figures.tsx';
+import { Connections } from './connections.tsx';
 import { OperatorLog } from './operator-log.tsx';
 import { Settings } from './operator-settings.tsx';
+import { optionName, optionValue } from './option-text.ts';
 import { type Act, Queue } from './payout-queue.tsx';
 
 type Everything = {
@@ -159,9 +166,12 @@ function Desk({ token, onLeave }: { token: string; onLeave(): void }) {
       )}
       {all === undefined ? null : (
         <>
+          <PoolOverTime />
+          <TopMiners />
           <Sheet status={all.status} />
           <Queue payouts={all.queue} status={all.status} act={act} />
           <Settings settings={all.settings} act={act} />
+          <Connections token={token} turn={turn} act={act} />
           <Bans bans={all.bans} act={act} />
           <Instances instances={all.instances} />
           <Options config={all.config} />
@@ -170,6 +180,12 @@ function Desk({ token, onLeave }: { token: string; onLeave(): void }) {
       )}
     </>
   );
+}
+
+function PoolOverTime() {
+  const pool = useDocument<PoolDocument>('pool', 10_000).data;
+  if (pool === undefined) return null;
+  return <PoolChart rate={sum(pool.services, (service) => service.hash_rate.ten_minutes)} since={pool.since_millis} />;
 }
 
 const SHEET = [
@@ -222,8 +238,8 @@ const Options = ({ config }: { config: Everything['config'] }) => (
     <Table
       caption="Options of this instance"
       columns={[
-        { title: 'Option', cell: ([name]) => name },
-        { title: 'Value', wide: true, cell: ([, value]) => <code>{JSON.stringify(value)}</code> },
+        { title: 'Option', cell: ([name]) => <code>{optionName(name)}</code> },
+        { title: 'Value', wide: true, cell: ([name, value]) => optionValue(name, value) },
       ]}
       rows={Object.entries(config)}
       keyOf={([name]) => name}
@@ -296,16 +312,34 @@ function Instances({ instances }: { instances: InstancesDocument['instances'] })
       <Table
         caption="Processes of this pool"
         columns={[
-          { title: 'Instance', cell: (one) => one.instance },
-          { title: 'Boot id', cell: (one) => <Identifier id={one.boot_id} /> },
+          {
+            title: 'Instance',
+            cell: (one) => (
+              <>
+                {one.instance}
+                <span class="note below">
+                  {one.version}, boot {shortId(one.boot_id)}
+                </span>
+              </>
+            ),
+          },
+          {
+            title: 'State',
+            cell: (one) => <span class={one.ready ? 'good' : 'warn'}>{one.ready ? 'serves' : 'not ready'}</span>,
+          },
+          { title: 'Books', minor: true, cell: (one) => (one.accountant ? 'keeps them' : 'stand-by') },
           { title: 'Connections', number: true, cell: (one) => count(one.connections) },
-          { title: 'Accountant', cell: (one) => (one.accountant ? 'yes' : 'stand-by') },
-          { title: 'Started', cell: (one) => <When millis={one.started_millis} /> },
-          { title: 'Seen', cell: (one) => ago(one.seen_millis, now) },
+          { title: 'Accepted', number: true, minor: true, cell: (one) => count(one.accepted) },
+          { title: 'Rejected', number: true, minor: true, cell: (one) => count(one.rejected) },
+          { title: 'Waiting', number: true, minor: true, cell: (one) => count(one.waiting) },
+          { title: 'Cut', number: true, minor: true, cell: (one) => count(one.height) },
+          { title: 'Seen', minor: true, cell: (one) => ago(one.seen_millis, now) },
+          { title: 'Started', minor: true, spare: true, cell: (one) => <When millis={one.started_millis} /> },
         ]}
         rows={instances}
         keyOf={(one) => one.boot_id}
       />
+      <p class="note">‘Waiting’: entries of its journal that the books have not taken yet.</p>
     </section>
   );
 }

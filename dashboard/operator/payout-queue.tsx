@@ -49,6 +49,11 @@ export function Queue({
 }) {
   const { payouts_paused: paused, payouts_held: held } = status;
   const [note, setNote] = useState('');
+  const [asked, setAsked] = useState(false);
+  const payNow = async () => {
+    setAsked(false);
+    setAsked(await act('pay-now', 'POST'));
+  };
   const turn = async (event: Event) => {
     event.preventDefault();
     // The field for the note goes while payouts are paused; the keyboard stays here.
@@ -82,7 +87,13 @@ export function Queue({
           </label>
         )}
         <button type="submit">{paused ? 'Resume payouts' : 'Pause payouts'}</button>
+        <button type="button" aria-disabled={paused} onClick={() => paused || void payNow()}>
+          Pay now
+        </button>
       </form>
+      <p role="status" class={asked ? 'note' : 'hidden-text'}>
+        {asked ? 'Balances that have reached the minimum are paid within seconds.' : ''}
+      </p>
       {payouts.length === 0 ? <p class="note">No payouts in progress.</p> : null}
       <Table
         hidden={payouts.length === 0}

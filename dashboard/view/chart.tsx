@@ -2,7 +2,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
-import { hashRate, time } from '../format.ts';
+import { DAY_SECONDS, hashRate, time } from '../format.ts';
 import { THEME_EVENT } from '../theme.ts';
 import { labelSpace, moment, type Point, pointText, timeLabels, timeTicks, valueSpace } from './chart-points.ts';
 
@@ -76,6 +76,13 @@ const onlyOnce = (labels: readonly string[]): string[] =>
 /** Seconds shown before the first point of a chart that is younger than its range. */
 const YOUNG = 60;
 
+/** From half a bar's room before the first to half of it after the last: neither is cut off. */
+function aroundBars(points: readonly Point[]): Range {
+  const [first, second] = points.map(({ at_millis }) => at_millis / 1000);
+  const [from, half] = [first ?? 0, ((second ?? (first ?? 0) + DAY_SECONDS) - (first ?? 0)) / 2];
+  return { from: from - half, to: (points.at(-1)?.at_millis ?? 0) / 1000 + half };
+}
+
 /** `hours`: the axis ends now and reaches back that far, or to the first point; without it, it fits the points. */
 export function Chart({
   points,
@@ -103,7 +110,7 @@ export function Chart({
     const width = () => element.clientWidth || 300;
     const to = Date.now() / 1000;
     const from = Math.max(to - (hours ?? 0) * 3600, (points[0]?.at_millis ?? 0) / 1000 - YOUNG);
-    const range = hours === undefined ? undefined : { from, to };
+    const range = bars ? aroundBars(points) : hours === undefined ? undefined : { from, to };
     const look = { few: points.length < FEW, range, bars };
     // The point below the pointer or finger, else the newest.
     const tell = (index: number | null | undefined) => {

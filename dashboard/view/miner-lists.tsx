@@ -7,6 +7,7 @@ import type {
   LeadersDocument,
   MinerSummary,
   MinersDocument,
+  PoolDocument,
 } from '../../pool/api/documents.ts';
 import { partOfBlock, useBlockWork } from '../data/block-work.ts';
 import { query } from '../data/client.ts';
@@ -49,6 +50,31 @@ export function Miners() {
         <Table caption="Fastest first" columns={columns} rows={rows} keyOf={(miner) => miner.address} />
       )}
       <Pager cursor={cursor} next={miners.data?.next_cursor} onMove={setCursor} words={['Fastest', 'More']} />
+    </section>
+  );
+}
+
+const TOP = 10;
+
+/** For the operator: who the pool lives on. */
+export function TopMiners() {
+  const miners = useDocument<MinersDocument>(`miners?limit=${TOP}`, 10_000);
+  const pool = useDocument<PoolDocument>('pool', 10_000).data;
+  const all = pool?.services.reduce((sum, { hash_rate }) => sum + hash_rate.hour, 0) ?? 0;
+  const rows = miners.data?.miners ?? [];
+  const part = ({ hash_rate }: MinerSummary) => (all > 0 ? smallPercent(Math.min(1, hash_rate.hour / all)) : '–');
+  const columns: Column<MinerSummary>[] = [...MINERS, { title: 'Part', number: true, cell: part }];
+  return (
+    <section class="card">
+      <h2>Top miners</h2>
+      {rows.length === 0 ? (
+        <Placeholder error={miners.error} loading={miners.data === undefined} empty="Nobody is mining here yet." />
+      ) : (
+        <Table caption="Fastest of the last hour" columns={columns} rows={rows} keyOf={(miner) => miner.address} />
+      )}
+      <p>
+        ‘Part’ is that of the pool’s hash rate of the last hour. <a href={linkTo('miner')}>All miners</a>
+      </p>
     </section>
   );
 }

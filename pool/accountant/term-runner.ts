@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../../runtime/log/log.ts';
-import { payoutsPaused } from '../api/operator/payout-pause.ts';
+import { LAST_PAYOUT, payoutsPaused } from '../api/operator/payout-pause.ts';
 import { dropOldShares } from '../books/partitions.ts';
 import { fenced, type Term, TermLostError, tryElection } from '../books/term.ts';
 import { connectDatabase, type Sql, type Transaction } from '../database/connect.ts';
@@ -67,7 +67,6 @@ const TELL_AGAIN_MILLIS = 60_000;
 const FOLD_MILLIS = 5_000;
 const LUCK_MILLIS = 15_000;
 const FOLLOW_PAYOUTS_MILLIS = 2_000;
-const LAST_PAYOUT = 'last_payout_millis';
 
 export class TermRunner {
   readonly #options: TermOptions;

@@ -3,6 +3,7 @@
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { StratumServer } from '../../bridge/stratum-server.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import type { Sql } from '../database/connect.ts';
@@ -72,6 +73,8 @@ export type PoolApiDependencies = {
   /** The pool's node; without it the API has no chain routes. */
   readonly node?: NodeReads;
   readonly isAccountant: () => boolean;
+  /** The stratum server's; without one the operator has no list of them. */
+  readonly connections?: StratumServer['connections'];
 };
 
 export interface PoolApi {
@@ -178,6 +181,8 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
       config: options.config,
       wallet: dependencies.wallet,
       isAccountant: dependencies.isAccountant,
+      network,
+      connections: dependencies.connections,
     }),
   ].map((each) => keepingAnswers(each, cache));
   /** Events only say what changed; pages get the current document. */

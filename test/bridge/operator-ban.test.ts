@@ -51,6 +51,23 @@ test.each([
   },
 );
 
+test('connections are found by what a ban of it would cover, or by a part of a name; the newest come first', async () => {
+  const bed = await deskBed();
+  await bed.publish(10);
+  await loggedIn(bed, '203.0.113.5', `${addressOf(1)}.Attic`);
+  await loggedIn(bed, '203.0.113.9', `${addressOf(2)}.cellar`);
+  await loggedIn(bed, '198.51.100.7', `${addressOf(1)}.shed`);
+  new DeskMiner(bed, '198.51.100.8');
+  const found = (text: string) => bed.desk.connections({ text, most: 9 }).rows.map(({ miner }) => miner?.worker);
+  expect(found('')).toEqual([undefined, 'shed', 'cellar', 'Attic']);
+  expect(found('203.0.113.0/24')).toEqual(['cellar', 'Attic']);
+  expect(found('203.0.113.5')).toEqual(['Attic']);
+  expect(found(addressOf(1))).toEqual(['shed', 'Attic']);
+  expect(found('attic')).toEqual(['Attic']);
+  expect(found('198.51')).toEqual([undefined, 'shed']);
+  expect(bed.desk.connections({ text: '', most: 1 })).toMatchObject({ all: 4, found: 4, rows: [{ miner: null }] });
+});
+
 test('a ban by score spares the connections of its address that mine', async () => {
   const bed = await deskBed();
   await bed.publish(10);

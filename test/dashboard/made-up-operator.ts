@@ -1,12 +1,14 @@
 /** The operator’s documents of a made-up pool (made-up-pool.ts). */
 import type {
   BansDocument,
+  ConnectionsDocument,
   InstancesDocument,
   OperatorLogDocument,
   OperatorStatus,
   QueueDocument,
   SettingsDocument,
 } from '../../pool/api/operator/operator-documents.ts';
+import { address, MARKUP } from './made-up-pool.ts';
 import type { Answers } from './served-page.ts';
 
 const STATUS: OperatorStatus = {
@@ -35,23 +37,61 @@ const SETTINGS: SettingsDocument = {
   ],
 };
 
+const INSTANCE: InstancesDocument['instances'][number] = {
+  instance: 'pool-1',
+  boot_id: '0123456789abcdef',
+  version: '0.1.0',
+  ready: true,
+  connections: 300,
+  accepted: 1_234_567,
+  rejected: 89,
+  height: 12_345_678,
+  waiting: 4,
+  accountant: true,
+  started_millis: Date.now() - 3_600_000,
+  seen_millis: Date.now(),
+};
+const OTHER = { ...INSTANCE, instance: 'pool-2', boot_id: 'fedcba9876543210', ready: false, accountant: false };
+const CONNECTION: ConnectionsDocument['connections'][number] = {
+  ip: '203.0.113.5',
+  service: 'pplns',
+  address: address(1),
+  worker: MARKUP,
+  agent: 'svc-miner/1',
+  since_millis: Date.now() - 60_000,
+  accepted: 12_345,
+  stale: 6,
+  rejected: 7,
+};
+const CONNECTIONS: readonly (typeof CONNECTION)[] = [
+  CONNECTION,
+  { ...CONNECTION, ip: '2001:db8:1234:5678:9abc:def0:1234:5678', address: null, worker: '', agent: '' },
+];
+
 /** `bans`: the keys that are banned; the page lifts the first. All else that it asks to change is refused. */
 export function operatorAnswers(bans: string[]): Answers {
   const refusal = { api_version: 1, error: { code: 'invalid', message: 'that is refused' } };
-  const read: Record<string, () => object> = {
+  const read: Record<string, (search: string | null) => object> = {
     status: () => STATUS,
-    instances: () => ({ api_version: 1, instances: [] }) satisfies InstancesDocument,
+    instances: () => ({ api_version: 1, instances: [INSTANCE, OTHER] }) satisfies InstancesDocument,
     bans: () =>
       ({ api_version: 1, bans: bans.map((key) => ({ key, until_millis: Date.now() })) }) satisfies BansDocument,
+    connections: (search) => ({
+      api_version: 1,
+      all: 300,
+      found: search === null ? 300 : 1,
+      connections: search === null ? CONNECTIONS : CONNECTIONS.slice(0, 1),
+    }),
     queue: () => ({ api_version: 1, payouts: [] }) satisfies QueueDocument,
     settings: () => SETTINGS,
     config: () => ({ api_version: 1, config: {} }),
     log: () => ({ api_version: 1, entries: [] }) satisfies OperatorLogDocument,
   };
-  return (path, _, method) => {
+  return (path, query, method) => {
     const [part, name = ''] = path.split('/');
     if (part !== 'operator') return undefined;
-    if (method === 'GET') return read[name]?.();
+    if (method === 'GET') return read[name]?.(query.get('search'));
+    if (name === 'pay-now') return { api_version: 1, asked: true };
     if (method !== 'DELETE' || name !== 'bans') return refusal;
     bans.shift();
     return { api_version: 1, lifted: true };

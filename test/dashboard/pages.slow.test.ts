@@ -196,6 +196,8 @@ test('the operator pauses payouts, bans and lifts, and finds it in the log', asy
   await page.getByRole('button', { name: 'Enter' }).click();
   // For this tab it is kept.
   await page.reload();
+  // The miner was stopped before.
+  await page.getByText('0 of 0 connections of this instance').waitFor();
   await page.getByRole('button', { name: 'Pause payouts' }).click();
   await page.getByRole('button', { name: 'Resume payouts' }).click();
   await page.getByRole('button', { name: 'Pause payouts' }).waitFor();

@@ -25,6 +25,7 @@ import {
 } from '../../dashboard/format.ts';
 import { mayMine, WHY_NOT } from '../../dashboard/mine/consent.ts';
 import { NewsGate, newsOf } from '../../dashboard/notify/news.ts';
+import { optionName, optionValue } from '../../dashboard/operator/option-text.ts';
 import { linkTo, MINER_TABS, minerLink, PAGES, placeOf } from '../../dashboard/router.ts';
 import {
   chartPoints,
@@ -400,4 +401,19 @@ test('a higher smallest payout that is announced stands beside the one in force'
   expect(minimumText({ payouts: { ...payouts, minimum_changes }, now_millis: 0 })).toMatch(
     /^1.00 coins; 5.00 coins in about 2.0 h/,
   );
+});
+
+test.each([
+  ['feePplns', 10_000, '--fee-pplns', '1.00 %'],
+  ['payoutMin', '150000000', '--payout-min', '1.50 coins'],
+  ['payoutInterval', 3_600_000, '--payout-interval', '60 min'],
+  ['window', '8000', '--window', '8 expected blocks'],
+  ['webBind', { host: '::1', port: 80 }, '--web-bind', '[::1]:80'],
+  ['soloListen', 'off', '--solo-listen', 'off'],
+  ['maxConnections', 10_000, '--max-connections', '10,000'],
+  ['payoutsPaused', false, '--payouts-paused', 'no'],
+  ['allow', ['10.0.0.0/8', '192.0.2.1'], '--allow', '10.0.0.0/8, 192.0.2.1'],
+  ['database', null, '--database', '–'],
+])('the option %s of %j is written as on the command line, with its unit', (name, value, written, text) => {
+  expect([optionName(name), optionValue(name, value)]).toEqual([written, text]);
 });

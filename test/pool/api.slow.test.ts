@@ -8,6 +8,7 @@ import type {
   BlocksDocument,
   ChartDocument,
   CreditsDocument,
+  EarningsDocument,
   FeedDocument,
   HistoryDocument,
   LeadersDocument,
@@ -220,6 +221,14 @@ test('unchanged answers cost nothing, wrong ones are refused with a code', async
   expect(broken.status).toBe(400);
 });
 
+test('the earnings of all days are the credits of the miner', async () => {
+  const { credits } = await json<CreditsDocument>(`/miners/${address}/credits`);
+  const { days } = await json<EarningsDocument>(`/miners/${address}/earnings`);
+  const sum = (list: readonly { amount: string }[]) => list.reduce((all, { amount }) => all + BigInt(amount), 0n);
+  expect(sum(credits)).toBeGreaterThan(0n);
+  expect(sum(days)).toBe(sum(credits));
+});
+
 test('the operator, and only with the token, sees and changes things', async () => {
   const headers = { authorization: `Bearer ${token}` };
   const typed = { ...headers, 'content-type': 'application/json' };
@@ -241,7 +250,12 @@ test('the operator, and only with the token, sees and changes things', async () 
   expect(await call('/bans', 'DELETE', { key: '10.1.2.3' })).toEqual({ api_version: 1, lifted: true });
   await call('/pause', 'POST');
   expect(await call<OperatorStatus>('/status')).toMatchObject({ payouts_paused: true });
+  expect(await call('/pay-now', 'POST')).toMatchObject({ error: { code: 'conflict' } });
   await call('/resume', 'POST');
+  // The payout loop waits for an interval after this time, and not at all without it.
+  await books.sql`insert into settings values ('last_payout_millis', '1')`;
+  expect(await call('/pay-now', 'POST')).toEqual({ api_version: 1, asked: true });
+  expect(await books.sql`select 1 from settings where name = 'last_payout_millis'`).toHaveLength(0);
   const payout = '00000000-0000-4000-8000-000000000001';
   const doing = (action: string, body?: object) => call(`/payouts/${payout}/${action}`, 'POST', body);
   const queue = async () => (await call<QueueDocument>('/queue')).payouts;
@@ -283,6 +297,7 @@ test('the operator, and only with the token, sees and changes things', async () 
   expect(entries.map((row) => row.action)).toEqual([
     'payout_void',
     'payout_release',
+    'payouts_now',
     'payouts_resume',
     'payouts_pause',
     'unban',

@@ -63,7 +63,13 @@ export const instances = object(
       object({
         instance: text(),
         boot_id: text(),
+        version: text(),
+        ready: flag('whether it serves miners'),
         connections: count,
+        accepted: described(count, 'shares since its start'),
+        rejected: count,
+        height: described(height, 'the newest cut that it knows of'),
+        waiting: described(count, 'entries of its journal that the books have not taken yet'),
         accountant: flag(),
         started_millis: millis,
         seen_millis: millis,
@@ -73,6 +79,29 @@ export const instances = object(
   'Instances',
 );
 export type InstancesDocument = Infer<typeof instances>;
+
+export const connections = object(
+  {
+    api_version: version,
+    all: described(count, 'connections of this instance'),
+    found: described(count, 'those that are looked for; the newest 200 of them are listed'),
+    connections: list(
+      object({
+        ip: text(),
+        service,
+        address: described(nullable(address), 'null before the login'),
+        worker: text(),
+        agent: described(text(), 'the program, as it names itself'),
+        since_millis: millis,
+        accepted: count,
+        stale: count,
+        rejected: count,
+      }),
+    ),
+  },
+  'Connections',
+);
+export type ConnectionsDocument = Infer<typeof connections>;
 
 const banFields = { key: text(), until_millis: millis } as const;
 export const bans = object({ api_version: version, bans: list(object(banFields)) }, 'Bans');
@@ -131,6 +160,7 @@ export type SettingsDocument = Infer<typeof settings>;
 
 export const notice = object({ api_version: version, notice: nullable(text()) }, 'Notice');
 export const pause = object({ api_version: version, payouts_paused: flag() }, 'Pause');
+export const payNow = object({ api_version: version, asked: flag() }, 'PayNow');
 export const released = object({ api_version: version, released: text() }, 'Released');
 export const sent = object({ api_version: version, sent: text() }, 'Sent');
 export const voided = object({ api_version: version, voided: text() }, 'Voided');

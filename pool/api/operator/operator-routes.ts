@@ -1,8 +1,12 @@
 /** Routes for the operator, behind a token: bans, payouts, instances, config, balance sheet. Every change is logged in the books. */
 import type { FastifyRequest } from 'fastify';
 import { operatorKey } from '../../../bridge/session/operator-ban.ts';
-import { integer, object, text } from '../../../protocol/api/schema.ts';
+import type { StratumServer } from '../../../bridge/stratum-server.ts';
+import type { ConnectionRow } from '../../../bridge/threads/hub.ts';
+import { formatAddress } from '../../../protocol/address.ts';
+import { integer, object, optional, text } from '../../../protocol/api/schema.ts';
 import { API_VERSION } from '../../../protocol/api/values.ts';
+import type { NetworkName } from '../../../protocol/network.ts';
 import { balanceSheet } from '../../books/sheet.ts';
 import type { Sql } from '../../database/connect.ts';
 import type { Edits } from '../../edits/edits.ts';
@@ -12,6 +16,7 @@ import { payoutsHeld, refusedAccounts } from '../../payout/payout-hold.ts';
 import type { PayoutWallet } from '../../payout/payout-wallet.ts';
 import type { SharedState } from '../../shared/shared-state.ts';
 import { ApiRefusal } from '../api-error.ts';
+import type { ServiceName } from '../documents.ts';
 import { pageOf, readNumberCursor } from '../keyset.ts';
 import { FIELDS, paged, pageOfQuery, type Route } from '../route.ts';
 import { editorOf, editRoutes } from './edit-routes.ts';
@@ -30,12 +35,17 @@ export type OperatorDependencies = {
   readonly config: Readonly<Record<string, unknown>>;
   readonly wallet: PayoutWallet;
   readonly isAccountant: () => boolean;
+  readonly network: NetworkName;
+  readonly connections: StratumServer['connections'] | undefined;
 };
 
+const MOST_CONNECTIONS = 200;
+const SEARCHED =
+  'those that a ban of this would cover: an IP address, a network or a mining address; else a part of a worker, of a program or of an IP address';
 const MAX_BAN_MINUTES = 365 * 24 * 60;
 
 export function operatorRoutes(dependencies: OperatorDependencies): Route[] {
-  const { sql, shared, edits, now, config, wallet, isAccountant } = dependencies;
+  const { sql, shared, edits, now, config, wallet, isAccountant, network, connections } = dependencies;
   const note = (request: FastifyRequest, action: string, details: Record<string, unknown>) =>
     sql`insert into operator_log (actor, action, details) values (${request.ip}, ${action}, ${sql.json(details as never)})`;
   const status = async (): Promise<o.OperatorStatus> => {
@@ -107,6 +117,26 @@ export function operatorRoutes(dependencies: OperatorDependencies): Route[] {
         return { api_version: API_VERSION, lifted: (written !== key && (await shared.unban(written))) || lifted };
       },
     }),
+    ...(connections === undefined
+      ? []
+      : [
+          operator({
+            method: 'GET',
+            path: '/connections',
+            summary: 'Connections of this instance, the newest first',
+            query: object({ search: optional(text({ maxLength: 128, description: SEARCHED })) }),
+            answer: o.connections,
+            handle: async ({ query }) => {
+              const { all, found, rows } = await connections({ text: query.search ?? '', most: MOST_CONNECTIONS });
+              return {
+                api_version: API_VERSION,
+                all,
+                found,
+                connections: rows.map(connectionDocument(network, now())),
+              };
+            },
+          }),
+        ]),
     operator({
       method: 'GET',
       path: '/instances',
@@ -118,6 +148,12 @@ export function operatorRoutes(dependencies: OperatorDependencies): Route[] {
           instance: each.name,
           boot_id: each.instance,
           connections: Object.values(each.connections).reduce((sum, count) => sum + count, 0),
+          version: each.version,
+          ready: each.ready,
+          accepted: each.accepted,
+          rejected: each.rejected,
+          height: each.height,
+          waiting: each.waiting,
           accountant: each.accountant,
           started_millis: each.startedMillis,
           seen_millis: each.atMillis,
@@ -203,6 +239,20 @@ export function operatorRoutes(dependencies: OperatorDependencies): Route[] {
     }),
   ];
 }
+
+const connectionDocument =
+  (network: NetworkName, nowMillis: number) =>
+  (row: ConnectionRow): o.ConnectionsDocument['connections'][number] => ({
+    ip: row.address,
+    service: row.service as ServiceName,
+    address: row.miner === null ? null : formatAddress(row.miner.account, network),
+    worker: row.miner?.worker ?? '',
+    agent: row.miner?.agent ?? '',
+    since_millis: Math.round(nowMillis - row.ageMillis),
+    accepted: row.accepted,
+    stale: row.stale,
+    rejected: row.rejected,
+  });
 
 const suspectDocument = (suspect: Suspect): o.WithholdingDocument['suspects'][number] => ({
   address: suspect.address,

@@ -1,4 +1,4 @@
-/** The operator's switch that stops new payouts; the payout loop reads it before it reserves anything. */
+/** The operator's switches of the payout loop, which reads both before it reserves anything: one stops new payouts, the other begins a round now. */
 import type { Sql } from '../../database/connect.ts';
 
 const SETTING = 'payouts_paused';
@@ -11,4 +11,11 @@ export async function payoutsPaused(sql: Sql): Promise<boolean> {
 export async function pausePayouts(sql: Sql, isPaused: boolean): Promise<void> {
   await sql`insert into settings values (${SETTING}, ${String(isPaused)})
     on conflict (name) do update set value = excluded.value`;
+}
+
+/** When the last round of payouts was complete: the next one is due an interval later, or at once without it. */
+export const LAST_PAYOUT = 'last_payout_millis';
+
+export async function payNow(sql: Sql): Promise<void> {
+  await sql`delete from settings where name = ${LAST_PAYOUT}`;
 }

@@ -13,7 +13,7 @@ import type { Route } from '../route.ts';
 import type { PayoutAction, QueueDocument } from './operator-documents.ts';
 import * as o from './operator-documents.ts';
 import { operator } from './operator-route.ts';
-import { pausePayouts } from './payout-pause.ts';
+import { pausePayouts, payNow, payoutsPaused } from './payout-pause.ts';
 
 export type PayoutRoutesDependencies = {
   readonly sql: Sql;
@@ -83,6 +83,18 @@ export function payoutRoutes({ sql, wallet, note, resumed }: PayoutRoutesDepende
         },
       }),
     ),
+    operator({
+      method: 'POST',
+      path: '/pay-now',
+      summary: 'Pays balances that have reached the minimum within seconds, without waiting for the interval',
+      answer: o.payNow,
+      handle: async (_input, { request }) => {
+        if (await payoutsPaused(sql)) throw new ApiRefusal('conflict', 'payouts are paused: resume them first');
+        await note(request, 'payouts_now', {});
+        await payNow(sql);
+        return { api_version: API_VERSION, asked: true };
+      },
+    }),
     operator({
       method: 'POST',
       path: '/payouts/:id/release',

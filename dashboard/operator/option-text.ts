@@ -1,0 +1,44 @@
+/** Options as they are written on the command line, with values in words and units. */
+import { coins, count, duration, percent } from '../format.ts';
+
+/** `payoutInterval` is `--payout-interval`. */
+export const optionName = (name: string): string =>
+  `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+
+const ofMillis = (value: unknown): string => duration(Number(value) / 1_000);
+const ofMillionths = (value: unknown): string => percent(Number(value) / 1e6, 2);
+
+const UNITS: Readonly<Record<string, (value: unknown) => string>> = {
+  feePplns: ofMillionths,
+  feeSolo: ofMillionths,
+  payoutMin: (value) => `${coins(String(value))} coins`,
+  window: (value) => `${Number(value) / 1_000} expected blocks`,
+  maxFeePerMass: (value) => `${count(Number(value))} atoms per mass`,
+  shareDays: (value) => `${count(Number(value))} days`,
+  chartDays: (value) => `${count(Number(value))} days`,
+  sliceCuts: (value) => `${count(Number(value))} cuts`,
+  payoutInterval: ofMillis,
+  journalKeep: ofMillis,
+  silentAfter: ofMillis,
+  jobGrace: ofMillis,
+  loginTime: ofMillis,
+  idleTime: ofMillis,
+  drainTime: ofMillis,
+  banTime: ofMillis,
+};
+
+function plain(value: unknown): string {
+  if (value === null || value === '') return '–';
+  if (typeof value === 'boolean') return value ? 'yes' : 'no';
+  if (typeof value === 'number') return count(value);
+  if (Array.isArray(value)) return value.length === 0 ? '–' : value.map(plain).join(', ');
+  if (typeof value !== 'object') return String(value);
+  const { host, port } = value as { readonly host?: string; readonly port?: number };
+  if (host === undefined) return JSON.stringify(value);
+  return `${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+export function optionValue(name: string, value: unknown): string {
+  const unit = UNITS[name];
+  return unit === undefined || value === null || !Number.isFinite(Number(value)) ? plain(value) : unit(value);
+}

@@ -1,0 +1,77 @@
+/** The operator's page, through made-up answers of the API. */
+import { expect, test } from 'vitest';
+import { atOnce, open, seriousFaults, widerThanScreen, withBrowser } from './browser.ts';
+import { operatorAnswers } from './made-up-operator.ts';
+import { address, answers, MARKUP } from './made-up-pool.ts';
+import { servePage } from './served-page.ts';
+
+withBrowser();
+
+test('a connection is found, and its IP address or its miner is banned from the list', async () => {
+  const operator = operatorAnswers([]);
+  const give = answers(3);
+  const url = await servePage((path, query, method) => operator(path, query, method) ?? give(path, query));
+  const { page, complaints } = await open('about:blank');
+  const asked: string[] = [];
+  page.on('dialog', (dialog) => {
+    asked.push(dialog.message());
+    void dialog.accept();
+  });
+  const sent: unknown[] = [];
+  page.on('request', (request) => {
+    if (request.method() === 'POST') sent.push([request.url().replace(url, ''), request.postDataJSON()]);
+  });
+  await page.addInitScript(() => sessionStorage.setItem('svc-operator-token', 'token'));
+  await page.goto(`${url}#/operator`);
+  const card = page.locator('section.card', { has: page.getByRole('heading', { name: 'Connections' }) });
+  await card.getByText('300 of 300 connections of this instance; the newest 2 are listed.').waitFor();
+  await card.getByText(MARKUP).waitFor();
+  await card.getByText('not logged in').waitFor();
+  await card.getByRole('searchbox').fill('203.0.113.0/24');
+  await page.keyboard.press('Enter');
+  await card.getByText('1 of 300 connections of this instance.').waitFor();
+  await card.getByText('not logged in').waitFor({ state: 'detached' });
+  await card.getByLabel('Ban for').selectOption('1 day');
+  await card.getByRole('button', { name: 'Ban the IP address 203.0.113.5' }).click();
+  await expect.poll(() => sent).toEqual([['api/v1/operator/bans', { key: '203.0.113.5', minutes: 1_440 }]]);
+  await card.getByRole('button', { name: /^Ban the miner/ }).click();
+  await expect.poll(() => sent[1]).toEqual(['api/v1/operator/bans', { key: address(1), minutes: 1_440 }]);
+  expect(asked[0]).toBe('Ban 203.0.113.5 for 1 day? All its connections are closed, at every instance.');
+  await expect.poll(() => seriousFaults(page)).toEqual([]);
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await expect.poll(() => seriousFaults(page, ['color-contrast'])).toEqual([]);
+  await page.setViewportSize({ width: 360, height: 740 });
+  await expect.poll(() => widerThanScreen(page)).toBe(0);
+  // What the pool refuses is an error of the network too.
+  expect(complaints.filter((line) => !/503|404/.test(line))).toEqual([]);
+});
+
+test('the operator sees the pool over time, its fastest miners with their part of it, and the state of each instance', async () => {
+  const operator = operatorAnswers([]);
+  const give = answers(3);
+  const url = await servePage((path, query, method) => operator(path, query, method) ?? give(path, query));
+  const { page, complaints } = await open('about:blank');
+  await page.addInitScript(() => sessionStorage.setItem('svc-operator-token', 'token'));
+  await page.goto(`${url}#/operator`);
+  const card = (name: string) =>
+    page.locator('section.card', { has: page.getByRole('heading', { name, exact: true }) });
+  await expect
+    .poll(() => card('Hash rate').locator('figcaption').textContent())
+    .toMatch(/Hash rate of the pool: .*H\/s/);
+  await expect.poll(() => card('Top miners').locator('tbody tr').count()).toBe(3);
+  await expect.poll(() => card('Top miners').innerText()).toMatch(/ %/);
+  await card('Payouts').getByRole('button', { name: 'Pay now' }).click();
+  await card('Payouts').getByText('are paid within seconds').waitFor();
+  const instances = card('Instances').locator('tbody tr');
+  await expect.poll(() => instances.allInnerTexts()).toHaveLength(2);
+  expect(await atOnce(instances.allInnerTexts())).toEqual([
+    expect.stringMatching(
+      /pool-1\s+0\.1\.0, boot 0123\S*\s+serves\s+keeps them\s+300\s+1,234,567\s+89\s+4\s+12,345,678/,
+    ),
+    expect.stringMatching(/pool-2\s.*\s+not ready\s+stand-by/),
+  ]);
+  await expect.poll(() => seriousFaults(page)).toEqual([]);
+  await page.setViewportSize({ width: 360, height: 740 });
+  await expect.poll(() => widerThanScreen(page)).toBe(0);
+  expect(complaints.filter((line) => !/503/.test(line))).toEqual([]);
+});
