@@ -74,7 +74,7 @@ export type PoolApiDependencies = {
   readonly node?: NodeReads;
   readonly isAccountant: () => boolean;
   /** The stratum server's; without one the operator has no list of them. */
-  readonly connections?: StratumServer['connections'];
+  readonly connections: StratumServer['connections'];
 };
 
 export interface PoolApi {

@@ -95,6 +95,7 @@ export async function openPoolApiBed(options: PoolApiBedOptions = {}): Promise<P
         atMillis: Date.now(),
       }),
       connect: () => ({ api_version: 1, services: [] }),
+      connections: async () => ({ all: 0, found: 0, rows: [] }),
       wallet: absentWallet('no wallet here'),
       isAccountant: () => true,
       log,

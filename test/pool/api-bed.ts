@@ -118,6 +118,7 @@ export async function openPoolApiBed(
       }),
       connect: () => ({ api_version: 1, services: [] }),
       wallet,
+      connections: async () => ({ all: 0, found: 0, rows: [] }),
       isAccountant: () => true,
       log: quietLog,
       now: Date.now,

@@ -36,7 +36,7 @@ export type OperatorDependencies = {
   readonly wallet: PayoutWallet;
   readonly isAccountant: () => boolean;
   readonly network: NetworkName;
-  readonly connections: StratumServer['connections'] | undefined;
+  readonly connections: StratumServer['connections'];
 };
 
 const MOST_CONNECTIONS = 200;
@@ -117,26 +117,17 @@ export function operatorRoutes(dependencies: OperatorDependencies): Route[] {
         return { api_version: API_VERSION, lifted: (written !== key && (await shared.unban(written))) || lifted };
       },
     }),
-    ...(connections === undefined
-      ? []
-      : [
-          operator({
-            method: 'GET',
-            path: '/connections',
-            summary: 'Connections of this instance, the newest first',
-            query: object({ search: optional(text({ maxLength: 128, description: SEARCHED })) }),
-            answer: o.connections,
-            handle: async ({ query }) => {
-              const { all, found, rows } = await connections({ text: query.search ?? '', most: MOST_CONNECTIONS });
-              return {
-                api_version: API_VERSION,
-                all,
-                found,
-                connections: rows.map(connectionDocument(network, now())),
-              };
-            },
-          }),
-        ]),
+    operator({
+      method: 'GET',
+      path: '/connections',
+      summary: 'Connections of this instance, the newest first',
+      query: object({ search: optional(text({ maxLength: 128, description: SEARCHED })) }),
+      answer: o.connections,
+      handle: async ({ query }) => {
+        const { all, found, rows } = await connections({ text: query.search ?? '', most: MOST_CONNECTIONS });
+        return { api_version: API_VERSION, all, found, connections: rows.map(connectionDocument(network, now())) };
+      },
+    }),
     operator({
       method: 'GET',
       path: '/instances',

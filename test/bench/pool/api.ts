@@ -132,6 +132,7 @@ async function serve(sql: Sql) {
         atMillis: Date.now(),
       }),
       connect: () => ({ api_version: 1, services: [] }),
+      connections: async () => ({ all: 0, found: 0, rows: [] }),
       wallet: absentWallet('none here'),
       isAccountant: () => true,
       log: quietLog,
