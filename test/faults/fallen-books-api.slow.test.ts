@@ -84,6 +84,9 @@ test('receipts that fell with the database are made again, and the API gives tho
   await write(7n);
   await sql`delete from receipt_sheets`;
   await sql`update term set number = number + 1`;
+  // In the first round of a term front ends only tell each other what they signed.
+  await maker.round();
+  expect(delivered).toEqual([1]);
   await maker.round();
   expect(delivered).toEqual([1, 1]);
   await expect.poll(open).toEqual(['7']);
