@@ -1,4 +1,4 @@
-/** Where a miner can have its news sent, and how the signed text names the place (docs/pool.md, webhooks of miners). */
+/** Where a miner can have its news sent, and how the signed text names the place (docs/notices.md, webhooks of miners). */
 
 /** `webhook`: a program of the miner's own. The others are services for people: they get a sentence, not JSON of ours. */
 export const CHANNELS = ['webhook', 'discord', 'telegram', 'ntfy'] as const;

@@ -1,5 +1,5 @@
 /**
- * Documents of the pool's API (docs/pool.md, API): the answers of its routes, as schemas from which types, checks and
+ * Documents of the pool's API (docs/pool-api.md): the answers of its routes, as schemas from which types, checks and
  * the OpenAPI document are made. The dashboard imports the types alone. Amounts are atoms and work is hashes, both as
  * decimal text; hash rates are numbers per second; times are Unix milliseconds. Routes are under `api/v1/`, relative to
  * where the page is served.

@@ -1,6 +1,6 @@
 /**
  * Does an account keep blocks back? A sequential test over the blocks that its credited shares should have been and the blocks that it sent
- * (docs/pool.md, luck and withholding).
+ * (docs/statistics.md, luck and withholding).
  *
  * A credited share of work s is a block of work b with chance s / b, whatever its finder does. Somebody who keeps a part w of its blocks back sends N blocks
  * where E were expected with a likelihood of (1 - w)^N e^(wE) times that of an honest account. The evidence is the mean of this ratio over ten parts w and over the

@@ -1,5 +1,5 @@
 /**
- * Sends miners their news by mail (docs/pool.md, e-mail to miners). News wait in a short queue per miner; all news
+ * Sends miners their news by mail (docs/notices.md, e-mail to miners). News wait in a short queue per miner; all news
  * since the last mail go into one mail. Mails are sent one at a time, in a separate loop: a slow or unavailable server
  * delays only mails.
  */

@@ -1,5 +1,5 @@
 /**
- * Folds new work into buckets (docs/pool.md, statistics). The accountant calls it every few seconds inside a fenced
+ * Folds new work into buckets (docs/statistics.md). The accountant calls it every few seconds inside a fenced
  * transaction: pending rows go into minutes, ten minutes and hours; an hour that is over goes into the day rows that
  * charts are drawn from. Late work, after an outage, is added to its own bucket. Everything is bounded by retention.
  */

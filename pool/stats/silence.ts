@@ -1,5 +1,5 @@
 /**
- * Workers that stopped sending, and those that came back (docs/pool.md, webhooks). Silence is measured against the newest share of the whole pool: an outage
+ * Workers that stopped sending, and those that came back (docs/notices.md). Silence is measured against the newest share of the whole pool: an outage
  * of the feed or the database makes no worker silent. Anybody can begin a worker of any address: only one that has had
  * figures of its own for a day (pool/books/own-workers.ts), or that the key of the address names, makes news.
  */

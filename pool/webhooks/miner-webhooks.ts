@@ -1,5 +1,5 @@
 /**
- * Sends miners their news (docs/pool.md, webhooks of miners): events are put into a queue for each miner that has a
+ * Sends miners their news (docs/notices.md, webhooks of miners): events are put into a queue for each miner that has a
  * webhook, and each queue is sent with payments first, then blocks, then workers. Queues are short, each miner has one request at a time, and after a failure
  * it waits longer each time, so that a dead or slow URL does not delay the others.
  */

@@ -1,5 +1,5 @@
 /**
- * Which news of a miner wait (docs/pool.md, webhooks of miners). Each group has its own part of the queue, so that
+ * Which news of a miner wait (docs/notices.md, webhooks of miners). Each group has its own part of the queue, so that
  * nothing which strangers can cause displaces a payment. Of each worker only its newest state waits, and where there
  * are too many workers, those that have been known longest stay.
  */

@@ -1,5 +1,5 @@
 /**
- * The operator's webhooks (docs/pool.md): each URL gets the events in order, signed, repeated until it answers 2xx. The
+ * The operator's webhooks (docs/notices.md): each URL gets the events in order, signed, repeated until it answers 2xx. The
  * events table is the outbox: the position of each URL is in the database, so neither a crash nor another instance
  * loses or skips one. Receivers can detect repetitions by the event's id. Workers have a lane of their own: however
  * many fall silent, news of blocks and payments do not wait behind them, and of the workers only the newest are sent.

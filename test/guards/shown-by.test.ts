@@ -18,7 +18,7 @@ test('every test file that a page names exists', () => {
 
 test.each([
   ['docs/security.md', /\| shown by \|$/],
-  ['docs/operations.md', /\| shown by \|$/],
+  ['docs/faults.md', /\| shown by \|$/],
 ])('%s: each row of a table with "shown by" names a test', (page, heading) => {
   const lines = read(page).split('\n');
   let rows = 0;

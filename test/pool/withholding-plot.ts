@@ -1,5 +1,5 @@
 /**
- * Draws docs/withholding.svg and prints the table of docs/pool.md: how many blocks an account is expected to find until its withholding is seen. Written by
+ * Draws docs/withholding.svg and prints the table of docs/statistics.md: how many blocks an account is expected to find until its withholding is seen. Written by
  * `node test/pool/withholding-plot.ts`, which takes some seconds.
  */
 import { writeFileSync } from 'node:fs';
