@@ -53,6 +53,7 @@ test('the end of a stranger’s connection is no line, whatever it did', async (
   });
   const [socket, end, reader] = [connect({ host: '127.0.0.1', port }), new RawEnd(CHAIN), new FrameReader()];
   onTestFinished(() => void socket.destroy());
+  socket.on('error', () => undefined);
   socket.write(end.greeting);
   socket.on('data', (piece) => {
     for (const frame of reader.push(piece)) if (!end.isMet) socket.write(end.open(frame));
