@@ -88,6 +88,8 @@ export class StreamSender {
       this.#sendLoop(),
       this.#every(pollMillis, () => this.#obeyGaps()),
       this.#every(positionMillis, () => this.#lookAtBooks()),
+      // Beside it: while the database does not answer, silence would mean that the journal has nothing more.
+      this.#every(positionMillis, () => this.#reportLasts()),
     ]).then(() => undefined);
   }
 
@@ -170,7 +172,6 @@ export class StreamSender {
       if ((positions.get(bootId) ?? through) >= through) this.#again.delete(bootId);
     for (const [bootId, sent] of gone)
       if (sent.through > (positions.get(bootId) ?? sent.through)) this.#sendAgain(bootId);
-    await this.#reportLasts();
   }
 
   async #goneFromStream(): Promise<[string, Sent][]> {

@@ -1,7 +1,7 @@
 /**
- * The order in which requests are begun: in each turn of the event loop one of each client that has any waiting, in turn
- * between the clients. A client that sends as many as it can is delayed by its own, and others hardly by it. Nothing is
- * refused, and while there is time for all of them nothing waits.
+ * The order in which requests are begun. In each turn of the event loop every client with waiting requests begins one,
+ * as far as BEGUN_AT_ONCE goes; who has begun one goes to the end of the row. A client that sends as many as it can
+ * waits for its own requests, and others hardly for them. Nothing is refused.
  */
 
 /** Requests that are begun in one turn of the event loop: other work of the thread waits for them. */
@@ -34,13 +34,13 @@ export class ClientTurns {
   }
 
   #beginOne(): void {
-    for (const [client, own] of this.#waiting) {
-      const [begin] = own as unknown as [Begin];
-      own.delete(begin);
-      this.#waiting.delete(client);
-      if (own.size > 0) this.#waiting.set(client, own);
-      begin();
-      return;
-    }
+    for (const [client, own] of this.#waiting)
+      for (const begin of own) {
+        own.delete(begin);
+        this.#waiting.delete(client);
+        if (own.size > 0) this.#waiting.set(client, own);
+        begin();
+        return;
+      }
   }
 }

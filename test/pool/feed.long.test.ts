@@ -368,3 +368,30 @@ test('what is new in the stream is read as it comes, and nothing has to be claim
   }
   expect(lines).toEqual([]);
 });
+
+test('a front end that the database does not answer still says what its journal holds, so rewards wait for the finders in it', async () => {
+  const keys = redisKeys(`test-silent-database-${process.pid}`);
+  const books = new FakeBooks();
+  const front = await frontEnd(temporaryDirectory(), 10, 100);
+  const connect = async (name: string) => {
+    const connection = connectRedis(redis.url, name, quietLog);
+    await redisReady(connection, 120_000);
+    onTestFinished(() => connection.disconnect());
+    return connection;
+  };
+  const common = { ...testSealed(), log: quietLog };
+  const silent = new Promise<never>(() => undefined);
+  const sender = new StreamSender(
+    { keys, pollMillis: 10, positionMillis: 30 },
+    { ...common, redis: await connect('front'), outbox: front.outbox, positions: () => silent, reign: async () => '1' },
+  );
+  const source = new StreamSource(
+    { keys, consumer: 'a', reportMillis: 0 },
+    { ...common, positions: books.positions, reign: books.reign, redis: await connect('a'), now: Date.now },
+  );
+  await source.begin();
+  await front.add(3);
+  await expect.poll(() => source.mayTell(front.journal.bootId)).toBe(true);
+  // It is not waited for: a question to the database stays open.
+  void sender.close();
+});
