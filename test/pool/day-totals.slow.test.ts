@@ -64,3 +64,22 @@ test('each day has the sum of its lists, whether a note lies before it, within i
   totals.forget();
   expect((await earned()).slice(-2).map(({ amount }) => amount)).toEqual([9n, 2n]);
 });
+
+test('a statement that fails loses only its part: who asks next goes on from there', async () => {
+  const { sql } = await database.fresh();
+  await sql`insert into accounts (payload, address)
+    select decode(lpad(n::text, 98, '0'), 'hex'), n::text from generate_series(1, ${OTHER}) n`;
+  for (let day = TODAY - 5; day <= TODAY; day++) await list(sql, day, 1n);
+  let reads = 0;
+  let most = 3;
+  const failing = ((parts: TemplateStringsArray, ...values: never[]) => {
+    if (parts[0]?.startsWith('select id, credits') && ++reads > most) throw new Error('no answer in time');
+    return sql(parts, ...values);
+  }) as unknown as Sql;
+  const totals = new DayTotals({ sql: failing, now: () => NOON });
+  await expect(totals.earned(MINE, 0)).rejects.toThrow('no answer in time');
+  most = Number.POSITIVE_INFINITY;
+  expect((await totals.earned(MINE, 0)).slice(-6).map(({ amount }) => amount)).toEqual([1n, 1n, 1n, 1n, 1n, 1n]);
+  // Each list once, and the one that failed.
+  expect(reads).toBe(7);
+});

@@ -23,7 +23,7 @@ export class DayTotals {
   readonly #sql: Sql;
   readonly #now: () => number;
   /** The last list of each day that has one. */
-  #ends = new Map<number, number>();
+  readonly #ends = new Map<number, number>();
   #settledDay = 0;
   /** By the last list that they include. */
   #kept = new Map<number, Totals>();
@@ -35,11 +35,13 @@ export class DayTotals {
     this.#now = dependencies.now;
   }
 
-  /** The database was replaced by an older copy. */
+  /** The database was replaced by an older copy. What is being read now is of the copy before. */
   forget(): void {
-    this.#ends = new Map();
-    this.#settledDay = 0;
-    this.#kept = new Map();
+    this.#reading = this.#reading.then(() => {
+      this.#ends.clear();
+      this.#settledDay = 0;
+      this.#kept.clear();
+    });
   }
 
   /** One entry for each of the last days since `sinceMillis`, oldest first. */
@@ -57,7 +59,12 @@ export class DayTotals {
     const lasts: number[] = [];
     for (let day = first - 1; day <= today; day++) lasts.push(Math.max(lasts.at(-1) ?? 0, this.#ends.get(day) ?? 0));
     const totals: Totals[] = [];
-    for (const last of lasts) totals.push(await this.#through(last, totals.at(-1) ?? NOTHING));
+    for (const last of lasts) {
+      const made = await this.#through(last, totals.at(-1) ?? NOTHING);
+      totals.push(made);
+      // What is made stays, should the next one fail.
+      this.#kept.set(last, made);
+    }
     this.#kept = new Map(totals.map((one) => [one.through, one]));
     const sums = totals.map(({ sums: all }) => all[accountId] ?? 0n);
     const own = Math.max(first, Math.floor(sinceMillis / DAY_MILLIS));
@@ -94,9 +101,13 @@ export class DayTotals {
     const sums = new BigUint64Array(Math.max((newest?.id ?? 0) + 1, nearest.sums.length));
     if (note === undefined) sums.set(nearest.sums);
     else addCreditsById(sums, note.packed);
-    const lists = sql<{ credits: Buffer }[]>`select credits from credit_lists
-      where id > ${note?.through ?? nearest.through} and id <= ${last} order by id`.cursor(READ_LISTS);
-    for await (const rows of lists) for (const { credits } of rows) addCreditsById(sums, credits);
+    for (let after = note?.through ?? nearest.through; after < last; ) {
+      // A statement for each part: a cursor over all would have to end within the time of one statement.
+      const lists = await sql<{ id: number; credits: Buffer }[]>`select id, credits from credit_lists
+        where id > ${after} and id <= ${last} order by id limit ${READ_LISTS}`;
+      for (const { credits } of lists) addCreditsById(sums, credits);
+      after = lists.at(-1)?.id ?? last;
+    }
     return { through: last, sums };
   }
 }
