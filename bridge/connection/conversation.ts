@@ -49,7 +49,7 @@ export interface ConversationDesk extends SessionDesk {
   faultOfAddress(conversation: Conversation, fault: Fault): void;
   works(conversation: Conversation): void;
   balance(conversation: Conversation, member: Member, tell: (balance: Balance | null) => void): void;
-  refusedShare(member: Member, code: RefusalCode): void;
+  refusedShare(member: Member, code: RefusalCode, isOfWorker: boolean): void;
   note(entry: () => Bytes | null): void;
   wantsReceipts(conversation: Conversation): void;
   defect(conversation: Conversation, error: unknown): void;
@@ -183,8 +183,8 @@ export abstract class Conversation implements SessionHost {
     this.desk.balance(this, member, tell);
   }
 
-  refusedShare(member: Member, code: RefusalCode): void {
-    this.desk.refusedShare(member, code);
+  refusedShare(member: Member, code: RefusalCode, isOfWorker: boolean): void {
+    this.desk.refusedShare(member, code, isOfWorker);
   }
 
   note(entry: () => Bytes | null): void {

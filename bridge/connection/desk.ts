@@ -295,8 +295,8 @@ export class Desk implements ConversationDesk {
       );
   }
 
-  refusedShare(member: Member, code: RefusalCode): void {
-    this.#reports.refused(member, code, this.now());
+  refusedShare(member: Member, code: RefusalCode, isOfWorker: boolean): void {
+    this.#reports.refused(member, { code, isOfWorker }, this.now());
   }
 
   touched(conversation: Conversation): void {

@@ -31,9 +31,13 @@ export class Reports {
     bump(this.closed, reason);
   }
 
-  refused({ service, account, worker }: Member, code: RefusalCode, atMillis: number): void {
-    bump(this.answers, String(code));
-    this.#refused.push({ service, account, worker, code, atMillis: Math.floor(atMillis) });
+  refused(
+    { service, account, worker }: Member,
+    refusal: { readonly code: RefusalCode; readonly isOfWorker: boolean },
+    atMillis: number,
+  ): void {
+    bump(this.answers, String(refusal.code));
+    this.#refused.push({ service, account, worker, ...refusal, atMillis: Math.floor(atMillis) });
   }
 
   worker(kind: 'joined' | 'left', { service, account, worker, agent, handle }: Member, atMillis: number): void {

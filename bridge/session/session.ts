@@ -229,7 +229,7 @@ export class Session implements Refuser, MiningSession {
   reject(id: AnswerId, code: RefusalCode, message?: string, scored = true): void {
     this.tally.reject(code);
     this.#host.rejected(id, errorReply(code, message));
-    if (this.member !== null) this.#host.refusedShare(this.member, code);
+    if (this.member !== null) this.#host.refusedShare(this.member, code, this.tally.isCredible);
     if (scored) this.#scoreFor(code);
   }
 

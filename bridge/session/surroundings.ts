@@ -60,7 +60,7 @@ export interface SessionHost extends Voice {
   /** A share of the session was accepted. */
   works(): void;
   balance(member: Member, tell: (balance: Balance | null) => void): void;
-  refusedShare(member: Member, code: RefusalCode): void;
+  refusedShare(member: Member, code: RefusalCode, isOfWorker: boolean): void;
   /** An entry for the session log, made only if there is one. */
   note(entry: () => Bytes | null): void;
   /** The session wants receipts. */

@@ -289,7 +289,8 @@ class Web {
     // Refusals by fastify itself: a body that is not JSON, or too large.
     if (statusCode !== undefined && statusCode >= 400 && statusCode < 500)
       return new ApiRefusal('bad_request', message);
-    const isAway = /^(CONNECT|CONNECTION|ECONN|EPIPE|ENOTFOUND|57P0|08)/.test(code ?? '');
+    // 57014 and 55P03: it did not answer, or let go of a row, within its time.
+    const isAway = /^(CONNECT|CONNECTION|ECONN|EPIPE|ENOTFOUND|57P0|57014|55P03|08)/.test(code ?? '');
     if (isAway) return new ApiRefusal('unavailable', 'the database is unavailable for the moment', 5_000);
     clientFaults.report(`web ${request.routeOptions.url}`, error, this.#dependencies.log);
     return new ApiRefusal('internal', 'internal error: see the log of the pool');

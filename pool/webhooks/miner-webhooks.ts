@@ -32,7 +32,7 @@ export const MINER_WEBHOOK_DEFAULTS = {
   hostRestMillis: 5_000,
 } as const;
 
-const MOST_AT_ONCE = 32;
+export const MOST_AT_ONCE = 32;
 /** Due webhooks handled in one round; those whose host is at its limit wait. */
 const MOST_LOOKED_AT = 256;
 /**
@@ -105,7 +105,7 @@ export class MinerWebhooks {
       from miner_webhooks h join accounts a on a.id = h.account_id join lateral (
         select * from miner_news n where n.account_id = h.account_id and n.channel = h.channel order by ${newsOrder(this.#sql)} limit 1) n on true
       where h.url is not null and h.next_at <= now() and h.account_id || ' ' || h.channel <> all(${[...this.#busy.keys()]}::text[])
-      order by n.kind = ${FIRST_NEWS} and h.attempts > 0, case when n.kind = ${FIRST_NEWS} then a.paid + a.balance end desc nulls first, h.next_at
+      order by n.kind = ${FIRST_NEWS} and h.attempts > 0, n.kind = ${FIRST_NEWS}, a.paid + a.balance desc, h.next_at
       limit ${MOST_LOOKED_AT}`;
     const waiting: string[] = [];
     for (const one of due) {
