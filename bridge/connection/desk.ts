@@ -248,6 +248,10 @@ export class Desk implements ConversationDesk {
     return numbersOf(this.#counter.next(mark));
   }
 
+  takeGeneration(first: number): number | undefined {
+    return this.#counter.generation(first);
+  }
+
   newSessionId(): string {
     return newSessionId(this.thread, this.#dependencies.randomBytes);
   }

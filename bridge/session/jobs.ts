@@ -2,7 +2,7 @@
 import type { Wishes } from '../../protocol/stratum/username.ts';
 import type { ServedTemplate } from '../nodes/served-template.ts';
 import { judgedLimit } from '../options.ts';
-import { Bodies, type Body, type BodyOwner } from './bodies.ts';
+import { Bodies, type Body, type BodyOwner, generationAfter } from './bodies.ts';
 import { nextGeneration } from './extranonce.ts';
 import { JobLog, type Terms } from './job-log.ts';
 import type { SessionJobs } from './session-record.ts';
@@ -58,9 +58,11 @@ export class Jobs {
     this.#owner = owner;
     this.#wishes = wishes;
     this.#vardiff = vardiff ?? newVardiff(limits.vardiff, desk.now(), wishes);
+    const on = desk.newest(this.draw);
     if (jobs === null) {
       this.log = new JobLog(judgedLimit(limits));
-      this.#bodies = new Bodies(owner, this.log, this.log.begin(0, this.shareWork), null);
+      const first = this.log.begin(generationAfter(-1, owner, on) ?? 0, this.shareWork);
+      this.#bodies = new Bodies(owner, this.log, first, null, on?.origin);
     } else {
       this.log = JobLog.restore(jobs.log, judgedLimit(limits));
       const spare = jobs.spare === null ? null : (this.log.termsOf(jobs.spare) as Terms);
@@ -68,7 +70,7 @@ export class Jobs {
       // Bodies from before a restart get no further jobs: the connection has another name now.
       this.#bodies =
         current.owner === null
-          ? new Bodies(owner, this.log, current, spare)
+          ? new Bodies(owner, this.log, current, spare, on?.origin)
           : new Bodies(owner, this.log, this.log.begin(nextGeneration(current.generation) ?? 0, this.shareWork), null);
     }
   }
@@ -107,7 +109,11 @@ export class Jobs {
     if (template === undefined) return;
     const { shareWork } = this;
     const isFirst = !this.log.hasJobOn(template.serial);
-    const spare = isFirst && this.#isLarge(template) ? this.#bodies.keepSpare(this.#owner, shareWork, template) : null;
+    const isOneHeader = template.origin?.firstGeneration === null;
+    // There is no other header to send, and a search of this one would begin again.
+    if (isOneHeader && !isFirst) return;
+    const hasSpare = isFirst && !isOneHeader && this.#isLarge(template);
+    const spare = hasSpare ? this.#bodies.keepSpare(this.#owner, shareWork, template) : null;
     const body = this.#bodies.forJob(this.#owner, shareWork, template);
     if (this.#bodies.isOver) {
       this.#voice.end('this connection has used all its bodies');
@@ -135,8 +141,8 @@ export class Jobs {
     return this.#vardiff.phase === 'settled' && this.hashRate * LARGE_SECONDS >= Number(blockWork);
   }
 
-  bodyOf(terms: Terms): Body {
-    return this.#bodies.find(this.#owner, terms);
+  bodyOf(terms: Terms, { origin }: ServedTemplate): Body {
+    return this.#bodies.find(this.#owner, terms, origin);
   }
 
   accepted(work: bigint, nowMillis: number): void {

@@ -5,6 +5,8 @@
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { CODE, type RefusalCode } from '../../protocol/stratum/errors.ts';
 import type { WorkerStats } from '../../protocol/stratum/messages.ts';
+import { hasPrefix } from '../../protocol/stratum/nonce.ts';
+import type { ServedTemplate } from '../nodes/served-template.ts';
 import type { StratumService } from '../service.ts';
 import type { Balance, Member } from '../threads/hub.ts';
 import type { Fault } from './ban-score.ts';
@@ -13,7 +15,7 @@ import { drawOf } from './extranonce.ts';
 import { serialOf } from './job-book.ts';
 import type { Terms } from './job-log.ts';
 import { Jobs, type JobsOwner, type RunNotes } from './jobs.ts';
-import type { LoggedIn } from './login.ts';
+import { type LoggedIn, noncePrefixOf } from './login.ts';
 import type { PendingShare, Submitter } from './pending-share.ts';
 import { runEntry, spentEntry } from './session-entries.ts';
 import type { SessionRecord } from './session-record.ts';
@@ -122,7 +124,7 @@ export class Mining implements Submitter, RunNotes, JobsOwner {
       terms,
       found: desk.shelf.find(serial, desk.headHeight, now),
       draw: terms?.owner == null ? jobs.draw : drawOf(terms.owner),
-      hasPrefix: nonce[6] === this.#prefix >> 8 && nonce[7] === (this.#prefix & 0xff),
+      hasPrefix: this.#hasPrefix(nonce),
       known: terms === undefined ? 'fresh' : jobs.log.known(terms, serial, nonce),
     });
     this.#budgets = verdict.budgets;
@@ -160,6 +162,12 @@ export class Mining implements Submitter, RunNotes, JobsOwner {
         session.reject(id, CODE[verdict.kind]);
         return;
     }
+  }
+
+  #hasPrefix(nonce: Bytes): boolean {
+    const { nonceEnd } = this.#session.service;
+    if (nonceEnd === undefined) return nonce[6] === this.#prefix >> 8 && nonce[7] === (this.#prefix & 0xff);
+    return hasPrefix(nonce, noncePrefixOf(this.#prefix, nonceEnd));
   }
 
   /**
@@ -201,8 +209,12 @@ export class Mining implements Submitter, RunNotes, JobsOwner {
     return true;
   }
 
-  bodyOf(terms: Terms): Body {
-    return this.#jobs.bodyOf(terms);
+  takeGeneration(first: number): number | undefined {
+    return this.#desk.takeGeneration(first);
+  }
+
+  bodyOf(terms: Terms, on: ServedTemplate): Body {
+    return this.#jobs.bodyOf(terms, on);
   }
 
   defect(error: unknown): void {

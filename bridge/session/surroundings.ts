@@ -35,6 +35,8 @@ export interface SessionDesk {
   readonly readAddress: (text: string) => Address;
   newNumbers(mark?: number): ConnectionNumbers;
   newSessionId(): string;
+  /** The next generation that no connection has had, and at least this one; undefined after the last. */
+  takeGeneration(first: number): number | undefined;
 }
 
 export interface SessionHost extends Voice {
