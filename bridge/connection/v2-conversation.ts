@@ -97,6 +97,13 @@ export class V2Conversation extends Conversation {
       case 'pong':
         session.pong();
         return;
+      case 'farm':
+        this.#say({ type: 'farmOffer', offer: { rigs: 0, submitsPerSecond: 0 } });
+        return;
+      case 'rig':
+      case 'farmSubmit':
+        session.refuse(null, CODE.invalid_request, 'this is no farm session');
+        return;
     }
   }
 

@@ -84,6 +84,9 @@ function translate(frame: Exclude<ServerFrame, { type: 'receiptHead' | 'receipt'
       return { kind: 'refused', error: frame.error };
     case 'reconnect':
       return { kind: 'reconnect', reconnect: frame.reconnect };
+    case 'farmOffer':
+    case 'farmJob':
+      throw new ProtocolError('unsupported_kind', 'a farm frame, and none was asked for');
     case 'receiptsOffer':
       return { kind: 'receipts', offer: frame.offer };
     case 'ping':
