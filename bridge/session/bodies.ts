@@ -75,9 +75,7 @@ class HeldBody implements Body {
     this.origin = origin;
     const { generation } = terms;
     const extranonce =
-      origin === undefined
-        ? extranonceOf(tag, terms.owner ?? owner, generation)
-        : originExtranonce(origin, generation);
+      origin === undefined ? extranonceOf(tag, terms.owner ?? owner, generation) : originExtranonce(origin, generation);
     this.#text = Buffer.concat([rewardRoot(payout, extranonce), extranonce]).toString('latin1');
   }
 

@@ -11,7 +11,18 @@ const SHARE_BYTES = 4 + 4 + 4 + 16 + 8 + 8 + HEADER_DIGEST_BYTES + 8 + 8 + 1;
 
 export function packShares(shares: readonly JudgedShare[]): Uint8Array<ArrayBuffer> {
   const writer = new ByteWriter(SHARE_BYTES * shares.length);
-  for (const { member, generation, serial, work, hashWork, cutHeight, headerDigest, nonce, atMillis, isPassed } of shares)
+  for (const {
+    member,
+    generation,
+    serial,
+    work,
+    hashWork,
+    cutHeight,
+    headerDigest,
+    nonce,
+    atMillis,
+    isPassed,
+  } of shares)
     writer
       .u32(member.handle)
       .u32(generation)

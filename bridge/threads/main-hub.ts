@@ -84,7 +84,7 @@ export class MainHub implements Hub {
 
   /** One that was just found, or one of before the restart that may not have reached a node. */
   send({ serial, share, payout, header }: NotedBlock): void {
-    const { template, blocks, log } = this.#dependencies;
+    const { template, blocks, sink, log } = this.#dependencies;
     const from = template(serial);
     if (from === undefined) {
       log.warn('a block of a template that is no longer kept', { serial });
@@ -92,7 +92,9 @@ export class MainHub implements Hub {
     }
     const { anchorHeight, target } = from.header;
     const found = { blockId: blockId(header), anchorHeight, payout, target, header, carried: carriedBy(from) };
-    blocks.add({ ...share, ...found }, () => bodyFor(from, payout, share.extranonce));
+    // The server that the job came from gets it as a share.
+    if (from.origin !== undefined) void sink.block({ ...share, ...found });
+    else blocks.add({ ...share, ...found }, () => bodyFor(from, payout, share.extranonce));
   }
 
   worker(events: readonly WorkerEvent[]): void {

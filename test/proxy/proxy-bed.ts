@@ -1,0 +1,37 @@
+/** A proxy of this process in front of a stratum server of it, on free ports. */
+import { EventEmitter } from 'node:events';
+import { onTestFinished } from 'vitest';
+import type { Verifier } from '../../kernels/verifier.ts';
+import { proxyCommand } from '../../proxy/options.ts';
+import { runProxy } from '../../proxy/proxy.ts';
+import type { ProxyParts } from '../../proxy/proxy-figures.ts';
+import { parseCommandLine } from '../../runtime/command-line/command-line.ts';
+import { Shutdown } from '../../runtime/shutdown.ts';
+import { addressOf } from '../bridge/stratum-client.ts';
+import { quietLog } from '../quiet-log.ts';
+import { temporaryDirectory } from '../temporary.ts';
+import { until } from '../until.ts';
+
+export const FARM_ADDRESS = addressOf(77);
+
+export type ProxyBed = ProxyParts & { readonly port: () => number; readonly stop: () => Promise<number> };
+
+export async function startProxy(pools: readonly string[], verifier: Verifier, more: readonly string[] = []) {
+  const off = ['--listen-ws', 'off', '--stats-bind', 'off', '--metrics-bind', 'off', '--threads', '0'];
+  const words = ['-u', FARM_ADDRESS, '--listen', '127.0.0.1:0', '--data-dir', temporaryDirectory(), ...off];
+  const easy = ['--start-work', '4', '--min-work', '1', '--drain-time', '100ms'];
+  const named = pools.flatMap((pool) => ['-o', pool]);
+  const parsed = parseCommandLine(proxyCommand, [...named, ...words, ...easy, ...more], () => '');
+  if (parsed.kind !== 'run') throw new Error(JSON.stringify(parsed));
+  const process = Object.assign(new EventEmitter(), { exit: (): never => undefined as never });
+  const shutdown = new Shutdown({ limitMs: 5_000 }, { log: quietLog, process, now: () => performance.now() });
+  const parts = await runProxy(parsed.values, { log: quietLog, shutdown, version: 'test', verifier });
+  const stop = async (): Promise<number> => {
+    shutdown.request('the test is over');
+    return await shutdown.done;
+  };
+  onTestFinished(async () => void (await stop()));
+  const port = (): number => parts.rigs.current?.addresses[0]?.port ?? 0;
+  await until(async () => (await parts.rigs.current?.figures())?.ready === true);
+  return { ...parts, port, stop };
+}
