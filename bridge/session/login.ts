@@ -43,7 +43,7 @@ export type LoggedIn = {
 export const noncePrefixOf = (prefix: number, nonceEnd: Bytes = NOTHING): Bytes =>
   Uint8Array.of(prefix >> 8, prefix & 0xff, ...nonceEnd);
 
-/** The rig of a farm: any name will do, also behind the farm's own address. */
+/** The rig of a farm: its name, alone or behind the farm's own address. */
 function rigOf(username: string, address: string): string {
   if (username === address) return '';
   if (username.startsWith(`${address}.`)) return checkWorker(username.slice(address.length + 1));

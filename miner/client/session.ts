@@ -273,17 +273,26 @@ export class Session {
   }
 
   #onFarmOffer({ rigs }: FarmOffer, now: number): void {
-    if (this.#farm !== 'asked') return this.#unexpected('an offer for a farm');
+    if (this.#farm !== 'asked') {
+      this.#unexpected('an offer for a farm');
+      return;
+    }
     this.#farm = rigs === 0 ? undefined : new FarmRigs(rigs);
     if (rigs > 0) this.#early = undefined;
     this.#proceed(now);
   }
 
   #onFarmJob(farm: FarmJob, now: number): void {
-    if (typeof this.#farm !== 'object') return this.#unexpected('a farm job');
+    if (typeof this.#farm !== 'object') {
+      this.#unexpected('a farm job');
+      return;
+    }
     const job = jobOfFarm(farm, farm.firstGeneration);
     const wrong = checkJob(job, this.#expected as JobExpectation);
-    if (wrong !== undefined) return this.#end(wrong, REFUSED_PAUSE);
+    if (wrong !== undefined) {
+      this.#end(wrong, REFUSED_PAUSE);
+      return;
+    }
     this.#jobAt = now;
     this.#actions.push({ kind: 'job', job: { ...sessionJob(job, this.#subscribed as Subscribed), farm } });
   }
@@ -329,8 +338,10 @@ export class Session {
     }
     const sequence = this.#pending.add(pending);
     const { jobId, nonce } = share;
-    if (share.farm === undefined || typeof this.#farm !== 'object')
-      return this.#send({ kind: 'submit', sequence, submit: { jobId, nonce } });
+    if (share.farm === undefined || typeof this.#farm !== 'object') {
+      this.#send({ kind: 'submit', sequence, submit: { jobId, nonce } });
+      return;
+    }
     const { index, news } = this.#farm.of(share.farm.rig);
     if (news !== undefined) this.#send({ kind: 'rig', rig: news });
     const { generation } = share.farm;

@@ -1,7 +1,8 @@
 /** A proxy of this process in front of a stratum server of it, on free ports. */
 import { EventEmitter } from 'node:events';
-import { onTestFinished } from 'vitest';
-import type { Verifier } from '../../kernels/verifier.ts';
+import { afterAll, onTestFinished } from 'vitest';
+import { createVerifier, type Verifier } from '../../kernels/verifier.ts';
+import { NETWORKS } from '../../protocol/network.ts';
 import { proxyCommand } from '../../proxy/options.ts';
 import { runProxy } from '../../proxy/proxy.ts';
 import type { ProxyParts } from '../../proxy/proxy-figures.ts';
@@ -14,12 +15,33 @@ import { until } from '../until.ts';
 
 export const FARM_ADDRESS = addressOf(77);
 
+/** One for all tests of a file: building its dataset takes longer than most of them. */
+let shared: Verifier | undefined;
+afterAll(async () => {
+  await shared?.close();
+  shared = undefined;
+});
+export const theVerifier = (): Verifier => {
+  shared ??= createVerifier({ network: NETWORKS.development, mode: 'light', threads: 1 });
+  return shared;
+};
+
 export type ProxyBed = ProxyParts & { readonly port: () => number; readonly stop: () => Promise<number> };
 
-export async function startProxy(pools: readonly string[], verifier: Verifier, more: readonly string[] = []) {
+export async function startProxy(
+  pools: readonly string[],
+  verifier: Verifier,
+  more: readonly string[] = [],
+): Promise<ProxyBed> {
   const off = ['--listen-ws', 'off', '--stats-bind', 'off', '--metrics-bind', 'off', '--threads', '0'];
   const words = ['-u', FARM_ADDRESS, '--listen', '127.0.0.1:0', '--data-dir', temporaryDirectory(), ...off];
-  const easy = ['--start-work', '4', '--min-work', '1', '--drain-time', '100ms'];
+  const easy = [
+    '--min-work',
+    '1',
+    '--drain-time',
+    '100ms',
+    ...(more.includes('--start-work') ? [] : ['--start-work', '4']),
+  ];
   const named = pools.flatMap((pool) => ['-o', pool]);
   const parsed = parseCommandLine(proxyCommand, [...named, ...words, ...easy, ...more], () => '');
   if (parsed.kind !== 'run') throw new Error(JSON.stringify(parsed));
