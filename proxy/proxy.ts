@@ -11,8 +11,9 @@ import { PoolClient, systemClock } from '../miner/client/pool-client.ts';
 import type { PoolJob } from '../miner/client/session-events.ts';
 import { connectFromNode, type TlsOptions } from '../miner/client/transport-node.ts';
 import { readEpochs, writeEpochs } from '../miner/devices/epoch-file.ts';
-import { MinerError } from '../miner/miner-error.ts';
+import { MinerError, refusal } from '../miner/miner-error.ts';
 import { LineLimit } from '../miner/terminal/line-limit.ts';
+import { PREFIX_MAX_BYTES } from '../protocol/stratum/nonce.ts';
 import { steadyNow } from '../runtime/clock/clock.ts';
 import { watchClock } from '../runtime/clock/watched-clock.ts';
 import { showListenAddress } from '../runtime/command-line/command-line.ts';
@@ -40,6 +41,8 @@ export type ProxyDependencies = {
 
 /** The name of rigs that log in without one, where the proxy has none either. */
 const UNNAMED = 'rig';
+/** A rig's own two bytes come before it. */
+const LONGEST_PREFIX = PREFIX_MAX_BYTES - 2;
 const TICK_MILLIS = 1_000;
 /** How long the end waits for the pool's answers. */
 const LAST_ANSWERS_MILLIS = 2_000;
@@ -116,7 +119,7 @@ export async function runProxy(
         address: user.text,
         own: user.address.payload,
         worker: user.worker,
-        password: () => work.password(now()),
+        password: () => work.password(jobs.current?.work, now()),
         agent: `svc-proxy/${version}`,
         tag: '',
         pinned: values.expectPayout?.payload,
@@ -138,8 +141,10 @@ export async function runProxy(
       ...systemClock,
       connect: connectFromNode(tlsOf(values)),
       note: (level, message, fields) => lines.note(level, message, fields),
-      refusesEpoch: (pool, { job: { epoch }, height }) =>
-        allowance.refuses({ pool: values.pool[pool]?.text ?? '', epoch, height }, verifier.epochs, moment()),
+      refusesEpoch: (pool, { job: { epoch }, height, farm, prefix }) =>
+        farm === undefined && prefix.length > LONGEST_PREFIX
+          ? refusal('pool_refused_login', 'the server leaves no part of the nonce for rigs: it is a proxy itself')
+          : allowance.refuses({ pool: values.pool[pool]?.text ?? '', epoch, height }, verifier.epochs, moment()),
     },
   );
   started('pool', async () => {
@@ -152,7 +157,7 @@ export async function runProxy(
   });
   const tick = setInterval(() => {
     lines.tick();
-    if (work.isDue(now())) client.relogin();
+    if (jobs.current !== undefined && work.isDue(jobs.current.work, now())) client.relogin();
   }, TICK_MILLIS);
   started('ticks', () => clearInterval(tick));
   started('rigs', () => rigs.close());

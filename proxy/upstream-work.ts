@@ -1,13 +1,14 @@
 /**
  * The share work to ask the pool for: such that the whole farm sends about as many shares a second as its operator wants.
- * The rate is that of the rigs' shares here, over the last minutes. Asking for another work costs a login, so it is done
- * rarely. Pure; the time is passed in.
+ * The rate is that of the rigs' shares here, over the last minutes. A pool that chooses well is left alone; a wish costs a login, so
+ * it is made rarely. Pure; the time is passed in.
  */
 
 /** Newer work counts more: after this long what was counts about a third. */
 const WINDOW_SECONDS = 300;
 /** Shares of rigs before the rate is believed. */
 const LEAST_SHARES = 20;
+/** Since the last login: a pool that follows the rate itself needs some time. */
 const LEAST_MILLIS = 60_000;
 /** How far the work may be from what is wanted. */
 const FACTOR = 2;
@@ -52,17 +53,20 @@ export class UpstreamWork {
     return Math.max(1, Math.round(this.rate(nowMillis) / this.#perSecond));
   }
 
-  /** The password of a login (S25): the wish, or none while the rate is not known. */
-  password(nowMillis: number): string {
-    this.#asked = this.#wanted(nowMillis);
+  /** The password of a login (S25): the wish, or none while the pool's own choice will do. */
+  password(current: bigint | undefined, nowMillis: number): string {
+    if (this.#asked !== undefined || (current !== undefined && this.isDue(current, nowMillis)))
+      this.#asked = this.#wanted(nowMillis);
     this.#askedMillis = nowMillis;
     return this.#asked === undefined ? '' : `d=${this.#asked}`;
   }
 
-  /** Whether the work is so wrong that a login is worth it. */
-  isDue(nowMillis: number): boolean {
+  /** Whether the work is so wrong that a login is worth it; `current` is that of the pool's newest job. */
+  isDue(current: bigint, nowMillis: number): boolean {
     const wanted = this.#wanted(nowMillis);
     if (wanted === undefined || nowMillis - this.#askedMillis < LEAST_MILLIS) return false;
-    return this.#asked === undefined || wanted > this.#asked * FACTOR || wanted * FACTOR < this.#asked;
+    // A pool may answer a wish with less: what was asked for counts, or it would be asked for ever.
+    const before = this.#asked ?? Number(current);
+    return wanted > before * FACTOR || wanted * FACTOR < before;
   }
 }

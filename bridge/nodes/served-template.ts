@@ -37,7 +37,8 @@ export class ServedTemplate implements JobTemplate {
   readonly cutHeight: number;
   readonly registrationWindowEnd: number;
   readonly origin: OriginJob | undefined;
-  readonly #hardest: ShareTerms;
+  /** No share is worth more on it. */
+  readonly hardest: ShareTerms;
   readonly #terms = new Map<bigint, ShareTerms>();
   #notify: NotifyTemplate | undefined;
   #frame: JobFrameTemplate | undefined;
@@ -56,15 +57,15 @@ export class ServedTemplate implements JobTemplate {
     this.cutHeight = Math.max(published.cutHeight, this.anchorHeight);
     this.registrationWindowEnd = registrationWindowEnd(this.anchorHeight);
     this.origin = published.origin;
-    this.#hardest = hardestOf(this.origin?.shareTarget ?? this.target);
+    this.hardest = hardestOf(this.origin?.shareTarget ?? this.target);
   }
 
   termsFor(shareWork: bigint): ShareTerms {
     let terms = this.#terms.get(shareWork);
     if (terms === undefined) {
       terms =
-        shareWork >= this.#hardest.work
-          ? this.#hardest
+        shareWork >= this.hardest.work
+          ? this.hardest
           : { target: targetToBytes(targetOfWork(shareWork)), work: workOfTarget(targetOfWork(shareWork)) };
       if (this.#terms.size >= MAX_TERMS) this.#terms.clear();
       this.#terms.set(shareWork, terms);

@@ -91,10 +91,10 @@ export class Jobs {
     return minWork !== null && minWork > work ? minWork : work;
   }
 
-  /** Whether its share work is settled and below the block's: only then does it control the rate of shares. */
+  /** Whether its share work is settled and below what the template allows: only then does it control the rate of shares. */
   get isPaced(): boolean {
     const isSettled = this.#vardiff.phase === 'settled' || this.#wishes?.fixedWork != null;
-    return isSettled && this.shareWork < (this.#desk.newest(this.draw)?.blockWork ?? 0n);
+    return isSettled && this.shareWork < (this.#desk.newest(this.draw)?.hardest.work ?? 0n);
   }
 
   /** Whether the newest template has gone out on this connection. */

@@ -12,7 +12,7 @@ import { type Refusal, refusal } from '../miner-error.ts';
 import { FarmRigs } from './farm-rigs.ts';
 import { FloodMeter } from './flood.ts';
 import { Heartbeat } from './heartbeat.ts';
-import { checkJob, expectationOf, type JobExpectation } from './job-check.ts';
+import { checkGeneration, checkJob, expectationOf, type JobExpectation } from './job-check.ts';
 import { type Pending, PendingShares } from './pending-shares.ts';
 import { type Ending, isForNow, overdue, REFUSED_PAUSE, refusedLogin } from './session-ends.ts';
 import {
@@ -288,7 +288,7 @@ export class Session {
       return;
     }
     const job = jobOfFarm(farm, farm.firstGeneration);
-    const wrong = checkJob(job, this.#expected as JobExpectation);
+    const wrong = checkJob(job, this.#expected as JobExpectation) ?? checkGeneration(farm);
     if (wrong !== undefined) {
       this.#end(wrong, REFUSED_PAUSE);
       return;
