@@ -16,6 +16,7 @@ import { logOptions } from '../runtime/log/log.ts';
 
 const { anchors: _, ...rigOptions } = stratumOptions;
 const { pool, user, expectPayout, tlsPin, tlsCa } = minerOptions;
+const { poolApi, poolKey, nodeApi, payoutThreshold, checkBooks } = minerOptions;
 const POOL = 'Pool';
 
 export const proxyOptions = {
@@ -24,6 +25,11 @@ export const proxyOptions = {
   expectPayout,
   tlsPin,
   tlsCa,
+  poolApi,
+  poolKey,
+  nodeApi,
+  payoutThreshold,
+  checkBooks,
   upstreamShares: integer({
     help: 'shares a second that the whole farm sends to the pool, about',
     group: POOL,

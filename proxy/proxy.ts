@@ -6,10 +6,12 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { openVerifier } from '../bridge/start-stratum.ts';
 import { listenForStats } from '../bridge/stats-listener.ts';
 import type { Verifier } from '../kernels/verifier.ts';
+import { PoolBooks } from '../miner/books/pool-books.ts';
 import { EpochAllowance, type Moment } from '../miner/client/epoch-allowance.ts';
+import type { BooksEvents } from '../miner/client/link-books.ts';
 import { PoolClient, systemClock } from '../miner/client/pool-client.ts';
 import type { PoolJob } from '../miner/client/session-events.ts';
-import { connectFromNode, type TlsOptions } from '../miner/client/transport-node.ts';
+import { connectFromNode, fetchFromNode, type TlsOptions } from '../miner/client/transport-node.ts';
 import { readEpochs, writeEpochs } from '../miner/devices/epoch-file.ts';
 import { MinerError, refusal } from '../miner/miner-error.ts';
 import { LineLimit } from '../miner/terminal/line-limit.ts';
@@ -111,6 +113,29 @@ export async function runProxy(
       lines.note('warn', 'the epochs of the pools cannot be saved', { error }),
     );
   });
+  const tls = tlsOf(values);
+  const books = values.checkBooks
+    ? new PoolBooks(
+        {
+          dataDir: values.dataDir,
+          network,
+          pools: values.pool.map(({ text }) => text),
+          address: user.text,
+          worker: user.worker,
+          api: values.poolApi,
+          poolKey: values.poolKey,
+          nodeApi: values.nodeApi,
+          payoutThreshold: values.payoutThreshold,
+        },
+        {
+          now,
+          wall: Date.now,
+          random: systemClock.random,
+          fetch: fetchFromNode(tls),
+          note: (level, message, fields) => lines.note(level, message, fields),
+        },
+      )
+    : undefined;
   const client = new PoolClient(
     {
       pools: values.pool.map(endpointOf),
@@ -128,6 +153,7 @@ export async function runProxy(
     },
     {
       onJob,
+      ...(books === undefined ? {} : { books: booksOf(books, () => jobs.current?.farm !== undefined) }),
       onVerdict: (share, verdict, error) => {
         relay.verdict(share, verdict, error);
         if (verdict !== 'accepted')
@@ -139,7 +165,7 @@ export async function runProxy(
     },
     {
       ...systemClock,
-      connect: connectFromNode(tlsOf(values)),
+      connect: connectFromNode(tls),
       note: (level, message, fields) => lines.note(level, message, fields),
       refusesEpoch: (pool, { job: { epoch }, height, farm, prefix }) =>
         farm === undefined && prefix.length > LONGEST_PREFIX
@@ -147,6 +173,8 @@ export async function runProxy(
           : allowance.refuses({ pool: values.pool[pool]?.text ?? '', epoch, height }, verifier.epochs, moment()),
     },
   );
+  books?.start();
+  if (books !== undefined) started('books', () => books.stop());
   started('pool', async () => {
     const until = now() + LAST_ANSWERS_MILLIS;
     while (relay.figures.waiting > 0 && client.state !== undefined && now() < until) await wait(20);
@@ -186,6 +214,21 @@ export async function runProxy(
   client.start();
   return figures;
 }
+
+/** Receipts of a farm are by rig, and the watch compares those of one worker: there it looks at lists, rewards and payments alone. */
+const booksOf = (books: PoolBooks, isFarm: () => boolean): BooksEvents => ({
+  onOffer: (...offer) => books.onOffer(...offer),
+  onAddress: (...address) => books.onAddress(...address),
+  onService: (...service) => books.onService(...service),
+  onHeight: (...height) => books.onHeight(...height),
+  onFound: (...found) => books.onFound(...found),
+  onReceipt: (...receipt) => {
+    if (!isFarm()) books.onReceipt(...receipt);
+  },
+  onTold: (...told) => {
+    if (!isFarm()) books.onTold(...told);
+  },
+});
 
 function tlsOf({ tlsPin: pins, tlsCa }: ProxyValues): TlsOptions {
   if (tlsCa === undefined) return { pins };

@@ -6,6 +6,7 @@ import { connect, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { freePorts } from '../../runtime/free-port.ts';
+import { runToEnd } from '../../stack/process.ts';
 import { Program } from '../bridge/program.ts';
 import { addressOf, mine, V1Client, V2Client } from '../bridge/stratum-client.ts';
 import { KillableStack } from '../pool/killable.ts';
@@ -139,7 +140,9 @@ test('shares of all rigs are booked once under their names, whoever is killed, a
   await until(async () => (await counts()).reduce((sum, count) => sum + count, 0) >= before + last.accepted);
   expect([...(await bookedShares(sql)).keys()].sort()).toEqual(NAMES.map((name) => `${ADDRESS}/pplns/${name}`));
   for (const { accepted } of rigs) expect(accepted).toBeGreaterThan(3);
-  await stack.stopPool();
+  await sql.end({ timeout: 1 });
+  expect(await stack.stopPool()).toBe(0);
+  expect(await runToEnd('svc-pool', ['audit', '--data-dir', stack.poolDirectory])).toMatch(/every atom/);
 });
 
 type ProxyStats = {

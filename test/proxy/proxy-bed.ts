@@ -45,7 +45,7 @@ export async function startProxy(
   const named = pools.flatMap((pool) => ['-o', pool]);
   const parsed = parseCommandLine(proxyCommand, [...named, ...words, ...easy, ...more], () => '');
   if (parsed.kind !== 'run') throw new Error(JSON.stringify(parsed));
-  const process = Object.assign(new EventEmitter(), { exit: (): never => undefined as never });
+  const process = new EventEmitter() as unknown as NodeJS.Process;
   const shutdown = new Shutdown({ limitMs: 5_000 }, { log: quietLog, process, now: () => performance.now() });
   const parts = await runProxy(parsed.values, { log: quietLog, shutdown, version: 'test', verifier });
   const stop = async (): Promise<number> => {
