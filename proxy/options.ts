@@ -14,7 +14,7 @@ import {
 import { hostNameOption } from '../runtime/door/host-name.ts';
 import { logOptions } from '../runtime/log/log.ts';
 
-const { anchors: _, ...rigOptions } = stratumOptions;
+const { anchors: _anchors, farmRigs: _farmRigs, ...rigOptions } = stratumOptions;
 const { pool, user, expectPayout, tlsPin, tlsCa } = minerOptions;
 const { poolApi, poolKey, nodeApi, payoutThreshold, checkBooks } = minerOptions;
 const POOL = 'Pool';

@@ -66,7 +66,7 @@ export async function runProxy(
   started('clock', watchClock(log.child('clock')).stop);
   const { network } = user.address;
   const { now } = systemClock;
-  const stratum = { ...values, network, anchors: 'newest' as const };
+  const stratum = { ...values, network, anchors: 'newest' as const, farmRigs: 0 };
   const verifier = others.verifier ?? openVerifier(stratum, { log, started });
   const lines = new LineLimit((level, message, fields) => log[level](message, fields), now);
   const work = new UpstreamWork(values.upstreamShares, now());

@@ -101,7 +101,8 @@ export class RigServer {
         server,
         services: [{ name: 'proxy', ...this.#addresses(), ...terms, farm, tag: 'miner' }],
         threads: threadsOf(values),
-        limits: limitsOf(values),
+        // A proxy behind this one has rigs of its own, and they are told apart by names that would get lost.
+        limits: { ...limitsOf(values), farmRigs: 0 },
         wsOrigins: values.wsOrigin,
         proxies: values.proxyProtocol,
         allow: values.allow,

@@ -31,7 +31,11 @@ export class Reports {
     bump(this.closed, reason);
   }
 
-  refused({ service, account, worker }: Member, code: RefusalCode, atMillis: number): void {
+  refused(
+    { service, account, worker }: Pick<Member, 'service' | 'account' | 'worker'>,
+    code: RefusalCode,
+    atMillis: number,
+  ): void {
     bump(this.answers, String(code));
     this.#refused.push({ service, account, worker, code, atMillis: Math.floor(atMillis) });
   }

@@ -12,7 +12,7 @@ import { ID_BYTES } from '../../protocol/crypto/identifier.ts';
 import { rewardRoot } from '../../protocol/ledger/reward.ts';
 import { type OriginJob, originExtranonce } from '../nodes/origin-job.ts';
 import { extranonceOf, nextGeneration } from './extranonce.ts';
-import type { JobLog, Terms } from './job-log.ts';
+import { type JobLog, lastGeneration, type Terms } from './job-log.ts';
 
 export type Body = {
   readonly terms: Terms;
@@ -100,12 +100,17 @@ export function headerDigestOf(body: Body, serial: number, header: Bytes): Bytes
   return body.named.digest;
 }
 
+/** Bodies of a farm on record after which its next job names a higher first generation: then the old ones are forgotten. */
+const MAX_FARM_BODIES = 65_536;
+
 export class Bodies {
   readonly #log: JobLog;
   current: Body;
   spare: Body | null;
   /** A new generation is needed, but all are used up. */
   isOver = false;
+  /** Set where jobs are a farm's: the generations that its rigs may be ahead (job-log.ts). */
+  room: number | null = null;
 
   constructor(owner: BodyOwner, log: JobLog, current: Terms, spare: Terms | null, origin?: OriginJob) {
     this.#log = log;
@@ -136,17 +141,18 @@ export class Bodies {
   /** Not spent, of this share work, and its header on this template is still to be sent. */
   #suits({ terms, origin }: Body, shareWork: bigint, on: JobPlace): boolean {
     if (!isSameOrigin(origin, on.origin) || terms.generation < (on.origin?.firstGeneration ?? 0)) return false;
+    if ((terms.farm?.room ?? null) !== this.room || (terms.farm?.bodies.size ?? 0) > MAX_FARM_BODIES) return false;
     return !on.isFresh && !terms.isSpent && terms.shareWork === shareWork && !this.#log.isSent(on.serial, terms);
   }
 
   #freshen(owner: BodyOwner, shareWork: bigint, on: JobPlace): void {
     const generation = generationAfter(this.newest, owner, on);
     if (generation === undefined) this.isOver = true;
-    else this.current = new HeldBody(owner, this.#log.begin(generation, shareWork), on.origin);
+    else this.current = new HeldBody(owner, this.#log.begin(generation, shareWork, this.room), on.origin);
   }
 
   /** Generations only count up; the current body is the newest. */
   get newest(): number {
-    return this.current.terms.generation;
+    return lastGeneration(this.current.terms);
   }
 }

@@ -10,7 +10,7 @@ import { decodeExtranonce, encodeExtranonce } from '../../protocol/ledger/tag.ts
 
 export const BOOT_ID_BYTES = 8;
 export const OWNER_BYTES = BOOT_ID_BYTES + 1 + 4;
-const MAX_GENERATION = 0xffffffff;
+export const MAX_GENERATION = 0xffffffff;
 const MAX_CONNECTION = 0xffffffff;
 /** Where the counters of 256 threads end: one for all of them follows. */
 const GENERATIONS = 256;

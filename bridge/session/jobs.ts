@@ -1,13 +1,15 @@
 /** The jobs of one session: its bodies, what was sent, and the share work that follows its speed (S51 to S53, S57, S58). */
+import { GENERATION_BYTES } from '../../protocol/stratum/farm.ts';
 import type { Wishes } from '../../protocol/stratum/username.ts';
+import type { Farm } from '../farms/farm.ts';
 import type { ServedTemplate } from '../nodes/served-template.ts';
 import { judgedLimit } from '../options.ts';
 import { Bodies, type Body, type BodyOwner, generationAfter } from './bodies.ts';
 import { nextGeneration } from './extranonce.ts';
-import { JobLog, type Terms } from './job-log.ts';
+import { JobLog, lastGeneration, type Terms } from './job-log.ts';
 import type { SessionJobs } from './session-record.ts';
 import type { SessionDesk } from './surroundings.ts';
-import { hashRate, newVardiff, onShare, retarget, type Vardiff } from './vardiff.ts';
+import { hashRate, newVardiff, onShare, retarget, type Vardiff, type VardiffOptions } from './vardiff.ts';
 import type { Voice } from './voice.ts';
 
 /** A miner that finds a block at least this often is a large one. */
@@ -34,18 +36,19 @@ export class Jobs {
   readonly log: JobLog;
   readonly draw: number;
   readonly #desk: SessionDesk;
-  readonly #voice: Pick<Voice, 'job' | 'end'>;
+  readonly #voice: Pick<Voice, 'job' | 'farmJob' | 'end'>;
   readonly #notes: RunNotes;
   readonly #owner: JobsOwner;
   readonly #bodies: Bodies;
   readonly #wishes: Wishes | null;
   #vardiff: Vardiff;
+  #pace: VardiffOptions;
   /** The newest template that a job of this connection was on. */
   #serial = -1;
 
   constructor(
     desk: SessionDesk,
-    voice: Pick<Voice, 'job' | 'end'>,
+    voice: Pick<Voice, 'job' | 'farmJob' | 'end'>,
     owner: JobsOwner,
     { vardiff, jobs, wishes }: JobsStart,
     notes: RunNotes,
@@ -57,7 +60,8 @@ export class Jobs {
     this.#notes = notes;
     this.#owner = owner;
     this.#wishes = wishes;
-    this.#vardiff = vardiff ?? newVardiff(limits.vardiff, desk.now(), wishes);
+    this.#pace = limits.vardiff;
+    this.#vardiff = vardiff ?? newVardiff(this.#pace, desk.now(), wishes);
     const on = desk.newest(this.draw);
     if (jobs === null) {
       this.log = new JobLog(judgedLimit(limits));
@@ -71,7 +75,12 @@ export class Jobs {
       this.#bodies =
         current.owner === null
           ? new Bodies(owner, this.log, current, spare, on?.origin)
-          : new Bodies(owner, this.log, this.log.begin(nextGeneration(current.generation) ?? 0, this.shareWork), null);
+          : new Bodies(
+              owner,
+              this.log,
+              this.log.begin(nextGeneration(lastGeneration(current)) ?? 0, this.shareWork),
+              null,
+            );
     }
   }
 
@@ -103,6 +112,15 @@ export class Jobs {
     return template === undefined || this.#serial >= template.serial;
   }
 
+  /** From now on its jobs are a farm's (S70); `isNew`: its share work follows from nothing yet. */
+  farm(farm: Farm, isNew: boolean): void {
+    const { limits } = this.#desk;
+    this.#bodies.room = farm.room;
+    this.log.limit = judgedLimit({ ...limits, submits: farm.submits });
+    this.#pace = farm.pace(limits.vardiff);
+    if (isNew) this.#vardiff = newVardiff(this.#pace, this.#desk.now(), this.#wishes);
+  }
+
   /** Sends a job on the newest template, and before the first one a large miner's spare (S57). */
   offer(clean: boolean): void {
     const template = this.#desk.newest(this.draw);
@@ -112,8 +130,8 @@ export class Jobs {
     const isOneHeader = template.origin?.firstGeneration === null;
     // There is no other header to send, and a search of this one would begin again.
     if (isOneHeader && !isFirst) return;
-    const hasSpare = isFirst && !isOneHeader && this.#isLarge(template);
-    const spare = hasSpare ? this.#bodies.keepSpare(this.#owner, shareWork, template) : null;
+    const isLarge = this.#bodies.room === null && isFirst && !isOneHeader && this.#isLarge(template);
+    const spare = isLarge ? this.#bodies.keepSpare(this.#owner, shareWork, template) : null;
     const body = this.#bodies.forJob(this.#owner, shareWork, template);
     if (this.#bodies.isOver) {
       this.#voice.end('this connection has used all its bodies');
@@ -133,6 +151,12 @@ export class Jobs {
     this.#serial = template.serial;
     const shareTarget = template.termsFor(terms.shareWork).target;
     const { payout } = this.#owner;
+    if (terms.farm !== null) {
+      const extranonceHead = extranonce.subarray(0, -GENERATION_BYTES);
+      const firstGeneration = terms.generation;
+      this.#voice.farmJob(template, { jobId, shareTarget, payout, extranonceHead, firstGeneration, clean });
+      return;
+    }
     this.#voice.job(template, { jobId, rewardRoot, shareTarget, payout, extranonce, clean });
   }
 
@@ -146,13 +170,13 @@ export class Jobs {
   }
 
   accepted(work: bigint, nowMillis: number): void {
-    this.#vardiff = onShare(this.#vardiff, work, nowMillis, this.#desk.limits.vardiff);
+    this.#vardiff = onShare(this.#vardiff, work, nowMillis, this.#pace);
   }
 
   /** Called after shares and about once a second: a changed share work goes out with a job of its own. */
   retarget(nowMillis: number): void {
     const before = this.shareWork;
-    this.#vardiff = retarget(this.#vardiff, nowMillis, this.#desk.limits.vardiff);
+    this.#vardiff = retarget(this.#vardiff, nowMillis, this.#pace);
     if (this.shareWork !== before) this.offer(false);
   }
 

@@ -22,11 +22,13 @@ export type PendingShare = {
   /** One of the few per connection that are hashed regardless of the load by others. */
   readonly isOwed: boolean;
   readonly atMillis: number;
+  /** The name of the rig that found it, in a farm session. */
+  readonly rig: string | null;
 };
 
 export interface Submitter {
-  /** Who finds something on these terms. */
-  memberOf(terms: Terms): Member;
+  /** Who found it. */
+  memberOf(share: Pick<PendingShare, 'terms' | 'rig'>): Member;
   /** Whom its blocks pay. */
   readonly payout: Bytes;
   bodyOf(terms: Terms, on: ServedTemplate): Body;

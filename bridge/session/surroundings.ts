@@ -62,7 +62,13 @@ export interface SessionHost extends Voice {
   /** A share of the session was accepted. */
   works(): void;
   balance(member: Member, tell: (balance: Balance | null) => void): void;
-  refusedShare(member: Member, code: RefusalCode): void;
+  /** How many of the rigs asked for it may have. */
+  admitRigs(asked: number): number;
+  /** The first share of a rig. */
+  rigJoined(member: Member): void;
+  /** Rigs whose names are gone; nothing of them is being verified. */
+  rigsLeft(members: readonly Member[]): void;
+  refusedShare(member: Pick<Member, 'service' | 'account' | 'worker'>, code: RefusalCode): void;
   /** An entry for the session log, made only if there is one. */
   note(entry: () => Bytes | null): void;
   /** The session wants receipts. */

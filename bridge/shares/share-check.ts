@@ -115,7 +115,7 @@ export class ShareCheck {
       return 'refused';
     }
     const judged: JudgedShare = {
-      member: session.memberOf(share.terms),
+      member: session.memberOf(share),
       serial: template.serial,
       generation: share.terms.generation,
       work: terms.work,
