@@ -14,7 +14,7 @@ export type ProxyParts = {
   readonly jobs: Pick<PoolJobs, 'current'>;
   readonly relay: ShareRelay;
   readonly rigs: Pick<RigServer, 'current'>;
-  readonly client: Pick<PoolClient, 'state' | 'lastRefusal' | 'connections'>;
+  readonly client: Pick<PoolClient, 'state' | 'lastRefusal' | 'connections' | 'relogin'>;
   readonly work: Pick<UpstreamWork, 'rate'>;
 };
 

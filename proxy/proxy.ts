@@ -157,10 +157,14 @@ export async function runProxy(
       onVerdict: (share, verdict, error) => {
         relay.verdict(share, verdict, error);
         if (verdict !== 'accepted')
-          lines.note('warn', `share ${verdict} by the pool`, {
-            ...(share.farm === undefined ? {} : { rig: share.farm.rig }),
-            ...(error === undefined ? {} : { reason: error.message, code: error.code }),
-          });
+          lines.note(
+            'warn',
+            verdict === 'lost' ? 'share lost on its way to the pool' : `share ${verdict} by the pool`,
+            {
+              ...(share.farm === undefined ? {} : { rig: share.farm.rig }),
+              ...(error === undefined ? {} : { reason: error.message, code: error.code }),
+            },
+          );
       },
     },
     {

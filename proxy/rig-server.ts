@@ -101,8 +101,7 @@ export class RigServer {
         server,
         services: [{ name: 'proxy', ...this.#addresses(), ...terms, farm, tag: 'miner' }],
         threads: threadsOf(values),
-        // A proxy behind this one has rigs of its own, and they are told apart by names that would get lost.
-        limits: { ...limitsOf(values), farmRigs: 0 },
+        limits: limitsOf(values),
         wsOrigins: values.wsOrigin,
         proxies: values.proxyProtocol,
         allow: values.allow,
