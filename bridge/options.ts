@@ -4,6 +4,7 @@
  */
 import { availableParallelism } from 'node:os';
 import { ANCHOR_POLICIES } from '../node/mining/anchor-choice.ts';
+import { MAX_RIGS } from '../protocol/stratum/farm.ts';
 import { readAddressRange } from '../runtime/clients/client-address.ts';
 import type { BucketRate } from '../runtime/clients/token-bucket.ts';
 import {
@@ -38,6 +39,8 @@ export type StratumLimits = {
   readonly requests: BucketRate;
   /** Submits of one connection. */
   readonly submits: BucketRate;
+  /** Rigs of one farm session (S70); 0 offers none. */
+  readonly farmRigs: number;
   /** Submits of all connections of one thread: the verifier's maximum load. */
   readonly submitsOverall: BucketRate;
   /** Submits of one connection for expired jobs: hashed only because one may be a block. */
@@ -66,6 +69,7 @@ export const LIMIT_DEFAULTS: StratumLimits = {
   stallMillis: 30_000,
   requests: { perSecond: 5, burst: 50 },
   submits: { perSecond: 100, burst: 1_000 },
+  farmRigs: MAX_RIGS,
   submitsOverall: { perSecond: 100_000, burst: 50_000 },
   lateSubmits: { perSecond: 10, burst: 200 },
   owedSubmits: { perSecond: 1, burst: 10 },
@@ -82,7 +86,7 @@ export const LIMIT_DEFAULTS: StratumLimits = {
 const LONGEST_TEMPLATE_MILLIS = 90_000;
 
 /** Nonces that a session can have had judged on jobs that are still known, at the pace it may submit. */
-export const judgedLimit = ({ submits, jobs }: StratumLimits): number =>
+export const judgedLimit = ({ submits, jobs }: Pick<StratumLimits, 'submits' | 'jobs'>): number =>
   submits.burst +
   Math.ceil((submits.perSecond * (jobs.graceMillis + jobs.memoryMillis + LONGEST_TEMPLATE_MILLIS)) / 1000);
 
@@ -148,6 +152,13 @@ export const stratumOptions = {
     min: 1,
     default: D.submits.perSecond,
   }),
+  farmRigs: integer({
+    help: 'rigs behind one connection of a mining proxy; 0: none',
+    group: LIMITS,
+    min: 0,
+    max: MAX_RIGS,
+    default: D.farmRigs,
+  }),
   verifyRate: integer({
     help: 'submits per second of a listener thread',
     group: LIMITS,
@@ -171,6 +182,7 @@ export function limitsOf(values: StratumValues): StratumLimits {
     idleMillis: values.idleTime,
     drainMillis: values.drainTime,
     submits: { perSecond: values.submitRate, burst: values.submitRate * burst },
+    farmRigs: values.farmRigs,
     submitsOverall: { perSecond: values.verifyRate, burst: Math.ceil(values.verifyRate / 2) },
     jobs: { ...D.jobs, graceMillis: values.jobGrace },
     bans: { ...D.bans, limit: values.banScore, banMillis: values.banTime },

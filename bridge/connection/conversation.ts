@@ -5,6 +5,7 @@
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { ErrorReply, RefusalCode } from '../../protocol/stratum/errors.ts';
+import type { FarmOffer } from '../../protocol/stratum/farm.ts';
 import type { JobPart } from '../../protocol/stratum/job-template.ts';
 import type { Authorized, Reconnect, Subscribed } from '../../protocol/stratum/messages.ts';
 import type { ReceiptsOffer } from '../../protocol/stratum/receipt-messages.ts';
@@ -16,7 +17,7 @@ import type { Fault } from '../session/ban-score.ts';
 import type { PendingShare } from '../session/pending-share.ts';
 import { Session } from '../session/session.ts';
 import type { SessionDesk, SessionHost } from '../session/surroundings.ts';
-import type { AnswerId } from '../session/voice.ts';
+import type { AnswerId, FarmJobPart } from '../session/voice.ts';
 import type { ReceiptMessage } from '../shares/receipts.ts';
 import type { Balance, Member } from '../threads/hub.ts';
 
@@ -49,7 +50,10 @@ export interface ConversationDesk extends SessionDesk {
   faultOfAddress(conversation: Conversation, fault: Fault): void;
   works(conversation: Conversation): void;
   balance(conversation: Conversation, member: Member, tell: (balance: Balance | null) => void): void;
-  refusedShare(member: Member, code: RefusalCode, isOfWorker: boolean): void;
+  admitRigs(conversation: Conversation, asked: number): number;
+  rigJoined(conversation: Conversation, member: Member): void;
+  rigsLeft(members: readonly Member[]): void;
+  refusedShare(member: Pick<Member, 'service' | 'account' | 'worker'>, code: RefusalCode, isOfWorker: boolean): void;
   note(entry: () => Bytes | null): void;
   wantsReceipts(conversation: Conversation): void;
   defect(conversation: Conversation, error: unknown): void;
@@ -183,7 +187,19 @@ export abstract class Conversation implements SessionHost {
     this.desk.balance(this, member, tell);
   }
 
-  refusedShare(member: Member, code: RefusalCode, isOfWorker: boolean): void {
+  admitRigs(asked: number): number {
+    return this.desk.admitRigs(this, asked);
+  }
+
+  rigJoined(member: Member): void {
+    this.desk.rigJoined(this, member);
+  }
+
+  rigsLeft(members: readonly Member[]): void {
+    this.desk.rigsLeft(members);
+  }
+
+  refusedShare(member: Pick<Member, 'service' | 'account' | 'worker'>, code: RefusalCode, isOfWorker: boolean): void {
     this.desk.refusedShare(member, code, isOfWorker);
   }
 
@@ -214,7 +230,9 @@ export abstract class Conversation implements SessionHost {
   abstract rejected(id: AnswerId, error: ErrorReply): void;
   abstract pong(id: AnswerId, value: bigint): void;
   abstract job(template: ServedTemplate, part: JobPart): void;
+  abstract farmJob(template: ServedTemplate, part: FarmJobPart): void;
+  abstract farmOffer(offer: FarmOffer): void;
   abstract reconnect(value: Reconnect): void;
   abstract receipts(id: AnswerId, offer: ReceiptsOffer): void;
-  abstract receipt(message: ReceiptMessage): void;
+  abstract receipt(message: ReceiptMessage, isFirst: boolean): void;
 }

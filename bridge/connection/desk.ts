@@ -10,6 +10,7 @@ import { clientKey } from '../../runtime/clients/client-address.ts';
 import { clientFaults } from '../../runtime/clients/client-fault.ts';
 import { Excess } from '../../runtime/clients/excess.ts';
 import { FairShare } from '../../runtime/clients/fair-share.ts';
+import { FarmPlaces } from '../farms/farm-places.ts';
 import { ServedTemplate } from '../nodes/served-template.ts';
 import type { StratumLimits } from '../options.ts';
 import type { StratumService } from '../service.ts';
@@ -85,6 +86,7 @@ export class Desk implements ConversationDesk {
   #notes: Bytes[] = [];
   #acknowledging = new Set<V2Conversation>();
   readonly #excess = new Excess<Conversation>();
+  readonly #farms = new FarmPlaces<Conversation>();
   #sweep: Iterator<Conversation> | null = null;
   #sweeps = 0;
   #opened = 0;
@@ -161,6 +163,7 @@ export class Desk implements ConversationDesk {
     this.#fanOut.forget(conversation);
     this.#receipts.forget(conversation);
     this.#excess.forget(conversation);
+    this.#farms.release(conversation);
     if (conversation.isWorking) this.counts.addWorking(conversation.client, -1);
     if (conversation instanceof V2Conversation) this.#acknowledging.delete(conversation);
     if (!this.#sessions.has(session)) return;
@@ -248,6 +251,10 @@ export class Desk implements ConversationDesk {
     return numbersOf(this.#counter.next(mark));
   }
 
+  takeGeneration(first: number): number | undefined {
+    return this.#counter.generation(first);
+  }
+
   newSessionId(): string {
     return newSessionId(this.thread, this.#dependencies.randomBytes);
   }
@@ -295,7 +302,20 @@ export class Desk implements ConversationDesk {
       );
   }
 
-  refusedShare(member: Member, code: RefusalCode, isOfWorker: boolean): void {
+  admitRigs(conversation: Conversation, asked: number): number {
+    return this.#conversations.has(conversation) ? this.#farms.take(conversation, asked) : 0;
+  }
+
+  rigJoined(conversation: Conversation, member: Member): void {
+    if (this.#conversations.has(conversation)) this.#reports.worker('joined', member, this.now());
+  }
+
+  rigsLeft(members: readonly Member[]): void {
+    for (const member of members) this.#reports.worker('left', member, this.now());
+    this.#dependencies.members?.left(members);
+  }
+
+  refusedShare(member: Pick<Member, 'service' | 'account' | 'worker'>, code: RefusalCode, isOfWorker: boolean): void {
     this.#reports.refused(member, { code, isOfWorker }, this.now());
   }
 
@@ -322,7 +342,7 @@ export class Desk implements ConversationDesk {
   }
 
   #tellLeft({ mining }: Session): void {
-    if (mining !== null) this.#reports.worker('left', mining.member, this.now());
+    for (const member of mining?.present ?? []) this.#reports.worker('left', member, this.now());
   }
 
   // --- what the main thread says -----------------------------------------------------------------------------------------
@@ -397,6 +417,7 @@ export class Desk implements ConversationDesk {
     this.#sessions.settle();
     this.#excess.settle(now);
     this.#fanOut.sendDelayed();
+    this.#receipts.sendDelayed();
     const part = Math.ceil(this.#conversations.size / SWEEP_TICKS);
     for (let i = 0; i < part; i++) {
       this.#sweep ??= this.#conversations.values();

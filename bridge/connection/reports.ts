@@ -32,7 +32,7 @@ export class Reports {
   }
 
   refused(
-    { service, account, worker }: Member,
+    { service, account, worker }: Pick<Member, 'service' | 'account' | 'worker'>,
     refusal: { readonly code: RefusalCode; readonly isOfWorker: boolean },
     atMillis: number,
   ): void {

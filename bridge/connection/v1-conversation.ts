@@ -151,6 +151,10 @@ export class V1Conversation extends Conversation {
     sendTogether(this.peer, text, wide, job);
   }
 
+  /** Only v2 has farms (S70): nothing in v1 asks for one. */
+  override farmJob(): void {}
+  override farmOffer(): void {}
+
   override reconnect(params: Reconnect): void {
     this.#say(encodeNotification({ method: 'mining.reconnect', params }));
   }

@@ -1,14 +1,18 @@
 /** A conversation in binary frames (docs/protocol/stratum.md, v2). Accepted submits are acknowledged in batches. */
 import { type Bytes, concat } from '../../protocol/bytes.ts';
+import { ID_BYTES } from '../../protocol/crypto/identifier.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
+import { NONCE_OFFSET, REWARD_ROOT_OFFSET } from '../../protocol/ledger/header.ts';
+import { targetFromBytes } from '../../protocol/ledger/target.ts';
 import { answerTo, CODE, type ErrorReply, errorReply } from '../../protocol/stratum/errors.ts';
+import type { FarmOffer } from '../../protocol/stratum/farm.ts';
 import { FrameSplitter, readFrame } from '../../protocol/stratum/frame.ts';
 import type { JobPart } from '../../protocol/stratum/job-template.ts';
 import type { Authorized, Reconnect, Subscribed } from '../../protocol/stratum/messages.ts';
 import type { ReceiptsOffer } from '../../protocol/stratum/receipt-messages.ts';
 import { type ClientFrame, decodeClientFrame, encodeServerFrame, type ServerFrame } from '../../protocol/stratum/v2.ts';
 import type { ServedTemplate } from '../nodes/served-template.ts';
-import type { AnswerId } from '../session/voice.ts';
+import type { AnswerId, FarmJobPart } from '../session/voice.ts';
 import type { ReceiptMessage } from '../shares/receipts.ts';
 import { Conversation } from './conversation.ts';
 
@@ -70,13 +74,10 @@ export class V2Conversation extends Conversation {
     }
     switch (frame.type) {
       case 'submit':
-        if (frame.sequence !== this.#lastSequence + 1) {
-          this.refuse(null, errorReply(CODE.invalid_request, `the next sequence number is ${this.#lastSequence + 1}`));
-          this.violation('a sequence number was left out or repeated');
-          return;
-        }
-        this.#lastSequence = frame.sequence;
-        session.submit(frame.sequence, frame.submit.jobId, frame.submit.nonce);
+        if (this.#isNext(frame.sequence)) session.submit(frame.sequence, frame.submit.jobId, frame.submit.nonce);
+        return;
+      case 'farmSubmit':
+        if (this.#isNext(frame.sequence)) session.farmSubmit(frame.sequence, frame.submit);
         return;
       case 'subscribe': {
         session.subscribe(null, frame.subscribe);
@@ -97,7 +98,24 @@ export class V2Conversation extends Conversation {
       case 'pong':
         session.pong();
         return;
+      case 'farm':
+        session.farm(frame.rigs);
+        return;
+      case 'rig':
+        session.rig(frame.rig);
+        return;
     }
+  }
+
+  #isNext(sequence: number): boolean {
+    const next = this.#lastSequence + 1;
+    if (sequence !== next) {
+      this.refuse(null, errorReply(CODE.invalid_request, `the next sequence number is ${next}`));
+      this.violation('a sequence number was left out or repeated');
+      return false;
+    }
+    this.#lastSequence = next;
+    return true;
   }
 
   #say(frame: ServerFrame): void {
@@ -181,6 +199,18 @@ export class V2Conversation extends Conversation {
     if (this.peer.queued > 0) template.frame.keep();
   }
 
+  override farmJob(template: ServedTemplate, part: FarmJobPart): void {
+    const header = template.header.slice().fill(0, REWARD_ROOT_OFFSET, REWARD_ROOT_OFFSET + ID_BYTES);
+    header.fill(0, NONCE_OFFSET);
+    const shareTarget = targetFromBytes(part.shareTarget);
+    this.#say({ type: 'farmJob', job: { ...part, header, epoch: template.epoch, shareTarget } });
+    this.flush();
+  }
+
+  override farmOffer(offer: FarmOffer): void {
+    this.#say({ type: 'farmOffer', offer });
+  }
+
   override reconnect(reconnect: Reconnect): void {
     this.#say({ type: 'reconnect', reconnect });
   }
@@ -189,7 +219,7 @@ export class V2Conversation extends Conversation {
     this.#say({ type: 'receiptsOffer', offer });
   }
 
-  override receipt(message: ReceiptMessage): void {
-    for (const frame of message.frames()) this.#write(frame);
+  override receipt(message: ReceiptMessage, isFirst: boolean): void {
+    for (const frame of message.frames(isFirst)) this.#write(frame);
   }
 }

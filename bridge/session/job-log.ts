@@ -7,7 +7,8 @@
  * A job costs no memory of its own: as long as a session gets each template as it comes, under the same revision and on
  * the same body, its jobs are one run.
  */
-import type { Bytes } from '../../protocol/bytes.ts';
+import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
+import { MAX_GENERATION } from './extranonce.ts';
 import { jobIdOf, MAX_REVISION, revisionOf, serialOf } from './job-book.ts';
 
 type Nonces = number | Set<number>;
@@ -18,25 +19,45 @@ export type Terms = {
   readonly shareWork: bigint;
   /** It had its block: further hits on it are only shares. */
   isSpent: boolean;
-  /** Nonces judged, by the serial of the template. Most headers see one share or none: a set is made for the second. */
+  /** Nonces judged, by `seenKey`. Most headers see one share or none: a set is made for the second. */
   seen: Map<number, Nonces> | undefined;
   /** Whose body it is, if not the connection's: jobs from before a restart are on bodies of the name it had then. */
   readonly owner: Bytes | null;
+  /** Of farm jobs (S71): these are the terms of all generations from this one up to those of the next terms. */
+  readonly farm: FarmBodies | null;
 };
+
+/** The bodies of farm jobs. One is on record when a nonce of its generation was judged. */
+export type FarmBodies = {
+  readonly bodies: Map<number, Terms>;
+  /** The highest generation that was submitted. */
+  highest: number;
+  /** How many above it the client may have given to its rigs. */
+  readonly room: number;
+};
+
+/** The highest generation that work may have been done on. */
+export const lastGeneration = ({ generation, farm }: Terms): number =>
+  farm === null ? generation : Math.min(farm.highest + farm.room, MAX_GENERATION);
 
 /** The jobs of one revision on one body, one for every template of the session's draw from the first serial to the last. */
 type Run = { readonly terms: Terms; readonly revision: number; readonly from: number; to: number };
 
+export type BodyState = {
+  readonly generation: number;
+  readonly isSpent: boolean;
+  /** One block of memory for each key of `seenKey`: a session of many shares is copied between threads as often as its miner reconnects. */
+  readonly seen: readonly (readonly [key: number, nonces: Float64Array])[];
+};
+export type TermsState = BodyState & {
+  readonly shareWork: bigint;
+  readonly owner: Bytes | null;
+  readonly farm: { readonly highest: number; readonly room: number; readonly bodies: readonly BodyState[] } | null;
+};
+
 export type JobLogState = {
   readonly lastJobId: number;
-  readonly terms: readonly {
-    readonly generation: number;
-    readonly shareWork: bigint;
-    readonly isSpent: boolean;
-    /** One block of memory for each serial: a session of many shares is copied between threads as often as its miner reconnects. */
-    readonly seen: readonly (readonly [serial: number, nonces: Float64Array])[];
-    readonly owner: Bytes | null;
-  }[];
+  readonly terms: readonly TermsState[];
   readonly runs: readonly {
     readonly generation: number;
     readonly revision: number;
@@ -45,7 +66,12 @@ export type JobLogState = {
   }[];
 };
 
-/** The six bytes that the miner chooses, as a number: the other two are the session's prefix and never differ. */
+/** Template and the last two bytes of the nonce, as a number. In a plain session those bytes are its prefix and never differ. */
+export const seenKey = (serial: number, nonce: Bytes): number =>
+  serial * 0x1_0000 + (nonce[6] as number) * 0x100 + (nonce[7] as number);
+const serialOfKey = (key: number): number => Math.floor(key / 0x1_0000);
+
+/** The other six bytes, as a number. */
 export const nonceKey = (nonce: Bytes): number =>
   (nonce[0] as number) +
   (nonce[1] as number) * 0x100 +
@@ -59,7 +85,7 @@ const sizeOf = (nonces: Nonces | undefined): number =>
 
 export class JobLog {
   /** Maximum number of nonces remembered. Further ones are refused: a forgotten nonce could be counted twice. */
-  readonly #limit: number;
+  limit: number;
   /**
    * Arrays without spare capacity: most sessions have one element in each, and a push would reserve room for seventeen.
    */
@@ -69,21 +95,27 @@ export class JobLog {
   lastJobId = -1;
 
   constructor(limit = Number.POSITIVE_INFINITY) {
-    this.#limit = limit;
+    this.limit = limit;
   }
 
   static restore(state: JobLogState, limit?: number): JobLog {
     const log = new JobLog(limit);
     log.lastJobId = state.lastJobId;
-    log.#terms = state.terms.map(({ generation, shareWork, isSpent, seen, owner }) => ({
-      owner,
-      generation,
-      shareWork,
-      isSpent,
-      seen: seen.length === 0 ? undefined : new Map(seen.map(([serial, nonces]) => [serial, new Set(nonces)])),
-    }));
+    log.#terms = state.terms.map(({ farm, ...terms }) => {
+      const restored = (body: BodyState, bodies: FarmBodies | null): Terms => ({
+        owner: terms.owner,
+        generation: body.generation,
+        shareWork: terms.shareWork,
+        isSpent: body.isSpent,
+        seen: body.seen.length === 0 ? undefined : new Map(body.seen.map(([key, nonces]) => [key, new Set(nonces)])),
+        farm: bodies,
+      });
+      if (farm === null) return restored(terms, null);
+      const bodies = new Map(farm.bodies.map((body) => [body.generation, restored(body, null)]));
+      return restored(terms, { ...farm, bodies });
+    });
     log.#runs = state.runs.map(({ generation, ...run }) => ({ ...run, terms: log.termsOf(generation) as Terms }));
-    for (const { seen } of state.terms) for (const [, nonces] of seen) log.#judged += nonces.length;
+    log.#count();
     return log;
   }
 
@@ -91,15 +123,14 @@ export class JobLog {
   state(withSeen = true): JobLogState {
     return {
       lastJobId: this.lastJobId,
-      terms: this.#terms.map(({ generation, shareWork, isSpent, seen, owner }) => ({
-        generation,
+      terms: this.#terms.map(({ shareWork, owner, farm, ...terms }) => ({
+        ...bodyState(terms, withSeen),
         shareWork,
-        isSpent,
         owner,
-        seen: [...((withSeen ? seen : undefined) ?? [])].map(([serial, nonces]) => [
-          serial,
-          Float64Array.from(typeof nonces === 'number' ? [nonces] : nonces),
-        ]),
+        farm:
+          farm === null
+            ? null
+            : { ...farm, bodies: [...farm.bodies.values()].map((body) => bodyState(body, withSeen)) },
       })),
       runs: this.#runs.map(({ terms, revision, from, to }) => ({ generation: terms.generation, revision, from, to })),
     };
@@ -115,8 +146,10 @@ export class JobLog {
   }
 
   /** The terms of a body that was never used before. */
-  begin(generation: number, shareWork: bigint): Terms {
-    const terms: Terms = { generation, shareWork, isSpent: false, seen: undefined, owner: null };
+  /** `room`: that of a farm, or null for a plain job. */
+  begin(generation: number, shareWork: bigint, room: number | null = null): Terms {
+    const farm = room === null ? null : { bodies: new Map<number, Terms>(), highest: generation, room };
+    const terms: Terms = { generation, shareWork, isSpent: false, seen: undefined, owner: null, farm };
     this.#terms = [...this.#terms, terms];
     return terms;
   }
@@ -158,31 +191,51 @@ export class JobLog {
     return this.#runs.findLast((run) => run.revision === revision && run.from <= serial && serial <= run.to)?.terms;
   }
 
+  /**
+   * The terms of one generation of a farm job; undefined where the job does not have it (S73). Nothing is on record before a
+   * nonce of it is judged: a client may name any.
+   */
+  ofGeneration(job: Terms, generation: number): Terms | undefined {
+    if (generation < job.generation || job.farm === null) return undefined;
+    const known = job.farm.bodies.get(generation);
+    if (known !== undefined) return known;
+    // Above these begin those of a later job, perhaps with another share work.
+    for (const other of this.#terms)
+      if (other.generation > job.generation && generation >= other.generation && isSameOwner(other, job))
+        return undefined;
+    return { generation, shareWork: job.shareWork, isSpent: false, seen: undefined, owner: job.owner, farm: null };
+  }
+
   /** Whether a nonce, whose prefix was checked before, was judged on this header, or no more can be remembered. */
   known(terms: Terms, serial: number, nonce: Bytes): 'fresh' | 'again' | 'full' {
     const key = nonceKey(nonce);
-    const seen = terms.seen?.get(serial);
+    const seen = terms.seen?.get(seenKey(serial, nonce));
     if (seen === key || (typeof seen === 'object' && seen.has(key))) return 'again';
-    return this.#judged >= this.#limit ? 'full' : 'fresh';
+    return this.#judged >= this.limit ? 'full' : 'fresh';
   }
 
-  /** Marks a fresh nonce as judged. */
-  judge(terms: Terms, serial: number, nonce: Bytes): void {
-    const key = nonceKey(nonce);
+  /** Marks a fresh nonce as judged; `job` are the terms of its job, if that is a farm's. */
+  judge(terms: Terms, serial: number, nonce: Bytes, { farm }: Terms = terms): void {
+    if (farm !== null) {
+      farm.bodies.set(terms.generation, terms);
+      farm.highest = Math.max(farm.highest, terms.generation);
+    }
+    const [place, key] = [seenKey(serial, nonce), nonceKey(nonce)];
     terms.seen ??= new Map();
-    const seen = terms.seen.get(serial);
-    if (seen === undefined) terms.seen.set(serial, key);
-    else if (typeof seen === 'number') terms.seen.set(serial, new Set([seen, key]));
+    const seen = terms.seen.get(place);
+    if (seen === undefined) terms.seen.set(place, key);
+    else if (typeof seen === 'number') terms.seen.set(place, new Set([seen, key]));
     else seen.add(key);
     this.#judged++;
   }
 
   /** Takes a judgement back: the verifier was too busy, so the miner may send the nonce again. */
   unjudge(terms: Terms, serial: number, nonce: Bytes): void {
-    const seen = terms.seen?.get(serial);
+    const place = seenKey(serial, nonce);
+    const seen = terms.seen?.get(place);
     const key = nonceKey(nonce);
     if (typeof seen === 'object' ? !seen.delete(key) : seen !== key) return;
-    if (typeof seen === 'number') terms.seen?.delete(serial);
+    if (typeof seen === 'number') terms.seen?.delete(place);
     this.#judged--;
   }
 
@@ -191,12 +244,39 @@ export class JobLog {
     this.#runs = this.#runs.filter((run) => run.to >= oldestSerial);
     const known = new Set<Terms | undefined>([...kept, ...this.#runs.map((run) => run.terms)]);
     this.#terms = this.#terms.filter((terms) => known.has(terms));
-    for (const terms of this.#terms) {
+    for (const terms of this.#bodies()) {
       if (terms.seen === undefined) continue;
-      for (const serial of terms.seen.keys()) if (serial < oldestSerial) terms.seen.delete(serial);
+      for (const key of terms.seen.keys()) if (serialOfKey(key) < oldestSerial) terms.seen.delete(key);
       if (terms.seen.size === 0) terms.seen = undefined;
     }
+    // One that had its block stays, for as long as jobs have its generation.
+    for (const { farm } of this.#terms)
+      for (const { generation, seen, isSpent } of farm?.bodies.values() ?? [])
+        if (seen === undefined && !isSpent) farm?.bodies.delete(generation);
+    this.#count();
+  }
+
+  *#bodies(): Generator<Terms> {
+    for (const terms of this.#terms) {
+      yield terms;
+      if (terms.farm !== null) yield* terms.farm.bodies.values();
+    }
+  }
+
+  #count(): void {
     this.#judged = 0;
-    for (const { seen } of this.#terms) for (const nonces of seen?.values() ?? []) this.#judged += sizeOf(nonces);
+    for (const { seen } of this.#bodies()) for (const nonces of seen?.values() ?? []) this.#judged += sizeOf(nonces);
   }
 }
+
+const isSameOwner = (one: Terms, other: Terms): boolean =>
+  one.owner === other.owner || (one.owner !== null && other.owner !== null && equalBytes(one.owner, other.owner));
+
+const bodyState = ({ generation, isSpent, seen }: Pick<Terms, keyof BodyState>, withSeen: boolean): BodyState => ({
+  generation,
+  isSpent,
+  seen: [...((withSeen ? seen : undefined) ?? [])].map(([key, nonces]) => [
+    key,
+    Float64Array.from(typeof nonces === 'number' ? [nonces] : nonces),
+  ]),
+});

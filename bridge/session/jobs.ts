@@ -1,13 +1,15 @@
 /** The jobs of one session: its bodies, what was sent, and the share work that follows its speed (S51 to S53, S57, S58). */
+import { GENERATION_BYTES } from '../../protocol/stratum/farm.ts';
 import type { Wishes } from '../../protocol/stratum/username.ts';
+import type { Farm } from '../farms/farm.ts';
 import type { ServedTemplate } from '../nodes/served-template.ts';
 import { judgedLimit } from '../options.ts';
-import { Bodies, type Body, type BodyOwner } from './bodies.ts';
+import { Bodies, type Body, type BodyOwner, generationAfter } from './bodies.ts';
 import { nextGeneration } from './extranonce.ts';
-import { JobLog, type Terms } from './job-log.ts';
+import { JobLog, lastGeneration, type Terms } from './job-log.ts';
 import type { SessionJobs } from './session-record.ts';
 import type { SessionDesk } from './surroundings.ts';
-import { hashRate, newVardiff, onShare, retarget, type Vardiff } from './vardiff.ts';
+import { hashRate, newVardiff, onShare, retarget, type Vardiff, type VardiffOptions } from './vardiff.ts';
 import type { Voice } from './voice.ts';
 
 /** A miner that finds a block at least this often is a large one. */
@@ -34,18 +36,19 @@ export class Jobs {
   readonly log: JobLog;
   readonly draw: number;
   readonly #desk: SessionDesk;
-  readonly #voice: Pick<Voice, 'job' | 'end'>;
+  readonly #voice: Pick<Voice, 'job' | 'farmJob' | 'end'>;
   readonly #notes: RunNotes;
   readonly #owner: JobsOwner;
   readonly #bodies: Bodies;
   readonly #wishes: Wishes | null;
   #vardiff: Vardiff;
+  #pace: VardiffOptions;
   /** The newest template that a job of this connection was on. */
   #serial = -1;
 
   constructor(
     desk: SessionDesk,
-    voice: Pick<Voice, 'job' | 'end'>,
+    voice: Pick<Voice, 'job' | 'farmJob' | 'end'>,
     owner: JobsOwner,
     { vardiff, jobs, wishes }: JobsStart,
     notes: RunNotes,
@@ -57,10 +60,13 @@ export class Jobs {
     this.#notes = notes;
     this.#owner = owner;
     this.#wishes = wishes;
-    this.#vardiff = vardiff ?? newVardiff(limits.vardiff, desk.now(), wishes);
+    this.#pace = limits.vardiff;
+    this.#vardiff = vardiff ?? newVardiff(this.#pace, desk.now(), wishes);
+    const on = desk.newest(this.draw);
     if (jobs === null) {
       this.log = new JobLog(judgedLimit(limits));
-      this.#bodies = new Bodies(owner, this.log, this.log.begin(0, this.shareWork), null);
+      const first = this.log.begin(generationAfter(-1, owner, on) ?? 0, this.shareWork);
+      this.#bodies = new Bodies(owner, this.log, first, null, on?.origin);
     } else {
       this.log = JobLog.restore(jobs.log, judgedLimit(limits));
       const spare = jobs.spare === null ? null : (this.log.termsOf(jobs.spare) as Terms);
@@ -68,8 +74,13 @@ export class Jobs {
       // Bodies from before a restart get no further jobs: the connection has another name now.
       this.#bodies =
         current.owner === null
-          ? new Bodies(owner, this.log, current, spare)
-          : new Bodies(owner, this.log, this.log.begin(nextGeneration(current.generation) ?? 0, this.shareWork), null);
+          ? new Bodies(owner, this.log, current, spare, on?.origin)
+          : new Bodies(
+              owner,
+              this.log,
+              this.log.begin(nextGeneration(lastGeneration(current)) ?? 0, this.shareWork),
+              null,
+            );
     }
   }
 
@@ -89,10 +100,10 @@ export class Jobs {
     return minWork !== null && minWork > work ? minWork : work;
   }
 
-  /** Whether its share work is settled and below the block's: only then does it control the rate of shares. */
+  /** Whether its share work is settled and below what the template allows: only then does it control the rate of shares. */
   get isPaced(): boolean {
     const isSettled = this.#vardiff.phase === 'settled' || this.#wishes?.fixedWork != null;
-    return isSettled && this.shareWork < (this.#desk.newest(this.draw)?.blockWork ?? 0n);
+    return isSettled && this.shareWork < (this.#desk.newest(this.draw)?.hardest.work ?? 0n);
   }
 
   /** Whether the newest template has gone out on this connection. */
@@ -101,13 +112,26 @@ export class Jobs {
     return template === undefined || this.#serial >= template.serial;
   }
 
+  /** From now on its jobs are a farm's (S70); `isNew`: its share work follows from nothing yet. */
+  farm(farm: Farm, isNew: boolean): void {
+    const { limits } = this.#desk;
+    this.#bodies.room = farm.room;
+    this.log.limit = judgedLimit({ ...limits, submits: farm.submits });
+    this.#pace = farm.pace(limits.vardiff);
+    if (isNew) this.#vardiff = newVardiff(this.#pace, this.#desk.now(), this.#wishes);
+  }
+
   /** Sends a job on the newest template, and before the first one a large miner's spare (S57). */
   offer(clean: boolean): void {
     const template = this.#desk.newest(this.draw);
     if (template === undefined) return;
     const { shareWork } = this;
     const isFirst = !this.log.hasJobOn(template.serial);
-    const spare = isFirst && this.#isLarge(template) ? this.#bodies.keepSpare(this.#owner, shareWork, template) : null;
+    const isOneHeader = template.origin?.firstGeneration === null;
+    // There is no other header to send, and a search of this one would begin again.
+    if (isOneHeader && !isFirst) return;
+    const isLarge = this.#bodies.room === null && isFirst && !isOneHeader && this.#isLarge(template);
+    const spare = isLarge ? this.#bodies.keepSpare(this.#owner, shareWork, template) : null;
     const body = this.#bodies.forJob(this.#owner, shareWork, template);
     if (this.#bodies.isOver) {
       this.#voice.end('this connection has used all its bodies');
@@ -127,6 +151,12 @@ export class Jobs {
     this.#serial = template.serial;
     const shareTarget = template.termsFor(terms.shareWork).target;
     const { payout } = this.#owner;
+    if (terms.farm !== null) {
+      const extranonceHead = extranonce.subarray(0, -GENERATION_BYTES);
+      const firstGeneration = terms.generation;
+      this.#voice.farmJob(template, { jobId, shareTarget, payout, extranonceHead, firstGeneration, clean });
+      return;
+    }
     this.#voice.job(template, { jobId, rewardRoot, shareTarget, payout, extranonce, clean });
   }
 
@@ -135,18 +165,18 @@ export class Jobs {
     return this.#vardiff.phase === 'settled' && this.hashRate * LARGE_SECONDS >= Number(blockWork);
   }
 
-  bodyOf(terms: Terms): Body {
-    return this.#bodies.find(this.#owner, terms);
+  bodyOf(terms: Terms, { origin }: ServedTemplate): Body {
+    return this.#bodies.find(this.#owner, terms, origin);
   }
 
   accepted(work: bigint, nowMillis: number): void {
-    this.#vardiff = onShare(this.#vardiff, work, nowMillis, this.#desk.limits.vardiff);
+    this.#vardiff = onShare(this.#vardiff, work, nowMillis, this.#pace);
   }
 
   /** Called after shares and about once a second: a changed share work goes out with a job of its own. */
   retarget(nowMillis: number): void {
     const before = this.shareWork;
-    this.#vardiff = retarget(this.#vardiff, nowMillis, this.#desk.limits.vardiff);
+    this.#vardiff = retarget(this.#vardiff, nowMillis, this.#pace);
     if (this.shareWork !== before) this.offer(false);
   }
 

@@ -8,10 +8,10 @@
  */
 
 import { HEADER_DIGEST_BYTES } from '../../protocol/books/share-identity.ts';
-import { type Bytes, toHex } from '../../protocol/bytes.ts';
+import { type Bytes, equalBytes, toHex } from '../../protocol/bytes.ts';
 import { blockId } from '../../protocol/ledger/header.ts';
 import { type JobLife, jobIdOf } from './job-book.ts';
-import { type JobLogState, nonceKey } from './job-log.ts';
+import { type BodyState, type JobLogState, nonceKey, seenKey, type TermsState } from './job-log.ts';
 import { unpackRecord } from './packed-record.ts';
 import {
   digestOf,
@@ -45,7 +45,7 @@ export type KeptSession = {
 /** The jobs and shares of one connection. */
 type Done = {
   runs: RunEntry[];
-  /** Nonces by generation and serial: a number for each share, because there may be millions. */
+  /** Nonces by generation and `seenKey`: a number for each share, because there may be millions. */
   readonly shares: Map<number, Map<number, number[]>>;
   readonly spent: Set<number>;
 };
@@ -114,12 +114,13 @@ export class KeptSessions {
   }
 
   #onShare({ owner, generation, serial, identity }: ShareEntry): void {
-    const nonce = nonceKey(identity.subarray(HEADER_DIGEST_BYTES));
+    const nonce = identity.subarray(HEADER_DIGEST_BYTES);
+    const [place, key] = [seenKey(serial, nonce), nonceKey(nonce)];
     const { shares } = this.#doneOf(owner);
-    const bySerial = shares.get(generation) ?? new Map<number, number[]>();
-    const nonces = bySerial.get(serial);
-    if (nonces === undefined) shares.set(generation, bySerial.set(serial, [nonce]));
-    else nonces.push(nonce);
+    const seen = shares.get(generation) ?? new Map<number, number[]>();
+    const nonces = seen.get(place);
+    if (nonces === undefined) shares.set(generation, seen.set(place, [key]));
+    else nonces.push(key);
   }
 
   #onTemplates(publication: KeptPublication): void {
@@ -207,9 +208,10 @@ export class KeptSessions {
     const runs = [...jobs.log.runs];
     let { lastJobId } = jobs.log;
     let { current } = jobs;
-    for (const { generation, shareWork, revision, serial } of this.#doneOf(owner).runs) {
+    for (const { generation, shareWork, revision, serial, room } of this.#doneOf(owner).runs) {
+      const farm = room === null ? null : { highest: generation, room, bodies: [] };
       if (!terms.some((each) => each.generation === generation))
-        terms.push({ generation, shareWork, isSpent: false, seen: [], owner });
+        terms.push({ generation, shareWork, isSpent: false, seen: [], owner, farm });
       runs.push({ generation, revision, from: serial, to: serial });
       lastJobId = Math.max(lastJobId, jobIdOf(serial, revision));
       current = Math.max(current, generation);
@@ -218,8 +220,9 @@ export class KeptSessions {
       lastJobId,
       terms: terms.map((each) => ({
         ...each,
-        isSpent: each.isSpent || this.#doneOf(each.owner).spent.has(each.generation),
-        seen: this.#seen(each),
+        ...(each.farm === null
+          ? this.#bodyOf(each.owner, each)
+          : { farm: this.#farmOf(each.owner, each.farm, each.generation, terms) }),
       })),
       runs: runs.map((run) => ({ ...run, to: this.#lastOf(run.to) })),
     };
@@ -240,8 +243,31 @@ export class KeptSessions {
     return last;
   }
 
-  #seen({ owner, generation }: { readonly owner: Bytes; readonly generation: number }): [number, Float64Array][] {
-    const bySerial = this.#doneOf(owner).shares.get(generation) ?? [];
-    return [...bySerial].map(([serial, nonces]) => [serial, Float64Array.from(nonces)]);
+  #bodyOf(owner: Bytes, { generation, isSpent }: Pick<BodyState, 'generation' | 'isSpent'>): BodyState {
+    const { spent, shares } = this.#doneOf(owner);
+    const seen = [...(shares.get(generation) ?? [])].map(([key, nonces]): [number, Float64Array] => [
+      key,
+      Float64Array.from(nonces),
+    ]);
+    return { generation, isSpent: isSpent || spent.has(generation), seen };
+  }
+
+  /** The bodies of a farm: all that something was found on, from its first generation up to the next terms. */
+  #farmOf(
+    owner: Bytes,
+    farm: NonNullable<TermsState['farm']>,
+    first: number,
+    terms: readonly { readonly generation: number; readonly owner: Bytes }[],
+  ): TermsState['farm'] {
+    let end = Number.POSITIVE_INFINITY;
+    for (const other of terms)
+      if (other.generation > first && equalBytes(other.owner, owner)) end = Math.min(end, other.generation);
+    const { spent, shares } = this.#doneOf(owner);
+    const known = new Map(farm.bodies.map((body) => [body.generation, body]));
+    const generations = new Set([...known.keys(), ...spent, ...shares.keys()]);
+    const bodies = [...generations]
+      .filter((generation) => generation >= first && generation < end)
+      .map((generation) => this.#bodyOf(owner, known.get(generation) ?? { generation, isSpent: false }));
+    return { ...farm, bodies, highest: bodies.reduce((most, body) => Math.max(most, body.generation), farm.highest) };
   }
 }

@@ -4,7 +4,12 @@
  */
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { CODE, type RefusalCode } from '../../protocol/stratum/errors.ts';
+import type { FarmSubmit } from '../../protocol/stratum/farm.ts';
 import type { WorkerStats } from '../../protocol/stratum/messages.ts';
+import { hasPrefix } from '../../protocol/stratum/nonce.ts';
+import { Farm } from '../farms/farm.ts';
+import type { ServedTemplate } from '../nodes/served-template.ts';
+import type { StratumLimits } from '../options.ts';
 import type { StratumService } from '../service.ts';
 import type { Balance, Member } from '../threads/hub.ts';
 import type { Fault } from './ban-score.ts';
@@ -13,7 +18,7 @@ import { drawOf } from './extranonce.ts';
 import { serialOf } from './job-book.ts';
 import type { Terms } from './job-log.ts';
 import { Jobs, type JobsOwner, type RunNotes } from './jobs.ts';
-import type { LoggedIn } from './login.ts';
+import { type LoggedIn, noncePrefixOf } from './login.ts';
 import type { PendingShare, Submitter } from './pending-share.ts';
 import { runEntry, spentEntry } from './session-entries.ts';
 import type { SessionRecord } from './session-record.ts';
@@ -28,12 +33,23 @@ const UNUSED: SubmitBudgets = { submits: null, owed: null, late: null };
 /** Shared by all sessions that no restart was in, which are most. */
 const NOBODY: readonly Member[] = [];
 
+type Submitted = {
+  readonly id: AnswerId;
+  readonly jobId: number;
+  readonly nonce: Bytes;
+  /** The terms of its job, and those of its header: in a farm they are those of its generation. */
+  readonly job: Terms | undefined;
+  readonly terms: Terms | undefined;
+  readonly wrong: RefusalCode | null;
+  readonly rig: string | null;
+};
+
 /** The session, as its mining part uses it. */
 export interface MiningSession {
   readonly service: StratumService;
   readonly tally: Tally;
   /** Refuses a submit. */
-  reject(id: AnswerId, code: RefusalCode, message?: string, scored?: boolean): void;
+  reject(id: AnswerId, code: RefusalCode, message?: string, scored?: boolean, worker?: string): void;
   fault(fault: Fault): void;
   /** For a restart: notes what would be resumed then. */
   keep(): void;
@@ -54,6 +70,9 @@ export class Mining implements Submitter, RunNotes, JobsOwner {
   /** When a share was last accepted, or refused through the server's fault. */
   #servedMillis: number;
   isDraining = false;
+  /** Null in a plain session. */
+  farm: Farm | null = null;
+  #limits: StratumLimits;
   /** Submits that are being verified. */
   pending = 0;
 
@@ -65,6 +84,7 @@ export class Mining implements Submitter, RunNotes, JobsOwner {
     this.#session = session;
     this.#desk = desk;
     this.#host = host;
+    this.#limits = desk.limits;
     this.#servedMillis = desk.now();
     const start = { vardiff: record?.vardiff ?? null, jobs: record?.jobs ?? null, wishes };
     this.#jobs = new Jobs(desk, host, this, start, this);
@@ -91,11 +111,25 @@ export class Mining implements Submitter, RunNotes, JobsOwner {
 
   /** All that it was announced as. */
   get members(): readonly Member[] {
-    return [this.member, ...this.#earlier];
+    return [...this.present, ...this.#earlier];
+  }
+
+  /** All that it is seen as now: itself, and the rigs of a farm. */
+  get present(): readonly Member[] {
+    return [this.member, ...(this.farm?.members ?? NOBODY)];
+  }
+
+  /** The names that receipts may be for. */
+  get workers(): Iterable<string> {
+    if (this.farm === null) return [this.member.worker];
+    const names = new Set(this.farm.names);
+    for (const { worker } of this.present) names.add(worker);
+    return names;
   }
 
   /** Under a name that it had before a restart it is another member. */
-  memberOf({ owner }: Terms): Member {
+  memberOf({ terms: { owner }, rig }: Pick<PendingShare, 'terms' | 'rig'>): Member {
+    if (rig !== null && this.farm !== null) return this.farm.memberOf(owner, rig, () => this.#newRig(owner, rig));
     if (owner === null) return this.member;
     const known = this.#earlier.find((each) => equalBytes(each.owner, owner));
     if (known !== undefined) return known;
@@ -105,61 +139,107 @@ export class Mining implements Submitter, RunNotes, JobsOwner {
     return member;
   }
 
+  #newRig(owner: Bytes | null, worker: string): Member {
+    const { handle } = this.#desk.newNumbers(this.#session.service.mark);
+    const member = { ...this.member, owner: owner ?? this.owner, handle, worker };
+    this.#host.rigJoined(member);
+    return member;
+  }
+
+  // --- farms ------------------------------------------------------------------------------------------------------------
+
+  /** From now on it is the session of a farm (S70). */
+  beginFarm(rigs: number): Farm {
+    const { limits } = this.#desk;
+    const farm = new Farm(rigs, limits);
+    this.farm = farm;
+    this.#limits = { ...limits, submits: farm.submits };
+    this.#jobs.farm(farm, this.#session.tally.accepted === 0);
+    return farm;
+  }
+
   // --- shares -----------------------------------------------------------------------------------------------------------
 
   submit(id: AnswerId, jobId: number, nonce: Bytes, now: number): void {
+    const job = this.#jobs.log.find(jobId);
+    const terms = job?.farm === null ? job : undefined;
+    this.#submit(
+      { id, jobId, nonce, job, terms, wrong: this.#hasPrefix(nonce) ? null : CODE.bad_nonce, rig: null },
+      now,
+    );
+  }
+
+  /** A share of a rig (S75): of the client only job, generation and nonce are believed. */
+  farmSubmit(id: AnswerId, { jobId, generation, rig, nonce }: FarmSubmit, now: number): void {
+    const found = this.#jobs.log.find(jobId);
+    const job = found?.farm === null ? undefined : found;
+    const terms = job === undefined ? undefined : this.#jobs.log.ofGeneration(job, generation);
+    const name = this.farm?.nameOf(rig) ?? null;
+    const wrong = terms === undefined ? CODE.internal : name === null ? CODE.not_authorized : null;
+    this.#submit({ id, jobId, nonce, job, terms: terms ?? job, wrong, rig: name }, now);
+  }
+
+  #submit({ id, jobId, nonce, job, terms, wrong, rig }: Submitted, now: number): void {
     const desk = this.#desk;
     const jobs = this.#jobs;
-    const session = this.#session;
     const serial = serialOf(jobId);
-    const terms = jobs.log.find(jobId);
     const verdict = judgeSubmit({
       nowMillis: now,
-      limits: desk.limits,
+      limits: this.#limits,
       budgets: this.#budgets,
       hasRoom: this.#host.mayVerify(now),
       isReady: desk.ready,
       terms,
       found: desk.shelf.find(serial, desk.headHeight, now),
       draw: terms?.owner == null ? jobs.draw : drawOf(terms.owner),
-      hasPrefix: nonce[6] === this.#prefix >> 8 && nonce[7] === (this.#prefix & 0xff),
+      wrong,
       known: terms === undefined ? 'fresh' : jobs.log.known(terms, serial, nonce),
     });
     this.#budgets = verdict.budgets;
     switch (verdict.kind) {
       case 'hash': {
         if (!verdict.isOwed) this.#host.verifies(now);
-        jobs.log.judge(verdict.terms, serial, nonce);
+        jobs.log.judge(verdict.terms, serial, nonce, job);
         this.pending++;
         const { template, refusal, isOwed } = verdict;
         const atMillis = Math.floor(now);
-        this.#host.check({ session: this, id, nonce, template, terms: verdict.terms, refusal, isOwed, atMillis });
+        this.#host.check({ session: this, id, nonce, template, terms: verdict.terms, refusal, isOwed, atMillis, rig });
         return;
       }
       case 'excess':
         this.#host.exceeds();
-        if (this.#isOwnExcess(now)) session.fault('excess');
-        session.reject(id, CODE.too_many_requests, 'more submits than one connection may send');
+        if (this.#isOwnExcess(now)) this.#session.fault('excess');
+        this.#reject(id, rig, CODE.too_many_requests, 'more submits than one connection may send');
         return;
       case 'full':
-        session.reject(id, CODE.too_many_requests, 'more shares on live jobs than one session may have');
+        this.#reject(id, rig, CODE.too_many_requests, 'more shares on live jobs than one session may have');
         return;
       case 'again':
-        session.reject(id, CODE.duplicate, undefined, this.#forgiven <= 0);
+        this.#reject(id, rig, CODE.duplicate, undefined, this.#forgiven <= 0);
         this.#forgiven--;
         return;
       case 'busy':
         this.#servedMillis = now;
-        session.reject(id, verdict.code, 'the server is busy; send it again');
+        this.#reject(id, rig, verdict.code, 'the server is busy; send it again');
         return;
       case 'late':
-        session.reject(id, verdict.code);
+      case 'wrong':
+        this.#reject(id, rig, verdict.code);
         return;
       case 'unknown_job':
-      case 'bad_nonce':
-        session.reject(id, CODE[verdict.kind]);
+        this.#reject(id, rig, CODE.unknown_job);
         return;
     }
+  }
+
+  #hasPrefix(nonce: Bytes): boolean {
+    const { nonceEnd } = this.#session.service;
+    if (nonceEnd === undefined) return nonce[6] === this.#prefix >> 8 && nonce[7] === (this.#prefix & 0xff);
+    return hasPrefix(nonce, noncePrefixOf(this.#prefix, nonceEnd));
+  }
+
+  #reject(id: AnswerId, rig: string | null, code: RefusalCode, message?: string, scored?: boolean): void {
+    this.#session.reject(id, code, message, scored, rig ?? undefined);
   }
 
   /**
@@ -191,7 +271,7 @@ export class Mining implements Submitter, RunNotes, JobsOwner {
       this.#jobs.log.unjudge(share.terms, share.template.serial, share.nonce);
       this.#servedMillis = this.#desk.now();
     }
-    this.#session.reject(share.id, code, message);
+    this.#reject(share.id, share.rig, code, message);
   }
 
   spend(terms: Terms): boolean {
@@ -201,8 +281,12 @@ export class Mining implements Submitter, RunNotes, JobsOwner {
     return true;
   }
 
-  bodyOf(terms: Terms): Body {
-    return this.#jobs.bodyOf(terms);
+  takeGeneration(first: number): number | undefined {
+    return this.#desk.takeGeneration(first);
+  }
+
+  bodyOf(terms: Terms, on: ServedTemplate): Body {
+    return this.#jobs.bodyOf(terms, on);
   }
 
   defect(error: unknown): void {
@@ -219,8 +303,9 @@ export class Mining implements Submitter, RunNotes, JobsOwner {
     this.#jobs.offer(clean);
   }
 
+  /** A farm goes on with its next generation by itself (S72). */
   renew(): void {
-    this.#jobs.offer(false);
+    if (this.farm === null) this.#jobs.offer(false);
   }
 
   retarget(now: number): void {
@@ -230,6 +315,8 @@ export class Mining implements Submitter, RunNotes, JobsOwner {
   /** Once a minute or so: forgets what concerns only dead jobs. */
   forget(oldestSerial: number): void {
     this.#jobs.forget(oldestSerial);
+    const gone = this.pending === 0 ? (this.farm?.dropGone() ?? NOBODY) : NOBODY;
+    if (gone.length > 0) this.#host.rigsLeft(gone);
   }
 
   began(terms: Terms, jobId: number): void {

@@ -4,6 +4,7 @@
  */
 import { type Bytes, fromHex } from '../../protocol/bytes.ts';
 import { hexSlice } from '../../runtime/native/hex-slice.ts';
+import type { BodyState, TermsState } from './job-log.ts';
 import type { SessionRecord } from './session-record.ts';
 
 const hex = (bytes: Bytes): string => hexSlice.call(bytes, 0, bytes.length);
@@ -42,24 +43,36 @@ export function unpackRecord(packed: string): SessionRecord {
   };
 }
 
-type SentTerms = NonNullable<SessionRecord['jobs']>['log']['terms'][number];
-type PackedTerms = Omit<SentTerms, 'shareWork' | 'seen' | 'owner'> & {
+type PackedBody = Omit<BodyState, 'seen'> & { readonly seen: readonly (readonly [key: number, nonces: string])[] };
+type PackedTerms = PackedBody & {
   readonly shareWork: string;
   readonly owner: string | null;
-  readonly seen: readonly (readonly [serial: number, nonces: string])[];
+  /** Absent in records of before there were farms. */
+  readonly farm?: (Omit<NonNullable<TermsState['farm']>, 'bodies'> & { readonly bodies: readonly PackedBody[] }) | null;
 };
 
-const packTerms = (terms: SentTerms): PackedTerms => ({
-  ...terms,
-  shareWork: String(terms.shareWork),
-  owner: terms.owner === null ? null : hex(terms.owner),
-  seen: terms.seen.map(([serial, nonces]) => [serial, packNumbers(nonces)]),
+const packBody = ({ generation, isSpent, seen }: BodyState): PackedBody => ({
+  generation,
+  isSpent,
+  seen: seen.map(([key, nonces]) => [key, packNumbers(nonces)]),
 });
-const unpackTerms = (terms: PackedTerms): SentTerms => ({
-  ...terms,
-  shareWork: BigInt(terms.shareWork),
-  owner: terms.owner === null ? null : fromHex(terms.owner),
-  seen: terms.seen.map(([serial, packed]) => [serial, unpackNumbers(packed)]),
+const unpackBody = ({ generation, isSpent, seen }: PackedBody): BodyState => ({
+  generation,
+  isSpent,
+  seen: seen.map(([key, packed]) => [key, unpackNumbers(packed)]),
+});
+
+const packTerms = ({ shareWork, owner, farm, ...body }: TermsState): PackedTerms => ({
+  ...packBody(body),
+  shareWork: String(shareWork),
+  owner: owner === null ? null : hex(owner),
+  ...(farm === null ? {} : { farm: { ...farm, bodies: farm.bodies.map(packBody) } }),
+});
+const unpackTerms = ({ shareWork, owner, farm, ...body }: PackedTerms): TermsState => ({
+  ...unpackBody(body),
+  shareWork: BigInt(shareWork),
+  owner: owner === null ? null : fromHex(owner),
+  farm: farm == null ? null : { ...farm, bodies: farm.bodies.map(unpackBody) },
 });
 
 /** Stored as their bytes: 25,000 nonces as decimal numbers took 7 ms. */

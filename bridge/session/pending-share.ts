@@ -22,14 +22,16 @@ export type PendingShare = {
   /** One of the few per connection that are hashed regardless of the load by others. */
   readonly isOwed: boolean;
   readonly atMillis: number;
+  /** The name of the rig that found it, in a farm session. */
+  readonly rig: string | null;
 };
 
 export interface Submitter {
-  /** Who finds something on these terms. */
-  memberOf(terms: Terms): Member;
+  /** Who found it. */
+  memberOf(share: Pick<PendingShare, 'terms' | 'rig'>): Member;
   /** Whom its blocks pay. */
   readonly payout: Bytes;
-  bodyOf(terms: Terms): Body;
+  bodyOf(terms: Terms, on: ServedTemplate): Body;
   /** Whether a hit on these terms can be a block; asked once per hit, because a body is good for one block. */
   spend(terms: Terms): boolean;
   /** After a block: a job on a fresh body at once (S53). */

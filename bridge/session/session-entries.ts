@@ -54,6 +54,8 @@ export type RunEntry = {
   readonly shareWork: bigint;
   readonly revision: number;
   readonly serial: number;
+  /** That of a farm's jobs (job-log.ts), or null. */
+  readonly room: number | null;
 };
 /** A body that had its block. */
 export type SpentEntry = { readonly kind: 'spent'; readonly owner: Bytes; readonly generation: number };
@@ -134,17 +136,15 @@ export function sessionEntry(record: SessionRecord, atMillis: number, place: Pla
 }
 
 /** The first job of a run (job-log.ts). */
-export const runEntry = (owner: Bytes, { generation, shareWork }: Terms, jobId: number): Bytes =>
-  frame(
-    KINDS.run,
-    new ByteWriter(OWNER_BYTES + 32)
-      .raw(owner)
-      .u32(generation)
-      .u128(shareWork)
-      .u8(revisionOf(jobId))
-      .u32(serialOf(jobId))
-      .done(),
-  );
+export function runEntry(owner: Bytes, { generation, shareWork, farm }: Terms, jobId: number): Bytes {
+  const writer = new ByteWriter(OWNER_BYTES + 32)
+    .raw(owner)
+    .u32(generation)
+    .u128(shareWork)
+    .u8(revisionOf(jobId))
+    .u32(serialOf(jobId));
+  return frame(KINDS.run, (farm === null ? writer : writer.u32(farm.room)).done());
+}
 
 export const spentEntry = (owner: Bytes, { generation }: Terms): Bytes =>
   frame(KINDS.spent, new ByteWriter(OWNER_BYTES + 4).raw(owner).u32(generation).done());
@@ -263,6 +263,7 @@ function readEntry(kind: number, payload: Bytes): Entry | undefined {
       shareWork: reader.u128(),
       revision: reader.u8(),
       serial: reader.u32(),
+      room: reader.left > 0 ? reader.u32() : null,
     };
   if (kind === KINDS.spent) return { kind: 'spent', owner: reader.take(OWNER_BYTES), generation: reader.u32() };
   if (kind === KINDS.shares)

@@ -18,6 +18,7 @@ import type { KeptTemplate } from '../nodes/template-store.ts';
 import type { ShareSink } from '../shares/sink.ts';
 import type { JudgedShare, Publication } from '../threads/hub.ts';
 import type { JobLife } from './job-book.ts';
+import type { JobLogState, TermsState } from './job-log.ts';
 import { KeptSessions } from './kept-sessions.ts';
 import {
   blockEntry,
@@ -278,7 +279,12 @@ export class SessionLog {
   }
 }
 
-const withoutSeen = <T extends { readonly terms: readonly object[] }>(log: T): T => ({
+const withoutNonces = (terms: TermsState): TermsState => ({
+  ...terms,
+  seen: [],
+  farm: terms.farm && { ...terms.farm, bodies: terms.farm.bodies.map((body) => ({ ...body, seen: [] })) },
+});
+const withoutSeen = (log: JobLogState): JobLogState => ({
   ...log,
-  terms: log.terms.map((terms) => ({ ...terms, seen: [] })),
+  terms: log.terms.map(withoutNonces),
 });

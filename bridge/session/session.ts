@@ -6,6 +6,7 @@
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import { bannedReply, CODE, errorReply, type RefusalCode } from '../../protocol/stratum/errors.ts';
+import type { FarmSubmit, Rig } from '../../protocol/stratum/farm.ts';
 import type { Authorize, Subscribe, WorkerStats } from '../../protocol/stratum/messages.ts';
 import { type Bucket, fullBucket, take } from '../../runtime/clients/token-bucket.ts';
 import type { StratumLimits } from '../options.ts';
@@ -92,6 +93,10 @@ export class Session implements Refuser, MiningSession {
     return this.mining?.members ?? (this.member === null ? NOBODY : [this.member]);
   }
 
+  get workers(): Iterable<string> {
+    return this.mining?.workers ?? [];
+  }
+
   get busy(): boolean {
     return this.#login.busy;
   }
@@ -162,7 +167,11 @@ export class Session implements Refuser, MiningSession {
     const now = this.#desk.now();
     this.lastActiveMillis = now;
     if (this.mining !== null) this.mining.submit(id, jobId, nonce, now);
-    else if (!this.#takeRequest(now)) this.reject(id, CODE.too_many_requests, TOO_MANY_REQUESTS);
+    else this.#submitTooEarly(id, now);
+  }
+
+  #submitTooEarly(id: AnswerId, now: number): void {
+    if (!this.#takeRequest(now)) this.reject(id, CODE.too_many_requests, TOO_MANY_REQUESTS);
     else this.reject(id, this.#login.missing);
   }
 
@@ -180,6 +189,47 @@ export class Session implements Refuser, MiningSession {
     const offer = this.service.receipts ?? null;
     if (offer !== null) this.#host.wantsReceipts();
     this.#host.receipts(id, offer);
+  }
+
+  /** It wants to be the session of a farm (S70). */
+  farm(rigs: number): void {
+    const mining = this.#admitMining(null);
+    if (mining === null) return;
+    if (mining.farm !== null) {
+      this.refuse(null, CODE.invalid_request, 'a farm already');
+      return;
+    }
+    const most = Math.min(rigs, this.#desk.limits.farmRigs);
+    const admitted = most === 0 ? 0 : this.#host.admitRigs(most);
+    const farm = admitted === 0 ? null : mining.beginFarm(admitted);
+    this.#host.farmOffer({ rigs: admitted, submitsPerSecond: farm?.submits.perSecond ?? 0 });
+    if (farm !== null && !mining.isDraining) mining.offer(false);
+  }
+
+  /** Names have a budget of their own: a farm sends all of them after its login. */
+  rig(rig: Rig): void {
+    const now = this.#desk.now();
+    const farm = this.mining?.farm ?? null;
+    if (farm === null) {
+      if (this.#admitMining(null) !== null) this.decline(null, CODE.invalid_request, 'this is no farm session');
+      return;
+    }
+    this.lastActiveMillis = now;
+    if (rig.index >= farm.rigs) {
+      this.refuse(null, CODE.invalid_params, `this farm has ${farm.rigs} rigs`);
+      return;
+    }
+    if (farm.name(rig, now)) return;
+    this.#host.exceeds();
+    this.fault('excess');
+    this.#host.refuse(null, errorReply(CODE.too_many_requests, 'names change too often'));
+  }
+
+  farmSubmit(id: AnswerId, submit: FarmSubmit): void {
+    const now = this.#desk.now();
+    this.lastActiveMillis = now;
+    if (this.mining !== null) this.mining.farmSubmit(id, submit, now);
+    else this.#submitTooEarly(id, now);
   }
 
   ping(id: AnswerId, value: bigint): void {
@@ -226,10 +276,13 @@ export class Session implements Refuser, MiningSession {
     this.#host.refuse(id, errorReply(code, message));
   }
 
-  reject(id: AnswerId, code: RefusalCode, message?: string, scored = true): void {
+  /** `worker`: who sent it, if that is a rig of a farm. */
+  reject(id: AnswerId, code: RefusalCode, message?: string, scored = true, worker?: string): void {
     this.tally.reject(code);
     this.#host.rejected(id, errorReply(code, message));
-    if (this.member !== null) this.#host.refusedShare(this.member, code, this.tally.isCredible);
+    const { member, tally } = this;
+    const sender = member === null || worker === undefined ? member : { ...member, worker };
+    if (sender !== null) this.#host.refusedShare(sender, code, tally.isCredible);
     if (scored) this.#scoreFor(code);
   }
 

@@ -2,7 +2,7 @@
  * The verdict over a submit before anything is hashed (docs/protocol/stratum.md, S51 to S56): a pure function of what
  * the session and its listener know. The session sends the answer and stores the remaining budgets.
  */
-import { CODE } from '../../protocol/stratum/errors.ts';
+import { CODE, type RefusalCode } from '../../protocol/stratum/errors.ts';
 import { type Bucket, fullBucket, take } from '../../runtime/clients/token-bucket.ts';
 import type { StratumLimits } from '../options.ts';
 import type { TemplateLookup } from './job-book.ts';
@@ -30,13 +30,15 @@ export type SubmitFacts<T> = {
   readonly found: TemplateLookup<T>;
   /** Decides which of the draws of a cut the session mines on. */
   readonly draw: number;
-  readonly hasPrefix: boolean;
+  /** What is wrong with it: the prefix of its nonce, or the generation or rig of a farm. */
+  readonly wrong: RefusalCode | null;
   /** Whether the nonce was judged on this header before, or no more can be remembered. */
   readonly known: 'fresh' | 'again' | 'full';
 };
 
 export type SubmitVerdict<T> =
-  | { readonly kind: 'excess' | 'unknown_job' | 'bad_nonce' | 'again' | 'full'; readonly budgets: SubmitBudgets }
+  | { readonly kind: 'excess' | 'unknown_job' | 'again' | 'full'; readonly budgets: SubmitBudgets }
+  | { readonly kind: 'wrong'; readonly code: RefusalCode; readonly budgets: SubmitBudgets }
   | { readonly kind: 'late'; readonly code: LateCode; readonly budgets: SubmitBudgets }
   | {
       readonly kind: 'busy';
@@ -63,7 +65,7 @@ export function judgeSubmit<T extends { readonly draw: number; readonly draws: n
   if (terms === undefined || found.state === 'unknown') return { kind: 'unknown_job', budgets };
   const { template } = found;
   if (facts.draw % template.draws !== template.draw) return { kind: 'unknown_job', budgets };
-  if (!facts.hasPrefix) return { kind: 'bad_nonce', budgets };
+  if (facts.wrong !== null) return { kind: 'wrong', code: facts.wrong, budgets };
   const refusal = found.state === 'expired' ? CODE.unknown_job : facts.isReady ? null : CODE.not_ready;
   if (refusal !== null && terms.isSpent) return { kind: 'late', code: refusal, budgets };
   if (facts.known !== 'fresh') return { kind: facts.known, budgets };

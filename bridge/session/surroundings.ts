@@ -35,6 +35,8 @@ export interface SessionDesk {
   readonly readAddress: (text: string) => Address;
   newNumbers(mark?: number): ConnectionNumbers;
   newSessionId(): string;
+  /** The next generation that no connection has had, and at least this one; undefined after the last. */
+  takeGeneration(first: number): number | undefined;
 }
 
 export interface SessionHost extends Voice {
@@ -60,7 +62,13 @@ export interface SessionHost extends Voice {
   /** A share of the session was accepted. */
   works(): void;
   balance(member: Member, tell: (balance: Balance | null) => void): void;
-  refusedShare(member: Member, code: RefusalCode, isOfWorker: boolean): void;
+  /** How many of the rigs asked for it may have. */
+  admitRigs(asked: number): number;
+  /** The first share of a rig. */
+  rigJoined(member: Member): void;
+  /** Rigs whose names are gone; nothing of them is being verified. */
+  rigsLeft(members: readonly Member[]): void;
+  refusedShare(member: Pick<Member, 'service' | 'account' | 'worker'>, code: RefusalCode, isOfWorker: boolean): void;
   /** An entry for the session log, made only if there is one. */
   note(entry: () => Bytes | null): void;
   /** The session wants receipts. */

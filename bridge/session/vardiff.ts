@@ -18,6 +18,8 @@ export type VardiffOptions = {
   readonly maxWork: bigint;
   readonly longSeconds: number;
   readonly shortSeconds: number;
+  /** Silence that is shorter means nothing. */
+  readonly silentSeconds?: number;
 };
 
 export const VARDIFF_DEFAULTS: VardiffOptions = {
@@ -149,7 +151,10 @@ function settle(
   const { rate, shares } = estimate(now.long, work);
   if (shares >= SETTLING_SHARES && rate > present * LEAST_CHANGE)
     return { ...now, work: workFor(rate, options), long: EMPTY, short: EMPTY, phase: 'placed' };
-  if (now.long.shares < 1e-3 && now.long.seconds > options.secondsPerShare * SILENT_INTERVALS[phase])
+  if (
+    now.long.shares < 1e-3 &&
+    now.long.seconds > Math.max(options.secondsPerShare * SILENT_INTERVALS[phase], options.silentSeconds ?? 0)
+  )
     return { ...now, work: clamp(now.work / 4n, options), long: EMPTY, short: EMPTY };
   if (now.long.seconds < SETTLED_SECONDS) return now;
   const expected = (present * now.long.seconds) / work;

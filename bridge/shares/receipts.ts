@@ -19,8 +19,8 @@ export type ReceiptDelivery = {
   readonly offsets: Uint32Array;
 };
 
-/** One receipt, encoded for the protocol of the connection. */
-export type ReceiptMessage = { line(): string; frames(): readonly Bytes[] };
+/** One receipt, encoded for the protocol of the connection; in v2 the head goes before the first one of a sheet. */
+export type ReceiptMessage = { line(): string; frames(isFirst: boolean): readonly Bytes[] };
 
 /** Encodes the receipts of a sheet; their common part is encoded once. */
 function writerOf({ head, signature }: ReceiptDelivery): (entry: Bytes) => ReceiptMessage {
@@ -28,9 +28,11 @@ function writerOf({ head, signature }: ReceiptDelivery): (entry: Bytes) => Recei
   let headFrame: Bytes | undefined;
   return (entry) => ({
     line: () => line(entryOfBytes(entry)),
-    frames: () => {
+    frames: (isFirst) => {
+      const receipt = encodeServerFrame({ type: 'receipt', entry: entryOfBytes(entry) });
+      if (!isFirst) return [receipt];
       headFrame ??= encodeServerFrame({ type: 'receiptHead', signed: { head, signature } });
-      return [headFrame, encodeServerFrame({ type: 'receipt', entry: entryOfBytes(entry) })];
+      return [headFrame, receipt];
     },
   });
 }
@@ -40,9 +42,11 @@ export interface ReceiptTaker {
   readonly isEnding: boolean;
   readonly peer: { readonly queued: number };
   readonly session: {
-    readonly member: { readonly service: string; readonly account: Bytes; readonly worker: string } | null;
+    readonly member: { readonly service: string; readonly account: Bytes } | null;
+    /** The names that its work is under: one, or those of the rigs of a farm. */
+    readonly workers: Iterable<string>;
   };
-  receipt(message: ReceiptMessage): void;
+  receipt(message: ReceiptMessage, isFirst: boolean): void;
   flush(): void;
 }
 
@@ -91,11 +95,27 @@ export type ReceiptFanOutDependencies<T> = {
   readonly onDefect: (conversation: T, error: unknown) => void;
 };
 
+/** Names of one connection that are looked up at once: a farm has thousands. */
+const NAMES_AT_ONCE = 64;
+/** Sheets that wait for a farm to read those before. */
+const MAX_SHEETS = 8;
+
+/** What is left of a sheet for one connection. */
+type Rest = {
+  readonly delivery: ReceiptDelivery;
+  readonly write: (entry: Bytes) => ReceiptMessage;
+  readonly names: readonly string[];
+  at: number;
+  hasHead: boolean;
+};
+
 export class ReceiptFanOut<T extends ReceiptTaker> {
   readonly #dependencies: ReceiptFanOutDependencies<T>;
   /** Connections that asked for receipts. */
   readonly #asked = new Set<T>();
   #waiting: ReceiptDelivery[] = [];
+  /** Farms that have not been sent all of theirs. */
+  readonly #delayed = new Map<T, Rest[]>();
   #isRunning = false;
   sent = 0;
   skipped = 0;
@@ -110,6 +130,7 @@ export class ReceiptFanOut<T extends ReceiptTaker> {
 
   forget(conversation: T): void {
     this.#asked.delete(conversation);
+    this.#delayed.delete(conversation);
   }
 
   deliver(delivery: ReceiptDelivery): void {
@@ -148,22 +169,48 @@ export class ReceiptFanOut<T extends ReceiptTaker> {
   }
 
   #send(conversation: T, delivery: ReceiptDelivery, write: (entry: Bytes) => ReceiptMessage): void {
-    const { session, peer } = conversation;
-    const { member } = session;
+    const { member, workers } = conversation.session;
     if (conversation.isEnding || member === null || member.service !== delivery.head.service) return;
     if (!this.#asked.has(conversation)) return;
-    const entry = findEntry(delivery, member.account, member.worker);
-    if (entry === undefined) return;
-    if (peer.queued > MAX_QUEUED) {
-      this.skipped++;
-      return;
+    const rest = { delivery, write, names: [...workers], at: 0, hasHead: false };
+    const before = this.#delayed.get(conversation);
+    if (before === undefined && (this.#proceed(conversation, rest) || rest.names.length === 1)) return;
+    if (before === undefined) this.#delayed.set(conversation, [rest]);
+    else if (before.length < MAX_SHEETS) before.push(rest);
+    else this.skipped++;
+  }
+
+  /** At every tick: farms get the next of theirs, as they read. */
+  sendDelayed(): void {
+    for (const [conversation, rests] of this.#delayed) {
+      const [rest] = rests;
+      if (rest === undefined || conversation.isEnding) this.#delayed.delete(conversation);
+      else if (conversation.peer.queued === 0 && this.#proceed(conversation, rest)) rests.shift();
     }
-    try {
-      conversation.receipt(write(entry));
-      conversation.flush();
-      this.sent++;
-    } catch (error) {
-      this.#dependencies.onDefect(conversation, error);
+  }
+
+  /** Returns whether all of it was sent. A connection with one name gets its receipt now or never. */
+  #proceed(conversation: T, rest: Rest): boolean {
+    const { peer, session } = conversation;
+    const account = session.member?.account;
+    const end = Math.min(rest.names.length, rest.at + NAMES_AT_ONCE);
+    for (; rest.at < end && account !== undefined; rest.at++) {
+      const entry = findEntry(rest.delivery, account, rest.names[rest.at] as string);
+      if (entry === undefined) continue;
+      if (peer.queued > MAX_QUEUED) {
+        if (rest.names.length === 1) this.skipped++;
+        return false;
+      }
+      try {
+        conversation.receipt(rest.write(entry), !rest.hasHead);
+        conversation.flush();
+        rest.hasHead = true;
+        this.sent++;
+      } catch (error) {
+        this.#dependencies.onDefect(conversation, error);
+        return true;
+      }
     }
+    return rest.at >= rest.names.length;
   }
 }

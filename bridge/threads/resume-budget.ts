@@ -19,8 +19,12 @@ const SESSIONS = 16_384;
 export function weightOf({ jobs }: SessionRecord): number {
   if (jobs === null) return 0;
   const { terms, runs } = jobs.log;
-  let weight = NONCES_AN_OBJECT * (terms.length + runs.length);
-  for (const { seen } of terms) for (const [, nonces] of seen) weight += NONCES_AN_OBJECT + nonces.length;
+  let weight = NONCES_AN_OBJECT * runs.length;
+  for (const each of terms)
+    for (const { seen } of [each, ...(each.farm?.bodies ?? [])]) {
+      weight += NONCES_AN_OBJECT;
+      for (const [, nonces] of seen) weight += NONCES_AN_OBJECT + nonces.length;
+    }
   return weight;
 }
 

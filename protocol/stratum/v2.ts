@@ -1,5 +1,5 @@
 /**
- * svc-mining-v2, both directions (docs/protocol/stratum.md, S14 and S20 to S32): the payloads of its frames, little-endian.
+ * svc-mining-v2, both directions (docs/protocol/stratum.md, S14, S20 to S34 and S70): the payloads of its frames, little-endian.
  * Encoders return whole frames; decoders take the type and payload that frame.ts cut out, and throw ProtocolError.
  */
 import { ADDRESS_PAYLOAD_BYTES } from '../address.ts';
@@ -11,6 +11,18 @@ import { HEADER_BYTES, NONCE_OFFSET } from '../ledger/header.ts';
 import { MAX_EXTRANONCE } from '../ledger/tag.ts';
 import { targetFromBytes, targetToBytes } from '../ledger/target.ts';
 import { CODE, codeFromByte, type ErrorReply, type StratumCode, stratumError } from './errors.ts';
+import {
+  checkFarmJob,
+  checkFarmOffer,
+  checkRig,
+  checkRigs,
+  type FarmJob,
+  type FarmOffer,
+  type FarmSubmit,
+  plainPart,
+  type Rig,
+  readFarmJob,
+} from './farm.ts';
 import { MAX_PAYLOAD_BYTES, type RawFrame } from './frame.ts';
 import {
   type Authorize,
@@ -51,11 +63,16 @@ export const FRAME_TYPES = {
   authorized: 0x04,
   receipts: 0x05,
   receiptsOffer: 0x06,
+  farm: 0x07,
+  farmOffer: 0x08,
+  rig: 0x09,
   job: 0x10,
+  farmJob: 0x11,
   submit: 0x20,
   accepted: 0x21,
   rejected: 0x22,
   block: 0x23,
+  farmSubmit: 0x24,
   ping: 0x30,
   pong: 0x31,
   error: 0x3e,
@@ -72,6 +89,9 @@ export type ClientFrame =
   | { type: 'authorize'; authorize: Authorize }
   | { type: 'submit'; sequence: number; submit: Submit }
   | { type: 'receipts' }
+  | { type: 'farm'; rigs: number }
+  | { type: 'rig'; rig: Rig }
+  | { type: 'farmSubmit'; sequence: number; submit: FarmSubmit }
   | Ping
   | Pong;
 
@@ -88,7 +108,9 @@ export type ServerFrame =
   | { type: 'reconnect'; reconnect: Reconnect }
   | { type: 'receiptsOffer'; offer: ReceiptsOffer }
   | { type: 'receiptHead'; signed: SignedHead }
-  | { type: 'receipt'; entry: ReceiptEntry };
+  | { type: 'receipt'; entry: ReceiptEntry }
+  | { type: 'farmOffer'; offer: FarmOffer }
+  | { type: 'farmJob'; job: FarmJob };
 
 function finish(type: number, payload: ByteWriter): Uint8Array<ArrayBuffer> {
   const bytes = payload.done();
@@ -120,6 +142,24 @@ export function encodeClientFrame(frame: ClientFrame): Uint8Array<ArrayBuffer> {
       return encodeSubmitFrame(frame.sequence, frame.submit);
     case 'receipts':
       break;
+    case 'farm':
+      payload.u16(checkRigs(frame.rigs));
+      break;
+    case 'rig': {
+      const { index, worker } = checkRig(frame.rig);
+      payload.u16(index).text(worker);
+      break;
+    }
+    case 'farmSubmit': {
+      const { jobId, generation, rig, nonce } = frame.submit;
+      payload
+        .u32(frame.sequence)
+        .u32(jobId)
+        .u32(generation)
+        .u16(rig)
+        .raw(checkLength('nonce', nonce, NONCE_BYTES));
+      break;
+    }
     case 'ping':
     case 'pong':
       payload.u64(frame.value);
@@ -138,7 +178,6 @@ function writeSubscribed(payload: ByteWriter, value: Subscribed): void {
 }
 
 function writeJob(payload: ByteWriter, job: Job): void {
-  checkJob(job);
   payload
     .u32(job.jobId)
     .u8(job.clean ? 1 : 0)
@@ -159,7 +198,7 @@ function writeError(payload: ByteWriter, error: ErrorReply): void {
 }
 
 export function encodeServerFrame(frame: ServerFrame): Uint8Array<ArrayBuffer> {
-  const payload = new ByteWriter(frame.type === 'job' ? 512 : 64);
+  const payload = new ByteWriter(frame.type === 'job' || frame.type === 'farmJob' ? 512 : 64);
   switch (frame.type) {
     case 'subscribed':
       writeSubscribed(payload, frame.subscribed);
@@ -170,8 +209,18 @@ export function encodeServerFrame(frame: ServerFrame): Uint8Array<ArrayBuffer> {
       break;
     }
     case 'job':
+      checkJob(frame.job);
       writeJob(payload, frame.job);
       break;
+    case 'farmJob':
+      writeJob(payload, plainPart(checkFarmJob(frame.job)));
+      payload.u32(frame.job.firstGeneration);
+      break;
+    case 'farmOffer': {
+      const { rigs, submitsPerSecond } = checkFarmOffer(frame.offer);
+      payload.u16(rigs).u32(submitsPerSecond);
+      break;
+    }
     case 'accepted':
       payload.u32(frame.through).u32(frame.count).u128(frame.work);
       break;
@@ -282,6 +331,21 @@ export function decodeClientFrame({ type, payload }: RawFrame): ClientFrame {
         return { type: 'pong', value: reader.u64() };
       case FRAME_TYPES.receipts:
         return { type: 'receipts' };
+      case FRAME_TYPES.farm:
+        return { type: 'farm', rigs: checkRigs(reader.u16()) };
+      case FRAME_TYPES.rig:
+        return { type: 'rig', rig: checkRig({ index: reader.u16(), worker: reader.text() }) };
+      case FRAME_TYPES.farmSubmit:
+        return {
+          type: 'farmSubmit',
+          sequence: reader.u32(),
+          submit: {
+            jobId: reader.u32(),
+            generation: reader.u32(),
+            rig: reader.u16(),
+            nonce: reader.take(NONCE_BYTES),
+          },
+        };
       default:
         throw new ProtocolError('unsupported_kind', `a client sends no frame of type ${type}`);
     }
@@ -321,6 +385,10 @@ export function decodeServerFrame({ type, payload }: RawFrame): ServerFrame {
         return { type: 'receiptHead', signed: readHead(reader) };
       case FRAME_TYPES.receipt:
         return { type: 'receipt', entry: readEntry(reader) };
+      case FRAME_TYPES.farmOffer:
+        return { type: 'farmOffer', offer: checkFarmOffer({ rigs: reader.u16(), submitsPerSecond: reader.u32() }) };
+      case FRAME_TYPES.farmJob:
+        return { type: 'farmJob', job: readFarmJob(readJob(reader), reader) };
       default:
         throw new ProtocolError('unsupported_kind', `a server sends no frame of type ${type}`);
     }

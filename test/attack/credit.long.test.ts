@@ -10,7 +10,7 @@ import { BRIDGE, RecordingSink } from '../bridge/bed.ts';
 import { accountOf } from '../bridge/stratum-client.ts';
 import { count } from '../level.ts';
 import { lasts } from '../watch/limits.ts';
-import { judgeByJobId, sameHeaderForAnotherWork } from './credit/mutations.ts';
+import { anyGenerationOfAFarm, judgeByJobId, sameHeaderForAnotherWork } from './credit/mutations.ts';
 import { credit, type Ledger, play, type Result, sigmasOf, tell } from './credit/play.ts';
 
 /** What the servers accepted; of each account it is looked at with `look`. */
@@ -86,9 +86,25 @@ test(
   },
 );
 
+test(
+  'nor where every connection is a farm',
+  lasts(300, 'miners with many strategies mine with real hashes'),
+  async () => {
+    const results = await play(() => accepted(), {
+      strategies: count({ quick: 2, full: 4, deep: 50 }),
+      first: 6_001,
+      farms: true,
+    });
+    tell('credit of farms', results);
+    for (const result of results) expect(sigmasOf(result)).toBeLessThan(5);
+    expect(credit(results)).toBeGreaterThan(0.2);
+  },
+);
+
 test.each([
   ['duplicates by job id', judgeByJobId, {}],
-  ['two share targets for one header', sameHeaderForAnotherWork, { instances: 1, collects: true }],
+  ['two share targets for one header', sameHeaderForAnotherWork, { instances: 1, collects: true, farms: false }],
+  ['generations of a farm with two share targets', anyGenerationOfAFarm, { instances: 1, collects: true, farms: true }],
 ])('the hole is found when it is put back: %s', async (name, mutate, settings) => {
   onTestFinished(mutate());
   // A few strategies find it nearly always; on a machine that is busy with other things some come too late with everything.

@@ -5,7 +5,7 @@ import { JobLog } from '../../bridge/session/job-log.ts';
 const nonce = (value: number) => Uint8Array.of(value & 255, (value >> 8) & 255, 0, 0, 0, 0, 0, 0);
 
 /** As a session does it: what is fresh is marked. */
-const judge = (log: JobLog, ...share: Parameters<JobLog['judge']>): ReturnType<JobLog['known']> => {
+const judge = (log: JobLog, ...share: Parameters<JobLog['known']>): ReturnType<JobLog['known']> => {
   const known = log.known(...share);
   if (known === 'fresh') log.judge(...share);
   return known;

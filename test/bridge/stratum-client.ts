@@ -6,6 +6,7 @@ import { WebSocket } from 'ws';
 import { formatAddress } from '../../protocol/address.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { meetsTarget, targetToBytes } from '../../protocol/ledger/target.ts';
+import type { FarmJob, FarmSubmit } from '../../protocol/stratum/farm.ts';
 import { FrameSplitter } from '../../protocol/stratum/frame.ts';
 import { LineSplitter } from '../../protocol/stratum/line.ts';
 import type { Job } from '../../protocol/stratum/messages.ts';
@@ -170,6 +171,7 @@ export class V2Client {
   readonly #line: Line;
   readonly frames: ServerFrame[] = [];
   readonly jobs: Job[] = [];
+  readonly farmJobs: FarmJob[] = [];
   #watchers: (() => void)[] = [];
   #sequence = 0;
   prefix: Bytes = new Uint8Array(2);
@@ -182,6 +184,7 @@ export class V2Client {
       const frame = decodeServerFrame({ type, payload: payload.slice() });
       this.frames.push(frame);
       if (frame.type === 'job') this.jobs.push(frame.job);
+      if (frame.type === 'farmJob') this.farmJobs.push(frame.job);
       const watchers = this.#watchers;
       this.#watchers = [];
       for (const wake of watchers) wake();
@@ -237,10 +240,27 @@ export class V2Client {
     return this.#sequence;
   }
 
+  /** After the login: the session becomes a farm's, with rigs named `w0` and on. */
+  async farm(rigs: number): Promise<FarmJob> {
+    this.send({ type: 'farm', rigs });
+    for (let index = 0; index < rigs; index++) this.send({ type: 'rig', rig: { index, worker: `w${index}` } });
+    return (await this.next('farmJob')).job;
+  }
+
+  farmSubmit(submit: FarmSubmit): number {
+    this.#sequence++;
+    this.send({ type: 'farmSubmit', sequence: this.#sequence, submit });
+    return this.#sequence;
+  }
+
   /** The code of the answer to a submit, 0 when it was accepted. */
-  async submitCode(jobId: number, nonce: Bytes): Promise<number> {
+  submitCode(jobId: number, nonce: Bytes): Promise<number> {
     const from = this.frames.length;
-    const sequence = this.submit(jobId, nonce);
+    return this.codeOf(this.submit(jobId, nonce), from);
+  }
+
+  /** The same for a submit that was sent after `from` frames. */
+  async codeOf(sequence: number, from = 0): Promise<number> {
     for (;;) {
       for (const frame of this.frames.slice(from)) {
         if (frame.type === 'accepted' && frame.through >= sequence) return 0;

@@ -5,7 +5,7 @@ import { judgeSubmit, type SubmitFacts } from '../../bridge/session/submit.ts';
 import { CODE } from '../../protocol/stratum/errors.ts';
 
 const template = { draw: 1, draws: 2 };
-const terms: Terms = { generation: 0, shareWork: 1n, isSpent: false, seen: undefined, owner: null };
+const terms: Terms = { generation: 0, shareWork: 1n, isSpent: false, seen: undefined, owner: null, farm: null };
 const rate = { perSecond: 1, burst: 1 };
 const empty = { tokens: 0, atMillis: 1_000 };
 const GOOD: SubmitFacts<typeof template> = {
@@ -17,7 +17,7 @@ const GOOD: SubmitFacts<typeof template> = {
   terms,
   found: { state: 'good', template },
   draw: 3,
-  hasPrefix: true,
+  wrong: null,
   known: 'fresh',
 };
 const spent = { ...terms, isSpent: true };
@@ -36,7 +36,7 @@ test.each<[what: string, facts: Partial<SubmitFacts<typeof template>>, verdict: 
   ['a job that was never sent', { terms: undefined }, { kind: 'unknown_job' }],
   ['a template that is gone', { found: { state: 'unknown' } }, { kind: 'unknown_job' }],
   ['a template of another draw', { draw: 2 }, { kind: 'unknown_job' }],
-  ['the nonces of another connection', { hasPrefix: false }, { kind: 'bad_nonce' }],
+  ['the nonces of another connection', { wrong: 26 }, { kind: 'wrong', code: 26 }],
   ['a nonce that came before', { known: 'again' }, { kind: 'again' }],
   ['more than can be remembered', { known: 'full' }, { kind: 'full' }],
   ['an expired job, which may still be a block', { found: expired }, { kind: 'hash', refusal: CODE.unknown_job }],

@@ -12,6 +12,7 @@ import { rewardRoot } from '../../protocol/ledger/reward.ts';
 import { targetToBytes } from '../../protocol/ledger/target.ts';
 import { NETWORK_NAMES, networkById } from '../../protocol/network.ts';
 import { bannedReply, type ErrorReply, STRATUM_ERRORS } from '../../protocol/stratum/errors.ts';
+import type { FarmJob } from '../../protocol/stratum/farm.ts';
 import { readFrame } from '../../protocol/stratum/frame.ts';
 import { JobFrameTemplate, NotifyTemplate } from '../../protocol/stratum/job-template.ts';
 import { type Job, REJECT_REASONS, WORK_MAX } from '../../protocol/stratum/messages.ts';
@@ -93,6 +94,14 @@ const job: fc.Arbitrary<Job> = fc.record({
   extranonce: fc.uint8Array({ maxLength: 40 }) as fc.Arbitrary<Bytes>,
   clean: fc.boolean(),
 });
+const farmJob = fc.tuple(job, u32).map(
+  ([{ extranonce, ...plain }, firstGeneration]): FarmJob => ({
+    ...plain,
+    header: Uint8Array.from(plain.header).fill(0, 176, 224),
+    extranonceHead: extranonce.subarray(0, 36),
+    firstGeneration,
+  }),
+);
 const reconnect = fc.record({
   host: fc.stringMatching(/^[A-Za-z0-9._:-]{0,40}$/),
   port: fc.nat({ max: 0xffff }),
@@ -145,12 +154,24 @@ const clientFrames = fc.oneof(
   fc.record({ type: fc.constant('subscribe'), subscribe }),
   fc.record({ type: fc.constant('authorize'), authorize }),
   fc.record({ type: fc.constant('submit'), sequence: u32, submit }),
+  fc.record({ type: fc.constant('farm'), rigs: fc.integer({ min: 1, max: 4096 }) }),
+  fc.record({ type: fc.constant('rig'), rig: fc.record({ index: fc.nat({ max: 4095 }), worker }) }),
+  fc.record({
+    type: fc.constant('farmSubmit'),
+    sequence: u32,
+    submit: fc.record({ jobId: u32, generation: u32, rig: fc.nat({ max: 0xffff }), nonce: bytes(8) }),
+  }),
   ...pings,
 ) as fc.Arbitrary<ClientFrame>;
 const serverFrames = fc.oneof(
   fc.record({ type: fc.constant('subscribed'), subscribed }),
   fc.record({ type: fc.constant('authorized'), authorized }),
   fc.record({ type: fc.constant('job'), job }),
+  fc.record({ type: fc.constant('farmJob'), job: farmJob }),
+  fc.record({
+    type: fc.constant('farmOffer'),
+    offer: fc.record({ rigs: fc.nat({ max: 4096 }), submitsPerSecond: u32 }),
+  }),
   fc.record({ type: fc.constant('accepted'), through: u32, count: u32, work }),
   fc.record({
     type: fc.constant('rejected'),

@@ -26,6 +26,7 @@ export const v2 = {
   toServerRefused: revive<{ name: string; hex: string; error: string }>(v2File.to_server_refused),
   toMiner: revive<{ name: string; value: ServerFrame; hex: string }>(v2File.to_miner),
   toMinerRefused: revive<{ name: string; hex: string; error: string }>(v2File.to_miner_refused),
+  farmHeaders: revive<{ generation: number; extranonce: string; header: string }>(v2File.farm_headers),
 };
 
 const METHOD_OF_ID: Record<string, Method> = {

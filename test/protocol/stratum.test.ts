@@ -9,6 +9,7 @@ import { headerPays } from '../../protocol/ledger/reward.ts';
 import { meetsTarget, targetFromBytes, targetToBytes } from '../../protocol/ledger/target.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import { answerTo, errorReply, STRATUM_ERRORS } from '../../protocol/stratum/errors.ts';
+import { jobOfFarm } from '../../protocol/stratum/farm.ts';
 import { readFrame } from '../../protocol/stratum/frame.ts';
 import { JobFrameTemplate, NotifyTemplate } from '../../protocol/stratum/job-template.ts';
 import type { Job } from '../../protocol/stratum/messages.ts';
@@ -122,6 +123,24 @@ test('the share of the vectors is a share, the block a block, and the jobs pay w
   const pool = v2.toMiner.find(({ name }) => name === 'subscribed to a pool')!.value;
   if (pool.type !== 'subscribed' || pool.subscribed.pool === null) throw new Error('not a pool');
   expect(parseAddress(pool.subscribed.pool.address).payload).toEqual(jobNamed('job of a pool').payout);
+});
+
+test('the headers of a farm job differ by generation, pay whom they should, and the share of a rig is a share', () => {
+  const { value } = v2.toMiner.find(({ name }) => name === 'job of a farm')!;
+  const submit = v2.toServer.find(({ name }) => name === 'submit a share of a rig')!.value;
+  if (value.type !== 'farmJob' || submit.type !== 'farmSubmit') throw new Error('not the vectors expected');
+  for (const { generation, extranonce, header } of v2.farmHeaders) {
+    const job = jobOfFarm(value.job, generation);
+    expect([toHex(job.extranonce), toHex(job.header)]).toEqual([extranonce, header]);
+    expect(headerPays(job.header, job.payout, job.extranonce)).toBe(true);
+  }
+  expect(new Set(v2.farmHeaders.map(({ header }) => header)).size).toBe(v2.farmHeaders.length);
+  const network = NETWORKS.development;
+  const { header } = jobOfFarm(value.job, submit.submit.generation);
+  const cache = buildCache(datasetSeed(network.id, 0), network.pow.cacheLog2);
+  const whole = concat(header.subarray(0, NONCE_OFFSET), submit.submit.nonce);
+  const { pow } = powStages({ networkId: network.id, ...network.pow }, cache, whole);
+  expect(meetsTarget(pow, targetToBytes(value.job.shareTarget))).toBe(true);
 });
 
 test('job templates give the bytes of the plain encoders', () => {
@@ -271,7 +290,7 @@ test('nonces carry the prefix last', () => {
   expect(toHex(composeNonce(0x010203n, prefix))).toBe('030201000000aabb');
   expect(nonceCount(prefix)).toBe(1n << 48n);
   expect(refusalOf(() => composeNonce(1n << 48n, prefix))).toBe('out_of_range');
-  expect(refusalOf(() => composeNonce(0n, new Uint8Array(3)))).toBe('out_of_range');
+  expect(refusalOf(() => composeNonce(0n, new Uint8Array(5)))).toBe('out_of_range');
   expect(hasPrefix(fromHex('030201000000aabb'), prefix)).toBe(true);
   expect(hasPrefix(fromHex('aabb000000000000'), prefix)).toBe(false);
   expect(hasPrefix(new Uint8Array(7), prefix)).toBe(false);

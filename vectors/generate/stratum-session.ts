@@ -3,14 +3,15 @@
  * hashes. The share is a share and the block is a block, so a miner can be checked against them end to end.
  */
 import { formatAddress, keyAddressPayload } from '../../protocol/address.ts';
-import { type Bytes, concat, fromHex, toHex, utf8 } from '../../protocol/bytes.ts';
-import { id } from '../../protocol/crypto/identifier.ts';
+import { type Bytes, ByteWriter, concat, fromHex, toHex, utf8 } from '../../protocol/bytes.ts';
+import { ID_BYTES, id } from '../../protocol/crypto/identifier.ts';
 import { buildCache, datasetSeed, powStages } from '../../protocol/crypto/pow.ts';
-import { blockId, encodeHeader, NONCE_OFFSET } from '../../protocol/ledger/header.ts';
+import { blockId, encodeHeader, NONCE_OFFSET, REWARD_ROOT_OFFSET } from '../../protocol/ledger/header.ts';
 import { headerForPayout } from '../../protocol/ledger/reward.ts';
 import { encodeExtranonce } from '../../protocol/ledger/tag.ts';
 import { targetFromBytes, targetOfWork, workOfTarget } from '../../protocol/ledger/target.ts';
 import { NETWORKS } from '../../protocol/network.ts';
+import { type FarmJob, jobOfFarm } from '../../protocol/stratum/farm.ts';
 import type { Job, WorkerStats } from '../../protocol/stratum/messages.ts';
 import { composeNonce } from '../../protocol/stratum/nonce.ts';
 
@@ -68,10 +69,20 @@ function sampleJob(jobId: number, payout: Bytes, tag: string, clean: boolean): J
 export const bridgeJob = sampleJob(0x1a, minerPayload, 'rig one', true);
 export const poolJob = sampleJob(0x1b, poolPayload, '', false);
 
+/** The pool's job as a farm gets it: without reward root and generation. */
+function sampleFarmJob({ extranonce, ...job }: Job): FarmJob {
+  const header = Uint8Array.from(job.header).fill(0, REWARD_ROOT_OFFSET, REWARD_ROOT_OFFSET + ID_BYTES);
+  return { ...job, jobId: 0x1c, header, extranonceHead: extranonce.subarray(0, -4), firstGeneration: 5 };
+}
+
+export const farmJob = sampleFarmJob(poolJob);
+export const farmGeneration = 6;
+
+const parameters = { networkId: network.id, ...network.pow };
+const cache = buildCache(datasetSeed(network.id, 0), network.pow.cacheLog2);
+
 /** The first nonces of the bridge's job whose hash is a share, and a block. */
 function search(): { share: Bytes; block: Bytes; blockId: Bytes } {
-  const parameters = { networkId: network.id, ...network.pow };
-  const cache = buildCache(datasetSeed(network.id, 0), network.pow.cacheLog2);
   let share: Bytes | undefined;
   for (let counter = 0n; ; counter++) {
     const nonce = composeNonce(counter, prefix);
@@ -83,6 +94,18 @@ function search(): { share: Bytes; block: Bytes; blockId: Bytes } {
 }
 
 export const found = search();
+
+/** The first nonce of the farm job's second generation whose hash is a share. */
+function searchFarm(): Bytes {
+  const { header } = jobOfFarm(farmJob, farmGeneration);
+  for (let counter = 0x0102030405060708n; ; counter++) {
+    const nonce = new ByteWriter(8).u64(counter).done();
+    const whole = concat(header.subarray(0, NONCE_OFFSET), nonce);
+    if (targetFromBytes(powStages(parameters, cache, whole).pow) <= shareTarget) return nonce;
+  }
+}
+
+export const foundByRig = searchFarm();
 
 export const subscribe = { agent: 'example/1.0', tag: 'rig one', session: null };
 export const resume = { agent: 'example/1.0', tag: '', session };

@@ -6,9 +6,10 @@
  * another share work or a restart of the server.
  */
 import { jobIdOf, MAX_REVISION, serialOf } from '../../../bridge/session/job-book.ts';
-import { type Bytes, toHex } from '../../../protocol/bytes.ts';
+import { type Bytes, equalBytes, toHex } from '../../../protocol/bytes.ts';
 import { NONCE_OFFSET } from '../../../protocol/ledger/header.ts';
 import { meetsTarget, targetOfWork, targetToBytes, workOfTarget } from '../../../protocol/ledger/target.ts';
+import { type FarmJob, jobOfFarm } from '../../../protocol/stratum/farm.ts';
 import type { Job } from '../../../protocol/stratum/messages.ts';
 import { composeNonce } from '../../../protocol/stratum/nonce.ts';
 import { addressOf, V1Client, V2Client } from '../../bridge/stratum-client.ts';
@@ -18,19 +19,33 @@ import { MIN_WORK, quickHash, type World } from './world.ts';
 const EASIEST = targetToBytes(targetOfWork(MIN_WORK));
 const PASSWORDS = ['', 'd=8', 'd=16', 'd=64', 'd=256', 'd=100000', 'min=32', 'x'];
 const HASHES_A_STEP = 400;
+const RIGS = 4;
 /** Each time under several ids and on all connections of its session. */
 const MAX_CLAIMS = 4;
+
+const isSameHeader = (one: Bytes, other: Bytes): boolean =>
+  equalBytes(one.subarray(0, NONCE_OFFSET), other.subarray(0, NONCE_OFFSET));
 
 type Hit = { readonly nonce: Bytes; readonly hash: Bytes; claims: number };
 /** A header the miner was given, with all jobs that it came by. */
 type Work = {
   readonly header: Bytes;
+  /** Names the session. */
   readonly prefix: Bytes;
-  readonly jobs: Job[];
+  readonly jobs: (Job | FarmJob)[];
   readonly hits: Hit[];
   tried: bigint;
+  /** Of a header that it made itself, from a farm job. */
+  readonly generation: number | null;
+  readonly noncePrefix: Bytes;
 };
-type Line = { readonly client: V1Client | V2Client; isOpen: boolean; seen: number; readonly prefix: () => Bytes };
+type Line = {
+  readonly client: V1Client | V2Client;
+  isOpen: boolean;
+  seen: number;
+  seenFarm: number;
+  readonly prefix: () => Bytes;
+};
 
 export type Outcome = { readonly hashes: number; readonly variance: number; readonly submits: number };
 
@@ -44,16 +59,21 @@ export class CountedMiner {
   readonly #isGreedy: boolean;
   /** Gathers targets before it claims anything: as many jobs on one template as it can get. */
   readonly #isCollector: boolean;
+  /** Every connection of v2 is a farm's; where it is not set, some are. */
+  readonly #isFarm: boolean;
+  /** All farm jobs of a template and session: they have the same headers, whatever their targets. */
+  readonly #farms = new Map<string, FarmJob[]>();
   #hashes = 0;
   #variance = 0;
   #submits = 0;
 
-  constructor(world: World, account: number, seed: number, traits: { collects?: boolean } = {}) {
+  constructor(world: World, account: number, seed: number, traits: { collects?: boolean; farms?: boolean } = {}) {
     this.#world = world;
     this.#account = account;
     this.#random = randomOf(seed);
     this.#isGreedy = this.#random(3) > 0;
     this.#isCollector = traits.collects ?? this.#random(3) === 0;
+    this.#isFarm = traits.farms ?? this.#random(3) === 0;
   }
 
   async play(hashes: number): Promise<Outcome> {
@@ -106,12 +126,14 @@ export class CountedMiner {
     const username = `${addressOf(this.#account)}.w`;
     try {
       const port = this.#world.port(instance, transport);
-      const client = await (this.#random(2) === 0 ? V1Client : V2Client).open(port, transport);
-      const line: Line = { client, isOpen: true, seen: 0, prefix: () => client.prefix };
+      const client = await (!this.#isFarm && this.#random(2) === 0 ? V1Client : V2Client).open(port, transport);
+      const line: Line = { client, isOpen: true, seen: 0, seenFarm: 0, prefix: () => client.prefix };
       void client.closed.then(() => {
         line.isOpen = false;
       });
       await Promise.race([client.login(username, password, session), client.closed]);
+      if (client instanceof V2Client && (this.#isFarm || this.#random(4) === 0))
+        await Promise.race([client.farm(RIGS), client.closed]);
       this.#lines.push(line);
       this.#sessions.add(client.session);
     } catch {
@@ -131,9 +153,12 @@ export class CountedMiner {
       const jobs = line.client.jobs;
       for (const job of jobs.slice(line.seen)) {
         const key = toHex(job.header.subarray(0, NONCE_OFFSET));
+        const prefix = line.prefix();
         const work = this.#works.get(key) ?? {
           header: job.header,
-          prefix: line.prefix(),
+          prefix,
+          noncePrefix: prefix,
+          generation: null,
           jobs: [],
           hits: [],
           tried: 0n,
@@ -142,7 +167,34 @@ export class CountedMiner {
         this.#works.set(key, work);
       }
       line.seen = jobs.length;
+      this.#learnFarm(line);
     }
+  }
+
+  #learnFarm(line: Line): void {
+    if (!(line.client instanceof V2Client)) return;
+    const { farmJobs } = line.client;
+    for (const job of farmJobs.slice(line.seenFarm)) {
+      const key = `${toHex(job.header)} ${toHex(job.extranonceHead)}`;
+      const jobs = this.#farms.get(key) ?? [];
+      jobs.push(job);
+      this.#farms.set(key, jobs);
+      // Its own generations, and those of jobs before it.
+      const any = jobs[this.#random(jobs.length)] as FarmJob;
+      for (const { firstGeneration } of [job, any])
+        this.#makeHeader(job, Math.max(0, firstGeneration - 1 + this.#random(20)), jobs, line.prefix());
+    }
+    line.seenFarm = farmJobs.length;
+  }
+
+  /** The list of jobs is the same for all headers of a template and session: later jobs come to it. */
+  #makeHeader(job: FarmJob, generation: number, jobs: FarmJob[], prefix: Bytes): void {
+    const { header } = jobOfFarm(job, generation);
+    const key = `farm ${toHex(header.subarray(0, NONCE_OFFSET))}`;
+    // With the session's own prefix a nonce can be claimed as that of a plain job too.
+    const noncePrefix = this.#random(2) === 0 ? prefix : Uint8Array.of(this.#random(256), this.#random(256));
+    if (!this.#works.has(key))
+      this.#works.set(key, { header, prefix, jobs, hits: [], tried: 0n, generation, noncePrefix });
   }
 
   /** Mostly what is new and whose session it can speak for: shares on dead jobs earn nothing. */
@@ -159,7 +211,7 @@ export class CountedMiner {
     const header = Uint8Array.from(work.header);
     const share = work.jobs.reduce((most, job) => (job.shareTarget < most ? job.shareTarget : most), 1n << 256n);
     for (let i = 0; i < HASHES_A_STEP; i++) {
-      const nonce = composeNonce(work.tried++, work.prefix);
+      const nonce = composeNonce(work.tried++, work.noncePrefix);
       header.set(nonce, NONCE_OFFSET);
       const hash = quickHash(header);
       if ((hash[0] as number) <= (EASIEST[0] as number) && meetsTarget(hash, EASIEST))
@@ -184,7 +236,10 @@ export class CountedMiner {
         for (const jobId of ids) {
           if (this.#wouldBeLucky(work, jobId, hit.nonce)) continue;
           this.#submits++;
-          if (client instanceof V2Client) client.submit(jobId, hit.nonce);
+          const { generation } = work;
+          if (generation !== null && client instanceof V2Client && this.#random(4) > 0)
+            client.farmSubmit({ jobId, generation, rig: this.#random(RIGS), nonce: hit.nonce });
+          else if (client instanceof V2Client) client.submit(jobId, hit.nonce);
           else client.send({ method: 'mining.submit', params: { jobId, nonce: hit.nonce } });
         }
     }
@@ -195,14 +250,29 @@ export class CountedMiner {
    * that would be right are left out, so that all credit is for hashes that were.
    */
   #wouldBeLucky(work: Work, jobId: number, nonce: Bytes): boolean {
+    if (work.generation !== null && this.#wouldBeLuckyRig(work, work.generation, jobId, nonce)) return true;
     for (const other of this.#works.values()) {
-      if (other === work || toHex(other.prefix) !== toHex(work.prefix)) continue;
+      if (other.generation !== null || toHex(other.prefix) !== toHex(work.prefix)) continue;
+      if (isSameHeader(other.header, work.header)) continue;
       const job = other.jobs.find((each) => each.jobId === jobId);
       if (job === undefined) continue;
       const header = Uint8Array.from(other.header);
       header.set(nonce, NONCE_OFFSET);
       if (meetsTarget(quickHash(header), targetToBytes(job.shareTarget))) return true;
     }
+    return false;
+  }
+
+  /** The same for a farm: the header is that of the job, whatever the miner hashed. */
+  #wouldBeLuckyRig(work: Work, generation: number, jobId: number, nonce: Bytes): boolean {
+    for (const jobs of this.#farms.values())
+      for (const job of jobs) {
+        if (job.jobId !== jobId) continue;
+        const { header } = jobOfFarm(job, generation);
+        if (isSameHeader(header, work.header)) continue;
+        header.set(nonce, NONCE_OFFSET);
+        if (meetsTarget(quickHash(header), targetToBytes(job.shareTarget))) return true;
+      }
     return false;
   }
 
@@ -213,7 +283,7 @@ export class CountedMiner {
     if (!this.#isGreedy && this.#random(2) === 0) own.reverse();
     const ids = own.map(({ jobId }) => jobId);
     const anyJob = others[this.#random(others.length)]?.jobs[0];
-    const serial = serialOf((work.jobs[0] as Job).jobId);
+    const serial = serialOf((work.jobs[0] as Job | FarmJob).jobId);
     // Ids of the same template that were perhaps never sent, and one of anything else.
     for (let i = 0; i < 3; i++) ids.push(jobIdOf(serial, this.#random(this.#random(2) === 0 ? 4 : MAX_REVISION + 1)));
     if (anyJob !== undefined && this.#random(4) === 0) ids.push(anyJob.jobId);

@@ -31,6 +31,17 @@ export function judgeByJobId(): () => void {
   return () => Object.assign(JobLog.prototype, { find, judge });
 }
 
+/** A farm job takes every generation from its first on, also those of a later one, and each job has a price and a memory of its own. */
+export function anyGenerationOfAFarm(): () => void {
+  const { ofGeneration } = JobLog.prototype;
+  JobLog.prototype.ofGeneration = function (this: JobLog, job: Terms, generation: number): Terms | undefined {
+    const { shareWork, owner, farm } = job;
+    const fresh = { generation, shareWork, isSpent: false, seen: undefined, owner, farm: null };
+    return farm?.bodies.get(generation) ?? fresh;
+  };
+  return () => Object.assign(JobLog.prototype, { ofGeneration });
+}
+
 /** Another share work goes out on the same header, under another id; a nonce still counts once per header. For one instance. */
 export function sameHeaderForAnotherWork(): () => void {
   const { forJob, find } = Bodies.prototype;

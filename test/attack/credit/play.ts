@@ -22,6 +22,7 @@ export type Play = {
   readonly first?: number;
   readonly instances?: number;
   readonly collects?: boolean;
+  readonly farms?: boolean;
   readonly anchors?: AnchorPolicy;
 };
 

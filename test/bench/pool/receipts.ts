@@ -74,14 +74,15 @@ class Taker implements ReceiptTaker {
   bytes = 0;
 
   constructor(number: number, form: 1 | 2) {
-    this.session = { member: { service: 'pplns', account: accountOf(number % ACCOUNTS), worker: `rig${number}` } };
+    const member = { service: 'pplns', account: accountOf(number % ACCOUNTS) };
+    this.session = { member, workers: [`rig${number}`] };
     this.#form = form;
   }
 
   receipt(message: ReceiptMessage): void {
     // As a socket takes it: the bytes are made and copied.
     if (this.#form === 1) this.bytes += Buffer.from(`${message.line()}\n`, 'latin1').length;
-    else for (const frame of message.frames()) this.bytes += Buffer.from(frame).length;
+    else for (const frame of message.frames(true)) this.bytes += Buffer.from(frame).length;
   }
 
   flush(): void {}

@@ -1,0 +1,232 @@
+/** Farm sessions (docs/protocol/stratum.md, S70 to S76): many rigs behind one connection, and what a lying client gets. */
+import { expect, test } from 'vitest';
+import { FarmPlaces, RIGS_OF_ADDRESS } from '../../bridge/farms/farm-places.ts';
+import { LIMIT_DEFAULTS, type StratumLimits } from '../../bridge/options.ts';
+import type { Member } from '../../bridge/threads/hub.ts';
+import { type Bytes, equalBytes, toHex } from '../../protocol/bytes.ts';
+import { NONCE_OFFSET } from '../../protocol/ledger/header.ts';
+import { headerPays } from '../../protocol/ledger/reward.ts';
+import { jobOfFarm } from '../../protocol/stratum/farm.ts';
+import { encodeClientFrame } from '../../protocol/stratum/v2.ts';
+import { EASY } from './bed.ts';
+import { type DeskBed, deskBed } from './desk-bed.ts';
+import { DeskFarm } from './desk-farm.ts';
+import { accountOf } from './stratum-client.ts';
+
+/** A hash is the first byte of its nonce: 5 is a share at work 32, 2 a block, 200 nothing. */
+const hash = (header: Bytes): Bytes => new Uint8Array(32).fill(header[NONCE_OFFSET] as number);
+const SHARE = 5;
+const BLOCK = 2;
+const NOTHING = 200;
+
+const bedOf = (settings: Parameters<typeof deskBed>[0] = {}): Promise<DeskBed> => deskBed({ hash, ...settings });
+
+async function farmOf(names: readonly string[] = ['a', 'b'], limits: StratumLimits = EASY) {
+  const bed = await bedOf({ limits });
+  const farm = new DeskFarm(bed);
+  await farm.begin(names);
+  return { bed, farm };
+}
+
+test('a session that asks becomes a farm: an offer, and a farm job at once in place of jobs', async () => {
+  const { bed, farm } = await farmOf();
+  expect(farm.offer).toEqual({ rigs: 8, submitsPerSecond: expect.any(Number) });
+  expect([farm.plainJobs.length, farm.jobs.length]).toEqual([1, 1]);
+  await bed.publish(1_001);
+  await farm.send();
+  expect([farm.plainJobs.length, farm.jobs.length]).toEqual([1, 2]);
+  const [first, second] = farm.jobs;
+  expect(second?.firstGeneration).toBe(first?.firstGeneration);
+  expect(second?.jobId).not.toBe(first?.jobId);
+});
+
+test('shares of a rig are credited to the address under the name of the rig, on headers that the server makes itself', async () => {
+  const { bed, farm } = await farmOf();
+  const { firstGeneration } = farm.job;
+  expect(await farm.submit(firstGeneration, { rig: 0 })).toBe(0);
+  expect(await farm.submit(firstGeneration + 7, { rig: 1 })).toBe(0);
+  expect(farm.work).toBe(64n);
+  expect(bed.shares.map(({ member }) => member.worker)).toEqual(['a', 'b']);
+  for (const { member } of bed.shares) expect(equalBytes(member.account, accountOf(1))).toBe(true);
+  expect(new Set(bed.shares.map(({ member }) => member.handle)).size).toBe(2);
+  expect(new Set(bed.shares.map(({ headerDigest }) => toHex(headerDigest))).size).toBe(2);
+  expect(await farm.submit(firstGeneration, { rig: 0, nonce: farm.nonce(NOTHING) })).toBe(23);
+});
+
+test('a share counts once, whichever rig is named; the whole nonce is told apart', async () => {
+  const { farm } = await farmOf();
+  const { firstGeneration } = farm.job;
+  const nonce = Uint8Array.of(SHARE, 0, 0, 0, 0, 0, 1, 2);
+  const other = Uint8Array.of(SHARE, 0, 0, 0, 0, 0, 2, 2);
+  expect(await farm.submit(firstGeneration, { nonce })).toBe(0);
+  expect(await farm.submit(firstGeneration, { nonce, rig: 1 })).toBe(22);
+  expect(await farm.submit(firstGeneration, { nonce: other })).toBe(0);
+  expect(await farm.submit(firstGeneration + 1, { nonce })).toBe(0);
+});
+
+test('a generation is good for one block: a second one on it is a share, and no job is sent in between', async () => {
+  const { bed, farm } = await farmOf();
+  const { firstGeneration } = farm.job;
+  const block = () => ({ nonce: farm.nonce(BLOCK) });
+  expect([await farm.submit(firstGeneration, block()), await farm.submit(firstGeneration, block())]).toEqual([0, 0]);
+  expect(farm.blocks).toEqual([1]);
+  expect(await farm.submit(firstGeneration + 1, block())).toBe(0);
+  expect(farm.blocks).toEqual([1, 3]);
+  await bed.publish(1_001);
+  await farm.send();
+  expect(farm.jobs.length).toBe(2);
+  // On the next template too: a body carries no anchor.
+  expect(await farm.submit(firstGeneration, block())).toBe(0);
+  expect(farm.blocks).toEqual([1, 3]);
+  expect(bed.shares.length).toBe(4);
+  expect(bed.blocks.map(({ share }) => share.member.worker)).toEqual(['a', 'a']);
+  for (const [i, { header, payout, extranonce }] of bed.blocks.entries()) {
+    expect(headerPays(header, payout, extranonce)).toBe(true);
+    const made = jobOfFarm(farm.jobs[0] as (typeof farm.jobs)[0], firstGeneration + i);
+    expect(toHex(header.subarray(0, NONCE_OFFSET))).toBe(toHex(made.header.subarray(0, NONCE_OFFSET)));
+  }
+});
+
+test('what is not of its job is refused: generations below the first, plain jobs, farm jobs as plain ones, unknown ids', async () => {
+  const { farm } = await farmOf();
+  const { firstGeneration, jobId } = farm.job;
+  expect(firstGeneration).toBeGreaterThan(0);
+  expect(await farm.submit(firstGeneration - 1)).toBe(20);
+  expect(await farm.submit(0)).toBe(20);
+  expect(await farm.submit(firstGeneration, { job: { ...farm.job, jobId: farm.plainJobs[0] as number } })).toBe(21);
+  expect(await farm.submit(firstGeneration, { job: { ...farm.job, jobId: jobId + 1 } })).toBe(21);
+  expect(await farm.submitPlain(jobId, farm.nonce())).toBe(21);
+  expect(farm.work).toBe(0n);
+});
+
+test('another share target names a higher first generation; each header has one price', async () => {
+  const limits = { ...EASY, vardiff: { ...LIMIT_DEFAULTS.vardiff, startWork: 16n, minWork: 1n, secondsPerShare: 1 } };
+  const bed = await bedOf({ limits });
+  const farm = new DeskFarm(bed);
+  await farm.begin(['a'], { password: '' });
+  const before = farm.job;
+  const highest = before.firstGeneration + 3;
+  for (let i = 0; farm.job.shareTarget === before.shareTarget && i < 200; i++) {
+    expect(await farm.submit(highest, { job: before, nonce: farm.nonce(1) })).toBe(0);
+    bed.clock += 10;
+  }
+  const after = farm.job;
+  expect(after.shareTarget).not.toBe(before.shareTarget);
+  expect(after.firstGeneration).toBeGreaterThan(highest + 4 * 8);
+  // The rigs of before are still paid as they were; nothing can be sold at both prices.
+  expect(await farm.submit(after.firstGeneration - 1, { job: before, nonce: farm.nonce(1) })).toBe(0);
+  expect(await farm.submit(after.firstGeneration, { job: before, nonce: farm.nonce(1) })).toBe(20);
+  expect(await farm.submit(after.firstGeneration - 1, { job: after, nonce: farm.nonce(0) })).toBe(20);
+  expect(await farm.submit(after.firstGeneration, { job: after, nonce: farm.nonce(0) })).toBe(0);
+  const works = new Map<string, bigint>();
+  for (const { headerDigest, work } of bed.shares) {
+    const header = toHex(headerDigest);
+    expect(works.get(header) ?? work).toBe(work);
+    works.set(header, work);
+  }
+});
+
+test('after a resume old jobs stay good and count once; the first generation lies above all that was used', async () => {
+  const bed = await bedOf();
+  const farm = new DeskFarm(bed);
+  const session = await farm.begin(['a']);
+  const old = farm.job;
+  const nonce = farm.nonce();
+  expect(await farm.submit(old.firstGeneration + 100, { nonce })).toBe(0);
+  expect(await farm.submit(old.firstGeneration, { nonce: farm.nonce(BLOCK) })).toBe(0);
+  farm.end();
+  await bed.settle();
+  const again = new DeskFarm(bed);
+  expect(await again.login({ session })).toBe(session);
+  expect(await again.submit(old.firstGeneration + 100, { job: old, nonce })).toBe(24);
+  await again.send({ type: 'farm', rigs: 8 });
+  await again.name('a');
+  expect(again.job.firstGeneration).toBeGreaterThan(old.firstGeneration + 100);
+  expect(await again.submit(old.firstGeneration + 100, { job: old, nonce })).toBe(22);
+  expect(await again.submit(old.firstGeneration + 100, { job: old })).toBe(0);
+  expect(await again.submit(old.firstGeneration, { job: old, nonce: again.nonce(BLOCK) })).toBe(0);
+  expect(again.blocks).toEqual([]);
+  expect(again.work).toBe(4n * 32n);
+});
+
+test('names: 4,097 rigs, an index that was not admitted, and bad names are refused; a rig without a name has no shares', async () => {
+  const { bed, farm } = await farmOf();
+  const tooMany = encodeClientFrame({ type: 'farm', rigs: 4_096 });
+  tooMany[3] = 1;
+  farm.conversation.receive(tooMany);
+  await farm.send({ type: 'farm', rigs: 4 });
+  expect(farm.codes).toEqual([-32602, -32600]);
+  await farm.send({ type: 'rig', rig: { index: 8, worker: 'x' } });
+  const bad = encodeClientFrame({ type: 'rig', rig: { index: 1, worker: 'x' } });
+  bad[6] = 0x20;
+  farm.conversation.receive(bad);
+  await farm.send();
+  expect(farm.codes.slice(2)).toEqual([-32602, -32602]);
+  const { firstGeneration } = farm.job;
+  expect(await farm.submit(firstGeneration, { rig: 5 })).toBe(24);
+  expect(await farm.submit(firstGeneration, { rig: 0xffff })).toBe(24);
+  expect(await farm.submit(firstGeneration, { rig: 1 })).toBe(0);
+  await farm.send({ type: 'rig', rig: { index: 1, worker: '' } });
+  expect(await farm.submit(firstGeneration, { rig: 1 })).toBe(24);
+  expect(bed.shares.map(({ member }) => member.worker)).toEqual(['b']);
+});
+
+test('names cost nothing before a share, may all change at once but not without end, and are forgotten when they are gone', async () => {
+  const introduced: Member[] = [];
+  const left: string[] = [];
+  const members = { left: (gone: readonly Member[]) => void left.push(...gone.map(({ worker }) => worker)) };
+  const events: string[] = [];
+  const worker = (list: readonly { kind: string; worker: string }[]) =>
+    void events.push(...list.map(({ kind, worker: name }) => `${kind} ${name}`));
+  const bed = await bedOf({ members, hub: { worker } });
+  const farm = new DeskFarm(bed);
+  await farm.begin(['a', 'b', 'c']);
+  expect(events).toEqual(['joined hall']);
+  expect(await farm.submit(farm.job.firstGeneration, { rig: 1 })).toBe(0);
+  expect(await farm.submit(farm.job.firstGeneration, { rig: 1 })).toBe(0);
+  introduced.push(...bed.shares.map(({ member }) => member));
+  expect(new Set(introduced).size).toBe(1);
+  await farm.send();
+  expect(events).toEqual(['joined hall', 'joined b']);
+  await farm.name('a', 'z');
+  farm.conversation.session.mining?.forget(0);
+  await farm.send();
+  expect(left).toEqual(['b']);
+  expect(events).toEqual(['joined hall', 'joined b', 'left b']);
+  for (let i = 0; i < 40; i++) await farm.name(`name-${i}`);
+  expect(farm.codes.filter((code) => code === 27).length).toBeGreaterThan(20);
+  expect(await farm.submit(farm.job.firstGeneration, { rig: 0 })).toBe(0);
+  expect(bed.shares.at(-1)?.member.worker).toMatch(/^name-\d$|^name-1\d$/);
+});
+
+test('a server without farms offers none, and the session goes on as a plain one', async () => {
+  const bed = await bedOf({ limits: { ...EASY, farmRigs: 0 } });
+  const farm = new DeskFarm(bed);
+  await farm.begin(['a']);
+  expect(farm.offer).toEqual({ rigs: 0, submitsPerSecond: 0 });
+  expect(farm.jobs).toEqual([]);
+  await bed.publish(1_001);
+  await farm.send();
+  expect(farm.plainJobs.length).toBe(2);
+  expect(farm.conversation.isEnding).toBe(false);
+  const limited = new DeskFarm(await bedOf({ limits: { ...EASY, farmRigs: 3 } }));
+  await limited.begin(['a']);
+  expect(limited.offer?.rigs).toBe(3);
+});
+
+test('before the login there is no farm', async () => {
+  const farm = new DeskFarm(await bedOf());
+  await farm.send({ type: 'farm', rigs: 4 }, { type: 'rig', rig: { index: 0, worker: 'a' } });
+  expect(farm.codes).toEqual([25, 25]);
+});
+
+test('all rigs of an address are bounded, whichever farms they are behind', () => {
+  const places = new FarmPlaces<{ client: string }>();
+  const farms = Array.from({ length: 17 }, () => ({ client: 'x' }));
+  expect(farms.map((farm) => places.take(farm, 4_096)).reduce((sum, rigs) => sum + rigs, 0)).toBe(RIGS_OF_ADDRESS);
+  expect(places.take({ client: 'y' }, 4_096)).toBe(4_096);
+  places.release(farms[0] as { client: string });
+  places.release(farms[0] as { client: string });
+  expect(places.take(farms[16] as { client: string }, 4_096)).toBe(4_096);
+  expect(places.take({ client: 'x' }, 1)).toBe(0);
+});
