@@ -9,7 +9,7 @@ import type { Authorize, Subscribe } from '../../protocol/stratum/messages.ts';
 import { parsePassword, parseUsername, type Wishes } from '../../protocol/stratum/username.ts';
 import { type StratumService, tagOf } from '../service.ts';
 import type { Member } from '../threads/hub.ts';
-import { isNamedBy } from './extranonce.ts';
+import { isNamedBy, MAX_GENERATION } from './extranonce.ts';
 import type { SessionRecord } from './session-record.ts';
 import type { ConnectionNumbers, SessionDesk, SessionHost } from './surroundings.ts';
 import type { AnswerId } from './voice.ts';
@@ -34,6 +34,9 @@ export type LoggedIn = {
   /** Whether its earlier jobs stay valid: the session was resumed in the process that served it, or in the next one of its data directory. */
   readonly isResumed: boolean;
 };
+
+const isUsedUp = ({ jobs }: SessionRecord): boolean =>
+  jobs?.log.terms.some(({ farm }) => farm !== null && farm.highest + farm.room >= MAX_GENERATION) ?? false;
 
 export class Login {
   #state: 'begun' | 'authorized' | 'finished' = 'begun';
@@ -105,7 +108,8 @@ export class Login {
   /** The session asked for, or null when it is unknown or too old. */
   resumed(record: SessionRecord | null): void {
     this.busy = false;
-    if (record === null || record.service !== this.#service.name) {
+    // A farm that has used up its generations, which takes days of ever new share targets, begins anew.
+    if (record === null || record.service !== this.#service.name || isUsedUp(record)) {
       this.#begin(this.#open);
       return;
     }
