@@ -3,7 +3,7 @@ import type { Counter, Metrics } from '../runtime/metrics/metrics.ts';
 import type { StratumFigures } from './stratum-server.ts';
 
 /** A counter that is fed with totals: adds the increase since the last total. */
-class Totals {
+export class Totals {
   readonly #counter: { add(amount: number, labels?: Record<string, string>): void };
   readonly #last = new Map<string, number>();
 

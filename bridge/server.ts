@@ -342,7 +342,7 @@ class MainServer implements StratumServer {
     const publication: Publication = {
       headHeight,
       clean: this.#cleanDue,
-      templates: kept.map(({ serial, headerBytes, epoch }, draw) => ({
+      templates: kept.map(({ serial, headerBytes, epoch, origin }, draw) => ({
         serial,
         header: headerBytes,
         epoch,
@@ -350,6 +350,7 @@ class MainServer implements StratumServer {
         draws: kept.length,
         isFresh: anchors === 'best' || (repeats[draw] as boolean),
         cutHeight,
+        ...(origin === undefined ? {} : { origin }),
       })),
     };
     this.#noting = publication;

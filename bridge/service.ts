@@ -28,6 +28,10 @@ export type StratumService = {
    * found a block; 0 for none.
    */
   readonly mark?: number;
+  /** Whom all connections work for, where a username is the name of a rig (svc-proxy). */
+  readonly farm?: { readonly address: string; readonly account: Bytes };
+  /** The last bytes of every nonce, as the server that jobs come from wants them; a connection's own prefix is before them. */
+  readonly nonceEnd?: Bytes;
 };
 
 export type FixedPort = { readonly listen: ListenAddress; readonly work: bigint };

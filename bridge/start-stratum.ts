@@ -90,12 +90,15 @@ function ownSessions(directory: string, { log, started }: Pick<StratumDependenci
 }
 
 /** Read before anything else starts: a wrong certificate must not end a program that has just opened its chain. */
-export function checkCertificate(values: StratumValues): void {
+export function checkCertificate(values: Pick<StratumValues, 'tlsCert' | 'tlsKey'>): void {
   const files = certificateFiles(values);
   if (files !== null) readCertificate(files);
 }
 
-function certificateFiles({ tlsCert: cert, tlsKey: key }: StratumValues): CertificateFiles | null {
+export function certificateFiles({
+  tlsCert: cert,
+  tlsKey: key,
+}: Pick<StratumValues, 'tlsCert' | 'tlsKey'>): CertificateFiles | null {
   if ((cert === undefined) !== (key === undefined))
     throw new BridgeError(
       'options_disagree',

@@ -26,6 +26,7 @@ export const MINER_ERROR_CODES = [
   'job_pays_other',
   'job_payout_unknown',
   'job_epoch',
+  'job_generation',
   'reconnect_refused',
   'device_unknown',
   'device_none',

@@ -69,7 +69,7 @@ test('units and compose file start programs with commands and options they have'
       lines.push([path, program, /^ ([a-z][a-z-]*)(?= |$)/.exec(rest)?.[1] ?? '', rest]);
   }
   expect(new Set(lines.map(([, program]) => program))).toEqual(
-    new Set(['svcd', 'svc-wallet', 'svc-pool', 'svc-bridge']),
+    new Set(['svcd', 'svc-wallet', 'svc-pool', 'svc-bridge', 'svc-proxy']),
   );
   for (const [path, program, command, rest] of lines) {
     expect(Object.keys(packageJson.bin), path).toContain(program);
@@ -99,6 +99,7 @@ test('Prometheus scrapes the ports at which the programs serve metrics', () => {
     'svc-bridge': serves('svc-bridge', '', 'metrics-bind'),
     'svc-pool': serves('svc-pool', 'run', 'web-bind'),
     'svc-miner': serves('svc-miner', '', 'metrics-bind'),
+    'svc-proxy': serves('svc-proxy', '', 'metrics-bind'),
   });
   expect(read('docs/operations.md')).toContain('"metrics-bind": "127.0.0.1"');
 });
@@ -121,6 +122,7 @@ test('the example configurations of docs/operations.md name options that exist',
     'pool.json': ['svc-pool', 'run'],
     'wallet.json': ['svc-wallet', 'daemon'],
     'bridge.json': ['svc-bridge', ''],
+    'proxy.json': ['svc-proxy', ''],
   };
   for (const file of readdirSync(join(ROOT, 'deploy/systemd'))) {
     const config =

@@ -15,11 +15,14 @@ import { targetOfWork, targetToBytes, workOfTarget } from '../../protocol/ledger
 import { JobFrameTemplate, NotifyTemplate } from '../../protocol/stratum/job-template.ts';
 import type { JobTemplate } from '../session/job-book.ts';
 import type { PublishedTemplate } from '../threads/hub.ts';
+import type { OriginJob } from './origin-job.ts';
 
 export type ShareTerms = { readonly target: Bytes; readonly work: bigint };
 
 /** Connections share few works (and many share one wish), so most jobs need no division. */
 const MAX_TERMS = 4_096;
+
+const hardestOf = (target: Bytes): ShareTerms => ({ target, work: workOfTarget(bigintFromBytesBE(target)) });
 
 export class ServedTemplate implements JobTemplate {
   readonly serial: number;
@@ -33,6 +36,9 @@ export class ServedTemplate implements JobTemplate {
   readonly anchorHeight: number;
   readonly cutHeight: number;
   readonly registrationWindowEnd: number;
+  readonly origin: OriginJob | undefined;
+  /** No share is worth more on it. */
+  readonly hardest: ShareTerms;
   readonly #terms = new Map<bigint, ShareTerms>();
   #notify: NotifyTemplate | undefined;
   #frame: JobFrameTemplate | undefined;
@@ -50,14 +56,16 @@ export class ServedTemplate implements JobTemplate {
     this.anchorHeight = Number(view.getBigUint64(8, true));
     this.cutHeight = Math.max(published.cutHeight, this.anchorHeight);
     this.registrationWindowEnd = registrationWindowEnd(this.anchorHeight);
+    this.origin = published.origin;
+    this.hardest = hardestOf(this.origin?.shareTarget ?? this.target);
   }
 
   termsFor(shareWork: bigint): ShareTerms {
     let terms = this.#terms.get(shareWork);
     if (terms === undefined) {
       terms =
-        shareWork >= this.blockWork
-          ? { target: this.target, work: this.blockWork }
+        shareWork >= this.hardest.work
+          ? this.hardest
           : { target: targetToBytes(targetOfWork(shareWork)), work: workOfTarget(targetOfWork(shareWork)) };
       if (this.#terms.size >= MAX_TERMS) this.#terms.clear();
       this.#terms.set(shareWork, terms);

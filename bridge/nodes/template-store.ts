@@ -14,6 +14,7 @@ import { decodeHeader, type Header, registrationWindowEnd } from '../../protocol
 import { transactionMass } from '../../protocol/transactions/fee.ts';
 import { MAX_OUTPUTS } from '../../protocol/transactions/transaction.ts';
 import { type JobLife, MAX_SERIAL } from '../session/job-book.ts';
+import type { OriginJob } from './origin-job.ts';
 import { type SharedTransaction, SharedTransactions } from './shared-transactions.ts';
 import type { CheckedTemplate } from './template.ts';
 
@@ -34,6 +35,7 @@ export type KeptTemplate = {
   readonly fees: bigint;
   readonly parents: readonly Bytes[];
   readonly transactions: readonly SharedTransaction[];
+  readonly origin?: OriginJob;
 };
 
 /** What a block needs of a template beside its header, as the disk keeps it. */
@@ -86,7 +88,7 @@ export class TemplateStore {
 
   put(template: CheckedTemplate): KeptTemplate {
     if (this.#serial >= MAX_SERIAL) throw new RangeError('template serials are used up: restart');
-    const { header, headerBytes, epoch, epochLength, fees, anchorHeight, registrationWindowEnd, body, leaves } =
+    const { header, headerBytes, epoch, epochLength, fees, anchorHeight, registrationWindowEnd, body, leaves, origin } =
       template;
     return this.#keep({
       serial: ++this.#serial,
@@ -99,6 +101,7 @@ export class TemplateStore {
       fees,
       parents: body.parents,
       transactions: this.#shared.take(leaves, body.transactions),
+      ...(origin === undefined ? {} : { origin }),
     });
   }
 

@@ -14,6 +14,7 @@ import { MAX_EXTRANONCE } from '../../protocol/ledger/tag.ts';
 import { timestampFault } from '../../protocol/ledger/timestamp.ts';
 import { type Network, POW_EPOCH_CUTS, powEpoch } from '../../protocol/network.ts';
 import type { JobTemplate } from '../session/job-book.ts';
+import type { OriginJob } from './origin-job.ts';
 
 /** What a template is made from, as a node gave it, unchecked. */
 export type TemplateAnswer = {
@@ -38,6 +39,8 @@ export type CheckedTemplate = JobTemplate & {
   /** Cuts of an epoch, where the node says it: the next dataset is prepared ahead of time. */
   readonly epochLength: number | undefined;
   readonly fees: bigint;
+  /** Where it is another server's job, and not a node's template. */
+  readonly origin?: OriginJob;
 };
 
 export type TemplateCheck =

@@ -7,9 +7,10 @@
  */
 
 import { headerDigest } from '../../protocol/books/share-identity.ts';
-import type { Bytes } from '../../protocol/bytes.ts';
+import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { ID_BYTES } from '../../protocol/crypto/identifier.ts';
 import { rewardRoot } from '../../protocol/ledger/reward.ts';
+import { type OriginJob, originExtranonce } from '../nodes/origin-job.ts';
 import { extranonceOf, nextGeneration } from './extranonce.ts';
 import { type JobLog, lastGeneration, type Terms } from './job-log.ts';
 
@@ -22,10 +23,18 @@ export type Body = {
    * job have the same.
    */
   named: { readonly serial: number; readonly digest: Bytes } | null;
+  /** The job of another server that its extranonce is from. */
+  readonly origin?: OriginJob | undefined;
 };
 
 /** What the extranonces of a connection have in common, and whom its blocks pay. */
-export type BodyOwner = { readonly tag: string; readonly owner: Bytes; readonly payout: Bytes };
+export type BodyOwner = {
+  readonly tag: string;
+  readonly owner: Bytes;
+  readonly payout: Bytes;
+  /** The next of those that all connections share: a body of another server's job has no other name. */
+  takeGeneration?(first: number): number | undefined;
+};
 
 /**
  * A template, as far as jobs are concerned. If `isFresh` is set, every job on it uses a body that had no other job.
@@ -33,18 +42,40 @@ export type BodyOwner = { readonly tag: string; readonly owner: Bytes; readonly 
  * also so for all templates with drawn anchors: a body contains no anchor, so two blocks with the same body on two
  * anchors would count as one.
  */
-export type JobPlace = { readonly serial: number; readonly isFresh: boolean };
+export type JobPlace = {
+  readonly serial: number;
+  readonly isFresh: boolean;
+  readonly origin?: OriginJob | undefined;
+};
+
+/** The generation of the next body, where the newest has this one; undefined when none is left. */
+export function generationAfter(newest: number, owner: BodyOwner, on: JobPlace | undefined): number | undefined {
+  const first = on?.origin?.firstGeneration ?? null;
+  return first === null ? nextGeneration(newest) : owner.takeGeneration?.(first);
+}
+
+/** Whether a body that was made for the one job can be used for the other. */
+const isSameOrigin = (one: OriginJob | undefined, other: OriginJob | undefined): boolean =>
+  one === other ||
+  (one !== undefined &&
+    other !== undefined &&
+    (one.firstGeneration === null) === (other.firstGeneration === null) &&
+    equalBytes(one.extranonceHead, other.extranonceHead));
 
 /** Each connection has one for as long as it mines: its bytes are kept as text of one byte a character, a fifth of what arrays of them take. */
 class HeldBody implements Body {
   readonly terms: Terms;
+  readonly origin: OriginJob | undefined;
   named: Body['named'] = null;
   /** The reward root, then the extranonce. */
   readonly #text: string;
 
-  constructor({ tag, owner, payout }: BodyOwner, terms: Terms) {
+  constructor({ tag, owner, payout }: BodyOwner, terms: Terms, origin: OriginJob | undefined) {
     this.terms = terms;
-    const extranonce = extranonceOf(tag, terms.owner ?? owner, terms.generation);
+    this.origin = origin;
+    const { generation } = terms;
+    const extranonce =
+      origin === undefined ? extranonceOf(tag, terms.owner ?? owner, generation) : originExtranonce(origin, generation);
     this.#text = Buffer.concat([rewardRoot(payout, extranonce), extranonce]).toString('latin1');
   }
 
@@ -81,21 +112,21 @@ export class Bodies {
   /** Set where jobs are a farm's: the generations that its rigs may be ahead (job-log.ts). */
   room: number | null = null;
 
-  constructor(owner: BodyOwner, log: JobLog, current: Terms, spare: Terms | null) {
+  constructor(owner: BodyOwner, log: JobLog, current: Terms, spare: Terms | null, origin?: OriginJob) {
     this.#log = log;
-    this.current = new HeldBody(owner, current);
-    this.spare = spare === null ? null : new HeldBody(owner, spare);
+    this.current = new HeldBody(owner, current, origin);
+    this.spare = spare === null ? null : new HeldBody(owner, spare, origin);
   }
 
-  find(owner: BodyOwner, terms: Terms): Body {
-    if (terms === this.current.terms) return this.current;
-    if (terms === this.spare?.terms) return this.spare;
-    return new HeldBody(owner, terms);
+  find(owner: BodyOwner, terms: Terms, origin?: OriginJob): Body {
+    for (const body of [this.current, this.spare])
+      if (body?.terms === terms && isSameOrigin(body.origin, origin)) return body;
+    return new HeldBody(owner, terms, origin);
   }
 
   /** The body for the next job on a template: the current one, or a fresh one if that cannot be used. */
   forJob(owner: BodyOwner, shareWork: bigint, on: JobPlace): Body {
-    if (!this.#suits(this.current, shareWork, on)) this.#freshen(owner, shareWork);
+    if (!this.#suits(this.current, shareWork, on)) this.#freshen(owner, shareWork, on);
     return this.current;
   }
 
@@ -103,20 +134,21 @@ export class Bodies {
   keepSpare(owner: BodyOwner, shareWork: bigint, on: JobPlace): Body {
     if (this.spare !== null && this.#suits(this.spare, shareWork, on)) return this.spare;
     this.spare = this.forJob(owner, shareWork, on);
-    this.#freshen(owner, shareWork);
+    this.#freshen(owner, shareWork, on);
     return this.spare;
   }
 
   /** Not spent, of this share work, and its header on this template is still to be sent. */
-  #suits({ terms }: Body, shareWork: bigint, { serial, isFresh }: JobPlace): boolean {
+  #suits({ terms, origin }: Body, shareWork: bigint, on: JobPlace): boolean {
+    if (!isSameOrigin(origin, on.origin) || terms.generation < (on.origin?.firstGeneration ?? 0)) return false;
     if ((terms.farm?.room ?? null) !== this.room || (terms.farm?.bodies.size ?? 0) > MAX_FARM_BODIES) return false;
-    return !isFresh && !terms.isSpent && terms.shareWork === shareWork && !this.#log.isSent(serial, terms);
+    return !on.isFresh && !terms.isSpent && terms.shareWork === shareWork && !this.#log.isSent(on.serial, terms);
   }
 
-  #freshen(owner: BodyOwner, shareWork: bigint): void {
-    const generation = nextGeneration(this.newest);
+  #freshen(owner: BodyOwner, shareWork: bigint, on: JobPlace): void {
+    const generation = generationAfter(this.newest, owner, on);
     if (generation === undefined) this.isOver = true;
-    else this.current = new HeldBody(owner, this.#log.begin(generation, shareWork, this.room));
+    else this.current = new HeldBody(owner, this.#log.begin(generation, shareWork, this.room), on.origin);
   }
 
   /** Generations only count up; the current body is the newest. */

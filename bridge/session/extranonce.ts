@@ -12,6 +12,8 @@ export const BOOT_ID_BYTES = 8;
 export const OWNER_BYTES = BOOT_ID_BYTES + 1 + 4;
 export const MAX_GENERATION = 0xffffffff;
 const MAX_CONNECTION = 0xffffffff;
+/** Where the counters of 256 threads end: one for all of them follows. */
+const GENERATIONS = 256;
 
 export type ConnectionName = { readonly bootId: Bytes; readonly thread: number; readonly connection: number };
 
@@ -53,7 +55,7 @@ export function readExtranonce(extranonce: Bytes): { owner: Bytes; generation: n
  * The counters of the listener threads, in memory that outlives them: a thread that replaces a dead one continues its
  * counter. From 0 again it would give two connections the same name, and so the same headers.
  */
-export const connectionNumberMemory = (): SharedArrayBuffer => new SharedArrayBuffer(4 * 256);
+export const connectionNumberMemory = (): SharedArrayBuffer => new SharedArrayBuffer(4 * (GENERATIONS + 1));
 
 /** Hands out connection numbers of one thread. Numbers are never used again in the life of a boot id. */
 export class ConnectionCounter {
@@ -73,6 +75,16 @@ export class ConnectionCounter {
     if (connection >= MAX_CONNECTION) throw new RangeError('connection numbers are used up: restart for a new boot id');
     Atomics.store(this.#next, this.#thread, connection + 1);
     return ownerBytes({ bootId: this.#bootId, thread: this.#thread | mark, connection });
+  }
+
+  /** A generation of its own for a connection whose extranonces have nothing else of their own; undefined after the last. */
+  generation(first: number): number | undefined {
+    for (;;) {
+      const next = Atomics.load(this.#next, GENERATIONS);
+      const taken = Math.max(next, first);
+      if (taken >= MAX_GENERATION) return undefined;
+      if (Atomics.compareExchange(this.#next, GENERATIONS, next, taken + 1) === next) return taken;
+    }
   }
 }
 

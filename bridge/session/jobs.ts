@@ -4,7 +4,7 @@ import type { Wishes } from '../../protocol/stratum/username.ts';
 import type { Farm } from '../farms/farm.ts';
 import type { ServedTemplate } from '../nodes/served-template.ts';
 import { judgedLimit } from '../options.ts';
-import { Bodies, type Body, type BodyOwner } from './bodies.ts';
+import { Bodies, type Body, type BodyOwner, generationAfter } from './bodies.ts';
 import { nextGeneration } from './extranonce.ts';
 import { JobLog, lastGeneration, type Terms } from './job-log.ts';
 import type { SessionJobs } from './session-record.ts';
@@ -62,9 +62,11 @@ export class Jobs {
     this.#wishes = wishes;
     this.#pace = limits.vardiff;
     this.#vardiff = vardiff ?? newVardiff(this.#pace, desk.now(), wishes);
+    const on = desk.newest(this.draw);
     if (jobs === null) {
       this.log = new JobLog(judgedLimit(limits));
-      this.#bodies = new Bodies(owner, this.log, this.log.begin(0, this.shareWork), null);
+      const first = this.log.begin(generationAfter(-1, owner, on) ?? 0, this.shareWork);
+      this.#bodies = new Bodies(owner, this.log, first, null, on?.origin);
     } else {
       this.log = JobLog.restore(jobs.log, judgedLimit(limits));
       const spare = jobs.spare === null ? null : (this.log.termsOf(jobs.spare) as Terms);
@@ -72,7 +74,7 @@ export class Jobs {
       // Bodies from before a restart get no further jobs: the connection has another name now.
       this.#bodies =
         current.owner === null
-          ? new Bodies(owner, this.log, current, spare)
+          ? new Bodies(owner, this.log, current, spare, on?.origin)
           : new Bodies(
               owner,
               this.log,
@@ -98,10 +100,10 @@ export class Jobs {
     return minWork !== null && minWork > work ? minWork : work;
   }
 
-  /** Whether its share work is settled and below the block's: only then does it control the rate of shares. */
+  /** Whether its share work is settled and below what the template allows: only then does it control the rate of shares. */
   get isPaced(): boolean {
     const isSettled = this.#vardiff.phase === 'settled' || this.#wishes?.fixedWork != null;
-    return isSettled && this.shareWork < (this.#desk.newest(this.draw)?.blockWork ?? 0n);
+    return isSettled && this.shareWork < (this.#desk.newest(this.draw)?.hardest.work ?? 0n);
   }
 
   /** Whether the newest template has gone out on this connection. */
@@ -125,7 +127,10 @@ export class Jobs {
     if (template === undefined) return;
     const { shareWork } = this;
     const isFirst = !this.log.hasJobOn(template.serial);
-    const isLarge = this.#bodies.room === null && isFirst && this.#isLarge(template);
+    const isOneHeader = template.origin?.firstGeneration === null;
+    // There is no other header to send, and a search of this one would begin again.
+    if (isOneHeader && !isFirst) return;
+    const isLarge = this.#bodies.room === null && isFirst && !isOneHeader && this.#isLarge(template);
     const spare = isLarge ? this.#bodies.keepSpare(this.#owner, shareWork, template) : null;
     const body = this.#bodies.forJob(this.#owner, shareWork, template);
     if (this.#bodies.isOver) {
@@ -160,8 +165,8 @@ export class Jobs {
     return this.#vardiff.phase === 'settled' && this.hashRate * LARGE_SECONDS >= Number(blockWork);
   }
 
-  bodyOf(terms: Terms): Body {
-    return this.#bodies.find(this.#owner, terms);
+  bodyOf(terms: Terms, { origin }: ServedTemplate): Body {
+    return this.#bodies.find(this.#owner, terms, origin);
   }
 
   accepted(work: bigint, nowMillis: number): void {

@@ -5,7 +5,7 @@
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { answerTo, CODE, type RefusalCode } from '../../protocol/stratum/errors.ts';
-import type { Authorize, Subscribe } from '../../protocol/stratum/messages.ts';
+import { type Authorize, checkWorker, type Subscribe } from '../../protocol/stratum/messages.ts';
 import { parsePassword, parseUsername, type Wishes } from '../../protocol/stratum/username.ts';
 import { type StratumService, tagOf } from '../service.ts';
 import type { Member } from '../threads/hub.ts';
@@ -13,6 +13,10 @@ import { isNamedBy, MAX_GENERATION } from './extranonce.ts';
 import type { SessionRecord } from './session-record.ts';
 import type { ConnectionNumbers, SessionDesk, SessionHost } from './surroundings.ts';
 import type { AnswerId } from './voice.ts';
+
+const NOTHING = new Uint8Array(0);
+/** Of whatever network. */
+const ANY_ADDRESS = /^[a-z]?svc1[0-9a-z]{20}/;
 
 export interface Refuser {
   /** Refuses a request other than a submit. Counts against the session where the code is that of a fault. */
@@ -37,6 +41,19 @@ export type LoggedIn = {
 
 const isUsedUp = ({ jobs }: SessionRecord): boolean =>
   jobs?.log.terms.some(({ farm }) => farm !== null && farm.highest + farm.room >= MAX_GENERATION) ?? false;
+
+/** What a connection's nonces end with. */
+export const noncePrefixOf = (prefix: number, nonceEnd: Bytes = NOTHING): Bytes =>
+  Uint8Array.of(prefix >> 8, prefix & 0xff, ...nonceEnd);
+
+/** The rig of a farm: its name, alone or behind the farm's own address. */
+function rigOf(username: string, address: string): string {
+  if (username === address) return '';
+  if (username.startsWith(`${address}.`)) return checkWorker(username.slice(address.length + 1));
+  if (ANY_ADDRESS.test(username))
+    throw new ProtocolError('address_text', `everyone here works for ${address}: use the name of the rig alone`);
+  return checkWorker(username);
+}
 
 export class Login {
   #state: 'begun' | 'authorized' | 'finished' = 'begun';
@@ -108,8 +125,10 @@ export class Login {
   /** The session asked for, or null when it is unknown or too old. */
   resumed(record: SessionRecord | null): void {
     this.busy = false;
-    // A farm that has used up its generations, which takes days of ever new share targets, begins anew.
-    if (record === null || record.service !== this.#service.name || isUsedUp(record)) {
+    // Where all have one header, a resumed search would find again what it found before: a new one has a prefix of its own. A farm
+    // that has used up its generations, which takes days of ever new share targets, begins anew too.
+    const isOver = this.#service.nonceEnd !== undefined || (record !== null && isUsedUp(record));
+    if (record === null || record.service !== this.#service.name || isOver) {
       this.#begin(this.#open);
       return;
     }
@@ -143,10 +162,7 @@ export class Login {
     let worker: string;
     let wishes: Wishes;
     try {
-      const username = parseUsername(asked.username, this.#desk.network.name, this.#desk.readAddress);
-      address = username.text;
-      account = username.address.payload;
-      worker = username.worker;
+      ({ address, account, worker } = this.#nameOf(asked.username));
       wishes = parsePassword(asked.password);
       // The port decides, and not the miner: who rents hash rate gave that number.
       wishes.fixedWork = this.#service.fixedWork ?? wishes.fixedWork;
@@ -180,6 +196,13 @@ export class Login {
     return 'open';
   }
 
+  #nameOf(username: string): { address: string; account: Bytes; worker: string } {
+    const { farm } = this.#service;
+    if (farm !== undefined) return { ...farm, worker: rigOf(username, farm.address) };
+    const { text, address, worker } = parseUsername(username, this.#desk.network.name, this.#desk.readAddress);
+    return { address: text, account: address.payload, worker };
+  }
+
   /** The sink keeps what the miner finds. Null where nobody waits for that any more. */
   owned(): LoggedIn | null {
     this.busy = false;
@@ -208,7 +231,10 @@ export class Login {
 
   #begin(id: AnswerId): void {
     this.id = this.#desk.newSessionId();
-    this.#subscribed(id, this.#desk.newNumbers(this.#service.mark));
+    const numbers = this.#desk.newNumbers(this.#service.mark);
+    // Numbers of connections are those of a thread; here no two of any thread may have the same prefix.
+    const prefix = this.#service.nonceEnd === undefined ? numbers.prefix : (this.#desk.takeGeneration(0) ?? 0) & 0xffff;
+    this.#subscribed(id, { ...numbers, prefix });
   }
 
   #subscribed(id: AnswerId, numbers: ConnectionNumbers): void {
@@ -218,7 +244,7 @@ export class Login {
     const { pool } = this.#service;
     this.#host.subscribed(id, {
       session: this.id,
-      noncePrefix: Uint8Array.of(prefix >> 8, prefix & 0xff),
+      noncePrefix: noncePrefixOf(prefix, this.#service.nonceEnd),
       network: this.#desk.network.id,
       server: this.#desk.server,
       pool: pool === null ? null : { address: pool.address, name: pool.name },

@@ -6,7 +6,9 @@ import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { CODE, type RefusalCode } from '../../protocol/stratum/errors.ts';
 import type { FarmSubmit } from '../../protocol/stratum/farm.ts';
 import type { WorkerStats } from '../../protocol/stratum/messages.ts';
+import { hasPrefix } from '../../protocol/stratum/nonce.ts';
 import { Farm } from '../farms/farm.ts';
+import type { ServedTemplate } from '../nodes/served-template.ts';
 import type { StratumLimits } from '../options.ts';
 import type { StratumService } from '../service.ts';
 import type { Balance, Member } from '../threads/hub.ts';
@@ -16,7 +18,7 @@ import { drawOf } from './extranonce.ts';
 import { serialOf } from './job-book.ts';
 import type { Terms } from './job-log.ts';
 import { Jobs, type JobsOwner, type RunNotes } from './jobs.ts';
-import type { LoggedIn } from './login.ts';
+import { type LoggedIn, noncePrefixOf } from './login.ts';
 import type { PendingShare, Submitter } from './pending-share.ts';
 import { runEntry, spentEntry } from './session-entries.ts';
 import type { SessionRecord } from './session-record.ts';
@@ -160,9 +162,11 @@ export class Mining implements Submitter, RunNotes, JobsOwner {
 
   submit(id: AnswerId, jobId: number, nonce: Bytes, now: number): void {
     const job = this.#jobs.log.find(jobId);
-    const hasPrefix = nonce[6] === this.#prefix >> 8 && nonce[7] === (this.#prefix & 0xff);
     const terms = job?.farm === null ? job : undefined;
-    this.#submit({ id, jobId, nonce, job, terms, wrong: hasPrefix ? null : CODE.bad_nonce, rig: null }, now);
+    this.#submit(
+      { id, jobId, nonce, job, terms, wrong: this.#hasPrefix(nonce) ? null : CODE.bad_nonce, rig: null },
+      now,
+    );
   }
 
   /** A share of a rig (S75): of the client only job, generation and nonce are believed. */
@@ -228,6 +232,12 @@ export class Mining implements Submitter, RunNotes, JobsOwner {
     }
   }
 
+  #hasPrefix(nonce: Bytes): boolean {
+    const { nonceEnd } = this.#session.service;
+    if (nonceEnd === undefined) return nonce[6] === this.#prefix >> 8 && nonce[7] === (this.#prefix & 0xff);
+    return hasPrefix(nonce, noncePrefixOf(this.#prefix, nonceEnd));
+  }
+
   #reject(id: AnswerId, rig: string | null, code: RefusalCode, message?: string, scored?: boolean): void {
     this.#session.reject(id, code, message, scored, rig ?? undefined);
   }
@@ -271,8 +281,12 @@ export class Mining implements Submitter, RunNotes, JobsOwner {
     return true;
   }
 
-  bodyOf(terms: Terms): Body {
-    return this.#jobs.bodyOf(terms);
+  takeGeneration(first: number): number | undefined {
+    return this.#desk.takeGeneration(first);
+  }
+
+  bodyOf(terms: Terms, on: ServedTemplate): Body {
+    return this.#jobs.bodyOf(terms, on);
   }
 
   defect(error: unknown): void {

@@ -31,7 +31,7 @@ export interface Submitter {
   memberOf(share: Pick<PendingShare, 'terms' | 'rig'>): Member;
   /** Whom its blocks pay. */
   readonly payout: Bytes;
-  bodyOf(terms: Terms): Body;
+  bodyOf(terms: Terms, on: ServedTemplate): Body;
   /** Whether a hit on these terms can be a block; asked once per hit, because a body is good for one block. */
   spend(terms: Terms): boolean;
   /** After a block: a job on a fresh body at once (S53). */

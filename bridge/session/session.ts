@@ -280,8 +280,9 @@ export class Session implements Refuser, MiningSession {
   reject(id: AnswerId, code: RefusalCode, message?: string, scored = true, worker?: string): void {
     this.tally.reject(code);
     this.#host.rejected(id, errorReply(code, message));
-    const { member } = this;
-    if (member !== null) this.#host.refusedShare(worker === undefined ? member : { ...member, worker }, code);
+    const { member, tally } = this;
+    const sender = member === null || worker === undefined ? member : { ...member, worker };
+    if (sender !== null) this.#host.refusedShare(sender, code, tally.isCredible);
     if (scored) this.#scoreFor(code);
   }
 

@@ -1,5 +1,5 @@
 /**
- * Judged shares as bytes, for the message from a listener thread to the main thread: 76 bytes each instead of an object
+ * Judged shares as bytes, for the message from a listener thread to the main thread: 77 bytes each instead of an object
  * graph to clone. A share's member is named by the handle that the main thread was sent before.
  */
 
@@ -7,11 +7,22 @@ import { HEADER_DIGEST_BYTES } from '../../protocol/books/share-identity.ts';
 import { ByteReader, type Bytes, ByteWriter } from '../../protocol/bytes.ts';
 import type { JudgedShare, Member } from '../threads/hub.ts';
 
-const SHARE_BYTES = 4 + 4 + 4 + 16 + 8 + 8 + HEADER_DIGEST_BYTES + 8 + 8;
+const SHARE_BYTES = 4 + 4 + 4 + 16 + 8 + 8 + HEADER_DIGEST_BYTES + 8 + 8 + 1;
 
 export function packShares(shares: readonly JudgedShare[]): Uint8Array<ArrayBuffer> {
   const writer = new ByteWriter(SHARE_BYTES * shares.length);
-  for (const { member, generation, serial, work, hashWork, cutHeight, headerDigest, nonce, atMillis } of shares)
+  for (const {
+    member,
+    generation,
+    serial,
+    work,
+    hashWork,
+    cutHeight,
+    headerDigest,
+    nonce,
+    atMillis,
+    isPassed,
+  } of shares)
     writer
       .u32(member.handle)
       .u32(generation)
@@ -21,7 +32,8 @@ export function packShares(shares: readonly JudgedShare[]): Uint8Array<ArrayBuff
       .height(cutHeight)
       .raw(headerDigest)
       .raw(nonce)
-      .height(Math.floor(atMillis));
+      .height(Math.floor(atMillis))
+      .u8(isPassed ? 1 : 0);
   return writer.done();
 }
 
@@ -39,6 +51,7 @@ export function unpackShares(bytes: Bytes, memberOf: (handle: number) => Member)
       headerDigest: reader.take(HEADER_DIGEST_BYTES),
       nonce: reader.take(8),
       atMillis: reader.height(),
+      isPassed: reader.u8() === 1,
     });
   return shares;
 }

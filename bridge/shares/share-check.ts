@@ -121,9 +121,10 @@ export class ShareCheck {
       work: terms.work,
       hashWork: workOfHash(hash),
       cutHeight: template.cutHeight,
-      headerDigest: headerDigestOf(session.bodyOf(share.terms), template.serial, header),
+      headerDigest: headerDigestOf(session.bodyOf(share.terms, template), template.serial, header),
       nonce: share.nonce,
       atMillis: share.atMillis,
+      isPassed: template.origin !== undefined && meetsTarget(hash, template.origin.shareTarget),
     };
     if (!isBlock) return { share, judged, blockId: null };
     const candidate = candidateOf(share, judged, header.slice());
@@ -185,7 +186,7 @@ function headersOf(shares: readonly PendingShare[]): Uint8Array[] {
   const all = new Uint8Array(HEADER_BYTES * shares.length);
   return shares.map(({ session, template, terms, nonce }, i) => {
     const header = all.subarray(HEADER_BYTES * i, HEADER_BYTES * (i + 1));
-    template.putHeader(header, session.bodyOf(terms).rewardRoot, nonce);
+    template.putHeader(header, session.bodyOf(terms, template).rewardRoot, nonce);
     return header;
   });
 }
@@ -195,7 +196,7 @@ function candidateOf(share: PendingShare, judged: JudgedShare, header: Bytes): C
     share: judged,
     serial: share.template.serial,
     payout: share.session.payout,
-    extranonce: share.session.bodyOf(share.terms).extranonce,
+    extranonce: share.session.bodyOf(share.terms, share.template).extranonce,
     header,
     blockId: blockId(header),
   };

@@ -3,6 +3,7 @@
  * counters (bridge/shares/counters.ts), the pool with its database. Calls come in batches from the main thread only.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
+import type { PassedShare } from '../nodes/origin-job.ts';
 import type { Carried } from '../nodes/template-store.ts';
 
 /** The account of a connection's blocks: recorded before its first block is sent, so every reward has a finder. */
@@ -33,6 +34,8 @@ export type AcceptedShare = {
   readonly headerDigest: Bytes;
   readonly nonce: Bytes;
   readonly atMillis: number;
+  /** Set where it goes on to the server that its job came from. */
+  readonly passed?: PassedShare;
 };
 
 export type RefusedShare = {
@@ -41,6 +44,8 @@ export type RefusedShare = {
   readonly worker: string;
   /** Code of the stratum error table. */
   readonly code: number;
+  /** Whether it counts for the worker whose name it came under, and not only for all. */
+  readonly isOfWorker: boolean;
   readonly atMillis: number;
 };
 

@@ -4,6 +4,7 @@
  * directly; over a MessagePort (port-calls.ts) the same calls are messages. The number of threads decides which.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
+import type { OriginJob } from '../nodes/origin-job.ts';
 import type { Fault } from '../session/ban-score.ts';
 import type { SessionRecord } from '../session/session-record.ts';
 import type { ReceiptDelivery } from '../shares/receipts.ts';
@@ -22,6 +23,7 @@ export type PublishedTemplate = {
   readonly isFresh: boolean;
   /** The newest cut when it was published: its anchor, unless that was drawn. */
   readonly cutHeight: number;
+  readonly origin?: OriginJob;
 };
 
 export type Publication = {
@@ -51,6 +53,8 @@ export type JudgedShare = {
   readonly headerDigest: Bytes;
   readonly nonce: Bytes;
   readonly atMillis: number;
+  /** It meets the target of the job that its template was made from (nodes/origin-job.ts). */
+  readonly isPassed: boolean;
 };
 
 export type Candidate = {

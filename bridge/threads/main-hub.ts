@@ -5,6 +5,7 @@
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { blockId } from '../../protocol/ledger/header.ts';
 import { clientKey } from '../../runtime/clients/client-address.ts';
+import { type OriginJob, originExtranonce } from '../nodes/origin-job.ts';
 import { bodyFor, carriedBy, type KeptTemplate } from '../nodes/template-store.ts';
 import type { BanList, Fault } from '../session/ban-score.ts';
 import { extranonceOf } from '../session/extranonce.ts';
@@ -57,7 +58,7 @@ export class MainHub implements Hub {
     const log = this.#dependencies.sessionLog();
     const batch = await log?.shares(shares);
     try {
-      await sink.shares(shares.map(acceptedOf));
+      await sink.shares(shares.map((share) => this.#acceptedOf(share)));
     } catch (error) {
       if (batch !== undefined) log?.refused(batch);
       throw error;
@@ -65,12 +66,17 @@ export class MainHub implements Hub {
     if (batch !== undefined) log?.taken(batch);
   }
 
+  #acceptedOf(share: JudgedShare): AcceptedShare {
+    const origin = this.#dependencies.template(share.serial)?.origin;
+    return origin === undefined ? acceptedOf(share) : passedOf(share, origin);
+  }
+
   refused(shares: readonly RefusedShare[]): void {
     this.#dependencies.sink.refused(shares);
   }
 
   block({ share, serial, payout, header }: Candidate): void {
-    const block = { serial, share: acceptedOf(share), payout, header };
+    const block = { serial, share: this.#acceptedOf(share), payout, header };
     // Before its share: if this process is killed in between, the next one sends it.
     this.#dependencies.sessionLog()?.block(block);
     this.send(block);
@@ -78,7 +84,7 @@ export class MainHub implements Hub {
 
   /** One that was just found, or one of before the restart that may not have reached a node. */
   send({ serial, share, payout, header }: NotedBlock): void {
-    const { template, blocks, log } = this.#dependencies;
+    const { template, blocks, sink, log } = this.#dependencies;
     const from = template(serial);
     if (from === undefined) {
       log.warn('a block of a template that is no longer kept', { serial });
@@ -86,7 +92,9 @@ export class MainHub implements Hub {
     }
     const { anchorHeight, target } = from.header;
     const found = { blockId: blockId(header), anchorHeight, payout, target, header, carried: carriedBy(from) };
-    blocks.add({ ...share, ...found }, () => bodyFor(from, payout, share.extranonce));
+    // The server that the job came from gets it as a share.
+    if (from.origin !== undefined) void sink.block({ ...share, ...found });
+    else blocks.add({ ...share, ...found }, () => bodyFor(from, payout, share.extranonce));
   }
 
   worker(events: readonly WorkerEvent[]): void {
@@ -166,24 +174,25 @@ function extranonceFor(member: Member, generation: number): Bytes {
   return extranonce;
 }
 
-const acceptedOf = ({
-  member,
-  generation,
-  work,
-  hashWork,
-  cutHeight,
-  headerDigest,
-  nonce,
-  atMillis,
-}: JudgedShare): AcceptedShare => ({
+const acceptedOf = (
+  { member, generation, work, hashWork, cutHeight, headerDigest, nonce, atMillis }: JudgedShare,
+  extranonce = extranonceFor(member, generation),
+): AcceptedShare => ({
   service: member.service,
   account: member.account,
   worker: member.worker,
   work,
   hashWork,
   cutHeight,
-  extranonce: extranonceFor(member, generation),
+  extranonce,
   headerDigest,
   nonce,
   atMillis,
 });
+
+/** On a job of another server. */
+function passedOf(share: JudgedShare, origin: OriginJob): AcceptedShare {
+  const { generation } = share;
+  const accepted = acceptedOf(share, originExtranonce(origin, generation));
+  return share.isPassed ? { ...accepted, passed: { origin, generation } } : accepted;
+}

@@ -8,6 +8,7 @@ import { ProtocolError } from '../../protocol/errors.ts';
 import { decodeHeader } from '../../protocol/ledger/header.ts';
 import { headerPays } from '../../protocol/ledger/reward.ts';
 import { NETWORK_NAMES, NETWORKS, type NetworkName, POW_EPOCH_CUTS, powEpoch } from '../../protocol/network.ts';
+import type { FarmJob } from '../../protocol/stratum/farm.ts';
 import type { Job } from '../../protocol/stratum/messages.ts';
 import { type Refusal, refusal } from '../miner-error.ts';
 
@@ -64,6 +65,15 @@ export function checkJob(job: Job, expected: JobExpectation): Refusal | undefine
     return refusal('job_pays_other', `the job does not pay ${expected.payee}`);
   return checkEpoch(job, header.anchorHeight, expected.network);
 }
+
+/** Generations of a session only count up: this many are left for the rigs at least. */
+const LAST_FIRST_GENERATION = 0x7fffffff;
+
+/** A farm's counter never goes back, so a pool must not use it up. */
+export const checkGeneration = ({ firstGeneration }: FarmJob): Refusal | undefined =>
+  firstGeneration > LAST_FIRST_GENERATION
+    ? refusal('job_generation', `generation ${firstGeneration} leaves too few for the rigs`)
+    : undefined;
 
 function checkEpoch(job: Job, anchorHeight: number, network: NetworkName): Refusal | undefined {
   // A development chain may have shorter epochs, down to one cut; its length is not on the wire.

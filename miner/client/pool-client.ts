@@ -173,6 +173,16 @@ export class PoolClient {
     else this.#memories.set(this.#job.pool, kept);
   }
 
+  /** Logs in once more with what the options say now: the session is resumed. */
+  relogin(): void {
+    const link = this.#active;
+    if (link === undefined || link.session.phase !== 'mining' || link.move !== undefined) return;
+    const now = this.#dependencies.now();
+    this.#remember(link, now);
+    this.#drop(link);
+    this.#active = this.#open(link.pool, now);
+  }
+
   #tick(): void {
     const now = this.#dependencies.now();
     const gap = now - this.#lastTick;
@@ -198,7 +208,7 @@ export class PoolClient {
     const link: Link = {
       pool,
       endpoint,
-      session: new Session(this.#options.session, now, this.#memories.get(pool), this.#times),
+      session: new Session(this.#sessionOf(endpoint), now, this.#memories.get(pool), this.#times),
       wire: endpoint.version === 2 ? new WireV2(framed) : new WireV1(framed),
       books: new LinkBooks(pool, this.#events.books),
       transport: undefined,
@@ -220,6 +230,12 @@ export class PoolClient {
       onClose: (why) => this.#feed(link, { kind: 'closed', refusal: why }),
     });
     return link;
+  }
+
+  /** v1 has no farms. */
+  #sessionOf({ version }: Endpoint): SessionOptions {
+    const { farmRigs, ...plain } = this.#options.session;
+    return version === 2 ? this.#options.session : plain;
   }
 
   #receive(link: Link, data: Uint8Array | string): void {

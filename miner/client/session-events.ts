@@ -7,6 +7,7 @@ import type { Receipt } from '../../protocol/books/receipt.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import type { ErrorReply } from '../../protocol/stratum/errors.ts';
+import type { FarmJob } from '../../protocol/stratum/farm.ts';
 import type { Job, Reconnect, Subscribed } from '../../protocol/stratum/messages.ts';
 import type { ReceiptsOffer } from '../../protocol/stratum/receipt-messages.ts';
 import type { Refusal } from '../miner-error.ts';
@@ -43,7 +44,8 @@ export type SessionOptions = {
   readonly address: string;
   readonly own: Bytes;
   readonly worker: string;
-  readonly password: string;
+  /** As it is when the miner logs in. */
+  readonly password: string | (() => string);
   /** Hashes per second that the devices will make, as far as that is known when a connection is made. */
   readonly expectedRate?: () => number | undefined;
   readonly agent: string;
@@ -52,6 +54,8 @@ export type SessionOptions = {
   readonly pinned: Bytes | undefined;
   /** Ask for receipts. */
   readonly receipts?: boolean;
+  /** Ask for a farm session of this many rigs (S70). */
+  readonly farmRigs?: number;
 };
 
 /** A share as the devices found it, already recomputed. */
@@ -61,11 +65,17 @@ export type Share = {
   readonly nonce: Bytes;
   readonly work: bigint;
   readonly device: number;
+  /** Set for a share of a farm job: what its header was made with, and who found it. */
+  readonly farm?: { readonly generation: number; readonly rig: string };
 };
 
 /** A job that passed every check, with what the session adds to it. */
 export type PoolJob = {
+  /** Of a farm job: that of its first generation. */
   readonly job: Job;
+  readonly farm?: FarmJob;
+  /** As the server named it; null on a bridge. */
+  readonly pool: Subscribed['pool'];
   readonly session: string;
   readonly prefix: Bytes;
   /** Of its anchor, as its header says. */

@@ -20,9 +20,10 @@ export function withShare(memory: SessionMemory, share: Share): SessionMemory | 
   return { ...memory, unanswered: [...memory.unanswered, share] };
 }
 
-export function sessionJob(job: Job, { session, noncePrefix }: Subscribed): PoolJob {
+export function sessionJob(job: Job, { session, noncePrefix, pool }: Subscribed): PoolJob {
   return {
     job,
+    pool,
     session,
     prefix: noncePrefix,
     height: decodeHeader(job.header).anchorHeight,

@@ -5,12 +5,14 @@
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import { CODE, type ErrorReply } from '../../protocol/stratum/errors.ts';
+import { type FarmJob, type FarmOffer, jobOfFarm } from '../../protocol/stratum/farm.ts';
 import type { Job, Subscribed } from '../../protocol/stratum/messages.ts';
 import { formatUsername, withRate } from '../../protocol/stratum/username.ts';
 import { type Refusal, refusal } from '../miner-error.ts';
+import { FarmRigs } from './farm-rigs.ts';
 import { FloodMeter } from './flood.ts';
 import { Heartbeat } from './heartbeat.ts';
-import { checkJob, expectationOf, type JobExpectation } from './job-check.ts';
+import { checkGeneration, checkJob, expectationOf, type JobExpectation } from './job-check.ts';
 import { type Pending, PendingShares } from './pending-shares.ts';
 import { type Ending, isForNow, overdue, REFUSED_PAUSE, refusedLogin } from './session-ends.ts';
 import {
@@ -49,6 +51,8 @@ export class Session {
   #jobAt: number | undefined;
   /** Shares of the broken connection before, and those found while this one logs in. */
   #held: Share[];
+  /** Set in a farm session; `asked` until the server has said whether it is one. */
+  #farm: FarmRigs | 'asked' | undefined;
   #retryAuthorizeAt: number | undefined;
   #unreadySince: number | undefined;
   readonly #pending = new PendingShares();
@@ -92,7 +96,7 @@ export class Session {
       session: this.#subscribed.session,
       prefix: this.#subscribed.noncePrefix,
       brokenAt: now,
-      unanswered: this.#pending.shares,
+      unanswered: [...this.#held, ...this.#pending.shares],
     };
   }
 
@@ -160,8 +164,9 @@ export class Session {
     this.#phase = 'authorizing';
     this.#deadline = now + this.#times.loginMillis;
     this.#retryAuthorizeAt = undefined;
-    const { address, worker, password, expectedRate } = this.#options;
+    const { address, worker, password: wishes, expectedRate } = this.#options;
     const username = formatUsername(address, worker);
+    const password = typeof wishes === 'string' ? wishes : wishes();
     this.#send({ kind: 'authorize', authorize: { username, password: withRate(password, expectedRate?.()) } });
   }
 
@@ -204,6 +209,12 @@ export class Session {
       case 'reconnect':
         this.#actions.push({ kind: 'move', reconnect: message.reconnect });
         return;
+      case 'farmOffer':
+        this.#onFarmOffer(message.offer, now);
+        return;
+      case 'farmJob':
+        this.#onFarmJob(message.job, now);
+        return;
       case 'receipts':
       case 'receipt':
         this.#actions.push(message);
@@ -242,20 +253,57 @@ export class Session {
     this.#deadline = now + this.#times.firstJobMillis;
     this.#actions.push({ kind: 'ready', subscribed: this.#subscribed as Subscribed, resumed: this.#resumed });
     this.#loggedIn = true;
+    const { farmRigs: rigs } = this.#options;
+    if (rigs !== undefined) {
+      this.#farm = 'asked';
+      this.#send({ kind: 'farm', rigs });
+    }
     if (this.#options.receipts === true) this.#send({ kind: 'receipts' });
+    if (rigs === undefined) this.#proceed(now);
+    this.#ping(now);
+  }
+
+  /** Sends what was held until it was known how. */
+  #proceed(now: number): void {
     const held = this.#held;
     this.#held = [];
     for (const share of held) this.#submit({ share, again: true });
     if (this.#early !== undefined) this.#onJob(this.#early, now);
     this.#early = undefined;
-    this.#ping(now);
+  }
+
+  #onFarmOffer({ rigs }: FarmOffer, now: number): void {
+    if (this.#farm !== 'asked') {
+      this.#unexpected('an offer for a farm');
+      return;
+    }
+    this.#farm = rigs === 0 ? undefined : new FarmRigs(rigs);
+    if (rigs > 0) this.#early = undefined;
+    this.#proceed(now);
+  }
+
+  #onFarmJob(farm: FarmJob, now: number): void {
+    if (typeof this.#farm !== 'object') {
+      this.#unexpected('a farm job');
+      return;
+    }
+    const job = jobOfFarm(farm, farm.firstGeneration);
+    const wrong = checkJob(job, this.#expected as JobExpectation) ?? checkGeneration(farm);
+    if (wrong !== undefined) {
+      this.#end(wrong, REFUSED_PAUSE);
+      return;
+    }
+    this.#jobAt = now;
+    this.#actions.push({ kind: 'job', job: { ...sessionJob(job, this.#subscribed as Subscribed), farm } });
   }
 
   #onJob(job: Job, now: number): void {
-    if (this.#phase === 'authorizing') {
+    if (this.#phase === 'authorizing' || this.#farm === 'asked') {
       this.#early = job;
       return;
     }
+    // Sent before the server had read the request for a farm.
+    if (this.#farm !== undefined) return;
     if (this.#phase !== 'mining') {
       this.#unexpected('a job');
       return;
@@ -271,14 +319,15 @@ export class Session {
 
   #submit(pending: Pending): void {
     const { share } = pending;
-    if (!this.#loggedIn) {
+    if (!this.#loggedIn || this.#farm === 'asked') {
       // Found during the login: a resumed session will accept it, a new one does not know the job.
       if (share.session !== this.#memory?.session || this.#held.length >= this.#times.maxPending)
         this.#verdict(pending, 'lost');
       else this.#held.push(share);
       return;
     }
-    if (share.session !== this.#subscribed?.session) {
+    // A session that was a farm before and is none now, or the other way round, has other headers.
+    if (share.session !== this.#subscribed?.session || (share.farm !== undefined) !== (this.#farm !== undefined)) {
       this.#verdict(pending, 'lost');
       return;
     }
@@ -288,7 +337,15 @@ export class Session {
       return;
     }
     const sequence = this.#pending.add(pending);
-    this.#send({ kind: 'submit', sequence, submit: { jobId: share.jobId, nonce: share.nonce } });
+    const { jobId, nonce } = share;
+    if (share.farm === undefined || typeof this.#farm !== 'object') {
+      this.#send({ kind: 'submit', sequence, submit: { jobId, nonce } });
+      return;
+    }
+    const { index, news } = this.#farm.of(share.farm.rig);
+    if (news !== undefined) this.#send({ kind: 'rig', rig: news });
+    const { generation } = share.farm;
+    this.#send({ kind: 'farmSubmit', sequence, submit: { jobId, generation, rig: index, nonce } });
   }
 
   #onAccepted(sequence: number, work: bigint, blockId: Bytes | null): void {
@@ -330,6 +387,12 @@ export class Session {
       this.#note('the server does not allow the tag; going on without it', { tag: this.#tag });
       this.#tag = '';
       this.#subscribe(now);
+      return;
+    }
+    if (this.#phase === 'mining' && this.#farm === 'asked') {
+      this.#note('the server knows no farms', { code: error.code, text: error.message });
+      this.#farm = undefined;
+      this.#proceed(now);
       return;
     }
     if (this.#phase === 'mining') {

@@ -85,6 +85,10 @@ function toCall(message: ToServer): { call: Call; number: number } {
       return { call: { method: 'mining.receipts' }, number: 0 };
     case 'pong':
       throw new ProtocolError('unsupported_kind', 'v1 has no ping from the server');
+    case 'farm':
+    case 'rig':
+    case 'farmSubmit':
+      throw new ProtocolError('unsupported_kind', 'v1 has no farms');
   }
 }
 

@@ -34,6 +34,12 @@ export class WireV2 implements Wire {
         return encodeClientFrame({ type: 'pong', value: message.token });
       case 'receipts':
         return encodeClientFrame({ type: 'receipts' });
+      case 'farm':
+        return encodeClientFrame({ type: 'farm', rigs: message.rigs });
+      case 'rig':
+        return encodeClientFrame({ type: 'rig', rig: message.rig });
+      case 'farmSubmit':
+        return encodeClientFrame({ type: 'farmSubmit', sequence: message.sequence, submit: message.submit });
     }
   }
 
@@ -85,8 +91,9 @@ function translate(frame: Exclude<ServerFrame, { type: 'receiptHead' | 'receipt'
     case 'reconnect':
       return { kind: 'reconnect', reconnect: frame.reconnect };
     case 'farmOffer':
+      return { kind: 'farmOffer', offer: frame.offer };
     case 'farmJob':
-      throw new ProtocolError('unsupported_kind', 'a farm frame, and none was asked for');
+      return { kind: 'farmJob', job: frame.job };
     case 'receiptsOffer':
       return { kind: 'receipts', offer: frame.offer };
     case 'ping':

@@ -6,6 +6,7 @@
 import type { Receipt } from '../../protocol/books/receipt.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { ErrorReply } from '../../protocol/stratum/errors.ts';
+import type { FarmJob, FarmOffer, FarmSubmit, Rig } from '../../protocol/stratum/farm.ts';
 import type {
   Authorize,
   Authorized,
@@ -23,7 +24,11 @@ export type ToServer =
   | { readonly kind: 'submit'; readonly sequence: number; readonly submit: Submit }
   | { readonly kind: 'ping'; readonly token: number }
   | { readonly kind: 'pong'; readonly token: bigint }
-  | { readonly kind: 'receipts' };
+  | { readonly kind: 'receipts' }
+  /** Farms (S70 to S75): v2 only. */
+  | { readonly kind: 'farm'; readonly rigs: number }
+  | { readonly kind: 'rig'; readonly rig: Rig }
+  | { readonly kind: 'farmSubmit'; readonly sequence: number; readonly submit: FarmSubmit };
 
 export type FromServer =
   | { readonly kind: 'subscribed'; readonly subscribed: Subscribed }
@@ -42,7 +47,9 @@ export type FromServer =
   | { readonly kind: 'reconnect'; readonly reconnect: Reconnect }
   /** The server's answer to the request for receipts; null if it gives none. */
   | { readonly kind: 'receipts'; readonly offer: ReceiptsOffer }
-  | { readonly kind: 'receipt'; readonly receipt: Receipt };
+  | { readonly kind: 'receipt'; readonly receipt: Receipt }
+  | { readonly kind: 'farmOffer'; readonly offer: FarmOffer }
+  | { readonly kind: 'farmJob'; readonly job: FarmJob };
 
 /** One connection's translation. Both directions throw a ProtocolError for messages that cannot be encoded or decoded. */
 export interface Wire {

@@ -1,5 +1,5 @@
 /**
- * The nonce and the server's prefix (docs/protocol/stratum.md, S40): 8 bytes, the prefix in the last 1 or 2 of them, the
+ * The nonce and the server's prefix (docs/protocol/stratum.md, S40): 8 bytes, the prefix in the last 1 to 4 of them, the
  * rest is the miner's to fill.
  */
 import type { Bytes } from '../bytes.ts';
@@ -9,11 +9,11 @@ import { HEADER_BYTES, NONCE_OFFSET } from '../ledger/header.ts';
 export const NONCE_BYTES = HEADER_BYTES - NONCE_OFFSET;
 
 export const PREFIX_MIN_BYTES = 1;
-export const PREFIX_MAX_BYTES = 2;
+export const PREFIX_MAX_BYTES = 4;
 
 export function checkPrefix(prefix: Bytes): Bytes {
   if (prefix.length < PREFIX_MIN_BYTES || prefix.length > PREFIX_MAX_BYTES)
-    throw new ProtocolError('out_of_range', 'a nonce prefix has 1 or 2 bytes');
+    throw new ProtocolError('out_of_range', 'a nonce prefix has 1 to 4 bytes');
   return prefix;
 }
 

@@ -134,7 +134,7 @@ export const encodeAuthorized = (id: RequestId, { address, worker }: Authorized)
   `{"jsonrpc":"2.0","id":${idText(id)},"result":{"address":"${address}","worker":"${worker}"}}`;
 
 export function encodeSubscribed(id: RequestId, { session, noncePrefix, network, server, pool }: Subscribed): string {
-  const prefix = (0x1_0000 | ((noncePrefix[0] as number) << 8) | (noncePrefix[1] as number)).toString(16).slice(1);
+  const prefix = toHex(noncePrefix);
   const payee = pool === null ? '' : `,"pool_address":"${pool.address}","pool_name":${JSON.stringify(pool.name)}`;
   return `{"jsonrpc":"2.0","id":${idText(id)},"result":{"protocol":"${PROTOCOL_V1}","session":"${session}","nonce_prefix":"${prefix}","network":${network},"server":${JSON.stringify(server)}${payee}}}`;
 }

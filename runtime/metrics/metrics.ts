@@ -71,7 +71,7 @@ class LabelBound<L extends string> {
 }
 
 /** The program (specification: Limits). Every metric has it, those about the process too. */
-export type MetricsPrefix = 'svc_node' | 'svc_bridge' | 'svc_pool' | 'svc_miner';
+export type MetricsPrefix = 'svc_node' | 'svc_bridge' | 'svc_pool' | 'svc_miner' | 'svc_proxy';
 
 export class Metrics {
   readonly registry = new prometheus.Registry();

@@ -51,10 +51,17 @@ const PROGRAMS: readonly ProgramPackage[] = [
   {
     name: 'svc-bridge',
     program: 'svc-bridge',
-    summary: 'stratum bridge and proxy: miners work for their own addresses',
+    summary: 'stratum bridge: miners work for their own addresses',
     service: { unit: 'svc-bridge', user: 'svc', state: 'svc', config: 'bridge.json' },
     modules: [],
     recommends: 'svc-node',
+  },
+  {
+    name: 'svc-proxy',
+    program: 'svc-proxy',
+    summary: 'many rigs behind one connection to a pool',
+    service: { unit: 'svc-proxy', user: 'svc', state: 'svc', config: 'proxy.json' },
+    modules: [],
   },
   {
     name: 'svc-wallet',

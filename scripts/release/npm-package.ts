@@ -33,6 +33,7 @@ const PACKED = [
   'node',
   'pool',
   'protocol',
+  'proxy',
   'runtime',
   'scripts/ready/carried-node.mjs',
   'scripts/ready/parent.mjs',

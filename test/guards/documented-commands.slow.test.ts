@@ -22,6 +22,7 @@ await import('../../node/main.ts');
 await import('../../wallet/main.ts');
 await import('../../bridge/main.ts');
 await import('../../pool/main.ts');
+await import('../../proxy/main.ts');
 // Its main file starts to mine.
 const { minerCommand } = await import('../../miner/options.ts');
 programs.set(

@@ -16,6 +16,11 @@ export const NOT_RUN: readonly NotRun[] = [
     instead: 'test/scripts/npm-package.slow.test.ts',
   },
   { what: /^apt install /, why: SYSTEM, instead: 'test/scripts/debian-packages.slow.test.ts' },
+  {
+    what: /^svc-(?:proxy|miner) -o stratum2?\+t(?:cp|ls):\/\/(?:pool|proxy|a)\.example/,
+    why: 'needs a pool of its own',
+    instead: 'test/proxy/processes.slow.test.ts',
+  },
   { what: /^npm start$/, why: 'has a test of its own', instead: 'test/stack/start.slow.test.ts' },
 ];
 
@@ -33,6 +38,7 @@ export const NAMED_ONLY: readonly NotRun[] = [
   },
   { what: /^svc-wallet prove-address/, why: 'needs a request', instead: 'test/wallet/end-to-end.slow.test.ts' },
   { what: /^svc\S* doctor/, why: 'its findings depend on the machine', instead: 'test/runtime/doctor.long.test.ts' },
+  { what: /^svc-proxy --help/, why: 'names an option', instead: 'test/proxy/processes.slow.test.ts' },
   { what: /^svc-miner self-test/, why: 'takes minutes', instead: 'test/miner/selftest.slow.test.ts' },
   { what: /--benchmark 20 --retune/, why: 'measures a graphics card', instead: 'test/miner/benchmark.test.ts' },
   { what: /--anchors best/, why: 'names an option', instead: 'test/bridge/best-anchors.test.ts' },

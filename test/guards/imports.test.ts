@@ -12,6 +12,7 @@ const BELOW: Record<string, readonly string[]> = {
   bridge: ['protocol', 'runtime', 'kernels', 'node'],
   pool: ['protocol', 'runtime', 'kernels', 'node', 'bridge'],
   miner: ['protocol', 'runtime', 'kernels'],
+  proxy: ['protocol', 'runtime', 'kernels', 'bridge', 'miner'],
   dashboard: ['protocol', 'kernels', 'miner', 'module'],
   module: ['protocol'],
   scripts: [],

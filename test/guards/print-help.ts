@@ -10,6 +10,7 @@ const MAINS: Readonly<Record<string, string>> = {
   svcd: 'node',
   'svc-wallet': 'wallet',
   'svc-bridge': 'bridge',
+  'svc-proxy': 'proxy',
   'svc-pool': 'pool',
   'svc-miner': 'miner',
 };

@@ -26,6 +26,7 @@ function poolJob(over: Partial<PoolJob['job']> = {}): PoolJob {
   return {
     job,
     session: `session ${session}`,
+    pool: null,
     prefix: Uint8Array.of(3, 4),
     height: 100,
     work: workOfTarget(job.shareTarget),

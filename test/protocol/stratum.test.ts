@@ -290,7 +290,7 @@ test('nonces carry the prefix last', () => {
   expect(toHex(composeNonce(0x010203n, prefix))).toBe('030201000000aabb');
   expect(nonceCount(prefix)).toBe(1n << 48n);
   expect(refusalOf(() => composeNonce(1n << 48n, prefix))).toBe('out_of_range');
-  expect(refusalOf(() => composeNonce(0n, new Uint8Array(3)))).toBe('out_of_range');
+  expect(refusalOf(() => composeNonce(0n, new Uint8Array(5)))).toBe('out_of_range');
   expect(hasPrefix(fromHex('030201000000aabb'), prefix)).toBe(true);
   expect(hasPrefix(fromHex('aabb000000000000'), prefix)).toBe(false);
   expect(hasPrefix(new Uint8Array(7), prefix)).toBe(false);

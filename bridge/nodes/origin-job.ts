@@ -1,0 +1,26 @@
+/**
+ * The job of another stratum server that a template was made from: svc-proxy serves those of a pool. Jobs on such a template
+ * have the extranonce that the other server gave, and shares that meet its target are passed on. Plain data: it goes to the
+ * listener threads as it is.
+ */
+import { type Bytes, ByteWriter, concat } from '../../protocol/bytes.ts';
+
+export type OriginJob = {
+  /** The other server's names for it. */
+  readonly session: string;
+  readonly jobId: number;
+  readonly extranonceHead: Bytes;
+  /**
+   * The least generation that a job on it may have; it follows the head. Null: the head is the whole extranonce, all
+   * connections have the same header, and their prefixes alone keep their nonces apart.
+   */
+  readonly firstGeneration: number | null;
+  /** What a share must meet to be passed on: no job is harder. */
+  readonly shareTarget: Bytes;
+};
+
+/** An accepted share that goes on to the other server. */
+export type PassedShare = { readonly origin: OriginJob; readonly generation: number };
+
+export const originExtranonce = ({ extranonceHead, firstGeneration }: OriginJob, generation: number): Bytes =>
+  firstGeneration === null ? extranonceHead : concat(extranonceHead, new ByteWriter(4).u32(generation).done());

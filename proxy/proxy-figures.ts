@@ -1,0 +1,122 @@
+/** The document of `GET /v1/stats` (docs/proxy.md) and the metrics of svc-proxy. Works are decimal text: they pass 2^53. */
+import { stratumMetrics, Totals } from '../bridge/bridge-metrics.ts';
+import { hashRateOf } from '../bridge/shares/counters.ts';
+import type { StratumFigures } from '../bridge/stratum-server.ts';
+import type { PoolClient } from '../miner/client/pool-client.ts';
+import type { NetworkName } from '../protocol/network.ts';
+import type { Metrics } from '../runtime/metrics/metrics.ts';
+import type { PoolJobs } from './pool-jobs.ts';
+import type { RigServer } from './rig-server.ts';
+import type { ShareRelay } from './share-relay.ts';
+import type { UpstreamWork } from './upstream-work.ts';
+
+export type ProxyParts = {
+  readonly jobs: Pick<PoolJobs, 'current'>;
+  readonly relay: ShareRelay;
+  readonly rigs: Pick<RigServer, 'current'>;
+  readonly client: Pick<PoolClient, 'state' | 'lastRefusal' | 'connections' | 'relogin'>;
+  readonly work: Pick<UpstreamWork, 'rate'>;
+};
+
+const MAX_RIGS = 1_000;
+
+const sum = (figures: StratumFigures | undefined, key: 'connections' | 'mining'): number =>
+  figures?.listeners.reduce((total, listener) => total + listener[key], 0) ?? 0;
+
+export async function proxyDocument(
+  { jobs, relay, rigs, client }: ProxyParts,
+  about: {
+    readonly network: NetworkName;
+    readonly version: string;
+    readonly address: string;
+    readonly startedMillis: number;
+    readonly nowMillis: number;
+  },
+): Promise<unknown> {
+  const figures = await rigs.current?.figures();
+  const { counters, figures: passed } = relay;
+  const job = jobs.current;
+  const { state } = client;
+  return {
+    api_version: 1,
+    version: about.version,
+    network: about.network,
+    address: about.address,
+    uptime_millis: Math.floor(about.nowMillis - about.startedMillis),
+    ready: figures?.ready ?? false,
+    pool:
+      state === undefined
+        ? { connected: false, last_refusal: client.lastRefusal?.message ?? null }
+        : {
+            connected: true,
+            endpoint: state.endpoint,
+            server: state.server,
+            name: state.poolName ?? null,
+            latency_millis: state.latencyMillis ?? null,
+            form: job?.farm === undefined ? 'nonces' : 'farm',
+            share_work: job?.work.toString() ?? null,
+          },
+    passed_on: { ...passed, work: passed.work.toString() },
+    connections: { all: sum(figures, 'connections'), mining: sum(figures, 'mining') },
+    shares: {
+      accepted: counters.totals.accepted,
+      stale: counters.totals.stale,
+      rejected: counters.totals.rejected,
+      work: counters.totals.work.toString(),
+    },
+    rigs: counters.list(MAX_RIGS).map((rig) => ({
+      name: rig.worker,
+      agent: rig.agent,
+      connections: rig.connections,
+      accepted: rig.accepted,
+      stale: rig.stale,
+      rejected: rig.rejected,
+      work: rig.work.toString(),
+      hash_rate: hashRateOf(rig, about.nowMillis).toString(),
+      blocks: rig.blocks,
+      last_share_millis: rig.lastShareMillis,
+    })),
+    rig_count: counters.workerCount,
+    bans: (rigs.current?.bans() ?? []).map(({ key, untilMillis }) => ({
+      address: key,
+      until_millis: Math.round(untilMillis),
+    })),
+  };
+}
+
+/** The update to be called every few seconds. */
+export function proxyMetrics(metrics: Metrics, { jobs, relay, rigs, client, work }: ProxyParts): () => Promise<void> {
+  const update = stratumMetrics(metrics, 'svc_proxy_');
+  const connected = metrics.gauge('svc_proxy_pool_connected', { help: 'Whether a pool is logged in to' });
+  const isFarm = metrics.gauge('svc_proxy_farm', { help: 'Whether the session at the pool is a farm session' });
+  const shareWork = metrics.gauge('svc_proxy_pool_share_work', { help: 'Work of a share for the pool, in hashes' });
+  const rate = metrics.gauge('svc_proxy_hash_rate', { help: 'Hashes per second of all rigs, by their shares' });
+  const names = metrics.gauge('svc_proxy_rigs', { help: 'Rigs seen, by name' });
+  const waiting = metrics.gauge('svc_proxy_waiting_shares', { help: 'Shares passed on and not answered yet' });
+  const accepted = metrics.gauge('svc_proxy_accepted_work', { help: 'Work that the pool accepted, in hashes' });
+  const logins = new Totals(metrics.counter('svc_proxy_pool_logins_total', { help: 'Connections opened to pools' }));
+  const sent = new Totals(metrics.counter('svc_proxy_passed_on_total', { help: 'Shares passed on to the pool' }));
+  const answers = new Totals(
+    metrics.counter('svc_proxy_pool_answers_total', {
+      help: 'Answers of the pool to shares, by kind; lost: there was none',
+      labels: ['reason'],
+      maxSeries: 32,
+    }),
+  );
+  return async () => {
+    const { figures } = relay;
+    connected.set(client.state === undefined ? 0 : 1);
+    isFarm.set(jobs.current?.farm === undefined ? 0 : 1);
+    shareWork.set(Number(jobs.current?.work ?? 0n));
+    rate.set(work.rate(performance.now()));
+    names.set(relay.counters.workerCount);
+    waiting.set(figures.waiting);
+    accepted.set(Number(figures.work));
+    logins.set(client.connections);
+    sent.set(figures.sent);
+    for (const reason of ['accepted', 'stale', 'lost'] as const) answers.set(figures[reason], { reason });
+    for (const [reason, count] of Object.entries(figures.rejected)) answers.set(count, { reason });
+    const server = rigs.current;
+    if (server !== undefined) update(await server.figures());
+  };
+}

@@ -1,0 +1,244 @@
+/**
+ * Assembles `svc-proxy`: the pool client of the miner, the stratum server of the bridge towards the rigs, and between
+ * them jobs one way (pool-jobs.ts) and shares the other (share-relay.ts).
+ */
+import { setTimeout as wait } from 'node:timers/promises';
+import { openVerifier } from '../bridge/start-stratum.ts';
+import { listenForStats } from '../bridge/stats-listener.ts';
+import type { Verifier } from '../kernels/verifier.ts';
+import { PoolBooks } from '../miner/books/pool-books.ts';
+import { EpochAllowance, type Moment } from '../miner/client/epoch-allowance.ts';
+import type { BooksEvents } from '../miner/client/link-books.ts';
+import { PoolClient, systemClock } from '../miner/client/pool-client.ts';
+import type { PoolJob } from '../miner/client/session-events.ts';
+import { connectFromNode, fetchFromNode, type TlsOptions } from '../miner/client/transport-node.ts';
+import { readEpochs, writeEpochs } from '../miner/devices/epoch-file.ts';
+import { MinerError, refusal } from '../miner/miner-error.ts';
+import { LineLimit } from '../miner/terminal/line-limit.ts';
+import { PREFIX_MAX_BYTES } from '../protocol/stratum/nonce.ts';
+import { steadyNow } from '../runtime/clock/clock.ts';
+import { watchClock } from '../runtime/clock/watched-clock.ts';
+import { showListenAddress } from '../runtime/command-line/command-line.ts';
+import { makeDirectory } from '../runtime/files/make-directory.ts';
+import { readSmallFile } from '../runtime/files/small-file.ts';
+import type { Logger } from '../runtime/log/log.ts';
+import { addProcessMetrics, Metrics } from '../runtime/metrics/metrics.ts';
+import { listenForMetrics } from '../runtime/metrics/metrics-listener.ts';
+import { useNativeSha384 } from '../runtime/native/native-sha384.ts';
+import type { Shutdown } from '../runtime/shutdown.ts';
+import { endpointOf, type ProxyValues } from './options.ts';
+import { PoolJobs } from './pool-jobs.ts';
+import { type ProxyParts, proxyDocument, proxyMetrics } from './proxy-figures.ts';
+import { RigServer } from './rig-server.ts';
+import { ShareRelay } from './share-relay.ts';
+import { UpstreamWork } from './upstream-work.ts';
+
+export type ProxyDependencies = {
+  readonly log: Logger;
+  readonly shutdown: Shutdown;
+  readonly version: string;
+  /** Replaces the proxy's own; for tests. */
+  readonly verifier?: Verifier;
+};
+
+/** The name of rigs that log in without one, where the proxy has none either. */
+const UNNAMED = 'rig';
+/** A rig's own two bytes come before it. */
+const LONGEST_PREFIX = PREFIX_MAX_BYTES - 2;
+const TICK_MILLIS = 1_000;
+/** How long the end waits for the pool's answers. */
+const LAST_ANSWERS_MILLIS = 2_000;
+const METRICS_MILLIS = 2_000;
+
+/** Resolves when it has begun to look for a pool. */
+export async function runProxy(
+  values: ProxyValues,
+  { log, shutdown, ...others }: ProxyDependencies,
+): Promise<ProxyParts> {
+  const { user, version } = { user: values.user, ...others };
+  if (user === undefined) throw new MinerError('pool_url', 'no address is named');
+  if (values.expectPayout !== undefined && values.expectPayout.network !== user.address.network)
+    throw new MinerError('pool_network', '--expect-payout and --user are addresses of different networks');
+  useNativeSha384();
+  makeDirectory(values.dataDir);
+  const startedMillis = steadyNow();
+  const started = (name: string, stop: () => Promise<void> | void) => shutdown.add(name, stop);
+  started('clock', watchClock(log.child('clock')).stop);
+  const { network } = user.address;
+  const { now } = systemClock;
+  const stratum = { ...values, network, anchors: 'newest' as const, farmRigs: 0 };
+  const verifier = others.verifier ?? openVerifier(stratum, { log, started });
+  const lines = new LineLimit((level, message, fields) => log[level](message, fields), now);
+  const work = new UpstreamWork(values.upstreamShares, now());
+  const jobs = new PoolJobs(network);
+  const relay = new ShareRelay(user.worker === '' ? UNNAMED : user.worker, {
+    isServed: () => jobs.current !== undefined,
+    send: (share) => client.submit(share),
+    onWork: (done) => work.add(done, now()),
+  });
+  const rigs = new RigServer(
+    {
+      network,
+      server: `svc-proxy/${version}`,
+      listen: values.listen,
+      listenWs: values.listenWs,
+      farm: { address: user.text, account: user.address.payload },
+      values: stratum,
+    },
+    {
+      jobs,
+      relay,
+      verifier,
+      log,
+      fault: (error) => {
+        log.error('rigs cannot be served', { error });
+        shutdown.request('rigs cannot be served', 1);
+      },
+    },
+  );
+  const isFarm = { told: undefined as boolean | undefined };
+  const onJob = (job: PoolJob | undefined): void => {
+    if (job === undefined) lines.note('warn', 'no work: rigs wait for a pool', {});
+    else if (isFarm.told !== (job.farm !== undefined)) {
+      isFarm.told = job.farm !== undefined;
+      if (isFarm.told) log.info('farm session: each rig has headers and a name of its own', {});
+      else log.warn('the pool has no farms: rigs are told apart by nonces, and it sees one worker', {});
+    }
+    jobs.set(job);
+    if (job !== undefined) rigs.serve(job);
+  };
+  const moment = (): Moment => ({ steady: now(), wall: Date.now() });
+  const allowance = new EpochAllowance(network, moment(), readEpochs(values.dataDir, network), (saved) => {
+    writeEpochs(values.dataDir, network, saved).catch((error: unknown) =>
+      lines.note('warn', 'the epochs of the pools cannot be saved', { error }),
+    );
+  });
+  const tls = tlsOf(values);
+  const books = values.checkBooks
+    ? new PoolBooks(
+        {
+          dataDir: values.dataDir,
+          network,
+          pools: values.pool.map(({ text }) => text),
+          address: user.text,
+          worker: user.worker,
+          api: values.poolApi,
+          poolKey: values.poolKey,
+          nodeApi: values.nodeApi,
+          payoutThreshold: values.payoutThreshold,
+        },
+        {
+          now,
+          wall: Date.now,
+          random: systemClock.random,
+          fetch: fetchFromNode(tls),
+          note: (level, message, fields) => lines.note(level, message, fields),
+        },
+      )
+    : undefined;
+  const client = new PoolClient(
+    {
+      pools: values.pool.map(endpointOf),
+      session: {
+        network,
+        address: user.text,
+        own: user.address.payload,
+        worker: user.worker,
+        password: () => work.password(jobs.current?.work, now()),
+        agent: `svc-proxy/${version}`,
+        tag: '',
+        pinned: values.expectPayout?.payload,
+        farmRigs: values.rigs,
+      },
+    },
+    {
+      onJob,
+      ...(books === undefined ? {} : { books: booksOf(books, () => jobs.current?.farm !== undefined) }),
+      onVerdict: (share, verdict, error) => {
+        relay.verdict(share, verdict, error);
+        if (verdict !== 'accepted')
+          lines.note(
+            'warn',
+            verdict === 'lost' ? 'share lost on its way to the pool' : `share ${verdict} by the pool`,
+            {
+              ...(share.farm === undefined ? {} : { rig: share.farm.rig }),
+              ...(error === undefined ? {} : { reason: error.message, code: error.code }),
+            },
+          );
+      },
+    },
+    {
+      ...systemClock,
+      connect: connectFromNode(tls),
+      note: (level, message, fields) => lines.note(level, message, fields),
+      refusesEpoch: (pool, { job: { epoch }, height, farm, prefix }) =>
+        farm === undefined && prefix.length > LONGEST_PREFIX
+          ? refusal('pool_refused_login', 'the server leaves no part of the nonce for rigs: it is a proxy itself')
+          : allowance.refuses({ pool: values.pool[pool]?.text ?? '', epoch, height }, verifier.epochs, moment()),
+    },
+  );
+  books?.start();
+  if (books !== undefined) started('books', () => books.stop());
+  started('pool', async () => {
+    const until = now() + LAST_ANSWERS_MILLIS;
+    while (relay.figures.waiting > 0 && client.state !== undefined && now() < until) await wait(20);
+    client.stop();
+    const { waiting } = relay.figures;
+    if (waiting > 0) log.warn('shares were passed on and not answered', { shares: waiting });
+    lines.end();
+  });
+  const tick = setInterval(() => {
+    lines.tick();
+    if (jobs.current !== undefined && work.isDue(jobs.current.work, now())) client.relogin();
+  }, TICK_MILLIS);
+  started('ticks', () => clearInterval(tick));
+  started('rigs', () => rigs.close());
+  const figures = { jobs, relay, rigs, client, work };
+  if (values.statsBind !== 'off') {
+    const about = { network, version, address: user.text, startedMillis };
+    const stats = await listenForStats(values.statsBind, {
+      stats: () => proxyDocument(figures, { ...about, nowMillis: steadyNow() }),
+      log,
+      hosts: values.hostName,
+    });
+    started('statistics', () => stats.close());
+    log.info('statistics', { address: showListenAddress(stats.address) });
+  }
+  if (values.metricsBind !== 'off') {
+    const metrics = new Metrics('svc_proxy');
+    addProcessMetrics(metrics, version);
+    const update = proxyMetrics(metrics, figures);
+    const timer = setInterval(() => void update(), METRICS_MILLIS);
+    started('figures', () => clearInterval(timer));
+    const listener = await listenForMetrics(values.metricsBind, { metrics, log, hosts: values.hostName });
+    started('metrics', () => listener.close());
+    log.info('metrics', { address: showListenAddress(listener.address) });
+  }
+  log.info('waiting for a pool', { pools: values.pool.map(({ text }) => text), address: user.text, network });
+  client.start();
+  return figures;
+}
+
+/** Receipts of a farm are by rig, and the watch compares those of one worker: there it looks at lists, rewards and payments alone. */
+const booksOf = (books: PoolBooks, isFarm: () => boolean): BooksEvents => ({
+  onOffer: (...offer) => books.onOffer(...offer),
+  onAddress: (...address) => books.onAddress(...address),
+  onService: (...service) => books.onService(...service),
+  onHeight: (...height) => books.onHeight(...height),
+  onFound: (...found) => books.onFound(...found),
+  onReceipt: (...receipt) => {
+    if (!isFarm()) books.onReceipt(...receipt);
+  },
+  onTold: (...told) => {
+    if (!isFarm()) books.onTold(...told);
+  },
+});
+
+function tlsOf({ tlsPin: pins, tlsCa }: ProxyValues): TlsOptions {
+  if (tlsCa === undefined) return { pins };
+  try {
+    return { pins, authorities: readSmallFile(tlsCa) };
+  } catch (error) {
+    throw new MinerError('pool_certificate', `cannot read --tls-ca: ${(error as Error).message}`);
+  }
+}

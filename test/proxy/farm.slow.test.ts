@@ -1,0 +1,190 @@
+/** A proxy at a pool with farm sessions: each rig has its own headers and its own name, and what is passed on arrives once. */
+import { expect, test } from 'vitest';
+import { type Bytes, toHex } from '../../protocol/bytes.ts';
+import { headerPays } from '../../protocol/ledger/reward.ts';
+import { workOfTarget } from '../../protocol/ledger/target.ts';
+import type { Job } from '../../protocol/stratum/messages.ts';
+import { accountOf, addressOf, mine, V1Client, V2Client } from '../bridge/stratum-client.ts';
+import { until } from '../until.ts';
+import { PlayedPool } from './played-pool.ts';
+import { FARM_ADDRESS, startProxy, theVerifier } from './proxy-bed.ts';
+
+type Rig = V1Client | V2Client;
+
+const newest = (rig: Rig): Job => rig.jobs.at(-1)!;
+const generationOf = ({ extranonce }: Job): number =>
+  new DataView(Uint8Array.from(extranonce).buffer).getUint32(extranonce.length - 4, true);
+
+/** Finds and submits a share on a job; the answer's code. */
+const share = async (rig: Rig, job = newest(rig), from = 0n): Promise<{ code: number; nonce: Bytes; next: bigint }> => {
+  const { nonce, next } = mine(job, rig.prefix, from);
+  return { code: await rig.submitCode(job.jobId, nonce), nonce, next };
+};
+
+test('each rig has a header of its own and its name, and only what meets the target of the pool is passed on', async () => {
+  const pool = await PlayedPool.start();
+  const proxy = await startProxy([pool.url], theVerifier());
+  const one = await V1Client.open(proxy.port());
+  await one.login('hall-1.rig-1');
+  const two = await V2Client.open(proxy.port());
+  await two.login(`${FARM_ADDRESS}.rig-2`);
+  const three = await V2Client.open(proxy.port());
+  await three.login(FARM_ADDRESS);
+  const rigs: Rig[] = [one, two, three];
+  expect(new Set(rigs.map((rig) => toHex(newest(rig).header))).size).toBe(3);
+  expect(new Set(rigs.map((rig) => generationOf(newest(rig)))).size).toBe(3);
+  for (const rig of rigs) {
+    const { header, payout, extranonce } = newest(rig);
+    expect(headerPays(header, payout, extranonce)).toBe(true);
+    expect(toHex(payout)).toBe(toHex(pool.payout));
+  }
+  // The local work is 4, the pool's 8: about every second share goes on.
+  const counts = { local: 0, passed: 0 };
+  for (const rig of rigs)
+    for (let i = 0, from = 0n; i < 8; i++) {
+      const found = await share(rig, newest(rig), from);
+      from = found.next;
+      expect(found.code).toBe(0);
+      counts.local++;
+    }
+  await until(() => proxy.relay.figures.waiting === 0);
+  const { figures } = proxy.relay;
+  counts.passed = figures.sent;
+  expect(counts.passed).toBeGreaterThan(0);
+  expect(counts.passed).toBeLessThan(counts.local);
+  expect(pool.booked.length).toBe(counts.passed);
+  expect(pool.refused).toEqual([]);
+  expect(figures.accepted).toBe(counts.passed);
+  expect(
+    [...new Set(pool.booked.map(({ worker }) => worker))].every((name) =>
+      ['hall-1.rig-1', 'rig-2', 'rig'].includes(name),
+    ),
+  ).toBe(true);
+  expect(pool.usernames).toEqual([FARM_ADDRESS]);
+  for (const rig of rigs) rig.close();
+});
+
+test('an address of its own is refused in words, and no hostile share of a rig reaches the pool', async () => {
+  const pool = await PlayedPool.start();
+  const proxy = await startProxy([pool.url], theVerifier());
+  const stranger = await V1Client.open(proxy.port());
+  await expect(stranger.login(`${addressOf(5)}.mine`)).rejects.toThrow(/everyone here works for/);
+  const hostile = await V1Client.open(proxy.port());
+  await hostile.login('bad');
+  const job = newest(hostile);
+  const { nonce } = mine(job, hostile.prefix);
+  expect(await hostile.submitCode(job.jobId, nonce)).toBe(0);
+  expect(await hostile.submitCode(job.jobId, nonce)).toBe(22);
+  expect(await hostile.submitCode(job.jobId + 1, nonce)).toBe(21);
+  expect(await hostile.submitCode(job.jobId, new Uint8Array(8).fill(0xee))).toBe(26);
+  const junk = Uint8Array.from([...new Uint8Array(6).fill(0xee), ...hostile.prefix]);
+  const code = await hostile.submitCode(job.jobId, junk);
+  expect([0, 23]).toContain(code);
+  await until(() => proxy.relay.figures.waiting === 0);
+  expect(pool.refused).toEqual([]);
+  stranger.close();
+  hostile.close();
+});
+
+test('another share target of the pool comes with generations above all that were used, and older shares still count', async () => {
+  const pool = await PlayedPool.start();
+  const proxy = await startProxy([pool.url], theVerifier(), ['--start-work', '8']);
+  const rig = await V2Client.open(proxy.port());
+  await rig.login('rig-1');
+  const old = newest(rig);
+  expect((await share(rig)).code).toBe(0);
+  await until(() => pool.booked.length === 1);
+  const late = mine(old, rig.prefix, 1_000n);
+  for (const shareWork of [4n, 2n, 8n]) {
+    const before = rig.jobs.length;
+    await pool.job({ shareWork });
+    await until(() => rig.jobs.length > before && workOfTarget(newest(rig).shareTarget) === shareWork);
+    expect(generationOf(newest(rig))).toBeGreaterThan(pool.highest);
+    expect((await share(rig)).code).toBe(0);
+  }
+  expect(await rig.submitCode(old.jobId, late.nonce)).toBe(0);
+  await until(() => proxy.relay.figures.waiting === 0);
+  expect(pool.refused).toEqual([]);
+  expect(pool.booked.map(({ work }) => work)).toEqual([8n, 4n, 2n, 8n, 8n]);
+  rig.close();
+});
+
+test('while the link is away shares wait, and are sent once after the resume', async () => {
+  const pool = await PlayedPool.start();
+  const proxy = await startProxy([pool.url], theVerifier(), ['--start-work', '8']);
+  const rig = await V2Client.open(proxy.port());
+  await rig.login('rig-1');
+  const job = newest(rig);
+  pool.answers = false;
+  const first = await share(rig, job);
+  expect(first.code).toBe(0);
+  await until(() => proxy.relay.figures.sent === 1);
+  pool.cut();
+  await until(() => !pool.isConnected);
+  const second = await share(rig, job, first.next);
+  expect(second.code).toBe(0);
+  pool.answers = true;
+  await until(() => pool.booked.length === 2);
+  await until(() => proxy.relay.figures.accepted === 2);
+  expect(pool.refused).toEqual([]);
+  expect(pool.booked.map(({ worker }) => worker)).toEqual(['rig-1', 'rig-1']);
+  // The next job comes on the connection that the rig had all the time.
+  await until(() => newest(rig).jobId !== job.jobId);
+  expect((await share(rig)).code).toBe(0);
+  rig.close();
+});
+
+test('where the pool has forgotten the session, what waited is counted as lost and the rig works on', async () => {
+  const pool = await PlayedPool.start();
+  const proxy = await startProxy([pool.url], theVerifier(), ['--start-work', '8']);
+  const rig = await V2Client.open(proxy.port());
+  await rig.login('rig-1');
+  pool.answers = false;
+  expect((await share(rig)).code).toBe(0);
+  await until(() => proxy.relay.figures.sent === 1);
+  pool.resumes = false;
+  const before = rig.jobs.length;
+  pool.cut();
+  await until(() => rig.jobs.length > before);
+  pool.answers = true;
+  expect(newest(rig).clean).toBe(true);
+  expect((await share(rig)).code).toBe(0);
+  await until(() => pool.booked.length === 1);
+  expect(proxy.relay.figures).toMatchObject({ sent: 2, lost: 1 });
+  rig.close();
+});
+
+test('a server that does not know farms serves rigs by nonces; a job that pays another address is never given to a rig', async () => {
+  const pool = await PlayedPool.start();
+  pool.farm = 'unknown';
+  const proxy = await startProxy([pool.url], theVerifier());
+  const rig = await V1Client.open(proxy.port());
+  await rig.login('rig-1');
+  expect(rig.prefix.length).toBe(4);
+  expect(toHex(rig.prefix).endsWith('0102')).toBe(true);
+  const jobs = rig.jobs.length;
+  pool.payout = Uint8Array.from(pool.payout).fill(3, 1);
+  await pool.job();
+  await until(() => proxy.client.lastRefusal?.code === 'job_pays_other');
+  expect(rig.jobs.length).toBe(jobs);
+  rig.close();
+});
+
+test('at a pool of another address rigs log in again, so that they check the address that jobs now pay', async () => {
+  const [first, second] = [await PlayedPool.start(), await PlayedPool.start()];
+  second.pool = { address: addressOf(11), name: 'Second' };
+  second.payout = accountOf(11);
+  const proxy = await startProxy([first.url, second.url], theVerifier());
+  const port = proxy.port();
+  const rig = await V2Client.open(port);
+  await rig.login('rig-1');
+  first.close();
+  await rig.closed;
+  await until(() => proxy.rigs.current?.addresses[0]?.port === port && proxy.jobs.current?.pool?.name === 'Second');
+  await until(async () => (await proxy.rigs.current?.figures())?.ready === true);
+  const again = await V2Client.open(port);
+  await again.login('rig-1');
+  expect(toHex(newest(again).payout)).toBe(toHex(second.payout));
+  expect((await share(again)).code).toBe(0);
+  again.close();
+});

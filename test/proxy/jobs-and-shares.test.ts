@@ -1,0 +1,122 @@
+/** What lies between server and client of a proxy: jobs of a pool as templates, shares as submits. */
+import { expect, test } from 'vitest';
+import type { UpstreamEvents } from '../../bridge/nodes/upstream.ts';
+import type { AcceptedShare } from '../../bridge/shares/sink.ts';
+import { FarmRigs } from '../../miner/client/farm-rigs.ts';
+import type { PoolJob, Share } from '../../miner/client/session-events.ts';
+import { REWARD_ROOT_OFFSET } from '../../protocol/ledger/header.ts';
+import { targetOfWork, targetToBytes } from '../../protocol/ledger/target.ts';
+import { CODE, errorReply } from '../../protocol/stratum/errors.ts';
+import { type FarmJob, jobOfFarm } from '../../protocol/stratum/farm.ts';
+import { PoolJobs, templateOf } from '../../proxy/pool-jobs.ts';
+import { ShareRelay } from '../../proxy/share-relay.ts';
+import { accountOf } from '../bridge/stratum-client.ts';
+import { TemplateSource } from '../bridge/template-source.ts';
+
+async function farmJob(over: Partial<FarmJob> = {}, session = 'one'): Promise<PoolJob> {
+  const { header } = await new TemplateSource().template(0);
+  const farm: FarmJob = {
+    jobId: 7,
+    header: Uint8Array.from(header).fill(0, REWARD_ROOT_OFFSET, REWARD_ROOT_OFFSET + 48),
+    shareTarget: targetOfWork(8n),
+    epoch: 0,
+    payout: accountOf(9),
+    extranonceHead: new Uint8Array(14),
+    clean: false,
+    firstGeneration: 5,
+    ...over,
+  };
+  const common = { session, pool: null, prefix: Uint8Array.of(1, 2), height: 1_000, work: 8n };
+  return { job: jobOfFarm(farm, farm.firstGeneration), farm, ...common };
+}
+
+const recorder = () => {
+  const told: { clean: boolean; head: number }[] = [];
+  const healthy: boolean[] = [];
+  const events: UpstreamEvents = {
+    templates: ({ clean, headHeight }) => void told.push({ clean, head: headHeight }),
+    cut: () => {},
+    healthy: (isHealthy) => void healthy.push(isHealthy),
+  };
+  return { told, healthy, events };
+};
+
+test('a farm job is a template without its reward root; a plain one keeps its whole extranonce', async () => {
+  const farm = await farmJob();
+  const { origin, headerBytes, epochLength } = templateOf(farm, 'development');
+  expect(origin).toMatchObject({ session: 'one', jobId: 7, firstGeneration: 5 });
+  expect(origin?.shareTarget).toEqual(targetToBytes(targetOfWork(8n)));
+  expect(headerBytes.subarray(REWARD_ROOT_OFFSET, REWARD_ROOT_OFFSET + 48).every((byte) => byte === 0)).toBe(true);
+  expect(epochLength).toBeUndefined();
+  const { farm: _, ...plain } = farm;
+  expect(templateOf(plain, 'mainnet').origin).toMatchObject({
+    firstGeneration: null,
+    extranonceHead: farm.job.extranonce,
+  });
+});
+
+test('jobs of another session are clean, those of a resumed one are not; without a job rigs wait', async () => {
+  const jobs = new PoolJobs('development');
+  const { told, healthy, events } = recorder();
+  jobs.set(await farmJob());
+  jobs.start(events);
+  jobs.set(await farmJob({ jobId: 8 }));
+  jobs.set(undefined);
+  expect(jobs.current).toBeUndefined();
+  jobs.set(await farmJob({ jobId: 9 }));
+  jobs.set(await farmJob({ jobId: 1 }, 'two'));
+  jobs.set(await farmJob({ jobId: 2, clean: true }, 'two'));
+  expect(told.map(({ clean }) => clean)).toEqual([true, false, false, true, true]);
+  expect(healthy).toEqual([true, true, false, true, true, true]);
+  await jobs.close();
+  jobs.set(await farmJob({ jobId: 3 }, 'two'));
+  expect(told.length).toBe(5);
+});
+
+test('shares that meet the target of the pool are sent under the name of their rig, and its answers are counted', async () => {
+  const sent: Share[] = [];
+  let work = 0n;
+  const relay = new ShareRelay('hall', {
+    isServed: () => true,
+    send: (share) => sent.push(share),
+    onWork: (w) => (work += w),
+  });
+  const { origin } = templateOf(await farmJob(), 'development');
+  const share = {
+    service: 'proxy',
+    account: accountOf(1),
+    work: 4n,
+    hashWork: 9,
+    cutHeight: 0,
+    extranonce: new Uint8Array(18),
+  };
+  const found = (worker: string, nonce: number, isPassed: boolean): AcceptedShare => ({
+    ...share,
+    worker,
+    headerDigest: new Uint8Array(16),
+    nonce: new Uint8Array(8).fill(nonce),
+    atMillis: 0,
+    ...(isPassed ? { passed: { origin: origin!, generation: 6 } } : {}),
+  });
+  await relay.shares([found('a', 1, true), found('a', 2, false), found('', 3, true)]);
+  expect(work).toBe(12n);
+  expect(sent).toMatchObject([
+    { session: 'one', jobId: 7, work: 8n, farm: { generation: 6, rig: 'a' } },
+    { farm: { rig: 'hall' } },
+  ]);
+  expect(relay.figures).toMatchObject({ sent: 2, waiting: 2 });
+  relay.verdict(sent[0]!, 'accepted', undefined);
+  relay.verdict(sent[1]!, 'rejected', errorReply(CODE.above_target));
+  relay.verdict(sent[1]!, 'lost', undefined);
+  expect(relay.figures).toMatchObject({ accepted: 1, lost: 1, rejected: { above_target: 1 }, work: 8n });
+  expect(relay.counters.totals.accepted).toBe(3);
+});
+
+test('a rig keeps its index; with more rigs than indexes, the one that was silent for longest gives its own', () => {
+  const rigs = new FarmRigs(2);
+  expect(rigs.of('a')).toEqual({ index: 0, news: { index: 0, worker: 'a' } });
+  expect(rigs.of('b')).toEqual({ index: 1, news: { index: 1, worker: 'b' } });
+  expect(rigs.of('a')).toEqual({ index: 0, news: undefined });
+  expect(rigs.of('c')).toEqual({ index: 1, news: { index: 1, worker: 'c' } });
+  expect(rigs.of('b')).toEqual({ index: 0, news: { index: 0, worker: 'b' } });
+});

@@ -1,0 +1,78 @@
+/** A proxy at the stratum server of this project: in a farm session, and without one. */
+import { expect, test } from 'vitest';
+import { toHex } from '../../protocol/bytes.ts';
+import { workOfTarget } from '../../protocol/ledger/target.ts';
+import { BRIDGE, EASY, startBed } from '../bridge/bed.ts';
+import { accountOf, addressOf, mine, V1Client, V2Client } from '../bridge/stratum-client.ts';
+import { until } from '../until.ts';
+import { FARM_ADDRESS, startProxy } from './proxy-bed.ts';
+
+const POOL = { ...BRIDGE, name: 'pplns', pool: { payout: accountOf(9), address: addressOf(9), name: 'Example' } };
+
+test('without farms rigs of both wires have one header and longer prefixes, and their shares arrive once', async () => {
+  const pool = await startBed({ services: [POOL], limits: { ...EASY, farmRigs: 0 } });
+  const proxy = await startProxy([`stratum2+tcp://127.0.0.1:${pool.port}`], pool.verifier);
+  const first = await V1Client.open(proxy.port());
+  await first.login('rig-1');
+  const second = await V2Client.open(proxy.port());
+  await second.login(`${FARM_ADDRESS}.rig-2`);
+  const job = first.jobs[0]!;
+  expect(first.prefix.length).toBe(4);
+  expect(toHex(first.prefix)).not.toBe(toHex(second.prefix));
+  expect(toHex(second.jobs[0]!.header)).toBe(toHex(job.header));
+  expect(workOfTarget(job.shareTarget)).toBeLessThanOrEqual(proxy.jobs.current!.work);
+  const one = mine(job, first.prefix);
+  expect(await first.submitCode(job.jobId, one.nonce)).toBe(0);
+  expect(await first.submitCode(job.jobId, one.nonce)).toBe(22);
+  const other = second.jobs[0]!;
+  expect(await second.submitCode(other.jobId, mine(other, second.prefix).nonce)).toBe(0);
+  expect(await second.submitCode(other.jobId, mine(other, first.prefix).nonce)).toBe(26);
+  await until(() => pool.sink.accepted.length === 2);
+  expect(new Set(pool.sink.accepted.map(({ nonce }) => toHex(nonce))).size).toBe(2);
+  expect(pool.sink.rejected).toEqual([]);
+  await until(() => proxy.relay.figures.accepted === 2);
+  first.close();
+  second.close();
+});
+
+test('in a farm session shares of many rigs are accepted under their names, over new templates, blocks and a lost link', async () => {
+  const pool = await startBed({ services: [POOL], blockWork: 64n });
+  const proxy = await startProxy([`stratum2+tcp://127.0.0.1:${pool.port}`], pool.verifier);
+  expect(proxy.jobs.current?.farm).toBeDefined();
+  const rigs = await Promise.all(
+    Array.from({ length: 6 }, async (_, i) => {
+      const rig = await (i % 2 === 0 ? V1Client : V2Client).open(proxy.port());
+      await rig.login(`rig-${i}`);
+      return rig;
+    }),
+  );
+  let answered = 0;
+  for (let round = 0; round < 12; round++) {
+    for (const rig of rigs) {
+      const job = rig.jobs.at(-1)!;
+      const { nonce } = mine(job, rig.prefix, BigInt(round) << 20n);
+      expect(await rig.submitCode(job.jobId, nonce)).toBe(0);
+      answered++;
+    }
+    if (round % 3 === 1) pool.source.cut();
+    if (round === 6) {
+      const jobs = rigs[0]!.jobs.length;
+      proxy.client.relogin();
+      await until(() => rigs[0]!.jobs.length > jobs);
+    }
+  }
+  await until(() => proxy.relay.figures.waiting === 0);
+  const { figures } = proxy.relay;
+  expect(figures).toMatchObject({ lost: 0, stale: 0, rejected: {} });
+  expect(proxy.relay.counters.totals.accepted).toBe(answered);
+  expect(figures.accepted).toBe(figures.sent);
+  expect(pool.sink.accepted.length).toBe(figures.sent);
+  expect(pool.sink.rejected).toEqual([]);
+  expect(pool.sink.blocks.length).toBeGreaterThan(0);
+  const names = new Set(pool.sink.accepted.map(({ worker }) => worker));
+  expect([...names].sort()).toEqual(rigs.map((_, i) => `rig-${i}`));
+  expect(new Set(pool.sink.accepted.map(({ headerDigest, nonce }) => toHex(headerDigest) + toHex(nonce))).size).toBe(
+    figures.sent,
+  );
+  for (const rig of rigs) rig.close();
+});
