@@ -9,7 +9,7 @@ import { type Authorize, checkWorker, type Subscribe } from '../../protocol/stra
 import { parsePassword, parseUsername, type Wishes } from '../../protocol/stratum/username.ts';
 import { type StratumService, tagOf } from '../service.ts';
 import type { Member } from '../threads/hub.ts';
-import { isNamedBy } from './extranonce.ts';
+import { isNamedBy, MAX_GENERATION } from './extranonce.ts';
 import type { SessionRecord } from './session-record.ts';
 import type { ConnectionNumbers, SessionDesk, SessionHost } from './surroundings.ts';
 import type { AnswerId } from './voice.ts';
@@ -38,6 +38,9 @@ export type LoggedIn = {
   /** Whether its earlier jobs stay valid: the session was resumed in the process that served it, or in the next one of its data directory. */
   readonly isResumed: boolean;
 };
+
+const isUsedUp = ({ jobs }: SessionRecord): boolean =>
+  jobs?.log.terms.some(({ farm }) => farm !== null && farm.highest + farm.room >= MAX_GENERATION) ?? false;
 
 /** What a connection's nonces end with. */
 export const noncePrefixOf = (prefix: number, nonceEnd: Bytes = NOTHING): Bytes =>
@@ -122,8 +125,10 @@ export class Login {
   /** The session asked for, or null when it is unknown or too old. */
   resumed(record: SessionRecord | null): void {
     this.busy = false;
-    // Where all have one header, a resumed search would find again what it found before: a new one has a prefix of its own.
-    if (record === null || record.service !== this.#service.name || this.#service.nonceEnd !== undefined) {
+    // Where all have one header, a resumed search would find again what it found before: a new one has a prefix of its own. A farm
+    // that has used up its generations, which takes days of ever new share targets, begins anew too.
+    const isOver = this.#service.nonceEnd !== undefined || (record !== null && isUsedUp(record));
+    if (record === null || record.service !== this.#service.name || isOver) {
       this.#begin(this.#open);
       return;
     }

@@ -6,6 +6,7 @@ import type { Member } from '../../bridge/threads/hub.ts';
 import { type Bytes, equalBytes, toHex } from '../../protocol/bytes.ts';
 import { NONCE_OFFSET } from '../../protocol/ledger/header.ts';
 import { headerPays } from '../../protocol/ledger/reward.ts';
+import { workOfTarget } from '../../protocol/ledger/target.ts';
 import { jobOfFarm } from '../../protocol/stratum/farm.ts';
 import { encodeClientFrame } from '../../protocol/stratum/v2.ts';
 import { EASY } from './bed.ts';
@@ -149,6 +150,18 @@ test('after a resume old jobs stay good and count once; the first generation lie
   expect(again.work).toBe(4n * 32n);
 });
 
+test('a farm that has used up its generations gets a new session', async () => {
+  const bed = await bedOf();
+  const farm = new DeskFarm(bed);
+  const session = await farm.begin(['a']);
+  expect(await farm.submit(0xffff_ffff)).toBe(0);
+  farm.end();
+  await bed.settle();
+  const again = new DeskFarm(bed);
+  expect(await again.begin(['a'], { session })).not.toBe(session);
+  expect(await again.submit(again.job.firstGeneration)).toBe(0);
+});
+
 test('names: 4,097 rigs, an index that was not admitted, and bad names are refused; a rig without a name has no shares', async () => {
   const { bed, farm } = await farmOf();
   const tooMany = encodeClientFrame({ type: 'farm', rigs: 4_096 });
@@ -212,6 +225,18 @@ test('a server without farms offers none, and the session goes on as a plain one
   const limited = new DeskFarm(await bedOf({ limits: { ...EASY, farmRigs: 3 } }));
   await limited.begin(['a']);
   expect(limited.offer?.rigs).toBe(3);
+});
+
+test('share work follows the speed of all rigs: one share in ten seconds for each, and at most five a second', async () => {
+  const workOf = async (rigs: number, rate: number) => {
+    const farm = new DeskFarm(await bedOf());
+    await farm.begin(['a'], { rigs, password: `rate=${rate}` });
+    return Number(workOfTarget(farm.job.shareTarget));
+  };
+  expect(await workOf(1, 4)).toBe(40);
+  expect(await workOf(10, 40)).toBe(40);
+  expect(await workOf(100, 200)).toBe(40);
+  expect(await workOf(4_096, 200)).toBe(40);
 });
 
 test('before the login there is no farm', async () => {
