@@ -25,10 +25,6 @@ export class FarmPlaces<T extends { readonly client: string }> {
     this.#taken.delete(farm);
   }
 
-  get farms(): number {
-    return this.#taken.size;
-  }
-
   #set(farm: T, change: number, here: number): void {
     this.#all += change;
     this.#taken.set(farm, change);

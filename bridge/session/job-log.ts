@@ -127,10 +127,7 @@ export class JobLog {
         ...bodyState(terms, withSeen),
         shareWork,
         owner,
-        farm:
-          farm === null
-            ? null
-            : { ...farm, bodies: [...farm.bodies.values()].map((body) => bodyState(body, withSeen)) },
+        farm: farm === null ? null : { ...farm, bodies: bodyStates(farm, withSeen) },
       })),
       runs: this.#runs.map(({ terms, revision, from, to }) => ({ generation: terms.generation, revision, from, to })),
     };
@@ -268,6 +265,10 @@ export class JobLog {
     for (const { seen } of this.#bodies()) for (const nonces of seen?.values() ?? []) this.#judged += sizeOf(nonces);
   }
 }
+
+/** Without nonces only those count that had their block. */
+const bodyStates = ({ bodies }: FarmBodies, withSeen: boolean): BodyState[] =>
+  [...bodies.values()].filter(({ isSpent }) => withSeen || isSpent).map((body) => bodyState(body, withSeen));
 
 const isSameOwner = (one: Terms, other: Terms): boolean =>
   one.owner === other.owner || (one.owner !== null && other.owner !== null && equalBytes(one.owner, other.owner));

@@ -9,7 +9,7 @@ import { type Authorize, checkWorker, type Subscribe } from '../../protocol/stra
 import { parsePassword, parseUsername, type Wishes } from '../../protocol/stratum/username.ts';
 import { type StratumService, tagOf } from '../service.ts';
 import type { Member } from '../threads/hub.ts';
-import { isNamedBy } from './extranonce.ts';
+import { isNamedBy, MAX_GENERATION } from './extranonce.ts';
 import type { SessionRecord } from './session-record.ts';
 import type { ConnectionNumbers, SessionDesk, SessionHost } from './surroundings.ts';
 import type { AnswerId } from './voice.ts';
@@ -51,6 +51,9 @@ function rigOf(username: string, address: string): string {
     throw new ProtocolError('address_text', `everyone here works for ${address}: use the name of the rig alone`);
   return checkWorker(username);
 }
+
+const isUsedUp = ({ jobs }: SessionRecord): boolean =>
+  jobs?.log.terms.some(({ farm }) => farm !== null && farm.highest + farm.room >= MAX_GENERATION) ?? false;
 
 export class Login {
   #state: 'begun' | 'authorized' | 'finished' = 'begun';
@@ -122,8 +125,10 @@ export class Login {
   /** The session asked for, or null when it is unknown or too old. */
   resumed(record: SessionRecord | null): void {
     this.busy = false;
-    // Where all have one header, a resumed search would find again what it found before: a new one has a prefix of its own.
-    if (record === null || record.service !== this.#service.name || this.#service.nonceEnd !== undefined) {
+    // A farm that has used up its generations, which takes days of ever new share targets, begins anew. So does a connection whose header all
+    // others have too: a resumed search would find again what it found before, and a new one has a prefix of its own.
+    const isOver = record === null || this.#service.nonceEnd !== undefined || isUsedUp(record);
+    if (isOver || record.service !== this.#service.name) {
       this.#begin(this.#open);
       return;
     }

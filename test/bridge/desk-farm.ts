@@ -4,6 +4,7 @@ import type { Bytes } from '../../protocol/bytes.ts';
 import type { FarmJob, FarmOffer } from '../../protocol/stratum/farm.ts';
 import { FrameSplitter } from '../../protocol/stratum/frame.ts';
 import { type ClientFrame, decodeServerFrame, encodeClientFrame, type ServerFrame } from '../../protocol/stratum/v2.ts';
+import { BRIDGE } from './bed.ts';
 import { type DeskBed, RecordingPeer } from './desk-bed.ts';
 import { addressOf } from './stratum-client.ts';
 
@@ -15,9 +16,9 @@ export class DeskFarm {
   readonly conversation: Conversation;
   #sequence = 0;
 
-  constructor(bed: DeskBed, address?: string) {
+  constructor(bed: DeskBed, service = BRIDGE, address = '203.0.113.7') {
     this.bed = bed;
-    this.conversation = bed.open('v2', this.peer, address);
+    this.conversation = bed.desk.open(service, 'v2', this.peer, address);
   }
 
   async send(...frames: ClientFrame[]): Promise<void> {

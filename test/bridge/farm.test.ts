@@ -149,6 +149,18 @@ test('after a resume old jobs stay good and count once; the first generation lie
   expect(again.work).toBe(4n * 32n);
 });
 
+test('a farm that has used up its generations gets a new session', async () => {
+  const bed = await bedOf();
+  const farm = new DeskFarm(bed);
+  const session = await farm.begin(['a']);
+  expect(await farm.submit(0xffff_ffff)).toBe(0);
+  farm.end();
+  await bed.settle();
+  const again = new DeskFarm(bed);
+  expect(await again.begin(['a'], { session })).not.toBe(session);
+  expect(await again.submit(again.job.firstGeneration)).toBe(0);
+});
+
 test('names: 4,097 rigs, an index that was not admitted, and bad names are refused; a rig without a name has no shares', async () => {
   const { bed, farm } = await farmOf();
   const tooMany = encodeClientFrame({ type: 'farm', rigs: 4_096 });

@@ -17,6 +17,7 @@ import { entryOfBytes } from '../../protocol/stratum/receipt-messages.ts';
 import { encodeClientFrame } from '../../protocol/stratum/v2.ts';
 import { BRIDGE } from './bed.ts';
 import { deskBed, RecordingPeer } from './desk-bed.ts';
+import { DeskFarm } from './desk-farm.ts';
 import { accountOf, addressOf } from './stratum-client.ts';
 
 const POOL = { ...BRIDGE, name: 'pplns', receipts: { key: new Uint8Array(1952).fill(3), api: 'https://pool.example' } };
@@ -117,6 +118,26 @@ for (const form of ['v1', 'v2'] as const)
     expect(receipts(asking).length).toBe(1);
     expect(receipts(slow)).toEqual([receiptOf(1, 'a')]);
   });
+
+test('a farm gets the receipts of all its rigs, as it reads them, and the head of a sheet once', async () => {
+  const RIGS = 200;
+  const names = Array.from({ length: RIGS }, (_, i) => `rig-${i}`);
+  const bed = await deskBed();
+  const farm = new DeskFarm(bed, POOL);
+  await farm.begin(names, { rigs: RIGS });
+  await farm.send({ type: 'receipts' });
+  const { sheet } = delivery('pplns', [...names.map((name): [number, string] => [1, name]), [2, 'rig-1']]);
+  farm.peer.queued = 100_000;
+  bed.desk.receipts(sheet);
+  bed.desk.receipts(sheet);
+  const receipts = () => farm.said.flatMap((frame) => (frame.type === 'receipt' ? [frame.entry.leaf.worker] : []));
+  await farm.send();
+  expect(receipts()).toEqual([]);
+  farm.peer.queued = 0;
+  for (let i = 0; i < 10; i++) await farm.send();
+  expect(receipts()).toEqual([...names, ...names]);
+  expect(farm.said.filter(({ type }) => type === 'receiptHead').length).toBe(2);
+});
 
 test('before the login nobody gets receipts', async () => {
   const bed = await deskBed();

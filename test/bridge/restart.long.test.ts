@@ -15,8 +15,10 @@ import { SessionLog } from '../../bridge/session/session-log.ts';
 import { bootOf } from '../../miner/client/link-books.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import { decodeBody } from '../../protocol/ledger/body.ts';
+import { decodeHeader } from '../../protocol/ledger/header.ts';
 import { targetOfWork, targetToBytes } from '../../protocol/ledger/target.ts';
 import { CODE } from '../../protocol/stratum/errors.ts';
+import { jobOfFarm } from '../../protocol/stratum/farm.ts';
 import type { Job } from '../../protocol/stratum/messages.ts';
 import { waiting } from '../pool/waiting-session.ts';
 import { quietLog } from '../quiet-log.ts';
@@ -110,6 +112,51 @@ test.each(LINES.flatMap(([name, Form, transport]) => WAYS.map((way) => [name, wa
       ['w', toHex(job.extranonce)],
       ['w', toHex(later.extranonce)],
     ]);
+    next.close();
+  },
+);
+
+test.each(WAYS)(
+  'a farm goes on after its server was %s: its jobs are good by rig, each share and each block of a generation once',
+  async (way) => {
+    const directory = temporaryDirectory();
+    const before = await startBed({ sessionsDirectory: directory, threads: 1, blockWork: 16n });
+    const client = await V2Client.open(before.port);
+    await client.login(`${addressOf(1)}.hall`, 'd=4');
+    const job = await client.farm(3);
+    const blockTarget = targetToBytes(decodeHeader(job.header).target);
+    const ANY = Uint8Array.of(0xff, 0x01);
+    const generation = job.firstGeneration + 7;
+    const rig = 1;
+    const nonceOf = (at: number, from = 0n, target = targetToBytes(job.shareTarget)) =>
+      mine(jobOfFarm(job, at), ANY, from, target);
+    const send = (to: V2Client, at: number, nonce: Bytes, as = rig, { jobId } = job): Promise<number> => {
+      const from = to.frames.length;
+      return to.codeOf(to.farmSubmit({ jobId, generation: at, rig: as, nonce }), from);
+    };
+    const block = nonceOf(generation, 0n, blockTarget);
+    const second = nonceOf(generation, block.next, blockTarget);
+    expect(await send(client, job.firstGeneration, nonceOf(job.firstGeneration).nonce, 0)).toBe(0);
+    await until(() => keptIn(directory).take(client.session, Date.now()) !== null);
+    expect(await send(client, generation, block.nonce)).toBe(0);
+    expect(client.frames.filter(({ type }) => type === 'block').length).toBeGreaterThan(0);
+    const found = nonceOf(generation + 1);
+
+    const after = await restarted(before, directory, way, { threads: 1 });
+    const next = await V2Client.open(after.port);
+    await next.login(`${addressOf(1)}.hall`, 'd=4', client.session);
+    expect(next.session).toBe(client.session);
+    const fresh = await next.farm(3);
+    expect(fresh.firstGeneration).toBeGreaterThan(generation);
+    expect(toHex(fresh.extranonceHead)).not.toBe(toHex(job.extranonceHead));
+    expect(await send(next, generation, block.nonce)).toBe(CODE.duplicate);
+    expect(await send(next, job.firstGeneration - 1, found.nonce)).toBe(CODE.internal);
+    expect(await send(next, generation, second.nonce, 2)).toBe(0);
+    expect(await send(next, generation + 1, found.nonce)).toBe(0);
+    expect(await send(next, generation + 1, found.nonce, 2)).toBe(CODE.duplicate);
+    expect(after.sink.accepted.map(({ worker }) => worker)).toEqual(['w2', 'w1']);
+    expect(after.sink.blocks.filter(({ nonce }) => toHex(nonce) === toHex(second.nonce))).toEqual([]);
+    expect(before.sink.accepted.map(({ worker }) => worker)).toEqual(['w0', 'w1']);
     next.close();
   },
 );

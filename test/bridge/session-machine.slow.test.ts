@@ -99,6 +99,17 @@ const V2_SEEDS: Bytes[] = [
     submit: { jobId: 64, nonce: Uint8Array.of(1, 0, 0, 0, 0, 0, 0, 0) },
   }),
   encodeClientFrame({ type: 'ping', value: 5n }),
+  encodeClientFrame({ type: 'farm', rigs: 3 }),
+  encodeClientFrame({ type: 'rig', rig: { index: 1, worker: 'a' } }),
+  encodeClientFrame({ type: 'rig', rig: { index: 1, worker: '' } }),
+  // The second job on the first template: the one after the login came before it.
+  ...[1, 2].map((sequence) =>
+    encodeClientFrame({
+      type: 'farmSubmit',
+      sequence,
+      submit: { jobId: 65, generation: sequence, rig: 1, nonce: new Uint8Array(8) },
+    }),
+  ),
 ];
 
 setFlagsFromString('--expose-gc');
