@@ -21,7 +21,7 @@ const POOL = 'Pool';
 
 export const proxyOptions = {
   pool,
-  user,
+  user: { ...user, help: 'address that all work is for, and a name for rigs that have none' },
   expectPayout,
   tlsPin,
   tlsCa,
