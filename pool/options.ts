@@ -151,6 +151,11 @@ export const poolOptions = {
     group: LISTENERS,
     placeholder: 'DIR',
   }),
+  downloads: path({
+    help: "folder of files for miners, such as the archives of pack:miner: served with their checksums, named in the page's steps",
+    group: LISTENERS,
+    placeholder: 'DIR',
+  }),
   metrics: flag({ help: 'serve /metrics on the web listener', group: LISTENERS, default: true }),
   node: repeated(
     parsed(

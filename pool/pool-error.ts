@@ -10,6 +10,7 @@ export const POOL_ERROR_CODES = [
   'wallet_unavailable',
   'pool_address',
   'webhook_secret',
+  'downloads',
   'not_a_pool',
   'backup_unusable',
   'restore_interrupted',

@@ -29,6 +29,7 @@ import type { ConnectDocument } from './api/documents.ts';
 import { OperatorToken } from './api/operator/operator-token.ts';
 import { pausePayouts } from './api/operator/payout-pause.ts';
 import { openPoolApi } from './api/pool-api.ts';
+import { Downloads } from './api/public/downloads.ts';
 import type { ChainView } from './api/public/pool-view.ts';
 import { startWeb } from './api/web.ts';
 import { BALANCE_DEFAULTS, Balances } from './balances.ts';
@@ -269,6 +270,8 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
   // On a full disk, journals kept only for a restore are deleted at once.
   every(FULL_DISK_MILLIS, async () => journal.failure && keep.round(), 'room for the journal', dependencies);
 
+  const downloads = await Downloads.open(values.downloads);
+  started('downloads', () => downloads.close());
   await startedWithMinimum(sql, values.payoutMin, steadyMillis());
   const api = await openPoolApi(
     {
@@ -295,7 +298,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       log: log.child('api'),
       now: steadyMillis,
       wall: Date.now,
-      connect: () => connectDocument(values, stratum),
+      connect: () => connectDocument(values, stratum, downloads),
       connections: (search) => stratum.connections(search),
       wallet: walletClient,
       node: client,
@@ -353,6 +356,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       ready: () => figures?.ready ?? false,
       first: api.figures,
       status: api.status,
+      downloads,
     },
   );
   started('web', () => web.close());
@@ -381,7 +385,7 @@ async function watchChains(
   every(CHAIN_MILLIS, look, 'chains of the nodes', dependencies);
 }
 
-function connectDocument(values: PoolValues, stratum: StratumServer): ConnectDocument {
+function connectDocument(values: PoolValues, stratum: StratumServer, downloads: Downloads): ConnectDocument {
   const port = (service: string, kind: 'tcp' | 'ws') =>
     stratum.addresses.find((address) => address.service === service && address.kind === kind)?.port ?? null;
   return {
@@ -396,6 +400,7 @@ function connectDocument(values: PoolValues, stratum: StratumServer): ConnectDoc
         .filter((fixed) => fixed.service === service)
         .map((fixed) => ({ port: fixed.port, work: String(fixed.work) })),
     })),
+    downloads: downloads.list.map((file) => ({ ...file, path: `downloads/${file.name}` })),
   };
 }
 

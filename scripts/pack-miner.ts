@@ -1,7 +1,7 @@
 /**
  * `npm run pack:miner -- [linux-x64|linux-arm64] [--hiveos] [--out DIR] [--libraries DIR] [--node FILE]`: one archive for rigs with
  * Node, Dawn, the Vulkan loader and the miner. It runs on a machine that has nothing but a graphics driver, from any folder.
- * With `--hiveos` it is named as HiveOS wants a custom miner, and has the scripts that HiveOS calls.
+ * With `--hiveos` it is named as HiveOS wants a custom miner, and has the scripts that HiveOS and mmpOS call.
  */
 import { execFileSync } from 'node:child_process';
 import {
@@ -106,12 +106,14 @@ function insistOn(arch: string, folder: string): void {
     if (file.arch !== arch) throw new Refused(`${file.path} is for ${file.arch}, the archive for ${arch}`);
 }
 
-function addHiveScripts(folder: string, version: string): void {
-  const scripts = join(root, 'deploy', 'hiveos');
-  cpSync(scripts, folder, { recursive: true });
-  const manifest = join(folder, 'h-manifest.conf');
-  writeFileSync(manifest, readFileSync(manifest, 'utf8').replace('=VERSION', `=${version}`));
-  chmodSync(join(folder, 'h-run.sh'), 0o755);
+/** Of HiveOS and of mmpOS, which have different names. */
+function addRigScripts(folder: string, version: string): void {
+  for (const system of ['hiveos', 'mmpos']) cpSync(join(root, 'deploy', system), folder, { recursive: true });
+  for (const name of ['h-manifest.conf', 'mmp-external.conf']) {
+    const path = join(folder, name);
+    writeFileSync(path, readFileSync(path, 'utf8').replace('=VERSION', `=${version}`));
+  }
+  for (const name of ['h-run.sh', 'mmp-stats.sh']) chmodSync(join(folder, name), 0o755);
 }
 
 function pack(platform: string, { out, hiveos, libraries, node }: Given): string {
@@ -136,7 +138,7 @@ function pack(platform: string, { out, hiveos, libraries, node }: Given): string
       copyFileSync(path, join(folder, library === LOADER ? 'lib' : 'lib-spare', library));
     writeFileSync(join(folder, 'svc-miner'), LAUNCHER);
     writeFileSync(join(folder, 'README'), README);
-    if (hiveos) addHiveScripts(folder, version);
+    if (hiveos) addRigScripts(folder, version);
     for (const file of ['node', 'svc-miner']) chmodSync(join(folder, file), 0o755);
     insistOn(target.arch, folder);
     mkdirSync(out, { recursive: true });

@@ -53,7 +53,7 @@ export interface ConversationDesk extends SessionDesk {
   admitRigs(conversation: Conversation, asked: number): number;
   rigJoined(conversation: Conversation, member: Member): void;
   rigsLeft(members: readonly Member[]): void;
-  refusedShare(member: Pick<Member, 'service' | 'account' | 'worker'>, code: RefusalCode): void;
+  refusedShare(member: Pick<Member, 'service' | 'account' | 'worker'>, code: RefusalCode, isOfWorker: boolean): void;
   note(entry: () => Bytes | null): void;
   wantsReceipts(conversation: Conversation): void;
   defect(conversation: Conversation, error: unknown): void;
@@ -199,8 +199,8 @@ export abstract class Conversation implements SessionHost {
     this.desk.rigsLeft(members);
   }
 
-  refusedShare(member: Pick<Member, 'service' | 'account' | 'worker'>, code: RefusalCode): void {
-    this.desk.refusedShare(member, code);
+  refusedShare(member: Pick<Member, 'service' | 'account' | 'worker'>, code: RefusalCode, isOfWorker: boolean): void {
+    this.desk.refusedShare(member, code, isOfWorker);
   }
 
   note(entry: () => Bytes | null): void {

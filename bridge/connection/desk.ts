@@ -315,8 +315,8 @@ export class Desk implements ConversationDesk {
     this.#dependencies.members?.left(members);
   }
 
-  refusedShare(member: Pick<Member, 'service' | 'account' | 'worker'>, code: RefusalCode): void {
-    this.#reports.refused(member, code, this.now());
+  refusedShare(member: Pick<Member, 'service' | 'account' | 'worker'>, code: RefusalCode, isOfWorker: boolean): void {
+    this.#reports.refused(member, { code, isOfWorker }, this.now());
   }
 
   touched(conversation: Conversation): void {

@@ -33,11 +33,11 @@ export class Reports {
 
   refused(
     { service, account, worker }: Pick<Member, 'service' | 'account' | 'worker'>,
-    code: RefusalCode,
+    refusal: { readonly code: RefusalCode; readonly isOfWorker: boolean },
     atMillis: number,
   ): void {
-    bump(this.answers, String(code));
-    this.#refused.push({ service, account, worker, code, atMillis: Math.floor(atMillis) });
+    bump(this.answers, String(refusal.code));
+    this.#refused.push({ service, account, worker, ...refusal, atMillis: Math.floor(atMillis) });
   }
 
   worker(kind: 'joined' | 'left', { service, account, worker, agent, handle }: Member, atMillis: number): void {

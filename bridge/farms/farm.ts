@@ -85,6 +85,11 @@ export class Farm {
     return member;
   }
 
+  /** Whether a share came under this name. */
+  hasWorked(worker: string): boolean {
+    return this.#members.has(`.${worker}`);
+  }
+
   /** Forgets the members whose name is gone. */
   dropGone(): Member[] {
     const names = new Set(this.#names.values());

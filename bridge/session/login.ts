@@ -39,6 +39,9 @@ export type LoggedIn = {
   readonly isResumed: boolean;
 };
 
+const isUsedUp = ({ jobs }: SessionRecord): boolean =>
+  jobs?.log.terms.some(({ farm }) => farm !== null && farm.highest + farm.room >= MAX_GENERATION) ?? false;
+
 /** What a connection's nonces end with. */
 export const noncePrefixOf = (prefix: number, nonceEnd: Bytes = NOTHING): Bytes =>
   Uint8Array.of(prefix >> 8, prefix & 0xff, ...nonceEnd);
@@ -51,9 +54,6 @@ function rigOf(username: string, address: string): string {
     throw new ProtocolError('address_text', `everyone here works for ${address}: use the name of the rig alone`);
   return checkWorker(username);
 }
-
-const isUsedUp = ({ jobs }: SessionRecord): boolean =>
-  jobs?.log.terms.some(({ farm }) => farm !== null && farm.highest + farm.room >= MAX_GENERATION) ?? false;
 
 export class Login {
   #state: 'begun' | 'authorized' | 'finished' = 'begun';
@@ -125,10 +125,10 @@ export class Login {
   /** The session asked for, or null when it is unknown or too old. */
   resumed(record: SessionRecord | null): void {
     this.busy = false;
-    // A farm that has used up its generations, which takes days of ever new share targets, begins anew. So does a connection whose header all
-    // others have too: a resumed search would find again what it found before, and a new one has a prefix of its own.
-    const isOver = record === null || this.#service.nonceEnd !== undefined || isUsedUp(record);
-    if (isOver || record.service !== this.#service.name) {
+    // Where all have one header, a resumed search would find again what it found before: a new one has a prefix of its own. A farm
+    // that has used up its generations, which takes days of ever new share targets, begins anew too.
+    const isOver = this.#service.nonceEnd !== undefined || (record !== null && isUsedUp(record));
+    if (record === null || record.service !== this.#service.name || isOver) {
       this.#begin(this.#open);
       return;
     }

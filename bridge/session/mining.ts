@@ -44,12 +44,15 @@ type Submitted = {
   readonly rig: string | null;
 };
 
+/** The rig of a farm whose share was refused, and whether one of it was accepted before. */
+export type RefusedRig = { readonly worker: string; readonly hasWorked: boolean };
+
 /** The session, as its mining part uses it. */
 export interface MiningSession {
   readonly service: StratumService;
   readonly tally: Tally;
   /** Refuses a submit. */
-  reject(id: AnswerId, code: RefusalCode, message?: string, scored?: boolean, worker?: string): void;
+  reject(id: AnswerId, code: RefusalCode, message?: string, scored?: boolean, rig?: RefusedRig): void;
   fault(fault: Fault): void;
   /** For a restart: notes what would be resumed then. */
   keep(): void;
@@ -239,7 +242,8 @@ export class Mining implements Submitter, RunNotes, JobsOwner {
   }
 
   #reject(id: AnswerId, rig: string | null, code: RefusalCode, message?: string, scored?: boolean): void {
-    this.#session.reject(id, code, message, scored, rig ?? undefined);
+    const sender = rig === null ? undefined : { worker: rig, hasWorked: this.farm?.hasWorked(rig) === true };
+    this.#session.reject(id, code, message, scored, sender);
   }
 
   /**

@@ -14,7 +14,7 @@ import type { StratumService } from '../service.ts';
 import type { Member } from '../threads/hub.ts';
 import { addPoints, FAULT_POINTS, type Fault, NO_POINTS, type Score } from './ban-score.ts';
 import { Login, type Refuser } from './login.ts';
-import { Mining, type MiningSession } from './mining.ts';
+import { Mining, type MiningSession, type RefusedRig } from './mining.ts';
 import { sessionEntry } from './session-entries.ts';
 import type { SessionRecord } from './session-record.ts';
 import type { SessionDesk, SessionHost } from './surroundings.ts';
@@ -276,12 +276,12 @@ export class Session implements Refuser, MiningSession {
     this.#host.refuse(id, errorReply(code, message));
   }
 
-  /** `worker`: who sent it, if that is a rig of a farm. */
-  reject(id: AnswerId, code: RefusalCode, message?: string, scored = true, worker?: string): void {
+  reject(id: AnswerId, code: RefusalCode, message?: string, scored = true, rig?: RefusedRig): void {
     this.tally.reject(code);
     this.#host.rejected(id, errorReply(code, message));
-    const { member } = this;
-    if (member !== null) this.#host.refusedShare(worker === undefined ? member : { ...member, worker }, code);
+    const { member, tally } = this;
+    const sender = member === null || rig === undefined ? member : { ...member, worker: rig.worker };
+    if (sender !== null) this.#host.refusedShare(sender, code, tally.isCredible && rig?.hasWorked !== false);
     if (scored) this.#scoreFor(code);
   }
 

@@ -68,7 +68,7 @@ export interface SessionHost extends Voice {
   rigJoined(member: Member): void;
   /** Rigs whose names are gone; nothing of them is being verified. */
   rigsLeft(members: readonly Member[]): void;
-  refusedShare(member: Pick<Member, 'service' | 'account' | 'worker'>, code: RefusalCode): void;
+  refusedShare(member: Pick<Member, 'service' | 'account' | 'worker'>, code: RefusalCode, isOfWorker: boolean): void;
   /** An entry for the session log, made only if there is one. */
   note(entry: () => Bytes | null): void;
   /** The session wants receipts. */

@@ -16,16 +16,23 @@ export class Tally {
   #accepted = 0;
   #stale = 0;
   #rejected: Record<string, number> | null = null;
+  #refused = 0;
   work = 0n;
 
   get accepted(): number {
     return this.#accepted;
   }
 
+  /** Anybody can log in under every name: refusals count for a worker as far as accepted shares came with them. */
+  get isCredible(): boolean {
+    return this.#refused <= this.#accepted;
+  }
+
   restore(state: TallyState): void {
     this.#accepted = state.accepted;
     this.#stale = state.stale;
     this.#rejected = { ...state.rejected };
+    this.#refused = Object.values(state.rejected).reduce((sum, count) => sum + count, state.stale);
     this.work = state.work;
   }
 
@@ -35,6 +42,7 @@ export class Tally {
   }
 
   reject(code: RefusalCode): void {
+    this.#refused++;
     if (code === CODE.unknown_job) {
       this.#stale++;
       return;

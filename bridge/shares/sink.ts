@@ -44,6 +44,8 @@ export type RefusedShare = {
   readonly worker: string;
   /** Code of the stratum error table. */
   readonly code: number;
+  /** Whether it counts for the worker whose name it came under, and not only for all. */
+  readonly isOfWorker: boolean;
   readonly atMillis: number;
 };
 

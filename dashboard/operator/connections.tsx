@@ -1,13 +1,11 @@
 /** The miners that are connected to this instance, to be looked for and banned. */
-import { useEffect, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import type { ConnectionsDocument } from '../../pool/api/operator/operator-documents.ts';
-import { operate, query } from '../data/client.ts';
-import { keepFresh } from '../data/pause.ts';
+import { query } from '../data/client.ts';
 import { ago, count, MODES, shortId } from '../format.ts';
 import { EnteredText, ListSaid, MinerLink, Table } from '../view/parts.tsx';
+import { useOperated } from './operated.ts';
 import type { Act } from './payout-queue.tsx';
-
-const EVERY_MILLIS = 5_000;
 
 const TIMES = [
   ['10 minutes', 10],
@@ -20,24 +18,7 @@ const TIMES = [
 export function Connections({ token, turn, act }: { token: string; turn: number; act: Act }) {
   const [search, setSearch] = useState('');
   const [minutes, setMinutes] = useState(60);
-  const [list, setList] = useState<ConnectionsDocument>();
-  useEffect(() => {
-    let over = false;
-    const load = () =>
-      operate<ConnectionsDocument>(token, `connections${query({ search })}`).then(
-        (answer) => {
-          if (!over) setList(answer);
-        },
-        // The desk above says what is wrong.
-        () => undefined,
-      );
-    void load();
-    const end = keepFresh(load, EVERY_MILLIS);
-    return () => {
-      over = true;
-      end();
-    };
-  }, [token, turn, search]);
+  const list = useOperated<ConnectionsDocument>(token, `connections${query({ search })}`, turn);
   const time = TIMES.find(([, value]) => value === minutes)?.[0] ?? '';
   const ban = (key: string) => {
     if (window.confirm(`Ban ${key} for ${time}? All its connections are closed, at every instance.`))

@@ -1,15 +1,14 @@
 /** The operator's log, newest first, page by page. */
-import { useEffect, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import type { OperatorLogDocument } from '../../pool/api/operator/operator-documents.ts';
-import { operate, query } from '../data/client.ts';
-import { keepFresh } from '../data/pause.ts';
+import { query } from '../data/client.ts';
 import { Pager, Table, When } from '../view/parts.tsx';
+import { useOperated } from './operated.ts';
 
 type Entry = OperatorLogDocument['entries'][number];
 type Edit = { readonly setting: string; readonly old: unknown; readonly new: unknown; readonly from_slice?: number };
 
 const ROWS = 20;
-const EVERY_MILLIS = 5_000;
 
 const valueText = (value: unknown): string => (value === null ? 'nothing' : String(value));
 
@@ -26,24 +25,7 @@ function Details({ entry }: { entry: Entry }) {
 
 export function OperatorLog({ token, turn }: { token: string; turn: number }) {
   const [cursor, setCursor] = useState<string>();
-  const [log, setLog] = useState<OperatorLogDocument>();
-  useEffect(() => {
-    let over = false;
-    const load = () =>
-      operate<OperatorLogDocument>(token, `log${query({ cursor, limit: ROWS })}`).then(
-        (answer) => {
-          if (!over) setLog(answer);
-        },
-        // The desk above says what is wrong.
-        () => undefined,
-      );
-    void load();
-    const end = keepFresh(load, EVERY_MILLIS);
-    return () => {
-      over = true;
-      end();
-    };
-  }, [token, cursor, turn]);
+  const log = useOperated<OperatorLogDocument>(token, `log${query({ cursor, limit: ROWS })}`, turn);
   const entries = log?.entries ?? [];
   return (
     <section class="card">

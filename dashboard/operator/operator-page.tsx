@@ -18,6 +18,7 @@ import { Table, When } from '../view/parts.tsx';
 import { PoolChart } from '../view/pool-chart.tsx';
 import { sum } from '../view/pool-figures.tsx';
 import { Connections } from './connections.tsx';
+import { EVERY_MILLIS } from './operated.ts';
 import { OperatorLog } from './operator-log.tsx';
 import { Settings } from './operator-settings.tsx';
 import { optionName, optionValue } from './option-text.ts';
@@ -135,7 +136,7 @@ function Desk({ token, onLeave }: { token: string; onLeave(): void }) {
     );
   useEffect(() => {
     void load();
-    return keepFresh(load, 5000);
+    return keepFresh(load, EVERY_MILLIS);
   }, [token]);
   const act: Act = async (path, method, body) => {
     setRefused(undefined);

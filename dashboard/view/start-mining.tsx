@@ -4,8 +4,9 @@ import type { ConnectDocument } from '../../pool/api/documents.ts';
 import { useDocument } from '../data/hooks.ts';
 import { keepAddress, knownAddress } from '../data/known-address.ts';
 import { minerCommand } from '../data/miner-command.ts';
+import { count } from '../format.ts';
 import { linkTo } from '../router.ts';
-import { Command } from './parts.tsx';
+import { Command, Identifier } from './parts.tsx';
 
 export function AddressForm({
   typed,
@@ -72,8 +73,7 @@ function Steps({ address }: { address: string }) {
       </li>
       <li>
         <h3>Get the miner</h3>
-        <p>One archive for a rig, made from the sources:</p>
-        <Command label="miner" text="npm run pack:miner -- linux-x64" />
+        <Miners files={connect.data?.downloads ?? []} />
         <p class="note">
           <a href={linkTo('connect')}>TLS, solo and other mining programs</a>
         </p>
@@ -94,5 +94,30 @@ function Steps({ address }: { address: string }) {
         </p>
       </li>
     </ol>
+  );
+}
+
+function Miners({ files }: { files: ConnectDocument['downloads'] }) {
+  if (files.length === 0)
+    return (
+      <>
+        <p>One archive for a rig, made from the sources:</p>
+        <Command label="miner" text="npm run pack:miner -- linux-x64" />
+      </>
+    );
+  return (
+    <>
+      <p>From this pool, with its SHA-256:</p>
+      <ul class="plain">
+        {files.map(({ name, bytes, sha256, path }) => (
+          <li key={name}>
+            <a href={path} download>
+              {name}
+            </a>{' '}
+            <span class="note">{count(Math.ceil(bytes / 1e6))} MB</span> <Identifier id={sha256} />
+          </li>
+        ))}
+      </ul>
+    </>
   );
 }

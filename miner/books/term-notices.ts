@@ -79,7 +79,10 @@ export class TermNotices {
       const { field, isKept } = WATCHED[this.#term];
       const now = termsAt(terms[service], slice)?.[field];
       const bound = this.#said.filter(
-        (said) => said.service === service && slice * cuts < said.slice * cuts + INTERVAL_CUTS - SLACK_CUTS,
+        (said) =>
+          said.service === service &&
+          said.slice !== slice + 1 &&
+          slice * cuts < said.slice * cuts + INTERVAL_CUTS - SLACK_CUTS,
       );
       const broken = isWhole(now)
         ? bound.map((said) => saidUpTo(said, slice)).filter((said) => !isKept(said, now))
@@ -87,15 +90,16 @@ export class TermNotices {
       const announced = Math.min(...broken.map((said) => said.at(-1) as number));
       if (isWhole(now) && broken.length > 0) found.push({ service, slice, announced, now });
       const said = readAnnounced(pool, service, this.#term);
-      if (said !== undefined) this.#keep({ service, slice, ...said });
+      if (said !== undefined) this.#keep({ service, slice, ...said }, said.value !== now);
     }
     return found;
   }
 
-  #keep(said: Said): void {
+  /** Answers are kept for seconds: a new document that differs from the terms may be newer, and is about the next slice. */
+  #keep(said: Said, isOther: boolean): void {
     const last = this.#said.findLast(({ service }) => service === said.service);
     if (last !== undefined && textOf(last) === textOf(said)) last.slice = Math.max(last.slice, said.slice);
-    else this.#said.push(said);
+    else this.#said.push({ ...said, slice: said.slice + (isOther ? 1 : 0) });
     if (this.#said.length > MAX_KEPT) this.#said.shift();
   }
 

@@ -339,6 +339,17 @@ export const connect = object(
         ),
       }),
     ),
+    downloads: described(
+      list(
+        object({
+          name: text(),
+          bytes: count,
+          sha256: text(),
+          path: text({ description: 'relative to the page' }),
+        }),
+      ),
+      'files for miners that this pool hands out',
+    ),
   },
   'Connect',
 );

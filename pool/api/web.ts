@@ -3,12 +3,14 @@
  * of a proxy are trusted only from proxies the operator listed.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { RateLimiter, type RateLimits } from '../../node/api/rate-limit.ts';
 import { clientKey, TrustedProxies } from '../../runtime/clients/client-address.ts';
 import { clientFaults } from '../../runtime/clients/client-fault.ts';
 import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
+import { connectionOf } from '../../runtime/door/connection.ts';
 import { Door, type DoorErrorCode, type DoorLimits, refuseUpgrade } from '../../runtime/door/door.ts';
 import { isOwnOrigin } from '../../runtime/door/host-name.ts';
 import type { Words } from '../../runtime/door/last-words.ts';
@@ -22,6 +24,7 @@ import type { StatusDocument } from './documents.ts';
 import { MAIL_CODE } from './miner/signed-routes.ts';
 import { apiPage, openApiDocument } from './openapi.ts';
 import type { OperatorToken } from './operator/operator-token.ts';
+import type { Downloads } from './public/downloads.ts';
 import { FirstPage } from './public/first-page.ts';
 import { loadStaticFiles, PAGE_HEADERS, type StaticFile } from './public/static-files.ts';
 import { statusPage } from './public/status.ts';
@@ -52,6 +55,8 @@ export type WebDependencies = {
   readonly stratum?: (service: string, request: IncomingMessage, socket: Duplex, head: Buffer, client: string) => void;
   readonly live: (request: IncomingMessage, socket: Duplex, head: Buffer, client: string) => void;
   readonly ready: () => boolean;
+  /** Without it there are none. */
+  readonly downloads?: Downloads;
   /** How the pool is; without it there is no status page. */
   readonly status?: () => Promise<StatusDocument>;
   /** The figures that the page comes with; without it the page asks for them. */
@@ -77,6 +82,11 @@ export const WEB_LIMITS: DoorLimits = {
 /** Expensive requests of one client that may wait for the one in progress. */
 const DEAR_WAITING = 32;
 const DEAR_RETRY_MILLIS = 1_000;
+
+const DOWNLOADS = 256;
+const DOWNLOADS_OF_CLIENT = 4;
+/** A second. A client that takes less is cut off in the end, and may go on where it was. */
+const SLOWEST_BYTES = 32_768;
 
 /** Origins and hosts come from strangers: this many pairs are told of. */
 const MAX_FOREIGN = 50;
@@ -139,6 +149,8 @@ class Web {
   /** A separate limit: API readers behind the same address must not block the operator's monitoring. */
   readonly #metricsRate: RateLimiter;
   readonly #turns = new Turns({ most: DEAR_WAITING });
+  /** Downloads under way, the oldest first: the connection of each, and its client. */
+  readonly #underWay = new Map<Socket, string>();
 
   constructor(
     app: FastifyInstance,
@@ -205,6 +217,11 @@ class Web {
           .type('text/html; charset=utf-8')
           .send(page);
       });
+    app.route<{ Params: { name: string } }>({
+      method: ['GET', 'HEAD'],
+      url: `${prefix}/downloads/:name`,
+      handler: (request, reply) => this.#download(request.params.name, request, reply),
+    });
     // Without metrics it is nothing, rather than a page of the dashboard.
     app.get(`${prefix}/metrics`, async (request, reply) => {
       this.#take(request, COSTS.search, this.#metricsRate);
@@ -272,10 +289,53 @@ class Web {
     // Refusals by fastify itself: a body that is not JSON, or too large.
     if (statusCode !== undefined && statusCode >= 400 && statusCode < 500)
       return new ApiRefusal('bad_request', message);
-    const isAway = /^(CONNECT|CONNECTION|ECONN|EPIPE|ENOTFOUND|57P0|08)/.test(code ?? '');
+    // 57014 and 55P03: it did not answer, or let go of a row, within its time.
+    const isAway = /^(CONNECT|CONNECTION|ECONN|EPIPE|ENOTFOUND|57P0|57014|55P03|08)/.test(code ?? '');
     if (isAway) return new ApiRefusal('unavailable', 'the database is unavailable for the moment', 5_000);
     clientFaults.report(`web ${request.routeOptions.url}`, error, this.#dependencies.log);
     return new ApiRefusal('internal', 'internal error: see the log of the pool');
+  }
+
+  /** One file of the downloads, from the byte on that the client asks for: what broke off goes on there. */
+  #download(name: string, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+    this.#take(request, COSTS.search);
+    const { downloads } = this.#dependencies;
+    const file = downloads?.get(name);
+    if (downloads === undefined || file === undefined) throw new ApiRefusal('not_found', 'there is no such file here');
+    const etag = `"${file.sha256}"`;
+    const { range, 'if-range': ifRange = etag } = request.headers;
+    const [, wanted] = /^bytes=(\d{1,15})-$/.exec(range ?? '') ?? [];
+    const from = wanted === undefined || ifRange !== etag ? undefined : Number(wanted);
+    reply
+      .header('accept-ranges', 'bytes')
+      .header('etag', etag)
+      .header('cache-control', 'no-cache')
+      .header('content-disposition', `attachment; filename="${name}"`)
+      .header('x-content-type-options', 'nosniff')
+      .header('cross-origin-resource-policy', 'same-origin')
+      .type('application/octet-stream');
+    if (from !== undefined && from >= file.bytes)
+      return reply.code(416).header('content-range', `bytes */${file.bytes}`).send();
+    if (from !== undefined) reply.code(206).header('content-range', `bytes ${from}-${file.bytes - 1}/${file.bytes}`);
+    const bytes = file.bytes - (from ?? 0);
+    reply.header('content-length', bytes);
+    if (request.method === 'HEAD') return reply.send();
+    this.#begin(request, reply, bytes);
+    return reply.send(downloads.read(name, from ?? 0));
+  }
+
+  /** A client has few downloads at a time. Where all are taken, a new one ends the oldest, which is the slowest reader's if any. */
+  #begin(request: FastifyRequest, reply: FastifyReply, bytes: number): void {
+    const client = clientKey(this.#clientOf(request.raw));
+    const own = [...this.#underWay.values()].filter((other) => other === client).length;
+    if (own >= DOWNLOADS_OF_CLIENT)
+      throw new ApiRefusal('too_many_requests', 'too many downloads at a time', DEAR_RETRY_MILLIS);
+    const { socket } = request.raw;
+    const oldest = this.#underWay.size >= DOWNLOADS ? this.#underWay.keys().next().value : undefined;
+    oldest?.destroy();
+    this.#underWay.set(socket, client);
+    reply.raw.once('close', () => this.#underWay.delete(socket));
+    connectionOf(socket)?.mayTakeLonger((bytes / SLOWEST_BYTES) * 1_000);
   }
 
   /** The dashboard: files by name, and its page for every other path, since routing is done in the browser. */

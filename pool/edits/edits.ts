@@ -193,7 +193,7 @@ export class Edits {
 
   async refresh(): Promise<void> {
     const sql = this.#sql;
-    const fees = [await this.#fees(sql, 0), await this.#fees(sql, 1)] as const;
+    const fees = [await this.#shownFees(0), await this.#shownFees(1)] as const;
     const { name, payoutMin } = this.#file;
     const minimums = await readMinimums(sql);
     const fee = (service: 0 | 1) => feeNow(fees[service]);
@@ -225,6 +225,12 @@ export class Edits {
       notice: await readEdit(sql, 'notice'),
       pauseNote: await readEdit(sql, 'pause_note'),
     };
+  }
+
+  /** Of the slice that the books are in, as `terms` has it: a change that the chain has passed and they have not is to come. */
+  async #shownFees(service: number): Promise<Fees> {
+    const fees = await this.#fees(this.#sql, service);
+    return fees.opened === -1 ? fees : { ...fees, slice: fees.opened };
   }
 
   async #fees(sql: Sql | Transaction, service: number): Promise<Fees> {

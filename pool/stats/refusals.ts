@@ -26,6 +26,7 @@ export class Refusals {
     for (const share of shares) {
       const result = nameOf(share.code);
       this.#results.set(result, (this.#results.get(result) ?? 0) + 1);
+      if (!share.isOfWorker) continue;
       const service = (SERVICES as readonly string[]).indexOf(share.service);
       const account = toHex(share.account);
       const key = `${account}/${service}/${share.worker}`;

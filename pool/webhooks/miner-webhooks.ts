@@ -32,7 +32,7 @@ export const MINER_WEBHOOK_DEFAULTS = {
   hostRestMillis: 5_000,
 } as const;
 
-const MOST_AT_ONCE = 32;
+export const MOST_AT_ONCE = 32;
 /** Due webhooks handled in one round; those whose host is at its limit wait. */
 const MOST_LOOKED_AT = 256;
 /**
@@ -98,14 +98,16 @@ export class MinerWebhooks {
   async #sendDue(): Promise<void> {
     const room = MOST_AT_ONCE - this.#busy.size;
     if (room <= 0) return;
+    // From the news: most receivers have none, and to look for that of each takes the longer the more there are.
     const due = await this.#sql<
       Due[]
     >`select h.account_id, h.channel, a.address, h.url, h.secret, h.attempts, h.dropped, n.id, n.event_id, n.kind,
         n.data, (extract(epoch from n.at) * 1000)::bigint::text as millis
       from miner_webhooks h join accounts a on a.id = h.account_id join lateral (
         select * from miner_news n where n.account_id = h.account_id and n.channel = h.channel order by ${newsOrder(this.#sql)} limit 1) n on true
-      where h.url is not null and h.next_at <= now() and h.account_id || ' ' || h.channel <> all(${[...this.#busy.keys()]}::text[])
-      order by n.kind = ${FIRST_NEWS} and h.attempts > 0, case when n.kind = ${FIRST_NEWS} then a.paid + a.balance end desc nulls first, h.next_at
+      where (h.account_id, h.channel) in (select account_id, channel from miner_news)
+        and h.url is not null and h.next_at <= now() and h.account_id || ' ' || h.channel <> all(${[...this.#busy.keys()]}::text[])
+      order by n.kind = ${FIRST_NEWS} and h.attempts > 0, n.kind = ${FIRST_NEWS}, a.paid + a.balance desc, h.next_at
       limit ${MOST_LOOKED_AT}`;
     const waiting: string[] = [];
     for (const one of due) {

@@ -38,9 +38,12 @@ export class Connection {
   #isFresh = true;
   #isKept = false;
   isLeaving = false;
-  /** Bytes that were not yet sent at the last look, and since when their number is the same. */
+  /** Bytes that were not yet sent at the last look, bytes written until then, and since when both are the same. */
   #waiting = 0;
+  #written = 0;
   #stalledSince = 0;
+  /** Beyond what every answer has. */
+  #longerMillis = 0;
 
   constructor(socket: Socket, place: string, isNear: boolean, lists: ConnectionLists, now: number) {
     this.socket = socket;
@@ -71,6 +74,7 @@ export class Connection {
   done(now: number): void {
     this.#requests--;
     this.#since = now;
+    this.#longerMillis = 0;
     if (!this.isBusy) this.wait();
   }
 
@@ -106,18 +110,25 @@ export class Connection {
     this.#lists.waiting.delete(this);
   }
 
+  /** The answer under way is a large one and has this much longer, for a client that goes on reading. */
+  mayTakeLonger(millis: number): void {
+    this.#longerMillis = millis;
+  }
+
   isOver(times: ConnectionTimes, now: number): boolean {
     const age = now - this.#since;
     if (this.isLeaving) return age > LAST_WORDS_MILLIS + SLACK_MILLIS;
     if (this.#isFresh) return age > times.headMillis + SLACK_MILLIS;
     if (!this.isBusy) return age > times.idleMillis + times.headMillis + SLACK_MILLIS;
-    return age > times.answerMillis || this.#stallMillis(now) > times.stallMillis;
+    return age > times.answerMillis + this.#longerMillis || this.#stallMillis(now) > times.stallMillis;
   }
 
   #stallMillis(now: number): number {
-    const waiting = this.socket.writableLength;
-    if (waiting === 0 || waiting !== this.#waiting) {
+    const { writableLength: waiting, bytesWritten: written } = this.socket;
+    // What is sent piece by piece always has one piece waiting.
+    if (waiting === 0 || waiting !== this.#waiting || written !== this.#written) {
       this.#waiting = waiting;
+      this.#written = written;
       this.#stalledSince = now;
     }
     return now - this.#stalledSince;

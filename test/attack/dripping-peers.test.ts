@@ -5,6 +5,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { adoptInto } from '../../node/chain/adopted-cut.ts';
 import type { Checkpoint } from '../../node/chain/checkpoints.ts';
+import { AskError } from '../../node/network/peers/peer-fault.ts';
 import { BlockFetch, HASTE_MILLIS, WAITING_BYTES } from '../../node/network/sync/block-fetch.ts';
 import { answerSync } from '../../node/network/sync/cut-server.ts';
 import { CutSync } from '../../node/network/sync/cut-sync.ts';
@@ -351,6 +352,27 @@ describe('peers that send one block just in time', () => {
     const drips = new Drips();
     expect(await drips.millisOf(drips.fetch(['drip'], 3), 3)).toBeLessThan(4 * HASTE_MILLIS);
     expect(drips.blamed).toBe(0);
+  });
+
+  test('do not keep a fetch from one that was busy once, also where a new one comes whenever one has failed', async () => {
+    const [block] = headersOf(1) as [ReturnType<typeof headersOf>[number]];
+    let busy = 1;
+    const began = Date.now();
+    const fetch = new BlockFetch([block.id], {
+      peers: () => ['honest', `silent since ${Math.floor((Date.now() - began) / HASTE_MILLIS)}`],
+      ask: async (peer) => {
+        if (peer !== 'honest') return await new Promise(() => undefined);
+        if (busy-- > 0) throw new AskError('busy', 'the peer is busy');
+        return encodeBlocksAnswer([{ header: block.header, body: BODY }]);
+      },
+      blame: () => undefined,
+      pace: new DeliveryPace(() => Date.now()),
+      isHere: () => false,
+    });
+    const taken = fetch.take(block.id);
+    await vi.advanceTimersByTimeAsync(20 * HASTE_MILLIS);
+    expect(await Promise.race([taken, 'nothing came'])).toMatchObject({ from: 'honest' });
+    fetch.close();
   });
 
   test('hold up no block that comes by another way', async () => {

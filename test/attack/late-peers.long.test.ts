@@ -112,6 +112,8 @@ test('where an answer takes its time another peer is asked too, and is asked fir
   const { peer, answer } = await put(first);
   expect(peer).not.toBe(first);
   expect(answer).toEqual(new Uint8Array([2]));
+  // What it brought is of use.
+  heights.brought(peer, true);
   expect([heights.next(5), heights.next(5)]).toEqual([peer, peer]);
   expect(faults).toEqual([]);
 });

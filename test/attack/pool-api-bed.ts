@@ -94,7 +94,7 @@ export async function openPoolApiBed(options: PoolApiBedOptions = {}): Promise<P
         synced: true,
         atMillis: Date.now(),
       }),
-      connect: () => ({ api_version: 1, services: [] }),
+      connect: () => ({ api_version: 1, services: [], downloads: [] }),
       connections: async () => ({ all: 0, found: 0, rows: [] }),
       wallet: absentWallet('no wallet here'),
       isAccountant: () => true,

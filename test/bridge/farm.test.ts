@@ -6,6 +6,7 @@ import type { Member } from '../../bridge/threads/hub.ts';
 import { type Bytes, equalBytes, toHex } from '../../protocol/bytes.ts';
 import { NONCE_OFFSET } from '../../protocol/ledger/header.ts';
 import { headerPays } from '../../protocol/ledger/reward.ts';
+import { workOfTarget } from '../../protocol/ledger/target.ts';
 import { jobOfFarm } from '../../protocol/stratum/farm.ts';
 import { encodeClientFrame } from '../../protocol/stratum/v2.ts';
 import { EASY } from './bed.ts';
@@ -224,6 +225,18 @@ test('a server without farms offers none, and the session goes on as a plain one
   const limited = new DeskFarm(await bedOf({ limits: { ...EASY, farmRigs: 3 } }));
   await limited.begin(['a']);
   expect(limited.offer?.rigs).toBe(3);
+});
+
+test('share work follows the speed of all rigs: one share in ten seconds for each, and at most five a second', async () => {
+  const workOf = async (rigs: number, rate: number) => {
+    const farm = new DeskFarm(await bedOf());
+    await farm.begin(['a'], { rigs, password: `rate=${rate}` });
+    return Number(workOfTarget(farm.job.shareTarget));
+  };
+  expect(await workOf(1, 4)).toBe(40);
+  expect(await workOf(10, 40)).toBe(40);
+  expect(await workOf(100, 200)).toBe(40);
+  expect(await workOf(4_096, 200)).toBe(40);
 });
 
 test('before the login there is no farm', async () => {

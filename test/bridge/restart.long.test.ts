@@ -141,22 +141,32 @@ test.each(WAYS)(
     expect(await send(client, generation, block.nonce)).toBe(0);
     expect(client.frames.filter(({ type }) => type === 'block').length).toBeGreaterThan(0);
     const found = nonceOf(generation + 1);
+    // After a resume: farm jobs that only a note of their first one tells of.
+    const resumed = await V2Client.open(before.port);
+    await resumed.login(`${addressOf(1)}.hall`, 'd=4', client.session);
+    const later = await resumed.farm(3);
+    expect(later.firstGeneration).toBeGreaterThan(generation + 4 * 3);
+    const onLater = mine(jobOfFarm(later, later.firstGeneration + 2), ANY);
+    const nextOnLater = mine(jobOfFarm(later, later.firstGeneration + 2), ANY, onLater.next);
+    expect(await send(resumed, later.firstGeneration + 2, onLater.nonce, 0, later)).toBe(0);
 
     const after = await restarted(before, directory, way, { threads: 1 });
     const next = await V2Client.open(after.port);
     await next.login(`${addressOf(1)}.hall`, 'd=4', client.session);
     expect(next.session).toBe(client.session);
     const fresh = await next.farm(3);
-    expect(fresh.firstGeneration).toBeGreaterThan(generation);
+    expect(fresh.firstGeneration).toBeGreaterThan(later.firstGeneration + 2);
     expect(toHex(fresh.extranonceHead)).not.toBe(toHex(job.extranonceHead));
     expect(await send(next, generation, block.nonce)).toBe(CODE.duplicate);
     expect(await send(next, job.firstGeneration - 1, found.nonce)).toBe(CODE.internal);
     expect(await send(next, generation, second.nonce, 2)).toBe(0);
     expect(await send(next, generation + 1, found.nonce)).toBe(0);
     expect(await send(next, generation + 1, found.nonce, 2)).toBe(CODE.duplicate);
-    expect(after.sink.accepted.map(({ worker }) => worker)).toEqual(['w2', 'w1']);
+    expect(await send(next, later.firstGeneration + 2, onLater.nonce, 0, later)).toBe(CODE.duplicate);
+    expect(await send(next, later.firstGeneration + 2, nextOnLater.nonce, 0, later)).toBe(0);
+    expect(after.sink.accepted.map(({ worker }) => worker)).toEqual(['w2', 'w1', 'w0']);
     expect(after.sink.blocks.filter(({ nonce }) => toHex(nonce) === toHex(second.nonce))).toEqual([]);
-    expect(before.sink.accepted.map(({ worker }) => worker)).toEqual(['w0', 'w1']);
+    expect(before.sink.accepted.map(({ worker }) => worker)).toEqual(['w0', 'w1', 'w0']);
     next.close();
   },
 );

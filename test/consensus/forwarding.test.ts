@@ -56,6 +56,17 @@ test('an author with a connection to everybody asks nobody; one without asks two
   expect(new Set(asked.flatMap((each) => each?.peers ?? []))).toEqual(new Set(['m1', 'm2', 'm4']));
 });
 
+test('a member behind a relay is named to neighbours with a direct connection: the relay may hold back what it carries', () => {
+  const forwarding = new Forwarding({
+    company: () => [1, 2, 3, 4, 5].map((m) => ({ peers: [`m${m}`], key: keyOf(m), isRelayed: m === 3 })),
+    proven: () => undefined,
+    send: () => undefined,
+  });
+  const asked = Array.from({ length: 4 }, () => forwarding.request(stateOf(0), voteOf(0)));
+  expect(asked.map((each) => each?.members)).toEqual(Array(4).fill(0b1000n));
+  expect(new Set(asked.flatMap((each) => each?.peers ?? []))).toEqual(new Set(['m1', 'm2', 'm4', 'm5']));
+});
+
 test('only what is its own does an author want forwarded: votes of others and messages without a signature are sent as they are', () => {
   const { forwarding } = connectedTo(1, 2);
   expect(forwarding.request(stateOf(0), voteOf(1))).toBeUndefined();

@@ -17,7 +17,7 @@ import { decodeRecord, MAX_RECORD_BYTES, signRecord } from '../../node/consensus
 import { type Listed, type ProvenLink, Relaying } from '../../node/consensus/relays/relaying.ts';
 import { developmentKey, validatorName } from '../../node/genesis/development.ts';
 import { signMessageAside } from '../../node/ml-dsa.ts';
-import { type Bytes, toHex, utf8 } from '../../protocol/bytes.ts';
+import { type Bytes, equalBytes, toHex, utf8 } from '../../protocol/bytes.ts';
 import { validatorId } from '../../protocol/staking/names.ts';
 import { steadyMillis } from '../../runtime/clock/clock.ts';
 import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
@@ -117,6 +117,9 @@ test('two validators without a route reach each other through a member with one;
   await tell(one, other, 'by the first relay');
   await tell(other, one, 'and back');
   for (const circuit of [...one.circuits(), ...other.circuits()]) expect(circuit).toContain(` by ${shortOf(2)}#`);
+  const isBehindRelay = (member: number) =>
+    one.transport.company().find(({ key }) => key && equalBytes(key, members[member]?.publicKey as Bytes))?.isRelayed;
+  expect([1, 2].map(isBehindRelay)).toEqual([true, false]);
   const all = some.map((each, i) => (i === 3 ? listed(3, [second.address]) : each));
   for (const node of nodes) node.know(all);
   await until(() => [one, other].every(({ relays }) => relays().length === 2));

@@ -69,6 +69,9 @@ export const CONNECT: ConnectDocument = {
       fixed: [{ port: 2, work: '1000000000' }],
     },
   ],
+  downloads: [
+    { name: 'svc-miner.tar.gz', bytes: 60_000_000, sha256: '0'.repeat(64), path: 'downloads/svc-miner.tar.gz' },
+  ],
 };
 export const block = (i: number): PoolBlock => ({
   block_id: i.toString(16).padStart(96, '0'),

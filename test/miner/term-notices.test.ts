@@ -49,6 +49,15 @@ test('a rise with its notice, a lower fee, and a rise that was taken back are no
   expect(at(8 + DAY, 20_000)).toEqual([]);
 });
 
+test('terms of before a slice, from a cache, and a document of after it: a fee that fell between them is no rise, and one that is never kept is found', () => {
+  const notices = new TermNotices('fee');
+  const before = terms(from(0, 10_000));
+  for (const height of [7 * CUTS, 8 * CUTS - 1]) expect(notices.note(before, pool(5_000), height)).toEqual([]);
+  expect(notices.note(terms(from(0, 10_000), from(8, 5_000)), pool(5_000), 8 * CUTS)).toEqual([]);
+  const found = [{ service: 'pplns', slice: 8, announced: 5_000, now: 10_000 }];
+  expect(notices.note(before, pool(5_000), 8 * CUTS)).toEqual(found);
+});
+
 test('an announced reduction that is not kept is found', () => {
   const notices = new TermNotices('fee');
   notices.note(terms(from(0, 10_000)), pool(10_000, [9, 1_000]), 7 * CUTS);

@@ -253,6 +253,37 @@ test('one that brought cuts is asked before strangers; one that brought nothing 
   }
 });
 
+test('one that failed once has its turn again, also where strangers come again and again that did not fail yet', () => {
+  let now = 0;
+  for (const hasBrought of [true, false]) {
+    const heights = new PeerHeights(() => now);
+    heights.joined('honest', 1_000);
+    if (hasBrought) heights.brought('honest', true);
+    expect(heights.next(5)).toBe('honest');
+    heights.failed('honest', 6);
+    const asked: (string | undefined)[] = [];
+    for (let i = 0; i < 5; i++) {
+      heights.left('stranger');
+      heights.joined('stranger', 1_000);
+      const peer = heights.next(5) as string;
+      asked.push(peer);
+      heights.failed(peer, 6);
+      now += 1_000;
+    }
+    expect(asked).toEqual(['stranger', 'stranger', 'honest', 'stranger', 'stranger']);
+  }
+});
+
+test('who joins again is behind those that wait for their first question', () => {
+  const heights = new PeerHeights();
+  for (const peer of ['stranger', 'honest']) heights.joined(peer, 1_000);
+  expect(heights.next(5)).toBe('stranger');
+  heights.answered('honest', true);
+  heights.left('stranger');
+  heights.joined('stranger', 1_000);
+  expect([heights.next(5), heights.any()]).toEqual(['honest', 'stranger']);
+});
+
 test('one that claims the whole batch is asked before one that claims a part, however often that one delivered', () => {
   const heights = new PeerHeights(() => 0);
   heights.joined('far', 1_000);

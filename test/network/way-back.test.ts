@@ -1,7 +1,7 @@
 /** The way back from a trusted cut by headers: walked once, on from where peers were busy; peers take turns, and short or late answers do not hold it up. */
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { AskError, faultOf } from '../../node/network/peers/peer-fault.ts';
-import { WayBack } from '../../node/network/snapshots/snapshot-link.ts';
+import { trustedHeader, WayBack } from '../../node/network/snapshots/snapshot-link.ts';
 import { decodeSyncQuestion, encodeHeadersAnswer, MAX_HEADERS } from '../../node/network/sync/sync-messages.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { type CutHeader, cutId, encodeCutHeader } from '../../protocol/ledger/cut.ts';
@@ -97,4 +97,22 @@ test('one that sends a header at a time, or all of them late, is asked after the
   const liar = walking({ liar: (to, count) => answerOf(to - 1, count), b: answerOf });
   expect(await liar.idOf(191)).toBe(idAt(191));
   expect(liar.faults).toEqual(['liar false_proof']);
+});
+
+test('peers that never answer hold up neither the trusted cut nor the way back from it: others are asked beside them', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  try {
+    const silent: Answer = () => new Promise(() => undefined);
+    const { faults, idOf } = walking({ silent, other: silent, honest: answerOf });
+    const found = idOf(2_975);
+    const ask = async (peer: string) => (peer === 'honest' ? answerOf(TOP, 1) : await silent(0, 0));
+    const trust = { height: TOP, cutId: cutId(headers[TOP] as Uint8Array) };
+    const trusted = trustedHeader(trust, ['silent', 'other', 'honest'], { ask, blame: () => undefined });
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(await Promise.race([found, 'nothing came'])).toBe(idAt(2_975));
+    expect(await Promise.race([trusted, 'nothing came'])).toEqual(last);
+    expect(faults).toEqual([]);
+  } finally {
+    vi.useRealTimers();
+  }
 });

@@ -116,7 +116,7 @@ export async function openPoolApiBed(
         synced: true,
         atMillis: Date.now(),
       }),
-      connect: () => ({ api_version: 1, services: [] }),
+      connect: () => ({ api_version: 1, services: [], downloads: [] }),
       wallet,
       connections: async () => ({ all: 0, found: 0, rows: [] }),
       isAccountant: () => true,

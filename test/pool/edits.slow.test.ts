@@ -202,6 +202,21 @@ test('the options of a fee are those of the accountant, and a rise needs a heigh
   await sql`delete from settings where name = 'terms_in_force'`;
 });
 
+test('where the books are behind the chain, the document is about their slice, as the terms are: miners take no lower fee for a rise', async () => {
+  const { sql } = bed.books;
+  const [newest] = await sql<{ number: number }[]>`select max(number)::int as number from slices`;
+  const slice = newest?.number as number;
+  const schedule = [0, slice + 1].map((from, i) => ({ from, ppm: i === 0 ? 20_000 : 5_000 }));
+  await sql`insert into settings values ('edit_fee_pplns', ${JSON.stringify(schedule)})
+    on conflict (name) do update set value = excluded.value`;
+  const file = { name: 'test pool', payoutMin: 1_000n, feePpm: { pplns: 10_000, solo: 5_000 }, sliceCuts: SLICE_CUTS };
+  const look = { height: (slice + 2) * SLICE_CUTS, synced: true, atMillis: 0 };
+  const edits = new Edits(file, { sql, chain: () => look, now: () => 0 });
+  await edits.refresh();
+  expect(edits.now.feePpm.pplns).toBe(20_000);
+  expect(edits.now.feeChanges.pplns).toMatchObject([{ ppm: 5_000, fromSlice: slice + 1 }]);
+});
+
 test('a row that was changed outside the pool is named and not guessed', async () => {
   const { sql } = bed.books;
   await sql`update settings set value = '[{"from":0,"ppm":-5}]' where name = 'edit_fee_pplns'`;

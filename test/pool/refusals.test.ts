@@ -6,7 +6,7 @@ import { CODE } from '../../protocol/stratum/errors.ts';
 
 test('a share for a job that is over counts as stale', async () => {
   const refusals = new Refusals();
-  const share = { service: 'pplns', account: new Uint8Array(32), worker: 'rig', work: 1n };
+  const share = { service: 'pplns', account: new Uint8Array(32), worker: 'rig', work: 1n, isOfWorker: true };
   const codes = [CODE.unknown_job, CODE.unknown_job, CODE.above_target, CODE.duplicate];
   refusals.add(codes.map((code) => ({ ...share, code })) as never);
   const written: unknown[][] = [];

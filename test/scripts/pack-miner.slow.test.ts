@@ -15,7 +15,7 @@ import { until } from '../until.ts';
 const run = promisify(execFile);
 const PACK = join(ROOT, 'scripts', 'pack-miner.ts');
 
-test('a packed miner runs where there is neither Node nor a PATH, and by the scripts of HiveOS', async () => {
+test('a packed miner runs where there is neither Node nor a PATH, and by the scripts of HiveOS and mmpOS', async () => {
   const folder = temporaryDirectory();
   const { stdout } = await run(process.execPath, [PACK, `linux-${process.arch}`, '--hiveos', '--out', folder]);
   await run('tar', ['-xzf', stdout.trim().split('\n').at(-1) as string, '-C', folder]);
@@ -69,6 +69,18 @@ async function usedByHive(place: string, folder: string): Promise<void> {
   expect(figures).toMatch(
     /^0 \{"hs":\[0\],"hs_units":"khs","temp":\[\d+\],"fan":\[0\],"uptime":\d+,"ver":"[\d.]+","ar":\[0,0\],"algo":"svc"\}\n$/,
   );
+  const mmpos = await run(join(place, 'mmp-stats.sh'), ['1', 'log'], {
+    env: { ...process.env, SVC_MINER_API_PORT: `${port}` },
+  });
+  expect(JSON.parse(mmpos.stdout)).toEqual({
+    busid: ['cpu'],
+    hash: [0],
+    units: 'hs',
+    air: ['0', '0', '0'],
+    shares: { accepted: [0], invalid: [0], rejected: [0] },
+    miner_name: 'svc-miner',
+    miner_version: /EXTERNAL_VERSION=(\S+)/.exec(readFileSync(join(place, 'mmp-external.conf'), 'utf8'))?.[1],
+  });
   await until(() => log().includes('pool lost'));
 }
 

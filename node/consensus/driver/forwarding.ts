@@ -1,5 +1,5 @@
 /**
- * Messages for members without a direct connection (consensus rule 25). Their author names those members to two of its neighbours; each checks the message like
+ * Messages for members without a direct connection (consensus rule 25); one through a relay is none, as the relay may hold back what it carries. Their author names those members to two of its neighbours; each checks the message like
  * any other and sends it once to the named members that it is connected to. What still does not arrive comes by anti-entropy.
  */
 import { ByteReader, type Bytes, ByteWriter, equalBytes } from '../../../protocol/bytes.ts';
@@ -11,7 +11,7 @@ import { seenVote } from '../engine/last-cut.ts';
 import type { ConsensusState } from '../engine/state.ts';
 import { hasBit, PREVOTE, type Vote } from '../engine/votes.ts';
 import { memberOf } from '../reach/receivers.ts';
-import type { Transport } from '../reach/transport.ts';
+import type { Companion, Transport } from '../reach/transport.ts';
 import { decodeMessage, encodeMessage } from './messages.ts';
 
 export const FORWARD_TYPE = 19;
@@ -92,13 +92,13 @@ export class Forwarding {
     const { committee, self } = state;
     const author = authorOf(state, message);
     if (self < 0 || author?.committee !== committee || author.member !== self) return undefined;
-    const connected = this.#connected(committee);
+    const direct = this.#connected(committee, ({ isRelayed }) => isRelayed !== true);
     let members = 0n;
     for (let member = 0; member < committee.size; member++)
-      if (member !== self && !connected.has(member)) members |= 1n << BigInt(member);
+      if (member !== self && !direct.has(member)) members |= 1n << BigInt(member);
     if (members === 0n) return undefined;
-    connected.delete(self);
-    const neighbours = [...connected.values()];
+    direct.delete(self);
+    const neighbours = [...direct.values()];
     const count = Math.min(FORWARDERS, neighbours.length);
     this.#turn += count;
     const peers = Array.from({ length: count }, (_, i) => neighbours[(this.#turn + i) % neighbours.length] as Peer);
@@ -129,9 +129,9 @@ export class Forwarding {
   }
 
   /** Members by their newest connection. */
-  #connected(committee: Committee): Map<number, Peer> {
+  #connected(committee: Committee, counts: (companion: Companion) => boolean = () => true): Map<number, Peer> {
     const found = new Map<number, Peer>();
-    for (const { peers, key } of this.#transport.company()) {
+    for (const { peers, key } of this.#transport.company().filter(counts)) {
       const member = memberOf(committee, key) ?? -1;
       const peer = peers.at(-1);
       if (member >= 0 && peer !== undefined) found.set(member, peer);

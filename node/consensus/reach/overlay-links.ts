@@ -48,14 +48,15 @@ export class OverlayLinks extends Map<Peer, Link> {
   }
 
   company(): Companion[] {
-    const proven = new Map<string, { key: Bytes; peers: Peer[] }>();
+    const proven = new Map<string, { key: Bytes; peers: Peer[]; isRelayed: boolean }>();
     const unproven: Companion[] = [];
     for (const peer of this.known()) {
-      const { key, isInbound } = this.get(peer) as Link;
+      const { key, isInbound, address } = this.get(peer) as Link;
       if (key !== undefined) {
-        const found = proven.get(nameOf(key));
-        if (found === undefined) proven.set(nameOf(key), { key, peers: [peer] });
-        else found.peers.push(peer);
+        const found = proven.get(nameOf(key)) ?? { key, peers: [], isRelayed: true };
+        proven.set(nameOf(key), found);
+        found.peers.push(peer);
+        found.isRelayed &&= address.startsWith(RELAYED);
       }
       // Incoming connections from an address named by the operator are not limited. Each such neighbour is dialled only
       // once.

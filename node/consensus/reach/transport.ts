@@ -12,7 +12,12 @@ export type TransportEvents = {
 };
 
 /** Its connections, and the key that it proved on them. */
-export type Companion = { readonly peers: readonly Peer[]; readonly key: Bytes | undefined };
+export type Companion = {
+  readonly peers: readonly Peer[];
+  readonly key: Bytes | undefined;
+  /** All of them are through relays, which may hold back what they carry. */
+  readonly isRelayed?: boolean;
+};
 
 /** The proven identity of a neighbour: its key, and its process. */
 export type Proven = { readonly key: Bytes; readonly process: Bytes };

@@ -39,7 +39,11 @@ export class CircuitPipe {
     if (this.#isOver) return;
     this.#isOver = true;
     for (const timer of this.#timers) clearTimeout(timer);
-    for (const socket of this.#sockets) socket.destroy();
+    for (const socket of this.#sockets) {
+      // What its end has not read would stay in the kernel for minutes.
+      socket.resetAndDestroy?.();
+      socket.destroy();
+    }
     this.#ended();
   }
 

@@ -1,7 +1,7 @@
 /**
  * The heights of peers: claimed, and proven by a certificate. Claims decide which peer to ask; what was proven stays
- * proven when the peer leaves. A peer that failed to deliver a range is not asked for it again while there are others,
- * and rests: for twice as long after each answer that brought nothing.
+ * proven when the peer leaves. A peer that failed to deliver rests while there are others: for twice as long after each
+ * answer that brought nothing. Then it has its turn again, whoever else came meanwhile.
  */
 import { steadyMillis } from '../../../runtime/clock/clock.ts';
 import { DeliveryPace } from '../sync/delivery-pace.ts';
@@ -61,7 +61,8 @@ export class PeerHeights {
       bodiesFrom: 0,
       proven: -1,
       failedFrom: undefined,
-      asked: 0,
+      // Who comes again and again is never before those that wait.
+      asked: ++this.#asked,
       late: 0,
       fruitless: 0,
       restsUntil: 0,
@@ -125,30 +126,18 @@ export class PeerHeights {
     known.restsUntil = isNew ? 0 : this.#steady() + REST_MILLIS * 2 ** (known.fruitless - 1);
   }
 
-  /** All peers get another chance: none is left to ask. */
-  forgive(): void {
-    for (const known of this.#peers.values()) known.failedFrom = undefined;
-  }
-
   /**
-   * The peer to ask for cuts after `head`: of those that claim to have them, do not rest and answer fast, the one asked
-   * longest ago; those that brought cuts before go before strangers, and those that claim a whole batch before others.
+   * The peer to ask for cuts after `head`, of those that claim to have them and do not rest. First those that brought
+   * cuts before, those that claim a whole batch before others, then the ones that answer fast; strangers in turn, because
+   * they can come again with a clean record.
    */
   next(head: number, except: ReadonlySet<PeerName> = NOBODY): PeerName | undefined {
     return this.#oldest(
-      (peer, { claim, bodiesFrom, failedFrom, restsUntil }) =>
-        claim > head &&
-        bodiesFrom <= head + 1 &&
-        failedFrom !== head + 1 &&
-        restsUntil <= this.#steady() &&
-        !except.has(peer),
-      ({ claim, fruitless, hasBrought, late, asked }) => [
-        fruitless,
+      (peer, { claim, bodiesFrom, restsUntil }) =>
+        claim > head && bodiesFrom <= head + 1 && restsUntil <= this.#steady() && !except.has(peer),
+      ({ claim, fruitless, hasBrought, late, asked }) =>
         // What a stranger claims says nothing.
-        hasBrought && claim >= batchEnd(head + 1) ? 0 : hasBrought ? 1 : 2,
-        late,
-        asked,
-      ],
+        hasBrought ? [claim >= batchEnd(head + 1) ? 0 : 1, fruitless, late, asked] : [2, 0, 0, asked],
     );
   }
 

@@ -10,6 +10,7 @@ import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import { isSnapshotHeight, type ProvenHead } from '../../snapshot/snapshot-head.ts';
 import { PeerFault } from '../peers/peer-fault.ts';
 import { type Place, provenBack } from '../sync/cut-proof.ts';
+import { HASTE_MILLIS } from '../sync/hurried-ask.ts';
 import { decodeHeadersAnswer, encodeSyncQuestion, MAX_HEADERS } from '../sync/sync-messages.ts';
 import type { PeerName } from '../thread/host-types.ts';
 
@@ -34,19 +35,36 @@ async function headersOf(
   return headers;
 }
 
-/** From the first peer that has it. Undefined if none has. */
-async function firstOf<T>(
+/** From the first peer that has it: the next one is asked when one fails or takes long. Undefined if none has. */
+function firstOf<T>(
   peers: readonly PeerName[],
   get: (peer: PeerName) => Promise<T>,
   { blame }: LinkDependencies,
 ): Promise<T | undefined> {
-  for (const peer of peers)
-    try {
-      return await get(peer);
-    } catch (error) {
-      blame(error, peer);
-    }
-  return undefined;
+  const waiting = [...peers];
+  let asked = 0;
+  return new Promise((resolve) => {
+    const end = (found?: T) => {
+      clearInterval(hurry);
+      waiting.length = 0;
+      resolve(found);
+    };
+    const next = () => {
+      const peer = waiting.shift();
+      if (peer === undefined) {
+        if (asked === 0) end();
+        return;
+      }
+      asked++;
+      get(peer).then(end, (error: unknown) => {
+        blame(error, peer);
+        asked--;
+        next();
+      });
+    };
+    const hurry = setInterval(next, HASTE_MILLIS);
+    next();
+  });
 }
 
 /** The header of the trusted cut. A peer with another one is not penalised: the operator may be wrong. */

@@ -1,13 +1,13 @@
 /**
  * Fetches the blocks of proven cuts from several peers at once and returns them in the order of execution. Buffered
- * bytes are bounded; a peer that has none, or sends wrong ones, is not asked again for this batch. Blocks that a peer
- * does not send soon are also requested from another. Who is asked next follows from what peers delivered per second;
+ * bytes are bounded; a peer that has none, or sends wrong ones, is not asked again for this batch, and one that did not
+ * answer rests. Blocks that a peer does not send soon are also requested from another. Who is asked next follows from what peers delivered per second;
  * those that did not show it take neither all places nor a second one.
  */
 import { type Bytes, equalBytes } from '../../../protocol/bytes.ts';
 import { blockId } from '../../../protocol/ledger/header.ts';
 import { nameOf } from '../../ledger/registration.ts';
-import { PeerFault } from '../peers/peer-fault.ts';
+import { faultOf, PeerFault } from '../peers/peer-fault.ts';
 import type { PeerName } from '../thread/host-types.ts';
 import type { DeliveryPace } from './delivery-pace.ts';
 import { type AnsweredBlock, decodeBlocksAnswer, encodeSyncQuestion, MAX_BLOCKS } from './sync-messages.ts';
@@ -22,6 +22,9 @@ const PER_PEER = 2;
 export const HASTE_MILLIS = 3_000;
 /** The same for the block that is executed next, while it is under way from a peer without a good pace. */
 export const NEXT_MILLIS = 1_000;
+
+/** Then one that was busy or did not answer has its turn again: strangers may come for ever, and it may be all there is. */
+const REST_MILLIS = 2_000;
 
 export type FetchedBlock = AnsweredBlock & { readonly id: Bytes; readonly from: PeerName };
 
@@ -51,6 +54,7 @@ export class BlockFetch {
   /** Identifiers of blocks that have not arrived. */
   readonly #lacking = new Set<string>();
   readonly #excluded = new Set<PeerName>();
+  readonly #resting = new Map<PeerName, NodeJS.Timeout>();
   /** Pending. Peers with a late one get no others. */
   readonly #questions = new Set<Question>();
   #bytes = 0;
@@ -66,6 +70,7 @@ export class BlockFetch {
 
   close(): void {
     this.#closed = true;
+    for (const timer of this.#resting.values()) clearTimeout(timer);
   }
 
   /** Undefined if the block came by another way, or is not needed any more. Rejects when no peer is left to ask. */
@@ -118,7 +123,7 @@ export class BlockFetch {
   #fill(): void {
     while (!this.#closed && this.#wanted.length > 0 && this.#inFlight() < AT_ONCE) {
       if (this.#bytes >= WAITING_BYTES && !this.#isTakerWanted()) return;
-      const usable = this.#with.peers().filter((peer) => !this.#excluded.has(peer));
+      const usable = this.#with.peers().filter((peer) => !this.#excluded.has(peer) && !this.#resting.has(peer));
       const peer = this.#choose(usable);
       if (peer === undefined) {
         if (usable.length === 0) this.#giveUp();
@@ -186,8 +191,11 @@ export class BlockFetch {
       missing = this.#receive(peer, ids, since, await ask(peer, encodeSyncQuestion({ type: 'blocks', ids })));
       if (missing.length === ids.length) this.#excluded.add(peer);
     } catch (error) {
-      pace.measured(peer, since, [], ids.length);
-      this.#excluded.add(peer);
+      const fault = faultOf(error);
+      if (fault === undefined || fault === 'unanswered') this.#rest(peer);
+      else this.#excluded.add(peer);
+      // One that is busy may be quick.
+      if (fault !== undefined) pace.measured(peer, since, [], ids.length);
       blame(error, peer);
     } finally {
       for (const timer of timers) clearTimeout(timer);
@@ -195,6 +203,15 @@ export class BlockFetch {
       if (!question.isLate) this.#wantAgain(missing);
       this.#fill();
     }
+  }
+
+  #rest(peer: PeerName): void {
+    if (this.#closed || this.#resting.has(peer)) return;
+    const over = () => {
+      this.#resting.delete(peer);
+      this.#fill();
+    };
+    this.#resting.set(peer, setTimeout(over, REST_MILLIS));
   }
 
   /** Whether the block that is executed next is in it, and is now requested elsewhere too. */

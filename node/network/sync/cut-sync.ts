@@ -126,7 +126,6 @@ export class CutSync {
         if (this.#stands.height !== height) this.#stands = { height, since: began };
         if (this.heights.isPruned(height, began - this.#stands.since >= STANDS_MILLIS)) this.#tellPruned(height);
         await this.#news.wait(isClaimed ? PAUSE_MILLIS : probeMillis);
-        if (isClaimed) this.heights.forgive();
         const head = ledger.head().height;
         const isQuiet = head === height && steady() - began >= probeMillis;
         if (this.#with.hasNeighbours && !isQuiet && !this.#isDue(head)) continue;

@@ -1,9 +1,8 @@
 /**
  * What an account was credited each day: the difference of its totals at the ends of two days. The totals of all accounts at the end of a day are made once, from the note before
- * it and the lists since, and serve every miner that asks.
+ * it and the lists since, and serve every miner that asks: so nobody is charged for them.
  */
-import { addCredits, type CreditTotal } from '../../books/credit-totals.ts';
-import { creditOf, packCredits, unpackCredits } from '../../books/packed.ts';
+import { addCreditsById } from '../../books/packed.ts';
 import type { Sql } from '../../database/connect.ts';
 
 export type DayCredit = { readonly day: number; readonly amount: bigint };
@@ -16,14 +15,15 @@ const SETTLED_MILLIS = 600_000;
 /** Lists read at a time, so that the event loop is not blocked for long. */
 const READ_LISTS = 2;
 
-type Totals = { readonly through: number; readonly packed: Buffer };
-const NOTHING: Totals = { through: 0, packed: Buffer.alloc(0) };
+/** `sums` by account id. */
+type Totals = { readonly through: number; readonly sums: BigUint64Array };
+const NOTHING: Totals = { through: 0, sums: new BigUint64Array(0) };
 
 export class DayTotals {
   readonly #sql: Sql;
   readonly #now: () => number;
   /** The last list of each day that has one. */
-  #ends = new Map<number, number>();
+  readonly #ends = new Map<number, number>();
   #settledDay = 0;
   /** By the last list that they include. */
   #kept = new Map<number, Totals>();
@@ -35,21 +35,23 @@ export class DayTotals {
     this.#now = dependencies.now;
   }
 
-  /** The database was replaced by an older copy. */
+  /** The database was replaced by an older copy. What is being read now is of the copy before. */
   forget(): void {
-    this.#ends = new Map();
-    this.#settledDay = 0;
-    this.#kept = new Map();
+    this.#reading = this.#reading.then(() => {
+      this.#ends.clear();
+      this.#settledDay = 0;
+      this.#kept.clear();
+    });
   }
 
-  /** One entry for each of the last days since `sinceMillis`, oldest first. `onRead` gets the number of credits that had to be read. */
-  earned(accountId: number, sinceMillis: number, onRead: (credits: number) => void): Promise<DayCredit[]> {
-    const earned = this.#reading.then(() => this.#earned(accountId, sinceMillis, onRead));
+  /** One entry for each of the last days since `sinceMillis`, oldest first. */
+  earned(accountId: number, sinceMillis: number): Promise<DayCredit[]> {
+    const earned = this.#reading.then(() => this.#earned(accountId, sinceMillis));
     this.#reading = earned.catch(() => undefined);
     return earned;
   }
 
-  async #earned(accountId: number, sinceMillis: number, onRead: (credits: number) => void): Promise<DayCredit[]> {
+  async #earned(accountId: number, sinceMillis: number): Promise<DayCredit[]> {
     const today = Math.floor(this.#now() / DAY_MILLIS);
     const first = today - EARNING_DAYS + 1;
     await this.#readEnds(first);
@@ -57,9 +59,14 @@ export class DayTotals {
     const lasts: number[] = [];
     for (let day = first - 1; day <= today; day++) lasts.push(Math.max(lasts.at(-1) ?? 0, this.#ends.get(day) ?? 0));
     const totals: Totals[] = [];
-    for (const last of lasts) totals.push(await this.#through(last, totals.at(-1) ?? NOTHING, onRead));
+    for (const last of lasts) {
+      const made = await this.#through(last, totals.at(-1) ?? NOTHING);
+      totals.push(made);
+      // What is made stays, should the next one fail.
+      this.#kept.set(last, made);
+    }
     this.#kept = new Map(totals.map((one) => [one.through, one]));
-    const sums = totals.map(({ packed }) => creditOf(packed, accountId) ?? 0n);
+    const sums = totals.map(({ sums: all }) => all[accountId] ?? 0n);
     const own = Math.max(first, Math.floor(sinceMillis / DAY_MILLIS));
     return sums
       .slice(1)
@@ -81,27 +88,26 @@ export class DayTotals {
     this.#settledDay = Math.max(...[...this.#ends.keys()].filter((day) => day < open));
   }
 
-  async #through(last: number, before: Totals, onRead: (credits: number) => void): Promise<Totals> {
+  async #through(last: number, before: Totals): Promise<Totals> {
     const kept = last === before.through ? before : this.#kept.get(last);
     if (kept !== undefined) return kept;
     const sql = this.#sql;
-    const [note] = await sql<{ through: number; packed: Buffer }[]>`select list_id as through, totals as packed
-      from credit_totals where list_id <= ${last} order by list_id desc limit 1`;
-    const nearest = [note ?? NOTHING, before, ...this.#kept.values()]
+    const nearest = [before, ...this.#kept.values()]
       .filter(({ through }) => through <= last)
       .reduce((best, one) => (one.through > best.through ? one : best));
-    const totals = new Map<number, CreditTotal>();
-    addCredits(totals, 0, unpackCredits(nearest.packed));
-    onRead(totals.size);
-    const lists = sql<{ id: number; credits: Buffer }[]>`select id, credits from credit_lists
-      where id > ${nearest.through} and id <= ${last} order by id`.cursor(READ_LISTS);
-    for await (const rows of lists)
-      for (const { id, credits } of rows) {
-        const unpacked = unpackCredits(credits);
-        addCredits(totals, id, unpacked);
-        onRead(unpacked.length);
-      }
-    const rows = [...totals].map(([accountId, { sum }]) => ({ accountId, value: sum }));
-    return { through: last, packed: Buffer.from(packCredits(rows)) };
+    const [note] = await sql<{ through: number; packed: Buffer }[]>`select list_id as through, totals as packed
+      from credit_totals where list_id > ${nearest.through} and list_id <= ${last} order by list_id desc limit 1`;
+    const [newest] = await sql<{ id: number }[]>`select coalesce(max(id), 0) as id from accounts`;
+    const sums = new BigUint64Array(Math.max((newest?.id ?? 0) + 1, nearest.sums.length));
+    if (note === undefined) sums.set(nearest.sums);
+    else addCreditsById(sums, note.packed);
+    for (let after = note?.through ?? nearest.through; after < last; ) {
+      // A statement for each part: a cursor over all would have to end within the time of one statement.
+      const lists = await sql<{ id: number; credits: Buffer }[]>`select id, credits from credit_lists
+        where id > ${after} and id <= ${last} order by id limit ${READ_LISTS}`;
+      for (const { credits } of lists) addCreditsById(sums, credits);
+      after = lists.at(-1)?.id ?? last;
+    }
+    return { through: last, sums };
   }
 }

@@ -255,9 +255,9 @@ export class MinerView {
     return { api_version: 1, credits, ...more };
   }
 
-  async earnings(address: string, onRead: (credits: number) => void): Promise<EarningsDocument> {
+  async earnings(address: string): Promise<EarningsDocument> {
     const account = await this.account(address);
-    const days = await this.#days.earned(account.id, account.sinceMillis, onRead);
+    const days = await this.#days.earned(account.id, account.sinceMillis);
     return {
       api_version: 1,
       days: days.map(({ day, amount }) => ({ at_millis: day * 86_400_000, amount: String(amount) })),

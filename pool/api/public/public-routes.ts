@@ -219,9 +219,8 @@ function minerRoutes({ miners, charts, ledger, now }: PublicDependencies): Route
       params: ofAddress,
       answer: d.earnings,
       cost: COSTS.chart,
-      isDear: true,
       keep: HISTORY_MILLIS,
-      handle: ({ params }, { charge }) => miners.earnings(params.address, (credits) => charge(credits / COSTS.rows)),
+      handle: ({ params }) => miners.earnings(params.address),
     }),
     route({
       method: 'GET',

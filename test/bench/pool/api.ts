@@ -131,7 +131,7 @@ async function serve(sql: Sql) {
         synced: true,
         atMillis: Date.now(),
       }),
-      connect: () => ({ api_version: 1, services: [] }),
+      connect: () => ({ api_version: 1, services: [], downloads: [] }),
       connections: async () => ({ all: 0, found: 0, rows: [] }),
       wallet: absentWallet('none here'),
       isAccountant: () => true,

@@ -1,0 +1,78 @@
+/** Files that the pool hands out: with their checksums, from any byte on, few at a time. */
+import { hash } from 'node:crypto';
+import { rmSync, writeFileSync } from 'node:fs';
+import { request as ask, type IncomingMessage } from 'node:http';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { Downloads } from '../../pool/api/public/downloads.ts';
+import { temporaryDirectory } from '../temporary.ts';
+import { webBed } from './web-bed.ts';
+
+const NAME = 'svc-miner-1.0.0-linux-x64.tar.gz';
+// More than the kernel takes for a client that does not read.
+const CONTENTS = Buffer.alloc(24 * 1024 * 1024, 'miner');
+
+async function pool(): Promise<{ url: string; directory: string; downloads: Downloads }> {
+  const directory = temporaryDirectory();
+  writeFileSync(join(directory, NAME), CONTENTS);
+  writeFileSync(join(directory, '.secret'), 'not served');
+  writeFileSync(join(directory, 'with space'), 'not served');
+  const downloads = await Downloads.open(directory);
+  onTestFinished(() => downloads.close());
+  const port = await webBed([], { live: () => undefined, downloads });
+  return { url: `http://127.0.0.1:${port}/downloads/`, directory, downloads };
+}
+
+test('a file is served whole with the checksum that was told, also after the file was removed', async () => {
+  const { url, directory, downloads } = await pool();
+  expect(downloads.list).toEqual([{ name: NAME, bytes: CONTENTS.length, sha256: hash('sha256', CONTENTS, 'hex') }]);
+  rmSync(join(directory, NAME));
+  const answer = await fetch(url + NAME);
+  expect(answer.headers.get('content-length')).toBe(String(CONTENTS.length));
+  expect(Buffer.from(await answer.arrayBuffer()).equals(CONTENTS)).toBe(true);
+});
+
+test('a download that broke off goes on where it was, unless the file is another one', async () => {
+  const { url, downloads } = await pool();
+  const etag = `"${downloads.list[0]?.sha256}"`;
+  const from = async (range: string, ifRange = etag) => fetch(url + NAME, { headers: { range, 'if-range': ifRange } });
+  const rest = await from(`bytes=${CONTENTS.length - 3}-`);
+  expect([rest.status, rest.headers.get('content-range'), await rest.text()]).toEqual([
+    206,
+    `bytes ${CONTENTS.length - 3}-${CONTENTS.length - 1}/${CONTENTS.length}`,
+    CONTENTS.subarray(-3).toString(),
+  ]);
+  expect((await from(`bytes=${CONTENTS.length}-`)).status).toBe(416);
+  for (const range of ['bytes=0-0,2-3', 'bytes=-5', 'bytes=5-2', 'pages=1-']) {
+    const whole = await fetch(url + NAME, { method: 'HEAD', headers: { range } });
+    expect([range, whole.status, whole.headers.get('content-length')]).toEqual([range, 200, String(CONTENTS.length)]);
+  }
+  const other = await fetch(url + NAME, { method: 'HEAD', headers: { range: 'bytes=5-', 'if-range': '"other"' } });
+  expect(other.status).toBe(200);
+});
+
+test('nothing outside of the list is served', async () => {
+  const { url } = await pool();
+  for (const name of ['.secret', 'with%20space', '..%2f..%2fetc%2fpasswd', '%2e%2e/', 'absent.gz', '__proto__'])
+    expect([name, (await fetch(url + name, { redirect: 'manual' })).status]).toEqual([name, 404]);
+});
+
+test('a client that does not read has four downloads at a time, and gets its places back', async () => {
+  const { url } = await pool();
+  const unread = () =>
+    new Promise<IncomingMessage>((answered, failed) => {
+      ask(url + NAME, { agent: false }, answered)
+        .on('error', failed)
+        .end();
+    });
+  const answers = [await unread(), await unread(), await unread(), await unread()];
+  expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 200, 200, 200]);
+  const fifth = await fetch(url + NAME);
+  expect([fifth.status, fifth.headers.get('retry-after')]).toEqual([429, '1']);
+  for (const answer of answers) answer.destroy();
+  await expect.poll(async () => (await fetch(url + NAME)).status).toBe(200);
+});
+
+test('a folder that cannot be read is refused with its name', async () => {
+  await expect(Downloads.open('/nonexistent/folder')).rejects.toMatchObject({ code: 'downloads' });
+});
