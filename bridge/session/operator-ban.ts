@@ -7,12 +7,14 @@ import { isIPv4 } from 'node:net';
 import { parseAddress } from '../../protocol/address.ts';
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { attempt } from '../../protocol/errors.ts';
-import { addressBytes, addressList, clientKey } from '../../runtime/clients/client-address.ts';
+import { addressBytes, addressList, clientKey, isLoopback } from '../../runtime/clients/client-address.ts';
 
 export type Banned = { readonly address: string; readonly account: Bytes | null };
 
 /** Wider networks are refused: one slip would close the pool. */
 const LEAST_BITS = { ipv4: 8, ipv6: 16 } as const;
+/** All addresses of IPv4 lie within one network of IPv6 (::ffff:0:0/96): one that covers this address covers them all. */
+const SOME_IPV4 = '0.0.0.0';
 
 const fullText = (address: string): string => {
   const bytes = addressBytes(address);
@@ -27,12 +29,13 @@ export function operatorKey(written: string): string | undefined {
   const [network = '', bits] = written.split('/');
   const single = clientKey(network);
   if (single === 'unknown' || single.startsWith('proxied-')) return undefined;
-  // An address of IPv6 stands for its /64, as everywhere; the long form differs from the key of a ban by score.
+  // An address of IPv6 stands for its /64, as everywhere, and this machine for itself; the long form differs from the key of a ban by score.
   const [base, length, least, most] = isIPv4(single)
     ? [single, bits ?? '32', LEAST_BITS.ipv4, 32]
-    : [fullText(network), bits ?? '64', LEAST_BITS.ipv6, 128];
+    : [fullText(network), bits ?? (isLoopback(network) ? '128' : '64'), LEAST_BITS.ipv6, 128];
   const isNetwork = /^\d{1,3}$/.test(length) && Number(length) >= least && Number(length) <= most;
-  return isNetwork ? `${base}/${Number(length)}` : undefined;
+  const key = `${base}/${Number(length)}`;
+  return isNetwork && (isIPv4(single) || !addressList([key])(SOME_IPV4)) ? key : undefined;
 }
 
 /** What a key of the operator covers; undefined for the key of a ban by score. */

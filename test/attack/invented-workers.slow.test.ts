@@ -148,7 +148,7 @@ test('a worker has figures of its own as soon as it has done its part of a typic
   const farm = { account: account('farm'), service: 'pplns', worker: 'tiny' };
   const before = await others();
   const [refusals, best] = [new Refusals(), new BestShares()];
-  refusals.add([{ ...farm, code: CODE.unknown_job }] as never);
+  refusals.add([{ ...farm, code: CODE.unknown_job, isOfWorker: true }] as never);
   best.add([{ ...farm, extranonce: Uint8Array.of(1), hashWork: 5_000_000, atMillis: clock }] as never);
   await refusals.flush(books.sql);
   await best.flush(books.sql);

@@ -84,6 +84,7 @@ test('keys of the operator are networks with their bits or mining addresses, are
     ['192.0.2.1', '192.0.2.1/32'],
     ['192.0.2.1/32', '192.0.2.1/32'],
     ['127.0.0.1', '127.0.0.1/32'],
+    ['::1', '0:0:0:0:0:0:0:1/128'],
     ['10.0.0.0/8', '10.0.0.0/8'],
     ['::ffff:192.0.2.1', '192.0.2.1/32'],
     ['2001:db8::7', '2001:db8:0:0:0:0:0:7/64'],
@@ -103,9 +104,24 @@ test('keys of the operator are networks with their bits or mining addresses, are
     '10.0.0.0/7',
     '10.0.0.0/33',
     '::/0',
+    '::/16',
+    '::/64',
+    '::2',
+    '::ffff:0:0/80',
     '10.0.0.0/',
     'unknown',
     'proxied-::1',
   ])
     expect(operatorKey(written), written).toBeUndefined();
+});
+
+test('a ban of this machine as it is listed over IPv6 closes nobody else', async () => {
+  const bed = await deskBed();
+  await bed.publish(10);
+  const miner = await loggedIn(bed, '203.0.113.5', `${addressOf(1)}.a`);
+  const local = await loggedIn(bed, '::1', `${addressOf(2)}.b`);
+  bed.desk.ban(operatorKey('::1') as string, bed.clock + HOUR);
+  await bed.settle();
+  expect([miner.peer.isClosed, local.peer.isClosed]).toEqual([false, true]);
+  bed.logged.splice(0);
 });

@@ -85,7 +85,7 @@ test('intake, refusals, statistics, credits, payouts and edits never wait for ea
     let work = 0;
     return untilOver(async () => {
       const list = shares(own, 0).map((share) => ({ ...share, code: CODE.unknown_job, extranonce: share.account }));
-      refusals.add(list as never);
+      refusals.add(list.map((share) => ({ ...share, isOfWorker: true })) as never);
       best.add(list.map((share) => ({ ...share, extranonce: Uint8Array.of(1), hashWork: ++work })) as never);
       await Promise.all([refusals.flush(sql), best.flush(sql)]);
     });
@@ -169,7 +169,7 @@ test('whoever changes several accounts or workers waits for the turn of their ta
   const block = blockRecord('pplns', 'last block', height, 0);
   expect(await waitsFor('workers', () => bed.take([...shares(draw, height), block]))).toBe(true);
   const refusals = new Refusals();
-  refusals.add(shares(draw, height).map((share) => ({ ...share, code: CODE.unknown_job })) as never);
+  refusals.add(shares(draw, height).map((share) => ({ ...share, code: CODE.unknown_job, isOfWorker: true })) as never);
   expect(await waitsFor('workers', () => refusals.flush(bed.sql))).toBe(true);
   const claim = {
     blockId: block.blockId,
