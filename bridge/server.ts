@@ -20,7 +20,7 @@ import { type KeptTemplate, TemplateStore } from './nodes/template-store.ts';
 import type { TemplateSet } from './nodes/upstream.ts';
 import type { StratumService } from './service.ts';
 import { BanList } from './session/ban-score.ts';
-import { BOOT_ID_BYTES, connectionNumberMemory } from './session/extranonce.ts';
+import { BOOT_ID_BYTES, beginGenerations, connectionNumberMemory } from './session/extranonce.ts';
 import { MAX_SERIAL } from './session/job-book.ts';
 import type { KeptPublication } from './session/session-entries.ts';
 import { SessionLog } from './session/session-log.ts';
@@ -95,6 +95,8 @@ class MainServer implements StratumServer {
   /** The chain has changed, and the listeners do not know it yet. */
   #cleanDue = false;
   #published = 0;
+  /** The session at another server that templates are made of (nodes/origin-job.ts): its generations are its own. */
+  #origin: string | undefined;
   readonly #anchors = new DrawnAnchors();
   #healthy = false;
   #unhealthySince = 0;
@@ -337,6 +339,9 @@ class MainServer implements StratumServer {
       headHeight,
       performance.now(),
     );
+    const origin = first.origin?.session;
+    if (origin !== this.#origin) beginGenerations(this.#connectionNumbers);
+    this.#origin = origin;
     const cutHeight = Math.max(headHeight, ...kept.map(({ anchorHeight }) => anchorHeight));
     this.#cleanDue ||= clean;
     const publication: Publication = {

@@ -21,7 +21,7 @@ const POOL = 'Pool';
 
 export const proxyOptions = {
   pool,
-  user,
+  user: { ...user, help: 'address that all work is for, and a name for rigs that have none' },
   expectPayout,
   tlsPin,
   tlsCa,
@@ -39,8 +39,8 @@ export const proxyOptions = {
   }),
   rigs: integer({ help: 'rigs to ask the pool for, at most', group: POOL, min: 1, max: 4_096, default: 4_096 }),
   dataDir: path({ help: 'where datasets are kept', default: '.data/proxy', placeholder: 'DIR' }),
-  listen: listenAddress({ help: 'stratum for rigs: v1, v2 and TLS on one port', default: '127.0.0.1:28760' }),
-  listenWs: listenAddressOrOff({ help: 'stratum for rigs over WebSocket', default: '127.0.0.1:28761' }),
+  listen: listenAddress({ help: 'stratum for rigs: v1, v2 and TLS on one port', default: '127.0.0.1:28780' }),
+  listenWs: listenAddressOrOff({ help: 'stratum for rigs over WebSocket', default: '127.0.0.1:28781' }),
   statsBind: listenAddressOrOff({ help: 'statistics as JSON', default: '127.0.0.1:28772' }),
   metricsBind: listenAddressOrOff({ help: 'metrics for Prometheus', default: '127.0.0.1:28794' }),
   hostName: hostNameOption('Options'),
@@ -60,7 +60,7 @@ export const proxyCommand: CommandSpec<typeof proxyOptions> = {
   options: proxyOptions,
   examples: [
     {
-      line: 'svc-proxy -o stratum2+tcp://pool.example:28720 -u ADDRESS --listen 0.0.0.0:28760',
+      line: 'svc-proxy -o stratum2+tcp://pool.example:28720 -u ADDRESS --listen 0.0.0.0:28780',
       says: 'for the rigs of this network',
     },
     {

@@ -29,6 +29,8 @@ export class UpstreamWork {
   }
 
   add(work: bigint, nowMillis: number): void {
+    // Before its first share a farm had no rigs, and no rate.
+    if (this.#shares === 0) [this.#atMillis, this.#seconds] = [nowMillis, 0];
     this.#advance(nowMillis);
     this.#work += Number(work);
     this.#shares++;

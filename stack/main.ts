@@ -28,6 +28,7 @@ import {
   type PortName,
   type Ports,
   poolPart,
+  proxyPart,
   START_PACE,
   url,
   type ValidatorPorts,
@@ -51,6 +52,7 @@ const options = {
   reset: flag({ help: 'delete the chain, the wallets and the books of earlier runs' }),
   miner: flag({ help: 'mine with one CPU thread', default: true }),
   gpu: flag({ help: 'mine with the graphics cards instead' }),
+  proxy: flag({ help: 'put a proxy between the miner and the pool' }),
   validators: integer({
     help: 'validators, each in a node of its own; with 1 a single node signs for four',
     default: 1,
@@ -69,6 +71,8 @@ const options = {
   bridgePort: portOption('bridge'),
   bridgeWsPort: portOption('bridgeWs'),
   bridgeStatsPort: portOption('bridgeStats'),
+  proxyPort: portOption('proxy'),
+  proxyStatsPort: portOption('proxyStats'),
   minerApiPort: portOption('minerApi'),
   validatorPort: integer({
     help: 'first port of separate validators: their overlays, the APIs of those beside the first, and their peers',
@@ -83,8 +87,8 @@ const options = {
 const STATUS_MILLIS = 60_000;
 const POLL_MILLIS = 1000;
 const AGAIN_MILLIS = 1000;
-/** Each of six programs has twenty seconds before it is killed (process.ts). */
-const STOP_LIMIT_MS = 150_000;
+/** Each of seven programs has twenty seconds before it is killed (process.ts). */
+const STOP_LIMIT_MS = 170_000;
 
 async function checkPort(port: number, what: string, option: string): Promise<void> {
   if (!(await isUnused(port)))
@@ -93,9 +97,9 @@ async function checkPort(port: number, what: string, option: string): Promise<vo
     );
 }
 
-async function checkPorts(ports: Ports, validators: readonly ValidatorPorts[]): Promise<void> {
-  for (const name of Object.keys(PORTS) as PortName[])
-    await checkPort(ports[name], PORTS[name].what, PORTS[name].option);
+async function checkPorts(ports: Ports, validators: readonly ValidatorPorts[], hasProxy: boolean): Promise<void> {
+  const names = (Object.keys(PORTS) as PortName[]).filter((name) => hasProxy || !name.startsWith('proxy'));
+  for (const name of names) await checkPort(ports[name], PORTS[name].what, PORTS[name].option);
   for (const { overlay, api, peers } of validators)
     for (const port of [overlay, api, peers])
       if (port !== ports.api) await checkPort(port, 'a validator', '--validator-port');
@@ -209,13 +213,14 @@ type Plan = {
   readonly reset: boolean;
   readonly miner: boolean;
   readonly gpu: boolean;
+  readonly proxy: boolean;
 };
 
 /** Resolves when everything runs, with whether this is the first start of its data. */
 async function startAll(stack: Stack, plan: Plan): Promise<boolean> {
-  const { data, ports, validators, gpu } = plan;
+  const { data, ports, validators, gpu, proxy } = plan;
   const { poolWallet, minerWallet, logs, network } = files(data);
-  await checkPorts(ports, validators);
+  await checkPorts(ports, validators, proxy);
   if (plan.reset) {
     for (const entry of Object.values(files(data))) await rm(entry, { recursive: true, force: true });
     for (const wallet of [poolWallet, minerWallet]) await forgetWallet(wallet);
@@ -234,10 +239,11 @@ async function startAll(stack: Stack, plan: Plan): Promise<boolean> {
   await stack.start(walletPart(data, ports));
   await stack.start(poolPart(data, ports, START_PACE));
   await stack.start(bridgePart(data, ports));
-  if (plan.miner || gpu) {
+  if (plan.miner || gpu || proxy) {
     await ensureWallet(minerWallet);
     const address = await minerAddress(minerWallet, url(ports.api));
-    await stack.start(minerPart(data, ports, address, gpu));
+    if (proxy) await stack.start(proxyPart(data, ports, address));
+    if (plan.miner || gpu) await stack.start(minerPart(data, ports, address, gpu, proxy ? ports.proxy : ports.pplns));
     stack.say(`the miner is paid at ${address}, wallet ${minerWallet}`);
   }
   stack.say(`the page is at ${url(ports.web)}/ — Ctrl-C stops everything`);
@@ -260,6 +266,7 @@ const start = command(
     examples: [
       { line: 'npm start', says: 'everything, with one CPU miner' },
       { line: 'npm start -- --reset', says: 'begin with a new chain' },
+      { line: 'npm start -- --proxy', says: 'with a proxy between the miner and the pool' },
       { line: 'npm start -- --validators 4', says: 'four nodes, each with a validator, the pool at the first' },
     ],
   },

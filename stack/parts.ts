@@ -19,6 +19,8 @@ export const PORTS = {
   bridge: { port: 28710, option: '--bridge-port', what: 'the bridge' },
   bridgeWs: { port: 28711, option: '--bridge-ws-port', what: 'the bridge over WebSocket' },
   bridgeStats: { port: 28771, option: '--bridge-stats-port', what: 'the bridge’s statistics' },
+  proxy: { port: 28780, option: '--proxy-port', what: 'the proxy, with --proxy' },
+  proxyStats: { port: 28772, option: '--proxy-stats-port', what: 'the proxy’s statistics, with --proxy' },
   minerApi: { port: 28770, option: '--miner-api-port', what: 'the miner’s statistics' },
 } as const;
 export type PortName = keyof typeof PORTS;
@@ -39,7 +41,7 @@ export type ValidatorPorts = { readonly overlay: number; readonly api: number; r
 
 export type Part = {
   readonly name: string;
-  readonly program: 'svcd' | 'svc-wallet' | 'svc-bridge' | 'svc-pool' | 'svc-miner';
+  readonly program: 'svcd' | 'svc-wallet' | 'svc-bridge' | 'svc-pool' | 'svc-proxy' | 'svc-miner';
   readonly words: readonly string[];
   /** Answers when the part is ready. */
   readonly ready: string;
@@ -55,6 +57,7 @@ export const files = (data: string) => ({
   poolWallet: join(data, 'pool-wallet.json'),
   minerWallet: join(data, 'miner-wallet.json'),
   pool: join(data, 'pool'),
+  proxy: join(data, 'proxy'),
   miner: join(data, 'miner'),
   logs: join(data, 'logs'),
   /** Genesis and keys of separate validators, and the data of those beside the first. */
@@ -212,9 +215,32 @@ export function bridgePart(data: string, ports: Ports): Part {
   };
 }
 
-export function minerPart(data: string, ports: Ports, address: string, gpu: boolean): Part {
+/** Between the miner and the pool. */
+export function proxyPart(data: string, ports: Ports, address: string): Part {
+  const pool = ['-o', `stratum2+tcp://${at(ports.pplns)}`, '-u', address];
+  const listeners = [
+    '--listen',
+    at(ports.proxy),
+    '--listen-ws',
+    'off',
+    '--stats-bind',
+    at(ports.proxyStats),
+    '--metrics-bind',
+    'off',
+  ];
+  return {
+    name: 'proxy',
+    program: 'svc-proxy',
+    words: [...pool, ...listeners, '--data-dir', files(data).proxy, ...logTo(data, 'proxy')],
+    ready: `${url(ports.proxyStats)}/v1/stats`,
+    where: `stratum ${at(ports.proxy)}`,
+  };
+}
+
+/** `port`: where it mines. */
+export function minerPart(data: string, ports: Ports, address: string, gpu: boolean, port = ports.pplns): Part {
   const device = gpu ? [] : ['--no-gpu', '--cpu-threads', '1'];
-  const pool = ['-o', `stratum+tcp://${at(ports.pplns)}`, '-u', `${address}.${gpu ? 'gpu' : 'cpu'}`];
+  const pool = ['-o', `stratum+tcp://${at(port)}`, '-u', `${address}.${gpu ? 'gpu' : 'cpu'}`];
   const listeners = ['--api-bind', at(ports.minerApi), '--metrics-bind', 'off', '--data-dir', files(data).miner];
   return {
     name: 'miner',

@@ -104,7 +104,7 @@ test('wallet and pool as two users: the pool calls the wallet with a token whose
   mkdirSync(join(folder, 'systemd'));
   const [init = '', ...installs] = pageSteps(place, isOthers).toReversed();
   for (const line of installs.toReversed()) follow(line, desk);
-  for (const path of UNITS.filter((one) => !one.includes('bridge')))
+  for (const path of UNITS.filter((one) => !/bridge|proxy/.test(one)))
     expect(existsSync(path.replace('deploy/systemd', join(folder, 'systemd'))), path).toBe(true);
 
   /** What systemd does for a unit, as far as it concerns users and files. */
@@ -157,7 +157,7 @@ test('wallet and pool as two users: the pool calls the wallet with a token whose
 });
 
 test('systemd finds no fault with the units', () => {
-  expect(UNITS).toHaveLength(4);
+  expect(UNITS).toHaveLength(5);
   for (const path of UNITS) expect(read(path), path).toMatch(/^NoNewPrivileges=true$/m);
   if (!lookAround(process.env).command('systemd-analyze')) return;
   const folder = temporaryDirectory();

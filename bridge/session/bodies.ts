@@ -119,8 +119,8 @@ export class Bodies {
   }
 
   find(owner: BodyOwner, terms: Terms, origin?: OriginJob): Body {
-    for (const body of [this.current, this.spare])
-      if (body?.terms === terms && isSameOrigin(body.origin, origin)) return body;
+    const held = terms === this.current.terms ? this.current : terms === this.spare?.terms ? this.spare : null;
+    if (held !== null && isSameOrigin(held.origin, origin)) return held;
     return new HeldBody(owner, terms, origin);
   }
 

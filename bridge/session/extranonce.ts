@@ -57,6 +57,10 @@ export function readExtranonce(extranonce: Bytes): { owner: Bytes; generation: n
  */
 export const connectionNumberMemory = (): SharedArrayBuffer => new SharedArrayBuffer(4 * (GENERATIONS + 1));
 
+/** Generations begin anew, for a farm of its own. */
+export const beginGenerations = (memory: SharedArrayBuffer): void =>
+  void Atomics.store(new Uint32Array(memory), GENERATIONS, 0);
+
 /** Hands out connection numbers of one thread. Numbers are never used again in the life of a boot id. */
 export class ConnectionCounter {
   readonly #bootId: Bytes;

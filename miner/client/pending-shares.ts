@@ -18,6 +18,8 @@ export class PendingShares {
   readonly #pending = new Map<number, Pending>();
   #sequence = 0;
   #workSum: bigint | undefined;
+  /** What was credited beyond what is acknowledged: a server may have judged later shares before an earlier one (S27). */
+  #ahead = { count: 0, work: 0n };
   #refused = 0;
 
   get size(): number {
@@ -66,10 +68,20 @@ export class PendingShares {
     const pending = judged.map(([, one]) => one);
     if (pending.length > 0) this.#refused = 0;
     const earned = pending.reduce((sum, { share }) => sum + share.work, 0n);
+    const ahead = this.#ahead.count + count - pending.length;
     // The sum covers the whole session; the first one received is the baseline of this connection.
-    const credited = this.#workSum === undefined ? earned : workSum - this.#workSum;
+    const credited = this.#workSum === undefined ? earned + this.#largest(ahead) : workSum - this.#workSum;
+    const aheadWork = this.#ahead.work + credited - earned;
     this.#workSum = workSum;
-    return { pending, short: count < pending.length || credited < earned ? { credited, earned } : undefined };
+    this.#ahead = { count: Math.max(ahead, 0), work: aheadWork > 0n ? aheadWork : 0n };
+    return { pending, short: ahead < 0 || aheadWork < 0n ? { credited, earned } : undefined };
+  }
+
+  /** The work of this many of those that wait, of the largest. */
+  #largest(count: number): bigint {
+    if (count <= 0) return 0n;
+    const works = this.shares.map(({ work }) => work).sort((a, b) => (a < b ? 1 : -1));
+    return works.slice(0, count).reduce((sum, work) => sum + work, 0n);
   }
 
   rejected(sequence: number, { code }: ErrorReply): { pending: Pending; verdict: Verdict } | undefined {

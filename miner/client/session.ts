@@ -53,6 +53,8 @@ export class Session {
   #held: Share[];
   /** Set in a farm session; `asked` until the server has said whether it is one. */
   #farm: FarmRigs | 'asked' | undefined;
+  /** It has no generations left, so that the next connection begins a new one. */
+  #isUsedUp = false;
   #retryAuthorizeAt: number | undefined;
   #unreadySince: number | undefined;
   readonly #pending = new PendingShares();
@@ -90,6 +92,7 @@ export class Session {
 
   /** What the next connection may resume. Call it once the session has ended. */
   memory(now: number): SessionMemory | undefined {
+    if (this.#isUsedUp) return undefined;
     if (!this.#loggedIn || this.#subscribed === undefined)
       return this.#memory === undefined ? undefined : { ...this.#memory, unanswered: this.#held };
     return {
@@ -288,7 +291,14 @@ export class Session {
       return;
     }
     const job = jobOfFarm(farm, farm.firstGeneration);
-    const wrong = checkJob(job, this.#expected as JobExpectation) ?? checkGeneration(farm);
+    const usedUp = checkGeneration(farm);
+    if (usedUp !== undefined) {
+      this.#isUsedUp = true;
+      for (const share of this.#pending.shares) this.#verdict({ share, again: false }, 'lost');
+      this.#end(usedUp, REFUSED_PAUSE);
+      return;
+    }
+    const wrong = checkJob(job, this.#expected as JobExpectation);
     if (wrong !== undefined) {
       this.#end(wrong, REFUSED_PAUSE);
       return;

@@ -188,3 +188,24 @@ test('at a pool of another address rigs log in again, so that they check the add
   expect((await share(again)).code).toBe(0);
   again.close();
 });
+
+test.each([
+  ['pays another address', 'job_pays_other', { payout: accountOf(12) }],
+  ['leaves no generations', 'job_generation', { first: 0xfffffffe }],
+])('a farm job that %s is refused, and rigs go on at the next pool', async (_, code, lie) => {
+  const [liar, honest] = [await PlayedPool.start(), await PlayedPool.start()];
+  const proxy = await startProxy([liar.url, honest.url], theVerifier(), ['--start-work', '8']);
+  const rig = await V2Client.open(proxy.port());
+  await rig.login('rig-1');
+  const before = rig.jobs.length;
+  Object.assign(liar, lie);
+  await liar.job();
+  await until(() => rig.jobs.length > before);
+  expect(proxy.client.lastRefusal?.code).toBe(code);
+  expect(newest(rig).clean).toBe(true);
+  expect(toHex(newest(rig).payout)).toBe(toHex(honest.payout));
+  expect((await share(rig)).code).toBe(0);
+  await until(() => honest.booked.length === 1);
+  expect(liar.booked).toEqual([]);
+  rig.close();
+});

@@ -1,4 +1,5 @@
 /** A pool played for a proxy: farm sessions of svc-mining-v2 as docs/protocol/stratum.md has them, and whatever the test wants it to do wrong. */
+import { randomInt } from 'node:crypto';
 import { createServer, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 import { type Bytes, concat, toHex } from '../../protocol/bytes.ts';
@@ -30,9 +31,10 @@ export class PlayedPool {
   readonly passwords: string[] = [];
   readonly usernames: string[] = [];
   highest = -1;
-  #first = 0;
+  first = 0;
   #jobId = 0;
-  #session = 0;
+  /** Those of two pools differ. */
+  #session = randomInt(1_000_000);
   #socket: Socket | undefined;
   #isFarm = false;
   readonly #jobs = new Map<number, FarmJob>();
@@ -119,7 +121,7 @@ export class PlayedPool {
         }
         this.#say({ type: 'farmOffer', offer: { rigs: this.farm, submitsPerSecond: 1_000 } });
         this.#isFarm = this.farm > 0;
-        this.#first = this.highest + 1;
+        this.first = this.highest + 1;
         if (this.#isFarm) await this.job();
         return;
       case 'rig':
@@ -149,7 +151,7 @@ export class PlayedPool {
     clean?: boolean;
     shareWork?: bigint;
   } = {}): Promise<void> {
-    if (shareWork !== this.shareWork) this.#first = this.highest + 1;
+    if (shareWork !== this.shareWork) this.first = this.highest + 1;
     this.shareWork = shareWork;
     const { header: whole } = await this.source.template(0);
     const header = Uint8Array.from(whole).fill(0, REWARD_ROOT_OFFSET, REWARD_ROOT_OFFSET + 48);
@@ -159,9 +161,9 @@ export class PlayedPool {
       shareTarget: targetOfWork(shareWork),
       epoch: 0,
       payout: this.payout,
-      extranonceHead: concat(Uint8Array.of(0), new Uint8Array(12).fill(5), Uint8Array.of(this.#session)),
+      extranonceHead: concat(Uint8Array.of(0), new Uint8Array(12).fill(5), Uint8Array.of(this.#session & 0xff)),
       clean,
-      firstGeneration: this.#first,
+      firstGeneration: this.first,
     };
     if (clean) this.#jobs.clear();
     if (this.#isFarm) {

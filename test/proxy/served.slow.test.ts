@@ -9,31 +9,37 @@ import { FARM_ADDRESS, startProxy } from './proxy-bed.ts';
 
 const POOL = { ...BRIDGE, name: 'pplns', pool: { payout: accountOf(9), address: addressOf(9), name: 'Example' } };
 
-test('without farms rigs of both wires have one header and longer prefixes, and their shares arrive once', async () => {
-  const pool = await startBed({ services: [POOL], limits: { ...EASY, farmRigs: 0 } });
-  const proxy = await startProxy([`stratum2+tcp://127.0.0.1:${pool.port}`], pool.verifier);
-  const first = await V1Client.open(proxy.port());
-  await first.login('rig-1');
-  const second = await V2Client.open(proxy.port());
-  await second.login(`${FARM_ADDRESS}.rig-2`);
-  const job = first.jobs[0]!;
-  expect(first.prefix.length).toBe(4);
-  expect(toHex(first.prefix)).not.toBe(toHex(second.prefix));
-  expect(toHex(second.jobs[0]!.header)).toBe(toHex(job.header));
-  expect(workOfTarget(job.shareTarget)).toBeLessThanOrEqual(proxy.jobs.current!.work);
-  const one = mine(job, first.prefix);
-  expect(await first.submitCode(job.jobId, one.nonce)).toBe(0);
-  expect(await first.submitCode(job.jobId, one.nonce)).toBe(22);
-  const other = second.jobs[0]!;
-  expect(await second.submitCode(other.jobId, mine(other, second.prefix).nonce)).toBe(0);
-  expect(await second.submitCode(other.jobId, mine(other, first.prefix).nonce)).toBe(26);
-  await until(() => pool.sink.accepted.length === 2);
-  expect(new Set(pool.sink.accepted.map(({ nonce }) => toHex(nonce))).size).toBe(2);
-  expect(pool.sink.rejected).toEqual([]);
-  await until(() => proxy.relay.figures.accepted === 2);
-  first.close();
-  second.close();
-});
+test.each([
+  ['at a pool without farms', 'protocol=v2', 0],
+  ['over v1', 'protocol=v1', 100],
+])(
+  '%s rigs of both wires have one header and longer prefixes, and their shares arrive once',
+  async (_, version, farmRigs) => {
+    const pool = await startBed({ services: [POOL], limits: { ...EASY, farmRigs } });
+    const proxy = await startProxy([`stratum+tcp://127.0.0.1:${pool.port}?${version}`], pool.verifier);
+    const first = await V1Client.open(proxy.port());
+    await first.login('rig-1');
+    const second = await V2Client.open(proxy.port());
+    await second.login(`${FARM_ADDRESS}.rig-2`);
+    const job = first.jobs[0]!;
+    expect(first.prefix.length).toBe(4);
+    expect(toHex(first.prefix)).not.toBe(toHex(second.prefix));
+    expect(toHex(second.jobs[0]!.header)).toBe(toHex(job.header));
+    expect(workOfTarget(job.shareTarget)).toBeLessThanOrEqual(proxy.jobs.current!.work);
+    const one = mine(job, first.prefix);
+    expect(await first.submitCode(job.jobId, one.nonce)).toBe(0);
+    expect(await first.submitCode(job.jobId, one.nonce)).toBe(22);
+    const other = second.jobs[0]!;
+    expect(await second.submitCode(other.jobId, mine(other, second.prefix).nonce)).toBe(0);
+    expect(await second.submitCode(other.jobId, mine(other, first.prefix).nonce)).toBe(26);
+    await until(() => pool.sink.accepted.length === 2);
+    expect(new Set(pool.sink.accepted.map(({ nonce }) => toHex(nonce))).size).toBe(2);
+    expect(pool.sink.rejected).toEqual([]);
+    await until(() => proxy.relay.figures.accepted === 2);
+    first.close();
+    second.close();
+  },
+);
 
 test('in a farm session shares of many rigs are accepted under their names, over new templates, blocks and a lost link', async () => {
   const pool = await startBed({ services: [POOL], blockWork: 64n });
