@@ -11,72 +11,9 @@
  */
 import { join } from 'node:path';
 import { type Bench, bench } from './harness.ts';
-import { Asked } from './stratum/asked.ts';
+import type { Asked } from './stratum/asked.ts';
+import { type Arrivals, costOf, crowd, JOBS, type Ports, started } from './stratum/crowd.ts';
 import { benchSoak } from './stratum/soak.ts';
-
-type Transport = 'tcp' | 'tls' | 'ws';
-type Ports = { readonly tcp: number; readonly ws: number };
-type Arrivals = { readonly p50: number; readonly p99: number };
-
-const JOBS = 7;
-const FIRST_LOGINS = 200;
-
-async function started(file: string, ...words: string[]): Promise<Asked> {
-  const process = new Asked(file, words, true);
-  await process.ready;
-  return process;
-}
-
-/** What a piece of work costs the server, and how long it takes. */
-async function costOf<T>(server: Asked, work: () => Promise<T>): Promise<{ value: T; cpu: number }> {
-  const before = await server.ask<number>('cpu');
-  const value = await work();
-  return { value, cpu: (await server.ask<number>('cpu')) - before };
-}
-
-/** One server with its miners: logins, memory a connection, jobs to all. */
-async function crowd(
-  server: Asked,
-  connections: number,
-  transport: Transport,
-  version: 1 | 2,
-  jobs: number,
-  accounts = 1,
-) {
-  const ports = await server.ask<Ports>('ports');
-  const load = await started('./load-process.ts');
-  const port = transport === 'ws' ? ports.ws : ports.tcp;
-  // The first third warms everything up; what a connection costs is what the others add.
-  const first = Math.floor(connections / 3);
-  const few = Math.min(first, FIRST_LOGINS);
-  const cold = await costOf(server, () =>
-    load.ask<number>('login', { port, count: few, transport, version, accounts }),
-  );
-  if (first > few) await load.ask<number>('login', { port, count: first - few, transport, version, accounts });
-  const before = await server.ask<number>('memory');
-  const added = connections - first;
-  const login = await costOf(server, () =>
-    load.ask<number>('login', { port, count: added, transport, version, accounts }),
-  );
-  const memory = (await server.ask<number>('memory')) - before;
-  const arrivals: Arrivals[] = [];
-  const { cpu } = await costOf(server, async () => {
-    for (let i = 0; i < jobs; i++) {
-      await load.ask('expectJobs');
-      arrivals.push(await load.ask<Arrivals>('jobs', await server.ask<string>('job')));
-    }
-  });
-  const p99 = arrivals.map((each) => each.p99).sort((a, b) => a - b)[Math.floor(arrivals.length / 2)] ?? 0;
-  return {
-    load,
-    logins: added / login.value,
-    loginCpu: login.cpu / added,
-    firstLoginCpu: cold.cpu / few,
-    memory: memory / added,
-    p99,
-    cpu: cpu / (jobs * connections),
-  };
-}
 
 const SUBMIT_SECONDS = 3;
 
@@ -178,7 +115,7 @@ async function benchPairs(b: Bench, connections: number): Promise<void> {
   for (let turn = 0; turn < Number(turnsAsked); turn++)
     for (const { name, file, streams, resume } of turn % 2 === 0 ? [first, second] : [second, first]) {
       const server = await started(file, '2', 'none', resume, streams);
-      const crowded = await crowd(server, connections, 'tcp', 1, JOBS, Number(accounts));
+      const crowded = await crowd(server, connections, 'tcp', 1, JOBS, { accounts: Number(accounts) });
       add(`${name} login-cpu us`, crowded.loginCpu);
       add(`${name} memory B`, crowded.memory);
       add(`${name} job-cpu us`, crowded.cpu);

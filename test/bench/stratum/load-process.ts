@@ -20,16 +20,16 @@ type Miner = {
   held: string;
 };
 
-/** Whom the connections mine for, in turn, and at which share work. */
-let crew = { accounts: 1, work: 1 };
+/** Whom the connections mine for, in turn, at which share work, and whether each has a worker's name of its own. */
+let crew = { accounts: 1, work: 1, named: false };
 const login = (username: string): string =>
   '{"jsonrpc":"2.0","id":1,"method":"mining.subscribe","params":{"agent":"load/1"}}\n' +
-  `{"jsonrpc":"2.0","id":2,"method":"mining.authorize","params":{"username":"${username}.w","password":"d=${crew.work}"}}\n`;
+  `{"jsonrpc":"2.0","id":2,"method":"mining.authorize","params":{"username":"${username}","password":"d=${crew.work}"}}\n`;
 const loginV2 = (username: string) =>
   Buffer.concat([
     Buffer.from('SVC2'),
     encodeClientFrame({ type: 'subscribe', subscribe: { agent: 'load/2', tag: '', session: null } }),
-    encodeClientFrame({ type: 'authorize', authorize: { username: `${username}.w`, password: `d=${crew.work}` } }),
+    encodeClientFrame({ type: 'authorize', authorize: { username, password: `d=${crew.work}` } }),
   ]);
 
 let miners: Miner[] = [];
@@ -37,6 +37,7 @@ let onIn = (): void => {};
 let onJob = (): void => {};
 let onAnswer: ((miner: Miner, count: number) => void) | null = null;
 let errors = 0;
+let received = 0;
 
 const newMiner = (send: Miner['send'], close: Miner['close']): Miner => ({
   send,
@@ -83,7 +84,7 @@ function takeText(miner: Miner, chunk: string): void {
 }
 
 function open(port: number, transport: Transport, version: 1 | 2): void {
-  const username = addressOf(1 + (miners.length % crew.accounts));
+  const username = `${addressOf(1 + (miners.length % crew.accounts))}.w${crew.named ? miners.length : ''}`;
   if (transport === 'ws') {
     const socket = new WebSocket(`ws://127.0.0.1:${port}`, ['svc-mining-v1'], { perMessageDeflate: false });
     const miner = newMiner(
@@ -111,6 +112,9 @@ function open(port: number, transport: Transport, version: 1 | 2): void {
   socket.on(transport === 'tls' ? 'secureConnect' : 'connect', () => {
     if (version === 1) socket.write(login(username), 'latin1');
     else socket.write(loginV2(username));
+  });
+  socket.on('data', (chunk) => {
+    received += chunk.length;
   });
   if (version === 1) socket.on('data', (chunk) => takeText(miner, chunk.toString('latin1')));
   else {
@@ -142,6 +146,7 @@ answerAsked({
     version,
     accounts = 1,
     work = 1,
+    named = false,
   }: {
     port: number;
     count: number;
@@ -149,8 +154,9 @@ answerAsked({
     version: 1 | 2;
     accounts?: number;
     work?: number;
+    named?: boolean;
   }) => {
-    crew = { accounts, work };
+    crew = { accounts, work, named };
     let [started, done] = [0, 0];
     const from = performance.now();
     await new Promise<void>((resolve) => {
@@ -170,6 +176,8 @@ answerAsked({
     onIn = () => {};
     return (performance.now() - from) / 1000;
   },
+  /** Bytes in all; over TCP and TLS. */
+  received: async () => received,
   expectJobs: async () => {
     let seen = 0;
     onJob = () => {
