@@ -21,7 +21,7 @@ test('a prerelease comes before its release in the order of Debian too', () => {
 });
 
 test('installed units start what the packages install, with the config file that they install', () => {
-  expect(UNITS.length).toBe(4);
+  expect(UNITS.length).toBe(5);
   for (const path of UNITS) {
     const unit = installedUnit(read(path));
     expect(unit, path).not.toContain('/opt/');
