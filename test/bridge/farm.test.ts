@@ -212,6 +212,32 @@ test('names cost nothing before a share, may all change at once but not without 
   expect(bed.shares.at(-1)?.member.worker).toMatch(/^name-\d$|^name-1\d$/);
 });
 
+test('names that are gone are forgotten also of a farm that always has a share in verification', async () => {
+  const left: string[] = [];
+  const members = { left: (gone: readonly Member[]) => void left.push(...gone.map(({ worker }) => worker)) };
+  let judged = Promise.resolve();
+  const bed = await bedOf({ members, verifying: () => judged });
+  const farm = new DeskFarm(bed);
+  await farm.begin(['a', 'b']);
+  const { firstGeneration, jobId } = farm.job;
+  expect(await farm.submit(firstGeneration, { rig: 0 })).toBe(0);
+  expect(await farm.submit(firstGeneration, { rig: 1 })).toBe(0);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  judged = promise;
+  const submit = { jobId, generation: firstGeneration, rig: 0, nonce: farm.nonce() };
+  await farm.send({ type: 'farmSubmit', sequence: 3, submit });
+  await farm.name('y', 'z');
+  farm.conversation.session.mining?.forget(0);
+  expect(left).toEqual(['a', 'b']);
+  // The share is that of its rig all the same, and once.
+  resolve();
+  await farm.send();
+  expect(bed.shares.map(({ member }) => member.worker)).toEqual(['a', 'b', 'a']);
+  expect(new Set(bed.shares.map(({ member }) => member.handle)).size).toBe(3);
+  farm.conversation.session.mining?.forget(0);
+  expect(left).toEqual(['a', 'b', 'a']);
+});
+
 test('a server without farms offers none, and the session goes on as a plain one', async () => {
   const bed = await bedOf({ limits: { ...EASY, farmRigs: 0 } });
   const farm = new DeskFarm(bed);
