@@ -7,12 +7,13 @@ import { type Bytes, equalBytes, toHex } from '../../protocol/bytes.ts';
 import { NONCE_OFFSET } from '../../protocol/ledger/header.ts';
 import { headerPays } from '../../protocol/ledger/reward.ts';
 import { workOfTarget } from '../../protocol/ledger/target.ts';
-import { jobOfFarm } from '../../protocol/stratum/farm.ts';
+import { jobOfFarm, LAST_FIRST_GENERATION } from '../../protocol/stratum/farm.ts';
 import { encodeClientFrame } from '../../protocol/stratum/v2.ts';
 import { EASY } from './bed.ts';
 import { type DeskBed, deskBed } from './desk-bed.ts';
 import { DeskFarm } from './desk-farm.ts';
 import { accountOf } from './stratum-client.ts';
+import { TemplateSource } from './template-source.ts';
 
 /** A hash is the first byte of its nonce: 5 is a share at work 32, 2 a block, 200 nothing. */
 const hash = (header: Bytes): Bytes => new Uint8Array(32).fill(header[NONCE_OFFSET] as number);
@@ -160,6 +161,24 @@ test('a farm that has used up its generations gets a new session', async () => {
   const again = new DeskFarm(bed);
   expect(await again.begin(['a'], { session })).not.toBe(session);
   expect(await again.submit(again.job.firstGeneration)).toBe(0);
+});
+
+test('no farm job begins above what clients take: the connection ends before, and the next one has a new session', async () => {
+  const bed = await bedOf();
+  const farm = new DeskFarm(bed);
+  const session = await farm.begin(['a']);
+  expect(await farm.submit(LAST_FIRST_GENERATION - 4 * 8)).toBe(0);
+  const { header } = await new TemplateSource().template(0);
+  const template = { serial: 9, header, epoch: 0, draw: 0, draws: 1, isFresh: true, cutHeight: 0 };
+  bed.desk.publish({ templates: [template], headHeight: 1_000, clean: false });
+  await farm.send();
+  expect(farm.jobs.every(({ firstGeneration }) => firstGeneration <= LAST_FIRST_GENERATION)).toBe(true);
+  expect(farm.conversation.isEnding).toBe(true);
+  farm.end();
+  await bed.settle();
+  const again = new DeskFarm(bed);
+  expect(await again.begin(['a'], { session })).not.toBe(session);
+  expect(again.job.firstGeneration).toBeLessThan(10);
 });
 
 test('names: 4,097 rigs, an index that was not admitted, and bad names are refused; a rig without a name has no shares', async () => {
