@@ -12,7 +12,8 @@ import type {
   WorkerEvent,
 } from '../bridge/shares/sink.ts';
 import type { Share, Verdict } from '../miner/client/session-events.ts';
-import { type Bytes, bigintFromBytesBE } from '../protocol/bytes.ts';
+import { shareIdentity } from '../protocol/books/share-identity.ts';
+import { type Bytes, bigintFromBytesBE, toHex } from '../protocol/bytes.ts';
 import { workOfTarget } from '../protocol/ledger/target.ts';
 import { type ErrorReply, stratumError } from '../protocol/stratum/errors.ts';
 
@@ -35,10 +36,15 @@ export type RelayFigures = {
   readonly work: bigint;
 };
 
+/** Shares remembered so that none is sent twice: many more than are found while a job lasts. */
+const MAX_REMEMBERED = 16_384;
+
 export class ShareRelay implements ShareSink {
   readonly counters = new Counters();
   readonly #unnamed: string;
   readonly #dependencies: RelayDependencies;
+  /** The oldest first. */
+  readonly #seen = new Set<string>();
   #sent = 0;
   #answered = 0;
   #work = 0n;
@@ -64,10 +70,23 @@ export class ShareRelay implements ShareSink {
     await this.counters.shares(shares);
     for (const share of shares) {
       this.#dependencies.onWork(share.work);
-      if (share.passed === undefined) continue;
+      if (share.passed === undefined || !this.#isNew(share)) continue;
       this.#sent++;
       this.#dependencies.send(this.#shareOf(share, share.passed));
     }
+  }
+
+  /**
+   * A connection knows its own shares alone, and after many logins two of them may have one prefix. The pool would count a
+   * duplicate against the whole farm.
+   */
+  #isNew({ headerDigest, nonce }: AcceptedShare): boolean {
+    const identity = toHex(shareIdentity(headerDigest, nonce));
+    if (this.#seen.has(identity)) return false;
+    this.#seen.add(identity);
+    const [oldest] = this.#seen;
+    if (this.#seen.size > MAX_REMEMBERED && oldest !== undefined) this.#seen.delete(oldest);
+    return true;
   }
 
   #shareOf({ worker, nonce }: AcceptedShare, { origin, generation }: NonNullable<AcceptedShare['passed']>): Share {

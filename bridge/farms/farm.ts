@@ -30,7 +30,7 @@ export class Farm {
   readonly #changeRate: BucketRate;
   #changes: Bucket | null = null;
   readonly #names = new Map<number, string>();
-  /** By the owner and the name; those whose name is gone stay until nothing of them is being verified. */
+  /** By the owner and the name. A share that comes from verification after its name is gone makes one again, for a minute. */
   readonly #members = new Map<string, Member>();
 
   constructor(rigs: number, { submits }: Pick<StratumLimits, 'submits'>) {

@@ -10,6 +10,7 @@ import { headerDigest } from '../../protocol/books/share-identity.ts';
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { ID_BYTES } from '../../protocol/crypto/identifier.ts';
 import { rewardRoot } from '../../protocol/ledger/reward.ts';
+import { LAST_FIRST_GENERATION } from '../../protocol/stratum/farm.ts';
 import { type OriginJob, originExtranonce } from '../nodes/origin-job.ts';
 import { extranonceOf, nextGeneration } from './extranonce.ts';
 import { type JobLog, lastGeneration, type Terms } from './job-log.ts';
@@ -147,7 +148,7 @@ export class Bodies {
 
   #freshen(owner: BodyOwner, shareWork: bigint, on: JobPlace): void {
     const generation = generationAfter(this.newest, owner, on);
-    if (generation === undefined) this.isOver = true;
+    if (generation === undefined || (this.room !== null && generation > LAST_FIRST_GENERATION)) this.isOver = true;
     else this.current = new HeldBody(owner, this.#log.begin(generation, shareWork, this.room), on.origin);
   }
 

@@ -71,10 +71,11 @@ export class Jobs {
       this.log = JobLog.restore(jobs.log, judgedLimit(limits));
       const spare = jobs.spare === null ? null : (this.log.termsOf(jobs.spare) as Terms);
       const current = this.log.termsOf(jobs.current) as Terms;
-      // Bodies from before a restart get no further jobs: the connection has another name now.
+      // Bodies from before a restart get no further jobs: the connection has another name now. Neither do those of another server's
+      // job: the newest may be of another session of that server, where their generations are other connections'.
       this.#bodies =
         current.owner === null
-          ? new Bodies(owner, this.log, current, spare, on?.origin)
+          ? new Bodies(owner, this.log, current, spare)
           : new Bodies(
               owner,
               this.log,

@@ -5,11 +5,12 @@
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { answerTo, CODE, type RefusalCode } from '../../protocol/stratum/errors.ts';
+import { LAST_FIRST_GENERATION } from '../../protocol/stratum/farm.ts';
 import { type Authorize, checkWorker, type Subscribe } from '../../protocol/stratum/messages.ts';
 import { parsePassword, parseUsername, type Wishes } from '../../protocol/stratum/username.ts';
 import { type StratumService, tagOf } from '../service.ts';
 import type { Member } from '../threads/hub.ts';
-import { isNamedBy, MAX_GENERATION } from './extranonce.ts';
+import { isNamedBy } from './extranonce.ts';
 import type { SessionRecord } from './session-record.ts';
 import type { ConnectionNumbers, SessionDesk, SessionHost } from './surroundings.ts';
 import type { AnswerId } from './voice.ts';
@@ -39,8 +40,11 @@ export type LoggedIn = {
   readonly isResumed: boolean;
 };
 
+/** It begins twice again: as a plain session, and as a farm. */
 const isUsedUp = ({ jobs }: SessionRecord): boolean =>
-  jobs?.log.terms.some(({ farm }) => farm !== null && farm.highest + farm.room >= MAX_GENERATION) ?? false;
+  jobs?.log.terms.some(
+    ({ generation, farm }) => (farm === null ? generation : farm.highest + farm.room) >= LAST_FIRST_GENERATION - 1,
+  ) ?? false;
 
 /** What a connection's nonces end with. */
 export const noncePrefixOf = (prefix: number, nonceEnd: Bytes = NOTHING): Bytes =>

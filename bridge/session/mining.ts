@@ -319,7 +319,7 @@ export class Mining implements Submitter, RunNotes, JobsOwner {
   /** Once a minute or so: forgets what concerns only dead jobs. */
   forget(oldestSerial: number): void {
     this.#jobs.forget(oldestSerial);
-    const gone = this.pending === 0 ? (this.farm?.dropGone() ?? NOBODY) : NOBODY;
+    const gone = this.farm?.dropGone() ?? NOBODY;
     if (gone.length > 0) this.#host.rigsLeft(gone);
   }
 

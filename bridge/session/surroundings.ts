@@ -66,7 +66,7 @@ export interface SessionHost extends Voice {
   admitRigs(asked: number): number;
   /** The first share of a rig. */
   rigJoined(member: Member): void;
-  /** Rigs whose names are gone; nothing of them is being verified. */
+  /** Rigs whose names are gone. */
   rigsLeft(members: readonly Member[]): void;
   refusedShare(member: Pick<Member, 'service' | 'account' | 'worker'>, code: RefusalCode, isOfWorker: boolean): void;
   /** An entry for the session log, made only if there is one. */

@@ -97,7 +97,7 @@ export type ReceiptFanOutDependencies<T> = {
 
 /** Names of one connection that are looked up at once: a farm has thousands. */
 const NAMES_AT_ONCE = 64;
-/** Sheets that wait for a farm to read those before. */
+/** Sheets that wait for a farm to read those before: the newest, so that all farms together keep no others in memory. */
 const MAX_SHEETS = 8;
 
 /** What is left of a sheet for one connection. */
@@ -176,8 +176,10 @@ export class ReceiptFanOut<T extends ReceiptTaker> {
     const before = this.#delayed.get(conversation);
     if (before === undefined && (this.#proceed(conversation, rest) || rest.names.length === 1)) return;
     if (before === undefined) this.#delayed.set(conversation, [rest]);
-    else if (before.length < MAX_SHEETS) before.push(rest);
-    else this.skipped++;
+    else if (before.push(rest) > MAX_SHEETS) {
+      before.shift();
+      this.skipped++;
+    }
   }
 
   /** At every tick: farms get the next of theirs, as they read. */

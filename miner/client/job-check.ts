@@ -8,7 +8,7 @@ import { ProtocolError } from '../../protocol/errors.ts';
 import { decodeHeader } from '../../protocol/ledger/header.ts';
 import { headerPays } from '../../protocol/ledger/reward.ts';
 import { NETWORK_NAMES, NETWORKS, type NetworkName, POW_EPOCH_CUTS, powEpoch } from '../../protocol/network.ts';
-import type { FarmJob } from '../../protocol/stratum/farm.ts';
+import { type FarmJob, LAST_FIRST_GENERATION } from '../../protocol/stratum/farm.ts';
 import type { Job } from '../../protocol/stratum/messages.ts';
 import { type Refusal, refusal } from '../miner-error.ts';
 
@@ -65,9 +65,6 @@ export function checkJob(job: Job, expected: JobExpectation): Refusal | undefine
     return refusal('job_pays_other', `the job does not pay ${expected.payee}`);
   return checkEpoch(job, header.anchorHeight, expected.network);
 }
-
-/** Generations of a session only count up: this many are left for the rigs at least. */
-const LAST_FIRST_GENERATION = 0x7fffffff;
 
 /** A farm's counter never goes back, so a pool must not use it up. */
 export const checkGeneration = ({ firstGeneration }: FarmJob): Refusal | undefined =>

@@ -125,7 +125,7 @@ export class Session {
         this.#end(event.refusal);
         return;
       case 'share':
-        this.#submit({ share: event.share, again: false });
+        this.#submit({ share: event.share, again: false }, now);
         return;
       case 'tick':
         this.#tick(now);
@@ -270,7 +270,7 @@ export class Session {
   #proceed(now: number): void {
     const held = this.#held;
     this.#held = [];
-    for (const share of held) this.#submit({ share, again: true });
+    for (const share of held) this.#submit({ share, again: true }, now);
     if (this.#early !== undefined) this.#onJob(this.#early, now);
     this.#early = undefined;
   }
@@ -327,7 +327,7 @@ export class Session {
     this.#actions.push({ kind: 'job', job: sessionJob(job, this.#subscribed as Subscribed) });
   }
 
-  #submit(pending: Pending): void {
+  #submit(pending: Pending, now: number): void {
     const { share } = pending;
     if (!this.#loggedIn || this.#farm === 'asked') {
       // Found during the login: a resumed session will accept it, a new one does not know the job.
@@ -352,7 +352,7 @@ export class Session {
       this.#send({ kind: 'submit', sequence, submit: { jobId, nonce } });
       return;
     }
-    const { index, news } = this.#farm.of(share.farm.rig);
+    const { index, news } = this.#farm.of(share.farm.rig, now);
     if (news !== undefined) this.#send({ kind: 'rig', rig: news });
     const { generation } = share.farm;
     this.#send({ kind: 'farmSubmit', sequence, submit: { jobId, generation, rig: index, nonce } });

@@ -11,6 +11,8 @@ import { checkInteger, checkJob, checkWorker, type Job, U32_MAX } from './messag
 /** Rigs of one farm session at most. */
 export const MAX_RIGS = 4096;
 export const GENERATION_BYTES = 4;
+/** No farm job begins above it: half of all generations are left for the client (S73). */
+export const LAST_FIRST_GENERATION = 0x7fffffff;
 
 /** `header` has a zeroed `reward_root`; `extranonceHead` is the extranonce without its generation, so this is no Job yet. */
 export interface FarmJob extends Omit<Job, 'extranonce'> {

@@ -7,12 +7,13 @@ import { type Bytes, equalBytes, toHex } from '../../protocol/bytes.ts';
 import { NONCE_OFFSET } from '../../protocol/ledger/header.ts';
 import { headerPays } from '../../protocol/ledger/reward.ts';
 import { workOfTarget } from '../../protocol/ledger/target.ts';
-import { jobOfFarm } from '../../protocol/stratum/farm.ts';
+import { jobOfFarm, LAST_FIRST_GENERATION } from '../../protocol/stratum/farm.ts';
 import { encodeClientFrame } from '../../protocol/stratum/v2.ts';
 import { EASY } from './bed.ts';
 import { type DeskBed, deskBed } from './desk-bed.ts';
 import { DeskFarm } from './desk-farm.ts';
 import { accountOf } from './stratum-client.ts';
+import { TemplateSource } from './template-source.ts';
 
 /** A hash is the first byte of its nonce: 5 is a share at work 32, 2 a block, 200 nothing. */
 const hash = (header: Bytes): Bytes => new Uint8Array(32).fill(header[NONCE_OFFSET] as number);
@@ -162,6 +163,24 @@ test('a farm that has used up its generations gets a new session', async () => {
   expect(await again.submit(again.job.firstGeneration)).toBe(0);
 });
 
+test('no farm job begins above what clients take: the connection ends before, and the next one has a new session', async () => {
+  const bed = await bedOf();
+  const farm = new DeskFarm(bed);
+  const session = await farm.begin(['a']);
+  expect(await farm.submit(LAST_FIRST_GENERATION - 4 * 8)).toBe(0);
+  const { header } = await new TemplateSource().template(0);
+  const template = { serial: 9, header, epoch: 0, draw: 0, draws: 1, isFresh: true, cutHeight: 0 };
+  bed.desk.publish({ templates: [template], headHeight: 1_000, clean: false });
+  await farm.send();
+  expect(farm.jobs.every(({ firstGeneration }) => firstGeneration <= LAST_FIRST_GENERATION)).toBe(true);
+  expect(farm.conversation.isEnding).toBe(true);
+  farm.end();
+  await bed.settle();
+  const again = new DeskFarm(bed);
+  expect(await again.begin(['a'], { session })).not.toBe(session);
+  expect(again.job.firstGeneration).toBeLessThan(10);
+});
+
 test('names: 4,097 rigs, an index that was not admitted, and bad names are refused; a rig without a name has no shares', async () => {
   const { bed, farm } = await farmOf();
   const tooMany = encodeClientFrame({ type: 'farm', rigs: 4_096 });
@@ -210,6 +229,32 @@ test('names cost nothing before a share, may all change at once but not without 
   expect(farm.codes.filter((code) => code === 27).length).toBeGreaterThan(20);
   expect(await farm.submit(farm.job.firstGeneration, { rig: 0 })).toBe(0);
   expect(bed.shares.at(-1)?.member.worker).toMatch(/^name-\d$|^name-1\d$/);
+});
+
+test('names that are gone are forgotten also of a farm that always has a share in verification', async () => {
+  const left: string[] = [];
+  const members = { left: (gone: readonly Member[]) => void left.push(...gone.map(({ worker }) => worker)) };
+  let judged = Promise.resolve();
+  const bed = await bedOf({ members, verifying: () => judged });
+  const farm = new DeskFarm(bed);
+  await farm.begin(['a', 'b']);
+  const { firstGeneration, jobId } = farm.job;
+  expect(await farm.submit(firstGeneration, { rig: 0 })).toBe(0);
+  expect(await farm.submit(firstGeneration, { rig: 1 })).toBe(0);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  judged = promise;
+  const submit = { jobId, generation: firstGeneration, rig: 0, nonce: farm.nonce() };
+  await farm.send({ type: 'farmSubmit', sequence: 3, submit });
+  await farm.name('y', 'z');
+  farm.conversation.session.mining?.forget(0);
+  expect(left).toEqual(['a', 'b']);
+  // The share is that of its rig all the same, and once.
+  resolve();
+  await farm.send();
+  expect(bed.shares.map(({ member }) => member.worker)).toEqual(['a', 'b', 'a']);
+  expect(new Set(bed.shares.map(({ member }) => member.handle)).size).toBe(3);
+  farm.conversation.session.mining?.forget(0);
+  expect(left).toEqual(['a', 'b', 'a']);
 });
 
 test('a server without farms offers none, and the session goes on as a plain one', async () => {

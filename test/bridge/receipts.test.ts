@@ -1,6 +1,6 @@
 /** Receipts to connections (docs/protocol/stratum.md, S33 to S36): those who ask get their own, on both wires; nobody else hears of it. */
 import { expect, test } from 'vitest';
-import { findEntry, sharedDelivery } from '../../bridge/shares/receipts.ts';
+import { findEntry, ReceiptFanOut, type ReceiptMessage, sharedDelivery } from '../../bridge/shares/receipts.ts';
 import type { FromServer } from '../../miner/client/wire.ts';
 import { WireV1 } from '../../miner/client/wire-v1.ts';
 import { WireV2 } from '../../miner/client/wire-v2.ts';
@@ -153,4 +153,33 @@ test('an entry is found among many by account and worker', () => {
   for (const [account, worker] of workers)
     expect(entryOfBytes(findEntry(sheet, accountOf(account), worker) as Uint8Array).leaf.worker).toBe(worker);
   expect(findEntry(sheet, accountOf(5), 'nobody')).toBeUndefined();
+});
+
+test('sheets wait for farms that read slowly, but old ones are kept for none of them', () => {
+  const names = Array.from({ length: 100 }, (_, i) => `rig-${i}`);
+  const farmOf = () => {
+    const got: number[] = [];
+    const receipt = (message: ReceiptMessage): void => void got.push(JSON.parse(message.line()).params.slice);
+    const peer = { queued: 0 };
+    const session = { member: { service: 'pplns', account: accountOf(1) }, workers: names };
+    return { isEnding: false, peer, session, receipt, flush: () => {}, got };
+  };
+  const fanOut = new ReceiptFanOut<ReturnType<typeof farmOf>>({
+    soon: (run) => run(),
+    now: () => 0,
+    onDefect: () => {},
+  });
+  const { sheet } = delivery('pplns', [[1, 'rig-99']]);
+  const farm = farmOf();
+  farm.peer.queued = 1;
+  fanOut.ask(farm);
+  for (let slice = 1; slice <= 20; slice++) {
+    fanOut.deliver({ ...sheet, head: { ...sheet.head, slice } });
+    fanOut.sendDelayed();
+  }
+  expect(farm.got).toEqual([]);
+  farm.peer.queued = 0;
+  for (let i = 0; i < 40; i++) fanOut.sendDelayed();
+  expect(farm.got).toEqual([13, 14, 15, 16, 17, 18, 19, 20]);
+  expect(fanOut.skipped).toBe(12);
 });

@@ -1,6 +1,8 @@
 /** What lies between server and client of a proxy: jobs of a pool as templates, shares as submits. */
 import { expect, test } from 'vitest';
+import { Farm } from '../../bridge/farms/farm.ts';
 import type { UpstreamEvents } from '../../bridge/nodes/upstream.ts';
+import { LIMIT_DEFAULTS } from '../../bridge/options.ts';
 import type { AcceptedShare } from '../../bridge/shares/sink.ts';
 import { FarmRigs } from '../../miner/client/farm-rigs.ts';
 import type { PoolJob, Share } from '../../miner/client/session-events.ts';
@@ -112,11 +114,59 @@ test('shares that meet the target of the pool are sent under the name of their r
   expect(relay.counters.totals.accepted).toBe(3);
 });
 
+test('a share goes to the pool once, whichever of two connections with one header and one prefix sent it', async () => {
+  const sent: Share[] = [];
+  const relay = new ShareRelay('hall', { isServed: () => true, send: (share) => sent.push(share), onWork: () => {} });
+  const { origin } = templateOf(await farmJob(), 'development');
+  const found = (nonce: number, header: number): AcceptedShare => ({
+    service: 'proxy',
+    account: accountOf(1),
+    worker: 'a',
+    work: 4n,
+    hashWork: 9,
+    cutHeight: 0,
+    extranonce: new Uint8Array(18),
+    headerDigest: new Uint8Array(16).fill(header),
+    nonce: new Uint8Array(8).fill(nonce),
+    atMillis: 0,
+    passed: { origin: origin!, generation: 6 },
+  });
+  await relay.shares([found(1, 1), found(1, 1), found(1, 2)]);
+  await relay.shares([found(1, 1), found(2, 1)]);
+  expect(sent.length).toBe(3);
+  expect(relay.figures).toMatchObject({ sent: 3, waiting: 3 });
+});
+
 test('a rig keeps its index; with more rigs than indexes, the one that was silent for longest gives its own', () => {
   const rigs = new FarmRigs(2);
-  expect(rigs.of('a')).toEqual({ index: 0, news: { index: 0, worker: 'a' } });
-  expect(rigs.of('b')).toEqual({ index: 1, news: { index: 1, worker: 'b' } });
-  expect(rigs.of('a')).toEqual({ index: 0, news: undefined });
-  expect(rigs.of('c')).toEqual({ index: 1, news: { index: 1, worker: 'c' } });
-  expect(rigs.of('b')).toEqual({ index: 0, news: { index: 0, worker: 'b' } });
+  expect(rigs.of('a', 0)).toEqual({ index: 0, news: { index: 0, worker: 'a' } });
+  expect(rigs.of('b', 0)).toEqual({ index: 1, news: { index: 1, worker: 'b' } });
+  expect(rigs.of('a', 0)).toEqual({ index: 0, news: undefined });
+  expect(rigs.of('c', 0)).toEqual({ index: 1, news: { index: 1, worker: 'c' } });
+  expect(rigs.of('b', 0)).toEqual({ index: 0, news: { index: 0, worker: 'b' } });
 });
+
+test.each([
+  [1, 10],
+  [50, 7],
+  [300, 20],
+])(
+  'with many more rigs than its %i indexes, a farm with %i shares a second never changes names more often than it may',
+  (rigs, perSecond) => {
+    const [names, server] = [new FarmRigs(rigs), new Farm(rigs, LIMIT_DEFAULTS)];
+    const known = new Set<number>();
+    let changes = 0;
+    for (let i = 0; i < 600 * perSecond; i++) {
+      const now = (i * 1_000) / perSecond;
+      const { index, news } = names.of(`rig-${i}`, now);
+      if (news !== undefined) {
+        expect(server.name(news, now), `share ${i}`).toBe(true);
+        known.add(news.index);
+        changes++;
+      }
+      // One that could not be named goes under a name that there is.
+      expect(known.has(index)).toBe(true);
+    }
+    expect(changes).toBeGreaterThan(600 * 4);
+  },
+);

@@ -1,0 +1,50 @@
+/** Jobs made from those of another server: each connection has a generation of its own on them. */
+import { expect, test } from 'vitest';
+import { type Bytes, toHex } from '../../protocol/bytes.ts';
+import { NONCE_OFFSET } from '../../protocol/ledger/header.ts';
+import { targetOfWork, targetToBytes } from '../../protocol/ledger/target.ts';
+import { type DeskBed, deskBed } from './desk-bed.ts';
+import { DeskFarm } from './desk-farm.ts';
+import { TemplateSource } from './template-source.ts';
+
+const hash = (header: Bytes): Bytes => new Uint8Array(32).fill(header[NONCE_OFFSET] as number);
+
+/** A job of the other server's session of this number. */
+async function publish(bed: DeskBed, session: number): Promise<void> {
+  const source = new TemplateSource();
+  source.blockWork = 64n;
+  source.height = 1_000 + session;
+  const { header } = await source.template(0);
+  const origin = {
+    session: `${session}`,
+    jobId: session,
+    extranonceHead: new Uint8Array(14).fill(session),
+    firstGeneration: 0,
+    shareTarget: targetToBytes(targetOfWork(32n)),
+  };
+  const template = { serial: 10 + session, header, epoch: 0, draw: 0, draws: 1, isFresh: false, cutHeight: 0, origin };
+  bed.desk.publish({ templates: [template], headHeight: source.height, clean: true });
+  await bed.settle();
+}
+
+const extranonces = ({ said }: DeskFarm): string[] =>
+  said.flatMap((frame) => (frame.type === 'job' ? [toHex(frame.job.extranonce)] : []));
+
+const head = (session: number): string => `0${session}`.repeat(14);
+
+test('a connection that resumes on a job of another session of that server takes a generation of there', async () => {
+  const bed = await deskBed({ hash });
+  await publish(bed, 1);
+  const [rig, other] = [new DeskFarm(bed), new DeskFarm(bed)];
+  const session = await rig.login();
+  await other.login();
+  expect(extranonces(rig)).toEqual([`${head(1)}00000000`]);
+  expect(extranonces(other)).toEqual([`${head(1)}01000000`]);
+  rig.end();
+  await bed.settle();
+  await publish(bed, 2);
+  expect(extranonces(other).at(-1)).toBe(`${head(2)}02000000`);
+  const again = new DeskFarm(bed);
+  expect(await again.login({ session })).toBe(session);
+  expect(extranonces(again)).toEqual([`${head(2)}03000000`]);
+});
