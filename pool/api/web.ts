@@ -3,7 +3,6 @@
  * of a proxy are trusted only from proxies the operator listed.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { RateLimiter, type RateLimits } from '../../node/api/rate-limit.ts';
@@ -149,8 +148,8 @@ class Web {
   /** A separate limit: API readers behind the same address must not block the operator's monitoring. */
   readonly #metricsRate: RateLimiter;
   readonly #turns = new Turns({ most: DEAR_WAITING });
-  /** Downloads under way, the oldest first: the connection of each, and its client. */
-  readonly #underWay = new Map<Socket, string>();
+  /** Downloads under way, the oldest first: the answer of each, and its client. One connection may have asked for several. */
+  readonly #underWay = new Map<ServerResponse, string>();
 
   constructor(
     app: FastifyInstance,
@@ -330,12 +329,11 @@ class Web {
     const own = [...this.#underWay.values()].filter((other) => other === client).length;
     if (own >= DOWNLOADS_OF_CLIENT)
       throw new ApiRefusal('too_many_requests', 'too many downloads at a time', DEAR_RETRY_MILLIS);
-    const { socket } = request.raw;
     const oldest = this.#underWay.size >= DOWNLOADS ? this.#underWay.keys().next().value : undefined;
     oldest?.destroy();
-    this.#underWay.set(socket, client);
-    reply.raw.once('close', () => this.#underWay.delete(socket));
-    connectionOf(socket)?.mayTakeLonger((bytes / SLOWEST_BYTES) * 1_000);
+    this.#underWay.set(reply.raw, client);
+    reply.raw.once('close', () => this.#underWay.delete(reply.raw));
+    connectionOf(request.raw.socket)?.mayTakeLonger((bytes / SLOWEST_BYTES) * 1_000);
   }
 
   /** The dashboard: files by name, and its page for every other path, since routing is done in the browser. */

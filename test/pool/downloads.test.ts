@@ -1,7 +1,9 @@
 /** Files that the pool hands out: with their checksums, from any byte on, few at a time. */
 import { hash } from 'node:crypto';
+import { once } from 'node:events';
 import { rmSync, writeFileSync } from 'node:fs';
 import { request as ask, type IncomingMessage } from 'node:http';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { Downloads } from '../../pool/api/public/downloads.ts';
@@ -71,6 +73,28 @@ test('a client that does not read has four downloads at a time, and gets its pla
   expect([fifth.status, fifth.headers.get('retry-after')]).toEqual([429, '1']);
   for (const answer of answers) answer.destroy();
   await expect.poll(async () => (await fetch(url + NAME)).status).toBe(200);
+});
+
+test('downloads that one connection asks for at once count one by one, also after the first has ended', async () => {
+  const { url } = await pool();
+  const { port, pathname } = new URL(url);
+  const get = (range: string) => `GET ${pathname}${NAME} HTTP/1.1\r\nhost: x\r\n${range}\r\n`;
+  const sockets = [connect(Number(port), '127.0.0.1'), connect(Number(port), '127.0.0.1')];
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+  });
+  for (const socket of sockets) {
+    socket.write(get(`range: bytes=${CONTENTS.length - 1}-\r\n`) + get('') + get(''));
+    // The first answer is one byte; then nothing is read any more.
+    await once(socket, 'data');
+    socket.pause();
+  }
+  const another = async () => {
+    const { status, body } = await fetch(url + NAME);
+    await body?.cancel();
+    return status;
+  };
+  await expect.poll(another).toBe(429);
 });
 
 test('a folder that cannot be read is refused with its name', async () => {
