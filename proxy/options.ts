@@ -13,6 +13,7 @@ import {
 } from '../runtime/command-line/command-line.ts';
 import { hostNameOption } from '../runtime/door/host-name.ts';
 import { logOptions } from '../runtime/log/log.ts';
+import { MOST_SHARES_PER_SECOND } from './upstream-work.ts';
 
 const { anchors: _anchors, farmRigs: _farmRigs, ...rigOptions } = stratumOptions;
 const { pool, user, expectPayout, tlsPin, tlsCa } = minerOptions;
@@ -34,7 +35,7 @@ export const proxyOptions = {
     help: 'shares a second that the whole farm sends to the pool, about',
     group: POOL,
     min: 1,
-    max: 1_000,
+    max: MOST_SHARES_PER_SECOND,
     default: 5,
   }),
   rigs: integer({ help: 'rigs to ask the pool for, at most', group: POOL, min: 1, max: 4_096, default: 4_096 }),

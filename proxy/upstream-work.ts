@@ -4,6 +4,11 @@
  * it is made rarely. Pure; the time is passed in.
  */
 
+/**
+ * What can be wished for. A rig sends 80 shares a second at most, so of a work that is easier than that it sends only the hardest hashes and seems slower than it is; the wish that follows from its rate
+ * would be easier still, and so on, until next to nothing is credited. One rig may have all the rate of a farm.
+ */
+export const MOST_SHARES_PER_SECOND = 20;
 /** Newer work counts more: after this long what was counts about a third. */
 const WINDOW_SECONDS = 300;
 /** Shares of rigs before the rate is believed. */

@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- session [NETWORK] [SECONDS] [CUDA_PROGRAM|-] [initial-work=N] [cut-millis=N] [miner options]`: node, bridge and `svc-miner` as the three
- * processes that they are, on a chain of their own. Counted are the hashes that the miner did and the work that the bridge
+ * `npm run bench -- session [NETWORK] [SECONDS] [CUDA_PROGRAM|-] [initial-work=N] [cut-millis=N] [proxy=SHARES_A_SECOND] [miner options]`: node, bridge and `svc-miner` as the three
+ * processes that they are, on a chain of their own; with `proxy=` an `svc-proxy` between bridge and miner, which sends so many shares. Counted are the hashes that the miner did and the work that the bridge
  * credited for them. On `testnet` (the default) the bridge verifies with the 2 GiB dataset. With the compiled yardstick
  * (nvcc -O3 -arch=sm_90 -o pow-cuda test/bench/pow.cu) CUDA runs before and after the session.
  */
@@ -35,6 +35,7 @@ type BridgeStats = {
   readonly shares: { readonly accepted: number; readonly work: string };
   readonly blocks: Record<string, number>;
 };
+type ProxyStats = { readonly ready: boolean; readonly pool: unknown; readonly passed_on: unknown };
 
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
@@ -54,7 +55,7 @@ class Processes {
     return join(this.#folder, name);
   }
 
-  start(program: 'node' | 'bridge' | 'miner', words: readonly string[]): ChildProcess {
+  start(program: 'node' | 'bridge' | 'proxy' | 'miner', words: readonly string[]): ChildProcess {
     const child = spawn(
       process.execPath,
       [join(ROOT, program, 'main.ts'), ...words, '--log-file', this.path(`${program}.log`)],
@@ -121,14 +122,14 @@ export default bench('node, bridge and svc-miner together: hashes done and work 
   const [network = 'testnet', seconds = '300', program, ...rest] = b.words;
   const ofChain = (name: string): string | undefined =>
     rest.find((word) => word.startsWith(`${name}=`))?.slice(name.length + 1);
-  const words = rest.filter((word) => !/^(initial-work|cut-millis)=/.test(word));
+  const words = rest.filter((word) => !/^(initial-work|cut-millis|proxy)=/.test(word));
   if (network !== 'testnet' && network !== 'development')
     throw new Error(`'${network}' is neither testnet nor development`);
   const yardstick = await cuda(b, program, network);
   const before = await yardstick?.rate();
   const processes = new Processes();
   try {
-    const ports = { mining: 0, stratum: 0, stats: 0, miner: 0 };
+    const ports = { mining: 0, stratum: 0, stats: 0, proxy: 0, proxyStats: 0, miner: 0 };
     for (const name of Object.keys(ports) as (keyof typeof ports)[]) ports[name] = await freePort();
     const address = formatAddress(new Uint8Array(ADDRESS_PAYLOAD_BYTES).fill(7).fill(0, 0, 1), network);
     const genesis = ['--development-validators', '4', '--fund', `${address}=16000000`];
@@ -182,10 +183,37 @@ export default bench('node, bridge and svc-miner together: hashes done and work 
     const bridgeStats = () => read<BridgeStats>(`http://127.0.0.1:${ports.stats}/v1/stats`);
     await processes.seen('the bridge', 600, async () => ((await bridgeStats()).ready ? true : undefined));
     b.figure('bridge ready after its start', (performance.now() - began) / 1_000, 's');
+    const upstream = ofChain('proxy');
+    const proxyStats = () => read<ProxyStats>(`http://127.0.0.1:${ports.proxyStats}/v1/stats`);
+    if (upstream !== undefined) {
+      processes.start('proxy', [
+        '--pool',
+        `stratum2+tcp://127.0.0.1:${ports.stratum}`,
+        '--user',
+        address,
+        '--upstream-shares',
+        upstream,
+        // One rig sends at least as many.
+        '--submit-rate',
+        String(4 * Number(upstream)),
+        '--no-check-books',
+        '--data-dir',
+        processes.path('proxy'),
+        '--listen',
+        `127.0.0.1:${ports.proxy}`,
+        '--listen-ws',
+        'off',
+        '--metrics-bind',
+        'off',
+        '--stats-bind',
+        `127.0.0.1:${ports.proxyStats}`,
+      ]);
+      await processes.seen('the proxy', 600, async () => ((await proxyStats()).ready ? true : undefined));
+    }
     const started = performance.now();
     const miner = processes.start('miner', [
       '--pool',
-      `stratum+tcp://127.0.0.1:${ports.stratum}`,
+      `stratum+tcp://127.0.0.1:${upstream === undefined ? ports.stratum : ports.proxy}`,
       '--user',
       `${address}.session`,
       '--data-dir',
@@ -205,8 +233,8 @@ export default bench('node, bridge and svc-miner together: hashes done and work 
     });
     b.figure('first accepted share after the start', (performance.now() - started) / 1_000, 's');
     b.note(`device ${first.devices.map(({ name }) => name).join(', ')}`);
-    // What is mined before the tenth second pays less: the share work still rises.
-    await sleep(10_000);
+    // What is mined before the tenth second pays less: the share work still rises. A proxy asks for another after a minute.
+    await sleep(upstream === undefined ? 10_000 : 75_000);
     const [from, fromBridge] = [await minerStats(), await bridgeStats()];
     const [fromCpu, fromAt] = [processorSeconds(miner.pid as number), performance.now()];
     await sleep(Number(seconds) * 1_000);
@@ -229,6 +257,8 @@ export default bench('node, bridge and svc-miner together: hashes done and work 
     b.figure('credited, from the start of the miner', Number(toBridge.shares.work) / hashes(to), '');
     for (const kind of ['stale', 'rejected', 'lost', 'bad'] as const) b.figure(kind, to.shares[kind], 'shares');
     b.figure('processor load of the miner', load, 'cores');
+    if (upstream !== undefined)
+      b.note(`proxy: ${JSON.stringify(await proxyStats().then(({ pool, passed_on }) => ({ pool, passed_on })))}`);
     b.note(`blocks ${JSON.stringify(toBridge.blocks)}`);
   } finally {
     await processes.stop();

@@ -1,6 +1,7 @@
 /** The share work that a proxy asks its pool for. */
 import { expect, test } from 'vitest';
-import { UpstreamWork } from '../../proxy/upstream-work.ts';
+import { PACE } from '../../miner/work/pace.ts';
+import { MOST_SHARES_PER_SECOND, UpstreamWork } from '../../proxy/upstream-work.ts';
 
 const MINUTE = 60_000;
 
@@ -43,4 +44,24 @@ test('few shares, or a login of a moment ago, are no reason for a wish', () => {
   expect(work.password(1n, at)).toBe('');
   at = run(work, at, MINUTE, 1_000_000n);
   expect(work.isDue(1n, at)).toBe(true);
+});
+
+test('a farm of one fast rig is credited what it hashes, whatever work the pool began with', () => {
+  const RATE = 500e6;
+  for (let first = 1; first < 64 * RATE; first *= 64)
+    for (const perSecond of [1, 5, MOST_SHARES_PER_SECOND]) {
+      const wishes = new UpstreamWork(perSecond, 0);
+      let work = first;
+      const creditedIn = (second: number): number => {
+        const at = second * 1_000;
+        // A rig sends no more shares than it may: those that it finds beyond are lost to it.
+        const shares = Math.min(RATE / work, PACE.sharesPerSecond);
+        for (let share = 0; share < shares; share++) wishes.add(BigInt(Math.round(work)), at);
+        if (wishes.isDue(BigInt(Math.round(work)), at))
+          work = Number(wishes.password(BigInt(Math.round(work)), at).slice(2));
+        return shares * work;
+      };
+      for (let second = 1; second <= 3_600; second++) creditedIn(second);
+      expect(creditedIn(3_601) / RATE, `${first} at first, ${perSecond} a second`).toBeGreaterThan(0.999);
+    }
 });
