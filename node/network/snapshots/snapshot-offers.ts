@@ -101,8 +101,10 @@ export class SnapshotOffers {
     for (const name of [keyOf(offer), ...peers]) this.#failed.set(name, now);
   }
 
+  /** Those that are nearest first. */
   holders(offer: Place): readonly PeerName[] {
-    return this.#holders(keyOf(offer));
+    const key = keyOf(offer);
+    return this.peers.filter((peer) => this.#offers.get(peer)?.has(key));
   }
 
   /** The height at which a peer offers this cut. */
