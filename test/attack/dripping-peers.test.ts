@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { adoptInto } from '../../node/chain/adopted-cut.ts';
 import type { Checkpoint } from '../../node/chain/checkpoints.ts';
 import { AskError } from '../../node/network/peers/peer-fault.ts';
-import { BlockFetch, HASTE_MILLIS, WAITING_BYTES } from '../../node/network/sync/block-fetch.ts';
+import { BlockFetch, HASTE_MILLIS, NEXT_MILLIS, WAITING_BYTES } from '../../node/network/sync/block-fetch.ts';
 import { answerSync } from '../../node/network/sync/cut-server.ts';
 import { CutSync } from '../../node/network/sync/cut-sync.ts';
 import { DeliveryPace } from '../../node/network/sync/delivery-pace.ts';
@@ -371,6 +371,30 @@ describe('peers that send one block just in time', () => {
     });
     const taken = fetch.take(block.id);
     await vi.advanceTimersByTimeAsync(20 * HASTE_MILLIS);
+    expect(await Promise.race([taken, 'nothing came'])).toMatchObject({ from: 'honest' });
+    fetch.close();
+  });
+
+  test('do not keep a fetch from one that did not answer twice, also where new ones come every second', async () => {
+    const [block] = headersOf(1) as [ReturnType<typeof headersOf>[number]];
+    let silent = 2;
+    const began = Date.now();
+    const fetch = new BlockFetch([block.id], {
+      peers: () => {
+        const second = Math.floor((Date.now() - began) / NEXT_MILLIS);
+        return ['honest', ...[1, 2, 3, 4].map((i) => `stranger ${i} of second ${second}`)];
+      },
+      ask: async (peer) => {
+        if (peer !== 'honest') return await new Promise(() => undefined);
+        if (silent-- > 0) throw new AskError('unanswered', 'it did not answer');
+        return encodeBlocksAnswer([{ header: block.header, body: BODY }]);
+      },
+      blame: () => undefined,
+      pace: new DeliveryPace(() => Date.now()),
+      isHere: () => false,
+    });
+    const taken = fetch.take(block.id);
+    await vi.advanceTimersByTimeAsync(60_000);
     expect(await Promise.race([taken, 'nothing came'])).toMatchObject({ from: 'honest' });
     fetch.close();
   });

@@ -49,6 +49,7 @@ test('a thread that ends without an error is started again, also where the first
 
 const info = (direction: PeerInfo['direction'], address: string, release = '9.0.0'): PeerInfo => ({
   direction,
+  named: false,
   address: `/ip4/${address}/tcp/1`,
   release,
   height: 0,

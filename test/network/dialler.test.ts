@@ -76,6 +76,16 @@ const NAMED = Array.from({ length: 4 }, (_, i) => `/ip4/10.${i}.0.1/tcp/28705`);
 const PEER = '12D3KooWFFWniSxc96QsrFX7tNZteNdTZaqTcKtac6SFQPQaw5BB';
 const stranger = (i: number) => `/ip4/192.0.${i}.1/tcp/28705/p2p/${PEER}`;
 
+test('a peer counts as named where it answered at an address that the operator named', async () => {
+  const [named = ''] = NAMED;
+  const network = new Network([named]);
+  network.book.told(stranger(1));
+  await network.pass(2);
+  expect(network.has(stranger(1))).toBe(true);
+  expect(network.dialler.isNamed(`peer at ${named}`)).toBe(true);
+  expect(network.dialler.isNamed(`peer at ${stranger(1)}`)).toBe(false);
+});
+
 test('a peer that the operator named is dialled again after its restart, though strangers hold all places', async () => {
   const [named = ''] = NAMED;
   const network = new Network([named]);

@@ -138,7 +138,8 @@ export class MemoryPeers implements PeerLink {
   join(peer: PeerName, direction: 'inbound' | 'outbound'): void {
     this.#peers.add(peer);
     const height = this.#room.nodes.get(peer)?.height ?? 0;
-    this.#handlers.joined(peer, { address: `/ip4/127.0.0.1/tcp/1/p2p/${peer}`, direction, release: '0.1.0', height });
+    const address = `/ip4/127.0.0.1/tcp/1/p2p/${peer}`;
+    this.#handlers.joined(peer, { address, direction, named: false, release: '0.1.0', height });
   }
 
   part(peer: PeerName): void {

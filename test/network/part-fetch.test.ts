@@ -10,6 +10,7 @@ import {
 } from '../../node/network/snapshots/part-fetch.ts';
 import { CHUNK_BYTES, encodeChunk, NO_CHUNK } from '../../node/network/snapshots/snapshot-messages.ts';
 import { decodeSyncQuestion } from '../../node/network/sync/sync-messages.ts';
+import { PROTOCOLS } from '../../node/network/thread/host-types.ts';
 import { falsePart } from '../../node/snapshot/snapshot-error.ts';
 import type { PartRule } from '../../node/snapshot/snapshot-parts.ts';
 
@@ -121,6 +122,36 @@ test('one that does not have the part pays nothing; one that takes its time is p
   expect(await taking).toEqual([6, 7, 8, 9, 10]);
   clearInterval(clock);
   expect(slow.asked.filter((line) => line.startsWith('slow')).length).toBe(2);
+});
+
+test('forty that say they have it and are silent do not keep a fetch from one that was busy once', async () => {
+  let busyOnce = true;
+  const waiting: { readonly until: number; readonly end: () => void }[] = [];
+  const silent = () =>
+    new Promise<Uint8Array>((_, reject) => {
+      const end = () => reject(new AskError('unanswered', 'it did not answer'));
+      waiting.push({ until: peers.now + PROTOCOLS.sync.millis, end });
+    });
+  const others = Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`silent${i}`, silent]));
+  const peers = new Peers({
+    ...others,
+    honest: (part, from) => {
+      if (!busyOnce) return honest(part, from);
+      busyOnce = false;
+      throw new AskError('busy', 'the peer is busy');
+    },
+  });
+  const taking = peers.taken(rulesOf(20));
+  const clock = setInterval(() => {
+    peers.now += 500;
+    for (const { until, end } of waiting) if (until <= peers.now) end();
+    peers.fetch.wake();
+  }, 2);
+  try {
+    expect((await taking).length).toBe(20);
+  } finally {
+    clearInterval(clock);
+  }
 });
 
 test('what is fetched ahead is bounded: a part that does not come holds up the others', async () => {

@@ -5,6 +5,7 @@ import { SnapshotOffers } from '../../node/network/snapshots/snapshot-offers.ts'
 
 const idOf = (height: number) => new Uint8Array(48).fill(height % 251);
 const HELD: Readonly<Record<string, readonly number[]>> = {
+  named: [191],
   chosen: [191, 287],
   stranger: [287, 9_599, 19_199],
   another: [28_799],
@@ -22,7 +23,7 @@ async function joined(...peers: readonly (readonly [string, 'inbound' | 'outboun
     changed: () => void (--left === 0 && changed.resolve()),
     steady: () => 1_000_000,
   });
-  for (const [peer, direction] of peers) offers.joined(peer, { direction });
+  for (const [peer, direction] of peers) offers.joined(peer, { direction, named: peer === 'named' });
   await changed.promise;
 }
 
@@ -35,6 +36,12 @@ test('what peers that the node chose have comes before newer snapshots of those 
   // Without them the others are looked at.
   offers.left('chosen');
   expect(heights()).toEqual([28_799, 19_199, 9_599, 287]);
+});
+
+test('what peers that the operator named have comes first', async () => {
+  await joined(['stranger', 'inbound'], ['chosen', 'outbound'], ['named', 'outbound']);
+  expect(heights()).toEqual([191, 287, 19_199, 9_599]);
+  expect(offers.peers).toEqual(['named', 'chosen', 'stranger']);
 });
 
 test('a peer that did not deliver one of its snapshots comes last with all of them', async () => {

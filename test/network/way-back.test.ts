@@ -106,8 +106,8 @@ test('peers that never answer hold up neither the trusted cut nor the way back f
     const { faults, idOf } = walking({ silent, other: silent, honest: answerOf });
     const found = idOf(2_975);
     const ask = async (peer: string) => (peer === 'honest' ? answerOf(TOP, 1) : await silent(0, 0));
-    const trust = { height: TOP, cutId: cutId(headers[TOP] as Uint8Array) };
-    const trusted = trustedHeader(trust, ['silent', 'other', 'honest'], { ask, blame: () => undefined });
+    const heights = new Map(['silent', 'other', 'honest'].map((peer) => [peer, TOP]));
+    const trusted = trustedHeader(cutId(headers[TOP] as Uint8Array), heights, { ask, blame: () => undefined });
     await vi.advanceTimersByTimeAsync(5_000);
     expect(await Promise.race([found, 'nothing came'])).toBe(idAt(2_975));
     expect(await Promise.race([trusted, 'nothing came'])).toEqual(last);

@@ -216,6 +216,20 @@ test('one that offers a snapshot under another height does not keep a node from 
   expect(toHex((await fetched.found).cutId)).toBe(toHex(made.trust));
 });
 
+test('without a height, those that claim the trusted cut at another one and send nothing do not keep a node from it', async () => {
+  const fetched = await fetching('claimed', { cutId: made.trust });
+  const claim = (height: number) => encodeOffers([{ height, cutId: made.trust }]);
+  for (const more of [96, 192]) {
+    const liar = await fetched.join(async (question) =>
+      question.type === 'snapshots' ? claim(SNAPSHOT + more) : NOTHING,
+    );
+    await until(() => liar.asked.some((question) => question === 'sync part' || question === 'sync headers'));
+  }
+  await fetched.join(honest);
+  expect(toHex((await fetched.found).cutId)).toBe(toHex(made.trust));
+  expect(fetched.lines.filter((line) => /another snapshot is looked for/.test(line))).toEqual([]);
+});
+
 test('those that stop sending are not waited for; what they sent is not fetched again', async () => {
   let last = 0;
   const fetched = await fetching('stops', { cutId: made.trust }, (parts) => {

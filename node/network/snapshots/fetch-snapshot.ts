@@ -238,10 +238,13 @@ class SnapshotFetch {
 
   async #isProven(offer: Place): Promise<boolean> {
     const { cutId, height } = this.#settings.trust;
-    if (equalBytes(offer.cutId, cutId)) return height === undefined || offer.height === height;
-    if (height === undefined || !isSnapshotHeight(offer.height)) return false;
-    const trusted = await this.#trustedCut({ height, cutId });
+    const isTrusted = equalBytes(offer.cutId, cutId);
+    if (isTrusted && height !== undefined) return offer.height === height;
+    if (!isTrusted && (height === undefined || !isSnapshotHeight(offer.height))) return false;
+    const trusted = await this.#trustedCut();
     if (trusted === undefined) return false;
+    // Its header says which of the claimed heights is true.
+    if (isTrusted) return offer.height === trusted.header.height;
     if (!trusted.back.leadsTo(offer)) return await this.#isOfTrustedCommittee(offer, trusted.header);
     const id = await trusted.back.idOf(offer.height, this.#offers.peers);
     if (id === undefined || equalBytes(id, offer.cutId)) return id !== undefined;
@@ -255,9 +258,12 @@ class SnapshotFetch {
   /**
    * An old trusted cut is refused: the keys of its committee may have been sold, and its snapshots are too old as well.
    */
-  async #trustedCut(trust: Place): Promise<TrustedCut | undefined> {
+  async #trustedCut(): Promise<TrustedCut | undefined> {
     if (this.#trusted === undefined) {
-      const header = await trustedHeader(trust, this.#offers.peers, this.#link);
+      const { cutId, height } = this.#settings.trust;
+      const heights = this.#offers.peers.map((peer) => [peer, height ?? this.#offers.claimed(peer, cutId)] as const);
+      const known = heights.filter((of): of is readonly [PeerName, number] => of[1] !== undefined);
+      const header = await trustedHeader(cutId, new Map(known), this.#link);
       if (header === undefined) return undefined;
       const back = new WayBack(header, { ...this.#link, steady: this.#with.steady });
       this.#trusted = { header, back };

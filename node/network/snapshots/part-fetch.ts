@@ -2,7 +2,9 @@
  * Fetches parts of a snapshot from several peers at once. A part comes completely from one peer, so that the sender of
  * a false one is known; it is verified on arrival and passed on in order. Prefetched bytes are bounded. If a peer is
  * slow, another one is asked for the same part; if all are slow, the fetch ends, so that another snapshot can be tried.
+ * Those that delivered are asked before others, and these in turn: strangers may have the snapshot and never send it.
  */
+import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import { SnapshotError } from '../../snapshot/snapshot-error.ts';
 import type { PartRule } from '../../snapshot/snapshot-parts.ts';
 import { PeerFault } from '../peers/peer-fault.ts';
@@ -11,11 +13,15 @@ import { WakeUp } from '../sync/wake-up.ts';
 import type { PeerName } from '../thread/host-types.ts';
 import { CHUNK_BYTES, decodeChunk } from './snapshot-messages.ts';
 
-const AT_ONCE = { ofOnePeer: 2, ofOnePart: 2 };
+/** Of one peer. */
+const AT_ONCE = 2;
+const MAX_TURNS = 1_024;
 /** Bytes fetched but not written yet, by the maximum length of parts; one part is always allowed. */
 const AHEAD_BYTES = 32 * 1_024 * 1_024;
 const AHEAD_PARTS = 64;
 const HASTE_MILLIS = 3_000;
+/** The same for a peer that has not delivered yet. */
+const NEXT_MILLIS = 1_000;
 /** Delay after a failure that may be this node's own, or a busy peer. */
 const REST_MILLIS = 2_000;
 const LOOK_MILLIS = 500;
@@ -61,6 +67,10 @@ export class PartFetch {
   readonly #with: PartFetchDependencies;
   readonly #asking = new Map<PeerName, number>();
   readonly #resting = new Map<PeerName, number>();
+  /** Their last answer was a proven part. */
+  readonly #delivering = new Set<PeerName>();
+  readonly #turns = new BoundedMap<PeerName, number>(MAX_TURNS);
+  #turn = 0;
   readonly #news = new WakeUp();
   #heldAt: number;
   #proven = { since: 0, parts: 0, bytes: 0 };
@@ -135,20 +145,28 @@ export class PartFetch {
       throw new LostSnapshot('no peer has the snapshot any more');
     if (now - this.#proven.since >= this.#patience.provenMillis)
       throw new LostSnapshot('those that have the snapshot do not deliver it');
-    for (const peer of holders)
-      while ((this.#asking.get(peer) ?? 0) < AT_ONCE.ofOnePeer && (this.#resting.get(peer) ?? 0) <= now) {
+    for (const peer of this.#inTurn(holders))
+      while ((this.#asking.get(peer) ?? 0) < AT_ONCE && (this.#resting.get(peer) ?? 0) <= now) {
         const wanted = this.#next(window, peer, now);
         if (wanted === undefined) break;
+        this.#turns.set(peer, ++this.#turn);
         this.#asking.set(peer, (this.#asking.get(peer) ?? 0) + 1);
         wanted.asked.set(peer, now);
         void this.#get(peer, wanted);
       }
   }
 
+  /** Who comes is after those that wait. */
+  #inTurn(holders: readonly PeerName[]): readonly PeerName[] {
+    for (const peer of holders) if (!this.#turns.has(peer)) this.#turns.set(peer, ++this.#turn);
+    const turn = (peer: PeerName) => (this.#delivering.has(peer) ? 0 : (this.#turns.get(peer) ?? 0));
+    return [...holders].sort((a, b) => turn(a) - turn(b));
+  }
+
   #next<T>(window: readonly WantedPart<T>[], peer: PeerName, now: number): WantedPart<T> | undefined {
     const open = window.filter(({ found, asked }) => found === undefined && !asked.has(peer));
-    const isLate = ({ asked }: WantedPart<T>) =>
-      asked.size < AT_ONCE.ofOnePart && [...asked.values()].every((since) => now - since > HASTE_MILLIS);
+    const haste = (other: PeerName) => (this.#delivering.has(other) ? HASTE_MILLIS : NEXT_MILLIS);
+    const isLate = ({ asked }: WantedPart<T>) => [...asked].every(([other, since]) => now - since >= haste(other));
     return open.find(({ asked }) => asked.size === 0) ?? open.find(isLate);
   }
 
@@ -160,7 +178,9 @@ export class PartFetch {
         wanted.found = { value: wanted.rule.read(bytes), bytes };
         this.#count(bytes.length);
       }
+      this.#delivering.add(peer);
     } catch (error) {
+      this.#delivering.delete(peer);
       const isFalse = error instanceof SnapshotError;
       if (isFalse || error instanceof PeerFault || error instanceof NotThere) drop(peer);
       blame(isFalse ? new PeerFault(peer, 'false_proof', error.message) : error, peer);

@@ -67,19 +67,23 @@ function firstOf<T>(
   });
 }
 
-/** The header of the trusted cut. A peer with another one is not penalised: the operator may be wrong. */
+/**
+ * The header of the trusted cut, at the height that is known or that each peer claims for it. A peer with another one is
+ * not penalised: the operator may be wrong.
+ */
 export function trustedHeader(
-  trust: Place,
-  peers: readonly PeerName[],
+  cutId: Bytes,
+  heights: ReadonlyMap<PeerName, number>,
   dependencies: LinkDependencies,
 ): Promise<CutHeader | undefined> {
   const get = async (peer: PeerName): Promise<CutHeader> => {
-    const headers = await headersOf(peer, trust.height, 1, dependencies);
-    if (typeof provenBack(trust, headers) === 'string')
-      throw new Error(`its cut ${trust.height} is another than the trusted one`);
+    const height = heights.get(peer) as number;
+    const headers = await headersOf(peer, height, 1, dependencies);
+    if (typeof provenBack({ height, cutId }, headers) === 'string')
+      throw new Error(`its cut ${height} is another than the trusted one`);
     return decodeCutHeader(headers[0] as Bytes);
   };
-  return firstOf(peers, get, dependencies);
+  return firstOf([...heights.keys()], get, dependencies);
 }
 
 /** A peer that took longer is asked after the others. */

@@ -2,8 +2,10 @@
  * The snapshots that peers offer. Every peer is asked when it connects and from time to time; one that did not have its
  * offer is not asked for it again. Undelivered snapshots, and other offers of the same peers, come after all other
  * offers for a while: a peer may offer the newest snapshot without ever sending it, and then another invented one. Peers
- * that this node chose come before those that came to it, of which a stranger can send any number.
+ * that the operator named come first, then those that this node chose, of which it was told by others, then those that
+ * came to it, of which a stranger can send any number.
  */
+import { equalBytes } from '../../../protocol/bytes.ts';
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import { nameOf } from '../../ledger/registration.ts';
 import type { Place } from '../sync/cut-proof.ts';
@@ -29,7 +31,8 @@ export class SnapshotOffers {
   readonly #with: OfferDependencies;
   /** By their keys. */
   readonly #offers = new Map<PeerName, Map<string, Place>>();
-  readonly #chosen = new Set<PeerName>();
+  /** 0: the operator named it, 1: this node chose it, 2: it came. */
+  readonly #distances = new Map<PeerName, number>();
   readonly #dropped = new BoundedMap<string, true>(MAX_DROPPED);
   /** When a snapshot or a peer last failed to deliver. */
   readonly #failed = new BoundedMap<string, number>(MAX_FAILED);
@@ -42,15 +45,15 @@ export class SnapshotOffers {
     }, ASK_MILLIS);
   }
 
-  joined(peer: PeerName, { direction }: Pick<PeerInfo, 'direction'>): void {
+  joined(peer: PeerName, { direction, named }: Pick<PeerInfo, 'direction' | 'named'>): void {
     this.#offers.set(peer, new Map());
-    if (direction === 'outbound') this.#chosen.add(peer);
+    this.#distances.set(peer, named ? 0 : direction === 'outbound' ? 1 : 2);
     void this.#ask(peer);
   }
 
   left(peer: PeerName): void {
     this.#offers.delete(peer);
-    this.#chosen.delete(peer);
+    this.#distances.delete(peer);
   }
 
   async #ask(peer: PeerName): Promise<void> {
@@ -66,17 +69,17 @@ export class SnapshotOffers {
     }
   }
 
-  /** Those that this node chose first. */
+  /** Those that are nearest first. */
   get peers(): readonly PeerName[] {
-    return [...this.#chosen, ...[...this.#offers.keys()].filter((peer) => !this.#chosen.has(peer))];
+    return [...this.#distances].sort(([, a], [, b]) => a - b).map(([peer]) => peer);
   }
 
-  /** Each once, those of chosen peers and newer ones first; then undelivered ones, the one tried longest ago first. */
+  /** Each once, those of the nearest peers and newer ones first; then undelivered ones, the one tried longest ago first. */
   all(): readonly Place[] {
     const all = new Map([...this.#offers.values()].flatMap((offers) => [...offers]));
     const ranked = [...all].map(([key, offer]) => {
       const holders = this.#holders(key);
-      const distance = holders.some((peer) => this.#chosen.has(peer)) ? 0 : 1;
+      const distance = Math.min(...holders.map((peer) => this.#distances.get(peer) as number));
       return { offer, failedAt: this.#failedAt(key, holders), distance };
     });
     const sorted = ranked.sort(
@@ -98,8 +101,18 @@ export class SnapshotOffers {
     for (const name of [keyOf(offer), ...peers]) this.#failed.set(name, now);
   }
 
+  /** Those that are nearest first. */
   holders(offer: Place): readonly PeerName[] {
-    return this.#holders(keyOf(offer));
+    const key = keyOf(offer);
+    return this.peers.filter((peer) => this.#offers.get(peer)?.has(key));
+  }
+
+  /** The height at which a peer offers this cut. */
+  claimed(peer: PeerName, cutId: Uint8Array): number | undefined {
+    return this.#offers
+      .get(peer)
+      ?.values()
+      .find((offer) => equalBytes(offer.cutId, cutId))?.height;
   }
 
   #holders(key: string): readonly PeerName[] {

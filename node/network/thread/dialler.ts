@@ -79,6 +79,10 @@ export class Dialler {
     }
   }
 
+  isNamed(peer: PeerName): boolean {
+    return [...this.#dialled].some(([address, there]) => there === peer && this.#with.book.isNamed(address));
+  }
+
   /** The peer sent a valid hello. */
   worked(peer: PeerName, at: string): void {
     const found = at.includes('/p2p/') ? at : `${at}/p2p/${peer}`;

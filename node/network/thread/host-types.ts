@@ -69,6 +69,8 @@ export type HostSettings = {
 export type PeerInfo = {
   readonly address: string;
   readonly direction: 'inbound' | 'outbound';
+  /** It answered at an address that the operator named. */
+  readonly named: boolean;
   readonly release: string;
   readonly height: number;
 };
@@ -76,7 +78,7 @@ export type PeerInfo = {
 /** A peer of this chain with other rules, disconnected after the hello. */
 export type RefusedPeer = Pick<PeerInfo, 'address' | 'direction' | 'release'> & { readonly ruleSet: number };
 
-export type PeerState = PeerInfo & {
+export type PeerState = Omit<PeerInfo, 'named'> & {
   readonly peer: PeerName;
   readonly lostScore: number;
   readonly sinceMillis: number;

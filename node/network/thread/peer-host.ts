@@ -264,7 +264,9 @@ export class PeerHost implements HostSide {
     }
     if (this.#ready.has(peer) || connection.status !== 'open') return true;
     const now = steadyMillis();
-    const info = { address, direction: connection.direction, release: hello.release, height: hello.height };
+    const { direction } = connection;
+    const named = this.#dialler.isNamed(peer);
+    const info = { address, direction, named, release: hello.release, height: hello.height };
     this.#ready.set(peer, {
       ...info,
       id: connection.remotePeer,
