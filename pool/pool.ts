@@ -38,6 +38,7 @@ import { insistSliceCuts } from './books/slices.ts';
 import type { Sql } from './database/connect.ts';
 import { openDatabase } from './database/open-database.ts';
 import { editedPoolName, startedWithMinimum } from './edits/edits.ts';
+import { PUBLISHED_TERMS_FILE, PublishedTerms } from './edits/published-terms.ts';
 import { openFeed } from './feed/open-feed.ts';
 import { SERVICES } from './journal/journal-record.ts';
 import { PoolSink } from './journal/share-sink.ts';
@@ -102,6 +103,11 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
   const wallet = await openWalletLink(values, node.apiUrl, dependencies);
   const address = await poolAddress(sql, { network: network.name, given: values.poolAddress, wallet }, log);
   await insistSliceCuts(sql, values.sliceCuts);
+  const published = new PublishedTerms(join(values.dataDir, PUBLISHED_TERMS_FILE), {
+    log: log.child('books'),
+    now: steadyMillis,
+  });
+  await sql.begin((transaction) => published.settle(transaction));
   const payload = parseAddress(address, network.name).payload;
   log.info('blocks pay the pool', { address });
 
@@ -186,6 +192,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       source,
       chain,
       wallet: walletClient,
+      published,
       log: log.child('books'),
       now: steadyMillis,
       wall: Date.now,
@@ -301,6 +308,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       connect: () => connectDocument(values, stratum, downloads),
       connections: (search) => stratum.connections(search),
       wallet: walletClient,
+      published,
       node: client,
       isAccountant: () => runner.term !== undefined,
     },

@@ -20,6 +20,8 @@ import { advanceSlices, openSlices, type SliceOptions, slicesToOpen } from '../b
 import { fenced } from '../books/term.ts';
 import { beginTerms } from '../books/terms-in-force.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
+import type { PublishedTerms } from '../edits/published-terms.ts';
+import { lockTerms } from '../edits/terms-rows.ts';
 import type { JournalEntry } from '../journal/journal.ts';
 import { anchorOfShare, SERVICES } from '../journal/journal-record.ts';
 import { Adoption, type AdoptionDependencies } from './adoption.ts';
@@ -43,6 +45,7 @@ export type AccountantDependencies = Pick<AdoptionDependencies, 'source' | 'powH
   readonly chain: Chain;
   readonly log: Logger;
   readonly now?: () => number;
+  readonly published?: PublishedTerms;
 };
 
 const FINDER_RETRY_MILLIS = 250;
@@ -110,7 +113,11 @@ export class Accountant {
       const height = await chain.headHeight();
       await this.#watch.checkHeight(height);
       this.#head = height;
-      const announced = await this.#fenced((transaction) => beginTerms(transaction, this.#options, height));
+      const announced = await this.#fenced(async (transaction) => {
+        await lockTerms(transaction);
+        await this.#dependencies.published?.settle(transaction);
+        return beginTerms(transaction, this.#options, height);
+      });
       for (const { service, ppm, window, from } of announced)
         this.#dependencies.log.info('other terms of the options hold later: miners have a day of notice', {
           service: SERVICES[service],

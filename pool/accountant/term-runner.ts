@@ -9,6 +9,7 @@ import { LAST_PAYOUT, payoutsPaused } from '../api/operator/payout-pause.ts';
 import { dropOldShares } from '../books/partitions.ts';
 import { fenced, type Term, TermLostError, tryElection } from '../books/term.ts';
 import { connectDatabase, type Sql, type Transaction } from '../database/connect.ts';
+import type { PublishedTerms } from '../edits/published-terms.ts';
 import type { EntrySource } from '../feed/entry-source.ts';
 import { LuckRound } from '../luck/luck-round.ts';
 import type { Mailer, MailTally } from '../mail/mailer.ts';
@@ -48,6 +49,7 @@ export type TermDependencies = {
   readonly source: EntrySource;
   readonly chain: Chain;
   readonly wallet: PayoutWallet;
+  readonly published?: PublishedTerms;
   readonly powHash?: AdoptionDependencies['powHash'] & {};
   /** Opens a mailer for each term; absent: no mails. */
   readonly openMailer?: () => Mailer;

@@ -8,6 +8,7 @@ import type { NetworkName } from '../../protocol/network.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import type { Sql } from '../database/connect.ts';
 import { Edits } from '../edits/edits.ts';
+import type { PublishedTerms } from '../edits/published-terms.ts';
 import { reignOf } from '../feed/positions.ts';
 import type { PayoutWallet } from '../payout/payout-wallet.ts';
 import { publicPoolKey } from '../receipts/pool-key.ts';
@@ -70,6 +71,7 @@ export type PoolApiDependencies = {
   readonly wall?: () => number;
   readonly connect: () => ConnectDocument;
   readonly wallet: PayoutWallet;
+  readonly published?: PublishedTerms;
   /** The pool's node; without it the API has no chain routes. */
   readonly node?: NodeReads;
   readonly isAccountant: () => boolean;
@@ -97,7 +99,7 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
   const { sql, shared, chain, log, now } = dependencies;
   const { network, terms } = options;
   const rates = new RateBoard({ sql, now });
-  const edits = new Edits(terms, { sql, chain, now });
+  const edits = new Edits(terms, { sql, chain, now, published: dependencies.published });
   const pool = new PoolView(terms, { sql, rates, edited: () => edits.now, now, chain });
   const ledger = new LedgerView({ sql });
   const figures = (): LiveFrame | undefined =>

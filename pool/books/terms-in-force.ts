@@ -7,6 +7,7 @@
 import { sliceOfHeight } from '../../protocol/books/pplns.ts';
 import type { Sql, Transaction } from '../database/connect.ts';
 import { feeInForce, isOptionFees, type OptionFees, sliceAfterNotice, withOptionFee } from '../edits/fee-schedule.ts';
+import { writeTerms } from '../edits/terms-rows.ts';
 import { PoolError } from '../pool-error.ts';
 
 export const TERMS_SETTING = 'terms_in_force';
@@ -130,10 +131,9 @@ export async function beginTerms(
       { fees: withOptionFee(known.fees, ppm, moment), windows: withWindow(known.windows, window, moment) },
     ];
   });
-  await transaction`insert into settings values (${TERMS_SETTING}, ${JSON.stringify({ services: Object.fromEntries(terms) })})
-    on conflict (name) do update set value = excluded.value`;
-  await transaction`insert into settings values (${WINDOW_FEE_SETTING}, ${String(newest.length === 0 ? 0 : slice + 1)})
-    on conflict do nothing`;
+  await writeTerms(transaction, TERMS_SETTING, JSON.stringify({ services: Object.fromEntries(terms) }));
+  if ((await windowFeeStart(transaction)) === undefined)
+    await writeTerms(transaction, WINDOW_FEE_SETTING, String(newest.length === 0 ? 0 : slice + 1));
   return terms.flatMap(([service, { fees, windows }]) =>
     [...fees, ...windows].filter(({ from }) => from > slice + 1).map((each) => ({ service, ...each })),
   );

@@ -6,7 +6,7 @@ import { type FeeSchedule, feeAt, parseSchedule } from './fee-schedule.ts';
 const ROWS = ['edit_fee_pplns', 'edit_fee_solo'] as const;
 
 /** Row of the table settings, by service. */
-export const feeRow = (service: number): string => ROWS[service] as string;
+export const feeRow = (service: number) => ROWS[service] as (typeof ROWS)[number];
 
 export async function readSchedule(sql: Sql | Transaction, service: number): Promise<FeeSchedule> {
   const name = feeRow(service);

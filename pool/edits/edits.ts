@@ -39,9 +39,11 @@ import {
   withMinimum,
   writeMinimums,
 } from './minimum-schedule.ts';
+import type { PublishedTerms } from './published-terms.ts';
+import { lockTerms, type TermsRow, writeTerms } from './terms-rows.ts';
 
 /** Row names in the table settings. The notice's name is older than the others. */
-const rowOf = (name: Editable): string => (name === 'notice' ? name : `edit_${name}`);
+const rowOf = (name: Editable): TermsRow => (name === 'notice' ? name : (`edit_${name}` as const));
 
 /** False for a row of an edit that cannot be read. */
 export function isEdit(row: string, value: string): boolean {
@@ -83,7 +85,7 @@ const STARTED_MINIMUM = 'payout_min_started';
 /** At a start, before anybody is told its minimum: another one of the options than before is a change like an edit. */
 export async function startedWithMinimum(sql: Sql, minimum: bigint, nowMillis: number): Promise<void> {
   await sql.begin(async (transaction) => {
-    await lockEdits(transaction);
+    await lockTerms(transaction);
     const edited = await editedPayoutMin(transaction);
     const [row] = await transaction<{ value: string }[]>`select value from settings where name = ${STARTED_MINIMUM}`;
     await announceMinimum(
@@ -91,7 +93,7 @@ export async function startedWithMinimum(sql: Sql, minimum: bigint, nowMillis: n
       { before: edited ?? BigInt(row?.value ?? minimum), atoms: edited ?? minimum },
       nowMillis,
     );
-    await write(transaction, STARTED_MINIMUM, String(minimum));
+    await writeTerms(transaction, STARTED_MINIMUM, String(minimum));
   });
 }
 
@@ -165,16 +167,23 @@ export class Edits {
   readonly #sql: Sql;
   readonly #chain: () => ChainLook | undefined;
   readonly #time: () => number;
+  readonly #published: PublishedTerms | undefined;
   #now: TermsNow;
 
   constructor(
     file: FileTerms & { readonly sliceCuts: number },
-    dependencies: { readonly sql: Sql; readonly chain: () => ChainLook | undefined; readonly now: () => number },
+    dependencies: {
+      readonly sql: Sql;
+      readonly chain: () => ChainLook | undefined;
+      readonly now: () => number;
+      readonly published?: PublishedTerms | undefined;
+    },
   ) {
     this.#file = file;
     this.#sql = dependencies.sql;
     this.#chain = dependencies.chain;
     this.#time = dependencies.now;
+    this.#published = dependencies.published;
     this.#now = {
       ...file,
       feeChanges: { pplns: [], solo: [] },
@@ -191,9 +200,16 @@ export class Edits {
     return this.#now;
   }
 
+  /** From one moment of the database, and only what is on the disk too. */
   async refresh(): Promise<void> {
-    const sql = this.#sql;
-    const fees = [await this.#shownFees(0), await this.#shownFees(1)] as const;
+    this.#now = (await this.#sql.begin('isolation level repeatable read', async (transaction) => {
+      await this.#published?.settle(transaction);
+      return this.#read(transaction);
+    })) as TermsNow;
+  }
+
+  async #read(sql: Transaction): Promise<TermsNow> {
+    const fees = [await this.#shownFees(sql, 0), await this.#shownFees(sql, 1)] as const;
     const { name, payoutMin } = this.#file;
     const minimums = await readMinimums(sql);
     const fee = (service: 0 | 1) => feeNow(fees[service]);
@@ -214,7 +230,7 @@ export class Edits {
           fromSlice: from,
           fromHeight: from * this.#file.sliceCuts,
         }));
-    this.#now = {
+    return {
       name: (await editedPoolName(sql)) ?? name,
       payoutMin: minimumAt(minimums, this.#time()) ?? (await editedPayoutMin(sql)) ?? payoutMin,
       minimumChanges: minimumChanges(minimums, this.#time()),
@@ -228,8 +244,8 @@ export class Edits {
   }
 
   /** Of the slice that the books are in, as `terms` has it: a change that the chain has passed and they have not is to come. */
-  async #shownFees(service: number): Promise<Fees> {
-    const fees = await this.#fees(this.#sql, service);
+  async #shownFees(sql: Transaction, service: number): Promise<Fees> {
+    const fees = await this.#fees(sql, service);
     return fees.opened === -1 ? fees : { ...fees, slice: fees.opened };
   }
 
@@ -274,11 +290,13 @@ export class Edits {
   async change(name: Editable, word: string | null, editor: Editor): Promise<EditOutcome> {
     const value = word === null ? null : readValue(name, word);
     if (name === 'payout_min' && value !== null) insistPayoutMin(value, this.#file.payoutMin);
-    const outcome = await this.#sql.begin((transaction) =>
-      isFee(name)
+    const outcome = await this.#sql.begin(async (transaction) => {
+      await lockTerms(transaction);
+      await this.#published?.settle(transaction);
+      return isFee(name)
         ? this.#changeFee(transaction, name, value, editor)
-        : this.#changeValue(transaction, name, value, editor),
-    );
+        : this.#changeValue(transaction, name, value, editor);
+    });
     await this.refresh();
     return outcome as EditOutcome;
   }
@@ -289,11 +307,10 @@ export class Edits {
     value: string | null,
     editor: Editor,
   ): Promise<EditOutcome> {
-    await lockEdits(transaction);
     const [row] = await transaction<{ value: string }[]>`select value from settings where name = ${rowOf(name)}`;
     const before = row?.value ?? null;
     if (before === value) return { kind: 'same' };
-    await write(transaction, rowOf(name), value);
+    await writeTerms(transaction, rowOf(name), value);
     const file = fileValues(this.#file)[name];
     if (name === 'payout_min') {
       const [was, atoms] = [readPayoutMin(before ?? file ?? ''), readPayoutMin(value ?? file ?? '')];
@@ -313,7 +330,6 @@ export class Edits {
     value: string | null,
     editor: Editor,
   ): Promise<EditOutcome> {
-    await lockEdits(transaction);
     // Locked, so that no slice opens between reading the newest one and the announcement.
     await transaction`lock table slices in share mode`;
     const service = FEE_SERVICES[name];
@@ -327,7 +343,7 @@ export class Edits {
     const isKnown = look?.synced === true && this.#time() - look.atMillis <= MAX_LOOK_AGE;
     const needsNotice = announced(next, slice).some(({ from }) => from > slice + 1);
     if (needsNotice && !isKnown) return { kind: 'no_height' };
-    await write(transaction, feeRow(service), next.length === 0 ? null : JSON.stringify(next));
+    await writeTerms(transaction, feeRow(service), next.length === 0 ? null : JSON.stringify(next));
     await logEdit(transaction, name, editor, {
       old: feeText(feeNow(fees)),
       new: feeText(ppm ?? feeInForce([], options, next.at(-1)?.from ?? slice)),
@@ -339,14 +355,6 @@ export class Edits {
 }
 
 const BACK = { back_to_options: true };
-
-/** One edit after another, so that each has the value before it on record. */
-const lockEdits = (transaction: Transaction) => transaction`select pg_advisory_xact_lock(${0x5356_4310})`;
-
-const write = (transaction: Transaction, row: string, value: string | null) =>
-  value === null
-    ? transaction`delete from settings where name = ${row}`
-    : transaction`insert into settings values (${row}, ${value}) on conflict (name) do update set value = excluded.value`;
 
 const logEdit = (transaction: Transaction, setting: Editable, { host, token }: Editor, details: object) =>
   transaction`insert into operator_log (actor, action, details)

@@ -5,6 +5,7 @@
  */
 import type { Sql, Transaction } from '../database/connect.ts';
 import { PoolError } from '../pool-error.ts';
+import { writeTerms } from './terms-rows.ts';
 
 export const MINIMUM_NOTICE_MILLIS = 24 * 3_600_000;
 const ROW = 'payout_min_schedule';
@@ -78,6 +79,5 @@ export async function readMinimums(sql: Sql | Transaction): Promise<Minimums> {
 
 export async function writeMinimums(transaction: Transaction, minimums: Minimums): Promise<void> {
   const value = JSON.stringify(minimums.map(({ atoms, atMillis }) => ({ atoms: String(atoms), at: atMillis })));
-  await transaction`insert into settings values (${ROW}, ${value})
-    on conflict (name) do update set value = excluded.value`;
+  await writeTerms(transaction, ROW, value);
 }

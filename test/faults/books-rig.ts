@@ -13,6 +13,7 @@ import { audit } from '../../pool/audit/audit.ts';
 import { balanceSheet } from '../../pool/books/sheet.ts';
 import { connectDatabase, type Sql } from '../../pool/database/connect.ts';
 import { migrate } from '../../pool/database/migrate.ts';
+import type { PublishedTerms } from '../../pool/edits/published-terms.ts';
 import { LocalFeed } from '../../pool/feed/local-feed.ts';
 import { Outbox } from '../../pool/feed/outbox.ts';
 import { positionsOf, reignOf, sliceEndsOf } from '../../pool/feed/positions.ts';
@@ -129,6 +130,7 @@ export type RigOptions = {
   readonly log?: Logger;
   /** That this boot was started with. */
   readonly feePpm?: bigint;
+  readonly published?: PublishedTerms;
 };
 
 /** One boot of a pool instance, under load until it ends. */
@@ -163,7 +165,7 @@ export class RigInstance {
   }
 
   static async start(options: RigOptions, oracle: Oracle, chain: PlayedChain): Promise<RigInstance> {
-    const { directory, databaseUrl, redisUrl, log = quietLog, feePpm = 10_000n } = options;
+    const { directory, databaseUrl, redisUrl, log = quietLog, feePpm = 10_000n, published } = options;
     const closing: (() => Promise<void> | void)[] = [];
     const sql = connectDatabase(databaseUrl, { max: 6 });
     for (let attempt = 0; ; attempt++)
@@ -226,7 +228,10 @@ export class RigInstance {
         silentMillis: 86_400_000,
         webhooks: { urls: [], secret: '' },
       },
-      { sql, source, chain, wallet: absentWallet('nothing is paid here'), log, now: Date.now },
+      {
+        ...{ sql, source, chain, wallet: absentWallet('nothing is paid here'), log, now: Date.now },
+        ...(published === undefined ? {} : { published }),
+      },
     );
     return new RigInstance({ journal, outbox, runner, bootId, look }, { oracle, chain, closing });
   }
