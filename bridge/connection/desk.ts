@@ -164,6 +164,7 @@ export class Desk implements ConversationDesk {
     this.#receipts.forget(conversation);
     this.#excess.forget(conversation);
     this.#farms.release(conversation);
+    session.leave();
     if (conversation.isWorking) this.counts.addWorking(conversation.client, -1);
     if (conversation instanceof V2Conversation) this.#acknowledging.delete(conversation);
     if (!this.#sessions.has(session)) return;
@@ -253,6 +254,14 @@ export class Desk implements ConversationDesk {
 
   takeGeneration(first: number): number | undefined {
     return this.#counter.generation(first);
+  }
+
+  takePrefix(): number {
+    return this.#counter.takePrefix();
+  }
+
+  freePrefix(prefix: number): void {
+    this.#counter.freePrefix(prefix);
   }
 
   newSessionId(): string {

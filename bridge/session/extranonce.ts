@@ -12,8 +12,12 @@ export const BOOT_ID_BYTES = 8;
 export const OWNER_BYTES = BOOT_ID_BYTES + 1 + 4;
 export const MAX_GENERATION = 0xffffffff;
 const MAX_CONNECTION = 0xffffffff;
-/** Where the counters of 256 threads end: one for all of them follows. */
+/** Where the counters of 256 threads end: those for all of them follow, and a bit for each prefix that a connection has. */
 const GENERATIONS = 256;
+const NEXT_PREFIX = 257;
+const TAKEN_PREFIXES = 258;
+const PREFIXES = 0x1_0000;
+const WORD_BITS = 32;
 
 export type ConnectionName = { readonly bootId: Bytes; readonly thread: number; readonly connection: number };
 
@@ -55,7 +59,8 @@ export function readExtranonce(extranonce: Bytes): { owner: Bytes; generation: n
  * The counters of the listener threads, in memory that outlives them: a thread that replaces a dead one continues its
  * counter. From 0 again it would give two connections the same name, and so the same headers.
  */
-export const connectionNumberMemory = (): SharedArrayBuffer => new SharedArrayBuffer(4 * (GENERATIONS + 1));
+export const connectionNumberMemory = (): SharedArrayBuffer =>
+  new SharedArrayBuffer(4 * (TAKEN_PREFIXES + PREFIXES / WORD_BITS));
 
 /** Generations begin anew, for a farm of its own. */
 export const beginGenerations = (memory: SharedArrayBuffer): void =>
@@ -89,6 +94,21 @@ export class ConnectionCounter {
       if (taken >= MAX_GENERATION) return undefined;
       if (Atomics.compareExchange(this.#next, GENERATIONS, next, taken + 1) === next) return taken;
     }
+  }
+
+  /** A prefix for a connection whose header others have too: one that none of them has, while there is one. */
+  takePrefix(): number {
+    for (let tried = 1; ; tried++) {
+      const prefix = Atomics.add(this.#next, NEXT_PREFIX, 1) % PREFIXES;
+      const bit = 1 << (prefix % WORD_BITS);
+      const before = Atomics.or(this.#next, TAKEN_PREFIXES + Math.floor(prefix / WORD_BITS), bit);
+      if ((before & bit) === 0 || tried === PREFIXES) return prefix;
+    }
+  }
+
+  /** Its connection has ended. */
+  freePrefix(prefix: number): void {
+    Atomics.and(this.#next, TAKEN_PREFIXES + Math.floor(prefix / WORD_BITS), ~(1 << (prefix % WORD_BITS)));
   }
 }
 

@@ -237,8 +237,12 @@ export class Login {
     this.id = this.#desk.newSessionId();
     const numbers = this.#desk.newNumbers(this.#service.mark);
     // Numbers of connections are those of a thread; here no two of any thread may have the same prefix.
-    const prefix = this.#service.nonceEnd === undefined ? numbers.prefix : (this.#desk.takeGeneration(0) ?? 0) & 0xffff;
+    const prefix = this.#service.nonceEnd === undefined ? numbers.prefix : this.#desk.takePrefix();
     this.#subscribed(id, { ...numbers, prefix });
+  }
+
+  leave(): void {
+    if (this.#service.nonceEnd !== undefined && this.#numbers !== null) this.#desk.freePrefix(this.#numbers.prefix);
   }
 
   #subscribed(id: AnswerId, numbers: ConnectionNumbers): void {

@@ -319,6 +319,11 @@ export class Session implements Refuser, MiningSession {
     this.#host.end('banned');
   }
 
+  /** Its connection is gone. */
+  leave(): void {
+    this.#login.leave();
+  }
+
   /** One without an accepted share is not worth a place on the disk. */
   keep(): void {
     if (this.tally.accepted === 0) return;

@@ -37,6 +37,9 @@ export interface SessionDesk {
   newSessionId(): string;
   /** The next generation that no connection has had, and at least this one; undefined after the last. */
   takeGeneration(first: number): number | undefined;
+  /** A prefix that no connection of any thread has, and that it is free again. */
+  takePrefix(): number;
+  freePrefix(prefix: number): void;
 }
 
 export interface SessionHost extends Voice {

@@ -360,9 +360,12 @@ export class PoolClient {
 
   #onEnd(link: Link, why: Refusal, retryAfterMillis: number): void {
     const now = this.#dependencies.now();
+    if (this.#draining.includes(link)) {
+      this.#endDrain(link, now);
+      return;
+    }
     this.#remember(link, now);
     this.#drop(link);
-    this.#draining = this.#draining.filter((other) => other !== link);
     if (link !== this.#active && link !== this.#probe) return;
     const probing = link === this.#probe;
     if (probing) this.#probe = undefined;
@@ -385,7 +388,7 @@ export class PoolClient {
 
   #remember(link: Link, now: number): void {
     const memory = link.session.memory(now);
-    if (memory !== undefined && !this.#draining.includes(link)) this.#memories.set(link.pool, memory);
+    if (memory !== undefined) this.#memories.set(link.pool, memory);
   }
 
   #drop(link: Link): void {
@@ -394,13 +397,15 @@ export class PoolClient {
   }
 
   #endDrains(now: number): void {
-    for (const link of this.#draining)
-      if (now >= link.drainUntil) {
-        for (const share of link.session.memory(now)?.unanswered ?? [])
-          this.#events.onVerdict(share, 'lost', undefined, undefined);
-        this.#drop(link);
-      }
-    this.#draining = this.#draining.filter((link) => !link.gone);
+    for (const link of [...this.#draining]) if (now >= link.drainUntil) this.#endDrain(link, now);
+  }
+
+  /** Its session is not resumed: what was not answered is lost. */
+  #endDrain(link: Link, now: number): void {
+    this.#draining = this.#draining.filter((other) => other !== link);
+    this.#drop(link);
+    for (const share of link.session.memory(now)?.unanswered ?? [])
+      this.#events.onVerdict(share, 'lost', undefined, undefined);
   }
 
   /** A job outlives its connection by its grace. Shares are kept as long as the session could be resumed. */

@@ -1,8 +1,10 @@
 /** Jobs made from those of another server: each connection has a generation of its own on them. */
 import { expect, test } from 'vitest';
+import { beginGenerations, ConnectionCounter, connectionNumberMemory } from '../../bridge/session/extranonce.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import { NONCE_OFFSET } from '../../protocol/ledger/header.ts';
 import { targetOfWork, targetToBytes } from '../../protocol/ledger/target.ts';
+import { BRIDGE } from './bed.ts';
 import { type DeskBed, deskBed } from './desk-bed.ts';
 import { DeskFarm } from './desk-farm.ts';
 import { TemplateSource } from './template-source.ts';
@@ -47,4 +49,28 @@ test('a connection that resumes on a job of another session of that server takes
   const again = new DeskFarm(bed);
   expect(await again.login({ session })).toBe(session);
   expect(extranonces(again)).toEqual([`${head(2)}03000000`]);
+});
+
+test('where all have one header, no two connections have the same prefix, however many came and went', async () => {
+  const bed = await deskBed({ hash });
+  const service = { ...BRIDGE, nonceEnd: Uint8Array.of(1, 2) };
+  const prefix = async (): Promise<[DeskFarm, string]> => {
+    const rig = new DeskFarm(bed, service);
+    await rig.send({ type: 'subscribe', subscribe: { agent: 'x/1', tag: '', session: null } });
+    const [answer] = rig.said;
+    return [rig, answer?.type === 'subscribed' ? toHex(answer.subscribed.noncePrefix) : ''];
+  };
+  const [[, first], [second, other]] = [await prefix(), await prefix()];
+  expect([first, other]).toEqual(['00000102', '00010102']);
+  for (let i = 2; i < 0x1_0000; i++) bed.desk.freePrefix(bed.desk.takePrefix());
+  second.end();
+  expect((await prefix())[1]).toBe(other);
+});
+
+test('a new session at the other server begins generations anew, not the prefixes of those that stay', () => {
+  const memory = connectionNumberMemory();
+  const [one, two] = [1, 2].map((thread) => new ConnectionCounter(new Uint8Array(8), thread, memory));
+  const held = [one?.takePrefix(), two?.takePrefix()];
+  beginGenerations(memory);
+  expect([...held, one?.takePrefix(), two?.generation(0)]).toEqual([0, 1, 2, 0]);
 });

@@ -217,6 +217,21 @@ test('a share in flight at the return is answered by the pool it belongs to', as
   expect(second.accepted).toBe(1);
 });
 
+test('a share in flight at the return is lost, and counted so, where its pool ends the connection', async () => {
+  const first = await fixture({ ...easy, silent: true });
+  const second = await fixture(easy);
+  const watched = mine([first.url, second.url], { times: { loginMillis: 1_000 } });
+  await until(() => watched.client.state?.pool === 1 && watched.jobs.length > 0);
+  const share = solve(last(watched));
+  second.options.silent = true;
+  watched.client.submit(share);
+  first.options.silent = false;
+  await until(() => watched.client.state?.pool === 0);
+  await second.close();
+  await until(() => watched.verdicts.length > 0);
+  expect(watched.verdicts.map(({ verdict }) => verdict)).toEqual(['lost']);
+});
+
 test.each([1, 2])('resumes its session with v%i: same prefix, and nothing found meanwhile is lost', async (version) => {
   const pool = await fixture({ ...easy, keepSessions: true });
   const watched = mine([`${pool.url}?protocol=v${version}`]);
