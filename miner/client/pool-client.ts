@@ -360,9 +360,12 @@ export class PoolClient {
 
   #onEnd(link: Link, why: Refusal, retryAfterMillis: number): void {
     const now = this.#dependencies.now();
+    if (this.#draining.includes(link)) {
+      link.drainUntil = now;
+      return;
+    }
     this.#remember(link, now);
     this.#drop(link);
-    this.#draining = this.#draining.filter((other) => other !== link);
     if (link !== this.#active && link !== this.#probe) return;
     const probing = link === this.#probe;
     if (probing) this.#probe = undefined;
@@ -385,7 +388,7 @@ export class PoolClient {
 
   #remember(link: Link, now: number): void {
     const memory = link.session.memory(now);
-    if (memory !== undefined && !this.#draining.includes(link)) this.#memories.set(link.pool, memory);
+    if (memory !== undefined) this.#memories.set(link.pool, memory);
   }
 
   #drop(link: Link): void {

@@ -217,6 +217,21 @@ test('a share in flight at the return is answered by the pool it belongs to', as
   expect(second.accepted).toBe(1);
 });
 
+test('a share in flight at the return is lost and said to be, when the pool it belongs to goes away before it answers', async () => {
+  const first = await fixture({ ...easy, silent: true });
+  const second = await fixture(easy);
+  const watched = mine([first.url, second.url], { times: { loginMillis: 1_000 } });
+  await until(() => watched.client.state?.pool === 1 && watched.jobs.length > 0);
+  const share = solve(last(watched));
+  first.options.silent = false;
+  await until(() => watched.client.state?.pool === 0);
+  second.options.silent = true;
+  watched.client.submit(share);
+  await second.close();
+  await until(() => watched.verdicts.length > 0);
+  expect(watched.verdicts[0]?.verdict).toBe('lost');
+});
+
 test.each([1, 2])('resumes its session with v%i: same prefix, and nothing found meanwhile is lost', async (version) => {
   const pool = await fixture({ ...easy, keepSessions: true });
   const watched = mine([`${pool.url}?protocol=v${version}`]);
