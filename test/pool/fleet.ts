@@ -30,6 +30,9 @@ export type FleetOptions = {
   readonly cutMillis: number;
   /** Without one there can be only one instance. */
   readonly withRedis?: boolean;
+  readonly payoutMin?: string;
+  /** Further options of the pool. */
+  readonly words?: readonly string[];
 };
 
 export class Fleet {
@@ -98,7 +101,7 @@ export class Fleet {
       '--slice-cuts',
       '12',
       '--payout-min',
-      '1000',
+      options.payoutMin ?? '1000',
       '--solo-listen-ws',
       'off',
       '--threads',
@@ -109,6 +112,7 @@ export class Fleet {
       '1',
       '--pow-mode',
       'light',
+      ...(options.words ?? []),
     ]);
   }
 
