@@ -6,7 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { openVerifier } from '../bridge/start-stratum.ts';
 import { listenForStats } from '../bridge/stats-listener.ts';
 import type { Verifier } from '../kernels/verifier.ts';
-import { PoolBooks } from '../miner/books/pool-books.ts';
+import { openBooks, type PoolBooks } from '../miner/books/pool-books.ts';
 import { EpochAllowance, type Moment } from '../miner/client/epoch-allowance.ts';
 import type { BooksEvents } from '../miner/client/link-books.ts';
 import { PoolClient, systemClock } from '../miner/client/pool-client.ts';
@@ -114,28 +114,13 @@ export async function runProxy(
     );
   });
   const tls = tlsOf(values);
-  const books = values.checkBooks
-    ? new PoolBooks(
-        {
-          dataDir: values.dataDir,
-          network,
-          pools: values.pool.map(({ text }) => text),
-          address: user.text,
-          worker: user.worker,
-          api: values.poolApi,
-          poolKey: values.poolKey,
-          nodeApi: values.nodeApi,
-          payoutThreshold: values.payoutThreshold,
-        },
-        {
-          now,
-          wall: Date.now,
-          random: systemClock.random,
-          fetch: fetchFromNode(tls),
-          note: (level, message, fields) => lines.note(level, message, fields),
-        },
-      )
-    : undefined;
+  const books = openBooks(values, values.dataDir, {
+    now,
+    wall: Date.now,
+    random: systemClock.random,
+    fetch: fetchFromNode(tls),
+    note: (level, message, fields) => lines.note(level, message, fields),
+  });
   const client = new PoolClient(
     {
       pools: values.pool.map(endpointOf),
