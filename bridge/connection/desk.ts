@@ -507,18 +507,24 @@ export class Desk implements ConversationDesk {
   }
 
   figures(): Omit<ListenerFigures, 'byTransport' | 'refusedConnections'> {
-    let mining = 0;
+    let [mining, farms, farmRigs] = [0, 0, 0];
     const byService: Record<string, number> = {};
     for (const { session } of this.#conversations)
       if (session.mining !== null) {
         mining++;
         bump(byService, session.service.name);
+        const { farm } = session.mining;
+        if (farm === null) continue;
+        farms++;
+        farmRigs += farm.named;
       }
     return {
       thread: this.thread,
       connections: this.#conversations.size,
       mining,
       byService,
+      farms,
+      farmRigs,
       opened: this.#opened,
       closed: { ...this.#reports.closed },
       jobsSent: this.#fanOut.sent,

@@ -98,6 +98,9 @@ export type ListenerFigures = {
   readonly mining: number;
   readonly byTransport: Readonly<Record<string, number>>;
   readonly byService: Readonly<Record<string, number>>;
+  /** Of these the farm sessions (S70), and the rigs that they have named. */
+  readonly farms: number;
+  readonly farmRigs: number;
   readonly opened: number;
   readonly refusedConnections: number;
   readonly closed: Readonly<Record<string, number>>;
