@@ -7,12 +7,13 @@
 import { UNIQUE_BYTES } from '../../protocol/books/block-service.ts';
 import { ByteReader, type Bytes, ByteWriter, equalBytes } from '../../protocol/bytes.ts';
 import { decodeExtranonce, encodeExtranonce } from '../../protocol/ledger/tag.ts';
+import { MOST_PARTS } from '../nodes/origin-job.ts';
 
 export const BOOT_ID_BYTES = 8;
 export const OWNER_BYTES = BOOT_ID_BYTES + 1 + 4;
 export const MAX_GENERATION = 0xffffffff;
 const MAX_CONNECTION = 0xffffffff;
-/** Where the counters of 256 threads end: one for all of them follows. */
+/** Where the counters of 256 threads end: those for all of them follow, one for each session at another server. */
 const GENERATIONS = 256;
 
 export type ConnectionName = { readonly bootId: Bytes; readonly thread: number; readonly connection: number };
@@ -55,11 +56,11 @@ export function readExtranonce(extranonce: Bytes): { owner: Bytes; generation: n
  * The counters of the listener threads, in memory that outlives them: a thread that replaces a dead one continues its
  * counter. From 0 again it would give two connections the same name, and so the same headers.
  */
-export const connectionNumberMemory = (): SharedArrayBuffer => new SharedArrayBuffer(4 * (GENERATIONS + 1));
+export const connectionNumberMemory = (): SharedArrayBuffer => new SharedArrayBuffer(4 * (GENERATIONS + MOST_PARTS));
 
 /** Generations begin anew, for a farm of its own. */
-export const beginGenerations = (memory: SharedArrayBuffer): void =>
-  void Atomics.store(new Uint32Array(memory), GENERATIONS, 0);
+export const beginGenerations = (memory: SharedArrayBuffer, part: number): void =>
+  void Atomics.store(new Uint32Array(memory), GENERATIONS + part, 0);
 
 /** Hands out connection numbers of one thread. Numbers are never used again in the life of a boot id. */
 export class ConnectionCounter {
@@ -82,12 +83,13 @@ export class ConnectionCounter {
   }
 
   /** A generation of its own for a connection whose extranonces have nothing else of their own; undefined after the last. */
-  generation(first: number): number | undefined {
+  generation(first: number, part: number): number | undefined {
+    const at = GENERATIONS + part;
     for (;;) {
-      const next = Atomics.load(this.#next, GENERATIONS);
+      const next = Atomics.load(this.#next, at);
       const taken = Math.max(next, first);
       if (taken >= MAX_GENERATION) return undefined;
-      if (Atomics.compareExchange(this.#next, GENERATIONS, next, taken + 1) === next) return taken;
+      if (Atomics.compareExchange(this.#next, at, next, taken + 1) === next) return taken;
     }
   }
 }

@@ -82,3 +82,70 @@ test('in a farm session shares of many rigs are accepted under their names, over
   );
   for (const rig of rigs) rig.close();
 });
+
+test('with --keep-addresses the shares of each rig are credited to its own address, over new templates and a lost link', async () => {
+  const pool = await startBed({ services: [POOL], blockWork: 64n });
+  const proxy = await startProxy([`stratum2+tcp://127.0.0.1:${pool.port}`], pool.verifier, [
+    '--keep-addresses',
+    ...['--start-work', '1000'],
+  ]);
+  const users = [`${addressOf(5)}.one`, `${addressOf(5)}.two`, addressOf(6), 'rig-1', `${FARM_ADDRESS}.rig-2`];
+  const rigs = await Promise.all(
+    users.map(async (user, i) => {
+      const rig = await (i % 2 === 0 ? V1Client : V2Client).open(proxy.port());
+      await rig.login(user);
+      return rig;
+    }),
+  );
+  await until(() => rigs.every(({ jobs }) => jobs.length > 0));
+  let answered = 0;
+  for (let round = 0; round < 8; round++) {
+    for (const rig of rigs) {
+      const job = rig.jobs.at(-1)!;
+      expect(toHex(job.payout)).toBe(toHex(POOL.pool.payout));
+      expect(await rig.submitCode(job.jobId, mine(job, rig.prefix, BigInt(round) << 20n).nonce)).toBe(0);
+      answered++;
+    }
+    const jobs = rigs.map((rig) => rig.jobs.length);
+    pool.source.cut();
+    await until(() => rigs.every((rig, i) => rig.jobs.length > jobs[i]!));
+    if (round === 3) for (const { link } of proxy.kept!.links) link?.client.relogin();
+  }
+  // A job of another address is none of a rig's.
+  const [one, , three] = rigs;
+  const theirs = three!.jobs.at(-1)!;
+  expect(await one!.submitCode(theirs.jobId, mine(theirs, one!.prefix).nonce)).toBe(21);
+  await until(() => proxy.relay.figures.waiting === 0);
+  const { figures } = proxy.relay;
+  expect(figures).toMatchObject({ lost: 0, stale: 0, rejected: {} });
+  expect(proxy.relay.counters.totals.accepted).toBe(answered);
+  // The work here is that of the pool: every share goes on.
+  expect(figures.sent).toBe(answered);
+  expect(pool.sink.accepted.length).toBe(answered);
+  expect(pool.sink.rejected).toEqual([]);
+  const credited = new Set(pool.sink.accepted.map(({ account, worker }) => `${toHex(account)}.${worker}`));
+  const [five, six, own] = [5, 6, 77].map((seed) => toHex(accountOf(seed)));
+  expect([...credited].sort()).toEqual(
+    [`${five}.one`, `${five}.two`, `${six}.rig`, `${own}.rig-1`, `${own}.rig-2`].sort(),
+  );
+  expect(new Set(pool.sink.accepted.map(({ headerDigest, nonce }) => toHex(headerDigest) + toHex(nonce))).size).toBe(
+    answered,
+  );
+  for (const rig of rigs) rig.close();
+});
+
+test('at a pool without farms an address of its own is refused in words also with --keep-addresses', async () => {
+  const pool = await startBed({ services: [POOL], limits: { ...EASY, farmRigs: 0 } });
+  const proxy = await startProxy([`stratum2+tcp://127.0.0.1:${pool.port}`], pool.verifier, ['--keep-addresses']);
+  const stranger = await V1Client.open(proxy.port());
+  await expect(stranger.login(`${addressOf(5)}.mine`)).rejects.toThrow(
+    /the pool has no farms, so everyone here works for/,
+  );
+  const rig = await V2Client.open(proxy.port());
+  await rig.login('rig-1');
+  const job = rig.jobs[0]!;
+  expect(await rig.submitCode(job.jobId, mine(job, rig.prefix).nonce)).toBe(0);
+  await until(() => proxy.relay.figures.accepted === 1);
+  stranger.close();
+  rig.close();
+});
