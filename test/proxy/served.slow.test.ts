@@ -1,5 +1,8 @@
 /** A proxy at the stratum server of this project: in a farm session, and without one. */
 import { expect, test } from 'vitest';
+import { PoolClient, systemClock } from '../../miner/client/pool-client.ts';
+import { parsePoolUrl } from '../../miner/client/pool-url.ts';
+import { connectFromBrowser } from '../../miner/client/transport-browser.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { workOfTarget } from '../../protocol/ledger/target.ts';
 import { BRIDGE, EASY, startBed } from '../bridge/bed.ts';
@@ -148,4 +151,53 @@ test('at a pool without farms an address of its own is refused in words also wit
   await until(() => proxy.relay.figures.accepted === 1);
   stranger.close();
   rig.close();
+});
+
+test('rigs of v1 and v2 and the miner of a page, over a WebSocket, work side by side through a proxy', async () => {
+  const pool = await startBed({ services: [POOL] });
+  const proxy = await startProxy([`stratum2+tcp://127.0.0.1:${pool.port}`], pool.verifier, [
+    ...['--listen-ws', '127.0.0.1:0', '--start-work', '1000'],
+  ]);
+  const one = await V1Client.open(proxy.port());
+  await one.login('one');
+  const two = await V2Client.open(proxy.port());
+  await two.login('two');
+  const ws = proxy.rigs.current?.addresses.find(({ kind }) => kind === 'ws')?.port;
+  const verdicts: string[] = [];
+  const page = new PoolClient(
+    {
+      pools: [parsePoolUrl(`ws://127.0.0.1:${ws}/?protocol=v2`)],
+      session: {
+        network: 'development',
+        address: FARM_ADDRESS,
+        own: accountOf(77),
+        worker: 'page',
+        password: '',
+        agent: 'page',
+        tag: '',
+        pinned: undefined,
+      },
+    },
+    {
+      onJob: (job) => {
+        if (job === undefined || verdicts.length > 0) return;
+        const { nonce } = mine(job.job, job.prefix);
+        page.submit({ session: job.session, jobId: job.job.jobId, nonce, work: job.work, device: 0 });
+      },
+      onVerdict: (_, verdict) => void verdicts.push(verdict),
+    },
+    { ...systemClock, connect: connectFromBrowser, note: () => undefined },
+  );
+  page.start();
+  for (const rig of [one, two]) {
+    const job = rig.jobs.at(-1)!;
+    expect(await rig.submitCode(job.jobId, mine(job, rig.prefix).nonce)).toBe(0);
+  }
+  await until(() => verdicts.length > 0 && proxy.relay.figures.accepted === 3);
+  expect(verdicts).toEqual(['accepted']);
+  expect(page.state?.poolName).toBe(POOL.pool.name);
+  expect(pool.sink.accepted.map(({ worker }) => worker).sort()).toEqual(['one', 'page', 'two']);
+  page.stop();
+  one.close();
+  two.close();
 });
