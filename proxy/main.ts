@@ -26,6 +26,7 @@ const doctor = doctorCommand('svc-proxy', proxyOptions, (values) => [
     { option: 'listen', address: values.listen },
     { option: 'listen-ws', address: values.listenWs },
     { option: 'stats-bind', address: values.statsBind },
+    { option: 'web-bind', address: values.webBind },
     { option: 'metrics-bind', address: values.metricsBind },
   ]),
 ]);

@@ -47,6 +47,7 @@ export const proxyOptions = {
   listen: listenAddress({ help: 'stratum for rigs: v1, v2 and TLS on one port', default: '127.0.0.1:28780' }),
   listenWs: listenAddressOrOff({ help: 'stratum for rigs over WebSocket', default: '127.0.0.1:28781' }),
   statsBind: listenAddressOrOff({ help: 'statistics as JSON', default: '127.0.0.1:28772' }),
+  webBind: listenAddressOrOff({ help: 'a page with the rigs and the pool', default: '127.0.0.1:28782' }),
   metricsBind: listenAddressOrOff({ help: 'metrics for Prometheus', default: '127.0.0.1:28794' }),
   hostName: hostNameOption('Options'),
   powMode: choice({ help: 'full keeps the dataset in memory, light only its cache', default: 'full' }, [

@@ -36,7 +36,7 @@ export async function proxyDocument(
     readonly startedMillis: number;
     readonly nowMillis: number;
   },
-): Promise<unknown> {
+) {
   const figures = await rigs.current?.figures();
   const { counters, figures: passed } = relay;
   const job = jobs.current;
@@ -50,9 +50,9 @@ export async function proxyDocument(
     ready: figures?.ready ?? false,
     pool:
       state === undefined
-        ? { connected: false, last_refusal: client.lastRefusal?.message ?? null }
+        ? { connected: false as const, last_refusal: client.lastRefusal?.message ?? null }
         : {
-            connected: true,
+            connected: true as const,
             endpoint: state.endpoint,
             server: state.server,
             name: state.poolName ?? null,
@@ -93,6 +93,8 @@ export async function proxyDocument(
     })),
   };
 }
+
+export type ProxyDocument = Awaited<ReturnType<typeof proxyDocument>>;
 
 /** The update to be called every few seconds. */
 export function proxyMetrics(

@@ -30,6 +30,7 @@ import { useNativeSha384 } from '../runtime/native/native-sha384.ts';
 import type { Shutdown } from '../runtime/shutdown.ts';
 import { KeptAddresses } from './kept-addresses.ts';
 import type { ProxyValues } from './options.ts';
+import { listenForPage } from './page.ts';
 import { PoolJobs } from './pool-jobs.ts';
 import { PoolLink } from './pool-link.ts';
 import { type ProxyParts, proxyDocument, proxyMetrics } from './proxy-figures.ts';
@@ -204,15 +205,17 @@ export async function runProxy(
   started('ticks', () => clearInterval(tick));
   started('rigs', () => rigs.close());
   const figures = { jobs, relay, rigs, client, work: link.work, kept };
+  const about = { network, version, address: user.text, startedMillis };
+  const document = () => proxyDocument(figures, { ...about, nowMillis: steadyNow() });
   if (values.statsBind !== 'off') {
-    const about = { network, version, address: user.text, startedMillis };
-    const stats = await listenForStats(values.statsBind, {
-      stats: () => proxyDocument(figures, { ...about, nowMillis: steadyNow() }),
-      log,
-      hosts: values.hostName,
-    });
+    const stats = await listenForStats(values.statsBind, { stats: document, log, hosts: values.hostName });
     started('statistics', () => stats.close());
     log.info('statistics', { address: showListenAddress(stats.address) });
+  }
+  if (values.webBind !== 'off') {
+    const page = await listenForPage(values.webBind, { document, log, hosts: values.hostName });
+    started('page', () => page.close());
+    log.info('page', { address: showListenAddress(page.address) });
   }
   if (values.metricsBind !== 'off') {
     const metrics = new Metrics('svc_proxy');

@@ -33,7 +33,7 @@ export async function startProxy(
   verifier: Verifier,
   more: readonly string[] = [],
 ): Promise<ProxyBed> {
-  const off = ['--listen-ws', '--stats-bind', '--metrics-bind'].flatMap((word) =>
+  const off = ['--listen-ws', '--stats-bind', '--web-bind', '--metrics-bind'].flatMap((word) =>
     more.includes(word) ? [] : [word, 'off'],
   );
   const words = [
