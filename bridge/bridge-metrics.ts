@@ -26,6 +26,8 @@ export function stratumMetrics(metrics: Metrics, prefix: string): (figures: Stra
   const height = metrics.gauge(name('finalized_height'), { help: 'Height of the newest cut' });
   const connections = metrics.gauge(name('connections'), { help: 'Open connections', labels: ['transport'] });
   const mining = metrics.gauge(name('mining_connections'), { help: 'Connections that mine', labels: ['service'] });
+  const farms = metrics.gauge(name('farms'), { help: 'Connections that are farm sessions' });
+  const farmRigs = metrics.gauge(name('farm_rigs'), { help: 'Rigs that farm sessions have named' });
   const nodes = metrics.gauge(name('node_healthy'), {
     help: 'Whether a node can serve',
     labels: ['node'],
@@ -71,6 +73,8 @@ export function stratumMetrics(metrics: Metrics, prefix: string): (figures: Stra
     height.set(figures.headHeight);
     for (const [transport, count] of merged(({ byTransport }) => byTransport)) connections.set(count, { transport });
     for (const [service, count] of merged(({ byService }) => byService)) mining.set(count, { service });
+    farms.set(sum((listener) => listener.farms));
+    farmRigs.set(sum((listener) => listener.farmRigs));
     for (const { name: node, healthy } of figures.nodes) nodes.set(healthy ? 1 : 0, { node });
     verifying.set(sum((listener) => listener.verifying));
     fanOut.set(Math.max(0, ...listeners.map(({ fanOutMillis }) => fanOutMillis)) / 1_000);

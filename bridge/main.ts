@@ -3,9 +3,7 @@
 import { steadyMillis } from '../runtime/clock/clock.ts';
 import { doctorCommand } from '../runtime/doctor/doctor.ts';
 import { directoryChecks, portChecks } from '../runtime/doctor/machine.ts';
-import { openLog } from '../runtime/log/log.ts';
-import { command, failureText, runProgram, version } from '../runtime/program.ts';
-import { DEFAULT_SHUTDOWN_LIMIT_MS, Shutdown } from '../runtime/shutdown.ts';
+import { command, runProgram, serve, withCommands } from '../runtime/program.ts';
 import { bridgeOptions, runBridge } from './bridge.ts';
 import { stratumDoctor } from './doctor.ts';
 
@@ -23,19 +21,7 @@ const bridging = command(
       { line: 'svc-bridge --tls-cert chain.pem --tls-key key.pem', says: 'with TLS on the same port' },
     ],
   },
-  async (values, _operands, terminal) => {
-    const { log, close } = openLog('bridge', values, terminal.env);
-    const limitMs = DEFAULT_SHUTDOWN_LIMIT_MS + values.drainTime;
-    const shutdown = new Shutdown({ limitMs }, { log, process, now: steadyMillis });
-    shutdown.add('log', close);
-    try {
-      await runBridge(values, { log, shutdown, version: version() });
-    } catch (error) {
-      terminal.err(`svc-bridge: ${failureText(error)}\n`);
-      shutdown.request('failed to start', 1);
-    }
-    return await shutdown.done;
-  },
+  (values, _operands, terminal) => serve('svc-bridge', values, terminal, (running) => runBridge(values, running)),
 );
 
 const doctor = doctorCommand('svc-bridge', bridgeOptions, (values) => [
@@ -49,11 +35,4 @@ const doctor = doctorCommand('svc-bridge', bridgeOptions, (values) => [
   ]),
 ]);
 
-await runProgram({
-  spec: bridging.spec,
-  commands: [doctor],
-  start: ([word, ...rest], terminal) =>
-    word === 'doctor'
-      ? doctor.start(rest, terminal)
-      : bridging.start(word === undefined ? [] : [word, ...rest], terminal),
-});
+await runProgram(withCommands(bridging, [doctor]));

@@ -15,6 +15,7 @@ import type { DeskOptions } from './connection/desk-options.ts';
 import { insistFreePorts } from './connection/free-ports.ts';
 import { Listener, type ListenerOptions } from './connection/listener.ts';
 import { DrawnAnchors } from './nodes/drawn-anchors.ts';
+import { MOST_PARTS } from './nodes/origin-job.ts';
 import { RepeatedTemplates } from './nodes/repeated-templates.ts';
 import { type KeptTemplate, TemplateStore } from './nodes/template-store.ts';
 import type { TemplateSet } from './nodes/upstream.ts';
@@ -57,6 +58,21 @@ const SERIAL_GAP = 1_000;
 /** How long jobs on a new template wait for its note in the session log: it takes less than a millisecond. */
 const NOTE_MILLIS = 250;
 
+/** The templates of one session at another server, or all. */
+type Part = {
+  /** They wait for their dataset. */
+  waiting: readonly KeptTemplate[];
+  publication: Publication | null;
+  /** On its way to the session log. */
+  noting: Publication | null;
+  /** The chain has changed, and the listeners do not know it yet. */
+  cleanDue: boolean;
+  /** The session at the other server: its generations are its own. */
+  origin: string | undefined;
+};
+const NEW_PART: Part = { waiting: [], publication: null, noting: null, cleanDue: false, origin: undefined };
+const ALL = { draw: 0 };
+
 export async function createStratumServer(
   options: StratumServerOptions,
   dependencies: StratumServerDependencies,
@@ -87,16 +103,9 @@ class MainServer implements StratumServer {
   readonly #templates: TemplateStore;
   readonly #repeated: RepeatedTemplates;
   #certificate: CertificatePem | null;
-  /** Templates that wait for their dataset. */
-  #waiting: readonly KeptTemplate[] = [];
-  #publication: Publication | null = null;
-  /** On its way to the session log. */
-  #noting: Publication | null = null;
-  /** The chain has changed, and the listeners do not know it yet. */
-  #cleanDue = false;
+  /** By their draws; one alone, unless templates are those of several sessions at another server (nodes/origin-job.ts). */
+  readonly #parts = new Map<number, Part>();
   #published = 0;
-  /** The session at another server that templates are made of (nodes/origin-job.ts): its generations are its own. */
-  #origin: string | undefined;
   readonly #anchors = new DrawnAnchors();
   #healthy = false;
   #unhealthySince = 0;
@@ -294,7 +303,8 @@ class MainServer implements StratumServer {
   }
 
   #greet(listener: ListenerControl): void {
-    if (this.#publication !== null) listener.publish({ ...this.#publication, earlier: this.#earlier });
+    for (const { publication } of this.#parts.values())
+      if (publication !== null) listener.publish({ ...publication, earlier: this.#earlier });
     void listener.setReady(this.#isReady);
     for (const { key, untilMillis } of this.#bans.bans(this.#now())) listener.ban(key, untilMillis);
   }
@@ -312,60 +322,77 @@ class MainServer implements StratumServer {
   // --- templates --------------------------------------------------------------------------------------------------------
 
   /** The set itself is not retained: while a dataset is built, newer ones arrive. */
-  #publish({ templates, ...about }: TemplateSet): Promise<void> {
+  async #publish({ templates, ...about }: TemplateSet): Promise<void> {
     const kept = templates.map((template) => this.#templates.put(template));
-    for (const { serial } of this.#waiting) this.#templates.forget(serial);
-    this.#waiting = kept;
-    return this.#publishKept(kept, about);
+    const { draw } = about.part ?? ALL;
+    const part = this.#parts.get(draw) ?? { ...NEW_PART };
+    for (const { serial } of part.waiting) this.#templates.forget(serial);
+    part.waiting = kept;
+    this.#parts.set(draw, part);
+    if (kept.length > 0) return await this.#publishKept(kept, about, part);
+    if (about.part === undefined) return;
+    this.#parts.delete(draw);
+    const { headHeight, part: of } = about;
+    this.#each((listener) => listener.publish({ templates: [], headHeight, clean: true, part: of }));
+  }
+
+  get #publication(): Publication | null {
+    return this.#parts.get(ALL.draw)?.publication ?? null;
   }
 
   async #publishKept(
     kept: readonly KeptTemplate[],
-    { headHeight, clean, node, anchors }: Omit<TemplateSet, 'templates'>,
+    { headHeight, clean, node, anchors, part: of }: Omit<TemplateSet, 'templates'>,
+    part: Part,
   ): Promise<void> {
     const { verifier, log } = this.#dependencies;
     const [first] = kept;
     if (first === undefined) return;
-    const repeats = kept.map(({ headerBytes }) => this.#repeated.isRepeat(headerBytes, performance.now()));
+    const repeats = kept.map(({ headerBytes, origin }) =>
+      this.#repeated.isRepeat(headerBytes, performance.now(), origin?.extranonceHead),
+    );
     try {
       await Promise.all([...new Set(kept.map(({ epoch }) => epoch))].map((epoch) => verifier.prepare(epoch)));
     } catch (error) {
       return log.error('the dataset could not be prepared', { epoch: first.epoch, error });
     }
-    if (this.#waiting !== kept) return;
-    this.#waiting = [];
+    if (part.waiting !== kept) return;
+    part.waiting = [];
     this.#templates.publish(
       kept.map(({ serial }) => serial),
       headHeight,
       performance.now(),
+      of,
     );
     const origin = first.origin?.session;
-    if (origin !== this.#origin) beginGenerations(this.#connectionNumbers);
-    this.#origin = origin;
+    const { draw: place } = of ?? ALL;
+    if (origin !== part.origin) beginGenerations(this.#connectionNumbers, place);
+    part.origin = origin;
     const cutHeight = Math.max(headHeight, ...kept.map(({ anchorHeight }) => anchorHeight));
-    this.#cleanDue ||= clean;
+    part.cleanDue ||= clean;
     const publication: Publication = {
       headHeight,
-      clean: this.#cleanDue,
+      clean: part.cleanDue,
+      ...(of === undefined ? {} : { part: of }),
       templates: kept.map(({ serial, headerBytes, epoch, origin }, draw) => ({
         serial,
         header: headerBytes,
         epoch,
-        draw,
-        draws: kept.length,
+        draw: of?.draw ?? draw,
+        draws: of === undefined ? kept.length : MOST_PARTS,
         isFresh: anchors === 'best' || (repeats[draw] as boolean),
         cutHeight,
         ...(origin === undefined ? {} : { origin }),
       })),
     };
-    this.#noting = publication;
+    part.noting = publication;
     // Jobs go out when the next process would know them too, unless the disk hangs.
     const noted = this.#sessionLog?.templates(publication, kept);
     if (noted !== undefined) await Promise.race([noted, wait(NOTE_MILLIS, undefined, { ref: false })]);
     // A newer one came meanwhile.
-    if (this.#noting !== publication) return;
-    this.#cleanDue = false;
-    this.#publication = publication;
+    if (part.noting !== publication) return;
+    part.cleanDue = false;
+    part.publication = publication;
     this.#published++;
     this.#anchors.note(
       kept.map(({ anchorHeight }) => anchorHeight),

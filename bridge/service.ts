@@ -29,7 +29,12 @@ export type StratumService = {
    */
   readonly mark?: number;
   /** Whom all connections work for, where a username is the name of a rig (svc-proxy). */
-  readonly farm?: { readonly address: string; readonly account: Bytes };
+  readonly farm?: {
+    readonly address: string;
+    readonly account: Bytes;
+    /** Those that name another address work for that one, and jobs are by account (nodes/origin-job.ts). */
+    readonly keepsAddresses?: boolean;
+  };
   /** The last bytes of every nonce, as the server that jobs come from wants them; a connection's own prefix is before them. */
   readonly nonceEnd?: Bytes;
 };

@@ -5,7 +5,7 @@ import { NETWORK_NAMES } from '../protocol/network.ts';
 import { steadyMillis } from '../runtime/clock/clock.ts';
 import { choice, flag, path, repeated } from '../runtime/command-line/command-line.ts';
 import { doctorCommand } from '../runtime/doctor/doctor.ts';
-import { command, runProgram } from '../runtime/program.ts';
+import { command, runProgram, withCommands } from '../runtime/program.ts';
 import { minerDoctor } from './devices/doctor.ts';
 import { mineCommand } from './mine.ts';
 import { MinerError } from './miner-error.ts';
@@ -77,16 +77,6 @@ const mining = mineCommand({
   columns: () => process.stdout.columns ?? 80,
 });
 
-const others = new Map([
-  ['self-test', selfTestCommand],
-  ['doctor', doctorCommand('svc-miner', minerOptions, (values) => minerDoctor(values, steadyMillis))],
-]);
+const doctor = doctorCommand('svc-miner', minerOptions, (values) => minerDoctor(values, steadyMillis));
 
-await runProgram({
-  spec: mining.spec,
-  commands: [...others.values()],
-  start: (words, terminal) => {
-    const other = others.get(words[0] ?? '');
-    return other === undefined ? mining.start(words, terminal) : other.start(words.slice(1), terminal);
-  },
-});
+await runProgram(withCommands(mining, [selfTestCommand, doctor]));

@@ -6,7 +6,7 @@ import type { NetworkName } from '../protocol/network.ts';
 import type { ErrorReply } from '../protocol/stratum/errors.ts';
 import { formatUsername } from '../protocol/stratum/username.ts';
 import type { LogFields, Logger, LogLevel } from '../runtime/log/log.ts';
-import { PoolBooks } from './books/pool-books.ts';
+import { openBooks, type PoolBooks } from './books/pool-books.ts';
 import { EpochAllowance, type Moment } from './client/epoch-allowance.ts';
 import { PoolClient } from './client/pool-client.ts';
 import { showEndpoint } from './client/pool-url.ts';
@@ -195,29 +195,15 @@ export class Miner {
   }
 
   #makeBooks(): PoolBooks | undefined {
-    const { values, user, dataDir } = this.#settings;
+    const { values, dataDir } = this.#settings;
     const { now, wall, parts } = this.#dependencies;
-    if (!values.checkBooks) return undefined;
-    return new PoolBooks(
-      {
-        dataDir,
-        network: this.#network,
-        pools: values.pool.map(({ text }) => text),
-        address: user.text,
-        worker: user.worker,
-        api: values.poolApi,
-        poolKey: values.poolKey,
-        nodeApi: values.nodeApi,
-        payoutThreshold: values.payoutThreshold,
-      },
-      {
-        now,
-        wall,
-        random: parts.random,
-        fetch: parts.fetch(this.#tls),
-        note: (level, message, fields) => this.#lines.note(level, message, fields),
-      },
-    );
+    return openBooks(values, dataDir, {
+      now,
+      wall,
+      random: parts.random,
+      fetch: parts.fetch(this.#tls),
+      note: (level, message, fields) => this.#lines.note(level, message, fields),
+    });
   }
 
   #makeClient(): PoolClient {

@@ -6,8 +6,7 @@ import { flag, parsed, path } from '../runtime/command-line/command-line.ts';
 import { doctorCommand } from '../runtime/doctor/doctor.ts';
 import { logOptions, openLog } from '../runtime/log/log.ts';
 import { apiClientDependencies } from '../runtime/node-client/api-client.ts';
-import { command, commandTable, failureText, runProgram, type Terminal, version } from '../runtime/program.ts';
-import { DEFAULT_SHUTDOWN_LIMIT_MS, Shutdown } from '../runtime/shutdown.ts';
+import { command, commandTable, failureText, runProgram, serve, type Terminal } from '../runtime/program.ts';
 import { audit } from './audit/audit.ts';
 import { auditPublic } from './audit/public.ts';
 import { newerAnswers, publicPool } from './audit/public-reads.ts';
@@ -44,24 +43,16 @@ const runCommand = command(
     ],
   },
   async (values, _operands, terminal) => {
-    const { log, close } = openLog('pool', values, terminal.env);
-    const limitMs = DEFAULT_SHUTDOWN_LIMIT_MS + values.drainTime;
-    const shutdown = new Shutdown({ limitMs }, { log, process, now: steadyMillis });
-    shutdown.add('log', close);
-    try {
+    return await serve('svc-pool run', values, terminal, async ({ log, shutdown, version }) => {
       // Loaded only here: the other commands start in half the time without it.
       const { createPool } = await import('./pool.ts');
       await createPool(values, {
         log,
-        version: version(),
+        version,
         started: (name, stop) => shutdown.add(name, stop),
         fault: (reason) => shutdown.request(reason, 1),
       });
-    } catch (error) {
-      failed('svc-pool run', error, terminal);
-      shutdown.request('failed to start', 1);
-    }
-    return await shutdown.done;
+    });
   },
 );
 

@@ -14,6 +14,8 @@ export type PoolMetricsDependencies = {
   readonly api: PoolApi;
   /** Connections of this instance by service. */
   readonly connections: () => Readonly<Record<string, number>>;
+  /** Of these the farm sessions, and the rigs that they have named. */
+  readonly farms: () => { readonly farms: number; readonly farmRigs: number };
   /** Entries in this instance's journals that the books have not taken. */
   readonly waiting: () => number;
   /** Bytes of journals that the books have and that are kept for a database that might be restored. */
@@ -35,6 +37,8 @@ export function poolMetrics(metrics: Metrics, dependencies: PoolMetricsDependenc
     help: 'Stratum connections of this instance',
     labels: ['service'],
   });
+  const farms = metrics.gauge('svc_pool_farms', { help: 'Connections of this instance that are farm sessions' });
+  const farmRigs = metrics.gauge('svc_pool_farm_rigs', { help: 'Rigs that they have named' });
   const rate = metrics.gauge('svc_pool_hash_rate', { help: 'Hashes per second over ten minutes', labels: ['service'] });
   const workers = metrics.gauge('svc_pool_workers', {
     help: 'Workers with a share in the last hour',
@@ -105,6 +109,9 @@ export function poolMetrics(metrics: Metrics, dependencies: PoolMetricsDependenc
   metrics.beforeScrape(() => {
     for (const [reason, total] of Object.entries(dependencies.unread?.() ?? {})) unread(total, reason);
     const counts = dependencies.connections();
+    const farming = dependencies.farms();
+    farms.set(farming.farms);
+    farmRigs.set(farming.farmRigs);
     for (const [id, service] of SERVICES.entries()) {
       connections.set(counts[service] ?? 0, { service });
       rate.set(api.rates.service(id).tenMinutes, { service });

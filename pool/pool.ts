@@ -320,6 +320,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
     sql,
     api,
     connections,
+    farms: () => farmsOf(figures),
     waiting: () => outbox.waiting,
     kept: () => keep.bytes,
     damaged: () => keep.damaged,
@@ -410,6 +411,15 @@ function connectDocument(values: PoolValues, stratum: StratumServer, downloads: 
     })),
     downloads: downloads.list.map((file) => ({ ...file, path: `downloads/${file.name}` })),
   };
+}
+
+function farmsOf(figures: StratumFigures | undefined): { farms: number; farmRigs: number } {
+  const all = { farms: 0, farmRigs: 0 };
+  for (const { farms, farmRigs } of figures?.listeners ?? []) {
+    all.farms += farms;
+    all.farmRigs += farmRigs;
+  }
+  return all;
 }
 
 function connectionsOf(figures: StratumFigures | undefined): Record<string, number> {

@@ -4,6 +4,7 @@ import { minerOptions, type PoolOption } from '../miner/options.ts';
 import {
   type CommandSpec,
   choice,
+  flag,
   integer,
   listenAddress,
   listenAddressOrOff,
@@ -39,10 +40,15 @@ export const proxyOptions = {
     default: 5,
   }),
   rigs: integer({ help: 'rigs to ask the pool for, at most', group: POOL, min: 1, max: 4_096, default: 4_096 }),
+  keepAddresses: flag({
+    help: 'rigs that log in with an address of their own work for that one, each with its own session at the pool',
+    group: POOL,
+  }),
   dataDir: path({ help: 'where datasets are kept', default: '.data/proxy', placeholder: 'DIR' }),
   listen: listenAddress({ help: 'stratum for rigs: v1, v2 and TLS on one port', default: '127.0.0.1:28780' }),
   listenWs: listenAddressOrOff({ help: 'stratum for rigs over WebSocket', default: '127.0.0.1:28781' }),
   statsBind: listenAddressOrOff({ help: 'statistics as JSON', default: '127.0.0.1:28772' }),
+  webBind: listenAddressOrOff({ help: 'a page with the rigs and the pool', default: '127.0.0.1:28782' }),
   metricsBind: listenAddressOrOff({ help: 'metrics for Prometheus', default: '127.0.0.1:28794' }),
   hostName: hostNameOption('Options'),
   powMode: choice({ help: 'full keeps the dataset in memory, light only its cache', default: 'full' }, [

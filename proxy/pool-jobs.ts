@@ -3,6 +3,7 @@
  * way of their own: a hash that is one is a share too, and goes to the pool as such.
  */
 
+import type { TemplatePart } from '../bridge/nodes/origin-job.ts';
 import type { CheckedTemplate } from '../bridge/nodes/template.ts';
 import type { NodeAnswer, NodeFigures, Upstream, UpstreamEvents } from '../bridge/nodes/upstream.ts';
 import type { PoolJob } from '../miner/client/session-events.ts';
@@ -12,7 +13,11 @@ import { type NetworkName, POW_EPOCH_CUTS } from '../protocol/network.ts';
 
 const NOTHING = new Uint8Array(0);
 
-export function templateOf({ job, farm, session }: PoolJob, network: NetworkName): CheckedTemplate {
+export function templateOf(
+  { job, farm, session }: PoolJob,
+  network: NetworkName,
+  part?: TemplatePart,
+): CheckedTemplate {
   const headerBytes = farm?.header ?? job.header;
   const header = decodeHeader(headerBytes);
   return {
@@ -30,6 +35,7 @@ export function templateOf({ job, farm, session }: PoolJob, network: NetworkName
     origin: {
       session,
       jobId: job.jobId,
+      ...(part === undefined ? {} : { account: part.account }),
       extranonceHead: farm?.extranonceHead ?? job.extranonce,
       firstGeneration: farm?.firstGeneration ?? null,
       shareTarget: targetToBytes(job.shareTarget),
@@ -37,50 +43,67 @@ export function templateOf({ job, farm, session }: PoolJob, network: NetworkName
   };
 }
 
+/** The newest job of a session at the pool. */
+type Newest = { readonly job: PoolJob; readonly height: number; readonly part: TemplatePart | undefined };
+
 export class PoolJobs implements Upstream {
   readonly #network: NetworkName;
+  /** The part of the proxy's own session, where there are others. */
+  readonly #own: TemplatePart | undefined;
   #events: UpstreamEvents | null = null;
   #job: PoolJob | undefined;
-  /** The session of the newest job, also after that has ended. */
-  #session: string | undefined;
-  #height = 0;
+  /** By their draws, also after a session has ended. */
+  readonly #newest = new Map<number, Newest>();
 
-  constructor(network: NetworkName) {
+  constructor(network: NetworkName, own?: TemplatePart) {
     this.#network = network;
+    this.#own = own;
   }
 
+  /** That of the proxy's own session. */
   get current(): PoolJob | undefined {
     return this.#job;
   }
 
   /** None: the pool is away, and shares on its last job could not be sent any more. */
-  set(job: PoolJob | undefined): void {
-    this.#job = job;
+  set(job: PoolJob | undefined, part = this.#own): void {
+    const isOwn = part === this.#own;
+    const draw = part?.draw ?? 0;
+    const before = this.#newest.get(draw);
+    if (isOwn) this.#job = job;
     if (job === undefined) {
-      this.#events?.healthy(false);
+      if (isOwn) this.#events?.healthy(false);
+      else if (before !== undefined && part !== undefined) {
+        this.#newest.delete(draw);
+        const nothing = { templates: [], headHeight: before.height, clean: true, node: 'pool' };
+        this.#events?.templates({ ...nothing, anchors: 'newest', part });
+      }
       return;
     }
     // Jobs of another session cannot be submitted in this one.
-    const clean = job.job.clean || this.#session !== job.session;
-    this.#session = job.session;
-    this.#height = clean ? job.height : Math.max(this.#height, job.height);
-    this.#tell(job, clean);
+    const clean = job.job.clean || before?.job.session !== job.session;
+    const height = clean ? job.height : Math.max(before?.height ?? 0, job.height);
+    const newest = { job, height, part };
+    this.#newest.set(draw, newest);
+    this.#tell(newest, clean);
   }
 
-  #tell(job: PoolJob, clean: boolean): void {
+  #tell({ job, height, part }: Newest, clean: boolean): void {
     this.#events?.templates({
-      templates: [templateOf(job, this.#network)],
-      headHeight: this.#height,
+      templates: [templateOf(job, this.#network, part)],
+      headHeight: height,
       clean,
       node: 'pool',
       anchors: 'newest',
+      ...(part === undefined ? {} : { part }),
     });
-    this.#events?.healthy(true);
+    if (part === this.#own) this.#events?.healthy(true);
   }
 
   start(events: UpstreamEvents): void {
     this.#events = events;
-    if (this.#job !== undefined) this.#tell(this.#job, true);
+    for (const newest of this.#newest.values())
+      if (newest.part !== this.#own || this.#job !== undefined) this.#tell(newest, true);
   }
 
   async submit(): Promise<readonly NodeAnswer[]> {
@@ -89,7 +112,8 @@ export class PoolJobs implements Upstream {
 
   figures(): readonly NodeFigures[] {
     const isThere = this.#job !== undefined;
-    return [{ name: 'pool', healthy: isThere, serving: isThere, disagrees: false, height: this.#height }];
+    const height = this.#newest.get(0)?.height ?? 0;
+    return [{ name: 'pool', healthy: isThere, serving: isThere, disagrees: false, height }];
   }
 
   async close(): Promise<void> {

@@ -3,8 +3,10 @@ import { stratumMetrics, Totals } from '../bridge/bridge-metrics.ts';
 import { hashRateOf } from '../bridge/shares/counters.ts';
 import type { StratumFigures } from '../bridge/stratum-server.ts';
 import type { PoolClient } from '../miner/client/pool-client.ts';
+import { formatAddress } from '../protocol/address.ts';
 import type { NetworkName } from '../protocol/network.ts';
 import type { Metrics } from '../runtime/metrics/metrics.ts';
+import type { KeptAddresses } from './kept-addresses.ts';
 import type { PoolJobs } from './pool-jobs.ts';
 import type { RigServer } from './rig-server.ts';
 import type { ShareRelay } from './share-relay.ts';
@@ -16,6 +18,8 @@ export type ProxyParts = {
   readonly rigs: Pick<RigServer, 'current'>;
   readonly client: Pick<PoolClient, 'state' | 'lastRefusal' | 'connections' | 'relogin'>;
   readonly work: Pick<UpstreamWork, 'rate'>;
+  /** Undefined where all rigs work for one address. */
+  readonly kept: Pick<KeptAddresses, 'links'> | undefined;
 };
 
 const MAX_RIGS = 1_000;
@@ -24,7 +28,7 @@ const sum = (figures: StratumFigures | undefined, key: 'connections' | 'mining')
   figures?.listeners.reduce((total, listener) => total + listener[key], 0) ?? 0;
 
 export async function proxyDocument(
-  { jobs, relay, rigs, client }: ProxyParts,
+  { jobs, relay, rigs, client, kept }: ProxyParts,
   about: {
     readonly network: NetworkName;
     readonly version: string;
@@ -32,7 +36,7 @@ export async function proxyDocument(
     readonly startedMillis: number;
     readonly nowMillis: number;
   },
-): Promise<unknown> {
+) {
   const figures = await rigs.current?.figures();
   const { counters, figures: passed } = relay;
   const job = jobs.current;
@@ -46,9 +50,9 @@ export async function proxyDocument(
     ready: figures?.ready ?? false,
     pool:
       state === undefined
-        ? { connected: false, last_refusal: client.lastRefusal?.message ?? null }
+        ? { connected: false as const, last_refusal: client.lastRefusal?.message ?? null }
         : {
-            connected: true,
+            connected: true as const,
             endpoint: state.endpoint,
             server: state.server,
             name: state.poolName ?? null,
@@ -56,6 +60,11 @@ export async function proxyDocument(
             form: job?.farm === undefined ? 'nonces' : 'farm',
             share_work: job?.work.toString() ?? null,
           },
+    kept_addresses: (kept?.links ?? []).map(({ account, link }) => ({
+      address: formatAddress(account, about.network),
+      connected: link?.client.state !== undefined,
+      share_work: link?.job?.work.toString() ?? null,
+    })),
     passed_on: { ...passed, work: passed.work.toString() },
     connections: { all: sum(figures, 'connections'), mining: sum(figures, 'mining') },
     shares: {
@@ -65,6 +74,7 @@ export async function proxyDocument(
       work: counters.totals.work.toString(),
     },
     rigs: counters.list(MAX_RIGS).map((rig) => ({
+      address: formatAddress(rig.account, about.network),
       name: rig.worker,
       agent: rig.agent,
       connections: rig.connections,
@@ -84,14 +94,22 @@ export async function proxyDocument(
   };
 }
 
+export type ProxyDocument = Awaited<ReturnType<typeof proxyDocument>>;
+
 /** The update to be called every few seconds. */
-export function proxyMetrics(metrics: Metrics, { jobs, relay, rigs, client, work }: ProxyParts): () => Promise<void> {
+export function proxyMetrics(
+  metrics: Metrics,
+  { jobs, relay, rigs, client, work, kept }: ProxyParts,
+): () => Promise<void> {
   const update = stratumMetrics(metrics, 'svc_proxy_');
   const connected = metrics.gauge('svc_proxy_pool_connected', { help: 'Whether a pool is logged in to' });
   const isFarm = metrics.gauge('svc_proxy_farm', { help: 'Whether the session at the pool is a farm session' });
   const shareWork = metrics.gauge('svc_proxy_pool_share_work', { help: 'Work of a share for the pool, in hashes' });
   const rate = metrics.gauge('svc_proxy_hash_rate', { help: 'Hashes per second of all rigs, by their shares' });
   const names = metrics.gauge('svc_proxy_rigs', { help: 'Rigs seen, by name' });
+  const addresses = metrics.gauge('svc_proxy_kept_addresses', {
+    help: 'Addresses of rigs with a session of their own at the pool',
+  });
   const waiting = metrics.gauge('svc_proxy_waiting_shares', { help: 'Shares passed on and not answered yet' });
   const accepted = metrics.gauge('svc_proxy_accepted_work', { help: 'Work that the pool accepted, in hashes' });
   const logins = new Totals(metrics.counter('svc_proxy_pool_logins_total', { help: 'Connections opened to pools' }));
@@ -108,8 +126,10 @@ export function proxyMetrics(metrics: Metrics, { jobs, relay, rigs, client, work
     connected.set(client.state === undefined ? 0 : 1);
     isFarm.set(jobs.current?.farm === undefined ? 0 : 1);
     shareWork.set(Number(jobs.current?.work ?? 0n));
-    rate.set(work.rate(performance.now()));
+    const now = performance.now();
+    rate.set((kept?.links ?? []).reduce((all, { link }) => all + (link?.work.rate(now) ?? 0), work.rate(now)));
     names.set(relay.counters.workerCount);
+    addresses.set(kept?.links.length ?? 0);
     waiting.set(figures.waiting);
     accepted.set(Number(figures.work));
     logins.set(client.connections);

@@ -6,32 +6,36 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { openVerifier } from '../bridge/start-stratum.ts';
 import { listenForStats } from '../bridge/stats-listener.ts';
 import type { Verifier } from '../kernels/verifier.ts';
-import { PoolBooks } from '../miner/books/pool-books.ts';
+import { openBooks, type PoolBooks } from '../miner/books/pool-books.ts';
 import { EpochAllowance, type Moment } from '../miner/client/epoch-allowance.ts';
 import type { BooksEvents } from '../miner/client/link-books.ts';
-import { PoolClient, systemClock } from '../miner/client/pool-client.ts';
-import type { PoolJob } from '../miner/client/session-events.ts';
+import { type NoteLevel, systemClock } from '../miner/client/pool-client.ts';
+import type { PoolJob, Share, Verdict } from '../miner/client/session-events.ts';
 import { connectFromNode, fetchFromNode, type TlsOptions } from '../miner/client/transport-node.ts';
 import { readEpochs, writeEpochs } from '../miner/devices/epoch-file.ts';
-import { MinerError, refusal } from '../miner/miner-error.ts';
+import { MinerError } from '../miner/miner-error.ts';
 import { LineLimit } from '../miner/terminal/line-limit.ts';
-import { PREFIX_MAX_BYTES } from '../protocol/stratum/nonce.ts';
+import { formatAddress } from '../protocol/address.ts';
+import { equalBytes, toHex } from '../protocol/bytes.ts';
+import type { ErrorReply } from '../protocol/stratum/errors.ts';
 import { steadyNow } from '../runtime/clock/clock.ts';
 import { watchClock } from '../runtime/clock/watched-clock.ts';
 import { showListenAddress } from '../runtime/command-line/command-line.ts';
 import { makeDirectory } from '../runtime/files/make-directory.ts';
 import { readSmallFile } from '../runtime/files/small-file.ts';
-import type { Logger } from '../runtime/log/log.ts';
+import type { LogFields, Logger } from '../runtime/log/log.ts';
 import { addProcessMetrics, Metrics } from '../runtime/metrics/metrics.ts';
 import { listenForMetrics } from '../runtime/metrics/metrics-listener.ts';
 import { useNativeSha384 } from '../runtime/native/native-sha384.ts';
 import type { Shutdown } from '../runtime/shutdown.ts';
-import { endpointOf, type ProxyValues } from './options.ts';
+import { KeptAddresses } from './kept-addresses.ts';
+import type { ProxyValues } from './options.ts';
+import { listenForPage } from './page.ts';
 import { PoolJobs } from './pool-jobs.ts';
+import { PoolLink } from './pool-link.ts';
 import { type ProxyParts, proxyDocument, proxyMetrics } from './proxy-figures.ts';
 import { RigServer } from './rig-server.ts';
 import { ShareRelay } from './share-relay.ts';
-import { UpstreamWork } from './upstream-work.ts';
 
 export type ProxyDependencies = {
   readonly log: Logger;
@@ -43,8 +47,8 @@ export type ProxyDependencies = {
 
 /** The name of rigs that log in without one, where the proxy has none either. */
 const UNNAMED = 'rig';
-/** A rig's own two bytes come before it. */
-const LONGEST_PREFIX = PREFIX_MAX_BYTES - 2;
+/** Rigs of an address that they named themselves: a pool admits a number of them for all sessions of a machine. */
+const KEPT_RIGS = 1_000;
 const TICK_MILLIS = 1_000;
 /** How long the end waits for the pool's answers. */
 const LAST_ANSWERS_MILLIS = 2_000;
@@ -69,12 +73,22 @@ export async function runProxy(
   const stratum = { ...values, network, anchors: 'newest' as const, farmRigs: 0 };
   const verifier = others.verifier ?? openVerifier(stratum, { log, started });
   const lines = new LineLimit((level, message, fields) => log[level](message, fields), now);
-  const work = new UpstreamWork(values.upstreamShares, now());
-  const jobs = new PoolJobs(network);
+  const own = { address: user.text, account: user.address.payload };
+  const jobs = values.keepAddresses
+    ? new PoolJobs(network, { draw: 0, account: toHex(own.account) })
+    : new PoolJobs(network);
   const relay = new ShareRelay(user.worker === '' ? UNNAMED : user.worker, {
     isServed: () => jobs.current !== undefined,
-    send: (share) => client.submit(share),
-    onWork: (done) => work.add(done, now()),
+    send: (share, account) => {
+      if (kept?.submit(share, account) === true) return;
+      if (account === undefined || account === toHex(own.account)) link.submit(share);
+      else relay.verdict(share, 'lost', undefined);
+    },
+    onWork: (done, account) => {
+      if (equalBytes(account, own.account)) link.work.add(done, now());
+      else kept?.worked(account, done);
+    },
+    ...(values.keepAddresses ? { refusal: (account) => kept?.refusal(account) } : {}),
   });
   const rigs = new RigServer(
     {
@@ -82,7 +96,7 @@ export async function runProxy(
       server: `svc-proxy/${version}`,
       listen: values.listen,
       listenWs: values.listenWs,
-      farm: { address: user.text, account: user.address.payload },
+      farm: { ...own, keepsAddresses: values.keepAddresses },
       values: stratum,
     },
     {
@@ -97,7 +111,7 @@ export async function runProxy(
     },
   );
   const isFarm = { told: undefined as boolean | undefined };
-  const onJob = (job: PoolJob | undefined): void => {
+  const onJob = (job: PoolJob | undefined, pool: number | undefined): void => {
     if (job === undefined) lines.note('warn', 'no work: rigs wait for a pool', {});
     else if (isFarm.told !== (job.farm !== undefined)) {
       isFarm.told = job.farm !== undefined;
@@ -106,6 +120,7 @@ export async function runProxy(
     }
     jobs.set(job);
     if (job !== undefined) rigs.serve(job);
+    kept?.follow(job, pool);
   };
   const moment = (): Moment => ({ steady: now(), wall: Date.now() });
   const allowance = new EpochAllowance(network, moment(), readEpochs(values.dataDir, network), (saved) => {
@@ -114,74 +129,69 @@ export async function runProxy(
     );
   });
   const tls = tlsOf(values);
-  const books = values.checkBooks
-    ? new PoolBooks(
-        {
-          dataDir: values.dataDir,
-          network,
-          pools: values.pool.map(({ text }) => text),
-          address: user.text,
-          worker: user.worker,
-          api: values.poolApi,
-          poolKey: values.poolKey,
-          nodeApi: values.nodeApi,
-          payoutThreshold: values.payoutThreshold,
-        },
-        {
-          now,
-          wall: Date.now,
-          random: systemClock.random,
-          fetch: fetchFromNode(tls),
-          note: (level, message, fields) => lines.note(level, message, fields),
-        },
-      )
-    : undefined;
-  const client = new PoolClient(
-    {
-      pools: values.pool.map(endpointOf),
-      session: {
-        network,
-        address: user.text,
-        own: user.address.payload,
-        worker: user.worker,
-        password: () => work.password(jobs.current?.work, now()),
-        agent: `svc-proxy/${version}`,
-        tag: '',
-        pinned: values.expectPayout?.payload,
-        farmRigs: values.rigs,
-      },
+  const books = openBooks(values, values.dataDir, {
+    now,
+    wall: Date.now,
+    random: systemClock.random,
+    fetch: fetchFromNode(tls),
+    note: (level, message, fields) => lines.note(level, message, fields),
+  });
+  const common = {
+    network,
+    agent: `svc-proxy/${version}`,
+    pinned: values.expectPayout?.payload,
+    sharesPerSecond: values.upstreamShares,
+  };
+  const parts = {
+    connect: connectFromNode(tls),
+    note: (level: NoteLevel, message: string, fields: LogFields) => lines.note(level, message, fields),
+    verifier,
+    allowance,
+    moment,
+    onVerdict: (share: Share, verdict: Verdict, error: ErrorReply | undefined): void => {
+      relay.verdict(share, verdict, error);
+      if (verdict === 'accepted') return;
+      lines.note('warn', verdict === 'lost' ? 'share lost on its way to the pool' : `share ${verdict} by the pool`, {
+        ...(share.farm === undefined ? {} : { rig: share.farm.rig }),
+        ...(error === undefined ? {} : { reason: error.message, code: error.code }),
+      });
     },
+  };
+  const link = new PoolLink(
+    { ...common, ...own, pools: values.pool, worker: user.worker, rigs: values.rigs },
     {
+      ...parts,
       onJob,
       ...(books === undefined ? {} : { books: booksOf(books, () => jobs.current?.farm !== undefined) }),
-      onVerdict: (share, verdict, error) => {
-        relay.verdict(share, verdict, error);
-        if (verdict !== 'accepted')
-          lines.note(
-            'warn',
-            verdict === 'lost' ? 'share lost on its way to the pool' : `share ${verdict} by the pool`,
-            {
-              ...(share.farm === undefined ? {} : { rig: share.farm.rig }),
-              ...(error === undefined ? {} : { reason: error.message, code: error.code }),
-            },
-          );
-      },
-    },
-    {
-      ...systemClock,
-      connect: connectFromNode(tls),
-      note: (level, message, fields) => lines.note(level, message, fields),
-      refusesEpoch: (pool, { job: { epoch }, height, farm, prefix }) =>
-        farm === undefined && prefix.length > LONGEST_PREFIX
-          ? refusal('pool_refused_login', 'the server leaves no part of the nonce for rigs: it is a proxy itself')
-          : allowance.refuses({ pool: values.pool[pool]?.text ?? '', epoch, height }, verifier.epochs, moment()),
     },
   );
+  const kept = values.keepAddresses
+    ? new KeptAddresses({
+        own,
+        jobs,
+        now,
+        warn: (message, account) => lines.note('warn', message, { address: formatAddress(account, network) }),
+        open: (account, pool, onKeptJob) =>
+          new PoolLink(
+            {
+              ...common,
+              pools: values.pool.slice(pool, pool + 1),
+              address: formatAddress(account, network),
+              account,
+              worker: '',
+              rigs: Math.min(values.rigs, KEPT_RIGS),
+            },
+            { ...parts, onJob: onKeptJob },
+          ),
+      })
+    : undefined;
+  const { client } = link;
   books?.start();
   if (books !== undefined) started('books', () => books.stop());
   started('pool', async () => {
     const until = now() + LAST_ANSWERS_MILLIS;
     while (relay.figures.waiting > 0 && client.state !== undefined && now() < until) await wait(20);
+    kept?.stop();
     client.stop();
     const { waiting } = relay.figures;
     if (waiting > 0) log.warn('shares were passed on and not answered', { shares: waiting });
@@ -189,20 +199,23 @@ export async function runProxy(
   });
   const tick = setInterval(() => {
     lines.tick();
-    if (jobs.current !== undefined && work.isDue(jobs.current.work, now())) client.relogin();
+    link.tick();
+    kept?.tick();
   }, TICK_MILLIS);
   started('ticks', () => clearInterval(tick));
   started('rigs', () => rigs.close());
-  const figures = { jobs, relay, rigs, client, work };
+  const figures = { jobs, relay, rigs, client, work: link.work, kept };
+  const about = { network, version, address: user.text, startedMillis };
+  const document = () => proxyDocument(figures, { ...about, nowMillis: steadyNow() });
   if (values.statsBind !== 'off') {
-    const about = { network, version, address: user.text, startedMillis };
-    const stats = await listenForStats(values.statsBind, {
-      stats: () => proxyDocument(figures, { ...about, nowMillis: steadyNow() }),
-      log,
-      hosts: values.hostName,
-    });
+    const stats = await listenForStats(values.statsBind, { stats: document, log, hosts: values.hostName });
     started('statistics', () => stats.close());
     log.info('statistics', { address: showListenAddress(stats.address) });
+  }
+  if (values.webBind !== 'off') {
+    const page = await listenForPage(values.webBind, { document, log, hosts: values.hostName });
+    started('page', () => page.close());
+    log.info('page', { address: showListenAddress(page.address) });
   }
   if (values.metricsBind !== 'off') {
     const metrics = new Metrics('svc_proxy');

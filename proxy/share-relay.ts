@@ -7,6 +7,7 @@ import type {
   AcceptedShare,
   BlockFate,
   FoundBlock,
+  Ownership,
   RefusedShare,
   ShareSink,
   WorkerEvent,
@@ -20,9 +21,12 @@ import { type ErrorReply, stratumError } from '../protocol/stratum/errors.ts';
 export type RelayDependencies = {
   /** Whether there is a job whose shares can be sent. */
   readonly isServed: () => boolean;
-  readonly send: (share: Share) => void;
+  /** `account`: whose session it belongs to (bridge/nodes/origin-job.ts). */
+  readonly send: (share: Share, account: string | undefined) => void;
   /** An accepted share of a rig, sent on or not. */
-  readonly onWork: (work: bigint) => void;
+  readonly onWork: (work: bigint, account: Bytes) => void;
+  /** Why rigs of this address may not work here; absent where all work for one. */
+  readonly refusal?: (account: Bytes) => string | undefined;
 };
 
 export type RelayFigures = {
@@ -41,6 +45,8 @@ const MAX_REMEMBERED = 16_384;
 
 export class ShareRelay implements ShareSink {
   readonly counters = new Counters();
+  /** A login is told whether its address has a place. */
+  readonly own?: () => Promise<void>;
   readonly #unnamed: string;
   readonly #dependencies: RelayDependencies;
   /** The oldest first. */
@@ -55,6 +61,7 @@ export class ShareRelay implements ShareSink {
   constructor(unnamed: string, dependencies: RelayDependencies) {
     this.#unnamed = unnamed;
     this.#dependencies = dependencies;
+    if (dependencies.refusal !== undefined) this.own = async () => undefined;
   }
 
   get accepting(): boolean {
@@ -66,13 +73,17 @@ export class ShareRelay implements ShareSink {
     return { sent: this.#sent, ...this.#verdicts, rejected, waiting: this.#sent - this.#answered, work: this.#work };
   }
 
+  refusal({ account }: Pick<Ownership, 'account'>): string | undefined {
+    return this.#dependencies.refusal?.(account);
+  }
+
   async shares(shares: readonly AcceptedShare[]): Promise<void> {
     await this.counters.shares(shares);
     for (const share of shares) {
-      this.#dependencies.onWork(share.work);
+      this.#dependencies.onWork(share.work, share.account);
       if (share.passed === undefined || !this.#isNew(share)) continue;
       this.#sent++;
-      this.#dependencies.send(this.#shareOf(share, share.passed));
+      this.#dependencies.send(this.#shareOf(share, share.passed), share.passed.origin.account);
     }
   }
 
@@ -119,6 +130,8 @@ export class ShareRelay implements ShareSink {
   async blockFate(_blockId: Bytes, _fate: BlockFate): Promise<void> {}
 
   worker(event: WorkerEvent): void {
+    // One that was resumed was not asked about before.
+    if (event.kind === 'joined') this.refusal(event);
     this.counters.worker(event);
   }
 }

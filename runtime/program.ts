@@ -3,6 +3,7 @@
  * error (exit 2), or runs it. All outside dependencies of a program are passed in as `Terminal`.
  */
 import { readFileSync } from 'node:fs';
+import { steadyMillis } from './clock/clock.ts';
 import {
   type CommandSpec,
   nearest,
@@ -19,7 +20,9 @@ import { manPage } from './command-line/man-page.ts';
 import { readConfigText } from './files/private-file.ts';
 import { giveBackIdleMemory } from './idle-memory.ts';
 import { InvariantError } from './invariant.ts';
+import { type Logger, type LogValues, openLog } from './log/log.ts';
 import { visible } from './log/visible.ts';
+import { DEFAULT_SHUTDOWN_LIMIT_MS, Shutdown } from './shutdown.ts';
 
 export interface Terminal {
   out(text: string): void;
@@ -148,6 +151,41 @@ export async function startProgram(program: Command, words: readonly string[], t
   if (described instanceof UsageError) return refuse(program.spec.name, described, terminal);
   terminal.out(described);
   return 0;
+}
+
+/** The program itself, unless its first word names one of the others. */
+export function withCommands(program: Command, others: readonly Command[]): Command {
+  const { spec } = program;
+  return {
+    spec,
+    commands: others,
+    start: (words, terminal) => {
+      const other = others.find((each) => each.spec.name === `${spec.name} ${words[0]}`);
+      return other === undefined ? program.start(words, terminal) : other.start(words.slice(1), terminal);
+    },
+  };
+}
+
+export type Running = { readonly log: Logger; readonly shutdown: Shutdown; readonly version: string };
+
+/** For a program that serves until it is asked to end; what `begin` starts it adds to the shutdown. The exit code. */
+export async function serve(
+  name: string,
+  values: LogValues & { readonly drainTime?: number },
+  terminal: Terminal,
+  begin: (running: Running) => Promise<unknown>,
+): Promise<number> {
+  const { log, close } = openLog(name.replace(/^svc-| run$/g, ''), values, terminal.env);
+  const limitMs = DEFAULT_SHUTDOWN_LIMIT_MS + (values.drainTime ?? 0);
+  const shutdown = new Shutdown({ limitMs }, { log, process, now: steadyMillis });
+  shutdown.add('log', close);
+  try {
+    await begin({ log, shutdown, version: version() });
+  } catch (error) {
+    terminal.err(`${name}: ${failureText(error)}\n`);
+    shutdown.request('failed to start', 1);
+  }
+  return await shutdown.done;
 }
 
 /** The last line of every `main.ts`. The process ends by itself once nothing is open any more. */

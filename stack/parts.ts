@@ -225,6 +225,8 @@ export function proxyPart(data: string, ports: Ports, address: string): Part {
     'off',
     '--stats-bind',
     at(ports.proxyStats),
+    '--web-bind',
+    'off',
     '--metrics-bind',
     'off',
   ];

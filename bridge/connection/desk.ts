@@ -11,6 +11,7 @@ import { clientFaults } from '../../runtime/clients/client-fault.ts';
 import { Excess } from '../../runtime/clients/excess.ts';
 import { FairShare } from '../../runtime/clients/fair-share.ts';
 import { FarmPlaces } from '../farms/farm-places.ts';
+import { isSamePart, MOST_PARTS, type TemplatePart } from '../nodes/origin-job.ts';
 import { ServedTemplate } from '../nodes/served-template.ts';
 import type { StratumLimits } from '../options.ts';
 import type { StratumService } from '../service.ts';
@@ -81,6 +82,8 @@ export class Desk implements ConversationDesk {
   readonly #receipts: ReceiptFanOut<Conversation>;
   #newest: ServedTemplate[] = [];
   #before: ServedTemplate[] = [];
+  /** Where accounts have templates of their own: the draws of these. */
+  readonly #parts = new Map<string, number>();
   #touched: Conversation[] = [];
   readonly #keepsSessions: boolean;
   #notes: Bytes[] = [];
@@ -252,8 +255,12 @@ export class Desk implements ConversationDesk {
     return numbersOf(this.#counter.next(mark));
   }
 
-  takeGeneration(first: number): number | undefined {
-    return this.#counter.generation(first);
+  partOf(account: string): number {
+    return this.#parts.get(account) ?? -1;
+  }
+
+  takeGeneration(first: number, part: number): number | undefined {
+    return this.#counter.generation(first, part);
   }
 
   takePrefix(): number {
@@ -356,20 +363,37 @@ export class Desk implements ConversationDesk {
 
   // --- what the main thread says -----------------------------------------------------------------------------------------
 
-  publish({ templates, headHeight, clean, earlier = [] }: Publication): void {
+  publish({ templates, headHeight, clean, part, earlier = [] }: Publication): void {
     this.headHeight = headHeight;
-    if (clean) this.shelf.clear();
+    if (clean) this.shelf.clear((template) => isSamePart(template, part));
     for (const each of earlier)
       this.shelf.add(
         new Map(each.templates.map((template) => [template.serial, new ServedTemplate(template)])),
         Math.min(each.atMillis, this.now()),
       );
     const served = templates.map((template) => new ServedTemplate(template));
+    if (part !== undefined) this.#setPart(part, served[0]);
     if (served.length === 0) return;
-    this.shelf.add(new Map(served.map((template) => [template.serial, template])), this.now());
-    this.#before = this.#newest;
-    this.#newest = served;
+    this.shelf.add(new Map(served.map((template) => [template.serial, template])), this.now(), (older) =>
+      isSamePart(older, part),
+    );
+    if (part === undefined) {
+      this.#before = this.#newest;
+      this.#newest = served;
+    }
     this.#fanOut.start(clean);
+  }
+
+  /** None: the account has no templates any more. */
+  #setPart({ account, draw }: TemplatePart, template: ServedTemplate | undefined): void {
+    const [newest, before] = [Array.from(this.#newest), Array.from(this.#before)];
+    newest.length = before.length = MOST_PARTS;
+    before[draw] = newest[draw] as ServedTemplate;
+    newest[draw] = template as ServedTemplate;
+    this.#newest = newest;
+    this.#before = before;
+    if (template === undefined) this.#parts.delete(account);
+    else this.#parts.set(account, draw);
   }
 
   /** Closes the session's connection and returns its state. */
@@ -516,18 +540,24 @@ export class Desk implements ConversationDesk {
   }
 
   figures(): Omit<ListenerFigures, 'byTransport' | 'refusedConnections'> {
-    let mining = 0;
+    let [mining, farms, farmRigs] = [0, 0, 0];
     const byService: Record<string, number> = {};
     for (const { session } of this.#conversations)
       if (session.mining !== null) {
         mining++;
         bump(byService, session.service.name);
+        const { farm } = session.mining;
+        if (farm === null) continue;
+        farms++;
+        farmRigs += farm.named;
       }
     return {
       thread: this.thread,
       connections: this.#conversations.size,
       mining,
       byService,
+      farms,
+      farmRigs,
       opened: this.#opened,
       closed: { ...this.#reports.closed },
       jobsSent: this.#fanOut.sent,

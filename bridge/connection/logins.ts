@@ -54,22 +54,21 @@ export class Logins {
     const { hub, sessions, log, over } = this.#dependencies;
     const owning = this.#owning;
     this.#owning = [];
-    let isOwned = true;
+    let refusals: readonly (string | undefined)[] | undefined;
     try {
-      await hub.own(owning.map(({ member }) => member));
+      refusals = await hub.own(owning.map(({ member }) => member));
     } catch (error) {
-      isOwned = false;
       log('warn', 'logins are put off: the sink cannot keep what they find', { error });
     }
-    for (const { conversation } of owning) {
+    for (const [i, { conversation }] of owning.entries()) {
       const { session } = conversation;
       if (conversation.isEnding) {
         sessions.left(session);
         continue;
       }
       over(conversation, () => {
-        if (isOwned) session.owned();
-        else session.notOwned();
+        if (refusals === undefined || refusals[i] !== undefined) session.notOwned(refusals?.[i]);
+        else session.owned();
         conversation.proceed();
       });
     }

@@ -64,7 +64,7 @@ const templateHeader = (networkId: number, anchorHeight: number): Bytes =>
 export async function warmUp(options: DeskOptions): Promise<WarmedUp> {
   const done = { logins: 0, jobs: 0, shares: 0 };
   const hub: Hub = {
-    own: async () => {},
+    own: async () => [],
     shares: async (shares) => {
       done.shares += shares.length;
     },

@@ -70,6 +70,10 @@ export class Farm {
     return this.#names.values();
   }
 
+  get named(): number {
+    return this.#names.size;
+  }
+
   get members(): Iterable<Member> {
     return this.#members.values();
   }

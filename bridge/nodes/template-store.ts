@@ -14,7 +14,7 @@ import { decodeHeader, type Header, registrationWindowEnd } from '../../protocol
 import { transactionMass } from '../../protocol/transactions/fee.ts';
 import { MAX_OUTPUTS } from '../../protocol/transactions/transaction.ts';
 import { type JobLife, MAX_SERIAL } from '../session/job-book.ts';
-import type { OriginJob } from './origin-job.ts';
+import { isSamePart, type OriginJob, type TemplatePart } from './origin-job.ts';
 import { type SharedTransaction, SharedTransactions } from './shared-transactions.ts';
 import type { CheckedTemplate } from './template.ts';
 
@@ -110,14 +110,15 @@ export class TemplateStore {
     return template;
   }
 
-  /** Publishes these templates in place of all earlier ones. */
-  publish(serials: readonly number[], headHeight: number, nowMillis: number): void {
+  /** Publishes these templates in place of all earlier ones, or of those of their part. */
+  publish(serials: readonly number[], headHeight: number, nowMillis: number, part?: TemplatePart): void {
     const newest = Math.min(...serials);
     const { graceMillis, memoryMillis } = this.#life;
     for (const [serial, entry] of this.#entries) {
       if (serial >= newest) break;
-      entry.supersededAtMillis ??= nowMillis;
-      const isForgotten = nowMillis - entry.supersededAtMillis > graceMillis + memoryMillis + MESSAGE_MILLIS;
+      if (isSamePart(entry.template, part)) entry.supersededAtMillis ??= nowMillis;
+      const isForgotten =
+        nowMillis - (entry.supersededAtMillis ?? nowMillis) > graceMillis + memoryMillis + MESSAGE_MILLIS;
       const isClosed = entry.template.registrationWindowEnd <= headHeight;
       if (isForgotten || isClosed || this.#shared.bytes > this.#maxBytes) this.forget(serial);
     }

@@ -7,6 +7,7 @@
 import type { AnchorPolicy } from '../../node/mining/anchor-choice.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { type Network, REGISTRATION_WINDOW } from '../../protocol/network.ts';
+import type { TemplatePart } from './origin-job.ts';
 import { type CheckedTemplate, checkTemplate, type TemplateAnswer } from './template.ts';
 
 export type WorkReward = {
@@ -44,6 +45,8 @@ export type TemplateSet = {
   readonly clean: boolean;
   readonly node: string;
   readonly anchors: AnchorPolicy;
+  /** Set where several sessions of another server serve; one without templates has ended. */
+  readonly part?: TemplatePart;
 };
 
 export type UpstreamEvents = {

@@ -7,15 +7,16 @@
 import { UNIQUE_BYTES } from '../../protocol/books/block-service.ts';
 import { ByteReader, type Bytes, ByteWriter, equalBytes } from '../../protocol/bytes.ts';
 import { decodeExtranonce, encodeExtranonce } from '../../protocol/ledger/tag.ts';
+import { MOST_PARTS } from '../nodes/origin-job.ts';
 
 export const BOOT_ID_BYTES = 8;
 export const OWNER_BYTES = BOOT_ID_BYTES + 1 + 4;
 export const MAX_GENERATION = 0xffffffff;
 const MAX_CONNECTION = 0xffffffff;
-/** Where the counters of 256 threads end: those for all of them follow, and a bit for each prefix that a connection has. */
+/** Where the counters of 256 threads end. For all threads follow one for each session at another server, and a bit for each prefix that a connection has. */
 const GENERATIONS = 256;
-const NEXT_PREFIX = 257;
-const TAKEN_PREFIXES = 258;
+const NEXT_PREFIX = GENERATIONS + MOST_PARTS;
+const TAKEN_PREFIXES = NEXT_PREFIX + 1;
 const PREFIXES = 0x1_0000;
 const WORD_BITS = 32;
 
@@ -63,8 +64,8 @@ export const connectionNumberMemory = (): SharedArrayBuffer =>
   new SharedArrayBuffer(4 * (TAKEN_PREFIXES + PREFIXES / WORD_BITS));
 
 /** Generations begin anew, for a farm of its own. */
-export const beginGenerations = (memory: SharedArrayBuffer): void =>
-  void Atomics.store(new Uint32Array(memory), GENERATIONS, 0);
+export const beginGenerations = (memory: SharedArrayBuffer, part: number): void =>
+  void Atomics.store(new Uint32Array(memory), GENERATIONS + part, 0);
 
 /** Hands out connection numbers of one thread. Numbers are never used again in the life of a boot id. */
 export class ConnectionCounter {
@@ -87,12 +88,13 @@ export class ConnectionCounter {
   }
 
   /** A generation of its own for a connection whose extranonces have nothing else of their own; undefined after the last. */
-  generation(first: number): number | undefined {
+  generation(first: number, part: number): number | undefined {
+    const at = GENERATIONS + part;
     for (;;) {
-      const next = Atomics.load(this.#next, GENERATIONS);
+      const next = Atomics.load(this.#next, at);
       const taken = Math.max(next, first);
       if (taken >= MAX_GENERATION) return undefined;
-      if (Atomics.compareExchange(this.#next, GENERATIONS, next, taken + 1) === next) return taken;
+      if (Atomics.compareExchange(this.#next, at, next, taken + 1) === next) return taken;
     }
   }
 

@@ -39,11 +39,11 @@ export class TemplateShelf<T extends JobTemplate> {
     this.#life = life;
   }
 
-  /** Puts the templates of one moment on the shelf (the draws of a cut) and supersedes all older ones. */
-  add(templates: ReadonlyMap<number, T>, nowMillis: number): void {
+  /** Puts the templates of one moment on the shelf (the draws of a cut) and supersedes all older ones, or these of them. */
+  add(templates: ReadonlyMap<number, T>, nowMillis: number, supersedes: (older: T) => boolean = () => true): void {
     for (const [serial, shelved] of this.#shelf) {
-      shelved.supersededAtMillis ??= nowMillis;
-      if (nowMillis - shelved.supersededAtMillis > this.#life.graceMillis + this.#life.memoryMillis)
+      if (supersedes(shelved.template)) shelved.supersededAtMillis ??= nowMillis;
+      if (nowMillis - (shelved.supersededAtMillis ?? nowMillis) > this.#life.graceMillis + this.#life.memoryMillis)
         this.#shelf.delete(serial);
     }
     for (const [serial, template] of templates) this.#shelf.set(serial, { template, supersededAtMillis: undefined });
@@ -63,7 +63,7 @@ export class TemplateShelf<T extends JobTemplate> {
     return { state: late || headHeight >= template.registrationWindowEnd ? 'expired' : 'good', template };
   }
 
-  clear(): void {
-    this.#shelf.clear();
+  clear(drops: (template: T) => boolean): void {
+    for (const [serial, { template }] of this.#shelf) if (drops(template)) this.#shelf.delete(serial);
   }
 }

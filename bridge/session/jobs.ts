@@ -34,7 +34,6 @@ export interface RunNotes {
 
 export class Jobs {
   readonly log: JobLog;
-  readonly draw: number;
   readonly #desk: SessionDesk;
   readonly #voice: Pick<Voice, 'job' | 'farmJob' | 'end'>;
   readonly #notes: RunNotes;
@@ -54,7 +53,6 @@ export class Jobs {
     notes: RunNotes,
   ) {
     const { limits } = desk;
-    this.draw = owner.draw;
     this.#desk = desk;
     this.#voice = voice;
     this.#notes = notes;
@@ -83,6 +81,10 @@ export class Jobs {
               null,
             );
     }
+  }
+
+  get draw(): number {
+    return this.#owner.draw;
   }
 
   get hashRate(): number {

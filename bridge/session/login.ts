@@ -202,7 +202,10 @@ export class Login {
 
   #nameOf(username: string): { address: string; account: Bytes; worker: string } {
     const { farm } = this.#service;
-    if (farm !== undefined) return { ...farm, worker: rigOf(username, farm.address) };
+    if (farm !== undefined && !(farm.keepsAddresses === true && ANY_ADDRESS.test(username))) {
+      const { address, account } = farm;
+      return { address, account, worker: rigOf(username, address) };
+    }
     const { text, address, worker } = parseUsername(username, this.#desk.network.name, this.#desk.readAddress);
     return { address: text, account: address.payload, worker };
   }
@@ -224,13 +227,14 @@ export class Login {
     this.#address = '';
   }
 
-  /** The sink could not register the miner now; this is not the miner's fault. */
-  notOwned(): void {
+  /** The sink could not register the miner now, which is not the miner's fault, or has a reason not to. */
+  notOwned(reason?: string): void {
     this.busy = false;
     if (this.#state !== 'authorized') return;
     this.#state = 'begun';
     this.member = null;
-    this.#putOff(this.#open, CODE.internal);
+    if (reason === undefined) this.#putOff(this.#open, CODE.internal);
+    else this.#session.decline(this.#open, CODE.bad_address, reason);
   }
 
   #begin(id: AnswerId): void {

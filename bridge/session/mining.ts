@@ -2,7 +2,7 @@
  * The part of a session after its login: jobs (jobs.ts), shares (submit.ts) and their verdicts, until it drains. Who
  * mines is known from the start, so nothing here has to ask whether there is a member or a job.
  */
-import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
+import { type Bytes, equalBytes, toHex } from '../../protocol/bytes.ts';
 import { CODE, type RefusalCode } from '../../protocol/stratum/errors.ts';
 import type { FarmSubmit } from '../../protocol/stratum/farm.ts';
 import type { WorkerStats } from '../../protocol/stratum/messages.ts';
@@ -66,6 +66,8 @@ export class Mining implements Submitter, RunNotes, JobsOwner {
   readonly #desk: SessionDesk;
   readonly #host: SessionHost;
   readonly #jobs: Jobs;
+  /** In hex, where each account has templates of its own. */
+  readonly #account: string | null;
   #earlier = NOBODY;
   #budgets = UNUSED;
   /** Submits from before the resume that may be repeated, because their answers were lost. */
@@ -89,6 +91,7 @@ export class Mining implements Submitter, RunNotes, JobsOwner {
     this.#host = host;
     this.#limits = desk.limits;
     this.#servedMillis = desk.now();
+    this.#account = session.service.farm?.keepsAddresses === true ? toHex(member.account) : null;
     const start = { vardiff: record?.vardiff ?? null, jobs: record?.jobs ?? null, wishes };
     this.#jobs = new Jobs(desk, host, this, start, this);
     this.#forgiven = this.#jobs.log.judged;
@@ -109,7 +112,7 @@ export class Mining implements Submitter, RunNotes, JobsOwner {
   }
 
   get draw(): number {
-    return drawOf(this.owner);
+    return this.#account === null ? drawOf(this.owner) : this.#desk.partOf(this.#account);
   }
 
   /** All that it was announced as. */
@@ -286,7 +289,7 @@ export class Mining implements Submitter, RunNotes, JobsOwner {
   }
 
   takeGeneration(first: number): number | undefined {
-    return this.#desk.takeGeneration(first);
+    return this.#desk.takeGeneration(first, this.#account === null ? 0 : this.draw);
   }
 
   bodyOf(terms: Terms, on: ServedTemplate): Body {

@@ -156,9 +156,9 @@ export class Session implements Refuser, MiningSession {
     this.keep();
   }
 
-  /** The sink could not register the miner now. */
-  notOwned(): void {
-    this.#login.notOwned();
+  /** The sink could not register the miner now, or has a reason not to. */
+  notOwned(reason?: string): void {
+    this.#login.notOwned(reason);
   }
 
   // --- other requests -----------------------------------------------------------------------------------------------------

@@ -35,8 +35,10 @@ export interface SessionDesk {
   readonly readAddress: (text: string) => Address;
   newNumbers(mark?: number): ConnectionNumbers;
   newSessionId(): string;
-  /** The next generation that no connection has had, and at least this one; undefined after the last. */
-  takeGeneration(first: number): number | undefined;
+  /** The draw of an account's own templates (nodes/origin-job.ts); -1 while it has none. */
+  partOf(account: string): number;
+  /** The next generation that no connection of the part has had, and at least this one; undefined after the last. */
+  takeGeneration(first: number, part: number): number | undefined;
   /** A prefix that no connection of any thread has, and that it is free again. */
   takePrefix(): number;
   freePrefix(prefix: number): void;

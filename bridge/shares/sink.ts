@@ -90,6 +90,8 @@ export interface ShareSink {
    * login does not wait for the main thread.
    */
   own?(ownerships: readonly Ownership[]): Promise<void>;
+  /** Why it may not mine here, asked after `own`. */
+  refusal?(ownership: Ownership): string | undefined;
   /** Resolves when the shares are durable; only then are they answered. */
   shares(shares: readonly AcceptedShare[]): Promise<void>;
   /**

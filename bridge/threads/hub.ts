@@ -4,7 +4,7 @@
  * directly; over a MessagePort (port-calls.ts) the same calls are messages. The number of threads decides which.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
-import type { OriginJob } from '../nodes/origin-job.ts';
+import type { OriginJob, TemplatePart } from '../nodes/origin-job.ts';
 import type { Fault } from '../session/ban-score.ts';
 import type { SessionRecord } from '../session/session-record.ts';
 import type { ReceiptDelivery } from '../shares/receipts.ts';
@@ -31,6 +31,8 @@ export type Publication = {
   readonly headHeight: number;
   /** Older jobs are invalid: the chain has changed. */
   readonly clean: boolean;
+  /** Whose templates these are, where each account has its own. */
+  readonly part?: TemplatePart;
   /** With the first one after a restart: those of before whose jobs are still known, oldest first. */
   readonly earlier?: readonly EarlierTemplates[];
 };
@@ -71,8 +73,8 @@ export type Balance = { readonly pending: bigint; readonly paid: bigint };
 
 /** Calls from a listener to the main thread. */
 export interface Hub {
-  /** Resolves when the members may have jobs. Not called if the sink needs no registration (desk-options.ts). */
-  own(members: readonly Member[]): Promise<void>;
+  /** Resolves when the members may have jobs, all but those that have a reason here. Not called if the sink needs no registration (desk-options.ts). */
+  own(members: readonly Member[]): Promise<readonly (string | undefined)[]>;
   shares(shares: readonly JudgedShare[]): Promise<void>;
   refused(shares: readonly RefusedShare[]): void;
   block(candidate: Candidate): void;
@@ -98,6 +100,9 @@ export type ListenerFigures = {
   readonly mining: number;
   readonly byTransport: Readonly<Record<string, number>>;
   readonly byService: Readonly<Record<string, number>>;
+  /** Of these the farm sessions (S70), and the rigs that they have named. */
+  readonly farms: number;
+  readonly farmRigs: number;
   readonly opened: number;
   readonly refusedConnections: number;
   readonly closed: Readonly<Record<string, number>>;

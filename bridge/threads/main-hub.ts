@@ -46,8 +46,10 @@ export class MainHub implements Hub {
     this.#dependencies = dependencies;
   }
 
-  async own(members: readonly Member[]): Promise<void> {
-    await this.#dependencies.sink.own?.(members);
+  async own(members: readonly Member[]): Promise<readonly (string | undefined)[]> {
+    const { sink } = this.#dependencies;
+    await sink.own?.(members);
+    return members.map((member) => sink.refusal?.(member));
   }
 
   async shares(shares: readonly JudgedShare[]): Promise<void> {

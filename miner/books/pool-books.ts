@@ -10,6 +10,7 @@ import { verifyMessage } from '../../runtime/native/ml-dsa.ts';
 import { apiClientDependencies } from '../../runtime/node-client/api-client.ts';
 import type { BooksEvents, Rest } from '../client/link-books.ts';
 import type { NoteLevel } from '../client/pool-client.ts';
+import type { MinerValues } from '../options.ts';
 import type { BooksAlarm } from './books-alarms.ts';
 import { readBooks, writeBooks } from './books-file.ts';
 import { BooksWatch } from './books-watch.ts';
@@ -37,6 +38,23 @@ export type PoolBooksDependencies = {
   readonly random: () => number;
   readonly fetch: Fetch;
 };
+
+/** As its options name them; undefined where the books are not to be watched. */
+export function openBooks(
+  values: Pick<MinerValues, 'pool' | 'user' | 'poolApi' | 'poolKey' | 'nodeApi' | 'payoutThreshold' | 'checkBooks'>,
+  dataDir: string,
+  dependencies: PoolBooksDependencies,
+): PoolBooks | undefined {
+  const { user, poolApi: api, poolKey, nodeApi, payoutThreshold } = values;
+  if (!values.checkBooks || user === undefined) return undefined;
+  const { network } = user.address;
+  const pools = values.pool.map(({ text }) => text);
+  const { text: address, worker } = user;
+  return new PoolBooks(
+    { dataDir, network, pools, address, worker, api, poolKey, nodeApi, payoutThreshold },
+    dependencies,
+  );
+}
 
 export type BooksFigures = {
   readonly compared: number;

@@ -106,7 +106,7 @@ export async function deskBed({
   const logged: string[] = [];
   onTestFinished(() => expect(logged, 'what the desk logged').toEqual([]));
   const hub: Hub = {
-    own: async () => {},
+    own: async () => [],
     shares: async (list) => void shares.push(...list),
     refused: () => {},
     block: (candidate) => void blocks.push(candidate),

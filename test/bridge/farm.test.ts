@@ -55,6 +55,16 @@ test('shares of a rig are credited to the address under the name of the rig, on 
   expect(await farm.submit(firstGeneration, { rig: 0, nonce: farm.nonce(NOTHING) })).toBe(23);
 });
 
+test('figures say how many sessions are farms, and how many rigs these have named now', async () => {
+  const { bed, farm } = await farmOf(['a', 'b', 'c']);
+  await new DeskFarm(bed).begin([]);
+  expect(bed.desk.figures()).toMatchObject({ mining: 2, farms: 2, farmRigs: 3 });
+  await farm.send({ type: 'rig', rig: { index: 1, worker: '' } });
+  expect(bed.desk.figures()).toMatchObject({ farms: 2, farmRigs: 2 });
+  bed.desk.gone(farm.conversation, 'closed');
+  expect(bed.desk.figures()).toMatchObject({ mining: 1, farms: 1, farmRigs: 0 });
+});
+
 test('a share counts once, whichever rig is named; the whole nonce is told apart', async () => {
   const { farm } = await farmOf();
   const { firstGeneration } = farm.job;

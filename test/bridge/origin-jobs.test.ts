@@ -71,6 +71,6 @@ test('a new session at the other server begins generations anew, not the prefixe
   const memory = connectionNumberMemory();
   const [one, two] = [1, 2].map((thread) => new ConnectionCounter(new Uint8Array(8), thread, memory));
   const held = [one?.takePrefix(), two?.takePrefix()];
-  beginGenerations(memory);
-  expect([...held, one?.takePrefix(), two?.generation(0)]).toEqual([0, 1, 2, 0]);
+  beginGenerations(memory, 0);
+  expect([...held, one?.takePrefix(), two?.generation(0, 0)]).toEqual([0, 1, 2, 0]);
 });

@@ -90,7 +90,16 @@ test('shares of all rigs are booked once under their names, whoever is killed, a
     '--min-work',
     '1',
   ];
-  const pool = ['-o', `stratum+tcp://${HOST}:${door}`, '-u', `${ADDRESS}.farm`, '--metrics-bind', 'off'];
+  const pool = [
+    '-o',
+    `stratum+tcp://${HOST}:${door}`,
+    '-u',
+    `${ADDRESS}.farm`,
+    '--metrics-bind',
+    'off',
+    '--web-bind',
+    'off',
+  ];
   const start = async (): Promise<Program> => {
     const one = new Program('svc-proxy', [...pool, ...words, ...small, '--data-dir', temporaryDirectory()]);
     await one.until(/stratum listener kind=tcp/);

@@ -33,8 +33,20 @@ export async function startProxy(
   verifier: Verifier,
   more: readonly string[] = [],
 ): Promise<ProxyBed> {
-  const off = ['--listen-ws', 'off', '--stats-bind', 'off', '--metrics-bind', 'off', '--threads', '0'];
-  const words = ['-u', FARM_ADDRESS, '--listen', '127.0.0.1:0', '--data-dir', temporaryDirectory(), ...off];
+  const off = ['--listen-ws', '--stats-bind', '--web-bind', '--metrics-bind'].flatMap((word) =>
+    more.includes(word) ? [] : [word, 'off'],
+  );
+  const words = [
+    '-u',
+    FARM_ADDRESS,
+    '--listen',
+    '127.0.0.1:0',
+    '--data-dir',
+    temporaryDirectory(),
+    '--threads',
+    '0',
+    ...off,
+  ];
   const easy = [
     '--min-work',
     '1',
