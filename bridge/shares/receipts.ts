@@ -71,9 +71,9 @@ export function sharedDelivery(head: ReceiptHead, signature: Bytes, entries: rea
 const entryAt = ({ entries, offsets }: ReceiptDelivery, i: number): Bytes =>
   entries.subarray(offsets[i] as number, offsets[i + 1] as number);
 
-/** Binary search: entries are sorted by account and worker. */
-export function findEntry(delivery: ReceiptDelivery, account: Bytes, worker: string): Bytes | undefined {
-  const name = utf8(worker);
+/** Binary search: entries are sorted by account and worker. Without a worker any entry of the account will do. */
+export function findEntry(delivery: ReceiptDelivery, account: Bytes, worker?: string): Bytes | undefined {
+  const name = worker === undefined ? undefined : utf8(worker);
   let [low, high] = [0, delivery.offsets.length - 2];
   while (low <= high) {
     const middle = (low + high) >> 1;
@@ -81,7 +81,7 @@ export function findEntry(delivery: ReceiptDelivery, account: Bytes, worker: str
     const end = ADDRESS_PAYLOAD_BYTES + 1 + (entry[ADDRESS_PAYLOAD_BYTES] as number);
     const order =
       compareBytes(entry.subarray(0, ADDRESS_PAYLOAD_BYTES), account) ||
-      compareBytes(entry.subarray(ADDRESS_PAYLOAD_BYTES + 1, end), name);
+      (name === undefined ? 0 : compareBytes(entry.subarray(ADDRESS_PAYLOAD_BYTES + 1, end), name));
     if (order === 0) return entry;
     if (order < 0) low = middle + 1;
     else high = middle - 1;
@@ -104,7 +104,8 @@ const MAX_SHEETS = 8;
 type Rest = {
   readonly delivery: ReceiptDelivery;
   readonly write: (entry: Bytes) => ReceiptMessage;
-  readonly names: readonly string[];
+  /** Read when its turn comes: names that change while sheets wait would be kept once for each of them. */
+  names: readonly string[] | null;
   at: number;
   hasHead: boolean;
 };
@@ -169,12 +170,12 @@ export class ReceiptFanOut<T extends ReceiptTaker> {
   }
 
   #send(conversation: T, delivery: ReceiptDelivery, write: (entry: Bytes) => ReceiptMessage): void {
-    const { member, workers } = conversation.session;
+    const { member } = conversation.session;
     if (conversation.isEnding || member === null || member.service !== delivery.head.service) return;
-    if (!this.#asked.has(conversation)) return;
-    const rest = { delivery, write, names: [...workers], at: 0, hasHead: false };
+    if (!this.#asked.has(conversation) || findEntry(delivery, member.account) === undefined) return;
+    const rest: Rest = { delivery, write, names: null, at: 0, hasHead: false };
     const before = this.#delayed.get(conversation);
-    if (before === undefined && (this.#proceed(conversation, rest) || rest.names.length === 1)) return;
+    if (before === undefined && (this.#proceed(conversation, rest) || rest.names?.length === 1)) return;
     if (before === undefined) this.#delayed.set(conversation, [rest]);
     else if (before.push(rest) > MAX_SHEETS) {
       before.shift();
@@ -195,12 +196,14 @@ export class ReceiptFanOut<T extends ReceiptTaker> {
   #proceed(conversation: T, rest: Rest): boolean {
     const { peer, session } = conversation;
     const account = session.member?.account;
-    const end = Math.min(rest.names.length, rest.at + NAMES_AT_ONCE);
+    rest.names ??= [...session.workers];
+    const { names } = rest;
+    const end = Math.min(names.length, rest.at + NAMES_AT_ONCE);
     for (; rest.at < end && account !== undefined; rest.at++) {
-      const entry = findEntry(rest.delivery, account, rest.names[rest.at] as string);
+      const entry = findEntry(rest.delivery, account, names[rest.at] as string);
       if (entry === undefined) continue;
       if (peer.queued > MAX_QUEUED) {
-        if (rest.names.length === 1) this.skipped++;
+        if (names.length === 1) this.skipped++;
         return false;
       }
       try {
@@ -213,6 +216,6 @@ export class ReceiptFanOut<T extends ReceiptTaker> {
         return true;
       }
     }
-    return rest.at >= rest.names.length;
+    return rest.at >= names.length;
   }
 }

@@ -183,3 +183,32 @@ test('sheets wait for farms that read slowly, but old ones are kept for none of 
   expect(farm.got).toEqual([13, 14, 15, 16, 17, 18, 19, 20]);
   expect(fanOut.skipped).toBe(12);
 });
+
+test('the names of a farm are read when a sheet is sent, not kept for each that waits; where its account has no work, not at all', () => {
+  let reads = 0;
+  const names = Array.from({ length: 100 }, (_, i) => `rig-${i}`);
+  const session = {
+    member: { service: 'pplns', account: accountOf(1) },
+    get workers() {
+      reads++;
+      return names;
+    },
+  };
+  const got: string[] = [];
+  const receipt = (message: ReceiptMessage): void => void got.push(JSON.parse(message.line()).params.worker);
+  const farm = { isEnding: false, peer: { queued: 1 }, session, receipt, flush: () => {} };
+  const fanOut = new ReceiptFanOut<typeof farm>({ soon: (run) => run(), now: () => 0, onDefect: () => {} });
+  fanOut.ask(farm);
+  for (let i = 0; i < 5; i++) fanOut.deliver(delivery('pplns', [[2, 'rig-99']]).sheet);
+  expect(reads).toBe(0);
+  const { sheet } = delivery('pplns', [
+    [1, 'rig-99'],
+    [1, 'new'],
+  ]);
+  for (let i = 0; i < 5; i++) fanOut.deliver(sheet);
+  expect(reads).toBe(1);
+  names[99] = 'new';
+  farm.peer.queued = 0;
+  for (let i = 0; i < 20; i++) fanOut.sendDelayed();
+  expect(got).toEqual(['rig-99', 'new', 'new', 'new', 'new']);
+});
