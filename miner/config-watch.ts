@@ -3,6 +3,8 @@
  * events, so the file is polled; a change counts once it has been stable for a moment.
  */
 import { statSync } from 'node:fs';
+import type { OptionTable, Parsed, ValuesOf } from '../runtime/command-line/command-line.ts';
+import type { Logger } from '../runtime/log/log.ts';
 
 const EVERY_MILLIS = 500;
 
@@ -28,4 +30,29 @@ export function watchConfig(path: string, onChange: () => void, everyMillis = EV
   }, everyMillis);
   timer.unref();
   return () => clearInterval(timer);
+}
+
+/** Applies a changed config file; one that is wrong changes nothing. */
+export function followConfig<T extends OptionTable>(
+  path: string,
+  parse: () => Parsed<T>,
+  apply: (values: ValuesOf<T>) => Promise<void>,
+  log: Pick<Logger, 'info' | 'error'>,
+): () => void {
+  const reload = async (): Promise<void> => {
+    const parsed = parse();
+    if (parsed.kind !== 'run') {
+      const reason = parsed.kind === 'usage' ? `${parsed.error.message} (${parsed.error.remedy})` : parsed.kind;
+      log.error('the config file is not used', { reason });
+      return;
+    }
+    try {
+      await apply(parsed.values);
+    } catch (error) {
+      log.error('the config file is not used', { error });
+      return;
+    }
+    log.info('config file read again');
+  };
+  return watchConfig(path, () => void reload());
 }

@@ -13,7 +13,7 @@ import { listenForMetrics } from '../runtime/metrics/metrics-listener.ts';
 import { type Command, command, type Terminal, version } from '../runtime/program.ts';
 import { DEFAULT_SHUTDOWN_LIMIT_MS, Shutdown } from '../runtime/shutdown.ts';
 import { listenForApi } from './api.ts';
-import { watchConfig } from './config-watch.ts';
+import { followConfig } from './config-watch.ts';
 import { benchmark, benchmarkLines } from './devices/benchmark.ts';
 import { chooseDevices, findGpus, type ListedDevice, listDevices } from './devices/device-list.ts';
 import { openDevice } from './devices/open-device.ts';
@@ -285,34 +285,19 @@ async function mine(
 
   if (configPath !== undefined) {
     let current = values;
-    const reload = async (): Promise<void> => {
-      const parsed = parse();
-      if (parsed.kind !== 'run') {
-        const reason = parsed.kind === 'usage' ? `${parsed.error.message} (${parsed.error.remedy})` : parsed.kind;
-        log.error('the config file is not used', { reason });
-        return;
-      }
-      try {
-        await miner.apply(await settingsOf(parsed.values, dataDir, log));
-      } catch (error) {
-        log.error('the config file is not used', { error });
-        return;
-      }
-      if (parsed.values.statusEvery !== current.statusEvery) {
+    const apply = async (news: MinerValues): Promise<void> => {
+      await miner.apply(await settingsOf(news, dataDir, log));
+      if (news.statusEvery !== current.statusEvery) {
         clearInterval(statusTimer);
-        statusTimer = setInterval(status, parsed.values.statusEvery);
+        statusTimer = setInterval(status, news.statusEvery);
       }
       const fixed = (v: MinerValues) =>
         JSON.stringify([v.apiBind, v.apiToken, v.metricsBind, v.logFile, v.logLevel?.text, v.logFormat, v.dataDir]);
-      if (fixed(current) !== fixed(parsed.values))
+      if (fixed(current) !== fixed(news))
         log.warn('changes of api-bind, api-token, metrics-bind, data-dir and log options need a restart');
-      current = parsed.values;
-      log.info('config file read again');
+      current = news;
     };
-    shutdown.add(
-      'config',
-      watchConfig(configPath, () => void reload()),
-    );
+    shutdown.add('config', followConfig(configPath, parse, apply, log));
   }
   return await shutdown.done;
 }

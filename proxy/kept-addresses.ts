@@ -81,6 +81,12 @@ export class KeptAddresses {
     for (const kept of this.#kept.values()) this.#begin(kept);
   }
 
+  /** The pools are others from now on. */
+  leave(): void {
+    this.#pool = undefined;
+    for (const kept of this.#kept.values()) this.#begin(kept);
+  }
+
   #begin(kept: Kept): void {
     kept.link?.stop();
     kept.link = undefined;

@@ -1,5 +1,6 @@
 /** svc-proxy: many rigs behind one connection to a pool. */
 import { stratumDoctor } from '../bridge/doctor.ts';
+import { followConfig } from '../miner/config-watch.ts';
 import { steadyMillis } from '../runtime/clock/clock.ts';
 import { doctorCommand } from '../runtime/doctor/doctor.ts';
 import { directoryChecks, portChecks } from '../runtime/doctor/machine.ts';
@@ -9,14 +10,18 @@ import { runProxy } from './proxy.ts';
 
 const USAGE = 2;
 
-const proxying = command(proxyCommand, async (values, _operands, terminal) => {
+const proxying = command(proxyCommand, async (values, _operands, terminal, { file, parse }) => {
   const usage = (message: string, remedy: string): number => {
     terminal.err(`svc-proxy: ${message} (${remedy}) [usage_option_missing]\n`);
     return USAGE;
   };
   if (values.pool.length === 0) return usage('no pool is named', 'add -o stratum2+tcp://HOST:PORT');
   if (values.user === undefined) return usage('no address is named', 'add -u ADDRESS');
-  return await serve('svc-proxy', values, terminal, (running) => runProxy(values, running));
+  return await serve('svc-proxy', values, terminal, async (running) => {
+    const { log, shutdown } = running;
+    const { apply } = await runProxy(values, running);
+    if (file !== undefined) shutdown.add('config', followConfig(file, parse, apply, log));
+  });
 });
 
 const doctor = doctorCommand('svc-proxy', proxyOptions, (values) => [

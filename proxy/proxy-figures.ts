@@ -2,22 +2,21 @@
 import { stratumMetrics, Totals } from '../bridge/bridge-metrics.ts';
 import { hashRateOf } from '../bridge/shares/counters.ts';
 import type { StratumFigures } from '../bridge/stratum-server.ts';
-import type { PoolClient } from '../miner/client/pool-client.ts';
 import { formatAddress } from '../protocol/address.ts';
 import type { NetworkName } from '../protocol/network.ts';
 import type { Metrics } from '../runtime/metrics/metrics.ts';
 import type { KeptAddresses } from './kept-addresses.ts';
 import type { PoolJobs } from './pool-jobs.ts';
+import type { PoolLink } from './pool-link.ts';
 import type { RigServer } from './rig-server.ts';
 import type { ShareRelay } from './share-relay.ts';
-import type { UpstreamWork } from './upstream-work.ts';
 
 export type ProxyParts = {
   readonly jobs: Pick<PoolJobs, 'current'>;
   readonly relay: ShareRelay;
   readonly rigs: Pick<RigServer, 'current'>;
-  readonly client: Pick<PoolClient, 'state' | 'lastRefusal' | 'connections' | 'relogin'>;
-  readonly work: Pick<UpstreamWork, 'rate'>;
+  /** The session of the proxy's own address. */
+  readonly link: () => PoolLink;
   /** Undefined where all rigs work for one address. */
   readonly kept: Pick<KeptAddresses, 'links'> | undefined;
 };
@@ -28,7 +27,7 @@ const sum = (figures: StratumFigures | undefined, key: 'connections' | 'mining')
   figures?.listeners.reduce((total, listener) => total + listener[key], 0) ?? 0;
 
 export async function proxyDocument(
-  { jobs, relay, rigs, client, kept }: ProxyParts,
+  { jobs, relay, rigs, link, kept }: ProxyParts,
   about: {
     readonly network: NetworkName;
     readonly version: string;
@@ -40,6 +39,7 @@ export async function proxyDocument(
   const figures = await rigs.current?.figures();
   const { counters, figures: passed } = relay;
   const job = jobs.current;
+  const { client } = link();
   const { state } = client;
   return {
     api_version: 1,
@@ -60,10 +60,10 @@ export async function proxyDocument(
             form: job?.farm === undefined ? 'nonces' : 'farm',
             share_work: job?.work.toString() ?? null,
           },
-    kept_addresses: (kept?.links ?? []).map(({ account, link }) => ({
-      address: formatAddress(account, about.network),
-      connected: link?.client.state !== undefined,
-      share_work: link?.job?.work.toString() ?? null,
+    kept_addresses: (kept?.links ?? []).map((one) => ({
+      address: formatAddress(one.account, about.network),
+      connected: one.link?.client.state !== undefined,
+      share_work: one.link?.job?.work.toString() ?? null,
     })),
     passed_on: { ...passed, work: passed.work.toString() },
     connections: { all: sum(figures, 'connections'), mining: sum(figures, 'mining') },
@@ -97,10 +97,7 @@ export async function proxyDocument(
 export type ProxyDocument = Awaited<ReturnType<typeof proxyDocument>>;
 
 /** The update to be called every few seconds. */
-export function proxyMetrics(
-  metrics: Metrics,
-  { jobs, relay, rigs, client, work, kept }: ProxyParts,
-): () => Promise<void> {
+export function proxyMetrics(metrics: Metrics, { jobs, relay, rigs, link, kept }: ProxyParts): () => Promise<void> {
   const update = stratumMetrics(metrics, 'svc_proxy_');
   const connected = metrics.gauge('svc_proxy_pool_connected', { help: 'Whether a pool is logged in to' });
   const isFarm = metrics.gauge('svc_proxy_farm', { help: 'Whether the session at the pool is a farm session' });
@@ -123,11 +120,12 @@ export function proxyMetrics(
   );
   return async () => {
     const { figures } = relay;
+    const { client, work } = link();
     connected.set(client.state === undefined ? 0 : 1);
     isFarm.set(jobs.current?.farm === undefined ? 0 : 1);
     shareWork.set(Number(jobs.current?.work ?? 0n));
     const now = performance.now();
-    rate.set((kept?.links ?? []).reduce((all, { link }) => all + (link?.work.rate(now) ?? 0), work.rate(now)));
+    rate.set((kept?.links ?? []).reduce((all, one) => all + (one.link?.work.rate(now) ?? 0), work.rate(now)));
     names.set(relay.counters.workerCount);
     addresses.set(kept?.links.length ?? 0);
     waiting.set(figures.waiting);

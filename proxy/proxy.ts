@@ -16,7 +16,7 @@ import { readEpochs, writeEpochs } from '../miner/devices/epoch-file.ts';
 import { MinerError } from '../miner/miner-error.ts';
 import { LineLimit } from '../miner/terminal/line-limit.ts';
 import { formatAddress } from '../protocol/address.ts';
-import { equalBytes, toHex } from '../protocol/bytes.ts';
+import { type Bytes, equalBytes, toHex } from '../protocol/bytes.ts';
 import type { ErrorReply } from '../protocol/stratum/errors.ts';
 import { steadyNow } from '../runtime/clock/clock.ts';
 import { watchClock } from '../runtime/clock/watched-clock.ts';
@@ -45,6 +45,11 @@ export type ProxyDependencies = {
   readonly verifier?: Verifier;
 };
 
+export type RunningProxy = ProxyParts & {
+  /** Options of a changed config file. */
+  readonly apply: (values: ProxyValues) => Promise<void>;
+};
+
 /** The name of rigs that log in without one, where the proxy has none either. */
 const UNNAMED = 'rig';
 /** Rigs of an address that they named themselves: a pool admits a number of them for all sessions of a machine. */
@@ -58,11 +63,14 @@ const METRICS_MILLIS = 2_000;
 export async function runProxy(
   values: ProxyValues,
   { log, shutdown, ...others }: ProxyDependencies,
-): Promise<ProxyParts> {
+): Promise<RunningProxy> {
   const { user, version } = { user: values.user, ...others };
   if (user === undefined) throw new MinerError('pool_url', 'no address is named');
-  if (values.expectPayout !== undefined && values.expectPayout.network !== user.address.network)
-    throw new MinerError('pool_network', '--expect-payout and --user are addresses of different networks');
+  const checkUser = ({ expectPayout }: ProxyValues): void => {
+    if (expectPayout !== undefined && expectPayout.network !== user.address.network)
+      throw new MinerError('pool_network', '--expect-payout and --user are addresses of different networks');
+  };
+  checkUser(values);
   useNativeSha384();
   makeDirectory(values.dataDir);
   const startedMillis = steadyNow();
@@ -81,11 +89,11 @@ export async function runProxy(
     isServed: () => jobs.current !== undefined,
     send: (share, account) => {
       if (kept?.submit(share, account) === true) return;
-      if (account === undefined || account === toHex(own.account)) link.submit(share);
+      if (account === undefined || account === toHex(own.account)) pools.link.submit(share);
       else relay.verdict(share, 'lost', undefined);
     },
     onWork: (done, account) => {
-      if (equalBytes(account, own.account)) link.work.add(done, now());
+      if (equalBytes(account, own.account)) pools.link.work.add(done, now());
       else kept?.worked(account, done);
     },
     ...(values.keepAddresses ? { refusal: (account) => kept?.refusal(account) } : {}),
@@ -128,83 +136,96 @@ export async function runProxy(
       lines.note('warn', 'the epochs of the pools cannot be saved', { error }),
     );
   });
-  const tls = tlsOf(values);
-  const books = openBooks(values, values.dataDir, {
-    now,
-    wall: Date.now,
-    random: systemClock.random,
-    fetch: fetchFromNode(tls),
-    note: (level, message, fields) => lines.note(level, message, fields),
-  });
-  const common = {
-    network,
-    agent: `svc-proxy/${version}`,
-    pinned: values.expectPayout?.payload,
-    sharesPerSecond: values.upstreamShares,
+  const onVerdict = (share: Share, verdict: Verdict, error: ErrorReply | undefined): void => {
+    relay.verdict(share, verdict, error);
+    if (verdict === 'accepted') return;
+    lines.note('warn', verdict === 'lost' ? 'share lost on its way to the pool' : `share ${verdict} by the pool`, {
+      ...(share.farm === undefined ? {} : { rig: share.farm.rig }),
+      ...(error === undefined ? {} : { reason: error.message, code: error.code }),
+    });
   };
-  const parts = {
-    connect: connectFromNode(tls),
-    note: (level: NoteLevel, message: string, fields: LogFields) => lines.note(level, message, fields),
-    verifier,
-    allowance,
-    moment,
-    onVerdict: (share: Share, verdict: Verdict, error: ErrorReply | undefined): void => {
-      relay.verdict(share, verdict, error);
-      if (verdict === 'accepted') return;
-      lines.note('warn', verdict === 'lost' ? 'share lost on its way to the pool' : `share ${verdict} by the pool`, {
-        ...(share.farm === undefined ? {} : { rig: share.farm.rig }),
-        ...(error === undefined ? {} : { reason: error.message, code: error.code }),
-      });
-    },
+  const note = (level: NoteLevel, message: string, fields: LogFields): void => lines.note(level, message, fields);
+  /** All that the options about pools decide. */
+  const openPools = (chosen: ProxyValues, tls: TlsOptions) => {
+    const { random } = systemClock;
+    const books = openBooks(chosen, values.dataDir, { now, wall: Date.now, random, fetch: fetchFromNode(tls), note });
+    const common = {
+      network,
+      agent: `svc-proxy/${version}`,
+      pinned: chosen.expectPayout?.payload,
+      sharesPerSecond: chosen.upstreamShares,
+    };
+    const parts = { connect: connectFromNode(tls), note, verifier, allowance, moment, onVerdict };
+    const link = new PoolLink(
+      { ...common, ...own, pools: chosen.pool, worker: user.worker, rigs: chosen.rigs },
+      {
+        ...parts,
+        onJob,
+        ...(books === undefined ? {} : { books: booksOf(books, () => jobs.current?.farm !== undefined) }),
+      },
+    );
+    const openKept = (account: Bytes, pool: number, onKeptJob: (job: PoolJob | undefined) => void): PoolLink =>
+      new PoolLink(
+        {
+          ...common,
+          pools: chosen.pool.slice(pool, pool + 1),
+          address: formatAddress(account, network),
+          account,
+          worker: '',
+          rigs: Math.min(chosen.rigs, KEPT_RIGS),
+        },
+        { ...parts, onJob: onKeptJob },
+      );
+    return { values: chosen, link, books, openKept };
   };
-  const link = new PoolLink(
-    { ...common, ...own, pools: values.pool, worker: user.worker, rigs: values.rigs },
-    {
-      ...parts,
-      onJob,
-      ...(books === undefined ? {} : { books: booksOf(books, () => jobs.current?.farm !== undefined) }),
-    },
-  );
+  let pools = openPools(values, tlsOf(values));
   const kept = values.keepAddresses
     ? new KeptAddresses({
         own,
         jobs,
         now,
         warn: (message, account) => lines.note('warn', message, { address: formatAddress(account, network) }),
-        open: (account, pool, onKeptJob) =>
-          new PoolLink(
-            {
-              ...common,
-              pools: values.pool.slice(pool, pool + 1),
-              address: formatAddress(account, network),
-              account,
-              worker: '',
-              rigs: Math.min(values.rigs, KEPT_RIGS),
-            },
-            { ...parts, onJob: onKeptJob },
-          ),
+        open: (...kind) => pools.openKept(...kind),
       })
     : undefined;
-  const { client } = link;
-  books?.start();
-  if (books !== undefined) started('books', () => books.stop());
+  const begin = (): void => {
+    pools.books?.start();
+    pools.link.client.start();
+  };
+  /** Rigs stay: the next job is of the pools named now. */
+  const apply = async (news: ProxyValues): Promise<void> => {
+    checkUser(news);
+    if (news.pool.length === 0) throw new MinerError('pool_url', 'no pool is named');
+    if (restOf(news) !== restOf(values))
+      log.warn('only changes of pools, of their books and of what is asked of them are used before a restart');
+    if (poolsOf(news) === poolsOf(pools.values)) return;
+    const tls = tlsOf(news);
+    log.info('pools changed', { pools: news.pool.map(({ text }) => text) });
+    pools.link.stop();
+    onJob(undefined, undefined);
+    kept?.leave();
+    await pools.books?.stop();
+    pools = openPools(news, tls);
+    begin();
+  };
+  started('books', () => pools.books?.stop());
   started('pool', async () => {
     const until = now() + LAST_ANSWERS_MILLIS;
-    while (relay.figures.waiting > 0 && client.state !== undefined && now() < until) await wait(20);
+    while (relay.figures.waiting > 0 && pools.link.client.state !== undefined && now() < until) await wait(20);
     kept?.stop();
-    client.stop();
+    pools.link.client.stop();
     const { waiting } = relay.figures;
     if (waiting > 0) log.warn('shares were passed on and not answered', { shares: waiting });
     lines.end();
   });
   const tick = setInterval(() => {
     lines.tick();
-    link.tick();
+    pools.link.tick();
     kept?.tick();
   }, TICK_MILLIS);
   started('ticks', () => clearInterval(tick));
   started('rigs', () => rigs.close());
-  const figures = { jobs, relay, rigs, client, work: link.work, kept };
+  const figures = { jobs, relay, rigs, link: () => pools.link, kept, apply };
   const about = { network, version, address: user.text, startedMillis };
   const document = () => proxyDocument(figures, { ...about, nowMillis: steadyNow() });
   if (values.statsBind !== 'off') {
@@ -228,7 +249,7 @@ export async function runProxy(
     log.info('metrics', { address: showListenAddress(listener.address) });
   }
   log.info('waiting for a pool', { pools: values.pool.map(({ text }) => text), address: user.text, network });
-  client.start();
+  begin();
   return figures;
 }
 
@@ -255,3 +276,16 @@ function tlsOf({ tlsPin: pins, tlsCa }: ProxyValues): TlsOptions {
     throw new MinerError('pool_certificate', `cannot read --tls-ca: ${(error as Error).message}`);
   }
 }
+
+const textOf = (options: object): string =>
+  JSON.stringify(options, (_, value: unknown) => (typeof value === 'bigint' ? `${value}` : value));
+
+/** The options that may change while it runs, and the others. */
+function partsOf(values: ProxyValues): readonly [object, object] {
+  const { pool, expectPayout, tlsPin, tlsCa, poolApi, poolKey, nodeApi, payoutThreshold, ...more } = values;
+  const { checkBooks, upstreamShares, rigs, ...rest } = more;
+  const books = { poolApi, poolKey, nodeApi, payoutThreshold, checkBooks };
+  return [{ pool, expectPayout, tlsPin, tlsCa, books, upstreamShares, rigs }, rest];
+}
+const poolsOf = (values: ProxyValues): string => textOf(partsOf(values)[0]);
+const restOf = (values: ProxyValues): string => textOf(partsOf(values)[1]);

@@ -8,6 +8,7 @@ import {
   type CommandSpec,
   nearest,
   type OptionTable,
+  type Parsed,
   parseCommandLine,
   USAGE_EXIT,
   UsageError,
@@ -36,16 +37,30 @@ export interface Command extends CommandTree {
   start(words: readonly string[], terminal: Terminal): Promise<number>;
 }
 
+/** The config file, if there is one, and the options as they are when it is read again. */
+export type Config<T extends OptionTable> = { readonly file: string | undefined; readonly parse: () => Parsed<T> };
+
 export function command<const T extends OptionTable>(
   spec: CommandSpec<T>,
-  run: (values: ValuesOf<T>, operands: readonly string[], terminal: Terminal) => Promise<number> | number,
+  run: (
+    values: ValuesOf<T>,
+    operands: readonly string[],
+    terminal: Terminal,
+    config: Config<T>,
+  ) => Promise<number> | number,
 ): Command {
   return {
     spec,
     async start(words, terminal) {
-      const parsed = parseCommandLine(spec, words, terminal.readText);
-      if (parsed.kind === 'run')
-        return await attempt(spec.name, () => run(parsed.values, parsed.operands, terminal), terminal);
+      let file: string | undefined;
+      const parse = () =>
+        parseCommandLine(spec, words, (path) => {
+          file = path;
+          return terminal.readText(path);
+        });
+      const parsed = parse();
+      const begin = () => (parsed.kind === 'run' ? run(parsed.values, parsed.operands, terminal, { file, parse }) : 0);
+      if (parsed.kind === 'run') return await attempt(spec.name, begin, terminal);
       if (parsed.kind === 'usage') return refuse(spec.name, parsed.error, terminal);
       terminal.out(parsed.kind === 'help' ? parsed.text : `${spec.name.split(' ')[0]} ${version()}\n`);
       return 0;

@@ -1,5 +1,6 @@
 /** A proxy at a pool with farm sessions: each rig has its own headers and its own name, and what is passed on arrives once. */
 import { expect, test } from 'vitest';
+import { parsePoolUrl } from '../../miner/client/pool-url.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import { headerPays } from '../../protocol/ledger/reward.ts';
 import { workOfTarget } from '../../protocol/ledger/target.ts';
@@ -165,7 +166,7 @@ test('a server that does not know farms serves rigs by nonces; a job that pays a
   const jobs = rig.jobs.length;
   pool.payout = Uint8Array.from(pool.payout).fill(3, 1);
   await pool.job();
-  await until(() => proxy.client.lastRefusal?.code === 'job_pays_other');
+  await until(() => proxy.link().client.lastRefusal?.code === 'job_pays_other');
   expect(rig.jobs.length).toBe(jobs);
   rig.close();
 });
@@ -201,11 +202,31 @@ test.each([
   Object.assign(liar, lie);
   await liar.job();
   await until(() => rig.jobs.length > before);
-  expect(proxy.client.lastRefusal?.code).toBe(code);
+  expect(proxy.link().client.lastRefusal?.code).toBe(code);
   expect(newest(rig).clean).toBe(true);
   expect(toHex(newest(rig).payout)).toBe(toHex(honest.payout));
   expect((await share(rig)).code).toBe(0);
   await until(() => honest.booked.length === 1);
   expect(liar.booked).toEqual([]);
+  rig.close();
+});
+
+test('pools of a changed config file are used at once, and rigs stay connected; the address of the proxy needs a restart', async () => {
+  const [first, second] = [await PlayedPool.start(), await PlayedPool.start()];
+  const proxy = await startProxy([first.url], theVerifier(), ['--start-work', '8']);
+  const rig = await V2Client.open(proxy.port());
+  await rig.login('rig-1');
+  const before = rig.jobs.length;
+  await proxy.apply(proxy.values);
+  expect(first.isConnected).toBe(true);
+  await expect(proxy.apply({ ...proxy.values, pool: [] })).rejects.toThrow('no pool is named');
+  const pool = [{ text: second.url, endpoint: parsePoolUrl(second.url) }];
+  await proxy.apply({ ...proxy.values, pool, user: undefined });
+  await until(() => rig.jobs.length > before);
+  await until(() => !first.isConnected);
+  expect((await share(rig)).code).toBe(0);
+  await until(() => second.booked.length === 1);
+  expect(second.usernames).toEqual([FARM_ADDRESS]);
+  expect(first.booked).toEqual([]);
   rig.close();
 });

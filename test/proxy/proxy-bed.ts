@@ -3,9 +3,9 @@ import { EventEmitter } from 'node:events';
 import { afterAll, onTestFinished } from 'vitest';
 import { createVerifier, type Verifier } from '../../kernels/verifier.ts';
 import { NETWORKS } from '../../protocol/network.ts';
+import type { ProxyValues } from '../../proxy/options.ts';
 import { proxyCommand } from '../../proxy/options.ts';
-import { runProxy } from '../../proxy/proxy.ts';
-import type { ProxyParts } from '../../proxy/proxy-figures.ts';
+import { type RunningProxy, runProxy } from '../../proxy/proxy.ts';
 import { parseCommandLine } from '../../runtime/command-line/command-line.ts';
 import { Shutdown } from '../../runtime/shutdown.ts';
 import { addressOf } from '../bridge/stratum-client.ts';
@@ -26,7 +26,11 @@ export const theVerifier = (): Verifier => {
   return shared;
 };
 
-export type ProxyBed = ProxyParts & { readonly port: () => number; readonly stop: () => Promise<number> };
+export type ProxyBed = RunningProxy & {
+  readonly values: ProxyValues;
+  readonly port: () => number;
+  readonly stop: () => Promise<number>;
+};
 
 export async function startProxy(
   pools: readonly string[],
@@ -67,5 +71,5 @@ export async function startProxy(
   onTestFinished(async () => void (await stop()));
   const port = (): number => parts.rigs.current?.addresses[0]?.port ?? 0;
   await until(async () => (await parts.rigs.current?.figures())?.ready === true);
-  return { ...parts, port, stop };
+  return { ...parts, values: parsed.values, port, stop };
 }

@@ -66,7 +66,7 @@ test('in a farm session shares of many rigs are accepted under their names, over
     if (round % 3 === 1) pool.source.cut();
     if (round === 6) {
       const jobs = rigs[0]!.jobs.length;
-      proxy.client.relogin();
+      proxy.link().client.relogin();
       await until(() => rigs[0]!.jobs.length > jobs);
     }
   }
