@@ -301,6 +301,8 @@ class Web {
     const { downloads } = this.#dependencies;
     const file = downloads?.get(name);
     if (downloads === undefined || file === undefined) throw new ApiRefusal('not_found', 'there is no such file here');
+    if (!downloads.isUnchanged(name))
+      throw new ApiRefusal('unavailable', 'this file was changed: it is served again after the next start of the pool');
     const etag = `"${file.sha256}"`;
     const { range, 'if-range': ifRange = etag } = request.headers;
     const [, wanted] = /^bytes=(\d{1,15})-$/.exec(range ?? '') ?? [];

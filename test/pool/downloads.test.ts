@@ -53,6 +53,24 @@ test('a download that broke off goes on where it was, unless the file is another
   expect(other.status).toBe(200);
 });
 
+test('a file that is written over in its place is not served under the checksum of before, nor the end of one under way', async () => {
+  const { url, directory } = await pool();
+  const under = await new Promise<IncomingMessage>((answered, failed) => {
+    ask(url + NAME, { agent: false }, answered)
+      .on('error', failed)
+      .end();
+  });
+  writeFileSync(join(directory, NAME), Buffer.alloc(CONTENTS.length, 'other'));
+  expect((await fetch(url + NAME)).status).toBe(503);
+  let bytes = 0;
+  under.on('data', (piece: Buffer) => {
+    bytes += piece.length;
+  });
+  // It breaks off with an error.
+  await once(under, 'close').catch(() => undefined);
+  expect(bytes).toBeLessThan(CONTENTS.length);
+});
+
 test('nothing outside of the list is served', async () => {
   const { url } = await pool();
   for (const name of ['.secret', 'with%20space', '..%2f..%2fetc%2fpasswd', '%2e%2e/', 'absent.gz', '__proto__'])

@@ -1,8 +1,9 @@
 /**
  * Files that the pool hands out with their checksums, such as the miner's archives. They are opened and summed up at the start: what is
- * sent is what the checksum says, also when a file is replaced meanwhile.
+ * sent is what the checksum says, also when a file is replaced meanwhile. One that is written over in its place is not sent any more.
  */
 import { createHash } from 'node:crypto';
+import { fstatSync } from 'node:fs';
 import { type FileHandle, open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
@@ -10,7 +11,7 @@ import { PoolError } from '../../pool-error.ts';
 
 export type Download = { readonly name: string; readonly bytes: number; readonly sha256: string };
 
-type Kept = Download & { readonly handle: FileHandle };
+type Kept = Download & { readonly handle: FileHandle; readonly stamp: string };
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._+-]{0,127}$/;
 const MOST_FILES = 64;
@@ -46,6 +47,12 @@ export class Downloads {
     return this.#files.get(name);
   }
 
+  /** False once a file was written over. */
+  isUnchanged(name: string): boolean {
+    const { handle, stamp } = this.#files.get(name) as Kept;
+    return stampOf(handle) === stamp;
+  }
+
   /** From the given byte on. The client's speed decides when the next piece is read. */
   read(name: string, from: number): Readable {
     return Readable.from(pieces(this.#files.get(name) as Kept, from), { objectMode: false });
@@ -56,22 +63,33 @@ export class Downloads {
   }
 }
 
-async function kept(directory: string, name: string): Promise<Kept> {
-  const handle = await open(join(directory, name)).catch((error: Error) => {
-    throw new PoolError('downloads', `--downloads: ${error.message}`);
-  });
-  const { size: bytes } = await handle.stat();
-  const sum = createHash('sha256');
-  for await (const piece of pieces({ name, bytes, handle }, 0)) sum.update(piece);
-  return { name, bytes, sha256: sum.digest('hex'), handle };
+/** Size and time of the last write. */
+function stampOf(handle: FileHandle): string {
+  const { size, mtimeNs } = fstatSync(handle.fd, { bigint: true });
+  return `${size} ${mtimeNs}`;
 }
 
-async function* pieces({ name, bytes, handle }: Omit<Kept, 'sha256'>, from: number): AsyncGenerator<Buffer> {
+async function kept(directory: string, name: string): Promise<Kept> {
+  try {
+    const handle = await open(join(directory, name));
+    const stamp = stampOf(handle);
+    const file = { name, bytes: Number(stamp.split(' ')[0]), handle, stamp };
+    const sum = createHash('sha256');
+    for await (const piece of pieces(file, 0)) sum.update(piece);
+    return { ...file, sha256: sum.digest('hex') };
+  } catch (error) {
+    throw new PoolError('downloads', `--downloads: ${(error as Error).message}`);
+  }
+}
+
+async function* pieces({ name, bytes, handle, stamp }: Omit<Kept, 'sha256'>, from: number): AsyncGenerator<Buffer> {
   for (let at = from; at < bytes; ) {
     const wanted = Math.min(PIECE, bytes - at);
     const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafe(wanted), 0, wanted, at);
-    if (bytesRead === 0) throw new Error(`${name} became shorter while it was read`);
     at += bytesRead;
+    // Without its end nobody takes it for the file.
+    if (bytesRead === 0 || (at === bytes && stampOf(handle) !== stamp))
+      throw new Error(`${name} was changed while it was read`);
     yield buffer.subarray(0, bytesRead);
   }
 }
