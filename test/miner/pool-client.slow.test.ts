@@ -20,7 +20,7 @@ import { type FixtureOptions, MINER_ADDRESS, POOL_ADDRESS, PoolFixture, THIEF_AD
 import { sessionOptions } from './session-options.ts';
 
 async function fixture(options: FixtureOptions = {}): Promise<PoolFixture> {
-  const pool = await new PoolFixture(options).listen();
+  const pool = await new PoolFixture({ ...options }).listen();
   onTestFinished(() => pool.close());
   return pool;
 }

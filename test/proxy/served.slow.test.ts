@@ -5,6 +5,7 @@ import { parsePoolUrl } from '../../miner/client/pool-url.ts';
 import { connectFromBrowser } from '../../miner/client/transport-browser.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { workOfTarget } from '../../protocol/ledger/target.ts';
+import { CODE } from '../../protocol/stratum/errors.ts';
 import { BRIDGE, EASY, startBed } from '../bridge/bed.ts';
 import { accountOf, addressOf, mine, V1Client, V2Client } from '../bridge/stratum-client.ts';
 import { until } from '../until.ts';
@@ -76,7 +77,8 @@ test('in a farm session shares of many rigs are accepted under their names, over
   expect(proxy.relay.counters.totals.accepted).toBe(answered);
   expect(figures.accepted).toBe(figures.sent);
   expect(pool.sink.accepted.length).toBe(figures.sent);
-  expect(pool.sink.rejected).toEqual([]);
+  // A share whose answer was lost with the link is sent again: the pool has it already.
+  expect(pool.sink.rejected.filter(({ code }) => code !== CODE.duplicate)).toEqual([]);
   expect(pool.sink.blocks.length).toBeGreaterThan(0);
   const names = new Set(pool.sink.accepted.map(({ worker }) => worker));
   expect([...names].sort()).toEqual(rigs.map((_, i) => `rig-${i}`));
