@@ -1,12 +1,14 @@
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** `quick` leaves out `*.slow.test.ts` (real programs) and `*.long.test.ts` (takes seconds: real sockets, threads, databases, many random cases); `deep` runs the same files as `full` at the counts of test/level.ts. */
+/** `quick` leaves out `*.slow.test.ts` (real programs) and `*.long.test.ts` (takes seconds: real sockets, threads, databases, many random cases); `deep` runs the files of `full` at the counts of test/level.ts, and `*.deep.slow.test.ts`. */
 const level = process.env.SVC_TEST_LEVEL ?? 'full';
 
 const ALL = 'test/**/*.test.ts';
 const SLOW = 'test/**/*.slow.test.ts';
 const LONG = 'test/**/*.long.test.ts';
+/** Takes a minute or, when asked, an hour of the whole machine. */
+const DEEP = 'test/**/*.deep.slow.test.ts';
 
 /** The longest, as `npm test` names them at its end; a fresh checkout knows no times, and would begin some of these last. */
 const LONGEST = [
@@ -81,7 +83,10 @@ export default defineConfig({
         },
       },
       { extends: true, test: { name: 'jsx', include: [JSX] } },
-      { extends: true, test: { name: 'slow', include: level === 'quick' ? [] : [SLOW] } },
+      {
+        extends: true,
+        test: { name: 'slow', include: level === 'quick' ? [] : [SLOW], exclude: level === 'deep' ? [] : [DEEP] },
+      },
     ],
   },
 });

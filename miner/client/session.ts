@@ -281,6 +281,7 @@ export class Session {
       return;
     }
     this.#farm = rigs === 0 ? undefined : new FarmRigs(rigs);
+    this.#flood.farm(rigs);
     if (rigs > 0) this.#early = undefined;
     this.#proceed(now);
   }
@@ -362,6 +363,7 @@ export class Session {
     const found = this.#pending.accepted(sequence, work);
     if (found !== undefined) this.#verdict(found.pending, 'accepted', undefined, blockId ?? undefined, work);
     else this.#unexpected(STRAY_ANSWER);
+    this.#flood.answered();
     if (found?.short !== undefined) this.#note(CREDITED_LESS, found.short);
   }
 
@@ -381,6 +383,7 @@ export class Session {
       this.#unexpected(STRAY_ANSWER);
       return;
     }
+    this.#flood.answered();
     this.#verdict(found.pending, found.verdict, found.verdict === 'accepted' ? undefined : error);
     const refused = this.#pending.refusedInRow;
     if (error.code === CODE.banned) this.#endBy(refusedLogin(error));

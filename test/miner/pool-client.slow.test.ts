@@ -219,7 +219,7 @@ test('a share in flight at the return is answered by the pool it belongs to', as
 
 test('a share in flight at the return is lost, and counted so, where its pool ends the connection', async () => {
   const first = await fixture({ ...easy, silent: true });
-  const second = await fixture(easy);
+  const second = await fixture({ ...easy });
   const watched = mine([first.url, second.url], { times: { loginMillis: 1_000 } });
   await until(() => watched.client.state?.pool === 1 && watched.jobs.length > 0);
   const share = solve(last(watched));

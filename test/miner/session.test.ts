@@ -12,6 +12,7 @@ import {
 } from '../../miner/client/session-events.ts';
 import type { FromServer } from '../../miner/client/wire.ts';
 import { parseAddress } from '../../protocol/address.ts';
+import type { Receipt } from '../../protocol/books/receipt.ts';
 import { targetOfWork } from '../../protocol/ledger/target.ts';
 import { errorReply } from '../../protocol/stratum/errors.ts';
 import type { Job, Subscribed } from '../../protocol/stratum/messages.ts';
@@ -295,4 +296,22 @@ test('every share gets exactly one verdict, nothing is said after the end, no jo
   expect(jobs).toBeGreaterThan(0);
   expect(ends).toBeGreaterThan(0);
   expect(SESSION_DEFAULTS.maxPending).toBeGreaterThan(40);
+});
+
+test('answers to what was sent are no flood, however many come at once', () => {
+  const session = loggedIn();
+  const { maxPending } = SESSION_DEFAULTS;
+  for (let n = 0; n < maxPending; n++) session.handle({ kind: 'share', share: share(n) }, 1);
+  for (let sequence = 1; sequence <= maxPending; sequence++)
+    expect(ended(session.handle(received({ kind: 'rejected', sequence, error: errorReply(31) }), 1))).toBeUndefined();
+});
+
+test('the receipts of all rigs of a farm are no flood, those without end are', () => {
+  const RIGS = 4_096;
+  const session = loggedIn({ farmRigs: RIGS, receipts: true });
+  session.handle(received({ kind: 'farmOffer', offer: { rigs: RIGS, submitsPerSecond: 1_000 } }), 1);
+  const receipt = received({ kind: 'receipt', receipt: {} as Receipt });
+  for (let n = 0; n < 2 * RIGS; n++) expect(ended(session.handle(receipt, 1))).toBeUndefined();
+  let more = 0;
+  while (ended(session.handle(receipt, 1)) === undefined) expect(more++).toBeLessThan(4 * RIGS);
 });
