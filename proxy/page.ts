@@ -12,8 +12,7 @@ import type { ProxyDocument } from './proxy-figures.ts';
 
 /** The fastest of them; `GET /v1/stats` has more. */
 const SHOWN_RIGS = 200;
-/** The look of the pool's page. */
-const SHEET = new URL('../dashboard/theme.css', import.meta.url);
+const SHEET = new URL('./page.css', import.meta.url);
 const HEADERS = {
   'content-security-policy':
     "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -65,7 +64,7 @@ export function proxyPage(document: ProxyDocument): string {
       ]
     : [['Last refusal', pool.last_refusal ?? '-']];
   const addresses = kept.map((one) => [one.address, one.connected ? 'yes' : 'no', one.share_work ?? '-']);
-  return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark"><meta http-equiv="refresh" content="10"><link rel="stylesheet" href="theme.css"><title>Proxy: ${state}</title></head><body><main><h1>Proxy: ${state}</h1>
+  return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark"><meta http-equiv="refresh" content="10"><link rel="stylesheet" href="page.css"><title>Proxy: ${state}</title></head><body><main><h1>Proxy: ${state}</h1>
 <section class="card"><h2>Pool</h2>${facts([
     ...upstream,
     ['Address', document.address],
@@ -114,9 +113,9 @@ export async function listenForPage(
           response.writeHead(status, { ...HEADERS, 'content-type': `text/${type}; charset=utf-8` });
           response.end(body);
         };
-        if (path !== '/' && path !== '/theme.css') send(404, 'plain', 'only / is here\n');
+        if (path !== '/' && path !== '/page.css') send(404, 'plain', 'only / is here\n');
         else if (request.method !== 'GET' && request.method !== 'HEAD') send(405, 'plain', 'use GET\n');
-        else if (path === '/theme.css') send(200, 'css', sheet);
+        else if (path === '/page.css') send(200, 'css', sheet);
         else
           await gather().then(
             (page) => send(200, 'html', page),

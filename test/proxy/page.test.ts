@@ -83,7 +83,7 @@ test('the listener has the page and its sheet, and says so where the figures can
   expect(page.status).toBe(200);
   expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
   expect(await page.text()).toBe(proxyPage(document));
-  const sheet = await get('/theme.css');
+  const sheet = await get('/page.css');
   expect(sheet.headers.get('content-type')).toBe('text/css; charset=utf-8');
   expect(await sheet.text()).toContain('.facts');
   expect((await get('/', { method: 'POST' })).status).toBe(405);
