@@ -299,13 +299,7 @@ export class Session {
       this.#end(usedUp, REFUSED_PAUSE);
       return;
     }
-    const wrong = checkJob(job, this.#expected as JobExpectation);
-    if (wrong !== undefined) {
-      this.#end(wrong, REFUSED_PAUSE);
-      return;
-    }
-    this.#jobAt = now;
-    this.#actions.push({ kind: 'job', job: { ...sessionJob(job, this.#subscribed as Subscribed), farm } });
+    this.#takeJob(job, now, { farm });
   }
 
   #onJob(job: Job, now: number): void {
@@ -319,13 +313,17 @@ export class Session {
       this.#unexpected('a job');
       return;
     }
+    this.#takeJob(job, now);
+  }
+
+  #takeJob(job: Job, now: number, ofFarm: { readonly farm?: FarmJob } = {}): void {
     const wrong = checkJob(job, this.#expected as JobExpectation);
     if (wrong !== undefined) {
       this.#end(wrong, REFUSED_PAUSE);
       return;
     }
     this.#jobAt = now;
-    this.#actions.push({ kind: 'job', job: sessionJob(job, this.#subscribed as Subscribed) });
+    this.#actions.push({ kind: 'job', job: { ...sessionJob(job, this.#subscribed as Subscribed), ...ofFarm } });
   }
 
   #submit(pending: Pending, now: number): void {
