@@ -85,7 +85,8 @@ export function watchRun({ pid, notes, results, say, silenceMillis = SILENCE_MIL
         const note = textOf(() => readFileSync(join(notes, `${each}`), 'utf8')).trim();
         if (note !== '') say(`    ran ${note}`);
       }
-      for (const each of running.toReversed())
+      // Parents first: one that sees its child end may end by itself, as if nothing had happened.
+      for (const each of running)
         try {
           process.kill(each, 'SIGKILL');
         } catch {
