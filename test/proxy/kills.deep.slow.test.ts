@@ -66,7 +66,8 @@ class Hall {
     this.#now = undefined;
     this.#program = new Program('svc-proxy', [
       ...this.doors.flatMap(({ port }) => ['-o', `stratum2+tcp://${HOST}:${port}`]),
-      ...['-u', this.address, '--listen', `${HOST}:${this.port}`, '--listen-ws', 'off', '--metrics-bind', 'off'],
+      ...['-u', this.address, '--listen', `${HOST}:${this.port}`, '--listen-ws', 'off', '--web-bind', 'off'],
+      ...['--metrics-bind', 'off'],
       ...['--stats-bind', `${HOST}:${this.#stats}`, '--threads', '1', '--verify-threads', '1', '--pow-mode', 'light'],
       ...['--min-work', '1', '--data-dir', temporaryDirectory()],
     ]);
