@@ -39,10 +39,11 @@ const LONGEST = [
   'faults/clock-jumps',
 ].map((name) => `/test/${name}.slow.test.ts`);
 
-/** The long ones first, then the other slow ones: what is left at the end is short, and the workers end together. */
+/** The long ones first, then the other slow ones: what is left at the end is short, and the workers end together. Files of a kind stand together, as only then one process runs several. */
 class SlowFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const rank = ({ moduleId }: TestSpecification): number => {
+    const rank = ({ moduleId, project }: TestSpecification): number => {
+      if (project.name === 'alone') return -1;
       const long = LONGEST.findIndex((name) => moduleId.endsWith(name));
       if (long >= 0) return long;
       return LONGEST.length + (moduleId.endsWith('.slow.test.ts') ? 0 : 1);
@@ -52,8 +53,22 @@ class SlowFirst extends BaseSequencer {
   }
 }
 
-/** Imports JSX, which Node does not read: Vite rewrites what this file imports. */
-const JSX = 'test/dashboard/share-check.test.ts';
+/** Needs a process of its own, through Vite: imports JSX, replaces a module, loads a driver for graphics cards, or measures the memory of its own process. */
+const ALONE = [
+  'test/dashboard/share-check.test.ts',
+  'test/guards/documented-commands.slow.test.ts',
+  'test/kernels/*.slow.test.ts',
+  'test/miner/selftest*.slow.test.ts',
+  'test/attack/hostile-peers.slow.test.ts',
+  'test/attack/overlay-messages.slow.test.ts',
+  'test/bridge/reconnect-storm.slow.test.ts',
+  'test/bridge/session-machine.slow.test.ts',
+  'test/bridge/template-memory.slow.test.ts',
+  'test/pool/database.slow.test.ts',
+];
+
+/** What a level leaves out. */
+const LEFT_OUT = { quick: [SLOW, LONG], full: [DEEP], deep: [] }[level] ?? [];
 
 export default defineConfig({
   test: {
@@ -69,24 +84,20 @@ export default defineConfig({
     hookTimeout: 0,
     reporters: ['default'],
     projects: [
-      // A process for every short file, with all its imports, would take longer than the tests in it. Node loads the modules itself, as in the
-      // programs: that takes a quarter less processor time than through Vite (docs/lab/tests.md), and a module cannot be replaced by `vi.mock`.
+      // A process for every file, with all its imports, would take longer than most tests (docs/lab/tests.md). Node loads the modules itself, as in the programs:
+      // that takes a quarter less processor time than through Vite, and a module cannot be replaced by `vi.mock`.
       {
         extends: true,
         test: {
-          name: 'short',
+          name: 'shared',
           include: [ALL],
-          exclude: level === 'quick' ? [SLOW, LONG, JSX] : [SLOW, JSX],
+          exclude: [...LEFT_OUT, ...ALONE],
           isolate: false,
           setupFiles: ['test/left-behind.ts'],
           experimental: { viteModuleRunner: false, nodeLoader: false },
         },
       },
-      { extends: true, test: { name: 'jsx', include: [JSX] } },
-      {
-        extends: true,
-        test: { name: 'slow', include: level === 'quick' ? [] : [SLOW], exclude: level === 'deep' ? [] : [DEEP] },
-      },
+      { extends: true, test: { name: 'alone', include: ALONE, exclude: LEFT_OUT } },
     ],
   },
 });
