@@ -57,7 +57,7 @@ const JSX = 'test/dashboard/share-check.test.ts';
 
 export default defineConfig({
   test: {
-    globalSetup: ['test/builds.ts'],
+    globalSetup: ['test/builds.ts', 'test/shared-databases.ts'],
     setupFiles: ['test/processor-time.ts', 'test/client-faults.ts', 'test/watch/polls.ts'],
     pool: 'forks',
     // Twice as many as the smallest machine has cores: slow files wait for cuts, time-outs and other processes half of their time.
@@ -79,6 +79,8 @@ export default defineConfig({
           exclude: level === 'quick' ? [SLOW, LONG, JSX] : [SLOW, JSX],
           isolate: false,
           setupFiles: ['test/left-behind.ts'],
+          // test/pool/ready-cluster.ts
+          env: { SVC_TEST_WORKER: 'shared' },
           experimental: { viteModuleRunner: false, nodeLoader: false },
         },
       },
