@@ -17,11 +17,9 @@ const LONGEST = [
   'pool/crash',
   'pool/honesty',
   'stack/start',
-  'attack/stolen-address',
   'dashboard/mining',
   'documented/money',
   'miner/selftest',
-  'faults/lying-node',
   'wallet/end-to-end',
   'attack/after-attacks',
   'kernels/gpu-vectors',
@@ -36,7 +34,6 @@ const LONGEST = [
   'pool/month',
   'dashboard/lists',
   'faults/payout-failover',
-  'faults/clock-jumps',
 ].map((name) => `/test/${name}.slow.test.ts`);
 
 /** The long ones first, then the other slow ones: what is left at the end is short, and the workers end together. */
