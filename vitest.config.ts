@@ -17,11 +17,9 @@ const LONGEST = [
   'pool/crash',
   'pool/honesty',
   'stack/start',
-  'attack/stolen-address',
   'dashboard/mining',
   'documented/money',
   'miner/selftest',
-  'faults/lying-node',
   'wallet/end-to-end',
   'attack/after-attacks',
   'kernels/gpu-vectors',
@@ -36,7 +34,6 @@ const LONGEST = [
   'pool/month',
   'dashboard/lists',
   'faults/payout-failover',
-  'faults/clock-jumps',
 ].map((name) => `/test/${name}.slow.test.ts`);
 
 /** The long ones first, then the other slow ones: what is left at the end is short, and the workers end together. Files of a kind stand together, as only then one process runs several. */
@@ -72,7 +69,7 @@ const LEFT_OUT = { quick: [SLOW, LONG], full: [DEEP], deep: [] }[level] ?? [];
 
 export default defineConfig({
   test: {
-    globalSetup: ['test/builds.ts'],
+    globalSetup: ['test/builds.ts', 'test/shared-databases.ts'],
     setupFiles: ['test/processor-time.ts', 'test/client-faults.ts', 'test/watch/polls.ts'],
     pool: 'forks',
     // Twice as many as the smallest machine has cores: slow files wait for cuts, time-outs and other processes half of their time.
@@ -94,6 +91,8 @@ export default defineConfig({
           exclude: [...LEFT_OUT, ...ALONE],
           isolate: false,
           setupFiles: ['test/left-behind.ts'],
+          // test/pool/ready-cluster.ts
+          env: { SVC_TEST_WORKER: 'shared' },
           experimental: { viteModuleRunner: false, nodeLoader: false },
         },
       },

@@ -1,5 +1,5 @@
 /**
- * After the attacks: each is made on a whole stack of real processes, which are then killed with kill -9 and started again. The node
+ * After the attacks, and after logins without a share: each is made on a whole stack of real processes, which are then killed with kill -9 and started again. The node
  * starts, everybody is served, nobody has more credit than work, the books balance and `svc-pool audit` finds nothing, against
  * the ledger too. At the deep level everything is killed after each attack alone.
  */
@@ -12,12 +12,12 @@ import { formatAddress } from '../../protocol/address.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import { merkleRoot } from '../../protocol/crypto/merkle.ts';
 import { decodeBody, encodeBody } from '../../protocol/ledger/body.ts';
-import { decodeHeader, NONCE_OFFSET } from '../../protocol/ledger/header.ts';
+import { blockId, decodeHeader, NONCE_OFFSET } from '../../protocol/ledger/header.ts';
 import { targetToBytes, workOfTarget } from '../../protocol/ledger/target.ts';
 import type { Job } from '../../protocol/stratum/messages.ts';
 import { runToEnd } from '../../stack/process.ts';
-import { accountOf, addressOf, mine, V1Client } from '../bridge/stratum-client.ts';
-import { level } from '../level.ts';
+import { accountOf, addressOf, mine, V1Client, V2Client } from '../bridge/stratum-client.ts';
+import { count, level } from '../level.ts';
 import { KillableStack, type Victim } from '../pool/killable.ts';
 import { type Block, NodeDoors, spoiled, treasuryPayment, withHeader } from './node-input.ts';
 import { dial, handshake } from './raw-client.ts';
@@ -25,6 +25,8 @@ import { dial, handshake } from './raw-client.ts';
 const BLOCK_WORK = 16;
 const HONEST = 1;
 const CHEAT = 2;
+const FINDER = 3;
+const STRANGERS = 1_000;
 
 /** Work that was answered `accepted`, by account: no more may stand in the books, and no less. */
 const answered = new Map<number, bigint>();
@@ -76,6 +78,9 @@ function worked({ header, body }: Block, from = 0n): { block: Block; next: bigin
   full.set(nonce, NONCE_OFFSET);
   return { block: { header: full, body }, next };
 }
+
+/** Of the miner whose first share is a block. */
+let found = '';
 
 const doorsOf = (stack: KillableStack): readonly number[] => [
   ...[stack.api, stack.mining, stack.wallet, stack.web].map((url) => Number(new URL(url).port)),
@@ -135,6 +140,30 @@ const ATTACKS: Readonly<Record<string, Attack>> = {
       const again = await login(stack.ports.pplns, `${addressOf(CHEAT)}.flood`, 'd=8', client.session);
       expect(await again.submitCode(job.jobId, nonce)).not.toBe(0);
       again.close();
+    },
+  },
+  'logins without a share, and a first share that is a block': {
+    // At the moment when the node has the block.
+    hits: ['pool'],
+    async make(stack) {
+      const anyone = async (number: number) => {
+        const Client = number % 2 === 0 ? V1Client : V2Client;
+        const client = await Client.open(number % 3 === 0 ? stack.ports.solo : stack.ports.pplns);
+        await client.login(`${addressOf(number)}.stranger-${number}`, '');
+        expect(client.jobs.length).toBeGreaterThan(0);
+        client.close();
+      };
+      for (let i = 0; i < count({ full: 40, deep: 2_000 }); i++) await anyone(STRANGERS + i);
+      const finder = await login(stack.ports.solo, `${addressOf(FINDER)}.first`, `d=${BLOCK_WORK}`);
+      const job = finder.jobs.at(-1) as Job;
+      const { nonce } = mine(job, finder.prefix, 0n, targetToBytes(decodeHeader(job.header).target));
+      const header = Uint8Array.from(job.header);
+      header.set(nonce, NONCE_OFFSET);
+      found = toHex(blockId(header));
+      // Nobody waits for the answer: the share and its finder are on record before the node hears of the block.
+      finder.send({ method: 'mining.submit', params: { jobId: job.jobId, nonce } });
+      note(FINDER, job);
+      await expect.poll(async () => (await fetch(`${stack.api}/v1/blocks/${found}`)).status, { interval: 2 }).toBe(200);
     },
   },
   'two blocks on one body': {
@@ -202,7 +231,7 @@ async function expectServed(stack: KillableStack, node: NodeDoors): Promise<void
 
 test('after every attack and kill -9: all start again, the books balance and the audit passes', async () => {
   answered.clear();
-  const stack = new KillableStack({ cutMillis: 100, initialWork: BLOCK_WORK, minimumWork: BLOCK_WORK });
+  const stack = new KillableStack({ cutMillis: 200, initialWork: BLOCK_WORK, minimumWork: BLOCK_WORK });
   await stack.start();
   const node = new NodeDoors();
   Object.assign(node, { api: stack.api, mining: stack.mining });
@@ -231,12 +260,19 @@ test('after every attack and kill -9: all start again, the books balance and the
     ).map(({ payload, work }): [string, string] => [payload.toString('hex'), work]);
   const expected = [...answered].map(([account, work]): [string, string] => [toHex(accountOf(account)), String(work)]);
   await expect.poll(async () => new Map(await works())).toEqual(new Map(expected));
-  const credited = async () =>
-    (await sql<{ n: number }[]>`select count(*)::int as n from blocks where credit_list is not null`)[0]?.n ?? 0;
-  await expect.poll(credited).toBeGreaterThan(0);
+  type Found = { worker: string; address: string; state: string; credited: boolean };
+  const blocks = async () => [
+    ...(await sql<Found[]>`select w.name as worker, a.address, b.state, b.credit_list is not null as credited
+      from blocks b join workers w on w.id = b.worker_id join accounts a on a.id = b.account_id
+      where b.block_id = ${Buffer.from(found, 'hex')}`),
+  ];
+  await expect.poll(blocks).toEqual([{ worker: 'first', address: addressOf(FINDER), state: 'paid', credited: true }]);
   expect((await balanceSheet(sql)).gap).toBe(0n);
-  const [rows] = await sql<{ n: number }[]>`select count(*)::int as n from accounts`;
-  expect(rows?.n).toBe(2);
+  // What a stranger had left would be of an account.
+  const rows = await sql<{ payload: Buffer }[]>`select payload from accounts`;
+  expect(new Set(rows.map(({ payload }) => payload.toString('hex')))).toEqual(
+    new Set([HONEST, CHEAT, FINDER].map((number) => toHex(accountOf(number)))),
+  );
   await sql.end({ timeout: 1 });
   expect(await stack.stopPool()).toBe(0);
   const words = ['audit', '--data-dir', stack.poolDirectory, '--node-api', stack.api];

@@ -10,7 +10,7 @@ import { count } from '../level.ts';
 import { headOf, NetBed, type NetNode, until } from '../network/peers.ts';
 
 const ATTACKER = fileURLToPath(new URL('./hostile-peers-process.ts', import.meta.url));
-const CUTS = count({ full: 60, deep: 600 });
+const CUTS = count({ full: 15, deep: 600 });
 /** What the node may have more than before, in bytes: buffers of 50 connections, and what the collector leaves for later. */
 const MORE_MEMORY = 160 * 1024 * 1024;
 

@@ -1,7 +1,7 @@
 /**
  * Whatever is put into a route, a method or a frame of the node's API, the mining listener, the wallet daemon, the bridge's statistics, the
  * metrics and the miner's API, nobody answers 500, logs an error or counts a defect. Values are made from the schemas that the programs
- * check by, so that they come past the checks and reach what is behind them. The pool's routes: pool-routes.slow.test.ts.
+ * check by, so that they come past the checks and reach what is behind them. The pool's routes: pool-routes.long.test.ts.
  */
 import { once } from 'node:events';
 import { Agent, request as httpRequest } from 'node:http';

@@ -151,8 +151,11 @@ export async function ledgerOf(sql: Sql, indexed: number): Promise<LedgerReads> 
   } as unknown as LedgerReads;
 }
 
-/** Books of five slices, with rewards, lists and two payouts, and the ledger that goes with them. `paidAt`: the cut of the first payout. */
-export async function openAuditBed(paidAt = 150): Promise<{ books: BooksBed; ledger: LedgerReads }> {
+/** Books of five slices, with rewards, lists and two payouts, and the ledger that goes with them. `paidAt`: the cut of the first payout; `besides`: what else happens in each slice. */
+export async function openAuditBed(
+  paidAt = 150,
+  besides: (books: BooksBed, slice: number) => Promise<void> = async () => undefined,
+): Promise<{ books: BooksBed; ledger: LedgerReads }> {
   const books = await openBooks();
   const { sql } = books;
   await books.height(0);
@@ -163,6 +166,7 @@ export async function openAuditBed(paidAt = 150): Promise<{ books: BooksBed; led
           .filter((miner) => (miner + slice) % 3 !== 0)
           .map((miner) => share(service, miner, BigInt(100 + 37 * miner + 11 * slice))),
       );
+    await besides(books, slice);
     const height = slice * SLICE_CUTS;
     await books.take([
       block('pplns', `first ${slice}`, height, slice),

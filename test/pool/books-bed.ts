@@ -1,7 +1,4 @@
 /** A pool's database for tests: the embedded PostgreSQL, migrated, with an elected accountant's term. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { Intake } from '../../pool/books/intake.ts';
 import { advanceSlices } from '../../pool/books/slices.ts';
 import { fenced, tryElection } from '../../pool/books/term.ts';
@@ -10,7 +7,7 @@ import { encodeRecord, type JournalRecord } from '../../pool/journal/journal-rec
 import { targetOfWork } from '../../protocol/ledger/target.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
-import { booksOf, startReadyPostgres } from './ready-cluster.ts';
+import { startDatabases } from './ready-cluster.ts';
 
 export const SLICE_CUTS = 4;
 
@@ -35,9 +32,8 @@ const FEES = new Map([
 ]);
 
 export async function openBooks(): Promise<BooksBed> {
-  const directory = mkdtempSync(join(tmpdir(), 'svc-books-'));
-  const server = await startReadyPostgres(directory);
-  const url = booksOf(server);
+  const databases = await startDatabases();
+  const url = await databases.create();
   const sql = connectDatabase(url, { max: 8 });
   const election = connectDatabase(url, { max: 1 });
   const term = await tryElection(election, 'test');
@@ -76,8 +72,7 @@ export async function openBooks(): Promise<BooksBed> {
       await term.release();
       await election.end({ timeout: 1 });
       await sql.end({ timeout: 1 });
-      await server.stop();
-      rmSync(directory, { recursive: true, force: true });
+      await databases.stop();
     },
   };
 }

@@ -1,10 +1,10 @@
 /**
  * PostgreSQL for tests without the seconds that initdb takes: a cluster is made once per checkout and copied for every server. Beside
- * the empty database `postgres` it has `books`, which every migration has run in.
+ * the empty database `postgres` it has `books`, which every migration has run in. Files that share a worker share one server too.
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { appendFile, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -98,7 +98,7 @@ export async function deadlocksOf(url: string): Promise<number> {
 }
 
 /** A new database with every migration; returns its URL. */
-export async function createBooks(server: EmbeddedPostgres, name: string): Promise<string> {
+async function createBooks(server: EmbeddedPostgres, name: string): Promise<string> {
   const admin = connectDatabase(server.url, { max: 1 });
   await admin.unsafe(`create database ${name} template books`);
   // Durability is the business of the kill tests; here it would only be slow.
@@ -107,5 +107,68 @@ export async function createBooks(server: EmbeddedPostgres, name: string): Promi
   return databaseOf(server.url, name);
 }
 
-/** The one that came with the cluster. */
-export const booksOf = (server: EmbeddedPostgres): string => databaseOf(server.url, 'books');
+/** Gives up a database: what was left connected to it is cut off. */
+async function dropBooks(server: EmbeddedPostgres, url: string): Promise<void> {
+  const name = new URL(url).pathname.slice(1);
+  const admin = connectDatabase(server.url, { max: 1 });
+  try {
+    const [row] = await admin<{ deadlocks: string }[]>`select deadlocks::text from pg_stat_database
+      where datname = ${name}`;
+    await admin.unsafe(`drop database ${name} with (force)`);
+    if (Number(row?.deadlocks ?? 0) > 0)
+      throw new Error(`PostgreSQL ended ${row?.deadlocks} transactions that waited for each other`);
+  } finally {
+    await admin.end({ timeout: 1 });
+  }
+}
+
+/** Migrated databases for one user, such as a test file. */
+export type Databases = {
+  /** The URL of a new one. */
+  create(): Promise<string>;
+  stop(): Promise<void>;
+};
+
+/** A start and an end take a second of processor time, a new database a tenth of one. */
+let shared: Promise<EmbeddedPostgres> | undefined;
+let made = 0;
+
+async function startShared(folder: string): Promise<EmbeddedPostgres> {
+  const directory = join(folder, String(process.pid));
+  await bringCluster(directory);
+  return startEmbeddedPostgres(directory, quietLog);
+}
+
+async function sharedDatabases(folder: string): Promise<Databases> {
+  shared ??= startShared(folder);
+  const server = await shared;
+  const urls: string[] = [];
+  return {
+    async create() {
+      const url = await createBooks(server, `test_${++made}`);
+      urls.push(url);
+      return url;
+    },
+    async stop() {
+      for (const url of urls.splice(0)) await dropBooks(server, url);
+    },
+  };
+}
+
+async function ownDatabases(): Promise<Databases> {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-postgres-'));
+  const server = await startReadyPostgres(directory);
+  return {
+    create: () => createBooks(server, `test_${++made}`),
+    async stop() {
+      await server.stop();
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** vitest.config.ts names the workers that files share. */
+export function startDatabases(): Promise<Databases> {
+  const { SVC_TEST_WORKER: worker, SVC_TEST_DATABASES: folder } = process.env;
+  return worker === 'shared' && folder !== undefined ? sharedDatabases(folder) : ownDatabases();
+}

@@ -4,6 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { audit } from '../../pool/audit/audit.ts';
 import { ClosedWork } from '../../pool/books/closed-work.ts';
 import { makeCredits } from '../../pool/books/credits.ts';
 import { recordPaid } from '../../pool/books/rewards.ts';
@@ -249,6 +250,8 @@ test('edited: address and payload together, and the pool starts anew: the others
   expect(wallet.addresses).not.toContain(THIEF);
   expect(wallet.addresses.length).toBe(before + MINERS - 1);
   expect(saidOf()).toEqual(['its payload was changed']);
+  const { findings } = await audit(books.sql, { network: 'development' });
+  expect(findings.map(({ what }) => what)).toContainEqual(expect.stringMatching(/^account \d+: payload/));
   await mend(rename('accounts', 'thief', 'miner 1'));
 });
 
