@@ -114,12 +114,12 @@ export const EVENTS_ROWS: readonly Row[] = [
       ['`positions`, `validators`', 'test/wallet/staking/operator-rows.slow.test.ts'],
       ['`validator-key-export`', 'test/wallet/staking/key-files.slow.test.ts'],
       ['`validator-heartbeat-fee-key-export`', 'test/wallet/staking/key-files.slow.test.ts'],
-      ['`validator-heartbeat`', 'test/wallet/staking/operator-changes.slow.test.ts'],
+      ['`validator-heartbeat`', 'test/wallet/staking/operator-changes.long.test.ts'],
       ['`reward-address`', 'test/wallet/staking/operator-rows.slow.test.ts'],
-      ['`validator-rotate`', 'test/wallet/staking/operator-changes.slow.test.ts'],
-      ['`validator-endpoint`', 'test/wallet/staking/operator-changes.slow.test.ts'],
-      ['`validator-commission`', 'test/wallet/staking/operator-changes.slow.test.ts'],
-      ['`validator-exit`', 'test/wallet/staking/operator-changes.slow.test.ts'],
+      ['`validator-rotate`', 'test/wallet/staking/operator-changes.long.test.ts'],
+      ['`validator-endpoint`', 'test/wallet/staking/operator-changes.long.test.ts'],
+      ['`validator-commission`', 'test/wallet/staking/operator-changes.long.test.ts'],
+      ['`validator-exit`', 'test/wallet/staking/operator-changes.long.test.ts'],
     ] as const
   ).map(([row, where]) => named('Operator commands', 'Operator commands', row, where)),
   titled(

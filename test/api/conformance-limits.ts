@@ -47,7 +47,7 @@ export const LIMITS_ROWS: readonly Row[] = [
   titled(
     'Limits',
     'Attendance needed to earn: 9 of 12 windows',
-    'test/node/interval.slow.test.ts',
+    'test/node/interval.long.test.ts',
     'the stake half of an interval is paid after it, to members that were there, and leaves nothing behind',
   ),
   named('Limits', 'Limits', '`Committee size`', 'test/staking/committee.test.ts'),

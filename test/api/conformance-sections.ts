@@ -14,7 +14,7 @@ const REWARDS = 'test/node/rewards.test.ts';
 const STORY = 'test/staking/story.test.ts';
 const RPC = 'test/wallet/rpc/specification.long.test.ts';
 const SERVER = 'test/wallet/rpc/server.long.test.ts';
-const PAYMENTS = 'test/wallet/payments/payments.slow.test.ts';
+const PAYMENTS = 'test/wallet/payments/payments.long.test.ts';
 const FOLLOWING = 'test/wallet/chain/following.long.test.ts';
 const LISTENER = 'test/node/listener.test.ts';
 const MEMPOOL = 'test/node/mempool.test.ts';
@@ -66,7 +66,7 @@ export const SECTION_ROWS: readonly Row[] = [
     ['Work half, as tables', 'test/node/reward-vectors.test.ts', 'every anchor of the tables is paid as they say'],
     [
       'Stake half 1, 2: paid after the interval, to members that attended',
-      'test/node/interval.slow.test.ts',
+      'test/node/interval.long.test.ts',
       'the stake half of an interval is paid after it',
     ],
     [
@@ -82,7 +82,7 @@ export const SECTION_ROWS: readonly Row[] = [
     ],
     ['Burns 2: outputs to the burn address', MEMPOOL, 'from mempool to finalized'],
     ['Burns 2: a reward to it is an output', REWARDS, 'blocks of one anchor share equally'],
-    ['Value equation', 'test/node/simulation.slow.test.ts', 'the equation holds at every cut'],
+    ['Value equation', 'test/node/simulation.long.test.ts', 'the equation holds at every cut'],
     ['Supply document: the invariant', 'test/api/routes.test.ts', 'the supply adds up'],
     ['Committee of 64', 'test/staking/committee.test.ts', 'of 70 validators the 64 with the most stake sit'],
   ]),
@@ -371,7 +371,7 @@ export const SECTION_ROWS: readonly Row[] = [
   titled(
     'Limits',
     'Commission: 0 to 1,000 basis points in steps of 10; 14 epochs of delay',
-    'test/wallet/staking/operator-changes.slow.test.ts',
+    'test/wallet/staking/operator-changes.long.test.ts',
     'validator-commission',
   ),
   titled('Limits', 'Unbonding: 10 days', STORY, LIFE),

@@ -140,7 +140,7 @@ const CHATS = ['chats', 'chat_request', 'chat_accept', 'chat_send', 'chat_messag
 const EVENT_METHODS = ['subscribe', 'unsubscribe'];
 /** Called in ../staking/rows.long.test.ts, where there is a chain with validators. */
 const STAKING = ['validators', 'positions', 'stake', 'unstake', 'withdraw'];
-/** Beyond the specification: what its operator commands call. See ../staking/operator-rows.slow.test.ts and operator-changes.slow.test.ts. */
+/** Beyond the specification: what its operator commands call. See ../staking/operator-rows.slow.test.ts and operator-changes.long.test.ts. */
 const OPERATOR = [
   'validator_register',
   'reward_address',
