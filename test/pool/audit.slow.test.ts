@@ -2,7 +2,8 @@
  * The audit against 70 kinds of edits of a real database: each is noticed with the row named, and none ends the audit. The
  * ledger is what the honest books say, read before any edit.
  */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { TransactionSql } from 'postgres';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ownerBytes } from '../../bridge/session/extranonce.ts';
 import { audit, auditMoment } from '../../pool/audit/audit.ts';
 import { COVERAGE, UNCOVERED_COLUMNS } from '../../pool/audit/coverage.ts';
@@ -240,23 +241,46 @@ test('honest books have no finding, against themselves and against the ledger', 
 
 test('there are 70 kinds of edits', () => expect(EDITS.length).toBeGreaterThanOrEqual(70));
 
-for (const [edit, names] of EDITS)
-  test(`noticed: ${edit.replace(/\s+/g, ' ').slice(0, 150)}`, async () => {
-    await books.sql
+describe('edits, each undone before the next', () => {
+  let open: TransactionSql;
+  const { promise: over, resolve: undo } = Promise.withResolvers<void>();
+  let undone: Promise<unknown>;
+
+  beforeAll(async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    undone = books.sql
       .begin(async (tx) => {
         for (const table of TABLES) await tx.unsafe(`alter table ${table} disable trigger user`);
         await tx.unsafe('alter table payout_items drop constraint payout_items_payout_id_fkey');
         await tx.unsafe('alter table blocks drop constraint blocks_credit_list_fkey');
-        await tx.unsafe(edit);
-        const { findings } = await auditMoment(tx as unknown as Sql, AGAINST_LEDGER());
-        expect(
-          findings.map((finding) => finding.what).filter((what) => names.test(what)),
-          JSON.stringify(findings.slice(0, 5)),
-        ).not.toEqual([]);
+        open = tx;
+        resolve();
+        await over;
         throw new Error('undo');
       })
       .catch((error: Error) => expect(error.message).toBe('undo'));
+    await promise;
   });
+  afterAll(async () => {
+    undo();
+    await undone;
+  });
+
+  for (const [edit, names] of EDITS)
+    test(`noticed: ${edit.replace(/\s+/g, ' ').slice(0, 150)}`, async () => {
+      await open
+        .savepoint(async (tx) => {
+          await tx.unsafe(edit);
+          const { findings } = await auditMoment(tx as unknown as Sql, AGAINST_LEDGER());
+          expect(
+            findings.map((finding) => finding.what).filter((what) => names.test(what)),
+            JSON.stringify(findings.slice(0, 5)),
+          ).not.toEqual([]);
+          throw new Error('undo');
+        })
+        .catch((error: Error) => expect(error.message).toBe('undo'));
+    });
+});
 
 test('closed rows cannot be changed by a mistaken hand', async () => {
   for (const edit of [

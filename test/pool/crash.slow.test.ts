@@ -21,8 +21,8 @@ import { KillableStack, VICTIMS, type Victim } from './killable.ts';
 import { bookedShares } from './rig.ts';
 
 const SHARE_WORK = 4n;
-/** Some twenty shares a second of each rig: what dies is under load, and the processor is not. */
-const REST_MILLIS = 40;
+/** Some shares a second of each rig: what dies is under load, and the processor is not. */
+const REST_MILLIS = 120;
 
 /** What one connection was answered. A share in flight when the connection broke may or may not be in the books. */
 type Life = { service: Service; account: number; worker: string; accepted: number; work: bigint; unanswered: bigint };
