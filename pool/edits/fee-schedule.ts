@@ -61,7 +61,7 @@ export function feeChanges(schedule: FeeSchedule, options: OptionFees, slice: nu
   return changes;
 }
 
-const changePoints = (schedule: FeeSchedule, options: OptionFees, slice: number): number[] =>
+export const changePoints = (schedule: FeeSchedule, options: OptionFees, slice: number): number[] =>
   [...new Set([...schedule, ...options].map(({ from }) => from))].filter((from) => from > slice).sort((a, b) => a - b);
 
 export const announced = (schedule: FeeSchedule, slice: number): FeeSchedule =>
