@@ -17,7 +17,9 @@ export type Relation = 'kept' | 'fell' | 'apart';
 
 export function relationOf(known: Terms, found: Terms): Relation {
   const [last, newest] = [known.editions.at(-1), found.editions.at(-1)];
-  if (last === undefined || found.editions.includes(last)) return 'kept';
+  if (last === undefined || newest === last) return 'kept';
+  // Who has more changes in fewer slices is a copy of before another fall, and those changes were lost in it.
+  if (found.editions.includes(last)) return found.slice >= known.slice ? 'kept' : 'apart';
   // Before the accountant's first start the pool has announced nothing.
   const isOlder = newest === undefined || found.rows.terms_in_force === undefined || known.editions.includes(newest);
   return isOlder && found.slice <= known.slice ? 'fell' : 'apart';

@@ -77,8 +77,8 @@ export class PublishedTerms {
       // A new database does not say yet which chain it is for.
       if (terms.chain === null && known !== undefined && known.chain !== null) return;
       if (known !== undefined && known.chain === terms.chain) {
-        const isSame = known.editions.at(-1) === terms.editions.at(-1);
-        if (relationOf(known, terms) !== 'kept' || (isSame && known.slice >= terms.slice)) return;
+        const isSame = known.editions.at(-1) === terms.editions.at(-1) && known.slice === terms.slice;
+        if (relationOf(known, terms) !== 'kept' || isSame) return;
       }
       const body = JSON.stringify(terms);
       await writeDurably(this.#path, `${checkOf(body)}\n${body}\n`);

@@ -1,13 +1,16 @@
 import { expect, test } from 'vitest';
 import { joinedTerms, relationOf } from '../../pool/edits/fallen-terms.ts';
-import { feeInForce, parseSchedule } from '../../pool/edits/fee-schedule.ts';
+import { feeInForce, parseSchedule, withFee, withOptionFee } from '../../pool/edits/fee-schedule.ts';
 import { minimumAt, parseMinimums } from '../../pool/edits/minimum-schedule.ts';
 import type { Terms } from '../../pool/edits/terms-rows.ts';
+import { INTERVAL_CUTS } from '../../protocol/network.ts';
 import { randomOf } from '../random.ts';
 
 const NOW = 1_800_000_000_000;
 const DAY = 86_400_000;
 type Fees = readonly { from: number; ppm: number | null }[];
+
+const service = (fees: Fees) => ({ fees, windows: [{ from: 0, window: 8_000 }] });
 
 function terms(
   editions: string,
@@ -22,11 +25,10 @@ function terms(
     minimums?: readonly (readonly [atoms: number, ageMillis: number])[];
   } = {},
 ): Terms {
-  const service = { fees: options, windows: [{ from: 0, window: 8_000 }] };
   return {
     ...{ editions: editions.split(''), slice, chain: 'one' },
     rows: {
-      terms_in_force: JSON.stringify({ services: { 0: service, 1: service } }),
+      terms_in_force: JSON.stringify({ services: { 0: service(options), 1: service(options) } }),
       edit_fee_pplns: JSON.stringify(edits),
       payout_min_schedule: JSON.stringify(minimums.map(([atoms, age]) => ({ atoms: String(atoms), at: NOW - age }))),
     },
@@ -44,6 +46,7 @@ test('a database that lacks announced changes fell; one with changes or slices o
   expect(relationOf(known, terms('abc', 10))).toBe('kept');
   expect(relationOf(known, terms('abc', 3))).toBe('kept');
   expect(relationOf(known, terms('abcde', 20))).toBe('kept');
+  expect(relationOf(known, terms('abcde', 9))).toBe('apart');
   expect(relationOf(known, terms('ab', 10))).toBe('fell');
   expect(relationOf(known, terms('ab', 11))).toBe('apart');
   expect(relationOf(known, terms('abd', 10))).toBe('apart');
@@ -78,7 +81,7 @@ test('no fee and no smallest payout of joined terms is above that of either, wha
     edits: some(),
     minimums: [[1 + random(9), 3 * DAY - random(DAY)] as const, [1 + random(9), random(2 * DAY)] as const],
   });
-  for (let i = 0; i < 300; i++) {
+  for (let i = 0; i < 100; i++) {
     const slice = random(130);
     const [found, known] = [terms('abd', slice, choice()), terms('abc', 10, choice())];
     const joined = joinedTerms(found, known, { opened: [slice, slice], nowMillis: NOW });
@@ -90,4 +93,82 @@ test('no fee and no smallest payout of joined terms is above that of either, wha
     const isHigher = (each: Terms) => times.some((millis) => minimum(joined, millis) > minimum(each, millis));
     expect([found, known].some(isHigher)).toBe(false);
   }
+});
+
+/** A day of four slices. */
+const SLICE_CUTS = INTERVAL_CUTS / 4;
+const DAY_SLICES = 4;
+
+test('whatever is edited, lost and brought back by whom: no slice has a higher fee than an instance that is there announced within the last day', () => {
+  const faults: string[] = [];
+  for (let seed = 0; seed < 320; seed++) {
+    const random = randomOf(seed);
+    let [clock, names] = [10, 0];
+    let database = terms('a', clock);
+    const copies = [database];
+    const opened = new Map<number, number>();
+    const instances = Array.from({ length: 3 }, () => ({
+      isUp: true,
+      known: undefined as Terms | undefined,
+      said: [] as { at: number; fees: number[] }[],
+    }));
+    type Instance = (typeof instances)[number];
+    const slicesFrom = (from: number) => Array.from({ length: 3 * DAY_SLICES }, (_, i) => from + i);
+    const settle = (one: Instance) => {
+      const { known } = one;
+      const relation = known === undefined ? 'kept' : relationOf(known, database);
+      const at = { opened: [database.slice, database.slice], nowMillis: NOW };
+      if (relation === 'fell') database = { ...database, ...known, slice: database.slice };
+      if (relation === 'apart') database = { ...database, ...joinedTerms(database, known as Terms, at) };
+      one.known = database;
+    };
+    const refresh = (one: Instance) => {
+      settle(one);
+      const fees: number[] = [];
+      for (const slice of slicesFrom(clock)) fees[slice] = opened.get(slice) ?? fee(database, slice);
+      one.said.push({ at: clock, fees });
+    };
+    const change = (one: Instance, isOption: boolean, ppm: number) => {
+      settle(one);
+      const moment = { slice: Math.max(clock, database.slice), opened: database.slice, sliceCuts: SLICE_CUTS };
+      const { edit_fee_pplns: text = '[]' } = database.rows;
+      const next = isOption
+        ? withOptionFee(options(database), ppm, moment)
+        : withFee(parseSchedule(text) ?? [], ppm === 0 ? null : ppm, { ...moment, options: options(database) });
+      const rows = isOption
+        ? { terms_in_force: JSON.stringify({ services: { 0: service(next as Fees), 1: service(next as Fees) } }) }
+        : { edit_fee_pplns: JSON.stringify(next ?? JSON.parse(text)) };
+      const editions = [...database.editions, `${seed} ${++names}`];
+      database = { ...database, editions, rows: { ...database.rows, ...rows } };
+      refresh(one);
+    };
+    for (let i = 0; i < 60; i++) {
+      const one = instances[random(3)] as Instance;
+      const deed = random(12);
+      if (deed < 4 && one.isUp) change(one, deed === 0, random(5) * 5_000);
+      if (deed === 4) one.isUp = false;
+      if (deed === 5 || !instances.some(({ isUp }) => isUp)) {
+        // Those that are there look every second.
+        for (const each of instances) if (each.isUp) settle(each);
+        one.isUp = true;
+        refresh(one);
+      }
+      if (deed === 6) database = copies[copies.length - 1 - random(Math.min(copies.length, 30))] as Terms;
+      if (deed > 6) {
+        for (const each of instances) if (each.isUp) settle(each);
+        for (const each of instances) if (each.isUp) refresh(each);
+        clock += random(3) === 0 ? random(6) : 1;
+        for (let slice = database.slice + 1; slice <= clock; slice++) {
+          const ppm = opened.get(slice) ?? fee(database, slice);
+          const promises = instances.flatMap(({ isUp, said }) => (isUp ? said : []));
+          const isHigher = promises.some(({ at, fees }) => at > slice - DAY_SLICES && ppm > (fees[slice] ?? ppm));
+          if (isHigher && !opened.has(slice)) faults.push(`seed ${seed} slice ${slice}`);
+          opened.set(slice, ppm);
+          database = { ...database, slice };
+        }
+      }
+      copies.push(database);
+    }
+  }
+  expect(faults).toEqual([]);
 });
