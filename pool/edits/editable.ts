@@ -12,7 +12,7 @@ export type Editable = (typeof EDITABLE)[number];
 export const MAX_WORDS = 500;
 
 const percentOf = (ppm: number): string => (ppm / 10_000).toString();
-const coinsOf = (atoms: bigint): string => formatCoins(atoms).replace(/\.?0+$/, '');
+export const coinsOf = (atoms: bigint): string => formatCoins(atoms).replace(/\.?0+$/, '');
 
 /** Control characters, line ends, and invisible characters: direction marks, zero-width spaces, tags. */
 const UNSHOWN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u;

@@ -202,10 +202,12 @@ export class Edits {
 
   /** From one moment of the database, and only what is on the disk too. */
   async refresh(): Promise<void> {
-    this.#now = (await this.#sql.begin('isolation level repeatable read', async (transaction) => {
-      await this.#published?.settle(transaction);
-      return this.#read(transaction);
-    })) as TermsNow;
+    const read = () =>
+      this.#sql.begin('isolation level repeatable read', async (transaction) =>
+        (await this.#published?.settle(transaction)) === 'put back' ? undefined : this.#read(transaction),
+      ) as Promise<TermsNow | undefined>;
+    // What was put back is noted and read by the second.
+    this.#now = (await read()) ?? (await read()) ?? this.#now;
   }
 
   async #read(sql: Transaction): Promise<TermsNow> {

@@ -61,7 +61,7 @@ export function feeChanges(schedule: FeeSchedule, options: OptionFees, slice: nu
   return changes;
 }
 
-const changePoints = (schedule: FeeSchedule, options: OptionFees, slice: number): number[] =>
+export const changePoints = (schedule: FeeSchedule, options: OptionFees, slice: number): number[] =>
   [...new Set([...schedule, ...options].map(({ from }) => from))].filter((from) => from > slice).sort((a, b) => a - b);
 
 export const announced = (schedule: FeeSchedule, slice: number): FeeSchedule =>
@@ -80,15 +80,22 @@ export function withFee(schedule: FeeSchedule, ppm: number | null, moment: FeeMo
   const least = Math.min(...points.map((each) => feeInForce(schedule, options, each)));
   const isRise = (ppm ?? Math.max(...points.map((each) => optionFeeAt(options, each)))) > least;
   const from = isRise ? sliceAfterNotice(slice, sliceCuts) : slice + 1;
-  let last = feeInForce(schedule, options, slice);
-  const before = coming.filter((entry) => {
-    const value = entry.ppm ?? optionFeeAt(options, entry.from);
-    if (entry.from >= from || (isRise && entry.ppm !== ppm && value > last)) return false;
-    last = value;
-    return true;
-  });
   const oldest = feeEntryAt(schedule, Math.min(opened, slice))?.from ?? 0;
-  const needed = [...schedule.filter((entry) => entry.from >= oldest && entry.from <= slice), ...before];
+  const needed = schedule.filter((entry) => entry.from >= oldest && entry.from <= slice);
+  let last = feeInForce(schedule, options, slice);
+  for (const [i, entry] of coming.entries()) {
+    const value = entry.ppm ?? optionFeeAt(options, entry.from);
+    if (entry.from >= from) break;
+    const isOtherRise = isRise && entry.ppm !== ppm && value > last;
+    // A fee of the options may lie under it that is higher: then it is a promise, too.
+    const covered = [entry.from, ...points].filter(
+      (each) => each >= entry.from && each < (coming[i + 1]?.from ?? from),
+    );
+    const isPromise = covered.some((each) => feeInForce(needed, options, each) > feeInForce(schedule, options, each));
+    if (isOtherRise && !isPromise) continue;
+    last = value;
+    needed.push(entry);
+  }
   const first = needed.findIndex((entry) => entry.ppm !== null);
   const kept = first === -1 ? [] : needed.slice(first);
   if (kept.length >= MOST_ANNOUNCED) return undefined;

@@ -52,7 +52,8 @@ export function withMinimum(minimums: Minimums, atoms: bigint, nowMillis: number
   return [{ atoms: first.atoms < second.atoms ? first.atoms : second.atoms, atMillis: first.atMillis }, ...rest];
 }
 
-function parsed(text: string): Minimums | undefined {
+/** Undefined for a text that the pool did not write. */
+export function parseMinimums(text: string): Minimums | undefined {
   try {
     const value = JSON.parse(text) as readonly { atoms: string; at: number }[];
     const minimums = value.map(({ atoms, at }) => ({ atoms: BigInt(atoms), atMillis: at }));
@@ -68,7 +69,7 @@ function parsed(text: string): Minimums | undefined {
 
 export async function readMinimums(sql: Sql | Transaction): Promise<Minimums> {
   const [row] = await sql<{ value: string }[]>`select value from settings where name = ${ROW}`;
-  const minimums = row === undefined ? [] : parsed(row.value);
+  const minimums = row === undefined ? [] : parseMinimums(row.value);
   if (minimums === undefined)
     throw new PoolError(
       'terms_unreadable',
@@ -77,7 +78,8 @@ export async function readMinimums(sql: Sql | Transaction): Promise<Minimums> {
   return minimums;
 }
 
-export async function writeMinimums(transaction: Transaction, minimums: Minimums): Promise<void> {
-  const value = JSON.stringify(minimums.map(({ atoms, atMillis }) => ({ atoms: String(atoms), at: atMillis })));
-  await writeTerms(transaction, ROW, value);
-}
+export const minimumsText = (minimums: Minimums): string =>
+  JSON.stringify(minimums.map(({ atoms, atMillis }) => ({ atoms: String(atoms), at: atMillis })));
+
+export const writeMinimums = (transaction: Transaction, minimums: Minimums): Promise<void> =>
+  writeTerms(transaction, ROW, minimumsText(minimums));

@@ -1,10 +1,13 @@
 /**
- * The rows of the table settings that say what the pool announces. They have an edition, which rises with each change:
- * a lower one than before shows that the database was replaced by an older copy of itself.
+ * The rows of the table settings that say what the pool announces. Each change has an edition, a random name: editions
+ * that are missing show that the database was replaced by an older copy of itself.
  */
+import { randomBytes } from 'node:crypto';
 import type { Transaction } from '../database/connect.ts';
 
-const EDITION = 'terms_edition';
+const EDITIONS = 'terms_editions';
+/** More changes than are made while an instance is away. */
+const MOST_EDITIONS = 1_024;
 const CHAIN = 'chain_id';
 const ROWS = [
   'notice',
@@ -21,7 +24,10 @@ const ROWS = [
 export type TermsRow = (typeof ROWS)[number];
 
 export type Terms = {
-  readonly edition: number;
+  /** Newest last. */
+  readonly editions: readonly string[];
+  /** The newest one that is open, -1 before the first: a database with a later one went on. */
+  readonly slice: number;
   /** Slices are numbered by its heights: terms of another chain mean nothing. Null: not known yet. */
   readonly chain: string | null;
   readonly rows: Readonly<Partial<Record<string, string>>>;
@@ -40,21 +46,37 @@ export async function writeTerms(transaction: Transaction, row: TermsRow, value:
   const [found] = await transaction<{ value: string }[]>`select value from settings where name = ${row}`;
   if ((found?.value ?? null) === value) return;
   await put(transaction, row, value);
-  await transaction`insert into settings values (${EDITION}, '1')
-    on conflict (name) do update set value = (settings.value::bigint + 1)::text`;
+  const [known] = await transaction<{ value: string }[]>`select value from settings where name = ${EDITIONS}`;
+  await putEditions(transaction, [...editionsOf(known?.value), newEdition()]);
 }
+
+export const newEdition = (): string => randomBytes(8).toString('hex');
+
+const editionsOf = (value: string | undefined): string[] => value?.split(' ') ?? [];
+
+const putEditions = (transaction: Transaction, editions: readonly string[]) =>
+  put(transaction, EDITIONS, editions.slice(-MOST_EDITIONS).join(' '));
 
 export async function readTerms(transaction: Transaction): Promise<Terms> {
   const found = await transaction<{ name: string; value: string }[]>`select name, value from settings
-    where name in ${transaction([...ROWS, EDITION, CHAIN])}`;
-  const { [EDITION]: edition, [CHAIN]: chain, ...rows } = Object.fromEntries(found.map((row) => [row.name, row.value]));
-  return { edition: Number(edition ?? 0), chain: chain ?? null, rows };
+    where name in ${transaction([...ROWS, EDITIONS, CHAIN])}`;
+  const [newest] = await transaction<{ slice: number }[]>`select coalesce(max(number), -1)::int as slice from slices`;
+  const {
+    [EDITIONS]: editions,
+    [CHAIN]: chain,
+    ...rows
+  } = Object.fromEntries(found.map((row) => [row.name, row.value]));
+  return { editions: editionsOf(editions), slice: newest?.slice ?? -1, chain: chain ?? null, rows };
 }
 
 /** Returns the names of those that differed. */
-export async function putBackTerms(transaction: Transaction, lost: Terms, terms: Terms): Promise<TermsRow[]> {
+export async function putBackTerms(
+  transaction: Transaction,
+  lost: Terms,
+  terms: Pick<Terms, 'editions' | 'rows'>,
+): Promise<TermsRow[]> {
   const differing = ROWS.filter((row) => lost.rows[row] !== terms.rows[row]);
   for (const row of differing) await put(transaction, row, terms.rows[row] ?? null);
-  await put(transaction, EDITION, String(terms.edition));
+  await putEditions(transaction, terms.editions);
   return differing;
 }

@@ -94,9 +94,11 @@ test('a damaged copy is made again, and one of another chain is not used', TIMEO
     new Oracle(),
     chain,
   );
-  onTestFinished(() => rig.stop());
   const sql = connectDatabase(postgres.url, { max: 1, name: 'test' });
   onTestFinished(() => sql.end({ timeout: 1 }));
+  // Nothing opens slices or writes terms beside the test.
+  await expect.poll(() => sql`select from slices`, { timeout: 60_000 }).not.toHaveLength(0);
+  await rig.stop();
   const path = join(directory, 'published-terms');
   const settle = async () => {
     const published = new PublishedTerms(path, { log: quietLog, now: Date.now });
@@ -111,7 +113,7 @@ test('a damaged copy is made again, and one of another chain is not used', TIMEO
   writeFileSync(path, one.replace('first', 'other'));
   expect(await settle()).toBe(one);
   // A new database, of which the chain is not known, then of another chain.
-  await sql`delete from settings where name in ('terms_edition', 'notice', 'chain_id')`;
+  await sql`delete from settings where name in ('terms_editions', 'notice', 'chain_id')`;
   expect(await settle()).toBe(one);
   await sql`insert into settings values ('chain_id', 'two')`;
   expect(await settle()).not.toContain('first');

@@ -166,6 +166,21 @@ test('an edit does not count a rise of the options as the fee that it is compare
   expect(withFee([{ from: 3, ppm: 20_000 }], null, moment)?.at(-1)).toEqual({ from: 8 + DAY, ppm: null });
 });
 
+test('a rise takes no announced fee away that a higher fee of the options lies under', () => {
+  const options: OptionFees = [
+    { from: 0, ppm: 10_000 },
+    { from: 8 + DAY, ppm: 30_000 },
+  ];
+  const lower: FeeSchedule = [{ from: 8 + DAY, ppm: 20_000 }];
+  const moment = { ...at(7 + DAY), options };
+  for (const ppm of [null, 25_000]) {
+    const next = made(withFee(lower, ppm, moment));
+    expect(feeInForce(next, options, 8 + DAY)).toBe(20_000);
+    expect(feeInForce(next, options, 7 + 2 * DAY)).toBe(20_000);
+    expect(feeInForce(next, options, 8 + 2 * DAY)).toBe(ppm ?? 30_000);
+  }
+});
+
 test('whatever an operator edits and restarts with, no slice has a higher fee than was announced a day before', () => {
   // A day of four slices.
   const [sliceCuts, day] = [INTERVAL_CUTS / 4, 4];
