@@ -62,7 +62,8 @@ export class KeptAddresses {
     if (jobs.current !== undefined && jobs.current.farm === undefined)
       return `the pool has no farms, so everyone here works for ${own.address}`;
     const known = this.#kept.get(key);
-    if (known?.refusedMillis !== undefined) return 'the pool gives no session for this address now: try again in a minute';
+    if (known?.refusedMillis !== undefined)
+      return 'the pool gives no session for this address now: try again in a minute';
     if (known !== undefined) return undefined;
     const draw = this.#takeDraw();
     if (draw === undefined) return `there is work for ${MOST_PARTS} addresses here, and no more`;
@@ -112,7 +113,8 @@ export class KeptAddresses {
     const { jobs, warn, now } = this.#dependencies;
     const isFarm = job?.farm !== undefined;
     const isSame = job?.pool?.address === jobs.current?.pool?.address;
-    if (job !== undefined && !isFarm) warn('the pool gives no farm session for an address: its rigs are refused', account);
+    if (job !== undefined && !isFarm)
+      warn('the pool gives no farm session for an address: its rigs are refused', account);
     else if (job !== undefined && !isSame) warn('the pool names another address to one of its sessions', account);
     jobs.set(isFarm && isSame ? job : undefined, { draw, account: toHex(account) });
     if (job === undefined || isFarm) return;
