@@ -81,8 +81,8 @@ export async function runProxy(
   const lines = new LineLimit((level, message, fields) => log[level](message, fields), now);
   const own = { address: user.text, account: user.address.payload };
   const jobs = values.keepAddresses
-    ? new PoolJobs(network, { draw: 0, account: toHex(own.account) })
-    : new PoolJobs(network);
+    ? new PoolJobs(network, now, { draw: 0, account: toHex(own.account) })
+    : new PoolJobs(network, now);
   const relay = new ShareRelay(user.worker === '' ? UNNAMED : user.worker, {
     isServed: () => jobs.current !== undefined,
     send: (share, account) => {
@@ -218,6 +218,7 @@ export async function runProxy(
   });
   const tick = setInterval(() => {
     lines.tick();
+    jobs.tick();
     pools.link.tick();
     kept?.tick();
   }, TICK_MILLIS);
