@@ -32,7 +32,7 @@ export function watchConfig(path: string, onChange: () => void, everyMillis = EV
   return () => clearInterval(timer);
 }
 
-/** Applies a changed config file; one that is wrong changes nothing. */
+/** Applies a changed config file, one change after the other; one that is wrong changes nothing. */
 export function followConfig<T extends OptionTable>(
   path: string,
   parse: () => Parsed<T>,
@@ -54,5 +54,8 @@ export function followConfig<T extends OptionTable>(
     }
     log.info('config file read again');
   };
-  return watchConfig(path, () => void reload());
+  let applied: Promise<void> = Promise.resolve();
+  return watchConfig(path, () => {
+    applied = applied.then(reload);
+  });
 }

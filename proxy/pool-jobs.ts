@@ -10,8 +10,11 @@ import type { PoolJob } from '../miner/client/session-events.ts';
 import { decodeHeader, registrationWindowEnd } from '../protocol/ledger/header.ts';
 import { targetToBytes } from '../protocol/ledger/target.ts';
 import { type NetworkName, POW_EPOCH_CUTS } from '../protocol/network.ts';
+import { type Bucket, type BucketRate, fullBucket, take } from '../runtime/clients/token-bucket.ts';
 
 const NOTHING = new Uint8Array(0);
+/** Jobs of one session that go to rigs. Each costs a job for every rig, and is remembered with it: a pool has one in a few seconds, and one that sends them without end must not decide what that costs here. */
+const PACE: BucketRate = { perSecond: 2, burst: 20 };
 
 export function templateOf(
   { job, farm, session }: PoolJob,
@@ -50,13 +53,18 @@ export class PoolJobs implements Upstream {
   readonly #network: NetworkName;
   /** The part of the proxy's own session, where there are others. */
   readonly #own: TemplatePart | undefined;
+  readonly #now: () => number;
+  readonly #paces = new Map<number, Bucket>();
+  /** Draws whose newest job has not gone to rigs yet, and whether it or one before it that did not go was clean. */
+  readonly #late = new Map<number, boolean>();
   #events: UpstreamEvents | null = null;
   #job: PoolJob | undefined;
   /** By their draws, also after a session has ended. */
   readonly #newest = new Map<number, Newest>();
 
-  constructor(network: NetworkName, own?: TemplatePart) {
+  constructor(network: NetworkName, now: () => number, own?: TemplatePart) {
     this.#network = network;
+    this.#now = now;
     this.#own = own;
   }
 
@@ -72,6 +80,7 @@ export class PoolJobs implements Upstream {
     const before = this.#newest.get(draw);
     if (isOwn) this.#job = job;
     if (job === undefined) {
+      this.#late.delete(draw);
       if (isOwn) this.#events?.healthy(false);
       else if (before !== undefined && part !== undefined) {
         this.#newest.delete(draw);
@@ -85,7 +94,21 @@ export class PoolJobs implements Upstream {
     const height = clean ? job.height : Math.max(before?.height ?? 0, job.height);
     const newest = { job, height, part };
     this.#newest.set(draw, newest);
-    this.#tell(newest, clean);
+    this.#late.set(draw, clean || this.#late.get(draw) === true);
+    this.tick();
+  }
+
+  /** Every second or so: of the jobs that came too fast the newest goes to rigs. */
+  tick(): void {
+    const now = this.#now();
+    for (const [draw, clean] of this.#late) {
+      const left = take(this.#paces.get(draw) ?? fullBucket(PACE, now), PACE, now);
+      const newest = this.#newest.get(draw);
+      if (left === undefined || newest === undefined) continue;
+      this.#paces.set(draw, left);
+      this.#late.delete(draw);
+      this.#tell(newest, clean);
+    }
   }
 
   #tell({ job, height, part }: Newest, clean: boolean): void {

@@ -28,7 +28,7 @@ import { addProcessMetrics, Metrics } from '../runtime/metrics/metrics.ts';
 import { listenForMetrics } from '../runtime/metrics/metrics-listener.ts';
 import { useNativeSha384 } from '../runtime/native/native-sha384.ts';
 import type { Shutdown } from '../runtime/shutdown.ts';
-import { KeptAddresses } from './kept-addresses.ts';
+import { KEPT_RIGS, KeptAddresses } from './kept-addresses.ts';
 import type { ProxyValues } from './options.ts';
 import { listenForPage } from './page.ts';
 import { PoolJobs } from './pool-jobs.ts';
@@ -52,8 +52,6 @@ export type RunningProxy = ProxyParts & {
 
 /** The name of rigs that log in without one, where the proxy has none either. */
 const UNNAMED = 'rig';
-/** Rigs of an address that they named themselves: a pool admits a number of them for all sessions of a machine. */
-const KEPT_RIGS = 1_000;
 const TICK_MILLIS = 1_000;
 /** How long the end waits for the pool's answers. */
 const LAST_ANSWERS_MILLIS = 2_000;
@@ -83,8 +81,8 @@ export async function runProxy(
   const lines = new LineLimit((level, message, fields) => log[level](message, fields), now);
   const own = { address: user.text, account: user.address.payload };
   const jobs = values.keepAddresses
-    ? new PoolJobs(network, { draw: 0, account: toHex(own.account) })
-    : new PoolJobs(network);
+    ? new PoolJobs(network, now, { draw: 0, account: toHex(own.account) })
+    : new PoolJobs(network, now);
   const relay = new ShareRelay(user.worker === '' ? UNNAMED : user.worker, {
     isServed: () => jobs.current !== undefined,
     send: (share, account) => {
@@ -220,6 +218,7 @@ export async function runProxy(
   });
   const tick = setInterval(() => {
     lines.tick();
+    jobs.tick();
     pools.link.tick();
     kept?.tick();
   }, TICK_MILLIS);

@@ -82,6 +82,8 @@ export abstract class Conversation implements SessionHost {
   isWorking = false;
   /** Since when bytes have been waiting for the peer; 0 when none are. */
   stalledSinceMillis = 0;
+  /** Since when there is no work for it though others have some; 0 when there is. */
+  joblessSinceMillis = 0;
 
   constructor(service: StratumService, desk: ConversationDesk, peer: Peer, address: string) {
     this.desk = desk;

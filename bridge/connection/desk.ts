@@ -472,6 +472,8 @@ export class Desk implements ConversationDesk {
     if (peer.queued === 0)
       conversation.stalledSinceMillis = conversation.isEnding ? conversation.stalledSinceMillis : 0;
     else conversation.stalledSinceMillis ||= now;
+    const isJobless = this.ready && session.mining !== null && this.newest(session.mining.draw) === undefined;
+    conversation.joblessSinceMillis = isJobless ? conversation.joblessSinceMillis || now : 0;
     const lapse = lapseOf(conversation, now, this.limits);
     if (lapse.kind === 'cut off') this.#cutOff(conversation, lapse.reason);
     else if (lapse.kind === 'end') {

@@ -4,6 +4,8 @@ import type { Conversation } from './conversation.ts';
 
 /** A peer that does not close after the goodbye is cut off. */
 const GOODBYE_MILLIS = 3_000;
+/** One that there is no work for logs in again, and is told why: the session at another server that its jobs came from may be over. */
+const JOBLESS_MILLIS = 60_000;
 
 export type Lapse =
   | { readonly kind: 'none' }
@@ -14,7 +16,7 @@ export type Lapse =
 const NONE: Lapse = { kind: 'none' };
 
 export function lapseOf(conversation: Conversation, nowMillis: number, limits: StratumLimits): Lapse {
-  const { session, peer, stalledSinceMillis } = conversation;
+  const { session, peer, stalledSinceMillis, joblessSinceMillis } = conversation;
   const stalled = stalledSinceMillis > 0 ? nowMillis - stalledSinceMillis : 0;
   if (conversation.isEnding)
     return stalled > GOODBYE_MILLIS || stalled < 0 ? { kind: 'cut off', reason: 'did not close' } : NONE;
@@ -26,5 +28,7 @@ export function lapseOf(conversation: Conversation, nowMillis: number, limits: S
       : NONE;
   if (nowMillis - session.lastActiveMillis > limits.idleMillis)
     return { kind: 'end', reason: 'silent for too long', isLoginTimeout: false };
+  if (joblessSinceMillis > 0 && nowMillis - joblessSinceMillis > JOBLESS_MILLIS)
+    return { kind: 'end', reason: 'no work for it', isLoginTimeout: false };
   return NONE;
 }

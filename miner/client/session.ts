@@ -26,6 +26,7 @@ import {
   type Verdict,
 } from './session-events.ts';
 import { isResumed, sessionJob, sessionToResume } from './session-resume.ts';
+import { SubmitPace } from './submit-pace.ts';
 import type { FromServer, ToServer } from './wire.ts';
 
 type Phase = 'opening' | 'subscribing' | 'authorizing' | 'mining' | 'ended';
@@ -58,6 +59,7 @@ export class Session {
   #retryAuthorizeAt: number | undefined;
   #unreadySince: number | undefined;
   readonly #pending = new PendingShares();
+  readonly #pace = new SubmitPace();
   readonly #heartbeat: Heartbeat;
   readonly #flood: FloodMeter;
 
@@ -99,7 +101,7 @@ export class Session {
       session: this.#subscribed.session,
       prefix: this.#subscribed.noncePrefix,
       brokenAt: now,
-      unanswered: [...this.#held, ...this.#pending.shares],
+      unanswered: [...this.#held, ...this.#pending.shares, ...this.#pace.waiting.map(({ share }) => share)],
     };
   }
 
@@ -275,14 +277,17 @@ export class Session {
     this.#early = undefined;
   }
 
-  #onFarmOffer({ rigs }: FarmOffer, now: number): void {
+  #onFarmOffer({ rigs, submitsPerSecond }: FarmOffer, now: number): void {
     if (this.#farm !== 'asked') {
       this.#unexpected('an offer for a farm');
       return;
     }
     this.#farm = rigs === 0 ? undefined : new FarmRigs(rigs);
     this.#flood.farm(rigs);
-    if (rigs > 0) this.#early = undefined;
+    if (rigs > 0) {
+      this.#early = undefined;
+      this.#pace.perSecond = submitsPerSecond;
+    }
     this.#proceed(now);
   }
 
@@ -296,6 +301,7 @@ export class Session {
     if (usedUp !== undefined) {
       this.#isUsedUp = true;
       for (const share of this.#pending.shares) this.#verdict({ share, again: false }, 'lost');
+      for (const pending of this.#pace.takeWaiting()) this.#verdict(pending, 'lost');
       this.#end(usedUp, REFUSED_PAUSE);
       return;
     }
@@ -343,6 +349,11 @@ export class Session {
     if (this.#pending.size >= this.#times.maxPending) {
       this.#verdict(pending, 'lost');
       this.#end(refusal('pool_silent', `the server left ${this.#pending.size} shares unanswered`));
+      return;
+    }
+    if (this.#pace.waiting.length > 0 || !this.#pace.take(now)) {
+      if (this.#pending.size + this.#pace.waiting.length < this.#times.maxPending) this.#pace.wait(pending);
+      else this.#verdict(pending, 'lost');
       return;
     }
     const sequence = this.#pending.add(pending);
@@ -452,7 +463,10 @@ export class Session {
         now,
       );
       if (late !== undefined) this.#endBy(late);
-      else if (this.#heartbeat.isDue(now)) this.#ping(now);
+      else {
+        for (const pending of this.#pace.takeWaiting()) this.#submit(pending, now);
+        if (this.#heartbeat.isDue(now)) this.#ping(now);
+      }
       return;
     }
     if (now < this.#deadline) return;

@@ -301,9 +301,10 @@ test('every share gets exactly one verdict, nothing is said after the end, no jo
 test('answers to what was sent are no flood, however many come at once', () => {
   const session = loggedIn();
   const { maxPending } = SESSION_DEFAULTS;
-  for (let n = 0; n < maxPending; n++) session.handle({ kind: 'share', share: share(n) }, 1);
+  for (let n = 0; n < maxPending; n++) session.handle({ kind: 'share', share: share(n) }, n * 20);
+  const now = maxPending * 20;
   for (let sequence = 1; sequence <= maxPending; sequence++)
-    expect(ended(session.handle(received({ kind: 'rejected', sequence, error: errorReply(31) }), 1))).toBeUndefined();
+    expect(ended(session.handle(received({ kind: 'rejected', sequence, error: errorReply(31) }), now))).toBeUndefined();
 });
 
 test('the receipts of all rigs of a farm are no flood, those without end are', () => {
@@ -315,3 +316,30 @@ test('the receipts of all rigs of a farm are no flood, those without end are', (
   let more = 0;
   while (ended(session.handle(receipt, 1)) === undefined) expect(more++).toBeLessThan(4 * RIGS);
 });
+
+const OFFER = received({ kind: 'farmOffer', offer: { rigs: 9, submitsPerSecond: 500 } });
+test.each([
+  ['a plain session', 80, {}, undefined],
+  ['a farm', 500, { farmRigs: 9 }, OFFER],
+])(
+  '%s sends no more shares than the server takes, %i a second; what comes sooner waits, and none is forgotten',
+  (_, perSecond, over, offer) => {
+    const session = loggedIn(over);
+    if (offer !== undefined) session.handle(offer, 0);
+    const farm = offer === undefined ? {} : { farm: { generation: 1, rig: 'a' } };
+    let [sent, lost, given] = [0, 0, 0];
+    const note = (actions: readonly SessionAction[]) => {
+      for (const kind of kinds(actions)) if (kind === 'submit' || kind === 'farmSubmit') sent++;
+      for (const action of actions) if (action.kind === 'verdict' && action.verdict === 'lost') lost++;
+      expect(ended(actions)).toBeUndefined();
+    };
+    for (let now = 0; now <= 2_000; now += 250) {
+      note(session.handle({ kind: 'tick' }, now));
+      for (let i = 0; i < perSecond; i++)
+        note(session.handle({ kind: 'share', share: { ...share(given++ % 65_536), ...farm } }, now));
+      expect(sent).toBeLessThanOrEqual(perSecond * (5 + now / 1_000));
+    }
+    expect(sent).toBe(7 * perSecond);
+    expect(lost + (session.memory(2_000)?.unanswered.length ?? 0)).toBe(given);
+  },
+);

@@ -58,7 +58,7 @@ test('a farm job is a template without its reward root; a plain one keeps its wh
 });
 
 test('jobs of another session are clean, those of a resumed one are not; without a job rigs wait', async () => {
-  const jobs = new PoolJobs('development');
+  const jobs = new PoolJobs('development', () => 0);
   const { told, healthy, events } = recorder();
   jobs.set(await farmJob());
   jobs.start(events);
@@ -73,6 +73,27 @@ test('jobs of another session are clean, those of a resumed one are not; without
   await jobs.close();
   jobs.set(await farmJob({ jobId: 3 }, 'two'));
   expect(told.length).toBe(5);
+});
+
+test('of a pool that sends jobs without end rigs get two a second and in the end the newest; that one of them was clean is not forgotten', async () => {
+  let now = 0;
+  const jobs = new PoolJobs('development', () => now);
+  const told: { jobId: number | undefined; clean: boolean }[] = [];
+  const { events } = recorder();
+  const templates: UpstreamEvents['templates'] = ({ templates: [template], clean }) =>
+    void told.push({ jobId: template?.origin?.jobId, clean });
+  jobs.start({ ...events, templates });
+  for (let jobId = 1; jobId <= 6_000; jobId++, now += 10) {
+    jobs.set(await farmJob({ jobId, clean: jobId === 5_999 }));
+    if (now % 1_000 === 0) jobs.tick();
+    expect(jobs.current?.job.jobId).toBe(jobId);
+  }
+  expect(told.length).toBeLessThanOrEqual(20 + 2 * 60);
+  now += 1_000;
+  jobs.tick();
+  expect(told.at(-1)).toEqual({ jobId: 6_000, clean: true });
+  jobs.tick();
+  expect(told.filter(({ jobId }) => jobId === 6_000).length).toBe(1);
 });
 
 test('shares that meet the target of the pool are sent under the name of their rig, and its answers are counted', async () => {

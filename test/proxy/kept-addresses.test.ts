@@ -1,9 +1,11 @@
 /** Addresses that rigs of a proxy named themselves: each has a session at the pool, and there is a bound of them. */
 import { expect, test } from 'vitest';
+import { FarmPlaces } from '../../bridge/farms/farm-places.ts';
 import { MOST_PARTS } from '../../bridge/nodes/origin-job.ts';
 import type { PoolJob } from '../../miner/client/session-events.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
-import { KeptAddresses } from '../../proxy/kept-addresses.ts';
+import { MAX_RIGS } from '../../protocol/stratum/farm.ts';
+import { KEPT_RIGS, KeptAddresses } from '../../proxy/kept-addresses.ts';
 import type { PoolLink } from '../../proxy/pool-link.ts';
 import { accountOf, addressOf } from '../bridge/stratum-client.ts';
 
@@ -66,6 +68,51 @@ test('with all places taken a further address is refused, until the one that was
   expect(open.map(({ account }) => account).sort()).toEqual([99, 100].map((seed) => toHex(accountOf(seed))).sort());
 });
 
+test('an address keeps its place by shares: logins cost nothing, so who only logs in gives it to others', () => {
+  const { kept, open, clock } = bed();
+  for (let seed = 100; seed < 100 + MOST_PARTS - 1; seed++) kept.refusal(accountOf(seed));
+  clock.now = 3 * MINUTE;
+  for (let seed = 100; seed < 100 + MOST_PARTS - 1; seed++) kept.refusal(accountOf(seed));
+  kept.worked(accountOf(120), 4n);
+  for (let seed = 1; seed < MOST_PARTS - 1; seed++) expect(kept.refusal(accountOf(seed))).toBeUndefined();
+  expect(open.length).toBe(MOST_PARTS - 1);
+  expect(open.map(({ account }) => account)).toContain(toHex(accountOf(120)));
+  expect(kept.refusal(accountOf(99))).toMatch(/64 addresses/);
+});
+
+test('the time in which there is no pool takes no place away', () => {
+  const { kept, open, clock, jobs } = bed();
+  kept.refusal(accountOf(5));
+  const { current } = jobs;
+  Object.assign(jobs, { current: undefined });
+  for (; clock.now < 20 * MINUTE; clock.now += MINUTE) kept.tick();
+  Object.assign(jobs, { current });
+  kept.tick();
+  expect(open.length).toBe(1);
+});
+
+test('all of them and the session of the proxy itself find room at a pool that bounds the rigs of a machine', () => {
+  const places = new FarmPlaces<{ client: string }>();
+  expect(places.take({ client: 'proxy' }, MAX_RIGS)).toBe(MAX_RIGS);
+  for (let i = 1; i < MOST_PARTS; i++) expect(places.take({ client: 'proxy' }, KEPT_RIGS)).toBe(KEPT_RIGS);
+});
+
+test('where the pool has no farm session for an address its rigs are told so, and it is asked again after a minute', () => {
+  const { kept, open, served, clock } = bed();
+  kept.refusal(accountOf(5));
+  open[0]!.give(jobAt('pool-1', false));
+  expect(kept.refusal(accountOf(5))).toMatch(/gives no session for this address now/);
+  expect([open.length, served.size]).toEqual([0, 0]);
+  clock.now = MINUTE;
+  kept.tick();
+  expect(kept.refusal(accountOf(5))).toBeDefined();
+  clock.now = 2 * MINUTE;
+  kept.tick();
+  expect(kept.refusal(accountOf(5))).toBeUndefined();
+  open[0]!.give(jobAt('pool-1'));
+  expect([...served.values()]).toEqual([toHex(accountOf(5))]);
+});
+
 test('they go where the session of the proxy is, and only a farm job of the same pool address becomes work', () => {
   const { kept, open, served, warned, jobs } = bed();
   kept.refusal(accountOf(5));
@@ -73,9 +120,7 @@ test('they go where the session of the proxy is, and only a farm job of the same
   expect([...served.values()]).toEqual([toHex(accountOf(5))]);
   open[0]!.give(jobAt('pool-2'));
   expect([...served.values()]).toEqual([]);
-  open[0]!.give(jobAt('pool-1', false));
-  expect([...served.values()]).toEqual([]);
-  expect(warned.length).toBe(2);
+  expect(warned.length).toBe(1);
   open[0]!.give(jobAt('pool-1'));
   jobs.current = jobAt('pool-2');
   kept.follow(jobs.current, 1);
