@@ -76,13 +76,18 @@ function keepThread(worker: Worker): void {
     return;
   }
   worker.unref();
-  const end = setTimeout(() => worker.terminate(), KEEP_MILLIS).unref();
-  kept = { worker, end };
-  worker.once('error', () => undefined);
-  worker.once('exit', () => {
+  const letGo = () => {
     if (kept?.worker === worker) kept = undefined;
     clearTimeout(end);
-  });
+  };
+  const end = setTimeout(() => {
+    // Its end takes a while, and the next order may come first.
+    letGo();
+    void worker.terminate();
+  }, KEEP_MILLIS).unref();
+  kept = { worker, end };
+  worker.once('error', () => undefined);
+  worker.once('exit', letGo);
 }
 
 export function runSheetThread(order: SheetOrder, desk: SheetDesk): Promise<SheetEnd> {

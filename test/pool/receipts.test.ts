@@ -1,7 +1,7 @@
 /** Receipts are sums of the journal, slice by slice, exactly as its marks say; a hole leaves no receipt rather than a small one. */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { Journal } from '../../pool/journal/journal.ts';
 import { encodeRecord, type ShareRecord } from '../../pool/journal/journal-record.ts';
 import { rangesAfter } from '../../pool/receipts/receipt-maker.ts';
@@ -171,5 +171,11 @@ test('the thread reads a journal on disk', async () => {
   await expect(failing).rejects.toThrow('no books');
   const both = await Promise.all([sheetsOf(order), sheetsOf({ ...order, last: 5 })]);
   expect(both).toEqual([expect.objectContaining({ sheets, holed, less }), before]);
+  // Kept for half a minute, it is being ended just when the next order comes.
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
+  expect(await sheetsOf(order)).toMatchObject({ sheets });
+  vi.advanceTimersByTime(30_000);
+  expect(await sheetsOf(order)).toMatchObject({ sheets });
   await journal.close();
 });
