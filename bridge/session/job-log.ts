@@ -52,8 +52,19 @@ export type BodyState = {
 export type TermsState = BodyState & {
   readonly shareWork: bigint;
   readonly owner: Bytes | null;
-  readonly farm: { readonly highest: number; readonly room: number; readonly bodies: readonly BodyState[] } | null;
+  readonly farm: FarmState | null;
 };
+/** Blocks of memory for all bodies together: a client may name as many as it sends shares. */
+export type FarmState = {
+  readonly highest: number;
+  readonly room: number;
+  /** Generations that had their block. */
+  readonly spent: Float64Array;
+  /** Three numbers for each nonce that was judged: its generation, `seenKey` and `nonceKey`. */
+  readonly seen: Float64Array;
+};
+
+export const SEEN_NUMBERS = 3;
 
 export type JobLogState = {
   readonly lastJobId: number;
@@ -111,8 +122,21 @@ export class JobLog {
         farm: bodies,
       });
       if (farm === null) return restored(terms, null);
-      const bodies = new Map(farm.bodies.map((body) => [body.generation, restored(body, null)]));
-      return restored(terms, { ...farm, bodies });
+      const { highest, room } = farm;
+      const bodies = new Map<number, Terms>();
+      const bodyOf = (generation: number): Terms => {
+        const known = bodies.get(generation);
+        if (known !== undefined) return known;
+        const body = restored({ generation, isSpent: false, seen: [] }, null);
+        bodies.set(generation, body);
+        return body;
+      };
+      for (const generation of farm.spent) bodyOf(generation).isSpent = true;
+      for (let i = 0; i + 2 < farm.seen.length; i += SEEN_NUMBERS) {
+        const [generation, place, key] = [farm.seen[i], farm.seen[i + 1], farm.seen[i + 2]] as [number, number, number];
+        remember(bodyOf(generation), place, key);
+      }
+      return restored(terms, { highest, room, bodies });
     });
     log.#runs = state.runs.map(({ generation, ...run }) => ({ ...run, terms: log.termsOf(generation) as Terms }));
     log.#count();
@@ -127,7 +151,7 @@ export class JobLog {
         ...bodyState(terms, withSeen),
         shareWork,
         owner,
-        farm: farm === null ? null : { ...farm, bodies: bodyStates(farm, withSeen) },
+        farm: farm === null ? null : farmState(farm, withSeen),
       })),
       runs: this.#runs.map(({ terms, revision, from, to }) => ({ generation: terms.generation, revision, from, to })),
     };
@@ -217,12 +241,7 @@ export class JobLog {
       farm.bodies.set(terms.generation, terms);
       farm.highest = Math.max(farm.highest, terms.generation);
     }
-    const [place, key] = [seenKey(serial, nonce), nonceKey(nonce)];
-    terms.seen ??= new Map();
-    const seen = terms.seen.get(place);
-    if (seen === undefined) terms.seen.set(place, key);
-    else if (typeof seen === 'number') terms.seen.set(place, new Set([seen, key]));
-    else seen.add(key);
+    remember(terms, seenKey(serial, nonce), nonceKey(nonce));
     this.#judged++;
   }
 
@@ -266,9 +285,26 @@ export class JobLog {
   }
 }
 
-/** Without nonces only those count that had their block. */
-const bodyStates = ({ bodies }: FarmBodies, withSeen: boolean): BodyState[] =>
-  [...bodies.values()].filter(({ isSpent }) => withSeen || isSpent).map((body) => bodyState(body, withSeen));
+function remember(terms: Terms, place: number, key: number): void {
+  terms.seen ??= new Map();
+  const seen = terms.seen.get(place);
+  if (seen === undefined) terms.seen.set(place, key);
+  else if (typeof seen === 'number') terms.seen.set(place, new Set([seen, key]));
+  else seen.add(key);
+}
+
+function farmState({ highest, room, bodies }: FarmBodies, withSeen: boolean): FarmState {
+  const [spent, seen]: [number[], number[]] = [[], []];
+  for (const body of bodies.values()) {
+    const { generation } = body;
+    if (body.isSpent) spent.push(generation);
+    if (!withSeen || body.seen === undefined) continue;
+    for (const [place, nonces] of body.seen)
+      if (typeof nonces === 'number') seen.push(generation, place, nonces);
+      else for (const key of nonces) seen.push(generation, place, key);
+  }
+  return { highest, room, spent: Float64Array.from(spent), seen: Float64Array.from(seen) };
+}
 
 const isSameOwner = (one: Terms, other: Terms): boolean =>
   one.owner === other.owner || (one.owner !== null && other.owner !== null && equalBytes(one.owner, other.owner));

@@ -11,7 +11,7 @@ import { HEADER_DIGEST_BYTES } from '../../protocol/books/share-identity.ts';
 import { type Bytes, equalBytes, toHex } from '../../protocol/bytes.ts';
 import { blockId } from '../../protocol/ledger/header.ts';
 import { type JobLife, jobIdOf } from './job-book.ts';
-import { type BodyState, type JobLogState, nonceKey, seenKey, type TermsState } from './job-log.ts';
+import { type BodyState, type FarmState, type JobLogState, nonceKey, seenKey } from './job-log.ts';
 import { unpackRecord } from './packed-record.ts';
 import {
   digestOf,
@@ -24,6 +24,8 @@ import {
   type SharesEntry,
 } from './session-entries.ts';
 import type { SessionJobs, SessionRecord } from './session-record.ts';
+
+const NO_NUMBERS = new Float64Array(0);
 
 export type KeptOptions = {
   /** The process that reads: what it gets back it may continue. */
@@ -209,7 +211,7 @@ export class KeptSessions {
     let { lastJobId } = jobs.log;
     let { current } = jobs;
     for (const { generation, shareWork, revision, serial, room } of this.#doneOf(owner).runs) {
-      const farm = room === null ? null : { highest: generation, room, bodies: [] };
+      const farm = room === null ? null : { highest: generation, room, spent: NO_NUMBERS, seen: NO_NUMBERS };
       if (!terms.some((each) => each.generation === generation))
         terms.push({ generation, shareWork, isSpent: false, seen: [], owner, farm });
       runs.push({ generation, revision, from: serial, to: serial });
@@ -255,19 +257,24 @@ export class KeptSessions {
   /** The bodies of a farm: all that something was found on, from its first generation up to the next terms. */
   #farmOf(
     owner: Bytes,
-    farm: NonNullable<TermsState['farm']>,
+    farm: FarmState,
     first: number,
     terms: readonly { readonly generation: number; readonly owner: Bytes }[],
-  ): TermsState['farm'] {
+  ): FarmState {
     let end = Number.POSITIVE_INFINITY;
     for (const other of terms)
       if (other.generation > first && equalBytes(other.owner, owner)) end = Math.min(end, other.generation);
-    const { spent, shares } = this.#doneOf(owner);
-    const known = new Map(farm.bodies.map((body) => [body.generation, body]));
-    const generations = new Set([...known.keys(), ...spent, ...shares.keys()]);
-    const bodies = [...generations]
-      .filter((generation) => generation >= first && generation < end)
-      .map((generation) => this.#bodyOf(owner, known.get(generation) ?? { generation, isSpent: false }));
-    return { ...farm, bodies, highest: bodies.reduce((most, body) => Math.max(most, body.generation), farm.highest) };
+    const isOwn = (generation: number): boolean => generation >= first && generation < end;
+    const done = this.#doneOf(owner);
+    const spent = new Set([...farm.spent, ...done.spent].filter(isOwn));
+    const seen: number[] = [];
+    let { highest } = farm;
+    for (const generation of spent) highest = Math.max(highest, generation);
+    for (const [generation, places] of done.shares) {
+      if (!isOwn(generation)) continue;
+      highest = Math.max(highest, generation);
+      for (const [place, nonces] of places) for (const nonce of nonces) seen.push(generation, place, nonce);
+    }
+    return { ...farm, highest, spent: Float64Array.from(spent), seen: Float64Array.from(seen) };
   }
 }

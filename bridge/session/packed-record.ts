@@ -4,7 +4,7 @@
  */
 import { type Bytes, fromHex } from '../../protocol/bytes.ts';
 import { hexSlice } from '../../runtime/native/hex-slice.ts';
-import type { BodyState, TermsState } from './job-log.ts';
+import type { BodyState, FarmState, TermsState } from './job-log.ts';
 import type { SessionRecord } from './session-record.ts';
 
 const hex = (bytes: Bytes): string => hexSlice.call(bytes, 0, bytes.length);
@@ -48,7 +48,7 @@ type PackedTerms = PackedBody & {
   readonly shareWork: string;
   readonly owner: string | null;
   /** Absent in records of before there were farms. */
-  readonly farm?: (Omit<NonNullable<TermsState['farm']>, 'bodies'> & { readonly bodies: readonly PackedBody[] }) | null;
+  readonly farm?: (Omit<FarmState, 'spent' | 'seen'> & { readonly spent: string; readonly seen: string }) | null;
 };
 
 const packBody = ({ generation, isSpent, seen }: BodyState): PackedBody => ({
@@ -66,13 +66,13 @@ const packTerms = ({ shareWork, owner, farm, ...body }: TermsState): PackedTerms
   ...packBody(body),
   shareWork: String(shareWork),
   owner: owner === null ? null : hex(owner),
-  ...(farm === null ? {} : { farm: { ...farm, bodies: farm.bodies.map(packBody) } }),
+  ...(farm === null ? {} : { farm: { ...farm, spent: packNumbers(farm.spent), seen: packNumbers(farm.seen) } }),
 });
 const unpackTerms = ({ shareWork, owner, farm, ...body }: PackedTerms): TermsState => ({
   ...unpackBody(body),
   shareWork: BigInt(shareWork),
   owner: owner === null ? null : fromHex(owner),
-  farm: farm == null ? null : { ...farm, bodies: farm.bodies.map(unpackBody) },
+  farm: farm == null ? null : { ...farm, spent: unpackNumbers(farm.spent), seen: unpackNumbers(farm.seen) },
 });
 
 /** Stored as their bytes: 25,000 nonces as decimal numbers took 7 ms. */

@@ -18,7 +18,7 @@ import type { KeptTemplate } from '../nodes/template-store.ts';
 import type { ShareSink } from '../shares/sink.ts';
 import type { JudgedShare, Publication } from '../threads/hub.ts';
 import type { JobLife } from './job-book.ts';
-import type { BodyState, JobLogState, TermsState } from './job-log.ts';
+import type { JobLogState, TermsState } from './job-log.ts';
 import { KeptSessions } from './kept-sessions.ts';
 import {
   blockEntry,
@@ -279,11 +279,11 @@ export class SessionLog {
   }
 }
 
-const bare = (body: BodyState): BodyState => ({ ...body, seen: [] });
+const NO_NUMBERS = new Float64Array(0);
 const withoutNonces = (terms: TermsState): TermsState => ({
   ...terms,
   seen: [],
-  farm: terms.farm && { ...terms.farm, bodies: terms.farm.bodies.filter(({ isSpent }) => isSpent).map(bare) },
+  farm: terms.farm && { ...terms.farm, seen: NO_NUMBERS },
 });
 const withoutSeen = (log: JobLogState): JobLogState => ({
   ...log,

@@ -52,6 +52,8 @@ export interface ReceiptTaker {
 
 const SLICE_MILLIS = 1;
 const CHECK_EVERY = 4;
+/** Of a tick, for farms that wait for more. */
+const DELAYED_MILLIS = 5;
 /** Bytes that a connection may have unread and still be sent a receipt. */
 const MAX_QUEUED = 32_768;
 
@@ -183,12 +185,19 @@ export class ReceiptFanOut<T extends ReceiptTaker> {
     }
   }
 
-  /** At every tick: farms get the next of theirs, as they read. */
+  /** At every tick: farms get the next of theirs in turn, as they read and as time allows. */
   sendDelayed(): void {
+    const { now } = this.#dependencies;
+    const until = now() + DELAYED_MILLIS;
+    let left = this.#delayed.size;
     for (const [conversation, rests] of this.#delayed) {
       const [rest] = rests;
-      if (rest === undefined || conversation.isEnding) this.#delayed.delete(conversation);
-      else if (conversation.peer.queued === 0 && this.#proceed(conversation, rest)) rests.shift();
+      this.#delayed.delete(conversation);
+      if (rest !== undefined && !conversation.isEnding) {
+        if (conversation.peer.queued === 0 && this.#proceed(conversation, rest)) rests.shift();
+        if (rests.length > 0) this.#delayed.set(conversation, rests);
+      }
+      if (--left === 0 || now() >= until) return;
     }
   }
 

@@ -4,6 +4,7 @@
  */
 import { BoundedMap } from '../../runtime/bounded-map.ts';
 import { type Bucket, type BucketRate, fullBucket, refill } from '../../runtime/clients/token-bucket.ts';
+import { SEEN_NUMBERS } from '../session/job-log.ts';
 import type { SessionRecord } from '../session/session-record.ts';
 
 /** In judged nonces: ten times at once a session that has as many as one can have, and then one in two seconds. */
@@ -20,11 +21,12 @@ export function weightOf({ jobs }: SessionRecord): number {
   if (jobs === null) return 0;
   const { terms, runs } = jobs.log;
   let weight = NONCES_AN_OBJECT * runs.length;
-  for (const each of terms)
-    for (const { seen } of [each, ...(each.farm?.bodies ?? [])]) {
-      weight += NONCES_AN_OBJECT;
-      for (const [, nonces] of seen) weight += NONCES_AN_OBJECT + nonces.length;
-    }
+  for (const { seen, farm } of terms) {
+    weight += NONCES_AN_OBJECT;
+    for (const [, nonces] of seen) weight += NONCES_AN_OBJECT + nonces.length;
+    // Each may be on a body of its own, which is an object again where it is resumed.
+    if (farm !== null) weight += NONCES_AN_OBJECT * (farm.spent.length + farm.seen.length / SEEN_NUMBERS);
+  }
   return weight;
 }
 

@@ -161,6 +161,35 @@ test('after a resume old jobs stay good and count once; the first generation lie
   expect(again.work).toBe(4n * 32n);
 });
 
+test('what is kept of a farm is as many objects however many generations it named, and is all there after a resume', async () => {
+  const bed = await bedOf();
+  const objects = async (shares: number) => {
+    const farm = new DeskFarm(bed);
+    const session = await farm.begin(['a']);
+    const { job } = farm;
+    const nonces = Array.from({ length: shares }, (_, i) => farm.nonce(i === 0 ? BLOCK : SHARE));
+    for (const [i, nonce] of nonces.entries()) expect(await farm.submit(job.firstGeneration + i, { nonce })).toBe(0);
+    farm.end();
+    await bed.settle();
+    const record = bed.shelf.get(session)!;
+    const again = new DeskFarm(bed);
+    expect(await again.begin(['a'], { session })).toBe(session);
+    for (const [i, nonce] of nonces.entries())
+      expect(await again.submit(job.firstGeneration + i, { job, nonce })).toBe(22);
+    expect(await again.submit(job.firstGeneration, { job, nonce: again.nonce(BLOCK) })).toBe(0);
+    expect(again.blocks).toEqual([]);
+    return objectsIn(record);
+  };
+  expect(await objects(40)).toBe(await objects(2));
+});
+
+/** Each is copied between threads by itself, which for a hundred thousand of them takes seconds. */
+function objectsIn(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  if (ArrayBuffer.isView(value)) return 1;
+  return Object.values(value).reduce<number>((sum, each) => sum + objectsIn(each), 1);
+}
+
 test('a farm that has used up its generations gets a new session', async () => {
   const bed = await bedOf();
   const farm = new DeskFarm(bed);

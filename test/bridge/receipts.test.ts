@@ -212,3 +212,41 @@ test('the names of a farm are read when a sheet is sent, not kept for each that 
   for (let i = 0; i < 20; i++) fanOut.sendDelayed();
   expect(got).toEqual(['rig-99', 'new', 'new', 'new', 'new']);
 });
+
+test('many farms that wait for receipts take a few milliseconds of a tick, and each has its turn', () => {
+  let now = 0;
+  const fanOut = new ReceiptFanOut<ReturnType<typeof farmOf>>({
+    soon: (run) => run(),
+    now: () => now,
+    onDefect: () => {},
+  });
+  const names = Array.from({ length: 200 }, (_, i) => `rig-${i}`);
+  const farmOf = () => {
+    const got: string[] = [];
+    const receipt = (message: ReceiptMessage): void => {
+      got.push(JSON.parse(message.line()).params.worker);
+      now++;
+    };
+    const session = { member: { service: 'pplns', account: accountOf(1) }, workers: names };
+    return { isEnding: false, peer: { queued: 0 }, session, receipt, flush: () => {}, got };
+  };
+  const { sheet } = delivery(
+    'pplns',
+    names.flatMap((name, i): [number, string][] => (i % 64 === 0 ? [[1, name]] : [])),
+  );
+  const farms = Array.from({ length: 40 }, farmOf);
+  for (const farm of farms) fanOut.ask(farm);
+  fanOut.deliver(sheet);
+  expect(farms.every(({ got }) => got.length === 1)).toBe(true);
+  let least = 1;
+  for (let ticks = 1; farms.some(({ got }) => got.length < 4); ticks++) {
+    expect(ticks).toBeLessThan(40);
+    const before = now;
+    fanOut.sendDelayed();
+    expect(now - before).toBeLessThanOrEqual(5);
+    const lengths = farms.map(({ got }) => got.length);
+    least = Math.min(...lengths);
+    expect(Math.max(...lengths) - least).toBeLessThanOrEqual(1);
+  }
+  expect(farms.map(({ got }) => got)).toEqual(farms.map(() => ['rig-0', 'rig-64', 'rig-128', 'rig-192']));
+});

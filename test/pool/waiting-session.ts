@@ -45,7 +45,8 @@ export const waiting = (id: string): SessionRecord => ({
           farm: {
             highest: 9,
             room: 16,
-            bodies: [{ generation: 9, isSpent: true, seen: [[65 * 65_536 + 7, Float64Array.of(3)]] }],
+            spent: Float64Array.of(9),
+            seen: Float64Array.of(9, 65 * 65_536 + 7, 3),
           },
         },
       ],
