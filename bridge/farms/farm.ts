@@ -3,7 +3,7 @@
  * name alone costs nothing but its few bytes here: a member is made for its first share.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
-import type { Rig } from '../../protocol/stratum/farm.ts';
+import { namesRate, type Rig } from '../../protocol/stratum/farm.ts';
 import { type Bucket, type BucketRate, fullBucket, take } from '../../runtime/clients/token-bucket.ts';
 import type { StratumLimits } from '../options.ts';
 import type { VardiffOptions } from '../session/vardiff.ts';
@@ -14,10 +14,8 @@ const MOST_SUBMITS_PER_SECOND = 500;
 const LEAST_SECONDS_PER_SHARE = 0.2;
 /** Rigs that are still starting are no reason to make shares easier. */
 const SILENT_SECONDS = 10;
-/** All names at once, twice over; and then all of them within a minute. */
-const CHANGES_AT_ONCE = 2;
-const CHANGES_SECONDS = 60;
-const LEAST_CHANGES_PER_SECOND = 5;
+/** Twice what a client uses (miner/client/farm-rigs.ts): messages may come together. */
+const NAMES_AT_ONCE = 2;
 
 /** Generations that a farm may have given to its rigs above the highest one it has submitted, for each rig (S73). */
 const GENERATIONS_PER_RIG = 4;
@@ -38,8 +36,7 @@ export class Farm {
     this.room = GENERATIONS_PER_RIG * rigs;
     const perSecond = Math.max(submits.perSecond, Math.min(rigs * submits.perSecond, MOST_SUBMITS_PER_SECOND));
     this.submits = { perSecond, burst: Math.ceil((submits.burst * perSecond) / submits.perSecond) };
-    const changes = Math.max(LEAST_CHANGES_PER_SECOND, rigs / CHANGES_SECONDS);
-    this.#changeRate = { perSecond: changes, burst: CHANGES_AT_ONCE * rigs + LEAST_CHANGES_PER_SECOND };
+    this.#changeRate = namesRate(rigs, NAMES_AT_ONCE);
   }
 
   /** Shares come more often the more rigs there are, so that each of them is seen. */

@@ -8,10 +8,10 @@
  */
 
 import { HEADER_DIGEST_BYTES } from '../../protocol/books/share-identity.ts';
-import { type Bytes, equalBytes, toHex } from '../../protocol/bytes.ts';
+import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import { blockId } from '../../protocol/ledger/header.ts';
 import { type JobLife, jobIdOf } from './job-book.ts';
-import { type BodyState, type JobLogState, nonceKey, seenKey, type TermsState } from './job-log.ts';
+import { type BodyState, endOfGenerations, type JobLogState, nonceKey, seenKey, type TermsState } from './job-log.ts';
 import { unpackRecord } from './packed-record.ts';
 import {
   digestOf,
@@ -222,7 +222,7 @@ export class KeptSessions {
         ...each,
         ...(each.farm === null
           ? this.#bodyOf(each.owner, each)
-          : { farm: this.#farmOf(each.owner, each.farm, each.generation, terms) }),
+          : { farm: this.#farmOf(each.owner, each.farm, [each.generation, endOfGenerations(each, terms)]) }),
       })),
       runs: runs.map((run) => ({ ...run, to: this.#lastOf(run.to) })),
     };
@@ -252,16 +252,12 @@ export class KeptSessions {
     return { generation, isSpent: isSpent || spent.has(generation), seen };
   }
 
-  /** The bodies of a farm: all that something was found on, from its first generation up to the next terms. */
+  /** The bodies of a farm: all of its generations that something was found on. */
   #farmOf(
     owner: Bytes,
     farm: NonNullable<TermsState['farm']>,
-    first: number,
-    terms: readonly { readonly generation: number; readonly owner: Bytes }[],
+    [first, end]: readonly [number, number],
   ): TermsState['farm'] {
-    let end = Number.POSITIVE_INFINITY;
-    for (const other of terms)
-      if (other.generation > first && equalBytes(other.owner, owner)) end = Math.min(end, other.generation);
     const { spent, shares } = this.#doneOf(owner);
     const known = new Map(farm.bodies.map((body) => [body.generation, body]));
     const generations = new Set([...known.keys(), ...spent, ...shares.keys()]);

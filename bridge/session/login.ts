@@ -11,6 +11,7 @@ import { parsePassword, parseUsername, type Wishes } from '../../protocol/stratu
 import { type StratumService, tagOf } from '../service.ts';
 import type { Member } from '../threads/hub.ts';
 import { isNamedBy } from './extranonce.ts';
+import { lastGeneration } from './job-log.ts';
 import type { SessionRecord } from './session-record.ts';
 import type { ConnectionNumbers, SessionDesk, SessionHost } from './surroundings.ts';
 import type { AnswerId } from './voice.ts';
@@ -40,11 +41,9 @@ export type LoggedIn = {
   readonly isResumed: boolean;
 };
 
-/** It begins twice again: as a plain session, and as a farm. */
+/** Two generations must be left: one for the plain job after the login, and one for the first farm job. */
 const isUsedUp = ({ jobs }: SessionRecord): boolean =>
-  jobs?.log.terms.some(
-    ({ generation, farm }) => (farm === null ? generation : farm.highest + farm.room) >= LAST_FIRST_GENERATION - 1,
-  ) ?? false;
+  jobs?.log.terms.some((terms) => lastGeneration(terms) >= LAST_FIRST_GENERATION - 1) ?? false;
 
 /** What a connection's nonces end with. */
 export const noncePrefixOf = (prefix: number, nonceEnd: Bytes = NOTHING): Bytes =>

@@ -1,10 +1,9 @@
 /** The names of a farm's rigs on one connection (docs/protocol/stratum.md, S74): the server knows each by an index. */
-import type { Rig } from '../../protocol/stratum/farm.ts';
+import { namesRate, type Rig } from '../../protocol/stratum/farm.ts';
 import { type Bucket, type BucketRate, fullBucket, take } from '../../runtime/clients/token-bucket.ts';
 
-/** All names once a minute, and at least these. At once a server takes each of them a second time: room for messages that come together. */
-const CHANGES_SECONDS = 60;
-const LEAST_CHANGES_PER_SECOND = 5;
+/** Half of what a server takes: messages may come together. */
+const NAMES_AT_ONCE = 1;
 
 export class FarmRigs {
   readonly #most: number;
@@ -15,8 +14,7 @@ export class FarmRigs {
 
   constructor(most: number) {
     this.#most = most;
-    const perSecond = Math.max(LEAST_CHANGES_PER_SECOND, most / CHANGES_SECONDS);
-    this.#rate = { perSecond, burst: most + LEAST_CHANGES_PER_SECOND };
+    this.#rate = namesRate(most, NAMES_AT_ONCE);
   }
 
   /**
