@@ -3,8 +3,8 @@
  * the proxy's own address is, since all rigs are told one pool. One begins with a login, and ends when no rig of it was heard of for a while.
  */
 import { MOST_PARTS } from '../bridge/nodes/origin-job.ts';
-import type { PoolJob, Share } from '../miner/client/session-events.ts';
-import { type Bytes, toHex } from '../protocol/bytes.ts';
+import type { PoolJob } from '../miner/client/session-events.ts';
+import { type Bytes, equalBytes, toHex } from '../protocol/bytes.ts';
 import type { PoolJobs } from './pool-jobs.ts';
 import type { PoolLink } from './pool-link.ts';
 
@@ -17,34 +17,32 @@ export type KeptAddressesDependencies = {
   readonly warn: (message: string, account: Bytes) => void;
 };
 
-/** A rig that works has a share within this time. */
+/** Without a login or a share of any rig for this long, a session ends. */
 const IDLE_MILLIS = 600_000;
-/** One may still be resumed (S55) before that. */
+/** A silent one makes room for another no earlier: until then its shares may still be answered after a resume (S55). */
 const LEAST_IDLE_MILLIS = 150_000;
 
 type Kept = { readonly account: Bytes; readonly draw: number; link: PoolLink | undefined; seenMillis: number };
 
 export class KeptAddresses {
   readonly #dependencies: KeptAddressesDependencies;
-  readonly #own: string;
   /** The one that was silent for longest is the first. */
   readonly #kept = new Map<string, Kept>();
   #pool: number | undefined;
 
   constructor(dependencies: KeptAddressesDependencies) {
     this.#dependencies = dependencies;
-    this.#own = toHex(dependencies.own.account);
   }
 
   get links(): readonly { readonly account: Bytes; readonly link: PoolLink | undefined }[] {
     return [...this.#kept.values()];
   }
 
-  /** A rig of this address logs in or has a share. Why it may not work here. */
-  refusal(account: Bytes): string | undefined {
+  /** A rig of this address logs in or has a share: the address has a session from now on, or this is why not. */
+  admit(account: Bytes): string | undefined {
     const key = toHex(account);
     const { own, jobs, now } = this.#dependencies;
-    if (key === this.#own) return undefined;
+    if (equalBytes(account, own.account)) return undefined;
     if (jobs.current !== undefined && jobs.current.farm === undefined)
       return `the pool has no farms, so everyone here works for ${own.address}`;
     const known = this.#kept.get(key);
@@ -88,15 +86,20 @@ export class KeptAddresses {
   }
 
   #begin(kept: Kept): void {
-    kept.link?.stop();
-    kept.link = undefined;
-    this.#set(kept, undefined);
+    this.#halt(kept);
     if (this.#pool === undefined) return;
-    kept.link = this.#dependencies.open(kept.account, this.#pool, (job) => this.#set(kept, job));
+    kept.link = this.#dependencies.open(kept.account, this.#pool, (job) => this.#offer(kept, job));
     kept.link.client.start();
   }
 
-  #set({ account, draw }: Kept, job: PoolJob | undefined): void {
+  /** Its rigs have no work any more. */
+  #halt(kept: Kept): void {
+    kept.link?.stop();
+    kept.link = undefined;
+    this.#offer(kept, undefined);
+  }
+
+  #offer({ account, draw }: Kept, job: PoolJob | undefined): void {
     const { jobs, warn } = this.#dependencies;
     const isFarm = job?.farm !== undefined;
     const isSame = job?.pool?.address === jobs.current?.pool?.address;
@@ -105,17 +108,9 @@ export class KeptAddresses {
     jobs.set(isFarm && isSame ? job : undefined, { draw, account: toHex(account) });
   }
 
-  worked(account: Bytes, work: bigint): void {
-    this.refusal(account);
-    this.#kept.get(toHex(account))?.link?.work.add(work, this.#dependencies.now());
-  }
-
-  /** Whether it is of such a session; it goes there. */
-  submit(share: Share, account: string | undefined): boolean {
-    if (account === undefined || account === this.#own) return false;
-    const link = this.#kept.get(account)?.link;
-    link?.submit(share);
-    return link !== undefined;
+  /** The session of an address, in hex. */
+  link(account: string): PoolLink | undefined {
+    return this.#kept.get(account)?.link;
   }
 
   tick(): void {
@@ -127,10 +122,8 @@ export class KeptAddresses {
   }
 
   #end(kept: Kept): void {
-    kept.link?.stop();
-    kept.link = undefined;
     this.#kept.delete(toHex(kept.account));
-    this.#set(kept, undefined);
+    this.#halt(kept);
   }
 
   stop(): void {

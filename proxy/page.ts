@@ -43,7 +43,6 @@ export function proxyPage(document: ProxyDocument): string {
   const { pool, passed_on: passed, shares, rigs, kept_addresses: kept } = document;
   const state = pool.connected ? 'connected to a pool' : 'no pool';
   const form = pool.connected && pool.form === 'farm' ? 'a farm session' : 'nonces: the pool sees one worker';
-  const rate = rigs.reduce((sum, rig) => sum + Number(rig.hash_rate), 0);
   const shown = rigs
     .slice(0, SHOWN_RIGS)
     .map((rig) => [
@@ -76,7 +75,7 @@ export function proxyPage(document: ProxyDocument): string {
   ])}</section>
 <section class="card"><h2>Rigs</h2>${facts([
     ['Connections that mine', `${document.connections.mining}`],
-    ['Rate, by their shares here', showRate(rate)],
+    ['Rate, by their shares here', showRate(Number(document.hash_rate))],
     ['Shares here', `${shares.accepted}`],
     ['Stale', `${shares.stale}`],
     ['Rejected', counted(shares.rejected)],

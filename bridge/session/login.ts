@@ -49,7 +49,7 @@ const isUsedUp = ({ jobs }: SessionRecord): boolean =>
 export const noncePrefixOf = (prefix: number, nonceEnd: Bytes = NOTHING): Bytes =>
   Uint8Array.of(prefix >> 8, prefix & 0xff, ...nonceEnd);
 
-/** The rig of a farm: its name, alone or behind the farm's own address. */
+/** The name of a rig where all work for one address, alone or behind that address. */
 function rigOf(username: string, address: string): string {
   if (username === address) return '';
   if (username.startsWith(`${address}.`)) return checkWorker(username.slice(address.length + 1));
@@ -200,9 +200,9 @@ export class Login {
   }
 
   #nameOf(username: string): { address: string; account: Bytes; worker: string } {
-    const { farm } = this.#service;
-    if (farm !== undefined && !(farm.keepsAddresses === true && ANY_ADDRESS.test(username))) {
-      const { address, account } = farm;
+    const { worksFor } = this.#service;
+    if (worksFor !== undefined && !(worksFor.keepsAddresses === true && ANY_ADDRESS.test(username))) {
+      const { address, account } = worksFor;
       return { address, account, worker: rigOf(username, address) };
     }
     const { text, address, worker } = parseUsername(username, this.#desk.network.name, this.#desk.readAddress);

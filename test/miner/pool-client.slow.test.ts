@@ -47,7 +47,7 @@ function mine(
   const tls = { pins: over.pins ?? [], ...(over.authorities === undefined ? {} : { authorities: over.authorities }) };
   const client = new PoolClient(
     {
-      pools: urls.map(parsePoolUrl),
+      pools: urls.map((url) => parsePoolUrl(url)),
       session: sessionOptions({
         worker: 'rig',
         tag: 'me',

@@ -34,7 +34,6 @@ function bed(current: PoolJob | undefined = jobAt('pool-1')) {
       const stop = (): void => void open.splice(open.indexOf(entry), 1);
       return {
         client: { start: () => undefined },
-        work: { add: () => undefined },
         stop,
         tick: () => undefined,
       } as unknown as PoolLink;
@@ -46,17 +45,17 @@ function bed(current: PoolJob | undefined = jobAt('pool-1')) {
 
 test('an address has one session however many of its rigs log in, and the address of the proxy none of these', () => {
   const { kept, open } = bed();
-  for (const seed of [5, 5, 6, 77, 5]) expect(kept.refusal(accountOf(seed))).toBeUndefined();
+  for (const seed of [5, 5, 6, 77, 5]) expect(kept.admit(accountOf(seed))).toBeUndefined();
   expect(open.map(({ account, pool }) => [account, pool])).toEqual([5, 6].map((seed) => [toHex(accountOf(seed)), 0]));
 });
 
 test('with all places taken a further address is refused, until the one that was silent for longest makes room', () => {
   const { kept, open, clock } = bed();
-  for (let seed = 100; seed < 100 + MOST_PARTS - 1; seed++) expect(kept.refusal(accountOf(seed))).toBeUndefined();
-  expect(kept.refusal(accountOf(99))).toMatch(/64 addresses/);
+  for (let seed = 100; seed < 100 + MOST_PARTS - 1; seed++) expect(kept.admit(accountOf(seed))).toBeUndefined();
+  expect(kept.admit(accountOf(99))).toMatch(/64 addresses/);
   clock.now = 3 * MINUTE;
-  kept.worked(accountOf(100), 4n);
-  expect(kept.refusal(accountOf(99))).toBeUndefined();
+  expect(kept.admit(accountOf(100))).toBeUndefined();
+  expect(kept.admit(accountOf(99))).toBeUndefined();
   expect(open.length).toBe(MOST_PARTS - 1);
   const accounts = open.map(({ account }) => account);
   expect(accounts).toContain(toHex(accountOf(100)));
@@ -68,7 +67,7 @@ test('with all places taken a further address is refused, until the one that was
 
 test('they go where the session of the proxy is, and only a farm job of the same pool address becomes work', () => {
   const { kept, open, served, warned, jobs } = bed();
-  kept.refusal(accountOf(5));
+  kept.admit(accountOf(5));
   open[0]!.give(jobAt('pool-1'));
   expect([...served.values()]).toEqual([toHex(accountOf(5))]);
   open[0]!.give(jobAt('pool-2'));
@@ -84,5 +83,5 @@ test('they go where the session of the proxy is, and only a farm job of the same
   jobs.current = jobAt('pool-3', false);
   kept.follow(jobs.current, 2);
   expect(open).toEqual([]);
-  expect(kept.refusal(accountOf(5))).toMatch(/the pool has no farms/);
+  expect(kept.admit(accountOf(5))).toMatch(/the pool has no farms/);
 });

@@ -38,6 +38,7 @@ const document: ProxyDocument = {
   passed_on: { sent: 3, accepted: 2, stale: 0, lost: 1, rejected: { [HOSTILE]: 1 }, waiting: 0, work: '16' },
   connections: { all: 2, mining: 1 },
   shares: { accepted: 4, stale: 1, rejected: { above_target: 2 }, work: '16' },
+  hash_rate: '2500',
   rigs: [rig],
   rig_count: 1,
   bans: [],
