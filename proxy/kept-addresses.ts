@@ -2,9 +2,11 @@
  * The sessions at the pool of addresses that rigs named themselves (--keep-addresses): one for each, at the pool where that of
  * the proxy's own address is, since all rigs are told one pool. One begins with a login, and ends when no rig of it was heard of for a while.
  */
+import { RIGS_OF_ADDRESS } from '../bridge/farms/farm-places.ts';
 import { MOST_PARTS } from '../bridge/nodes/origin-job.ts';
 import type { PoolJob } from '../miner/client/session-events.ts';
 import { type Bytes, equalBytes, toHex } from '../protocol/bytes.ts';
+import { MAX_RIGS } from '../protocol/stratum/farm.ts';
 import type { PoolJobs } from './pool-jobs.ts';
 import type { PoolLink } from './pool-link.ts';
 
@@ -17,6 +19,8 @@ export type KeptAddressesDependencies = {
   readonly warn: (message: string, account: Bytes) => void;
 };
 
+/** Rigs of each: a pool bounds those of all sessions of one machine together, and the proxy's own may have the most. */
+export const KEPT_RIGS = Math.floor((RIGS_OF_ADDRESS - MAX_RIGS) / (MOST_PARTS - 1));
 /** Without a login or a share of any rig for this long, a session ends. */
 const IDLE_MILLIS = 600_000;
 /** A silent one makes room for another no earlier: until then its shares may still be answered after a resume (S55). */

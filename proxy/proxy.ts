@@ -27,7 +27,7 @@ import { addProcessMetrics, Metrics } from '../runtime/metrics/metrics.ts';
 import { listenForMetrics } from '../runtime/metrics/metrics-listener.ts';
 import { useNativeSha384 } from '../runtime/native/native-sha384.ts';
 import type { Shutdown } from '../runtime/shutdown.ts';
-import { KeptAddresses } from './kept-addresses.ts';
+import { KEPT_RIGS, KeptAddresses } from './kept-addresses.ts';
 import type { ProxyValues } from './options.ts';
 import { listenForPage } from './page.ts';
 import { PoolJobs } from './pool-jobs.ts';
@@ -51,8 +51,6 @@ export type RunningProxy = ProxyParts & {
 
 /** The name of rigs that log in without one, where the proxy has none either. */
 const UNNAMED = 'rig';
-/** Rigs of an address that they named themselves: a pool admits a number of them for all sessions of a machine. */
-const KEPT_RIGS = 1_000;
 const TICK_MILLIS = 1_000;
 /** How long the end waits for the pool's answers. */
 const LAST_ANSWERS_MILLIS = 2_000;

@@ -1,9 +1,11 @@
 /** Addresses that rigs of a proxy named themselves: each has a session at the pool, and there is a bound of them. */
 import { expect, test } from 'vitest';
+import { FarmPlaces } from '../../bridge/farms/farm-places.ts';
 import { MOST_PARTS } from '../../bridge/nodes/origin-job.ts';
 import type { PoolJob } from '../../miner/client/session-events.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
-import { KeptAddresses } from '../../proxy/kept-addresses.ts';
+import { MAX_RIGS } from '../../protocol/stratum/farm.ts';
+import { KEPT_RIGS, KeptAddresses } from '../../proxy/kept-addresses.ts';
 import type { PoolLink } from '../../proxy/pool-link.ts';
 import { accountOf, addressOf } from '../bridge/stratum-client.ts';
 
@@ -47,6 +49,12 @@ test('an address has one session however many of its rigs log in, and the addres
   const { kept, open } = bed();
   for (const seed of [5, 5, 6, 77, 5]) expect(kept.admit(accountOf(seed))).toBeUndefined();
   expect(open.map(({ account, pool }) => [account, pool])).toEqual([5, 6].map((seed) => [toHex(accountOf(seed)), 0]));
+});
+
+test('at a pool there is room for the rigs of the proxy and of as many addresses as it takes', () => {
+  const places = new FarmPlaces();
+  expect(places.take('proxy', MAX_RIGS)).toBe(MAX_RIGS);
+  for (let taken = 1; taken < MOST_PARTS; taken++) expect(places.take('proxy', KEPT_RIGS)).toBe(KEPT_RIGS);
 });
 
 test('with all places taken a further address is refused, until the one that was silent for longest makes room', () => {

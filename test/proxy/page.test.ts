@@ -50,8 +50,10 @@ test('it shows the pool, the rigs and refusals by reason; the words of others st
     expect(page).toContain(part);
   expect(page).not.toContain('<img');
   expect(page).toContain('&#60;img');
-  const many = proxyPage({ ...document, rigs: Array.from({ length: 1_000 }, () => rig), rig_count: 5_000 });
+  const rigs = Array.from({ length: 1_000 }, () => rig);
+  const many = proxyPage({ ...document, rigs, rig_count: 5_000, hash_rate: '12500000' });
   expect(many.split('<tr>').length - 2).toBe(200);
+  expect(many).toContain('12.50 MH/s');
   expect(many).toContain('The 200 with the most work, of 5000');
   const away = proxyPage({ ...document, pool: { connected: false, last_refusal: HOSTILE } });
   expect(away).toContain('no pool');
