@@ -42,7 +42,8 @@ function table(caption: string, names: readonly string[], rows: readonly (readon
 export function proxyPage(document: ProxyDocument): string {
   const { pool, passed_on: passed, shares, rigs, kept_addresses: kept } = document;
   const state = pool.connected ? 'connected to a pool' : 'no pool';
-  const form = pool.connected && pool.form === 'farm' ? 'a farm session' : 'nonces: the pool sees one worker';
+  const form =
+    pool.connected && pool.form === 'farm' ? 'headers and names: a farm session' : 'nonces: the pool sees one worker';
   const shown = rigs
     .slice(0, SHOWN_RIGS)
     .map((rig) => [
