@@ -4,12 +4,12 @@
  */
 import { formatUsername } from '../protocol/stratum/username.ts';
 import { watchClock } from '../runtime/clock/watched-clock.ts';
-import { parseCommandLine, showListenAddress } from '../runtime/command-line/command-line.ts';
+import { parseCommandLine, showListenAddress, UsageError } from '../runtime/command-line/command-line.ts';
 import { makeDirectory } from '../runtime/files/make-directory.ts';
 import { type Logger, type OpenLog, openLog, standardErrorSink } from '../runtime/log/log.ts';
 import { addProcessMetrics, Metrics } from '../runtime/metrics/metrics.ts';
 import { listenForMetrics } from '../runtime/metrics/metrics-listener.ts';
-import { type Command, command, type Terminal, version } from '../runtime/program.ts';
+import { type Command, command, refuse, type Terminal, version } from '../runtime/program.ts';
 import { DEFAULT_SHUTDOWN_LIMIT_MS, Shutdown } from '../runtime/shutdown.ts';
 import { listenForApi } from './api.ts';
 import { followConfig } from './config-watch.ts';
@@ -75,13 +75,11 @@ export function mineCommand(dependencies: MineDependencies): Command {
       const parsed = parse();
       if (parsed.kind !== 'run') return await command(minerCommand, () => EXIT.done).start(words, terminal);
       const { values } = parsed;
-      const usage = (message: string, remedy: string): number => {
-        terminal.err(`svc-miner: ${message} (${remedy}) [usage_option_missing]\n`);
-        return EXIT.usage;
-      };
+      const lacks = (message: string, remedy: string): number =>
+        refuse('svc-miner', new UsageError('usage_option_missing', message, remedy), terminal);
       const isMining = !values.listDevices && values.benchmark === undefined;
-      if (isMining && values.pool.length === 0) return usage('no pool is named', 'add -o stratum+tcp://HOST:PORT');
-      if (isMining && values.user === undefined) return usage('no address is named', 'add -u ADDRESS.WORKER');
+      if (isMining && values.pool.length === 0) return lacks('no pool is named', 'add -o stratum+tcp://HOST:PORT');
+      if (isMining && values.user === undefined) return lacks('no address is named', 'add -u ADDRESS.WORKER');
       const bottom = new BottomLine(terminal.out);
       const log = openLog(
         'miner',
