@@ -226,7 +226,7 @@ export class Miner {
         now,
         connect: parts.connect(tls),
         note: (level, message, fields) => this.#lines.note(level, message, fields),
-        refusesEpoch: (pool, { job: { epoch }, height }) =>
+        refusesJob: (pool, { job: { epoch }, height }) =>
           this.#allowance.refuses({ pool: this.#poolText(pool), epoch, height }, this.#crew.epochs, this.#moment()),
       },
     );

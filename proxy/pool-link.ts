@@ -78,7 +78,7 @@ export class PoolLink {
         ...systemClock,
         connect: dependencies.connect,
         note: dependencies.note,
-        refusesEpoch: (pool, { job: { epoch }, height, farm, prefix }) =>
+        refusesJob: (pool, { job: { epoch }, height, farm, prefix }) =>
           farm === undefined && prefix.length > LONGEST_PREFIX
             ? refusal('pool_refused_login', 'the server leaves no part of the nonce for rigs: it is a proxy itself')
             : allowance.refuses({ pool: options.pools[pool]?.text ?? '', epoch, height }, verifier.epochs, moment()),

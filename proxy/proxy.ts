@@ -6,9 +6,8 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { openVerifier } from '../bridge/start-stratum.ts';
 import { listenForStats } from '../bridge/stats-listener.ts';
 import type { Verifier } from '../kernels/verifier.ts';
-import { openBooks, type PoolBooks } from '../miner/books/pool-books.ts';
+import { openBooks } from '../miner/books/pool-books.ts';
 import { EpochAllowance, type Moment } from '../miner/client/epoch-allowance.ts';
-import type { BooksEvents } from '../miner/client/link-books.ts';
 import { type NoteLevel, systemClock } from '../miner/client/pool-client.ts';
 import type { PoolJob, Share, Verdict } from '../miner/client/session-events.ts';
 import { connectFromNode, fetchFromNode } from '../miner/client/transport-node.ts';
@@ -155,7 +154,7 @@ export async function runProxy(
       {
         ...parts,
         onJob,
-        ...(books === undefined ? {} : { books: booksOf(books, () => jobs.current?.farm !== undefined) }),
+        ...(books === undefined ? {} : { books }),
       },
     );
     const openKept = (account: Bytes, pool: number, onKeptJob: (job: PoolJob | undefined) => void): PoolLink =>
@@ -248,21 +247,6 @@ export async function runProxy(
   begin();
   return figures;
 }
-
-/** Receipts of a farm are by rig, and the watch compares those of one worker: there it looks at lists, rewards and payments alone. */
-const booksOf = (books: PoolBooks, isFarm: () => boolean): BooksEvents => ({
-  onOffer: (...offer) => books.onOffer(...offer),
-  onAddress: (...address) => books.onAddress(...address),
-  onService: (...service) => books.onService(...service),
-  onHeight: (...height) => books.onHeight(...height),
-  onFound: (...found) => books.onFound(...found),
-  onReceipt: (...receipt) => {
-    if (!isFarm()) books.onReceipt(...receipt);
-  },
-  onTold: (...told) => {
-    if (!isFarm()) books.onTold(...told);
-  },
-});
 
 type ProxySettings = PoolSettings & { readonly values: ProxyValues };
 
