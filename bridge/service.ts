@@ -29,7 +29,7 @@ export type StratumService = {
    */
   readonly mark?: number;
   /** Whom all connections work for, where a username is the name of a rig (svc-proxy). */
-  readonly farm?: {
+  readonly worksFor?: {
     readonly address: string;
     readonly account: Bytes;
     /** Those that name another address work for that one, and jobs are by account (nodes/origin-job.ts). */

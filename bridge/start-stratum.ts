@@ -52,11 +52,7 @@ export async function startStratum(
       network: NETWORKS[network],
       server: name,
       services,
-      threads: threadsOf(values),
-      limits: limitsOf(values),
-      wsOrigins: values.wsOrigin,
-      proxies: values.proxyProtocol,
-      allow: values.allow,
+      ...listenerOptions(values),
       certificate,
       ...(bootId === undefined ? {} : { bootId }),
       ...(sessionsDirectory === undefined ? {} : { sessionsDirectory }),
@@ -76,6 +72,15 @@ export async function startStratum(
     );
   return server;
 }
+
+/** What the options say of listeners and their limits. */
+export const listenerOptions = (values: StratumValues) => ({
+  threads: threadsOf(values),
+  limits: limitsOf(values),
+  wsOrigins: values.wsOrigin,
+  proxies: values.proxyProtocol,
+  allow: values.allow,
+});
 
 /** Two bridges may share a data directory, but not their sessions: the second one keeps none. */
 function ownSessions(directory: string, { log, started }: Pick<StratumDependencies, 'log' | 'started'>) {

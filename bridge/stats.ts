@@ -4,7 +4,7 @@ import { toHex } from '../protocol/bytes.ts';
 import type { NetworkName } from '../protocol/network.ts';
 import { type Counters, hashRateOf } from './shares/counters.ts';
 import type { BlockEntry } from './shares/found-blocks.ts';
-import type { StratumServer } from './stratum-server.ts';
+import type { StratumFigures, StratumServer } from './stratum-server.ts';
 
 const MAX_WORKERS = 1_000;
 const MAX_BLOCKS = 100;
@@ -20,8 +20,6 @@ export async function statsDocument(
   },
 ): Promise<unknown> {
   const figures = await server.figures();
-  const sum = (pick: (listener: (typeof figures.listeners)[number]) => number): number =>
-    figures.listeners.reduce((total, listener) => total + pick(listener), 0);
   return {
     api_version: 1,
     version: about.version,
@@ -31,13 +29,8 @@ export async function statsDocument(
     ready: figures.ready,
     finalized_height: figures.headHeight,
     nodes: figures.nodes,
-    connections: { all: sum(({ connections }) => connections), mining: sum(({ mining }) => mining) },
-    shares: {
-      accepted: counters.totals.accepted,
-      stale: counters.totals.stale,
-      rejected: counters.totals.rejected,
-      work: counters.totals.work.toString(),
-    },
+    connections: connectionsDocument(figures),
+    shares: sharesDocument(counters),
     anchors: {
       newest: figures.templates.anchors.newest,
       older: figures.templates.anchors.older,
@@ -45,21 +38,9 @@ export async function statsDocument(
     },
     blocks: { ...figures.blocks, paidAtoms: undefined, paid_atoms: figures.blocks.paidAtoms.toString() },
     found: server.blocks(MAX_BLOCKS).map((entry) => blockDocument(entry, about.network)),
-    workers: counters.list(MAX_WORKERS).map((worker) => ({
-      address: formatAddress(worker.account, about.network),
-      worker: worker.worker,
-      agent: worker.agent,
-      connections: worker.connections,
-      accepted: worker.accepted,
-      stale: worker.stale,
-      rejected: worker.rejected,
-      work: worker.work.toString(),
-      hash_rate: hashRateOf(worker, about.nowMillis).toString(),
-      blocks: worker.blocks,
-      last_share_millis: worker.lastShareMillis,
-    })),
+    workers: workerDocuments(counters, about),
     worker_count: counters.workerCount,
-    bans: server.bans().map(({ key, untilMillis }) => ({ address: key, until_millis: Math.round(untilMillis) })),
+    bans: banDocuments(server),
   };
 }
 
@@ -82,3 +63,31 @@ function blockDocument({ id, account, worker, anchorHeight, atMillis, fate }: Bl
     ...(fate.state === 'refused' ? { reason: fate.reason } : {}),
   };
 }
+
+export function connectionsDocument({ listeners }: Pick<StratumFigures, 'listeners'>) {
+  const sum = (key: 'connections' | 'mining'): number => listeners.reduce((all, listener) => all + listener[key], 0);
+  return { all: sum('connections'), mining: sum('mining') };
+}
+
+export const sharesDocument = ({ totals: { work, ...counts } }: Counters) => ({ ...counts, work: work.toString() });
+
+export const workerDocuments = (
+  counters: Counters,
+  { network, nowMillis }: { readonly network: NetworkName; readonly nowMillis: number },
+) =>
+  counters.list(MAX_WORKERS).map((worker) => ({
+    address: formatAddress(worker.account, network),
+    worker: worker.worker,
+    agent: worker.agent,
+    connections: worker.connections,
+    accepted: worker.accepted,
+    stale: worker.stale,
+    rejected: worker.rejected,
+    work: worker.work.toString(),
+    hash_rate: hashRateOf(worker, nowMillis).toString(),
+    blocks: worker.blocks,
+    last_share_millis: worker.lastShareMillis,
+  }));
+
+export const banDocuments = (server: Pick<StratumServer, 'bans'>) =>
+  server.bans().map(({ key, untilMillis }) => ({ address: key, until_millis: Math.round(untilMillis) }));

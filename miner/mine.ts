@@ -4,13 +4,12 @@
  */
 import { formatUsername } from '../protocol/stratum/username.ts';
 import { watchClock } from '../runtime/clock/watched-clock.ts';
-import { parseCommandLine, showListenAddress } from '../runtime/command-line/command-line.ts';
+import { parseCommandLine, showListenAddress, UsageError } from '../runtime/command-line/command-line.ts';
 import { makeDirectory } from '../runtime/files/make-directory.ts';
-import { readSmallFile } from '../runtime/files/small-file.ts';
 import { type Logger, type OpenLog, openLog, standardErrorSink } from '../runtime/log/log.ts';
 import { addProcessMetrics, Metrics } from '../runtime/metrics/metrics.ts';
 import { listenForMetrics } from '../runtime/metrics/metrics-listener.ts';
-import { type Command, command, type Terminal, version } from '../runtime/program.ts';
+import { type Command, command, refuse, type Terminal, version } from '../runtime/program.ts';
 import { DEFAULT_SHUTDOWN_LIMIT_MS, Shutdown } from '../runtime/shutdown.ts';
 import { listenForApi } from './api.ts';
 import { followConfig } from './config-watch.ts';
@@ -23,6 +22,7 @@ import { MinerError } from './miner-error.ts';
 import { addMinerMetrics } from './miner-metrics.ts';
 import { realParts } from './miner-parts.ts';
 import { defaultDataDir, type MinerValues, minerCommand } from './options.ts';
+import { poolSettings } from './pool-settings.ts';
 import { statsDocument, statusLines, threadLines } from './stats.ts';
 import { type KeyInput, keysText, listenForKeys } from './terminal/keys.ts';
 import { ProgressLine } from './terminal/progress-line.ts';
@@ -75,13 +75,11 @@ export function mineCommand(dependencies: MineDependencies): Command {
       const parsed = parse();
       if (parsed.kind !== 'run') return await command(minerCommand, () => EXIT.done).start(words, terminal);
       const { values } = parsed;
-      const usage = (message: string, remedy: string): number => {
-        terminal.err(`svc-miner: ${message} (${remedy}) [usage_option_missing]\n`);
-        return EXIT.usage;
-      };
+      const lacks = (message: string, remedy: string): number =>
+        refuse('svc-miner', new UsageError('usage_option_missing', message, remedy), terminal);
       const isMining = !values.listDevices && values.benchmark === undefined;
-      if (isMining && values.pool.length === 0) return usage('no pool is named', 'add -o stratum+tcp://HOST:PORT');
-      if (isMining && values.user === undefined) return usage('no address is named', 'add -u ADDRESS.WORKER');
+      if (isMining && values.pool.length === 0) return lacks('no pool is named', 'add -o stratum+tcp://HOST:PORT');
+      if (isMining && values.user === undefined) return lacks('no address is named', 'add -u ADDRESS.WORKER');
       const bottom = new BottomLine(terminal.out);
       const log = openLog(
         'miner',
@@ -186,23 +184,12 @@ type Run = MineDependencies & {
   readonly bottom: BottomLine;
 };
 
-function readAuthorities(path: string): string {
-  try {
-    return readSmallFile(path);
-  } catch (error) {
-    throw new MinerError('pool_certificate', `cannot read --tls-ca: ${(error as Error).message}`);
-  }
-}
-
-async function settingsOf(values: MinerValues, dataDir: string, log: Logger): Promise<MinerSettings> {
-  if (values.user === undefined || values.pool.length === 0)
-    throw new MinerError('pool_url', 'the config file names no pool or no address');
-  const expected = values.expectPayout?.network;
-  if (expected !== undefined && expected !== values.user.address.network)
-    throw new MinerError('pool_network', '--expect-payout and --user are addresses of different networks');
-  const authorities = values.tlsCa === undefined ? undefined : readAuthorities(values.tlsCa);
-  return { values, user: values.user, devices: await findDevices(values, log), dataDir, authorities };
-}
+const settingsOf = async (values: MinerValues, dataDir: string, log: Logger): Promise<MinerSettings> => ({
+  values,
+  ...poolSettings(values),
+  devices: await findDevices(values, log),
+  dataDir,
+});
 
 async function mine(
   values: MinerValues,

@@ -4,14 +4,12 @@
  */
 import type { NetworkName } from '../protocol/network.ts';
 import type { ErrorReply } from '../protocol/stratum/errors.ts';
-import { formatUsername } from '../protocol/stratum/username.ts';
 import type { LogFields, Logger, LogLevel } from '../runtime/log/log.ts';
 import { openBooks, type PoolBooks } from './books/pool-books.ts';
 import { EpochAllowance, type Moment } from './client/epoch-allowance.ts';
 import { PoolClient } from './client/pool-client.ts';
 import { showEndpoint } from './client/pool-url.ts';
 import type { PoolJob, Share, Verdict } from './client/session-events.ts';
-import type { TlsOptions } from './client/transport-node.ts';
 import type { ListedDevice } from './devices/device-list.ts';
 import { readEpochs, writeEpochs } from './devices/epoch-file.ts';
 import { ExpectedRate } from './devices/expected-rate.ts';
@@ -19,6 +17,7 @@ import { RateFile } from './devices/rate-file.ts';
 import type { TuningFile } from './devices/tuning-file.ts';
 import type { Checker, MinerParts } from './miner-parts.ts';
 import type { MinerValues } from './options.ts';
+import { type PoolSettings, poolKey } from './pool-settings.ts';
 import { type DeviceSnapshot, type Snapshot, totalRates } from './stats.ts';
 import { AcceptedLine } from './terminal/accepted-line.ts';
 import { LineLimit } from './terminal/line-limit.ts';
@@ -27,12 +26,10 @@ import { AcceptedWork } from './work/accepted-work.ts';
 import { Crew } from './work/crew.ts';
 import { rhythmOf, Throttle } from './work/throttle.ts';
 
-export type MinerSettings = {
+export type MinerSettings = PoolSettings & {
   readonly values: MinerValues;
-  readonly user: NonNullable<MinerValues['user']>;
   readonly devices: readonly ListedDevice[];
   readonly dataDir: string;
-  readonly authorities: string | undefined;
 };
 
 const TOO_MANY_REQUESTS = 27;
@@ -188,26 +185,20 @@ export class Miner {
     );
   }
 
-  /** For all connections of the miner. */
-  get #tls(): TlsOptions {
-    const { values, authorities } = this.#settings;
-    return { pins: values.tlsPin, ...(authorities === undefined ? {} : { authorities }) };
-  }
-
   #makeBooks(): PoolBooks | undefined {
-    const { values, dataDir } = this.#settings;
+    const { values, dataDir, tls } = this.#settings;
     const { now, wall, parts } = this.#dependencies;
     return openBooks(values, dataDir, {
       now,
       wall,
       random: parts.random,
-      fetch: parts.fetch(this.#tls),
+      fetch: parts.fetch(tls),
       note: (level, message, fields) => this.#lines.note(level, message, fields),
     });
   }
 
   #makeClient(): PoolClient {
-    const { values, user } = this.#settings;
+    const { values, user, tls } = this.#settings;
     const { now, version, parts } = this.#dependencies;
     return new PoolClient(
       {
@@ -233,9 +224,9 @@ export class Miner {
         random: parts.random,
         every: parts.every,
         now,
-        connect: parts.connect(this.#tls),
+        connect: parts.connect(tls),
         note: (level, message, fields) => this.#lines.note(level, message, fields),
-        refusesEpoch: (pool, { job: { epoch }, height }) =>
+        refusesJob: (pool, { job: { epoch }, height }) =>
           this.#allowance.refuses({ pool: this.#poolText(pool), epoch, height }, this.#crew.epochs, this.#moment()),
       },
     );
@@ -292,7 +283,7 @@ export class Miner {
     const old = this.#settings;
     const otherNetwork = settings.user.address.network !== this.#network;
     const otherDevices = otherNetwork || deviceKey(old) !== deviceKey(settings);
-    const otherPools = poolKey(old) !== poolKey(settings);
+    const otherPools = sessionKey(old) !== sessionKey(settings);
     this.#settings = settings;
     const { log } = this.#dependencies;
     if (otherPools) {
@@ -378,23 +369,8 @@ export class Miner {
   }
 }
 
-const poolKey = ({ values, user, authorities }: MinerSettings): string =>
-  JSON.stringify([
-    values.pool.map(({ text }) => text),
-    formatUsername(user.text, user.worker),
-    values.password,
-    values.tag,
-    values.expectPayout === undefined ? null : [...values.expectPayout.payload],
-    values.tlsPin,
-    [
-      values.poolApi ?? null,
-      values.poolKey ?? null,
-      values.nodeApi ?? null,
-      String(values.payoutThreshold),
-      values.checkBooks,
-    ],
-    authorities ?? null,
-  ]);
+const sessionKey = (settings: MinerSettings): string =>
+  JSON.stringify([poolKey(settings), settings.values.password, settings.values.tag]);
 
 const deviceKey = ({ values, devices }: MinerSettings): string =>
   JSON.stringify([devices, values.light, values.unsafeGpu, values.watchdog]);

@@ -69,8 +69,9 @@ const DATA_DIR = join('.cache', 'svc-miner');
 
 export const defaultDataDir = (): string => join(homedir(), DATA_DIR);
 
-export const minerOptions = {
-  pool: repeated(
+/** `version` is spoken with a pool whose address names none. */
+export const poolOption = (version: 1 | 2) =>
+  repeated(
     parsed(
       {
         help: 'pool or bridge to mine at; further ones are fallbacks, in order of preference',
@@ -78,12 +79,12 @@ export const minerOptions = {
         short: 'o',
         placeholder: 'URL',
       },
-      (word): PoolOption => ({
-        text: word,
-        endpoint: parsePoolUrl(word),
-      }),
+      (word): PoolOption => ({ text: word, endpoint: parsePoolUrl(word, version) }),
     ),
-  ),
+  );
+
+export const minerOptions = {
+  pool: poolOption(1),
   user: parsed(
     { help: 'address that is paid, and a name for this rig', group: POOL, short: 'u', placeholder: 'ADDRESS[.WORKER]' },
     readUser,

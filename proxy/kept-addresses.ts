@@ -4,8 +4,8 @@
  */
 import { RIGS_OF_ADDRESS } from '../bridge/farms/farm-places.ts';
 import { MOST_PARTS } from '../bridge/nodes/origin-job.ts';
-import type { PoolJob, Share } from '../miner/client/session-events.ts';
-import { type Bytes, toHex } from '../protocol/bytes.ts';
+import type { PoolJob } from '../miner/client/session-events.ts';
+import { type Bytes, equalBytes, toHex } from '../protocol/bytes.ts';
 import { MAX_RIGS } from '../protocol/stratum/farm.ts';
 import type { PoolJobs } from './pool-jobs.ts';
 import type { PoolLink } from './pool-link.ts';
@@ -19,11 +19,11 @@ export type KeptAddressesDependencies = {
   readonly warn: (message: string, account: Bytes) => void;
 };
 
-/** Rigs of one session: a pool admits a number of them for all sessions of a machine, that of the proxy's own address among them. */
+/** Rigs of each: a pool bounds those of all sessions of one machine together, and the proxy's own may have the most. */
 export const KEPT_RIGS = Math.floor((RIGS_OF_ADDRESS - MAX_RIGS) / (MOST_PARTS - 1));
-/** A rig that works has a share within this time. */
+/** Without a share of any rig for this long, a session ends. */
 const IDLE_MILLIS = 600_000;
-/** One may still be resumed (S55) before that. */
+/** A silent one makes room for another no earlier: until then its shares may still be answered after a resume (S55). */
 const LEAST_IDLE_MILLIS = 150_000;
 /** After this long a pool that gave no farm session is asked once more. */
 const REFUSED_MILLIS = 60_000;
@@ -40,25 +40,23 @@ type Kept = {
 
 export class KeptAddresses {
   readonly #dependencies: KeptAddressesDependencies;
-  readonly #own: string;
   /** The one without a share for longest is the first. */
   readonly #kept = new Map<string, Kept>();
   #pool: number | undefined;
 
   constructor(dependencies: KeptAddressesDependencies) {
     this.#dependencies = dependencies;
-    this.#own = toHex(dependencies.own.account);
   }
 
   get links(): readonly { readonly account: Bytes; readonly link: PoolLink | undefined }[] {
     return [...this.#kept.values()];
   }
 
-  /** A rig of this address logs in. Why it may not work here. */
-  refusal(account: Bytes): string | undefined {
+  /** A rig of this address logs in: the address has a session from now on, or this is why not. */
+  admit(account: Bytes): string | undefined {
     const key = toHex(account);
     const { own, jobs, now } = this.#dependencies;
-    if (key === this.#own) return undefined;
+    if (equalBytes(account, own.account)) return undefined;
     if (jobs.current !== undefined && jobs.current.farm === undefined)
       return `the pool has no farms, so everyone here works for ${own.address}`;
     const known = this.#kept.get(key);
@@ -99,16 +97,21 @@ export class KeptAddresses {
   }
 
   #begin(kept: Kept): void {
-    kept.link?.stop();
-    kept.link = undefined;
     kept.refusedMillis = undefined;
-    this.#set(kept, undefined);
+    this.#halt(kept);
     if (this.#pool === undefined) return;
-    kept.link = this.#dependencies.open(kept.account, this.#pool, (job) => this.#set(kept, job));
+    kept.link = this.#dependencies.open(kept.account, this.#pool, (job) => this.#offer(kept, job));
     kept.link.client.start();
   }
 
-  #set(kept: Kept, job: PoolJob | undefined): void {
+  /** Its rigs have no work any more. */
+  #halt(kept: Kept): void {
+    kept.link?.stop();
+    kept.link = undefined;
+    this.#offer(kept, undefined);
+  }
+
+  #offer(kept: Kept, job: PoolJob | undefined): void {
     const { account, draw } = kept;
     const { jobs, warn, now } = this.#dependencies;
     const isFarm = job?.farm !== undefined;
@@ -123,22 +126,18 @@ export class KeptAddresses {
     kept.link = undefined;
   }
 
-  worked(account: Bytes, work: bigint): void {
-    const key = toHex(account);
-    const kept = this.#kept.get(key);
+  /** A rig of this address, in hex, had a share. */
+  worked(account: string): void {
+    const kept = this.#kept.get(account);
     if (kept === undefined) return;
-    this.#kept.delete(key);
-    this.#kept.set(key, kept);
+    this.#kept.delete(account);
+    this.#kept.set(account, kept);
     kept.workedMillis = this.#dependencies.now();
-    kept.link?.work.add(work, kept.workedMillis);
   }
 
-  /** Whether it is of such a session; it goes there. */
-  submit(share: Share, account: string | undefined): boolean {
-    if (account === undefined || account === this.#own) return false;
-    const link = this.#kept.get(account)?.link;
-    link?.submit(share);
-    return link !== undefined;
+  /** The session of an address, in hex. */
+  link(account: string): PoolLink | undefined {
+    return this.#kept.get(account)?.link;
   }
 
   tick(): void {
@@ -154,10 +153,8 @@ export class KeptAddresses {
   }
 
   #end(kept: Kept): void {
-    kept.link?.stop();
-    kept.link = undefined;
     this.#kept.delete(toHex(kept.account));
-    this.#set(kept, undefined);
+    this.#halt(kept);
   }
 
   stop(): void {

@@ -2,21 +2,18 @@
 import { stratumDoctor } from '../bridge/doctor.ts';
 import { followConfig } from '../miner/config-watch.ts';
 import { steadyMillis } from '../runtime/clock/clock.ts';
+import { UsageError } from '../runtime/command-line/command-line.ts';
 import { doctorCommand } from '../runtime/doctor/doctor.ts';
 import { directoryChecks, portChecks } from '../runtime/doctor/machine.ts';
-import { command, runProgram, serve, withCommands } from '../runtime/program.ts';
+import { command, refuse, runProgram, serve, withCommands } from '../runtime/program.ts';
 import { proxyCommand, proxyOptions } from './options.ts';
 import { runProxy } from './proxy.ts';
 
-const USAGE = 2;
-
 const proxying = command(proxyCommand, async (values, _operands, terminal, { file, parse }) => {
-  const usage = (message: string, remedy: string): number => {
-    terminal.err(`svc-proxy: ${message} (${remedy}) [usage_option_missing]\n`);
-    return USAGE;
-  };
-  if (values.pool.length === 0) return usage('no pool is named', 'add -o stratum2+tcp://HOST:PORT');
-  if (values.user === undefined) return usage('no address is named', 'add -u ADDRESS');
+  const lacks = (message: string, remedy: string): number =>
+    refuse('svc-proxy', new UsageError('usage_option_missing', message, remedy), terminal);
+  if (values.pool.length === 0) return lacks('no pool is named', 'add -o stratum2+tcp://HOST:PORT');
+  if (values.user === undefined) return lacks('no address is named', 'add -u ADDRESS');
   return await serve('svc-proxy', values, terminal, async (running) => {
     const { log, shutdown } = running;
     const { apply } = await runProxy(values, running);

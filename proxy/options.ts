@@ -1,6 +1,7 @@
 /** The option table of `svc-proxy`: towards rigs the stratum server's options, towards the pool the miner's. */
 import { stratumOptions } from '../bridge/options.ts';
-import { minerOptions, type PoolOption } from '../miner/options.ts';
+import { minerOptions, poolOption } from '../miner/options.ts';
+import { MAX_RIGS } from '../protocol/stratum/farm.ts';
 import {
   type CommandSpec,
   choice,
@@ -17,12 +18,13 @@ import { logOptions } from '../runtime/log/log.ts';
 import { MOST_SHARES_PER_SECOND } from './upstream-work.ts';
 
 const { anchors: _anchors, farmRigs: _farmRigs, ...rigOptions } = stratumOptions;
-const { pool, user, expectPayout, tlsPin, tlsCa } = minerOptions;
+const { user, expectPayout, tlsPin, tlsCa } = minerOptions;
 const { poolApi, poolKey, nodeApi, payoutThreshold, checkBooks } = minerOptions;
 const POOL = 'Pool';
 
 export const proxyOptions = {
-  pool,
+  // Farm sessions are in v2 alone.
+  pool: poolOption(2),
   user: { ...user, help: 'address that all work is for, and a name for rigs that have none' },
   expectPayout,
   tlsPin,
@@ -39,12 +41,22 @@ export const proxyOptions = {
     max: MOST_SHARES_PER_SECOND,
     default: 5,
   }),
-  rigs: integer({ help: 'rigs to ask the pool for, at most', group: POOL, min: 1, max: 4_096, default: 4_096 }),
+  rigs: integer({
+    help: 'rigs of one session at the pool; the pool may admit fewer',
+    group: POOL,
+    min: 1,
+    max: MAX_RIGS,
+    default: MAX_RIGS,
+  }),
   keepAddresses: flag({
     help: 'rigs that log in with an address of their own work for that one, each with its own session at the pool',
     group: POOL,
   }),
-  dataDir: path({ help: 'where datasets are kept', default: '.data/proxy', placeholder: 'DIR' }),
+  dataDir: path({
+    help: 'datasets, what pools said of their books, and evidence are kept here',
+    default: '.data/proxy',
+    placeholder: 'DIR',
+  }),
   listen: listenAddress({ help: 'stratum for rigs: v1, v2 and TLS on one port', default: '127.0.0.1:28780' }),
   listenWs: listenAddressOrOff({ help: 'stratum for rigs over WebSocket', default: '127.0.0.1:28781' }),
   statsBind: listenAddressOrOff({ help: 'statistics as JSON', default: '127.0.0.1:28772' }),
@@ -76,9 +88,3 @@ export const proxyCommand: CommandSpec<typeof proxyOptions> = {
     },
   ],
 };
-
-/** Farms are in v2 alone, so it is spoken unless the address says otherwise. */
-export const endpointOf = ({ text, endpoint }: PoolOption) => ({
-  ...endpoint,
-  version: text.includes('protocol=v1') ? (1 as const) : (2 as const),
-});

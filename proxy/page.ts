@@ -6,6 +6,7 @@ import { showRate } from '../miner/work/hash-rate.ts';
 import { sharedInFlight } from '../runtime/clients/in-flight.ts';
 import type { ListenAddress } from '../runtime/command-line/command-line.ts';
 import { Door, SMALL_DOOR } from '../runtime/door/door.ts';
+import { markupText } from '../runtime/door/markup.ts';
 import { readSmallFile } from '../runtime/files/small-file.ts';
 import type { Logger } from '../runtime/log/log.ts';
 import type { ProxyDocument } from './proxy-figures.ts';
@@ -21,7 +22,6 @@ const HEADERS = {
   'cache-control': 'no-store',
 };
 
-const escaped = (text: string): string => text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 const counted = (reasons: Readonly<Record<string, number>>): string =>
   Object.entries(reasons)
     .map(([reason, count]) => `${reason} ${count}`)
@@ -29,12 +29,12 @@ const counted = (reasons: Readonly<Record<string, number>>): string =>
 
 /** Rows of a list of facts; values are any text. */
 const facts = (rows: readonly (readonly [string, string])[]): string =>
-  `<dl class="facts">${rows.map(([name, value]) => `<div><dt>${name}</dt><dd>${escaped(value)}</dd></div>`).join('')}</dl>`;
+  `<dl class="facts">${rows.map(([name, value]) => `<div><dt>${name}</dt><dd>${markupText(value)}</dd></div>`).join('')}</dl>`;
 
 function table(caption: string, names: readonly string[], rows: readonly (readonly string[])[]): string {
   const head = names.map((name, i) => `<th scope="col"${i > 0 ? ' class="number"' : ''}>${name}</th>`);
   const cell = (text: string, i: number) =>
-    i > 0 ? `<td class="number">${escaped(text)}</td>` : `<td>${escaped(text)}</td>`;
+    i > 0 ? `<td class="number">${markupText(text)}</td>` : `<td>${markupText(text)}</td>`;
   const body = rows.map((row) => `<tr>${row.map(cell).join('')}</tr>`);
   return `<div class="scroll"><table><caption>${caption}</caption><thead><tr>${head.join('')}</tr></thead><tbody>${body.join('')}</tbody></table></div>`;
 }
@@ -42,8 +42,8 @@ function table(caption: string, names: readonly string[], rows: readonly (readon
 export function proxyPage(document: ProxyDocument): string {
   const { pool, passed_on: passed, shares, rigs, kept_addresses: kept } = document;
   const state = pool.connected ? 'connected to a pool' : 'no pool';
-  const form = pool.connected && pool.form === 'farm' ? 'a farm session' : 'nonces: the pool sees one worker';
-  const rate = rigs.reduce((sum, rig) => sum + Number(rig.hash_rate), 0);
+  const form =
+    pool.connected && pool.form === 'farm' ? 'headers and names: a farm session' : 'nonces: the pool sees one worker';
   const shown = rigs
     .slice(0, SHOWN_RIGS)
     .map((rig) => [
@@ -76,7 +76,7 @@ export function proxyPage(document: ProxyDocument): string {
   ])}</section>
 <section class="card"><h2>Rigs</h2>${facts([
     ['Connections that mine', `${document.connections.mining}`],
-    ['Rate, by their shares here', showRate(rate)],
+    ['Rate, by their shares here', showRate(Number(document.hash_rate))],
     ['Shares here', `${shares.accepted}`],
     ['Stale', `${shares.stale}`],
     ['Rejected', counted(shares.rejected)],

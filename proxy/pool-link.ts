@@ -10,7 +10,6 @@ import type { Bytes } from '../protocol/bytes.ts';
 import type { NetworkName } from '../protocol/network.ts';
 import type { ErrorReply } from '../protocol/stratum/errors.ts';
 import { PREFIX_MAX_BYTES } from '../protocol/stratum/nonce.ts';
-import { endpointOf } from './options.ts';
 import { UpstreamWork } from './upstream-work.ts';
 
 export type PoolLinkOptions = {
@@ -39,7 +38,7 @@ const LONGEST_PREFIX = PREFIX_MAX_BYTES - 2;
 
 export class PoolLink {
   readonly client: PoolClient;
-  readonly work: UpstreamWork;
+  readonly #work: UpstreamWork;
   readonly #dependencies: PoolLinkDependencies;
   readonly #waiting = new Set<Share>();
   #job: PoolJob | undefined;
@@ -48,16 +47,16 @@ export class PoolLink {
     const { now } = systemClock;
     const { verifier, allowance, moment, books } = dependencies;
     this.#dependencies = dependencies;
-    this.work = new UpstreamWork(options.sharesPerSecond, now());
+    this.#work = new UpstreamWork(options.sharesPerSecond, now());
     this.client = new PoolClient(
       {
-        pools: options.pools.map(endpointOf),
+        pools: options.pools.map(({ endpoint }) => endpoint),
         session: {
           network: options.network,
           address: options.address,
           own: options.account,
           worker: options.worker,
-          password: () => this.work.password(this.#job?.work, now()),
+          password: () => this.#work.password(this.#job?.work, now()),
           agent: options.agent,
           tag: '',
           pinned: options.pinned,
@@ -79,7 +78,7 @@ export class PoolLink {
         ...systemClock,
         connect: dependencies.connect,
         note: dependencies.note,
-        refusesEpoch: (pool, { job: { epoch }, height, farm, prefix }) =>
+        refusesJob: (pool, { job: { epoch }, height, farm, prefix }) =>
           farm === undefined && prefix.length > LONGEST_PREFIX
             ? refusal('pool_refused_login', 'the server leaves no part of the nonce for rigs: it is a proxy itself')
             : allowance.refuses({ pool: options.pools[pool]?.text ?? '', epoch, height }, verifier.epochs, moment()),
@@ -91,6 +90,16 @@ export class PoolLink {
     return this.#job;
   }
 
+  /** Hashes per second of its rigs. */
+  get rate(): number {
+    return this.#work.rate(systemClock.now());
+  }
+
+  /** A share of a rig was accepted here. */
+  worked(work: bigint): void {
+    this.#work.add(work, systemClock.now());
+  }
+
   submit(share: Share): void {
     this.#waiting.add(share);
     this.client.submit(share);
@@ -98,7 +107,7 @@ export class PoolLink {
 
   /** Every second or so. */
   tick(): void {
-    if (this.#job !== undefined && this.work.isDue(this.#job.work, systemClock.now())) this.client.relogin();
+    if (this.#job !== undefined && this.#work.isDue(this.#job.work, systemClock.now())) this.client.relogin();
   }
 
   /** What has no answer yet will have none. */

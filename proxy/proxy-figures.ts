@@ -1,18 +1,15 @@
 /** The document of `GET /v1/stats` (docs/proxy.md) and the metrics of svc-proxy. Works are decimal text: they pass 2^53. */
 import { stratumMetrics, Totals } from '../bridge/bridge-metrics.ts';
-import { hashRateOf } from '../bridge/shares/counters.ts';
-import type { StratumFigures } from '../bridge/stratum-server.ts';
+import { banDocuments, connectionsDocument, sharesDocument, workerDocuments } from '../bridge/stats.ts';
 import { formatAddress } from '../protocol/address.ts';
 import type { NetworkName } from '../protocol/network.ts';
 import type { Metrics } from '../runtime/metrics/metrics.ts';
 import type { KeptAddresses } from './kept-addresses.ts';
-import type { PoolJobs } from './pool-jobs.ts';
 import type { PoolLink } from './pool-link.ts';
 import type { RigServer } from './rig-server.ts';
 import type { ShareRelay } from './share-relay.ts';
 
 export type ProxyParts = {
-  readonly jobs: Pick<PoolJobs, 'current'>;
   readonly relay: ShareRelay;
   readonly rigs: Pick<RigServer, 'current'>;
   /** The session of the proxy's own address. */
@@ -21,13 +18,12 @@ export type ProxyParts = {
   readonly kept: Pick<KeptAddresses, 'links'> | undefined;
 };
 
-const MAX_RIGS = 1_000;
-
-const sum = (figures: StratumFigures | undefined, key: 'connections' | 'mining'): number =>
-  figures?.listeners.reduce((total, listener) => total + listener[key], 0) ?? 0;
+/** Hashes per second of all rigs. */
+const rateOf = ({ link, kept }: ProxyParts): number =>
+  (kept?.links ?? []).reduce((all, one) => all + (one.link?.rate ?? 0), link().rate);
 
 export async function proxyDocument(
-  { jobs, relay, rigs, link, kept }: ProxyParts,
+  parts: ProxyParts,
   about: {
     readonly network: NetworkName;
     readonly version: string;
@@ -36,10 +32,11 @@ export async function proxyDocument(
     readonly nowMillis: number;
   },
 ) {
-  const figures = await rigs.current?.figures();
-  const { counters, figures: passed } = relay;
-  const job = jobs.current;
-  const { client } = link();
+  const { kept } = parts;
+  const server = parts.rigs.current;
+  const figures = await server?.figures();
+  const { counters, figures: passed } = parts.relay;
+  const { client, job } = parts.link();
   const { state } = client;
   return {
     api_version: 1,
@@ -66,38 +63,20 @@ export async function proxyDocument(
       share_work: one.link?.job?.work.toString() ?? null,
     })),
     passed_on: { ...passed, work: passed.work.toString() },
-    connections: { all: sum(figures, 'connections'), mining: sum(figures, 'mining') },
-    shares: {
-      accepted: counters.totals.accepted,
-      stale: counters.totals.stale,
-      rejected: counters.totals.rejected,
-      work: counters.totals.work.toString(),
-    },
-    rigs: counters.list(MAX_RIGS).map((rig) => ({
-      address: formatAddress(rig.account, about.network),
-      name: rig.worker,
-      agent: rig.agent,
-      connections: rig.connections,
-      accepted: rig.accepted,
-      stale: rig.stale,
-      rejected: rig.rejected,
-      work: rig.work.toString(),
-      hash_rate: hashRateOf(rig, about.nowMillis).toString(),
-      blocks: rig.blocks,
-      last_share_millis: rig.lastShareMillis,
-    })),
+    connections: connectionsDocument(figures ?? { listeners: [] }),
+    shares: sharesDocument(counters),
+    hash_rate: Math.round(rateOf(parts)).toString(),
+    rigs: workerDocuments(counters, about).map(({ worker: name, ...rig }) => ({ name, ...rig })),
     rig_count: counters.workerCount,
-    bans: (rigs.current?.bans() ?? []).map(({ key, untilMillis }) => ({
-      address: key,
-      until_millis: Math.round(untilMillis),
-    })),
+    bans: server === undefined ? [] : banDocuments(server),
   };
 }
 
 export type ProxyDocument = Awaited<ReturnType<typeof proxyDocument>>;
 
 /** The update to be called every few seconds. */
-export function proxyMetrics(metrics: Metrics, { jobs, relay, rigs, link, kept }: ProxyParts): () => Promise<void> {
+export function proxyMetrics(metrics: Metrics, parts: ProxyParts): () => Promise<void> {
+  const { relay, rigs, link, kept } = parts;
   const update = stratumMetrics(metrics, 'svc_proxy_');
   const connected = metrics.gauge('svc_proxy_pool_connected', { help: 'Whether a pool is logged in to' });
   const isFarm = metrics.gauge('svc_proxy_farm', { help: 'Whether the session at the pool is a farm session' });
@@ -120,12 +99,11 @@ export function proxyMetrics(metrics: Metrics, { jobs, relay, rigs, link, kept }
   );
   return async () => {
     const { figures } = relay;
-    const { client, work } = link();
+    const { client, job } = link();
     connected.set(client.state === undefined ? 0 : 1);
-    isFarm.set(jobs.current?.farm === undefined ? 0 : 1);
-    shareWork.set(Number(jobs.current?.work ?? 0n));
-    const now = performance.now();
-    rate.set((kept?.links ?? []).reduce((all, one) => all + (one.link?.work.rate(now) ?? 0), work.rate(now)));
+    isFarm.set(job?.farm === undefined ? 0 : 1);
+    shareWork.set(Number(job?.work ?? 0n));
+    rate.set(rateOf(parts));
     names.set(relay.counters.workerCount);
     addresses.set(kept?.links.length ?? 0);
     waiting.set(figures.waiting);

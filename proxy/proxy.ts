@@ -6,23 +6,21 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { openVerifier } from '../bridge/start-stratum.ts';
 import { listenForStats } from '../bridge/stats-listener.ts';
 import type { Verifier } from '../kernels/verifier.ts';
-import { openBooks, type PoolBooks } from '../miner/books/pool-books.ts';
+import { openBooks } from '../miner/books/pool-books.ts';
 import { EpochAllowance, type Moment } from '../miner/client/epoch-allowance.ts';
-import type { BooksEvents } from '../miner/client/link-books.ts';
 import { type NoteLevel, systemClock } from '../miner/client/pool-client.ts';
 import type { PoolJob, Share, Verdict } from '../miner/client/session-events.ts';
-import { connectFromNode, fetchFromNode, type TlsOptions } from '../miner/client/transport-node.ts';
+import { connectFromNode, fetchFromNode } from '../miner/client/transport-node.ts';
 import { readEpochs, writeEpochs } from '../miner/devices/epoch-file.ts';
-import { MinerError } from '../miner/miner-error.ts';
+import { type PoolSettings, poolKey, poolSettings } from '../miner/pool-settings.ts';
 import { LineLimit } from '../miner/terminal/line-limit.ts';
 import { formatAddress } from '../protocol/address.ts';
-import { type Bytes, equalBytes, toHex } from '../protocol/bytes.ts';
+import { type Bytes, toHex } from '../protocol/bytes.ts';
 import type { ErrorReply } from '../protocol/stratum/errors.ts';
 import { steadyNow } from '../runtime/clock/clock.ts';
 import { watchClock } from '../runtime/clock/watched-clock.ts';
 import { showListenAddress } from '../runtime/command-line/command-line.ts';
 import { makeDirectory } from '../runtime/files/make-directory.ts';
-import { readSmallFile } from '../runtime/files/small-file.ts';
 import type { LogFields, Logger } from '../runtime/log/log.ts';
 import { addProcessMetrics, Metrics } from '../runtime/metrics/metrics.ts';
 import { listenForMetrics } from '../runtime/metrics/metrics-listener.ts';
@@ -60,15 +58,10 @@ const METRICS_MILLIS = 2_000;
 /** Resolves when it has begun to look for a pool. */
 export async function runProxy(
   values: ProxyValues,
-  { log, shutdown, ...others }: ProxyDependencies,
+  { log, shutdown, version, ...replaced }: ProxyDependencies,
 ): Promise<RunningProxy> {
-  const { user, version } = { user: values.user, ...others };
-  if (user === undefined) throw new MinerError('pool_url', 'no address is named');
-  const checkUser = ({ expectPayout }: ProxyValues): void => {
-    if (expectPayout !== undefined && expectPayout.network !== user.address.network)
-      throw new MinerError('pool_network', '--expect-payout and --user are addresses of different networks');
-  };
-  checkUser(values);
+  const settings = { values, ...poolSettings(values) };
+  const { user } = settings;
   useNativeSha384();
   makeDirectory(values.dataDir);
   const startedMillis = steadyNow();
@@ -77,24 +70,25 @@ export async function runProxy(
   const { network } = user.address;
   const { now } = systemClock;
   const stratum = { ...values, network, anchors: 'newest' as const, farmRigs: 0 };
-  const verifier = others.verifier ?? openVerifier(stratum, { log, started });
+  const verifier = replaced.verifier ?? openVerifier(stratum, { log, started });
   const lines = new LineLimit((level, message, fields) => log[level](message, fields), now);
   const own = { address: user.text, account: user.address.payload };
-  const jobs = values.keepAddresses
-    ? new PoolJobs(network, now, { draw: 0, account: toHex(own.account) })
-    : new PoolJobs(network, now);
+  const ownHex = toHex(own.account);
+  const jobs = new PoolJobs(network, now, values.keepAddresses ? { draw: 0, account: ownHex } : undefined);
+  const linkOf = (account: string): PoolLink | undefined => (account === ownHex ? pools.link : kept?.link(account));
   const relay = new ShareRelay(user.worker === '' ? UNNAMED : user.worker, {
     isServed: () => jobs.current !== undefined,
-    send: (share, account) => {
-      if (kept?.submit(share, account) === true) return;
-      if (account === undefined || account === toHex(own.account)) pools.link.submit(share);
-      else relay.verdict(share, 'lost', undefined);
+    send: (share, account = ownHex) => {
+      const link = linkOf(account);
+      if (link === undefined) relay.verdict(share, 'lost', undefined);
+      else link.submit(share);
     },
-    onWork: (done, account) => {
-      if (equalBytes(account, own.account)) pools.link.work.add(done, now());
-      else kept?.worked(account, done);
+    onWork: (work, of) => {
+      const account = toHex(of);
+      kept?.worked(account);
+      linkOf(account)?.worked(work);
     },
-    ...(values.keepAddresses ? { refusal: (account) => kept?.refusal(account) } : {}),
+    ...(values.keepAddresses ? { admit: (account) => kept?.admit(account) } : {}),
   });
   const rigs = new RigServer(
     {
@@ -102,7 +96,7 @@ export async function runProxy(
       server: `svc-proxy/${version}`,
       listen: values.listen,
       listenWs: values.listenWs,
-      farm: { ...own, keepsAddresses: values.keepAddresses },
+      worksFor: { ...own, keepsAddresses: values.keepAddresses },
       values: stratum,
     },
     {
@@ -116,12 +110,14 @@ export async function runProxy(
       },
     },
   );
-  const isFarm = { told: undefined as boolean | undefined };
+  /** What the log said last of the session. */
+  let wasFarm: boolean | undefined;
   const onJob = (job: PoolJob | undefined, pool: number | undefined): void => {
+    const isFarm = job?.farm !== undefined;
     if (job === undefined) lines.note('warn', 'no work: rigs wait for a pool', {});
-    else if (isFarm.told !== (job.farm !== undefined)) {
-      isFarm.told = job.farm !== undefined;
-      if (isFarm.told) log.info('farm session: each rig has headers and a name of its own', {});
+    else if (isFarm !== wasFarm) {
+      wasFarm = isFarm;
+      if (isFarm) log.info('farm session: each rig has headers and a name of its own', {});
       else log.warn('the pool has no farms: rigs are told apart by nonces, and it sees one worker', {});
     }
     jobs.set(job);
@@ -144,7 +140,7 @@ export async function runProxy(
   };
   const note = (level: NoteLevel, message: string, fields: LogFields): void => lines.note(level, message, fields);
   /** All that the options about pools decide. */
-  const openPools = (chosen: ProxyValues, tls: TlsOptions) => {
+  const openPools = ({ values: chosen, user: { worker }, tls }: ProxySettings) => {
     const { random } = systemClock;
     const books = openBooks(chosen, values.dataDir, { now, wall: Date.now, random, fetch: fetchFromNode(tls), note });
     const common = {
@@ -155,11 +151,11 @@ export async function runProxy(
     };
     const parts = { connect: connectFromNode(tls), note, verifier, allowance, moment, onVerdict };
     const link = new PoolLink(
-      { ...common, ...own, pools: chosen.pool, worker: user.worker, rigs: chosen.rigs },
+      { ...common, ...own, pools: chosen.pool, worker, rigs: chosen.rigs },
       {
         ...parts,
         onJob,
-        ...(books === undefined ? {} : { books: booksOf(books, () => jobs.current?.farm !== undefined) }),
+        ...(books === undefined ? {} : { books }),
       },
     );
     const openKept = (account: Bytes, pool: number, onKeptJob: (job: PoolJob | undefined) => void): PoolLink =>
@@ -174,9 +170,10 @@ export async function runProxy(
         },
         { ...parts, onJob: onKeptJob },
       );
-    return { values: chosen, link, books, openKept };
+    return { link, books, openKept };
   };
-  let pools = openPools(values, tlsOf(values));
+  let pools = openPools(settings);
+  let inUse = upstreamKey(settings);
   const kept = values.keepAddresses
     ? new KeptAddresses({
         own,
@@ -192,18 +189,19 @@ export async function runProxy(
   };
   /** Rigs stay: the next job is of the pools named now. */
   const apply = async (news: ProxyValues): Promise<void> => {
-    checkUser(news);
-    if (news.pool.length === 0) throw new MinerError('pool_url', 'no pool is named');
-    if (restOf(news) !== restOf(values))
+    // The address stays until a restart: rigs were told it.
+    const chosen = { ...news, user: values.user };
+    const next = { values: chosen, ...poolSettings(chosen) };
+    if (othersOf(news) !== othersOf(values))
       log.warn('only changes of pools, of their books and of what is asked of them are used before a restart');
-    if (poolsOf(news) === poolsOf(pools.values)) return;
-    const tls = tlsOf(news);
+    if (upstreamKey(next) === inUse) return;
     log.info('pools changed', { pools: news.pool.map(({ text }) => text) });
     pools.link.stop();
     onJob(undefined, undefined);
     kept?.leave();
     await pools.books?.stop();
-    pools = openPools(news, tls);
+    pools = openPools(next);
+    inUse = upstreamKey(next);
     begin();
   };
   started('books', () => pools.books?.stop());
@@ -224,7 +222,7 @@ export async function runProxy(
   }, TICK_MILLIS);
   started('ticks', () => clearInterval(tick));
   started('rigs', () => rigs.close());
-  const figures = { jobs, relay, rigs, link: () => pools.link, kept, apply };
+  const figures = { relay, rigs, link: () => pools.link, kept, apply };
   const about = { network, version, address: user.text, startedMillis };
   const document = () => proxyDocument(figures, { ...about, nowMillis: steadyNow() });
   if (values.statsBind !== 'off') {
@@ -252,39 +250,15 @@ export async function runProxy(
   return figures;
 }
 
-/** Receipts of a farm are by rig, and the watch compares those of one worker: there it looks at lists, rewards and payments alone. */
-const booksOf = (books: PoolBooks, isFarm: () => boolean): BooksEvents => ({
-  onOffer: (...offer) => books.onOffer(...offer),
-  onAddress: (...address) => books.onAddress(...address),
-  onService: (...service) => books.onService(...service),
-  onHeight: (...height) => books.onHeight(...height),
-  onFound: (...found) => books.onFound(...found),
-  onReceipt: (...receipt) => {
-    if (!isFarm()) books.onReceipt(...receipt);
-  },
-  onTold: (...told) => {
-    if (!isFarm()) books.onTold(...told);
-  },
-});
+type ProxySettings = PoolSettings & { readonly values: ProxyValues };
 
-function tlsOf({ tlsPin: pins, tlsCa }: ProxyValues): TlsOptions {
-  if (tlsCa === undefined) return { pins };
-  try {
-    return { pins, authorities: readSmallFile(tlsCa) };
-  } catch (error) {
-    throw new MinerError('pool_certificate', `cannot read --tls-ca: ${(error as Error).message}`);
-  }
+/** The options that may change while it runs. */
+const upstreamKey = (settings: ProxySettings): string =>
+  JSON.stringify([poolKey(settings), settings.values.upstreamShares, settings.values.rigs]);
+
+/** All others. */
+function othersOf(values: ProxyValues): string {
+  const { pool, expectPayout, tlsPin, tlsCa, poolApi, poolKey: _, nodeApi, payoutThreshold, ...more } = values;
+  const { checkBooks, upstreamShares, rigs, ...others } = more;
+  return JSON.stringify(others, (_name, value: unknown) => (typeof value === 'bigint' ? `${value}` : value));
 }
-
-const textOf = (options: object): string =>
-  JSON.stringify(options, (_, value: unknown) => (typeof value === 'bigint' ? `${value}` : value));
-
-/** The options that may change while it runs, and the others. */
-function partsOf(values: ProxyValues): readonly [object, object] {
-  const { pool, expectPayout, tlsPin, tlsCa, poolApi, poolKey, nodeApi, payoutThreshold, ...more } = values;
-  const { checkBooks, upstreamShares, rigs, ...rest } = more;
-  const books = { poolApi, poolKey, nodeApi, payoutThreshold, checkBooks };
-  return [{ pool, expectPayout, tlsPin, tlsCa, books, upstreamShares, rigs }, rest];
-}
-const poolsOf = (values: ProxyValues): string => textOf(partsOf(values)[0]);
-const restOf = (values: ProxyValues): string => textOf(partsOf(values)[1]);

@@ -4,10 +4,10 @@
  * again. It begins with the pool's first job: before that there is nothing to tell a rig.
  */
 import { readCertificate, warnOfExpiry, watchCertificate } from '../bridge/connection/certificate.ts';
-import { limitsOf, type StratumValues, threadsOf } from '../bridge/options.ts';
+import type { StratumValues } from '../bridge/options.ts';
 import { createStratumServer } from '../bridge/server.ts';
 import type { StratumService } from '../bridge/service.ts';
-import { certificateFiles } from '../bridge/start-stratum.ts';
+import { certificateFiles, listenerOptions } from '../bridge/start-stratum.ts';
 import type { StratumServer } from '../bridge/stratum-server.ts';
 import type { Verifier } from '../kernels/verifier.ts';
 import type { PoolJob } from '../miner/client/session-events.ts';
@@ -23,7 +23,7 @@ export type RigServerOptions = {
   readonly server: string;
   readonly listen: ListenAddress;
   readonly listenWs: ListenAddress | 'off';
-  readonly farm: NonNullable<StratumService['farm']>;
+  readonly worksFor: NonNullable<StratumService['worksFor']>;
   readonly values: StratumValues;
 };
 
@@ -90,7 +90,7 @@ export class RigServer {
 
   async #begin(terms: Terms): Promise<void> {
     const { jobs: upstream, relay: sink, verifier, log } = this.#dependencies;
-    const { network, server, farm, values } = this.#options;
+    const { network, server, worksFor, values } = this.#options;
     if (this.#server !== undefined) {
       log.warn('the pool tells rigs something else than before: they log in again', { pool: terms.pool?.name ?? '' });
       await this.#server.close();
@@ -99,12 +99,8 @@ export class RigServer {
       {
         network: NETWORKS[network],
         server,
-        services: [{ name: 'proxy', ...this.#addresses(), ...terms, farm, tag: 'miner' }],
-        threads: threadsOf(values),
-        limits: limitsOf(values),
-        wsOrigins: values.wsOrigin,
-        proxies: values.proxyProtocol,
-        allow: values.allow,
+        services: [{ name: 'proxy', ...this.#addresses(), ...terms, worksFor, tag: 'miner' }],
+        ...listenerOptions(values),
         certificate: this.#certificate,
       },
       { upstream, sink, verifier, log: log.child('stratum') },

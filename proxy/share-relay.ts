@@ -25,8 +25,8 @@ export type RelayDependencies = {
   readonly send: (share: Share, account: string | undefined) => void;
   /** An accepted share of a rig, sent on or not. */
   readonly onWork: (work: bigint, account: Bytes) => void;
-  /** Why rigs of this address may not work here; absent where all work for one. */
-  readonly refusal?: (account: Bytes) => string | undefined;
+  /** Takes in rigs of this address, or says why not; absent where all work for one. */
+  readonly admit?: (account: Bytes) => string | undefined;
 };
 
 export type RelayFigures = {
@@ -45,14 +45,13 @@ const MAX_REMEMBERED = 16_384;
 
 export class ShareRelay implements ShareSink {
   readonly counters = new Counters();
-  /** A login is told whether its address has a place. */
+  /** Where it is there, no login is answered before `refusal` was asked; there is nothing to wait for. */
   readonly own?: () => Promise<void>;
   readonly #unnamed: string;
   readonly #dependencies: RelayDependencies;
   /** The oldest first. */
   readonly #seen = new Set<string>();
   #sent = 0;
-  #answered = 0;
   #work = 0n;
   readonly #verdicts: Record<Exclude<Verdict, 'rejected'>, number> = { accepted: 0, stale: 0, lost: 0 };
   readonly #rejected: Record<string, number> = {};
@@ -61,7 +60,7 @@ export class ShareRelay implements ShareSink {
   constructor(unnamed: string, dependencies: RelayDependencies) {
     this.#unnamed = unnamed;
     this.#dependencies = dependencies;
-    if (dependencies.refusal !== undefined) this.own = async () => undefined;
+    if (dependencies.admit !== undefined) this.own = async () => undefined;
   }
 
   get accepting(): boolean {
@@ -70,11 +69,13 @@ export class ShareRelay implements ShareSink {
 
   get figures(): RelayFigures {
     const rejected = { ...this.#rejected };
-    return { sent: this.#sent, ...this.#verdicts, rejected, waiting: this.#sent - this.#answered, work: this.#work };
+    const answers = [...Object.values(this.#verdicts), ...Object.values(rejected)];
+    const waiting = answers.reduce((left, count) => left - count, this.#sent);
+    return { sent: this.#sent, ...this.#verdicts, rejected, waiting, work: this.#work };
   }
 
   refusal({ account }: Pick<Ownership, 'account'>): string | undefined {
-    return this.#dependencies.refusal?.(account);
+    return this.#dependencies.admit?.(account);
   }
 
   async shares(shares: readonly AcceptedShare[]): Promise<void> {
@@ -110,7 +111,6 @@ export class ShareRelay implements ShareSink {
 
   /** What became of a share that was sent on. */
   verdict({ work }: Pick<Share, 'work'>, verdict: Verdict, error: ErrorReply | undefined): void {
-    this.#answered++;
     if (verdict === 'accepted') this.#work += work;
     if (verdict !== 'rejected') this.#verdicts[verdict]++;
     else {

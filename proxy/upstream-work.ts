@@ -5,8 +5,9 @@
  */
 
 /**
- * What can be wished for. A rig sends 80 shares a second at most, so of a work that is easier than that it sends only the hardest hashes and seems slower than it is; the wish that follows from its rate
- * would be easier still, and so on, until next to nothing is credited. One rig may have all the rate of a farm.
+ * The most that can be asked for. One rig may have all the rate of a farm, and it sends 80 shares a second at most (miner/work/pace.ts): where
+ * its share work is too easy, some of its hashes are not counted, and it seems slower than it is. With a wish for nearly 80 a second the next
+ * work would be easier still, and so on, until next to nothing is credited.
  */
 export const MOST_SHARES_PER_SECOND = 20;
 /** Newer work counts more: after this long what was counts about a third. */

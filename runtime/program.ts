@@ -124,7 +124,8 @@ async function attempt(name: string, run: () => Promise<number> | number, termin
   }
 }
 
-function refuse(name: string, error: UsageError, terminal: Terminal): number {
+/** Says what is wrong with the words, and how to go on. The exit code. */
+export function refuse(name: string, error: UsageError, terminal: Terminal): number {
   terminal.err(`${name}: ${error.message} (${error.remedy}) [${error.code}]\n`);
   return USAGE_EXIT;
 }

@@ -89,7 +89,7 @@ export class Desk implements ConversationDesk {
   #notes: Bytes[] = [];
   #acknowledging = new Set<V2Conversation>();
   readonly #excess = new Excess<Conversation>();
-  readonly #farms = new FarmPlaces<Conversation>();
+  readonly #farms = new FarmPlaces();
   #sweep: Iterator<Conversation> | null = null;
   #sweeps = 0;
   #opened = 0;
@@ -166,7 +166,7 @@ export class Desk implements ConversationDesk {
     this.#fanOut.forget(conversation);
     this.#receipts.forget(conversation);
     this.#excess.forget(conversation);
-    this.#farms.release(conversation);
+    this.#farms.release(conversation.client, session.mining?.farm?.rigs ?? 0);
     session.leave();
     if (conversation.isWorking) this.counts.addWorking(conversation.client, -1);
     if (conversation instanceof V2Conversation) this.#acknowledging.delete(conversation);
@@ -319,7 +319,7 @@ export class Desk implements ConversationDesk {
   }
 
   admitRigs(conversation: Conversation, asked: number): number {
-    return this.#conversations.has(conversation) ? this.#farms.take(conversation, asked) : 0;
+    return this.#conversations.has(conversation) ? this.#farms.take(conversation.client, asked) : 0;
   }
 
   rigJoined(conversation: Conversation, member: Member): void {

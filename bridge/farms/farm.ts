@@ -1,36 +1,35 @@
 /**
  * The rigs of a farm session (docs/protocol/stratum.md, S70 to S76): their names, and the members that their shares belong to. A
- * name alone costs nothing but its few bytes here: a member is made for its first share.
+ * name without a share costs only its few bytes here: its member is made with the first one.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
-import type { Rig } from '../../protocol/stratum/farm.ts';
+import { namesRate, type Rig } from '../../protocol/stratum/farm.ts';
 import { type Bucket, type BucketRate, fullBucket, take } from '../../runtime/clients/token-bucket.ts';
 import type { StratumLimits } from '../options.ts';
 import type { VardiffOptions } from '../session/vardiff.ts';
 import type { Member } from '../threads/hub.ts';
 
-/** However many rigs a farm has, it needs not more: its share work follows the speed of all of them together. */
+/** Enough for any number of rigs, because share work follows the speed of all of them together (S76). */
 const MOST_SUBMITS_PER_SECOND = 500;
+/** Five shares a second from the whole farm. */
 const LEAST_SECONDS_PER_SHARE = 0.2;
-/** Rigs that are still starting are no reason to make shares easier. */
+/** A farm without shares for less than this may have rigs that are still starting: its shares are not made easier. */
 const SILENT_SECONDS = 10;
-/** All names at once, twice over; and then all of them within a minute. */
-const CHANGES_AT_ONCE = 2;
-const CHANGES_SECONDS = 60;
-const LEAST_CHANGES_PER_SECOND = 5;
-
-/** Generations that a farm may have given to its rigs above the highest one it has submitted, for each rig (S73). */
+/** Twice what a client uses (miner/client/farm-rigs.ts): messages may come together. */
+const NAMES_AT_ONCE = 2;
+/** For each rig, as many generations above the highest one submitted belong to the jobs of before (S73). */
 const GENERATIONS_PER_RIG = 4;
 
 export class Farm {
   /** An index is below it. */
   readonly rigs: number;
   readonly submits: BucketRate;
+  /** Generations above the highest one submitted that its rigs may be working on. */
   readonly room: number;
-  readonly #changeRate: BucketRate;
-  #changes: Bucket | null = null;
+  readonly #namesRate: BucketRate;
+  #namesLeft: Bucket | null = null;
   readonly #names = new Map<number, string>();
-  /** By the owner and the name. A share that comes from verification after its name is gone makes one again, for a minute. */
+  /** By owner and name. A share that is still being verified when its name is forgotten makes its member again, until the next `dropGone`. */
   readonly #members = new Map<string, Member>();
 
   constructor(rigs: number, { submits }: Pick<StratumLimits, 'submits'>) {
@@ -38,8 +37,7 @@ export class Farm {
     this.room = GENERATIONS_PER_RIG * rigs;
     const perSecond = Math.max(submits.perSecond, Math.min(rigs * submits.perSecond, MOST_SUBMITS_PER_SECOND));
     this.submits = { perSecond, burst: Math.ceil((submits.burst * perSecond) / submits.perSecond) };
-    const changes = Math.max(LEAST_CHANGES_PER_SECOND, rigs / CHANGES_SECONDS);
-    this.#changeRate = { perSecond: changes, burst: CHANGES_AT_ONCE * rigs + LEAST_CHANGES_PER_SECOND };
+    this.#namesRate = namesRate(rigs, NAMES_AT_ONCE);
   }
 
   /** Shares come more often the more rigs there are, so that each of them is seen. */
@@ -53,10 +51,10 @@ export class Farm {
 
   /** Returns false when names change more often than they may: this one stays as it was. */
   name({ index, worker }: Rig, nowMillis: number): boolean {
-    const rate = this.#changeRate;
-    const changes = take(this.#changes ?? fullBucket(rate, nowMillis), rate, nowMillis);
-    if (changes === undefined) return false;
-    this.#changes = changes;
+    const rate = this.#namesRate;
+    const left = take(this.#namesLeft ?? fullBucket(rate, nowMillis), rate, nowMillis);
+    if (left === undefined) return false;
+    this.#namesLeft = left;
     if (worker === '') this.#names.delete(index);
     else this.#names.set(index, worker);
     return true;

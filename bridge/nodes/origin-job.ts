@@ -3,7 +3,8 @@
  * have the extranonce that the other server gave, and shares that meet its target are passed on. Plain data: it goes to the
  * listener threads as it is.
  */
-import { type Bytes, ByteWriter, concat } from '../../protocol/bytes.ts';
+import type { Bytes } from '../../protocol/bytes.ts';
+import { extranonceOfGeneration } from '../../protocol/stratum/farm.ts';
 
 /** Sessions at the other server that jobs may come from at a time. */
 export const MOST_PARTS = 64;
@@ -42,4 +43,4 @@ export const isSamePart = (
 export type PassedShare = { readonly origin: OriginJob; readonly generation: number };
 
 export const originExtranonce = ({ extranonceHead, firstGeneration }: OriginJob, generation: number): Bytes =>
-  firstGeneration === null ? extranonceHead : concat(extranonceHead, new ByteWriter(4).u32(generation).done());
+  firstGeneration === null ? extranonceHead : extranonceOfGeneration(extranonceHead, generation);

@@ -37,8 +37,13 @@ export type FarmBodies = {
 };
 
 /** The highest generation that work may have been done on. */
-export const lastGeneration = ({ generation, farm }: Terms): number =>
-  farm === null ? generation : Math.min(farm.highest + farm.room, MAX_GENERATION);
+export const lastGeneration = ({
+  generation,
+  farm,
+}: {
+  readonly generation: number;
+  readonly farm: Pick<FarmBodies, 'highest' | 'room'> | null;
+}): number => (farm === null ? generation : Math.min(farm.highest + farm.room, MAX_GENERATION));
 
 /** The jobs of one revision on one body, one for every template of the session's draw from the first serial to the last. */
 type Run = { readonly terms: Terms; readonly revision: number; readonly from: number; to: number };
@@ -166,8 +171,7 @@ export class JobLog {
     return this.#runs.at(-1);
   }
 
-  /** The terms of a body that was never used before. */
-  /** `room`: that of a farm, or null for a plain job. */
+  /** The terms of a body that was never used before; `room` is that of a farm, or null for plain jobs. */
   begin(generation: number, shareWork: bigint, room: number | null = null): Terms {
     const farm = room === null ? null : { bodies: new Map<number, Terms>(), highest: generation, room };
     const terms: Terms = { generation, shareWork, isSpent: false, seen: undefined, owner: null, farm };
@@ -217,14 +221,11 @@ export class JobLog {
    * nonce of it is judged: a client may name any.
    */
   ofGeneration(job: Terms, generation: number): Terms | undefined {
-    if (generation < job.generation || job.farm === null) return undefined;
-    const known = job.farm.bodies.get(generation);
-    if (known !== undefined) return known;
-    // Above these begin those of a later job, perhaps with another share work.
-    for (const other of this.#terms)
-      if (other.generation > job.generation && generation >= other.generation && isSameOwner(other, job))
-        return undefined;
-    return { generation, shareWork: job.shareWork, isSpent: false, seen: undefined, owner: job.owner, farm: null };
+    if (job.farm === null || generation < job.generation || generation >= endOfGenerations(job, this.#terms))
+      return undefined;
+    const { shareWork, owner } = job;
+    const unused: Terms = { generation, shareWork, isSpent: false, seen: undefined, owner, farm: null };
+    return job.farm.bodies.get(generation) ?? unused;
   }
 
   /** Whether a nonce, whose prefix was checked before, was judged on this header, or no more can be remembered. */
@@ -306,7 +307,18 @@ function farmState({ highest, room, bodies }: FarmBodies, withSeen: boolean): Fa
   return { highest, room, spent: Float64Array.from(spent), seen: Float64Array.from(seen) };
 }
 
-const isSameOwner = (one: Terms, other: Terms): boolean =>
+type Named = Pick<Terms, 'generation' | 'owner'>;
+
+/** Where the generations of a farm's terms end: the next terms of its owner begin there, perhaps with another share work. */
+export function endOfGenerations(first: Named, all: readonly Named[]): number {
+  let end = Number.POSITIVE_INFINITY;
+  for (const other of all)
+    if (other.generation > first.generation && other.generation < end && isSameOwner(other, first))
+      end = other.generation;
+  return end;
+}
+
+const isSameOwner = (one: Named, other: Named): boolean =>
   one.owner === other.owner || (one.owner !== null && other.owner !== null && equalBytes(one.owner, other.owner));
 
 const bodyState = ({ generation, isSpent, seen }: Pick<Terms, keyof BodyState>, withSeen: boolean): BodyState => ({

@@ -8,10 +8,10 @@
  */
 
 import { HEADER_DIGEST_BYTES } from '../../protocol/books/share-identity.ts';
-import { type Bytes, equalBytes, toHex } from '../../protocol/bytes.ts';
+import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import { blockId } from '../../protocol/ledger/header.ts';
 import { type JobLife, jobIdOf } from './job-book.ts';
-import { type BodyState, type FarmState, type JobLogState, nonceKey, seenKey } from './job-log.ts';
+import { type BodyState, endOfGenerations, type FarmState, type JobLogState, nonceKey, seenKey } from './job-log.ts';
 import { unpackRecord } from './packed-record.ts';
 import {
   digestOf,
@@ -224,7 +224,7 @@ export class KeptSessions {
         ...each,
         ...(each.farm === null
           ? this.#bodyOf(each.owner, each)
-          : { farm: this.#farmOf(each.owner, each.farm, each.generation, terms) }),
+          : { farm: this.#farmOf(each.owner, each.farm, [each.generation, endOfGenerations(each, terms)]) }),
       })),
       runs: runs.map((run) => ({ ...run, to: this.#lastOf(run.to) })),
     };
@@ -254,16 +254,8 @@ export class KeptSessions {
     return { generation, isSpent: isSpent || spent.has(generation), seen };
   }
 
-  /** The bodies of a farm: all that something was found on, from its first generation up to the next terms. */
-  #farmOf(
-    owner: Bytes,
-    farm: FarmState,
-    first: number,
-    terms: readonly { readonly generation: number; readonly owner: Bytes }[],
-  ): FarmState {
-    let end = Number.POSITIVE_INFINITY;
-    for (const other of terms)
-      if (other.generation > first && equalBytes(other.owner, owner)) end = Math.min(end, other.generation);
+  /** The bodies of a farm: all of its generations that something was found on. */
+  #farmOf(owner: Bytes, farm: FarmState, [first, end]: readonly [number, number]): FarmState {
     const isOwn = (generation: number): boolean => generation >= first && generation < end;
     const done = this.#doneOf(owner);
     const spent = new Set([...farm.spent, ...done.spent].filter(isOwn));

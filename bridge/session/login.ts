@@ -11,6 +11,7 @@ import { parsePassword, parseUsername, type Wishes } from '../../protocol/stratu
 import { type StratumService, tagOf } from '../service.ts';
 import type { Member } from '../threads/hub.ts';
 import { isNamedBy } from './extranonce.ts';
+import { lastGeneration } from './job-log.ts';
 import type { SessionRecord } from './session-record.ts';
 import type { ConnectionNumbers, SessionDesk, SessionHost } from './surroundings.ts';
 import type { AnswerId } from './voice.ts';
@@ -40,17 +41,15 @@ export type LoggedIn = {
   readonly isResumed: boolean;
 };
 
-/** It begins twice again: as a plain session, and as a farm. */
+/** Two generations must be left: one for the plain job after the login, and one for the first farm job. */
 const isUsedUp = ({ jobs }: SessionRecord): boolean =>
-  jobs?.log.terms.some(
-    ({ generation, farm }) => (farm === null ? generation : farm.highest + farm.room) >= LAST_FIRST_GENERATION - 1,
-  ) ?? false;
+  jobs?.log.terms.some((terms) => lastGeneration(terms) >= LAST_FIRST_GENERATION - 1) ?? false;
 
 /** What a connection's nonces end with. */
 export const noncePrefixOf = (prefix: number, nonceEnd: Bytes = NOTHING): Bytes =>
   Uint8Array.of(prefix >> 8, prefix & 0xff, ...nonceEnd);
 
-/** The rig of a farm: its name, alone or behind the farm's own address. */
+/** The name of a rig where all work for one address, alone or behind that address. */
 function rigOf(username: string, address: string): string {
   if (username === address) return '';
   if (username.startsWith(`${address}.`)) return checkWorker(username.slice(address.length + 1));
@@ -201,9 +200,9 @@ export class Login {
   }
 
   #nameOf(username: string): { address: string; account: Bytes; worker: string } {
-    const { farm } = this.#service;
-    if (farm !== undefined && !(farm.keepsAddresses === true && ANY_ADDRESS.test(username))) {
-      const { address, account } = farm;
+    const { worksFor } = this.#service;
+    if (worksFor !== undefined && !(worksFor.keepsAddresses === true && ANY_ADDRESS.test(username))) {
+      const { address, account } = worksFor;
       return { address, account, worker: rigOf(username, address) };
     }
     const { text, address, worker } = parseUsername(username, this.#desk.network.name, this.#desk.readAddress);

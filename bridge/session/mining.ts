@@ -91,7 +91,7 @@ export class Mining implements Submitter, RunNotes, JobsOwner {
     this.#host = host;
     this.#limits = desk.limits;
     this.#servedMillis = desk.now();
-    this.#account = session.service.farm?.keepsAddresses === true ? toHex(member.account) : null;
+    this.#account = session.service.worksFor?.keepsAddresses === true ? toHex(member.account) : null;
     const start = { vardiff: record?.vardiff ?? null, jobs: record?.jobs ?? null, wishes };
     this.#jobs = new Jobs(desk, host, this, start, this);
     this.#forgiven = this.#jobs.log.judged;

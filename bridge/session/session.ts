@@ -199,8 +199,7 @@ export class Session implements Refuser, MiningSession {
       this.refuse(null, CODE.invalid_request, 'a farm already');
       return;
     }
-    const most = Math.min(rigs, this.#desk.limits.farmRigs);
-    const admitted = most === 0 ? 0 : this.#host.admitRigs(most);
+    const admitted = this.#host.admitRigs(Math.min(rigs, this.#desk.limits.farmRigs));
     const farm = admitted === 0 ? null : mining.beginFarm(admitted);
     this.#host.farmOffer({ rigs: admitted, submitsPerSecond: farm?.submits.perSecond ?? 0 });
     if (farm !== null && !mining.isDraining) mining.offer(false);

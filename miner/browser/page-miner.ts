@@ -205,7 +205,7 @@ export class PageMiner {
         ...systemClock,
         connect: connectFromBrowser,
         note,
-        refusesEpoch: (_pool, { job: { epoch }, height }) =>
+        refusesJob: (_pool, { job: { epoch }, height }) =>
           allowance.refuses({ pool: options.url, epoch, height }, crew.epochs, moment()),
       },
     );

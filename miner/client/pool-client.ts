@@ -58,8 +58,8 @@ export type PoolClientDependencies = {
   readonly random: () => number;
   readonly note: (level: NoteLevel, message: string, fields: Readonly<Record<string, unknown>>) => void;
   readonly every: (millis: number, act: () => void) => () => void;
-  /** Why a pool's job is refused because of its epoch: a dataset is expensive, and a pool must not cause many. */
-  readonly refusesEpoch?: (pool: number, job: PoolJob) => Refusal | undefined;
+  /** What the session cannot know against a job, such as its epoch: a dataset is expensive, and a pool must not cause many. */
+  readonly refusesJob?: (pool: number, job: PoolJob) => Refusal | undefined;
 };
 
 export type PoolState = {
@@ -85,7 +85,7 @@ type Link = {
   gone: boolean;
 };
 
-const REFUSED_EPOCH_PAUSE = 60_000;
+const REFUSED_JOB_PAUSE = 60_000;
 
 export class PoolClient {
   readonly #options: PoolClientOptions;
@@ -310,9 +310,9 @@ export class PoolClient {
 
   #onJob(link: Link, job: PoolJob): void {
     if (this.#draining.includes(link)) return;
-    const wrong = this.#dependencies.refusesEpoch?.(link.pool, job);
+    const wrong = this.#dependencies.refusesJob?.(link.pool, job);
     if (wrong !== undefined) {
-      this.#onEnd(link, wrong, REFUSED_EPOCH_PAUSE);
+      this.#onEnd(link, wrong, REFUSED_JOB_PAUSE);
       return;
     }
     this.#order.worked(link.pool, this.#dependencies.now());

@@ -5,7 +5,7 @@
  *   stratum+tls://host:port     the same inside TLS           stratum2+tls://   (ssl is taken for tls)
  *   ws://host:port/path         WebSocket, wss:// inside TLS
  *
- * `?protocol=v1` or `?protocol=v2` may be added to any of them. Without either, v1 is spoken: it is the form that every server has.
+ * `?protocol=v1` or `?protocol=v2` may be added to any of them. Without either, a miner speaks v1, which every server has, and a proxy v2.
  */
 import { MinerError } from '../miner-error.ts';
 
@@ -22,20 +22,21 @@ export type Endpoint = {
 
 export const DEFAULT_PORTS: Readonly<Record<TransportKind, number>> = { tcp: 28710, tls: 28710, ws: 28711, wss: 443 };
 
-const SCHEMES: Readonly<Record<string, readonly [TransportKind, 1 | 2]>> = {
-  'stratum+tcp': ['tcp', 1],
-  'stratum+tls': ['tls', 1],
-  'stratum+ssl': ['tls', 1],
-  'stratum2+tcp': ['tcp', 2],
-  'stratum2+tls': ['tls', 2],
-  'stratum2+ssl': ['tls', 2],
-  ws: ['ws', 1],
-  wss: ['wss', 1],
+const SCHEMES: Readonly<Record<string, TransportKind>> = {
+  'stratum+tcp': 'tcp',
+  'stratum+tls': 'tls',
+  'stratum+ssl': 'tls',
+  'stratum2+tcp': 'tcp',
+  'stratum2+tls': 'tls',
+  'stratum2+ssl': 'tls',
+  ws: 'ws',
+  wss: 'wss',
 };
 
 const wrong = (why: string): MinerError => new MinerError('pool_url', why);
 
-export function parsePoolUrl(text: string): Endpoint {
+/** `unsaid` is the version where the address names none. */
+export function parsePoolUrl(text: string, unsaid: 1 | 2 = 1): Endpoint {
   const match =
     /^(?:([a-z0-9+]+):\/\/)?(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::(\d{1,5}))?(\/[^\s?#]*)?(?:\?([^\s#]*))?$/.exec(
       text,
@@ -43,17 +44,16 @@ export function parsePoolUrl(text: string): Endpoint {
   if (match === null || text.length > 512)
     throw wrong(`'${text.slice(0, 80)}' is not a pool address such as stratum+tcp://pool.example:28710`);
   const [, scheme = 'stratum+tcp', bracketed = '', portText, path = '/', query] = match;
-  const known = SCHEMES[scheme];
-  if (known === undefined)
+  const transport = SCHEMES[scheme];
+  if (transport === undefined)
     throw wrong(`'${scheme}' is not a known scheme; known are ${Object.keys(SCHEMES).join(', ')}`);
-  const [transport, schemeVersion] = known;
   const isSocket = transport === 'ws' || transport === 'wss';
   if (!isSocket && path !== '/') throw wrong('only ws:// and wss:// addresses have a path');
   const port = portText === undefined ? DEFAULT_PORTS[transport] : Number(portText);
   if (port < 1 || port > 65_535) throw wrong(`port ${portText} is not from 1 to 65535`);
   return {
     transport,
-    version: readVersion(query, scheme.startsWith('stratum2') ? 2 : undefined) ?? schemeVersion,
+    version: readVersion(query, scheme.startsWith('stratum2') ? 2 : undefined) ?? unsaid,
     host: bracketed.replace(/^\[|\]$/g, ''),
     port,
     path,
@@ -61,13 +61,13 @@ export function parsePoolUrl(text: string): Endpoint {
 }
 
 function readVersion(query: string | undefined, fixed: 2 | undefined): 1 | 2 | undefined {
-  let version: 1 | 2 | undefined;
+  let version: 1 | 2 | undefined = fixed;
   for (const part of (query ?? '').split('&').filter((word) => word !== '')) {
     if (part === 'protocol=v1') version = 1;
     else if (part === 'protocol=v2') version = 2;
     else throw wrong(`'${part}' is not known after the ?; known are protocol=v1 and protocol=v2`);
   }
-  if (fixed !== undefined && version === 1) throw wrong('stratum2 and protocol=v1 contradict each other');
+  if (fixed === 2 && version === 1) throw wrong('stratum2 and protocol=v1 contradict each other');
   return version;
 }
 

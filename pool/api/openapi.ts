@@ -1,5 +1,6 @@
 /** The API's description: an OpenAPI document and a page for people, both made from the route tables. */
 import { Components, content, type Json, parameters } from '../../protocol/api/openapi-parts.ts';
+import { markupText } from '../../runtime/door/markup.ts';
 import { error } from './documents.ts';
 import type { Route } from './route.ts';
 
@@ -47,26 +48,24 @@ export function openApiDocument(
   };
 }
 
-const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
-
 /** A page without scripts: it can be read in any browser and cannot be made to do anything. */
 export function apiPage(routes: readonly Route[], info: { title: string; base: string }): string {
   const groups = [...new Set(routes.map((route) => route.group))];
   const row = (route: Route) => {
     const fields = Object.entries({ ...route.params.properties, ...route.query.properties });
-    const described = fields.map(([name, { description }]) => `<code>${name}</code> ${escapeHtml(description ?? '')}`);
-    return `<tr><td><code>${route.method} ${escapeHtml(info.base + route.path)}</code></td><td>${escapeHtml(route.summary)}${
+    const described = fields.map(([name, { description }]) => `<code>${name}</code> ${markupText(description ?? '')}`);
+    return `<tr><td><code>${route.method} ${markupText(info.base + route.path)}</code></td><td>${markupText(route.summary)}${
       described.length === 0 ? '' : `<br>${described.join('; ')}`
     }</td></tr>`;
   };
   const sections = groups.map(
     (group) =>
-      `<h2>${escapeHtml(group)}</h2><table>${routes
+      `<h2>${markupText(group)}</h2><table>${routes
         .filter((route) => route.group === group)
         .map(row)
         .join('')}</table>`,
   );
-  return `<!doctype html><html lang="en"><meta charset="utf-8"><title>${escapeHtml(info.title)}</title><h1>${escapeHtml(
+  return `<!doctype html><html lang="en"><meta charset="utf-8"><title>${markupText(info.title)}</title><h1>${markupText(
     info.title,
-  )}</h1><p>Machine-readable: <a href="${escapeHtml(info.base)}/openapi.json">openapi.json</a>. Amounts are atoms in decimal text, work is hashes in decimal text, times are Unix milliseconds. Operator routes need <code>Authorization: Bearer TOKEN</code>.</p>${sections.join('')}</html>`;
+  )}</h1><p>Machine-readable: <a href="${markupText(info.base)}/openapi.json">openapi.json</a>. Amounts are atoms in decimal text, work is hashes in decimal text, times are Unix milliseconds. Operator routes need <code>Authorization: Bearer TOKEN</code>.</p>${sections.join('')}</html>`;
 }

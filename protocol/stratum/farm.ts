@@ -78,9 +78,19 @@ export function readFarmJob(job: Job, reader: ByteReader): FarmJob {
   return checkFarmJob({ ...plain, extranonceHead: extranonce, firstGeneration: reader.u32() });
 }
 
-/** The job of one generation (S71): what a rig works on, and what the server judges by. */
+/** The extranonce of one generation (S71). */
+export const extranonceOfGeneration = (head: Bytes, generation: number): Bytes =>
+  concat(head, new ByteWriter(GENERATION_BYTES).u32(generation).done());
+
+/** The job of one generation: what a rig works on, and what the server judges by. */
 export function jobOfFarm(farm: FarmJob, generation: number): Job {
   const { extranonceHead, firstGeneration, ...job } = farm;
-  const extranonce = concat(extranonceHead, new ByteWriter(GENERATION_BYTES).u32(generation).done());
+  const extranonce = extranonceOfGeneration(extranonceHead, generation);
   return { ...job, header: headerForPayout(farm.header, farm.payout, extranonce), extranonce };
+}
+
+/** How often the rigs of a farm may be named (S74): all of them `atOnce` times, and then all of them once a minute. */
+export function namesRate(rigs: number, atOnce: number): { perSecond: number; burst: number } {
+  const least = 5;
+  return { perSecond: Math.max(least, rigs / 60), burst: atOnce * rigs + least };
 }

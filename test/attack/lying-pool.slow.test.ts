@@ -98,7 +98,7 @@ test('the easiest target and one job for ever: few shares, few lines, bounded me
 function client(urls: readonly string[], loginMillis = 500): PoolClient {
   const made = new PoolClient(
     {
-      pools: urls.map(parsePoolUrl),
+      pools: urls.map((url) => parsePoolUrl(url)),
       session: sessionOptions(),
       times: { tickMillis: 20, openMillis: loginMillis, loginMillis },
     },

@@ -281,7 +281,7 @@ export class World {
       user: parseUsername(this.#address, this.network),
       devices: [{ number: 0, kind: 'wasm', name: 'simulated', threads: 1 }],
       dataDir,
-      authorities: undefined,
+      tls: { pins: [] },
     };
     const sink = {
       write: (line: string) => {

@@ -1,6 +1,6 @@
 /** Farm sessions (docs/protocol/stratum.md, S70 to S76): many rigs behind one connection, and what a lying client gets. */
 import { expect, test } from 'vitest';
-import { FarmPlaces, RIGS_OF_ADDRESS } from '../../bridge/farms/farm-places.ts';
+import { RIGS_OF_ADDRESS } from '../../bridge/farms/farm-places.ts';
 import { LIMIT_DEFAULTS, type StratumLimits } from '../../bridge/options.ts';
 import type { Member } from '../../bridge/threads/hub.ts';
 import { type Bytes, equalBytes, toHex } from '../../protocol/bytes.ts';
@@ -329,13 +329,18 @@ test('before the login there is no farm', async () => {
   expect(farm.codes).toEqual([25, 25]);
 });
 
-test('all rigs of an address are bounded, whichever farms they are behind', () => {
-  const places = new FarmPlaces<{ client: string }>();
-  const farms = Array.from({ length: 17 }, () => ({ client: 'x' }));
-  expect(farms.map((farm) => places.take(farm, 4_096)).reduce((sum, rigs) => sum + rigs, 0)).toBe(RIGS_OF_ADDRESS);
-  expect(places.take({ client: 'y' }, 4_096)).toBe(4_096);
-  places.release(farms[0] as { client: string });
-  places.release(farms[0] as { client: string });
-  expect(places.take(farms[16] as { client: string }, 4_096)).toBe(4_096);
-  expect(places.take({ client: 'x' }, 1)).toBe(0);
+test('all rigs of an address are bounded, whichever farms they are behind, and a farm that ends makes room', async () => {
+  const bed = await bedOf();
+  const admitted = async (address?: string) => {
+    const farm = new DeskFarm(bed, undefined, address);
+    await farm.begin([], { rigs: 4_096 });
+    return { farm, rigs: farm.offer?.rigs };
+  };
+  const { farm: first } = await admitted();
+  for (let taken = 4_096; taken < RIGS_OF_ADDRESS; taken += 4_096) expect((await admitted()).rigs).toBe(4_096);
+  expect((await admitted()).rigs).toBe(0);
+  expect((await admitted('203.0.113.8')).rigs).toBe(4_096);
+  first.end();
+  expect((await admitted()).rigs).toBe(4_096);
+  expect((await admitted()).rigs).toBe(0);
 });

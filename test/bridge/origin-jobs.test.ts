@@ -59,12 +59,12 @@ test('a connection that resumes on a job of another session of that server takes
 test('a connection whose address has no work any more is ended after a minute, so that its miner is told why; others stay', async () => {
   const bed = await deskBed({ hash });
   const accounts = [1, 2].map(accountOf);
-  const farm = { address: addressOf(77), account: accountOf(77), keepsAddresses: true } as const;
+  const worksFor = { address: addressOf(77), account: accountOf(77), keepsAddresses: true } as const;
   const partOf = (i: number) => ({ draw: 5 + i, account: toHex(accounts[i]!) });
   for (const i of [0, 1]) await publish(bed, 1 + i, partOf(i));
   const rigs: DeskFarm[] = [];
   for (const i of [0, 1]) {
-    const rig = new DeskFarm(bed, { ...BRIDGE, farm });
+    const rig = new DeskFarm(bed, { ...BRIDGE, worksFor });
     await rig.login({ account: 1 + i });
     expect(extranonces(rig)).toHaveLength(1);
     rigs.push(rig);

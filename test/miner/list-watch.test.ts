@@ -257,7 +257,7 @@ const extranonceOf = (thread: number): Uint8Array => {
   return encodeExtranonce('', unique);
 };
 
-test('a connection tells what its jobs say of themselves, whom they pay, and the blocks that were found on them', () => {
+function toldBooks() {
   const told: unknown[] = [];
   const note =
     (name: string) =>
@@ -273,8 +273,13 @@ test('a connection tells what its jobs say of themselves, whom they pay, and the
     onHeight: note('height'),
   });
   const act = (action: unknown) => link.act(action as SessionAction);
-  const job = (jobId: number, thread: number) =>
-    act({ kind: 'job', job: { job: { jobId, extranonce: extranonceOf(thread) }, height: 100 + jobId } });
+  const job = (jobId: number, thread: number, farm?: object) =>
+    act({ kind: 'job', job: { job: { jobId, extranonce: extranonceOf(thread) }, height: 100 + jobId, farm } });
+  return { told, act, job };
+}
+
+test('a connection tells what its jobs say of themselves, whom they pay, and the blocks that were found on them', () => {
+  const { told, act, job } = toldBooks();
   const boot = '07'.repeat(8);
   act({ kind: 'ready', subscribed: { pool: { address: 'the pool' } } });
   job(1, 3);
@@ -293,6 +298,17 @@ test('a connection tells what its jobs say of themselves, whom they pay, and the
     ['height', 103],
     ['told', boot, 6n, 'solo'],
   ]);
+});
+
+test('of a farm session blocks are told, but neither accepted work nor receipts, which are by rig', () => {
+  const { told, act, job } = toldBooks();
+  const receipt = { kind: 'receipt', receipt: 'of a rig' };
+  act({ kind: 'verdict', share: { jobId: 0 }, told: 4n, blockId: undefined });
+  job(1, 3, {});
+  act(receipt);
+  act({ kind: 'verdict', share: { jobId: 1 }, told: 5n, blockId: new Uint8Array([9]) });
+  const found = ['found', { block: toHex(new Uint8Array([9])), service: 'pplns', height: 101 }];
+  expect(told).toEqual([['service', 'pplns', undefined], ['height', 101], found]);
 });
 
 test('a page shows what its watch found: jobs that change their service, and a pool’s other key', () => {

@@ -40,14 +40,14 @@ function mine(
     times?: Partial<SessionTimes>;
     expectPayout?: string;
     browser?: boolean;
-    refusesEpoch?: PoolClientDependencies['refusesEpoch'];
+    refusesJob?: PoolClientDependencies['refusesJob'];
   } = {},
 ): Watched {
   const watched: Omit<Watched, 'client'> = { jobs: [], verdicts: [], notes: [] };
   const tls = { pins: over.pins ?? [], ...(over.authorities === undefined ? {} : { authorities: over.authorities }) };
   const client = new PoolClient(
     {
-      pools: urls.map(parsePoolUrl),
+      pools: urls.map((url) => parsePoolUrl(url)),
       session: sessionOptions({
         worker: 'rig',
         tag: 'me',
@@ -63,7 +63,7 @@ function mine(
       ...systemClock,
       connect: over.browser ? connectFromBrowser : connectFromNode(tls),
       note: (level, message, { code, reason }) => watched.notes.push({ level, message, code, reason }),
-      ...(over.refusesEpoch === undefined ? {} : { refusesEpoch: over.refusesEpoch }),
+      ...(over.refusesJob === undefined ? {} : { refusesJob: over.refusesJob }),
     },
   );
   client.start();
@@ -374,7 +374,7 @@ test('a pin on the payout is obeyed, and an epoch that is not allowed is refused
   const otherwise = mine([pool.url], { expectPayout: THIEF_ADDRESS });
   await until(() => lostBy(otherwise).includes('job_pays_other'));
   expect(otherwise.jobs).toEqual([]);
-  const rationed = mine([pool.url], { refusesEpoch: () => refusal('job_epoch', 'too often') });
+  const rationed = mine([pool.url], { refusesJob: () => refusal('job_epoch', 'too often') });
   await until(() => lostBy(rationed).includes('job_epoch'));
   expect(rationed.jobs).toEqual([]);
 });

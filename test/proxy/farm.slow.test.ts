@@ -181,7 +181,7 @@ test('at a pool of another address rigs log in again, so that they check the add
   await rig.login('rig-1');
   first.close();
   await rig.closed;
-  await until(() => proxy.rigs.current?.addresses[0]?.port === port && proxy.jobs.current?.pool?.name === 'Second');
+  await until(() => proxy.rigs.current?.addresses[0]?.port === port && proxy.link().job?.pool?.name === 'Second');
   await until(async () => (await proxy.rigs.current?.figures())?.ready === true);
   const again = await V2Client.open(port);
   await again.login('rig-1');
@@ -219,7 +219,7 @@ test('pools of a changed config file are used at once, and rigs stay connected; 
   const before = rig.jobs.length;
   await proxy.apply(proxy.values);
   expect(first.isConnected).toBe(true);
-  await expect(proxy.apply({ ...proxy.values, pool: [] })).rejects.toThrow('no pool is named');
+  await expect(proxy.apply({ ...proxy.values, pool: [] })).rejects.toThrow('name no pool');
   const pool = [{ text: second.url, endpoint: parsePoolUrl(second.url) }];
   await proxy.apply({ ...proxy.values, pool, user: undefined });
   await until(() => rig.jobs.length > before);

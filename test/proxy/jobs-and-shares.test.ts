@@ -1,6 +1,7 @@
 /** What lies between server and client of a proxy: jobs of a pool as templates, shares as submits. */
 import { expect, test } from 'vitest';
 import { Farm } from '../../bridge/farms/farm.ts';
+import type { OriginJob } from '../../bridge/nodes/origin-job.ts';
 import type { UpstreamEvents } from '../../bridge/nodes/upstream.ts';
 import { LIMIT_DEFAULTS } from '../../bridge/options.ts';
 import type { AcceptedShare } from '../../bridge/shares/sink.ts';
@@ -31,6 +32,21 @@ async function farmJob(over: Partial<FarmJob> = {}, session = 'one'): Promise<Po
   const common = { session, pool: null, prefix: Uint8Array.of(1, 2), height: 1_000, work: 8n };
   return { job: jobOfFarm(farm, farm.firstGeneration), farm, ...common };
 }
+
+const accepted = (over: Partial<AcceptedShare>): AcceptedShare => ({
+  service: 'proxy',
+  account: accountOf(1),
+  worker: 'a',
+  work: 4n,
+  hashWork: 9,
+  cutHeight: 0,
+  extranonce: new Uint8Array(18),
+  headerDigest: new Uint8Array(16),
+  nonce: new Uint8Array(8),
+  atMillis: 0,
+  ...over,
+});
+const passedOn = (origin: OriginJob | undefined) => ({ passed: { origin: origin as OriginJob, generation: 6 } });
 
 const recorder = () => {
   const told: { clean: boolean; head: number }[] = [];
@@ -105,22 +121,8 @@ test('shares that meet the target of the pool are sent under the name of their r
     onWork: (w) => (work += w),
   });
   const { origin } = templateOf(await farmJob(), 'development');
-  const share = {
-    service: 'proxy',
-    account: accountOf(1),
-    work: 4n,
-    hashWork: 9,
-    cutHeight: 0,
-    extranonce: new Uint8Array(18),
-  };
-  const found = (worker: string, nonce: number, isPassed: boolean): AcceptedShare => ({
-    ...share,
-    worker,
-    headerDigest: new Uint8Array(16),
-    nonce: new Uint8Array(8).fill(nonce),
-    atMillis: 0,
-    ...(isPassed ? { passed: { origin: origin!, generation: 6 } } : {}),
-  });
+  const found = (worker: string, nonce: number, isPassed: boolean): AcceptedShare =>
+    accepted({ worker, nonce: new Uint8Array(8).fill(nonce), ...(isPassed ? passedOn(origin) : {}) });
   await relay.shares([found('a', 1, true), found('a', 2, false), found('', 3, true)]);
   expect(work).toBe(12n);
   expect(sent).toMatchObject([
@@ -139,19 +141,12 @@ test('a share goes to the pool once, whichever of two connections with one heade
   const sent: Share[] = [];
   const relay = new ShareRelay('hall', { isServed: () => true, send: (share) => sent.push(share), onWork: () => {} });
   const { origin } = templateOf(await farmJob(), 'development');
-  const found = (nonce: number, header: number): AcceptedShare => ({
-    service: 'proxy',
-    account: accountOf(1),
-    worker: 'a',
-    work: 4n,
-    hashWork: 9,
-    cutHeight: 0,
-    extranonce: new Uint8Array(18),
-    headerDigest: new Uint8Array(16).fill(header),
-    nonce: new Uint8Array(8).fill(nonce),
-    atMillis: 0,
-    passed: { origin: origin!, generation: 6 },
-  });
+  const found = (nonce: number, header: number): AcceptedShare =>
+    accepted({
+      headerDigest: new Uint8Array(16).fill(header),
+      nonce: new Uint8Array(8).fill(nonce),
+      ...passedOn(origin),
+    });
   await relay.shares([found(1, 1), found(1, 1), found(1, 2)]);
   await relay.shares([found(1, 1), found(2, 1)]);
   expect(sent.length).toBe(3);

@@ -36,7 +36,6 @@ function bed(current: PoolJob | undefined = jobAt('pool-1')) {
       const stop = (): void => void open.splice(open.indexOf(entry), 1);
       return {
         client: { start: () => undefined },
-        work: { add: () => undefined },
         stop,
         tick: () => undefined,
       } as unknown as PoolLink;
@@ -48,17 +47,23 @@ function bed(current: PoolJob | undefined = jobAt('pool-1')) {
 
 test('an address has one session however many of its rigs log in, and the address of the proxy none of these', () => {
   const { kept, open } = bed();
-  for (const seed of [5, 5, 6, 77, 5]) expect(kept.refusal(accountOf(seed))).toBeUndefined();
+  for (const seed of [5, 5, 6, 77, 5]) expect(kept.admit(accountOf(seed))).toBeUndefined();
   expect(open.map(({ account, pool }) => [account, pool])).toEqual([5, 6].map((seed) => [toHex(accountOf(seed)), 0]));
 });
 
-test('with all places taken a further address is refused, until the one that was silent for longest makes room', () => {
+test('at a pool there is room for the rigs of the proxy and of as many addresses as it takes', () => {
+  const places = new FarmPlaces();
+  expect(places.take('proxy', MAX_RIGS)).toBe(MAX_RIGS);
+  for (let taken = 1; taken < MOST_PARTS; taken++) expect(places.take('proxy', KEPT_RIGS)).toBe(KEPT_RIGS);
+});
+
+test('with all places taken a further address is refused, until the one without a share for longest makes room', () => {
   const { kept, open, clock } = bed();
-  for (let seed = 100; seed < 100 + MOST_PARTS - 1; seed++) expect(kept.refusal(accountOf(seed))).toBeUndefined();
-  expect(kept.refusal(accountOf(99))).toMatch(/64 addresses/);
+  for (let seed = 100; seed < 100 + MOST_PARTS - 1; seed++) expect(kept.admit(accountOf(seed))).toBeUndefined();
+  expect(kept.admit(accountOf(99))).toMatch(/64 addresses/);
   clock.now = 3 * MINUTE;
-  kept.worked(accountOf(100), 4n);
-  expect(kept.refusal(accountOf(99))).toBeUndefined();
+  kept.worked(toHex(accountOf(100)));
+  expect(kept.admit(accountOf(99))).toBeUndefined();
   expect(open.length).toBe(MOST_PARTS - 1);
   const accounts = open.map(({ account }) => account);
   expect(accounts).toContain(toHex(accountOf(100)));
@@ -70,19 +75,19 @@ test('with all places taken a further address is refused, until the one that was
 
 test('an address keeps its place by shares: logins cost nothing, so who only logs in gives it to others', () => {
   const { kept, open, clock } = bed();
-  for (let seed = 100; seed < 100 + MOST_PARTS - 1; seed++) kept.refusal(accountOf(seed));
+  for (let seed = 100; seed < 100 + MOST_PARTS - 1; seed++) kept.admit(accountOf(seed));
   clock.now = 3 * MINUTE;
-  for (let seed = 100; seed < 100 + MOST_PARTS - 1; seed++) kept.refusal(accountOf(seed));
-  kept.worked(accountOf(120), 4n);
-  for (let seed = 1; seed < MOST_PARTS - 1; seed++) expect(kept.refusal(accountOf(seed))).toBeUndefined();
+  for (let seed = 100; seed < 100 + MOST_PARTS - 1; seed++) kept.admit(accountOf(seed));
+  kept.worked(toHex(accountOf(120)));
+  for (let seed = 1; seed < MOST_PARTS - 1; seed++) expect(kept.admit(accountOf(seed))).toBeUndefined();
   expect(open.length).toBe(MOST_PARTS - 1);
   expect(open.map(({ account }) => account)).toContain(toHex(accountOf(120)));
-  expect(kept.refusal(accountOf(99))).toMatch(/64 addresses/);
+  expect(kept.admit(accountOf(99))).toMatch(/64 addresses/);
 });
 
 test('the time in which there is no pool takes no place away', () => {
   const { kept, open, clock, jobs } = bed();
-  kept.refusal(accountOf(5));
+  kept.admit(accountOf(5));
   const { current } = jobs;
   Object.assign(jobs, { current: undefined });
   for (; clock.now < 20 * MINUTE; clock.now += MINUTE) kept.tick();
@@ -91,31 +96,25 @@ test('the time in which there is no pool takes no place away', () => {
   expect(open.length).toBe(1);
 });
 
-test('all of them and the session of the proxy itself find room at a pool that bounds the rigs of a machine', () => {
-  const places = new FarmPlaces<{ client: string }>();
-  expect(places.take({ client: 'proxy' }, MAX_RIGS)).toBe(MAX_RIGS);
-  for (let i = 1; i < MOST_PARTS; i++) expect(places.take({ client: 'proxy' }, KEPT_RIGS)).toBe(KEPT_RIGS);
-});
-
 test('where the pool has no farm session for an address its rigs are told so, and it is asked again after a minute', () => {
   const { kept, open, served, clock } = bed();
-  kept.refusal(accountOf(5));
+  kept.admit(accountOf(5));
   open[0]!.give(jobAt('pool-1', false));
-  expect(kept.refusal(accountOf(5))).toMatch(/gives no session for this address now/);
+  expect(kept.admit(accountOf(5))).toMatch(/gives no session for this address now/);
   expect([open.length, served.size]).toEqual([0, 0]);
   clock.now = MINUTE;
   kept.tick();
-  expect(kept.refusal(accountOf(5))).toBeDefined();
+  expect(kept.admit(accountOf(5))).toBeDefined();
   clock.now = 2 * MINUTE;
   kept.tick();
-  expect(kept.refusal(accountOf(5))).toBeUndefined();
+  expect(kept.admit(accountOf(5))).toBeUndefined();
   open[0]!.give(jobAt('pool-1'));
   expect([...served.values()]).toEqual([toHex(accountOf(5))]);
 });
 
 test('they go where the session of the proxy is, and only a farm job of the same pool address becomes work', () => {
   const { kept, open, served, warned, jobs } = bed();
-  kept.refusal(accountOf(5));
+  kept.admit(accountOf(5));
   open[0]!.give(jobAt('pool-1'));
   expect([...served.values()]).toEqual([toHex(accountOf(5))]);
   open[0]!.give(jobAt('pool-2'));
@@ -129,5 +128,5 @@ test('they go where the session of the proxy is, and only a farm job of the same
   jobs.current = jobAt('pool-3', false);
   kept.follow(jobs.current, 2);
   expect(open).toEqual([]);
-  expect(kept.refusal(accountOf(5))).toMatch(/the pool has no farms/);
+  expect(kept.admit(accountOf(5))).toMatch(/the pool has no farms/);
 });

@@ -38,6 +38,7 @@ const document: ProxyDocument = {
   passed_on: { sent: 3, accepted: 2, stale: 0, lost: 1, rejected: { [HOSTILE]: 1 }, waiting: 0, work: '16' },
   connections: { all: 2, mining: 1 },
   shares: { accepted: 4, stale: 1, rejected: { above_target: 2 }, work: '16' },
+  hash_rate: '2500',
   rigs: [rig],
   rig_count: 1,
   bans: [],
@@ -49,8 +50,10 @@ test('it shows the pool, the rigs and refusals by reason; the words of others st
     expect(page).toContain(part);
   expect(page).not.toContain('<img');
   expect(page).toContain('&#60;img');
-  const many = proxyPage({ ...document, rigs: Array.from({ length: 1_000 }, () => rig), rig_count: 5_000 });
+  const rigs = Array.from({ length: 1_000 }, () => rig);
+  const many = proxyPage({ ...document, rigs, rig_count: 5_000, hash_rate: '12500000' });
   expect(many.split('<tr>').length - 2).toBe(200);
+  expect(many).toContain('12.5 MH/s');
   expect(many).toContain('The 200 with the most work, of 5000');
   const away = proxyPage({ ...document, pool: { connected: false, last_refusal: HOSTILE } });
   expect(away).toContain('no pool');

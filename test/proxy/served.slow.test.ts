@@ -29,7 +29,7 @@ test.each([
     expect(first.prefix.length).toBe(4);
     expect(toHex(first.prefix)).not.toBe(toHex(second.prefix));
     expect(toHex(second.jobs[0]!.header)).toBe(toHex(job.header));
-    expect(workOfTarget(job.shareTarget)).toBeLessThanOrEqual(proxy.jobs.current!.work);
+    expect(workOfTarget(job.shareTarget)).toBeLessThanOrEqual(proxy.link().job!.work);
     const one = mine(job, first.prefix);
     expect(await first.submitCode(job.jobId, one.nonce)).toBe(0);
     expect(await first.submitCode(job.jobId, one.nonce)).toBe(22);
@@ -48,7 +48,7 @@ test.each([
 test('in a farm session shares of many rigs are accepted under their names, over new templates, blocks and a lost link', async () => {
   const pool = await startBed({ services: [POOL], blockWork: 64n });
   const proxy = await startProxy([`stratum2+tcp://127.0.0.1:${pool.port}`], pool.verifier);
-  expect(proxy.jobs.current?.farm).toBeDefined();
+  expect(proxy.link().job?.farm).toBeDefined();
   const rigs = await Promise.all(
     Array.from({ length: 6 }, async (_, i) => {
       const rig = await (i % 2 === 0 ? V1Client : V2Client).open(proxy.port());

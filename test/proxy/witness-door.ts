@@ -8,12 +8,10 @@ import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import { workOfTarget } from '../../protocol/ledger/target.ts';
 import { CODE } from '../../protocol/stratum/errors.ts';
 import { type FarmJob, jobOfFarm } from '../../protocol/stratum/farm.ts';
-import { FrameSplitter } from '../../protocol/stratum/frame.ts';
+import { FrameSplitter, V2_MAGIC } from '../../protocol/stratum/frame.ts';
 import { decodeClientFrame, decodeServerFrame, type ServerFrame } from '../../protocol/stratum/v2.ts';
 
 const HOST = '127.0.0.1';
-/** Bytes before the first frame of a v2 client. */
-const MAGIC_BYTES = 4;
 /** Jobs of a session that are kept: those of some minutes. */
 const MAX_JOBS = 1_000;
 
@@ -44,7 +42,7 @@ class Overheard {
   readonly #client = new FrameSplitter();
   readonly #server = new FrameSplitter();
   readonly #pending = new Map<number, string>();
-  #skip = MAGIC_BYTES;
+  #skip = V2_MAGIC.length;
   #jobs = new Map<number, FarmJob>();
 
   constructor(witness: Witness) {

@@ -1,6 +1,7 @@
 /** Blocks and payments for feed readers: Atom (RFC 4287) and JSON Feed 1.1, from the same entries. */
 import { formatCoins } from '../../../protocol/amount.ts';
 import { object, text } from '../../../protocol/api/schema.ts';
+import { markupText } from '../../../runtime/door/markup.ts';
 import type { LedgerView } from '../books/ledger-view.ts';
 import type { BlocksDocument, PaymentsDocument } from '../documents.ts';
 import * as d from '../documents.ts';
@@ -54,8 +55,7 @@ export const paymentEntries = ({ payments }: PaymentsDocument): FeedEntry[] =>
     }));
 
 /** XML has no way to write most control characters: they are left out. */
-const xml = (text: string): string =>
-  text.replace(/[\p{Cc}\p{Cs}\ufffe\uffff]/gu, ' ').replace(/[&<>"']/g, (one) => `&#${one.charCodeAt(0)};`);
+const xml = (text: string): string => markupText(text.replace(/[\p{Cc}\p{Cs}\ufffe\uffff]/gu, ' '));
 const iso = (millis: number): string => new Date(millis).toISOString();
 const urlOf = (home: string, page: string): string => `${home}/${page}`;
 

@@ -2,6 +2,7 @@
  * How the pool is, for everybody, from what this process knows by itself: it answers while the database, Redis or the
  * node is away, which is when people look. Pure, but for the routes that gather the facts.
  */
+import { markupText } from '../../../runtime/door/markup.ts';
 import type { InstanceFigures } from '../../shared/shared-state.ts';
 import type { PoolDocument, StatusDocument } from '../documents.ts';
 import type { ChainView } from './pool-view.ts';
@@ -94,17 +95,16 @@ export function statusOf(facts: StatusFacts): StatusDocument {
   };
 }
 
-const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 const WORDS: Readonly<Record<PartState, string>> = { working: 'working', limited: 'limited', away: 'not working' };
 
 /** A page without scripts, which needs nothing but this process. */
 export function statusPage({ state, parts, front_ends, now_millis }: StatusDocument, title: string): string {
   const row = (name: string, word: string, note: string) =>
-    `<tr><th scope="row">${escapeHtml(name)}</th><td>${word}</td><td>${escapeHtml(note)}</td></tr>`;
+    `<tr><th scope="row">${markupText(name)}</th><td>${word}</td><td>${markupText(note)}</td></tr>`;
   const rows = [
     ...parts.map((part) => row(part.name, WORDS[part.state], part.note)),
     ...front_ends.map((one) => row(one.name, WORDS[one.state], `${one.connections} connections`)),
   ];
-  const heading = `${escapeHtml(title)}: ${WORDS[state]}`;
+  const heading = `${markupText(title)}: ${WORDS[state]}`;
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark"><meta http-equiv="refresh" content="30"><title>${heading}</title></head><body><main><h1>${heading}</h1><table><caption>${new Date(now_millis).toISOString()}</caption><thead><tr><th scope="col">Part</th><th scope="col">State</th><th scope="col">Note</th></tr></thead><tbody>${rows.join('')}</tbody></table><p><a href="./">The pool’s page</a></p></main></body></html>`;
 }

@@ -27,7 +27,7 @@ const parsed = parseCommandLine(
 if (parsed.kind !== 'run') throw new Error(JSON.stringify(parsed));
 const shutdown = new Shutdown({ limitMs: 5_000 }, { log: quietLog, process, now: steadyMillis });
 const proxy = await runProxy(parsed.values, { log: quietLog, shutdown, version: 'bench', verifier: withoutHashing() });
-while (proxy.jobs.current?.farm === undefined || (await proxy.rigs.current?.figures())?.ready !== true)
+while (proxy.link().job?.farm === undefined || (await proxy.rigs.current?.figures())?.ready !== true)
   await new Promise((resolve) => setTimeout(resolve, 20));
 
 answerAsked({
