@@ -15,7 +15,7 @@ import { addressOf } from '../bridge/stratum-client.ts';
 import { quietLog } from '../quiet-log.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { until } from '../until.ts';
-import { booksOf, startReadyPostgres } from './ready-cluster.ts';
+import { startDatabases } from './ready-cluster.ts';
 
 const ANY = '127.0.0.1:0';
 /** No share of a test is a block. */
@@ -60,9 +60,9 @@ export async function openPoolBed(words: readonly string[] = []): Promise<PoolBe
     feed.close();
     await mining.close();
   });
-  const postgres = await startReadyPostgres(join(temporaryDirectory(), 'database'));
-  onTestFinished(() => postgres.stop());
-  const database = booksOf(postgres);
+  const databases = await startDatabases();
+  onTestFinished(() => databases.stop());
+  const database = await databases.create();
   const sql = connectDatabase(database, { max: 2 });
   onTestFinished(() => sql.end({ timeout: 1 }));
 
