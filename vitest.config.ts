@@ -33,7 +33,6 @@ const LONGEST = [
   'pool/fleet',
   'pool/month',
   'dashboard/lists',
-  'faults/payout-failover',
 ].map((name) => `/test/${name}.slow.test.ts`);
 
 /** The long ones first, then the other slow ones: what is left at the end is short, and the workers end together. */
