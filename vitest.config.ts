@@ -25,7 +25,6 @@ const LONGEST = [
   'kernels/gpu-vectors',
   'pool/outages',
   'miner/page-miner',
-  'faults/rollback',
   'attack/lying-pool',
   'miner/svc-miner',
   'miner/gpu-process',

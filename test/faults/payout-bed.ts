@@ -26,7 +26,9 @@ import { WalletFiles } from '../wallet/wallet-files.ts';
 import { creditAccount } from './credit-account.ts';
 
 export const MINIMUM = COIN / 10n;
-const CUT_MILLIS = 250;
+const CUT_MILLIS = 200;
+const PAYOUT_MILLIS = 250;
+const INCOME_MILLIS = 100;
 
 export const payloadOf = (account: number): Uint8Array => Uint8Array.of(0, ...pattern(`payout account ${account}`, 48));
 export const addressOf = (account: number): string => formatAddress(payloadOf(account), 'development');
@@ -121,7 +123,7 @@ export class PayoutBed {
     return createWalletClient({ url: `http://${this.daemon.rpc}`, tokenFile: `${this.files.file}.token`, address });
   }
 
-  /** An accountant that pays every 100 ms what is due, on connections of its own. */
+  /** An accountant that pays several times a second what is due, on connections of its own. */
   startPool(): void {
     const sql = connectDatabase(this.server.url, { max: 6 });
     const runner = new TermRunner(
@@ -138,7 +140,7 @@ export class PayoutBed {
         databaseUrl: this.server.url,
         holder: 'test',
         payoutMin: MINIMUM,
-        payoutIntervalMillis: 100,
+        payoutIntervalMillis: PAYOUT_MILLIS,
         shareDays: 7,
         chartDays: 7,
         silentMillis: 1e9,
@@ -170,7 +172,7 @@ export class PayoutBed {
     this.#taking = (async () => {
       while (this.#isTaking) {
         await this.#takeIncome().catch(() => undefined);
-        await sleep(20);
+        await sleep(INCOME_MILLIS);
       }
     })();
   }
