@@ -25,7 +25,6 @@ const LONGEST = [
   'kernels/gpu-vectors',
   'pool/outages',
   'miner/page-miner',
-  'faults/rollback',
   'attack/lying-pool',
   'miner/svc-miner',
   'miner/gpu-process',
@@ -33,7 +32,6 @@ const LONGEST = [
   'pool/fleet',
   'pool/month',
   'dashboard/lists',
-  'faults/payout-failover',
 ].map((name) => `/test/${name}.slow.test.ts`);
 
 /** The long ones first, then the other slow ones: what is left at the end is short, and the workers end together. Files of a kind stand together, as only then one process runs several. */

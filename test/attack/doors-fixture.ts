@@ -38,6 +38,9 @@ export const UPGRADES: Readonly<Partial<Record<DoorName, string>>> = {
   stratumWs: handshake('/', { 'sec-websocket-protocol': 'svc-mining-v1' }),
 };
 
+/** Of the files of one worker: a start takes more than a second. */
+let shared: Promise<Doors> | undefined;
+
 export class Doors {
   readonly ports: Readonly<Record<DoorName, number>>;
   readonly #child: ChildProcess;
@@ -49,8 +52,20 @@ export class Doors {
     this.ports = ports;
   }
 
+  /** Files that share a worker share its process. */
+  static async open(): Promise<Doors> {
+    if (process.env.SVC_TEST_WORKER !== 'shared') return Doors.openOwn();
+    const before = await shared;
+    if (before?.isAlive) {
+      await before.#settle();
+      return before;
+    }
+    shared = Doors.openOwn();
+    return shared;
+  }
+
   /** `env`: variables of its process besides ours. */
-  static async open(env: Readonly<Record<string, string>> = {}): Promise<Doors> {
+  static async openOwn(env: Readonly<Record<string, string>> = {}): Promise<Doors> {
     const child = fork(new URL('./doors-process.ts', import.meta.url), [], {
       execArgv: ['--expose-gc'],
       env: { ...process.env, ...env },
@@ -60,14 +75,18 @@ export class Doors {
     ended.catch(() => undefined);
     const [ports] = (await Promise.race([once(child, 'message'), ended])) as [Record<DoorName, number>];
     const doors = new Doors(child, ports);
-    await doors.expectServed();
+    await doors.#settle();
+    return doors;
+  }
+
+  async #settle(): Promise<void> {
+    await this.expectServed();
     // The connections of these requests are gone when nothing has changed for a second.
     for (let since = 0; since < 10; await sleep(100)) {
-      const sockets = socketsOf(doors.pid);
-      since = sockets === doors.#quietSockets ? since + 1 : 0;
-      doors.#quietSockets = sockets;
+      const sockets = socketsOf(this.pid);
+      since = sockets === this.#quietSockets ? since + 1 : 0;
+      this.#quietSockets = sockets;
     }
-    return doors;
   }
 
   get pid(): number {
@@ -119,7 +138,7 @@ export class Doors {
   }
 
   async close(): Promise<void> {
-    if (!this.isAlive) return;
+    if (!this.isAlive || this === (await shared)) return;
     const gone = once(this.#child, 'exit');
     this.#child.disconnect();
     await gone;

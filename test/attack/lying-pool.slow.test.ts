@@ -20,7 +20,8 @@ import { until } from '../until.ts';
 import { LIES, NUISANCES, openLies } from './lying-pool.ts';
 
 const MEBIBYTE = 1 << 20;
-const QUIET = ['--no-gpu', '--cpu-threads', '1', '--api-bind', 'off', '--metrics-bind', 'off'];
+/** Lies and the rule about them take no hashes. */
+const QUIET = ['--no-gpu', '--cpu-threads', '1', '--throttle', '10', '--api-bind', 'off', '--metrics-bind', 'off'];
 const words = (urls: readonly string[]): string[] => [
   ...urls.flatMap((url) => ['-o', url]),
   '-u',
@@ -33,7 +34,7 @@ const peakOf = ({ child }: RunningMiner): number =>
   1_024 * Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${child.pid}/status`, 'utf8'))?.[1]);
 
 async function honestPool(): Promise<PoolFixture> {
-  const pool = await new PoolFixture({ shareWork: 60_000n }).listen();
+  const pool = await new PoolFixture({ shareWork: 5_000n }).listen();
   onTestFinished(() => pool.close());
   return pool;
 }

@@ -1,7 +1,7 @@
-/** Nodes that take blocks and never answer: they gather no bodies, and hold up no other node. */
+/** Nodes that take blocks and never answer, or answer that they failed: they gather no bodies, hold up no other node, and lose no block. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { NodeUpstream, UPSTREAM_DEFAULTS } from '../../bridge/nodes/upstream.ts';
+import { type CandidateAnswer, NodeUpstream, UPSTREAM_DEFAULTS } from '../../bridge/nodes/upstream.ts';
 import { FoundBlocks } from '../../bridge/shares/found-blocks.ts';
 import type { FoundBlock } from '../../bridge/shares/sink.ts';
 import { NETWORKS } from '../../protocol/network.ts';
@@ -33,6 +33,15 @@ class HangingSource extends TemplateSource {
   override submit(): Promise<never> {
     this.hanging++;
     return new Promise(() => undefined);
+  }
+}
+
+/** Takes each block, and says twice that it could not. */
+class DenyingSource extends TemplateSource {
+  override async submit(header: Uint8Array, body: Uint8Array): Promise<CandidateAnswer> {
+    await super.submit(header, body);
+    if (this.submitted.length <= 2) throw new Error('503');
+    return { state: 'known' };
   }
 }
 
@@ -85,4 +94,16 @@ test('blocks without end, as from a target that every hash meets, do not gather 
   for (let n = 0; n < 7_000; n++) blocks.add(blockOf(n), body);
   expect(blocks.counts.found - blocks.counts.expired).toBe(96 * 64);
   expect(blocks.list(10_000).length).toBeLessThan(96 * 64 + 2_001);
+});
+
+test('a node that takes a block and says that it failed is sent the same one again, and no other', async () => {
+  const source = new DenyingSource('denying');
+  const { blocks, fates, body } = bed([source]);
+  const block = { ...blockOf(1), header: new Uint8Array(312).fill(7) };
+  blocks.add(block, body);
+  await expect.poll(() => fates).toEqual(['known']);
+  expect(source.submitted).toEqual(
+    Array.from({ length: 3 }, () => ({ header: block.header, body: new Uint8Array(1) })),
+  );
+  expect(blocks.counts).toMatchObject({ found: 1, accepted: 1 });
 });

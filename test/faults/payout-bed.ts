@@ -1,6 +1,6 @@
 /**
- * Payouts with everything real that money depends on: PostgreSQL that can fall back to an older copy, the wallet daemon as a process, a node with its
- * chain. Income is a list that the test writes; the books take it from where they stand, as they take journals and cuts.
+ * Payouts with everything real that money depends on: PostgreSQL that can fall back to an older copy, the wallet and its listener as the daemon has them, a
+ * node with its chain. Income is a list that the test writes; the books take it from where they stand, as they take journals and cuts.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished } from 'vitest';
@@ -13,15 +13,22 @@ import { createWalletClient } from '../../pool/payout/wallet-client.ts';
 import { formatAddress, parseAddress } from '../../protocol/address.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
+import { openWallet } from '../../wallet/open.ts';
+import { dispatch } from '../../wallet/rpc/dispatch.ts';
+import { WalletServer } from '../../wallet/rpc/server.ts';
+import { readOrCreateToken } from '../../wallet/rpc/token.ts';
+import type { Wallet } from '../../wallet/wallet.ts';
 import { type PostgresServer, startPostgresServer } from '../pool/postgres-server.ts';
 import { quietLog } from '../quiet-log.ts';
 import { temporaryDirectory } from '../temporary.ts';
-import { ChainBed, COIN, DaemonProcess } from '../wallet/wallet-bed.ts';
+import { ChainBed, COIN } from '../wallet/wallet-bed.ts';
 import { WalletFiles } from '../wallet/wallet-files.ts';
 import { creditAccount } from './credit-account.ts';
 
 export const MINIMUM = COIN / 10n;
-const CUT_MILLIS = 100;
+const CUT_MILLIS = 200;
+const PAYOUT_MILLIS = 250;
+const INCOME_MILLIS = 100;
 
 export const payloadOf = (account: number): Uint8Array => Uint8Array.of(0, ...pattern(`payout account ${account}`, 48));
 export const addressOf = (account: number): string => formatAddress(payloadOf(account), 'development');
@@ -39,18 +46,56 @@ const quietChain: Chain = {
   block: async () => undefined,
 } as Chain;
 
+/** What `svc-wallet daemon` runs. */
+class Daemon {
+  readonly #wallet: Wallet;
+  readonly #server: WalletServer;
+  /** Where it listens. */
+  readonly rpc: string;
+
+  private constructor(wallet: Wallet, server: WalletServer, port: number) {
+    this.#wallet = wallet;
+    this.#server = server;
+    this.rpc = `127.0.0.1:${port}`;
+  }
+
+  static async start(file: string, service: string): Promise<Daemon> {
+    const fault = (error: Error) => {
+      throw error;
+    };
+    const wallet = await openWallet(
+      { file, passwordFile: undefined, service, validityCuts: 200 },
+      { log: quietLog, ask: undefined, fault },
+    );
+    const token = await readOrCreateToken(`${file}.token`);
+    const server = new WalletServer(wallet, { listen: { host: '127.0.0.1', port: 0 }, allowRemote: false, token });
+    const { port } = await server.start();
+    wallet.start();
+    return new Daemon(wallet, server, port);
+  }
+
+  status(): Promise<unknown> {
+    return dispatch(this.#wallet, { id: 1, method: 'status', params: {} });
+  }
+
+  async stop(): Promise<void> {
+    await this.#server.close();
+    await this.#wallet.close();
+  }
+}
+
 export class PayoutBed {
   readonly files: WalletFiles;
   readonly server: PostgresServer;
   readonly chain: ChainBed;
-  readonly daemon: DaemonProcess;
+  readonly daemon: Daemon;
   readonly sql: Sql;
   readonly income: Income[] = [];
   #pool: { readonly runner: TermRunner; readonly sql: Sql } | undefined;
   #taking: Promise<void> | undefined;
   #isTaking = false;
 
-  private constructor(files: WalletFiles, server: PostgresServer, chain: ChainBed, daemon: DaemonProcess) {
+  private constructor(files: WalletFiles, server: PostgresServer, chain: ChainBed, daemon: Daemon) {
     this.files = files;
     this.server = server;
     this.chain = chain;
@@ -64,13 +109,12 @@ export class PayoutBed {
     await files.write();
     const server = await startPostgresServer(40);
     const chain = await ChainBed.open(files.firstAddress, { outputs: 64, each: 1000n * COIN });
-    const daemon = new DaemonProcess(files.file, chain.base, ['--validity', '200']);
+    const daemon = await Daemon.start(files.file, chain.base);
     const bed = new PayoutBed(files, server, chain, daemon);
     onTestFinished(() => bed.#close());
     await migrate(bed.sql, quietLog);
     chain.start(CUT_MILLIS);
-    await daemon.start();
-    await expect.poll(() => daemon.result('status')).toMatchObject({ caught_up: true });
+    await expect.poll(() => daemon.status()).toMatchObject({ result: { caught_up: true } });
     return bed;
   }
 
@@ -79,7 +123,7 @@ export class PayoutBed {
     return createWalletClient({ url: `http://${this.daemon.rpc}`, tokenFile: `${this.files.file}.token`, address });
   }
 
-  /** An accountant that pays every 100 ms what is due, on connections of its own. */
+  /** An accountant that pays several times a second what is due, on connections of its own. */
   startPool(): void {
     const sql = connectDatabase(this.server.url, { max: 6 });
     const runner = new TermRunner(
@@ -96,7 +140,7 @@ export class PayoutBed {
         databaseUrl: this.server.url,
         holder: 'test',
         payoutMin: MINIMUM,
-        payoutIntervalMillis: 100,
+        payoutIntervalMillis: PAYOUT_MILLIS,
         shareDays: 7,
         chartDays: 7,
         silentMillis: 1e9,
@@ -128,7 +172,7 @@ export class PayoutBed {
     this.#taking = (async () => {
       while (this.#isTaking) {
         await this.#takeIncome().catch(() => undefined);
-        await sleep(20);
+        await sleep(INCOME_MILLIS);
       }
     })();
   }
@@ -198,7 +242,7 @@ export class PayoutBed {
     this.#isTaking = false;
     await this.#taking;
     await this.stopPool();
-    await this.daemon.stop('SIGKILL');
+    await this.daemon.stop();
     await this.chain.close();
     await this.sql.end({ timeout: 1 });
     await this.server.stop();

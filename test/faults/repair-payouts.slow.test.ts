@@ -3,6 +3,8 @@ import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { payoutSeries, requestIdOf } from '../../pool/payout/payout-series.ts';
+import { type RepairOptions, repairPayouts } from '../../pool/payout/repair.ts';
+import { createWalletClient } from '../../pool/payout/wallet-client.ts';
 import { parseAddress } from '../../protocol/address.ts';
 import { COIN } from '../wallet/wallet-bed.ts';
 import { addressOf, PayoutBed } from './payout-bed.ts';
@@ -13,16 +15,12 @@ test('payments that the books cannot cover: shown, refused, and booked on a pers
   const bed = await PayoutBed.open();
   const { firstAddress } = bed.files;
   await bed.sql`insert into settings values ('pool_address', ${firstAddress})`;
-  const { payouts: prefix } = payoutSeries(parseAddress(firstAddress).payload);
-  const repair = async (...more: string[]) => {
+  const series = payoutSeries(parseAddress(firstAddress).payload);
+  const { payouts: prefix } = series;
+  const run = async (...more: string[]) => {
     const words = ['repair-payouts', '--database', bed.server.url, '--wallet', `http://${bed.daemon.rpc}`];
-    const child = spawn(process.execPath, [
-      PROGRAM,
-      ...words,
-      '--wallet-token-file',
-      `${bed.files.file}.token`,
-      ...more,
-    ]);
+    const token = ['--wallet-token-file', `${bed.files.file}.token`];
+    const child = spawn(process.execPath, [PROGRAM, ...words, ...token, ...more]);
     let output = '';
     for (const stream of [child.stdout, child.stderr])
       stream.on('data', (data: Buffer) => {
@@ -31,23 +29,30 @@ test('payments that the books cannot cover: shown, refused, and booked on a pers
     const code = await new Promise<number | null>((resolve) => child.once('close', resolve));
     return { code, output };
   };
+  /** The same without a program of its own. */
+  const repair = async (options: Partial<RepairOptions> = {}) => {
+    const wallet = createWalletClient({ url: `http://${bed.daemon.rpc}`, tokenFile: `${bed.files.file}.token` });
+    const parts = { sql: bed.sql, wallet, series };
+    const { lines, agree } = await repairPayouts({ apply: false, advance: false, ...options }, parts);
+    return { agree, output: lines.join('\n') };
+  };
   expect(await repair()).toMatchObject({
-    code: 0,
+    agree: true,
     output: expect.stringMatching(/every payment that the wallet has made/),
   });
 
   // Paid by a pool whose database is gone: the miner is not even known.
   const recipients = [{ address: addressOf(1), amount: 2n * COIN }];
   await expect.poll(async () => (await bed.wallet().sendMany(requestIdOf(prefix, 1), recipients)).kind).toBe('ok');
-  const shown = await repair();
+  const shown = await run();
   expect(shown).toMatchObject({
     code: 1,
     output: expect.stringMatching(/payment 1 \(200000000 atoms to 1, .*nothing was changed/s),
   });
-  expect(await repair('--apply')).toMatchObject({ code: 1, output: expect.stringMatching(/--advance/) });
+  expect(await repair({ apply: true })).toMatchObject({ agree: false, output: expect.stringMatching(/--advance/) });
   expect(await bed.sql`select from payouts`).toHaveLength(0);
-  expect(await repair('--apply', '--advance')).toMatchObject({ code: 0, output: expect.stringMatching(/corrected/) });
-  expect(await repair()).toMatchObject({ code: 0 });
+  expect(await run('--apply', '--advance')).toMatchObject({ code: 0, output: expect.stringMatching(/corrected/) });
+  expect(await repair()).toMatchObject({ agree: true });
   const [row] = await bed.sql<{ balance: bigint }[]>`select balance from accounts where address = ${addressOf(1)}`;
   expect(row?.balance).toBe(-2n * COIN);
 

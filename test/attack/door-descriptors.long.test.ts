@@ -11,7 +11,7 @@ import { DOOR_NAMES, type DoorName, Doors } from './doors-fixture.ts';
 
 let doors: Doors;
 beforeAll(async () => {
-  doors = await Doors.open();
+  doors = await Doors.openOwn();
 });
 afterAll(() => doors.close());
 

@@ -1,6 +1,6 @@
 /**
  * Inside TLS: what a client can make the server do again and again after one handshake, and how it can leave. Renegotiation, names that are none, tickets of
- * other sessions, TLS in TLS, records without content, halves of connections. Handshakes that are never finished: stratum-door.slow.test.ts.
+ * other sessions, TLS in TLS, records without content, halves of connections. Handshakes that are never finished: stratum-door.long.test.ts.
  */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';

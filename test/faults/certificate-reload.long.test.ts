@@ -39,7 +39,7 @@ test.each([0, 2])('reloads under load lose no connection (%i listener threads)',
   });
   let lost = 0;
   const miners = await Promise.all(
-    Array.from({ length: count({ full: 40, deep: 400 }) }, async (_, i) => {
+    Array.from({ length: count({ full: 10, deep: 400 }) }, async (_, i) => {
       const client = await V1Client.open(port, 'tls');
       void client.closed.then(() => lost++);
       await client.login(`${addressOf(i)}.rig`);
@@ -65,7 +65,7 @@ test.each([0, 2])('reloads under load lose no connection (%i listener threads)',
       shares++;
     }
   })();
-  const reloads = count({ full: 100, deep: 2_000 });
+  const reloads = count({ full: 30, deep: 2_000 });
   for (let i = 1; i <= reloads; i++) {
     const { pair } = PAIRS[i % 2] as (typeof PAIRS)[number];
     server.setCertificate(pair);

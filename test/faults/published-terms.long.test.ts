@@ -9,7 +9,7 @@ import { startPostgresServer } from '../pool/postgres-server.ts';
 import { quietLog } from '../quiet-log.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { lasts } from '../watch/limits.ts';
-import { Oracle, PlayedChain, RigInstance } from './books-rig.ts';
+import { booksSettled, expectBooks, Oracle, PlayedChain, RigInstance } from './books-rig.ts';
 import { swapIn, takeBaseBackup } from './database-swap.ts';
 
 const TIMEOUT = lasts(120, 'it replaces a database server under a pool, twice');
@@ -22,6 +22,7 @@ test(
   async () => {
     const postgres = await startPostgresServer(60);
     onTestFinished(() => postgres.stop());
+    const oracle = new Oracle();
     const chain = new PlayedChain();
     onTestFinished(() => chain.close());
     const directory = temporaryDirectory();
@@ -34,7 +35,7 @@ test(
       const published = new PublishedTerms(path, { log: quietLog, now: Date.now });
       const rig = await RigInstance.start(
         { directory: join(directory, 'journal'), databaseUrl: postgres.url, published },
-        new Oracle(),
+        oracle,
         chain,
       );
       const edits = new Edits(file, { sql, chain: look, now: Date.now, published });
@@ -78,6 +79,12 @@ test(
     const last = chain.height / file.sliceCuts;
     await reaches(Math.ceil(last) + 3);
     expect(await feesFrom(Math.ceil(last) + 2)).toEqual([1_000]);
+
+    // Nothing that was answered is lost or counted twice.
+    await rig.stopLoad();
+    chain.goOn(300);
+    await booksSettled(sql, oracle, 180_000);
+    await expectBooks(sql, oracle, new Map());
     await rig.stop();
   },
 );
