@@ -16,8 +16,6 @@ async function fixture(options: FixtureOptions = {}): Promise<PoolFixture> {
   return pool;
 }
 
-/** In process: test/miner/pool-client.long.test.ts. */
-const deep = test.runIf(level === 'deep');
 const QUIET = ['--no-gpu', '--cpu-threads', '1', '--api-bind', '127.0.0.1:0', '--metrics-bind', '127.0.0.1:0'];
 const user = ['-u', `${MINER_ADDRESS}.rig1`];
 
@@ -61,22 +59,24 @@ test('mines: shares are accepted, figures and metrics say so, SIGTERM ends it wi
   expect(await miner.ended()).toBe(0);
 });
 
-deep('v2 over TLS with a pinned certificate works from the command line', async () => {
-  const pool = await fixture();
-  const { TEST_FINGERPRINT } = await import('./certificate.ts');
-  const miner = new RunningMiner([
-    '-o',
-    `stratum2+tls://127.0.0.1:${pool.port}`,
-    ...user,
-    ...QUIET,
-    '--tls-pin',
-    `sha256:${TEST_FINGERPRINT}`,
-  ]);
-  await until(() => pool.accepted >= 1);
-  expect([...pool.clients][0]).toMatchObject({ version: 2, encrypted: true });
-  miner.child.kill('SIGINT');
-  expect(await miner.ended()).toBe(0);
-});
+// In process: test/miner/pool-client.long.test.ts.
+if (level === 'deep')
+  test('v2 over TLS with a pinned certificate works from the command line', async () => {
+    const pool = await fixture();
+    const { TEST_FINGERPRINT } = await import('./certificate.ts');
+    const miner = new RunningMiner([
+      '-o',
+      `stratum2+tls://127.0.0.1:${pool.port}`,
+      ...user,
+      ...QUIET,
+      '--tls-pin',
+      `sha256:${TEST_FINGERPRINT}`,
+    ]);
+    await until(() => pool.accepted >= 1);
+    expect([...pool.clients][0]).toMatchObject({ version: 2, encrypted: true });
+    miner.child.kill('SIGINT');
+    expect(await miner.ended()).toBe(0);
+  });
 
 test('pause and resume over the API need the token', async () => {
   const pool = await fixture();
@@ -157,14 +157,15 @@ test('a changed config file takes effect without a restart; a wrong one is repor
   await until(() => second.accepted > accepted);
 });
 
-deep('a pool that pays somebody else: named, refused, and no share goes there', async () => {
-  const thief = await fixture({ payTo: THIEF_ADDRESS });
-  const miner = new RunningMiner(['-o', thief.url, ...user, ...QUIET]);
-  await miner.says('the job does not pay your address');
-  await miner.says('job_pays_other');
-  expect(thief.judged).toEqual([]);
-  expect(miner.exit).toBeUndefined();
-});
+if (level === 'deep')
+  test('a pool that pays somebody else: named, refused, and no share goes there', async () => {
+    const thief = await fixture({ payTo: THIEF_ADDRESS });
+    const miner = new RunningMiner(['-o', thief.url, ...user, ...QUIET]);
+    await miner.says('the job does not pay your address');
+    await miner.says('job_pays_other');
+    expect(thief.judged).toEqual([]);
+    expect(miner.exit).toBeUndefined();
+  });
 
 test('log file and JSON log; the dataset is kept on disk, and built again when its file is damaged', async () => {
   const pool = await fixture();

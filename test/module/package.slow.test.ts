@@ -20,8 +20,6 @@ import { level } from '../level.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { PACKAGE } from './load.ts';
 
-/** In a page of this project: test/dashboard/pages-in-process.slow.test.ts; the examples in this process: examples.long.test.ts. */
-const inChromium = test.runIf(level === 'deep');
 if (level === 'deep') withBrowser();
 const COIN = 100_000_000n;
 const wallet = () => {
@@ -100,9 +98,9 @@ test('packed, unpacked, imported by its name, and paid with from Node', async ()
   );
 });
 
-inChromium(
-  'a 2-of-3 payment: proposed and sent from Node, signed by one member in Node and by another in a page',
-  async () => {
+// In a page of this project: test/dashboard/pages-in-process.slow.test.ts; the examples in process: examples.long.test.ts.
+if (level === 'deep')
+  test('a 2-of-3 payment: proposed and sent from Node, signed by one member in Node and by another in a page', async () => {
     const { folder } = unpacked();
     const script = join(folder, 'examples/multisig.mjs');
     const members = [wallet(), wallet(), wallet()] as const;
@@ -133,8 +131,7 @@ inChromium(
     const second = (await page.textContent('output')) as string;
     expect(await run([script, 'send', bed.base, second, first])).toMatch(/^[0-9a-f]{96}$/);
     expect(await balanceOf(bed, recipient.address)).toBe(125_000_000n);
-  },
-);
+  });
 
 /** A page that shows the address of the words behind its #. */
 const pageWith = (
@@ -156,32 +153,34 @@ async function shownBy(site: string, words: string): Promise<string | null> {
   return page.textContent('body');
 }
 
-inChromium('the example page pays from its worker', async () => {
-  const { folder } = unpacked();
-  const [payer, recipient] = [wallet(), wallet()];
-  const base = await serveBuilt(folder, false);
-  const bed = await nodeFor(payer.address, new URL(base).origin);
-  const { page } = await open(`${base}examples/payment.html`);
-  await page.fill('[name=api]', bed.base);
-  await page.fill('[name=words]', payer.words);
-  await page.fill('[name=recipient]', recipient.address);
-  await page.click('button');
-  await expect.poll(() => page.textContent('output')).toMatch(/^paid: [0-9a-f]{96}$/);
-  expect(await balanceOf(bed, recipient.address)).toBe(125_000_000n);
-});
+if (level === 'deep')
+  test('the example page pays from its worker', async () => {
+    const { folder } = unpacked();
+    const [payer, recipient] = [wallet(), wallet()];
+    const base = await serveBuilt(folder, false);
+    const bed = await nodeFor(payer.address, new URL(base).origin);
+    const { page } = await open(`${base}examples/payment.html`);
+    await page.fill('[name=api]', bed.base);
+    await page.fill('[name=words]', payer.words);
+    await page.fill('[name=recipient]', recipient.address);
+    await page.click('button');
+    await expect.poll(() => page.textContent('output')).toMatch(/^paid: [0-9a-f]{96}$/);
+    expect(await balanceOf(bed, recipient.address)).toBe(125_000_000n);
+  });
 
-inChromium('a page uses the module as it is, and one that a bundler made', async () => {
-  const { project, folder } = unpacked();
-  const { words, address } = wallet();
-  const plain = temporaryDirectory();
-  cpSync(folder, plain, { recursive: true });
-  writeFileSync(join(plain, 'index.html'), pageWith('./svc_wasm.js'));
-  expect(await shownBy(plain, words)).toBe(address);
-  writeFileSync(join(project, 'index.html'), pageWith('svc-wasm'));
-  const settings = { outDir: join(project, 'out'), target: 'es2022', assetsInlineLimit: 0 };
-  await build({ configFile: false, root: project, logLevel: 'silent', base: './', build: settings });
-  expect(await shownBy(settings.outDir, words)).toBe(address);
-});
+if (level === 'deep')
+  test('a page uses the module as it is, and one that a bundler made', async () => {
+    const { project, folder } = unpacked();
+    const { words, address } = wallet();
+    const plain = temporaryDirectory();
+    cpSync(folder, plain, { recursive: true });
+    writeFileSync(join(plain, 'index.html'), pageWith('./svc_wasm.js'));
+    expect(await shownBy(plain, words)).toBe(address);
+    writeFileSync(join(project, 'index.html'), pageWith('svc-wasm'));
+    const settings = { outDir: join(project, 'out'), target: 'es2022', assetsInlineLimit: 0 };
+    await build({ configFile: false, root: project, logLevel: 'silent', base: './', build: settings });
+    expect(await shownBy(settings.outDir, words)).toBe(address);
+  });
 
 test('the package is small: 250 KB by gzip for all, 60 KB for a page that only verifies', () => {
   const size = (name: string) => spawnSync('gzip', ['-9', '-c', fileURLToPath(new URL(name, PACKAGE))]).stdout.length;
