@@ -144,6 +144,8 @@ test('wallet and pool as two users: the pool calls the wallet with a token whose
   expect(await poolProgram.until(/blocks pay the pool address=(\S+)/)).toMatch(/^dsvc1/);
   await poolProgram.until(/(ready) healthy=true/);
 
+  // Made after the doors for miners are open.
+  await expect.poll(() => existsSync(join(folder, 'lib/svc-pool/operator.token'))).toBe(true);
   const secrets: [string, string][] = [
     ['svc-wallet', 'lib/svc-wallet/wallet.json.token'],
     ['svc-wallet', 'lib/svc-wallet/wallet.json.password'],

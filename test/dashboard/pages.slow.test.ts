@@ -8,7 +8,7 @@ import { createServer, request as forward } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import type { BlocksDocument, MinerDocument } from '../../pool/api/documents.ts';
+import type { BlocksDocument, MinerDocument, PoolDocument } from '../../pool/api/documents.ts';
 import { count, level } from '../level.ts';
 import { MINED_BLOCK, readJson, type StackFixture, startStack } from '../stack/stack-fixture.ts';
 import { until } from '../until.ts';
@@ -23,8 +23,7 @@ let paidBlock: string;
 beforeAll(async () => {
   stack = await startStack({
     blockWork: MINED_BLOCK,
-    // Every open page is drawn again at each cut.
-    pace: { cutMillis: 400 },
+    pace: { cutMillis: 200 },
     poolWords: ['--start-work', '8000'],
   });
   address = await stack.startMiner();
@@ -36,6 +35,15 @@ beforeAll(async () => {
   paidBlock = await until(paid, { everyMillis: 250 });
   // The pages have what they show; mining on would only take the processor from them.
   await stack.stopPart('miner');
+  // Every open page is drawn again at each cut.
+  await stack.nodeAt(2_000);
+  const figures = async () => (await readJson<PoolDocument>(`${stack.webUrl}/api/v1/pool`)).network_figures;
+  const { height } = await figures();
+  const goesOn = async () => {
+    const now = await figures();
+    return now.synced && now.height > height;
+  };
+  await until(goesOn, { everyMillis: 250 });
 });
 afterAll(() => stack?.stop());
 
