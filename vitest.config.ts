@@ -27,7 +27,6 @@ const LONGEST = [
   'miner/page-miner',
   'attack/lying-pool',
   'miner/svc-miner',
-  'miner/gpu-process',
   'pool/books',
   'pool/fleet',
   'pool/month',

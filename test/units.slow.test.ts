@@ -79,7 +79,7 @@ test('wallet and pool as two users: the pool calls the wallet with a token whose
     ([, text = '']) => JSON.parse(place(text)) as Record<string, unknown>,
   ) as [object, object, Record<string, unknown>];
   const configs = {
-    node: { ...nodeJson, 'api-bind': at(api), 'mining-bind': at(mining), 'cut-millis': 500 },
+    node: { ...nodeJson, 'api-bind': at(api), 'mining-bind': at(mining), 'cut-millis': 500, 'pow-mode': 'light' },
     wallet: { ...walletJson, listen: at(rpc), service: `http://${at(api)}` },
     pool: {
       ...poolJson,
@@ -93,6 +93,7 @@ test('wallet and pool as two users: the pool calls the wallet with a token whose
       'pplns-listen-ws': at(pplnsWs),
       'solo-listen-ws': at(soloWs),
       threads: 0,
+      'pow-mode': 'light',
       'verify-threads': 1,
     },
   };
@@ -143,6 +144,8 @@ test('wallet and pool as two users: the pool calls the wallet with a token whose
   expect(await poolProgram.until(/blocks pay the pool address=(\S+)/)).toMatch(/^dsvc1/);
   await poolProgram.until(/(ready) healthy=true/);
 
+  // Made after the doors for miners are open.
+  await expect.poll(() => existsSync(join(folder, 'lib/svc-pool/operator.token'))).toBe(true);
   const secrets: [string, string][] = [
     ['svc-wallet', 'lib/svc-wallet/wallet.json.token'],
     ['svc-wallet', 'lib/svc-wallet/wallet.json.password'],

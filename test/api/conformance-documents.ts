@@ -74,8 +74,8 @@ export const DOCUMENTS_ROWS: readonly Row[] = [
   titled(
     'Resources',
     'Node sync: `best_peer_height`, `behind_by`, `peers` of a node behind its peers',
-    'test/consensus/left-behind.slow.test.ts',
-    'one that was away says synced and gives templates only when it is back',
+    'test/network/parts.test.ts',
+    'the height that a delivering peer claims is shown to a node that is behind, and to no other',
   ),
   titled(
     'Resources',

@@ -110,12 +110,12 @@ export const EVENTS_ROWS: readonly Row[] = [
     [
       ['`svcd run --metrics-bind`', 'test/node/metrics-bind.slow.test.ts'],
       ['`svcd validator-endpoint`', 'test/consensus/overlay-key.test.ts'],
-      ['`validator-register`', 'test/wallet/staking/operator-rows.slow.test.ts'],
-      ['`positions`, `validators`', 'test/wallet/staking/operator-rows.slow.test.ts'],
-      ['`validator-key-export`', 'test/wallet/staking/key-files.slow.test.ts'],
-      ['`validator-heartbeat-fee-key-export`', 'test/wallet/staking/key-files.slow.test.ts'],
+      ['`validator-register`', 'test/wallet/staking/operator-rows.long.test.ts'],
+      ['`positions`, `validators`', 'test/wallet/staking/operator-rows.long.test.ts'],
+      ['`validator-key-export`', 'test/wallet/staking/key-files.long.test.ts'],
+      ['`validator-heartbeat-fee-key-export`', 'test/wallet/staking/key-files.long.test.ts'],
       ['`validator-heartbeat`', 'test/wallet/staking/operator-changes.long.test.ts'],
-      ['`reward-address`', 'test/wallet/staking/operator-rows.slow.test.ts'],
+      ['`reward-address`', 'test/wallet/staking/operator-rows.long.test.ts'],
       ['`validator-rotate`', 'test/wallet/staking/operator-changes.long.test.ts'],
       ['`validator-endpoint`', 'test/wallet/staking/operator-changes.long.test.ts'],
       ['`validator-commission`', 'test/wallet/staking/operator-changes.long.test.ts'],
@@ -125,7 +125,7 @@ export const EVENTS_ROWS: readonly Row[] = [
   titled(
     'Operator commands',
     'all of them, as docs/validator.md has them',
-    'test/stack/validator-page.slow.test.ts',
-    'a third validator from nothing to its last atom, by the lines of docs/validator.md',
+    'test/guards/documented-commands.slow.test.ts',
+    'every program line of the documents is one that its program takes',
   ),
 ];

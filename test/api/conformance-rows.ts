@@ -22,7 +22,11 @@ export type Row = {
 
 /** Titles as the file has them, with the places of `test.each`. */
 export function titlesIn(file: string): string[] {
-  const text = readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
+  const place = new URL(`../../${file}`, import.meta.url);
+  const own = readFileSync(place, 'utf8');
+  // Some files put tests of several together, which share what they start.
+  const parts = [...own.matchAll(/^await import\('(\.\/[^']*)'\)/gm)].map(([, path = '']) => new URL(path, place));
+  const text = [own, ...parts.map((part) => readFileSync(part, 'utf8'))].join('\n');
   const titles = text.matchAll(/\btest(?:\.each(?:<[^\n]*?>)?\([\s\S]*?\))?\(\s*(['"`])(.*?)\1/g);
   return [...titles].map(([, , title = '']) => title);
 }

@@ -124,8 +124,8 @@ export const SECTION_ROWS: readonly Row[] = [
     ['Node sync: `synced` of every role', 'test/node/tip.test.ts', 'never synced behind a proof'],
     [
       'Node sync: `synced` of a validator that was away',
-      'test/consensus/left-behind.slow.test.ts',
-      'one that was away says synced and gives templates only when it is back',
+      'test/consensus/followed-peers.long.test.ts',
+      'a validator follows to the head, with blocks, and signs again when it is heard',
     ],
     ['`failed`: `conflict`', MEMPOOL, 'in blocks the first executed wins and the other is a conflict'],
     ['`failed`: `expired`', MEMPOOL, 'what no block took in time expires, and says so for good'],
@@ -168,10 +168,10 @@ export const SECTION_ROWS: readonly Row[] = [
     ],
     [
       '`init --generate-password`, `daemon`, `--file`, `--service`, `prove-address`',
-      'test/wallet/end-to-end.slow.test.ts',
+      'test/wallet/end-to-end.long.test.ts',
       'commands for people, beside a daemon and without one',
     ],
-    ['`prove-address` with the pool', 'test/dashboard/threshold.slow.test.ts', 'by the commands it shows'],
+    ['`prove-address` with the pool', 'test/dashboard/pages-in-process.slow.test.ts', 'by the commands it shows'],
     ['`--confirmations`', FOLLOWING, 'unconfirmed, then finalized, then confirmed'],
     ['`--allow-remote`: behind TLS', SERVER, 'beyond this machine only with --allow-remote'],
     [
@@ -287,12 +287,12 @@ export const SECTION_ROWS: readonly Row[] = [
   ...rowsOf('Operator commands', [
     [
       'defaults: commission 500 basis points, rewards to the first address, key index 2147483647; at least 100,000 coins',
-      'test/wallet/staking/operator-rows.slow.test.ts',
+      'test/wallet/staking/operator-rows.long.test.ts',
       'Operator commands: `validator-register`',
     ],
     [
       'a rotated key needs an index from 2147418112 to 2147483647',
-      'test/wallet/staking/key-files.slow.test.ts',
+      'test/wallet/staking/key-files.long.test.ts',
       'Operator commands: `validator-key-export`',
     ],
     ['`--log-file`', 'test/node/metrics-bind.slow.test.ts', 'svcd run --metrics-bind'],
@@ -365,7 +365,7 @@ export const SECTION_ROWS: readonly Row[] = [
   titled(
     'Limits',
     'Minimum self-bond: 100,000 coins',
-    'test/wallet/staking/operator-rows.slow.test.ts',
+    'test/wallet/staking/operator-rows.long.test.ts',
     'validator-register',
   ),
   titled(

@@ -8,7 +8,8 @@ import { createServer, request as forward } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import type { BlocksDocument, MinerDocument } from '../../pool/api/documents.ts';
+import type { BlocksDocument, MinerDocument, PoolDocument } from '../../pool/api/documents.ts';
+import { count, level } from '../level.ts';
 import { MINED_BLOCK, readJson, type StackFixture, startStack } from '../stack/stack-fixture.ts';
 import { until } from '../until.ts';
 import { atOnce, open, seriousFaults, widerThanScreen, withBrowser } from './browser.ts';
@@ -22,8 +23,7 @@ let paidBlock: string;
 beforeAll(async () => {
   stack = await startStack({
     blockWork: MINED_BLOCK,
-    // Every open page is drawn again at each cut.
-    pace: { cutMillis: 300 },
+    pace: { cutMillis: 200 },
     poolWords: ['--start-work', '8000'],
   });
   address = await stack.startMiner();
@@ -35,6 +35,15 @@ beforeAll(async () => {
   paidBlock = await until(paid, { everyMillis: 250 });
   // The pages have what they show; mining on would only take the processor from them.
   await stack.stopPart('miner');
+  // Every open page is drawn again at each cut.
+  await stack.nodeAt(2_000);
+  const figures = async () => (await readJson<PoolDocument>(`${stack.webUrl}/api/v1/pool`)).network_figures;
+  const { height } = await figures();
+  const goesOn = async () => {
+    const now = await figures();
+    return now.synced && now.height > height;
+  };
+  await until(goesOn, { everyMillis: 250 });
 });
 afterAll(() => stack?.stop());
 
@@ -278,7 +287,7 @@ async function proxyBelow(prefix: string): Promise<string> {
 test('works under a path prefix behind a proxy: pages, live figures, miner', async () => {
   const url = await proxyBelow('/mining/pool');
   const { page, complaints } = await open(url);
-  for (const [place, text] of pages()) await show(page, `${url}${place}`, text);
+  for (const [place, text] of pages().slice(0, count({ full: 3, deep: 100 }))) await show(page, `${url}${place}`, text);
   await expect.poll(() => page.locator('.banner').count()).toBe(0);
   await page.goto(`${url}#/mine`);
   await page.getByLabel('Your payout address').fill(address);
@@ -291,37 +300,39 @@ test('works under a path prefix behind a proxy: pages, live figures, miner', asy
   expect(complaints).toEqual([]);
 });
 
-test('a person with a browser and nothing else makes an address, mines, sees earnings and is paid', async () => {
-  const { page, complaints } = await open(`${stack.webUrl}/#/mine`);
-  await page.getByRole('button', { name: 'Make an address' }).click();
-  await page.locator('ol.words').waitFor();
-  const words = await page.locator('ol.words li').allInnerTexts();
-  await page.getByRole('button', { name: 'I have written them down' }).click();
-  const asked = page.getByLabel(/^Word \d+$/);
-  await asked.first().waitFor();
-  for (const [i, text] of (await page.locator('label', { hasText: /^Word \d+$/ }).allInnerTexts()).entries())
-    await asked.nth(i).fill(words[Number(/\d+/.exec(text)?.[0]) - 1] as string);
-  await page.getByRole('button', { name: 'Check' }).click();
-  await page.getByText('Your address is ready').waitFor();
-  const typed = () => page.getByLabel('Your payout address').inputValue();
-  await expect.poll(typed).toMatch(/^dsvc1/);
-  const own = await typed();
-  await mineLittle(page);
-  await page.getByLabel(/I agree/).check();
-  await page.getByRole('button', { name: 'Start mining' }).click();
-  await expect.poll(() => page.getByTestId('accepted').innerText()).toMatch(/[1-9]/);
-  // The miner goes on while its own page is looked at.
-  await page.evaluate((whose) => {
-    location.hash = `#/miner/${whose}`;
-  }, own);
-  await expect.poll(() => page.locator('main').innerText()).toMatch(/coins a day/);
-  await page.getByRole('navigation', { name: 'Parts of this page' }).getByRole('link', { name: 'Payments' }).click();
-  // As long as the first payment of all may take.
-  await expect.poll(() => page.locator('main').innerText()).toMatch(/Payments[\s\S]*finalized/);
-  const paid = async () => (await readJson<MinerDocument>(`${stack.webUrl}/api/v1/miners/${own}`)).paid;
-  await expect.poll(paid).toMatch(/^[1-9]\d*$/);
-  expect(complaints.filter((line) => !/404/.test(line))).toEqual([]);
-});
+// What a share brings is in test/stack/whole-path.slow.test.ts, the words in pages-in-process.slow.test.ts, the miner above.
+if (level === 'deep')
+  test('a person with a browser and nothing else makes an address, mines, sees earnings and is paid', async () => {
+    const { page, complaints } = await open(`${stack.webUrl}/#/mine`);
+    await page.getByRole('button', { name: 'Make an address' }).click();
+    await page.locator('ol.words').waitFor();
+    const words = await page.locator('ol.words li').allInnerTexts();
+    await page.getByRole('button', { name: 'I have written them down' }).click();
+    const asked = page.getByLabel(/^Word \d+$/);
+    await asked.first().waitFor();
+    for (const [i, text] of (await page.locator('label', { hasText: /^Word \d+$/ }).allInnerTexts()).entries())
+      await asked.nth(i).fill(words[Number(/\d+/.exec(text)?.[0]) - 1] as string);
+    await page.getByRole('button', { name: 'Check' }).click();
+    await page.getByText('Your address is ready').waitFor();
+    const typed = () => page.getByLabel('Your payout address').inputValue();
+    await expect.poll(typed).toMatch(/^dsvc1/);
+    const own = await typed();
+    await mineLittle(page);
+    await page.getByLabel(/I agree/).check();
+    await page.getByRole('button', { name: 'Start mining' }).click();
+    await expect.poll(() => page.getByTestId('accepted').innerText()).toMatch(/[1-9]/);
+    // The miner goes on while its own page is looked at.
+    await page.evaluate((whose) => {
+      location.hash = `#/miner/${whose}`;
+    }, own);
+    await expect.poll(() => page.locator('main').innerText()).toMatch(/coins a day/);
+    await page.getByRole('navigation', { name: 'Parts of this page' }).getByRole('link', { name: 'Payments' }).click();
+    // As long as the first payment of all may take.
+    await expect.poll(() => page.locator('main').innerText()).toMatch(/Payments[\s\S]*finalized/);
+    const paid = async () => (await readJson<MinerDocument>(`${stack.webUrl}/api/v1/miners/${own}`)).paid;
+    await expect.poll(paid).toMatch(/^[1-9]\d*$/);
+    expect(complaints.filter((line) => !/404/.test(line))).toEqual([]);
+  });
 
 test('the pool goes away and comes back: a banner, no blank page, and live again', async () => {
   const { page } = await open(`${stack.webUrl}/#/pool`);

@@ -1,6 +1,6 @@
 /**
  * Commands of the documents that the flows of test/documented do not run, each with the reason and with what stands in for it. Lines of docs/validator.md are run by
- * test/stack/validator-page.slow.test.ts, which fails where one is left out.
+ * test/stack/validator-page.deep.slow.test.ts, which fails where one is left out.
  */
 export type NotRun = { readonly what: RegExp; readonly why: string; readonly instead?: string };
 
@@ -36,7 +36,7 @@ export const NAMED_ONLY: readonly NotRun[] = [
     why: 'writes for a shell',
     instead: 'test/runtime/described-program.test.ts',
   },
-  { what: /^svc-wallet prove-address/, why: 'needs a request', instead: 'test/wallet/end-to-end.slow.test.ts' },
+  { what: /^svc-wallet prove-address/, why: 'needs a request', instead: 'test/wallet/end-to-end.long.test.ts' },
   { what: /^svc\S* doctor/, why: 'its findings depend on the machine', instead: 'test/runtime/doctor.long.test.ts' },
   { what: /^svc-proxy --help/, why: 'names an option', instead: 'test/proxy/processes.slow.test.ts' },
   { what: /^svc-miner self-test/, why: 'takes minutes', instead: 'test/miner/selftest.slow.test.ts' },

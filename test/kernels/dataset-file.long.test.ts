@@ -5,6 +5,7 @@ import { expect, test } from 'vitest';
 import { HEAD_BYTES, SUM_BYTES } from '../../kernels/dataset-file.ts';
 import { createVerifier } from '../../kernels/verifier.ts';
 import { toHex } from '../../protocol/bytes.ts';
+import { level } from '../level.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { noiseHeader, referenceHasher, TINY } from './tiny-network.ts';
 
@@ -78,10 +79,19 @@ function flip(path: string, at: number): void {
   writeFileSync(path, bytes);
 }
 
+/** One of each kind at the usual level: too short, wrong by its checksum, another one, wrong by its content. */
+const USUAL = [
+  'cut short',
+  'with one bit flipped',
+  'of another epoch',
+  'right by its checksum and wrong by its content',
+];
+const isAsked = ([name]: readonly [string, unknown]): boolean => level === 'deep' || USUAL.includes(name);
+
 test('a damaged file is named, built again and sound afterwards', async () => {
   const directory = temporaryDirectory();
   await start(directory);
-  for (const [name, { damage, reason, stages }] of Object.entries(damages)) {
+  for (const [name, { damage, reason, stages }] of Object.entries(damages).filter(isAsked)) {
     damage(join(directory, FILE));
     const found = await start(directory);
     expect({ name, log: found.log }).toEqual({ name, log: [reason] });
@@ -99,8 +109,8 @@ test('a write that was interrupted leaves nothing that is ever read', async () =
 
 test('files of epochs that are gone are removed', async () => {
   const directory = temporaryDirectory();
-  for (const epoch of [0, 1, 2, 3]) await start(directory, epoch);
-  expect(readdirSync(directory)).toEqual(expect.arrayContaining(['dataset-4-9-2.bin', 'dataset-4-9-3.bin']));
+  for (const epoch of [0, 1, 2]) await start(directory, epoch);
+  expect(readdirSync(directory)).toEqual(expect.arrayContaining(['dataset-4-9-1.bin', 'dataset-4-9-2.bin']));
   expect(readdirSync(directory)).not.toContain(FILE);
 });
 

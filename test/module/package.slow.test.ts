@@ -1,6 +1,6 @@
 /**
- * The package as its users have it: packed by `npm pack`, unpacked elsewhere, and its examples run from Node, from a page and from a worker in Chromium, each paying on a
- * real node.
+ * The package as its users have it: packed by `npm pack`, unpacked elsewhere, and its examples run from Node, at the deep level from a page and from a worker in Chromium too,
+ * each paying on a real node.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -16,10 +16,11 @@ import { phraseOfEntropy } from '../../wallet/keys/phrase.ts';
 import { ApiBed } from '../api/api-bed.ts';
 import { serveBuilt } from '../chromium.ts';
 import { open, withBrowser } from '../dashboard/browser.ts';
+import { level } from '../level.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { PACKAGE } from './load.ts';
 
-withBrowser();
+if (level === 'deep') withBrowser();
 const COIN = 100_000_000n;
 const wallet = () => {
   const words = phraseOfEntropy(randomBytes(32));
@@ -97,38 +98,40 @@ test('packed, unpacked, imported by its name, and paid with from Node', async ()
   );
 });
 
-test('a 2-of-3 payment: proposed and sent from Node, signed by one member in Node and by another in a page', async () => {
-  const { folder } = unpacked();
-  const script = join(folder, 'examples/multisig.mjs');
-  const members = [wallet(), wallet(), wallet()] as const;
-  const keys = await Promise.all(members.map(({ words }) => run([script, 'key', 'development'], { input: words })));
-  const group = JSON.parse(await run([script, 'descriptor', 'development', '2', ...keys])) as {
-    descriptor: string;
-    address: string;
-  };
-  const base = await serveBuilt(folder, false);
-  const bed = await nodeFor(group.address, new URL(base).origin);
-  const recipient = wallet();
-  const proposal = await run([script, 'propose', bed.base, group.descriptor, recipient.address, '1.25']);
-  const review = JSON.parse(await run([script, 'review', bed.base, proposal])) as { template_digest: string };
-  const digest = review.template_digest;
-  const signed = (words: string, over: string) => run([script, 'sign', bed.base, proposal, over], { input: words });
-  const first = await signed(members[2].words, digest);
-  expect(await run([script, 'send', bed.base, first])).toContain('package_incomplete');
-  expect(await signed(members[1].words, 'ab'.repeat(48))).toContain('package_digest');
-  const { page } = await open(`${base}examples/multisig.html`);
-  await page.fill('[name=api]', bed.base);
-  await page.fill('[name=proposal]', proposal);
-  await page.click('[value=review]');
-  await page.waitForFunction(() => document.querySelector('pre')?.textContent !== '');
-  expect(JSON.parse((await page.textContent('pre')) as string)).toEqual(review);
-  await page.fill('[name=words]', members[0].words);
-  await page.click('[value=sign]');
-  await page.waitForFunction(() => document.querySelector('output')?.textContent !== '');
-  const second = (await page.textContent('output')) as string;
-  expect(await run([script, 'send', bed.base, second, first])).toMatch(/^[0-9a-f]{96}$/);
-  expect(await balanceOf(bed, recipient.address)).toBe(125_000_000n);
-});
+// In a page of this project: test/dashboard/pages-in-process.slow.test.ts; the examples in process: examples.long.test.ts.
+if (level === 'deep')
+  test('a 2-of-3 payment: proposed and sent from Node, signed by one member in Node and by another in a page', async () => {
+    const { folder } = unpacked();
+    const script = join(folder, 'examples/multisig.mjs');
+    const members = [wallet(), wallet(), wallet()] as const;
+    const keys = await Promise.all(members.map(({ words }) => run([script, 'key', 'development'], { input: words })));
+    const group = JSON.parse(await run([script, 'descriptor', 'development', '2', ...keys])) as {
+      descriptor: string;
+      address: string;
+    };
+    const base = await serveBuilt(folder, false);
+    const bed = await nodeFor(group.address, new URL(base).origin);
+    const recipient = wallet();
+    const proposal = await run([script, 'propose', bed.base, group.descriptor, recipient.address, '1.25']);
+    const review = JSON.parse(await run([script, 'review', bed.base, proposal])) as { template_digest: string };
+    const digest = review.template_digest;
+    const signed = (words: string, over: string) => run([script, 'sign', bed.base, proposal, over], { input: words });
+    const first = await signed(members[2].words, digest);
+    expect(await run([script, 'send', bed.base, first])).toContain('package_incomplete');
+    expect(await signed(members[1].words, 'ab'.repeat(48))).toContain('package_digest');
+    const { page } = await open(`${base}examples/multisig.html`);
+    await page.fill('[name=api]', bed.base);
+    await page.fill('[name=proposal]', proposal);
+    await page.click('[value=review]');
+    await page.waitForFunction(() => document.querySelector('pre')?.textContent !== '');
+    expect(JSON.parse((await page.textContent('pre')) as string)).toEqual(review);
+    await page.fill('[name=words]', members[0].words);
+    await page.click('[value=sign]');
+    await page.waitForFunction(() => document.querySelector('output')?.textContent !== '');
+    const second = (await page.textContent('output')) as string;
+    expect(await run([script, 'send', bed.base, second, first])).toMatch(/^[0-9a-f]{96}$/);
+    expect(await balanceOf(bed, recipient.address)).toBe(125_000_000n);
+  });
 
 /** A page that shows the address of the words behind its #. */
 const pageWith = (
@@ -150,32 +153,34 @@ async function shownBy(site: string, words: string): Promise<string | null> {
   return page.textContent('body');
 }
 
-test('in Chromium: the example page pays from its worker', async () => {
-  const { folder } = unpacked();
-  const [payer, recipient] = [wallet(), wallet()];
-  const base = await serveBuilt(folder, false);
-  const bed = await nodeFor(payer.address, new URL(base).origin);
-  const { page } = await open(`${base}examples/payment.html`);
-  await page.fill('[name=api]', bed.base);
-  await page.fill('[name=words]', payer.words);
-  await page.fill('[name=recipient]', recipient.address);
-  await page.click('button');
-  await expect.poll(() => page.textContent('output')).toMatch(/^paid: [0-9a-f]{96}$/);
-  expect(await balanceOf(bed, recipient.address)).toBe(125_000_000n);
-});
+if (level === 'deep')
+  test('the example page pays from its worker', async () => {
+    const { folder } = unpacked();
+    const [payer, recipient] = [wallet(), wallet()];
+    const base = await serveBuilt(folder, false);
+    const bed = await nodeFor(payer.address, new URL(base).origin);
+    const { page } = await open(`${base}examples/payment.html`);
+    await page.fill('[name=api]', bed.base);
+    await page.fill('[name=words]', payer.words);
+    await page.fill('[name=recipient]', recipient.address);
+    await page.click('button');
+    await expect.poll(() => page.textContent('output')).toMatch(/^paid: [0-9a-f]{96}$/);
+    expect(await balanceOf(bed, recipient.address)).toBe(125_000_000n);
+  });
 
-test('in Chromium: a page uses the module as it is, and one that a bundler made', async () => {
-  const { project, folder } = unpacked();
-  const { words, address } = wallet();
-  const plain = temporaryDirectory();
-  cpSync(folder, plain, { recursive: true });
-  writeFileSync(join(plain, 'index.html'), pageWith('./svc_wasm.js'));
-  expect(await shownBy(plain, words)).toBe(address);
-  writeFileSync(join(project, 'index.html'), pageWith('svc-wasm'));
-  const settings = { outDir: join(project, 'out'), target: 'es2022', assetsInlineLimit: 0 };
-  await build({ configFile: false, root: project, logLevel: 'silent', base: './', build: settings });
-  expect(await shownBy(settings.outDir, words)).toBe(address);
-});
+if (level === 'deep')
+  test('a page uses the module as it is, and one that a bundler made', async () => {
+    const { project, folder } = unpacked();
+    const { words, address } = wallet();
+    const plain = temporaryDirectory();
+    cpSync(folder, plain, { recursive: true });
+    writeFileSync(join(plain, 'index.html'), pageWith('./svc_wasm.js'));
+    expect(await shownBy(plain, words)).toBe(address);
+    writeFileSync(join(project, 'index.html'), pageWith('svc-wasm'));
+    const settings = { outDir: join(project, 'out'), target: 'es2022', assetsInlineLimit: 0 };
+    await build({ configFile: false, root: project, logLevel: 'silent', base: './', build: settings });
+    expect(await shownBy(settings.outDir, words)).toBe(address);
+  });
 
 test('the package is small: 250 KB by gzip for all, 60 KB for a page that only verifies', () => {
   const size = (name: string) => spawnSync('gzip', ['-9', '-c', fileURLToPath(new URL(name, PACKAGE))]).stdout.length;

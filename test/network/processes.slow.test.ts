@@ -3,16 +3,30 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { developmentFiles, writeDevelopmentNetwork } from '../../node/genesis/development-network.ts';
+import type { ConsensusReport } from '../../node/reports/consensus-report.ts';
+import { validatorCommands } from '../../node/validator/validator-commands.ts';
 import { steadyMillis } from '../../runtime/clock/clock.ts';
 import { freePorts } from '../../runtime/free-port.ts';
+import { isSigning } from '../consensus/is-signing.ts';
 import { count } from '../level.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { until } from './peers.ts';
 import { rootsOf } from './stored-chain.ts';
 import { Svcd } from './svcd.ts';
 
-const CUTS = count({ full: 120, deep: 2_000 });
+const CUTS = count({ full: 40, deep: 2_000 });
 const CUT_MILLIS = 100;
+
+/** What a command about a running node prints, without a program that is started for it. */
+async function asked(name: string, ...words: string[]): Promise<string> {
+  let said = '';
+  const say = (text: string) => {
+    said += text;
+  };
+  const found = validatorCommands.find(({ spec }) => spec.name === name);
+  await found?.start(words, { out: say, err: say, readText: () => '', env: {} });
+  return said;
+}
 
 test('plain nodes follow validators over their peers, through kill -9, to the same state', async () => {
   const directory = temporaryDirectory();
@@ -40,7 +54,7 @@ test('plain nodes follow validators over their peers, through kill -9, to the sa
     const peers = member === 0 ? ['--p2p-listen', `127.0.0.1:${port(10)}`] : [];
     return new Svcd(binds(member), [...common(`validator-${member}`), ...key, ...overlay, ...peers]);
   });
-  const bootstrap = (i: number) => ['--bootstrap', `/ip4/127.0.0.1/tcp/${port(i)}`];
+  const bootstrap = (i: number) => ['--pow-mode', 'light', '--bootstrap', `/ip4/127.0.0.1/tcp/${port(i)}`];
   const plain = new Svcd(binds(2), [...common('plain'), ...bootstrap(10), '--p2p-listen', `127.0.0.1:${port(11)}`]);
   const far = new Svcd(binds(3), [...common('far'), ...bootstrap(11)]);
   const all = [...validators, plain, far];
@@ -49,6 +63,13 @@ test('plain nodes follow validators over their peers, through kill -9, to the sa
   });
   for (const svcd of validators) svcd.start();
   const [validator] = validators as [Svcd, Svcd];
+  const ofValidator = join(directory, 'validator-0');
+  await until(() => isSigning(ofValidator));
+  expect(await asked('svcd validator', 'status', '--data-dir', ofValidator)).toMatch(
+    /^in the committee +yes.*^signs +yes/ms,
+  );
+  const dump = JSON.parse(await asked('svcd consensus', 'dump', '--data-dir', ofValidator)) as ConsensusReport;
+  expect(dump.consensus.members).toHaveLength(2);
   await until(async () => (await validator.height()) >= CUTS / 2);
   plain.start();
   await until(async () => (await plain.height()) >= 10);

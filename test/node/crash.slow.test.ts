@@ -125,7 +125,7 @@ test('killed at random moments while mining and paying, the chain goes on where 
   const seen: Seen = { cuts: new Map(), accepted: new Set() };
   let height = 0;
   let promised = 0;
-  for (let kill = 0; kill < count({ full: 8, deep: 200 }); kill++) {
+  for (let kill = 0; kill < count({ full: 3, deep: 200 }); kill++) {
     // Every tenth dies while it opens the store.
     const cuts = random(20);
     const opening = kill % 10 === 9;
@@ -148,7 +148,7 @@ test('killed around changes of epochs, with delegations, it ends on the state th
   const seen: Seen = { cuts: new Map(), accepted: new Set() };
   const interval = 24;
   let height = 0;
-  for (let kill = 0; kill < count({ full: 5, deep: 100 }); kill++) {
+  for (let kill = 0; kill < count({ full: 3, deep: 100 }); kill++) {
     // The last cut of the epoch, the first of the next, or one beside them, at any point of its making.
     const left = interval - 1 - (height % interval);
     const cuts = Math.max(0, left + random(4) - 2);

@@ -37,6 +37,8 @@ test('Operator commands: `svcd run --metrics-bind`', async () => {
     'off',
     '--cut-millis',
     '200',
+    '--pow-mode',
+    'light',
   ];
   const child = spawn(
     process.execPath,

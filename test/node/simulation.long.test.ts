@@ -5,10 +5,10 @@ import { simulate } from './simulation.ts';
 
 test('random work and payments: the equation holds at every cut and two runs with one seed agree', async () => {
   const settings = {
-    cuts: count({ full: 600, deep: 80_000 }),
+    cuts: count({ full: 300, deep: 80_000 }),
     seed,
     paymentsPerCut: count({ full: 1, deep: 0.05 }),
-    reopenEvery: count({ full: 150, deep: 5_000 }),
+    reopenEvery: count({ full: 100, deep: 5_000 }),
     signatures: new Map(),
   };
   const first = await simulate(settings);

@@ -1,4 +1,4 @@
-/** The process that svcd.slow.test.ts kills: it fetches a snapshot from peers and kills itself after so many parts. Words: data directory, genesis document, trusted cut, its height, peers, parts. */
+/** The process that svcd.deep.slow.test.ts kills: it fetches a snapshot from peers and kills itself after so many parts. Words: data directory, genesis document, trusted cut, its height, peers, parts. */
 import { loadGenesis } from '../../node/genesis/make-genesis.ts';
 import { fetchSnapshot } from '../../node/network/snapshots/fetch-snapshot.ts';
 import { fromHex } from '../../protocol/bytes.ts';

@@ -176,6 +176,15 @@ export class StackFixture {
     await this.#run(part);
   }
 
+  /** The node goes on with another pace: what is looked at needs fewer cuts than what brings it about. */
+  async nodeAt(cutMillis: number): Promise<void> {
+    const node = this.#running.get('node') as RunningPart;
+    const words = [...node.part.words];
+    words[words.indexOf('--cut-millis') + 1] = String(cutMillis);
+    await node.stop();
+    await this.#run({ ...node.part, words });
+  }
+
   async stopPart(name: string): Promise<void> {
     await this.#running.get(name)?.stop();
     this.#running.delete(name);

@@ -1,11 +1,12 @@
 /** `npm start` as a process: what it says, what it leaves behind, and that a second start goes on where the first ended. */
 
 import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import type { PoolDocument } from '../../pool/api/documents.ts';
-import { PORTS, type PortName, type Ports, url } from '../../stack/parts.ts';
+import { files, PORTS, type PortName, type Ports, url } from '../../stack/parts.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { processesOf } from './processes-of.ts';
 import { readJson, stackPorts } from './stack-fixture.ts';
@@ -41,7 +42,7 @@ class Start {
   }
 }
 
-test('starts, ends with Ctrl-C without a process left, goes on at the second start, forgets with --reset', async () => {
+test('starts, ends with Ctrl-C without a process left, goes on at the second start, forgets with --reset, and ends while it is starting', async () => {
   const data = temporaryDirectory();
   const ports = await stackPorts();
   const words = ['--data-dir', data, '--no-miner', ...options(ports)];
@@ -53,6 +54,7 @@ test('starts, ends with Ctrl-C without a process left, goes on at the second sta
   for (const name of ['node', 'wallet', 'pool', 'bridge']) expect(first.said).toMatch(new RegExp(`${name} +\\S`));
   await expect.poll(height).toBeGreaterThan(2);
   const [reached, paidTo] = [await height(), await address()];
+  const wallet = readFileSync(files(data).poolWallet, 'utf8');
   const second = new Start(words);
   expect(await second.ended).not.toBe(0);
   expect(await first.end()).toBe(0);
@@ -65,11 +67,15 @@ test('starts, ends with Ctrl-C without a process left, goes on at the second sta
   expect(await address()).toBe(paidTo);
   expect(await again.end('SIGTERM')).toBe(0);
 
+  const kept = [files(data).node, files(data).pool];
+  for (const folder of kept) writeFileSync(join(folder, 'of before'), '');
   const reset = new Start([...words, '--reset']);
-  await reset.says('the page is at');
-  expect(reset.said).toContain('made a wallet');
-  expect(await address()).not.toBe(paidTo);
+  // Chain and books are gone before the first program starts, and the wallet is another one; then Ctrl-C, while it is starting.
+  await reset.says('made a wallet');
+  for (const folder of kept) expect(existsSync(join(folder, 'of before'))).toBe(false);
+  expect(readFileSync(files(data).poolWallet, 'utf8')).not.toBe(wallet);
   expect(await reset.end()).toBe(0);
+  expect(reset.said).not.toContain('the page is at');
   expect(processesOf(data)).toEqual([]);
 });
 
@@ -81,12 +87,4 @@ test('a port in use is named with the option that changes it', async () => {
   expect(await start.ended).toBe(1);
   expect(start.said).toContain(`port ${ports.soloWs}`);
   expect(start.said).toContain('--solo-ws-port');
-});
-
-test('Ctrl-C while it is starting ends it too', async () => {
-  const data = temporaryDirectory();
-  const start = new Start(['--data-dir', data, '--no-miner', ...options(await stackPorts())]);
-  await start.says('node ');
-  expect(await start.end()).toBe(0);
-  expect(processesOf(data)).toEqual([]);
 });

@@ -1,6 +1,6 @@
 /**
  * A chain in memory with the calls a wallet makes, for tests of one process: cuts are made by hand, and every call can be
- * made to fail. Tests of the whole use a real node (end-to-end.slow.test.ts).
+ * made to fail. Tests of the whole use a real node (end-to-end.long.test.ts).
  */
 import { formatAddress, keyAddressPayload, parseAddress } from '../../protocol/address.ts';
 import type { ChangeDocument } from '../../protocol/api/address-documents.ts';

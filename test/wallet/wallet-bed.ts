@@ -5,9 +5,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { type DevelopmentGenesis, developmentKey } from '../../node/genesis/development.ts';
 import { parseAddress } from '../../protocol/address.ts';
+import { openWallet } from '../../wallet/open.ts';
 import type { RpcAnswer } from '../../wallet/rpc/dispatch.ts';
-import { readToken } from '../../wallet/rpc/token.ts';
+import { WalletServer } from '../../wallet/rpc/server.ts';
+import { readOrCreateToken, readToken } from '../../wallet/rpc/token.ts';
 import { ApiBed } from '../api/api-bed.ts';
+import { quietLog } from '../quiet-log.ts';
 
 export const program = new URL('../../wallet/main.ts', import.meta.url).pathname;
 export const COIN = 100_000_000n;
@@ -77,16 +80,82 @@ export class ChainBed {
   }
 }
 
-/** `svc-wallet daemon` as a process that can be killed and started again. */
-export class DaemonProcess {
+/** What answers calls at an address of this machine. */
+abstract class Answering {
+  abstract readonly rpc: string;
+  readonly #token: string;
+
+  constructor(file: string) {
+    this.#token = `${file}.token`;
+  }
+
+  async call(method: string, params: unknown): Promise<RpcAnswer> {
+    const token = readToken(this.#token);
+    const answer = await fetch(`http://${this.rpc}/v1/rpc`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+      signal: AbortSignal.timeout(240_000),
+    });
+    return (await answer.json()) as RpcAnswer;
+  }
+
+  async result(method: string, params: unknown = {}): Promise<Record<string, unknown>> {
+    const answer = await this.call(method, params);
+    if ('error' in answer) throw new Error(`${method}: ${JSON.stringify(answer.error)}`);
+    return answer.result as Record<string, unknown>;
+  }
+}
+
+/** What `svc-wallet daemon` puts together, in this process. */
+export class DaemonHere extends Answering {
   readonly #file: string;
+  readonly #service: string;
+  #port = 0;
+  #close: (() => Promise<void>) | undefined;
+
+  constructor(file: string, service: string) {
+    super(file);
+    this.#file = file;
+    this.#service = service;
+  }
+
+  get rpc(): string {
+    return `127.0.0.1:${this.#port}`;
+  }
+
+  async start(): Promise<void> {
+    const options = { file: this.#file, passwordFile: undefined, service: this.#service };
+    const fault = (error: Error) => {
+      throw error;
+    };
+    const wallet = await openWallet(options, { log: quietLog, ask: undefined, fault });
+    const token = await readOrCreateToken(`${this.#file}.token`);
+    const server = new WalletServer(wallet, { listen: { host: '127.0.0.1', port: 0 }, allowRemote: false, token });
+    this.#port = (await server.start()).port;
+    wallet.start();
+    this.#close = async () => {
+      await server.close();
+      await wallet.close();
+    };
+  }
+
+  async stop(): Promise<void> {
+    const close = this.#close;
+    this.#close = undefined;
+    await close?.();
+  }
+}
+
+/** `svc-wallet daemon` as a process that can be killed and started again. */
+export class DaemonProcess extends Answering {
   readonly #words: string[];
   #child: ChildProcess | undefined;
   #port = 0;
   log = '';
 
   constructor(file: string, service: string, more: string[] = []) {
-    this.#file = file;
+    super(file);
     this.#words = ['daemon', '--file', file, '--service', service, '--listen', '127.0.0.1:0', ...more];
   }
 
@@ -139,23 +208,6 @@ export class DaemonProcess {
   async crash(): Promise<void> {
     await this.stop('SIGKILL');
     await this.start();
-  }
-
-  async call(method: string, params: unknown): Promise<RpcAnswer> {
-    const token = readToken(`${this.#file}.token`);
-    const answer = await fetch(`http://${this.rpc}/v1/rpc`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
-      signal: AbortSignal.timeout(240_000),
-    });
-    return (await answer.json()) as RpcAnswer;
-  }
-
-  async result(method: string, params: unknown = {}): Promise<Record<string, unknown>> {
-    const answer = await this.call(method, params);
-    if ('error' in answer) throw new Error(`${method}: ${JSON.stringify(answer.error)}`);
-    return answer.result as Record<string, unknown>;
   }
 }
 

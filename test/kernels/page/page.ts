@@ -1,4 +1,4 @@
-/** The page of wasm-backend-browser.slow.test.ts: searches a range and hands the hits to the test. */
+/** The page of wasm-backend-browser.deep.slow.test.ts: searches a range and hands the hits to the test. */
 import type { Hit } from '../../../kernels/backend.ts';
 import { createWasmBackend } from '../../../kernels/cpu/wasm-backend.ts';
 import { fromHex, toHex } from '../../../protocol/bytes.ts';

@@ -1,4 +1,4 @@
-/** Methods of the group Multisig with bad input, and that a watched address is never the wallet's own money. The whole way is in multisig.slow.test.ts. */
+/** Methods of the group Multisig with bad input, and that a watched address is never the wallet's own money. The whole way is in multisig.long.test.ts. */
 import { expect, test } from 'vitest';
 import { verifyMessage } from '../../../node/ml-dsa.ts';
 import { formatAddress, parseAddress } from '../../../protocol/address.ts';

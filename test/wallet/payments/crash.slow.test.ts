@@ -13,8 +13,8 @@ import { lasts } from '../../watch/limits.ts';
 import { ChainBed, COIN, DaemonProcess } from '../wallet-bed.ts';
 import { WalletFiles } from '../wallet-files.ts';
 
-const PAYMENTS = count({ full: 40, deep: 1000 });
-const KILLS = count({ full: 8, deep: 200 });
+const PAYMENTS = count({ full: 12, deep: 1000 });
+const KILLS = count({ full: 3, deep: 200 });
 const WORKERS = 4;
 
 test(

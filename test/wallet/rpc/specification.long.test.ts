@@ -219,7 +219,7 @@ test('docs/wallet.md lists exactly these methods, with their params', () => {
 const EVENT_ROWS = ['unconfirmed', 'removed', 'finalized', 'confirmations', 'settled', 'resync_required'];
 
 test('every event of the specification exists and is documented; each is seen in following.test.ts', () => {
-  // These stand next to those of the specification; test/wallet/staking/events.long.test.ts, test/wallet/multisig.slow.test.ts.
+  // These stand next to those of the specification; test/wallet/staking/events.long.test.ts, test/wallet/multisig.long.test.ts.
   const every = [...EVENT_ROWS, 'staking', 'multisig'];
   expect([...EVENT_NAMES]).toEqual(every);
   expect(rows(section('Events')).flatMap(([name = '']) => (name.startsWith('`') ? [name.slice(1, -1)] : []))).toEqual(

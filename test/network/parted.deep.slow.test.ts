@@ -1,6 +1,6 @@
 /**
  * Three nodes on this machine, without namespaces: each listens on a port of its own and announces the port of a forwarder, which is all that others ever know of it. They find each other, are parted all three while the chain of
- * the first goes on, and have one chain again when the forwarders let them. test/network/namespaces.slow.test.ts does the same where root can make machines of its own.
+ * the first goes on, and have one chain again when the forwarders let them. test/network/namespaces.deep.slow.test.ts does the same where root can make machines of its own.
  */
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';

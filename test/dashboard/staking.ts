@@ -9,10 +9,8 @@ import { parseAddress } from '../../protocol/address.ts';
 import { ApiBed } from '../api/api-bed.ts';
 import { openTestWallet } from '../wallet/open-wallet.ts';
 import { COIN, INTERVAL, ownAddress, validatorAt } from '../wallet/staking/staking-bed.ts';
-import { atOnce, open, seriousFaults, widerThanScreen, withBrowser } from './browser.ts';
+import { atOnce, open, seriousFaults, widerThanScreen } from './browser.ts';
 import { servePage } from './served-page.ts';
-
-withBrowser();
 
 /** A staker with a delegation, a part of it that unbonds, and rewards of two days. */
 async function setUp() {

@@ -1,12 +1,13 @@
 /**
- * A 2-of-3 address of three people with a wallet process each, against a real node: what goes between them are files alone. One of them has a daemon, which watches the address; the others
+ * A 2-of-3 address of three people with a wallet each, against a real node: what goes between them are files alone. One of them has a daemon, which watches the address; the others
  * use commands.
  */
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { ChainBed, COIN, DaemonProcess, runBeside } from './wallet-bed.ts';
+import { runCommand } from './commands.ts';
+import { ChainBed, COIN, DaemonHere } from './wallet-bed.ts';
 import { walletEvents } from './wallet-events.ts';
 import { WalletFiles } from './wallet-files.ts';
 
@@ -31,7 +32,7 @@ class Person {
 
   async run(...words: string[]): Promise<Shown> {
     const session = words[0] === 'combine' ? [] : ['--file', this.files.file, ...this.service()];
-    const { stdout, stderr } = await runBeside(['multisig', ...words, ...session, '--json']);
+    const { stdout, stderr } = await runCommand(['multisig', ...words, ...session, '--json']);
     if (stdout === '') throw new Error(stderr);
     return JSON.parse(stdout) as Shown;
   }
@@ -52,7 +53,7 @@ async function setUp() {
   for (const { files } of [anna, bert, cleo]) await files.write();
   const chain = await ChainBed.open(anna.files.firstAddress, { outputs: 8, each: 100n * COIN });
   base = chain.base;
-  const daemon = new DaemonProcess(anna.files.file, base);
+  const daemon = new DaemonHere(anna.files.file, base);
   onTestFinished(async () => {
     await daemon.stop();
     await chain.close();
@@ -69,7 +70,7 @@ async function setUp() {
   return { anna, bert, cleo, chain, daemon, caughtUp, root };
 }
 
-test('three people, three processes, files: an address, a payment that two sign, and a second one by reference', async () => {
+test('three people, three wallets, files: an address, a payment that two sign, and a second one by reference', async () => {
   const { anna, bert, cleo, chain, daemon, caughtUp, root } = await setUp();
   await Promise.all(
     [anna, bert, cleo].map(async (person, i) => {
@@ -152,7 +153,7 @@ test('three people, three processes, files: an address, a payment that two sign,
   // By the method neither: it moves money like the others.
   const params = JSON.stringify({ package: readFileSync(anna.path('all.msig'), 'utf8').trim() });
   const service = ['--file', anna.files.file, ...anna.service()];
-  const unsure = await runBeside(['call', 'multisig_send', params, ...service, '--json']);
+  const unsure = await runCommand(['call', 'multisig_send', params, ...service, '--json']);
   expect((JSON.parse(unsure.stdout) as Shown).error?.code).toBe('confirmation_missing');
   const sent = await anna.run('send', anna.path('all.msig'), '--yes');
   expect(sent).toMatchObject({ submitted: true, duplicate: false, transaction: review.transaction });

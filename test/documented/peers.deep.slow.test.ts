@@ -1,4 +1,4 @@
-/** As money.slow.test.ts: the commands of docs/network.md, which share one network, and bridge and miner on it. */
+/** As money.deep.slow.test.ts: the commands of docs/network.md, which share one network, and bridge and miner on it. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { addressIn, makesWallet } from './asking.ts';
 import { bridgeOfTwoNodes, bridges } from './miners.ts';

@@ -1,5 +1,4 @@
 /** The wallet file, its password and the program's commands around them. */
-import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -7,17 +6,11 @@ import { lockDirectory } from '../../../runtime/files/directory-lock.ts';
 import { changePassword, unlock } from '../../../wallet/keys/password.ts';
 import { openWalletFile, readWalletFile, sealWalletFile, writeWalletFile } from '../../../wallet/keys/wallet-file.ts';
 import { temporaryDirectory } from '../../temporary.ts';
+import { restoreFile, runCommand, runJson } from '../commands.ts';
 import { secretsOf } from '../open-wallet.ts';
 
 const FAST = 10;
 const secrets = { ...secretsOf('file'), passphrase: 'extra' };
-const program = new URL('../../../wallet/main.ts', import.meta.url).pathname;
-
-function run(words: string[], input = '') {
-  const { status, stdout, stderr } = spawnSync(process.execPath, [program, ...words], { encoding: 'utf8', input });
-  return { status, stdout, stderr };
-}
-
 test('sealed and opened again; any change and any other password is refused', async () => {
   const text = await sealWalletFile(secrets, 'development', 'password', FAST);
   expect(await openWalletFile(text, 'password')).toEqual({ secrets, network: 'development' });
@@ -75,40 +68,39 @@ test('a change of the password that is cut short anywhere still opens', async ()
   expect(existsSync(`${stored}.new`)).toBe(false);
 });
 
-test('init, restore, change-password and the lock, by the program itself', () => {
+test('init, restore, change-password and the lock, by the commands', async () => {
   const directory = temporaryDirectory();
   const file = join(directory, 'a.json');
-  const made = run(['init', '--file', file, '--generate-password', '--json']);
+  const made = await runCommand(['init', '--file', file, '--generate-password', '--json']);
   expect(made).toMatchObject({ status: 0, stderr: '' });
   const { words } = JSON.parse(made.stdout) as { words: string[] };
   expect(words).toHaveLength(24);
-  expect(run(['init', '--file', file, '--generate-password'])).toMatchObject({
+  expect(await runCommand(['init', '--file', file, '--generate-password'])).toMatchObject({
     status: 1,
     stderr: expect.stringContaining('[file_exists]'),
   });
   const again = join(directory, 'b.json');
-  expect(run(['restore', '--file', again, '--generate-password'], words.join('\n'))).toMatchObject({ status: 0 });
+  expect(await restoreFile(again, words.join('\n'))).toMatchObject({ status: 0 });
   const service = ['--service', 'http://127.0.0.1:9'];
-  const first = (path: string) =>
-    JSON.parse(run(['new-address', '--file', path, '--json', ...service]).stdout) as { address: string };
-  expect(first(again).address).toBe(first(file).address);
+  const first = async (path: string) => (await runJson(['new-address', '--file', path, ...service])).address;
+  expect(await first(again)).toBe(await first(file));
   const lock = lockDirectory(`${file}.state`);
-  expect(run(['balance', '--file', file, ...service])).toMatchObject({
+  expect(await runCommand(['balance', '--file', file, ...service])).toMatchObject({
     status: 1,
     stderr: expect.stringContaining('[wallet_locked]'),
   });
   lock.release();
-  expect(run(['balance', '--file', file, ...service])).toMatchObject({
+  expect(await runCommand(['balance', '--file', file, ...service])).toMatchObject({
     status: 0,
     stderr: expect.stringMatching(/^warning: .*\[node_unreachable\].* at cut 0;/),
   });
   const before = readFileSync(`${file}.password`, 'utf8');
-  expect(run(['change-password', '--file', file, '--generate-password'])).toMatchObject({ status: 0 });
+  expect(await runCommand(['change-password', '--file', file, '--generate-password'])).toMatchObject({ status: 0 });
   expect(readFileSync(`${file}.password`, 'utf8')).not.toBe(before);
-  const status = run(['status', '--file', file, '--json', ...service]);
+  const status = await runCommand(['status', '--file', file, '--json', ...service]);
   expect(JSON.parse(status.stdout)).toMatchObject({ node_reachable: false, addresses: 1 });
   expect(
-    run([
+    await runCommand([
       'send',
       (JSON.parse(status.stdout) as { x?: string }).x ?? 'nonsense',
       '1',

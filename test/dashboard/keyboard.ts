@@ -2,12 +2,10 @@
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import type { MinersDocument, PoolDocument } from '../../pool/api/documents.ts';
-import { atOnce, open, seriousFaults, withBrowser } from './browser.ts';
+import { atOnce, open, seriousFaults } from './browser.ts';
 import { operatorAnswers } from './made-up-operator.ts';
 import { address, answers, CONNECT, POOL } from './made-up-pool.ts';
 import { servePage } from './served-page.ts';
-
-withBrowser();
 
 /** What has the focus: its text, its label or its name. */
 const focused = (page: Page) =>

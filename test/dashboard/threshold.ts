@@ -15,10 +15,8 @@ import type { AddressProofRequest } from '../../protocol/transactions/address-pr
 import { openPoolApiBed } from '../attack/pool-api-bed.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { WalletFiles } from '../wallet/wallet-files.ts';
-import { newContext, seriousFaults, watch, withBrowser } from './browser.ts';
+import { newContext, seriousFaults, watch } from './browser.ts';
 import { BUILT_PAGE } from './served-page.ts';
-
-withBrowser();
 
 const BIN = join(import.meta.dirname, '../../bin');
 

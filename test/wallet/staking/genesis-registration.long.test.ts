@@ -10,7 +10,6 @@ import { START_MILLIS } from '../../node/bed.ts';
 import { anEndpoint } from '../../staking/signed.ts';
 import { temporaryDirectory } from '../../temporary.ts';
 import { runCommand, runJson } from '../commands.ts';
-import { runBeside } from '../wallet-bed.ts';
 import { WalletFiles } from '../wallet-files.ts';
 
 const COIN = 100_000_000n;
@@ -46,8 +45,7 @@ test('a registration for genesis: refusals, the file, and the validator on the n
   const { validator, owner_address: owner } = await runJson(words('--commission-bps', '300'));
   expect(statSync(file).mode & 0o777).toBe(0o644);
   const registration = readFileSync(file, 'utf8');
-  // As a process.
-  expect((await runBeside(words())).stderr).toContain('[file_exists]');
+  expect((await runCommand(words())).stderr).toContain('[file_exists]');
   expect(readFileSync(file, 'utf8')).toBe(registration);
 
   const genesis = makeGenesis({
@@ -74,9 +72,11 @@ test('a registration for genesis: refusals, the file, and the validator on the n
     endpoint: toHex(anEndpoint(7)),
   });
   const session = ['--file', files.file, '--service', bed.base, '--json'];
-  const { positions } = JSON.parse((await runBeside(['positions', ...session])).stdout) as { positions: unknown[] };
+  const { positions } = JSON.parse((await runCommand(['positions', ...session])).stdout) as { positions: unknown[] };
   expect(positions).toMatchObject([{ kind: 'self_bond', validator, principal: '250000.00000000', state: 'bonded' }]);
   // It is the wallet's to change.
   const change = ['validator-commission', '--validator', validator as string, '--commission-bps', '100', '--yes'];
-  expect(JSON.parse((await runBeside([...change, ...session])).stdout)).toMatchObject({ kind: 'validator_commission' });
+  expect(JSON.parse((await runCommand([...change, ...session])).stdout)).toMatchObject({
+    kind: 'validator_commission',
+  });
 });

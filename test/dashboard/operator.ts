@@ -1,11 +1,9 @@
 /** The operator's page, through made-up answers of the API. */
 import { expect, test } from 'vitest';
-import { atOnce, open, seriousFaults, widerThanScreen, withBrowser } from './browser.ts';
+import { atOnce, open, seriousFaults, widerThanScreen } from './browser.ts';
 import { operatorAnswers } from './made-up-operator.ts';
 import { address, answers, MARKUP } from './made-up-pool.ts';
 import { servePage } from './served-page.ts';
-
-withBrowser();
 
 test('a connection is found, and its IP address or its miner is banned from the list', async () => {
   const operator = operatorAnswers([]);

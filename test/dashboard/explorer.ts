@@ -10,10 +10,8 @@ import { nodeRoutes } from '../../pool/api/public/node-routes.ts';
 import type { RouteAnswer } from '../../protocol/api/routes.ts';
 import { ApiBed, addressOf } from '../api/api-bed.ts';
 import { webBed } from '../pool/web-bed.ts';
-import { atOnce, open, seriousFaults, widerThanScreen, withBrowser } from './browser.ts';
+import { atOnce, open, seriousFaults, widerThanScreen } from './browser.ts';
 import { BUILT_PAGE, servePage } from './served-page.ts';
-
-withBrowser();
 
 async function setUp(status: Partial<RouteAnswer<'nodeStatus'>> = {}) {
   const node = await ApiBed.forTest();

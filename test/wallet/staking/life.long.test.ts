@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { formatCoins, parseCoins } from '../../../protocol/amount.ts';
 import { splitHalves } from '../../../protocol/ledger/emission.ts';
-import { ChainBed, COIN, runBeside } from '../wallet-bed.ts';
+import { runCommand } from '../commands.ts';
+import { ChainBed, COIN } from '../wallet-bed.ts';
 import { WalletFiles } from '../wallet-files.ts';
 import { INTERVAL, validatorAt } from './staking-bed.ts';
 
@@ -27,7 +28,7 @@ test('stake, earn, unstake and withdraw to the atom', async () => {
   const sealTo = (height: number) => bed.seal(height - bed.node.chain.head().height);
   const session = ['--file', files.file, '--service', chain.base];
   const run = async (...words: string[]) => {
-    const { status, stdout, stderr } = await runBeside([...words, ...session]);
+    const { status, stdout, stderr } = await runCommand([...words, ...session]);
     expect({ words, status, stderr: status === 0 ? '' : stderr }).toEqual({ words, status: 0, stderr: '' });
     return stdout;
   };
@@ -41,7 +42,7 @@ test('stake, earn, unstake and withdraw to the atom', async () => {
   const wish = ['stake', '--validator', validatorAt(0), '--amount', '1234.56789012'];
   const principal = parseCoins('1234.56789012');
   // Nothing moves without a yes.
-  expect(await runBeside([...wish, ...session])).toMatchObject({
+  expect(await runCommand([...wish, ...session])).toMatchObject({
     status: 1,
     stderr: expect.stringContaining('[confirmation_missing]'),
   });

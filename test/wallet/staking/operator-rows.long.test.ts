@@ -1,4 +1,4 @@
-/** The specification's table of operator commands, one test for each row that exists: run as processes against a real node. */
+/** The specification's table of operator commands, one test for each row that exists: run against a real node. */
 import { expect, test } from 'vitest';
 import { formatCoins, parseCoins } from '../../../protocol/amount.ts';
 import { toHex } from '../../../protocol/bytes.ts';
@@ -6,7 +6,8 @@ import { selfBondId, validatorId } from '../../../protocol/staking/names.ts';
 import { WalletRoot } from '../../../wallet/keys/derivation.ts';
 import { Keyring } from '../../../wallet/keys/keyring.ts';
 import { anEndpoint } from '../../staking/signed.ts';
-import { COIN, runBeside } from '../wallet-bed.ts';
+import { runCommand } from '../commands.ts';
+import { COIN } from '../wallet-bed.ts';
 import { WalletFiles } from '../wallet-files.ts';
 import { operatorWallet } from './staking-bed.ts';
 
@@ -15,7 +16,7 @@ const LAST_INDEX = 2_147_483_647;
 
 async function setUp() {
   const { directory, files, chain, session } = await operatorWallet();
-  const run = (...words: string[]) => runBeside([...words, ...session]);
+  const run = (...words: string[]) => runCommand([...words, ...session]);
   const json = async (...words: string[]) =>
     JSON.parse((await run(...words, '--json')).stdout) as Record<string, unknown> & { error?: { code: string } };
   return { directory, files, chain, run, json };

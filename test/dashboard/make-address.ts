@@ -4,10 +4,8 @@ import { isAnswered, questionsFor } from '../../dashboard/address/new-address.ts
 import { WalletRoot } from '../../wallet/keys/derivation.ts';
 import { Keyring } from '../../wallet/keys/keyring.ts';
 import { openPoolApiBed } from '../attack/pool-api-bed.ts';
-import { newContext, seriousFaults, watch, withBrowser } from './browser.ts';
+import { newContext, seriousFaults, watch } from './browser.ts';
 import { BUILT_PAGE } from './served-page.ts';
-
-withBrowser();
 
 test('a person without a wallet gets an address and the words for it', async () => {
   const bed = await openPoolApiBed({ page: BUILT_PAGE });

@@ -1,10 +1,8 @@
 /** What the first page begins with, and what a miner’s page has of each day, through made-up answers of the API. */
 import { expect, test } from 'vitest';
-import { atOnce, open, seriousFaults, widerThanScreen, withBrowser } from './browser.ts';
+import { atOnce, open, seriousFaults, widerThanScreen } from './browser.ts';
 import { address, answers, CONNECT, POOL } from './made-up-pool.ts';
 import { servePage } from './served-page.ts';
-
-withBrowser();
 
 test('the first page begins with the address and three steps, whose line has this pool’s port and the typed address', async () => {
   const give = answers(3);

@@ -1,20 +1,21 @@
 /** The wallet against a real node over HTTP: payments, commands, restoring from the words, a node that goes away. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { type Branch, WalletRoot } from '../../wallet/keys/derivation.ts';
 import { Keyring } from '../../wallet/keys/keyring.ts';
-import { ChainBed, COIN, DaemonProcess, type Funds, runBeside } from './wallet-bed.ts';
+import { restoreFile, runCommand } from './commands.ts';
+import { ChainBed, COIN, DaemonHere, type Funds } from './wallet-bed.ts';
 import { walletEvents } from './wallet-events.ts';
 import { WalletFiles } from './wallet-files.ts';
 
-async function setUp(funds: Funds, words: string[] = []) {
+async function setUp(funds: Funds) {
   const directory = mkdtempSync(join(tmpdir(), 'svc-wallet-'));
   const files = new WalletFiles(directory);
   await files.write();
   const chain = await ChainBed.open(files.firstAddress, funds);
-  const daemon = new DaemonProcess(files.file, chain.base, words);
+  const daemon = new DaemonHere(files.file, chain.base);
   onTestFinished(async () => {
     await daemon.stop();
     await chain.close();
@@ -86,25 +87,23 @@ test('pay, see it finalized, and find everything again from the words alone', as
   expect(await balanceAt(to)).toBe(16_250_000_000n);
 
   const restored = join(directory, 'elsewhere', 'wallet.json');
-  expect(await runBeside(['restore', '--file', restored, '--generate-password'], files.phrase)).toMatchObject({
-    status: 0,
-  });
+  expect(await restoreFile(restored, files.phrase)).toMatchObject({ status: 0 });
   const session = ['--file', restored, '--service', chain.base, '--json'];
-  const balance = await runBeside(['balance', ...session]);
+  const balance = await runCommand(['balance', ...session]);
   const before = await daemon.result('balance');
   expect(JSON.parse(balance.stdout)).toEqual(before);
   const history = async (words: string[]) => {
-    const { entries } = JSON.parse((await runBeside(['history', ...words])).stdout) as {
+    const { entries } = JSON.parse((await runCommand(['history', ...words])).stdout) as {
       entries: Record<string, unknown>[];
     };
     return entries.map(({ request_id: _, ...entry }) => entry);
   };
   expect(await history(session)).toEqual(await history(['--file', files.file, '--rpc', daemon.rpc, '--json']));
-  const addresses = JSON.parse((await runBeside(['addresses', ...session])).stdout) as {
+  const addresses = JSON.parse((await runCommand(['addresses', ...session])).stdout) as {
     addresses: { address: string }[];
   };
   expect(addresses.addresses.map(({ address }) => address)).toEqual([files.firstAddress, own]);
-  const status = JSON.parse((await runBeside(['status', ...session])).stdout) as Record<string, unknown>;
+  const status = JSON.parse((await runCommand(['status', ...session])).stdout) as Record<string, unknown>;
   expect(status.request_table).not.toBe((await daemon.result('status')).request_table);
   let total = 0n;
   for (const { branch, index } of [
@@ -121,36 +120,43 @@ test('commands for people, beside a daemon and without one', async () => {
   await caughtUp();
   const to = stranger(directory, 'friend');
   const beside = ['--file', files.file, '--rpc', daemon.rpc];
-  expect(await runBeside(['send', to, '1.5', ...beside])).toMatchObject({
+  expect(await runCommand(['send', to, '1.5', ...beside])).toMatchObject({
     status: 1,
     stderr: expect.stringContaining('[confirmation_missing]'),
   });
-  const sent = await runBeside(['send', to, '1.5', '--yes', '--request-id', 'cli', ...beside]);
+  const sent = await runCommand(['send', to, '1.5', '--yes', '--request-id', 'cli', ...beside]);
   expect(sent).toMatchObject({ status: 0, stdout: expect.stringContaining('sent 1.50000000') });
-  const again = await runBeside(['send', to, '1.5', '--yes', '--request-id', 'cli', '--json', ...beside]);
+  const again = await runCommand(['send', to, '1.5', '--yes', '--request-id', 'cli', '--json', ...beside]);
   expect(JSON.parse(again.stdout)).toMatchObject({ duplicate: true });
   await chain.beat();
   await caughtUp();
   await daemon.stop();
   const alone = ['--file', files.file, '--service', chain.base];
-  expect(await runBeside(['balance', ...alone])).toMatchObject({
+  expect(await runCommand(['balance', ...alone])).toMatchObject({
     stdout: expect.stringMatching(/^balance +18\.49\d{6}\n/),
     stderr: '',
   });
-  expect(await runBeside(['send', to, '2', '--yes', ...alone])).toMatchObject({ status: 0 });
+  expect(await runCommand(['send', to, '2', '--yes', ...alone])).toMatchObject({ status: 0 });
   await chain.beat();
   expect(await balanceAt(to)).toBe(350_000_000n);
-  expect((await runBeside(['history', ...alone])).stdout.match(/ sent /g)).toHaveLength(2);
-  const request = await runBeside(['call', 'proof_request', JSON.stringify({ address: files.firstAddress }), ...alone]);
+  expect((await runCommand(['history', ...alone])).stdout.match(/ sent /g)).toHaveLength(2);
+  const request = await runCommand([
+    'call',
+    'proof_request',
+    JSON.stringify({ address: files.firstAddress }),
+    ...alone,
+  ]);
   // Nothing is signed before the purpose was seen.
   const unasked = { status: 1, stdout: '', stderr: expect.stringContaining('[confirmation_missing]') };
-  expect(await runBeside(['prove-address', ...alone], request.stdout)).toMatchObject(unasked);
+  const asked = join(directory, 'request.json');
+  writeFileSync(asked, request.stdout);
+  expect(await runCommand(['prove-address', asked, ...alone])).toMatchObject(unasked);
   const called = JSON.stringify({ request: JSON.parse(request.stdout) });
-  expect(await runBeside(['call', 'prove_address', called, ...alone])).toMatchObject(unasked);
-  const proof = await runBeside(['prove-address', '--yes', ...alone], request.stdout);
+  expect(await runCommand(['call', 'prove_address', called, ...alone])).toMatchObject(unasked);
+  const proof = await runCommand(['prove-address', asked, '--yes', ...alone]);
   expect(proof.stderr).toMatch(/^address \| \S+[\s\S]*\npurpose \| \S/);
   const params = JSON.stringify({ request: JSON.parse(request.stdout), proof: JSON.parse(proof.stdout) });
-  expect(JSON.parse((await runBeside(['call', 'verify_address_proof', params, ...alone])).stdout)).toEqual({
+  expect(JSON.parse((await runCommand(['call', 'verify_address_proof', params, ...alone])).stdout)).toEqual({
     valid: true,
     address: files.firstAddress,
   });

@@ -1,8 +1,6 @@
 /** Nodes that begin with a snapshot: it is written by a running node, every part of it proves itself, and such a node follows the chain to the same states. */
-import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startApi } from '../../node/api/api.ts';
 import { newIdentity } from '../../node/api/identity.ts';
@@ -17,6 +15,7 @@ import { openNode } from '../../node/open-node.ts';
 import { createSnapshot } from '../../node/snapshot/create-snapshot.ts';
 import { type InstallSettings, installSnapshot } from '../../node/snapshot/install-snapshot.ts';
 import { readSnapshot } from '../../node/snapshot/read-snapshot.ts';
+import { snapshotCommands } from '../../node/snapshot/snapshot-commands.ts';
 import type { SnapshotPlan } from '../../node/snapshot/snapshot-options.ts';
 import { KEYS } from '../../node/store/keys.ts';
 import { LedgerStore } from '../../node/store/ledger-store.ts';
@@ -24,6 +23,7 @@ import { formatAddress } from '../../protocol/address.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import { blockId } from '../../protocol/ledger/header.ts';
 import { validatorId } from '../../protocol/staking/names.ts';
+import type { Terminal } from '../../runtime/program.ts';
 import { count, seed } from '../level.ts';
 import { headOf, until } from '../network/peers.ts';
 import { quickHash, START_MILLIS } from '../node/bed.ts';
@@ -31,7 +31,6 @@ import { quietLog } from '../quiet-log.ts';
 import { randomOf } from '../random.ts';
 import { SNAPSHOT, SnapshotBed } from './snapshot-bed.ts';
 
-const CHILD = fileURLToPath(new URL('./install-child.ts', import.meta.url));
 const DAY = 24 * 60 * 60 * 1000;
 const random = randomOf(seed);
 const ignore = { head: () => undefined, work: () => undefined, piece: () => undefined };
@@ -269,15 +268,53 @@ test('a snapshot is made after every 96th cut only, and not of a store that lack
 
 test('a node that is killed between two pieces begins again', async () => {
   const { pieces } = await readSnapshot(made.file, made.trust, ignore);
-  const settings = made.install('killed');
   for (const after of [1, pieces]) {
-    const words = [CHILD, made.file, toHex(made.trust), settings.storeDirectory, String(after)];
-    expect(spawnSync(process.execPath, words).signal).toBe('SIGKILL');
-    expect(leftOf('killed')).toEqual(['store.snapshot']);
+    const name = `killed-after-${after}`;
+    const left = join(made.bed.directory, name, 'store.snapshot');
+    await installSnapshot({
+      ...made.install(`${name}-first`),
+      // What a kill -9 at this moment leaves.
+      onPiece: (number) => {
+        if (number === after)
+          cpSync(join(made.bed.directory, `${name}-first`, 'store.snapshot'), left, { recursive: true });
+      },
+    });
+    expect(leftOf(name)).toEqual(['store.snapshot']);
+    expect(await installSnapshot(made.install(name))).toMatchObject({ pieces });
+    expect(leftOf(name)).toEqual(['store']);
+    const node = await made.bed.openChain(name);
+    expect(node.chain.head()).toMatchObject({ height: SNAPSHOT, cutId: made.trust });
+    await node.close();
   }
-  expect(await installSnapshot(settings)).toMatchObject({ pieces });
-  expect(leftOf('killed')).toEqual(['store']);
-  const node = await made.bed.openChain('killed');
-  expect(node.chain.head()).toMatchObject({ height: SNAPSHOT, cutId: made.trust });
-  await node.close();
+});
+
+test('the commands: what verify says of a file, and create of a store that did not keep what a snapshot needs', async () => {
+  const run = async (...words: string[]) => {
+    let [out, err] = ['', ''];
+    const terminal: Terminal = {
+      out: (text) => {
+        out += text;
+      },
+      err: (text) => {
+        err += text;
+      },
+      readText: () => '',
+      env: {},
+    };
+    const code = await snapshotCommands.start(words, terminal);
+    return { code, out, err };
+  };
+  const cutId = toHex(made.trust);
+  const said = await run('verify', made.file, '--trust', cutId, '--json');
+  expect(JSON.parse(said.out)).toMatchObject({ network: 'development', height: SNAPSHOT, cut_id: cutId });
+  expect((await run('verify', made.file)).out).toMatch(new RegExp(`^cut_id +${cutId}$`, 'm'));
+  await installSnapshot(made.install('commanded'));
+  const data = ['--data-dir', join(made.bed.directory, 'commanded')];
+  const out = join(made.bed.directory, 'commanded.snapshot');
+  expect(await run('create', ...data, '--out', out)).toMatchObject({
+    code: 1,
+    out: '',
+    err: expect.stringContaining('[snapshot_not_here]'),
+  });
+  expect(existsSync(out)).toBe(false);
 });

@@ -1,6 +1,6 @@
 /**
  * Commands of the documents, run as they are written by people who follow the pages: from fresh folders, as ordinary users. test/documented/substitutions.ts has all that is
- * changed in a line. Here are those that bring a chain of their own; money.slow.test.ts and peers.slow.test.ts have the others.
+ * changed in a line. Here are those that bring a chain of their own; money.deep.slow.test.ts and peers.deep.slow.test.ts have the others.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { bridgeWithNode, poolAlone, poolOfMany } from './alone.ts';

@@ -4,11 +4,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { ChainBed, COIN, DaemonProcess, runBeside } from '../wallet-bed.ts';
+import { restoreFile, runCommand } from '../commands.ts';
+import { ChainBed, COIN, DaemonHere } from '../wallet-bed.ts';
 import { walletEvents } from '../wallet-events.ts';
 import { WalletFiles } from '../wallet-files.ts';
 
-type Machine = { readonly files: WalletFiles; readonly daemon: DaemonProcess; readonly words: readonly string[] };
+type Machine = { readonly files: WalletFiles; readonly daemon: DaemonHere; readonly words: readonly string[] };
 
 test('asked, accepted, written, and read on a third machine', async () => {
   const directory = mkdtempSync(join(tmpdir(), 'svc-chat-'));
@@ -16,7 +17,7 @@ test('asked, accepted, written, and read on a third machine', async () => {
   const files = names.map((name) => new WalletFiles(directory, name)) as [WalletFiles, WalletFiles, WalletFiles];
   for (const one of files) await one.write();
   const chain = await ChainBed.open(files[0].firstAddress, { outputs: 6, each: 100n * COIN });
-  const daemons: DaemonProcess[] = [];
+  const daemons: DaemonHere[] = [];
   onTestFinished(async () => {
     for (const daemon of daemons) await daemon.stop();
     await chain.close();
@@ -25,7 +26,7 @@ test('asked, accepted, written, and read on a third machine', async () => {
   await chain.beat();
   const machines: Machine[] = [];
   for (const one of files) {
-    const daemon = new DaemonProcess(one.file, chain.base);
+    const daemon = new DaemonHere(one.file, chain.base);
     daemons.push(daemon);
     await daemon.start();
     machines.push({ files: one, daemon, words: ['--file', one.file, '--rpc', daemon.rpc] });
@@ -45,8 +46,8 @@ test('asked, accepted, written, and read on a third machine', async () => {
     await chain.beat();
     await caughtUp();
   };
-  const run = async ({ words }: Machine, command: string[], input = ''): Promise<string> => {
-    const { status, stdout, stderr } = await runBeside(['chat', ...command, ...words], input);
+  const run = async ({ words }: Machine, command: string[]): Promise<string> => {
+    const { status, stdout, stderr } = await runCommand(['chat', ...command, ...words]);
     expect(status, stderr).toBe(0);
     return stdout;
   };
@@ -60,7 +61,7 @@ test('asked, accepted, written, and read on a third machine', async () => {
   const events = await walletEvents(bob.daemon.rpc, bob.files.file, ['finalized']);
 
   const to = bob.files.firstAddress;
-  expect(await runBeside(['chat', 'request', to, ...alice.words])).toMatchObject({
+  expect(await runCommand(['chat', 'request', to, ...alice.words])).toMatchObject({
     status: 1,
     stderr: expect.stringContaining('[confirmation_missing]'),
   });
@@ -76,10 +77,11 @@ test('asked, accepted, written, and read on a third machine', async () => {
   await mallory.daemon.result('send', { to, amount: '0.00000001', payload_text: 'hello', request_id: 'text' });
   await run(alice, ['send', chat, 'where do we meet?', '--yes']);
   await beat();
-  await run(bob, ['send', chat, '--yes'], 'at the bridge,\nat noon\n');
+  await run(bob, ['send', chat, 'at the bridge,\nat noon', '--yes']);
   await run(mallory, ['request', alice.files.firstAddress, '--yes']);
   await beat();
-  await bob.daemon.crash();
+  await bob.daemon.stop();
+  await bob.daemon.start();
   const bobsWords = ['--file', bob.files.file, '--rpc', bob.daemon.rpc];
   const last = { ...bob, words: bobsWords };
   await caughtUp();
@@ -101,11 +103,7 @@ test('asked, accepted, written, and read on a third machine', async () => {
     [last, 'fourth'],
   ] as const) {
     const restored = join(directory, name, 'wallet.json');
-    expect(await runBeside(['restore', '--file', restored, '--generate-password'], machine.files.phrase)).toMatchObject(
-      {
-        status: 0,
-      },
-    );
+    expect(await restoreFile(restored, machine.files.phrase)).toMatchObject({ status: 0 });
     const elsewhere = { ...machine, words: ['--file', restored, '--service', chain.base] };
     expect(await run(elsewhere, ['read', chat])).toBe(await run(machine, ['read', chat]));
     expect(await run(elsewhere, ['list'])).toBe(await run(machine, ['list']));

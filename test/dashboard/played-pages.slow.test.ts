@@ -1,0 +1,10 @@
+/** Pages whose answers are made up, in one browser: lists, the keyboard, the operator, the first page, and the miner of the page. */
+import { withBrowser } from './browser.ts';
+
+withBrowser();
+
+await import('./lists.ts');
+await import('./keyboard.ts');
+await import('./operator.ts');
+await import('./start-mining.ts');
+await import('./mine-page.ts');
