@@ -1,16 +1,25 @@
-/** Mistakes of an operator that once went unnoticed, or left half a pool behind: the real programs refuse them in one line that names a remedy. */
+/** Mistakes of an operator that once went unnoticed, or left half a pool behind: the programs refuse them in one line that names a remedy. */
+import { EventEmitter } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { bridgeOptions, runBridge } from '../../bridge/bridge.ts';
 import { chainConflict } from '../../pool/accountant/node-chains.ts';
+import { poolOptions } from '../../pool/options.ts';
+import { createPool } from '../../pool/pool.ts';
 import { insistOneInstance } from '../../pool/start/one-instance.ts';
+import { steadyMillis } from '../../runtime/clock/clock.ts';
+import { parseCommandLine } from '../../runtime/command-line/command-line.ts';
 import { freePorts } from '../../runtime/free-port.ts';
-import { Program } from '../bridge/program.ts';
+import { createLogger, readLevelFilter } from '../../runtime/log/log.ts';
+import { failureText } from '../../runtime/program.ts';
+import { Shutdown } from '../../runtime/shutdown.ts';
 import { quietLog } from '../quiet-log.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { until } from '../until.ts';
 import { databaseServer } from './database-fixture.ts';
-import { svcPool } from './svc-pool.ts';
+import { openPoolNode } from './pool-bed.ts';
+import { runPoolCommand } from './pool-command.ts';
 
 const NOBODY = 'http://127.0.0.1:9';
 const database = databaseServer();
@@ -24,6 +33,26 @@ function expectOneLine(text: string, code: string, remedy: RegExp): void {
   expect(text).not.toMatch(/^ {4}at /m);
 }
 
+/** What `svc-pool run` says when it does not start; whatever it had started is stopped again. */
+async function refusalOf(...words: string[]): Promise<string> {
+  const parsed = parseCommandLine({ name: 'test', summary: '', options: poolOptions }, words, () => '');
+  if (parsed.kind !== 'run') throw new Error(JSON.stringify(parsed));
+  const stops: (() => Promise<void> | void)[] = [];
+  try {
+    await createPool(parsed.values, {
+      log: quietLog,
+      version: 'test',
+      started: (_, stop) => void stops.push(stop),
+      fault: (reason) => expect.fail(reason),
+    });
+    return 'it started';
+  } catch (error) {
+    return `svc-pool run: ${failureText(error)}\n`;
+  } finally {
+    for (const stop of stops.reverse()) await stop();
+  }
+}
+
 test('options that cannot work are refused before anything is made', async () => {
   const folder = temporaryDirectory();
   const short = join(folder, 'short');
@@ -35,11 +64,8 @@ test('options that cannot work are refused before anything is made', async () =>
     [hook, 'webhook_secret', /openssl rand/],
     [[...hook, '--webhook-secret-file', short], 'webhook_secret', /at least 16/],
   ];
-  for (const [words, code, remedy] of mistakes) {
-    const { code: exit, err } = await svcPool('run', '--data-dir', join(folder, 'pool'), ...words);
-    expect(exit).toBe(1);
-    expectOneLine(err, code, remedy);
-  }
+  for (const [words, code, remedy] of mistakes)
+    expectOneLine(await refusalOf('--data-dir', join(folder, 'pool'), ...words), code, remedy);
   expect(existsSync(join(folder, 'pool'))).toBe(false);
 });
 
@@ -54,7 +80,7 @@ test('a command about books makes no pool where there is none', async () => {
     [['audit', ...away], 'database_unavailable', /ECONNREFUSED/],
   ];
   for (const [words, code, remedy] of mistakes) {
-    const { code: exit, err } = await svcPool(...words);
+    const { code: exit, err } = await runPoolCommand(...words);
     expect(exit).toBe(1);
     expectOneLine(err, code, remedy);
   }
@@ -63,44 +89,38 @@ test('a command about books makes no pool where there is none', async () => {
 
 test('two programs do not share a stratum port, and a node that is down from the start is named', async () => {
   const [port] = await freePorts(1);
-  const words = ['--listen', `127.0.0.1:${port}`, '--listen-ws', 'off', '--stats-bind', 'off', '--metrics-bind', 'off'];
-  const bridge = () =>
-    new Program('svc-bridge', [...words, '--data-dir', temporaryDirectory(), '--threads', '2', '--node', NOBODY]);
-  const first = bridge();
-  await first.until(/stratum (listener) service/);
-  await first.until(/(node is away) node=http:\/\/127\.0\.0\.1:9/);
-  const second = bridge();
-  expect(await second.exited).toBe(1);
-  expectOneLine(second.output, 'listen_failed', /stop it, or choose another port/);
+  const off = ['--listen-ws', 'off', '--stats-bind', 'off', '--metrics-bind', 'off', '--pow-mode', 'light'];
+  const words = ['--listen', `127.0.0.1:${port}`, ...off, '--threads', '2', '--node', NOBODY];
+  const logged: string[] = [];
+  const sink = { write: (line: string) => void logged.push(line), flush: () => undefined, close: () => undefined };
+  const log = createLogger('bridge', { filter: readLevelFilter('info'), format: 'text' }, { sink, now: Date.now });
+  const startBridge = async () => {
+    const all = [...words, '--data-dir', temporaryDirectory()];
+    const parsed = parseCommandLine({ name: 'test', summary: '', options: bridgeOptions }, all, () => '');
+    if (parsed.kind !== 'run') throw new Error(JSON.stringify(parsed));
+    const process = new EventEmitter() as unknown as NodeJS.Process;
+    const shutdown = new Shutdown({ limitMs: 20_000 }, { log: quietLog, process, now: steadyMillis });
+    onTestFinished(async () => {
+      shutdown.request('the test is over');
+      await shutdown.done;
+    });
+    await runBridge(parsed.values, { log, shutdown, version: 'test' });
+  };
+  await startBridge();
+  await until(() => logged.some((line) => /node is away node=http:\/\/127\.0\.0\.1:9/.test(line)));
+  const refusal = await startBridge().then(() => undefined, failureText);
+  expectOneLine(`svc-bridge: ${refusal}\n`, 'listen_failed', /stop it, or choose another port/);
 });
 
 test('nodes of two chains are refused', async () => {
-  const [api = 0, mining = 0, otherApi = 0] = await freePorts(3);
-  const node = (words: string[]) =>
-    new Program('svcd', ['run', '--data-dir', temporaryDirectory(), '--p2p-listen', 'off', ...words]);
-  node(['--api-bind', `127.0.0.1:${api}`, '--mining-bind', `127.0.0.1:${mining}`]);
-  node(['--api-bind', `127.0.0.1:${otherApi}`, '--mining-bind', 'off']);
-  for (const port of [api, mining, otherApi])
-    await until(async () =>
-      fetch(`http://127.0.0.1:${port}/v1/node/identity`).then(
-        ({ ok }) => ok,
-        () => false,
-      ),
-    );
+  const nodes = [await openPoolNode(1n << 40n), await openPoolNode(1n << 41n)] as const;
   const folder = join(temporaryDirectory(), 'pool');
-  const urls = (apiPort: number) => [
-    '--node',
-    `http://127.0.0.1:${mining}`,
-    '--node-api',
-    `http://127.0.0.1:${apiPort}`,
-  ];
-  const { code, err } = await svcPool('run', '--data-dir', folder, ...urls(otherApi));
-  expect(code).toBe(1);
-  expectOneLine(err, 'nodes_differ', /name listeners of the same node/);
+  const urls = (api: string) => ['--data-dir', folder, '--node', nodes[0].mining, '--node-api', api];
+  expectOneLine(await refusalOf(...urls(nodes[1].api)), 'nodes_differ', /name listeners of the same node/);
   expect(existsSync(join(folder, 'database'))).toBe(false);
   // The node's own two listeners agree: the pool goes on to its database.
   const away = ['--database', 'postgres://pool:secret@127.0.0.1:9/pool'];
-  expectOneLine((await svcPool('run', '--data-dir', folder, ...urls(api), ...away)).err, 'database_unavailable', /./);
+  expectOneLine(await refusalOf(...urls(nodes[0].api), ...away), 'database_unavailable', /./);
 });
 
 test('chains are compared only between nodes that answered', () => {
@@ -130,9 +150,8 @@ test('a second instance is refused unless all have Redis', async () => {
   const alone = await instance(false);
   await expect(instance(false)).rejects.toMatchObject(refused);
   await expect(instance(true)).rejects.toMatchObject(refused);
-  const { code, err } = await svcPool('run', '--data-dir', temporaryDirectory(), '--database', databaseUrl);
-  expect(code).toBe(1);
-  expectOneLine(err, 'instances_need_redis', /same --redis/);
+  const words = ['--data-dir', temporaryDirectory(), '--database', databaseUrl];
+  expectOneLine(await refusalOf(...words), 'instances_need_redis', /same --redis/);
   await alone();
   await instance(true, 60_000);
   await instance(true);
