@@ -17,6 +17,7 @@ import { Shutdown } from '../../runtime/shutdown.ts';
 import { quietLog } from '../quiet-log.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { until } from '../until.ts';
+import { lasts } from '../watch/limits.ts';
 import { databaseServer } from './database-fixture.ts';
 import { openPoolNode } from './pool-bed.ts';
 import { runPoolCommand } from './pool-command.ts';
@@ -132,28 +133,43 @@ test('chains are compared only between nodes that answered', () => {
   );
 });
 
-test('a second instance is refused unless all have Redis', async () => {
-  const { url: databaseUrl } = await database.fresh();
-  const instance = async (hasRedis: boolean, waitMillis = 0) => {
-    const stops: (() => unknown)[] = [];
-    const stop = async () => {
-      for (const end of stops.splice(0)) await end();
+test(
+  'a second instance is refused unless all have Redis',
+  lasts(60, 'an instance that starts waits twenty seconds for the place of another'),
+  async () => {
+    const { url: databaseUrl, sql } = await database.fresh();
+    const instance = async (hasRedis: boolean, waitMillis = 0) => {
+      const stops: (() => unknown)[] = [];
+      const stop = async () => {
+        for (const end of stops.splice(0)) await end();
+      };
+      onTestFinished(stop);
+      await insistOneInstance(
+        { databaseUrl, hasRedis, waitMillis },
+        { log: quietLog, started: (_, end) => void stops.push(end) },
+      );
+      return stop;
     };
-    onTestFinished(stop);
-    await insistOneInstance(
-      { databaseUrl, hasRedis, waitMillis },
-      { log: quietLog, started: (_, end) => void stops.push(end) },
-    );
-    return stop;
-  };
-  const refused = { code: 'instances_need_redis' };
-  const alone = await instance(false);
-  await expect(instance(false)).rejects.toMatchObject(refused);
-  await expect(instance(true)).rejects.toMatchObject(refused);
-  const words = ['--data-dir', temporaryDirectory(), '--database', databaseUrl];
-  expectOneLine(await refusalOf(...words), 'instances_need_redis', /same --redis/);
-  await alone();
-  await instance(true, 60_000);
-  await instance(true);
-  await expect(instance(false)).rejects.toMatchObject(refused);
-});
+    const refused = { code: 'instances_need_redis' };
+    const alone = await instance(false);
+    await expect(instance(false)).rejects.toMatchObject(refused);
+    await expect(instance(true)).rejects.toMatchObject(refused);
+    const words = ['--data-dir', temporaryDirectory(), '--database', databaseUrl];
+    let said: string | undefined;
+    const refusal = refusalOf(...words).then((text) => {
+      said = text;
+    });
+    // It tries again for some seconds: the other one may be about to end.
+    let tries: readonly unknown[] = [];
+    const look = async () => {
+      tries = await sql`select query_start from pg_stat_activity where application_name = 'svc-pool-instance'`;
+      return said;
+    };
+    expectOneLine(await until(look, { seen: () => JSON.stringify(tries) }), 'instances_need_redis', /same --redis/);
+    await refusal;
+    await alone();
+    await instance(true, 60_000);
+    await instance(true);
+    await expect(instance(false)).rejects.toMatchObject(refused);
+  },
+);
