@@ -16,6 +16,7 @@ import { addressOf, mine, V2Client } from '../bridge/stratum-client.ts';
 import { quietLog } from '../quiet-log.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { until } from '../until.ts';
+import { bringCluster } from './ready-cluster.ts';
 
 const stops: (() => Promise<void> | void)[] = [];
 afterEach(async () => {
@@ -90,6 +91,7 @@ test.each(['0', '2'])('a bridge with an embedded node and %s listener threads se
 test('pool with an embedded node', async () => {
   const { verifier, counts } = countingVerifier();
   const dataDir = temporaryDirectory();
+  await bringCluster(join(dataDir, 'database'));
   const off = ['--pplns-listen-ws', 'off', '--solo-listen-ws', 'off', '--pplns-listen', '127.0.0.1:0'];
   const words = ['--data-dir', dataDir, '--threads', '1', '--solo-listen', 'off', '--web-bind', '127.0.0.1:0', ...off];
   const pool = await createPool(valuesOf(poolOptions, words), {
