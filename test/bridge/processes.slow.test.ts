@@ -52,9 +52,11 @@ const bridge = (directory: string, ...words: string[]) =>
     '--data-dir',
     directory,
     '--threads',
-    '2',
+    '1',
     '--verify-threads',
     '1',
+    '--pow-mode',
+    'light',
     '--start-work',
     '500',
     ...words,
@@ -67,6 +69,7 @@ const miner = (url: string, account: number, worker: string, ...words: string[])
     '-u',
     `${addressOf(account)}.${worker}`,
     '--no-gpu',
+    '--light',
     '--cpu-threads',
     '1',
     // The chain follows its miners: with more of the processor they would find as many blocks at more work.
@@ -104,7 +107,7 @@ async function expectPaid(stats: Stats, api: string, accounts: readonly number[]
   expect(balances).toBe(BigInt(stats.blocks.paid_atoms));
 }
 
-test('blocks found through a bridge are registered and paid to the miner’s own address', async () => {
+test('blocks found through a bridge are registered and paid to the miner’s own address, also those on anchors that were drawn', async () => {
   const svcd = node(folder());
   const api = `http://127.0.0.1:${await svcd.until(/public API address=127.0.0.1:(\d+)/)}`;
   const mining = `http://127.0.0.1:${await svcd.until(/mining listener address=127.0.0.1:(\d+)/)}`;
@@ -116,7 +119,13 @@ test('blocks found through a bridge are registered and paid to the miner’s own
   const tcp = await svcBridge.until(/kind=tcp host=127.0.0.1 port=(\d+)/);
   const ws = await svcBridge.until(/kind=ws host=127.0.0.1 port=(\d+)/);
   const stats = `http://127.0.0.1:${await svcBridge.until(/statistics address=127.0.0.1:(\d+)/)}/v1/stats`;
+  // Another one at the same node, which draws anchors.
+  const drawing = bridge(folder(), '--node', mining, '--anchors', 'best');
+  const drawingTcp = await drawing.until(/kind=tcp host=127.0.0.1 port=(\d+)/);
+  const drawingStats = `http://127.0.0.1:${await drawing.until(/statistics address=127.0.0.1:(\d+)/)}/v1/stats`;
   await svcBridge.until(/(ready) healthy=true/);
+  await drawing.until(/(ready) healthy=true/);
+  const rig = miner(`stratum2+tcp://127.0.0.1:${drawingTcp}`, 4, 'rig');
   const miners = [
     miner(`stratum+tcp://127.0.0.1:${tcp}`, 1, 'v1'),
     miner(`ws://127.0.0.1:${ws}`, 2, 'page'),
@@ -127,74 +136,24 @@ test('blocks found through a bridge are registered and paid to the miner’s own
     if ([1, 2, 3].every((account) => found.some(({ address }) => address === addressOf(account)))) break;
     await sleep(300);
   }
-  for (const each of miners) expect(await each.stop()).toBe(0);
-  const settled = await untilSettled(stats, 3);
-  expect(settled.shares.accepted).toBeGreaterThan(0);
-  expect(settled.shares.rejected).not.toHaveProperty('above_target');
-  expect(settled.shares.rejected).not.toHaveProperty('duplicate');
-  await expectPaid(settled, api, [1, 2, 3]);
-  expect(new Set(settled.found.map(({ block_id }) => block_id)).size).toBe(settled.found.length);
-  expect(await svcBridge.stop()).toBe(0);
-  expect(await svcd.stop()).toBe(0);
-});
-
-test('blocks on anchors that were drawn are paid too', async () => {
-  const svcd = node(folder());
-  const api = `http://127.0.0.1:${await svcd.until(/public API address=127.0.0.1:(\d+)/)}`;
-  const mining = `http://127.0.0.1:${await svcd.until(/mining listener address=127.0.0.1:(\d+)/)}`;
-  const svcBridge = bridge(folder(), '--node', mining, '--anchors', 'best');
-  const tcp = await svcBridge.until(/kind=tcp host=127.0.0.1 port=(\d+)/);
-  const stats = `http://127.0.0.1:${await svcBridge.until(/statistics address=127.0.0.1:(\d+)/)}/v1/stats`;
-  await svcBridge.until(/(ready) healthy=true/);
-  const rig = miner(`stratum2+tcp://127.0.0.1:${tcp}`, 4, 'rig');
   for (;;) {
-    const { found, anchors } = await json<Stats>(stats);
+    const { found, anchors } = await json<Stats>(drawingStats);
     if (found.length >= 5 && anchors.older >= 40) break;
     await sleep(200);
   }
-  expect(await rig.stop()).toBe(0);
-  const settled = await untilSettled(stats, 5);
-  expect(settled.shares.rejected).not.toHaveProperty('above_target');
-  expect(settled.shares.rejected).not.toHaveProperty('duplicate');
-  expect(settled.anchors.older).toBeGreaterThan(settled.anchors.newest);
-  await expectPaid(settled, api, [4]);
-  expect(await svcBridge.stop()).toBe(0);
+  for (const each of [...miners, rig]) expect(await each.stop()).toBe(0);
+  const settled = await untilSettled(stats, 3);
+  const drawn = await untilSettled(drawingStats, 5);
+  for (const { shares } of [settled, drawn]) {
+    expect(shares.accepted).toBeGreaterThan(0);
+    expect(shares.rejected).not.toHaveProperty('above_target');
+    expect(shares.rejected).not.toHaveProperty('duplicate');
+  }
+  expect(drawn.anchors.older).toBeGreaterThan(drawn.anchors.newest);
+  await expectPaid(settled, api, [1, 2, 3]);
+  await expectPaid(drawn, api, [4]);
+  const found = [...settled.found, ...drawn.found];
+  expect(new Set(found.map(({ block_id }) => block_id)).size).toBe(found.length);
+  for (const each of [svcBridge, drawing]) expect(await each.stop()).toBe(0);
   expect(await svcd.stop()).toBe(0);
-});
-
-test('a bridge with an embedded node serves miners', async () => {
-  const svcBridge = bridge(folder());
-  const tcp = await svcBridge.until(/kind=tcp host=127.0.0.1 port=(\d+)/);
-  const stats = `http://127.0.0.1:${await svcBridge.until(/statistics address=127.0.0.1:(\d+)/)}/v1/stats`;
-  await svcBridge.until(/(ready) healthy=true/);
-  const rig = miner(`stratum+tcp://127.0.0.1:${tcp}`, 3, 'rig');
-  while ((await json<Stats>(stats)).shares.accepted < 3) await sleep(200);
-  expect(await rig.stop()).toBe(0);
-  expect(await svcBridge.stop()).toBe(0);
-});
-
-test('two bridges cannot listen on one port, and it says so in one line', async () => {
-  const svcBridge = bridge(folder(), '--node', 'http://127.0.0.1:1');
-  const tcp = await svcBridge.until(/kind=ws host=127.0.0.1 port=(\d+)/);
-  const second = new Program('svc-bridge', [
-    '--listen',
-    `127.0.0.1:${tcp}`,
-    '--listen-ws',
-    'off',
-    '--stats-bind',
-    'off',
-    '--metrics-bind',
-    'off',
-    '--data-dir',
-    folder(),
-    '--threads',
-    '0',
-    '--node',
-    'http://127.0.0.1:1',
-  ]);
-  expect(await second.exited).toBe(1);
-  expect(second.output).toMatch(
-    /another program listens there already: stop it, or choose another port \[listen_failed\]/,
-  );
-  expect(await svcBridge.stop()).toBe(0);
 });

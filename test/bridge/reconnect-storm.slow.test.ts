@@ -9,7 +9,7 @@ import { EASY, startBed } from './bed.ts';
 import type { StormReport, StormTask } from './storm-process.ts';
 import { addressOf, mine, V1Client } from './stratum-client.ts';
 
-const MINERS = count({ quick: 300, full: 1_000, deep: 10_000 });
+const MINERS = count({ full: 300, deep: 10_000 });
 const ROUNDS = 9;
 /** Rounds after which the heaps of three threads have the size they like. */
 const SETTLED = 5;

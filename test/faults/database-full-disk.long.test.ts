@@ -1,6 +1,6 @@
 /**
  * The disk under PostgreSQL is full: the books wait and say why, shares are answered all the while, because the journal has them, and with
- * room on the disk the books take all of them by themselves. (The disk under the journal: test/pool/outages.slow.test.ts.)
+ * room on the disk the books take all of them by themselves. (The disk under the journal: test/pool/fleet.slow.test.ts.)
  */
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';

@@ -1,5 +1,5 @@
 /**
- * A front end and standby accountant as a process of its own, for test/pool/instances.slow.test.ts: sink, journal, feed over
+ * A front end and standby accountant as a process of its own, for test/pool/instances.deep.slow.test.ts: sink, journal, feed over
  * Redis, and the books when it wins the election. Shares are made up; each is noted as answered once the sink resolved.
  * SIGUSR2 ends the load, not the process.
  */

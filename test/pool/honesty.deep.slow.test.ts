@@ -1,5 +1,5 @@
 /**
- * Receipts, as miners live with them: svc-miner, svc-pool, PostgreSQL and Redis as processes. A pool that books less than it accepted is noticed by the
+ * At the deep level: receipts, as miners live with them: svc-miner, svc-pool, PostgreSQL and Redis as processes. A pool that books less than it accepted is noticed by the
  * miner within a slice, and its evidence convinces everybody who has the pool's key. An honest pool is never accused, whatever is killed.
  */
 import { copyFileSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';

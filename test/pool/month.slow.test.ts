@@ -31,8 +31,8 @@ import { MonthInstances } from './month-instances.ts';
 import { MonthMiners } from './month-miners.ts';
 import { MonthWallet } from './month-wallet.ts';
 
-const ACCOUNTS = count({ full: 300, deep: 3_000 });
-const SLICES = count({ full: 72, deep: 4_320 });
+const ACCOUNTS = count({ full: 100, deep: 3_000 });
+const SLICES = count({ full: 54, deep: 4_320 });
 const FAULTS = ['instance', 'elections', 'connections', 'backend', 'server', 'node', 'front end', 'clock'] as const;
 /** How often each of them strikes. */
 const STRIKES = count({ full: 1, deep: 10 });

@@ -10,7 +10,7 @@ import { poolOptions } from '../../pool/options.ts';
 import { createPool, type Pool } from '../../pool/pool.ts';
 import { NETWORKS } from '../../protocol/network.ts';
 import { parseCommandLine } from '../../runtime/command-line/command-line.ts';
-import { ApiBed } from '../api/api-bed.ts';
+import { ApiBed, identity } from '../api/api-bed.ts';
 import { addressOf } from '../bridge/stratum-client.ts';
 import { quietLog } from '../quiet-log.ts';
 import { temporaryDirectory } from '../temporary.ts';
@@ -42,24 +42,31 @@ export type PoolBed = {
   start(dataDir?: string): Promise<RunningPool>;
 };
 
-export async function openPoolBed(words: readonly string[] = []): Promise<PoolBed> {
-  const node = await ApiBed.forTest({ bed: { genesis: { initialWork: BLOCK_WORK, minimumWork: BLOCK_WORK } } });
-  node.bed.now = Date.now();
-  const feed = new CutFeed({}, { node: node.bed.node });
-  const mining = await listenForMining(
+/** A node with both listeners that a pool asks. */
+export async function openPoolNode(blockWork = BLOCK_WORK) {
+  const { bed, base } = await ApiBed.forTest({ bed: { genesis: { initialWork: blockWork, minimumWork: blockWork } } });
+  bed.now = Date.now();
+  const feed = new CutFeed({}, { node: bed.node });
+  const listener = await listenForMining(
     { bind: { host: '127.0.0.1', port: 0 } },
     {
-      node: node.bed.node,
+      node: bed.node,
+      identity,
       log: quietLog,
-      syncDocument: () => nodeSync(node.bed.node),
-      ratesDocument: () => chainRates(node.bed.node),
+      syncDocument: () => nodeSync(bed.node),
+      ratesDocument: () => chainRates(bed.node),
       follow: (socket, afterHeight) => void new CutReader(feed, socket, afterHeight),
     },
   );
   onTestFinished(async () => {
     feed.close();
-    await mining.close();
+    await listener.close();
   });
+  return { bed, api: base, mining: `http://127.0.0.1:${listener.address.port}` };
+}
+
+export async function openPoolBed(words: readonly string[] = []): Promise<PoolBed> {
+  const node = await openPoolNode();
   const databases = await startDatabases();
   onTestFinished(() => databases.stop());
   const database = await databases.create();
@@ -71,7 +78,7 @@ export async function openPoolBed(words: readonly string[] = []): Promise<PoolBe
       { name: 'test', summary: '', options: poolOptions },
       [
         ...['--data-dir', dataDir, '--database', database],
-        ...['--node', `http://127.0.0.1:${mining.address.port}`, '--node-api', node.base],
+        ...['--node', node.mining, '--node-api', node.api],
         ...['--pplns-listen', ANY, '--pplns-listen-ws', ANY, '--solo-listen', ANY, '--solo-listen-ws', 'off'],
         ...['--web-bind', ANY, '--threads', '0', '--min-work', '1'],
         ...[

@@ -29,7 +29,7 @@ import { freshIdentity } from './fresh-identity.ts';
 const ACCOUNTS = 40;
 const WORKERS = 12;
 const AT = 1_767_225_600_000;
-const ROUNDS = repeats({ full: 12, deep: 10_000 });
+const ROUNDS = repeats({ full: 4, deep: 10_000 });
 
 let bed: BooksBed;
 beforeAll(async () => {

@@ -1,4 +1,4 @@
-/** The command line of `svc-pool audit`, as a real process: --public, --wallet, --json, --report, exit codes and what is said when nobody answers. */
+/** The command line of `svc-pool audit`: --public, --wallet, --json, --report, exit codes and what is said when nobody answers. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -12,9 +12,9 @@ import { lockDirectory } from '../../runtime/files/directory-lock.ts';
 import { quietLog } from '../quiet-log.ts';
 import { openAuditBed, POOL } from './audit-bed.ts';
 import type { BooksBed } from './books-bed.ts';
+import { runPoolCommand } from './pool-command.ts';
 import { publishedPool } from './published-pool.ts';
 import { startReadyPostgres } from './ready-cluster.ts';
-import { svcPool } from './svc-pool.ts';
 
 let books: BooksBed;
 const servers: Server[] = [];
@@ -58,8 +58,8 @@ const servePool = (change: (path: string, answer: unknown) => unknown = (_, answ
 test('--public without a node says what was not checked and exits with 3; a lie exits with 1; a pool that does not answer is reported in one line', async () => {
   const url = await servePool();
   const [text, json, lie, dead, other] = await Promise.all([
-    svcPool('audit', '--public', `${url}/`),
-    svcPool('audit', '--public', url, '--json', '--report', join(directory, 'public.json')),
+    runPoolCommand('audit', '--public', `${url}/`),
+    runPoolCommand('audit', '--public', url, '--json', '--report', join(directory, 'public.json')),
     servePool((path, answer) =>
       path.startsWith('payments')
         ? {
@@ -69,9 +69,9 @@ test('--public without a node says what was not checked and exits with 3; a lie 
             })),
           }
         : answer,
-    ).then((liar) => svcPool('audit', '--public', liar)),
-    svcPool('audit', '--public', 'http://127.0.0.1:1'),
-    serve(async () => ({ hello: 'world' })).then((stranger) => svcPool('audit', '--public', stranger)),
+    ).then((liar) => runPoolCommand('audit', '--public', liar)),
+    runPoolCommand('audit', '--public', 'http://127.0.0.1:1'),
+    serve(async () => ({ hello: 'world' })).then((stranger) => runPoolCommand('audit', '--public', stranger)),
   ]);
   expect(text).toMatchObject({ code: 3, err: '' });
   expect(text.out).toMatch(
@@ -112,13 +112,13 @@ test('--wallet compares with the wallet that is named, and --json tells it', asy
     });
   const auditWith = async (list: readonly object[]) => {
     const words = ['--database', books.url, '--wallet', await walletOf(list), '--wallet-token-file', token, '--json'];
-    const { code, out } = await svcPool('audit', ...words);
+    const { code, out } = await runPoolCommand('audit', ...words);
     return { code, report: JSON.parse(out) as { wallet: boolean; findings: { what: string }[] } };
   };
   const [same, less, bare] = await Promise.all([
     auditWith(requests),
     auditWith(requests.slice(1)),
-    svcPool('audit', '--database', books.url, '--wallet', 'http://127.0.0.1:1'),
+    runPoolCommand('audit', '--database', books.url, '--wallet', 'http://127.0.0.1:1'),
   ]);
   expect(same.report).toMatchObject({ wallet: true, findings: [] });
   expect(same.code).toBe(0);
@@ -138,8 +138,8 @@ test('the embedded database is audited while its pool runs, and a node that does
   await sql`insert into settings values ('pool_address', ${POOL})`;
   await sql.end();
   const [plain, deaf] = await Promise.all([
-    svcPool('audit', '--data-dir', dataDir),
-    svcPool('audit', '--data-dir', dataDir, '--node-api', 'http://127.0.0.1:1'),
+    runPoolCommand('audit', '--data-dir', dataDir),
+    runPoolCommand('audit', '--data-dir', dataDir, '--node-api', 'http://127.0.0.1:1'),
   ]);
   expect(plain.err).toBe('');
   expect(plain.out).toContain('Name a node with --node-api.');

@@ -23,8 +23,8 @@ import { lockDirectory } from '../../runtime/files/directory-lock.ts';
 import { quietLog } from '../quiet-log.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { account } from './books-bed.ts';
+import { runPoolCommand } from './pool-command.ts';
 import { bringCluster } from './ready-cluster.ts';
-import { svcPool } from './svc-pool.ts';
 
 const ADDRESS = formatAddress(account('pool'), 'development');
 const DAY = Date.UTC(2026, 0, 2, 3, 4, 5);
@@ -132,11 +132,11 @@ test('what is no whole copy, no pool, or a pool that runs is refused in a line a
   const half = join(folder, 'books-20260102T030405Z');
   await bringCluster(half);
   rmSync(join(half, 'ready'));
-  expect(await svcPool('restore', half, '--data-dir', dataDir)).toMatchObject({
+  expect(await runPoolCommand('restore', half, '--data-dir', dataDir)).toMatchObject({
     code: 1,
     err: expect.stringMatching(/not a complete copy/),
   });
-  expect(await svcPool('backup', '--data-dir', join(folder, 'none'))).toMatchObject({
+  expect(await runPoolCommand('backup', '--data-dir', join(folder, 'none'))).toMatchObject({
     code: 1,
     err: expect.stringMatching(/does not exist/),
   });
