@@ -177,13 +177,13 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
     const question = decodeSyncQuestion(bytes);
     served?.(peer, question.type === 'cuts' && question.from >= chain.bodiesFrom() ? question.from : undefined);
     if (question.type === 'snapshots') return answerSnapshot(snapshots, question);
-    if (question.type === 'part') return answerPart(question);
+    if (question.type === 'part') return answerPart(peer, question);
     return answerSync(chain, question);
   };
-  const answerPart = async (question: SnapshotQuestion): Promise<Uint8Array> => {
-    if (!budget.mayReadParts()) return BUSY;
+  const answerPart = async (peer: PeerName, question: SnapshotQuestion): Promise<Uint8Array> => {
+    if (!budget.mayReadPart(peer)) return BUSY;
     const answer = await answerSnapshot(snapshots, question);
-    budget.chargePart(answer.length);
+    budget.chargePart(peer, answer.length);
     return answer;
   };
   const serve = async (peer: PeerName, protocol: Protocol, question: Uint8Array): Promise<Uint8Array | undefined> => {

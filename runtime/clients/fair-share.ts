@@ -34,10 +34,16 @@ export class FairShare {
 
   take(client: string, nowMillis: number, cost = 1): boolean {
     if (!this.has(client, nowMillis, cost)) return false;
+    this.charge(client, nowMillis, cost);
+    return true;
+  }
+
+  /** What was used already, where the cost is known only afterwards. */
+  charge(client: string, nowMillis: number, cost: number): void {
+    this.#regain(nowMillis);
     this.#taken.set(client, (this.#of(client) + cost) / this.#factor);
     this.#sum += cost;
     if (this.#taken.size > 2 * this.#rate.burst + 1 / SMALL) this.#forget();
-    return true;
   }
 
   #of(client: string): number {

@@ -18,6 +18,7 @@ afterEach(async () => {
 const QUESTION = encodeSyncQuestion({ type: 'headers', to: 1, count: 1 });
 /** Its time for an answer is the shorter one. */
 const RELAY = PROTOCOLS.relay.name;
+const MEBIBYTE = 1_024 * 1_024;
 
 test('a peer that costs much is answered less, and not at the price of others', () => {
   let now = 0;
@@ -57,13 +58,57 @@ test('snapshots that many addresses read have one bound over all', () => {
   let bytes = 0;
   for (; now < 60_000; now += 10)
     for (let i = 0; i < 30; i++)
-      if (budget.mayReadParts()) {
-        budget.chargePart(1_048_576);
-        bytes += 1_048_576;
+      if (budget.mayReadPart(`peer ${i}`)) {
+        budget.chargePart(`peer ${i}`, MEBIBYTE);
+        bytes += MEBIBYTE;
       }
-  // 16 MiB a second, what was saved up, and the answer that went beyond.
-  expect(bytes / 1_048_576).toBeGreaterThanOrEqual(16 * 60);
-  expect(bytes / 1_048_576).toBeLessThanOrEqual(16 * 60 + 33);
+  // 16 MiB a second, and what was saved up.
+  expect(bytes / MEBIBYTE).toBeGreaterThanOrEqual(16 * 60);
+  expect(bytes / MEBIBYTE).toBeLessThanOrEqual(16 * 60 + 128);
+});
+
+test('strangers that read snapshots as fast as they may leave others their part', () => {
+  let now = 0;
+  const budget = new ServingBudget(() => now);
+  const isGiven = (peer: string) => {
+    if (!budget.mayAsk(peer) || !budget.mayReadPart(peer)) return false;
+    budget.chargePart(peer, MEBIBYTE);
+    budget.charge(peer, 0.1, MEBIBYTE);
+    return true;
+  };
+  for (const strangers of [2, 40]) {
+    let parts = 0;
+    // They ask before this one each time; it asks once in two seconds, as one does that was told to wait.
+    for (const end = now + 600_000; now < end; now += 20) {
+      for (let i = 0; i < strangers; i++) isGiven(`stranger ${i}`);
+      if (now % 2_000 === 0 && isGiven('new node')) parts++;
+    }
+    // All but a few of the 300 that it asked for.
+    expect(parts, `${strangers} strangers`).toBeGreaterThan(140);
+  }
+});
+
+test('who asks little takes nothing from others: neither many that are there, nor a thousand that come and go', () => {
+  const answered = (strangers: number, coming: number): number => {
+    let now = 0;
+    let [name, count] = [0, 0];
+    const budget = new ServingBudget(() => now);
+    const asks = (peer: string, millis: number) => {
+      if (!budget.mayAsk(peer)) return false;
+      budget.charge(peer, millis, 1_000);
+      return true;
+    };
+    for (; now < 60_000; now += 20) {
+      if (now % 9_000 === 0) for (let i = 0; i < strangers; i++) asks(`stranger ${i}`, 0.02);
+      if (now % 1_000 === 0) for (let i = 0; i < coming; i++) asks(`coming ${name++}`, 0.02);
+      if (asks('syncing', 5)) count++;
+    }
+    return count;
+  };
+  const alone = answered(0, 0);
+  expect(alone).toBeGreaterThan(500);
+  expect(answered(42, 0)).toBeGreaterThan(0.9 * alone);
+  expect(answered(0, 100)).toBeGreaterThan(0.9 * alone);
 });
 
 test('many peers together leave the main thread most of its time, and who asks little is answered', () => {

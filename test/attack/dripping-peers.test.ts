@@ -203,6 +203,42 @@ test('one that began with a snapshot of the newest cut cannot show it, and is no
   expect(blamed).toEqual([]);
 });
 
+test('who answers at once with nothing does not take the place of a peer whose answer is under way', async () => {
+  await bed.seal({ node: source }, CUTS);
+  let quick = Promise.withResolvers<void>();
+  const slow: Answer = async (question) => {
+    // As over a slow line: another peer is asked too, and has answered before.
+    if (question.type === 'cuts') await quick.promise;
+    quick = Promise.withResolvers();
+    return await honest(question);
+  };
+  const nothing: Answer = async () => {
+    quick.resolve();
+    return encodeCutsAnswer({ head: 1_000, bodiesFrom: 0 }, [], []);
+  };
+  const strangers = Array.from({ length: 6 }, (_, i) => `stranger${i}`);
+  const following = follow({ slow, ...Object.fromEntries(strangers.map((name) => [name, nothing])) });
+  following.heights.joined('slow', CUTS);
+  for (const name of strangers) following.heights.joined(name, 1_000);
+  following.wake();
+  await until(() => height() === CUTS);
+  expect(blamed.filter((one) => one.startsWith('slow'))).toEqual([]);
+});
+
+test('cuts whose certificate nobody can have yet hold up nobody, and nobody else is asked for it', async () => {
+  await bed.seal({ node: source }, 20);
+  const { chain } = lying(source, { certificate: () => undefined });
+  const uncertified: Answer = async (question) =>
+    question.type === 'headers' ? await never.promise : answerSync(chain, question);
+  const following = follow({ uncertified, honest });
+  following.heights.joined('uncertified', 1_000);
+  following.wake();
+  await until(() => headerQuestions('uncertified') > 0);
+  following.heights.joined('honest', 20);
+  await until(() => height() === 20);
+  expect(headerQuestions('honest')).toBe(0);
+});
+
 test('a peer that is as far as this node and does not show it holds up nobody', async () => {
   await bed.seal({ node: source }, 3);
   const silent: Answer = async ({ type, ...of }) =>

@@ -105,11 +105,12 @@ test('where an answer takes its time another peer is asked too, and is asked fir
         if (of === first) await pause(60_000);
         return new Uint8Array([of === first ? 1 : 2]);
       },
-      another: (asked) => heights.next(5, asked),
+      another: (except) => heights.next(5, except),
       answered: (of, isLate) => heights.answered(of, isLate),
+      read: (of, answer) => ({ peer: of, answer }),
       failed: (of) => faults.push(of),
     });
-  const { peer, answer } = await put(first);
+  const { peer, answer } = (await put(first)) as { peer: string; answer: Uint8Array };
   expect(peer).not.toBe(first);
   expect(answer).toEqual(new Uint8Array([2]));
   // What it brought is of use.

@@ -49,10 +49,10 @@ function walking(peers: Record<string, Answer>) {
   return { asked, faults, clock, back, idOf };
 }
 
-test('it is walked once, by all peers in turn, and what lies on it is known without a question', async () => {
+test('it is walked once, and what lies on it is known without a question', async () => {
   const { asked, idOf, back } = walking({ a: answerOf, b: answerOf });
   expect(await idOf(383)).toBe(idAt(383));
-  expect(asked).toEqual(['a 2999', `b ${2_999 - MAX_HEADERS}`, `a ${2_999 - 2 * MAX_HEADERS}`]);
+  expect(asked).toEqual(['a 2999', `a ${2_999 - MAX_HEADERS}`, `a ${2_999 - 2 * MAX_HEADERS}`]);
   expect([await idOf(2_975), await idOf(479)]).toEqual([idAt(2_975), idAt(479)]);
   expect(asked.length).toBe(3);
   expect(await idOf(287)).toBe(idAt(287));
@@ -60,6 +60,47 @@ test('it is walked once, by all peers in turn, and what lies on it is known with
   const at = (height: number) => back.leadsTo({ height, cutId: SOME });
   // No snapshot is made of the last two.
   expect([at(383), at(TOP + 95), at(384), at(95)]).toEqual([true, false, false, false]);
+});
+
+test('those that delivered take turns', async () => {
+  let isBusy = false;
+  const { asked, idOf } = walking({
+    a: (to, count) => {
+      if (isBusy) throw new AskError('busy', 'the peer is busy');
+      return answerOf(to, count);
+    },
+    b: answerOf,
+  });
+  await idOf(2_975);
+  isBusy = true;
+  await idOf(2_879);
+  isBusy = false;
+  // It is asked again where the other one does not answer, and then both are.
+  expect(asked.map((line) => line[0])).toEqual(['a', 'a', 'b']);
+  await idOf(2_783);
+  expect(asked.at(-1)).toMatch(/^b/);
+});
+
+test('strangers that are silent under ever new names are asked once, and not before each answer', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  try {
+    const silent: Answer = () => new Promise(() => undefined);
+    const names = Array.from({ length: 40 }, (_, i) => [`silent ${i}`, silent] as const);
+    const peers = { ...Object.fromEntries(names), honest: answerOf };
+    const { asked, back } = walking(peers);
+    const strangers = names.map(([name]) => name);
+    const idOf = async (height: number) => {
+      // Those that were asked are gone, and others came.
+      const left = strangers.filter((name) => !asked.some((line) => line.startsWith(`${name} `)));
+      const found = back.idOf(height, [...left.slice(0, 10), 'honest']);
+      await vi.advanceTimersByTimeAsync(20_000);
+      return await Promise.race([found, undefined]);
+    };
+    for (let height = 2_975; height > 1_900; height -= 96) expect(await idOf(height), `${height}`).toBeDefined();
+    expect(asked.filter((line) => line.startsWith('silent')).length).toBe(10);
+  } finally {
+    vi.useRealTimers();
+  }
 });
 
 test('where all are busy it goes on later from where it was', async () => {

@@ -93,6 +93,11 @@ export class PeerBook {
     return this.#bootstrap.has(address);
   }
 
+  /** Whether an address of the operator's has this identity, wherever a connection comes from. */
+  names(peer: string): boolean {
+    return [...this.#bootstrap.keys()].some((address) => address.endsWith(`/p2p/${peer}`));
+  }
+
   /**
    * Addresses to dial now: the operator's first, then those reached before, latest first, then those that peers sent.
    * `connected` are IP addresses that this node dialled. The operator's are not counted by network.

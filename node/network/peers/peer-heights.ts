@@ -127,14 +127,14 @@ export class PeerHeights {
   }
 
   /**
-   * The peer to ask for cuts after `head`, of those that claim to have them and do not rest. First those that brought
+   * The peer to ask for cuts after `head`, of those that claim to have the cut `least` and do not rest. First those that brought
    * cuts before, those that claim a whole batch before others, then the ones that answer fast; strangers in turn, because
    * they can come again with a clean record.
    */
-  next(head: number, except: ReadonlySet<PeerName> = NOBODY): PeerName | undefined {
+  next(head: number, except: ReadonlySet<PeerName> = NOBODY, least = head + 1): PeerName | undefined {
     return this.#oldest(
       (peer, { claim, bodiesFrom, restsUntil }) =>
-        claim > head && bodiesFrom <= head + 1 && restsUntil <= this.#steady() && !except.has(peer),
+        claim >= least && bodiesFrom <= head + 1 && restsUntil <= this.#steady() && !except.has(peer),
       ({ claim, fruitless, hasBrought, late, asked }) =>
         // What a stranger claims says nothing.
         hasBrought ? [claim >= batchEnd(head + 1) ? 0 : 1, fruitless, late, asked] : [2, 0, 0, asked],

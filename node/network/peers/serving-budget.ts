@@ -1,24 +1,31 @@
 /**
  * The budget for requests of peers: time of the main thread and bytes. The cost of requests differs by a factor of a
- * thousand, so an answer is charged by the time it took. Recently active peers share the budget; a peer that used up
- * its share is answered `busy`. Pure, with the clock passed in.
+ * thousand, so an answer is charged by the time it took. Peers share the budget by what they use, not by how many they
+ * are: who asks little takes nothing from others. A peer that used up its share is answered `busy`. Pure, with the clock
+ * passed in.
  */
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import { clientKey, isLoopback } from '../../../runtime/clients/client-address.ts';
+import { FairShare } from '../../../runtime/clients/fair-share.ts';
 import { type Bucket, type BucketRate, fullBucket, refill } from '../../../runtime/clients/token-bucket.ts';
+import { CHUNK_BYTES } from '../snapshots/snapshot-messages.ts';
 import type { PeerName } from '../thread/host-types.ts';
 import { ipOf } from './peer-address.ts';
 
-/** Milliseconds of the main thread in a second, of all peers and of one. A node that syncs uses about 25 for 96 cuts with 2 MiB of blocks. */
-const MILLIS = { all: 300, one: 150 };
+/**
+ * Milliseconds of the main thread in a second, of all peers and of one; unused ones are saved up for some seconds. A
+ * node that syncs uses about 25 for 96 cuts with 2 MiB of blocks.
+ */
+const MILLIS = { all: { perSecond: 300, burst: 6_000 }, one: { perSecond: 150, burst: 1_500 } } as const;
+/** What the first answer is taken to cost. Later ones are taken for as dear as those before, so that room is left for those that used less. */
+const FIRST_MILLIS = 5;
+const CHEAPER = 0.9;
 const BYTES: BucketRate = { perSecond: 8 * 1_024 * 1_024, burst: 64 * 1_024 * 1_024 };
-/** Bytes of snapshots, for all peers together: they are long, but cost the main thread hardly anything. */
-const PART_BYTES: BucketRate = { perSecond: 16 * 1_024 * 1_024, burst: 32 * 1_024 * 1_024 };
-/** Unused budget is saved up for this long, and a peer counts as active for this long. */
-const SAVED_SECONDS = 10;
+/** Bytes of snapshots, for all peers together: they are long, but cost the main thread hardly anything. Saved up are some answers for each of fifty. */
+const PART_BYTES: BucketRate = { perSecond: 16 * 1_024 * 1_024, burst: 128 * 1_024 * 1_024 };
 const MAX_HOLDERS = 1_024;
 
-type Used = { millis: Bucket; bytes: Bucket; askedAt: number };
+type Used = { millis: Bucket; bytes: Bucket; dearest: number };
 
 const less = ({ tokens, atMillis }: Bucket, cost: number): Bucket => ({ tokens: tokens - cost, atMillis });
 
@@ -29,11 +36,13 @@ export class ServingBudget {
   /** Kept when a peer disconnects: a reconnect does not reset it. */
   readonly #used = new BoundedMap<string, Used>(MAX_HOLDERS);
 
-  #parts: Bucket;
+  readonly #millis: FairShare;
+  readonly #parts: FairShare;
 
   constructor(steady: () => number) {
     this.#steady = steady;
-    this.#parts = fullBucket(PART_BYTES, steady());
+    this.#millis = new FairShare(MILLIS.all, steady());
+    this.#parts = new FairShare(PART_BYTES, steady());
   }
 
   joined(peer: PeerName, address: string): void {
@@ -45,44 +54,41 @@ export class ServingBudget {
     this.#holders.delete(peer);
   }
 
-  #rate(now: number): BucketRate {
-    let active = 1;
-    for (const { askedAt } of this.#used.values()) if (now - askedAt < SAVED_SECONDS * 1_000) active++;
-    const perSecond = Math.min(MILLIS.one, MILLIS.all / active);
-    return { perSecond, burst: perSecond * SAVED_SECONDS };
+  #holderOf(peer: PeerName): string {
+    return this.#holders.get(peer) ?? peer;
   }
 
-  #of(peer: PeerName): Used {
-    const now = this.#steady();
-    const holder = this.#holders.get(peer) ?? peer;
-    const rate = this.#rate(now);
+  #of(holder: string, now: number): Used {
     const known = this.#used.use(holder);
     const used = {
-      millis: refill(known?.millis ?? fullBucket(rate, now), rate, now),
+      millis: refill(known?.millis ?? fullBucket(MILLIS.one, now), MILLIS.one, now),
       bytes: refill(known?.bytes ?? fullBucket(BYTES, now), BYTES, now),
-      askedAt: now,
+      dearest: known?.dearest ?? FIRST_MILLIS,
     };
     this.#used.set(holder, used);
     return used;
   }
 
   mayAsk(peer: PeerName): boolean {
-    const { millis, bytes } = this.#of(peer);
-    return millis.tokens > 0 && bytes.tokens > 0;
+    const [holder, now] = [this.#holderOf(peer), this.#steady()];
+    const { millis, bytes, dearest } = this.#of(holder, now);
+    return millis.tokens > 0 && bytes.tokens > 0 && this.#millis.has(holder, now, dearest);
   }
 
-  mayReadParts(): boolean {
-    this.#parts = refill(this.#parts, PART_BYTES, this.#steady());
-    return this.#parts.tokens > 0;
+  mayReadPart(peer: PeerName): boolean {
+    return this.#parts.has(this.#holderOf(peer), this.#steady(), CHUNK_BYTES);
   }
 
-  chargePart(bytes: number): void {
-    this.#parts = less(this.#parts, bytes);
+  chargePart(peer: PeerName, bytes: number): void {
+    this.#parts.charge(this.#holderOf(peer), this.#steady(), bytes);
   }
 
   charge(peer: PeerName, millis: number, bytes: number): void {
-    const used = this.#of(peer);
+    const [holder, now] = [this.#holderOf(peer), this.#steady()];
+    const used = this.#of(holder, now);
     used.millis = less(used.millis, millis);
     used.bytes = less(used.bytes, bytes);
+    used.dearest = Math.max(millis, CHEAPER * used.dearest);
+    this.#millis.charge(holder, now, millis);
   }
 }

@@ -91,7 +91,8 @@ const LATE_MILLIS = 2_000;
 
 /**
  * Follows headers back from the trusted cut. Proven headers are kept: the way is walked once for all offers, and
- * resumed after busy peers. Peers take turns; one with no answer, a short one, or a slow one is asked after all others.
+ * resumed after busy peers. Those whose last answer was whole and soon take turns, and come before all others: strangers
+ * may be silent under ever new names. One with no answer, a short one, or a slow one is asked after all others.
  */
 export class WayBack {
   readonly #with: LinkDependencies & { steady(): number };
@@ -101,6 +102,8 @@ export class WayBack {
   /** Of the heights that snapshots are made of. */
   readonly #proven = new Map<number, Bytes>();
   readonly #lateAt = new BoundedMap<PeerName, number>(MAX_LATE);
+  /** Their last answer was whole and soon. */
+  readonly #delivering = new BoundedMap<PeerName, true>(MAX_LATE);
   #turn = 0;
 
   constructor(trusted: CutHeader, dependencies: LinkDependencies & { steady(): number }) {
@@ -136,20 +139,27 @@ export class WayBack {
     const get = async (peer: PeerName): Promise<readonly Bytes[]> => {
       const askedAt = steady();
       this.#lateAt.set(peer, askedAt);
+      this.#delivering.delete(peer);
       const headers = await headersOf(peer, to.height, count, this.#with);
       const wrong = provenBack(to, headers);
       if (typeof wrong === 'string') throw new PeerFault(peer, 'false_proof', wrong);
       if (headers.length < count) throw new Error(`${headers.length} of ${count} headers`);
-      if (steady() - askedAt < LATE_MILLIS) this.#lateAt.delete(peer);
+      if (steady() - askedAt < LATE_MILLIS) {
+        this.#lateAt.delete(peer);
+        this.#delivering.set(peer, true);
+      }
       return headers;
     };
     return await firstOf(this.#inTurn(peers), get, this.#with);
   }
 
+  /** `peers`: those that are nearest first. */
   #inTurn(peers: readonly PeerName[]): readonly PeerName[] {
-    const first = this.#turn++ % Math.max(1, peers.length);
+    const delivering = peers.filter((peer) => this.#delivering.has(peer));
+    const others = peers.filter((peer) => !this.#delivering.has(peer));
+    const first = this.#turn++ % Math.max(1, delivering.length);
     const late = (peer: PeerName) => this.#lateAt.get(peer) ?? 0;
-    return [...peers.slice(first), ...peers.slice(0, first)].sort((a, b) => late(a) - late(b));
+    return [...delivering.slice(first), ...delivering.slice(0, first), ...others.sort((a, b) => late(a) - late(b))];
   }
 }
 

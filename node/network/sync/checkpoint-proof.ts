@@ -12,7 +12,7 @@ import type { CutLedger } from '../../chain/cut-ledger.ts';
 import { PeerFault, StingyAnswer } from '../peers/peer-fault.ts';
 import type { PeerName } from '../thread/host-types.ts';
 import { type Place, provenBack } from './cut-proof.ts';
-import type { Answered } from './hurried-ask.ts';
+import type { ReadAnswer } from './hurried-ask.ts';
 import { batchEnd, decodeHeadersAnswer, MAX_CUTS, MAX_HEADERS, type SyncQuestion } from './sync-messages.ts';
 
 const LOG_MILLIS = 10_000;
@@ -20,7 +20,8 @@ const LOG_MILLIS = 10_000;
 export type CheckpointProofDependencies = {
   readonly ledger: Pick<CutLedger, 'head'>;
   readonly checkpoints: readonly Checkpoint[];
-  ask(peer: PeerName, question: SyncQuestion): Promise<Answered>;
+  /** Of this peer first. Undefined if no answer counted. */
+  ask<T>(peer: PeerName, question: SyncQuestion, read: ReadAnswer<T>): Promise<T | undefined>;
   readonly log: Logger;
   steady(): number;
 };
@@ -83,36 +84,43 @@ export class CheckpointProof {
   async #walk(first: PeerName, way: Way, from: number): Promise<Way> {
     let asked = first;
     while (way.lowest.height >= from) {
-      const count = Math.min(MAX_HEADERS, way.lowest.height - from + 1);
-      const { peer, headers } = await this.#headers(asked, way, count);
-      asked = peer;
-      for (const place of provenBackOf(peer, way, headers))
-        if (isMark(place.height)) way.marks.set(place.height, place.cutId);
-      const lowest = decodeCutHeader(headers[0] as Bytes);
-      way.lowest = { height: lowest.height - 1, cutId: lowest.previousId };
-      // One header at a time, the way would take days: what came is kept, and another peer is asked.
-      if (headers.length < count) throw new StingyAnswer(peer, `${headers.length} of ${count} headers`);
+      const { lowest, checkpoint } = way;
+      const count = Math.min(MAX_HEADERS, lowest.height - from + 1);
+      const sender = await this.#headers(asked, { lowest, checkpoint }, count, (peer, headers, places) => {
+        for (const place of places) if (isMark(place.height)) way.marks.set(place.height, place.cutId);
+        const { height, previousId } = decodeCutHeader(headers[0] as Bytes);
+        if (height <= way.lowest.height) way.lowest = { height: height - 1, cutId: previousId };
+        // One header at a time, the way would take days: what came is kept, and another peer is asked.
+        if (places.length < count) throw new StingyAnswer(peer, `${headers.length} of ${count} headers`);
+        return peer;
+      });
+      asked = sender;
       if (way.lowest.height >= from)
         this.#tell('info', 'headers are read back from a checkpoint', { at: way.lowest.height, to: from }, way);
     }
     return way;
   }
 
-  async #headers(first: PeerName, { lowest, checkpoint }: Pick<Way, 'lowest' | 'checkpoint'>, count: number) {
-    const { peer, answer } = await this.#with.ask(first, { type: 'headers', to: lowest.height, count });
-    const { headers } = decodeHeadersAnswer(answer);
-    if (headers.length === 0) {
-      // It may still be syncing.
-      this.#tell(
-        'warn',
-        'a peer does not have the cut of a checkpoint',
-        { peer, height: lowest.height },
-        { checkpoint },
-      );
-      throw new StingyAnswer(peer, `no header ${lowest.height}`);
-    }
-    if (headers.length > count) throw new PeerFault(peer, 'malformed', 'more headers than were asked for');
-    return { peer, headers };
+  /** Rejects if nobody has them. */
+  async #headers<T>(
+    first: PeerName,
+    back: Pick<Way, 'lowest' | 'checkpoint'>,
+    count: number,
+    use: (peer: PeerName, headers: readonly Bytes[], places: readonly Place[]) => T,
+  ): Promise<T> {
+    const to = back.lowest.height;
+    const found = await this.#with.ask(first, { type: 'headers', to, count }, (peer, answer) => {
+      const { headers } = decodeHeadersAnswer(answer);
+      if (headers.length === 0) {
+        // It may still be syncing.
+        this.#tell('warn', 'a peer does not have the cut of a checkpoint', { peer, height: to }, back);
+        throw new StingyAnswer(peer, `no header ${to}`);
+      }
+      if (headers.length > count) throw new PeerFault(peer, 'malformed', 'more headers than were asked for');
+      return use(peer, headers, provenBackOf(peer, back, headers));
+    });
+    if (found === undefined) throw new Error(`nobody has the headers up to cut ${to}`);
+    return found;
   }
 
   #tell(level: 'info' | 'warn', message: string, fields: LogFields, { checkpoint }: Pick<Way, 'checkpoint'>): void {
@@ -128,10 +136,10 @@ export class CheckpointProof {
     const mark = Math.min(batchEnd(height), way.checkpoint.height);
     const between = { checkpoint: way.checkpoint, lowest: { height: mark, cutId: way.marks.get(mark) as Bytes } };
     const count = mark - height + 1;
-    const { peer, headers } = await this.#headers(asked, between, count);
-    const places = provenBackOf(peer, between, headers);
-    if (places.length < count) throw new StingyAnswer(peer, `${headers.length} of ${count} headers`);
-    return (places[0] as Place).cutId;
+    return await this.#headers(asked, between, count, (peer, headers, places) => {
+      if (places.length < count) throw new StingyAnswer(peer, `${headers.length} of ${count} headers`);
+      return (places[0] as Place).cutId;
+    });
   }
 }
 

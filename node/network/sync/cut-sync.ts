@@ -15,14 +15,14 @@ import type { CutLedger } from '../../chain/cut-ledger.ts';
 import type { RefutedCut } from '../../chain/refuted-cut.ts';
 import { TOLERATED_CUTS } from '../../chain/tip.ts';
 import { nameOf } from '../../ledger/registration.ts';
-import { blame, type PeerAsking, PeerFault, StingyAnswer } from '../peers/peer-fault.ts';
+import { blame, type PeerAsking, PeerFault } from '../peers/peer-fault.ts';
 import { PeerHeights } from '../peers/peer-heights.ts';
 import type { PeerName } from '../thread/host-types.ts';
 import { BlockFetch } from './block-fetch.ts';
 import { CheckpointProof, ContradictedError } from './checkpoint-proof.ts';
 import { brokenChain, isCertified, type Place } from './cut-proof.ts';
 import { EpochProof } from './epoch-proof.ts';
-import { type Answered, askHurried } from './hurried-ask.ts';
+import { askHurried, HASTE_MILLIS, type ReadAnswer } from './hurried-ask.ts';
 import {
   ANSWER_BYTES,
   batchEnd,
@@ -40,6 +40,8 @@ const PAUSE_MILLIS = 2_000;
 const LOG_MILLIS = 10_000;
 /** Twelve cuts: a head that is as old does not move. */
 const STANDS_MILLIS = 30_000;
+/** Peers that are asked for headers beside the one that sent cuts. */
+const MAX_OTHERS = 8;
 /** Signatures of a cut's blocks are checked in the workers meanwhile; the rest are checked during execution. */
 const SETTLED_MILLIS = 5_000;
 /** A cut whose own certificate was deleted: the one at the end of its batch proved it. */
@@ -76,6 +78,8 @@ export class CutSync {
   /** Peers that were asked to prove their height. */
   readonly #confirming = new Set<PeerName>();
   #loggedAt = 0;
+  /** When headers were last proven, of which a proof may need many. */
+  #headersAt = Number.NEGATIVE_INFINITY;
   /** The head that was last waited at, and since when. */
   #stands = { height: -1, since: 0 };
   /** A proven cut that broke a rule here, and who sent its blocks: they come anew, from others where there are others. */
@@ -84,7 +88,11 @@ export class CutSync {
   constructor(dependencies: CutSyncDependencies) {
     this.#with = dependencies;
     this.heights = new PeerHeights(dependencies.steady);
-    const ask = (peer: PeerName, question: SyncQuestion) => this.#askSoon(peer, question);
+    const ask = async <T>(peer: PeerName, question: SyncQuestion, read: ReadAnswer<T>) => {
+      const found = await this.#askSoon(peer, question, read);
+      if (found !== undefined) this.#headersAt = dependencies.steady();
+      return found;
+    };
     this.#epochs = new EpochProof(dependencies.ledger, ask);
     this.#checkpoints = new CheckpointProof({ ...dependencies, ask });
   }
@@ -131,12 +139,7 @@ export class CutSync {
         if (this.#with.hasNeighbours && !isQuiet && !this.#isDue(head)) continue;
         peer = this.heights.next(head) ?? this.heights.any();
       }
-      if (peer === undefined || this.#closed) continue;
-      try {
-        await this.#advance(peer);
-      } catch (error) {
-        this.#with.log.debug('nobody delivered', { reason: (error as Error).message });
-      }
+      if (peer !== undefined && !this.#closed) await this.#advance(peer);
     }
   }
 
@@ -151,59 +154,79 @@ export class CutSync {
     blame(network, peer, error);
   }
 
-  /** From this peer; also from another one if it is slow. */
-  #askSoon(first: PeerName, question: SyncQuestion): Promise<Answered> {
-    const { ledger, network } = this.#with;
+  /** From this peer; also from another one that says it can answer, if this one is slow or its answer does not count. */
+  #askSoon<T>(first: PeerName, question: SyncQuestion, read: ReadAnswer<T>): Promise<T | undefined> {
+    const { ledger, network, steady } = this.#with;
     const { height } = ledger.head();
+    // A question for cuts lasts until there are some; one for headers belongs to cuts that a stranger may have invented.
+    const isOfHeaders = question.type === 'headers';
+    const least = isOfHeaders ? Math.max(question.to, height + 1) : height + 1;
+    let others = isOfHeaders ? MAX_OTHERS : Number.POSITIVE_INFINITY;
+    const isMoving = () => !isOfHeaders && steady() - this.#headersAt < HASTE_MILLIS;
     return askHurried(first, encodeSyncQuestion(question), {
       ask: (peer, bytes) => network.ask(peer, 'sync', bytes),
-      another: (asked) => this.heights.next(height, asked),
+      another: (except) => (isMoving() || others-- <= 0 ? undefined : this.heights.next(height, except, least)),
       answered: (peer, isLate) => this.heights.answered(peer, isLate),
+      read,
       failed: (peer, error) => this.#failed(peer, error),
     });
   }
 
   #failed(peer: PeerName, error: unknown): void {
     if (this.#closed) return;
-    this.heights.failed(peer, this.#with.ledger.head().height + 1);
+    // What is wrong may have come from another peer than the cuts.
+    this.heights.failed(error instanceof PeerFault ? error.peer : peer, this.#with.ledger.head().height + 1);
     this.#blame(error, peer);
   }
 
   async #advance(first: PeerName): Promise<void> {
-    const { ledger } = this.#with;
-    const head = ledger.head();
+    const head = this.#with.ledger.head();
     const from = head.height + 1;
     const count = batchEnd(from) - head.height;
     const claims = this.heights.claims();
-    const { peer, answer: bytes } = await this.#askSoon(first, { type: 'cuts', from, count });
+    const read = (peer: PeerName, bytes: Uint8Array) => this.#read(peer, bytes, head, claims.get(peer) ?? 0);
+    const batch = await this.#askSoon(first, { type: 'cuts', from, count }, read);
+    if (batch === undefined || batch === 'over') return;
+    try {
+      // Meanwhile some of these cuts may have arrived by another way.
+      await this.#execute(batch.answer, batch.peer);
+      this.heights.brought(batch.peer, batch.isWhole);
+    } catch (error) {
+      this.#failed(batch.peer, error);
+    }
+  }
+
+  /** Proven cuts after the head. Undefined if this peer has none; `over` where nobody's would help any more. */
+  async #read(peer: PeerName, bytes: Uint8Array, head: Place, claimed: number): Promise<Batch | 'over' | undefined> {
+    const from = head.height + 1;
     try {
       const answer = decodeCutsAnswer(bytes);
       this.heights.says(peer, answer.head, answer.bodiesFrom);
       const last = answer.cuts.at(-1);
-      const claimed = claims.get(peer) ?? 0;
       if (last === undefined) {
+        const claim = Math.max(claimed, answer.head);
         if (answer.bodiesFrom > from) {
-          if (claimed >= from) this.heights.brought(peer, false);
-          return;
+          if (claim >= from) this.heights.brought(peer, false);
+          return undefined;
         }
-        if (claimed >= from) throw new PeerFault(peer, 'false_height', `it claimed ${claimed} and has no cut ${from}`);
+        if (claim >= from) throw new PeerFault(peer, 'false_height', `it claimed ${claim} and has no cut ${from}`);
         if (answer.head >= head.height) this.#confirm(peer, head);
-        return;
+        return undefined;
       }
       await this.#prove(peer, answer, last, from);
       this.heights.proved(peer, last.header.height);
-      // Meanwhile some of these cuts may have arrived by another way.
-      await this.#execute(answer, peer);
       // Cut by cut, a chain would take days: an answer ends where the batch, the epoch or the peer's chain does.
       const end = Math.min(batchEnd(from), this.#epochEnd(from), Math.max(claimed, answer.head));
-      this.heights.brought(peer, last.header.height >= end || bytes.length >= ANSWER_BYTES);
+      return { peer, answer, isWhole: last.header.height >= end || bytes.length >= ANSWER_BYTES };
     } catch (error) {
       if (error instanceof ProtocolError && error.code === 'unsupported_version' && (await this.#isUnknown(peer, from)))
-        return;
-      // Headers may have come from another peer than the cuts.
-      const isOf = error instanceof PeerFault || error instanceof StingyAnswer;
-      if (error instanceof ContradictedError) this.#end(error);
-      else if (!(error instanceof MovedOnError)) this.#failed(isOf ? error.peer : peer, error);
+        return 'over';
+      if (error instanceof MovedOnError) return 'over';
+      if (error instanceof ContradictedError) {
+        this.#end(error);
+        return 'over';
+      }
+      throw error;
     }
   }
 
@@ -225,8 +248,8 @@ export class CutSync {
     const claim = this.heights.get(peer)?.claim ?? 0;
     const to = Math.min(claim, batchEnd(from), this.#epochEnd(from));
     if (to < from || committee === undefined || head.height !== from - 1) return false;
-    const asking = this.#askSoon(peer, { type: 'headers', to, count: to - from + 1 });
-    const answer = await asking.then(({ answer: bytes }) => decodeHeadersAnswer(bytes)).catch(() => undefined);
+    const question = { type: 'headers', to, count: to - from + 1 } as const;
+    const answer = await this.#askSoon(peer, question, (_, bytes) => decodeHeadersAnswer(bytes));
     const version = answer && (await unknownVersion(answer, head, ledger.chainId, committee.members));
     if (version === undefined) return false;
     this.#closed = true;
@@ -398,6 +421,9 @@ export class CutSync {
     log.info('syncing', { height, behind_by: behindBy, peers: this.heights.count });
   }
 }
+
+/** `isWhole`: all that one answer of the peer could bring. */
+type Batch = { readonly peer: PeerName; readonly answer: CutsAnswer; readonly isWhole: boolean };
 
 /** The ledger changed meanwhile: the next question begins where it is now. */
 class MovedOnError extends Error {}

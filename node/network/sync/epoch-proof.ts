@@ -9,14 +9,24 @@ import type { CutLedger } from '../../chain/cut-ledger.ts';
 import { PeerFault, StingyAnswer } from '../peers/peer-fault.ts';
 import type { PeerName } from '../thread/host-types.ts';
 import { isCertified, type Place, provenBack } from './cut-proof.ts';
-import type { Answered } from './hurried-ask.ts';
+import type { ReadAnswer } from './hurried-ask.ts';
 import { decodeHeadersAnswer, MAX_HEADERS, type SyncQuestion } from './sync-messages.ts';
 
-type Ask = (peer: PeerName, question: SyncQuestion) => Promise<Answered>;
+type Ask = <T>(peer: PeerName, question: SyncQuestion, read: ReadAnswer<T>) => Promise<T | undefined>;
+
+/** From the end of an epoch down to a cut. `lowest`: the next that is to be read; undefined for the end itself, which a certificate proves. */
+type Way = {
+  readonly first: number;
+  readonly end: number;
+  readonly ids: Uint8Array<ArrayBuffer>;
+  lowest: Place | undefined;
+};
 
 export class EpochProof {
   readonly #ledger: CutLedger;
   readonly #ask: Ask;
+  /** Proven headers are kept if a peer fails. */
+  #way: Way | undefined;
   #ids = new Uint8Array(0);
   #first = 0;
 
@@ -41,42 +51,60 @@ export class EpochProof {
   }
 
   async #load(first: PeerName, from: number): Promise<void> {
-    const { intervalCuts, chainId } = this.#ledger;
-    const end = (epochOf(from, intervalCuts) + 1) * intervalCuts - 1;
-    const ids = new Uint8Array((end - from + 1) * ID_BYTES);
-    let proven: Place | undefined;
+    const way = this.#wayDownTo(from);
     let peer = first;
-    for (let to = end; to >= from; ) {
-      const count = Math.min(MAX_HEADERS, to - from + 1);
-      const answered = await this.#ask(peer, { type: 'headers', to, count });
-      peer = answered.peer;
-      const { headers, certificate } = decodeHeadersAnswer(answered.answer);
-      const last = headers.at(-1);
-      if (headers.length > count) throw new PeerFault(peer, 'malformed', 'more headers than were asked for');
-      // One header at a time, an epoch would take hours; and one that syncs itself may not have its end yet.
-      if (last === undefined || headers.length < count)
-        throw new StingyAnswer(peer, `${headers.length} of ${count} headers`);
-      if (proven === undefined) {
-        const place = { height: to, cutId: cutId(last) };
-        const committee = this.#ledger.committee(from);
-        if (certificate === undefined || committee === undefined)
-          throw new PeerFault(peer, 'false_height', `it has no certificate of cut ${to}`);
-        if (!(await isCertified(chainId, place, certificate, committee.members)))
-          throw new PeerFault(peer, 'false_proof', `the certificate of cut ${to} does not verify`);
-        proven = place;
-      }
-      const places = provenBack(proven, headers);
-      if (typeof places === 'string') throw new PeerFault(peer, 'false_proof', places);
-      for (const place of places) ids.set(place.cutId, (place.height - from) * ID_BYTES);
-      to -= headers.length;
-      proven = previousOf(places[0] as Place, headers[0] as Bytes);
+    const next = () => way.lowest?.height ?? way.end;
+    for (let to = next(); to >= way.first; to = next()) {
+      const known = way.lowest;
+      const count = Math.min(MAX_HEADERS, to - way.first + 1);
+      const found = await this.#ask(peer, { type: 'headers', to, count }, async (sender, answer) => {
+        const headers = headersIn(answer, sender, count);
+        const proven = known ?? (await this.#provenEnd(answer, sender, way.end, from));
+        const places = provenBack(proven, headers);
+        if (typeof places === 'string') throw new PeerFault(sender, 'false_proof', places);
+        return { sender, places, lowest: previousOf(places[0] as Place, headers[0] as Bytes) };
+      });
+      if (found === undefined) throw new Error(`nobody has the headers up to cut ${to}`);
+      for (const place of found.places) way.ids.set(place.cutId, (place.height - way.first) * ID_BYTES);
+      peer = found.sender;
+      // Cuts of several peers may be proven at once, all by the same way.
+      if (way.lowest === undefined || found.lowest.height < way.lowest.height) way.lowest = found.lowest;
     }
+    if (this.#way === way) this.#way = undefined;
     const head = this.#ledger.head();
-    if (proven !== undefined && head.height === from - 1 && !equalBytes(proven.cutId, head.cutId))
+    if (way.lowest !== undefined && head.height === way.lowest.height && !equalBytes(way.lowest.cutId, head.cutId))
       throw new PeerFault(peer, 'false_proof', 'the epoch does not lead to the own head');
-    this.#ids = ids;
-    this.#first = from;
+    this.#ids = way.ids;
+    this.#first = way.first;
   }
+
+  #wayDownTo(from: number): Way {
+    const { intervalCuts } = this.#ledger;
+    const end = (epochOf(from, intervalCuts) + 1) * intervalCuts - 1;
+    if (this.#way?.end !== end || this.#way.first > from)
+      this.#way = { first: from, end, ids: new Uint8Array((end - from + 1) * ID_BYTES), lowest: undefined };
+    return this.#way;
+  }
+
+  /** The end of the epoch, which has to be in the answer with its certificate. */
+  async #provenEnd(answer: Uint8Array, peer: PeerName, end: number, from: number): Promise<Place> {
+    const { headers, certificate } = decodeHeadersAnswer(answer);
+    const place = { height: end, cutId: cutId(headers.at(-1) as Bytes) };
+    const committee = this.#ledger.committee(from);
+    if (certificate === undefined || committee === undefined)
+      throw new PeerFault(peer, 'false_height', `it has no certificate of cut ${end}`);
+    if (!(await isCertified(this.#ledger.chainId, place, certificate, committee.members)))
+      throw new PeerFault(peer, 'false_proof', `the certificate of cut ${end} does not verify`);
+    return place;
+  }
+}
+
+function headersIn(answer: Uint8Array, peer: PeerName, count: number): readonly Bytes[] {
+  const { headers } = decodeHeadersAnswer(answer);
+  if (headers.length > count) throw new PeerFault(peer, 'malformed', 'more headers than were asked for');
+  // One header at a time, an epoch would take hours; and one that syncs itself may not have its end yet.
+  if (headers.length < count) throw new StingyAnswer(peer, `${headers.length} of ${count} headers`);
+  return headers;
 }
 
 /** previous_id follows version, network, height and time. */

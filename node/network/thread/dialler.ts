@@ -79,8 +79,10 @@ export class Dialler {
     }
   }
 
+  /** The operator named it, or an address where it answered. It may have come here before this node reached it. */
   isNamed(peer: PeerName): boolean {
-    return [...this.#dialled].some(([address, there]) => there === peer && this.#with.book.isNamed(address));
+    const { book } = this.#with;
+    return book.names(peer) || [...this.#dialled].some(([address, there]) => there === peer && book.isNamed(address));
   }
 
   /** The peer sent a valid hello. */

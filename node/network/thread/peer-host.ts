@@ -262,18 +262,17 @@ export class PeerHost implements HostSide {
       else this.#later(GOODBYE_MILLIS, () => connection.abort(new Error(reason)));
       return false;
     }
-    if (this.#ready.has(peer) || connection.status !== 'open') return true;
-    const now = steadyMillis();
+    if (connection.status !== 'open') return true;
     const { direction } = connection;
+    if (direction === 'outbound') this.#dialler.worked(peer, address);
     const named = this.#dialler.isNamed(peer);
+    const before = this.#ready.get(peer);
+    if (before !== undefined && (before.named || !named)) return true;
+    // It came here before it was reached at an address that the operator named: from now on it is that peer.
+    if (before !== undefined) this.#node.left(peer).catch(() => undefined);
+    const now = steadyMillis();
     const info = { address, direction, named, release: hello.release, height: hello.height };
-    this.#ready.set(peer, {
-      ...info,
-      id: connection.remotePeer,
-      since: now,
-      gossipAt: now,
-    });
-    if (connection.direction === 'outbound') this.#dialler.worked(peer, address);
+    this.#ready.set(peer, { id: connection.remotePeer, since: now, gossipAt: now, ...before, ...info });
     this.#node.joined(peer, info).catch(() => undefined);
     return true;
   }
