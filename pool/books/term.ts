@@ -9,6 +9,8 @@ import type { Sql, Transaction } from '../database/connect.ts';
 import { checkSchema } from '../database/migrate.ts';
 
 const ACCOUNTANT_LOCK = 0x5356_4302;
+/** An accountant uses its connection every second. One that has not for so long hangs: what it does later is fenced off. */
+const SILENT_SECONDS = 60;
 
 export class TermLostError extends Error {
   constructor(own: bigint, newest: bigint) {
@@ -29,15 +31,18 @@ export type Term = {
 };
 
 /**
- * Tries once; undefined while another instance is the accountant. `sql` must be a separate client with one connection.
+ * Tries once; undefined while another instance is the accountant. One that is silent loses the lock, for the next try. `sql` must be a separate client with one connection.
  * The connection is not reserved: the driver ends the process when a reserved one is used after it was lost. After a
  * loss it reconnects, and the lock is gone: the server's process has another id.
  */
-export async function tryElection(sql: Sql, holder: string): Promise<Term | undefined> {
+export async function tryElection(sql: Sql, holder: string, silentSeconds = SILENT_SECONDS): Promise<Term | undefined> {
   await checkSchema(sql);
   const [row] = await sql<{ won: boolean; pid: number }[]>`select pg_try_advisory_lock(${ACCOUNTANT_LOCK}) as won,
     pg_backend_pid() as pid`;
-  if (row?.won !== true) return undefined;
+  if (row?.won !== true) {
+    await endSilent(sql, silentSeconds);
+    return undefined;
+  }
   const [term] = await sql<{ number: bigint }[]>`update term set number = number + 1, holder = ${holder}, since = now(),
     server_started = pg_postmaster_start_time() returning number`;
   let over = false;
@@ -63,6 +68,13 @@ export async function tryElection(sql: Sql, holder: string): Promise<Term | unde
     },
   };
 }
+
+/** Its open transactions end by themselves (database/open-database.ts). */
+const endSilent = (sql: Sql, seconds: number) => sql`select pg_terminate_backend(l.pid)
+  from pg_locks l join pg_stat_activity a on a.pid = l.pid
+  where l.locktype = 'advisory' and l.classid = 0 and l.objid = ${ACCOUNTANT_LOCK} and l.objsubid = 1 and l.granted
+    and l.database = (select oid from pg_database where datname = current_database())
+    and a.state = 'idle' and a.state_change <= now() - ${seconds} * interval '1 second'`;
 
 /** A transaction of the books, fenced. The lock on the row makes a newer election wait for transactions under way. */
 export async function fenced<T>(sql: Sql, term: bigint, work: (transaction: Transaction) => Promise<T>): Promise<T> {

@@ -1,6 +1,7 @@
 /** The only way to connect to PostgreSQL: exact integers both ways, timeouts, and no notices. */
 import postgres from 'postgres';
 import { DatabaseSocket } from './connection-socket.ts';
+import { endLostTransactions } from './lost-transactions.ts';
 
 export type Sql = postgres.Sql<{ bigint: bigint }>;
 export type Transaction = postgres.TransactionSql<{ bigint: bigint }>;
@@ -39,26 +40,36 @@ const arrayTypes = Object.fromEntries(
   ]),
 );
 
-export const connectDatabase = (url: string, options: { max?: number; name?: string } = {}): Sql =>
-  postgres(url, {
-    max: options.max ?? 8,
-    types: { ...arrayTypes, bigint: postgres.BigInt },
-    fetch_types: false,
-    connection: {
-      application_name: options.name ?? 'svc-pool',
-      statement_timeout: 60_000,
-      lock_timeout: 20_000,
-      ...LOST_CLIENT,
-    },
-    connect_timeout: 5,
-    idle_timeout: 60,
-    max_lifetime: null,
-    onnotice: () => undefined,
-    socket: ({ host, port, path }: { host: string[]; port: number[]; path: string | false }) => {
-      const socket = new DatabaseSocket();
-      return path ? socket.connect(path) : socket.connect(port[0] as number, host[0] as string);
-    },
-  } as postgres.Options<{ bigint: postgres.PostgresType<bigint> }>);
+export type ConnectOptions = {
+  readonly max?: number;
+  readonly name?: string;
+  /** The server ends a transaction in which the program does nothing for so long; default: never. */
+  readonly idleTransactionMillis?: number;
+};
+
+export const connectDatabase = (url: string, options: ConnectOptions = {}): Sql =>
+  endLostTransactions(
+    postgres(url, {
+      max: options.max ?? 8,
+      types: { ...arrayTypes, bigint: postgres.BigInt },
+      fetch_types: false,
+      connection: {
+        application_name: options.name ?? 'svc-pool',
+        statement_timeout: 60_000,
+        lock_timeout: 20_000,
+        idle_in_transaction_session_timeout: options.idleTransactionMillis ?? 0,
+        ...LOST_CLIENT,
+      },
+      connect_timeout: 5,
+      idle_timeout: 60,
+      max_lifetime: null,
+      onnotice: () => undefined,
+      socket: ({ host, port, path }: { host: string[]; port: number[]; path: string | false }) => {
+        const socket = new DatabaseSocket();
+        return path ? socket.connect(path) : socket.connect(port[0] as number, host[0] as string);
+      },
+    } as postgres.Options<{ bigint: postgres.PostgresType<bigint> }>),
+  );
 
 /** A hundred thousand integers as an array parameter, to be written as `${integerArray(list)}::text::bigint[]`: nothing in them needs a quote. */
 export const integerArray = (values: readonly (number | bigint)[]): string => `{${values.join(',')}}`;

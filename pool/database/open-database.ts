@@ -8,6 +8,8 @@ import { startEmbeddedPostgres } from './embedded.ts';
 import { migrate } from './migrate.ts';
 
 const CONNECTIONS = 10;
+/** The locks of a process that hangs must not stop its successor (books/term.ts). */
+const IDLE_TRANSACTION_MILLIS = 60_000;
 
 export async function openDatabase(
   values: PoolValues,
@@ -15,7 +17,10 @@ export async function openDatabase(
 ): Promise<{ readonly sql: Sql; readonly databaseUrl: string }> {
   const { log, started } = dependencies;
   const databaseUrl = values.database ?? (await startServer(values, dependencies));
-  const sql = connectDatabase(databaseUrl, { max: CONNECTIONS });
+  const sql = connectDatabase(databaseUrl, {
+    max: CONNECTIONS,
+    idleTransactionMillis: IDLE_TRANSACTION_MILLIS,
+  });
   started('database connections', () => sql.end({ timeout: 5 }));
   await migrate(sql, log.child('database')).catch((error: Error) => {
     throw new PoolError('database_unavailable', `the database cannot be used: ${error.message}`);

@@ -20,6 +20,7 @@ import { NETWORKS } from '../../protocol/network.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { count, seed } from '../level.ts';
 import { randomOf } from '../random.ts';
+import { until } from '../until.ts';
 import { databaseServer } from './database-fixture.ts';
 import { freshIdentity } from './fresh-identity.ts';
 
@@ -227,6 +228,44 @@ test('one accountant at a time, and one whose term is over can write nothing', a
   expect((await sql`select name from settings`).map((row) => row.name)).toEqual(['a']);
   await second!.release();
   for (const connection of [one, two]) await connection.end({ timeout: 1 });
+});
+
+test('an accountant that does nothing on its connection loses the term, and can write nothing when it goes on', async () => {
+  const { sql, url } = await server.fresh();
+  const [one, two] = [connectDatabase(url, { max: 1 }), connectDatabase(url, { max: 1 })];
+  const first = await tryElection(one, 'one');
+  // With the real time it keeps the term, because it asks every second; this is a second as long as a process may hang.
+  expect(await tryElection(two, 'two')).toBeUndefined();
+  const second = await until(() => tryElection(two, 'two', 0));
+  await first!.lost;
+  expect(second.number).toBe(first!.number + 1n);
+  await expect(fenced(sql, first!.number, (tx) => tx`insert into settings values ('b', '2')`)).rejects.toThrow(
+    TermLostError,
+  );
+  await first!.release();
+  await second.release();
+  for (const connection of [one, two]) await connection.end({ timeout: 1 });
+});
+
+test('a transaction in which a program does nothing ends, with its locks, where the program asked for that', async () => {
+  const { sql, url } = await server.fresh();
+  const hung = connectDatabase(url, { max: 1, idleTransactionMillis: 50 });
+  const lock = Promise.withResolvers<void>();
+  const end = Promise.withResolvers<void>();
+  const held = hung.begin(async (tx) => {
+    await tx`select number from term for share`;
+    lock.resolve();
+    await end.promise;
+    await tx`insert into settings values ('c', '3')`;
+  });
+  const ended = expect(held).rejects.toThrow();
+  await lock.promise;
+  const isHeld = () => sql`select from pg_locks where relation = 'term'::regclass and pid <> pg_backend_pid()`;
+  await until(async () => (await isHeld()).length === 0);
+  end.resolve();
+  await ended;
+  expect(await sql`select from settings where name = 'c'`).toHaveLength(0);
+  await hung.end({ timeout: 1 });
 });
 
 test('an accountant whose connection is cut knows it, and a new one can be elected', async () => {
