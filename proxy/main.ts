@@ -4,6 +4,7 @@ import { followConfig } from '../miner/config-watch.ts';
 import { steadyMillis } from '../runtime/clock/clock.ts';
 import { doctorCommand } from '../runtime/doctor/doctor.ts';
 import { directoryChecks, portChecks } from '../runtime/doctor/machine.ts';
+import { poolChecks } from '../runtime/doctor/other-programs.ts';
 import { command, runProgram, serve, withCommands } from '../runtime/program.ts';
 import { proxyCommand, proxyOptions } from './options.ts';
 import { runProxy } from './proxy.ts';
@@ -34,6 +35,7 @@ const doctor = doctorCommand('svc-proxy', proxyOptions, (values) => [
     { option: 'web-bind', address: values.webBind },
     { option: 'metrics-bind', address: values.metricsBind },
   ]),
+  ...poolChecks(values.pool.map(({ endpoint }) => endpoint)),
 ]);
 
 await runProgram(withCommands(proxying, [doctor]));
