@@ -21,6 +21,7 @@ import type { ErrorReply } from '../protocol/stratum/errors.ts';
 import { steadyNow } from '../runtime/clock/clock.ts';
 import { watchClock } from '../runtime/clock/watched-clock.ts';
 import { showListenAddress } from '../runtime/command-line/command-line.ts';
+import { optionName } from '../runtime/command-line/options.ts';
 import { makeDirectory } from '../runtime/files/make-directory.ts';
 import { readSmallFile } from '../runtime/files/small-file.ts';
 import type { LogFields, Logger } from '../runtime/log/log.ts';
@@ -196,8 +197,8 @@ export async function runProxy(
   const apply = async (news: ProxyValues): Promise<void> => {
     checkUser(news);
     if (news.pool.length === 0) throw new MinerError('pool_url', 'no pool is named');
-    if (restOf(news) !== restOf(values))
-      log.warn('only changes of pools, of their books and of what is asked of them are used before a restart');
+    const unused = changedButUnused(values, news);
+    if (unused.length > 0) log.warn('changed options that are not used before a restart', { options: unused });
     if (poolsOf(news) === poolsOf(pools.values)) return;
     const tls = tlsOf(news);
     log.info('pools changed', { pools: news.pool.map(({ text }) => text) });
@@ -288,4 +289,11 @@ function partsOf(values: ProxyValues): readonly [object, object] {
   return [{ pool, expectPayout, tlsPin, tlsCa, books, upstreamShares, rigs }, rest];
 }
 const poolsOf = (values: ProxyValues): string => textOf(partsOf(values)[0]);
-const restOf = (values: ProxyValues): string => textOf(partsOf(values)[1]);
+
+/** The names of the options that were changed and need a restart. */
+export function changedButUnused(before: ProxyValues, news: ProxyValues): string[] {
+  const was = new Map<string, unknown>(Object.entries(partsOf(before)[1]));
+  const is = new Map<string, unknown>(Object.entries(partsOf(news)[1]));
+  const names = [...new Set([...was.keys(), ...is.keys()])];
+  return names.filter((name) => textOf([was.get(name)]) !== textOf([is.get(name)])).map(optionName);
+}
