@@ -5,6 +5,7 @@ import { steadyMillis } from '../runtime/clock/clock.ts';
 import { UsageError } from '../runtime/command-line/command-line.ts';
 import { doctorCommand } from '../runtime/doctor/doctor.ts';
 import { directoryChecks, portChecks } from '../runtime/doctor/machine.ts';
+import { poolChecks } from '../runtime/doctor/other-programs.ts';
 import { command, refuse, runProgram, serve, withCommands } from '../runtime/program.ts';
 import { proxyCommand, proxyOptions } from './options.ts';
 import { runProxy } from './proxy.ts';
@@ -31,6 +32,7 @@ const doctor = doctorCommand('svc-proxy', proxyOptions, (values) => [
     { option: 'web-bind', address: values.webBind },
     { option: 'metrics-bind', address: values.metricsBind },
   ]),
+  ...poolChecks(values.pool.map(({ endpoint }) => endpoint)),
 ]);
 
 await runProgram(withCommands(proxying, [doctor]));

@@ -20,6 +20,7 @@ import type { ErrorReply } from '../protocol/stratum/errors.ts';
 import { steadyNow } from '../runtime/clock/clock.ts';
 import { watchClock } from '../runtime/clock/watched-clock.ts';
 import { showListenAddress } from '../runtime/command-line/command-line.ts';
+import { optionName } from '../runtime/command-line/options.ts';
 import { makeDirectory } from '../runtime/files/make-directory.ts';
 import type { LogFields, Logger } from '../runtime/log/log.ts';
 import { addProcessMetrics, Metrics } from '../runtime/metrics/metrics.ts';
@@ -192,8 +193,8 @@ export async function runProxy(
     // The address stays until a restart: rigs were told it.
     const chosen = { ...news, user: values.user };
     const next = { values: chosen, ...poolSettings(chosen) };
-    if (othersOf(news) !== othersOf(values))
-      log.warn('only changes of pools, of their books and of what is asked of them are used before a restart');
+    const unused = changedButUnused(values, news);
+    if (unused.length > 0) log.warn('changed options that are not used before a restart', { options: unused });
     if (upstreamKey(next) === inUse) return;
     log.info('pools changed', { pools: news.pool.map(({ text }) => text) });
     pools.link.stop();
@@ -257,8 +258,19 @@ const upstreamKey = (settings: ProxySettings): string =>
   JSON.stringify([poolKey(settings), settings.values.upstreamShares, settings.values.rigs]);
 
 /** All others. */
-function othersOf(values: ProxyValues): string {
+function othersOf(values: ProxyValues): object {
   const { pool, expectPayout, tlsPin, tlsCa, poolApi, poolKey: _, nodeApi, payoutThreshold, ...more } = values;
   const { checkBooks, upstreamShares, rigs, ...others } = more;
-  return JSON.stringify(others, (_name, value: unknown) => (typeof value === 'bigint' ? `${value}` : value));
+  return others;
 }
+
+/** The names of the options that were changed and need a restart. */
+export function changedButUnused(before: ProxyValues, news: ProxyValues): string[] {
+  const was = new Map(Object.entries(othersOf(before)));
+  const is = new Map(Object.entries(othersOf(news)));
+  const names = [...new Set([...was.keys(), ...is.keys()])];
+  return names.filter((name) => textOf(was.get(name)) !== textOf(is.get(name))).map(optionName);
+}
+
+const textOf = (option: unknown): string =>
+  JSON.stringify([option], (_name, value: unknown) => (typeof value === 'bigint' ? `${value}` : value));

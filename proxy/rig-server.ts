@@ -92,7 +92,7 @@ export class RigServer {
     const { jobs: upstream, relay: sink, verifier, log } = this.#dependencies;
     const { network, server, worksFor, values } = this.#options;
     if (this.#server !== undefined) {
-      log.warn('the pool tells rigs something else than before: they log in again', { pool: terms.pool?.name ?? '' });
+      log.warn('rigs log in again: this pool has another address, name or way of telling rigs apart');
       await this.#server.close();
     }
     this.#server = await createStratumServer(

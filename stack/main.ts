@@ -73,6 +73,7 @@ const options = {
   bridgeStatsPort: portOption('bridgeStats'),
   proxyPort: portOption('proxy'),
   proxyStatsPort: portOption('proxyStats'),
+  proxyWebPort: portOption('proxyWeb'),
   minerApiPort: portOption('minerApi'),
   validatorPort: integer({
     help: 'first port of separate validators: their overlays, the APIs of those beside the first, and their peers',

@@ -21,6 +21,7 @@ export const PORTS = {
   bridgeStats: { port: 28771, option: '--bridge-stats-port', what: 'the bridge’s statistics' },
   proxy: { port: 28780, option: '--proxy-port', what: 'the proxy, with --proxy' },
   proxyStats: { port: 28772, option: '--proxy-stats-port', what: 'the proxy’s statistics, with --proxy' },
+  proxyWeb: { port: 28782, option: '--proxy-web-port', what: 'the proxy’s page, with --proxy' },
   minerApi: { port: 28770, option: '--miner-api-port', what: 'the miner’s statistics' },
 } as const;
 export type PortName = keyof typeof PORTS;
@@ -226,7 +227,7 @@ export function proxyPart(data: string, ports: Ports, address: string): Part {
     '--stats-bind',
     at(ports.proxyStats),
     '--web-bind',
-    'off',
+    at(ports.proxyWeb),
     '--metrics-bind',
     'off',
   ];
@@ -235,7 +236,7 @@ export function proxyPart(data: string, ports: Ports, address: string): Part {
     program: 'svc-proxy',
     words: [...pool, ...listeners, '--data-dir', files(data).proxy, ...logTo(data, 'proxy')],
     ready: `${url(ports.proxyStats)}/v1/stats`,
-    where: `stratum ${at(ports.proxy)}`,
+    where: `stratum ${at(ports.proxy)}, page ${url(ports.proxyWeb)}/`,
   };
 }
 

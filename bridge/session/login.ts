@@ -54,7 +54,10 @@ function rigOf(username: string, address: string): string {
   if (username === address) return '';
   if (username.startsWith(`${address}.`)) return checkWorker(username.slice(address.length + 1));
   if (ANY_ADDRESS.test(username))
-    throw new ProtocolError('address_text', `everyone here works for ${address}: use the name of the rig alone`);
+    throw new ProtocolError(
+      'address_text',
+      `everyone here works for ${address}: log in with that address, or with the name of the rig alone`,
+    );
   return checkWorker(username);
 }
 

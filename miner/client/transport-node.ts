@@ -111,11 +111,19 @@ export function foreignAnswer(first: Uint8Array, transport: Endpoint['transport'
 /** The answer to OpenSSL was not TLS. */
 const NO_TLS = /WRONG_VERSION_NUMBER|wrong version number|packet length too long|HTTP_REQUEST/;
 
+/** What Node says of it: a stratum port without a certificate ends what begins with TLS. */
+const BEFORE_TLS = 'disconnected before secure TLS connection was established';
+
 function failure(error: NodeJS.ErrnoException, opened: boolean): Refusal {
   if (NO_TLS.test(`${error.code} ${error.message}`))
     return refusal(
       'pool_unreachable',
       'the port does not speak TLS: use the plain form of the URL, stratum+tcp:// or ws://',
+    );
+  if (error.message.includes(BEFORE_TLS))
+    return refusal(
+      'pool_unreachable',
+      'the port closed the connection instead of speaking TLS: without TLS use the plain form of the URL, stratum+tcp:// or ws://',
     );
   if (error.code === 'ECONNREFUSED') return refusal('pool_down', 'nothing listens there');
   // Hosts with several addresses fail with an AggregateError that has no text of its own.

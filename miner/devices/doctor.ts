@@ -9,7 +9,7 @@ import {
   PROGRAM_BYTES,
   portChecks,
 } from '../../runtime/doctor/machine.ts';
-import { nodeChecks, reachCheck } from '../../runtime/doctor/other-programs.ts';
+import { nodeChecks, poolChecks } from '../../runtime/doctor/other-programs.ts';
 import { defaultDataDir, type MinerValues } from '../options.ts';
 import { findGpus } from './device-list.ts';
 
@@ -26,9 +26,7 @@ export function minerDoctor(values: MinerValues, now: () => number): Check[] {
       { option: 'metrics-bind', address: values.metricsBind },
     ]),
     { name: 'address', look: () => lookAtAddress(values) },
-    ...pool.map(({ endpoint }) =>
-      reachCheck('pool', endpoint, 'look at the address and port that the pool names, and at your firewall'),
-    ),
+    ...poolChecks(pool.map(({ endpoint }) => endpoint)),
     ...(nodeApi === undefined
       ? []
       : nodeChecks([nodeApi.replace(/\/+$/, '')], '--node-api', user?.address.network, now)),

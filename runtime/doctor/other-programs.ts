@@ -117,3 +117,9 @@ export const reachCheck = (
       );
     }),
 });
+
+/** Whether each pool that is named can be reached. */
+export const poolChecks = (pools: readonly { readonly host: string; readonly port: number }[]): Check[] =>
+  pools.map((pool) =>
+    reachCheck('pool', pool, 'look at the address and port that the pool names, and at your firewall'),
+  );

@@ -170,12 +170,15 @@ test('a web port, a port that wants TLS and one that has none are reported in wo
   };
   const web = await serve('HTTP/1.1 400 Bad Request\r\n\r\n');
   const secure = await serve(Uint8Array.of(0x15, 3, 3, 0, 2, 2, 40));
+  const silent = await serve('');
   const cases: [string, RegExp][] = [
     [`stratum+tcp://127.0.0.1:${web}`, /a web server answers at this port/],
     [`stratum2+tcp://127.0.0.1:${web}`, /a web server answers at this port/],
     [`stratum+tcp://127.0.0.1:${secure}`, /the port wants TLS/],
     [`stratum+tls://127.0.0.1:${web}`, /the port does not speak TLS/],
     [`wss://127.0.0.1:${web}`, /the port does not speak TLS/],
+    [`stratum2+tls://127.0.0.1:${silent}`, /the port closed the connection instead of speaking TLS/],
+    [`wss://127.0.0.1:${silent}`, /the port closed the connection instead of speaking TLS/],
   ];
   for (const [url, words] of cases) {
     const watched = mine([url]);

@@ -69,7 +69,9 @@ test('an address of its own is refused in words, and no hostile share of a rig r
   const pool = await PlayedPool.start();
   const proxy = await startProxy([pool.url], theVerifier());
   const stranger = await V1Client.open(proxy.port());
-  await expect(stranger.login(`${addressOf(5)}.mine`)).rejects.toThrow(/everyone here works for/);
+  await expect(stranger.login(`${addressOf(5)}.mine`)).rejects.toThrow(
+    /everyone here works for .*: log in with that address, or with the name of the rig alone/,
+  );
   const hostile = await V1Client.open(proxy.port());
   await hostile.login('bad');
   const job = newest(hostile);

@@ -1,8 +1,9 @@
 /** `doctor` of the real programs: it ends by itself, says one line for each check, and its exit code is that of its findings. */
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
 import { temporaryDirectory } from '../temporary.ts';
 
@@ -25,4 +26,20 @@ test.each(Object.entries(packageJson.bin))('%s doctor', (name, file) => {
   for (const { state, remedy } of findings) expect(remedy === undefined).toBe(state === 'ok');
   expect(status).toBe(findings.some(({ state }) => state === 'bad') ? 1 : 0);
   expect(readdirSync(directory)).toEqual([]);
+});
+
+test.each(['svc-miner', 'svc-proxy'] as const)('%s doctor looks whether each pool can be reached', async (name) => {
+  // The system accepts connections for it while this process waits for the program.
+  const server = createServer();
+  onTestFinished(() => void server.close());
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const pools = [`stratum2+tcp://127.0.0.1:${port}`, 'stratum2+tcp://127.0.0.1:1'];
+  const words = ['doctor', ...pools.flatMap((pool) => ['-o', pool]), '--data-dir', temporaryDirectory(), '--json'];
+  const { status, stdout } = spawnSync(process.execPath, [join(project, packageJson.bin[name]), ...words], {
+    encoding: 'utf8',
+  });
+  const { findings } = JSON.parse(stdout) as { findings: { check: string; state: string }[] };
+  expect(findings.filter(({ check }) => check === 'pool').map(({ state }) => state)).toEqual(['ok', 'bad']);
+  expect(status).toBe(1);
 });

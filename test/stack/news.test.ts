@@ -1,7 +1,8 @@
-/** What `npm start` tells: the first of each kind, once, and miners that leave. */
+/** What `npm start` tells: the first of each kind, once, miners that leave, and where things are. */
 import { expect, test } from 'vitest';
 import { figuresOf } from '../../stack/figures.ts';
 import { NOTHING, newsOf, summary } from '../../stack/news.ts';
+import { PORTS, type Ports, proxyPart } from '../../stack/parts.ts';
 
 test('each first is reported once, and nothing else', () => {
   const shares = { ...NOTHING, miners: 1, shares: 5n };
@@ -31,4 +32,11 @@ test('figures are read from the metrics by whole name and label', () => {
     ].join('\n'),
   );
   expect(figures).toMatchObject({ miners: 4, shares: 12n, hashRate: 1500 });
+});
+
+test('with a proxy its page is served, and the line about it names the address', () => {
+  const ports = Object.fromEntries(Object.entries(PORTS).map(([name, { port }]) => [name, port])) as Ports;
+  const { where, words } = proxyPart('/data', ports, 'ADDRESS');
+  expect(where).toContain(`page http://127.0.0.1:${PORTS.proxyWeb.port}/`);
+  expect(words[words.indexOf('--web-bind') + 1]).toBe(`127.0.0.1:${PORTS.proxyWeb.port}`);
 });
