@@ -15,7 +15,7 @@ import { decodeHeadersAnswer, MAX_HEADERS, type SyncQuestion } from './sync-mess
 type Ask = <T>(peer: PeerName, question: SyncQuestion, read: ReadAnswer<T>) => Promise<T | undefined>;
 
 /** From the end of an epoch down to a cut. `lowest`: the next that is to be read; undefined for the end itself, which a certificate proves. */
-type Way = {
+type EpochWay = {
   readonly first: number;
   readonly end: number;
   readonly ids: Uint8Array<ArrayBuffer>;
@@ -26,7 +26,7 @@ export class EpochProof {
   readonly #ledger: CutLedger;
   readonly #ask: Ask;
   /** Proven headers are kept if a peer fails. */
-  #way: Way | undefined;
+  #way: EpochWay | undefined;
   #ids = new Uint8Array(0);
   #first = 0;
 
@@ -78,7 +78,7 @@ export class EpochProof {
     this.#first = way.first;
   }
 
-  #wayDownTo(from: number): Way {
+  #wayDownTo(from: number): EpochWay {
     const { intervalCuts } = this.#ledger;
     const end = (epochOf(from, intervalCuts) + 1) * intervalCuts - 1;
     if (this.#way?.end !== end || this.#way.first > from)
