@@ -123,7 +123,7 @@ test('a generation has one block also where a share of it is still being verifie
   expect(farm.work).toBe(64n);
   expect(farm.blocks).toEqual([1]);
   farm.conversation.session.mining?.forget(10);
-  expect(farm.conversation.session.mining?.record(true).jobs.log.terms.at(-1)?.farm?.spent).toEqual(
+  expect(farm.conversation.session.mining?.record(true).jobs?.log.terms.at(-1)?.farm?.spent).toEqual(
     Float64Array.of(generation),
   );
 });
