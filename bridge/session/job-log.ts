@@ -108,6 +108,8 @@ export class JobLog {
   #terms: readonly Terms[] = [];
   #runs: readonly Run[] = [];
   #judged = 0;
+  /** Bodies of farms with shares that are being verified, and how many. */
+  #open: Map<Terms, number> | null = null;
   lastJobId = -1;
 
   constructor(limit = Number.POSITIVE_INFINITY) {
@@ -240,10 +242,19 @@ export class JobLog {
   judge(terms: Terms, serial: number, nonce: Bytes, { farm }: Terms = terms): void {
     if (farm !== null) {
       farm.bodies.set(terms.generation, terms);
+      this.#open ??= new Map();
+      this.#open.set(terms, (this.#open.get(terms) ?? 0) + 1);
       farm.highest = Math.max(farm.highest, terms.generation);
     }
     remember(terms, seenKey(serial, nonce), nonceKey(nonce));
     this.#judged++;
+  }
+
+  /** A nonce that was judged has its verdict. */
+  settle(terms: Terms): void {
+    const left = (this.#open?.get(terms) ?? 1) - 1;
+    if (left > 0) this.#open?.set(terms, left);
+    else this.#open?.delete(terms);
   }
 
   /** Takes a judgement back: the verifier was too busy, so the miner may send the nonce again. */
@@ -266,10 +277,11 @@ export class JobLog {
       for (const key of terms.seen.keys()) if (serialOfKey(key) < oldestSerial) terms.seen.delete(key);
       if (terms.seen.size === 0) terms.seen = undefined;
     }
-    // One that had its block stays, for as long as jobs have its generation.
+    // One that had its block stays, for as long as jobs have its generation; and one that may have it in a moment.
     for (const { farm } of this.#terms)
-      for (const { generation, seen, isSpent } of farm?.bodies.values() ?? [])
-        if (seen === undefined && !isSpent) farm?.bodies.delete(generation);
+      for (const body of farm?.bodies.values() ?? [])
+        if (body.seen === undefined && !body.isSpent && this.#open?.has(body) !== true)
+          farm?.bodies.delete(body.generation);
     this.#count();
   }
 

@@ -261,6 +261,7 @@ export class Mining implements Submitter, RunNotes, JobsOwner {
 
   accepted(share: PendingShare, work: bigint, blockId: Bytes | null): void {
     this.pending--;
+    this.#jobs.log.settle(share.terms);
     const { tally } = this.#session;
     tally.accept(work);
     this.#host.accepted(share.id, work, blockId);
@@ -274,6 +275,7 @@ export class Mining implements Submitter, RunNotes, JobsOwner {
 
   refused(share: PendingShare, code: RefusalCode, again: boolean, message?: string): void {
     this.pending--;
+    this.#jobs.log.settle(share.terms);
     if (again) {
       this.#jobs.log.unjudge(share.terms, share.template.serial, share.nonce);
       this.#servedMillis = this.#desk.now();

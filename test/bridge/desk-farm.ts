@@ -21,8 +21,13 @@ export class DeskFarm {
     this.conversation = bed.desk.open(service, 'v2', this.peer, address);
   }
 
-  async send(...frames: ClientFrame[]): Promise<void> {
+  /** Sends, and waits for nothing. */
+  put(...frames: ClientFrame[]): void {
     for (const frame of frames) this.conversation.receive(encodeClientFrame(frame));
+  }
+
+  async send(...frames: ClientFrame[]): Promise<void> {
+    this.put(...frames);
     await this.bed.settle();
     this.bed.desk.tick();
     await this.bed.settle();

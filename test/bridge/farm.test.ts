@@ -99,6 +99,35 @@ test('a generation is good for one block: a second one on it is a share, and no 
   }
 });
 
+test('a generation has one block also where a share of it is still being verified when the chain changes and its template is forgotten', async () => {
+  let judged = Promise.resolve();
+  const bed = await bedOf({ verifying: () => judged });
+  const farm = new DeskFarm(bed);
+  await farm.begin(['a']);
+  const { jobId, firstGeneration: generation } = farm.job;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  judged = promise;
+  const block = () => ({ generation, rig: 0, nonce: farm.nonce(BLOCK) });
+  await farm.send({ type: 'farmSubmit', sequence: 1, submit: { ...block(), jobId } });
+  const source = new TemplateSource();
+  source.blockWork = 64n;
+  const { header } = await source.template(0);
+  const template = { serial: 9, header, epoch: 0, draw: 0, draws: 1, isFresh: false, cutHeight: 0 };
+  bed.desk.publish({ templates: [template], headHeight: 1_000, clean: true });
+  await farm.send();
+  farm.conversation.session.mining?.forget(bed.desk.shelf.oldest);
+  expect(farm.job.firstGeneration).toBe(generation);
+  await farm.send({ type: 'farmSubmit', sequence: 2, submit: { ...block(), jobId: farm.job.jobId } });
+  resolve();
+  await farm.send();
+  expect(farm.work).toBe(64n);
+  expect(farm.blocks).toEqual([1]);
+  farm.conversation.session.mining?.forget(10);
+  expect(farm.conversation.session.mining?.record(true).jobs?.log.terms.at(-1)?.farm?.spent).toEqual(
+    Float64Array.of(generation),
+  );
+});
+
 test('what is not of its job is refused: generations below the first, plain jobs, farm jobs as plain ones, unknown ids', async () => {
   const { farm } = await farmOf();
   const { firstGeneration, jobId } = farm.job;
