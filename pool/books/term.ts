@@ -43,6 +43,7 @@ export async function tryElection(sql: Sql, holder: string, silentSeconds = SILE
     await endSilent(sql, silentSeconds);
     return undefined;
   }
+  await endAbandoned(sql, silentSeconds);
   const [term] = await sql<{ number: bigint }[]>`update term set number = number + 1, holder = ${holder}, since = now(),
     server_started = pg_postmaster_start_time() returning number`;
   let over = false;
@@ -69,12 +70,19 @@ export async function tryElection(sql: Sql, holder: string, silentSeconds = SILE
   };
 }
 
-/** Its open transactions end by themselves (database/open-database.ts). */
+/** Ends the connection of an accountant that has done nothing on it for so long. */
 const endSilent = (sql: Sql, seconds: number) => sql`select pg_terminate_backend(l.pid)
   from pg_locks l join pg_stat_activity a on a.pid = l.pid
   where l.locktype = 'advisory' and l.classid = 0 and l.objid = ${ACCOUNTANT_LOCK} and l.objsubid = 1 and l.granted
     and l.database = (select oid from pg_database where datname = current_database())
     and a.state = 'idle' and a.state_change <= now() - ${seconds} * interval '1 second'`;
+
+/** Transactions of terms before, of which the server waits for the rest: one that hangs in the middle of a COPY never ends by itself. */
+const endAbandoned = (sql: Sql, seconds: number) => sql`select pg_terminate_backend(l.pid)
+  from pg_locks l join pg_stat_activity a on a.pid = l.pid
+  where l.locktype = 'relation' and l.relation = 'term'::regclass and l.granted and l.pid <> pg_backend_pid()
+    and l.database = (select oid from pg_database where datname = current_database())
+    and a.wait_event_type = 'Client' and a.xact_start <= now() - ${seconds} * interval '1 second'`;
 
 /** A transaction of the books, fenced. The lock on the row makes a newer election wait for transactions under way. */
 export async function fenced<T>(sql: Sql, term: bigint, work: (transaction: Transaction) => Promise<T>): Promise<T> {

@@ -234,6 +234,19 @@ test('an accountant that does nothing on its connection loses the term, and can 
   const { sql, url } = await server.fresh();
   const [one, two] = [connectDatabase(url, { max: 1 }), connectDatabase(url, { max: 1 })];
   const first = await tryElection(one, 'one');
+  // It stopped within a transaction of its term: the server waits for the rest of what it copies.
+  const hung = connectDatabase(url, { max: 1 });
+  const copying = Promise.withResolvers<void>();
+  const held = hung.begin(async (tx) => {
+    await tx`select number from term for share`;
+    const rest = await tx`copy settings from stdin`.writable();
+    rest.on('error', () => undefined);
+    copying.resolve();
+    await new Promise((resolve) => rest.on('close', resolve));
+    throw new Error('cut');
+  });
+  const cut = expect(held).rejects.toThrow();
+  await copying.promise;
   // With the real time it keeps the term, because it asks every second; this is a second as long as a process may hang.
   expect(await tryElection(two, 'two')).toBeUndefined();
   const second = await until(() => tryElection(two, 'two', 0));
@@ -242,9 +255,10 @@ test('an accountant that does nothing on its connection loses the term, and can 
   await expect(fenced(sql, first!.number, (tx) => tx`insert into settings values ('b', '2')`)).rejects.toThrow(
     TermLostError,
   );
+  await cut;
   await first!.release();
   await second.release();
-  for (const connection of [one, two]) await connection.end({ timeout: 1 });
+  for (const connection of [one, two, hung]) await connection.end({ timeout: 1 });
 });
 
 test('a transaction in which a program does nothing ends, with its locks, where the program asked for that', async () => {
