@@ -10,8 +10,7 @@ import type { Refusal } from '../miner-error.ts';
 import { isDistrust, isRestart, isWorthless } from './distrust.ts';
 import { type BooksEvents, LinkBooks } from './link-books.ts';
 import { PoolOrder } from './pool-order.ts';
-import { type Endpoint, showEndpoint } from './pool-url.ts';
-import { followReconnect } from './reconnect.ts';
+import { type Endpoint, followReconnect, showEndpoint } from './pool-url.ts';
 import { Session } from './session.ts';
 import {
   type PoolJob,

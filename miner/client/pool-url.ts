@@ -7,7 +7,8 @@
  *
  * `?protocol=v1` or `?protocol=v2` may be added to any of them. Without either, a miner speaks v1, which every server has, and a proxy v2.
  */
-import { MinerError } from '../miner-error.ts';
+import type { Reconnect } from '../../protocol/stratum/messages.ts';
+import { MinerError, type Refusal, refusal } from '../miner-error.ts';
 
 export type TransportKind = 'tcp' | 'tls' | 'ws' | 'wss';
 
@@ -85,3 +86,17 @@ export const isEncrypted = ({ transport }: Endpoint): boolean => transport === '
 /** The URL a WebSocket is opened with. */
 export const webSocketUrl = ({ transport, host, port, path }: Endpoint): string =>
   `${transport === 'wss' ? 'wss' : 'ws'}://${bracket(host)}:${port}${path}`;
+
+/**
+ * Where a mining.reconnect leads (docs/protocol/stratum.md). An attacker who can write into a plain connection could send
+ * a miner away with it, so another host is followed only when the connection is encrypted.
+ */
+export function followReconnect(from: Endpoint, wish: Reconnect): Endpoint | Refusal {
+  const host = wish.host === '' ? from.host : wish.host;
+  if (host !== from.host && !isEncrypted(from))
+    return refusal(
+      'reconnect_refused',
+      `the server wants to send this miner to ${host}, but the connection is not encrypted`,
+    );
+  return { ...from, host, port: wish.port === 0 ? from.port : wish.port };
+}

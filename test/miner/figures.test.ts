@@ -2,8 +2,7 @@
 import fc from 'fast-check';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { BACKOFF, backoffMillis, LONGEST_WAIT_MILLIS, PoolOrder } from '../../miner/client/pool-order.ts';
-import { parsePoolUrl, showEndpoint } from '../../miner/client/pool-url.ts';
-import { followReconnect } from '../../miner/client/reconnect.ts';
+import { followReconnect, parsePoolUrl, showEndpoint } from '../../miner/client/pool-url.ts';
 import { AcceptedWork } from '../../miner/work/accepted-work.ts';
 import { HashRate, showRate } from '../../miner/work/hash-rate.ts';
 import { Throttle } from '../../miner/work/throttle.ts';
