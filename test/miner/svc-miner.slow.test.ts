@@ -10,8 +10,11 @@ import { until } from '../until.ts';
 import { type FixtureOptions, MINER_ADDRESS, POOL_ADDRESS, PoolFixture, THIEF_ADDRESS } from './pool-fixture.ts';
 import { MAIN, RunningMiner } from './running-miner.ts';
 
+/** A second or so of one thread. */
+const SHARE_WORK = 20_000n;
+
 async function fixture(options: FixtureOptions = {}): Promise<PoolFixture> {
-  const pool = await new PoolFixture({ shareWork: 60_000n, ...options }).listen();
+  const pool = await new PoolFixture({ shareWork: SHARE_WORK, ...options }).listen();
   onTestFinished(() => pool.close());
   return pool;
 }
@@ -45,7 +48,7 @@ test('mines: shares are accepted, figures and metrics say so, SIGTERM ends it wi
   });
   expect(now).toMatchObject({ state: 'mining', pool: { url: pool.url, name: 'A pool' } });
   expect(now.devices).toMatchObject([{ number: 0, kind: 'wasm', state: 'searching' }]);
-  expect(BigInt(now.accepted_work) % 60_000n).toBe(0n);
+  expect(BigInt(now.accepted_work) % SHARE_WORK).toBe(0n);
   // Without --api-token nobody can pause.
   const refused = await fetch(`${api}/v1/pause`, { method: 'POST', headers: { authorization: 'Bearer ' } });
   expect(refused.status).toBe(403);

@@ -15,7 +15,7 @@ import { rootsOf } from './stored-chain.ts';
 import { Svcd } from './svcd.ts';
 
 const CUTS = count({ full: 40, deep: 2_000 });
-const CUT_MILLIS = 100;
+const CUT_MILLIS = count({ full: 250, deep: 100 });
 
 /** What a command about a running node prints, without a program that is started for it. */
 async function asked(name: string, ...words: string[]): Promise<string> {

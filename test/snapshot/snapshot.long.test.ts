@@ -280,8 +280,11 @@ test('a node that is killed between two pieces begins again', async () => {
       },
     });
     expect(leftOf(name)).toEqual(['store.snapshot']);
+    writeFileSync(join(left, 'of before'), '');
     expect(await installSnapshot(made.install(name))).toMatchObject({ pieces });
     expect(leftOf(name)).toEqual(['store']);
+    // It was begun with an empty store, not on what was left.
+    expect(readdirSync(join(made.bed.directory, name, 'store'))).not.toContain('of before');
     const node = await made.bed.openChain(name);
     expect(node.chain.head()).toMatchObject({ height: SNAPSHOT, cutId: made.trust });
     await node.close();
