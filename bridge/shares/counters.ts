@@ -23,14 +23,17 @@ export type WorkerCounters = {
 };
 
 const MINUTES = 10;
-/** Workers remembered; the least recently seen without a connection are forgotten first. */
-const MAX_WORKERS = 100_000;
+/** Workers remembered; the least recently seen without a connection are forgotten first, and then the oldest. */
+export const MAX_WORKERS = 100_000;
+type Kept = WorkerCounters & { readonly key: string; isForgotten: boolean };
 
 export class Counters implements ShareSink {
   readonly accepting = true;
-  readonly #workers = new Map<string, WorkerCounters>();
+  readonly #workers = new Map<string, Kept>();
+  /** Those without a connection. */
+  readonly #idle = new Set<Kept>();
   /** The same, keyed by the account's array itself: members keep theirs, so most shares need no text key. */
-  readonly #byAccount = new WeakMap<Bytes, WorkerCounters>();
+  readonly #byAccount = new WeakMap<Bytes, Kept>();
   readonly totals = { accepted: 0, stale: 0, work: 0n, rejected: {} as Record<string, number> };
 
   async shares(shares: readonly AcceptedShare[]): Promise<void> {
@@ -72,6 +75,8 @@ export class Counters implements ShareSink {
     const counters = this.#of(account, worker);
     counters.connections = Math.max(0, counters.connections + (kind === 'joined' ? 1 : -1));
     counters.agent = agent;
+    this.#idle.delete(counters);
+    if (counters.connections === 0) this.#idle.add(counters);
   }
 
   /** Most work first. */
@@ -83,19 +88,21 @@ export class Counters implements ShareSink {
     return this.#workers.size;
   }
 
-  #of(account: Bytes, worker: string): WorkerCounters {
+  #of(account: Bytes, worker: string): Kept {
     const near = this.#byAccount.get(account);
-    if (near?.worker === worker) return near;
+    if (near?.worker === worker && !near.isForgotten) return near;
     const found = this.#find(account, worker);
     this.#byAccount.set(account, found);
     return found;
   }
 
-  #find(account: Bytes, worker: string): WorkerCounters {
+  #find(account: Bytes, worker: string): Kept {
     const key = `${hexSlice.call(account, 0, account.length)}.${worker}`;
     const known = this.#workers.get(key);
     if (known !== undefined) return known;
-    const counters: WorkerCounters = {
+    const counters: Kept = {
+      key,
+      isForgotten: false,
       account,
       worker,
       connections: 0,
@@ -108,14 +115,20 @@ export class Counters implements ShareSink {
       lastShareMillis: 0,
       minutes: [],
     };
+    if (this.#workers.size >= MAX_WORKERS) this.#forget();
     this.#workers.set(key, counters);
-    if (this.#workers.size > MAX_WORKERS)
-      for (const [old, { connections }] of this.#workers)
-        if (connections === 0) {
-          this.#workers.delete(old);
-          break;
-        }
+    this.#idle.add(counters);
     return counters;
+  }
+
+  #forget(): void {
+    const [idle] = this.#idle;
+    const [oldest] = this.#workers.values();
+    const least = idle ?? oldest;
+    if (least === undefined) return;
+    least.isForgotten = true;
+    this.#workers.delete(least.key);
+    this.#idle.delete(least);
   }
 }
 
