@@ -179,7 +179,7 @@ describe('between validators', () => {
       }
       const nodes = honest.map((name) => network.running.get(name)?.node as ConsensusNode);
       joinStranger(mangler, () => nodes);
-      const cuts = count({ quick: 15, full: 25, deep: 250 });
+      const cuts = count({ full: 15, deep: 250 });
       for (let mined = 0; mined < cuts; mined++) {
         const before = (nodes[0] as ConsensusNode).chain.head().height;
         // The liar finds blocks too: others must ask it for their bodies.
@@ -249,7 +249,7 @@ describe('between a node that syncs and its peers', () => {
       for (let cut = 0; cut < 12; cut++) await chain.seal({ node });
       const head = node.chain.head();
       const mangler = new Mangler(seed + 1, tally);
-      const rounds = count({ quick: 5, full: 8, deep: 60 });
+      const rounds = count({ full: 5, deep: 60 });
       const follow = async (round: number) => {
         const faults: string[] = [];
         const follower = await chain.bed.openChain(`alone-${round}`);
@@ -400,7 +400,7 @@ describe('gossip', () => {
       await comes(({ chain }) => chain.head().height > 0 && chain.sync().synced);
       new Liars(room, new Mangler(seed + 2, tally), source.node);
       const sent = new Set<string>();
-      const cuts = count({ quick: 6, full: 8, deep: 120 });
+      const cuts = count({ full: 6, deep: 120 });
       for (let cut = 0; cut < cuts; cut++) {
         room.steady += 100;
         const paid = await chain.pay(source);
@@ -456,7 +456,7 @@ describe('gossip', () => {
         ).map((question) => ['relay', question.type, encodeRelayQuestion(question)] as const),
       ];
       const mangler = new Mangler(seed + 3, tally);
-      const asks = count({ quick: 500, full: 2_000, deep: 40_000 });
+      const asks = count({ full: 500, deep: 40_000 });
       const before = room.node('source');
       const truths = await Promise.all(QUESTIONS.map(([protocol, , bytes]) => before.serve('honest', protocol, bytes)));
       for (let asked = 0; asked < asks; asked++) {
@@ -576,7 +576,7 @@ describe('snapshots', () => {
       // The trusted cut is that of the snapshot, one after it, or one before it.
       const trusts: readonly Trust[] = [{ cutId: made.trust }, at(SNAPSHOT + 2), at(SNAPSHOT - 5)];
       const whole = readFileSync(made.file);
-      const fetches = count({ quick: 3, full: 3, deep: 60 });
+      const fetches = count({ full: 3, deep: 60 });
       for (let fetch = 0; fetch < fetches; fetch++) {
         const fetched = await fetchAmongLiars(`fetch-${fetch}`, trusts[fetch % 3] as Trust, mangler);
         expect(whole.equals(fetched), repeat(4)).toBe(true);
@@ -641,8 +641,8 @@ describe('mining', () => {
       const { bed, liar } = await startMiningBed({ genesis: { initialWork: 256n, minimumWork: 256n } }, identity);
       const mangler = new Mangler(seed + 5, tally);
       const said = new Map<string, Said>();
-      const rounds = count({ quick: 2, full: 2, deep: 10 });
-      const blocks = count({ quick: 10, full: 15, deep: 40 });
+      const rounds = count({ full: 2, deep: 10 });
+      const blocks = count({ full: 10, deep: 40 });
       for (let round = 0; round < rounds; round++) {
         // A new one every time: what the first answers say counts for a long time.
         const [bridge, client] = [followNodes(bed, [liar.url], 2_000, PIN), httpNode(liar.url, 2_000, PIN)];
@@ -702,7 +702,7 @@ describe('mining', () => {
         chainOfApi(createApiClient({ baseUrl: liar.url, attempts: 1, pin }, nodeTransport()), nodeTransport());
       const truths = await Promise.all([paid, unpaid].map((id) => statementOf(chainOf(), id, REGISTRATION_WINDOW)));
       expect(truths).toMatchObject([{ kind: 'paid' }, { kind: 'unpaid' }]);
-      const asks = count({ quick: 60, full: 60, deep: 1_000 });
+      const asks = count({ full: 60, deep: 1_000 });
       let chain = chainOf();
       for (let asked = 0; asked < asks; asked++) {
         // A new one now and then: what the first answers say counts for a long time.

@@ -4,6 +4,7 @@ import type { Sql } from '../../pool/database/connect.ts';
 import { TermsNotes } from '../../pool/feed/terms-notes.ts';
 import { decodeRecord, encodeRecord, type JournalRecord } from '../../pool/journal/journal-record.ts';
 import { type BooksBed, openBooks, SLICE_CUTS } from '../pool/books-bed.ts';
+import { ownDatabases } from '../pool/ready-cluster.ts';
 
 const feesOf = (ppm: bigint) => new Map([0, 1].map((service) => [service, ppm]));
 
@@ -32,7 +33,7 @@ const opened = async ({ sql }: BooksBed) =>
   );
 
 test('of two notes of a slice the newest counts, in whatever order the journals come', async () => {
-  const before = await openBooks();
+  const before = await openBooks(ownDatabases);
   onTestFinished(() => before.close());
   await before.height(0, feesOf(10_000n));
   const away = notesOf(before, 'aa'.repeat(8));
@@ -41,7 +42,7 @@ test('of two notes of a slice the newest counts, in whatever order the journals 
   await away.look();
   await steady.look();
   // The first fall, to before slice 1; the front end that is steady goes on, the other one is away.
-  const between = await openBooks();
+  const between = await openBooks(ownDatabases);
   onTestFinished(() => between.close());
   await between.height(0, feesOf(10_000n));
   await between.height(4 * SLICE_CUTS, feesOf(20_000n));
@@ -53,7 +54,7 @@ test('of two notes of a slice the newest counts, in whatever order the journals 
     [away, steady],
     [steady, away],
   ]) {
-    const after = await openBooks();
+    const after = await openBooks(ownDatabases);
     onTestFinished(() => after.close());
     await after.height(0, feesOf(10_000n));
     for (const { records, boot } of journals) await after.take(records, boot);
@@ -64,7 +65,7 @@ test('of two notes of a slice the newest counts, in whatever order the journals 
 });
 
 test('a note is made once, and made again only after the books fell', async () => {
-  const books = await openBooks();
+  const books = await openBooks(ownDatabases);
   onTestFinished(() => books.close());
   await books.height(0);
   const end = notesOf(books, 'aa'.repeat(8));
@@ -82,7 +83,7 @@ test('where the node is behind a note is believed as far as its mark, and one wi
     [undefined, 4],
     [2, 4],
   ] as const) {
-    const books = await openBooks();
+    const books = await openBooks(ownDatabases);
     onTestFinished(() => books.close());
     await books.height(0, feesOf(10_000n));
     const record = encodeRecord({

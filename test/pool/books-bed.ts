@@ -31,8 +31,8 @@ const FEES = new Map([
   [1, 5_000n],
 ]);
 
-export async function openBooks(): Promise<BooksBed> {
-  const databases = await startDatabases();
+export async function openBooks(start = startDatabases): Promise<BooksBed> {
+  const databases = await start();
   const url = await databases.create();
   const sql = connectDatabase(url, { max: 8 });
   const election = connectDatabase(url, { max: 1 });

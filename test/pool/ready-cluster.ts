@@ -155,7 +155,8 @@ async function sharedDatabases(folder: string): Promise<Databases> {
   };
 }
 
-async function ownDatabases(): Promise<Databases> {
+/** On a server that nobody else uses: a pool takes another start of its server for a fall of its database. */
+export async function ownDatabases(): Promise<Databases> {
   const directory = mkdtempSync(join(tmpdir(), 'svc-postgres-'));
   const server = await startReadyPostgres(directory);
   return {
