@@ -25,7 +25,7 @@ const FULL: Record<string, number> = {
   'dashboard/view': 26,
   'kernels/gpu': 24,
   'miner/books': 27,
-  'miner/client': 24,
+  'miner/client': 23,
   'node/api': 25,
   'node/consensus/reach': 19,
   'pool/audit': 28,
