@@ -140,7 +140,7 @@ const CHATS = ['chats', 'chat_request', 'chat_accept', 'chat_send', 'chat_messag
 const EVENT_METHODS = ['subscribe', 'unsubscribe'];
 /** Called in ../staking/rows.long.test.ts, where there is a chain with validators. */
 const STAKING = ['validators', 'positions', 'stake', 'unstake', 'withdraw'];
-/** Beyond the specification: what its operator commands call. See ../staking/operator-rows.slow.test.ts and operator-changes.long.test.ts. */
+/** Beyond the specification: what its operator commands call. See ../staking/operator-rows.long.test.ts and operator-changes.long.test.ts. */
 const OPERATOR = [
   'validator_register',
   'reward_address',
@@ -226,7 +226,7 @@ test('every event of the specification exists and is documented; each is seen in
     every,
   );
   const source = readFileSync(new URL('../chain/following.long.test.ts', import.meta.url), 'utf8');
-  const payments = readFileSync(new URL('../payments/payments.slow.test.ts', import.meta.url), 'utf8');
+  const payments = readFileSync(new URL('../payments/payments.long.test.ts', import.meta.url), 'utf8');
   for (const name of EVENT_ROWS) expect(source + payments).toContain(`'${name}'`);
 });
 
