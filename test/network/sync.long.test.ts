@@ -96,13 +96,15 @@ test('a peer that has pruned what a node lacks is not asked for it and not blame
   expect(cutsFrom(4).cuts[0]?.header.height).toBe(4);
   const warnings: string[] = [];
   const log = { ...quietLog, warn: (message: string) => void warnings.push(message) };
-  const fresh = await bed.start('fresh', { bootstrap: [at(pruned)], follows: true }, () => ({ log }));
+  // It hears of nobody else, and has no place for another.
+  const alone = { listen: [], maxPeers: 2 };
+  const fresh = await bed.start('fresh', { bootstrap: [at(pruned)], follows: true, ...alone }, () => ({ log }));
   await until(() => warnings.some((line) => line.includes('have pruned the cuts that this node lacks')));
   expect(height(fresh)).toBe(0);
   // It was asked and held nothing for that; nor does it pay for what it does not have.
   expect(asked).toContain(undefined);
   expect(asked).not.toContain(1);
-  await until(() => fresh.view.figures().peers.length === 1);
+  await until(() => fresh.view.figures().peers.length === 1, { seen: () => fresh.view.figures().peers.length });
   expect(fresh.view.figures().peers[0]?.lostScore).toBe(0);
   await fresh.close();
   const again = await bed.start('fresh', { bootstrap: [at(pruned), at(full)], follows: true });
