@@ -15,6 +15,7 @@ import { ConsensusLog } from './consensus/log/log-file.ts';
 import { TraceRecorder } from './consensus/log/trace-recorder.ts';
 import { dialPlan } from './consensus/reach/dial-plan.ts';
 import { overlayQuic } from './consensus/reach/overlay-quic.ts';
+import { readMembers, rememberMembers } from './consensus/reach/remembered-members.ts';
 import { routeLookup } from './consensus/reach/route-lookup.ts';
 import { TcpTransport } from './consensus/reach/tcp-transport.ts';
 import { signMessageAside } from './ml-dsa.ts';
@@ -74,6 +75,8 @@ export async function openConsensus(
       members: () => node.ledger.committee(node.chain.head().height + 1)?.members ?? [],
       ...(key && {
         signer: { publicKey: key.publicKey, sign: (message) => signMessageAside(key.privateKey, message) },
+        remembered: readMembers(dataDir, log),
+        remember: (members) => rememberMembers(dataDir, members, log),
       }),
     },
   );

@@ -27,7 +27,8 @@ import type { VerifiedTransactions } from './witness-check.ts';
 export type AdmissionOptions = { readonly chainId: Bytes; readonly maxPending: number };
 export type AdmissionDependencies = {
   readonly mempool: Mempool;
-  readonly workers: ChecksAside;
+  /** `first`: for those of blocks. */
+  readonly workers: ChecksAside & { readonly first: ChecksAside };
   readonly verified: VerifiedTransactions;
   /** The ledger at the finalized head. */
   ledger(): DoorLedger;
@@ -118,14 +119,14 @@ export class Admission {
   }
 
   async #admit(transaction: ReadTransaction, origin: Origin): Promise<Submission> {
-    const { mempool, ledger } = this.#dependencies;
+    const { mempool, ledger, workers } = this.#dependencies;
     let funds = await this.#fundsNow(transaction, origin);
     for (;;) {
       if ('code' in funds) return this.#refuse(transaction, funds);
       // Signatures cost most: a transaction without room is refused before they are checked.
       if (!mempool.hasRoomFor(transaction, funds.fee)) return fullFor(transaction, funds.fee);
       const { state } = ledger();
-      const fault = await this.#faultOfSignatures(transaction, funds);
+      const fault = await this.#faultOfSignatures(transaction, funds, workers);
       if (fault !== undefined) return refused(fault, WITNESS_TEXT[fault]);
       if (mempool.get(transaction.id) !== undefined) return { status: 'known', id: transaction.id };
       // Without a cut in between, only a conflicting transaction can have arrived. Nothing may be awaited between the
@@ -145,10 +146,11 @@ export class Admission {
   async #faultOfSignatures(
     transaction: ReadTransaction,
     { spends, operation }: Funds,
+    aside: ChecksAside,
   ): Promise<keyof typeof WITNESS_TEXT | undefined> {
-    const { workers, verified, ledger } = this.#dependencies;
+    const { verified, ledger } = this.#dependencies;
     const keyOf = (address: Bytes) => ledger().publicKey(address);
-    const check = await verified.checkAside(workers, transaction, spends, keyOf, operation);
+    const check = await verified.checkAside(aside, transaction, spends, keyOf, operation);
     return check === 'valid' ? undefined : check;
   }
 
@@ -178,7 +180,8 @@ export class Admission {
   async verifyAhead(transaction: ReadTransaction, spends: readonly UnspentOutput[]): Promise<void> {
     const operation = this.#operation(transaction, spends);
     if (operation !== undefined && 'reason' in operation) return;
-    await this.#faultOfSignatures(transaction, { spends, fee: 0n, ...(operation && { operation }) });
+    const { first } = this.#dependencies.workers;
+    await this.#faultOfSignatures(transaction, { spends, fee: 0n, ...(operation && { operation }) }, first);
   }
 
   /**

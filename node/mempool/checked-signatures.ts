@@ -13,12 +13,14 @@ const REMEMBERED = 65_536;
 
 /** Checks in other threads. `known`: the result, if it is known by the time that the check would begin. */
 export interface ChecksAside {
+  /** Before all that others wait for. */
+  readonly isFirst?: boolean;
   verify(check: SignatureCheck, known: () => boolean | undefined): Promise<boolean>;
 }
 
 export class CheckedSignatures {
   readonly #results = new BoundedMap<string, boolean>(REMEMBERED);
-  readonly #running = new Map<string, Promise<boolean>>();
+  readonly #running = new Map<string, { readonly verdict: Promise<boolean>; readonly isFirst: boolean }>();
   readonly #verify: typeof verifyMessage;
 
   constructor(verify = verifyMessage) {
@@ -39,14 +41,19 @@ export class CheckedSignatures {
 
   #aside(check: SignatureCheck, aside: ChecksAside): Promise<boolean> | boolean {
     const name = nameOfCheck(check);
-    const known = this.#results.use(name) ?? this.#running.get(name);
+    const known = this.#results.use(name);
     if (known !== undefined) return known;
-    const running = aside
+    const isFirst = aside.isFirst === true;
+    const before = this.#running.get(name);
+    // One that waits behind others is begun anew; when its turn comes the result is there.
+    if (before !== undefined && (before.isFirst || !isFirst)) return before.verdict;
+    const verdict = aside
       .verify(check, () => this.#results.get(name))
       .then((valid) => this.#keep(name, valid))
-      .finally(() => this.#running.delete(name));
+      .finally(() => this.#running.get(name) === running && this.#running.delete(name));
+    const running = { verdict, isFirst };
     this.#running.set(name, running);
-    return running;
+    return verdict;
   }
 
   #keep(name: string, valid: boolean): boolean {

@@ -1,7 +1,8 @@
 /**
  * Checks signatures in worker threads. Concurrent checks are sent as one packed batch per worker; a worker has at most
- * two batches, the rest wait here, so the load is balanced. A worker that dies is replaced and its batches are retried
- * once.
+ * two batches, the rest wait here, so the load is balanced. Those of blocks come first: a cut waits for them, and what
+ * costs work is bounded by it, while anybody can send transactions. A worker that dies is replaced and its batches are
+ * retried once.
  */
 import { Worker } from 'node:worker_threads';
 import { ID_BYTES } from '../../protocol/crypto/identifier.ts';
@@ -16,7 +17,7 @@ const BATCHES_PER_WORKER = 2;
 
 type Job = {
   readonly check: SignatureCheck;
-  known(): boolean | undefined;
+  readonly known: () => boolean | undefined;
   resolve(valid: boolean): void;
   reject(error: Error): void;
   tries: number;
@@ -26,7 +27,13 @@ type Hand = { worker: Worker; readonly batches: Map<number, Job[]> };
 export class SignatureWorkers implements ChecksAside {
   readonly #threads: number;
   readonly #hands: Hand[] = [];
+  readonly #first = new Queue<Job>();
   readonly #waiting = new Queue<Job>();
+  /** For blocks. */
+  readonly first: ChecksAside = {
+    isFirst: true,
+    verify: (check, known) => this.#enqueue(this.#first, check, known),
+  };
   #nextBatch = 0;
   #scheduled = false;
   #closed = false;
@@ -41,11 +48,23 @@ export class SignatureWorkers implements ChecksAside {
   }
 
   /** Workers that were not started before start with the first check. */
-  verify(check: SignatureCheck, known: () => boolean | undefined = () => undefined): Promise<boolean> {
+  verify(check: SignatureCheck, known: Job['known'] = () => undefined): Promise<boolean> {
+    return this.#enqueue(this.#waiting, check, known);
+  }
+
+  #enqueue(queue: Queue<Job>, check: SignatureCheck, known: Job['known']): Promise<boolean> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ check, known, resolve, reject, tries: 0 });
+      queue.push({ check, known, resolve, reject, tries: 0 });
       this.#schedule();
     });
+  }
+
+  get #count(): number {
+    return this.#first.length + this.#waiting.length;
+  }
+
+  #next(): Job | undefined {
+    return this.#first.length > 0 ? this.#first.shift() : this.#waiting.shift();
   }
 
   #schedule(): void {
@@ -59,17 +78,17 @@ export class SignatureWorkers implements ChecksAside {
 
   #handOut(): void {
     if (this.#closed) {
-      while (this.#waiting.length > 0) this.#waiting.shift()?.reject(new Error('the signature workers are closed'));
+      while (this.#count > 0) this.#next()?.reject(new Error('the signature workers are closed'));
       return;
     }
     const batches = this.#hands.reduce((sum, hand) => sum + hand.batches.size, 0);
-    const wanted = Math.min(this.#threads, batches + this.#waiting.length);
+    const wanted = Math.min(this.#threads, batches + this.#count);
     while (this.#hands.length < wanted) this.#hands.push(this.#start());
     for (let round = 0; round < BATCHES_PER_WORKER; round++)
       for (const hand of this.#hands) {
-        if (this.#waiting.length === 0) return;
+        if (this.#count === 0) return;
         if (hand.batches.size > round) continue;
-        const share = Math.ceil(this.#waiting.length / this.#hands.length);
+        const share = Math.ceil(this.#count / this.#hands.length);
         this.#send(hand, this.#unknown(Math.min(MAX_BATCH, share)));
       }
   }
@@ -77,8 +96,8 @@ export class SignatureWorkers implements ChecksAside {
   /** The next checks. An execution that could not wait may have done some of them meanwhile. */
   #unknown(count: number): Job[] {
     const jobs: Job[] = [];
-    while (jobs.length < count && this.#waiting.length > 0) {
-      const job = this.#waiting.shift() as Job;
+    while (jobs.length < count && this.#count > 0) {
+      const job = this.#next() as Job;
       const known = job.known();
       if (known === undefined) jobs.push(job);
       else job.resolve(known);
@@ -117,7 +136,7 @@ export class SignatureWorkers implements ChecksAside {
   #replace(hand: Hand, error: Error): void {
     this.#hands.splice(this.#hands.indexOf(hand), 1);
     for (const job of [...hand.batches.values()].flat())
-      if (job.tries++ === 0) this.#waiting.push(job);
+      if (job.tries++ === 0) this.#first.push(job);
       else job.reject(error);
     this.#schedule();
   }

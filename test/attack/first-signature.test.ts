@@ -186,7 +186,7 @@ test('others say that they are further, and do not keep what would show it: more
   }
 });
 
-test('members say that another process of its key is connected: more than a third of the stake is believed, and few that all say so; a liar among many makes it slow', () => {
+test('members say that another process of its key is connected: more than a third of the stake is believed, and few that all say so; a liar whom anybody contradicts makes it slow', () => {
   const nobody = { members: [], named: 0 };
   for (const logHeight of [-1, 4]) {
     const full = logHeight < 0 ? LISTEN_TICKS : COVERED_TICKS;
@@ -194,6 +194,8 @@ test('members say that another process of its key is connected: more than a thir
     expect(new Started(logHeight).ticks({ ...ONE, taken: { members: [0, 2], named: 0 } }, 1_000)).toBe(1_000);
     expect(new Started(logHeight).ticks({ ...nobody, taken: ONE }, 1_000)).toBe(1_000);
     expect(new Started(logHeight).ticks({ members: [0, 2], named: 0, taken: ONE })).toBe(full * SLOW_TICKS);
+    // A liar, and only one other that is heard: the liar is the relay of the others, or this member has much stake.
+    expect(new Started(logHeight).ticks({ members: [0], named: 0, taken: ONE })).toBe(full * SLOW_TICKS ** 2);
     // Whoever does not answer is not there.
     expect(new Started(logHeight).ticks({ ...nobody, silent: ALL }, 1_000)).toBe(1_000);
     expect(new Started(logHeight).ticks({ ...ONE, silent: { members: [0, 2], named: 0 } })).toBe(full * SLOW_TICKS);

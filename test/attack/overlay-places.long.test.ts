@@ -2,17 +2,19 @@
  * Strangers at a validator's overlay, over real sockets: they fill every place they can get, by the hundred, with and without a hello, with false and with overheard identities. Members that prove
  * their key join all the same, and are heard.
  */
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import type { Peer } from '../../node/consensus/engine/effects.ts';
 import { admit, PLACES, type Place, seat } from '../../node/consensus/reach/inbound-places.ts';
 import { OverlayIdentities } from '../../node/consensus/reach/overlay-identities.ts';
 import { CHECKS, NEWCOMERS, SENT_TO_STRANGERS } from '../../node/consensus/reach/overlay-limits.ts';
 import type { OverlayAddress } from '../../node/consensus/reach/overlay-listeners.ts';
+import { type RememberedMembers, readMembers, rememberMembers } from '../../node/consensus/reach/remembered-members.ts';
 import { FrameReader, HELLO_BYTES } from '../../node/consensus/reach/tcp-frames.ts';
-import { TcpTransport } from '../../node/consensus/reach/tcp-transport.ts';
+import { type TcpDependencies, TcpTransport } from '../../node/consensus/reach/tcp-transport.ts';
 import { developmentKey, validatorName } from '../../node/genesis/development.ts';
-import { nameOf } from '../../node/ledger/registration.ts';
 import { signMessage } from '../../node/ml-dsa.ts';
 import { type Bytes, concat } from '../../protocol/bytes.ts';
 import { steadyMillis } from '../../runtime/clock/clock.ts';
@@ -20,6 +22,7 @@ import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
 import { RawEnd } from '../consensus/raw-end.ts';
 import { silentLog } from '../node/bed.ts';
 import { randomOf } from '../random.ts';
+import { temporaryDirectory } from '../temporary.ts';
 import { until } from '../until.ts';
 
 const CHAIN = new Uint8Array(48).fill(7);
@@ -37,6 +40,7 @@ async function open(
   key?: typeof member,
   isFar = false,
   steady = steadyMillis,
+  memory: Pick<TcpDependencies, 'remembered' | 'remember'> = {},
 ) {
   const heard: { peer: Peer; bytes: Bytes }[] = [];
   const joined: Peer[] = [];
@@ -46,6 +50,7 @@ async function open(
     {
       log: silentLog,
       steady,
+      ...memory,
       members: () => members,
       ...(key && {
         signer: { publicKey: key.publicKey, sign: async (message: Bytes) => signMessage(key.privateKey, message) },
@@ -320,35 +325,66 @@ test('places: whatever comes, members and named addresses keep theirs, and no co
   }
 });
 
-test('connections from addresses without end cost a bounded number of handshakes; a member comes back from where it was known', async () => {
-  const now = steadyMillis();
-  const node = await open([], undefined, true, () => now);
-  const dial = () => {
-    const end = new RawEnd(CHAIN, member.publicKey);
-    return stranger(node.address.port, {
-      end,
-      opening: (theirs) => {
-        const signature = signMessage(member.privateKey, end.meet(theirs).message);
-        return end.open(theirs, { publicKey: member.publicKey, signature });
-      },
-      localAddress: '127.0.0.5',
-    });
-  };
-  const first = dial();
-  await until(() => node.transport.known().length === 1);
-  first.destroy();
-  await until(() => node.left.length === 1);
+/** From its address. */
+function comes(port: number): Socket {
+  const end = new RawEnd(CHAIN, member.publicKey);
+  return stranger(port, {
+    end,
+    opening: (theirs) => {
+      const signature = signMessage(member.privateKey, end.meet(theirs).message);
+      return end.open(theirs, { publicKey: member.publicKey, signature });
+    },
+    localAddress: '127.0.0.5',
+  });
+}
+
+/** Strangers from ever new addresses, twice as many as are let in at once; how many of them were told hello. */
+async function newcomers(port: number): Promise<number> {
   let [told, closed] = [0, 0];
   const opening = () => void told++;
   for (let i = 0; i < 2 * NEWCOMERS.burst; i++) {
-    stranger(node.address.port, { opening, localAddress: `127.1.${i >> 8}.${i & 255}` }).on('close', () => closed++);
+    stranger(port, { opening, localAddress: `127.1.${i >> 8}.${i & 255}` }).on('close', () => closed++);
     // As many as may wait at once are not closed by others.
     await until(() => told + closed > i - 100);
   }
   await until(() => told + closed >= 2 * NEWCOMERS.burst);
-  expect(told).toBeLessThanOrEqual(NEWCOMERS.burst);
-  dial();
+  return told;
+}
+
+test('connections from addresses without end cost a bounded number of handshakes; a member comes back from where it was known', async () => {
+  const now = steadyMillis();
+  const node = await open([], undefined, true, () => now);
+  const first = comes(node.address.port);
   await until(() => node.transport.known().length === 1);
+  first.destroy();
+  await until(() => node.left.length === 1);
+  expect(await newcomers(node.address.port)).toBeLessThanOrEqual(NEWCOMERS.burst);
+  comes(node.address.port);
+  await until(() => node.transport.known().length === 1);
+});
+
+test('a validator that starts again while strangers come from addresses without end: a member comes back from where it was known before', async () => {
+  const directory = temporaryDirectory();
+  mkdirSync(join(directory, 'consensus'));
+  const memory = () => ({
+    remembered: readMembers(directory, silentLog),
+    remember: (known: RememberedMembers) => rememberMembers(directory, known, silentLog),
+  });
+  const now = steadyMillis();
+  const before = await open([], undefined, true, () => now, memory());
+  comes(before.address.port);
+  await until(() => before.transport.known().length === 1);
+  await before.transport.close();
+  await until(() => readMembers(directory, silentLog).length === 1);
+  const node = await open([], undefined, true, () => now, memory());
+  expect(await newcomers(node.address.port)).toBeLessThanOrEqual(NEWCOMERS.burst);
+  comes(node.address.port);
+  await until(() => node.transport.known().length === 1);
+  // Nothing that can be in the file ends the next start.
+  for (const text of ['', '{}', '[null, 1, {"validator": 1}, {"validator": "a", "addresses": [1, "b"]}]']) {
+    writeFileSync(join(directory, 'consensus', 'members.json'), text);
+    expect(readMembers(directory, silentLog)).toEqual(text.length > 2 ? [{ validator: 'a', addresses: ['b'] }] : []);
+  }
 });
 
 test('checks of a member’s key that strangers use up leave it those from where it was known', async () => {
@@ -358,12 +394,19 @@ test('checks of a member’s key that strangers use up leave it those from where
   const claim = { identity: { publicKey, signature: signMessage(privateKey, message) }, message };
   const forged = { ...claim, message: new Uint8Array(48).fill(1) };
   expect(await identities.verify(claim, 'home')).toBe('true');
-  identities.proved(nameOf(publicKey), 'home');
+  identities.proved(publicKey, 'home');
   for (let i = 0; i < CHECKS.burst; i++) await identities.verify(forged, `elsewhere ${i}`);
   expect(await identities.verify(claim, 'elsewhere')).toBe('unknown');
   expect(await identities.verify(claim, 'home')).toBe('true');
+  // With its next key it is known there too.
+  const next = { ...claim, identity: { ...claim.identity, publicKey: otherMember.publicKey } };
+  for (let i = 0; i < CHECKS.burst; i++) await identities.verify(next, `elsewhere ${i}`);
+  expect([await identities.verify(next, 'elsewhere'), await identities.verify(next, 'home')]).toEqual([
+    'unknown',
+    'false',
+  ]);
   // Of each member the last addresses are familiar: another one’s do not push them out.
-  for (let i = 0; i < 2_000; i++) identities.proved(nameOf(otherMember.publicKey), `many ${i}`);
+  for (let i = 0; i < 2_000; i++) identities.proved(otherMember.publicKey, `many ${i}`);
   expect([identities.isFamiliar('home'), identities.isFamiliar('many 0')]).toEqual([true, false]);
 });
 

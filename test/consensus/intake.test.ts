@@ -6,7 +6,7 @@ import { ANSWERS_PER_TICK } from '../../node/consensus/engine/anti-entropy.ts';
 import type { Company } from '../../node/consensus/engine/effects.ts';
 import { judgeProof, judgeProposal, judgeVote } from '../../node/consensus/engine/intake.ts';
 import { NIL, PRECOMMIT, PREVOTE } from '../../node/consensus/engine/votes.ts';
-import { COVERED_TICKS, LISTEN_TICKS, SLOW_TICKS } from '../../node/consensus/one-signer/listening.ts';
+import { COVERED_TICKS, LISTEN_TICKS, SLOW_TICKS, WHOLE_TICK } from '../../node/consensus/one-signer/listening.ts';
 import { concat } from '../../protocol/bytes.ts';
 import { hasOwnBlocks } from '../../protocol/consensus/proposal.ts';
 import { encodeCutHeader } from '../../protocol/ledger/cut.ts';
@@ -121,7 +121,7 @@ test('heights that follow each other within one tick take its worth back once', 
   for (let tick = 0; tick < 4; tick++) member.feed({ type: 'tick' });
   for (let height = HEIGHT + 1; height < HEIGHT + 5; height++)
     member.feed({ type: 'height', height, committee: committeeOf(4), self });
-  expect(member.state.listening?.ticks).toBe((LISTEN_TICKS - 4 + 2) * SLOW_TICKS);
+  expect(member.state.listening?.ticks).toBe((LISTEN_TICKS - 4 + 2) * WHOLE_TICK);
 });
 
 test('a member that starts listens first, longer where its log says nothing of the height: it signs nothing, and a vote of its own key stops it before it has', () => {

@@ -4,7 +4,7 @@ import { type ConsensusCount, ConsensusWatch } from '../../node/consensus/driver
 import type { Effect } from '../../node/consensus/engine/effects.ts';
 import { replay } from '../../node/consensus/log/trace.ts';
 import { TraceRecorder } from '../../node/consensus/log/trace-recorder.ts';
-import { LISTEN_TICKS } from '../../node/consensus/one-signer/listening.ts';
+import { LISTEN_TICKS, WHOLE_TICK } from '../../node/consensus/one-signer/listening.ts';
 import { developmentKey, validatorName } from '../../node/genesis/development.ts';
 import { type ConsensusReport, consensusReport, type ValidatorReport } from '../../node/reports/consensus-report.ts';
 import { SeatWatch } from '../../node/validator/seat-watch.ts';
@@ -85,7 +85,7 @@ test('the trace of a height, recorded by a member at work, gives the same effect
   expect(statusLines({ ...report, consensus: { ...report.consensus, stopped: true } })[2]).toContain('another process');
   expect(driver.state.listening).toBeUndefined();
   // Nothing is signed while it listens: of the five ticks of a cut its beginning takes back two.
-  driver.state.listening = { logHeight: -1, ticks: 8 * LISTEN_TICKS, begins: false };
+  driver.state.listening = { logHeight: -1, ticks: LISTEN_TICKS * WHOLE_TICK, begins: false };
   const listening = consensusReport(node, driver.state, seats.seat(), 2, '');
   expect(listening.consensus).toMatchObject({ signs: false, listens: true, listens_cuts: 4 });
   expect(statusLines(listening)[2]).toMatch(/^signs +not yet: it listens first .* about 4 more cuts/);

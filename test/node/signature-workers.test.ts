@@ -49,6 +49,22 @@ test('a result that came while a check waited for its turn is taken, and nothing
   expect(await Promise.all([workers.verify(check), workers.verify(wrong, () => true)])).toEqual([true, true]);
 });
 
+test('checks for blocks come before those of transactions, however many of these wait, and the same signature among them', async () => {
+  const { workers } = counted(1);
+  const signatures = new CheckedSignatures();
+  let done = 0;
+  const many = Array.from({ length: 600 }, async (_, i) => {
+    await workers.verify({ ...check, message: new Uint8Array(48).fill(i & 255).fill(i >> 8, 1) });
+    done++;
+  });
+  const sent = signatures.areValid([check], workers);
+  expect(await signatures.areValid([check], workers.first)).toBe(true);
+  // Those that the thread had already.
+  expect(done).toBeLessThan(100);
+  expect(await sent).toBe(true);
+  await Promise.all(many);
+});
+
 test('a signature is checked once: while it is being checked, and after that, valid or not', async () => {
   let here = 0;
   const aside: { resolve(valid: boolean): void; reject(error: Error): void }[] = [];

@@ -36,14 +36,16 @@ export const COVERED_TICKS = 6;
  * that tick a high value kept others listening for ever.
  */
 export const HEIGHT_TICKS = 2;
-/** This many ticks with too few neighbours count as one. */
+/** This many ticks count as one for each doubt: too few neighbours, or one of them says that the key runs elsewhere. */
 export const SLOW_TICKS = 8;
+/** What a tick without doubts is worth. */
+export const WHOLE_TICK = SLOW_TICKS ** 2;
 /** An earlier process of this key can have been one height ahead of its neighbours. The height after that is new. */
 const NEW_HEIGHTS = 2;
 
 const NOBODY: Neighbours = { members: [], named: 0 };
-const FULL = LISTEN_TICKS * SLOW_TICKS;
-const fullOf = (isCovered: boolean): number => (isCovered ? COVERED_TICKS * SLOW_TICKS : FULL);
+const FULL = LISTEN_TICKS * WHOLE_TICK;
+const fullOf = (isCovered: boolean): number => (isCovered ? COVERED_TICKS * WHOLE_TICK : FULL);
 
 /** The log has messages of this height or of the one before. */
 const covers = (logHeight: number, height: number): boolean => logHeight >= height - 1;
@@ -69,7 +71,7 @@ export function listenOn(state: ConsensusState, before: Pick<ConsensusState, 'he
   const { worths } = ownKey;
   // Each tick is taken back once: several heights within one tick would take it back repeatedly.
   ownKey.worths = [];
-  const whole = worths.filter((worth) => worth === SLOW_TICKS).length;
+  const whole = worths.filter((worth) => worth === WHOLE_TICK).length;
   if (ownKey.arriving > 0) ownKey.arriving = Math.min(LISTEN_TICKS, ownKey.arriving + whole);
   const hasNewSeat = ownKey.listens && before.self < 0 && state.self >= 0;
   if (before.listening === undefined) {
@@ -128,7 +130,7 @@ export const isListening = ({ listening, self }: ConsensusState): boolean => sel
 
 /** How many cuts it still listens, if it is at the tip and enough members are connected. Otherwise it takes longer. */
 export const cutsLeft = (state: ConsensusState): number =>
-  isListening(state) ? Math.ceil((state.listening?.ticks ?? 0) / SLOW_TICKS / (TICKS_OF_A_CUT - HEIGHT_TICKS)) : 0;
+  isListening(state) ? Math.ceil((state.listening?.ticks ?? 0) / WHOLE_TICK / (TICKS_OF_A_CUT - HEIGHT_TICKS)) : 0;
 
 /** Handles a tick. True if the waiting height begins now. */
 export function listened(state: ConsensusState, company: Company | undefined, rules: Rules): boolean {
@@ -137,7 +139,7 @@ export function listened(state: ConsensusState, company: Company | undefined, ru
   const worth = worthOf(state, company, rules);
   ownKey.worths = [...ownKey.worths, worth].slice(-HEIGHT_TICKS);
   // A few neighbours may all lie by omission: that must not become a reason to stop.
-  if (ownKey.arriving > 0 && worth === SLOW_TICKS) {
+  if (ownKey.arriving > 0 && worth === WHOLE_TICK) {
     ownKey.arriving--;
     if (ownKey.arriving === 0) ownKey.newFrom = state.height + NEW_HEIGHTS;
   }
@@ -151,18 +153,23 @@ export function listened(state: ConsensusState, company: Company | undefined, ru
 function worthOf(state: ConsensusState, company: Company | undefined, rules: Rules): number {
   // Certainly behind: a cut is final but not executed yet.
   if (hasFinal(state)) return 0;
-  if (company === undefined || isAlone(state, rules)) return SLOW_TICKS;
+  if (company === undefined || isAlone(state, rules)) return WHOLE_TICK;
   const { total } = state.committee;
-  const { ahead, taken = NOBODY } = company;
   // An honest member is ahead. It may have deleted the cuts that prove it: then its statement has to suffice.
-  if (isNobody(state, company) || rules.isThird(stakeOf(state, ahead), total)) return 0;
-  const isEnough = rules.isThird(stakeOf(state, company), total);
-  if (taken.members.length + taken.named > 0)
-    // An honest member says that the key runs elsewhere, or no member contradicts it. A single liar among many only
-    // slows it down.
-    return isEnough && !rules.isThird(stakeOf(state, taken), total) ? 1 : 0;
-  return isEnough ? SLOW_TICKS : 1;
+  if (isNobody(state, company) || rules.isThird(stakeOf(state, company.ahead), total)) return 0;
+  const worth = isTaken(company) ? WHOLE_TICK / SLOW_TICKS : WHOLE_TICK;
+  if (isTaken(company) && !isContradicted(state, company, rules)) return 0;
+  return rules.isThird(stakeOf(state, company), total) ? worth : worth / SLOW_TICKS;
 }
+
+const isTaken = ({ taken = NOBODY }: Company): boolean => taken.members.length + taken.named > 0;
+
+/**
+ * Members of a third or less say that the key runs elsewhere, and some member that it does not. These may be few: a
+ * liar can hold back what the others say where it is their relay, and a member with much stake has few others.
+ */
+const isContradicted = (state: ConsensusState, company: Company, rules: Rules): boolean =>
+  stakeOf(state, company) > 0n && !rules.isThird(stakeOf(state, company.taken), state.committee.total);
 
 /** Members that did not answer do not count as connected. */
 function isNobody({ self }: ConsensusState, { members, named, ahead = NOBODY, taken = NOBODY }: Company): boolean {
@@ -191,8 +198,9 @@ export function waitsFor(state: ConsensusState, company: Company, rules: Rules =
   if (!isListening(state) || isAlone(state, rules)) return undefined;
   if (isNobody(state, company)) return 'nobody';
   if (rules.isThird(stakeOf(state, company.ahead), committee.total)) return 'ahead';
-  if (worthOf(state, company, rules) === 0 && !hasFinal(state)) return 'taken';
-  return rules.isThird(stakeOf(state, company), committee.total) ? undefined : 'few';
+  const isEnough = rules.isThird(stakeOf(state, company), committee.total);
+  if (isTaken(company) && !(isEnough && isContradicted(state, company, rules))) return 'taken';
+  return isEnough ? undefined : 'few';
 }
 
 /** Whether members of a quorum are connected, this one among them. */

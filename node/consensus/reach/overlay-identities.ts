@@ -1,15 +1,18 @@
 /**
  * Checks the identity of the other end of a connection (consensus rule 22), within limits. Checks are counted by the
  * claimed key: a connection that falsely claims a member's key uses up only that key's checks, and is barred. Those from
- * an address at which the member proved its key before are counted apart: nobody else can use them up. They run off the
- * main thread.
+ * an address at which a member proved its key before are counted by that address: nobody elsewhere can use them up. They
+ * run off the main thread.
  */
-import { type Bytes, equalBytes } from '../../../protocol/bytes.ts';
+import { type Bytes, equalBytes, toHex } from '../../../protocol/bytes.ts';
+import { validatorId } from '../../../protocol/staking/names.ts';
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import { type Bucket, fullBucket, take } from '../../../runtime/clients/token-bucket.ts';
 import { nameOf } from '../../ledger/registration.ts';
 import { importPublicKey, verifyMessageAside } from '../../ml-dsa.ts';
 import { CHECKS, FAMILIAR_ADDRESSES, MAX_KNOWN, PROOFS } from './overlay-limits.ts';
+import { RELAYED } from './overlay-links.ts';
+import type { RememberedMembers } from './remembered-members.ts';
 import type { Claim } from './tcp-link.ts';
 
 /** `unknown`: the key is not a member's, or too many were checked. */
@@ -19,20 +22,27 @@ export type IdentityDependencies = {
   steady(): number;
   /** Keys of the current committee. */
   readonly members?: (() => readonly { readonly publicKey: Bytes }[]) | undefined;
+  /** Where members proved their keys in earlier runs, and what is done with it when it has changed. */
+  readonly remembered?: RememberedMembers | undefined;
+  readonly remember?: ((members: RememberedMembers) => void) | undefined;
 };
 
 export class OverlayIdentities {
   readonly #with: IdentityDependencies;
   /** By the key of a member. */
   readonly #checks = new BoundedMap<string, Bucket>(MAX_KNOWN);
+  /** By address. */
   readonly #checksOfFamiliar = new BoundedMap<string, Bucket>(MAX_KNOWN);
-  /** By the key of a member: where it proved it, the last address first. */
+  /** By the identifier of a member's key: where it proved it, the last address first. */
   readonly #familiar = new BoundedMap<string, readonly string[]>(MAX_KNOWN);
+  #hasChanged = false;
   #proofs: Bucket;
 
   constructor(dependencies: IdentityDependencies) {
     this.#with = dependencies;
     this.#proofs = fullBucket(PROOFS, dependencies.steady());
+    for (const { validator, addresses } of dependencies.remembered ?? [])
+      this.#familiar.set(validator, addresses.slice(0, FAMILIAR_ADDRESSES));
   }
 
   isMember(key: Bytes): boolean {
@@ -40,10 +50,24 @@ export class OverlayIdentities {
   }
 
   /** A member proved its key at this address. */
-  proved(member: string, address: string): void {
-    const before = this.#familiar.use(member) ?? [];
+  proved(publicKey: Bytes, address: string): void {
+    const name = toHex(validatorId(publicKey));
+    const before = this.#familiar.use(name) ?? [];
     const addresses = [address, ...before.filter((other) => other !== address)].slice(0, FAMILIAR_ADDRESSES);
-    this.#familiar.set(member, addresses);
+    this.#familiar.set(name, addresses);
+    this.#hasChanged ||= addresses.some((each, i) => each !== before[i]);
+  }
+
+  /** Now and then: a file is written, and whoever comes from ever new addresses must not have it written each time. */
+  keep(): void {
+    if (!this.#hasChanged) return;
+    this.#hasChanged = false;
+    const all = [...this.#familiar].map(([validator, addresses]) => ({
+      validator,
+      // Circuits have no address.
+      addresses: addresses.filter((address) => !address.startsWith(RELAYED)),
+    }));
+    this.#with.remember?.(all.filter(({ addresses }) => addresses.length > 0));
   }
 
   isFamiliar(address: string): boolean {
@@ -73,9 +97,9 @@ export class OverlayIdentities {
 
   #mayCheck(member: string, address: string): boolean {
     const now = this.#with.steady();
-    const checks = this.#familiar.get(member)?.includes(address) ? this.#checksOfFamiliar : this.#checks;
-    const bucket = take(checks.use(member) ?? fullBucket(CHECKS, now), CHECKS, now);
-    if (bucket !== undefined) checks.set(member, bucket);
+    const [checks, name] = this.isFamiliar(address) ? [this.#checksOfFamiliar, address] : [this.#checks, member];
+    const bucket = take(checks.use(name) ?? fullBucket(CHECKS, now), CHECKS, now);
+    if (bucket !== undefined) checks.set(name, bucket);
     return bucket !== undefined;
   }
 }

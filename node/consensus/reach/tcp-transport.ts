@@ -45,6 +45,7 @@ import { type OverlayAddress, OverlayListeners } from './overlay-listeners.ts';
 import type { OverlayQuic } from './overlay-quic.ts';
 import type { OverlaySocket } from './quic-socket.ts';
 import { RegisteredRoutes } from './registered-routes.ts';
+import type { RememberedMembers } from './remembered-members.ts';
 import { CHALLENGE_BYTES, type Identity, NO_VALIDATOR } from './tcp-frames.ts';
 import { type Claim, LINK_LIMITS, type LinkLimits, TcpLink } from './tcp-link.ts';
 import type { Companion, Proven, Transport, TransportEvents } from './transport.ts';
@@ -67,6 +68,9 @@ export type TcpDependencies = {
   readonly signer?: { readonly publicKey: Bytes; readonly sign: (message: Bytes) => Promise<Bytes> } | undefined;
   /** Keys of the current committee. */
   readonly members?: () => readonly { readonly publicKey: Bytes }[];
+  /** Where they proved them in earlier runs, and what is done with it when it has changed. */
+  readonly remembered?: RememberedMembers | undefined;
+  readonly remember?: ((members: RememberedMembers) => void) | undefined;
   /** Resolves the names of registered routes, instead of the system. */
   readonly lookup?: LookupFunction | undefined;
   /** Closed with the transport. */
@@ -204,6 +208,7 @@ export class TcpTransport implements Transport {
 
   async close(): Promise<void> {
     this.#closed = true;
+    this.#identities.keep();
     for (const timer of this.#timers) clearInterval(timer);
     this.#dialler.close();
     this.#relaying.close();
@@ -358,7 +363,7 @@ export class TcpTransport implements Transport {
       known.link.end('there is no place');
       return false;
     }
-    if (member !== undefined) this.#identities.proved(member, address);
+    if (member !== undefined && key !== undefined) this.#identities.proved(key, address);
     Object.assign(known, { standing, member, key, claim: verdict === 'unknown' ? claim : undefined });
     if (standing === 'stranger') {
       const own = new ReadingAllowance(STRANGER.bytes, STRANGER.messages, this.#with.steady());
@@ -374,6 +379,7 @@ export class TcpTransport implements Transport {
 
   /** Committees change; identities that were postponed are checked now. */
   async #checkAgain(): Promise<void> {
+    this.#identities.keep();
     for (const [peer, known] of [...this.#links]) {
       const { claim, link, key, standing } = known;
       if (!known.isReady || !known.isInbound) continue;
