@@ -3,7 +3,7 @@
  * payments that its node shows. Credits older than the time limit and not paid must be less than the threshold;
  * otherwise that is a suspicion, not proof, because a wallet can also fail for long.
  */
-import { newPayments, type Payment, readPayoutTerms } from '../../protocol/books/account-payments.ts';
+import { newPayments, type Payment, type PayoutTerms, readPayoutTerms } from '../../protocol/books/account-payments.ts';
 import type { BooksSources } from '../../protocol/books/books-evidence.ts';
 import { type BooksService, isWhole } from '../../protocol/books/books-slice.ts';
 import {
@@ -40,10 +40,9 @@ const MAX_PAYMENTS = 4_096;
 type Credit = { readonly atoms: bigint; readonly atMillis: number };
 type Threshold = { readonly atoms: bigint; readonly atMillis: number; readonly isRaised: boolean };
 
-type Due = {
+type Due = Pick<PayoutTerms, 'advanced' | 'isPaused'> & {
   readonly threshold: bigint;
   readonly bound: number;
-  readonly isPaused: boolean;
   /** Payments that the ledger does not show. */
   readonly denied: number;
 };
@@ -142,20 +141,22 @@ export class PaymentWatch {
     this.#watch(terms.isPaused, wallMillis());
     const bound = unpaidBound(terms.intervalMillis);
     const { atoms: threshold, isRaised } = this.#thresholdOf(terms, bound, wallMillis());
-    this.#judge({ threshold, bound, isPaused: terms.isPaused, denied });
+    this.#judge({ ...terms, threshold, bound, denied });
     if (terms.isPaused) return 'the pool says that its payouts are paused';
     if (isRaised) return `the pool pays this address from ${threshold} atoms on, ${this.#least} before`;
-    return this.#threshold === undefined ? this.#wordAlone(threshold) : undefined;
+    return this.#wordAlone(threshold, terms.advanced);
   }
 
   /**
-   * A threshold chosen by the pool could defer every payment for ever. But it may be the account's own choice, or high
-   * for a small miner, so this is not an accusation.
+   * A threshold chosen by the pool could defer every payment for ever, and so could an advance. But one may be the
+   * account's own choice, or high for a small miner, and the other true, so this is not an accusation.
    */
-  #wordAlone(threshold: bigint): string | undefined {
+  #wordAlone(threshold: bigint, advanced: bigint): string | undefined {
     const owed = this.#creditsBefore(this.#watchedMillis - WORD_MILLIS) - this.#paid;
-    if (owed <= 0n) return undefined;
-    return `${owed} atoms are not paid after ${WORD_DAYS} days, and the pool says that it pays this address from ${threshold} on`;
+    const isOwnWord = this.#threshold !== undefined;
+    if (owed <= 0n || (isOwnWord && (advanced === 0n || owed < threshold))) return undefined;
+    const more = advanced === 0n ? '' : `, and that it once paid it ${advanced} more than it had credited`;
+    return `${owed} atoms are not paid after ${WORD_DAYS} days, and the pool says that it pays this address from ${threshold} on${more}`;
   }
 
   /** The first round. Earlier credits may be covered by earlier payments. */
@@ -190,9 +191,9 @@ export class PaymentWatch {
     return this.#highest;
   }
 
-  #judge({ threshold, bound, isPaused, denied }: Due): void {
+  #judge({ threshold, advanced, bound, isPaused, denied }: Due): void {
     const credited = this.#creditsBefore(this.#watchedMillis - bound);
-    if (judgeUnpaid({ credited, paid: this.#paid, threshold, isPaused }) !== 'unpaid') return;
+    if (judgeUnpaid({ credited, paid: this.#paid, threshold, advanced, isPaused }) !== 'unpaid') return;
     const owed = credited - this.#paid;
     const hours = Math.floor(bound / 3_600_000);
     this.#dependencies.alarm(

@@ -245,6 +245,7 @@ export const miner = object(
       amount,
       'paid beyond what was credited, after the database fell back to an older copy; income makes up for it first',
     ),
+    advanced: described(amount, 'the most that this ever was'),
     pending_estimate: described(amount, 'about what the window and its blocks not credited yet will bring'),
     payout_minimum: amount,
     payout_minimums: described(

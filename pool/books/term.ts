@@ -77,10 +77,10 @@ const endSilent = (sql: Sql, seconds: number) => sql`select pg_terminate_backend
     and l.database = (select oid from pg_database where datname = current_database())
     and a.state = 'idle' and a.state_change <= now() - ${seconds} * interval '1 second'`;
 
-/** Transactions of terms before, of which the server waits for the rest: one that hangs in the middle of a COPY never ends by itself. */
+/** Transactions of terms before, of which the server waits for the rest: one that hangs in the middle of a COPY never ends by itself. Who only reads, such as a backup, has another lock. */
 const endAbandoned = (sql: Sql, seconds: number) => sql`select pg_terminate_backend(l.pid)
   from pg_locks l join pg_stat_activity a on a.pid = l.pid
-  where l.locktype = 'relation' and l.relation = 'term'::regclass and l.granted and l.pid <> pg_backend_pid()
+  where l.locktype = 'relation' and l.relation = 'term'::regclass and l.mode <> 'AccessShareLock' and l.granted and l.pid <> pg_backend_pid()
     and l.database = (select oid from pg_database where datname = current_database())
     and a.wait_event_type = 'Client' and a.xact_start <= now() - ${seconds} * interval '1 second'`;
 

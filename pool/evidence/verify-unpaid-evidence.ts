@@ -5,7 +5,7 @@
  */
 
 import { type ApiClient, createApiClient } from '../../protocol/api/client.ts';
-import { newPayments, readPayoutTerms } from '../../protocol/books/account-payments.ts';
+import { newPayments, type PayoutTerms, readPayoutTerms } from '../../protocol/books/account-payments.ts';
 import { gatherEvidence } from '../../protocol/books/books-evidence.ts';
 import { type PublishedTerms, sliceCutsOf } from '../../protocol/books/books-terms.ts';
 import { judgeProof } from '../../protocol/books/books-verdict.ts';
@@ -122,12 +122,12 @@ async function judge(evidence: UnpaidEvidence, { poolApi, nodeApi }: Values): Pr
     const [owed, named] = [credited - paid, BigInt(evidence.threshold)];
     const highest = highestThreshold(terms, newest.finalized_at_millis, bound);
     const threshold = highest > named ? highest : named;
-    const verdict = judgeUnpaid({ credited, paid, threshold, isPaused: terms.isPaused });
+    const verdict = judgeUnpaid({ ...terms, credited, paid, threshold });
     if (verdict === 'paid' || owed < named) return { verdict: 'paid', credited, paid };
     if (verdict === 'paused') throw new Error('the pool says that its payouts are paused');
     if (verdict === 'below')
       throw new Error(
-        `the pool owes ${owed} atoms, and says that it pays this address from ${threshold} atoms on, or did in that time; the file says ${named}`,
+        `the pool owes ${owed} atoms, and says that it pays this address from ${threshold} atoms on, or did in that time${advancedWords(terms)}; the file says ${named}`,
       );
     if (terms.earlier === undefined) throw new Error('the pool does not say which thresholds this address had before');
     return { verdict, credited, paid };
@@ -135,6 +135,9 @@ async function judge(evidence: UnpaidEvidence, { poolApi, nodeApi }: Values): Pr
     return { verdict: 'unchecked', why: (error as Error).message };
   }
 }
+
+const advancedWords = ({ advanced }: PayoutTerms): string =>
+  advanced === 0n ? '' : `, and that it once paid it ${advanced} atoms more than it had credited`;
 
 function wordsOf({ verdict, why, credited, paid }: Judged, { threshold }: UnpaidEvidence): string {
   if (verdict === 'unchecked') return `Whether the pool paid could not be checked: ${why}.`;

@@ -39,7 +39,12 @@ export type PaymentSources = {
 /** Why payments cannot be added up; not anybody's fault. */
 export class PaymentsUnread extends Error {}
 
-export type PayoutTerms = Thresholds & { readonly intervalMillis: number; readonly isPaused: boolean };
+export type PayoutTerms = Thresholds & {
+  readonly intervalMillis: number;
+  readonly isPaused: boolean;
+  /** The most that the account was ever paid beyond its credits, by the pool's word. */
+  readonly advanced: bigint;
+};
 
 /** More than a pool names. */
 const MAX_EARLIER = 256;
@@ -58,6 +63,7 @@ export async function readPayoutTerms(address: string, pool: BooksSources['pool'
   const account = ((await pool(`miners/${encodeURIComponent(address)}`)) ?? {}) as {
     payout_minimum?: unknown;
     payout_minimums?: unknown;
+    advanced?: unknown;
   };
   const { interval_seconds: seconds, paused } = payouts ?? {};
   const { payout_minimum: minimum } = account;
@@ -68,6 +74,7 @@ export async function readPayoutTerms(address: string, pool: BooksSources['pool'
     earlier: readEarlier(account.payout_minimums),
     intervalMillis: Math.min(seconds * 1_000, MAX_INTERVAL_MILLIS),
     isPaused: paused,
+    advanced: parseAtoms(String(account.advanced ?? 0)),
   };
 }
 

@@ -7,7 +7,7 @@ import { parseAddress } from '../address.ts';
 import type { VerifySignature } from '../api/signed-answer.ts';
 import { readWork, type SliceRecord, sliceChain } from '../books/books-slice.ts';
 import { leafValue, type MembershipDocument } from '../books/pool-proof.ts';
-import { booksText, type Receipt, type ReceiptRefusal, receiptRefusal } from '../books/receipt.ts';
+import { booksText, OTHERS, type Receipt, type ReceiptRefusal, receiptRefusal } from '../books/receipt.ts';
 import { type Bytes, fromHex } from '../bytes.ts';
 import { ProtocolError } from '../errors.ts';
 
@@ -57,23 +57,24 @@ const shortOf = (why: EvidenceShortcoming, more: object = {}): EvidenceVerdict =
 /**
  * The work that the front ends signed for the account. Each front end counts once: with the most that one of its
  * receipts says of the account, or with its workers' work added up, whichever is more. A worker counts once, with the
- * most that was signed for it.
+ * most that was signed for it. Who is among OTHERS differs between sheets, which may be made again: so their work is added
+ * up with that of their own sheet's workers alone.
  */
 export function signedWork(receipts: readonly Receipt[]): bigint {
-  const byBoot = new Map<string, { account: bigint; readonly workers: Map<string, bigint> }>();
-  for (const receipt of receipts) {
-    const boot = byBoot.get(receipt.boot) ?? { account: 0n, workers: new Map<string, bigint>() };
-    byBoot.set(receipt.boot, boot);
-    boot.account = most(boot.account, readWork(receipt.account_work));
-    boot.workers.set(receipt.worker, most(boot.workers.get(receipt.worker) ?? 0n, readWork(receipt.work)));
-  }
   let signed = 0n;
-  for (const { account, workers } of byBoot.values())
-    signed += most(
-      account,
-      [...workers.values()].reduce((sum, work) => sum + work, 0n),
-    );
+  for (const own of Map.groupBy(receipts, ({ boot }) => boot).values()) {
+    const named = own.filter(({ worker }) => worker !== OTHERS);
+    const sheets = [...Map.groupBy(own, ({ receipts_root: root }) => root).values()];
+    const accounts = own.map((receipt) => readWork(receipt.account_work));
+    signed += [...accounts, ...[named, ...sheets].map(workOfWorkers)].reduce(most, 0n);
+  }
   return signed;
+}
+
+function workOfWorkers(receipts: readonly Receipt[]): bigint {
+  const works = new Map<string, bigint>();
+  for (const { worker, work } of receipts) works.set(worker, most(works.get(worker) ?? 0n, readWork(work)));
+  return [...works.values()].reduce((sum, work) => sum + work, 0n);
 }
 
 const most = (a: bigint, b: bigint): bigint => (a > b ? a : b);

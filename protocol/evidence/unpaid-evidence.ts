@@ -50,14 +50,16 @@ export type UnpaidFacts = {
   readonly paid: bigint;
   /** The highest of its time. */
   readonly threshold: bigint;
+  /** What the pool says that it paid beyond its credits, before: it keeps as much of the later ones. */
+  readonly advanced: bigint;
   readonly isPaused: boolean;
 };
 
 /** The one judge of what a pool owes: the miner and `verify-evidence` ask it. `below`: owed, but less than the threshold. */
-export function judgeUnpaid({ credited, paid, threshold, isPaused }: UnpaidFacts) {
+export function judgeUnpaid({ credited, paid, threshold, advanced, isPaused }: UnpaidFacts) {
   const owed = credited - paid;
   if (owed <= 0n) return 'paid';
-  if (owed < threshold) return 'below';
+  if (owed < threshold + advanced) return 'below';
   return isPaused ? 'paused' : 'unpaid';
 }
 

@@ -48,6 +48,7 @@ type World = {
   minimum: bigint;
   /** Thresholds of before; undefined if the pool does not say. */
   minimums?: readonly { amount: string; until_millis: number }[] | undefined;
+  advanced?: bigint;
   isPaused: boolean;
   newest: number;
   payer: string;
@@ -66,7 +67,8 @@ const PAYING: World = {
   payer: poolAddress,
 };
 
-function poolSays(path: string, { paid, paidHeight, minimum, minimums, isPaused, says, rows = [] }: World): unknown {
+function poolSays(path: string, world: World): unknown {
+  const { paid, paidHeight, minimum, minimums, advanced, isPaused, says, rows = [] } = world;
   if (path === 'terms') {
     const { address: own = poolAddress, sliceCuts = SLICE_CUTS } = says ?? {};
     const { terms, ...published } = lists.evidence.terms!;
@@ -74,7 +76,12 @@ function poolSays(path: string, { paid, paidHeight, minimum, minimums, isPaused,
     return { ...published, address: own, terms: { pplns: changed(terms.pplns), solo: changed(terms.solo) } };
   }
   if (path === 'pool') return { payouts: { interval_seconds: 60, paused: isPaused } };
-  if (path.startsWith('miners/')) return { payout_minimum: String(minimum), payout_minimums: minimums };
+  if (path.startsWith('miners/'))
+    return {
+      payout_minimum: String(minimum),
+      payout_minimums: minimums,
+      ...(advanced && { advanced: String(advanced) }),
+    };
   if (!path.startsWith('payments')) return poolAnswer(lists, path) ?? null;
   const row = { payout_id: '1', state: 'finalized', address, amount: String(paid), transaction_id: PAYMENT };
   return { payments: [...rows, ...(paid === 0n ? [] : [{ ...row, final_height: paidHeight }])] };
@@ -219,6 +226,16 @@ test('an account that lowers its own threshold and asks before the next round do
   expect(await judged(fileOf(1n), { ...owing, minimums: lowered(25) })).toMatchObject({ code: 5, verdict: 'unpaid' });
   // A pool of an earlier release does not say what held before: that is unread, and no lie.
   expect(await judged(fileOf(1n), { ...owing, minimums: undefined })).toMatchObject({ code: 1, verdict: 'unchecked' });
+});
+
+test('an account that was paid before its income was lost does not convict an honest pool with its later lists alone', async () => {
+  const owing = { ...PAYING, paid: 0n };
+  expect(await judged(fileOf(1n), { ...owing, advanced: CREDIT - 1n })).toMatchObject({ code: 5, verdict: 'unpaid' });
+  expect(await judged(fileOf(1n), { ...owing, advanced: CREDIT })).toMatchObject({
+    code: 1,
+    verdict: 'unchecked',
+    why: expect.stringContaining(`once paid it ${CREDIT} atoms more than it had credited`),
+  });
 });
 
 test('a pool that is busy is waited for, and no file is given up for it', async () => {

@@ -102,6 +102,7 @@ const MINER: MinerDocument = {
   in_flight: '0',
   paid: '0',
   advance: '0',
+  advanced: '0',
   pending_estimate: '0',
   best_share: null,
   luck: [{ service: 'pplns', expected: 12.5, found: 14, probability: 0.75 }],

@@ -27,6 +27,7 @@ class Pool {
   balance = 0n;
   isPaused = false;
   minimum = MINIMUM;
+  advanced: bigint | undefined;
   lapse: string | undefined;
   isSilent = false;
   intervalHours = 1;
@@ -73,7 +74,8 @@ class Pool {
         if (this.isSilent) throw new Error('status 503');
         if (path === 'pool')
           return { payouts: { minimum: '1', interval_seconds: this.intervalHours * 3_600, paused: this.isPaused } };
-        if (path === `miners/${ADDRESS}`) return { payout_minimum: String(this.minimum) };
+        if (path === `miners/${ADDRESS}`)
+          return { payout_minimum: String(this.minimum), ...(this.advanced && { advanced: String(this.advanced) }) };
         const [, cursor] = /&cursor=(\d+)$/.exec(path) ?? [];
         const newest = [...this.payments].reverse();
         const from = Number(cursor ?? 0);
@@ -369,4 +371,24 @@ test('a pool with the longest interval that its options allow is not accused whe
   };
   expect(await accusedAfter(read('1d') / HOUR)).toBe(false);
   expect(await accusedAfter(48)).toBe(true);
+});
+
+test('a pool that keeps what it once paid too much is not accused, and one that only says so is reported after a week', async () => {
+  for (const threshold of [undefined, MINIMUM]) {
+    const honest = new Pool(threshold === undefined ? {} : { threshold });
+    honest.balance = -5_000n;
+    honest.advanced = 5_000n;
+    await honest.hours(300, honest.payDue);
+    expect(honest.payments.length).toBeGreaterThan(0);
+    expect(honest.alarms).toEqual([]);
+    const lying = new Pool(threshold === undefined ? {} : { threshold });
+    lying.advanced = 1_000_000n;
+    await lying.hours(9 * 24);
+    expect([lying.alarms, lying.watch.lapse]).toEqual([
+      [],
+      expect.stringContaining(
+        'pays this address from 100 on, and that it once paid it 1000000 more than it had credited',
+      ),
+    ]);
+  }
 });

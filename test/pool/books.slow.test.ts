@@ -247,6 +247,16 @@ test('an accountant that does nothing on its connection loses the term, and can 
   });
   const cut = expect(held).rejects.toThrow();
   await copying.promise;
+  // A backup that is read slowly (pg_dump) has locks on all tables for as long.
+  const dump = connectDatabase(url, { max: 1 });
+  const [read, over] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const dumped = dump.begin('isolation level repeatable read read only', async (tx) => {
+    await tx`select * from term`;
+    read.resolve();
+    await over.promise;
+    return tx`select number from term`;
+  });
+  await read.promise;
   // With the real time it keeps the term, because it asks every second; this is a second as long as a process may hang.
   expect(await tryElection(two, 'two')).toBeUndefined();
   const second = await until(() => tryElection(two, 'two', 0));
@@ -256,9 +266,11 @@ test('an accountant that does nothing on its connection loses the term, and can 
     TermLostError,
   );
   await cut;
+  over.resolve();
+  expect(await dumped).toEqual([{ number: first!.number }]);
   await first!.release();
   await second.release();
-  for (const connection of [one, two, hung]) await connection.end({ timeout: 1 });
+  for (const connection of [one, two, hung, dump]) await connection.end({ timeout: 1 });
 });
 
 test('a transaction in which a program does nothing ends, with its locks, where the program asked for that', async () => {

@@ -32,10 +32,12 @@ test('whatever an account changes, the highest threshold of any time in the last
 });
 
 test('the judge of what is owed: paid, below the threshold, paused, unpaid', () => {
-  const facts = { credited: 100n, paid: 40n, threshold: 50n, isPaused: false };
+  const facts = { credited: 100n, paid: 40n, threshold: 50n, advanced: 0n, isPaused: false };
   expect(judgeUnpaid(facts)).toBe('unpaid');
   expect(judgeUnpaid({ ...facts, threshold: 61n })).toBe('below');
   expect(judgeUnpaid({ ...facts, threshold: 60n })).toBe('unpaid');
+  expect(judgeUnpaid({ ...facts, advanced: 11n })).toBe('below');
+  expect(judgeUnpaid({ ...facts, advanced: 10n })).toBe('unpaid');
   expect(judgeUnpaid({ ...facts, isPaused: true })).toBe('paused');
   expect(judgeUnpaid({ ...facts, paid: 100n, threshold: 0n })).toBe('paid');
 });

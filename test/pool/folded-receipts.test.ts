@@ -2,7 +2,8 @@
 import { expect, test } from 'vitest';
 import { encodeRecord } from '../../pool/journal/journal-record.ts';
 import { foldWorkers, JournalTally } from '../../pool/receipts/tally.ts';
-import { OTHERS, OWN_RECEIPTS, type ReceiptLeaf } from '../../protocol/books/receipt.ts';
+import { OTHERS, OWN_RECEIPTS, type Receipt, type ReceiptLeaf } from '../../protocol/books/receipt.ts';
+import { signedWork } from '../../protocol/evidence/receipt-evidence.ts';
 import { seed } from '../level.ts';
 import { randomOf } from '../random.ts';
 import { account } from './books-bed.ts';
@@ -49,4 +50,25 @@ test('a stranger with thousands of names leaves the receipts of an account bound
   expect(leaves.find(({ worker }) => worker === 'rig')).toMatchObject({ shares: 1, work: 100_000n });
   expect(leaves.find(({ worker }) => worker === OTHERS)).toMatchObject({ shares: 501, work: 501n * 256n });
   expect(new Set(leaves.map(({ accountWork }) => accountWork))).toEqual(new Set([100_000n + BigInt(names) * 256n]));
+});
+
+test('sheets of one slice that were made twice fold different workers, and all their receipts together say no more than was accepted', () => {
+  const draw = randomOf(seed);
+  const own = account('a');
+  for (let round = 0; round < 500; round++) {
+    const most = 1 + draw(5);
+    const works = Array.from({ length: 1 + draw(12) }, () => BigInt(draw(3) === 0 ? 0 : draw(50)));
+    const accountWork = works.reduce((total, work) => total + work, 0n);
+    const sheets = Array.from({ length: 1 + draw(3) }, (_, sheet) => {
+      const leaves = works.map((work, i): ReceiptLeaf => {
+        return { account: own, worker: `w${i}`, shares: 1, work, open: BigInt(draw(60)), accountWork };
+      });
+      return foldWorkers(leaves, most).map(({ worker, work }) => ({
+        ...{ boot: 'aa', receipts_root: String(sheet), worker },
+        ...{ work: String(work), account_work: String(accountWork) },
+      }));
+    });
+    const some = sheets.flat().filter(() => draw(4) > 0);
+    expect(signedWork(some as unknown as Receipt[])).toBe(some.length === 0 ? 0n : accountWork);
+  }
 });

@@ -69,7 +69,7 @@ test('what is owed, by the highest threshold of its time', () => {
     const highest = highestThreshold(thresholds, facts.at_millis, facts.bound_millis);
     expect(String(highest), says).toBe(threshold);
     const sums = { credited: BigInt(facts.credited), paid: BigInt(facts.paid) };
-    expect(judgeUnpaid({ ...sums, threshold: highest, isPaused: facts.is_paused }), says).toBe(verdict);
+    expect(judgeUnpaid({ ...sums, threshold: highest, advanced: 0n, isPaused: facts.is_paused }), says).toBe(verdict);
   }
 });
 

@@ -31,6 +31,7 @@ export type Account = {
   readonly balance: bigint;
   readonly inFlight: bigint;
   readonly paid: bigint;
+  readonly advanced: bigint;
   readonly payoutMin: bigint | null;
   readonly sinceMillis: number;
 };
@@ -100,10 +101,11 @@ export class MinerView {
         balance: bigint;
         in_flight: bigint;
         paid: bigint;
+        advance: bigint;
         payout_min: bigint | null;
         created_at: Date;
       }[]
-    >`select id, balance, in_flight, paid, payout_min, created_at from accounts
+    >`select id, balance, in_flight, paid, advance, payout_min, created_at from accounts
       where id = ${madeWith(this.#sql, payload)}`;
     if (row === undefined) throw new ApiRefusal('not_found', 'this address has not mined here');
     return {
@@ -113,6 +115,7 @@ export class MinerView {
       balance: row.balance,
       inFlight: row.in_flight,
       paid: row.paid,
+      advanced: row.advance,
       payoutMin: row.payout_min,
       sinceMillis: row.created_at.getTime(),
     };
@@ -186,6 +189,7 @@ export class MinerView {
       in_flight: String(account.inFlight),
       paid: String(account.paid),
       advance: String(account.balance < 0n ? -account.balance : 0n),
+      advanced: String(account.advanced),
       pending_estimate: String(this.#pool.pendingEstimate(rates) + BigInt(solo?.atoms ?? 0)),
       payout_minimum: String(account.payoutMin ?? this.#options.payoutMin),
       payout_minimums: earlier.map(({ atoms, untilMillis }) => ({ amount: String(atoms), until_millis: untilMillis })),
