@@ -111,6 +111,10 @@ export function proveHead(head: SnapshotHead, trust: Bytes | undefined): ProvenH
     throw falsePart(`the old state is not that of cut ${first.header.height}`);
   const committees = head.committees.map((bytes) => checkPart('a committee', () => decodeCommittee(bytes)));
   const state = checkPart('the state', () => stateOf(head, committees, height));
+  // In the first epoch both are the same: a second one beside it would go into the store in its place.
+  const ofState = [state.stake.committee, state.stake.previous];
+  if (!committees.every(({ digest }, i) => equalBytes(digest, (ofState[i] as Committee).digest)))
+    throw falsePart('a committee is none of the state');
   if (!equalBytes(state.chainId, chainId(head.genesis)))
     throw new SnapshotError('snapshot_other_chain', 'the genesis document is not that of the state');
   checkPart('the state', () => checkValueEquation(state));

@@ -106,7 +106,7 @@ test('where an answer takes its time another peer is asked too, and is asked fir
         return new Uint8Array([of === first ? 1 : 2]);
       },
       another: (except) => heights.next(5, except),
-      answered: (of, isLate) => heights.answered(of, isLate),
+      late: (of) => heights.late(of),
       read: (of, answer) => ({ peer: of, answer }),
       failed: (of) => faults.push(of),
     });

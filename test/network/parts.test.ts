@@ -253,6 +253,35 @@ test('one that brought cuts is asked before strangers; one that brought nothing 
   }
 });
 
+test('one that failed has its turn again within sixteen seconds, and one that is busy within two, however often it was so', () => {
+  let now = 0;
+  const heights = new PeerHeights(() => now);
+  heights.joined('honest', 1_000);
+  for (let i = 0; i < 20; i++) heights.failed('honest', 6);
+  now += 16_000;
+  expect(heights.next(5)).toBe('honest');
+  for (let i = 0; i < 20; i++) heights.busy('honest');
+  now += 2_000;
+  expect(heights.next(5)).toBe('honest');
+});
+
+test('those that brought cuts are asked in the order of what they did: slow ones last, whatever they claim', () => {
+  const heights = new PeerHeights(() => 0);
+  for (const peer of ['slow', 'late', 'honest']) {
+    heights.joined(peer, peer === 'honest' ? 6 : 1_000_000);
+    heights.brought(peer, true);
+  }
+  heights.late('late');
+  heights.answered('slow', 1_400);
+  heights.answered('honest', 100);
+  expect([heights.next(5), heights.next(5)]).toEqual(['honest', 'honest']);
+  expect(heights.next(5, new Set(['honest']))).toBe('slow');
+  // A late answer does not make good for being late, a soon one does.
+  heights.answered('late', 19_000);
+  heights.answered('late', 100);
+  expect(heights.next(5, new Set(['honest', 'late']))).toBe('slow');
+});
+
 test('one that failed once has its turn again, also where strangers come again and again that did not fail yet', () => {
   let now = 0;
   for (const hasBrought of [true, false]) {
@@ -278,7 +307,7 @@ test('who joins again is behind those that wait for their first question', () =>
   const heights = new PeerHeights();
   for (const peer of ['stranger', 'honest']) heights.joined(peer, 1_000);
   expect(heights.next(5)).toBe('stranger');
-  heights.answered('honest', true);
+  heights.late('honest');
   heights.left('stranger');
   heights.joined('stranger', 1_000);
   expect([heights.next(5), heights.any()]).toEqual(['honest', 'stranger']);

@@ -51,11 +51,16 @@ export class AskError extends Error {
   }
 }
 
+const codeOf = (error: unknown): unknown => (error as { readonly code?: unknown }).code;
+
+/** Whether the peer has no time now, which says nothing of what it has. */
+export const isBusy = (error: unknown): boolean => codeOf(error) === 'busy';
+
 /** The fault of the asked peer; undefined if the cause is on this side. */
 export function faultOf(error: unknown): Fault | undefined {
   if (error instanceof PeerFault) return error.fault;
   if (error instanceof ProtocolError) return 'malformed';
-  return (error as { readonly code?: unknown }).code === 'unanswered' ? 'unanswered' : undefined;
+  return codeOf(error) === 'unanswered' ? 'unanswered' : undefined;
 }
 
 /** Lowers the peer's score, if it is at fault. */

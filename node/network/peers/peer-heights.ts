@@ -1,10 +1,12 @@
 /**
- * The heights of peers: claimed, and proven by a certificate. Claims decide which peer to ask; what was proven stays
- * proven when the peer leaves. A peer that failed to deliver rests while there are others: for twice as long after each
- * answer that brought nothing. Then it has its turn again, whoever else came meanwhile.
+ * The heights of peers: claimed, and proven by a certificate. Claims decide which peer may be asked; what was proven
+ * stays proven when the peer leaves. A peer that failed to deliver rests while there are others: for twice as long after
+ * each answer that brought nothing, and never longer than it takes to ask all others. Then it has its turn again,
+ * whoever else came meanwhile: strangers may come without end, and one that was busy may be all there is.
  */
 import { steadyMillis } from '../../../runtime/clock/clock.ts';
 import { DeliveryPace } from '../sync/delivery-pace.ts';
+import { HASTE_MILLIS } from '../sync/hurried-ask.ts';
 import { batchEnd } from '../sync/sync-messages.ts';
 import type { PeerName } from '../thread/host-types.ts';
 
@@ -18,8 +20,10 @@ export type PeerHeight = {
   /** First height of a range that it did not deliver. */
   failedFrom: number | undefined;
   asked: number;
-  /** Slow answers minus fast ones. */
+  /** Questions that it did not answer soon, minus others. */
   late: number;
+  /** How long its answers took lately. */
+  millis: number;
   /** Answers that brought nothing, or less than it has, and until when others come first. */
   fruitless: number;
   restsUntil: number;
@@ -29,8 +33,10 @@ export type PeerHeight = {
 
 const MAX_LATE = 8;
 const REST_MILLIS = 2_000;
-/** 256 times as long: eight minutes. A peer without alternatives is asked all the same. */
-const MAX_FRUITLESS = 9;
+/** Eight times as long. A peer without alternatives is asked all the same. */
+const MAX_FRUITLESS = 4;
+/** Answers up to this long are equally soon; up to twice as long is the next class, and so on. */
+const SOON_MILLIS = 250;
 
 const NOBODY: ReadonlySet<PeerName> = new Set();
 
@@ -64,6 +70,7 @@ export class PeerHeights {
       // Who comes again and again is never before those that wait.
       asked: ++this.#asked,
       late: 0,
+      millis: 0,
       fruitless: 0,
       restsUntil: 0,
       hasBrought: false,
@@ -104,10 +111,24 @@ export class PeerHeights {
     if (known.failedFrom !== undefined && height >= known.failedFrom) known.failedFrom = undefined;
   }
 
-  /** It answered a question soon, or did not. */
-  answered(peer: PeerName, isLate: boolean): void {
+  /** Its answer took so long. */
+  answered(peer: PeerName, millis: number): void {
     const known = this.#peers.get(peer);
-    if (known !== undefined) known.late = Math.min(MAX_LATE, Math.max(0, known.late + (isLate ? 1 : -1)));
+    if (known === undefined) return;
+    if (millis < HASTE_MILLIS) known.late = Math.max(0, known.late - 1);
+    known.millis = (known.millis + millis) / 2;
+  }
+
+  /** It does not answer soon. */
+  late(peer: PeerName): void {
+    const known = this.#peers.get(peer);
+    if (known !== undefined) known.late = Math.min(MAX_LATE, known.late + 1);
+  }
+
+  /** It has no time now: others are asked meanwhile, and it is none the worse for it. */
+  busy(peer: PeerName): void {
+    const known = this.#peers.get(peer);
+    if (known !== undefined) known.restsUntil = this.#steady() + REST_MILLIS;
   }
 
   failed(peer: PeerName, from: number): void {
@@ -127,17 +148,19 @@ export class PeerHeights {
   }
 
   /**
-   * The peer to ask for cuts after `head`, of those that claim to have the cut `least` and do not rest. First those that brought
-   * cuts before, those that claim a whole batch before others, then the ones that answer fast; strangers in turn, because
-   * they can come again with a clean record.
+   * The peer to ask for cuts after `head`, of those that claim to have the cut `least` and do not rest. First those that
+   * brought cuts, headers or blocks before: what they did decides their order, and what they claim only among equals. Strangers come
+   * in turn, because they can come again with a clean record.
    */
   next(head: number, except: ReadonlySet<PeerName> = NOBODY, least = head + 1): PeerName | undefined {
     return this.#oldest(
       (peer, { claim, bodiesFrom, restsUntil }) =>
         claim >= least && bodiesFrom <= head + 1 && restsUntil <= this.#steady() && !except.has(peer),
-      ({ claim, fruitless, hasBrought, late, asked }) =>
-        // What a stranger claims says nothing.
-        hasBrought ? [claim >= batchEnd(head + 1) ? 0 : 1, fruitless, late, asked] : [2, 0, 0, asked],
+      ({ claim, fruitless, hasBrought, late, millis, asked }, peer) => {
+        if (!hasBrought && this.pace.rank(peer) !== 'good') return [1, 0, 0, 0, asked];
+        const slow = Math.ceil(Math.log2(Math.max(SOON_MILLIS, millis) / SOON_MILLIS));
+        return [0, fruitless + late, slow, claim >= batchEnd(head + 1) ? 0 : 1, asked];
+      },
     );
   }
 
@@ -173,12 +196,12 @@ export class PeerHeights {
 
   #oldest(
     may: (peer: PeerName, height: PeerHeight) => boolean,
-    order: (height: PeerHeight) => readonly number[],
+    order: (height: PeerHeight, peer: PeerName) => readonly number[],
   ): PeerName | undefined {
     const all = [...this.#peers].filter(([peer, height]) => may(peer, height));
-    const [found] = all.sort(([, a], [, b]) => {
-      const other = order(b);
-      return order(a).reduce((sign, value, i) => sign || value - (other[i] as number), 0);
+    const [found] = all.sort(([first, a], [second, b]) => {
+      const other = order(b, second);
+      return order(a, first).reduce((sign, value, i) => sign || value - (other[i] as number), 0);
     });
     if (found !== undefined) found[1].asked = ++this.#asked;
     return found?.[0];

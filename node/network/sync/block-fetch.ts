@@ -7,7 +7,7 @@
 import { type Bytes, equalBytes } from '../../../protocol/bytes.ts';
 import { blockId } from '../../../protocol/ledger/header.ts';
 import { nameOf } from '../../ledger/registration.ts';
-import { faultOf, PeerFault } from '../peers/peer-fault.ts';
+import { faultOf, isBusy, PeerFault } from '../peers/peer-fault.ts';
 import type { PeerName } from '../thread/host-types.ts';
 import type { DeliveryPace } from './delivery-pace.ts';
 import { type AnsweredBlock, decodeBlocksAnswer, encodeSyncQuestion, MAX_BLOCKS } from './sync-messages.ts';
@@ -25,6 +25,8 @@ export const NEXT_MILLIS = 1_000;
 
 /** Then one that was busy or did not answer has its turn again: strangers may come for ever, and it may be all there is. */
 const REST_MILLIS = 2_000;
+/** Where nobody else is left, one that is busy is waited for so often: what it sent of the batch is of use. */
+const MAX_PUT_OFF = 8;
 
 export type FetchedBlock = AnsweredBlock & { readonly id: Bytes; readonly from: PeerName };
 
@@ -55,6 +57,8 @@ export class BlockFetch {
   readonly #lacking = new Set<string>();
   readonly #excluded = new Set<PeerName>();
   readonly #resting = new Map<PeerName, NodeJS.Timeout>();
+  /** How often they were busy since they last sent something. */
+  readonly #putOff = new Map<PeerName, number>();
   /** Pending. Peers with a late one get no others. */
   readonly #questions = new Set<Question>();
   #bytes = 0;
@@ -126,7 +130,7 @@ export class BlockFetch {
       const usable = this.#with.peers().filter((peer) => !this.#excluded.has(peer) && !this.#resting.has(peer));
       const peer = this.#choose(usable);
       if (peer === undefined) {
-        if (usable.length === 0) this.#giveUp();
+        if (usable.length === 0 && !this.#mayCome()) this.#giveUp();
         return;
       }
       // Each peer gets a part, so that a slow one does not delay everything.
@@ -166,6 +170,12 @@ export class BlockFetch {
     return [...this.#questions].filter(({ isLate }) => !isLate).length;
   }
 
+  /** Whether there is somebody to wait for. */
+  #mayCome(): boolean {
+    const isBusy = (peer: PeerName) => (this.#putOff.get(peer) ?? MAX_PUT_OFF) < MAX_PUT_OFF;
+    return this.#inFlight() > 0 || [...this.#resting.keys()].some(isBusy);
+  }
+
   #giveUp(): void {
     this.#taker?.here.reject(new Error('no peer has the blocks of a proven cut'));
     this.#taker = undefined;
@@ -190,8 +200,11 @@ export class BlockFetch {
     try {
       missing = this.#receive(peer, ids, since, await ask(peer, encodeSyncQuestion({ type: 'blocks', ids })));
       if (missing.length === ids.length) this.#excluded.add(peer);
+      this.#putOff.delete(peer);
     } catch (error) {
       const fault = faultOf(error);
+      if (isBusy(error)) this.#putOff.set(peer, (this.#putOff.get(peer) ?? 0) + 1);
+      else this.#putOff.delete(peer);
       if (fault === undefined || fault === 'unanswered') this.#rest(peer);
       else this.#excluded.add(peer);
       // One that is busy may be quick.

@@ -11,7 +11,7 @@ import { type Checkpoint, nextCheckpoint } from '../../chain/checkpoints.ts';
 import type { CutLedger } from '../../chain/cut-ledger.ts';
 import { PeerFault, StingyAnswer } from '../peers/peer-fault.ts';
 import type { PeerName } from '../thread/host-types.ts';
-import { type Place, provenBack } from './cut-proof.ts';
+import { type Place, provenBack, UnprovenError } from './cut-proof.ts';
 import type { ReadAnswer } from './hurried-ask.ts';
 import { batchEnd, decodeHeadersAnswer, MAX_CUTS, MAX_HEADERS, type SyncQuestion } from './sync-messages.ts';
 
@@ -119,7 +119,7 @@ export class CheckpointProof {
       if (headers.length > count) throw new PeerFault(peer, 'malformed', 'more headers than were asked for');
       return use(peer, headers, provenBackOf(peer, back, headers));
     });
-    if (found === undefined) throw new Error(`nobody has the headers up to cut ${to}`);
+    if (found === undefined) throw new UnprovenError(`nobody has the headers up to cut ${to}`);
     return found;
   }
 

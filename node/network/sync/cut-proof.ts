@@ -17,6 +17,9 @@ import { importPublicKey, verifyMessageAside } from '../../ml-dsa.ts';
 
 export type Place = { readonly height: number; readonly cutId: Bytes };
 
+/** Nobody that was asked has the headers that would prove the cuts. */
+export class UnprovenError extends Error {}
+
 /** Undefined if the cuts follow each other from `head` on. */
 export function brokenChain(head: Place, cuts: readonly Pick<ProposedCut, 'cutId' | 'header'>[]): string | undefined {
   let before = head;

@@ -15,12 +15,12 @@ import type { CutLedger } from '../../chain/cut-ledger.ts';
 import type { RefutedCut } from '../../chain/refuted-cut.ts';
 import { TOLERATED_CUTS } from '../../chain/tip.ts';
 import { nameOf } from '../../ledger/registration.ts';
-import { blame, type PeerAsking, PeerFault } from '../peers/peer-fault.ts';
+import { blame, isBusy, type PeerAsking, PeerFault } from '../peers/peer-fault.ts';
 import { PeerHeights } from '../peers/peer-heights.ts';
 import type { PeerName } from '../thread/host-types.ts';
 import { BlockFetch } from './block-fetch.ts';
 import { CheckpointProof, ContradictedError } from './checkpoint-proof.ts';
-import { brokenChain, isCertified, type Place } from './cut-proof.ts';
+import { brokenChain, isCertified, type Place, UnprovenError } from './cut-proof.ts';
 import { EpochProof } from './epoch-proof.ts';
 import { askHurried, HASTE_MILLIS, type ReadAnswer } from './hurried-ask.ts';
 import {
@@ -80,6 +80,7 @@ export class CutSync {
   #loggedAt = 0;
   /** When headers were last proven, of which a proof may need many. */
   #headersAt = Number.NEGATIVE_INFINITY;
+  #anyAt = Number.NEGATIVE_INFINITY;
   /** The head that was last waited at, and since when. */
   #stands = { height: -1, since: 0 };
   /** A proven cut that broke a rule here, and who sent its blocks: they come anew, from others where there are others. */
@@ -88,11 +89,15 @@ export class CutSync {
   constructor(dependencies: CutSyncDependencies) {
     this.#with = dependencies;
     this.heights = new PeerHeights(dependencies.steady);
-    const ask = async <T>(peer: PeerName, question: SyncQuestion, read: ReadAnswer<T>) => {
-      const found = await this.#askSoon(peer, question, read);
-      if (found !== undefined) this.#headersAt = dependencies.steady();
-      return found;
-    };
+    const ask = <T>(peer: PeerName, question: SyncQuestion, read: ReadAnswer<T>) =>
+      this.#askSoon(peer, question, async (sender, answer) => {
+        const found = await read(sender, answer);
+        if (found === undefined) return undefined;
+        // It counts as cuts do: the way may be long.
+        this.heights.brought(sender, true);
+        this.#headersAt = dependencies.steady();
+        return found;
+      });
     this.#epochs = new EpochProof(dependencies.ledger, ask);
     this.#checkpoints = new CheckpointProof({ ...dependencies, ask });
   }
@@ -137,10 +142,18 @@ export class CutSync {
         const head = ledger.head().height;
         const isQuiet = head === height && steady() - began >= probeMillis;
         if (this.#with.hasNeighbours && !isQuiet && !this.#isDue(head)) continue;
-        peer = this.heights.next(head) ?? this.heights.any();
+        peer = this.heights.next(head) ?? this.#any();
       }
       if (peer !== undefined && !this.#closed) await this.#advance(peer);
     }
+  }
+
+  /** From time to time one of those that rest or claim nothing: what wakes the loop may be any number of strangers. */
+  #any(): PeerName | undefined {
+    const { probeMillis, steady } = this.#with;
+    if (steady() - this.#anyAt < Math.min(PAUSE_MILLIS, probeMillis)) return undefined;
+    this.#anyAt = steady();
+    return this.heights.any();
   }
 
   /** Whether a peer claims enough that it is asked. */
@@ -164,9 +177,14 @@ export class CutSync {
     let others = isOfHeaders ? MAX_OTHERS : Number.POSITIVE_INFINITY;
     const isMoving = () => !isOfHeaders && steady() - this.#headersAt < HASTE_MILLIS;
     return askHurried(first, encodeSyncQuestion(question), {
-      ask: (peer, bytes) => network.ask(peer, 'sync', bytes),
+      ask: async (peer, bytes) => {
+        const since = steady();
+        const answer = await network.ask(peer, 'sync', bytes);
+        this.heights.answered(peer, steady() - since);
+        return answer;
+      },
       another: (except) => (isMoving() || others-- <= 0 ? undefined : this.heights.next(height, except, least)),
-      answered: (peer, isLate) => this.heights.answered(peer, isLate),
+      late: (peer) => this.heights.late(peer),
       read,
       failed: (peer, error) => this.#failed(peer, error),
     });
@@ -174,8 +192,10 @@ export class CutSync {
 
   #failed(peer: PeerName, error: unknown): void {
     if (this.#closed) return;
-    // What is wrong may have come from another peer than the cuts.
-    this.heights.failed(error instanceof PeerFault ? error.peer : peer, this.#with.ledger.head().height + 1);
+    // What is wrong may have come from another peer than the cuts. Of those that did not prove them each was told of already.
+    if (isBusy(error)) this.heights.busy(peer);
+    else if (!(error instanceof UnprovenError))
+      this.heights.failed(error instanceof PeerFault ? error.peer : peer, this.#with.ledger.head().height + 1);
     this.#blame(error, peer);
   }
 

@@ -8,7 +8,7 @@ import { epochOf } from '../../../protocol/staking/limits.ts';
 import type { CutLedger } from '../../chain/cut-ledger.ts';
 import { PeerFault, StingyAnswer } from '../peers/peer-fault.ts';
 import type { PeerName } from '../thread/host-types.ts';
-import { isCertified, type Place, provenBack } from './cut-proof.ts';
+import { isCertified, type Place, provenBack, UnprovenError } from './cut-proof.ts';
 import type { ReadAnswer } from './hurried-ask.ts';
 import { decodeHeadersAnswer, MAX_HEADERS, type SyncQuestion } from './sync-messages.ts';
 
@@ -64,7 +64,7 @@ export class EpochProof {
         if (typeof places === 'string') throw new PeerFault(sender, 'false_proof', places);
         return { sender, places, lowest: previousOf(places[0] as Place, headers[0] as Bytes) };
       });
-      if (found === undefined) throw new Error(`nobody has the headers up to cut ${to}`);
+      if (found === undefined) throw new UnprovenError(`nobody has the headers up to cut ${to}`);
       for (const place of found.places) way.ids.set(place.cutId, (place.height - way.first) * ID_BYTES);
       peer = found.sender;
       // Cuts of several peers may be proven at once, all by the same way.

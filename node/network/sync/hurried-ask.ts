@@ -1,11 +1,14 @@
 /**
- * Sends a request that several peers can answer to one of them and, if it does not answer soon, to another as well. The
- * first answer that counts is taken. So a slow peer delays only a little, and is asked after the faster ones; and who
- * answers quickly with nothing does not take the place of a slow peer that has what was asked for.
+ * Sends a request that several peers can answer to one of them and, as long as nobody answers, to others as well, each
+ * time to more of them. The first answer that counts is taken. So slow peers delay only a little, also a crowd of them,
+ * and are asked after the faster ones; and who answers quickly with nothing does not take the place of a slow peer that
+ * has what was asked for.
  */
 import type { PeerName } from '../thread/host-types.ts';
 
 export const HASTE_MILLIS = 1_500;
+/** Peers that are asked beside the others at one time: an answer may be long. */
+const MAX_AT_ONCE = 4;
 
 /**
  * What an answer brings. Undefined, or an error: it does not count, and others are waited for. They are asked too while
@@ -17,7 +20,8 @@ export type HurriedDependencies<T> = {
   ask(peer: PeerName, question: Uint8Array): Promise<Uint8Array>;
   /** Another peer to ask; undefined if there is none. */
   another(except: ReadonlySet<PeerName>): PeerName | undefined;
-  answered(peer: PeerName, isLate: boolean): void;
+  /** It does not answer soon. */
+  late(peer: PeerName): void;
   read: ReadAnswer<T>;
   /** This peer did not answer, or its answer is an error. */
   failed(peer: PeerName, error: unknown): void;
@@ -27,19 +31,25 @@ export type HurriedDependencies<T> = {
 export function askHurried<T>(
   first: PeerName,
   question: Uint8Array,
-  { ask, another, answered, read, failed }: HurriedDependencies<T>,
+  { ask, another, late, read, failed }: HurriedDependencies<T>,
 ): Promise<T | undefined> {
   const asked = new Set<PeerName>();
   const waitedFor = new Set<PeerName>();
-  const late = new Set<PeerName>();
+  /** Of those: they have answered, or are known to be late. */
+  const judged = new Set<PeerName>();
+  let width = 1;
   return new Promise((resolve) => {
     let isOver = false;
     const hurry = setInterval(() => {
-      for (const peer of waitedFor) if (!late.has(peer)) answered(peer, true);
-      for (const peer of waitedFor) late.add(peer);
-      // One that has answered may have more by now.
-      const next = another(waitedFor);
-      if (next !== undefined) put(next);
+      for (const peer of waitedFor) if (!judged.has(peer)) late(peer);
+      for (const peer of waitedFor) judged.add(peer);
+      for (let i = 0; i < width; i++) {
+        // One that has answered may have more by now.
+        const next = another(waitedFor);
+        if (next === undefined) return;
+        put(next);
+      }
+      width = Math.min(MAX_AT_ONCE, 2 * width);
     }, HASTE_MILLIS);
     const end = (found?: T) => {
       isOver = true;
@@ -49,15 +59,14 @@ export function askHurried<T>(
     const get = async (peer: PeerName): Promise<void> => {
       const answer = await ask(peer, question);
       if (isOver) return;
-      answered(peer, false);
-      late.add(peer);
+      judged.add(peer);
       const found = await read(peer, answer);
       if (found !== undefined && !isOver) end(found);
     };
     const put = (peer: PeerName) => {
       asked.add(peer);
       waitedFor.add(peer);
-      late.delete(peer);
+      judged.delete(peer);
       get(peer)
         .catch((error: unknown) => failed(peer, error))
         .finally(() => {
