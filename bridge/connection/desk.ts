@@ -16,7 +16,7 @@ import { ServedTemplate } from '../nodes/served-template.ts';
 import type { StratumLimits } from '../options.ts';
 import type { StratumService } from '../service.ts';
 import { exemption, type Fault } from '../session/ban-score.ts';
-import { ConnectionCounter, numbersOf } from '../session/extranonce.ts';
+import { ConnectionCounter, numbersOf, stepsOf } from '../session/extranonce.ts';
 import { TemplateShelf } from '../session/job-book.ts';
 import { KnownAddresses } from '../session/known-addresses.ts';
 import { type Banned, coverOf, operatorKey } from '../session/operator-ban.ts';
@@ -251,6 +251,10 @@ export class Desk implements ConversationDesk {
     this.#receipts.ask(conversation);
   }
 
+  get newestSerial(): number {
+    return this.#counter.newestSerial;
+  }
+
   newNumbers(mark = 0): ConnectionNumbers {
     return numbersOf(this.#counter.next(mark));
   }
@@ -261,6 +265,10 @@ export class Desk implements ConversationDesk {
 
   takeGeneration(first: number, part: number): number | undefined {
     return this.#counter.generation(first, part);
+  }
+
+  drawSteps(): number {
+    return stepsOf(this.#dependencies.randomBytes(2));
   }
 
   takePrefix(): number {

@@ -294,6 +294,10 @@ export class Mining implements Submitter, RunNotes, JobsOwner {
     return this.#desk.takeGeneration(first, this.#account === null ? 0 : this.draw);
   }
 
+  drawSteps(): number {
+    return this.#desk.drawSteps();
+  }
+
   bodyOf(terms: Terms, on: ServedTemplate): Body {
     return this.#jobs.bodyOf(terms, on);
   }
