@@ -89,7 +89,7 @@ export class Desk implements ConversationDesk {
   #notes: Bytes[] = [];
   #acknowledging = new Set<V2Conversation>();
   readonly #excess = new Excess<Conversation>();
-  readonly #farms = new FarmPlaces();
+  readonly #farms = new FarmPlaces<Conversation>();
   #sweep: Iterator<Conversation> | null = null;
   #sweeps = 0;
   #opened = 0;
@@ -166,7 +166,7 @@ export class Desk implements ConversationDesk {
     this.#fanOut.forget(conversation);
     this.#receipts.forget(conversation);
     this.#excess.forget(conversation);
-    this.#farms.release(conversation.client, session.mining?.farm?.rigs ?? 0);
+    this.#farms.release(conversation);
     session.leave();
     if (conversation.isWorking) this.counts.addWorking(conversation.client, -1);
     if (conversation instanceof V2Conversation) this.#acknowledging.delete(conversation);
@@ -327,7 +327,14 @@ export class Desk implements ConversationDesk {
   }
 
   admitRigs(conversation: Conversation, asked: number): number {
-    return this.#conversations.has(conversation) ? this.#farms.take(conversation.client, asked) : 0;
+    if (!this.#conversations.has(conversation)) return 0;
+    const { rigs, idle } = this.#farms.take(conversation, conversation.client, asked, this.now());
+    for (const other of idle) this.#over(other, () => other.end('its farm found nothing, and others need its places'));
+    return rigs;
+  }
+
+  farmWorked(conversation: Conversation): void {
+    this.#farms.worked(conversation, this.now());
   }
 
   rigJoined(conversation: Conversation, member: Member): void {

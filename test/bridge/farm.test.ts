@@ -358,6 +358,32 @@ test('share work follows the speed of all rigs: one share in ten seconds for eac
   expect(await workOf(4_096, 200)).toBe(40);
 });
 
+test('strangers that do nothing cannot keep all places for rigs: farms without a share for long give theirs up', async () => {
+  const bed = await bedOf();
+  const farms: DeskFarm[] = [];
+  const begin = async (address: string) => {
+    const farm = new DeskFarm(bed, undefined, address);
+    await farm.begin(['a'], { rigs: 4_096 });
+    farms.push(farm);
+    return farm.offer?.rigs;
+  };
+  for (let i = 0; i < 256; i++) expect(await begin(`198.51.100.${i % 16}`)).toBe(4_096);
+  expect(await begin('203.0.113.7')).toBe(0);
+  bed.clock += 110_000;
+  const [first, second] = farms as [DeskFarm, DeskFarm];
+  expect(await first.submit(first.job.firstGeneration)).toBe(0);
+  bed.clock += 20_000;
+  expect(await begin('203.0.113.7')).toBe(4_096);
+  expect([first, second].map(({ conversation }) => conversation.isEnding)).toEqual([false, true]);
+  // Of one address that has as many as an address may have it is one of its own.
+  expect(await begin('198.51.100.0')).toBe(4_096);
+  expect(farms.filter(({ conversation }) => conversation.isEnding)).toEqual([second, farms[16]]);
+  expect(await first.submit(first.job.firstGeneration)).toBe(0);
+  for (let i = 0; i < 400; i++) await begin('203.0.113.8');
+  expect(first.conversation.isEnding).toBe(false);
+  expect(farms.filter(({ offer, conversation }) => offer?.rigs === 4_096 && !conversation.isEnding).length).toBe(256);
+});
+
 test('before the login there is no farm', async () => {
   const farm = new DeskFarm(await bedOf());
   await farm.send({ type: 'farm', rigs: 4 }, { type: 'rig', rig: { index: 0, worker: 'a' } });
