@@ -41,7 +41,7 @@ import type { Conversation, ConversationDesk, Peer } from './conversation.ts';
 import type { DeskDependencies, DeskOptions } from './desk-options.ts';
 import { FanOut } from './fan-out.ts';
 import { HeldSessions } from './held-sessions.ts';
-import { lapseOf } from './lapse.ts';
+import { givesWay, lapseOf } from './lapse.ts';
 import { Logins } from './logins.ts';
 import { bump, Reports } from './reports.ts';
 import { V1Conversation } from './v1-conversation.ts';
@@ -52,6 +52,8 @@ export const TICK_MILLIS = 50;
 const SWEEP_TICKS = 20;
 /** Sessions are noted again once in this many sweeps: what the log holds of before may be deleted after that (session-log.ts). */
 const KEEP_SWEEPS = 60;
+/** Connections looked at for one that gives its place to a new one. */
+const LOOKED_AT = 64;
 /** Sessions drop their old jobs once in this many sweeps. */
 const FORGET_SWEEPS = 30;
 const ofDraw = (templates: readonly ServedTemplate[], draw: number): ServedTemplate | undefined =>
@@ -92,6 +94,7 @@ export class Desk implements ConversationDesk {
   readonly #farms = new FarmPlaces<Conversation>();
   #sweep: Iterator<Conversation> | null = null;
   #sweeps = 0;
+  #placeSearch: Iterator<Conversation> | null = null;
   #opened = 0;
   readonly bans: BoundedMap<string, number>;
   readonly #operatorBans = new Map<
@@ -216,6 +219,25 @@ export class Desk implements ConversationDesk {
       closed++;
     }
     if (covers !== undefined) this.log('info', 'connections closed by a ban of the operator', { key, closed });
+  }
+
+  /** All places are taken, and a client comes: ends a connection that nobody works on. Returns false where none was found. */
+  makeRoom(client: string): boolean {
+    const others = this.counts.of(client);
+    const ofAddress = (key: string): number => this.counts.of(key);
+    for (let looked = 0; looked < LOOKED_AT; looked++) {
+      this.#placeSearch ??= this.#conversations.values();
+      const next = this.#placeSearch.next();
+      if (next.done === true) {
+        this.#placeSearch = null;
+        continue;
+      }
+      const conversation = next.value;
+      if (!givesWay(conversation, others, ofAddress, this.now())) continue;
+      this.#cutOff(conversation, 'gave its place to another');
+      return true;
+    }
+    return false;
   }
 
   receipts(delivery: ReceiptDelivery): void {
