@@ -21,7 +21,7 @@ import { type KeptTemplate, TemplateStore } from './nodes/template-store.ts';
 import type { TemplateSet } from './nodes/upstream.ts';
 import type { StratumService } from './service.ts';
 import { BanList } from './session/ban-score.ts';
-import { BOOT_ID_BYTES, beginGenerations, connectionNumberMemory } from './session/extranonce.ts';
+import { BOOT_ID_BYTES, beginGenerations, beginTemplate, connectionNumberMemory } from './session/extranonce.ts';
 import { MAX_SERIAL } from './session/job-book.ts';
 import type { KeptPublication } from './session/session-entries.ts';
 import { SessionLog } from './session/session-log.ts';
@@ -400,6 +400,7 @@ class MainServer implements StratumServer {
     );
     this.epochLength = first.epochLength;
     const earlier = this.#takeKept(first, headHeight);
+    beginTemplate(this.#connectionNumbers, Math.max(...kept.map(({ serial }) => serial)));
     this.#each((listener) => listener.publish(earlier.length === 0 ? publication : { ...publication, earlier }));
     if (earlier.length > 0) this.#earlier = [...earlier, { templates: publication.templates, atMillis: this.#now() }];
     else if (this.#isForgotten(this.#earlier.at(-1)) || publication.clean) this.#earlier = [];

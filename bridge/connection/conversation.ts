@@ -51,6 +51,8 @@ export interface ConversationDesk extends SessionDesk {
   works(conversation: Conversation): void;
   balance(conversation: Conversation, member: Member, tell: (balance: Balance | null) => void): void;
   admitRigs(conversation: Conversation, asked: number): number;
+  /** A share of a farm was accepted. */
+  farmWorked(conversation: Conversation): void;
   rigJoined(conversation: Conversation, member: Member): void;
   rigsLeft(members: readonly Member[]): void;
   refusedShare(member: Pick<Member, 'service' | 'account' | 'worker'>, code: RefusalCode, isOfWorker: boolean): void;
@@ -183,6 +185,7 @@ export abstract class Conversation implements SessionHost {
 
   works(): void {
     if (!this.isWorking) this.desk.works(this);
+    if (this.session.mining?.farm != null) this.desk.farmWorked(this);
   }
 
   balance(member: Member, tell: (balance: Balance | null) => void): void {

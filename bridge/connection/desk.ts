@@ -16,7 +16,7 @@ import { ServedTemplate } from '../nodes/served-template.ts';
 import type { StratumLimits } from '../options.ts';
 import type { StratumService } from '../service.ts';
 import { exemption, type Fault } from '../session/ban-score.ts';
-import { ConnectionCounter, numbersOf } from '../session/extranonce.ts';
+import { ConnectionCounter, numbersOf, stepsOf } from '../session/extranonce.ts';
 import { TemplateShelf } from '../session/job-book.ts';
 import { KnownAddresses } from '../session/known-addresses.ts';
 import { type Banned, coverOf, operatorKey } from '../session/operator-ban.ts';
@@ -41,7 +41,7 @@ import type { Conversation, ConversationDesk, Peer } from './conversation.ts';
 import type { DeskDependencies, DeskOptions } from './desk-options.ts';
 import { FanOut } from './fan-out.ts';
 import { HeldSessions } from './held-sessions.ts';
-import { lapseOf } from './lapse.ts';
+import { givesWay, lapseOf } from './lapse.ts';
 import { Logins } from './logins.ts';
 import { bump, Reports } from './reports.ts';
 import { V1Conversation } from './v1-conversation.ts';
@@ -52,6 +52,8 @@ export const TICK_MILLIS = 50;
 const SWEEP_TICKS = 20;
 /** Sessions are noted again once in this many sweeps: what the log holds of before may be deleted after that (session-log.ts). */
 const KEEP_SWEEPS = 60;
+/** Connections looked at for one that gives its place to a new one. */
+const LOOKED_AT = 64;
 /** Sessions drop their old jobs once in this many sweeps. */
 const FORGET_SWEEPS = 30;
 const ofDraw = (templates: readonly ServedTemplate[], draw: number): ServedTemplate | undefined =>
@@ -89,9 +91,10 @@ export class Desk implements ConversationDesk {
   #notes: Bytes[] = [];
   #acknowledging = new Set<V2Conversation>();
   readonly #excess = new Excess<Conversation>();
-  readonly #farms = new FarmPlaces();
+  readonly #farms = new FarmPlaces<Conversation>();
   #sweep: Iterator<Conversation> | null = null;
   #sweeps = 0;
+  #placeSearch: Iterator<Conversation> | null = null;
   #opened = 0;
   readonly bans: BoundedMap<string, number>;
   readonly #operatorBans = new Map<
@@ -166,7 +169,7 @@ export class Desk implements ConversationDesk {
     this.#fanOut.forget(conversation);
     this.#receipts.forget(conversation);
     this.#excess.forget(conversation);
-    this.#farms.release(conversation.client, session.mining?.farm?.rigs ?? 0);
+    this.#farms.release(conversation);
     session.leave();
     if (conversation.isWorking) this.counts.addWorking(conversation.client, -1);
     if (conversation instanceof V2Conversation) this.#acknowledging.delete(conversation);
@@ -218,6 +221,25 @@ export class Desk implements ConversationDesk {
     if (covers !== undefined) this.log('info', 'connections closed by a ban of the operator', { key, closed });
   }
 
+  /** All places are taken, and a client comes: ends a connection that nobody works on. Returns false where none was found. */
+  makeRoom(client: string): boolean {
+    const others = this.counts.of(client);
+    const ofAddress = (key: string): number => this.counts.of(key);
+    for (let looked = 0; looked < LOOKED_AT; looked++) {
+      this.#placeSearch ??= this.#conversations.values();
+      const next = this.#placeSearch.next();
+      if (next.done === true) {
+        this.#placeSearch = null;
+        continue;
+      }
+      const conversation = next.value;
+      if (!givesWay(conversation, others, ofAddress, this.now())) continue;
+      this.#cutOff(conversation, 'gave its place to another');
+      return true;
+    }
+    return false;
+  }
+
   receipts(delivery: ReceiptDelivery): void {
     this.#receipts.deliver(delivery);
   }
@@ -251,6 +273,10 @@ export class Desk implements ConversationDesk {
     this.#receipts.ask(conversation);
   }
 
+  get newestSerial(): number {
+    return this.#counter.newestSerial;
+  }
+
   newNumbers(mark = 0): ConnectionNumbers {
     return numbersOf(this.#counter.next(mark));
   }
@@ -261,6 +287,10 @@ export class Desk implements ConversationDesk {
 
   takeGeneration(first: number, part: number): number | undefined {
     return this.#counter.generation(first, part);
+  }
+
+  drawSteps(): number {
+    return stepsOf(this.#dependencies.randomBytes(2));
   }
 
   takePrefix(): number {
@@ -319,7 +349,14 @@ export class Desk implements ConversationDesk {
   }
 
   admitRigs(conversation: Conversation, asked: number): number {
-    return this.#conversations.has(conversation) ? this.#farms.take(conversation.client, asked) : 0;
+    if (!this.#conversations.has(conversation)) return 0;
+    const { rigs, idle } = this.#farms.take(conversation, conversation.client, asked, this.now());
+    for (const other of idle) this.#over(other, () => other.end('its farm found nothing, and others need its places'));
+    return rigs;
+  }
+
+  farmWorked(conversation: Conversation): void {
+    this.#farms.worked(conversation, this.now());
   }
 
   rigJoined(conversation: Conversation, member: Member): void {

@@ -7,6 +7,27 @@ const GOODBYE_MILLIS = 3_000;
 /** One that there is no work for logs in again, and is told why: the session at another server that its jobs came from may be over. */
 const JOBLESS_MILLIS = 60_000;
 
+/** A miner that logs in at once needs less; an address whose many connections find nothing gives one to an address that has few. */
+const LOGIN_MILLIS = 5_000;
+const FIRST_SHARE_MILLIS = 15_000;
+const MANY = 4;
+/** One that works has a share every ten seconds. */
+const IDLE_MILLIS = 120_000;
+
+/** Where all places are taken: whether it gives its own to another, whose address has so many; `ofAddress`: those of an address. */
+export function givesWay(
+  { session, client, isWorking, isExempt, isEnding, sinceMillis }: Conversation,
+  others: number,
+  ofAddress: (client: string) => number,
+  nowMillis: number,
+): boolean {
+  if (isExempt || isEnding) return false;
+  if (session.mining === null) return !session.isPutOff && nowMillis - sinceMillis > LOGIN_MILLIS;
+  const idleMillis = nowMillis - session.mining.servedMillis;
+  if (idleMillis > IDLE_MILLIS) return true;
+  return !isWorking && idleMillis > FIRST_SHARE_MILLIS && ofAddress(client) > MANY * (others + 1);
+}
+
 export type Lapse =
   | { readonly kind: 'none' }
   /** The socket is destroyed: the peer reads nothing. */

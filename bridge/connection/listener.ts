@@ -50,6 +50,8 @@ type ArrivedStream = Stream & { [ARRIVAL]?: Arrival | undefined };
 
 /** Maximum number of bytes buffered before a connection's protocol is known. */
 const MAX_FIRST_BYTES = 2_048;
+/** One that has not said by then what it speaks gives its place to another, where all are taken. */
+const SILENT_MILLIS = 5_000;
 
 export class Listener implements ListenerControl {
   readonly #options: ListenerOptions;
@@ -165,8 +167,8 @@ export class Listener implements ListenerControl {
    */
   #takePlace(address: string, isProxy: boolean): string | undefined {
     const key = clientKey(address);
-    const isFull = isProxy ? this.#desk.counts.all >= this.#desk.limits.connections : !this.#admit(key, false);
-    if (!this.#accepting || isFull || !this.#admitRate(this.#desk.now())) return undefined;
+    if (!this.#accepting || (!isProxy && this.#hasTooMany(key)) || !this.#admitRate(this.#desk.now())) return undefined;
+    if (!this.#hasRoom(key)) return undefined;
     this.#desk.counts.add(key, 1);
     return key;
   }
@@ -183,9 +185,22 @@ export class Listener implements ListenerControl {
    * proxy's address.
    */
   #admit(key: string, isCounted: boolean): boolean {
-    const { connections, connectionsPerAddress } = this.#desk.limits;
-    const hasPlace = isCounted || this.#desk.counts.all < connections;
-    return hasPlace && this.#desk.counts.of(key) < connectionsPerAddress;
+    return !this.#hasTooMany(key) && (isCounted || this.#hasRoom(key));
+  }
+
+  #hasTooMany(key: string): boolean {
+    return this.#desk.counts.of(key) >= this.#desk.limits.connectionsPerAddress;
+  }
+
+  /** Where all places are taken, a connection that nobody works on is ended for it. */
+  #hasRoom(key: string): boolean {
+    if (this.#desk.counts.all < this.#desk.limits.connections) return true;
+    const [oldest] = this.#arrivals;
+    const { sinceMillis = 0 } = oldest?.[ARRIVAL] ?? {};
+    if (oldest === undefined || this.#desk.now() - sinceMillis < SILENT_MILLIS) return this.#desk.makeRoom(key);
+    this.#arrivals.delete(oldest);
+    this.#refuse(oldest);
+    return true;
   }
 
   #count(transport: Transport, amount: 1 | -1): void {

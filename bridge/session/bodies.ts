@@ -35,6 +35,8 @@ export type BodyOwner = {
   readonly payout: Bytes;
   /** The next of those that all connections share: a body of another server's job has no other name. */
   takeGeneration?(first: number): number | undefined;
+  /** How many generations are left out before the next one: nobody is to know it before its share work (extranonce.ts). */
+  drawSteps?(): number;
 };
 
 /**
@@ -50,9 +52,14 @@ export type JobPlace = {
 };
 
 /** The generation of the next body, where the newest has this one; undefined when none is left. */
-export function generationAfter(newest: number, owner: BodyOwner, on: JobPlace | undefined): number | undefined {
+export function generationAfter(
+  newest: number,
+  owner: BodyOwner,
+  on: JobPlace | undefined,
+  steps = 0,
+): number | undefined {
   const first = on?.origin?.firstGeneration ?? null;
-  return first === null ? nextGeneration(newest) : owner.takeGeneration?.(first);
+  return first === null ? nextGeneration(newest, steps) : owner.takeGeneration?.(first);
 }
 
 /** Whether a body that was made for the one job can be used for the other. */
@@ -147,7 +154,9 @@ export class Bodies {
   }
 
   #freshen(owner: BodyOwner, shareWork: bigint, on: JobPlace): void {
-    const generation = generationAfter(this.newest, owner, on);
+    // The rigs of a farm may make any header anyhow (jobs.ts).
+    const steps = this.room === null ? owner.drawSteps?.() : 0;
+    const generation = generationAfter(this.newest, owner, on, steps);
     if (generation === undefined || (this.room !== null && generation > LAST_FIRST_GENERATION)) this.isOver = true;
     else this.current = new HeldBody(owner, this.#log.begin(generation, shareWork, this.room), on.origin);
   }

@@ -2,8 +2,13 @@
  * Extranonces by counter (ledger rule 8): `boot id 8 | u8 thread | u32 connection | u32 generation`, after the tag. The
  * boot id is random per process start, the rest only counts up, so no two connections of any instance ever hash the same
  * header. A service's mark is in the byte of the thread (protocol/books/block-service.ts). All but the generation name the connection; after a block, and for another share work, a connection moves to
- * the next generation.
+ * a later generation.
+ *
+ * What a header's hashes count for is decided by the miner's login, or follows its shares. So nobody may know a header before that: who did
+ * could hash first, and then ask for the share work of its best hash. The upper half of a connection's number is known only
+ * from its first job, and how far generations count up is drawn.
  */
+import { hash, randomBytes } from 'node:crypto';
 import { UNIQUE_BYTES } from '../../protocol/books/block-service.ts';
 import { ByteReader, type Bytes, ByteWriter, equalBytes } from '../../protocol/bytes.ts';
 import { decodeExtranonce, encodeExtranonce } from '../../protocol/ledger/tag.ts';
@@ -19,6 +24,13 @@ const NEXT_PREFIX = GENERATIONS + MOST_PARTS;
 const TAKEN_PREFIXES = NEXT_PREFIX + 1;
 const PREFIXES = 0x1_0000;
 const WORD_BITS = 32;
+/** Then the newest template that any thread may have sent, and the key of the connections' names. */
+const NEWEST_SERIAL = TAKEN_PREFIXES + PREFIXES / WORD_BITS;
+const NAME_KEY = NEWEST_SERIAL + 1;
+const NAME_KEY_BYTES = 16;
+const NAME_ROUNDS = 4;
+/** A generation is at most this far above the one before it. */
+const MOST_STEPS = 0x1000;
 
 export type ConnectionName = { readonly bootId: Bytes; readonly thread: number; readonly connection: number };
 
@@ -60,31 +72,52 @@ export function readExtranonce(extranonce: Bytes): { owner: Bytes; generation: n
  * The counters of the listener threads, in memory that outlives them: a thread that replaces a dead one continues its
  * counter. From 0 again it would give two connections the same name, and so the same headers.
  */
-export const connectionNumberMemory = (): SharedArrayBuffer =>
-  new SharedArrayBuffer(4 * (TAKEN_PREFIXES + PREFIXES / WORD_BITS));
+export function connectionNumberMemory(key: Bytes = randomBytes(NAME_KEY_BYTES)): SharedArrayBuffer {
+  const memory = new SharedArrayBuffer(4 * NAME_KEY + NAME_KEY_BYTES);
+  new Uint8Array(memory, 4 * NAME_KEY).set(key);
+  return memory;
+}
 
 /** Generations begin anew, for a farm of its own. */
 export const beginGenerations = (memory: SharedArrayBuffer, part: number): void =>
   void Atomics.store(new Uint32Array(memory), GENERATIONS + part, 0);
+
+/** From now on listener threads send this template, one of them perhaps before another. */
+export const beginTemplate = (memory: SharedArrayBuffer, serial: number): void =>
+  void Atomics.store(new Uint32Array(memory), NEWEST_SERIAL, serial);
 
 /** Hands out connection numbers of one thread. Numbers are never used again in the life of a boot id. */
 export class ConnectionCounter {
   readonly #bootId: Bytes;
   readonly #thread: number;
   readonly #next: Uint32Array;
+  /** As text. */
+  readonly #key: string;
 
   constructor(bootId: Bytes, thread: number, memory: SharedArrayBuffer) {
     this.#bootId = bootId;
     this.#thread = thread;
     this.#next = new Uint32Array(memory);
+    this.#key = Buffer.from(new Uint8Array(memory, 4 * NAME_KEY)).toString('hex');
   }
 
   /** `mark` is the service's, told by the extranonce. */
   next(mark = 0): Uint8Array<ArrayBuffer> {
-    const connection = Atomics.load(this.#next, this.#thread);
-    if (connection >= MAX_CONNECTION) throw new RangeError('connection numbers are used up: restart for a new boot id');
-    Atomics.store(this.#next, this.#thread, connection + 1);
-    return ownerBytes({ bootId: this.#bootId, thread: this.#thread | mark, connection });
+    const count = Atomics.load(this.#next, this.#thread);
+    if (count >= MAX_CONNECTION) throw new RangeError('connection numbers are used up: restart for a new boot id');
+    Atomics.store(this.#next, this.#thread, count + 1);
+    return ownerBytes({ bootId: this.#bootId, thread: this.#thread | mark, connection: this.#numberOf(count) });
+  }
+
+  /** The lower half is the prefix, which a miner learns before it says what it wants. The upper half is a keyed permutation of the count's. */
+  #numberOf(count: number): number {
+    const prefix = count & 0xffff;
+    let [left, right] = [count >>> 24, (count >>> 16) & 0xff];
+    for (let round = 0; round < NAME_ROUNDS; round++) {
+      const mixed = hash('sha256', `${this.#key} ${this.#thread} ${prefix} ${round} ${right}`, 'buffer')[0] as number;
+      [left, right] = [right, left ^ mixed];
+    }
+    return ((left << 24) | (right << 16) | prefix) >>> 0;
   }
 
   /** A generation of its own for a connection whose extranonces have nothing else of their own; undefined after the last. */
@@ -96,6 +129,11 @@ export class ConnectionCounter {
       if (taken >= MAX_GENERATION) return undefined;
       if (Atomics.compareExchange(this.#next, at, next, taken + 1) === next) return taken;
     }
+  }
+
+  /** The newest template that anybody may know by now. */
+  get newestSerial(): number {
+    return Atomics.load(this.#next, NEWEST_SERIAL);
   }
 
   /** A prefix for a connection whose header others have too: one that none of them has, while there is one. */
@@ -114,6 +152,9 @@ export class ConnectionCounter {
   }
 }
 
-/** Undefined after the last: such a connection needs a new number. */
-export const nextGeneration = (generation: number): number | undefined =>
-  generation < MAX_GENERATION ? generation + 1 : undefined;
+/** Undefined after the last: such a connection needs a new number. `steps`: how many are left out. */
+export const nextGeneration = (generation: number, steps = 0): number | undefined =>
+  generation + steps < MAX_GENERATION ? generation + 1 + steps : undefined;
+
+/** Drawn: `random` are two bytes. */
+export const stepsOf = ([low = 0, high = 0]: Bytes): number => ((high << 8) | low) % MOST_STEPS;

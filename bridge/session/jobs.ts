@@ -7,13 +7,14 @@ import { judgedLimit } from '../options.ts';
 import { Bodies, type Body, type BodyOwner, generationAfter } from './bodies.ts';
 import { nextGeneration } from './extranonce.ts';
 import { JobLog, lastGeneration, type Terms } from './job-log.ts';
-import type { SessionJobs } from './session-record.ts';
+import type { HeldWork, SessionJobs } from './session-record.ts';
 import type { SessionDesk } from './surroundings.ts';
 import { hashRate, newVardiff, onShare, retarget, type Vardiff, type VardiffOptions } from './vardiff.ts';
 import type { Voice } from './voice.ts';
 
 /** A miner that finds a block at least this often is a large one. */
 const LARGE_SECONDS = 60;
+const NOTHING_HELD: HeldWork = { work: 0n, serial: -1 };
 
 export type JobsOwner = BodyOwner & {
   /** Decides which of the draws of a cut it mines on. */
@@ -44,6 +45,11 @@ export class Jobs {
   #pace: VardiffOptions;
   /** The newest template that a job of this connection was on. */
   #serial = -1;
+  /**
+   * A farm makes headers of whatever generation on a template that it may have from any other connection. What they count for is
+   * fixed when the template comes: another share work is for those after it. Else it could hash first, and then choose.
+   */
+  #held: HeldWork;
 
   constructor(
     desk: SessionDesk,
@@ -61,6 +67,7 @@ export class Jobs {
     this.#pace = limits.vardiff;
     this.#vardiff = vardiff ?? newVardiff(this.#pace, desk.now(), wishes);
     const on = desk.newest(this.draw);
+    this.#held = NOTHING_HELD;
     if (jobs === null) {
       this.log = new JobLog(judgedLimit(limits));
       const first = this.log.begin(generationAfter(-1, owner, on) ?? 0, this.shareWork);
@@ -80,7 +87,22 @@ export class Jobs {
               this.log.begin(nextGeneration(lastGeneration(current)) ?? 0, this.shareWork),
               null,
             );
+      // Under another name its headers are others, and nobody knew that name before.
+      if (current.owner === null) {
+        this.#held = jobs.held ?? NOTHING_HELD;
+        this.#hold(current.shareWork);
+      }
     }
+  }
+
+  /** Of a change of the share work: for a farm it stays this for the newest template. */
+  #hold(work: bigint): void {
+    const serial = Math.max(this.#desk.newestSerial, this.#desk.newest(this.draw)?.serial ?? -1);
+    if (serial > this.#held.serial) this.#held = { work, serial };
+  }
+
+  #workOn({ serial }: ServedTemplate): bigint {
+    return this.#bodies.room !== null && serial <= this.#held.serial ? this.#held.work : this.shareWork;
   }
 
   get draw(): number {
@@ -118,6 +140,7 @@ export class Jobs {
   /** From now on its jobs are a farm's (S70); `isNew`: its share work follows from nothing yet. */
   farm(farm: Farm, isNew: boolean): void {
     const { limits } = this.#desk;
+    this.#hold(this.shareWork);
     this.#bodies.room = farm.room;
     this.log.limit = judgedLimit({ ...limits, submits: farm.submits });
     this.#pace = farm.pace(limits.vardiff);
@@ -128,7 +151,7 @@ export class Jobs {
   offer(clean: boolean): void {
     const template = this.#desk.newest(this.draw);
     if (template === undefined) return;
-    const { shareWork } = this;
+    const shareWork = this.#workOn(template);
     const isFirst = !this.log.hasJobOn(template.serial);
     const isOneHeader = template.origin?.firstGeneration === null;
     // There is no other header to send, and a search of this one would begin again.
@@ -176,11 +199,13 @@ export class Jobs {
     this.#vardiff = onShare(this.#vardiff, work, nowMillis, this.#pace);
   }
 
-  /** Called after shares and about once a second: a changed share work goes out with a job of its own. */
+  /** Called after shares and about once a second: a changed share work goes out with a job of its own, and to a farm with the next template. */
   retarget(nowMillis: number): void {
     const before = this.shareWork;
     this.#vardiff = retarget(this.#vardiff, nowMillis, this.#pace);
-    if (this.shareWork !== before) this.offer(false);
+    if (this.shareWork === before) return;
+    this.#hold(before);
+    if (this.#bodies.room === null) this.offer(false);
   }
 
   /** Drops what concerns only jobs that no submit can name any more. */
@@ -195,6 +220,7 @@ export class Jobs {
       payout: this.#owner.payout,
       current: this.#bodies.current.terms.generation,
       spare: this.#bodies.spare?.terms.generation ?? null,
+      held: this.#held,
     };
   }
 }

@@ -72,8 +72,8 @@ export class Mining implements Submitter, RunNotes, JobsOwner {
   #budgets = UNUSED;
   /** Submits from before the resume that may be repeated, because their answers were lost. */
   #forgiven: number;
-  /** When a share was last accepted, or refused through the server's fault. */
-  #servedMillis: number;
+  /** When a share was last accepted, or refused through the server's fault; at first when it logged in. */
+  servedMillis: number;
   isDraining = false;
   /** Null in a plain session. */
   farm: Farm | null = null;
@@ -90,7 +90,7 @@ export class Mining implements Submitter, RunNotes, JobsOwner {
     this.#desk = desk;
     this.#host = host;
     this.#limits = desk.limits;
-    this.#servedMillis = desk.now();
+    this.servedMillis = desk.now();
     this.#account = session.service.worksFor?.keepsAddresses === true ? toHex(member.account) : null;
     const start = { vardiff: record?.vardiff ?? null, jobs: record?.jobs ?? null, wishes };
     this.#jobs = new Jobs(desk, host, this, start, this);
@@ -225,7 +225,7 @@ export class Mining implements Submitter, RunNotes, JobsOwner {
         this.#forgiven--;
         return;
       case 'busy':
-        this.#servedMillis = now;
+        this.servedMillis = now;
         this.#reject(id, rig, verdict.code, 'the server is busy; send it again');
         return;
       case 'late':
@@ -255,7 +255,7 @@ export class Mining implements Submitter, RunNotes, JobsOwner {
    * accepted.
    */
   #isOwnExcess(now: number): boolean {
-    const isServed = this.pending > 0 || !this.#desk.ready || now - this.#servedMillis < GOOD_FAITH_MILLIS;
+    const isServed = this.pending > 0 || !this.#desk.ready || now - this.servedMillis < GOOD_FAITH_MILLIS;
     return !isServed || (this.#jobs.isPaced && this.#session.service.fixedWork === undefined);
   }
 
@@ -268,7 +268,7 @@ export class Mining implements Submitter, RunNotes, JobsOwner {
     this.#host.works();
     if (tally.accepted === 1) this.#session.keep();
     const now = this.#desk.now();
-    this.#servedMillis = now;
+    this.servedMillis = now;
     this.#jobs.accepted(work, now);
     this.retarget(now);
   }
@@ -278,7 +278,7 @@ export class Mining implements Submitter, RunNotes, JobsOwner {
     this.#jobs.log.settle(share.terms);
     if (again) {
       this.#jobs.log.unjudge(share.terms, share.template.serial, share.nonce);
-      this.#servedMillis = this.#desk.now();
+      this.servedMillis = this.#desk.now();
     }
     this.#reject(share.id, share.rig, code, message);
   }
@@ -292,6 +292,10 @@ export class Mining implements Submitter, RunNotes, JobsOwner {
 
   takeGeneration(first: number): number | undefined {
     return this.#desk.takeGeneration(first, this.#account === null ? 0 : this.draw);
+  }
+
+  drawSteps(): number {
+    return this.#desk.drawSteps();
   }
 
   bodyOf(terms: Terms, on: ServedTemplate): Body {

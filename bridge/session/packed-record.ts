@@ -22,7 +22,12 @@ export function packRecord(record: SessionRecord): string {
     jobs:
       jobs === null
         ? null
-        : { ...jobs, payout: hex(jobs.payout), log: { ...jobs.log, terms: jobs.log.terms.map(packTerms) } },
+        : {
+            ...jobs,
+            payout: hex(jobs.payout),
+            log: { ...jobs.log, terms: jobs.log.terms.map(packTerms) },
+            ...(jobs.held === undefined ? {} : { held: { ...jobs.held, work: String(jobs.held.work) } }),
+          },
   });
 }
 
@@ -39,7 +44,12 @@ export function unpackRecord(packed: string): SessionRecord {
     jobs:
       jobs === null
         ? null
-        : { ...jobs, payout: fromHex(jobs.payout), log: { ...jobs.log, terms: jobs.log.terms.map(unpackTerms) } },
+        : {
+            ...jobs,
+            payout: fromHex(jobs.payout),
+            log: { ...jobs.log, terms: jobs.log.terms.map(unpackTerms) },
+            ...(jobs.held === undefined ? {} : { held: { ...jobs.held, work: BigInt(jobs.held.work) } }),
+          },
   };
 }
 

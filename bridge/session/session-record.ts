@@ -13,7 +13,12 @@ export type SessionJobs = {
   /** Generations of the current body and the spare. */
   readonly current: number;
   readonly spare: number | null;
+  /** Absent in records of before there was one. */
+  readonly held?: HeldWork;
 };
+
+/** The share work of a farm's jobs on templates up to this one (jobs.ts). */
+export type HeldWork = { readonly work: bigint; readonly serial: number };
 
 export type SessionRecord = TallyState & {
   readonly id: string;

@@ -29,6 +29,8 @@ export interface SessionDesk {
   readonly shelf: TemplateShelf<ServedTemplate>;
   now(): number;
   newest(draw: number): ServedTemplate | undefined;
+  /** The newest that any thread has: this one may have it a moment later. */
+  readonly newestSerial: number;
   /** The template that came just before the newest, for the same draw. */
   before(draw: number): ServedTemplate | undefined;
   /** An address of the network (known-addresses.ts); throws what parseAddress throws. */
@@ -39,6 +41,8 @@ export interface SessionDesk {
   partOf(account: string): number;
   /** The next generation that no connection of the part has had, and at least this one; undefined after the last. */
   takeGeneration(first: number, part: number): number | undefined;
+  /** How many generations are left out before the next one. */
+  drawSteps(): number;
   /** A prefix that no connection of any thread has, and that it is free again. */
   takePrefix(): number;
   freePrefix(prefix: number): void;

@@ -83,6 +83,8 @@ export const BRIDGE: StratumService = {
 export type BedOptions = Partial<Omit<StratumServerOptions, 'network'>> & {
   readonly sources?: readonly NodeSource[];
   readonly nowMillis?: () => number;
+  /** The clock of the server itself. */
+  readonly serverNow?: () => number;
   readonly verifier?: Verifier;
   readonly blockWork?: bigint;
   readonly anchors?: AnchorPolicy;
@@ -103,6 +105,7 @@ export async function startBed(options: BedOptions = {}): Promise<Bed> {
   const {
     sources = [new TemplateSource()],
     nowMillis = Date.now,
+    serverNow,
     verifier: given,
     blockWork,
     anchors = 'newest',
@@ -131,7 +134,14 @@ export async function startBed(options: BedOptions = {}): Promise<Bed> {
       certificate: null,
       ...rest,
     },
-    { upstream, sink, verifier, log: quietLog, ...(sessions === undefined ? {} : { sessions }) },
+    {
+      upstream,
+      sink,
+      verifier,
+      log: quietLog,
+      ...(sessions === undefined ? {} : { sessions }),
+      ...(serverNow === undefined ? {} : { now: serverNow }),
+    },
   );
   onTestFinished(() => server.close());
   while (!(await server.figures()).ready) await new Promise((resolve) => setTimeout(resolve, 10));

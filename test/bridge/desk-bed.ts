@@ -56,6 +56,8 @@ export type DeskBed = {
   readonly blocks: Candidate[];
   readonly faults: { address: string; fault: string }[];
   readonly shelf: Map<string, SessionRecord>;
+  /** Of its connections. */
+  readonly numbers: SharedArrayBuffer;
   /** Warnings and errors: a fault while judging shows nowhere else. What is left of them at its end fails the test. */
   readonly logged: string[];
   clock: number;
@@ -103,6 +105,7 @@ export async function deskBed({
   const blocks: Candidate[] = [];
   const faults: { address: string; fault: string }[] = [];
   const shelf = new Map<string, SessionRecord>();
+  const numbers = connectionNumberMemory(new Uint8Array(16));
   const logged: string[] = [];
   onTestFinished(() => expect(logged, 'what the desk logged').toEqual([]));
   const hub: Hub = {
@@ -134,7 +137,7 @@ export async function deskBed({
       counts,
       ownCounts: connectionCountMemory(COUNTED),
       allow,
-      connectionNumbers: connectionNumberMemory(),
+      connectionNumbers: numbers,
     },
     {
       hub,
@@ -158,6 +161,7 @@ export async function deskBed({
     blocks,
     faults,
     shelf,
+    numbers,
     logged,
     get clock() {
       return clock;

@@ -25,7 +25,8 @@ export const accountOf = (number: number): Uint8Array<ArrayBuffer> => {
 };
 export const addressOf = (number: number): string => formatAddress(accountOf(number), 'development');
 
-export type Transport = 'tcp' | 'tls' | 'ws' | 'proxied';
+/** `from`: the address that a PROXY header names; where it is not told, 203.0.113.5. */
+export type Transport = 'tcp' | 'tls' | 'ws' | 'proxied' | { readonly from: string };
 
 /** Bytes in and out, whatever carries them; `messages` are whole on a WebSocket. */
 interface Line {
@@ -57,7 +58,8 @@ async function openLine(transport: Transport, port: number, protocol: string, he
   const closed = new Promise<void>((resolve) => socket.on('close', () => resolve()));
   await once(socket, transport === 'tls' ? 'secureConnect' : 'connect');
   // This machine itself is never banned.
-  if (transport === 'proxied') socket.write('PROXY TCP4 203.0.113.5 127.0.0.1 1 2\r\n');
+  const { from } = typeof transport === 'object' ? transport : { from: '203.0.113.5' };
+  if (transport === 'proxied' || typeof transport === 'object') socket.write(`PROXY TCP4 ${from} 127.0.0.1 1 2\r\n`);
   return {
     closed,
     isFramed: false,

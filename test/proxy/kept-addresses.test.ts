@@ -52,9 +52,10 @@ test('an address has one session however many of its rigs log in, and the addres
 });
 
 test('at a pool there is room for the rigs of the proxy and of as many addresses as it takes', () => {
-  const places = new FarmPlaces();
-  expect(places.take('proxy', MAX_RIGS)).toBe(MAX_RIGS);
-  for (let taken = 1; taken < MOST_PARTS; taken++) expect(places.take('proxy', KEPT_RIGS)).toBe(KEPT_RIGS);
+  const places = new FarmPlaces<number>();
+  expect(places.take(0, 'proxy', MAX_RIGS, 0).rigs).toBe(MAX_RIGS);
+  for (let taken = 1; taken < MOST_PARTS; taken++)
+    expect(places.take(taken, 'proxy', KEPT_RIGS, 0).rigs).toBe(KEPT_RIGS);
 });
 
 test('with all places taken a further address is refused, until the one without a share for longest makes room', () => {

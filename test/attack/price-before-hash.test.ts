@@ -1,0 +1,196 @@
+/**
+ * What a hash counts for is fixed before it is done (docs/protocol/stratum.md, S58). A miner that knew a header before its share
+ * work could hash first, and then ask for the share work of its best hash: it was credited with ten times its hashes.
+ */
+import { expect, test } from 'vitest';
+import { beginTemplate } from '../../bridge/session/extranonce.ts';
+import type { Bytes } from '../../protocol/bytes.ts';
+import { NONCE_OFFSET } from '../../protocol/ledger/header.ts';
+import { headerForPayout } from '../../protocol/ledger/reward.ts';
+import { workOfHash } from '../../protocol/ledger/target.ts';
+import { extranonceOfGeneration } from '../../protocol/stratum/farm.ts';
+import { EASY } from '../bridge/bed.ts';
+import { deskBed } from '../bridge/desk-bed.ts';
+import { DeskFarm } from '../bridge/desk-farm.ts';
+import { DeskMiner } from '../bridge/desk-miner.ts';
+import { addressOf } from '../bridge/stratum-client.ts';
+import { TemplateSource } from '../bridge/template-source.ts';
+import { quickHash } from './credit/world.ts';
+
+const HASHES = 32;
+const ROUNDS = 40;
+const BLOCK_WORK = 1n << 20n;
+const LIMITS = { ...EASY, requests: { perSecond: 1e6, burst: 1e6 }, bans: { ...EASY.bans, limit: 1e9 } };
+
+async function hardBed() {
+  const bed = await deskBed({ hash: quickHash, limits: LIMITS });
+  const source = new TemplateSource();
+  source.blockWork = BLOCK_WORK;
+  let serial = 10;
+  const publish = async () => {
+    const { header } = await source.template(0);
+    new DataView(header.buffer, header.byteOffset).setUint32(24, ++serial);
+    const template = { serial, header, epoch: 0, draw: 0, draws: 1, isFresh: false, cutHeight: 0 };
+    bed.desk.publish({ templates: [template], headHeight: 1_000, clean: false });
+    await bed.settle();
+    return header;
+  };
+  const credited = () => bed.shares.reduce((sum, { work }) => sum + Number(work), 0);
+  return { bed, publish, credited };
+}
+
+type Best = { readonly nonce: Bytes; readonly work: number };
+let used = 0;
+
+/** The best of some hashes on a header. */
+function hashOn(template: Bytes, payout: Bytes, extranonce: Bytes, prefix: Bytes): Best {
+  const header = Uint8Array.from(headerForPayout(template, payout, extranonce));
+  let best: Best = { nonce: new Uint8Array(8), work: 0 };
+  for (let i = 0; i < HASHES; i++) {
+    const nonce = new Uint8Array(8);
+    new DataView(nonce.buffer).setUint32(0, ++used);
+    nonce.set(prefix, 8 - prefix.length);
+    header.set(nonce, NONCE_OFFSET);
+    const work = workOfHash(quickHash(header));
+    if (work > best.work) best = { nonce, work };
+  }
+  return best;
+}
+
+const next = (extranonce: Bytes, { connection = 0, generation = 0 }): Bytes => {
+  const bytes = Uint8Array.from(extranonce);
+  const view = new DataView(bytes.buffer);
+  view.setUint32(bytes.length - 8, view.getUint32(bytes.length - 8, true) + connection, true);
+  view.setUint32(bytes.length - 4, view.getUint32(bytes.length - 4, true) + generation, true);
+  return bytes;
+};
+
+test('the header of a connection that will come', async () => {
+  const { bed, publish, credited } = await hardBed();
+  for (let round = 0; round < ROUNDS; round++) {
+    const template = await publish();
+    const scout = new DeskMiner(bed);
+    await scout.login();
+    const { extranonce, payout } = scout.jobs[0]!;
+    const number = new DataView(scout.prefix.buffer, scout.prefix.byteOffset).getUint16(0) + 1;
+    const prefix = Uint8Array.of(number >> 8, number);
+    const best = hashOn(template, payout, next(extranonce, { connection: 1 }), prefix);
+    const miner = new DeskMiner(bed);
+    await miner.login({ password: `d=${best.work}` });
+    await miner.ask({ method: 'mining.submit', params: { jobId: miner.jobs.at(-1)!.jobId, nonce: best.nonce } });
+    scout.end();
+    miner.end();
+  }
+  expect(credited() / (ROUNDS * HASHES)).toBeLessThan(1);
+});
+
+test('the next body of a session', async () => {
+  const { bed, publish, credited } = await hardBed();
+  const first = new DeskMiner(bed);
+  const session = await first.login({ password: 'd=4' });
+  let { extranonce, payout } = first.jobs[0]!;
+  first.end();
+  for (let round = 0; round < ROUNDS; round++) {
+    const template = await publish();
+    const best = hashOn(template, payout, next(extranonce, { generation: 1 }), first.prefix);
+    const miner = new DeskMiner(bed);
+    await miner.login({ session, password: `d=${best.work}` });
+    const job = miner.jobs.at(-1)!;
+    await miner.ask({ method: 'mining.submit', params: { jobId: job.jobId, nonce: best.nonce } });
+    extranonce = job.extranonce;
+    miner.end();
+  }
+  expect(credited() / (ROUNDS * HASHES)).toBeLessThan(1);
+});
+
+test.each([false, true])('any generation of a farm, with a plain login in between: %s', async (between) => {
+  const { bed, publish, credited } = await hardBed();
+  await publish();
+  const first = new DeskFarm(bed);
+  const session = await first.begin(['a'], { password: 'd=4' });
+  const { extranonceHead, payout } = first.job;
+  first.end();
+  for (let round = 0; round < ROUNDS; round++) {
+    const template = await publish();
+    const generation = 1_000_000 + 1_000_000 * round;
+    const best = hashOn(template, payout, extranonceOfGeneration(extranonceHead, generation), new Uint8Array(0));
+    if (between) {
+      const plain = new DeskFarm(bed);
+      await plain.login({ session, password: `d=${best.work}` });
+      plain.end();
+    }
+    const farm = new DeskFarm(bed);
+    expect(await farm.begin(['a'], { session, password: `d=${best.work}` })).toBe(session);
+    await farm.submit(generation, { nonce: best.nonce });
+    farm.end();
+  }
+  expect(credited() / (ROUNDS * HASHES)).toBeLessThan(2);
+});
+
+test('any generation of a farm that is about to log in', async () => {
+  const { bed, publish, credited } = await hardBed();
+  const scout = new DeskFarm(bed);
+  await scout.begin(['a'], { password: 'd=4' });
+  const { extranonceHead, payout } = scout.job;
+  for (let round = 0; round < ROUNDS; round++) {
+    const template = await publish();
+    const farm = new DeskFarm(bed);
+    await farm.send({ type: 'subscribe', subscribe: { agent: 'x/1', tag: '', session: null } });
+    const [said] = farm.said;
+    const { noncePrefix } = said?.type === 'subscribed' ? said.subscribed : { noncePrefix: new Uint8Array(2) };
+    const head = Uint8Array.from(extranonceHead);
+    head.set([noncePrefix[1]!, noncePrefix[0]!], head.length - 4);
+    const best = hashOn(template, payout, extranonceOfGeneration(head, 1_000_000), new Uint8Array(0));
+    const authorize = { username: addressOf(1), password: `d=${best.work}` };
+    await farm.send({ type: 'authorize', authorize });
+    await farm.send({ type: 'farm', rigs: 8 });
+    await farm.name('a');
+    await farm.submit(1_000_000, { nonce: best.nonce });
+    farm.end();
+  }
+  expect(credited() / (ROUNDS * HASHES)).toBeLessThan(1);
+});
+
+test('a share work that was chosen after another thread had the template', async () => {
+  const { bed, publish } = await hardBed();
+  await publish();
+  const farm = new DeskFarm(bed);
+  const session = await farm.begin(['a'], { password: 'd=4' });
+  const { shareTarget } = farm.job;
+  farm.end();
+  beginTemplate(bed.numbers, 12);
+  const again = new DeskFarm(bed);
+  await again.begin(['a'], { session, password: 'd=1000' });
+  await publish();
+  await again.send();
+  expect(again.jobs.map((job) => job.shareTarget)).toEqual([shareTarget, shareTarget]);
+  await publish();
+  await again.send();
+  expect(again.job.shareTarget).toBeLessThan(shareTarget);
+});
+
+test('whatever a session asks for on one template, all its farm jobs there have one share work', async () => {
+  const { bed, publish } = await hardBed();
+  await publish();
+  const works = new Set<bigint>();
+  let session: string | null = null;
+  for (let i = 0; i < 60; i++) {
+    const farm: DeskFarm = new DeskFarm(bed);
+    const password: string = ['', 'd=8', 'd=64', 'min=32', 'rate=100'][i % 5] as string;
+    session = await (i % 3 === 0 ? farm.login({ session, password }) : farm.begin(['a'], { session, password }));
+    for (const job of farm.jobs) works.add(job.shareTarget);
+    for (let share = 0; share < 3 && farm.jobs.length > 0; share++)
+      await farm.submit(farm.job.firstGeneration, {
+        nonce: hashOn(
+          farm.job.header,
+          farm.job.payout,
+          extranonceOfGeneration(farm.job.extranonceHead, farm.job.firstGeneration),
+          new Uint8Array(0),
+        ).nonce,
+      });
+    bed.clock += 500;
+    for (const job of farm.jobs) works.add(job.shareTarget);
+    farm.end();
+  }
+  expect(works.size).toBe(1);
+});
