@@ -179,28 +179,24 @@ export const registrationDocument = (
   signature: toHex(signature),
 });
 
+function readInner({ registration, fee_address: feeAddress }: RegistrationDocument) {
+  try {
+    const read = readRegistration(JSON.stringify(registration));
+    parseAddress(feeAddress, read.network);
+    return { registration: read, network: read.network };
+  } catch (error) {
+    if (!(error instanceof ProtocolError)) throw error;
+    throw new LaunchError('launch_file', `the registration cannot be read: ${error.message}`);
+  }
+}
+
 /** Throws a LaunchError that says what is wrong with one registration by itself. */
 export function checkRegistration(invitation: Invitation, value: unknown): Joined {
   const document = documentOf(registrationSchema, value, 'the registration');
   const { launch, fee_address: feeAddress, peer_addresses: peers, signature } = document;
-  let registration: Registration;
-  try {
-    registration = readRegistration(JSON.stringify(document.registration));
-    parseAddress(feeAddress, invitation.network);
-    decodeEndpoint(registration.endpoint);
-  } catch (error) {
-    if (!(error instanceof ProtocolError)) throw error;
-    const isOther = error.code === 'wrong_network';
-    throw new LaunchError(
-      isOther ? 'launch_other' : 'launch_file',
-      `the registration cannot be read: ${error.message}`,
-    );
-  }
-  if (registration.network !== invitation.network)
-    throw new LaunchError(
-      'launch_other',
-      `the registration is for ${registration.network}, the launch is of ${invitation.network}`,
-    );
+  const { registration, network } = readInner(document);
+  if (network !== invitation.network)
+    throw new LaunchError('launch_other', `the registration is for ${network}, the launch is of ${invitation.network}`);
   if (launch !== invitation.launch)
     throw new LaunchError('launch_other', 'the registration answers another invitation, of this or another launch');
   const { publicKey } = registration;
