@@ -18,6 +18,7 @@ import {
 import { runChangePassword, runInit, runRestore } from './command/creation.ts';
 import { runDaemon } from './command/daemon.ts';
 import { walletDoctor } from './command/doctor.ts';
+import { faucetCommand } from './command/faucet-command.ts';
 import { genesisRegistrationCommand } from './command/genesis-registration-command.ts';
 import { keyExportCommands } from './command/key-export-commands.ts';
 import { multisigCommands } from './command/multisig-commands.ts';
@@ -137,6 +138,7 @@ const commands = [
   ...validatorChangeCommands(NAME),
   ...keyExportCommands(NAME),
   genesisRegistrationCommand(NAME),
+  faucetCommand(NAME),
   doctorCommand(NAME, daemonOptions, (values) => walletDoctor(values, steadyMillis)),
   multisigCommands(NAME),
   chatCommands(NAME),

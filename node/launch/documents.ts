@@ -23,7 +23,6 @@ import { ProtocolError } from '../../protocol/errors.ts';
 import { MAX_GENESIS_VALIDATORS, registrationMessage, SEED_BYTES } from '../../protocol/ledger/genesis.ts';
 import { type Registration, readRegistration, showRegistration } from '../../protocol/ledger/genesis-file.ts';
 import { NETWORK_NAMES } from '../../protocol/network.ts';
-import { decodeEndpoint } from '../../protocol/staking/endpoint.ts';
 import { validatorId } from '../../protocol/staking/names.ts';
 import { verifyMessage } from '../ml-dsa.ts';
 import { isDialable } from '../network/peers/peer-address.ts';
