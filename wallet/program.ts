@@ -18,7 +18,6 @@ import {
 import { runChangePassword, runInit, runRestore } from './command/creation.ts';
 import { runDaemon } from './command/daemon.ts';
 import { walletDoctor } from './command/doctor.ts';
-import { faucetCommand } from './command/faucet-command.ts';
 import { genesisRegistrationCommand } from './command/genesis-registration-command.ts';
 import { keyExportCommands } from './command/key-export-commands.ts';
 import { multisigCommands } from './command/multisig-commands.ts';
@@ -28,6 +27,7 @@ import { stakingCommands } from './command/staking-commands.ts';
 import { validatorChangeCommands } from './command/validator-change-commands.ts';
 import { validatorCommands } from './command/validator-commands.ts';
 import { walletCommand, yes } from './command/wallet-command.ts';
+import { faucetCommand } from './faucet/faucet-command.ts';
 
 const NAME = 'svc-wallet';
 

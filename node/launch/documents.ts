@@ -17,7 +17,7 @@ import {
   text,
 } from '../../protocol/api/schema.ts';
 import { type Bytes, concat, fromHex, toHex, utf8 } from '../../protocol/bytes.ts';
-import { id, LABELS } from '../../protocol/crypto/identifier.ts';
+import { id } from '../../protocol/crypto/identifier.ts';
 import { SIGNATURE_BYTES } from '../../protocol/crypto/key-sizes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { MAX_GENESIS_VALIDATORS, registrationMessage, SEED_BYTES } from '../../protocol/ledger/genesis.ts';
@@ -29,6 +29,7 @@ import { isDialable } from '../network/peers/peer-address.ts';
 import { LaunchError } from './launch-error.ts';
 
 export const LAUNCH_NAME = '^[a-z0-9][a-z0-9-]{0,31}$';
+const LABELS = { launch: 'SVC_LAUNCH_V1', registration: 'SVC_LAUNCH_REGISTRATION_V1' } as const;
 const MOST_OUTPUTS = 4_096;
 const MOST_PEERS = 4;
 
@@ -158,7 +159,7 @@ export const joiningMessage = (
   peers: readonly string[],
 ): Uint8Array<ArrayBuffer> =>
   id(
-    LABELS.launchRegistration,
+    LABELS.registration,
     concat(fromHex(launch), registrationMessage(registration), utf8(JSON.stringify([feeAddress, ...peers]))),
   );
 

@@ -85,7 +85,7 @@ const followerConfig = (
   p2p: { bootstrap },
 });
 
-/** The explorer alone, as any web server serves it. False where the pages are not built. */
+/** The explorer alone, for a web server of any kind. False where the pages are not built. */
 function writeExplorer(folder: string, publicNode: string | undefined): boolean {
   const page = join(BUILT_PAGES, 'explorer.html');
   if (!existsSync(page)) return false;

@@ -24,8 +24,6 @@ export const LABELS = {
   endpoint: 'SVC_ENDPOINT_V1',
   genesisOutput: 'SVC_GENESIS_OUTPUT_V1',
   genesisRegistration: 'SVC_GENESIS_REGISTRATION_V1',
-  launch: 'SVC_LAUNCH_V1',
-  launchRegistration: 'SVC_LAUNCH_REGISTRATION_V1',
   merkleEmpty: 'SVC_MERKLE_EMPTY_V1',
   merkleLeaf: 'SVC_MERKLE_LEAF_V1',
   merkleNode: 'SVC_MERKLE_NODE_V1',

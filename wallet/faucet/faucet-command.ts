@@ -14,12 +14,12 @@ import {
 import { hostNameOption } from '../../runtime/door/host-name.ts';
 import { logOptions } from '../../runtime/log/log.ts';
 import { type Command, serve } from '../../runtime/program.ts';
-import { Faucet } from '../faucet/faucet.ts';
-import { listenForFaucet } from '../faucet/faucet-listener.ts';
-import { sessionOptions } from './options.ts';
-import { terminalPrompt } from './prompt.ts';
-import { openSession, type Session } from './session.ts';
-import { walletCommand } from './wallet-command.ts';
+import { sessionOptions } from '../command/options.ts';
+import { terminalPrompt } from '../command/prompt.ts';
+import { openSession, type Session } from '../command/session.ts';
+import { walletCommand } from '../command/wallet-command.ts';
+import { Faucet } from './faucet.ts';
+import { listenForFaucet } from './faucet-listener.ts';
 
 const LIMITS = 'Limits';
 /** How often a wallet that the command itself has open reads new cuts; a daemon does so by itself. */
