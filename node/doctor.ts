@@ -1,7 +1,11 @@
 /** `svcd doctor`: what a node needs. */
+
+import { toHex } from '../protocol/bytes.ts';
+import { chainId, encodeGenesis } from '../protocol/ledger/genesis.ts';
+import type { NetworkName } from '../protocol/network.ts';
 import type { ValuesOf } from '../runtime/command-line/command-line.ts';
 import { optionName } from '../runtime/command-line/options.ts';
-import type { Check } from '../runtime/doctor/doctor.ts';
+import { bad, type Check, ok, warn } from '../runtime/doctor/doctor.ts';
 import {
   DATASET_BYTES,
   directoryChecks,
@@ -14,6 +18,7 @@ import {
 } from '../runtime/doctor/machine.ts';
 import { nodeChecks, reachCheck } from '../runtime/doctor/other-programs.ts';
 import { EVERY_INTERFACE, showListenAddress } from '../runtime/listen-address.ts';
+import { loadGenesis } from './genesis/make-genesis.ts';
 import type { runOptions } from './node-options.ts';
 
 /** Files of the store and connections of the API, beside the peers. */
@@ -45,6 +50,8 @@ export function nodeDoctor(values: ValuesOf<typeof runOptions>, now: () => numbe
             ),
           ],
     ),
+    ...(values.genesis === undefined ? [] : [genesisCheck(values.genesis, network)]),
+    ...(values.bootstrap.length === 0 ? [] : [bootstrapCheck(values.bootstrap)]),
     ...values.neighbour.map((address) =>
       reachCheck('neighbour', address, 'ask its operator whether the node runs and its port is open'),
     ),
@@ -54,3 +61,38 @@ export function nodeDoctor(values: ValuesOf<typeof runOptions>, now: () => numbe
 
 const ownUrl = ({ host, port }: { readonly host: string; readonly port: number }): string =>
   `http://${showListenAddress({ host: host === EVERY_INTERFACE || host === '0.0.0.0' ? '127.0.0.1' : host, port })}`;
+
+const genesisCheck = (file: string, network: NetworkName): Check => ({
+  name: 'genesis',
+  look: () => {
+    try {
+      const genesis = loadGenesis(file, network);
+      return ok(`chain ${toHex(chainId(encodeGenesis(genesis)))}, ${genesis.validators.length} validators`);
+    } catch (error) {
+      return bad(
+        `${file}: ${(error as Error).message}`,
+        'get the genesis document from the operators of the chain again',
+      );
+    }
+  },
+});
+
+/** Which of the peers to begin with accept connections over TCP. One is enough. */
+const bootstrapCheck = (addresses: readonly string[]): Check => ({
+  name: 'bootstrap',
+  look: async () => {
+    const remedy =
+      'one is enough, and they may not have started yet: ask their operators whether they run and the ports are open';
+    const silent = await Promise.all(
+      addresses.map(async (address) => {
+        const [, , host = '', way, port] = address.split('/');
+        if (way !== 'tcp') return undefined;
+        const { state } = await reachCheck('', { host, port: Number(port) }, remedy).look();
+        return state === 'ok' ? undefined : `${host}:${port}`;
+      }),
+    );
+    const away = silent.filter((address) => address !== undefined);
+    const says = `${addresses.length - away.length} of ${addresses.length} peers answer`;
+    return away.length === 0 ? ok(says) : warn(`${says}; no answer from ${away.join(', ')}`, remedy);
+  },
+});

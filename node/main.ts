@@ -13,6 +13,7 @@ import { nodeDoctor } from './doctor.ts';
 import { developmentNetworkCommand } from './genesis/development-network.ts';
 import { makeGenesis, writeGenesis } from './genesis/make-genesis.ts';
 import { rebuildIndex } from './index/rebuild.ts';
+import { joinCommand, launchCommand } from './launch/launch-commands.ts';
 import { genesisOptions, pruneOptions, rebuildOptions, runOptions } from './node-options.ts';
 import { snapshotCommands } from './snapshot/snapshot-commands.ts';
 import { LedgerStore } from './store/ledger-store.ts';
@@ -145,6 +146,8 @@ await runProgram(
   commandTable('svcd', 'A full node of the ledger.', [
     runCommand,
     genesisCommand,
+    launchCommand,
+    joinCommand,
     developmentNetworkCommand,
     pruneCommand,
     rebuildCommand,

@@ -136,7 +136,7 @@ export const runOptions = {
 export const rebuildOptions = storeOptions;
 
 /** ADDRESS=COINS of whatever network the genesis is for. */
-function readGrant(word: string): { address: string; amount: bigint } {
+export function readGrant(word: string): { address: string; amount: bigint } {
   const [address = '', coins = '', ...more] = word.split('=');
   if (more.length > 0 || coins === '') throw new Error('must be ADDRESS=COINS');
   return { address, amount: parseCoins(coins) };

@@ -27,6 +27,7 @@ import { stakingCommands } from './command/staking-commands.ts';
 import { validatorChangeCommands } from './command/validator-change-commands.ts';
 import { validatorCommands } from './command/validator-commands.ts';
 import { walletCommand, yes } from './command/wallet-command.ts';
+import { faucetCommand } from './faucet/faucet-command.ts';
 
 const NAME = 'svc-wallet';
 
@@ -137,6 +138,7 @@ const commands = [
   ...validatorChangeCommands(NAME),
   ...keyExportCommands(NAME),
   genesisRegistrationCommand(NAME),
+  faucetCommand(NAME),
   doctorCommand(NAME, daemonOptions, (values) => walletDoctor(values, steadyMillis)),
   multisigCommands(NAME),
   chatCommands(NAME),

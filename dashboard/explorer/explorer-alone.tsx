@@ -15,10 +15,12 @@ const REMEMBERED = 'svc-explorer-node';
 function firstNode(): string {
   const asked = nodeAddress(new URLSearchParams(location.search).get('node') ?? '');
   if (asked !== undefined) return asked;
+  // What whoever serves the page wrote into it (docs/launch.md).
+  const served = document.querySelector<HTMLMetaElement>('meta[name="svc-node"]')?.content ?? '';
   try {
-    return nodeAddress(localStorage.getItem(REMEMBERED) ?? '') ?? '';
+    return nodeAddress(localStorage.getItem(REMEMBERED) ?? '') ?? nodeAddress(served) ?? '';
   } catch {
-    return '';
+    return nodeAddress(served) ?? '';
   }
 }
 

@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseAddress, payloadKind } from '../../protocol/address.ts';
 import { formatCoins } from '../../protocol/amount.ts';
-import { toHex } from '../../protocol/bytes.ts';
+import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { GENESIS_SUPPLY } from '../../protocol/ledger/emission.ts';
 import {
@@ -31,6 +31,8 @@ export type GenesisSettings = {
   /** Validators with keys that everybody can derive: for trials. */
   readonly developmentValidators: number;
   readonly fund: readonly { readonly address: string; readonly amount: bigint }[];
+  /** Of a development chain; drawn if it is not given. */
+  readonly seed?: Bytes;
 };
 
 function registered(source: string, network: NetworkName): GenesisValidator {
@@ -54,7 +56,7 @@ function registered(source: string, network: NetworkName): GenesisValidator {
 
 /** Throws a ProtocolError that says what is wrong. */
 export function makeGenesis(settings: GenesisSettings): Genesis {
-  const { network, registrations, developmentValidators, fund, ...numbers } = settings;
+  const { network, registrations, developmentValidators, fund, seed: given, ...numbers } = settings;
   const validators = [
     ...registrations.map((source) => registered(source, network)),
     ...Array.from({ length: developmentValidators }, (_, member) => developmentValidator(member)),
@@ -73,7 +75,7 @@ export function makeGenesis(settings: GenesisSettings): Genesis {
         : `${formatCoins(-left)} coins more are given than the 20,000,000 there are`,
     );
   // Elsewhere anybody can make the document again from the registrations, and compare.
-  const seed = network === 'development' && { seed: newSeed() };
+  const seed = network === 'development' && { seed: given ?? newSeed() };
   const genesis = { network, ...numbers, ...seed, validators, outputs };
   encodeGenesis(genesis);
   return genesis;

@@ -12,7 +12,7 @@ import { isDialable } from './peers/peer-address.ts';
 const GROUP = 'Peers';
 const MAX_LISTEN = 8;
 
-const PORTS: Readonly<Record<NetworkName, number>> = {
+export const PEER_PORTS: Readonly<Record<NetworkName, number>> = {
   mainnet: 28_705,
   testnet: 28_707,
   testnet100: 28_707,
@@ -141,7 +141,7 @@ export function networkPlan(values: NetworkValues): NetworkPlan | undefined {
   if (isDevelopment && named.length === 0 && bootstrap.length === 0) return undefined;
   const standard = p2pListen.length > 0 || isDevelopment ? [] : [{ host: '0.0.0.0', port: undefined }];
   return {
-    listen: [...named, ...standard].map((address) => multiaddrOf(address, PORTS[network])),
+    listen: [...named, ...standard].map((address) => multiaddrOf(address, PEER_PORTS[network])),
     announce: p2pAnnounce,
     bootstrap,
     maxPeers,

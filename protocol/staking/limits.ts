@@ -7,6 +7,8 @@ export const MIN_DELEGATION = 100n * ATOMS_PER_COIN;
 /** Basis points. */
 export const MAX_COMMISSION = 1_000;
 export const COMMISSION_STEP = 10;
+/** Where the operator names none. */
+export const DEFAULT_COMMISSION = 500;
 export const WHOLE_COMMISSION = 10_000n;
 
 export const COMMISSION_DELAY_EPOCHS = 14;

@@ -65,6 +65,15 @@ export function clientKey(address: string): string {
   return isOne(parsed.groups) ? '::1' : `${hex(parsed.groups.slice(0, 4))}::/64`;
 }
 
+/** The network of a client, for limits that somebody with a few addresses must not get around: /24 of IPv4, /48 of IPv6. */
+export function clientNetwork(address: string): string {
+  const key = clientKey(address);
+  const ipv4 = /^(.*?\d+\.\d+\.\d+)\.\d+$/.exec(key)?.[1];
+  if (ipv4 !== undefined) return `${ipv4}.0/24`;
+  const ipv6 = /^(.*?[0-9a-f]+:[0-9a-f]+:[0-9a-f]+):[0-9a-f]+::\/64$/.exec(key)?.[1];
+  return ipv6 === undefined ? key : `${ipv6}::/48`;
+}
+
 /** A client by the address that a proxy named, or by the proxy's own where it named none. */
 export const proxiedAddress = (address: string): string => (isLoopback(address) ? `${PROXIED}${address}` : address);
 

@@ -21,6 +21,11 @@ export const NOT_RUN: readonly NotRun[] = [
     why: 'needs a pool of its own',
     instead: 'test/proxy/processes.slow.test.ts',
   },
+  {
+    what: /^(?:svcd (?:launch|join)|svc-wallet faucet) |^svc-wallet init --network testnet|\/var\/lib\/svc\/harbour|^svcd run --config node\.json$/,
+    why: 'needs five machines',
+    instead: 'test/stack/launch.deep.slow.test.ts',
+  },
   { what: /^npm start$/, why: 'has a test of its own', instead: 'test/stack/start.slow.test.ts' },
 ];
 

@@ -1,8 +1,9 @@
 /** Commands of a validator's operator (specification: Operator commands). */
+
+import { DEFAULT_COMMISSION } from '../../protocol/staking/limits.ts';
 import { flag, integer, text } from '../../runtime/command-line/command-line.ts';
 import type { Command } from '../../runtime/program.ts';
 import { CONSENSUS_KEY_INDEXES } from '../keys/derivation.ts';
-import { DEFAULT_COMMISSION } from '../rpc/staking-methods.ts';
 import { operate, operationOptions } from './operating.ts';
 import { terminalPrompt } from './prompt.ts';
 import type { Fields } from './session.ts';

@@ -1,8 +1,10 @@
 /** Methods of the group Staking. Those that move money are harmless to repeat with the same `request_id`. */
+
 import { formatCoins } from '../../protocol/amount.ts';
 import { flag, integer, object, oneOf, optional, text } from '../../protocol/api/schema.ts';
 import { VALIDATOR_STATES } from '../../protocol/api/staking-documents.ts';
 import { MAX_ENDPOINT_BYTES } from '../../protocol/staking/endpoint.ts';
+import { DEFAULT_COMMISSION } from '../../protocol/staking/limits.ts';
 import { CONSENSUS_KEY_INDEXES } from '../keys/derivation.ts';
 import type { OperationOrder } from '../payments/outgoing.ts';
 import type { AddressRecord } from '../state/records.ts';
@@ -19,9 +21,6 @@ import {
   wish,
 } from './method.ts';
 import { positionDocument, validatorDocument } from './staking-documents.ts';
-
-/** Default commission of a validator, in basis points. */
-export const DEFAULT_COMMISSION = 500;
 
 export const idField = text({ pattern: '^[0-9a-f]{96}$', description: '96 hex characters' });
 /** An invalid endpoint is refused with a remedy (overlay-endpoint.ts), which a pattern here would not give. */
