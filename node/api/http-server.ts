@@ -86,6 +86,7 @@ export class ApiHttp {
         hosts: options.hosts,
         origins: options.browserOrigins,
         proxies: dependencies.proxies,
+        inTurns: true,
       },
       { request: (request, response) => this.#serve(request, response), upgrade, words: doorWords },
       { log: dependencies.log },
@@ -133,6 +134,7 @@ export class ApiHttp {
       const method = request.method === 'HEAD' ? 'GET' : (request.method ?? '');
       // A plain route ignores a body, as it always did.
       if (!isPlain(target)) body = await readRequestBody(request);
+      if (hasBody(request)) await this.#door.turn(request);
       const caller = this.caller(this.clientOf(request));
       place = this.#signingPlace(request, caller);
       const answer = isPlain(target)

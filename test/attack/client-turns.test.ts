@@ -2,10 +2,11 @@
 
 import { connect, type Socket } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { TrustedProxies } from '../../runtime/clients/client-address.ts';
 import { BEGUN_AT_ONCE, ClientTurns } from '../../runtime/door/client-turns.ts';
 import { Door, type DoorOptions, SMALL_DOOR } from '../../runtime/door/door.ts';
+import { ApiBed } from '../api/api-bed.ts';
 import { quietLog } from '../quiet-log.ts';
 
 const [GREEDY, OTHER] = ['127.0.0.2', '127.0.0.3'] as const;
@@ -113,4 +114,28 @@ test('requests of a client that is gone are not begun', async () => {
   await turnsUntil(() => one.answers === 1);
   expect(begun.length).toBe(before + 1);
   expect(before).toBeLessThan((CONNECTIONS * PIPELINED) / 2);
+});
+
+test('submissions to a node whose bodies end all at once are looked at in turns of the event loop, not all in one', async () => {
+  const api = await ApiBed.forTest();
+  let [inTurn, most, seen] = [0, 0, 0];
+  vi.spyOn(api.bed.node, 'submitTransaction').mockImplementation(async () => {
+    most = Math.max(most, ++inTurn);
+    seen++;
+    return { status: 'known', id: new Uint8Array(48) };
+  });
+  const body = JSON.stringify({ api_version: 1, wire_hex: 'ab'.repeat(4_000) });
+  const head = `POST /v1/transactions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`;
+  const ends = await Promise.all(
+    Array.from({ length: CONNECTIONS }, (_, i) => dial(api.api.address.port, `127.0.0.${2 + (i % 3)}`)),
+  );
+  await Promise.all(ends.map((end) => new Promise((sent) => end.write(head + body.slice(0, -1), sent))));
+  for (let i = 0; i < 2 * CONNECTIONS; i++) await turn();
+  for (const end of ends) end.write('}');
+  while (seen < CONNECTIONS) {
+    await turn();
+    inTurn = 0;
+  }
+  // Three clients; a turn of this test may see those of two.
+  expect(most).toBeLessThanOrEqual(6);
 });
