@@ -105,6 +105,11 @@ export class ApiHttp {
     };
   }
 
+  /** Begins what a client sent after its request, in turn between clients. */
+  turn(client: string): Promise<void> {
+    return this.#door.turn(client);
+  }
+
   /** Takes a cost from the client's allowance. */
   allow(client: string, cost: number): void {
     const verdict = this.#dependencies.rate.take(client, cost, this.#dependencies.now());
@@ -134,7 +139,7 @@ export class ApiHttp {
       const method = request.method === 'HEAD' ? 'GET' : (request.method ?? '');
       // A plain route ignores a body, as it always did.
       if (!isPlain(target)) body = await readRequestBody(request);
-      if (hasBody(request)) await this.#door.turn(request);
+      if (hasBody(request)) await this.turn(this.clientOf(request));
       const caller = this.caller(this.clientOf(request));
       place = this.#signingPlace(request, caller);
       const answer = isPlain(target)

@@ -291,9 +291,9 @@ export class Door {
     return clientKey(this.#options.proxies?.clientOf(peer, headers['x-forwarded-for']) ?? peer);
   }
 
-  /** Another turn of its client, for a request that was begun: bodies can end all at once, however they began. */
-  async turn(request: IncomingMessage): Promise<void> {
-    await new Promise<void>((resolve) => this.#turns?.add(this.#clientOf(request), resolve) ?? resolve());
+  /** The next turn of a client, for what comes after a request was begun: bodies and frames can end all at once. */
+  async turn(client: string): Promise<void> {
+    await new Promise<void>((resolve) => this.#turns?.add(client, resolve) ?? resolve());
   }
 
   #serve(request: IncomingMessage, response: ServerResponse): void {
