@@ -86,6 +86,7 @@ export class ApiHttp {
         hosts: options.hosts,
         origins: options.browserOrigins,
         proxies: dependencies.proxies,
+        inTurns: true,
       },
       { request: (request, response) => this.#serve(request, response), upgrade, words: doorWords },
       { log: dependencies.log },
@@ -102,6 +103,11 @@ export class ApiHttp {
       allow: (cost) => this.allow(client, cost),
       turn: (cost, work) => this.#turns.run(client, cost, work),
     };
+  }
+
+  /** Begins what a client sent after its request, in turn between clients. */
+  turn(client: string): Promise<void> {
+    return this.#door.turn(client);
   }
 
   /** Takes a cost from the client's allowance. */
@@ -133,6 +139,7 @@ export class ApiHttp {
       const method = request.method === 'HEAD' ? 'GET' : (request.method ?? '');
       // A plain route ignores a body, as it always did.
       if (!isPlain(target)) body = await readRequestBody(request);
+      if (hasBody(request)) await this.turn(this.clientOf(request));
       const caller = this.caller(this.clientOf(request));
       place = this.#signingPlace(request, caller);
       const answer = isPlain(target)

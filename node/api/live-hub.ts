@@ -72,10 +72,6 @@ class SetMap<V> {
   get(name: string): ReadonlySet<V> | undefined {
     return this.#sets.get(name);
   }
-
-  names(): string[] {
-    return [...this.#sets.keys()];
-  }
 }
 
 /** The addresses that it pays and spends from, each once: at most 16. */
@@ -98,9 +94,11 @@ export class LiveHub {
   readonly #addresses = new SetMap<Subscriber>();
   /** By transaction id in hex. */
   readonly #watchers = new SetMap<{ last: string; readonly tell: StatusWatcher }>();
+  /** Of those the ones that wait: only their status can change by a cut that does not carry them. */
+  readonly #waiting = new Set<string>();
+  /** Those whose status is looked up because of a cut. */
+  readonly #due = new Set<string>();
   #mempoolTimer: NodeJS.Timeout | undefined;
-  #checking = false;
-  #checkAgain = false;
   #closed = false;
 
   constructor(context: ApiContext) {
@@ -133,7 +131,10 @@ export class LiveHub {
     const watcher = { last: '', tell };
     this.#watchers.add(id, watcher);
     this.#check(id);
-    return () => this.#watchers.delete(id, watcher);
+    return () => {
+      this.#watchers.delete(id, watcher);
+      if (this.#watchers.get(id) === undefined) this.#waiting.delete(id);
+    };
   }
 
   /** The first frame for a new subscriber of a topic that describes a state. */
@@ -194,7 +195,7 @@ export class LiveHub {
     this.#state('rates');
     this.#state('sync');
     this.#mempoolChanged();
-    this.#checkAll();
+    this.#checkAfter(effects);
   }
 
   #changed(effects: CutEffects): void {
@@ -364,6 +365,8 @@ export class LiveHub {
     const watchers = this.#watchers.get(id);
     if (watchers === undefined) return;
     const status = this.#context.node.chain.transactionStatus(fromHex(id));
+    if (status === undefined || status.final || status.lifecycle === 'failed') this.#waiting.delete(id);
+    else this.#waiting.add(id);
     if (status === undefined) return;
     const text = statusJson(this.#context, id, status);
     for (const watcher of [...watchers])
@@ -373,29 +376,25 @@ export class LiveHub {
       }
   }
 
-  /** In slices; a cut that arrives meanwhile causes one more round. */
-  #checkAll(): void {
+  /** In slices. Clients may watch any number of transactions that nobody has seen, or that are final: they cost nothing. */
+  #checkAfter({ transactions, lost }: CutEffects): void {
     if (this.#watchers.size === 0) return;
-    if (this.#checking) {
-      this.#checkAgain = true;
-      return;
+    const isChecking = this.#due.size > 0;
+    for (const id of this.#waiting) this.#due.add(id);
+    for (const { id } of [...transactions, ...lost]) {
+      const name = nativeHex(id);
+      if (this.#watchers.get(name) !== undefined) this.#due.add(name);
     }
-    this.#checking = true;
-    const names = this.#watchers.names();
-    let at = 0;
     const slice = (): void => {
-      for (const end = Math.min(at + SLICE, names.length); at < end; at++) this.#check(names[at] as string);
-      if (at < names.length) {
-        setImmediate(slice);
-        return;
+      let left = SLICE;
+      for (const id of this.#due) {
+        this.#due.delete(id);
+        this.#check(id);
+        if (--left === 0) break;
       }
-      this.#checking = false;
-      if (this.#checkAgain) {
-        this.#checkAgain = false;
-        this.#checkAll();
-      }
+      if (this.#due.size > 0 && !this.#closed) setImmediate(slice);
     };
-    slice();
+    if (!isChecking) slice();
   }
 
   close(): void {

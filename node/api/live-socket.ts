@@ -41,6 +41,8 @@ export type LiveDependencies = {
   readonly notices: { readonly take: () => boolean; readonly owe: (units: number) => void };
   /** Answers a GET route; counts against the client's allowance. */
   readonly read: (path: string) => Promise<ApiAnswer>;
+  /** Resolves when it is this client's turn. */
+  readonly turn: () => Promise<void>;
   readonly now: () => number;
 };
 
@@ -64,6 +66,10 @@ class FrameFault extends Error {
     this.code = code;
   }
 }
+
+/** An event of the socket, so that an error of a listener ends this client only (web-sockets.ts). */
+const TURN = Symbol('turn');
+type OrderedFrame = Exclude<ClientFrame, { type: 'request' }>;
 
 export class LiveConnection {
   readonly #socket: WebSocket;
@@ -90,6 +96,7 @@ export class LiveConnection {
       if (binary) socket.close(CLOSE_CODES.wrongFrame, 'frames are JSON text');
       else this.#frame(data.toString('utf8'));
     });
+    socket.on(TURN, (frame: OrderedFrame) => this.#inTurn(frame));
     socket.on('close', () => {
       for (const subscription of this.#subscriptions.values()) subscription.stop();
       this.#subscriptions.clear();
@@ -138,15 +145,34 @@ export class LiveConnection {
       const frame = readFrame(text, (found) => {
         id = found;
       });
-      if (frame.type === 'ping') this.#send(JSON.stringify({ type: 'pong', data: { id: frame.data.id } }));
-      else if (frame.type === 'unsubscribe') this.#unsubscribe(frame.data.id, frame.data.subscription);
-      else if (frame.type === 'subscribe') this.#subscribe(frame.data);
-      else this.#request(frame.data.id, frame.data.path);
+      if (frame.type === 'request') {
+        this.#request(frame.data.id, frame.data.path);
+        return;
+      }
+      const addresses = frame.type === 'subscribe' ? (frame.data.addresses?.length ?? 0) : 0;
+      if (addresses > 0) this.#dependencies.allow(Math.ceil(addresses / ADDRESSES_PER_UNIT));
+      void this.#dependencies.turn().then(() => this.#socket.emit(TURN, frame));
     } catch (error) {
-      if (error instanceof FrameFault) this.#error(id, error.code, error.message);
-      else if (error instanceof Refusal) this.#refuse(id, error);
-      else throw error;
+      this.#failed(id, error);
     }
+  }
+
+  /** In their order. Subscriptions cost most, and many connections can bring one at once. */
+  #inTurn({ type, data }: OrderedFrame): void {
+    if (this.#socket.readyState !== OPEN) return;
+    try {
+      if (type === 'ping') this.#send(JSON.stringify({ type: 'pong', data: { id: data.id } }));
+      else if (type === 'unsubscribe') this.#unsubscribe(data.id, data.subscription);
+      else this.#subscribe(data);
+    } catch (error) {
+      this.#failed(data.id, error);
+    }
+  }
+
+  #failed(id: FrameId | null, error: unknown): void {
+    if (error instanceof FrameFault) this.#error(id, error.code, error.message);
+    else if (error instanceof Refusal) this.#refuse(id, error);
+    else throw error;
   }
 
   #tooMany(): void {
@@ -176,9 +202,7 @@ export class LiveConnection {
       throw new FrameFault('frame_malformed', 'the topic `transaction`, and only it, takes a transaction_id');
     if (this.#subscriptions.size >= limits.subscriptions)
       throw new FrameFault('too_many_subscriptions', `at most ${limits.subscriptions} subscriptions`);
-    const { hub, context, allow } = this.#dependencies;
-    const addresses = data.addresses?.length ?? 0;
-    if (addresses > 0) allow(Math.ceil(addresses / ADDRESSES_PER_UNIT));
+    const { hub, context } = this.#dependencies;
     const payloads = readAddresses(context, data.addresses ?? []).map(({ payload }) => payload);
     if (this.#watched + payloads.length > limits.watchedAddresses)
       throw new FrameFault('too_many_addresses', `at most ${limits.watchedAddresses} watched addresses`);

@@ -144,7 +144,8 @@ export class ApiSockets {
       take: () => this.#notices.take(client, 1, now()).ok,
       owe: (units: number) => this.#notices.charge(client, units, now()),
     };
-    const live = new LiveConnection(socket, this.#options.limits, { context, hub, read, allow, notices, now });
+    const turn = () => http.turn(client);
+    const live = new LiveConnection(socket, this.#options.limits, { context, hub, read, allow, notices, turn, now });
     this.#live.add(live);
     socket.on('close', () => this.#live.delete(live));
   }

@@ -281,11 +281,19 @@ export class Door {
   }
 
   /** `held` closes when the client is gone before its turn. */
-  #inTurn({ socket, headers }: IncomingMessage, held: IncomingMessage | Duplex, begin: () => void): void {
+  #inTurn(request: IncomingMessage, held: IncomingMessage | Duplex, begin: () => void): void {
     if (this.#turns === undefined) return void begin();
+    held.once('close', this.#turns.add(this.#clientOf(request), begin));
+  }
+
+  #clientOf({ socket, headers }: IncomingMessage): string {
     const peer = socket.remoteAddress ?? '';
-    const client = this.#options.proxies?.clientOf(peer, headers['x-forwarded-for']) ?? peer;
-    held.once('close', this.#turns.add(clientKey(client), begin));
+    return clientKey(this.#options.proxies?.clientOf(peer, headers['x-forwarded-for']) ?? peer);
+  }
+
+  /** The next turn of a client, for what comes after a request was begun: bodies and frames can end all at once. */
+  async turn(client: string): Promise<void> {
+    await new Promise<void>((resolve) => this.#turns?.add(client, resolve) ?? resolve());
   }
 
   #serve(request: IncomingMessage, response: ServerResponse): void {

@@ -2,10 +2,13 @@
 
 import { connect, type Socket } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { WebSocket } from 'ws';
+import { SOCKETS } from '../../protocol/api/routes.ts';
 import { TrustedProxies } from '../../runtime/clients/client-address.ts';
 import { BEGUN_AT_ONCE, ClientTurns } from '../../runtime/door/client-turns.ts';
 import { Door, type DoorOptions, SMALL_DOOR } from '../../runtime/door/door.ts';
+import { ApiBed } from '../api/api-bed.ts';
 import { quietLog } from '../quiet-log.ts';
 
 const [GREEDY, OTHER] = ['127.0.0.2', '127.0.0.3'] as const;
@@ -113,4 +116,69 @@ test('requests of a client that is gone are not begun', async () => {
   await turnsUntil(() => one.answers === 1);
   expect(begun.length).toBe(before + 1);
   expect(before).toBeLessThan((CONNECTIONS * PIPELINED) / 2);
+});
+
+/** The most that a node does of what many clients bring at once, in a turn of the event loop, until it has done all. */
+class Most {
+  inTurn = 0;
+  seen = 0;
+  most = 0;
+
+  count(): void {
+    this.seen++;
+    this.most = Math.max(this.most, ++this.inTurn);
+  }
+
+  async until(all: number): Promise<number> {
+    while (this.seen < all) {
+      await turn();
+      this.inTurn = 0;
+    }
+    return this.most;
+  }
+}
+
+const addressOf = (i: number): string => `127.0.0.${2 + (i % 3)}`;
+/** Three clients, each one of theirs; a turn of the test may see those of two turns. */
+const FEW = 6;
+
+test('submissions to a node whose bodies end all at once are looked at in turns of the event loop, not all in one', async () => {
+  const api = await ApiBed.forTest();
+  const done = new Most();
+  vi.spyOn(api.bed.node, 'submitTransaction').mockImplementation(async () => {
+    done.count();
+    return { status: 'known', id: new Uint8Array(48) };
+  });
+  const body = JSON.stringify({ api_version: 1, wire_hex: 'ab'.repeat(4_000) });
+  const head = `POST /v1/transactions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`;
+  const ends = await Promise.all(
+    Array.from({ length: CONNECTIONS }, (_, i) => dial(api.api.address.port, addressOf(i))),
+  );
+  await Promise.all(ends.map((end) => new Promise((sent) => end.write(head + body.slice(0, -1), sent))));
+  for (let i = 0; i < 2 * CONNECTIONS; i++) await turn();
+  for (const end of ends) end.write('}');
+  expect(await done.until(CONNECTIONS)).toBeLessThanOrEqual(FEW);
+});
+
+test('subscriptions that come at once on many connections are looked at in turns of the event loop, not all in one', async () => {
+  const api = await ApiBed.forTest();
+  const done = new Most();
+  vi.spyOn(api.bed.node.chain, 'transactionStatus').mockImplementation(() => {
+    done.count();
+    return undefined;
+  });
+  const { path, subprotocol } = SOCKETS.live;
+  const ends = await Promise.all(
+    Array.from({ length: CONNECTIONS }, async (_, i) => {
+      const end = new WebSocket(`${api.base.replace('http', 'ws')}${path}`, [subprotocol], {
+        localAddress: addressOf(i),
+      });
+      onTestFinished(() => end.terminate());
+      await new Promise((resolve) => end.once('open', resolve));
+      return end;
+    }),
+  );
+  const data = { id: 1, topic: 'transaction', transaction_id: 'ab'.repeat(48) };
+  for (const end of ends) end.send(JSON.stringify({ type: 'subscribe', data }));
+  expect(await done.until(CONNECTIONS)).toBeLessThanOrEqual(FEW);
 });

@@ -74,3 +74,29 @@ test('a block has those transactions looked up that it carries, not all that cli
   });
   expect(looks.mock.calls.length).toBe(1);
 });
+
+test('a cut has those transactions looked up that it carries or that wait, not all that clients watch', async () => {
+  const bed = await ApiBed.forTest();
+  const id = await bed.pay(0, 'alice', 5n);
+  const final = await bed.pay(1, 'alice', 6n);
+  const watched = [id, ...Array.from({ length: subscriptions - 2 }, (_, i) => String(i).padStart(96, '0'))];
+  const socket = bed.socket(SOCKETS.live.path, SOCKETS.live.subprotocol);
+  await socket.opened();
+  for (const transaction_id of watched) socket.send('subscribe', { id: 1, topic: 'transaction', transaction_id });
+  socket.send('ping', { id: 2 });
+  await socket.until('pong');
+  await bed.bed.mine(developmentKey('miner').address);
+  const looks = vi.spyOn(bed.bed.node.chain, 'transactionStatus');
+  await bed.bed.seal();
+  for (let last = ''; last !== 'finalized'; ) {
+    const { data } = await socket.until('notification');
+    last = (data.event as { data: { lifecycle: string } }).data.lifecycle;
+  }
+  expect(looks.mock.calls.length).toBeLessThanOrEqual(2);
+  looks.mockClear();
+  // A final one is not looked up again, and one that is watched after its cut is told at once.
+  socket.send('subscribe', { id: 3, topic: 'transaction', transaction_id: final });
+  expect(await socket.until('notification')).toMatchObject({ data: { event: { data: { lifecycle: 'finalized' } } } });
+  await bed.bed.seal();
+  expect(looks.mock.calls.length).toBe(1);
+});

@@ -24,7 +24,7 @@ import { ReadingAllowance } from './allowance.ts';
 import type { DialOrder } from './dial-plan.ts';
 import { Dialler, type Ending, LOOK_MILLIS, type Target } from './dialler.ts';
 import { admit, seat } from './inbound-places.ts';
-import { OverlayIdentities, type Verdict } from './overlay-identities.ts';
+import { OverlayIdentities, type RememberedMembers, type Verdict } from './overlay-identities.ts';
 import {
   BARRED_FORGER_MILLIS,
   BARRED_MILLIS,
@@ -45,7 +45,6 @@ import { type OverlayAddress, OverlayListeners } from './overlay-listeners.ts';
 import type { OverlayQuic } from './overlay-quic.ts';
 import type { OverlaySocket } from './quic-socket.ts';
 import { RegisteredRoutes } from './registered-routes.ts';
-import type { RememberedMembers } from './remembered-members.ts';
 import { CHALLENGE_BYTES, type Identity, NO_VALIDATOR } from './tcp-frames.ts';
 import { type Claim, LINK_LIMITS, type LinkLimits, TcpLink } from './tcp-link.ts';
 import type { Companion, Proven, Transport, TransportEvents } from './transport.ts';

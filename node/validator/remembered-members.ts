@@ -1,14 +1,12 @@
 /**
- * Addresses at which members proved their keys (overlay-identities.ts), kept between runs in `consensus/members.json`: a
+ * Addresses at which members proved their keys (consensus/reach/overlay-identities.ts), kept between runs in `consensus/members.json`: a
  * validator that starts again while strangers connect from addresses without end must still know its members' ones.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { writeDurably } from '../../../runtime/files/durable-file.ts';
-import type { Logger } from '../../../runtime/log/log.ts';
-
-/** By the identifier of a key, the addresses as limits know them, the last one first. */
-export type RememberedMembers = readonly { readonly validator: string; readonly addresses: readonly string[] }[];
+import { writeDurably } from '../../runtime/files/durable-file.ts';
+import type { Logger } from '../../runtime/log/log.ts';
+import type { RememberedMembers } from '../consensus/reach/overlay-identities.ts';
 
 const fileOf = (dataDir: string): string => join(dataDir, 'consensus', 'members.json');
 
