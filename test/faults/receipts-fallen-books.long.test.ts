@@ -267,3 +267,18 @@ test('fee and W changed between a copy of the books and their fall: slices that 
   // Nothing is left of what was noted: the next slices open with the terms of their own time.
   expect(await after.books.sql`select 1 from noted_terms`).toHaveLength(0);
 });
+
+test('a clock of the database that jumps by two days takes no receipts that miners have yet to compare', async () => {
+  const key = newPoolKey();
+  const end = await openFrontEnd();
+  const bed = await openReceipts(key, [end]);
+  await first(bed, [end]);
+  await bed.books.sql`update receipt_sheets set made_at = now() - interval '2 days'`;
+  await end.write([share(0, 103n)]);
+  await bed.take(end, { marked: true });
+  await bed.books.height(3 * SLICE_CUTS);
+  await bed.look();
+  await bed.maker.round();
+  const { slices } = await bed.view.ofAccount({ payload: account('miner 0'), after: 0 });
+  expect(slices.map(({ slice }) => slice)).toEqual([1, 2]);
+});
