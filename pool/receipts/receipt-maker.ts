@@ -69,11 +69,13 @@ export class ReceiptMaker {
     await this.#trying('', async () => {
       const reign = await reignOf(sql)();
       this.#signed ??= SignedSlices.open(this.#options.directory);
-      if (reign === before) return;
-      // The database may have been replaced by an older copy: missing sheets are made again, for the same slices.
-      this.#done.clear();
-      await this.#signed.tell(sql);
-      this.#reign = reign;
+      if (reign !== before) {
+        // The database may have been replaced by an older copy: missing sheets are made again, for the same slices.
+        this.#done.clear();
+        await this.#signed.tell(sql);
+        this.#reign = reign;
+      }
+      await this.#signed.learn(sql);
     });
     // In a new term nothing is signed before the next round: by then every front end has told what it signed.
     const isNew = before !== undefined && before !== this.#reign;

@@ -2,7 +2,7 @@
  * Records which slice records this front end has signed, on its own disk beside the journals: a database replaced by an
  * older copy can close a slice differently, and two signed records of one slice convict the pool (books rule 20). A
  * signed slice is signed again only with the same record. Front ends tell each other in the database, and again
- * whenever it may have been replaced.
+ * whenever it may have been replaced. What others told is on this disk too: they may be gone together with the database.
  */
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
@@ -15,6 +15,10 @@ import { SERVICES, type Service } from '../journal/journal-record.ts';
 const FILE = 'signed-slices';
 /** Slices that are remembered: several times as many as receipts are ever made for. */
 const KEPT_SLICES = 1_024;
+/** Slices before the newest that are looked at again: their records are told late. */
+const LATE_SLICES = 64;
+
+const LINE = /^((?:pplns|solo) \d{1,10}) ([0-9a-f]{32})$/;
 
 const nameOf = (books: SignedBooks): string => createHash('sha256').update(booksText(books)).digest('hex').slice(0, 32);
 
@@ -27,6 +31,8 @@ export class SignedSlices {
   readonly #path: string;
   /** By `service slice`. */
   readonly #known: Map<string, string>;
+  /** The newest slice that others have told of. */
+  #learned = -1;
 
   private constructor(path: string, known: Map<string, string>) {
     this.#path = path;
@@ -41,7 +47,7 @@ export class SignedSlices {
     if (found.kind !== 'text') throw new Error(found.reason);
     const known = new Map<string, string>();
     for (const line of found.text.split('\n').slice(0, -1)) {
-      const match = /^((?:pplns|solo) \d{1,10}) ([0-9a-f]{32})$/.exec(line);
+      const match = LINE.exec(line);
       if (match === null)
         throw new Error(`${path} is damaged: it is not known which slices were signed, so no receipts are made`);
       known.set(match[1] as string, match[2] as string);
@@ -49,13 +55,34 @@ export class SignedSlices {
     return new SignedSlices(path, known);
   }
 
-  /** Tells the other front ends what this one has signed, and forgets what nobody signs any more. */
+  /** Tells the other front ends what this one has signed, or knows of others, and forgets what nobody signs any more. */
   async tell(sql: Sql): Promise<void> {
+    this.#learned = -1;
     const rows = [...this.#known].map(([key, name]) => ({ ...partsOf(key), name }));
     const column = <T>(of: (row: (typeof rows)[number]) => T): T[] => rows.map(of);
     await sql`insert into signed_slices select * from unnest(${column(({ service }) => service)}::int[],
       ${column(({ slice }) => slice)}::int[], ${column(({ name }) => name)}::text[]) order by 1, 2 on conflict do nothing`;
-    await sql`delete from signed_slices where slice <= (select max(slice) from signed_slices) - ${KEPT_SLICES}::int`;
+    await sql`delete from signed_slices where slice <= (select max(number) from slices) - ${KEPT_SLICES}::int`;
+  }
+
+  /** Keeps what the other front ends have told. To be called often: who signed it may be gone at any time. */
+  async learn(sql: Sql): Promise<void> {
+    const rows = await sql<{ service: number; slice: number; name: string }[]>`select service, slice, name
+      from signed_slices where slice > ${this.#learned - LATE_SLICES}::int
+        and slice <= (select max(number) from slices) order by slice`;
+    const told = rows.map(({ service, slice, name }) => [`${SERVICES[service]} ${slice}`, name] as const);
+    // A row that was changed by hand must not make the file one that cannot be read.
+    const fresh = told.filter(([key, name]) => !this.#known.has(key) && LINE.test(`${key} ${name}`));
+    if (fresh.length > 0) await this.#add(fresh);
+    this.#learned = Math.max(this.#learned, ...rows.map(({ slice }) => slice));
+  }
+
+  /** The oldest by the time when they came are dropped: a chain that begins anew has lower numbers. */
+  async #add(fresh: readonly (readonly [key: string, name: string])[]): Promise<void> {
+    const next = [...this.#known, ...fresh].slice(-KEPT_SLICES * SERVICES.length);
+    await writeDurably(this.#path, next.map(([key, name]) => `${key} ${name}\n`).join(''), PRIVATE_MODE);
+    this.#known.clear();
+    for (const [key, name] of next) this.#known.set(key, name);
   }
 
   /** False when another record of the slice was signed, here or elsewhere. */
@@ -72,12 +99,7 @@ export class SignedSlices {
       on conflict do nothing`;
     if (!(await this.allows(sql, service, slice, books))) return false;
     const key = `${service} ${slice}`;
-    if (this.#known.has(key)) return true;
-    const next = new Map([...this.#known].filter(([each]) => partsOf(each).slice > slice - KEPT_SLICES));
-    next.set(key, nameOf(books));
-    await writeDurably(this.#path, [...next].map(([each, name]) => `${each} ${name}\n`).join(''), PRIVATE_MODE);
-    this.#known.clear();
-    for (const [each, name] of next) this.#known.set(each, name);
+    if (!this.#known.has(key)) await this.#add([[key, nameOf(books)]]);
     return true;
   }
 }

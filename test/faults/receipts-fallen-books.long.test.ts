@@ -164,6 +164,51 @@ test('the books fell back while a machine was away: it signs no other record of 
   expect(after.delivered.at(-1)).toBe(`pplns/3/${here.bootId}`);
 });
 
+test('the books fell with the machine that had signed a slice: another machine knows what it signed, and tells it to those that come later', async () => {
+  const key = newPoolKey();
+  const gone = await openFrontEnd();
+  const away = await openFrontEnd(undefined, 0xcd);
+  const stays = await openFrontEnd(undefined, 0xef);
+  const held: Receipt[] = [];
+  const before = await openReceipts(key, [gone]);
+  const other = await openReceipts(key, [away], before.books);
+  const idle = await openReceipts(key, [stays], before.books);
+  await before.books.height(0);
+  await before.books.height(SLICE_CUTS);
+  for (const bed of [before, other, idle]) await bed.look();
+  await gone.write([share(0, 100n)]);
+  await away.write([share(0, 101n)]);
+  for (const [bed, end] of [
+    [before, gone],
+    [other, away],
+  ] as const)
+    await bed.take(end);
+  // The second machine ends before it has seen that the slice is closed; the third has no work in it.
+  await before.books.height(2 * SLICE_CUTS);
+  await before.look();
+  await before.maker.round();
+  // Rows that nobody tells spoil nothing.
+  await before.books.sql`insert into signed_slices values (7, 1, 'x'), (0, 2000000000, ${'0'.repeat(32)})`;
+  await idle.maker.round();
+  expect(await collect(before, key, held)).toEqual([]);
+  expect(held.length).toBe(1);
+  // A copy from when slice 1 was open: it closes without what the first machine holds.
+  const after = await openReceipts(key, [stays]);
+  const back = await openReceipts(key, [away], after.books);
+  await after.books.height(0);
+  await after.books.height(SLICE_CUTS);
+  await after.maker.round();
+  await back.look();
+  await back.take(away, { marked: true });
+  await after.books.height(2 * SLICE_CUTS);
+  for (let i = 0; i < 2; i++) {
+    await back.look();
+    await back.maker.round();
+  }
+  expect(await collect(after, key, held)).toEqual([]);
+  expect(back.logged.join('\n')).toContain('another record of the slice was signed before');
+});
+
 test('a fall after which the slice closes as it did costs no receipt', async () => {
   const key = newPoolKey();
   const end = await openFrontEnd();
@@ -221,4 +266,19 @@ test('fee and W changed between a copy of the books and their fall: slices that 
   expect(after.delivered).toEqual([`pplns/1/${end.bootId}`]);
   // Nothing is left of what was noted: the next slices open with the terms of their own time.
   expect(await after.books.sql`select 1 from noted_terms`).toHaveLength(0);
+});
+
+test('a clock of the database that jumps by two days takes no receipts that miners have yet to compare', async () => {
+  const key = newPoolKey();
+  const end = await openFrontEnd();
+  const bed = await openReceipts(key, [end]);
+  await first(bed, [end]);
+  await bed.books.sql`update receipt_sheets set made_at = now() - interval '2 days'`;
+  await end.write([share(0, 103n)]);
+  await bed.take(end, { marked: true });
+  await bed.books.height(3 * SLICE_CUTS);
+  await bed.look();
+  await bed.maker.round();
+  const { slices } = await bed.view.ofAccount({ payload: account('miner 0'), after: 0 });
+  expect(slices.map(({ slice }) => slice)).toEqual([1, 2]);
 });

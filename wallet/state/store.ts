@@ -3,6 +3,7 @@
  * one atomic batch; whatever a payment depends on is flushed to the disk before the call goes on (`sync`).
  */
 import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { ClassicLevel } from 'classic-level';
 import type { Chat } from '../../protocol/messenger/chats.ts';
@@ -20,6 +21,7 @@ import {
   type OwnedOutput,
   type RequestRecord,
 } from './records.ts';
+import { damagedTable } from './table-files.ts';
 
 /** Prefixes of the tables. `~` sorts after every character a key holds, so `prefix + '~'` ends a range. */
 const TABLE = {
@@ -172,7 +174,13 @@ export class WalletStore {
       if (cause?.code === 'LEVEL_IO_ERROR') throw unwritable(cause);
       throw new WalletError('state_damaged', `cannot open the wallet state: ${cause?.message ?? String(error)}`);
     }
-    return new WalletStore(level);
+    const damaged = await damagedTable(directory);
+    if (damaged === undefined) return new WalletStore(level);
+    await level.close();
+    throw new WalletError(
+      'state_damaged',
+      `the disk has changed ${join(directory, damaged)}: requests that were paid may be missing in it`,
+    );
   }
 
   async close(): Promise<void> {

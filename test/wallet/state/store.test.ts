@@ -1,9 +1,11 @@
 /** The wallet's state on disk: signed bytes are kept until a fate is final, and all request ids are found again. */
+import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ClassicLevel } from 'classic-level';
 import { expect, test } from 'vitest';
 import { encodeRecord, type OutgoingRecord, type RequestRecord } from '../../../wallet/state/records.ts';
 import { WalletStore } from '../../../wallet/state/store.ts';
+import { randomBytesOf } from '../../random.ts';
 import { temporaryDirectory } from '../../temporary.ts';
 
 const signed: OutgoingRecord = {
@@ -106,5 +108,46 @@ test('requests are listed by the beginning of their id, page by page', async () 
   expect(await list('a-', 'A-9')).toEqual(['a-1', 'a-2', 'a-3']);
   expect(await list('a-', 'b')).toEqual([]);
   expect(await list('c')).toEqual([]);
+  await store.close();
+});
+
+test('a bit of a table that the disk has changed is found before anything is read: a request that was paid is not forgotten', async () => {
+  const [original, directory] = [join(temporaryDirectory(), 'store'), join(temporaryDirectory(), 'store')];
+  const requests = Array.from({ length: 40 }, (_, i) => ({ ...request, requestId: `payout-${i}` }));
+  const store = await WalletStore.open(original);
+  await store.write([{ meta: WalletStore.firstMeta('development'), requests }], true);
+  await store.close();
+  // The next start puts into a table what the one before has written.
+  await (await WalletStore.open(original)).close();
+  const [table = ''] = readdirSync(original).filter((name) => name.endsWith('.ldb'));
+  const bytes = readFileSync(join(original, table));
+  // The last bytes say what kind of file it is: the store itself looks at them.
+  for (let at = 0; at < bytes.length - 48; at += 13) {
+    cpSync(original, directory, { recursive: true });
+    const changed = Buffer.from(bytes);
+    changed.writeUInt8(changed.readUInt8(at) ^ (1 << (at % 8)), at);
+    writeFileSync(join(directory, table), changed);
+    const opened = await WalletStore.open(directory).catch((error: { code?: string }) => error.code);
+    expect(opened, `byte ${at} of ${bytes.length}`).toBe('state_damaged');
+    rmSync(directory, { recursive: true });
+  }
+});
+
+test('tables of many sizes, merged and packed, are whole', async () => {
+  const directory = join(temporaryDirectory(), 'store');
+  const random = randomBytesOf(1);
+  const filler = (i: number) => (i % 3 === 0 ? random(150).toString('hex') : 'x'.repeat(i % 500));
+  for (let round = 0; round < 6; round++) {
+    const store = await WalletStore.open(directory);
+    const requests = Array.from({ length: 1_500 }, (_, i) => ({
+      ...request,
+      requestId: `${(i * 7_919 + round) % 4_001}`,
+      paramsDigest: filler(i),
+    }));
+    await store.write([{ requests }], true);
+    await store.close();
+  }
+  const store = await WalletStore.open(directory);
+  expect((await store.requestsAfter('', undefined, 10_000)).length).toBe((await store.requestIds()).length);
   await store.close();
 });
