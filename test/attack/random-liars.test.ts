@@ -159,3 +159,48 @@ test('one honest peer is enough, whatever others do', async () => {
     expect(behind, why).toBeLessThan(MINUTES * 30);
   }
 });
+
+const LATER: Readonly<Record<string, (bed: LiarsBed, question: Question) => ReturnType<Answer>>> = {
+  'answer in the last moment': async (bed, question) => {
+    await pause(19_000);
+    return bed.truth(question);
+  },
+  'are busy, and say so late': async () => {
+    await pause(1_400);
+    return 'busy';
+  },
+};
+
+test.each(Object.entries(LATER))(
+  'forty that brought a cut, claim much and then %s hold up a node at the newest cut once',
+  async (_, later) => {
+    const bed = new LiarsBed(TIP, 100, INTERVAL);
+    const names = Array.from({ length: 40 }, (_, i) => `liar${i}`);
+    let isLater = false;
+    for (const name of names) {
+      bed.join(name, 1, async (question) =>
+        isLater && question.type === 'cuts' ? await later(bed, question) : bed.truth(question),
+      );
+      bed.sync.heights.brought(name, true);
+    }
+    bed.join('honest', bed.tip, async (question) => {
+      await pause(100);
+      return bed.truth(question);
+    });
+    const timer = setInterval(() => bed.announce('honest', ++bed.tip), CUT_MILLIS);
+    bed.sync.start();
+    await passing(() => bed.height === bed.tip, 60_000);
+    isLater = true;
+    for (const name of names) bed.announce(name, MUCH);
+    let behind = 0;
+    for (let second = 0; second < 200; second++) {
+      await passing(() => false, 1_000);
+      if (bed.tip - bed.height > 2) behind++;
+    }
+    expect(behind).toBeLessThan(30);
+    expect(bed.blamed.filter((line) => line.startsWith('honest'))).toEqual([]);
+    clearInterval(timer);
+    void bed.sync.close();
+    await passing(() => false, 30_000, 1_000);
+  },
+);

@@ -26,6 +26,8 @@ class Network {
   readonly connections: Held[] = [];
   readonly silent = new Set<string>();
   readonly dials: string[] = [];
+  /** Peers and addresses. */
+  readonly barred = new Set<string>();
   readonly book: PeerBook;
   readonly dialler: Dialler;
 
@@ -50,7 +52,7 @@ class Network {
     };
     this.dialler = new Dialler(OUTBOUND, {
       host: host as unknown as Host,
-      limits: { isBarred: () => false } as unknown as ConnectionLimits,
+      limits: { isBarred: (name: string) => this.barred.has(name) } as unknown as ConnectionLimits,
       book: this.book,
       failed: () => undefined,
     });
@@ -129,4 +131,17 @@ test('those that come from the network of a peer do not keep it from being diall
   network.book.remember(stranger(0), 1);
   await network.pass(2);
   expect(network.has(stranger(0))).toBe(true);
+});
+
+test('a named peer is dialled although another one at its address is barred, and not where it is barred itself', async () => {
+  const [named, other] = [
+    '/ip4/192.0.2.1/tcp/28705',
+    '/ip4/198.51.100.1/tcp/28705/p2p/12D3KooWRDpNuGjW9RjrH3Yy7R8JUxL97omQbYxWgvhK9zAboK9J',
+  ];
+  const network = new Network([named, other]);
+  const told = '/ip4/192.0.2.1/tcp/1/p2p/12D3KooWQYV9dGMFoRzNStwpXztXaBUjtPqi6aU76ZgUriHhKust';
+  network.book.told(told);
+  for (const name of ['192.0.2.1', '12D3KooWRDpNuGjW9RjrH3Yy7R8JUxL97omQbYxWgvhK9zAboK9J']) network.barred.add(name);
+  await network.pass(10);
+  expect(network.dials).toEqual([named]);
 });

@@ -181,6 +181,34 @@ test('what is fetched ahead is bounded: a part that does not come holds up the o
   expect((await taking).length).toBe(12);
 });
 
+test('of a long part little is held that nobody finishes, and one who sends it is not given up for those', async () => {
+  const length = 60 * CHUNK_BYTES;
+  const chunk = encodeChunk({ length, bytes: new Uint8Array(CHUNK_BYTES).fill(FIRST) });
+  const begins: Chunks = async (_, from) => (from >= length - CHUNK_BYTES ? await never() : chunk);
+  const asked = new Set<string>();
+  const names = Array.from({ length: 20 }, (_, i) => `begins${i}`);
+  const honest: Chunks = async () => {
+    await new Promise((resolve) => setTimeout(resolve, 2));
+    return chunk;
+  };
+  const peers = new Peers({ ...Object.fromEntries(names.map((name) => [name, begins])), honest });
+  const taking = peers.taken(rulesOf(1, length));
+  let most = 0;
+  const clock = setInterval(() => {
+    peers.now += 1_000;
+    peers.fetch.wake();
+    most = Math.max(most, peers.fetch.heldBytes);
+    for (const line of peers.asked) asked.add(line.split(' ')[0] as string);
+  }, 20);
+  try {
+    expect(await taking).toEqual([FIRST]);
+  } finally {
+    clearInterval(clock);
+  }
+  expect(asked.size).toBe(21);
+  expect(most).toBeLessThanOrEqual(96 * CHUNK_BYTES);
+});
+
 const { provenMillis } = PATIENCE.fetch;
 const busy: Chunks = () => {
   throw new AskError('busy', 'the peer is busy');

@@ -103,6 +103,26 @@ test('strangers that are silent under ever new names are asked once, and not bef
   }
 });
 
+test('one that delivered and was busy once is asked before strangers, however new they are', async () => {
+  let isBusy = false;
+  const busy: Answer = () => {
+    throw new AskError('busy', 'the peer is busy');
+  };
+  const peers: Record<string, Answer> = {
+    honest: (to, count) => (isBusy ? busy(to, count) : answerOf(to, count)),
+  };
+  const { asked, idOf } = walking(peers);
+  await idOf(2_975);
+  isBusy = true;
+  expect(await idOf(2_879)).toBeUndefined();
+  isBusy = false;
+  const { honest } = peers as { readonly honest: Answer };
+  delete peers.honest;
+  Object.assign(peers, { stranger: busy, honest });
+  expect(await idOf(2_783)).toBe(idAt(2_783));
+  expect(asked.filter((line) => line.startsWith('stranger'))).toEqual([]);
+});
+
 test('where all are busy it goes on later from where it was', async () => {
   let isBusy = false;
   const { asked, faults, idOf } = walking({

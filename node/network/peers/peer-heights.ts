@@ -20,7 +20,7 @@ export type PeerHeight = {
   /** First height of a range that it did not deliver. */
   failedFrom: number | undefined;
   asked: number;
-  /** Questions that it did not answer soon, minus others. */
+  /** Questions that it did not answer soon, or had no time for, minus others. */
   late: number;
   /** How long its answers took lately. */
   millis: number;
@@ -125,10 +125,11 @@ export class PeerHeights {
     if (known !== undefined) known.late = Math.min(MAX_LATE, known.late + 1);
   }
 
-  /** It has no time now: others are asked meanwhile, and it is none the worse for it. */
+  /** It has no time now: others are asked meanwhile, and before it until it answers again. */
   busy(peer: PeerName): void {
     const known = this.#peers.get(peer);
     if (known !== undefined) known.restsUntil = this.#steady() + REST_MILLIS;
+    this.late(peer);
   }
 
   failed(peer: PeerName, from: number): void {

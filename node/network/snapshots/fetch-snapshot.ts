@@ -36,7 +36,7 @@ import { readRemembered, remember } from '../peers/remembered-peers.ts';
 import type { Place } from '../sync/cut-proof.ts';
 import { WakeUp } from '../sync/wake-up.ts';
 import { BUSY, type PeerName } from '../thread/host-types.ts';
-import { LostSnapshot, PATIENCE, PartFetch, type Patience } from './part-fetch.ts';
+import { LostSnapshot, PATIENCE, PartFetch, type Patience, patienceOf } from './part-fetch.ts';
 import { isOfCommittee, trustedHeader, WayBack } from './snapshot-link.ts';
 import { keyOf, SnapshotOffers } from './snapshot-offers.ts';
 
@@ -204,7 +204,7 @@ class SnapshotFetch {
   async #choose(): Promise<Place> {
     const { trust } = this.#settings;
     for (;;) {
-      // In the order after each look: the other offers of peers that did not deliver one come last.
+      // In the order after each look: the other offers of peers that did not deliver one come last, and who comes meanwhile after those that wait.
       const looked = new Set<string>();
       const next = () =>
         this.#offers.all().find((offer) => !looked.has(keyOf(offer)) && !this.#refused.has(toHex(offer.cutId)));
@@ -284,16 +284,17 @@ class SnapshotFetch {
       });
     } catch (error) {
       if (!(error instanceof LostSnapshot)) throw error;
-      this.#offers.failed(offer, holders);
       parts.close(error);
     }
-    if (found === undefined || isOfCommittee(trusted, found)) return found !== undefined;
-    this.#refused.add(toHex(offer.cutId));
+    if (found !== undefined && isOfCommittee(trusted, found)) return true;
+    if (found !== undefined) this.#refused.add(toHex(offer.cutId));
+    // Also one with a committee of its own, which costs as much: the next one of the same peers comes after all others.
+    this.#offers.failed(offer, holders);
     return false;
   }
 
   #partsOf(place: Place, patience: Patience): PartFetch {
-    this.#parts = new PartFetch(place.height, patience, {
+    this.#parts = new PartFetch(place.height, patienceOf(patience, this.#offers.tries(place)), {
       ...this.#link,
       holders: () => this.#offers.holders(place),
       drop: (peer) => this.#offers.drop(peer, place),

@@ -19,6 +19,8 @@ const MAX_TURNS = 1_024;
 /** Bytes fetched but not written yet, by the maximum length of parts; one part is always allowed. */
 const AHEAD_BYTES = 32 * 1_024 * 1_024;
 const AHEAD_PARTS = 64;
+/** Bytes of parts that are not whole yet, of all peers: nothing of them is proven, and several may be asked for the same one. More than the longest part. */
+const HELD_BYTES = 96 * 1_024 * 1_024;
 const HASTE_MILLIS = 3_000;
 /** The same for a peer that has not delivered yet. */
 const NEXT_MILLIS = 1_000;
@@ -38,6 +40,13 @@ export const PATIENCE = {
   /** For its first part only, to check whether it is proven. */
   look: { provenMillis: 60_000, heldMillis: 0 },
 } as const satisfies Record<string, Patience>;
+const FIRST_PART = 1 / 8;
+
+/** An eighth at first, and twice as much each time that the snapshot is tried again: strangers offer many, and send hardly anything. */
+export const patienceOf = ({ provenMillis, heldMillis }: Patience, tries: number): Patience => ({
+  provenMillis: provenMillis * Math.min(1, FIRST_PART * 2 ** tries),
+  heldMillis,
+});
 
 export type PartFetchDependencies = {
   /** Those that say they have the snapshot. */
@@ -53,6 +62,9 @@ export type PartFetchDependencies = {
 export class LostSnapshot extends Error {}
 
 class NotThere extends Error {}
+
+/** A part on its way from a peer. */
+type Reading = { chunks: Uint8Array[]; bytes: number; askedAt: number; isGivenUp: boolean };
 
 type WantedPart<T> = {
   readonly part: number;
@@ -72,6 +84,7 @@ export class PartFetch {
   readonly #turns = new BoundedMap<PeerName, number>(MAX_TURNS);
   #turn = 0;
   readonly #news = new WakeUp();
+  readonly #readings = new Set<Reading>();
   #heldAt: number;
   #proven = { since: 0, parts: 0, bytes: 0 };
   #closed: Error | undefined;
@@ -193,21 +206,46 @@ export class PartFetch {
   }
 
   async #whole<T>(peer: PeerName, wanted: WantedPart<T>): Promise<Uint8Array> {
-    const chunks: Uint8Array[] = [];
-    let [length, at] = [1, 0];
-    while (at < length) {
-      if (this.#closed !== undefined || wanted.found !== undefined) throw new Error('the part is not needed any more');
-      const question = { type: 'part', height: this.#height, part: wanted.part, from: at } as const;
-      const chunk = decodeChunk(await this.#with.ask(peer, encodeSyncQuestion(question)));
-      if (chunk.length === 0) throw new NotThere('it does not have the part');
-      if (at === 0) length = chunk.length;
-      if (length > wanted.rule.maxBytes)
-        throw new PeerFault(peer, 'false_proof', `part ${wanted.part} is longer than it may be`);
-      if (chunk.length !== length || chunk.bytes.length !== Math.min(CHUNK_BYTES, length - at))
-        throw new PeerFault(peer, 'malformed', `bytes of part ${wanted.part} are missing`);
-      chunks.push(chunk.bytes);
-      at += chunk.bytes.length;
+    const reading: Reading = { chunks: [], bytes: 0, askedAt: 0, isGivenUp: false };
+    this.#readings.add(reading);
+    try {
+      for (let length = 1; reading.bytes < length; ) {
+        if (this.#closed !== undefined || wanted.found !== undefined)
+          throw new Error('the part is not needed any more');
+        const { bytes: from } = reading;
+        reading.askedAt = this.#with.steady();
+        const question = { type: 'part', height: this.#height, part: wanted.part, from } as const;
+        const chunk = decodeChunk(await this.#with.ask(peer, encodeSyncQuestion(question)));
+        if (reading.isGivenUp) throw new Error('others sent more meanwhile');
+        if (chunk.length === 0) throw new NotThere('it does not have the part');
+        if (from === 0) length = chunk.length;
+        if (length > wanted.rule.maxBytes)
+          throw new PeerFault(peer, 'false_proof', `part ${wanted.part} is longer than it may be`);
+        if (chunk.length !== length || chunk.bytes.length !== Math.min(CHUNK_BYTES, length - from))
+          throw new PeerFault(peer, 'malformed', `bytes of part ${wanted.part} are missing`);
+        reading.chunks.push(chunk.bytes);
+        reading.bytes += chunk.bytes.length;
+        this.#makeRoom(reading);
+      }
+    } finally {
+      this.#readings.delete(reading);
     }
-    return chunks.length === 1 ? (chunks[0] as Uint8Array) : Buffer.concat(chunks);
+    return reading.chunks.length === 1 ? (reading.chunks[0] as Uint8Array) : Buffer.concat(reading.chunks);
+  }
+
+  /** Of parts that are not whole yet. */
+  get heldBytes(): number {
+    return [...this.#readings].reduce((sum, { bytes }) => sum + bytes, 0);
+  }
+
+  /** Those are given up that have not sent anything for longest. */
+  #makeRoom(latest: Reading): void {
+    let held = this.heldBytes;
+    const others = [...this.#readings].filter((reading) => reading !== latest && reading.bytes > 0);
+    for (const reading of others.sort((a, b) => a.askedAt - b.askedAt)) {
+      if (held <= HELD_BYTES) return;
+      held -= reading.bytes;
+      Object.assign(reading, { chunks: [], bytes: 0, isGivenUp: true });
+    }
   }
 }

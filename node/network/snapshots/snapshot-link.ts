@@ -10,7 +10,7 @@ import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import { isSnapshotHeight, type ProvenHead } from '../../snapshot/snapshot-head.ts';
 import { PeerFault } from '../peers/peer-fault.ts';
 import { type Place, provenBack } from '../sync/cut-proof.ts';
-import { HASTE_MILLIS } from '../sync/hurried-ask.ts';
+import { HASTE_MILLIS, MAX_AT_ONCE } from '../sync/hurried-ask.ts';
 import { decodeHeadersAnswer, encodeSyncQuestion, MAX_HEADERS } from '../sync/sync-messages.ts';
 import type { PeerName } from '../thread/host-types.ts';
 
@@ -35,14 +35,14 @@ async function headersOf(
   return headers;
 }
 
-/** From the first peer that has it: the next one is asked when one fails or takes long. Undefined if none has. */
+/** From the first peer that has it: the next one is asked when one fails, and more and more as long as none answers. Undefined if none has. */
 function firstOf<T>(
   peers: readonly PeerName[],
   get: (peer: PeerName) => Promise<T>,
   { blame }: LinkDependencies,
 ): Promise<T | undefined> {
   const waiting = [...peers];
-  let asked = 0;
+  let [asked, width] = [0, 1];
   return new Promise((resolve) => {
     const end = (found?: T) => {
       clearInterval(hurry);
@@ -62,7 +62,10 @@ function firstOf<T>(
         next();
       });
     };
-    const hurry = setInterval(next, HASTE_MILLIS);
+    const hurry = setInterval(() => {
+      for (let i = 0; i < width; i++) next();
+      width = Math.min(MAX_AT_ONCE, 2 * width);
+    }, HASTE_MILLIS);
     next();
   });
 }
@@ -92,7 +95,7 @@ const LATE_MILLIS = 2_000;
 /**
  * Follows headers back from the trusted cut. Proven headers are kept: the way is walked once for all offers, and
  * resumed after busy peers. Those whose last answer was whole and soon take turns, and come before all others: strangers
- * may be silent under ever new names. One with no answer, a short one, or a slow one is asked after all others.
+ * may be silent under ever new names. One with no answer, a short one, or a slow one is asked after those, and before all that never delivered any.
  */
 export class WayBack {
   readonly #with: LinkDependencies & { steady(): number };
@@ -102,8 +105,8 @@ export class WayBack {
   /** Of the heights that snapshots are made of. */
   readonly #proven = new Map<number, Bytes>();
   readonly #lateAt = new BoundedMap<PeerName, number>(MAX_LATE);
-  /** Their last answer was whole and soon. */
-  readonly #delivering = new BoundedMap<PeerName, true>(MAX_LATE);
+  /** Whether the last answer of those was whole and soon of whom one was. */
+  readonly #delivering = new BoundedMap<PeerName, boolean>(MAX_LATE);
   #turn = 0;
 
   constructor(trusted: CutHeader, dependencies: LinkDependencies & { steady(): number }) {
@@ -139,7 +142,7 @@ export class WayBack {
     const get = async (peer: PeerName): Promise<readonly Bytes[]> => {
       const askedAt = steady();
       this.#lateAt.set(peer, askedAt);
-      this.#delivering.delete(peer);
+      if (this.#delivering.has(peer)) this.#delivering.set(peer, false);
       const headers = await headersOf(peer, to.height, count, this.#with);
       const wrong = provenBack(to, headers);
       if (typeof wrong === 'string') throw new PeerFault(peer, 'false_proof', wrong);
@@ -155,11 +158,14 @@ export class WayBack {
 
   /** `peers`: those that are nearest first. */
   #inTurn(peers: readonly PeerName[]): readonly PeerName[] {
-    const delivering = peers.filter((peer) => this.#delivering.has(peer));
-    const others = peers.filter((peer) => !this.#delivering.has(peer));
+    const delivering = peers.filter((peer) => this.#delivering.get(peer) === true);
     const first = this.#turn++ % Math.max(1, delivering.length);
     const late = (peer: PeerName) => this.#lateAt.get(peer) ?? 0;
-    return [...delivering.slice(first), ...delivering.slice(0, first), ...others.sort((a, b) => late(a) - late(b))];
+    const inTurn = (isKnown: boolean) =>
+      peers
+        .filter((peer) => this.#delivering.get(peer) !== true && this.#delivering.has(peer) === isKnown)
+        .sort((a, b) => late(a) - late(b));
+    return [...delivering.slice(first), ...delivering.slice(0, first), ...inTurn(true), ...inTurn(false)];
   }
 }
 

@@ -1,9 +1,9 @@
 /**
  * The snapshots that peers offer. Every peer is asked when it connects and from time to time; one that did not have its
- * offer is not asked for it again. Undelivered snapshots, and other offers of the same peers, come after all other
- * offers for a while: a peer may offer the newest snapshot without ever sending it, and then another invented one. Peers
- * that the operator named come first, then those that this node chose, of which it was told by others, then those that
- * came to it, of which a stranger can send any number.
+ * offer is not asked for it again. Those that wait longest come first: since their peer came, or since they, or all that
+ * offer them, were last tried in vain. A peer may offer the newest snapshot without ever sending it, and then another
+ * invented one, and strangers may come without end: they come after those that wait. Peers that the operator named come
+ * first, and those that this node chose before those that came to it.
  */
 import { equalBytes } from '../../../protocol/bytes.ts';
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
@@ -16,7 +16,10 @@ import { decodeOffers } from './snapshot-messages.ts';
 const ASK_MILLIS = 10_000;
 const MAX_DROPPED = 1_024;
 const MAX_FAILED = 1_024;
-const LAST_MILLIS = 10 * 60_000;
+/** Peers that came within this time are the same: the newest of their snapshots comes first. */
+const TOGETHER_MILLIS = 60_000;
+/** So much sooner a peer counts as having come, by its distance. */
+const LEADS = [Number.POSITIVE_INFINITY, TOGETHER_MILLIS, 0] as const;
 
 export type OfferDependencies = {
   ask(peer: PeerName, question: Uint8Array): Promise<Uint8Array>;
@@ -32,10 +35,13 @@ export class SnapshotOffers {
   /** By their keys. */
   readonly #offers = new Map<PeerName, Map<string, Place>>();
   /** 0: the operator named it, 1: this node chose it, 2: it came. */
-  readonly #distances = new Map<PeerName, number>();
+  readonly #distances = new Map<PeerName, 0 | 1 | 2>();
+  readonly #cameAt = new Map<PeerName, number>();
   readonly #dropped = new BoundedMap<string, true>(MAX_DROPPED);
   /** When a snapshot or a peer last failed to deliver. */
   readonly #failed = new BoundedMap<string, number>(MAX_FAILED);
+  /** How often a snapshot was tried in vain. */
+  readonly #tries = new BoundedMap<string, number>(MAX_FAILED);
   readonly #timer: NodeJS.Timeout;
 
   constructor(dependencies: OfferDependencies) {
@@ -48,12 +54,15 @@ export class SnapshotOffers {
   joined(peer: PeerName, { direction, named }: Pick<PeerInfo, 'direction' | 'named'>): void {
     this.#offers.set(peer, new Map());
     this.#distances.set(peer, named ? 0 : direction === 'outbound' ? 1 : 2);
+    const now = this.#with.steady();
+    this.#cameAt.set(peer, now - (now % TOGETHER_MILLIS));
     void this.#ask(peer);
   }
 
   left(peer: PeerName): void {
     this.#offers.delete(peer);
     this.#distances.delete(peer);
+    this.#cameAt.delete(peer);
   }
 
   async #ask(peer: PeerName): Promise<void> {
@@ -74,30 +83,47 @@ export class SnapshotOffers {
     return [...this.#distances].sort(([, a], [, b]) => a - b).map(([peer]) => peer);
   }
 
-  /** Each once, those of the nearest peers and newer ones first; then undelivered ones, the one tried longest ago first. */
+  /** Each once, those that wait longest first; of several, those of the nearest peers, and then newer ones. */
   all(): readonly Place[] {
     const all = new Map([...this.#offers.values()].flatMap((offers) => [...offers]));
     const ranked = [...all].map(([key, offer]) => {
       const holders = this.#holders(key);
       const distance = Math.min(...holders.map((peer) => this.#distances.get(peer) as number));
-      return { offer, failedAt: this.#failedAt(key, holders), distance };
+      return { offer, since: this.#since(key, holders), failedAt: this.#failedAt(key, holders), distance };
     });
     const sorted = ranked.sort(
-      (a, b) => a.failedAt - b.failedAt || a.distance - b.distance || b.offer.height - a.offer.height,
+      (a, b) =>
+        Number(a.since > b.since) - Number(a.since < b.since) ||
+        a.failedAt - b.failedAt ||
+        a.distance - b.distance ||
+        b.offer.height - a.offer.height,
     );
     return sorted.map(({ offer }) => offer);
   }
 
+  #since(key: string, holders: readonly PeerName[]): number {
+    const ofPeers = holders.map((peer) => this.#failed.get(peer) ?? this.#came(peer));
+    return Math.max(this.#failed.get(key) ?? Number.NEGATIVE_INFINITY, Math.min(...ofPeers));
+  }
+
+  #came(peer: PeerName): number {
+    return (this.#cameAt.get(peer) as number) - LEADS[this.#distances.get(peer) as 0 | 1 | 2];
+  }
+
   /** Of the snapshot, or of every peer that offers it. */
   #failedAt(key: string, holders: readonly PeerName[]): number {
-    const ofPeers = holders.map((peer) => this.#failed.get(peer) ?? 0);
-    const at = Math.max(this.#failed.get(key) ?? 0, Math.min(...ofPeers));
-    return this.#with.steady() - at < LAST_MILLIS ? at : 0;
+    return Math.max(this.#failed.get(key) ?? 0, Math.min(...holders.map((peer) => this.#failed.get(peer) ?? 0)));
+  }
+
+  /** How often it was tried in vain. */
+  tries(offer: Place): number {
+    return this.#tries.get(keyOf(offer)) ?? 0;
   }
 
   /** These peers did not deliver it. */
   failed(offer: Place, peers: Iterable<PeerName>): void {
     const now = this.#with.steady();
+    this.#tries.set(keyOf(offer), this.tries(offer) + 1);
     for (const name of [keyOf(offer), ...peers]) this.#failed.set(name, now);
   }
 

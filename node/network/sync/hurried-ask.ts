@@ -8,7 +8,7 @@ import type { PeerName } from '../thread/host-types.ts';
 
 export const HASTE_MILLIS = 1_500;
 /** Peers that are asked beside the others at one time: an answer may be long. */
-const MAX_AT_ONCE = 4;
+export const MAX_AT_ONCE = 4;
 
 /**
  * What an answer brings. Undefined, or an error: it does not count, and others are waited for. They are asked too while

@@ -61,7 +61,9 @@ export class Dialler {
     const { host, limits } = this.#with;
     const name = /\/p2p\/(\w+)$/.exec(address)?.[1];
     const ip = ipOf(address);
-    if (this.#dialled.has(address) || (ip !== undefined && limits.isBarred(clientKey(ip)))) return true;
+    if (this.#dialled.has(address)) return true;
+    // Others that have the address of a named peer, as behind a router, do not keep this node from it.
+    if (ip !== undefined && !this.#with.book.isNamed(address) && limits.isBarred(clientKey(ip))) return true;
     return name !== undefined && (connected.has(name) || name === host.peerId.toString() || limits.isBarred(name));
   }
 
