@@ -125,10 +125,12 @@ export class Jobs {
     return minWork !== null && minWork > work ? minWork : work;
   }
 
-  /** Whether its share work is settled and below what the template allows: only then does it control the rate of shares. */
+  /** Whether its share work is settled, in use, and below what the template allows: only then does it control the rate of shares. */
   get isPaced(): boolean {
     const isSettled = this.#vardiff.phase === 'settled' || this.#wishes?.fixedWork != null;
-    return isSettled && this.shareWork < (this.#desk.newest(this.draw)?.hardest.work ?? 0n);
+    const template = this.#desk.newest(this.draw);
+    if (!isSettled || template === undefined) return false;
+    return this.#workOn(template) === this.shareWork && this.shareWork < template.hardest.work;
   }
 
   /** Whether the newest template has gone out on this connection. */

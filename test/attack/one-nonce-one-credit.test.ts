@@ -3,7 +3,12 @@
  * unknown, a nonce counts once per header, and a header has one share target for ever.
  */
 import { expect, test } from 'vitest';
-import { ConnectionCounter, connectionNumberMemory, readExtranonce } from '../../bridge/session/extranonce.ts';
+import {
+  ConnectionCounter,
+  connectionNumberMemory,
+  numbersOf,
+  readExtranonce,
+} from '../../bridge/session/extranonce.ts';
 import { jobIdOf, MAX_REVISION, serialOf } from '../../bridge/session/job-book.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { NONCE_OFFSET } from '../../protocol/ledger/header.ts';
@@ -140,4 +145,21 @@ test('a listener thread that takes the place of one that died gives no connectio
   const successor = new ConnectionCounter(bootId, 1, memory);
   for (let i = 0; i < 3; i++) names.push(toHex(successor.next()));
   expect(new Set(names).size).toBe(9);
+});
+
+test('no two connections have one name, although their numbers are not in order', () => {
+  const memory = connectionNumberMemory();
+  const counter = new ConnectionCounter(new Uint8Array(8), 1, memory);
+  const names = new Set<string>();
+  let inOrder = 0;
+  // All that have the prefixes 0 and 1.
+  for (let upper = 0; upper < 0x1_0000; upper += 16) {
+    new Uint32Array(memory)[1] = upper * 0x1_0000;
+    const [one, two] = [counter.next(), counter.next()].map(numbersOf);
+    expect([one?.prefix, two?.prefix]).toEqual([0, 1]);
+    names.add(toHex(one!.owner)).add(toHex(two!.owner));
+    if (two!.handle === one!.handle + 1) inOrder++;
+  }
+  expect(names.size).toBe(2 * 0x1000);
+  expect(inOrder).toBeLessThan(16);
 });

@@ -12,6 +12,7 @@ import { encodeClientFrame } from '../../protocol/stratum/v2.ts';
 import { EXCESS_RATE } from '../../runtime/clients/excess.ts';
 import { EASY } from '../bridge/bed.ts';
 import { type DeskBed, deskBed, RecordingPeer } from '../bridge/desk-bed.ts';
+import { DeskFarm } from '../bridge/desk-farm.ts';
 import { DeskMiner } from '../bridge/desk-miner.ts';
 import { addressOf } from '../bridge/stratum-client.ts';
 
@@ -42,6 +43,25 @@ test('a miner with a fixed share work that the block target eases is not banned 
   await greedy.login({ password: 'd=32' });
   await flood(greedy, (greedy.jobs[0] as Job).jobId, 200, 2);
   expect(greedy.codes).toContain(28);
+});
+
+test('a farm is not banned for a flood on jobs that keep the share work of before until the next template', async () => {
+  const bed = await deskBed({ limits: SLOW, hash });
+  const first = new DeskFarm(bed);
+  const session = await first.begin(['a'], { rigs: 1, password: 'd=32' });
+  first.end();
+  const farm = new DeskFarm(bed);
+  expect(await farm.begin(['a'], { rigs: 1, session, password: 'd=48' })).toBe(session);
+  const flooded = async (from: number) => {
+    const { jobId, firstGeneration: generation } = farm.job;
+    const submits = Array.from({ length: 200 }, () => ({ jobId, generation, rig: 0, nonce: farm.nonce(2) }));
+    await farm.send(...submits.map((submit, i) => ({ type: 'farmSubmit' as const, sequence: from + i, submit })));
+    return farm.codes.includes(28);
+  };
+  expect(await flooded(1)).toBe(false);
+  await bed.publish(1_001);
+  await farm.send();
+  expect(await flooded(201)).toBe(true);
 });
 
 test('a newcomer is forgiven a flood of good shares, not one of nothing', async () => {

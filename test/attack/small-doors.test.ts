@@ -2,6 +2,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { listenForStats } from '../../bridge/stats-listener.ts';
+import { sharedInFlight } from '../../runtime/clients/in-flight.ts';
 import { Metrics } from '../../runtime/metrics/metrics.ts';
 import { listenForMetrics } from '../../runtime/metrics/metrics-listener.ts';
 import { quietLog } from '../quiet-log.ts';
@@ -50,4 +51,24 @@ test('statistics, also when they cannot be had', async () => {
   expect(failed.status).toBe(503);
   await flood(listener.address.port, '/v1/stats');
   expect(gathered).toBeLessThanOrEqual(2 * CONNECTIONS);
+});
+
+test('what takes long to make is made for a fifth of the time, however often it is asked for', async () => {
+  let clock = 0;
+  let made = 0;
+  const ask = sharedInFlight(
+    async () => {
+      clock += 100;
+      return ++made;
+    },
+    () => clock,
+  );
+  for (; clock < 10_000; clock += 10) await ask();
+  expect(made).toBeLessThanOrEqual(21);
+  const failing = sharedInFlight(
+    async () => Promise.reject(new Error('not now')),
+    () => clock,
+  );
+  await expect(failing()).rejects.toThrow('not now');
+  await expect(failing()).rejects.toThrow('not now');
 });

@@ -286,6 +286,14 @@ test('the operator, and only with the token, sees and changes things', async () 
   wallet.payments = async () => ({ kind: 'ok', value: [] });
   expect(await doing('void')).toMatchObject(refused);
   wallet.status = async () => ({ kind: 'ok', value: { requestTable: 'table', ...rest } });
+  // Released while the wallet answers: from then on it may be asked for this payout.
+  wallet.payments = async () => {
+    expect(await doing('release')).toMatchObject({ released: payout });
+    return { kind: 'ok', value: [] };
+  };
+  expect(await doing('void')).toMatchObject(refused);
+  await books.sql`update payouts set needs_person = 'unclear' where id = ${payout}`;
+  wallet.payments = async () => ({ kind: 'ok', value: [] });
   expect(await doing('void')).toMatchObject({ voided: payout });
   expect(await queue()).toEqual([]);
   expect(await call<OperatorStatus>('/status')).toMatchObject({
@@ -296,6 +304,7 @@ test('the operator, and only with the token, sees and changes things', async () 
   const { entries } = await call<OperatorLogDocument>('/log');
   expect(entries.map((row) => row.action)).toEqual([
     'payout_void',
+    'payout_release',
     'payout_release',
     'payouts_now',
     'payouts_resume',

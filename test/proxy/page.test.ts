@@ -92,5 +92,5 @@ test('the listener has the page and its sheet, and says so where the figures can
   expect((await get('/', { method: 'POST' })).status).toBe(405);
   expect((await get('/v1/stats')).status).toBe(404);
   isBroken = true;
-  expect((await get('/')).status).toBe(503);
+  await expect.poll(async () => (await get('/')).status).toBe(503);
 });

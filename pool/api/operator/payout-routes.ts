@@ -141,11 +141,14 @@ export function payoutRoutes({ sql, wallet, note, resumed }: PayoutRoutesDepende
       params: ofPayout,
       answer: o.voided,
       handle: async ({ params }, { request }) => {
+        const [seen] = await sql<{ at: string }[]>`select updated_at::text as at from payouts where id = ${params.id}`;
         const payout = await payoutFor(params, 'void');
         const { id, state } = payout;
         if (state === 'submitting') await neverAsked(payout);
         await sql.begin(async (transaction) => {
-          const [row] = await transaction`select 1 from payouts where id = ${id} and state = ${state} for update`;
+          // Released while the wallet was asked, it may have been asked for it since.
+          const [row] = await transaction`select 1 from payouts where id = ${id} and state = ${state}
+            and updated_at::text = ${seen?.at ?? ''} for update`;
           if (row === undefined) throw new ApiRefusal('conflict', 'this payout has changed meanwhile');
           await markVoid(transaction, id, state as 'reserved' | 'submitting', 'by the operator');
         });
