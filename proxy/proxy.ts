@@ -143,7 +143,8 @@ export async function runProxy(
   /** All that the options about pools decide. */
   const openPools = ({ values: chosen, user: { worker }, tls }: ProxySettings) => {
     const { random } = systemClock;
-    const books = openBooks(chosen, values.dataDir, { now, wall: Date.now, random, fetch: fetchFromNode(tls), note });
+    const reads = { now, wall: Date.now, random, fetch: fetchFromNode(tls), note };
+    const books = openBooks(chosen, values.dataDir, reads, 'address');
     const common = {
       network,
       agent: `svc-proxy/${version}`,
