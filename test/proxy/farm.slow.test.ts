@@ -5,6 +5,8 @@ import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import { headerPays } from '../../protocol/ledger/reward.ts';
 import { workOfTarget } from '../../protocol/ledger/target.ts';
 import type { Job } from '../../protocol/stratum/messages.ts';
+import { proxyMetrics } from '../../proxy/proxy-figures.ts';
+import { Metrics } from '../../runtime/metrics/metrics.ts';
 import { accountOf, addressOf, mine, V1Client, V2Client } from '../bridge/stratum-client.ts';
 import { until } from '../until.ts';
 import { PlayedPool } from './played-pool.ts';
@@ -173,23 +175,60 @@ test('a server that does not know farms serves rigs by nonces; a job that pays a
   rig.close();
 });
 
-test('at a pool of another address rigs log in again, so that they check the address that jobs now pay', async () => {
+test.each(['0', '1'])(
+  'at a pool of another address rigs log in again, at once and at a port that stays open, so that they check the address that jobs now pay; with %s threads',
+  async (threads) => {
+    const [first, second] = [await PlayedPool.start(), await PlayedPool.start()];
+    second.pool = { address: addressOf(11), name: 'Second' };
+    second.payout = accountOf(11);
+    const proxy = await startProxy([first.url, second.url], theVerifier(), ['--threads', threads]);
+    const server = proxy.rigs.current;
+    const rig = await V2Client.open(proxy.port());
+    await rig.login('rig-1');
+    first.close();
+    await rig.closed;
+    const again = await V2Client.open(proxy.port());
+    await again.login('rig-1');
+    expect(proxy.rigs.current).toBe(server);
+    // None of them had a job that pays another address than it was told.
+    expect(new Set(rig.jobs.map(({ payout }) => toHex(payout)))).toEqual(new Set([toHex(first.payout)]));
+    expect(toHex(newest(again).payout)).toBe(toHex(second.payout));
+    expect((await share(again)).code).toBe(0);
+    again.close();
+  },
+);
+
+test('at a pool of the same address rigs stay connected, whatever its name', async () => {
   const [first, second] = [await PlayedPool.start(), await PlayedPool.start()];
-  second.pool = { address: addressOf(11), name: 'Second' };
-  second.payout = accountOf(11);
-  const proxy = await startProxy([first.url, second.url], theVerifier());
-  const port = proxy.port();
-  const rig = await V2Client.open(port);
+  second.pool = { ...second.pool, name: 'Second' };
+  const proxy = await startProxy([first.url, second.url], theVerifier(), ['--start-work', '8']);
+  const rig = await V2Client.open(proxy.port());
   await rig.login('rig-1');
+  const before = rig.jobs.length;
   first.close();
-  await rig.closed;
-  await until(() => proxy.rigs.current?.addresses[0]?.port === port && proxy.link().job?.pool?.name === 'Second');
-  await until(async () => (await proxy.rigs.current?.figures())?.ready === true);
-  const again = await V2Client.open(port);
-  await again.login('rig-1');
-  expect(toHex(newest(again).payout)).toBe(toHex(second.payout));
-  expect((await share(again)).code).toBe(0);
-  again.close();
+  await until(() => rig.jobs.length > before);
+  expect((await share(rig)).code).toBe(0);
+  await until(() => second.booked.length === 1);
+  const news = await V2Client.open(proxy.port());
+  await news.login('rig-2');
+  expect(news.pool?.name).toBe('Second');
+  for (const each of [rig, news]) each.close();
+});
+
+test('a block is counted by the word of the pool, for the rig that found it', async () => {
+  const pool = await PlayedPool.start();
+  pool.blockId = new Uint8Array(48).fill(7);
+  const proxy = await startProxy([pool.url], theVerifier(), ['--start-work', '8']);
+  const rig = await V2Client.open(proxy.port());
+  await rig.login('rig-1');
+  expect((await share(rig)).code).toBe(0);
+  await until(() => proxy.relay.figures.accepted === 1);
+  expect(proxy.relay.figures.blocks).toBe(1);
+  expect(proxy.relay.counters.list(1)).toMatchObject([{ worker: 'rig-1', blocks: 1 }]);
+  const metrics = new Metrics('svc_proxy');
+  await proxyMetrics(metrics, proxy)();
+  expect(await metrics.text()).toContain('svc_proxy_blocks_total{state="found"} 1');
+  rig.close();
 });
 
 test.each([
