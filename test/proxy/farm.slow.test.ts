@@ -1,5 +1,7 @@
 /** A proxy at a pool with farm sessions: each rig has its own headers and its own name, and what is passed on arrives once. */
-import { expect, test } from 'vitest';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
+import { expect, onTestFinished, test } from 'vitest';
 import { parsePoolUrl } from '../../miner/client/pool-url.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import { headerPays } from '../../protocol/ledger/reward.ts';
@@ -112,6 +114,64 @@ test('another share target of the pool comes with generations above all that wer
   expect(pool.refused).toEqual([]);
   expect(pool.booked.map(({ work }) => work)).toEqual([8n, 4n, 2n, 8n, 8n]);
   rig.close();
+});
+
+/** A link without message boundaries: what comes is held until the next comes or a moment has passed, and goes on cut in its middle. */
+async function seamlessLink(port: number): Promise<number> {
+  const server = createServer((near) => {
+    const far = connect(port, '127.0.0.1');
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      const held: Buffer[] = [];
+      let halves = Promise.resolve();
+      const goOn = (): void => {
+        const all = Buffer.concat(held.splice(0));
+        const middle = all.length >> 1;
+        if (all.length > 0)
+          halves = halves.then(async () => {
+            to.write(all.subarray(0, middle));
+            await setImmediate();
+            to.write(all.subarray(middle));
+          });
+      };
+      from.setNoDelay();
+      from.on('data', (data: Buffer) => {
+        if (held.push(data) === 2) goOn();
+        else setTimeout(goOn, 10);
+      });
+      from.on('error', () => undefined).on('close', () => to.destroy());
+    }
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  return (server.address() as AddressInfo).port;
+}
+
+test('a link that joins two messages and cuts others in their middle loses nothing, at a pool that changes the share target with every job', async () => {
+  const pool = await PlayedPool.start();
+  const port = await seamlessLink(Number(new URL(pool.url).port));
+  const proxy = await startProxy([`stratum2+tcp://127.0.0.1:${port}`], theVerifier(), ['--start-work', '8']);
+  const rigs = await Promise.all(
+    ['rig-1', 'rig-2'].map(async (name) => {
+      const rig = await V2Client.open(proxy.port());
+      await rig.login(name);
+      return rig;
+    }),
+  );
+  for (let round = 0; round < 12; round++) {
+    const before = rigs.map(({ jobs }) => jobs.length);
+    await pool.job({ shareWork: round % 2 === 0 ? 4n : 8n });
+    await until(() => rigs.every(({ jobs }, i) => jobs.length > (before[i] as number)));
+    const codes = await Promise.all(rigs.map((rig) => share(rig)));
+    expect(codes.map(({ code }) => code)).toEqual([0, 0]);
+  }
+  await until(() => proxy.relay.figures.waiting === 0);
+  expect(pool.refused).toEqual([]);
+  expect(pool.booked.length).toBe(24);
+  expect(proxy.relay.figures).toMatchObject({ accepted: 24, lost: 0 });
+  for (const rig of rigs) rig.close();
 });
 
 test('while the link is away shares wait, and are sent once after the resume', async () => {
