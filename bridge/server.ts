@@ -19,7 +19,7 @@ import { MOST_PARTS } from './nodes/origin-job.ts';
 import { RepeatedTemplates } from './nodes/repeated-templates.ts';
 import { type KeptTemplate, TemplateStore } from './nodes/template-store.ts';
 import type { TemplateSet } from './nodes/upstream.ts';
-import type { StratumService } from './service.ts';
+import type { PaidPool, StratumService } from './service.ts';
 import { BanList } from './session/ban-score.ts';
 import { BOOT_ID_BYTES, beginGenerations, beginTemplate, connectionNumberMemory } from './session/extranonce.ts';
 import { MAX_SERIAL } from './session/job-book.ts';
@@ -103,6 +103,8 @@ class MainServer implements StratumServer {
   readonly #templates: TemplateStore;
   readonly #repeated: RepeatedTemplates;
   #certificate: CertificatePem | null;
+  /** Where it was changed since the start. */
+  #pool: PaidPool | undefined;
   /** By their draws; one alone, unless templates are those of several sessions at another server (nodes/origin-job.ts). */
   readonly #parts = new Map<number, Part>();
   #published = 0;
@@ -305,6 +307,8 @@ class MainServer implements StratumServer {
   #greet(listener: ListenerControl): void {
     for (const { publication } of this.#parts.values())
       if (publication !== null) listener.publish({ ...publication, earlier: this.#earlier });
+    // It was changed while the thread started.
+    if (this.#pool !== undefined) listener.setPool(this.#pool);
     void listener.setReady(this.#isReady);
     for (const { key, untilMillis } of this.#bans.bans(this.#now())) listener.ban(key, untilMillis);
   }
@@ -480,6 +484,13 @@ class MainServer implements StratumServer {
   setCertificate(certificate: CertificatePem): void {
     this.#certificate = certificate;
     this.#each((listener) => listener.setCertificate(certificate));
+  }
+
+  setPool(pool: PaidPool): void {
+    this.#pool = pool;
+    // The listener of this thread has the same services, and compares.
+    this.#each((listener) => listener.setPool(pool));
+    for (const service of this.#options.services) service.pool = pool;
   }
 
   receipts(delivery: ReceiptDelivery): void {

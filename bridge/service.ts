@@ -7,6 +7,8 @@ import { MAX_TAG } from '../protocol/ledger/tag.ts';
 import type { ReceiptsOffer } from '../protocol/stratum/receipt-messages.ts';
 import type { ListenAddress } from '../runtime/command-line/command-line.ts';
 
+export type PaidPool = { readonly payout: Bytes; readonly address: string; readonly name: string };
+
 export type StratumService = {
   /** Such as `bridge`, `pplns` or `solo`; part of every record handed to the sink. */
   readonly name: string;
@@ -17,8 +19,8 @@ export type StratumService = {
   readonly fixed?: readonly FixedPort[];
   /** Of connections that came by such a port. */
   readonly fixedWork?: bigint;
-  /** Whom blocks pay; null pays each miner's own address. */
-  readonly pool: { readonly payout: Bytes; readonly address: string; readonly name: string } | null;
+  /** Whom blocks pay; null pays each miner's own address. Only `StratumServer.setPool` changes it. */
+  pool: PaidPool | null;
   /** The tag in the extranonce: the miner's own, or this text where a miner has none. */
   readonly tag: 'miner' | { readonly otherwise: string };
   /** The key that receipts are signed with, and where the API is; absent where none are given. */

@@ -9,7 +9,7 @@ import type { AnchorFigures } from './nodes/drawn-anchors.ts';
 import type { TemplateStore } from './nodes/template-store.ts';
 import type { NodeFigures, Upstream } from './nodes/upstream.ts';
 import type { StratumLimits } from './options.ts';
-import type { StratumService } from './service.ts';
+import type { PaidPool, StratumService } from './service.ts';
 import type { SessionShelf } from './session/session-shelf.ts';
 import type { BlockEntry, FoundBlocks } from './shares/found-blocks.ts';
 import type { ReceiptDelivery } from './shares/receipts.ts';
@@ -76,6 +76,8 @@ export interface StratumServer {
   /** Takes over a WebSocket upgrade that another web server received for one of the services, from the given client. */
   handleUpgrade(service: string, request: IncomingMessage, socket: Duplex, head: Bytes, client: string): void;
   setCertificate(certificate: CertificatePem): void;
+  /** Blocks of its services pay this pool from now on. Where the address is another, all connections end: a miner was told the one before at its login. */
+  setPool(pool: PaidPool): void;
   /** Sends the receipts of a slice to the connections that asked for them. */
   receipts(delivery: ReceiptDelivery): void;
   figures(): Promise<StratumFigures>;

@@ -29,7 +29,8 @@ export type PoolLinkDependencies = Pick<PoolClientDependencies, 'connect' | 'not
   readonly allowance: EpochAllowance;
   readonly moment: () => Moment;
   readonly onJob: (job: PoolJob | undefined, pool: number | undefined) => void;
-  readonly onVerdict: (share: Share, verdict: Verdict, error: ErrorReply | undefined) => void;
+  /** `blockId`: the share was a block. */
+  readonly onVerdict: (share: Share, verdict: Verdict, error: ErrorReply | undefined, blockId?: Bytes) => void;
   readonly books?: BooksEvents;
 };
 
@@ -68,9 +69,9 @@ export class PoolLink {
           this.#job = job;
           dependencies.onJob(job, pool);
         },
-        onVerdict: (share, verdict, error) => {
+        onVerdict: (share, verdict, error, blockId) => {
           this.#waiting.delete(share);
-          dependencies.onVerdict(share, verdict, error);
+          dependencies.onVerdict(share, verdict, error, blockId);
         },
         ...(books === undefined ? {} : { books }),
       },

@@ -113,6 +113,9 @@ export function proxyMetrics(metrics: Metrics, parts: ProxyParts): () => Promise
     for (const reason of ['accepted', 'stale', 'lost'] as const) answers.set(figures[reason], { reason });
     for (const [reason, count] of Object.entries(figures.rejected)) answers.set(count, { reason });
     const server = rigs.current;
-    if (server !== undefined) update(await server.figures());
+    if (server === undefined) return;
+    const served = await server.figures();
+    // The pool says which shares are blocks, and alone knows what becomes of them.
+    update({ ...served, blocks: { ...served.blocks, found: figures.blocks } });
   };
 }

@@ -9,14 +9,13 @@ import type { Verifier } from '../kernels/verifier.ts';
 import { openBooks } from '../miner/books/pool-books.ts';
 import { EpochAllowance, type Moment } from '../miner/client/epoch-allowance.ts';
 import { type NoteLevel, systemClock } from '../miner/client/pool-client.ts';
-import type { PoolJob, Share, Verdict } from '../miner/client/session-events.ts';
+import type { PoolJob } from '../miner/client/session-events.ts';
 import { connectFromNode, fetchFromNode } from '../miner/client/transport-node.ts';
 import { readEpochs, writeEpochs } from '../miner/devices/epoch-file.ts';
 import { type PoolSettings, poolKey, poolSettings } from '../miner/pool-settings.ts';
 import { LineLimit } from '../miner/terminal/line-limit.ts';
 import { formatAddress } from '../protocol/address.ts';
 import { type Bytes, toHex } from '../protocol/bytes.ts';
-import type { ErrorReply } from '../protocol/stratum/errors.ts';
 import { steadyNow } from '../runtime/clock/clock.ts';
 import { watchClock } from '../runtime/clock/watched-clock.ts';
 import { showListenAddress } from '../runtime/command-line/command-line.ts';
@@ -31,7 +30,7 @@ import { KEPT_RIGS, KeptAddresses } from './kept-addresses.ts';
 import type { ProxyValues } from './options.ts';
 import { listenForPage } from './page.ts';
 import { PoolJobs } from './pool-jobs.ts';
-import { PoolLink } from './pool-link.ts';
+import { PoolLink, type PoolLinkDependencies } from './pool-link.ts';
 import { type ProxyParts, proxyDocument, proxyMetrics } from './proxy-figures.ts';
 import { RigServer } from './rig-server.ts';
 import { ShareRelay } from './share-relay.ts';
@@ -121,8 +120,8 @@ export async function runProxy(
       if (isFarm) log.info('farm session: each rig has headers and a name of its own', {});
       else log.warn('the pool has no farms: rigs are told apart by nonces, and it sees one worker', {});
     }
-    jobs.set(job);
     if (job !== undefined) rigs.serve(job);
+    jobs.set(job);
     kept?.follow(job, pool);
   };
   const moment = (): Moment => ({ steady: now(), wall: Date.now() });
@@ -131,8 +130,10 @@ export async function runProxy(
       lines.note('warn', 'the epochs of the pools cannot be saved', { error }),
     );
   });
-  const onVerdict = (share: Share, verdict: Verdict, error: ErrorReply | undefined): void => {
-    relay.verdict(share, verdict, error);
+  const onVerdict: PoolLinkDependencies['onVerdict'] = (share, verdict, error, blockId) => {
+    relay.verdict(share, verdict, error, blockId !== undefined);
+    if (blockId !== undefined)
+      lines.note('info', 'block found', { ...(share.farm === undefined ? {} : { rig: share.farm.rig }), id: blockId });
     if (verdict === 'accepted') return;
     lines.note('warn', verdict === 'lost' ? 'share lost on its way to the pool' : `share ${verdict} by the pool`, {
       ...(share.farm === undefined ? {} : { rig: share.farm.rig }),
@@ -143,7 +144,8 @@ export async function runProxy(
   /** All that the options about pools decide. */
   const openPools = ({ values: chosen, user: { worker }, tls }: ProxySettings) => {
     const { random } = systemClock;
-    const books = openBooks(chosen, values.dataDir, { now, wall: Date.now, random, fetch: fetchFromNode(tls), note });
+    const reads = { now, wall: Date.now, random, fetch: fetchFromNode(tls), note };
+    const books = openBooks(chosen, values.dataDir, reads, 'address');
     const common = {
       network,
       agent: `svc-proxy/${version}`,

@@ -1,12 +1,12 @@
 /**
  * The stratum server towards the rigs. What a rig learns at its login (the address that jobs pay, the end of its nonces)
- * holds for its connection, so where the pool's word on these is another, the server begins anew and all rigs log in
- * again. It begins with the pool's first job: before that there is nothing to tell a rig.
+ * holds for its connection, so where the pool's word on these is another, all rigs log in again: with another address at the
+ * same ports, which stay open; with another end of the nonces at a new server. It begins with the pool's first job: before that there is nothing to tell a rig.
  */
 import { readCertificate, warnOfExpiry, watchCertificate } from '../bridge/connection/certificate.ts';
 import type { StratumValues } from '../bridge/options.ts';
 import { createStratumServer } from '../bridge/server.ts';
-import type { StratumService } from '../bridge/service.ts';
+import type { PaidPool, StratumService } from '../bridge/service.ts';
 import { certificateFiles, listenerOptions } from '../bridge/start-stratum.ts';
 import type { StratumServer } from '../bridge/stratum-server.ts';
 import type { Verifier } from '../kernels/verifier.ts';
@@ -44,13 +44,17 @@ const termsOf = ({ job, farm, pool, prefix }: PoolJob): Terms => ({
   ...(farm === undefined ? { nonceEnd: prefix } : {}),
 });
 
+/** What a server keeps for as long as it runs. */
 const keyOf = ({ pool, nonceEnd }: Terms): string =>
-  JSON.stringify([pool?.address, pool?.name, nonceEnd === undefined ? null : toHex(nonceEnd)]);
+  JSON.stringify([pool === null, nonceEnd === undefined ? null : toHex(nonceEnd)]);
+
+const isSamePool = (one: Terms['pool'], other: Terms['pool']): boolean =>
+  one?.address === other?.address && one?.name === other?.name;
 
 export class RigServer {
   readonly #options: RigServerOptions;
   readonly #dependencies: RigServerDependencies;
-  #key: string | undefined;
+  #terms: Terms | undefined;
   #server: StratumServer | undefined;
   /** Where port 0 was asked for, those of the first start. */
   #ports: readonly { readonly kind: string; readonly port: number }[] = [];
@@ -77,38 +81,50 @@ export class RigServer {
     return this.#server;
   }
 
-  /** Every job of the pool goes through here first. */
+  /** Every job of the pool goes through here first, before rigs get anything of it. */
   serve(job: PoolJob): void {
-    const terms = termsOf(job);
-    const key = keyOf(terms);
-    if (key === this.#key) return;
-    this.#key = key;
+    const [before, terms] = [this.#terms, termsOf(job)];
+    this.#terms = terms;
+    if (before !== undefined && keyOf(terms) === keyOf(before)) {
+      if (terms.pool !== null && !isSamePool(before.pool, terms.pool)) this.#setPool(before.pool, terms.pool);
+      return;
+    }
     this.#changing = this.#changing
       .then(() => (this.#isClosed ? undefined : this.#begin(terms)))
       .catch((error: unknown) => this.#dependencies.fault(error));
   }
 
+  #setPool(before: Terms['pool'], pool: PaidPool): void {
+    if (before?.address !== pool.address)
+      this.#dependencies.log.warn('rigs log in again: this pool has another address', { address: pool.address });
+    this.#server?.setPool(pool);
+  }
+
   async #begin(terms: Terms): Promise<void> {
     const { jobs: upstream, relay: sink, verifier, log } = this.#dependencies;
-    const { network, server, worksFor, values } = this.#options;
+    const { network, server: name, worksFor, values } = this.#options;
     if (this.#server !== undefined) {
-      log.warn('rigs log in again: this pool has another address, name or way of telling rigs apart');
+      log.warn('rigs log in again: this pool has another way of telling rigs apart');
       await this.#server.close();
     }
-    this.#server = await createStratumServer(
+    const server = await createStratumServer(
       {
         network: NETWORKS[network],
-        server,
+        server: name,
         services: [{ name: 'proxy', ...this.#addresses(), ...terms, worksFor, tag: 'miner' }],
         ...listenerOptions(values),
         certificate: this.#certificate,
       },
       { upstream, sink, verifier, log: log.child('stratum') },
     );
+    this.#server = server;
     if (this.#ports.length === 0)
-      for (const { kind, host, port } of this.#server.addresses)
+      for (const { kind, host, port } of server.addresses)
         log.info('stratum listener', { kind, host, port, tls: this.#certificate !== null });
-    this.#ports = this.#server.addresses;
+    this.#ports = server.addresses;
+    const { pool } = this.#terms ?? terms;
+    // It changed meanwhile.
+    if (pool !== null && !isSamePool(pool, terms.pool)) server.setPool(pool);
   }
 
   #addresses(): Pick<StratumService, 'listen' | 'listenWs'> {

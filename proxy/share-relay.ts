@@ -38,6 +38,7 @@ export type RelayFigures = {
   readonly waiting: number;
   /** Of the accepted ones. */
   readonly work: bigint;
+  readonly blocks: number;
 };
 
 /** Shares remembered so that none is sent twice: many more than are found while a job lasts. */
@@ -53,6 +54,9 @@ export class ShareRelay implements ShareSink {
   readonly #seen = new Set<string>();
   #sent = 0;
   #work = 0n;
+  #blocks = 0;
+  /** Whose they are, of shares that were sent on. */
+  readonly #finders = new WeakMap<Pick<Share, 'work'>, AcceptedShare>();
   readonly #verdicts: Record<Exclude<Verdict, 'rejected'>, number> = { accepted: 0, stale: 0, lost: 0 };
   readonly #rejected: Record<string, number> = {};
 
@@ -71,7 +75,7 @@ export class ShareRelay implements ShareSink {
     const rejected = { ...this.#rejected };
     const answers = [...Object.values(this.#verdicts), ...Object.values(rejected)];
     const waiting = answers.reduce((left, count) => left - count, this.#sent);
-    return { sent: this.#sent, ...this.#verdicts, rejected, waiting, work: this.#work };
+    return { sent: this.#sent, ...this.#verdicts, rejected, waiting, work: this.#work, blocks: this.#blocks };
   }
 
   refusal({ account }: Pick<Ownership, 'account'>): string | undefined {
@@ -84,7 +88,9 @@ export class ShareRelay implements ShareSink {
       this.#dependencies.onWork(share.work, share.account);
       if (share.passed === undefined || !this.#isNew(share)) continue;
       this.#sent++;
-      this.#dependencies.send(this.#shareOf(share, share.passed), share.passed.origin.account);
+      const passedOn = this.#shareOf(share, share.passed);
+      this.#finders.set(passedOn, share);
+      this.#dependencies.send(passedOn, share.passed.origin.account);
     }
   }
 
@@ -109,9 +115,12 @@ export class ShareRelay implements ShareSink {
     return { ...plain, farm: { generation, rig: worker === '' ? this.#unnamed : worker } };
   }
 
-  /** What became of a share that was sent on. */
-  verdict({ work }: Pick<Share, 'work'>, verdict: Verdict, error: ErrorReply | undefined): void {
-    if (verdict === 'accepted') this.#work += work;
+  /** What became of a share that was sent on; `isBlock` by the word of the pool. */
+  verdict(share: Pick<Share, 'work'>, verdict: Verdict, error: ErrorReply | undefined, isBlock = false): void {
+    const finder = this.#finders.get(share);
+    if (isBlock) this.#blocks++;
+    if (isBlock && finder !== undefined) this.counters.foundBlock(finder);
+    if (verdict === 'accepted') this.#work += share.work;
     if (verdict !== 'rejected') this.#verdicts[verdict]++;
     else {
       const name = error === undefined ? 'internal' : stratumError(error.code).name;

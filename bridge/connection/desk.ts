@@ -447,6 +447,11 @@ export class Desk implements ConversationDesk {
     return await this.#sessions.giveAway(session);
   }
 
+  /** All connections end, and may come back at once. */
+  dismiss(reason: string): void {
+    for (const conversation of [...this.#conversations]) this.#over(conversation, () => conversation.end(reason));
+  }
+
   async drain(): Promise<void> {
     for (const conversation of [...this.#conversations]) {
       const [low = 0, high = 0] = this.#dependencies.randomBytes(2);

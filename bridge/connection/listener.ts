@@ -6,13 +6,13 @@ import type { IncomingMessage } from 'node:http';
 import type { Server, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from 'node:tls';
-import { type Bytes, concat } from '../../protocol/bytes.ts';
+import { type Bytes, concat, equalBytes } from '../../protocol/bytes.ts';
 import { sniff, V2_MAGIC } from '../../protocol/stratum/frame.ts';
 import { clientKey, proxiedAddress, TrustedProxies } from '../../runtime/clients/client-address.ts';
 import { clientFaults } from '../../runtime/clients/client-fault.ts';
 import { type Bucket, fullBucket, take } from '../../runtime/clients/token-bucket.ts';
 import type { Logger } from '../../runtime/log/log.ts';
-import { type StratumService, tcpPortsOf } from '../service.ts';
+import { type PaidPool, type StratumService, tcpPortsOf } from '../service.ts';
 import type { SessionRecord } from '../session/session-record.ts';
 import type { ReceiptDelivery } from '../shares/receipts.ts';
 import type {
@@ -301,6 +301,12 @@ export class Listener implements ListenerControl {
     return true;
   }
 
+  setPool(pool: PaidPool): void {
+    const isOther = this.#options.services.some((service) => !isPaid(service.pool, pool));
+    for (const service of this.#options.services) service.pool = pool;
+    if (isOther) this.#desk.dismiss('the pool has another address');
+  }
+
   // --- TLS ------------------------------------------------------------------------------------------------------------
 
   setCertificate({ cert, key }: CertificatePem): void {
@@ -411,3 +417,5 @@ export class Listener implements ListenerControl {
     await Promise.all([...closed, emptied, this.#sockets.close()]);
   }
 }
+
+const isPaid = (one: PaidPool | null, other: PaidPool): boolean => one !== null && equalBytes(one.payout, other.payout);

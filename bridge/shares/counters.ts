@@ -65,7 +65,11 @@ export class Counters implements ShareSink {
     }
   }
 
-  async block({ account, worker }: FoundBlock): Promise<void> {
+  async block(block: FoundBlock): Promise<void> {
+    this.foundBlock(block);
+  }
+
+  foundBlock({ account, worker }: Pick<FoundBlock, 'account' | 'worker'>): void {
     this.#of(account, worker).blocks++;
   }
 

@@ -43,6 +43,7 @@ export const LISTENER_CALLS: Table<ListenerControl> = {
   publish: 'tell',
   setReady: 'call',
   setCertificate: 'tell',
+  setPool: 'tell',
   ban: 'tell',
   takeSession: 'call',
   receipts: 'tell',

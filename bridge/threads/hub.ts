@@ -5,6 +5,7 @@
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import type { OriginJob, TemplatePart } from '../nodes/origin-job.ts';
+import type { PaidPool } from '../service.ts';
 import type { Fault } from '../session/ban-score.ts';
 import type { SessionRecord } from '../session/session-record.ts';
 import type { ReceiptDelivery } from '../shares/receipts.ts';
@@ -145,6 +146,7 @@ export interface ListenerControl {
   /** Resolves when every further login is answered accordingly. */
   setReady(ready: boolean): Promise<void>;
   setCertificate(certificate: CertificatePem): void;
+  setPool(pool: PaidPool): void;
   ban(key: string, untilMillis: number): void;
   takeSession(id: string): Promise<SessionRecord | null>;
   /** Sends the receipts of a closed slice to the connections that asked for them. */

@@ -43,6 +43,11 @@ export class AwaitedReceipts {
     return true;
   }
 
+  /** Whether one of the same sheet is here. */
+  hasSheet({ service, slice, boot }: Receipt): boolean {
+    return this.of(service, slice).some((other) => other.boot === boot);
+  }
+
   of(service: string, slice: number): Receipt[] {
     return this.#awaited
       .map(({ receipt }) => receipt)

@@ -30,7 +30,8 @@ import { UncheckedTime } from './unchecked-time.ts';
 
 export type BooksWatchOptions = {
   readonly address: string;
-  readonly worker: string;
+  /** Undefined: all of the address together (svc-proxy). */
+  readonly worker: string | undefined;
   /** URL of the API given by the user; otherwise the pool's own. */
   readonly api: string | undefined;
   /** The key that the user expects, in hex, or its short name. */
@@ -193,13 +194,25 @@ export class BooksWatch {
 
   /** A receipt that came by the connection. */
   received(receipt: Receipt): void {
-    if (this.#key === undefined || !this.#isGood(receipt)) return;
+    // Of thousands of rigs one receipt of a sheet is enough: each says the work of all of them.
+    const isKnown = this.#options.worker === undefined && this.#awaited.hasSheet(receipt);
+    if (this.#key === undefined || isKnown || !this.#isGood(receipt)) return;
     this.#count(receipt);
     this.isChanged = this.#awaited.add(receipt) || this.isChanged;
   }
 
-  /** Where thousands of names of the address did more, the worker is one of the others of that sheet (books rule 17). */
-  #count(receipt: Receipt): void {
+  /**
+   * Where thousands of names of the address did more, the worker is one of the others of that sheet (books rule 17). Where all of the address are
+   * watched, the pool's API says what is open of them, and a receipt without that does not count.
+   */
+  #count(receipt: Receipt, accountOpen?: ReadonlyMap<string, bigint>): void {
+    if (this.#options.worker === undefined) {
+      const open = accountOpen?.get(receipt.boot);
+      if (open === undefined) return;
+      const whole = { ...receipt, work: receipt.account_work, open: `${open}` };
+      if (this.#ledger.receive(whole)) this.isChanged = true;
+      return;
+    }
     const isFolded = receipt.worker === OTHERS && receipt.receipts > OWN_RECEIPTS;
     if ((receipt.worker === this.#options.worker || isFolded) && this.#ledger.receive(receipt)) this.isChanged = true;
   }
@@ -320,9 +333,11 @@ export class BooksWatch {
     }
   }
 
-  /** Only those of one worker: others of the address may be any number, and strangers' inventions. */
-  async #receipts(query: URLSearchParams, worker: string): Promise<unknown> {
+  /** Only those of one worker, or one of each sheet: others of the address may be any number, and strangers' inventions. */
+  async #receipts(query: URLSearchParams, worker: string | undefined): Promise<unknown> {
     const base = `${this.#base}/api/v1/miners/${this.#options.address}`;
+    if (worker === undefined)
+      return this.#budget.read(`${base}/receipt-sheets?${new URLSearchParams([...query, ['of', 'account']])}`);
     if (!this.#isEarlier)
       try {
         const own = new URLSearchParams([...query, ['worker', worker || NO_NAME]]);
@@ -335,7 +350,7 @@ export class BooksWatch {
   }
 
   /** One page at a time, so that memory does not depend on how many the pool sends. */
-  async *#answers(after: number, worker: string): AsyncGenerator<ReceiptsAnswer> {
+  async *#answers(after: number, worker: string | undefined): AsyncGenerator<ReceiptsAnswer> {
     let cursor: string | undefined;
     for (let page = 0, at = after; page < MAX_PAGES; page++) {
       const answer = await this.#read(at, cursor, worker);
@@ -355,11 +370,11 @@ export class BooksWatch {
     return { format: EVIDENCE_FORMAT, pool_key: toHex(this.#key as Uint8Array), ...found };
   }
 
-  #compare({ service, slice, receipts: shown, leaf, record }: AnsweredSlice): void {
+  #compare({ service, slice, receipts: shown, accountOpen, leaf, record }: AnsweredSlice): void {
     const isOf = (receipt: Receipt) => receipt.service === service && receipt.slice === slice;
     const kept = this.#awaited.of(service, slice);
     const receipts = [...kept, ...shown.filter((receipt) => isOf(receipt) && this.#isGood(receipt))];
-    for (const receipt of receipts) this.#count(receipt);
+    for (const receipt of receipts) this.#count(receipt, accountOpen);
     const [first] = receipts;
     if (first === undefined) return;
     const evidence = this.#evidenceOf({ receipts: distinctReceipts(receipts), leaf, record });
@@ -391,7 +406,8 @@ export class BooksWatch {
     if (boot === undefined) return;
     const received = () => (short.kind === 'late' ? boot.received : accounted(boot));
     const isThere = () => (short.kind === 'job_service' && boot.slice !== -1) || short.told <= received();
-    for (const worker of [this.#options.worker, OTHERS]) {
+    const { worker: own } = this.#options;
+    for (const worker of own === undefined ? [own] : [own, OTHERS]) {
       for await (const answer of this.#answers(Math.max(0, boot.from), worker))
         for (const slice of answer.slices) this.#compare(slice);
       if (isThere()) return;

@@ -1,5 +1,5 @@
 /**
- * svc-miner's watch over the books of all its pools: one BooksWatch for each pool, address and worker, saved in a file,
+ * The watch of svc-miner and svc-proxy over the books of all their pools: one BooksWatch for each pool, address and worker, saved in a file,
  * run every minute and soon after receipts arrive. It never delays mining: failures are retried.
  */
 import { createApiClient } from '../../protocol/api/client.ts';
@@ -23,6 +23,8 @@ export type PoolBooksOptions = {
   readonly pools: readonly string[];
   readonly address: string;
   readonly worker: string;
+  /** Whose work is watched: that of the worker, or of all that the address has at the pool (svc-proxy). */
+  readonly watches?: 'worker' | 'address';
   readonly api: string | undefined;
   readonly poolKey: string | undefined;
   readonly payoutThreshold: bigint | undefined;
@@ -44,6 +46,7 @@ export function openBooks(
   values: Pick<MinerValues, 'pool' | 'user' | 'poolApi' | 'poolKey' | 'nodeApi' | 'payoutThreshold' | 'checkBooks'>,
   dataDir: string,
   dependencies: PoolBooksDependencies,
+  watches: PoolBooksOptions['watches'] = 'worker',
 ): PoolBooks | undefined {
   const { user, poolApi: api, poolKey, nodeApi, payoutThreshold } = values;
   if (!values.checkBooks || user === undefined) return undefined;
@@ -51,7 +54,7 @@ export function openBooks(
   const pools = values.pool.map(({ text }) => text);
   const { text: address, worker } = user;
   return new PoolBooks(
-    { dataDir, network, pools, address, worker, api, poolKey, nodeApi, payoutThreshold },
+    { dataDir, network, pools, address, worker, watches, api, poolKey, nodeApi, payoutThreshold },
     dependencies,
   );
 }
@@ -103,7 +106,8 @@ export class PoolBooks implements BooksEvents {
   }
 
   #open(pool: string, saved: unknown): BooksWatch {
-    const { address, worker, api, poolKey, payoutThreshold: threshold, nodeApi } = this.#options;
+    const { address, api, poolKey, payoutThreshold: threshold, nodeApi } = this.#options;
+    const worker = this.#options.watches === 'address' ? undefined : this.#options.worker;
     const { fetch } = this.#dependencies;
     const node =
       nodeApi === undefined ? null : createApiClient({ baseUrl: nodeApi }, { ...apiClientDependencies(), fetch });

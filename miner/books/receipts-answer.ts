@@ -2,7 +2,7 @@
  * The answer of `miners/ADDRESS/receipt-sheets`, or `receipts` of an earlier release, read strictly. It comes from the pool that is being watched: malformed answers are refused before
  * any part is kept, reported or written to a file.
  */
-import type { SliceRecord } from '../../protocol/books/books-slice.ts';
+import { readWork, type SliceRecord } from '../../protocol/books/books-slice.ts';
 import type { MembershipDocument } from '../../protocol/books/pool-proof.ts';
 import type { Receipt } from '../../protocol/books/receipt.ts';
 
@@ -10,6 +10,8 @@ export type AnsweredSlice = {
   readonly service: string;
   readonly slice: number;
   readonly receipts: readonly Receipt[];
+  /** By boot, what all workers of the account had open, where that was asked for; no receipt says it. */
+  readonly accountOpen: ReadonlyMap<string, bigint>;
   readonly leaf: MembershipDocument;
   readonly record: SliceRecord;
 };
@@ -87,8 +89,13 @@ function receiptOf(value: unknown): Receipt {
 
 /** Receipts as they are kept: each with the head and the signature of its sheet. */
 function sheetOf(value: unknown): Receipt[] {
-  const { receipts: own, count, ...head } = fieldsOf(value);
+  const { receipts: own, count, account_open: _, ...head } = fieldsOf(value);
   return listOf(own, MAX_RECEIPTS).map((each) => receiptOf({ ...head, receipts: count, ...fieldsOf(each) }));
+}
+
+function openOf(value: unknown): readonly (readonly [string, bigint])[] {
+  const { boot, account_open: open } = fieldsOf(value);
+  return open === undefined ? [] : [[textOf(boot, TEXTS.boot), readWork(textOf(open, TEXTS.open))]];
 }
 
 function sliceOf(value: unknown): AnsweredSlice {
@@ -101,6 +108,7 @@ function sliceOf(value: unknown): AnsweredSlice {
       sheets === undefined
         ? listOf(receipts, MAX_RECEIPTS).map(receiptOf)
         : listOf(sheets, MAX_SHEETS).flatMap(sheetOf),
+    accountOpen: new Map(sheets === undefined ? [] : listOf(sheets, MAX_SHEETS).flatMap(openOf)),
     leaf: leaf as MembershipDocument,
     record: record as SliceRecord,
   };

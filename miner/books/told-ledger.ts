@@ -104,7 +104,9 @@ export class ToldLedger {
     const [oldest] = this.#counted;
     if (this.#counted.size > MAX_COUNTED && oldest !== undefined) this.#counted.delete(oldest);
     const other = this.boots.get(toldName(receipt.boot, receipt.service === 'pplns' ? 'solo' : 'pplns'));
-    if (other !== undefined && receipt.slice > other.from && receipt.work !== '0') other.others++;
+    // One that was made before work was told proves nothing of that work.
+    const isAfter = other !== undefined && (this.#known(other)?.told ?? 0n) > 0n;
+    if (isAfter && receipt.slice > other.from && receipt.work !== '0') other.others++;
     const boot = this.boots.get(toldName(receipt.boot, receipt.service)) ?? this.boots.get(receipt.boot);
     // That front end accepted no work: there is nothing to compare.
     if (boot === undefined) return true;
@@ -131,13 +133,22 @@ export class ToldLedger {
     this.through = slice;
   }
 
+  /** A receipt that is new now was not there the last time, so it was made after that, or not long before. */
+  get #madeMillis(): number {
+    return (this.#began ?? Number.NEGATIVE_INFINITY) - NOTE_MILLIS;
+  }
+
+  /** What had been told before a receipt that is new now was made. */
+  #known({ samples }: Boot): Sample | undefined {
+    return samples.findLast(({ atMillis }) => atMillis <= this.#madeMillis);
+  }
+
   /** After all receipts up to `through` were asked for: what is missing. `beganMillis` is when they were asked for. */
   close(through: number, beganMillis: number): Shortfall[] {
     const found: Shortfall[] = [];
-    // A receipt that is new now was not there the last time, so it was made after that, or not long before.
-    const madeMillis = (this.#began ?? Number.NEGATIVE_INFINITY) - NOTE_MILLIS;
+    const madeMillis = this.#madeMillis;
     for (const [name, boot] of this.boots) {
-      const known = boot.samples.findLast((sample) => sample.atMillis <= madeMillis);
+      const known = this.#known(boot);
       const isNew = boot.slice > boot.seen;
       boot.seen = boot.slice;
       const short =

@@ -192,7 +192,8 @@ export class PageMiner {
           crew.setJob(next);
           this.#tell();
         },
-        onVerdict: (share, verdict, error) => {
+        onVerdict: (share, verdict, error, blockId) => {
+          if (blockId !== undefined) note('info', 'block found', { id: blockId });
           if (error?.code === CODE.too_many_requests) crew.tooManyShares();
           const device = crew.devices.find(({ number }) => number === share.device);
           if (device !== undefined) device.shares[verdict]++;

@@ -2,8 +2,6 @@
  * Data about a pool's books from one connection: its offer of receipts, the receipts, and the work that it answers with
  * `accepted`, each with the front end that answered. A front end is known by the jobs that it sends
  * (docs/protocol/stratum.md, S35).
- *
- * In a farm session receipts are by rig (S75), and a watch compares those of one worker: neither they nor the accepted work are told.
  */
 import { serviceOfExtranonce } from '../../protocol/books/block-service.ts';
 import type { BooksService } from '../../protocol/books/books-slice.ts';
@@ -43,7 +41,6 @@ export class LinkBooks {
   readonly #events: BooksEvents | undefined;
   #boot: string | undefined;
   #service: BooksService | undefined;
-  #isFarm = false;
   readonly #heights = new Map<number, number>();
   /** Accepted before the first job came. */
   #early: bigint[] = [];
@@ -58,11 +55,10 @@ export class LinkBooks {
     else if (action.kind === 'ready') this.#events?.onAddress(this.#pool, action.subscribed.pool?.address ?? null);
     else if (action.kind === 'receipts') this.#events?.onOffer(this.#pool, action.offer);
     else if (action.kind === 'verdict') this.#onVerdict(action);
-    else if (action.kind === 'receipt' && !this.#isFarm) this.#events?.onReceipt(this.#pool, action.receipt);
+    else if (action.kind === 'receipt') this.#events?.onReceipt(this.#pool, action.receipt);
   }
 
-  #onJob({ job, height, farm }: PoolJob): void {
-    this.#isFarm = farm !== undefined;
+  #onJob({ job, height }: PoolJob): void {
     const service = serviceOfExtranonce(job.extranonce);
     if (service !== undefined && service !== this.#service) {
       this.#events?.onService(this.#pool, service, this.#service);
@@ -88,7 +84,7 @@ export class LinkBooks {
 
   #tell(work: bigint): void {
     if (this.#boot === undefined) this.#early.push(work);
-    else if (this.#boot !== '' && !this.#isFarm) this.#events?.onTold(this.#pool, this.#boot, work, this.#service);
+    else if (this.#boot !== '') this.#events?.onTold(this.#pool, this.#boot, work, this.#service);
   }
 }
 

@@ -2,11 +2,12 @@
  * Shares that wait for answers, and the totals of the answers: which were accepted, whether they were credited in full,
  * and how many were refused in a row. Pure.
  */
+import type { Bytes } from '../../protocol/bytes.ts';
 import { CODE, type ErrorReply } from '../../protocol/stratum/errors.ts';
 import type { Share, Verdict } from './session-events.ts';
 
-/** `again`: sent a second time, after a connection broke. */
-export type Pending = { readonly share: Share; readonly again: boolean };
+/** `again`: sent a second time, after a connection broke. `blockId`: the server said that it is a block; the answer itself comes later. */
+export type Pending = { readonly share: Share; readonly again: boolean; blockId?: Bytes };
 
 /** Accepted work that was not credited. */
 export type Shortfall = { readonly credited: bigint; readonly earned: bigint };
@@ -39,6 +40,12 @@ export class PendingShares {
   add(pending: Pending): number {
     this.#pending.set(++this.#sequence, pending);
     return this.#sequence;
+  }
+
+  /** v2: a share that waits is a block. */
+  found(sequence: number, blockId: Bytes): void {
+    const pending = this.#pending.get(sequence);
+    if (pending !== undefined) pending.blockId = blockId;
   }
 
   #take(sequence: number): Pending | undefined {

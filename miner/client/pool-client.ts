@@ -281,9 +281,6 @@ export class PoolClient {
       case 'verdict':
         this.#events.onVerdict(action.share, action.verdict, action.error, action.blockId);
         return;
-      case 'block':
-        this.#dependencies.note('info', 'block found', { id: action.blockId });
-        return;
       case 'move':
         this.#onMove(link, action.reconnect);
         return;

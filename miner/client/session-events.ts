@@ -119,7 +119,6 @@ export type SessionAction =
     }
   | { readonly kind: 'receipts'; readonly offer: ReceiptsOffer }
   | { readonly kind: 'receipt'; readonly receipt: Receipt }
-  | { readonly kind: 'block'; readonly blockId: Bytes }
   | { readonly kind: 'note'; readonly message: string; readonly fields: Readonly<Record<string, unknown>> }
   | { readonly kind: 'move'; readonly reconnect: Reconnect }
   /** Closes the connection; the pool is not tried again before `retryAfterMillis`. */

@@ -200,7 +200,7 @@ export class Session {
         this.#onRejected(message.sequence, message.error);
         return;
       case 'block':
-        this.#actions.push({ kind: 'block', blockId: message.blockId });
+        this.#pending.found(message.sequence, message.blockId);
         return;
       case 'refused':
         this.#onRefused(message.error, now);
@@ -382,7 +382,8 @@ export class Session {
       this.#unexpected(STRAY_ANSWER);
       return;
     }
-    for (const pending of found.pending) this.#verdict(pending, 'accepted', undefined, undefined, pending.share.work);
+    for (const pending of found.pending)
+      this.#verdict(pending, 'accepted', undefined, pending.blockId, pending.share.work);
     if (found.short !== undefined) this.#note(CREDITED_LESS, { ...found.short, count, accepted: found.pending.length });
   }
 

@@ -39,15 +39,24 @@ export function pagesOf(sheet: Sheet): SheetPage[] {
   return pages;
 }
 
+function leavesOf({ leaves: bytes }: Pick<SheetPage, 'leaves'>): ReceiptLeaf[] {
+  const reader = new ByteReader(bytes);
+  const leaves: ReceiptLeaf[] = [];
+  while (reader.left > 0) leaves.push(readReceiptLeaf(reader));
+  return leaves;
+}
+
+/** What all workers of an account together have open, by the leaves of a page. */
+export const openOfPage = (page: Pick<SheetPage, 'leaves'>, account: Bytes): bigint =>
+  leavesOf(page).reduce((sum, leaf) => (equalBytes(leaf.account, account) ? sum + leaf.open : sum), 0n);
+
 /** The entries of an account in a page, or of one of its workers; `built` leaves were hashed for it. */
 export function entriesOfPage(
   page: { readonly page: number; readonly leaves: Bytes; readonly above: Bytes },
   account: Bytes,
   worker?: string,
 ): { readonly entries: readonly ReceiptEntry[]; readonly built: number } {
-  const reader = new ByteReader(page.leaves);
-  const leaves: ReceiptLeaf[] = [];
-  while (reader.left > 0) leaves.push(readReceiptLeaf(reader));
+  const leaves = leavesOf(page);
   const isOwn = (leaf: ReceiptLeaf) =>
     equalBytes(leaf.account, account) && (worker === undefined || leaf.worker === worker);
   const made = leaves.some(isOwn) ? receiptSheet(leaves).entries : [];

@@ -9,7 +9,7 @@ import { meetsTarget, targetToBytes } from '../../protocol/ledger/target.ts';
 import type { FarmJob, FarmSubmit } from '../../protocol/stratum/farm.ts';
 import { FrameSplitter } from '../../protocol/stratum/frame.ts';
 import { LineSplitter } from '../../protocol/stratum/line.ts';
-import type { Job } from '../../protocol/stratum/messages.ts';
+import type { Job, Subscribed } from '../../protocol/stratum/messages.ts';
 import { composeNonce } from '../../protocol/stratum/nonce.ts';
 import { decodeServerMessage, type ServerMessage } from '../../protocol/stratum/v1-answer.ts';
 import { type Call, encodeRequest, type Method, type RequestId } from '../../protocol/stratum/v1-request.ts';
@@ -178,6 +178,8 @@ export class V2Client {
   #sequence = 0;
   prefix: Bytes = new Uint8Array(2);
   session = '';
+  /** The pool that the server named. */
+  pool: Subscribed['pool'] = null;
 
   constructor(line: Line) {
     this.#line = line;
@@ -221,6 +223,7 @@ export class V2Client {
     const { subscribed } = await this.#granted('subscribed');
     this.prefix = subscribed.noncePrefix;
     this.session = subscribed.session;
+    this.pool = subscribed.pool;
     this.send({ type: 'authorize', authorize: { username, password } });
     return (await this.#granted('job')).job;
   }

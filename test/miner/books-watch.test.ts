@@ -4,8 +4,9 @@
  */
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { BooksWatch } from '../../miner/books/books-watch.ts';
-import { LATE_SLICES } from '../../miner/books/told-ledger.ts';
+import { LATE_SLICES, ToldLedger, toldName } from '../../miner/books/told-ledger.ts';
 import { PageBooks } from '../../miner/browser/page-books.ts';
+import type { Receipt } from '../../protocol/books/receipt.ts';
 import { count, seed } from '../level.ts';
 import { randomOf } from '../random.ts';
 import { ALL, mine, Played, PlayedPool, SLICE_MILLIS } from './played-pool.ts';
@@ -94,6 +95,20 @@ test('a pool that gives jobs of one service and books their work under the other
   const honest = new Played(new PlayedPool());
   await mine(honest, 6);
   expect(honest.kinds()).toEqual([]);
+});
+
+test('receipts of the other service that were made before any work was told prove nothing of that work', () => {
+  const ledger = new ToldLedger();
+  ledger.close(10, 0);
+  // The miner was off while another rig of the address worked for the other service.
+  const boot = 'b0'.repeat(8);
+  ledger.tell(toldName(boot, 'pplns'), 1_000n);
+  for (let slice = 11; slice < 17; slice++)
+    ledger.receive({ service: 'solo', slice, boot, work: '1', open: '0' } as Receipt);
+  for (let minute = 1; minute < 6; minute++) expect(ledger.close(16, minute * 60_000)).toEqual([]);
+  for (let slice = 17; slice < 20; slice++)
+    ledger.receive({ service: 'solo', slice, boot, work: '1', open: '0' } as Receipt);
+  expect(ledger.close(19, 360_000)).toMatchObject([{ kind: 'job_service', told: 1_000n }]);
 });
 
 test('a pool that offers no receipts is reported once, and not accused', () => {

@@ -300,15 +300,20 @@ test('a connection tells what its jobs say of themselves, whom they pay, and the
   ]);
 });
 
-test('of a farm session blocks are told, but neither accepted work nor receipts, which are by rig', () => {
+test('a farm session tells the same: the receipts of all rigs come on it, and what was accepted of all of them', () => {
   const { told, act, job } = toldBooks();
-  const receipt = { kind: 'receipt', receipt: 'of a rig' };
+  const boot = '07'.repeat(8);
   act({ kind: 'verdict', share: { jobId: 0 }, told: 4n, blockId: undefined });
   job(1, 3, {});
-  act(receipt);
-  act({ kind: 'verdict', share: { jobId: 1 }, told: 5n, blockId: new Uint8Array([9]) });
-  const found = ['found', { block: toHex(new Uint8Array([9])), service: 'pplns', height: 101 }];
-  expect(told).toEqual([['service', 'pplns', undefined], ['height', 101], found]);
+  act({ kind: 'receipt', receipt: 'of a rig' });
+  act({ kind: 'verdict', share: { jobId: 1 }, told: 5n, blockId: undefined });
+  expect(told).toEqual([
+    ['service', 'pplns', undefined],
+    ['height', 101],
+    ['told', boot, 4n, 'pplns'],
+    ['receipt', 'of a rig'],
+    ['told', boot, 5n, 'pplns'],
+  ]);
 });
 
 test('a page shows what its watch found: jobs that change their service, and a pool’s other key', () => {

@@ -1,6 +1,7 @@
-/** A pool with one miner of its own, played in memory, honest or with lies of its choice, and the miner's watch over its books. */
+/** A pool with one miner of its own, or one farm, played in memory, honest or with lies of its choice, and the miner's watch over its books. */
 import type { BooksAlarm } from '../../miner/books/books-alarms.ts';
 import { BooksWatch } from '../../miner/books/books-watch.ts';
+import { foldWorkers } from '../../pool/receipts/tally.ts';
 import type { BooksSources } from '../../protocol/books/books-evidence.ts';
 import { type SliceRecord, sliceChain } from '../../protocol/books/books-slice.ts';
 import { branchDocument } from '../../protocol/books/pool-proof.ts';
@@ -10,6 +11,7 @@ import {
   OWN_RECEIPTS,
   type Receipt,
   type ReceiptHead,
+  type ReceiptLeaf,
   receiptDocument,
   receiptSheet,
 } from '../../protocol/books/receipt.ts';
@@ -25,7 +27,7 @@ export const SLICE_MILLIS = 600_000;
 const STRANGERS = Array.from({ length: OWN_RECEIPTS }, (_, i) => ({ worker: `x${i}`, work: 20_000n, open: 0n }));
 const START_MILLIS = 1_790_000_000_000;
 
-type Entry = { readonly work: bigint; readonly atMillis: number; slice: number | undefined };
+type Entry = { readonly worker: string; readonly work: bigint; readonly atMillis: number; slice: number | undefined };
 type Lies = {
   readonly signsPart?: bigint;
   readonly booksPart?: bigint;
@@ -37,9 +39,13 @@ type Lies = {
   readonly lists?: (url: URL) => unknown;
   /** Slices in which so many names of a stranger did more work than the miner's worker that it has no receipt of its own. */
   readonly folds?: (slice: number) => boolean;
+  /** Shares that it answers with accepted and forgets. */
+  readonly drops?: (worker: string) => boolean;
+  /** Workers with receipts of their own in a sheet; an honest pool has its own bound of them. */
+  readonly ownReceipts?: number;
 };
 
-/** A pool with one miner of its own: journals by boot, slices, receipts, books. Parts are in hundredths. */
+/** A pool with one miner of its own, or one farm: journals by boot, slices, receipts, books. Parts are in hundredths. */
 export class PlayedPool {
   readonly journals = new Map<string, Entry[]>();
   readonly answers: { slice: number; receipts: Receipt[]; leaf: unknown; record: unknown }[] = [];
@@ -51,9 +57,10 @@ export class PlayedPool {
     this.lies = lies;
   }
 
-  accept(work: bigint, atMillis: number): void {
+  accept(work: bigint, atMillis: number, worker = 'w'): void {
+    if (this.lies.drops?.(worker) === true) return;
     const journal = this.journals.get(this.boot) ?? [];
-    journal.push({ work, atMillis, slice: undefined });
+    journal.push({ worker, work, atMillis, slice: undefined });
     this.journals.set(this.boot, journal);
   }
 
@@ -91,19 +98,25 @@ export class PlayedPool {
     const record = { ...base, chain: sliceChain(base) };
     const receipts: Receipt[] = [];
     for (const [boot, journal] of this.journals) {
-      const own = sum(journal.filter((entry) => entry.slice === slice));
-      const open = sum(journal.filter((entry) => entry.slice === undefined && entry.atMillis <= madeMillis));
-      if (own + open === 0n) continue;
-      const signed = (own * (this.lies.signsPart ?? 100n)) / 100n;
-      const leaf = {
+      const there = journal.filter((entry) => entry.slice === slice || isOpen(entry, madeMillis));
+      const signed = (entries: readonly Entry[]): bigint =>
+        (sum(entries.filter((entry) => entry.slice === slice)) * (this.lies.signsPart ?? 100n)) / 100n;
+      const of = (worker: string, entries: readonly Entry[]): ReceiptLeaf => ({
         account: accountOf(1),
-        worker: isFolded ? OTHERS : 'w',
+        worker,
         shares: 1,
-        work: signed,
-        open: this.lies.forgets ? 0n : open,
-        accountWork: signed + strangers,
-      };
-      const leaves = isFolded ? [leaf, ...STRANGERS.map((each) => ({ ...leaf, ...each }))] : [leaf];
+        work: signed(entries),
+        open: this.lies.forgets ? 0n : sum(entries.filter((entry) => isOpen(entry, madeMillis))),
+        accountWork: signed(there) + strangers,
+      });
+      const byWorker = Map.groupBy(there, ({ worker }) => (isFolded ? OTHERS : worker));
+      const own = foldWorkers(
+        [...byWorker].map(([worker, entries]) => of(worker, entries)),
+        this.lies.ownReceipts,
+      );
+      const [first] = own;
+      if (first === undefined) continue;
+      const leaves = isFolded ? [...own, ...STRANGERS.map((each) => ({ ...first, ...each }))] : own;
       const sheet = receiptSheet(leaves.sort(compareReceipts));
       const head: ReceiptHead = {
         network: 'development',
@@ -117,7 +130,10 @@ export class PlayedPool {
         receipts: leaves.length,
         receipts_root: toHex(sheet.root),
       };
-      receipts.push(receiptDocument(head, SIGNATURE, entryOfBytes(sheet.entries[leaves.indexOf(leaf)] as Uint8Array)));
+      for (const leaf of own)
+        receipts.push(
+          receiptDocument(head, SIGNATURE, entryOfBytes(sheet.entries[leaves.indexOf(leaf)] as Uint8Array)),
+        );
     }
     const branch = branchDocument(sumBranch(tree, 0));
     const leaf =
@@ -126,7 +142,7 @@ export class PlayedPool {
         : { absent: { before: null, after: { address: addressOf(2), value: '1', branch } } };
     if (receipts.length > 0 && this.lies.hides !== true) this.answers.push({ slice, receipts, leaf, record });
     // A connection gets those of its own name.
-    return receipts.filter(({ worker }) => worker === 'w');
+    return receipts.filter(({ worker }) => worker !== OTHERS);
   }
 
   /** As the API answers: eight slices at a time. */
@@ -143,9 +159,11 @@ export class PlayedPool {
     const page = later.slice(0, 8);
     const worker = new URL(url).searchParams.get('worker');
     const isAsked = (receipt: Receipt) => worker === null || receipt.worker === worker;
+    const ofAccount = new URL(url).searchParams.get('of') === 'account';
     const slices = page
+      .map((each) => (ofAccount ? { ...each, receipts: [], sheets: sheetsOf(each.receipts) } : each))
       .map((each) => ({ service: 'pplns', ...each, receipts: each.receipts.filter(isAsked) }))
-      .filter(({ receipts }) => receipts.length > 0);
+      .filter(({ receipts }) => ofAccount || receipts.length > 0);
     const through = page.at(-1)?.slice ?? (this.lies.hides === true ? this.newest : after);
     const newest = this.answers.at(-1)?.slice ?? null;
     return JSON.parse(
@@ -153,6 +171,29 @@ export class PlayedPool {
     );
   };
 }
+
+const isOpen = ({ slice, atMillis }: Entry, madeMillis: number): boolean =>
+  slice === undefined && atMillis <= madeMillis;
+
+/** One receipt of each sheet, with what all of them have open. */
+const sheetsOf = (receipts: readonly Receipt[]) =>
+  [...Map.groupBy(receipts, ({ boot }) => boot)].map(([, [first, ...more]]) => {
+    const {
+      receipts: count,
+      shares,
+      work,
+      open,
+      account_work,
+      index,
+      siblings,
+      address,
+      worker,
+      ...head
+    } = first as Receipt;
+    const all = [open, ...more.map((each) => each.open)].reduce((total, each) => total + BigInt(each), 0n);
+    const own = { address, worker, shares, work, open, account_work, index, siblings };
+    return { ...head, count, receipts: [own], account_open: String(all) };
+  });
 
 const sum = (entries: readonly Entry[]): bigint => entries.reduce((all, { work }) => all + work, 0n);
 
@@ -165,16 +206,19 @@ export class Played {
 
   readonly #node: BooksSources['node'];
 
-  /** `node` is one that the miner trusts. */
-  constructor(pool: PlayedPool, node: BooksSources['node'] = null) {
+  readonly #worker: string | undefined;
+
+  /** `node` is one that the miner trusts; with `farm` all of the address is watched, as by svc-proxy. */
+  constructor(pool: PlayedPool, node: BooksSources['node'] = null, watches: 'worker' | 'farm' = 'worker') {
     this.pool = pool;
     this.#node = node;
+    this.#worker = watches === 'farm' ? undefined : 'w';
     this.watch = this.#make();
   }
 
   #make(): BooksWatch {
     const watch = new BooksWatch(
-      { address: addressOf(1), worker: 'w', api: undefined, expectedKey: undefined },
+      { address: addressOf(1), worker: this.#worker, api: undefined, expectedKey: undefined },
       {
         read: this.pool.read,
         alarm: (alarm) => void this.alarms.push(alarm),
@@ -197,8 +241,8 @@ export class Played {
     this.watch.offered({ key: KEY, api: 'https://pool.example' });
   }
 
-  share(work: bigint, isAnswered = true): void {
-    this.pool.accept(work, this.now);
+  share(work: bigint, isAnswered = true, worker = 'w'): void {
+    this.pool.accept(work, this.now, worker);
     if (isAnswered) this.watch.told(this.pool.boot, work);
   }
 

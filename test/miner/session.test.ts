@@ -74,6 +74,18 @@ test('logs in and takes work', () => {
   expect(answer).toMatchObject([{ kind: 'verdict', verdict: 'accepted' }]);
 });
 
+test('a block of v2 is told with the answer to its share, and one of no share is not', () => {
+  const session = loggedIn();
+  session.handle(received({ kind: 'job', job: jobPaying(MINER_ADDRESS) }), 1);
+  for (const nonce of [1, 2]) session.handle({ kind: 'share', share: share(nonce) }, 2);
+  const blockId = new Uint8Array(48).fill(7);
+  for (const sequence of [2, 99])
+    expect(kinds(session.handle(received({ kind: 'block', sequence, blockId }), 3))).not.toContain('verdict');
+  const answer = session.handle(received({ kind: 'acknowledged', through: 2, count: 2, work: 400n }), 4);
+  const verdicts = answer.filter((action) => action.kind === 'verdict');
+  expect(verdicts.map((verdict) => verdict.blockId)).toEqual([undefined, blockId]);
+});
+
 test.each([
   ['a bridge that pays somebody else', null, THIEF_ADDRESS, undefined],
   ['a pool that pays another than it named', { address: POOL_ADDRESS, name: 'p' }, THIEF_ADDRESS, undefined],

@@ -117,7 +117,10 @@ export class Fleet {
   }
 
   /** A name is a data directory: starting it again takes up what its last process left. */
-  async add(name: string, { pplns = 0, solo = 0, ws = -1, web: webPort = 0 } = {}): Promise<Instance> {
+  async add(
+    name: string,
+    { pplns = 0, solo = 0, ws = -1, web: webPort = 0, words = [] as readonly string[] } = {},
+  ): Promise<Instance> {
     const program = new Program('svc-pool', [
       'run',
       '--data-dir',
@@ -131,6 +134,7 @@ export class Fleet {
       ws < 0 ? 'off' : `${HOST}:${ws}`,
       '--web-bind',
       `${HOST}:${webPort}`,
+      ...words,
     ]);
     const port = async (service: string) =>
       Number(await program.until(new RegExp(`stratum listener service=${service} kind=tcp host=\\S+ port=(\\d+)`)));

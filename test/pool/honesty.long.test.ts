@@ -53,15 +53,17 @@ class Miner {
   readonly #pool: Pool;
   readonly #name: string;
   readonly #worker: string;
+  readonly #watches: 'worker' | 'address';
   readonly dataDir = temporaryDirectory();
   readonly alarms: string[] = [];
   answers = 0;
   books: PoolBooks;
 
-  constructor(pool: Pool, name: string, worker = 'rig') {
+  constructor(pool: Pool, name: string, worker = 'rig', watches: 'worker' | 'address' = 'worker') {
     this.#pool = pool;
     this.#name = name;
     this.#worker = worker;
+    this.#watches = watches;
     this.books = this.#start();
   }
 
@@ -74,6 +76,7 @@ class Miner {
         pools: ['pool'],
         address: addressOf(this.#name),
         worker: this.#worker,
+        watches: this.#watches,
         api: this.#pool.api,
         poolKey: undefined,
         payoutThreshold: undefined,
@@ -109,8 +112,8 @@ class Miner {
   }
 
   /** A share of it is on record at a front end, and is answered. */
-  async share(end: FrontEnd, work: bigint): Promise<void> {
-    const share = { service: 'pplns', account: account(this.#name), worker: this.#worker, work } as const;
+  async share(end: FrontEnd, work: bigint, worker = this.#worker): Promise<void> {
+    const share = { service: 'pplns', account: account(this.#name), worker, work } as const;
     await end.write([{ kind: 'share', ...share, atMillis: Date.now(), identity: freshIdentity() }]);
     this.books.onTold(0, end.bootId, work, 'pplns');
   }
@@ -223,4 +226,47 @@ test('an honest pool of two instances is accused of nothing: one is killed with 
   // The boot that was killed has its receipts too.
   const rows = await bed.books.sql<{ n: number }[]>`select count(distinct boot_id)::int as n from receipt_sheets`;
   expect(rows[0]?.n).toBe(3);
+});
+
+test('a farm is shown the work of all its rigs by one receipt of each sheet; a pool that books less of it is convicted by the proxy', async () => {
+  const pool = await openPool([0xab, 0xac]);
+  const { bed, ends, api } = pool;
+  await skim(bed.books.sql, addressOf('robbed'));
+  const farms: Miner[] = [];
+  for (const name of ['robbed', 'well']) farms.push(await new Miner(pool, name, '', 'address').begun());
+  const [robbed, well] = farms as [Miner, Miner];
+  const RIGS = 70;
+  const work = async () => {
+    for (const farm of farms)
+      for (let i = 0; i < RIGS; i++) await farm.share(ends[i % 2] as FrontEnd, 1_000n, `rig-${i}`);
+  };
+  await work();
+  for (const end of ends) await bed.take(end);
+  await bed.books.height((FIRST_SLICE + 1) * SLICE_CUTS);
+  await bed.look();
+  // In the next slice.
+  await work();
+  await bed.maker.round();
+
+  type Sheets = {
+    slices: { sheets: { account_open?: string; receipts: Record<'open' | 'account_work', string>[] }[] }[];
+  };
+  const sheets = async (query: string) => {
+    const answer = await fetch(`${api}/api/v1/miners/${addressOf('well')}/receipt-sheets?${query}`);
+    return ((await answer.json()) as Sheets).slices.flatMap((slice) => slice.sheets);
+  };
+  const whole = await sheets('of=account');
+  expect(whole.map(({ account_open: open, receipts }) => [open, receipts.map((each) => each.account_work)])).toEqual([
+    ['35000', ['35000']],
+    ['35000', ['35000']],
+  ]);
+  const each = (await sheets('')).map(({ receipts }) => receipts.reduce((sum, { open }) => sum + Number(open), 0));
+  expect(each).toEqual([35_000, 35_000]);
+
+  await Promise.all(farms.map((farm) => farm.readTo(FIRST_SLICE)));
+  await until(() => robbed.alarms.length > 0);
+  expect(robbed.alarms).toEqual([expect.stringContaining('THE POOL BOOKED LESS WORK THAN IT SIGNED FOR')]);
+  expect(well.alarms).toEqual([]);
+  const convicted = await verify(join(robbed.dataDir, robbed.evidence[0] as string), { poolApi: api });
+  expect(convicted.text).toContain('CONVICTS the pool: it signed for 70000 hashes');
 });

@@ -1,10 +1,14 @@
 /** A proxy at a pool with farm sessions: each rig has its own headers and its own name, and what is passed on arrives once. */
-import { expect, test } from 'vitest';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
+import { expect, onTestFinished, test } from 'vitest';
 import { parsePoolUrl } from '../../miner/client/pool-url.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import { headerPays } from '../../protocol/ledger/reward.ts';
 import { workOfTarget } from '../../protocol/ledger/target.ts';
 import type { Job } from '../../protocol/stratum/messages.ts';
+import { proxyMetrics } from '../../proxy/proxy-figures.ts';
+import { Metrics } from '../../runtime/metrics/metrics.ts';
 import { accountOf, addressOf, mine, V1Client, V2Client } from '../bridge/stratum-client.ts';
 import { until } from '../until.ts';
 import { PlayedPool } from './played-pool.ts';
@@ -112,6 +116,64 @@ test('another share target of the pool comes with generations above all that wer
   rig.close();
 });
 
+/** A link without message boundaries: what comes is held until the next comes or a moment has passed, and goes on cut in its middle. */
+async function seamlessLink(port: number): Promise<number> {
+  const server = createServer((near) => {
+    const far = connect(port, '127.0.0.1');
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      const held: Buffer[] = [];
+      let halves = Promise.resolve();
+      const goOn = (): void => {
+        const all = Buffer.concat(held.splice(0));
+        const middle = all.length >> 1;
+        if (all.length > 0)
+          halves = halves.then(async () => {
+            to.write(all.subarray(0, middle));
+            await setImmediate();
+            to.write(all.subarray(middle));
+          });
+      };
+      from.setNoDelay();
+      from.on('data', (data: Buffer) => {
+        if (held.push(data) === 2) goOn();
+        else setTimeout(goOn, 10);
+      });
+      from.on('error', () => undefined).on('close', () => to.destroy());
+    }
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  return (server.address() as AddressInfo).port;
+}
+
+test('a link that joins two messages and cuts others in their middle loses nothing, at a pool that changes the share target with every job', async () => {
+  const pool = await PlayedPool.start();
+  const port = await seamlessLink(Number(new URL(pool.url).port));
+  const proxy = await startProxy([`stratum2+tcp://127.0.0.1:${port}`], theVerifier(), ['--start-work', '8']);
+  const rigs = await Promise.all(
+    ['rig-1', 'rig-2'].map(async (name) => {
+      const rig = await V2Client.open(proxy.port());
+      await rig.login(name);
+      return rig;
+    }),
+  );
+  for (let round = 0; round < 12; round++) {
+    const before = rigs.map(({ jobs }) => jobs.length);
+    await pool.job({ shareWork: round % 2 === 0 ? 4n : 8n });
+    await until(() => rigs.every(({ jobs }, i) => jobs.length > (before[i] as number)));
+    const codes = await Promise.all(rigs.map((rig) => share(rig)));
+    expect(codes.map(({ code }) => code)).toEqual([0, 0]);
+  }
+  await until(() => proxy.relay.figures.waiting === 0);
+  expect(pool.refused).toEqual([]);
+  expect(pool.booked.length).toBe(24);
+  expect(proxy.relay.figures).toMatchObject({ accepted: 24, lost: 0 });
+  for (const rig of rigs) rig.close();
+});
+
 test('while the link is away shares wait, and are sent once after the resume', async () => {
   const pool = await PlayedPool.start();
   const proxy = await startProxy([pool.url], theVerifier(), ['--start-work', '8']);
@@ -173,23 +235,60 @@ test('a server that does not know farms serves rigs by nonces; a job that pays a
   rig.close();
 });
 
-test('at a pool of another address rigs log in again, so that they check the address that jobs now pay', async () => {
+test.each(['0', '1'])(
+  'at a pool of another address rigs log in again, at once and at a port that stays open, so that they check the address that jobs now pay; with %s threads',
+  async (threads) => {
+    const [first, second] = [await PlayedPool.start(), await PlayedPool.start()];
+    second.pool = { address: addressOf(11), name: 'Second' };
+    second.payout = accountOf(11);
+    const proxy = await startProxy([first.url, second.url], theVerifier(), ['--threads', threads]);
+    const server = proxy.rigs.current;
+    const rig = await V2Client.open(proxy.port());
+    await rig.login('rig-1');
+    first.close();
+    await rig.closed;
+    const again = await V2Client.open(proxy.port());
+    await again.login('rig-1');
+    expect(proxy.rigs.current).toBe(server);
+    // None of them had a job that pays another address than it was told.
+    expect(new Set(rig.jobs.map(({ payout }) => toHex(payout)))).toEqual(new Set([toHex(first.payout)]));
+    expect(toHex(newest(again).payout)).toBe(toHex(second.payout));
+    expect((await share(again)).code).toBe(0);
+    again.close();
+  },
+);
+
+test('at a pool of the same address rigs stay connected, whatever its name', async () => {
   const [first, second] = [await PlayedPool.start(), await PlayedPool.start()];
-  second.pool = { address: addressOf(11), name: 'Second' };
-  second.payout = accountOf(11);
-  const proxy = await startProxy([first.url, second.url], theVerifier());
-  const port = proxy.port();
-  const rig = await V2Client.open(port);
+  second.pool = { ...second.pool, name: 'Second' };
+  const proxy = await startProxy([first.url, second.url], theVerifier(), ['--start-work', '8']);
+  const rig = await V2Client.open(proxy.port());
   await rig.login('rig-1');
+  const before = rig.jobs.length;
   first.close();
-  await rig.closed;
-  await until(() => proxy.rigs.current?.addresses[0]?.port === port && proxy.link().job?.pool?.name === 'Second');
-  await until(async () => (await proxy.rigs.current?.figures())?.ready === true);
-  const again = await V2Client.open(port);
-  await again.login('rig-1');
-  expect(toHex(newest(again).payout)).toBe(toHex(second.payout));
-  expect((await share(again)).code).toBe(0);
-  again.close();
+  await until(() => rig.jobs.length > before);
+  expect((await share(rig)).code).toBe(0);
+  await until(() => second.booked.length === 1);
+  const news = await V2Client.open(proxy.port());
+  await news.login('rig-2');
+  expect(news.pool?.name).toBe('Second');
+  for (const each of [rig, news]) each.close();
+});
+
+test('a block is counted by the word of the pool, for the rig that found it', async () => {
+  const pool = await PlayedPool.start();
+  pool.blockId = new Uint8Array(48).fill(7);
+  const proxy = await startProxy([pool.url], theVerifier(), ['--start-work', '8']);
+  const rig = await V2Client.open(proxy.port());
+  await rig.login('rig-1');
+  expect((await share(rig)).code).toBe(0);
+  await until(() => proxy.relay.figures.accepted === 1);
+  expect(proxy.relay.figures.blocks).toBe(1);
+  expect(proxy.relay.counters.list(1)).toMatchObject([{ worker: 'rig-1', blocks: 1 }]);
+  const metrics = new Metrics('svc_proxy');
+  await proxyMetrics(metrics, proxy)();
+  expect(await metrics.text()).toContain('svc_proxy_blocks_total{state="found"} 1');
+  rig.close();
 });
 
 test.each([

@@ -130,10 +130,14 @@ test('shares that meet the target of the pool are sent under the name of their r
     { farm: { rig: 'hall' } },
   ]);
   expect(relay.figures).toMatchObject({ sent: 2, waiting: 2 });
-  relay.verdict(sent[0]!, 'accepted', undefined);
+  relay.verdict(sent[0]!, 'accepted', undefined, true);
   relay.verdict(sent[1]!, 'rejected', errorReply(CODE.above_target));
   relay.verdict(sent[1]!, 'lost', undefined);
-  expect(relay.figures).toMatchObject({ accepted: 1, lost: 1, rejected: { above_target: 1 }, work: 8n });
+  expect(relay.figures).toMatchObject({ accepted: 1, lost: 1, rejected: { above_target: 1 }, work: 8n, blocks: 1 });
+  expect(relay.counters.list(3).map(({ worker, blocks }) => [worker, blocks])).toEqual([
+    ['a', 1],
+    ['', 0],
+  ]);
   expect(relay.counters.totals.accepted).toBe(3);
 });
 

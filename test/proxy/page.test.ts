@@ -35,7 +35,7 @@ const document: ProxyDocument = {
     share_work: '8',
   },
   kept_addresses: [],
-  passed_on: { sent: 3, accepted: 2, stale: 0, lost: 1, rejected: { [HOSTILE]: 1 }, waiting: 0, work: '16' },
+  passed_on: { sent: 3, accepted: 2, stale: 0, lost: 1, rejected: { [HOSTILE]: 1 }, waiting: 0, work: '16', blocks: 0 },
   connections: { all: 2, mining: 1 },
   shares: { accepted: 4, stale: 1, rejected: { above_target: 2 }, work: '16' },
   hash_rate: '2500',

@@ -24,6 +24,8 @@ export class PlayedPool {
   shareWork = 8n;
   /** Sessions that can be resumed. */
   resumes = true;
+  /** What it says of each accepted share: that it is a block. */
+  blockId: Bytes | undefined;
   /** Whether it answers submits. */
   answers = true;
   readonly booked: Booked[] = [];
@@ -184,6 +186,7 @@ export class PlayedPool {
     this.#workSum += work;
     this.highest = Math.max(this.highest, submit.generation);
     this.booked.push({ ...submit, worker: this.#names.get(submit.rig) ?? '', work });
+    if (this.blockId !== undefined) this.#say({ type: 'block', sequence, blockId: this.blockId });
     this.#say({ type: 'accepted', through: sequence, count: 1, work: this.#workSum });
   }
 

@@ -47,8 +47,7 @@ export async function startProxy(
     '127.0.0.1:0',
     '--data-dir',
     temporaryDirectory(),
-    '--threads',
-    '0',
+    ...(more.includes('--threads') ? [] : ['--threads', '0']),
     ...off,
   ];
   const easy = [

@@ -187,6 +187,9 @@ const receiptSheet = object(
     ...sheetHead,
     count: described(count, 'receipts of the whole sheet: `receipts` of what is signed'),
     receipts: list(object(receiptFields, 'SheetReceipt')),
+    account_open: optional(
+      described(bigNumber, '`open` of all workers of the account together, where of=account was asked'),
+    ),
   },
   'ReceiptSheet',
 );

@@ -1,5 +1,5 @@
 /** The route for receipts that a miner missed, with its account's leaves in the same slices. */
-import { integer, object, optional } from '../../../protocol/api/schema.ts';
+import { integer, object, oneOf, optional } from '../../../protocol/api/schema.ts';
 import * as b from '../books/books-documents.ts';
 import { COSTS, FIELDS, type Route, readMinerAddress, route } from '../route.ts';
 import { BEFORE_ALL, type ReceiptView } from './receipt-view.ts';
@@ -34,11 +34,12 @@ export function receiptRoutes({ receipts }: { receipts: ReceiptView }): Route[] 
       method: 'GET',
       path: '/miners/:address/receipt-sheets',
       group: 'Proofs',
-      summary: 'The same, each signature once, and of one worker alone where it is named',
+      summary: 'The same, each signature once; of one worker alone where it is named, or one receipt of each sheet',
       params: object({ address: FIELDS.address }),
       query: object({
         after: optional(integer({ maximum: MAX_AFTER, description: 'only slices after this one' })),
         worker: optional(FIELDS.worker),
+        of: optional(oneOf(['account'], 'of each sheet one receipt alone, with account_open; worker is ignored')),
         cursor: FIELDS.cursor,
       }),
       answer: b.receiptSheets,
@@ -49,7 +50,9 @@ export function receiptRoutes({ receipts }: { receipts: ReceiptView }): Route[] 
         const { payload } = readMinerAddress(params.address, receipts.network);
         const { after = BEFORE_ALL, cursor, worker } = query;
         const onBuilt = (leaves: number) => charge(leaves / COSTS.leaves);
-        return receipts.sheets({ payload, after, cursor, worker: worker === '-' ? '' : worker, onBuilt });
+        const asked = { payload, after, cursor, onBuilt };
+        if (query.of === 'account') return receipts.sheetsOfAccount(asked);
+        return receipts.sheets({ ...asked, worker: worker === '-' ? '' : worker });
       },
     }),
   ];

@@ -16,7 +16,7 @@ import { ByteReader, type Bytes, toHex } from '../../../protocol/bytes.ts';
 import type { NetworkName } from '../../../protocol/network.ts';
 import type { Sql } from '../../database/connect.ts';
 import { SERVICES } from '../../journal/journal-record.ts';
-import { entriesOfPage } from '../../receipts/sheet-pages.ts';
+import { entriesOfPage, openOfPage } from '../../receipts/sheet-pages.ts';
 import { ApiRefusal } from '../api-error.ts';
 import type { ReceiptSheetsDocument, ReceiptSlice, ReceiptsDocument } from '../books/books-documents.ts';
 import type { BooksView } from '../books/books-view.ts';
@@ -75,8 +75,15 @@ export class ReceiptView {
     return this.#answer(asked, (sheets) => ({ sheets: sheets.map(sheetDocument) }));
   }
 
-  async #answer<T>(asked: AskedReceipts, shownAs: (sheets: readonly FoundSheet[]) => T) {
-    const { payload, after, cursor, worker, onBuilt = () => undefined } = asked;
+  /** Of each sheet that has the account one of its receipts, which says the work of all its workers, and what they have open together. */
+  async sheetsOfAccount(asked: Omit<AskedReceipts, 'worker'>): Promise<ReceiptSheetsDocument> {
+    return this.#answer({ ...asked, isOfAccount: true }, (sheets) => ({
+      sheets: sheets.map((sheet) => ({ ...sheetDocument(sheet), account_open: String(sheet.open) })),
+    }));
+  }
+
+  async #answer<T>(asked: AskedReceipts & { isOfAccount?: boolean }, shownAs: (sheets: readonly FoundSheet[]) => T) {
+    const { payload, after, cursor, worker, isOfAccount = false, onBuilt = () => undefined } = asked;
     const place = readPlace(cursor);
     const key = await this.#poolKey();
     const [range] = await this.#sql<{ first: number | null; last: number | null }[]>`select min(slice) as first,
@@ -86,7 +93,7 @@ export class ReceiptView {
     const rows = await this.#rows(
       numbers.map(({ slice }) => slice),
       place,
-      { payload, worker },
+      { payload, worker, isOfAccount },
     );
     const found: Found[] = [];
     let count = 0;
@@ -94,9 +101,11 @@ export class ReceiptView {
     for (; read < Math.min(rows.length, PAGE_ROWS) && count <= ENOUGH_RECEIPTS; read++) {
       const row = rows[read] as PageRow;
       const { entries, built } = entriesOfPage(row, payload, worker);
-      if (entries.length > 0) addSheet(found, row, entries);
-      count += entries.length;
-      onBuilt(built);
+      const whole = isOfAccount && entries.length > 0 ? await this.#openOf(row, payload) : undefined;
+      if (whole !== undefined) addSheet(found, row, entries.slice(0, 1), whole.open);
+      else if (entries.length > 0) addSheet(found, row, entries);
+      count += whole?.pages ?? entries.length;
+      onBuilt(built + (whole?.pages ?? 0));
       // Yields to other requests between two pages.
       await immediate();
     }
@@ -122,18 +131,22 @@ export class ReceiptView {
 
   /**
    * The pages that may have the account's receipts, after a place. Of one worker that is one page of each sheet: the last
-   * that does not begin after it, because leaves are in the order of accounts and names.
+   * that does not begin after it, because leaves are in the order of accounts and names. Of the account as a whole it is the first.
    */
   #rows(
     slices: readonly number[],
     place: ReturnType<typeof readPlace>,
-    { payload, worker }: Pick<AskedReceipts, 'payload' | 'worker'>,
+    { payload, worker, isOfAccount }: Pick<AskedReceipts, 'payload' | 'worker'> & { isOfAccount: boolean },
   ): Promise<PageRow[]> {
     const sql = this.#sql;
     const account = Buffer.from(payload);
     const isOf = sql`p.slice = any(${slices}::int[]) and p.first_account <= ${account} and p.last_account >= ${account}`;
     const columns = sql`p.slice, p.service, p.boot_id, p.page, p.leaves, p.above, s.head, s.signature
       from receipt_pages p join receipt_sheets s using (slice, service, boot_id)`;
+    if (isOfAccount)
+      return sql<PageRow[]>`select distinct on (p.slice, p.service, p.boot_id) ${columns} where ${isOf}
+        and (p.slice, p.service, p.boot_id) > (${place.slice}, ${place.service}, ${place.boot})
+        order by p.slice, p.service, p.boot_id, p.page limit ${PAGE_ROWS + 1}`;
     if (worker === undefined)
       return sql<PageRow[]>`select ${columns} where ${isOf}
         and (p.slice, p.service, p.boot_id, p.page) > (${place.slice}, ${place.service}, ${place.boot}, ${place.page})
@@ -143,6 +156,15 @@ export class ReceiptView {
       and (p.first_account < ${account} or ${name} <= ${Buffer.from(worker)})
       and (p.slice, p.service, p.boot_id) > (${place.slice}, ${place.service}, ${place.boot})
       order by p.slice, p.service, p.boot_id, p.page desc limit ${PAGE_ROWS + 1}`;
+  }
+
+  /** What the account's workers have open together in a sheet, and the pages that say so. */
+  async #openOf({ slice, service, boot_id: boot }: PageRow, payload: Bytes): Promise<{ open: bigint; pages: number }> {
+    const account = Buffer.from(payload);
+    const pages = await this.#sql<{ leaves: Buffer }[]>`select leaves from receipt_pages
+      where slice = ${slice} and service = ${service} and boot_id = ${boot}
+      and first_account <= ${account} and last_account >= ${account}`;
+    return { open: pages.reduce((sum, page) => sum + openOfPage(page, payload), 0n), pages: pages.length };
   }
 
   async #booksOf(
@@ -176,12 +198,14 @@ type FoundSheet = {
   readonly head: ReceiptHead;
   readonly signature: Bytes;
   readonly entries: ReceiptEntry[];
+  /** Of all workers, where that was asked for. */
+  readonly open: bigint;
 };
 type Found = { readonly slice: number; readonly service: number; readonly sheets: FoundSheet[] };
 type SliceBooks = Omit<ReceiptSlice, 'receipts'>;
 
 /** Pages come in the order of slices, services and front ends. */
-function addSheet(found: Found[], row: PageRow, entries: readonly ReceiptEntry[]): void {
+function addSheet(found: Found[], row: PageRow, entries: readonly ReceiptEntry[], open = 0n): void {
   const { slice, service, boot_id: boot, signature } = row;
   let last = found.at(-1);
   if (last?.slice !== slice || last.service !== service) {
@@ -190,7 +214,8 @@ function addSheet(found: Found[], row: PageRow, entries: readonly ReceiptEntry[]
   }
   const sheet = last.sheets.at(-1);
   if (sheet?.boot.equals(boot) === true) sheet.entries.push(...entries);
-  else last.sheets.push({ boot, signature, head: readReceiptHead(new ByteReader(row.head)), entries: [...entries] });
+  else
+    last.sheets.push({ boot, signature, head: readReceiptHead(new ByteReader(row.head)), entries: [...entries], open });
 }
 
 /** A sheet with its head and signature once. */
