@@ -1,4 +1,5 @@
 /** The frame of the page: navigation, the line that says when the pool is away, and the page that was asked for. */
+
 import { useEffect } from 'preact/hooks';
 import type { PoolDocument } from '../pool/api/documents.ts';
 import { useDocument, useLiveState } from './data/hooks.ts';
@@ -9,39 +10,44 @@ import { MiniBar } from './mine/mini-bar.tsx';
 import { Celebration } from './notify/celebration.tsx';
 import { useNotifications } from './notify/notifications.tsx';
 import { linkTo, type MinerTab, PAGES, type Place, titleOf } from './router.ts';
+import { LanguageChoice } from './view/language-choice.tsx';
 import { PauseButton } from './view/pause-button.tsx';
 import { PoolPage } from './view/pool-page.tsx';
 import { ThemeChoice } from './view/theme-choice.tsx';
+import { word } from './words/language.ts';
 
 // What is below the first page is loaded when it is opened: the miner is the heaviest part of all.
-const LazyMinePage = lazyPage('The miner', async () => (await import('./mine/mine-page.tsx')).MinePage);
+const LazyMinePage = lazyPage('lazy.miner', async () => (await import('./mine/mine-page.tsx')).MinePage);
 const LazyStakingPage = lazyPage<{ address: string | undefined }>(
-  'This page',
+  'lazy.page',
   async () => (await import('./view/staking-page.tsx')).StakingPage,
 );
 const LazyMailPage = lazyPage<{ act: 'confirm' | 'stop'; code: string }>(
-  'This page',
+  'lazy.page',
   async () => (await import('./view/mail-page.tsx')).MailPage,
 );
 const LazyExplorerPage = lazyPage<ExplorerPlace>(
-  'The explorer',
+  'lazy.explorer',
   async () => (await import('./explorer/explorer-page.tsx')).ExplorerPage,
 );
 const LazyMinerPage = lazyPage<{ address: string | undefined; tab: MinerTab | undefined }>(
-  'This page',
+  'lazy.page',
   async () => (await import('./view/miner-page.tsx')).MinerPage,
 );
 const LazyBlocksPage = lazyPage<{ block: string | undefined }>(
-  'This page',
+  'lazy.page',
   async () => (await import('./view/blocks-page.tsx')).BlocksPage,
 );
-const LazyPaymentsPage = lazyPage('This page', async () => (await import('./view/payments-page.tsx')).PaymentsPage);
-const LazyConnectPage = lazyPage('This page', async () => (await import('./view/connect-page.tsx')).ConnectPage);
-const LazyOperatorPage = lazyPage('This page', async () => (await import('./operator/operator-page.tsx')).OperatorPage);
+const LazyPaymentsPage = lazyPage('lazy.page', async () => (await import('./view/payments-page.tsx')).PaymentsPage);
+const LazyConnectPage = lazyPage('lazy.page', async () => (await import('./view/connect-page.tsx')).ConnectPage);
+const LazyOperatorPage = lazyPage('lazy.page', async () => (await import('./operator/operator-page.tsx')).OperatorPage);
 
 /** Pages of the menu that are small: loaded in advance, so that they open at once, and also after the pool was updated. */
 const SOON = [LazyMinerPage, LazyBlocksPage, LazyPaymentsPage, LazyConnectPage];
 const SOON_MILLIS = 2_000;
+
+/** Pages that have all their texts in every language; the others are in English. */
+const TRANSLATED: readonly Place['page'][] = ['pool', 'blocks', 'connect'];
 
 function loadSoon(): () => void {
   // What cannot be loaded now is tried again when it is opened.
@@ -80,28 +86,28 @@ export function App() {
   const pool = useDocument<PoolDocument>('pool', 60_000);
   const title = titleOf(place);
   useEffect(() => {
-    document.title = `${title} – ${pool.data?.name ?? 'Mining pool'}`;
+    document.title = `${title} – ${pool.data?.name ?? word('frame.pool')}`;
   }, [pool.data, title]);
   useEffect(loadSoon, []);
   useNotifications();
   return (
     <>
       <button type="button" class="skip" onClick={() => document.getElementById('main')?.focus()}>
-        Skip to content
+        {word('frame.skip')}
       </button>
       <header class="top">
         <div class="bar">
           <span class="name">
             <img src="icon.svg" alt="" width="24" height="24" />
-            <span class="words-of-name">{pool.data?.name ?? 'Mining pool'}</span>
+            <span class="words-of-name">{pool.data?.name ?? word('frame.pool')}</span>
             <Celebration />
           </span>
-          <nav aria-label="Pages">
+          <nav aria-label={word('frame.pages')}>
             <ul>
               {PAGES.map(({ page, title }) => (
                 <li key={page}>
                   <a href={linkTo(page)} aria-current={place.page === page ? 'page' : undefined}>
-                    {title}
+                    {word(title)}
                   </a>
                 </li>
               ))}
@@ -109,20 +115,17 @@ export function App() {
           </nav>
         </div>
       </header>
-      <main id="main" tabIndex={-1} aria-label={title}>
+      <main id="main" tabIndex={-1} aria-label={title} lang={TRANSLATED.includes(place.page) ? undefined : 'en'}>
         {/* Always there: a live region that comes together with its text is often not read. */}
         <div role="status">
-          {live === 'away' ? (
-            <p class="banner">
-              The pool is not responding. The figures may be out of date; the page reconnects automatically.
-            </p>
-          ) : null}
+          {live === 'away' ? <p class="banner">{word('frame.away')}</p> : null}
           {pool.data === undefined || pool.data.notice === null ? null : <p class="card">{pool.data.notice}</p>}
           {pool.data?.payouts.paused === true ? (
             <p class="card warn">
-              Payouts are paused by the operator. Shares are still credited, and what is owed is paid when payouts
-              resume.
-              {pool.data.payouts.pause_note == null ? '' : ` The operator says: ${pool.data.payouts.pause_note}`}
+              {word('frame.paused')}
+              {pool.data.payouts.pause_note == null
+                ? ''
+                : ` ${word('frame.operator_says', { note: pool.data.payouts.pause_note })}`}
             </p>
           ) : null}
         </div>
@@ -130,9 +133,8 @@ export function App() {
       </main>
       {place.page === 'mine' ? null : <MiniBar />}
       <footer>
-        Amounts are in coins; every credit can be checked on the miner’s page.{' '}
-        {pool.data === undefined ? '' : `Network: ${pool.data.network}.`} <a href="status">Status</a> <PauseButton />{' '}
-        <ThemeChoice />
+        {word('frame.amounts')} {pool.data === undefined ? '' : word('frame.network', { network: pool.data.network })}{' '}
+        <a href="status">{word('frame.status')}</a> <PauseButton /> <ThemeChoice /> <LanguageChoice />
       </footer>
     </>
   );

@@ -1,6 +1,8 @@
 /** How figures are written on the page. Amounts stay integers until they are text. */
+
 import type { PoolDocument } from '../pool/api/documents.ts';
 import type { Pace } from './earnings.ts';
+import { word } from './words/language.ts';
 
 const PREFIXES = ['', 'k', 'M', 'G', 'T', 'P'];
 
@@ -64,7 +66,11 @@ export function count(value: number | bigint): string {
   return part === undefined ? grouped : `${grouped}.${part}`;
 }
 
-/** `1 worker`, `2 workers`. */
+/** `1 worker`, `2 workers`, in the language of the page. */
+export const counted = (value: number, one: 'worker' | 'miner'): string =>
+  word(value === 1 ? `count.${one}` : `count.${one}s`, { count: count(value) });
+
+/** The same in English, for pages that have no other. */
 export const plural = (value: number, one: string): string => `${count(value)} ${one}${value === 1 ? '' : 's'}`;
 
 export const percent = (part: number, digits = 0): string =>
@@ -75,12 +81,12 @@ export const smallPercent = (part: number): string =>
   part > 0 && part < 0.0001 ? 'less than 0.01 %' : percent(part, part < 0.1 ? 2 : 0);
 
 export function ago(millis: number | null, now: number): string {
-  if (millis === null) return 'never';
+  if (millis === null) return word('time.never');
   const seconds = Math.max(0, Math.round((now - millis) / 1000));
-  if (seconds < 60) return `${seconds} s ago`;
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
-  if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h ago`;
-  return `${Math.floor(seconds / 86_400)} d ago`;
+  if (seconds < 60) return word('time.seconds_ago', { count: seconds });
+  if (seconds < 3600) return word('time.minutes_ago', { count: Math.floor(seconds / 60) });
+  if (seconds < 86_400) return word('time.hours_ago', { count: Math.floor(seconds / 3600) });
+  return word('time.days_ago', { count: Math.floor(seconds / 86_400) });
 }
 
 /** Made once, when the first is needed: a Date that is asked for its text makes one for each answer. */
@@ -110,13 +116,17 @@ export const shortId = (id: string): string => (id.length <= 20 ? id : `${id.sli
 
 export function duration(seconds: number): string {
   if (!Number.isFinite(seconds)) return '–';
-  if (seconds < 0.1) return 'less than 0.1 s';
+  if (seconds < 0.1) return word('time.less');
   if (seconds < 10) return `${seconds.toFixed(1)} s`;
   if (seconds < 90) return `${Math.round(seconds)} s`;
   if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
   if (seconds < 172_800) return `${(seconds / 3600).toFixed(1)} h`;
-  return `${(seconds / 86_400).toFixed(1)} days`;
+  return word('time.days', { count: (seconds / 86_400).toFixed(1) });
 }
+
+/** `a block every 12 s`, in the language of the page. */
+export const blockEvery = (seconds: number): string =>
+  seconds < 0.1 ? word('time.many_blocks') : word('time.block_every', { time: duration(seconds) });
 
 /** How often something comes: `a block every 12 s`. */
 export const howOften = (what: string, seconds: number): string =>
@@ -128,7 +138,7 @@ export const HOUR_SECONDS = 3_600;
 /** `over a day`, or since when where there was no such day yet. */
 export function overTime(words: string, seconds: number, sinceMillis: number | null, now: number): string {
   const age = sinceMillis === null ? Number.POSITIVE_INFINITY : (now - sinceMillis) / 1000;
-  return age >= seconds ? words : `since the start ${ago(sinceMillis, now)}`;
+  return age >= seconds ? words : word('time.since_start', { ago: ago(sinceMillis, now) });
 }
 
 type Announced = {
@@ -141,10 +151,13 @@ type Announced = {
 
 /** The smallest payout, and those that are announced. */
 export function minimumText({ payouts, now_millis: now }: Announced): string {
-  const coming = (payouts.minimum_changes ?? []).map(
-    (one) => `${coins(one.minimum)} coins in about ${duration(Math.max(0, one.from_millis - now) / 1000)}`,
+  const coming = (payouts.minimum_changes ?? []).map((one) =>
+    word('terms.coins_in', {
+      coins: coins(one.minimum),
+      time: duration(Math.max(0, one.from_millis - now) / 1000),
+    }),
   );
-  return [`${coins(payouts.minimum)} coins`, ...coming, 'you can set a higher one on the miner’s page'].join('; ');
+  return [word('terms.coins', { coins: coins(payouts.minimum) }), ...coming, word('terms.higher')].join('; ');
 }
 
 type Service = PoolDocument['services'][number];
@@ -156,9 +169,11 @@ function withChanges(
   { network_figures: { height } }: PoolDocument,
   pace: Pace | undefined,
 ): string {
-  const until = (cut: number) =>
-    pace === undefined ? '' : `, in about ${duration((Math.max(0, cut - height) * pace.cutMillis) / 1000)}`;
-  const coming = changes.map((one) => `${one.text} from cut ${count(one.from_height)}${until(one.from_height)}`);
+  const coming = changes.map(({ text: what, from_height: cut }) => {
+    if (pace === undefined) return word('terms.from_cut', { what, height: count(cut) });
+    const time = duration((Math.max(0, cut - height) * pace.cutMillis) / 1000);
+    return word('terms.from_cut_in', { what, height: count(cut), time });
+  });
   return [now, ...coming].join('; ');
 }
 
@@ -175,7 +190,7 @@ export function windowText(
   pace: Pace | undefined,
 ): string | undefined {
   if (window_thousandths === undefined) return undefined;
-  const text = (thousandths: number) => `the work of ${thousandths / 1_000} expected blocks`;
+  const text = (thousandths: number) => word('terms.window_of', { count: thousandths / 1_000 });
   const changes = window_changes.map((one) => ({ ...one, text: text(one.window_thousandths) }));
   return withChanges(text(window_thousandths), changes, pool, pace);
 }

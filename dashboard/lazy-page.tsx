@@ -1,6 +1,9 @@
 /** Parts of the page that are loaded when they are shown: the first figures wait for nothing else. */
+
 import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import type { WordKey } from './words/english.ts';
+import { word } from './words/language.ts';
 
 /** A pool that is away may be back by then. */
 const AGAIN_MILLIS = 3_000;
@@ -10,7 +13,7 @@ export type Lazy<P extends object> = ComponentType<P> & {
   ahead(): Promise<unknown>;
 };
 
-export function lazyPage<P extends object>(what: string, load: () => Promise<ComponentType<P>>): Lazy<P> {
+export function lazyPage<P extends object>(what: WordKey, load: () => Promise<ComponentType<P>>): Lazy<P> {
   let loaded: ComponentType<P> | undefined;
   const ready = async (): Promise<ComponentType<P>> => {
     loaded ??= await load();
@@ -38,8 +41,8 @@ export function lazyPage<P extends object>(what: string, load: () => Promise<Com
       };
     }, []);
     if (Page !== undefined) return <Page {...given} />;
-    if (failed) return <p role="alert">{what} could not be loaded yet. If it does not appear, reload the page.</p>;
-    return <p class="note loading-part">Loading…</p>;
+    if (failed) return <p role="alert">{word('lazy.failed', { what: word(what) })}</p>;
+    return <p class="note loading-part">{word('lazy.loading')}</p>;
   };
   return Object.assign(LazyPage, { ahead: ready });
 }

@@ -1,5 +1,7 @@
 /** The current page, from the part of the URL after #, so that one file serves any path prefix. */
+
 import { shortId } from './format.ts';
+import { word } from './words/language.ts';
 
 export type Place =
   | { readonly page: 'pool' | 'payments' | 'connect' | 'operator' | 'mine' }
@@ -19,15 +21,15 @@ export const EXPLORER_KINDS = ['cut', 'block', 'transaction', 'address', 'valida
 export type ExplorerKind = (typeof EXPLORER_KINDS)[number];
 
 export const PAGES = [
-  { page: 'pool', title: 'Pool' },
-  { page: 'miner', title: 'Miner' },
-  { page: 'blocks', title: 'Blocks' },
-  { page: 'payments', title: 'Payments' },
-  { page: 'explorer', title: 'Explorer' },
-  { page: 'staking', title: 'Staking' },
-  { page: 'connect', title: 'Connect' },
-  { page: 'mine', title: 'Mine here' },
-  { page: 'operator', title: 'Operator' },
+  { page: 'pool', title: 'nav.pool' },
+  { page: 'miner', title: 'nav.miner' },
+  { page: 'blocks', title: 'nav.blocks' },
+  { page: 'payments', title: 'nav.payments' },
+  { page: 'explorer', title: 'nav.explorer' },
+  { page: 'staking', title: 'nav.staking' },
+  { page: 'connect', title: 'nav.connect' },
+  { page: 'mine', title: 'nav.mine' },
+  { page: 'operator', title: 'nav.operator' },
 ] as const;
 export type PageName = (typeof PAGES)[number]['page'];
 
@@ -55,28 +57,19 @@ export function placeOf(hash: string, path = '/'): Place {
   return { page: (found?.page ?? 'pool') as 'pool' };
 }
 
-const KIND_TITLES: Readonly<Record<ExplorerKind, string>> = {
-  cut: 'Cut',
-  block: 'Work block',
-  transaction: 'Transaction',
-  address: 'Address',
-  validator: 'Validator',
-  supply: 'Supply and emission',
-  find: 'Search',
-};
-
 /** The title of a place, by which its tab is told from others. */
 export function titleOf(place: Place): string {
-  const title = PAGES.find(({ page }) => page === place.page)?.title ?? '';
+  const found = PAGES.find(({ page }) => page === place.page);
+  const title = found === undefined ? '' : word(found.title);
   switch (place.page) {
     case 'mail':
-      return place.act === 'confirm' ? 'Confirm your e-mail address' : 'No more e-mail';
+      return word(`place.${place.act}`);
     case 'blocks':
-      return place.block === undefined ? title : `Block ${shortId(place.block)}`;
+      return place.block === undefined ? title : word('place.pool_block', { id: shortId(place.block) });
     case 'explorer':
-      return place.kind === undefined ? title : [KIND_TITLES[place.kind], shortId(place.id ?? '')].join(' ').trim();
+      return place.kind === undefined ? title : [word(`place.${place.kind}`), shortId(place.id ?? '')].join(' ').trim();
     case 'miner': {
-      const part = place.tab === undefined || place.tab === 'overview' ? '' : `, ${place.tab}`;
+      const part = place.tab === undefined || place.tab === 'overview' ? '' : `, ${word(`place.${place.tab}`)}`;
       return place.address === undefined ? title : `${title} ${shortId(place.address)}${part}`;
     }
     case 'staking':

@@ -69,7 +69,7 @@ test('units and compose file start programs with commands and options they have'
       lines.push([path, program, /^ ([a-z][a-z-]*)(?= |$)/.exec(rest)?.[1] ?? '', rest]);
   }
   expect(new Set(lines.map(([, program]) => program))).toEqual(
-    new Set(['svcd', 'svc-wallet', 'svc-pool', 'svc-bridge', 'svc-proxy']),
+    new Set(['svcd', 'svc-wallet', 'svc-pool', 'svc-bridge', 'svc-proxy', 'svc-miner']),
   );
   for (const [path, program, command, rest] of lines) {
     expect(Object.keys(packageJson.bin), path).toContain(program);
@@ -123,11 +123,12 @@ test('the example configurations of docs/operations.md name options that exist',
     'wallet.json': ['svc-wallet', 'daemon'],
     'bridge.json': ['svc-bridge', ''],
     'proxy.json': ['svc-proxy', ''],
+    'miner.json': ['svc-miner', ''],
   };
   for (const file of readdirSync(join(ROOT, 'deploy/systemd'))) {
-    const config =
-      /\/etc\/svc\/([a-z]+\.json)/.exec(readFileSync(join(ROOT, 'deploy/systemd', file), 'utf8'))?.[1] ?? '';
-    expect(Object.keys(programs), file).toContain(config);
+    const [, config] =
+      /\/etc\/svc\/([a-z]+)(?:-%i)?\.json/.exec(readFileSync(join(ROOT, 'deploy/systemd', file), 'utf8')) ?? [];
+    expect(Object.keys(programs), file).toContain(`${config}.json`);
   }
   const examples = [...operations.matchAll(/```json\n([\s\S]*?)```/g)].map(
     ([, text = '']) => JSON.parse(text) as object,

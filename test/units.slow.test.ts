@@ -105,7 +105,7 @@ test('wallet and pool as two users: the pool calls the wallet with a token whose
   mkdirSync(join(folder, 'systemd'));
   const [init = '', ...installs] = pageSteps(place, isOthers).toReversed();
   for (const line of installs.toReversed()) follow(line, desk);
-  for (const path of UNITS.filter((one) => !/bridge|proxy/.test(one)))
+  for (const path of UNITS.filter((one) => !/bridge|proxy|miner|@/.test(one)))
     expect(existsSync(path.replace('deploy/systemd', join(folder, 'systemd'))), path).toBe(true);
 
   /** What systemd does for a unit, as far as it concerns users and files. */
@@ -160,7 +160,7 @@ test('wallet and pool as two users: the pool calls the wallet with a token whose
 });
 
 test('systemd finds no fault with the units', () => {
-  expect(UNITS).toHaveLength(5);
+  expect(UNITS).toHaveLength(7);
   for (const path of UNITS) expect(read(path), path).toMatch(/^NoNewPrivileges=true$/m);
   if (!lookAround(process.env).command('systemd-analyze')) return;
   const folder = temporaryDirectory();
@@ -173,6 +173,6 @@ test('systemd finds no fault with the units', () => {
     encoding: 'utf8',
     env: { ...process.env, SYSTEMD_UNIT_PATH: `${folder}:` },
   });
-  const complaints = stderr.split('\n').filter((line) => line.includes(folder) || /svc(d|-\w+)\.service/.test(line));
+  const complaints = stderr.split('\n').filter((line) => line.includes(folder) || /svc(d|-\w+)@?\.service/.test(line));
   expect({ status, complaints }).toEqual({ status: 0, complaints: [] });
 });

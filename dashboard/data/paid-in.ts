@@ -1,7 +1,9 @@
 /** When a block of the pool gets its reward, in words. */
+
 import type { PoolBlock, PoolDocument } from '../../pool/api/documents.ts';
 import { secondsUntilPaid } from '../earnings.ts';
 import { duration } from '../format.ts';
+import { word } from '../words/language.ts';
 import { usePace } from './pace.ts';
 
 export type PaidIn = (block: PoolBlock) => string | undefined;
@@ -14,6 +16,6 @@ export function usePaidIn(pool: PoolDocument | undefined): PaidIn {
     const chain = { height, cutsUntilPaid: pool.cuts_until_paid, cutMillis: pace.cutMillis };
     const seconds = secondsUntilPaid(block, chain);
     if (seconds === undefined) return undefined;
-    return seconds === 0 ? 'reward due any moment' : `reward in about ${duration(seconds)}`;
+    return seconds === 0 ? word('blocks.any_moment') : word('blocks.reward_in', { time: duration(seconds) });
   };
 }

@@ -1,4 +1,5 @@
 /** All blocks of the pool with the state of their rewards, by service, state and finder, in pages. */
+
 import { useState } from 'preact/hooks';
 import type { BlockDocument, BlocksDocument, PoolBlock, PoolDocument } from '../../pool/api/documents.ts';
 import { formatCoins } from '../../protocol/amount.ts';
@@ -9,6 +10,7 @@ import { type PaidIn, usePaidIn } from '../data/paid-in.ts';
 import { ChainLink, CutLink, FactList, type Facts } from '../explorer/links.tsx';
 import { ago, coins, count, fullTime, MODES, percent } from '../format.ts';
 import { explorerLink, linkTo } from '../router.ts';
+import { word } from '../words/language.ts';
 import { CsvButton } from './csv-button.tsx';
 import {
   Amount,
@@ -21,30 +23,35 @@ import {
   Placeholder,
   StartMining,
   State,
+  stateText,
   Table,
   When,
   WholeName,
 } from './parts.tsx';
 
-const effortText = (effort: number): string => (effort > 0 && effort < 0.01 ? 'below 1 %' : percent(effort));
+const effortText = (effort: number): string =>
+  effort > 0 && effort < 0.01 ? word('blocks.below_one') : percent(effort);
 
 export const blockColumns = (now: number, paidIn: PaidIn): Column<PoolBlock>[] => [
-  { title: 'Found', cell: (block) => <span title={fullTime(block.found_millis)}>{ago(block.found_millis, now)}</span> },
   {
-    title: 'Anchor',
+    title: word('blocks.found'),
+    cell: (block) => <span title={fullTime(block.found_millis)}>{ago(block.found_millis, now)}</span>,
+  },
+  {
+    title: word('blocks.anchor'),
     number: true,
     minor: true,
     spare: true,
     cell: (block) => <CutLink height={block.anchor_height} />,
   },
-  { title: 'Block', cell: (block) => <BlockLink id={block.block_id} /> },
-  { title: 'Mode', minor: true, cell: (block) => MODES[block.service] },
-  { title: 'Finder', minor: true, spare: true, cell: (block) => <MinerLink address={block.finder} /> },
-  { title: 'Worker', minor: true, spare: true, cell: (block) => block.worker || '–' },
-  { title: 'Effort', number: true, minor: true, cell: (block) => effortText(block.effort) },
-  { title: 'Reward', number: true, cell: (block) => <Amount atoms={block.reward} /> },
+  { title: word('blocks.block'), cell: (block) => <BlockLink id={block.block_id} /> },
+  { title: word('blocks.mode'), minor: true, cell: (block) => MODES[block.service] },
+  { title: word('blocks.finder'), minor: true, spare: true, cell: (block) => <MinerLink address={block.finder} /> },
+  { title: word('blocks.worker'), minor: true, spare: true, cell: (block) => block.worker || '–' },
+  { title: word('blocks.effort'), number: true, minor: true, cell: (block) => effortText(block.effort) },
+  { title: word('blocks.reward'), number: true, cell: (block) => <Amount atoms={block.reward} /> },
   {
-    title: 'State',
+    title: word('blocks.state'),
     cell: (block) => (
       <span title={block.reason ?? ''}>
         <State state={block.state} />
@@ -81,37 +88,45 @@ function OneBlock({ id }: { id: string }) {
     block === undefined
       ? []
       : [
-          ['State', <State key="state" state={block.state} />],
-          ...(block.reason === null ? [] : [['Reason', block.reason] as [string, string]]),
+          [word('blocks.state'), <State key="state" state={block.state} />],
+          ...(block.reason === null ? [] : [[word('blocks.reason'), block.reason] as [string, string]]),
           [
-            'Found',
+            word('blocks.found'),
             <>
               <When millis={block.found_millis} />, {ago(block.found_millis, now)}
             </>,
           ],
-          ['Reward', block.reward === null ? (paidIn(block) ?? 'not paid yet') : `${coins(block.reward)} coins`],
-          ['Mode', MODES[block.service]],
           [
-            'Finder',
+            word('blocks.reward'),
+            block.reward === null
+              ? (paidIn(block) ?? word('blocks.not_paid'))
+              : word('part.coins', { coins: coins(block.reward) }),
+          ],
+          [word('blocks.mode'), MODES[block.service]],
+          [
+            word('blocks.finder'),
             <a key="finder" class="mono" href={linkTo('miner', block.finder)}>
               {block.finder}
             </a>,
           ],
-          ['Worker', block.worker || '–'],
-          ['Effort', effortText(block.effort)],
-          ['Anchor', <CutLink key="anchor" height={block.anchor_height} />],
-          ['On the chain', <ChainLink key="chain" kind="block" id={block.block_id} />],
-          ['Slice', `${count(block.slice)}${block.credited ? ', credited' : ', not credited yet'}`],
+          [word('blocks.worker'), block.worker || '–'],
+          [word('blocks.effort'), effortText(block.effort)],
+          [word('blocks.anchor'), <CutLink key="anchor" height={block.anchor_height} />],
+          [word('blocks.on_chain'), <ChainLink key="chain" kind="block" id={block.block_id} />],
+          [
+            word('blocks.slice'),
+            word(block.credited ? 'blocks.credited' : 'blocks.not_credited', { slice: count(block.slice) }),
+          ],
         ];
   return (
     <>
-      <h1>Block</h1>
-      <WholeName text={id} label="block id" />
+      <h1>{word('blocks.block')}</h1>
+      <WholeName text={id} label={word('blocks.id')} />
       <section class="card">
         {block === undefined ? (
           error?.status === 404 || error?.status === 400 ? (
             <p role="status">
-              This pool found no such block. <a href={explorerLink('find', id)}>Look for it on the chain</a>
+              {word('blocks.unknown')} <a href={explorerLink('find', id)}>{word('blocks.look')}</a>
             </p>
           ) : (
             <Placeholder error={error} loading empty="" />
@@ -121,7 +136,7 @@ function OneBlock({ id }: { id: string }) {
         )}
       </section>
       <p>
-        <a href={linkTo('blocks')}>All blocks</a>
+        <a href={linkTo('blocks')}>{word('details.all')}</a>
       </p>
     </>
   );
@@ -146,28 +161,28 @@ function BlockList() {
   const rows = blocks.data?.blocks ?? [];
   return (
     <>
-      <h1>Blocks</h1>
+      <h1>{word('nav.blocks')}</h1>
       <div class="row">
         <label>
-          Mode
+          {word('blocks.mode')}
           <select value={service} onChange={(event) => chosen(setService)(event.currentTarget.value)}>
-            <option value="">all</option>
-            <option value="pplns">PPLNS</option>
-            <option value="solo">Solo</option>
+            <option value="">{word('blocks.all_states')}</option>
+            <option value="pplns">{MODES.pplns}</option>
+            <option value="solo">{MODES.solo}</option>
           </select>
         </label>
         <label>
-          State
+          {word('blocks.state')}
           <select value={state} onChange={(event) => chosen(setState)(event.currentTarget.value)}>
-            <option value="">all</option>
+            <option value="">{word('blocks.all_states')}</option>
             {STATES.map((name) => (
               <option key={name} value={name}>
-                {name}
+                {stateText(name)}
               </option>
             ))}
           </select>
         </label>
-        <EnteredText label="Finder’s address or block id" value={finder} onEnter={search} />
+        <EnteredText label={word('blocks.search')} value={finder} onEnter={search} />
       </div>
       <section class="card">
         <CsvButton
@@ -177,7 +192,7 @@ function BlockList() {
           rowsOf={(document: BlocksDocument) => document.blocks}
           feed={`feeds/blocks.atom${query({ address: finder })}`}
         />
-        <ListSaid rows={blocks.data?.blocks} what="blocks" />
+        <ListSaid rows={blocks.data?.blocks} what={word('blocks.blocks')} />
         {rows.length === 0 ? (
           <Placeholder
             error={blocks.error}
@@ -185,11 +200,11 @@ function BlockList() {
             empty={
               service + state + finder === '' ? (
                 <>
-                  No blocks found yet. <StartMining />
+                  {word('details.none')} <StartMining />
                 </>
               ) : (
                 <>
-                  No blocks match these filters.{' '}
+                  {word('blocks.no_match')}{' '}
                   <button
                     type="button"
                     class="link"
@@ -199,7 +214,7 @@ function BlockList() {
                       document.getElementById('main')?.focus({ preventScroll: true });
                     }}
                   >
-                    Show all blocks
+                    {word('blocks.show_all')}
                   </button>
                 </>
               )
@@ -207,7 +222,7 @@ function BlockList() {
           />
         ) : (
           <Table
-            caption="Blocks, newest first"
+            caption={word('blocks.newest_first')}
             columns={blockColumns(now, paidIn)}
             rows={rows}
             keyOf={(block) => block.block_id}

@@ -1,4 +1,5 @@
 /** How to point a miner here: commands that can be copied, with this pool's own ports, protocol and TLS. */
+
 import { useState } from 'preact/hooks';
 import type { ConnectDocument } from '../../pool/api/documents.ts';
 import { useDocument } from '../data/hooks.ts';
@@ -6,6 +7,7 @@ import { knownAddress } from '../data/known-address.ts';
 import { commandTo, poolHost, tcpOf, userOf, webSocketOf } from '../data/miner-command.ts';
 import { FactList } from '../explorer/links.tsx';
 import { hashes } from '../format.ts';
+import { word } from '../words/language.ts';
 import { Command, Placeholder } from './parts.tsx';
 
 export function ConnectPage() {
@@ -15,42 +17,38 @@ export function ConnectPage() {
   if (data === undefined)
     return (
       <>
-        <h1>Connect a miner</h1>
+        <h1>{word('connect.title')}</h1>
         <Placeholder error={error} loading empty="" />
       </>
     );
   return (
     <>
-      <h1>Connect a miner</h1>
+      <h1>{word('connect.title')}</h1>
       <form class="row" onSubmit={(event) => event.preventDefault()}>
         <label class="grow">
-          Your address
+          {word('start.address')}
           <input value={address} spellcheck={false} onInput={(event) => setAddress(event.currentTarget.value)} />
         </label>
       </form>
       {data.services.map((service) => (
         <section class="card" key={service.service}>
-          <h2>
-            {service.service === 'pplns'
-              ? 'PPLNS: shared rewards, steady income'
-              : 'Solo: the finder gets the whole reward, less the fee'}
-          </h2>
+          <h2>{word(service.service === 'pplns' ? 'connect.pplns' : 'connect.solo')}</h2>
           {service.port === null ? null : (
             <>
-              <p>{service.tls ? 'With TLS:' : 'Plain TCP:'}</p>
+              <p>{word(service.tls ? 'connect.tls' : 'connect.plain')}</p>
               <Command label={`${service.service}, TCP`} text={commandTo(tcpOf(service, service.port), address)} />
-              <p>The same in the binary protocol, which needs a fraction of the traffic:</p>
+              <p>{word('connect.binary')}</p>
               <Command
-                label={`${service.service}, binary protocol`}
+                label={word('connect.binary_label', { service: service.service })}
                 text={commandTo(tcpOf(service, service.port, 'stratum2'), address)}
               />
             </>
           )}
           {service.fixed.map(({ port, work }) => (
             <div key={port}>
-              <p>Every share has the work of {hashes(work)} hashes, for rented hash rate:</p>
+              <p>{word('connect.fixed', { work: hashes(work) })}</p>
               <Command
-                label={`${service.service}, fixed work ${hashes(work)}`}
+                label={word('connect.fixed_label', { service: service.service, work: hashes(work) })}
                 text={commandTo(tcpOf(service, port), address)}
               />
             </div>
@@ -59,47 +57,38 @@ export function ConnectPage() {
         </section>
       ))}
       <section class="card">
-        <h2>A miner for rigs</h2>
-        <p>
-          One archive with everything the miner needs except the graphics driver. Make it on any machine with the
-          sources:
-        </p>
-        <Command label="archive for rigs" text="npm run pack:miner -- linux-x64" />
-        <p>Unpack it on the rig, list its graphics cards, then mine with one of the commands above:</p>
+        <h2>{word('connect.rigs')}</h2>
+        <p>{word('connect.rigs_make')}</p>
+        <Command label={word('connect.rigs_archive')} text="npm run pack:miner -- linux-x64" />
+        <p>{word('connect.rigs_unpack')}</p>
         <Command
-          label="unpack"
+          label={word('connect.unpack')}
           text="tar -xzf svc-miner-*-linux-x64.tar.gz && cd svc-miner-*/ && ./svc-miner --list-devices"
         />
       </section>
       <section class="card">
-        <h2>Settings for other mining programs</h2>
-        <p>Any program that supports this network’s proof of work and stratum takes the same values:</p>
+        <h2>{word('connect.others')}</h2>
+        <p>{word('connect.same_values')}</p>
         <FactList
           facts={[
             [
-              'Server',
+              word('connect.server'),
               data.services
                 .flatMap(({ service, port, tls }) =>
                   port === null ? [] : [`${poolHost()}:${port}${tls ? ' (TLS)' : ''}, ${service}`],
                 )
                 .join('; '),
             ],
-            ['User', `${user}: address, a dot, a name for the rig`],
-            [
-              'Password',
-              'may be empty; d=WORK fixes the share work (share difficulty, in hashes), min=WORK sets a minimum',
-            ],
+            [word('connect.user'), word('connect.user_means', { user })],
+            [word('connect.password'), word('connect.password_means')],
           ]}
         />
       </section>
       <section class="card">
-        <h2>Without a pool</h2>
-        <p>
-          With a bridge, each block pays the address of the miner that found it, without a pool fee. Run it next to your
-          own node:
-        </p>
-        <Command label="bridge" text="svc-bridge --node http://127.0.0.1:28702" />
-        <Command label="miner at the bridge" text={`svc-miner -o stratum+tcp://127.0.0.1:28710 -u ${user}`} />
+        <h2>{word('connect.alone')}</h2>
+        <p>{word('connect.bridge')}</p>
+        <Command label={word('connect.bridge_label')} text="svc-bridge --node http://127.0.0.1:28702" />
+        <Command label={word('connect.bridge_miner')} text={`svc-miner -o stratum+tcp://127.0.0.1:28710 -u ${user}`} />
       </section>
     </>
   );
@@ -110,7 +99,7 @@ function WebSocketLine({ service, address }: { service: ConnectDocument['service
   if (url === undefined) return null;
   return (
     <>
-      <p>Through a WebSocket, for networks that allow only web traffic:</p>
+      <p>{word('connect.web')}</p>
       <Command label={`${service.service}, WebSocket`} text={commandTo(url, address)} />
     </>
   );

@@ -1,8 +1,10 @@
 /** Downloads a list as a file, made in the page. */
+
 import { useState } from 'preact/hooks';
 import { apiUrl } from '../data/client.ts';
 import { type CsvColumn, csvOf, MOST_CSV_ROWS, readRows } from '../data/csv.ts';
 import { count } from '../format.ts';
+import { word } from '../words/language.ts';
 
 type CsvParts<T, D> = {
   /** Of the file, without its ending. */
@@ -27,11 +29,11 @@ export function CsvButton<T, D extends { readonly next_cursor?: string | undefin
   const load = async () => {
     if (isBusy) return;
     setBusy(true);
-    setSaid('Loading…');
+    setSaid(word('lazy.loading'));
     try {
       const rows = await readRows<T, D>(parts.pathOf, parts.rowsOf);
       save(parts.name, csvOf(parts.columns, rows));
-      setSaid(`${count(rows.length)} rows${rows.length < MOST_CSV_ROWS ? '' : ', the newest'}`);
+      setSaid(word(rows.length < MOST_CSV_ROWS ? 'csv.rows' : 'csv.newest_rows', { count: count(rows.length) }));
     } catch (error) {
       setSaid((error as Error).message);
     }
@@ -39,12 +41,17 @@ export function CsvButton<T, D extends { readonly next_cursor?: string | undefin
   };
   return (
     <span class="row csv">
-      <button type="button" aria-disabled={isBusy} aria-label={`CSV: ${parts.name}`} onClick={() => void load()}>
+      <button
+        type="button"
+        aria-disabled={isBusy}
+        aria-label={word('csv.file', { name: parts.name })}
+        onClick={() => void load()}
+      >
         CSV
       </button>
       {parts.feed === undefined ? null : (
-        <a href={apiUrl(parts.feed).href} title="For feed readers">
-          Feed
+        <a href={apiUrl(parts.feed).href} title={word('csv.for_readers')}>
+          {word('csv.feed')}
         </a>
       )}
       <span class="note" role="status">

@@ -1,8 +1,10 @@
 /** Small pieces that every page is made of. Text from outside goes in as text nodes only. */
+
 import type { ComponentChildren } from 'preact';
 import { useRef, useState } from 'preact/hooks';
 import { amountParts, clock, coins, count, date, fullTime, roundedCoins, shortId } from '../format.ts';
 import { linkTo } from '../router.ts';
+import { word, wordAround } from '../words/language.ts';
 import { copyText } from './copy-text.ts';
 import { useHeldFocus } from './focus.ts';
 import { say } from './say.ts';
@@ -52,8 +54,8 @@ export function EnteredText(props: {
           onInput={(event) => setTyped(event.currentTarget.value)}
         />
       </label>
-      <button type="submit" aria-label={`Show: ${props.label}`}>
-        Show
+      <button type="submit" aria-label={word('part.show_what', { what: props.label })}>
+        {word('part.show')}
       </button>
     </form>
   );
@@ -69,7 +71,9 @@ export const FieldProblem = ({ id, text }: { id: string; text: string }) => (
 /** How long a list is that a search or filter has changed, for those who do not see it change. */
 export const ListSaid = ({ rows, what }: { rows: readonly unknown[] | undefined; what: string }) => (
   <p role="status" class="hidden-text">
-    {rows === undefined ? '' : `${rows.length === 0 ? 'No' : count(rows.length)} ${what}`}
+    {rows === undefined
+      ? ''
+      : word(rows.length === 0 ? 'part.no_rows' : 'part.rows', { count: count(rows.length), what })}
   </p>
 );
 
@@ -78,7 +82,7 @@ export function Amount({ atoms }: { atoms: string | null }) {
   if (atoms === null) return <span>–</span>;
   const { head, rest, zeros } = amountParts(atoms);
   return (
-    <span title={`${coins(atoms)} coins, ${atoms} atoms`}>
+    <span title={word('part.coins_and_atoms', { coins: coins(atoms), atoms })}>
       {head}
       <span class="rest">{rest}</span>
       {rest === '' ? null : <span class="more">…</span>}
@@ -101,7 +105,7 @@ export const When = ({ millis }: { millis: number }) => {
 
 /** An amount as a figure; the title has it to the atom. */
 export const RoundedAmount = ({ atoms }: { atoms: string }) => (
-  <span title={`${coins(atoms)} coins`}>{roundedCoins(atoms)}</span>
+  <span title={word('part.coins', { coins: coins(atoms) })}>{roundedCoins(atoms)}</span>
 );
 
 /** A phone shows the end: all addresses begin alike. */
@@ -140,12 +144,23 @@ export const MinerLink = ({ address }: { address: string }) => (
   </Copied>
 );
 
-export const State = ({ state }: { state: string }) => <span class={`state state-${state}`}>{state}</span>;
+const STATES = ['found', 'accepted', 'registered', 'held', 'paid', 'expired', 'refused'] as const;
+
+/** A state of the API in the language of the page; one that has no words there, as it is. */
+export function stateText(state: string): string {
+  const known = STATES.find((one) => one === state);
+  return known === undefined ? state : word(`state.${known}`);
+}
+
+export const State = ({ state }: { state: string }) => <span class={`state state-${state}`}>{stateText(state)}</span>;
 
 /** The next step, shown in an empty list. */
 export const StartMining = () => (
   <>
-    <a href={linkTo('connect')}>Connect a miner</a> or <a href={linkTo('mine')}>mine in this browser</a>.
+    {wordAround('part.connect_or_mine', {
+      connect: <a href={linkTo('connect')}>{word('part.connect')}</a>,
+      mine: <a href={linkTo('mine')}>{word('part.mine')}</a>,
+    })}
   </>
 );
 
@@ -165,7 +180,7 @@ export function Placeholder({
         {error.message}
       </p>
     );
-  return <p class="note">{loading ? 'Loading…' : empty}</p>;
+  return <p class="note">{loading ? word('lazy.loading') : empty}</p>;
 }
 
 export type Column<T> = {
@@ -206,11 +221,11 @@ function ShownTable<T>({ caption, columns, rows, keyOf }: TableParts<T>) {
         <button
           type="button"
           class={columns.some(({ spare }) => spare) ? 'narrow early' : 'narrow'}
-          aria-label={`All columns: ${caption}`}
+          aria-label={word('part.all_columns_of', { table: caption })}
           aria-pressed={all}
           onClick={() => setAll(!all)}
         >
-          All columns
+          {word('part.all_columns')}
         </button>
       ) : null}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard */}
@@ -238,14 +253,16 @@ function ShownTable<T>({ caption, columns, rows, keyOf }: TableParts<T>) {
             ))}
           </tbody>
         </table>
-        {rows.length > MOST_ROWS ? <p class="note">{count(rows.length - MOST_ROWS)} more rows are not shown.</p> : null}
+        {rows.length > MOST_ROWS ? (
+          <p class="note">{word('part.more_rows', { count: count(rows.length - MOST_ROWS) })}</p>
+        ) : null}
       </section>
     </>
   );
 }
 
 type CopyState = 'ready' | 'copied' | 'refused';
-const COPY_SAID = { copied: 'Copied', refused: 'Not copied: select the text and copy it' } as const;
+const COPY_SAID = { copied: 'part.copied', refused: 'part.not_copied' } as const;
 const COPIED_MILLIS = 2_000;
 const REFUSED_MILLIS = 6_000;
 
@@ -255,7 +272,7 @@ function useCopy(text: string): [CopyState, () => void] {
   const copy = async () => {
     const outcome = (await copyText(text)) ? 'copied' : 'refused';
     setState(outcome);
-    say(COPY_SAID[outcome]);
+    say(word(COPY_SAID[outcome]));
     setTimeout(() => setState('ready'), outcome === 'copied' ? COPIED_MILLIS : REFUSED_MILLIS);
   };
   return [state, copy];
@@ -263,9 +280,9 @@ function useCopy(text: string): [CopyState, () => void] {
 
 export function CopyButton({ text, label }: { text: string; label: string }) {
   const [state, copy] = useCopy(text);
-  const words = state === 'ready' ? 'Copy' : COPY_SAID[state];
+  const words = word(state === 'ready' ? 'part.copy' : COPY_SAID[state]);
   return (
-    <button type="button" onClick={copy} aria-label={`${words}: ${label}`}>
+    <button type="button" onClick={copy} aria-label={word('part.copy_what', { act: words, what: label })}>
       {words}
     </button>
   );
@@ -291,8 +308,8 @@ export function Copied({ text, page = true, children }: { text: string; page?: b
       <button
         type="button"
         class={page ? 'icon minor' : 'icon'}
-        title="Copy"
-        aria-label={`Copy ${shortId(text)}`}
+        title={word('part.copy')}
+        aria-label={word('part.copy_id', { id: shortId(text) })}
         onClick={copy}
       >
         <svg class={state === 'refused' ? 'glyph bad' : 'glyph'} viewBox="0 0 16 16" aria-hidden="true">
@@ -335,7 +352,7 @@ export function Pager({
   cursor,
   next,
   onMove,
-  words = ['Newest', 'Older'],
+  words = [word('part.newest'), word('part.older')],
 }: {
   cursor: string | undefined;
   next: string | undefined;
@@ -362,7 +379,7 @@ export function Pager({
         {words[1]}
       </button>
       <span class="note" role="status">
-        Page {page}
+        {word('part.page', { page })}
       </span>
     </div>
   );

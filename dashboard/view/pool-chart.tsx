@@ -1,8 +1,11 @@
 /** The pool over time: hash rate, workers, shares, blocks, luck, payments, and the network's difficulty at the pool's blocks. */
+
 import { useMemo, useRef, useState } from 'preact/hooks';
 import type { ChartDocument, HistoryDocument } from '../../pool/api/documents.ts';
 import { useDocument } from '../data/hooks.ts';
 import { count, hashRate, percent } from '../format.ts';
+import type { WordKey } from '../words/english.ts';
+import { word } from '../words/language.ts';
 import { Chart } from './chart.tsx';
 import { type ChartValue, chartPoints, type HistoryValue, historyPoints, hoursOf, type Point } from './chart-points.ts';
 import { Placeholder } from './parts.tsx';
@@ -16,17 +19,17 @@ const hashes = (value: number): string => hashRate(value).replace('H/s', 'H');
 const luck = (value: number): string => percent(value);
 
 type Kind =
-  | { readonly from: 'chart'; readonly what: ChartValue; readonly title: string; readonly write: typeof hashRate }
-  | { readonly from: 'history'; readonly what: HistoryValue; readonly title: string; readonly write: typeof hashRate };
+  | { readonly from: 'chart'; readonly what: ChartValue; readonly title: WordKey; readonly write: typeof hashRate }
+  | { readonly from: 'history'; readonly what: HistoryValue; readonly title: WordKey; readonly write: typeof hashRate };
 
 const KINDS: readonly [Kind, ...Kind[]] = [
-  { from: 'chart', what: 'hash_rate', title: 'Hash rate', write: hashRate },
-  { from: 'chart', what: 'workers', title: 'Workers', write: number },
-  { from: 'chart', what: 'shares', title: 'Shares per minute', write: number },
-  { from: 'history', what: 'blocks', title: 'Blocks found', write: number },
-  { from: 'history', what: 'luck', title: 'Luck', write: luck },
-  { from: 'history', what: 'paid', title: 'Payments, coins', write: number },
-  { from: 'history', what: 'block_work', title: 'Network difficulty', write: hashes },
+  { from: 'chart', what: 'hash_rate', title: 'chart.rate', write: hashRate },
+  { from: 'chart', what: 'workers', title: 'chart.workers', write: number },
+  { from: 'chart', what: 'shares', title: 'chart.shares', write: number },
+  { from: 'history', what: 'blocks', title: 'chart.blocks', write: number },
+  { from: 'history', what: 'luck', title: 'chart.luck', write: luck },
+  { from: 'history', what: 'paid', title: 'chart.paid', write: number },
+  { from: 'history', what: 'block_work', title: 'chart.difficulty', write: hashes },
 ];
 
 /** The hash rate ends with what the pool said since the page was opened: the first minutes are not an empty frame. */
@@ -54,16 +57,16 @@ export function PoolChart({ rate, since }: { rate: number; since: number | null 
   return (
     <section class="card">
       <div class="row head">
-        <h2>{kind.title}</h2>
+        <h2>{word(kind.title)}</h2>
         <label class="inline">
-          <span class="word-of-choice">Show</span>
+          <span class="word-of-choice">{word('chart.show')}</span>
           <select
             value={kind.what}
             onChange={(event) => setKind(KINDS.find(({ what }) => what === event.currentTarget.value) ?? KINDS[0])}
           >
             {KINDS.map(({ what, title }) => (
               <option key={what} value={what}>
-                {title}
+                {word(title)}
               </option>
             ))}
           </select>
@@ -74,27 +77,33 @@ export function PoolChart({ rate, since }: { rate: number; since: number | null 
         <Placeholder
           error={loaded.error}
           loading={loaded.data === undefined}
-          empty={
-            kind.from === 'chart'
-              ? 'No shares in this period. The chart begins with the first share.'
-              : 'No blocks in this period. Choose a longer range.'
-          }
+          empty={kind.from === 'chart' ? word('chart.no_shares') : word('chart.no_blocks')}
         />
       ) : (
-        <Chart points={points} hours={hours} label={`${kind.title} of the pool`} write={kind.write} />
+        <Chart
+          points={points}
+          hours={hours}
+          label={word('chart.of_pool', { figure: word(kind.title) })}
+          write={kind.write}
+        />
       )}
     </section>
   );
 }
 
+function rangeText(hours: number): string {
+  if (hours === 1) return word('chart.hour');
+  return hours < 48 ? word('chart.hours', { count: hours }) : word('chart.days', { count: hours / 24 });
+}
+
 export function Hours({ hours, onChange }: { hours: number; onChange(hours: number): void }) {
   return (
     <label class="inline">
-      <span class="word-of-choice">Range</span>
+      <span class="word-of-choice">{word('chart.range')}</span>
       <select value={hours} onChange={(event) => onChange(Number(event.currentTarget.value))}>
         {HOURS.map((value) => (
           <option key={value} value={value}>
-            {value === 1 ? '1 hour' : value < 48 ? `${value} hours` : `${value / 24} days`}
+            {rangeText(value)}
           </option>
         ))}
       </select>

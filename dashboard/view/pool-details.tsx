@@ -1,11 +1,13 @@
 /** Below the figures of the first page: the chart, what each mode does, the newest blocks, the terms. */
+
 import { useEffect, useState } from 'preact/hooks';
 import type { BlocksDocument, PoolBlock, PoolDocument, ServiceDocument } from '../../pool/api/documents.ts';
 import { useDocument, useLive } from '../data/hooks.ts';
 import { usePaidIn } from '../data/paid-in.ts';
 import { isPaused, usePaused } from '../data/pause.ts';
-import { ago, hashRate, howOften, MODES, percent, plural } from '../format.ts';
+import { ago, blockEvery, counted, hashRate, MODES, percent } from '../format.ts';
 import { linkTo } from '../router.ts';
+import { word } from '../words/language.ts';
 import { blockColumns } from './blocks-page.tsx';
 import { Placeholder, StartMining, Table } from './parts.tsx';
 import { PoolChart } from './pool-chart.tsx';
@@ -44,27 +46,27 @@ export function PoolDetails({ pool, now }: { pool: PoolDocument; now: number }) 
         ))}
       </div>
       <section class="card">
-        <h2>Newest blocks</h2>
+        <h2>{word('details.newest')}</h2>
         {blocks.length === 0 ? (
           <Placeholder
             error={newest.error}
             loading={newest.data === undefined}
             empty={
               <>
-                No blocks found yet. <StartMining />
+                {word('details.none')} <StartMining />
               </>
             }
           />
         ) : (
           <Table
-            caption="Newest blocks first"
+            caption={word('details.newest_first')}
             columns={blockColumns(now, paidIn)}
             rows={blocks}
             keyOf={(block) => block.block_id}
           />
         )}
         <p>
-          <a href={linkTo('blocks')}>All blocks</a>
+          <a href={linkTo('blocks')}>{word('details.all')}</a>
         </p>
       </section>
       <div class="grid cards">
@@ -76,24 +78,29 @@ export function PoolDetails({ pool, now }: { pool: PoolDocument; now: number }) 
   );
 }
 
+const luckOf = (luck: number | null): string => (luck === null ? '–' : percent(luck));
+
 function ServiceCard({ service, blockWork, now }: { service: ServiceDocument; blockWork: string; now: number }) {
   const rate = service.hash_rate.ten_minutes;
   return (
     <section class="card">
       <h2>{MODES[service.service]}</h2>
       <p class="note">
-        Fee {percent(service.fee_ppm / 1e6, 2)}, {plural(service.miners, 'miner')}, {hashRate(rate)}
+        {word('details.fee', {
+          fee: percent(service.fee_ppm / 1e6, 2),
+          miners: counted(service.miners, 'miner'),
+          rate: hashRate(rate),
+        })}
       </p>
       <p>
-        Effort since the last block: <strong>{percent(service.effort)}</strong>
+        {word('details.effort')} <strong>{percent(service.effort)}</strong>
         <br />
-        Luck over the last 100 blocks: {service.luck.hundred === null ? '–' : percent(service.luck.hundred)}; over the
-        last day: {service.luck.day === null ? '–' : percent(service.luck.day)}
+        {word('details.luck', { hundred: luckOf(service.luck.hundred), day: luckOf(service.luck.day) })}
         <br />
-        {rate > 0 ? `On average ${howOften('block', Number(blockWork) / rate)}` : 'No work in the last 10 minutes'};{' '}
+        {rate > 0 ? word('details.average', { often: blockEvery(Number(blockWork) / rate) }) : word('details.no_work')};{' '}
         {service.last_block_millis === null
-          ? 'no block found yet'
-          : `last block ${ago(service.last_block_millis, now)}`}
+          ? word('details.no_block')
+          : word('details.last_block', { ago: ago(service.last_block_millis, now) })}
       </p>
     </section>
   );

@@ -1,8 +1,10 @@
 /** The pool's main figures, which stand on top of the first page. */
+
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { ChartDocument, HistoryDocument, PoolDocument, ServiceDocument } from '../../pool/api/documents.ts';
 import { useDocument } from '../data/hooks.ts';
-import { count, DAY_SECONDS, duration, hashRate, overTime, plural } from '../format.ts';
+import { count, counted, DAY_SECONDS, duration, hashRate, overTime } from '../format.ts';
+import { word } from '../words/language.ts';
 import { type ChartValue, chartPoints, type HistoryValue, historyPoints, hoursOf, type Point } from './chart-points.ts';
 import { Figure, RoundedAmount } from './parts.tsx';
 import { Spark } from './spark.tsx';
@@ -38,7 +40,8 @@ function useTrends(since: number | null) {
 }
 
 /** The node measures over fewer minutes than the pool: without its time this rate can look lower than the pool’s own. */
-const spanOf = (millis: number): string => (millis > 0 ? `, ${duration(millis / 1000)}` : '');
+const networkLabel = (millis: number): string =>
+  millis > 0 ? word('figure.network_over', { span: duration(millis / 1000) }) : word('figure.network');
 
 /** A younger pool has no line to show. */
 const YOUNG_MILLIS = 10 * 60_000;
@@ -52,37 +55,37 @@ export function PoolFigures({ pool, now }: { pool: PoolDocument; now: number }) 
   return (
     <div class="grid">
       <Figure
-        label="Hash rate, 10 min"
+        label={word('figure.rate')}
         value={hashRate(sum(services, (service) => service.hash_rate.ten_minutes))}
-        note={`${hashRate(sum(services, (service) => service.hash_rate.day))} ${overTime('over a day', DAY_SECONDS, pool.since_millis, now)}`}
-        spark={spark(trends.rate, 'hash rate')}
+        note={`${hashRate(sum(services, (service) => service.hash_rate.day))} ${overTime(word('figure.day'), DAY_SECONDS, pool.since_millis, now)}`}
+        spark={spark(trends.rate, word('figure.trend_rate'))}
       />
       <Figure
-        label="Miners"
+        label={word('figure.miners')}
         value={count(sum(services, (service) => service.miners))}
-        note={plural(
+        note={counted(
           sum(services, (service) => service.workers),
           'worker',
         )}
-        spark={spark(trends.workers, 'workers')}
+        spark={spark(trends.workers, word('figure.trend_workers'))}
       />
       <Figure
-        label="Blocks found"
+        label={word('figure.blocks')}
         value={count(sum(services, (service) => service.blocks_found))}
-        note={`${count(sum(services, (service) => service.blocks_paid))} paid`}
-        spark={spark(trends.blocks, 'new blocks')}
+        note={word('figure.paid_blocks', { count: count(sum(services, (service) => service.blocks_paid)) })}
+        spark={spark(trends.blocks, word('figure.trend_blocks'))}
       />
       <Figure
-        label="Paid to miners"
+        label={word('figure.paid')}
         value={<RoundedAmount atoms={pool.paid_atoms} />}
-        note="coins"
-        spark={spark(trends.paid, 'new payments')}
+        note={word('figure.coins')}
+        spark={spark(trends.paid, word('figure.trend_paid'))}
       />
       <Figure
-        label={`Network hash rate${spanOf(network.hash_rate_millis)}`}
+        label={networkLabel(network.hash_rate_millis)}
         value={hashRate(network.hash_rate)}
-        note={`height ${count(network.height)}${network.synced ? '' : ', node not synced'}`}
-        spark={spark(trends.difficulty, 'difficulty')}
+        note={word(network.synced ? 'figure.height' : 'figure.not_synced', { height: count(network.height) })}
+        spark={spark(trends.difficulty, word('figure.trend_difficulty'))}
       />
     </div>
   );

@@ -1,4 +1,5 @@
 /** What the first page begins with: the way to one's own figures, and the three steps of those who have none yet. */
+
 import { useState } from 'preact/hooks';
 import type { ConnectDocument } from '../../pool/api/documents.ts';
 import { useDocument } from '../data/hooks.ts';
@@ -6,12 +7,13 @@ import { keepAddress, knownAddress } from '../data/known-address.ts';
 import { minerCommand } from '../data/miner-command.ts';
 import { count } from '../format.ts';
 import { linkTo } from '../router.ts';
+import { word, wordAround } from '../words/language.ts';
 import { Command, Identifier } from './parts.tsx';
 
 export function AddressForm({
   typed,
   onType,
-  label = 'Your address',
+  label = word('start.address'),
 }: {
   typed: string;
   onType(address: string): void;
@@ -36,7 +38,7 @@ export function AddressForm({
         />
       </label>
       <button type="submit" class="primary">
-        Show
+        {word('part.show')}
       </button>
     </form>
   );
@@ -51,7 +53,7 @@ export function StartSteps() {
       {/* Who has been here before knows the steps. */}
       <details class="bare" open={known === ''}>
         <summary>
-          <h2>Start mining in three steps</h2>
+          <h2>{word('start.title')}</h2>
         </summary>
         <Steps address={typed} />
       </details>
@@ -65,33 +67,32 @@ function Steps({ address }: { address: string }) {
   return (
     <ol class="three">
       <li>
-        <h3>Get a wallet</h3>
-        <p>
-          <a href={linkTo('mine')}>Make an address in this page</a>, or with the wallet program:
-        </p>
-        <Command label="wallet" text="svc-wallet init --generate-password" />
+        <h3>{word('start.wallet')}</h3>
+        <p>{wordAround('start.make', { here: <a href={linkTo('mine')}>{word('start.make_here')}</a> })}</p>
+        <Command label={word('start.wallet_command')} text="svc-wallet init --generate-password" />
       </li>
       <li>
-        <h3>Get the miner</h3>
+        <h3>{word('start.miner')}</h3>
         <Miners files={connect.data?.downloads ?? []} />
         <p class="note">
-          <a href={linkTo('connect')}>TLS, solo and other mining programs</a>
+          <a href={linkTo('connect')}>{word('start.others')}</a>
         </p>
       </li>
       <li>
-        <h3>Run it</h3>
+        <h3>{word('start.run')}</h3>
         {connect.data !== undefined && command === undefined ? null : (
           <>
-            <p>{address.trim() === '' ? 'With your address in place of ADDRESS:' : 'With your address:'}</p>
+            <p>{word(address.trim() === '' ? 'start.instead_of' : 'start.with_address')}</p>
             {/* It takes its room before the pool's port is known. */}
             <div class={command === undefined ? 'unseen' : ''}>
-              <Command label="line to run" text={command ?? 'svc-miner -o stratum+tcp://POOL:00000 -u ADDRESS.rig1'} />
+              <Command
+                label={word('start.line')}
+                text={command ?? 'svc-miner -o stratum+tcp://POOL:00000 -u ADDRESS.rig1'}
+              />
             </div>
           </>
         )}
-        <p>
-          Or <a href={linkTo('mine')}>mine here</a>, in this browser.
-        </p>
+        <p>{wordAround('start.or_here', { here: <a href={linkTo('mine')}>{word('start.mine_here')}</a> })}</p>
       </li>
     </ol>
   );
@@ -101,13 +102,13 @@ function Miners({ files }: { files: ConnectDocument['downloads'] }) {
   if (files.length === 0)
     return (
       <>
-        <p>One archive for a rig, made from the sources:</p>
-        <Command label="miner" text="npm run pack:miner -- linux-x64" />
+        <p>{word('start.archive')}</p>
+        <Command label={word('start.miner_command')} text="npm run pack:miner -- linux-x64" />
       </>
     );
   return (
     <>
-      <p>From this pool, with its SHA-256:</p>
+      <p>{word('start.downloads')}</p>
       <ul class="plain">
         {files.map(({ name, bytes, sha256, path }) => (
           <li key={name}>

@@ -1,12 +1,14 @@
 /** The choice of colours at the foot of a page. */
+
 import { useState } from 'preact/hooks';
 import { chooseTheme, rememberedTheme, THEMES, type Theme } from '../theme.ts';
+import { word } from '../words/language.ts';
 
 export function ThemeChoice() {
   const [theme, setTheme] = useState(rememberedTheme);
   return (
     <label class="inline">
-      Colours
+      {word('frame.colours')}
       <select
         value={theme}
         onChange={(event) => {
@@ -17,7 +19,7 @@ export function ThemeChoice() {
       >
         {THEMES.map((name) => (
           <option key={name} value={name}>
-            {name}
+            {word(`frame.${name}`)}
           </option>
         ))}
       </select>
