@@ -89,7 +89,7 @@ const PROGRAMS: readonly ProgramPackage[] = [
 ];
 
 /** Only for those who develop with a package, not for those who run it. */
-const NEEDLESS = /\.map$|\.d\.[cm]?ts$|\.a$|(^|\/)(\.bin|\.package-lock\.json|pkgconfig)$/;
+const NEEDLESS = /\.map$|\.d\.[cm]?ts$|\.a$|(^|\/)(\.bin|\.package-lock\.json|pkgconfig|pgxs)$/;
 /** Folders with one entry for each platform. */
 const BY_PLATFORM = ['classic-level/prebuilds', 'webgpu/dist'];
 
@@ -104,7 +104,7 @@ export type DebianSource = {
   /** Name and address, as in a commit. */
   readonly maintainer: string;
   readonly out: string;
-  readonly compression: 'xz' | 'gzip';
+  readonly compression: 'xz' | 'none';
 };
 
 export const debianVersion = (version: string): string => version.replace('-', '~');
@@ -139,11 +139,14 @@ function writeCompressed(path: string, text: string): void {
   writeFileSync(path, execFileSync('gzip', ['-9', '-n', '-c'], { input: text }));
 }
 
+const LIBRARY = /\.so(\.\d+)*$/;
+
 /** One time for all, and modes that do not depend on the umask of who builds. */
 function normalise(path: string, seconds: number): void {
   const found = lstatSync(path);
   if (found.isDirectory()) for (const name of readdirSync(path)) normalise(join(path, name), seconds);
-  if (!found.isSymbolicLink()) chmodSync(path, found.isDirectory() || (found.mode & 0o100) !== 0 ? 0o755 : 0o644);
+  const isRun = found.isDirectory() || ((found.mode & 0o100) !== 0 && !LIBRARY.test(path));
+  if (!found.isSymbolicLink()) chmodSync(path, isRun ? 0o755 : 0o644);
   lutimesSync(path, seconds, seconds);
 }
 
@@ -168,6 +171,11 @@ function finish(folder: string, fields: Fields, source: DebianSource): void {
     join(docs, 'changelog.gz'),
     `svc-stratum (${version}) stable; urgency=medium\n\n  * Release ${version}; see /${HOME}/CHANGELOG.md.\n\n -- ${source.maintainer}  ${date}\n`,
   );
+  if (elfFiles(folder).length > 0)
+    write(
+      join(folder, 'usr/share/lintian/overrides', name),
+      `# Packed as npm brings them: what is installed is what was tested.\n${BROUGHT.map((tag) => `${name}: ${tag}\n`).join('')}`,
+    );
   const all: Fields = { ...fields, Maintainer: source.maintainer, 'Installed-Size': String(kibibytesBelow(folder)) };
   const control = Object.entries(all).flatMap(([field, value]) =>
     value === undefined ? [] : [`${field}: ${value}\n`],
@@ -181,6 +189,14 @@ function finish(folder: string, fields: Fields, source: DebianSource): void {
     stdio: ['ignore', 'ignore', 'inherit'],
   });
 }
+
+/** What lintian would have otherwise in binaries that others compiled. They are packed as npm brings them: what is installed is what was tested. */
+const BROUGHT = [
+  'custom-library-search-path',
+  'embedded-library',
+  'library-not-linked-against-libc',
+  'unstripped-binary-or-object',
+];
 
 const fieldsOf = (name: string, version: string, arch: Architecture, summary: string, more: Fields): Fields => ({
   Package: name,

@@ -45,7 +45,7 @@ if (level === 'deep')
         seconds: 1_700_000_000,
         maintainer: 'A Test <test@example.org>',
         out,
-        compression: 'gzip',
+        compression: 'none',
       });
       expect(readdirSync(out).length).toBe(Object.keys(packageJson.bin).length + 1);
       return out;
