@@ -5,11 +5,12 @@
 import { formatUsername } from '../protocol/stratum/username.ts';
 import { watchClock } from '../runtime/clock/watched-clock.ts';
 import { parseCommandLine, showListenAddress, UsageError } from '../runtime/command-line/command-line.ts';
+import { claimFormat } from '../runtime/files/directory-format.ts';
 import { makeDirectory } from '../runtime/files/make-directory.ts';
 import { type Logger, type OpenLog, openLog, standardErrorSink } from '../runtime/log/log.ts';
 import { addProcessMetrics, Metrics } from '../runtime/metrics/metrics.ts';
 import { listenForMetrics } from '../runtime/metrics/metrics-listener.ts';
-import { type Command, command, refuse, type Terminal, version } from '../runtime/program.ts';
+import { type Command, command, mistakeText, refuse, type Terminal, version } from '../runtime/program.ts';
 import { DEFAULT_SHUTDOWN_LIMIT_MS, Shutdown } from '../runtime/shutdown.ts';
 import { listenForApi } from './api.ts';
 import { followConfig } from './config-watch.ts';
@@ -97,13 +98,11 @@ export function mineCommand(dependencies: MineDependencies): Command {
           return await measure(values, values.benchmark, terminal, log.log, dependencies);
         return await mine(values, { configPath, parse, terminal, log, bottom, ...dependencies });
       } catch (error) {
-        if (!(error instanceof MinerError)) throw error;
-        terminal.err(`svc-miner: ${error.message} [${error.code}]\n`);
-        return error.code === 'device_unknown'
-          ? EXIT.usage
-          : error.code === 'device_none'
-            ? EXIT.noDevice
-            : EXIT.failed;
+        const says = mistakeText(error);
+        if (says === undefined) throw error;
+        terminal.err(`svc-miner: ${says}\n`);
+        const { code } = error as { code?: unknown };
+        return code === 'device_unknown' ? EXIT.usage : code === 'device_none' ? EXIT.noDevice : EXIT.failed;
       } finally {
         log.close();
       }
@@ -141,9 +140,10 @@ async function findDevices(values: MinerValues, log: Logger): Promise<ListedDevi
   return chosen;
 }
 
-function openTunings(values: MinerValues): { dataDir: string; tunings: TuningFile } {
+async function openTunings(values: MinerValues): Promise<{ dataDir: string; tunings: TuningFile }> {
   const dataDir = values.dataDir ?? defaultDataDir();
   makeDirectory(dataDir);
+  await claimFormat(dataDir, 'miner');
   const tunings = new TuningFile(dataDir);
   if (values.retune) tunings.forget();
   return { dataDir, tunings };
@@ -157,7 +157,7 @@ async function measure(
   { isTerminal }: MineDependencies,
 ): Promise<number> {
   const devices = await findDevices(values, log);
-  const { dataDir, tunings } = openTunings(values);
+  const { dataDir, tunings } = await openTunings(values);
   const { network, light, unsafeGpu } = values;
   // Progress goes to standard error, so that --json stays JSON.
   const progress = new ProgressLine({ isTerminal }, { out: terminal.err, now: () => performance.now() });
@@ -197,7 +197,7 @@ async function mine(
 ): Promise<number> {
   const shutdown = new Shutdown({ limitMs: DEFAULT_SHUTDOWN_LIMIT_MS }, { log, process, now: () => performance.now() });
   shutdown.add('clock', watchClock(log.child('clock')).stop);
-  const { dataDir, tunings } = openTunings(values);
+  const { dataDir, tunings } = await openTunings(values);
   const settings = await settingsOf(values, dataDir, log);
   const now = () => performance.now();
   const progress = new ProgressLine(

@@ -20,6 +20,7 @@ import { steadyNow } from '../runtime/clock/clock.ts';
 import { watchClock } from '../runtime/clock/watched-clock.ts';
 import { showListenAddress } from '../runtime/command-line/command-line.ts';
 import { optionName } from '../runtime/command-line/options.ts';
+import { claimFormat } from '../runtime/files/directory-format.ts';
 import { makeDirectory } from '../runtime/files/make-directory.ts';
 import type { LogFields, Logger } from '../runtime/log/log.ts';
 import { addProcessMetrics, Metrics } from '../runtime/metrics/metrics.ts';
@@ -64,6 +65,7 @@ export async function runProxy(
   const { user } = settings;
   useNativeSha384();
   makeDirectory(values.dataDir);
+  await claimFormat(values.dataDir, 'miner');
   const startedMillis = steadyNow();
   const started = (name: string, stop: () => Promise<void> | void) => shutdown.add(name, stop);
   started('clock', watchClock(log.child('clock')).stop);

@@ -7,6 +7,7 @@ import { type ListenAddress, showListenAddress } from './command-line/command-li
 
 export const RUNTIME_ERROR_CODES = [
   'directory_locked',
+  'directory_newer',
   'directory_unusable',
   'log_file_unwritable',
   'listen_failed',

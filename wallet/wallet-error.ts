@@ -21,6 +21,7 @@ export const WALLET_ERRORS = {
   token_readable_by_others: -32000,
   token_damaged: -32000,
   state_damaged: -32000,
+  state_newer: -32000,
   state_unwritable: -32003,
   remote_not_allowed: -32000,
   params_invalid: -32602,

@@ -51,6 +51,12 @@ export async function writeParts(path: string, write: (parts: PartWriter) => Pro
   return parts.bytes;
 }
 
+/** All but the last magic byte are those of every release. */
+const reasonOf = (magic: Buffer): string =>
+  magic.length === MAGIC.length && magic.subarray(0, -1).equals(MAGIC.subarray(0, -1))
+    ? `this is a snapshot of the form ${magic.subarray(-1)}, and this release reads form ${MAGIC.subarray(-1)}: take one that this release wrote`
+    : 'this is no snapshot';
+
 const unreadable = (message: string): SnapshotError => new SnapshotError('snapshot_unreadable', message);
 
 export class PartReader {
@@ -67,7 +73,7 @@ export class PartReader {
     const reader = new PartReader(file, (await file.stat()).size);
     try {
       const magic = await reader.#take(Math.min(MAGIC.length, reader.#left));
-      if (!magic.equals(MAGIC)) throw unreadable('this is no snapshot');
+      if (!magic.equals(MAGIC)) throw unreadable(reasonOf(magic));
       return reader;
     } catch (error) {
       await file.close();

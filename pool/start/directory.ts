@@ -3,6 +3,7 @@
  * command that reads the books, waits for it and reports that.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { claimFormat } from '../../runtime/files/directory-format.ts';
 import { type DirectoryLock, DirectoryLockedError, lockDirectory } from '../../runtime/files/directory-lock.ts';
 import type { PoolDependencies } from './pool-dependencies.ts';
 
@@ -12,6 +13,18 @@ const TOLD_MILLIS = 10_000;
 
 export const lockForBackup = (dataDir: string): DirectoryLock => lockDirectory(dataDir, BACKUP);
 
+/** A directory of a newer release is not kept locked. */
+async function claimed(dataDir: string): Promise<DirectoryLock> {
+  const lock = lockDirectory(dataDir);
+  try {
+    await claimFormat(dataDir, 'pool');
+    return lock;
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}
+
 export async function lockAfterBackup(
   dataDir: string,
   { log, started }: Pick<PoolDependencies, 'log' | 'started'>,
@@ -20,7 +33,7 @@ export async function lockAfterBackup(
   let told = Number.NEGATIVE_INFINITY;
   for (;;) {
     try {
-      return lockDirectory(dataDir);
+      return await claimed(dataDir);
     } catch (error) {
       if (!(error instanceof DirectoryLockedError) || error.purpose !== BACKUP || stop.signal.aborted) throw error;
       if (told === Number.NEGATIVE_INFINITY) started('wait for a backup', () => stop.abort());

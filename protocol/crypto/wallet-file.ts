@@ -24,7 +24,8 @@ export function readWalletFileText(text: string): SealedBox & { readonly network
     throw damaged('no JSON');
   }
   if (file === null || typeof file !== 'object' || file.format !== FORMAT) throw damaged('another format');
-  if (file.version !== VERSION) throw damaged(`version ${String(file.version)} is not known to this release`);
+  if (file.version !== VERSION)
+    throw damaged(`its version is ${String(file.version)}, and this release reads ${VERSION}: use a newer release`);
   const box = readBox(file);
   const network = NETWORK_NAMES.find((name) => name === file.network);
   if (network === undefined) throw damaged('no such network');

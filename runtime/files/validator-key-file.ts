@@ -45,8 +45,12 @@ export async function openValidatorSeed(
   } catch {
     return { kind: 'damaged', reason: 'the key file is not JSON' };
   }
-  if (file === null || typeof file !== 'object' || file.format !== FORMAT || file.version !== VERSION)
-    return { kind: 'damaged', reason: 'this is not a key file of a validator that this release reads' };
+  if (file === null || typeof file !== 'object' || file.format !== FORMAT)
+    return { kind: 'damaged', reason: 'this is not a key file of a validator' };
+  if (file.version !== VERSION) {
+    const found = `the key file has version ${String(file.version)}, and this release reads ${VERSION}`;
+    return { kind: 'damaged', reason: `${found}: use a newer release` };
+  }
   if (file.purpose !== purpose || file.network !== network) {
     const found = `for ${String(file.purpose)} on ${String(file.network)}`;
     return { kind: 'foreign', reason: `the key file is ${found}, not for ${purpose} on ${network}` };

@@ -19,7 +19,7 @@ import { dirname, join } from 'node:path';
 import { elfFiles } from '../elf-files.ts';
 import { linkPostgresLibraries } from '../ready/node-modules.mjs';
 import { nodeBinary } from './node-binary.ts';
-import { readManifest, stageNpmPackage } from './npm-package.ts';
+import { stageNpmPackage } from './npm-package.ts';
 
 /** Debian's names of architectures, with Node's. */
 export const DEBIAN_ARCHITECTURES = { amd64: 'x64', arm64: 'arm64' } as const;
@@ -89,7 +89,7 @@ const PROGRAMS: readonly ProgramPackage[] = [
 ];
 
 /** Only for those who develop with a package, not for those who run it. */
-const NEEDLESS = /\.map$|\.d\.[cm]?ts$|\.a$|(^|\/)(\.bin|\.package-lock\.json|pkgconfig)$/;
+const NEEDLESS = /\.map$|\.d\.[cm]?ts$|\.a$|(^|\/)(\.bin|\.package-lock\.json|pkgconfig|pgxs)$/;
 /** Folders with one entry for each platform. */
 const BY_PLATFORM = ['classic-level/prebuilds', 'webgpu/dist'];
 
@@ -97,13 +97,14 @@ const BY_PLATFORM = ['classic-level/prebuilds', 'webgpu/dist'];
 export type DebianSource = {
   /** A clean clone with everything built and with packages of this machine. */
   readonly clone: string;
+  readonly version: string;
   readonly scratch: string;
   /** Time of every file, in seconds since 1970. */
   readonly seconds: number;
   /** Name and address, as in a commit. */
   readonly maintainer: string;
   readonly out: string;
-  readonly compression: 'xz' | 'gzip';
+  readonly compression: 'xz' | 'none';
 };
 
 export const debianVersion = (version: string): string => version.replace('-', '~');
@@ -138,11 +139,14 @@ function writeCompressed(path: string, text: string): void {
   writeFileSync(path, execFileSync('gzip', ['-9', '-n', '-c'], { input: text }));
 }
 
+const LIBRARY = /\.so(\.\d+)*$/;
+
 /** One time for all, and modes that do not depend on the umask of who builds. */
 function normalise(path: string, seconds: number): void {
   const found = lstatSync(path);
   if (found.isDirectory()) for (const name of readdirSync(path)) normalise(join(path, name), seconds);
-  if (!found.isSymbolicLink()) chmodSync(path, found.isDirectory() || (found.mode & 0o100) !== 0 ? 0o755 : 0o644);
+  const isRun = found.isDirectory() || ((found.mode & 0o100) !== 0 && !LIBRARY.test(path));
+  if (!found.isSymbolicLink()) chmodSync(path, isRun ? 0o755 : 0o644);
   lutimesSync(path, seconds, seconds);
 }
 
@@ -167,6 +171,11 @@ function finish(folder: string, fields: Fields, source: DebianSource): void {
     join(docs, 'changelog.gz'),
     `svc-stratum (${version}) stable; urgency=medium\n\n  * Release ${version}; see /${HOME}/CHANGELOG.md.\n\n -- ${source.maintainer}  ${date}\n`,
   );
+  if (elfFiles(folder).length > 0)
+    write(
+      join(folder, 'usr/share/lintian/overrides', name),
+      `# Packed as npm brings them: what is installed is what was tested.\n${BROUGHT.map((tag) => `${name}: ${tag}\n`).join('')}`,
+    );
   const all: Fields = { ...fields, Maintainer: source.maintainer, 'Installed-Size': String(kibibytesBelow(folder)) };
   const control = Object.entries(all).flatMap(([field, value]) =>
     value === undefined ? [] : [`${field}: ${value}\n`],
@@ -180,6 +189,14 @@ function finish(folder: string, fields: Fields, source: DebianSource): void {
     stdio: ['ignore', 'ignore', 'inherit'],
   });
 }
+
+/** What lintian would have otherwise in binaries that others compiled. They are packed as npm brings them: what is installed is what was tested. */
+const BROUGHT = [
+  'custom-library-search-path',
+  'embedded-library',
+  'library-not-linked-against-libc',
+  'unstripped-binary-or-object',
+];
 
 const fieldsOf = (name: string, version: string, arch: Architecture, summary: string, more: Fields): Fields => ({
   Package: name,
@@ -238,7 +255,7 @@ export const installedUnit = (text: string): string =>
 
 function buildProgram(entry: ProgramPackage, common: string, arch: Architecture, source: DebianSource): void {
   const { name, program, service } = entry;
-  const { version } = readManifest(source.clone);
+  const { version } = source;
   const folder = join(source.scratch, arch, name);
   write(join(folder, 'usr/bin', program), launcher(program), 0o755);
   const printed = (...words: string[]): string =>
@@ -283,7 +300,7 @@ function buildProgram(entry: ProgramPackage, common: string, arch: Architecture,
 export function buildDebianPackages(arch: Architecture, source: DebianSource): void {
   const common = join(source.scratch, arch, 'svc-common');
   const home = join(common, HOME);
-  stageNpmPackage(source.clone, home);
+  stageNpmPackage(source.clone, home, source.version);
   bringModules(home, arch);
   const node = nodeBinary(source.clone, `linux-${DEBIAN_ARCHITECTURES[arch]}`, source.scratch);
   if (node === undefined) throw new Error(`Node for ${arch} could not be fetched from npm`);
@@ -291,7 +308,7 @@ export function buildDebianPackages(arch: Architecture, source: DebianSource): v
   chmodSync(join(home, 'bin/node'), 0o755);
   for (const entry of PROGRAMS) buildProgram(entry, common, arch, source);
   write(join(common, 'DEBIAN/prerm'), COMMON_REMOVAL, 0o755);
-  const { version } = readManifest(source.clone);
+  const { version } = source;
   const more = { Depends: LIBRARIES };
   finish(common, fieldsOf('svc-common', version, arch, 'Node and the code of the svc programs', more), source);
   rmSync(join(source.scratch, arch), { recursive: true });

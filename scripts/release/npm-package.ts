@@ -109,9 +109,9 @@ function lockedPackages(lock: Lock): Record<string, LockEntry> {
 }
 
 /** Writes the folder `package` of the archive. Built files must be there. */
-export function stageNpmPackage(root: string, folder: string): void {
+export function stageNpmPackage(root: string, folder: string, version = readManifest(root).version): void {
   for (const path of PACKED) for (const file of filesBelow(root, path)) packFile(root, file, folder);
-  const { name, version, description, license, bin, dependencies, ...manifest } = readManifest(root);
+  const { name, version: _, description, license, bin, dependencies, ...manifest } = readManifest(root);
   const optionalDependencies = Object.fromEntries(
     Object.entries(manifest.optionalDependencies).filter(([optional]) => !isOwnNode(optional)),
   );

@@ -5,7 +5,16 @@
  */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -39,6 +48,13 @@ function setVersion(path: string, version: string): void {
   const own = manifest.packages?.[''];
   if (own !== undefined) own.version = version;
   writeJson(join(root, path), manifest);
+}
+
+/** Later releases are tested against what this one leaves behind. A prerelease promises nothing. */
+function insistOnFiles(version: string): void {
+  if (version.includes('-') || existsSync(join(root, 'test/releases', version))) return;
+  const make = `SVC_MAKE_RELEASE=${version} npx vitest run test/releases`;
+  throw new Refused(`there are no files of ${version} for the tests of later releases: run ${make}, and commit them`);
 }
 
 /** The commit and the tag of the release. */
@@ -123,7 +139,7 @@ async function build(out: string, isNpmOnly: boolean): Promise<void> {
     if (!isNpmOnly)
       for (const arch of Object.keys(DEBIAN_ARCHITECTURES) as (keyof typeof DEBIAN_ARCHITECTURES)[]) {
         say(`building the Debian packages for ${arch}`);
-        buildDebianPackages(arch, { clone, scratch, seconds, maintainer, out, compression: 'xz' });
+        buildDebianPackages(arch, { clone, version, scratch, seconds, maintainer, out, compression: 'xz' });
       }
     const lock = { 'package-lock.json': sha256(join(clone, 'package-lock.json')) };
     writeJson(join(out, 'provenance.json'), { ...about, tools: tools(), sha256: lock });
@@ -142,6 +158,7 @@ async function release(version: string, out: string, isNpmOnly: boolean): Promis
   const { version: before } = readManifest(root);
   if (version !== before) {
     if (compareVersions(version, before) < 0) throw new Refused(`${version} comes before ${before} of package.json`);
+    insistOnFiles(version);
     mark(version);
   } else if (!hasSection(readFileSync(join(root, 'CHANGELOG.md'), 'utf8'), version))
     throw new Refused(`package.json names ${version} already, and CHANGELOG.md has no section for it`);

@@ -43,3 +43,32 @@ export function releasedChangelog(changelog: string, version: string, date: stri
   if (!/^- /m.test(section)) return undefined;
   return `${changelog.slice(0, at)}${UNRELEASED}\n\n### Can be used\n\n## ${version} (${date})${after}`;
 }
+
+const HISTORY =
+  '# History of changes\n\nThe whole list of what was done, newest first; the [changelog](../../CHANGELOG.md) names what a user notices.\n';
+
+/** What follows the heading, up to the next section. */
+function unreleasedOf(changelog: string): { readonly from: number; readonly body: string } | undefined {
+  const at = `\n${changelog}`.indexOf(`\n${UNRELEASED}\n`);
+  if (at < 0) return undefined;
+  const from = at + UNRELEASED.length + 1;
+  return { from, body: changelog.slice(from).split(/^(?=## )/m)[0] ?? '' };
+}
+
+/** The changelog with the unreleased section of another, and the history with what stood there. */
+export function shortened(
+  changelog: string,
+  short: string,
+  history = HISTORY,
+): { readonly changelog: string; readonly history: string } | undefined {
+  const [long, brief] = [unreleasedOf(changelog), unreleasedOf(short)];
+  if (long === undefined || brief === undefined) return undefined;
+  const { from, body } = long;
+  const rest = changelog.slice(from + body.length);
+  const head = history.split(/^(?=##)/m)[0] ?? '';
+  const entries = body.trim().replace(/\]\((?!https?:|#)/g, '](../../');
+  return {
+    changelog: `${changelog.slice(0, from)}${brief.body.trimEnd()}\n${rest === '' ? '' : `\n${rest}`}`,
+    history: `${head.trimEnd()}\n\n${entries}\n${history.slice(head.length) === '' ? '' : `\n${history.slice(head.length)}`}`,
+  };
+}

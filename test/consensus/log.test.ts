@@ -2,59 +2,20 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { Committee } from '../../node/consensus/engine/committee.ts';
-import type { Event, LogRecord } from '../../node/consensus/engine/effects.ts';
+import type { LogRecord } from '../../node/consensus/engine/effects.ts';
 import { step } from '../../node/consensus/engine/engine.ts';
 import { openState, recover } from '../../node/consensus/engine/recovery.ts';
 import { RULES } from '../../node/consensus/engine/rules.ts';
-import { createState } from '../../node/consensus/engine/state.ts';
-import { NIL, PRECOMMIT, PREVOTE, type Vote } from '../../node/consensus/engine/votes.ts';
+import { NIL, PRECOMMIT, PREVOTE } from '../../node/consensus/engine/votes.ts';
 import { ConsensusLog, readLog } from '../../node/consensus/log/log-file.ts';
 import { readFrames } from '../../node/consensus/log/log-frames.ts';
 import { decodeRecord, encodeRecord } from '../../node/consensus/log/log-record.ts';
 import { smallDisk } from '../pool/small-disk.ts';
 import { fuzzDecoder } from '../protocol/fuzz.ts';
 import { temporaryDirectory } from '../temporary.ts';
+import { CUT, committee, HEIGHT, LOG_OWNER, lockedMember, SELF, vote } from './locked-member.ts';
 
-const owner = { chainId: new Uint8Array(48).fill(1), validatorId: new Uint8Array(48).fill(2) };
-const committee = new Committee(
-  new Uint8Array(48),
-  Array.from({ length: 4 }, () => ({ publicKey: new Uint8Array(0), stake: 10n })),
-);
-const CUT = 'a cut'.padEnd(48, '.');
-const SIGNATURE = Uint8Array.of(7);
-const HEIGHT = 5;
-const SELF = 0;
-
-const vote = (kind: 1 | 2, round: number, member: number, cut = CUT): Vote => ({
-  kind,
-  height: HEIGHT,
-  round,
-  cut,
-  member,
-  signature: SIGNATURE,
-});
-
-/** A member that locks in round 0, signs on into round 1, and what it wrote. */
-function lockedMember(): LogRecord[] {
-  const state = createState(HEIGHT, committee, SELF);
-  const records: LogRecord[] = [];
-  const feed = (event: Event): void => {
-    for (const effect of step(state, event)) {
-      if (effect.do === 'write') records.push(effect.record);
-      if (effect.do === 'sign') feed({ type: 'signed', message: effect.message, signature: SIGNATURE });
-      if (effect.do === 'check') feed({ type: 'checked', height: HEIGHT, cut: effect.proposal.cut, valid: true });
-    }
-  };
-  feed({ type: 'begin' });
-  const proposal = { height: HEIGHT, round: 0, validRound: -1, cut: CUT, signers: 0n, lastRound: 0 };
-  feed({ type: 'proposal', timely: true, proposal: { ...proposal, content: SIGNATURE, signature: SIGNATURE } });
-  for (const member of [1, 2]) feed({ type: 'vote', vote: vote(PREVOTE, 0, member) });
-  for (const member of [1, 2]) feed({ type: 'vote', vote: vote(PRECOMMIT, 0, member, NIL) });
-  feed({ type: 'timeout', kind: 'precommit', height: HEIGHT, round: 0 });
-  feed({ type: 'timeout', kind: 'propose', height: HEIGHT, round: 1 });
-  return records;
-}
+const owner = LOG_OWNER;
 
 async function written(records: readonly LogRecord[]): Promise<{ directory: string; file: string; bytes: Buffer }> {
   const directory = temporaryDirectory();

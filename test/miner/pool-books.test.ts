@@ -1,78 +1,16 @@
 /** svc-miner's own files: an alarm is on record only when its evidence is on disk. */
 import { mkdirSync, readFileSync, rmdirSync } from 'node:fs';
-import { createServer } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { setImmediate } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { PoolBooks } from '../../miner/books/pool-books.ts';
 import { fetchFromNode, type TlsOptions } from '../../miner/client/transport-node.ts';
-import { fromHex } from '../../protocol/bytes.ts';
 import { writeDurably } from '../../runtime/files/durable-file.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { until } from '../until.ts';
 import { OTHER_FINGERPRINT, TEST_CERTIFICATE, TEST_FINGERPRINT } from './certificate.ts';
-
-type Vectors = {
-  readonly pool_key: string;
-  readonly evidence: readonly { evidence: { receipts: { address: string; slice: number }[]; leaf: unknown } }[];
-};
-
-/** A pool that shows what convicts it, from the second question on. */
-async function convictedPool() {
-  const file = new URL('../../vectors/receipts.json', import.meta.url);
-  const vectors = JSON.parse(readFileSync(file, 'utf8')) as Vectors;
-  const { receipts, leaf } = (vectors.evidence[0] as Vectors['evidence'][number]).evidence;
-  const [{ address, slice }] = receipts as [{ address: string; slice: number }];
-  const server = createServer((request, answer) => {
-    const url = new URL(request.url ?? '', 'http://pool');
-    if (!url.pathname.endsWith('/receipts')) return answer.writeHead(404).end('{}');
-    const isFirst = url.searchParams.get('after') === '2000000000';
-    const slices = isFirst ? [] : [{ service: 'pplns', slice, receipts, leaf, record: null }];
-    const newest = isFirst ? slice - 1 : slice;
-    return answer.end(JSON.stringify({ kept_from: 1, newest, through: newest, more: false, slices }));
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => new Promise<void>((resolve) => void server.close(() => resolve())));
-  onTestFinished(() => server.closeAllConnections());
-  return { api: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, key: fromHex(vectors.pool_key), address };
-}
-
-type Noted = Readonly<Record<string, unknown>>;
-
-function booksOf(dataDir: string, pool: Awaited<ReturnType<typeof convictedPool>>, onAlarm: (fields: Noted) => void) {
-  const { api, key, address } = pool;
-  const books = new PoolBooks(
-    {
-      dataDir,
-      network: 'development',
-      pools: ['pool'],
-      address,
-      worker: '',
-      api,
-      poolKey: undefined,
-      payoutThreshold: undefined,
-      nodeApi: undefined,
-    },
-    {
-      note: (_level, _message, fields) => void (fields.alarm === undefined || onAlarm(fields)),
-      now: () => performance.now(),
-      wall: () => Date.now(),
-      random: () => 1,
-      fetch: fetchFromNode({ pins: [] }),
-    },
-  );
-  books.onOffer(0, { key, api } as Parameters<typeof books.onOffer>[1]);
-  return books;
-}
-
-async function raised(books: PoolBooks): Promise<void> {
-  for (let asked = 0; books.figures.alarms === 0; asked++) {
-    if (asked % 100 === 0) books.check();
-    await setImmediate();
-  }
-}
+import { booksOf, convictedPool, type Noted, raised } from './convicted-pool.ts';
 
 /** Miners of several addresses may share a directory: a file is named by the address too. */
 const fileOf = (dataDir: string, address: string): string =>

@@ -189,6 +189,11 @@ if (level === 'deep')
       ['user.email', 'test@example.org'],
     ] as const)
       await run('git', ['config', key, value], { cwd: first });
+    await expect(release(first)).rejects.toThrow(/no files of 99[.]0[.]0/);
+    mkdirSync(join(first, 'test/releases/99.0.0'));
+    writeFileSync(join(first, 'test/releases/99.0.0/facts'), '');
+    await run('git', ['add', 'test/releases'], { cwd: first });
+    await run('git', ['commit', '--quiet', '--message', 'Files of 99.0.0'], { cwd: first });
     await release(first);
     const second = await clone(first, 'second, elsewhere');
     await release(second);

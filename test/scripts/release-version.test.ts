@@ -1,6 +1,6 @@
 /** Versions and the changelog's section of a release. */
 import { expect, test } from 'vitest';
-import { compareVersions, hasSection, isVersion, releasedChangelog } from '../../scripts/release/version.ts';
+import { compareVersions, hasSection, isVersion, releasedChangelog, shortened } from '../../scripts/release/version.ts';
 
 test('versions are those of SemVer, without build metadata', () => {
   for (const text of ['0.0.0', '1.0.0', '10.20.30', '1.0.0-rc.1', '1.0.0-0', '1.0.0-x-y.7z', '1.0.0-0a'])
@@ -55,4 +55,18 @@ test('nothing is released twice: a changelog without unreleased lines makes no s
   const after = releasedChangelog(BEFORE, '1.0.0', '2026-02-03') as string;
   expect(releasedChangelog(after, '1.0.1', '2026-02-04')).toBeUndefined();
   expect(releasedChangelog('# Changelog\n', '1.0.0', '2026-02-03')).toBeUndefined();
+});
+
+test('a list that is too long goes to the history, with links that lead to the same pages, and a short one takes its place', () => {
+  const long = BEFORE.replace('- new', '- new ([page](docs/page.md), [site](https://example.org))');
+  const short = '# Changelog\n\n## Unreleased\n\n- brief\n';
+  const first = shortened(long, short);
+  expect(first?.changelog).toBe('# Changelog\n\n## Unreleased\n\n- brief\n\n## 0.9.0 (2026-01-01)\n- old\n');
+  expect(first?.history).toMatch(
+    /\n\n### Can be used\n- new \(\[page\]\(\.\.\/\.\.\/docs\/page\.md\), \[site\]\(https:\/\/example\.org\)\)\n$/,
+  );
+  // What came meanwhile goes above what is there.
+  const again = shortened(BEFORE, short, first?.history);
+  expect(again?.history.match(/^- new.*/gm)).toEqual(['- new', expect.stringContaining('page')]);
+  expect(shortened('# Changelog\n', short)).toBeUndefined();
 });

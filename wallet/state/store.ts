@@ -47,8 +47,11 @@ const TABLE = {
   nonce: 'n!',
 } as const;
 
+/** Raised with any change that releases of before would misread; these then refuse the state. */
+export const STATE_VERSION = 1;
+
 export type Meta = {
-  readonly version: 1;
+  readonly version: number;
   readonly requestTable: string;
   readonly network: string;
   /** Null before the first connection to a node. */
@@ -203,6 +206,11 @@ export class WalletStore {
 
   async meta(): Promise<Meta | undefined> {
     const meta = await this.#get<Meta>(`${TABLE.meta}state`);
+    if (meta !== undefined && !(meta.version <= STATE_VERSION))
+      throw new WalletError(
+        'state_newer',
+        `a newer release wrote the wallet's state (its version is ${meta.version}, this release reads ${STATE_VERSION}): run that release again`,
+      );
     // A state from before these fields: everything read so far is its history.
     return (
       meta && {
@@ -218,7 +226,7 @@ export class WalletStore {
   /** A new wallet state has a new request table: callers learn from its id that old request ids are forgotten. */
   static firstMeta(network: string): Meta {
     return {
-      version: 1,
+      version: STATE_VERSION,
       requestTable: newRequestTable(),
       network,
       chainId: null,

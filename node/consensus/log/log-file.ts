@@ -164,8 +164,13 @@ export function readLog(
 
 function checkHead(head: Bytes, height: number, { chainId, validatorId }: LogOwner): void {
   const reader = new ByteReader(head);
-  if (head.length < HEAD_BYTES || reader.u8() !== VERSION)
-    throw new RecoveryError('log_foreign', 'the log has another version');
+  if (head.length < HEAD_BYTES) throw new RecoveryError('log_foreign', 'the log has no head');
+  const version = reader.u8();
+  if (version !== VERSION)
+    throw new RecoveryError(
+      'log_foreign',
+      `the log has version ${version}, and this release reads ${VERSION}: run the release that wrote it, and never delete the log of a validator that signs`,
+    );
   if (!equalBytes(reader.take(ID_BYTES), chainId))
     throw new RecoveryError('log_foreign', 'the log is of another chain');
   if (!equalBytes(reader.take(ID_BYTES), validatorId))
