@@ -72,7 +72,7 @@ test('an address with many connections that found nothing gives one to an addres
 });
 
 test('connections that say nothing, or do not log in, give their places up after five seconds', async () => {
-  const { clock, comes, port } = await fullBed();
+  const { clock, comes, port, server } = await fullBed();
   const silent = await Promise.all(Array.from({ length: 6 }, () => dial(port)));
   const half = await Promise.all(
     Array.from({ length: 6 }, (_, i) => dial(port, `PROXY TCP4 198.51.100.${i} 127.0.0.1 1 2\r\n{"jsonrpc":`)),
@@ -80,8 +80,40 @@ test('connections that say nothing, or do not log in, give their places up after
   onTestFinished(() => {
     for (const { socket } of [...silent, ...half]) socket.destroy();
   });
+  await expect.poll(async () => (await server.connections({ text: '', most: 0 })).all).toBe(6);
   expect((await comes(1)).isIn).toBe(false);
   clock.millis += 6_000;
   for (let i = 1; i <= CONNECTIONS; i++) expect((await comes(i)).isIn).toBe(true);
   expect((await comes(99)).isIn).toBe(false);
+});
+
+test('connections to the port for WebSockets that do not ask for one give their places up too, and before miners do', async () => {
+  const { clock, comes, work, wsPort } = await fullBed();
+  const slow = await comes(1);
+  await work(slow);
+  const heads = await Promise.all(Array.from({ length: CONNECTIONS - 1 }, () => dial(wsPort, 'GET / HTTP/1.1\r\n')));
+  onTestFinished(() => {
+    for (const { socket } of heads) socket.destroy();
+  });
+  await expect.poll(async () => (await comes(99)).isIn).toBe(false);
+  clock.millis += 6_000;
+  for (let i = 2; i <= CONNECTIONS; i++) expect((await comes(i)).isIn).toBe(true);
+  expect((await comes(99)).isIn).toBe(false);
+  expect(slow.isOpen()).toBe(true);
+});
+
+test('a slow miner that has found something gives its place to nobody who has more of them', async () => {
+  const { clock, comes, work } = await fullBed();
+  const slow = await comes(1);
+  await work(slow);
+  const strangers: Awaited<ReturnType<typeof comes>>[] = [];
+  for (let i = 2; i < 9; i++) strangers.push(await comes(50));
+  for (let i = 10; i < 14; i++) strangers.push(await comes(i));
+  clock.millis += 130_000;
+  for (let i = 0; i < CONNECTIONS; i++) {
+    strangers[0]?.client.close();
+    await comes(50);
+  }
+  expect(slow.isOpen()).toBe(true);
+  expect((await comes(60)).isIn).toBe(true);
 });
