@@ -102,18 +102,25 @@ test('connections to the port for WebSockets that do not ask for one give their 
   expect(slow.isOpen()).toBe(true);
 });
 
-test('a slow miner that has found something gives its place to nobody who has more of them', async () => {
+test('a slow miner that has found something keeps its place for twenty minutes, whoever comes', async () => {
   const { clock, comes, work } = await fullBed();
   const slow = await comes(1);
   await work(slow);
-  const strangers: Awaited<ReturnType<typeof comes>>[] = [];
-  for (let i = 2; i < 9; i++) strangers.push(await comes(50));
-  for (let i = 10; i < 14; i++) strangers.push(await comes(i));
+  for (let i = 2; i <= CONNECTIONS; i++) await comes(i);
   clock.millis += 130_000;
-  for (let i = 0; i < CONNECTIONS; i++) {
-    strangers[0]?.client.close();
-    await comes(50);
-  }
+  for (let i = 50; i < 50 + CONNECTIONS; i++) await comes(i);
   expect(slow.isOpen()).toBe(true);
-  expect((await comes(60)).isIn).toBe(true);
+  clock.millis += 1_080_000;
+  for (let i = 100; i < 100 + CONNECTIONS; i++) expect((await comes(i)).isIn).toBe(true);
+  await expect.poll(slow.isOpen).toBe(false);
+});
+
+test('behind a proxy too, an address with many connections gets no place of one with few', async () => {
+  const { clock, comes } = await fullBed();
+  const few = [await comes(2), await comes(2), await comes(2), await comes(2)];
+  for (let i = 0; i < CONNECTIONS - few.length; i++) await comes(1);
+  clock.millis += 20_000;
+  expect((await comes(1)).isIn).toBe(false);
+  expect((await comes(3)).isIn).toBe(true);
+  expect(few.map(({ isOpen }) => isOpen())).toEqual([true, true, true, true]);
 });
