@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { attempt } from '../../protocol/errors.ts';
 
 const FOOTER_BYTES = 48;
-const MAGIC = 0xdb4775248b80fb57n;
+const TABLE_END = 0xdb4775248b80fb57n;
 const TRAILER_BYTES = 5;
 const SNAPPY = 1;
 
@@ -47,7 +47,7 @@ class Reader {
   }
 
   /** Where a block lies. */
-  place(): Place {
+  place(): Stretch {
     return { offset: this.number(), size: this.number() };
   }
 
@@ -57,7 +57,7 @@ class Reader {
   }
 }
 
-type Place = { readonly offset: number; readonly size: number };
+type Stretch = { readonly offset: number; readonly size: number };
 
 /** The store's compression: literals, and copies of what came before. */
 function unpacked(bytes: Buffer): Buffer {
@@ -81,7 +81,7 @@ function unpacked(bytes: Buffer): Buffer {
 }
 
 /** The content of a block; undefined where it is not the one that was written. */
-function blockAt(file: Buffer, { offset, size }: Place): Buffer | undefined {
+function blockAt(file: Buffer, { offset, size }: Stretch): Buffer | undefined {
   const end = offset + size;
   if (end + TRAILER_BYTES > file.length) return undefined;
   if (checksum(file.subarray(offset, end + 1)) !== file.readUInt32LE(end + 1)) return undefined;
@@ -89,12 +89,12 @@ function blockAt(file: Buffer, { offset, size }: Place): Buffer | undefined {
 }
 
 /** The blocks that a block names. */
-function placesIn(file: Buffer, at: Place): Place[] | undefined {
+function placesIn(file: Buffer, at: Stretch): Stretch[] | undefined {
   const raw = blockAt(file, at);
   if (raw === undefined) return undefined;
   const block = file[at.offset + at.size] === SNAPPY ? unpacked(raw) : raw;
   const end = block.length - 4 - 4 * block.readUInt32LE(block.length - 4);
-  const places: Place[] = [];
+  const places: Stretch[] = [];
   for (const reader = new Reader(block); reader.at < end; ) {
     reader.number();
     const [key, value] = [reader.number(), reader.number()];
@@ -106,7 +106,7 @@ function placesIn(file: Buffer, at: Place): Place[] | undefined {
 
 /** False where a bit differs from what was written. A file without its end is left to the store, which finds that itself. */
 function isWholeTable(file: Buffer): boolean {
-  if (file.length < FOOTER_BYTES || file.readBigUInt64LE(file.length - 8) !== MAGIC) return true;
+  if (file.length < FOOTER_BYTES || file.readBigUInt64LE(file.length - 8) !== TABLE_END) return true;
   const footer = new Reader(file, file.length - FOOTER_BYTES);
   return [footer.place(), footer.place()].every((at) =>
     placesIn(file, at)?.every((place) => blockAt(file, place) !== undefined),
