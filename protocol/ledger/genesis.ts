@@ -95,7 +95,13 @@ function check(genesis: Genesis): void {
 }
 
 /** Throws a ProtocolError for one that no genesis has, whoever the others are. */
-export function checkGenesisValidator({ principal, owner, rewardAddress, commission, endpoint }: GenesisValidator): void {
+export function checkGenesisValidator({
+  principal,
+  owner,
+  rewardAddress,
+  commission,
+  endpoint,
+}: GenesisValidator): void {
   checkOwner(owner);
   payloadKind(rewardAddress);
   checkCommission(commission);

@@ -14,7 +14,12 @@ import { burnAddressPayload, formatAddress } from '../../protocol/address.ts';
 import { parseCoins } from '../../protocol/amount.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { registrationMessage } from '../../protocol/ledger/genesis.ts';
-import { type Registration, readGenesis, readRegistration, showRegistration } from '../../protocol/ledger/genesis-file.ts';
+import {
+  type Registration,
+  readGenesis,
+  readRegistration,
+  showRegistration,
+} from '../../protocol/ledger/genesis-file.ts';
 import { parseCommandLine } from '../../runtime/command-line/command-line.ts';
 import type { Command } from '../../runtime/program.ts';
 import { temporaryDirectory } from '../temporary.ts';
@@ -183,7 +188,13 @@ test('whatever a validator signs, a genesis follows or its file is named', async
     JSON.stringify({ ...(JSON.parse(registrations[0]) as Doc), registration: 0 }).replace(':0,', `:${deep},`),
   ];
   expect(codesOf(...bad)).toEqual(bad.map((_, i) => `${i}.json launch_file`));
-  const bundle = { format: 'svc-launch-bundle', version: 1, validator: 'ab'.repeat(48), registrations: [{}], genesis: 0 };
+  const bundle = {
+    format: 'svc-launch-bundle',
+    version: 1,
+    validator: 'ab'.repeat(48),
+    registrations: [{}],
+    genesis: 0,
+  };
   const file = join(temporaryDirectory(), 'bundle.json');
   const text = JSON.stringify({ ...bundle, invitation: read(invitationFile) });
   writeFileSync(file, text.replace('"genesis":0', `"genesis":${deep}`));
