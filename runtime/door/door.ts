@@ -19,7 +19,7 @@ import { ClientTurns } from './client-turns.ts';
 import { Connection, connectionOf } from './connection.ts';
 import { admitsHost, hostNameOf } from './host-name.ts';
 import { headAndBody, lastWords, type Words } from './last-words.ts';
-import { limitPackets } from './packet-limit.ts';
+import { type HeadFault, limitPackets, MAX_HEADERS } from './packet-limit.ts';
 import { ClientPlaces, type PlaceLimits, type Places } from './places.ts';
 import { readTarget, type Target } from './target.ts';
 import { Waiting } from './waiting.ts';
@@ -115,6 +115,9 @@ const MESSAGES = {
   internal: 'the program failed to answer; nothing was wrong with the request',
 } as const satisfies Record<DoorErrorCode, string>;
 
+/** For a body in chunks (packet-limit.ts). */
+const NO_LENGTH = 'a request says the length of its body (Content-Length); one in chunks is not read';
+
 const LOOK_MILLIS = 1_000;
 /** Requests of one connection without an answer. Hardly any program sends the next before it has the answer. */
 const MAX_PIPELINED = 8;
@@ -160,7 +163,7 @@ export class Door {
     });
     this.#server = server;
     // A client that is done sending still gets the answers it asked for.
-    Object.assign(server, { httpAllowHalfOpen: true });
+    Object.assign(server, { httpAllowHalfOpen: true, maxHeadersCount: MAX_HEADERS });
     server.on('connection', (socket: Socket) => this.#arrive(socket));
     server.on('request', (request, response) => this.#request(request, response));
     server.on('checkContinue', (request, response) => {
@@ -233,7 +236,7 @@ export class Door {
       return;
     }
     const lists = { all: this.#connections, waiting: this.#waiting, now: this.#now };
-    limitPackets(socket, MAX_PIPELINED);
+    limitPackets(socket, MAX_PIPELINED, (fault) => this.#refuseHead(socket, fault));
     new Connection(socket, place, isSameMachine(remoteAddress, localAddress), lists);
     socket.on('close', this.#gone);
   }
@@ -393,6 +396,14 @@ export class Door {
     for (const name of response.getHeaderNames()) response.removeHeader(name);
     response.shouldKeepAlive = false;
     this.#answer(request, response, this.#words('internal', MESSAGES.internal));
+  }
+
+  #refuseHead(socket: Socket, fault: HeadFault): void {
+    const connection = connectionOf(socket);
+    // An answer under way must not be mixed with another, and what follows a refused head is no request.
+    if (connection === undefined || connection.isBusy || connection.isLeaving) socket.destroy();
+    else if (fault === 'chunked') refuseUpgrade(socket, this.#words('bad_request', NO_LENGTH));
+    else refuseUpgrade(socket, this.#words('headers_too_large', MESSAGES.headers_too_large));
   }
 
   /** Input that node:http could not parse as a request, or not in time. */

@@ -26,6 +26,8 @@ export class Giving {
   readonly #networks = new Map<string, number>();
   /** Networks by address. */
   readonly #paid = new Map<string, string>();
+  /** Addresses of which it is not known whether the wallet paid: they may ask again. */
+  readonly #unclear = new Set<string>();
 
   constructor(limits: FaucetLimits) {
     this.#limits = limits;
@@ -36,21 +38,30 @@ export class Giving {
   }
 
   refusal(address: string, network: string): FaucetRefusal | undefined {
-    if (this.#paid.has(address)) return 'address_paid';
+    if (this.#paid.has(address)) return this.#unclear.has(address) ? undefined : 'address_paid';
     if (this.#paid.size >= this.#limits.perDay) return 'day_limit';
     return (this.#networks.get(network) ?? 0) >= this.#limits.perNetwork ? 'network_limit' : undefined;
   }
 
-  /** Before it is paid, so that what is asked meanwhile sees it. */
-  take(address: string, network: string): void {
+  /** Before it is paid, so that what is asked meanwhile sees it. Returns the network that it counts for: of one that is unclear the one before, so that its request is the same. */
+  take(address: string, network: string): string {
+    const before = this.#paid.get(address);
+    this.#unclear.delete(address);
+    if (before !== undefined) return before;
     this.#paid.set(address, network);
     this.#networks.set(network, (this.#networks.get(network) ?? 0) + 1);
+    return network;
   }
 
   /** A payment of the wallet's record. */
   recall(requestId: string): void {
     const [, , address, network] = requestId.split(' ');
     if (address !== undefined && network !== undefined) this.take(address, network);
+  }
+
+  /** The wallet gave no answer, and may have paid it. */
+  leaveUnclear(address: string): void {
+    this.#unclear.add(address);
   }
 
   /** Nothing was signed for it. */
