@@ -135,6 +135,10 @@ test('an address whose payment got no answer is paid once, from whatever network
   // The network has had its payment.
   expect(codeOf(await faucet.give(someone(2), '203.0.113.2'))).toBe('network_limit');
   wallet.isSilent = false;
+  // That the daemon is down now says nothing of the time before.
+  wallet.refuse = new WalletError('wallet_locked', 'no daemon answers');
+  expect(codeOf(await faucet.give(someone(1), '192.0.2.9'))).toBe('faucet_unavailable');
+  wallet.refuse = undefined;
   const again = () => faucet.give(someone(1), '192.0.2.1');
   expect((await Promise.all([again(), again()])).map(codeOf)).toEqual(['paid', 'address_paid']);
   expect([...wallet.paid.values()].map(({ to }) => to)).toEqual([someone(1)]);
