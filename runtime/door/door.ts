@@ -115,8 +115,7 @@ const MESSAGES = {
   internal: 'the program failed to answer; nothing was wrong with the request',
 } as const satisfies Record<DoorErrorCode, string>;
 
-/** For a body in chunks (packet-limit.ts). */
-const NO_LENGTH = 'a request says the length of its body (Content-Length); one in chunks is not read';
+const UPGRADE_WITH_BODY = 'a request for a WebSocket has no body';
 
 const LOOK_MILLIS = 1_000;
 /** Requests of one connection without an answer. Hardly any program sends the next before it has the answer. */
@@ -402,7 +401,7 @@ export class Door {
     const connection = connectionOf(socket);
     // An answer under way must not be mixed with another, and what follows a refused head is no request.
     if (connection === undefined || connection.isBusy || connection.isLeaving) socket.destroy();
-    else if (fault === 'chunked') refuseUpgrade(socket, this.#words('bad_request', NO_LENGTH));
+    else if (fault === 'chunked_upgrade') refuseUpgrade(socket, this.#words('bad_request', UPGRADE_WITH_BODY));
     else refuseUpgrade(socket, this.#words('headers_too_large', MESSAGES.headers_too_large));
   }
 

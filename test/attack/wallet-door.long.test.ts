@@ -91,7 +91,7 @@ test('a body of a stranger is not waited for; one of a caller has its limit', as
   const part = `8000\r\n${'x'.repeat(0x8000)}\r\n`;
   for (let i = 0; i < 10; i++) endless.socket.write(part);
   await endless.ended;
-  expect(status(endless.text)).toBe(400);
+  expect(status(endless.text)).toBe(413);
   endless.socket.destroy();
 });
 
