@@ -7,8 +7,8 @@ import type { PaymentDocument } from '../api/documents.ts';
 import { CutReader } from './cut-reader.ts';
 import type { Findings } from './findings.ts';
 import { CommitmentAudit, type Reached, type Records } from './public-commitments.ts';
-import { type AddressMoney, auditMoney, type LedgerNode, type MoneyReport } from './public-money.ts';
-import { auditOutputs, type Overpaid, PaymentsUnderWay, paidByTransaction } from './public-payments.ts';
+import { type AddressMoney, auditMoney, type LedgerNode, type MoneyReport, type Overpaid } from './public-money.ts';
+import { auditOutputs, PaymentsUnderWay, paidByTransaction } from './public-payments.ts';
 import type { AuditSections } from './public-sections.ts';
 import { UnreadRows } from './public-unread.ts';
 

@@ -8,7 +8,6 @@ import { ApiError } from '../../protocol/api/client-calls.ts';
 import type { BooksSources } from '../../protocol/books/books-evidence.ts';
 import { type CutReader, changesOf } from './cut-reader.ts';
 import { type Findings, REMEDIES } from './findings.ts';
-import type { Overpaid } from './public-payments.ts';
 import type { UnreadRows } from './public-unread.ts';
 
 export type LedgerNode = NonNullable<BooksSources['node']>;
@@ -87,6 +86,9 @@ export type MoneyReport = {
 /** The key of an output in the payments by transaction. */
 export const outputText = ({ address, amount }: { readonly address: string; readonly amount: string }): string =>
   `${address} ${amount}`;
+
+/** An account that was paid more than it was credited. */
+export type Overpaid = { readonly address: string; readonly paid: bigint; readonly credited: bigint };
 
 export type MoneyFacts = {
   /** The payments that the pool lists for each transaction. */

@@ -7,7 +7,7 @@ import type { NetworkName } from '../../protocol/network.ts';
 import type { PaymentDocument } from '../api/documents.ts';
 import type { CutReader } from './cut-reader.ts';
 import { type Findings, REMEDIES } from './findings.ts';
-import { type AddressMoney, outputText, spendsOf } from './public-money.ts';
+import { type AddressMoney, type Overpaid, outputText, spendsOf } from './public-money.ts';
 import { pagesOf } from './public-reads.ts';
 import { readPayment } from './public-rows.ts';
 import type { UnreadRows } from './public-unread.ts';
@@ -88,9 +88,6 @@ function isWithin(some: readonly string[], all: readonly string[]): boolean {
 
 /** Credits that the pool has not paid. When they are due depends on each account's threshold, which is not public. */
 type Unpaid = { readonly accounts: number; readonly amount: string };
-
-/** An account that was paid more than it was credited. */
-export type Overpaid = { readonly address: string; readonly paid: bigint; readonly credited: bigint };
 
 /** What accounts were paid, compared with what they were credited. */
 export function sumsOf(
