@@ -39,7 +39,7 @@ export const NAMED_ONLY: readonly NotRun[] = [
   {
     what: /^svcd --(?:man|completions)\b/,
     why: 'writes for a shell',
-    instead: 'test/runtime/described-program.test.ts',
+    instead: 'test/runtime/described-program.long.test.ts',
   },
   { what: /^svc-wallet prove-address/, why: 'needs a request', instead: 'test/wallet/end-to-end.long.test.ts' },
   { what: /^svc\S* doctor/, why: 'its findings depend on the machine', instead: 'test/runtime/doctor.long.test.ts' },
