@@ -48,7 +48,7 @@ class SlowFirst extends BaseSequencer {
 
 /** Needs a process of its own, through Vite: imports JSX, replaces a module, loads a driver for graphics cards, or measures the memory of its own process. */
 const ALONE = [
-  'test/dashboard/share-check.test.ts',
+  'test/dashboard/share-check.long.test.ts',
   'test/guards/documented-commands.slow.test.ts',
   'test/kernels/*.slow.test.ts',
   'test/miner/selftest*.slow.test.ts',
