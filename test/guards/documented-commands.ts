@@ -46,7 +46,7 @@ export const NAMED_ONLY: readonly NotRun[] = [
   { what: /^svc-proxy --help/, why: 'names an option', instead: 'test/proxy/processes.slow.test.ts' },
   { what: /^svc-miner self-test/, why: 'takes minutes', instead: 'test/miner/selftest.slow.test.ts' },
   { what: /--benchmark 20 --retune/, why: 'measures a graphics card', instead: 'test/miner/benchmark.test.ts' },
-  { what: /--anchors best/, why: 'names an option', instead: 'test/bridge/best-anchors.test.ts' },
+  { what: /--anchors best/, why: 'names an option', instead: 'test/bridge/best-anchors.long.test.ts' },
   { what: /^svc-miner --payout-threshold/, why: 'names an option', instead: 'test/miner/payment-watch.test.ts' },
   { what: /^svcd run --(?:initial-work|pow-mode light)/, why: 'names an option: most nodes of the tests have it' },
 ];

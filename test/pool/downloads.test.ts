@@ -7,6 +7,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { Downloads } from '../../pool/api/public/downloads.ts';
+import { WEB_LIMITS } from '../../pool/api/web.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { webBed } from './web-bed.ts';
 
@@ -22,7 +23,9 @@ async function pool(contents = FEW): Promise<{ url: string; directory: string; d
   writeFileSync(join(directory, 'with space'), 'not served');
   const downloads = await Downloads.open(directory);
   onTestFinished(() => downloads.close());
-  const port = await webBed([], { live: () => undefined, downloads });
+  // On a busy machine who does not read would be ended meanwhile, and its places be free.
+  const limits = { ...WEB_LIMITS, stallMillis: Number.POSITIVE_INFINITY, answerMillis: Number.POSITIVE_INFINITY };
+  const port = await webBed([], { live: () => undefined, downloads }, { limits });
   return { url: `http://127.0.0.1:${port}/downloads/`, directory, downloads };
 }
 

@@ -77,7 +77,7 @@ test('random keys and messages: signatures byte by byte as noble makes them, and
   const entropy = randomBytes(32);
   const wallet = new WalletRoot(phraseOfEntropy(entropy), 'pass', 'development');
   const root = open(entropy, 'pass', 4);
-  for (let i = 0; i < repeats({ quick: 5, full: 15, deep: 10_000 }); i++) {
+  for (let i = 0; i < repeats({ full: 15, deep: 10_000 }); i++) {
     const path = {
       account: randomBytes(1)[0] as number,
       branch: 'change',
@@ -107,7 +107,7 @@ test('signatures, keys and messages with something changed: the verdict of node:
   const change = (bytes: Uint8Array, at: number, to: number) => bytes.map((byte, i) => (i === at ? to : byte));
   const HINTS = 48 + 5 * 640;
   let refused = 0;
-  const rounds = repeats({ quick: 50, full: 150, deep: 10_000 });
+  const rounds = repeats({ full: 150, deep: 10_000 });
   for (let i = 0; i < rounds; i++) {
     const [at, byte] = [randomBytes(4).readUInt32LE(), randomBytes(1)[0] as number];
     // A third of the changes is in the hints: there one signature could have two spellings.
