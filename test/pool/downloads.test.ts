@@ -5,7 +5,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { request as ask, type IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { Downloads } from '../../pool/api/public/downloads.ts';
 import { WEB_LIMITS } from '../../pool/api/web.ts';
 import { temporaryDirectory } from '../temporary.ts';
@@ -28,6 +28,14 @@ async function pool(contents = FEW): Promise<{ url: string; directory: string; d
   const port = await webBed([], { live: () => undefined, downloads }, { limits });
   return { url: `http://127.0.0.1:${port}/downloads/`, directory, downloads };
 }
+
+/** A download that begins, and of which nothing is read. */
+const unread = (url: string) =>
+  new Promise<IncomingMessage>((answered, failed) => {
+    ask(url + NAME, { agent: false }, answered)
+      .on('error', failed)
+      .end();
+  });
 
 test('a file is served whole with the checksum that was told, also after the file was removed', async () => {
   const { url, directory, downloads } = await pool();
@@ -59,11 +67,7 @@ test('a download that broke off goes on where it was, unless the file is another
 
 test('a file that is written over in its place is not served under the checksum of before, nor the end of one under way', async () => {
   const { url, directory } = await pool(CONTENTS);
-  const under = await new Promise<IncomingMessage>((answered, failed) => {
-    ask(url + NAME, { agent: false }, answered)
-      .on('error', failed)
-      .end();
-  });
+  const under = await unread(url);
   writeFileSync(join(directory, NAME), Buffer.alloc(CONTENTS.length, 'other'));
   expect((await fetch(url + NAME)).status).toBe(503);
   let bytes = 0;
@@ -83,13 +87,7 @@ test('nothing outside of the list is served', async () => {
 
 test('a client that does not read has four downloads at a time, and gets its places back', async () => {
   const { url } = await pool(CONTENTS);
-  const unread = () =>
-    new Promise<IncomingMessage>((answered, failed) => {
-      ask(url + NAME, { agent: false }, answered)
-        .on('error', failed)
-        .end();
-    });
-  const answers = [await unread(), await unread(), await unread(), await unread()];
+  const answers = [await unread(url), await unread(url), await unread(url), await unread(url)];
   expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 200, 200, 200]);
   const fifth = await fetch(url + NAME);
   expect([fifth.status, fifth.headers.get('retry-after')]).toEqual([429, '1']);
@@ -98,25 +96,30 @@ test('a client that does not read has four downloads at a time, and gets its pla
 });
 
 test('downloads that one connection asks for at once count one by one, also after the first has ended', async () => {
-  const { url } = await pool(CONTENTS);
+  const { url, downloads } = await pool(CONTENTS);
+  const begun = vi.spyOn(downloads, 'read');
   const { port, pathname } = new URL(url);
   const get = (range: string) => `GET ${pathname}${NAME} HTTP/1.1\r\nhost: x\r\n${range}\r\n`;
-  const sockets = [connect(Number(port), '127.0.0.1'), connect(Number(port), '127.0.0.1')];
+  const socket = connect(Number(port), '127.0.0.1');
+  const held: IncomingMessage[] = [];
   onTestFinished(() => {
-    for (const socket of sockets) socket.destroy();
+    socket.destroy();
+    for (const answer of held) answer.destroy();
   });
-  for (const socket of sockets) {
-    socket.write(get(`range: bytes=${CONTENTS.length - 1}-\r\n`) + get('') + get(''));
-    // The first answer is one byte; then nothing is read any more.
-    await once(socket, 'data');
-    socket.pause();
-  }
-  const another = async () => {
-    const { status, body } = await fetch(url + NAME);
-    await body?.cancel();
-    return status;
+  socket.write(get(`range: bytes=${CONTENTS.length - 1}-\r\n`) + get('') + get(''));
+  // The first answer is one byte; then nothing is read any more.
+  await once(socket, 'data');
+  socket.pause();
+  await expect.poll(() => begun.mock.calls.length).toBe(3);
+  const hold = async () => {
+    const answer = await unread(url);
+    held.push(answer);
+    return answer.statusCode;
   };
-  await expect.poll(another).toBe(429);
+  // Two of the four places are left, once that of the first download is free.
+  expect(await hold()).toBe(200);
+  await expect.poll(hold).toBe(200);
+  expect(await hold()).toBe(429);
 });
 
 test('a folder that cannot be read is refused with its name', async () => {
