@@ -5,12 +5,13 @@ import { stratumDoctor } from '../../bridge/doctor.ts';
 import { bad, type Check, type Finding, ok, warn } from '../../runtime/doctor/doctor.ts';
 import { directoryChecks, isInUse, portChecks, secretCheck } from '../../runtime/doctor/machine.ts';
 import { nodeChecks } from '../../runtime/doctor/other-programs.ts';
-import { connectDatabase } from '../database/connect.ts';
+import { connectDatabase, type Sql } from '../database/connect.ts';
 import { isEmbeddedMade } from '../database/embedded.ts';
+import { checkSchema } from '../database/migrate.ts';
 import type { PoolValues } from '../options.ts';
 import { createWalletClient } from '../payout/wallet-client.ts';
 
-const LEAST_POSTGRES = 140_000;
+const LEAST_POSTGRES = 150_000;
 const SLOW_COMMIT_MILLIS = 20;
 
 export function poolDoctor(values: PoolValues, now: () => number): Check[] {
@@ -42,18 +43,23 @@ const lookAtEmbedded = (dataDir: string): Finding =>
     ? ok('embedded, in the data directory')
     : ok('embedded, will be made in the data directory');
 
-async function lookAtDatabase(url: string): Promise<Finding> {
+export async function lookAtDatabase(url: string): Promise<Finding> {
   const sql = connectDatabase(url, { max: 1, name: 'svc-pool-doctor' });
   try {
-    const [row] = await sql<{ number: string; version: string; writes: string }[]>`
+    const [row] = await sql<Record<'number' | 'version' | 'writes' | 'flushes' | 'books', string | null>[]>`
       SELECT current_setting('server_version_num') AS number, current_setting('server_version') AS version,
-        current_setting('transaction_read_only') AS writes`;
+        current_setting('transaction_read_only') AS writes, current_setting('synchronous_commit') AS flushes,
+        to_regclass('schema_version')::text AS books`;
     const began = performance.now();
     await sql`SELECT pg_current_xact_id()`;
     const millis = performance.now() - began;
     const says = `PostgreSQL ${row?.version}, a transaction takes ${millis.toFixed(1)} ms`;
-    if (Number(row?.number) < LEAST_POSTGRES) return bad(says, 'use PostgreSQL 14 or newer');
+    if (Number(row?.number) < LEAST_POSTGRES) return bad(says, 'use PostgreSQL 15 or newer');
     if (row?.writes === 'on') return bad(`${says}; it is read-only`, 'name the primary, not a replica');
+    const newer = row?.books === null ? undefined : await newerBooks(sql);
+    if (newer !== undefined) return bad(newer, 'or restore a backup of before, with this release');
+    if (row?.flushes === 'off')
+      return bad(`${says}; synchronous_commit is off`, 'switch it on: a power failure would take payments back');
     return millis > SLOW_COMMIT_MILLIS
       ? warn(says, 'the books wait for it: look at its disk, its load and the network between')
       : ok(says);
@@ -63,6 +69,13 @@ async function lookAtDatabase(url: string): Promise<Finding> {
     await sql.end({ timeout: 1 });
   }
 }
+
+/** Why this release cannot keep these books. */
+const newerBooks = (sql: Sql): Promise<string | undefined> =>
+  checkSchema(sql).then(
+    () => undefined,
+    (error: Error) => error.message,
+  );
 
 async function lookAtRedis(url: string): Promise<Finding> {
   const redis = new Redis(url, {

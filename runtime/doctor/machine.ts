@@ -1,4 +1,5 @@
-/** What most programs need of the machine: a directory, a disk, ports, memory, open files, secrets. */
+/** What most programs need of the machine: a directory, a disk, a clock, ports, memory, open files, secrets. */
+import { spawnSync } from 'node:child_process';
 import {
   accessSync,
   closeSync,
@@ -34,9 +35,11 @@ function existing(directory: string): string {
 
 const inGib = (bytes: number): string => `${(bytes / GIB).toFixed(1)} GiB`;
 
+/** The clock too: all of them need one. */
 export const directoryChecks = (directory: string): Check[] => [
   { name: 'data directory', look: () => lookAtDirectory(directory) },
   { name: 'disk', look: () => lookAtDisk(directory) },
+  clockCheck(),
 ];
 
 function lookAtDirectory(directory: string): Finding {
@@ -169,6 +172,23 @@ export const secretCheck = (name: string, file: string, missing: string | undefi
         ? `run chmod 600 ${file}; who could read it may know the secret`
         : 'let the user of the program read it',
     );
+  },
+});
+
+/** What systemd says, which asks the kernel: so it holds for every program that sets the clock. */
+const timeService = (): string =>
+  spawnSync('timedatectl', ['show', '--property=NTPSynchronized', '--value'], {
+    encoding: 'utf8',
+    timeout: 5_000,
+  }).stdout?.trim() ?? '';
+
+export const clockCheck = (synchronised: () => string = timeService): Check => ({
+  name: 'time service',
+  look: () => {
+    const said = synchronised();
+    if (said === 'no')
+      return warn('nobody sets the clock of this machine', 'run timedatectl set-ntp true, or install chrony');
+    return ok(said === 'yes' ? 'the clock is set by a time service' : 'this system does not say who sets its clock');
   },
 });
 

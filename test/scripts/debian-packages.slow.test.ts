@@ -7,7 +7,12 @@ import { mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
-import { buildDebianPackages, debianVersion, installedUnit } from '../../scripts/release/debian-packages.ts';
+import {
+  buildDebianPackages,
+  debianVersion,
+  installedUnit,
+  PACKAGED_UNITS,
+} from '../../scripts/release/debian-packages.ts';
 import { FILES, ROOT, read } from '../guards/project-files.ts';
 import { level } from '../level.ts';
 import { temporaryDirectory } from '../temporary.ts';
@@ -20,14 +25,14 @@ test('a prerelease comes before its release in the order of Debian too', () => {
 });
 
 test('installed units start what the packages install, with the config file that they install', () => {
-  expect(UNITS.length).toBe(5);
+  expect(UNITS).toEqual(PACKAGED_UNITS.map((unit) => `deploy/systemd/${unit}`).sort());
   for (const path of UNITS) {
     const unit = installedUnit(read(path));
     expect(unit, path).not.toContain('/opt/');
     const [, program = '', config = ''] =
-      /^ExecStart=\/usr\/bin\/([a-z-]+) .*--config \/etc\/svc\/([a-z]+\.json)/m.exec(unit) ?? [];
+      /^ExecStart=\/usr\/bin\/([a-z-]+) .*--config \/etc\/svc\/([a-z]+)(?:-%i)?\.json/m.exec(unit) ?? [];
     expect(Object.keys(packageJson.bin), path).toContain(program);
-    expect(FILES).toContain(`deploy/config/${config}`);
+    expect(FILES).toContain(`deploy/config/${config}.json`);
   }
 });
 

@@ -8,25 +8,12 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { attempt } from '../../protocol/errors.ts';
+import { Checksum } from './checksum.ts';
 
 const FOOTER_BYTES = 48;
-const MAGIC = 0xdb4775248b80fb57n;
+const TABLE_END = 0xdb4775248b80fb57n;
 const TRAILER_BYTES = 5;
 const SNAPPY = 1;
-
-const CRC_TABLE = Int32Array.from({ length: 256 }, (_, byte) => {
-  let crc = byte;
-  for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0x82f6_3b78 : crc >>> 1;
-  return crc;
-});
-
-/** CRC-32C as the store writes it: turned, so that a checksum of checksums is none. */
-function checksum(bytes: Uint8Array): number {
-  let crc = -1;
-  for (const byte of bytes) crc = (CRC_TABLE[(crc ^ byte) & 255] as number) ^ (crc >>> 8);
-  crc = ~crc >>> 0;
-  return (((crc >>> 15) | (crc << 17)) + 0xa282_ead8) >>> 0;
-}
 
 class Reader {
   readonly #bytes: Buffer;
@@ -47,7 +34,7 @@ class Reader {
   }
 
   /** Where a block lies. */
-  place(): Place {
+  place(): Stretch {
     return { offset: this.number(), size: this.number() };
   }
 
@@ -57,7 +44,7 @@ class Reader {
   }
 }
 
-type Place = { readonly offset: number; readonly size: number };
+type Stretch = { readonly offset: number; readonly size: number };
 
 /** The store's compression: literals, and copies of what came before. */
 function unpacked(bytes: Buffer): Buffer {
@@ -81,20 +68,20 @@ function unpacked(bytes: Buffer): Buffer {
 }
 
 /** The content of a block; undefined where it is not the one that was written. */
-function blockAt(file: Buffer, { offset, size }: Place): Buffer | undefined {
+function blockAt(file: Buffer, { offset, size }: Stretch): Buffer | undefined {
   const end = offset + size;
   if (end + TRAILER_BYTES > file.length) return undefined;
-  if (checksum(file.subarray(offset, end + 1)) !== file.readUInt32LE(end + 1)) return undefined;
+  if (Checksum.of(file.subarray(offset, end + 1)) !== file.readUInt32LE(end + 1)) return undefined;
   return file.subarray(offset, end);
 }
 
 /** The blocks that a block names. */
-function placesIn(file: Buffer, at: Place): Place[] | undefined {
+function placesIn(file: Buffer, at: Stretch): Stretch[] | undefined {
   const raw = blockAt(file, at);
   if (raw === undefined) return undefined;
   const block = file[at.offset + at.size] === SNAPPY ? unpacked(raw) : raw;
   const end = block.length - 4 - 4 * block.readUInt32LE(block.length - 4);
-  const places: Place[] = [];
+  const places: Stretch[] = [];
   for (const reader = new Reader(block); reader.at < end; ) {
     reader.number();
     const [key, value] = [reader.number(), reader.number()];
@@ -106,7 +93,7 @@ function placesIn(file: Buffer, at: Place): Place[] | undefined {
 
 /** False where a bit differs from what was written. A file without its end is left to the store, which finds that itself. */
 function isWholeTable(file: Buffer): boolean {
-  if (file.length < FOOTER_BYTES || file.readBigUInt64LE(file.length - 8) !== MAGIC) return true;
+  if (file.length < FOOTER_BYTES || file.readBigUInt64LE(file.length - 8) !== TABLE_END) return true;
   const footer = new Reader(file, file.length - FOOTER_BYTES);
   return [footer.place(), footer.place()].every((at) =>
     placesIn(file, at)?.every((place) => blockAt(file, place) !== undefined),
