@@ -70,9 +70,6 @@ export function count(value: number | bigint): string {
 export const counted = (value: number, one: 'worker' | 'miner'): string =>
   word(value === 1 ? `count.${one}` : `count.${one}s`, { count: count(value) });
 
-/** The same in English, for pages that have no other. */
-export const plural = (value: number, one: string): string => `${count(value)} ${one}${value === 1 ? '' : 's'}`;
-
 export const percent = (part: number, digits = 0): string =>
   Number.isFinite(part) ? `${(part * 100).toFixed(digits)} %` : '–';
 

@@ -11,8 +11,9 @@ const JOBLESS_MILLIS = 60_000;
 const LOGIN_MILLIS = 5_000;
 const FIRST_SHARE_MILLIS = 15_000;
 const MANY = 4;
-/** One that works has a share every ten seconds. */
+/** One that works has a share every ten seconds, unless it asked for a share work that is too large for it. */
 const IDLE_MILLIS = 120_000;
+const SLOW_MILLIS = 1_200_000;
 
 /** Where all places are taken: whether it gives its own to another, whose address has so many; `ofAddress`: those of an address. */
 export function givesWay(
@@ -24,7 +25,9 @@ export function givesWay(
   if (isExempt || isEnding) return false;
   if (session.mining === null) return !session.isPutOff && nowMillis - sinceMillis > LOGIN_MILLIS;
   const idleMillis = nowMillis - session.mining.servedMillis;
-  if (idleMillis > IDLE_MILLIS) return true;
+  // A slow miner that has found something keeps its place for longer, but those of an address with many of them.
+  const isSlow = session.tally.accepted > 0 && idleMillis < SLOW_MILLIS && ofAddress(client) <= others + 1;
+  if (idleMillis > IDLE_MILLIS) return !isSlow;
   return !isWorking && idleMillis > FIRST_SHARE_MILLIS && ofAddress(client) > MANY * (others + 1);
 }
 

@@ -50,6 +50,8 @@ type ArrivedStream = Stream & { [ARRIVAL]?: Arrival | undefined };
 
 /** Maximum number of bytes buffered before a connection's protocol is known. */
 const MAX_FIRST_BYTES = 2_048;
+/** Connections of proxies beyond all places, until they say who their clients are: whose place one gets follows from that. */
+const UNNAMED = 256;
 /** One that has not said by then what it speaks gives its place to another, where all are taken. */
 const SILENT_MILLIS = 5_000;
 
@@ -168,7 +170,8 @@ export class Listener implements ListenerControl {
   #takePlace(address: string, isProxy: boolean): string | undefined {
     const key = clientKey(address);
     if (!this.#accepting || (!isProxy && this.#hasTooMany(key)) || !this.#admitRate(this.#desk.now())) return undefined;
-    if (!this.#hasRoom(key)) return undefined;
+    const hasRoom = isProxy && this.#desk.counts.all < this.#desk.limits.connections + UNNAMED;
+    if (!hasRoom && !this.#hasRoom(key)) return undefined;
     this.#desk.counts.add(key, 1);
     return key;
   }
@@ -185,19 +188,20 @@ export class Listener implements ListenerControl {
    * proxy's address.
    */
   #admit(key: string, isCounted: boolean): boolean {
-    return !this.#hasTooMany(key) && (isCounted || this.#hasRoom(key));
+    return !this.#hasTooMany(key) && this.#hasRoom(key, isCounted ? 1 : 0);
   }
 
   #hasTooMany(key: string): boolean {
     return this.#desk.counts.of(key) >= this.#desk.limits.connectionsPerAddress;
   }
 
-  /** Where all places are taken, a connection that nobody works on is ended for it. */
-  #hasRoom(key: string): boolean {
-    if (this.#desk.counts.all < this.#desk.limits.connections) return true;
+  /** Where all places are taken, a connection that nobody works on is ended for it. `counted`: how often the total has it already. */
+  #hasRoom(key: string, counted = 0): boolean {
+    if (this.#desk.counts.all - counted < this.#desk.limits.connections) return true;
     const [oldest] = this.#arrivals;
     const { sinceMillis = 0 } = oldest?.[ARRIVAL] ?? {};
-    if (oldest === undefined || this.#desk.now() - sinceMillis < SILENT_MILLIS) return this.#desk.makeRoom(key);
+    if (oldest === undefined || this.#desk.now() - sinceMillis < SILENT_MILLIS)
+      return this.#sockets.makeRoom(SILENT_MILLIS) || this.#desk.makeRoom(key);
     this.#arrivals.delete(oldest);
     this.#refuse(oldest);
     return true;

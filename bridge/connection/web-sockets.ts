@@ -81,10 +81,15 @@ export class StratumSockets {
             .end('this port speaks WebSocket\n'),
         upgrade: (request, socket, head) => this.upgrade(service, request, socket, head),
       },
-      { log, places },
+      { log, places, now: () => desk.now() },
     );
     this.#doors.push(door);
     return door.listen(address, options);
+  }
+
+  /** Ends a connection that has not asked for a WebSocket in this time. Returns false where there is none. */
+  makeRoom(silentMillis: number): boolean {
+    return this.#doors.some((door) => door.makeRoom(silentMillis));
   }
 
   async close(): Promise<void> {

@@ -1,4 +1,5 @@
 /** The jobs of one session: its bodies, what was sent, and the share work that follows its speed (S51 to S53, S57, S58). */
+import { equalBytes } from '../../protocol/bytes.ts';
 import { GENERATION_BYTES } from '../../protocol/stratum/farm.ts';
 import type { Wishes } from '../../protocol/stratum/username.ts';
 import type { Farm } from '../farms/farm.ts';
@@ -84,11 +85,11 @@ export class Jobs {
           : new Bodies(
               owner,
               this.log,
-              this.log.begin(nextGeneration(lastGeneration(current)) ?? 0, this.shareWork),
+              this.log.begin(nextGeneration(lastGeneration(current), owner.drawSteps?.()) ?? 0, this.shareWork),
               null,
             );
       // Under another name its headers are others, and nobody knew that name before.
-      if (current.owner === null) {
+      if (current.owner === null || equalBytes(current.owner, owner.owner)) {
         this.#held = jobs.held ?? NOTHING_HELD;
         this.#hold(current.shareWork);
       }
@@ -97,8 +98,13 @@ export class Jobs {
 
   /** Of a change of the share work: for a farm it stays this for the newest template. */
   #hold(work: bigint): void {
+    this.#held = this.#heldWith(work);
+  }
+
+  /** What the newest template counts for, where it was this work that jobs on it would have had. */
+  #heldWith(work: bigint): HeldWork {
     const serial = Math.max(this.#desk.newestSerial, this.#desk.newest(this.draw)?.serial ?? -1);
-    if (serial > this.#held.serial) this.#held = { work, serial };
+    return serial > this.#held.serial ? { work, serial } : this.#held;
   }
 
   #workOn({ serial }: ServedTemplate): bigint {
@@ -222,7 +228,8 @@ export class Jobs {
       payout: this.#owner.payout,
       current: this.#bodies.current.terms.generation,
       spare: this.#bodies.spare?.terms.generation ?? null,
-      held: this.#held,
+      // It may not have had its job on the newest one: that one counts the same for whoever resumes it.
+      held: this.#heldWith(this.shareWork),
     };
   }
 }

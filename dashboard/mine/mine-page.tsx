@@ -4,14 +4,14 @@ import { hasWebGpu, type PageMinerStats } from '../../miner/browser/page-miner.t
 import type { ConnectDocument, PoolDocument, ServiceName } from '../../pool/api/documents.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import { MakeAddress } from '../address/make-address.tsx';
+import { Chart } from '../chart/chart.tsx';
+import type { Point } from '../chart/chart-points.ts';
 import { useDocument } from '../data/hooks.ts';
 import { checkNode, nodeReads } from '../data/node.ts';
 import { usePace } from '../data/pace.ts';
 import { earnedPerDay } from '../earnings.ts';
 import { count, duration, hashRate, percent, roundedCoins } from '../format.ts';
 import { linkTo } from '../router.ts';
-import { Chart } from '../view/chart.tsx';
-import type { Point } from '../view/chart-points.ts';
 import { Figure, Placeholder } from '../view/parts.tsx';
 import { BooksWatched, storageOf } from './books-watched.tsx';
 import { WHY_NOT } from './consent.ts';

@@ -4,8 +4,8 @@
  */
 import { useEffect, useState } from 'preact/hooks';
 import { PageMiner, type PageMinerOptions, type PageMinerStats } from '../../miner/browser/page-miner.ts';
+import type { Point } from '../chart/chart-points.ts';
 import { isPaused } from '../data/pause.ts';
-import type { Point } from '../view/chart-points.ts';
 import {
   type Circumstances,
   claimMining,

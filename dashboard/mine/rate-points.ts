@@ -1,5 +1,5 @@
 /** The points of the chart of this browser's rate: one a second, however often the miner reports. */
-import type { Point } from '../view/chart-points.ts';
+import type { Point } from '../chart/chart-points.ts';
 
 const APART_MILLIS = 1_000;
 /** Ten minutes. */

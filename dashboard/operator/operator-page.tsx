@@ -8,6 +8,7 @@ import type {
   QueueDocument,
   SettingsDocument,
 } from '../../pool/api/operator/operator-documents.ts';
+import { PoolChart } from '../chart/pool-chart.tsx';
 import { operate, type PoolError } from '../data/client.ts';
 import { useDocument } from '../data/hooks.ts';
 import { keepFresh } from '../data/pause.ts';
@@ -15,7 +16,6 @@ import { ago, coins, count, shortId } from '../format.ts';
 import { useHeadFocus } from '../view/focus.ts';
 import { TopMiners } from '../view/miner-lists.tsx';
 import { Table, When } from '../view/parts.tsx';
-import { PoolChart } from '../view/pool-chart.tsx';
 import { sum } from '../view/pool-figures.tsx';
 import { Connections } from './connections.tsx';
 import { EVERY_MILLIS } from './operated.ts';

@@ -12,6 +12,10 @@ import type {
   WorkersDocument,
 } from '../../pool/api/documents.ts';
 import { formatCoins } from '../../protocol/amount.ts';
+import { Chart } from '../chart/chart.tsx';
+import { chartPoints, hoursOf } from '../chart/chart-points.ts';
+import { Earnings } from '../chart/earnings-chart.tsx';
+import { Hours } from '../chart/pool-chart.tsx';
 import { partOfBlock, useBlockWork } from '../data/block-work.ts';
 import { query } from '../data/client.ts';
 import { type CsvColumn, csvTime } from '../data/csv.ts';
@@ -38,10 +42,7 @@ import { linkTo, MINER_TABS, type MinerTab, minerLink } from '../router.ts';
 import { MailForm } from '../threshold/mail-form.tsx';
 import { ThresholdForm } from '../threshold/threshold-form.tsx';
 import { WebhookForm } from '../threshold/webhook-form.tsx';
-import { Chart } from './chart.tsx';
-import { chartPoints, hoursOf } from './chart-points.ts';
 import { CsvButton } from './csv-button.tsx';
-import { Earnings } from './earnings-chart.tsx';
 import { countedOf, longRate, perDayOf } from './miner-figures.ts';
 import { BestShares, Leaders, Miners } from './miner-lists.tsx';
 import {
@@ -57,7 +58,6 @@ import {
   WholeName,
 } from './parts.tsx';
 import { Payments } from './payments-page.tsx';
-import { Hours } from './pool-chart.tsx';
 import { CheckNode, ShareCheck } from './share-check.tsx';
 import { AddressForm } from './start-mining.tsx';
 

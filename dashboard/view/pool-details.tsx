@@ -2,6 +2,7 @@
 
 import { useEffect, useState } from 'preact/hooks';
 import type { BlocksDocument, PoolBlock, PoolDocument, ServiceDocument } from '../../pool/api/documents.ts';
+import { PoolChart } from '../chart/pool-chart.tsx';
 import { useDocument, useLive } from '../data/hooks.ts';
 import { usePaidIn } from '../data/paid-in.ts';
 import { isPaused, usePaused } from '../data/pause.ts';
@@ -10,7 +11,6 @@ import { linkTo } from '../router.ts';
 import { word } from '../words/language.ts';
 import { blockColumns } from './blocks-page.tsx';
 import { Placeholder, StartMining, Table } from './parts.tsx';
-import { PoolChart } from './pool-chart.tsx';
 import { sum } from './pool-figures.tsx';
 import { Calculator, Questions, Terms } from './terms.tsx';
 

@@ -2,12 +2,19 @@
 
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { ChartDocument, HistoryDocument, PoolDocument, ServiceDocument } from '../../pool/api/documents.ts';
+import {
+  type ChartValue,
+  chartPoints,
+  type HistoryValue,
+  historyPoints,
+  hoursOf,
+  type Point,
+} from '../chart/chart-points.ts';
+import { Spark } from '../chart/spark.tsx';
 import { useDocument } from '../data/hooks.ts';
 import { count, counted, DAY_SECONDS, duration, hashRate, overTime } from '../format.ts';
 import { word } from '../words/language.ts';
-import { type ChartValue, chartPoints, type HistoryValue, historyPoints, hoursOf, type Point } from './chart-points.ts';
 import { Figure, RoundedAmount } from './parts.tsx';
-import { Spark } from './spark.tsx';
 
 export const sum = (services: readonly ServiceDocument[], of: (service: ServiceDocument) => number): number =>
   services.reduce((total, service) => total + of(service), 0);

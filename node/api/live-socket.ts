@@ -93,7 +93,9 @@ export class LiveConnection {
     this.#tokens = limits.socket.framesPerSecond;
     this.#tokensAt = dependencies.now();
     socket.on('message', (data: Buffer, binary: boolean) => {
-      if (binary) socket.close(CLOSE_CODES.wrongFrame, 'frames are JSON text');
+      // Thousands of frames may have come in one packet with the one for which it is closed.
+      if (socket.readyState !== OPEN) return;
+      if (binary) this.#close(CLOSE_CODES.wrongFrame, 'frames are JSON text');
       else this.#frame(data.toString('utf8'));
     });
     socket.on(TURN, (frame: OrderedFrame) => this.#inTurn(frame));
@@ -177,7 +179,7 @@ export class LiveConnection {
 
   #tooMany(): void {
     if (++this.#refused > MAX_REFUSED_FRAMES) {
-      this.#socket.close(CLOSE_CODES.policy, 'too many frames');
+      this.#close(CLOSE_CODES.policy, 'too many frames');
       return;
     }
     const { framesPerSecond } = this.#limits.socket;
@@ -185,10 +187,16 @@ export class LiveConnection {
     this.#error(null, 'too_many_frames', message, Math.ceil(1000 / framesPerSecond));
   }
 
+  /** Nothing more is read: whoever is closed for its frames could go on sending them until the close is answered. */
+  #close(code: number, reason: string): void {
+    this.#socket.close(code, reason);
+    this.#socket.pause();
+  }
+
   #refuse(id: FrameId | null, { document, message }: Refusal): void {
     this.#error(id, document.error.code, message, document.retry_after_millis);
     // A blocked client cannot do anything here either.
-    if (document.error.code === 'client_blocked') this.#socket.close(CLOSE_CODES.policy, message);
+    if (document.error.code === 'client_blocked') this.#close(CLOSE_CODES.policy, message);
   }
 
   #subscribe(data: Extract<ClientFrame, { type: 'subscribe' }>['data']): void {

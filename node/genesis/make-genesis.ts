@@ -40,18 +40,23 @@ function registered(source: string, network: NetworkName): GenesisValidator {
   const { network: named, ...validator } = registration;
   if (named !== network)
     throw new ProtocolError('wrong_network', `a registration is for ${named}, the genesis for ${network}`);
-  const key = `${toHex(validator.publicKey).slice(0, 16)}...`;
   if (!verifyMessage(validator.publicKey, registrationMessage(registration), signature))
     throw new ProtocolError(
       'not_canonical',
-      `the registration of key ${key} is not what that key signed: its signature does not verify`,
+      `the registration of key ${shortKey(validator)} is not what that key signed: its signature does not verify`,
     );
+  checkRewardAddress(validator);
+  return validator;
+}
+
+const shortKey = ({ publicKey }: GenesisValidator): string => `${toHex(publicKey).slice(0, 16)}...`;
+
+export function checkRewardAddress(validator: GenesisValidator): void {
   if (payloadKind(validator.rewardAddress) === 'burn')
     throw new ProtocolError(
       'address_kind',
-      `the registration of key ${key} sends its rewards to the burn address, where they are lost`,
+      `the registration of key ${shortKey(validator)} sends its rewards to the burn address, where they are lost`,
     );
-  return validator;
 }
 
 /** Throws a ProtocolError that says what is wrong. */

@@ -20,10 +20,16 @@ import { type Bytes, concat, fromHex, toHex, utf8 } from '../../protocol/bytes.t
 import { id } from '../../protocol/crypto/identifier.ts';
 import { SIGNATURE_BYTES } from '../../protocol/crypto/key-sizes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
-import { MAX_GENESIS_VALIDATORS, registrationMessage, SEED_BYTES } from '../../protocol/ledger/genesis.ts';
+import {
+  checkGenesisValidator,
+  MAX_GENESIS_VALIDATORS,
+  registrationMessage,
+  SEED_BYTES,
+} from '../../protocol/ledger/genesis.ts';
 import { type Registration, readRegistration, showRegistration } from '../../protocol/ledger/genesis-file.ts';
 import { NETWORK_NAMES } from '../../protocol/network.ts';
 import { validatorId } from '../../protocol/staking/names.ts';
+import { checkRewardAddress } from '../genesis/make-genesis.ts';
 import { verifyMessage } from '../ml-dsa.ts';
 import { isDialable } from '../network/peers/peer-address.ts';
 import { LaunchError } from './launch-error.ts';
@@ -32,6 +38,8 @@ export const LAUNCH_NAME = '^[a-z0-9][a-z0-9-]{0,31}$';
 const LABELS = { launch: 'SVC_LAUNCH_V1', registration: 'SVC_LAUNCH_REGISTRATION_V1' } as const;
 const MOST_OUTPUTS = 4_096;
 const MOST_PEERS = 4;
+/** More than a bundle has. */
+const MOST_LEVELS = 16;
 
 const hex = (bytes: number) => text({ pattern: `^[0-9a-f]{${2 * bytes}}$` });
 const IDENTIFIER = hex(48);
@@ -101,11 +109,20 @@ export type Joined = {
 export const showDocument = (document: object): string => `${JSON.stringify(document, undefined, 2)}\n`;
 
 function parse(source: string, what: string): unknown {
+  let value: unknown;
   try {
-    return JSON.parse(source);
+    value = JSON.parse(source);
   } catch {
     throw new LaunchError('launch_file', `${what} is not JSON`);
   }
+  if (isDeeper(value, MOST_LEVELS)) throw new LaunchError('launch_file', `${what} has lists in lists without end`);
+  return value;
+}
+
+/** JSON is read at any depth, and written only down to a few thousand levels. */
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1));
 }
 
 function documentOf<T>(schema: Schema<T>, value: unknown, what: string): T {
@@ -182,11 +199,13 @@ export const registrationDocument = (
 function readInner({ registration, fee_address: feeAddress }: RegistrationDocument) {
   try {
     const read = readRegistration(JSON.stringify(registration));
+    checkGenesisValidator(read);
+    checkRewardAddress(read);
     parseAddress(feeAddress, read.network);
     return { registration: read, network: read.network };
   } catch (error) {
     if (!(error instanceof ProtocolError)) throw error;
-    throw new LaunchError('launch_file', `the registration cannot be read: ${error.message}`);
+    throw new LaunchError('launch_file', `the registration is none that a genesis takes: ${error.message}`);
   }
 }
 

@@ -10,19 +10,26 @@ import type { RememberedMembers } from '../consensus/reach/overlay-identities.ts
 
 const fileOf = (dataDir: string): string => join(dataDir, 'consensus', 'members.json');
 
-const isText = (value: unknown): value is string => typeof value === 'string';
+type RememberedMember = RememberedMembers[number];
 
-/** If the file cannot be read, members count as new ones until they have proved their keys again. */
+const ID = /^[0-9a-f]{96}$/;
+
+function isMember(entry: unknown): entry is RememberedMember {
+  const { validator, addresses } = (entry ?? {}) as { validator?: unknown; addresses?: unknown };
+  const isId = typeof validator === 'string' && ID.test(validator);
+  return isId && Array.isArray(addresses) && addresses.every((address) => typeof address === 'string');
+}
+
+/** If the file or an entry cannot be read, members count as new ones until they have proved their keys again. */
 export function readMembers(dataDir: string, log: Logger): RememberedMembers {
   const file = fileOf(dataDir);
   try {
     const list: unknown = JSON.parse(readFileSync(file, 'utf8'));
     if (!Array.isArray(list)) throw new Error('it is no list');
-    return list.flatMap((entry: { validator?: unknown; addresses?: unknown } | null) =>
-      isText(entry?.validator) && Array.isArray(entry.addresses)
-        ? [{ validator: entry.validator, addresses: entry.addresses.filter(isText) }]
-        : [],
-    );
+    const members = list.filter(isMember);
+    const lost = list.length - members.length;
+    if (lost > 0) log.warn('addresses of some members cannot be read', { file, members: lost });
+    return members;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT')
       log.warn('addresses of members cannot be read', { file, error });

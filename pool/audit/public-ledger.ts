@@ -7,7 +7,7 @@ import type { PaymentDocument } from '../api/documents.ts';
 import { CutReader } from './cut-reader.ts';
 import type { Findings } from './findings.ts';
 import { CommitmentAudit, type Reached, type Records } from './public-commitments.ts';
-import { type AddressMoney, auditMoney, type LedgerNode, type MoneyReport } from './public-money.ts';
+import { type AddressMoney, auditMoney, type LedgerNode, type MoneyReport, type Overpaid } from './public-money.ts';
 import { auditOutputs, PaymentsUnderWay, paidByTransaction } from './public-payments.ts';
 import type { AuditSections } from './public-sections.ts';
 import { UnreadRows } from './public-unread.ts';
@@ -23,6 +23,7 @@ export type PoolSide = {
   readonly reached: Reached;
   /** Totals of all lists. */
   readonly fees: bigint;
+  readonly overpaid: readonly Overpaid[];
 };
 
 /** The current cut of the node's index. */
@@ -42,7 +43,7 @@ async function newestIndexed(node: LedgerNode, address: string): Promise<number>
 /** Null if the spends of the address could not be judged. */
 export async function auditLedger(
   { node, money }: LedgerSide,
-  { address, payments, commitments, records, reached, fees }: PoolSide,
+  { address, payments, commitments, records, reached, fees, overpaid }: PoolSide,
   sections: AuditSections,
   findings: Findings,
 ): Promise<MoneyReport | null> {
@@ -76,7 +77,7 @@ export async function auditLedger(
     notChecked.push(...carried.notChecked);
     if (carried.stale !== undefined) notChecked.push(carried.stale);
     if (!sections.have('money that left the pool’s address', ['lists', 'spends'])) return null;
-    const facts = { paid, fees, unreached: carried.unreached, underWay: underWay.amount };
+    const facts = { paid, fees, overpaid, unreached: carried.unreached, underWay: underWay.amount };
     const spent = () => auditMoney(history, { cuts, unread }, facts, findings);
     return sections.run('what left the pool’s address', spent, null);
   };

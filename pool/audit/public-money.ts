@@ -78,12 +78,17 @@ export type MoneyReport = {
   readonly allowed: string;
   readonly network_fees: string;
   readonly withdrawn: string;
+  /** What accounts were paid beyond their credits. */
+  readonly overpaid: string;
   readonly withdrawals: readonly Withdrawal[];
 };
 
 /** The key of an output in the payments by transaction. */
 export const outputText = ({ address, amount }: { readonly address: string; readonly amount: string }): string =>
   `${address} ${amount}`;
+
+/** An account that was paid more than it was credited. */
+export type Overpaid = { readonly address: string; readonly paid: bigint; readonly credited: bigint };
 
 export type MoneyFacts = {
   /** The payments that the pool lists for each transaction. */
@@ -92,6 +97,8 @@ export type MoneyFacts = {
   readonly fees: bigint;
   /** Transactions that the books have not reached: their payments are not listed yet. */
   readonly unreached: ReadonlySet<string>;
+  /** Their excess is the pool's own money: after a fall of the database it may have credited less than it had paid (rule 16). */
+  readonly overpaid: readonly Overpaid[];
   /** Payments whose transactions the pool does not know yet: one that the node has deleted may have paid them. */
   readonly underWay: bigint;
 };
@@ -114,7 +121,7 @@ function unseenSpend({ amount, returned }: Spend, listed: readonly string[], own
 export async function auditMoney(
   money: AddressMoney,
   { cuts, unread }: { readonly cuts: CutReader; readonly unread: UnreadRows },
-  { paid, fees, unreached, underWay }: MoneyFacts,
+  { paid, fees, unreached, overpaid, underWay }: MoneyFacts,
   findings: Findings,
 ): Promise<MoneyReport> {
   const withdrawals: (Withdrawal & { readonly to: string })[] = [];
@@ -164,7 +171,18 @@ export async function auditMoney(
     withdrawals.push({ transaction_id: transaction, height, amount: String(taken), to: to.join(', ') });
   }
   const allowed = fees + deposits + (isAnyUnseen ? underWay : 0n);
-  let excess = left - allowed;
+  const beyond = overpaid.reduce((sum, each) => sum + each.paid - each.credited, 0n);
+  let excess = left + beyond - allowed;
+  for (const { address, paid: sum, credited } of overpaid) {
+    if (excess <= 0n) break;
+    findings.add(
+      `payments to ${address}`,
+      sum,
+      `${credited} credited; with it, more left the address than the pool earned`,
+      REMEDIES.published,
+    );
+    excess -= sum - credited;
+  }
   for (const { transaction_id, height, amount, to } of withdrawals.toReversed()) {
     if (excess <= 0n) break;
     findings.add(
@@ -186,6 +204,7 @@ export async function auditMoney(
     allowed: String(allowed),
     network_fees: String(left - withdrawn),
     withdrawn: String(withdrawn),
+    overpaid: String(beyond),
     withdrawals: withdrawals.map(({ to: _, ...each }) => each),
   };
 }

@@ -7,7 +7,7 @@ import type { NetworkName } from '../../protocol/network.ts';
 import type { PaymentDocument } from '../api/documents.ts';
 import type { CutReader } from './cut-reader.ts';
 import { type Findings, REMEDIES } from './findings.ts';
-import { type AddressMoney, outputText, spendsOf } from './public-money.ts';
+import { type AddressMoney, type Overpaid, outputText, spendsOf } from './public-money.ts';
 import { pagesOf } from './public-reads.ts';
 import { readPayment } from './public-rows.ts';
 import type { UnreadRows } from './public-unread.ts';
@@ -89,19 +89,20 @@ function isWithin(some: readonly string[], all: readonly string[]): boolean {
 /** Credits that the pool has not paid. When they are due depends on each account's threshold, which is not public. */
 type Unpaid = { readonly accounts: number; readonly amount: string };
 
-/** No account was paid more than it was credited. */
-export function auditSums(
+/** What accounts were paid, compared with what they were credited. */
+export function sumsOf(
   payments: readonly PaymentDocument[],
   credited: ReadonlyMap<string, bigint>,
-  findings: Findings,
-): Unpaid {
+): { readonly unpaid: Unpaid; readonly overpaid: readonly Overpaid[] } {
   const paid = new Map<string, bigint>();
   for (const { address, amount } of payments) paid.set(address, (paid.get(address) ?? 0n) + BigInt(amount));
-  for (const [address, sum] of paid)
-    if (sum > (credited.get(address) ?? 0n))
-      findings.add(`payments to ${address}`, sum, `${credited.get(address) ?? 0n} credited`, REMEDIES.published);
   const rests = [...credited].map(([address, sum]) => sum - (paid.get(address) ?? 0n)).filter((rest) => rest > 0n);
-  return { accounts: rests.length, amount: String(rests.reduce((sum, rest) => sum + rest, 0n)) };
+  return {
+    unpaid: { accounts: rests.length, amount: String(rests.reduce((sum, rest) => sum + rest, 0n)) },
+    overpaid: [...paid]
+      .map(([address, sum]) => ({ address, paid: sum, credited: credited.get(address) ?? 0n }))
+      .filter((each) => each.paid > each.credited),
+  };
 }
 
 export type PaymentReads = {

@@ -21,7 +21,7 @@ import { pageOfKnown } from './known-records.ts';
 import { auditNumbers, type Reached, readCommitments } from './public-commitments.ts';
 import { auditLedger, indexedHeight } from './public-ledger.ts';
 import { type AddressMoney, type MoneyReport, readAddressMoney } from './public-money.ts';
-import { auditSums, readPayments } from './public-payments.ts';
+import { readPayments, sumsOf } from './public-payments.ts';
 import { pagesOf } from './public-reads.ts';
 import { auditRewards, CreditedBlocks, type OpenRewards } from './public-rewards.ts';
 import { type PublishedRecord, readLeaf, readRecord } from './public-rows.ts';
@@ -51,7 +51,7 @@ export type PublicReport = {
   readonly payments: number;
   /** Spends of the pool's address; null without a node. */
   readonly money: MoneyReport | null;
-  readonly unpaid: ReturnType<typeof auditSums> | null;
+  readonly unpaid: ReturnType<typeof sumsOf>['unpaid'] | null;
   /** Rewards of the ledger that are in no list yet; null without a node. */
   readonly uncredited: Pick<OpenRewards, 'rewards' | 'amount'> | null;
   /** Rewards in a later list than that of their anchor's slice: the pool says that they came to light late. Null without a node. */
@@ -181,13 +181,25 @@ class PublicAudit {
           await this.#sections.run(nameOf(record), () => this.#list(record), undefined, 'lists');
     auditNumbers(commitments, findings);
     const hasSums = this.#sections.have('what each account was paid', ['slices', 'lists', 'payments']);
-    const unpaid = hasSums ? auditSums(payments, this.#credited, findings) : null;
-    const published = { address: terms.address, payments, commitments, records: this.#records, fees: this.#fees };
+    const sums = hasSums ? sumsOf(payments, this.#credited) : undefined;
+    const overpaid = sums?.overpaid ?? [];
+    const published = {
+      address: terms.address,
+      payments,
+      commitments,
+      records: this.#records,
+      fees: this.#fees,
+      overpaid,
+    };
     const spent =
       node === null
         ? null
         : await auditLedger({ node, money }, { ...published, reached: this.#bookReach() }, this.#sections, findings);
     if (node === null) this.#notChecked.push(WITHOUT_A_NODE);
+    if (spent === null && overpaid.length > 0)
+      this.#notChecked.push(
+        `${overpaid.length} accounts that were paid more than their credits: whether of the pool’s own money`,
+      );
     const uncredited = money === undefined ? null : await this.#rewards(money);
     return {
       verdict: this.#verdict(),
@@ -200,7 +212,7 @@ class PublicAudit {
       commitments: commitments.length,
       payments: payments.length,
       money: spent,
-      unpaid,
+      unpaid: sums?.unpaid ?? null,
       uncredited,
       moved: this.#moved,
       ledger_height: money?.height ?? null,

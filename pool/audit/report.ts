@@ -82,6 +82,8 @@ export function publicReportText(report: PublicReport): string {
     lines.push(
       `The pool took ${report.money.withdrawn} atoms for itself in ${report.money.withdrawals.length} transactions`,
     );
+  if (report.money !== null && report.money.overpaid !== '0')
+    lines.push(`Paid beyond credits, which only the pool’s own money may cover: ${report.money.overpaid} atoms`);
   if (report.unpaid !== null && report.unpaid.accounts > 0)
     lines.push(
       `Credited and not paid yet: ${report.unpaid.amount} atoms of ${report.unpaid.accounts} accounts. When they are due depends on each account’s threshold; whether they are ever paid no audit can say.`,

@@ -105,7 +105,11 @@ export class JournalTally {
     return [...this.#unheld];
   }
 
-  /** The leaves of each slice, in their order, the oldest slice first; slices without work are skipped. */
+  /**
+   * The leaves of each slice, in their order, the oldest slice first. Slices without work of the boot are skipped, also
+   * where it has work after them: books that catch up with the chain after a restored backup close many at once, without
+   * the work of machines that are gone, which may have signed other records of them.
+   */
   *leaves(): Generator<SliceLeaves> {
     const without = new Set([...this.holed, ...this.unheld]);
     const opens = SERVICES.map((_, number) => {
@@ -118,7 +122,7 @@ export class JournalTally {
         const own = this.#sums[number]?.[i] as Sums;
         const open = opens[number] as Sums;
         subtract(open, own);
-        if (!without.has(slice) && own.size + open.size > 0) yield { service, slice, leaves: leavesOf(own, open) };
+        if (!without.has(slice) && own.size > 0) yield { service, slice, leaves: leavesOf(own, open) };
       }
   }
 }

@@ -42,7 +42,7 @@ export class PaymentsUnread extends Error {}
 export type PayoutTerms = Thresholds & {
   readonly intervalMillis: number;
   readonly isPaused: boolean;
-  /** The most that the account was ever paid beyond its credits, by the pool's word. */
+  /** The most that the account was ever paid beyond its credits, by the pool's word: no more than it says to have paid. */
   readonly advanced: bigint;
 };
 
@@ -69,13 +69,40 @@ export async function readPayoutTerms(address: string, pool: BooksSources['pool'
   const { payout_minimum: minimum } = account;
   if (typeof minimum !== 'string' || typeof seconds !== 'number' || !(seconds >= 0) || typeof paused !== 'boolean')
     throw new ProtocolError('out_of_range', 'the pool does not say when it pays');
+  const advanced = parseAtoms(String(account.advanced ?? 0));
+  const listed = advanced === 0n ? undefined : await listedSum(address, pool);
   return {
     minimum: parseAtoms(minimum),
     earlier: readEarlier(account.payout_minimums),
     intervalMillis: Math.min(seconds * 1_000, MAX_INTERVAL_MILLIS),
     isPaused: paused,
-    advanced: parseAtoms(String(account.advanced ?? 0)),
+    advanced: listed !== undefined && listed < advanced ? listed : advanced,
   };
+}
+
+/** All payments to an address that a pool lists, each transaction once; undefined if they are too many to be read. */
+async function listedSum(address: string, pool: BooksSources['pool']): Promise<bigint | undefined> {
+  const sums = new Map<string, bigint>();
+  let cursor: string | undefined;
+  for (let page = 0; page < MAX_PAGES; page++) {
+    const { rows, next } = await paymentPage(address, pool, cursor);
+    for (const { state, transaction_id: transaction, payout_id: payout, amount } of rows)
+      if (state !== 'void') sums.set(transaction ?? payout, parseAtoms(amount));
+    if (next === undefined) return [...sums.values()].reduce((sum, atoms) => sum + atoms, 0n);
+    cursor = next;
+  }
+  return undefined;
+}
+
+/** A page of payments to an address, newest first. */
+async function paymentPage(address: string, pool: BooksSources['pool'], cursor: string | undefined) {
+  const query = `payments?address=${encodeURIComponent(address)}&limit=${PAGE}${cursor === undefined ? '' : `&cursor=${encodeURIComponent(cursor)}`}`;
+  const answer = (await pool(query)) as { payments?: unknown; next_cursor?: unknown };
+  if (!Array.isArray(answer?.payments) || answer.payments.length > PAGE)
+    throw new ProtocolError('out_of_range', "the pool's payments have no such form");
+  const { next_cursor: next } = answer;
+  const isLast = typeof next !== 'string' || next.length > MAX_TEXT;
+  return { rows: answer.payments.map((row) => readRow(row, address)), next: isLast ? undefined : next };
 }
 
 function readRow(value: unknown, address: string): PaymentRow {
@@ -155,11 +182,7 @@ export async function newPayments(
   const paid = new Map<number, ReadonlySet<string> | undefined>();
   let cursor: string | undefined;
   for (let page = 0; ; page++) {
-    const query = `payments?address=${encodeURIComponent(address)}&limit=${PAGE}${cursor === undefined ? '' : `&cursor=${encodeURIComponent(cursor)}`}`;
-    const answer = (await pool(query)) as { payments?: unknown; next_cursor?: unknown };
-    if (!Array.isArray(answer?.payments) || answer.payments.length > PAGE)
-      throw new ProtocolError('out_of_range', "the pool's payments have no such form");
-    const rows = answer.payments.map((row) => readRow(row, address));
+    const { rows, next } = await paymentPage(address, pool, cursor);
     for (const { state, final_height: height, transaction_id: transaction, amount } of rows) {
       if (state !== 'finalized' || height === null || transaction === null || height < fromHeight) continue;
       if (known?.has(transaction) || found.has(transaction)) continue;
@@ -173,13 +196,12 @@ export async function newPayments(
       }
       found.set(transaction, { atoms: parseAtoms(amount), height });
     }
-    const isLast = typeof answer.next_cursor !== 'string' || answer.next_cursor.length > MAX_TEXT;
     const isJoined = rows.some(
       ({ transaction_id: transaction, final_height: height }) =>
         known?.has(transaction ?? '') || (height !== null && height < fromHeight),
     );
-    if (isLast || isJoined || known === null || denied >= MAX_DENIED) return { found, denied };
+    if (next === undefined || isJoined || known === null || denied >= MAX_DENIED) return { found, denied };
     if (page + 1 >= MAX_PAGES) throw new PaymentsUnread('the pool lists too many payments');
-    cursor = answer.next_cursor as string;
+    cursor = next;
   }
 }

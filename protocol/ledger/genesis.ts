@@ -78,15 +78,10 @@ function check(genesis: Genesis): void {
     throw new ProtocolError('out_of_range', 'the first work is below the least work');
   let sum = 0n;
   const keys = new Set<string>();
-  for (const { publicKey, principal, owner, rewardAddress, commission, endpoint } of genesis.validators) {
-    keys.add(toHex(publicKey));
-    checkOwner(owner);
-    payloadKind(rewardAddress);
-    checkCommission(commission);
-    decodeEndpoint(endpoint);
-    if (principal < MIN_SELF_BOND || principal > MAX_SUPPLY)
-      throw new ProtocolError('amount_range', 'a validator bonds at least 100,000 coins');
-    sum += principal;
+  for (const validator of genesis.validators) {
+    keys.add(toHex(validator.publicKey));
+    checkGenesisValidator(validator);
+    sum += validator.principal;
   }
   if (keys.size !== genesis.validators.length)
     throw new ProtocolError('duplicate_entry', 'two validators have one consensus key');
@@ -97,6 +92,22 @@ function check(genesis: Genesis): void {
   }
   if (sum !== GENESIS_SUPPLY)
     throw new ProtocolError('amount_range', `genesis hands out ${sum} atoms instead of ${GENESIS_SUPPLY}`);
+}
+
+/** Throws a ProtocolError for one that no genesis has, whoever the others are. */
+export function checkGenesisValidator({
+  principal,
+  owner,
+  rewardAddress,
+  commission,
+  endpoint,
+}: GenesisValidator): void {
+  checkOwner(owner);
+  payloadKind(rewardAddress);
+  checkCommission(commission);
+  decodeEndpoint(endpoint);
+  if (principal < MIN_SELF_BOND || principal > MAX_SUPPLY)
+    throw new ProtocolError('amount_range', 'a validator bonds at least 100,000 coins');
 }
 
 /** Throws a ProtocolError for a number of cuts that no interval of the network has. */

@@ -23,6 +23,8 @@ export type ConnectionLists = {
   /** Those that speak HTTP; an opened WebSocket is its owner's. */
   readonly all: Set<Connection>;
   readonly waiting: Waiting<Connection>;
+  /** Milliseconds of a steady clock. */
+  readonly now: () => number;
 };
 
 export class Connection {
@@ -45,12 +47,12 @@ export class Connection {
   /** Beyond what every answer has. */
   #longerMillis = 0;
 
-  constructor(socket: Socket, place: string, isNear: boolean, lists: ConnectionLists, now: number) {
+  constructor(socket: Socket, place: string, isNear: boolean, lists: ConnectionLists) {
     this.socket = socket;
     this.place = place;
     this.isNear = isNear;
     this.#lists = lists;
-    this.#since = now;
+    this.#since = lists.now();
     (socket as KnownSocket)[CONNECTION] = this;
     lists.all.add(this);
     lists.waiting.add(this);
@@ -65,22 +67,22 @@ export class Connection {
     return this.#requests > 0;
   }
 
-  begin(now: number): void {
+  begin(): void {
     this.#isFresh = false;
-    if (this.#requests++ === 0) this.#since = now;
+    if (this.#requests++ === 0) this.#since = this.#lists.now();
     this.work();
   }
 
-  done(now: number): void {
+  done(): void {
     this.#requests--;
-    this.#since = now;
+    this.#since = this.#lists.now();
     this.#longerMillis = 0;
     if (!this.isBusy) this.wait();
   }
 
-  leave(now: number): void {
+  leave(): void {
     this.isLeaving = true;
-    this.#since = now;
+    this.#since = this.#lists.now();
     this.wait();
   }
 
@@ -115,7 +117,13 @@ export class Connection {
     this.#longerMillis = millis;
   }
 
-  isOver(times: ConnectionTimes, now: number): boolean {
+  /** Of one that waits for its client. */
+  get waitedMillis(): number {
+    return this.#lists.now() - this.#since;
+  }
+
+  isOver(times: ConnectionTimes): boolean {
+    const now = this.#lists.now();
     const age = now - this.#since;
     if (this.isLeaving) return age > LAST_WORDS_MILLIS + SLACK_MILLIS;
     if (this.#isFresh) return age > times.headMillis + SLACK_MILLIS;

@@ -19,7 +19,7 @@ import { ClientTurns } from './client-turns.ts';
 import { Connection, connectionOf } from './connection.ts';
 import { admitsHost, hostNameOf } from './host-name.ts';
 import { headAndBody, lastWords, type Words } from './last-words.ts';
-import { limitPackets } from './packet-limit.ts';
+import { type HeadFault, limitPackets, MAX_HEADERS } from './packet-limit.ts';
 import { ClientPlaces, type PlaceLimits, type Places } from './places.ts';
 import { readTarget, type Target } from './target.ts';
 import { Waiting } from './waiting.ts';
@@ -89,6 +89,8 @@ export type DoorDependencies = {
   readonly log: Pick<Logger, 'error'>;
   /** A count that several listeners share; its own count by default. */
   readonly places?: Places;
+  /** Milliseconds of a steady clock. */
+  readonly now?: () => number;
 };
 
 export type ListenOptions = {
@@ -113,6 +115,8 @@ const MESSAGES = {
   internal: 'the program failed to answer; nothing was wrong with the request',
 } as const satisfies Record<DoorErrorCode, string>;
 
+const UPGRADE_WITH_BODY = 'a request for a WebSocket has no body';
+
 const LOOK_MILLIS = 1_000;
 /** Requests of one connection without an answer. Hardly any program sends the next before it has the answer. */
 const MAX_PIPELINED = 8;
@@ -124,6 +128,7 @@ export class Door {
   readonly #handlers: DoorHandlers;
   readonly #log: Pick<Logger, 'error'>;
   readonly #places: Places;
+  readonly #now: () => number;
   readonly #server: Server;
   /** Requests that are being handled, also those whose client is gone: what they read must not be closed before they end. */
   readonly #running = new Set<Promise<void>>();
@@ -143,6 +148,7 @@ export class Door {
     this.#handlers = handlers;
     this.#log = dependencies.log;
     this.#places = dependencies.places ?? new ClientPlaces(limits, proxies);
+    this.#now = dependencies.now ?? (() => performance.now());
     this.#turns = options.inTurns === true ? new ClientTurns() : undefined;
     this.#words = handlers.words ?? plainWords;
     this.#gone = this.#whenGone();
@@ -156,7 +162,7 @@ export class Door {
     });
     this.#server = server;
     // A client that is done sending still gets the answers it asked for.
-    Object.assign(server, { httpAllowHalfOpen: true });
+    Object.assign(server, { httpAllowHalfOpen: true, maxHeadersCount: MAX_HEADERS });
     server.on('connection', (socket: Socket) => this.#arrive(socket));
     server.on('request', (request, response) => this.#request(request, response));
     server.on('checkContinue', (request, response) => {
@@ -228,9 +234,9 @@ export class Door {
       socket.destroy();
       return;
     }
-    const lists = { all: this.#connections, waiting: this.#waiting };
-    limitPackets(socket, MAX_PIPELINED);
-    new Connection(socket, place, isSameMachine(remoteAddress, localAddress), lists, performance.now());
+    const lists = { all: this.#connections, waiting: this.#waiting, now: this.#now };
+    limitPackets(socket, MAX_PIPELINED, (fault) => this.#refuseHead(socket, fault));
+    new Connection(socket, place, isSameMachine(remoteAddress, localAddress), lists);
     socket.on('close', this.#gone);
   }
 
@@ -240,10 +246,22 @@ export class Door {
     if (place !== undefined || this.#places.isFull?.(remote, local) !== true) return place;
     const displaced = this.#waiting.longest(isSameMachine(remote, local));
     if (displaced === undefined) return undefined;
-    this.#refused++;
-    displaced.socket.off('close', this.#gone).destroy();
-    this.#release(displaced);
+    this.#displace(displaced);
     return this.#places.take(remote, local);
+  }
+
+  /** For an owner whose places are taken: closes the one that has waited longest for its client, if that is so long. Returns whether one was closed. */
+  makeRoom(waitedMillis: number): boolean {
+    const longest = this.#waiting.longest(true);
+    if (longest === undefined || longest.waitedMillis < waitedMillis) return false;
+    this.#displace(longest);
+    return true;
+  }
+
+  #displace(connection: Connection): void {
+    this.#refused++;
+    connection.socket.off('close', this.#gone).destroy();
+    this.#release(connection);
   }
 
   #release(connection: Connection): void {
@@ -261,21 +279,20 @@ export class Door {
 
   /** Destroys connections that exceed a time limit, also those that node:http would still keep. */
   #look(): void {
-    const now = performance.now();
     for (const connection of this.#connections)
-      if (connection.isOver(this.#options.limits, now)) connection.socket.destroy();
+      if (connection.isOver(this.#options.limits)) connection.socket.destroy();
   }
 
   #request(request: IncomingMessage, response: ServerResponse): void {
     const connection = connectionOf(request.socket);
     if (connection === undefined || connection.requests >= MAX_PIPELINED) return void request.socket.destroy();
-    connection.begin(performance.now());
+    connection.begin();
     if (hasBody(request)) {
       connection.wait();
       request.once('end', () => connection.work());
     }
     response.once('prefinish', () => connection.wait());
-    response.on('close', () => connection.done(performance.now()));
+    response.on('close', () => connection.done());
     response.on('error', () => response.destroy());
     this.#inTurn(request, request, () => this.#serve(request, response));
   }
@@ -322,7 +339,7 @@ export class Door {
     const connection = connectionOf(socket);
     // A response that is still being written would be mixed with the frames.
     if (connection === undefined || connection.isBusy) return void socket.destroy();
-    connection.begin(performance.now());
+    connection.begin();
     this.#inTurn(request, socket, () => this.#serveUpgrade(request, socket, head));
   }
 
@@ -380,6 +397,14 @@ export class Door {
     this.#answer(request, response, this.#words('internal', MESSAGES.internal));
   }
 
+  #refuseHead(socket: Socket, fault: HeadFault): void {
+    const connection = connectionOf(socket);
+    // An answer under way must not be mixed with another, and what follows a refused head is no request.
+    if (connection === undefined || connection.isBusy || connection.isLeaving) socket.destroy();
+    else if (fault === 'chunked_upgrade') refuseUpgrade(socket, this.#words('bad_request', UPGRADE_WITH_BODY));
+    else refuseUpgrade(socket, this.#words('headers_too_large', MESSAGES.headers_too_large));
+  }
+
   /** Input that node:http could not parse as a request, or not in time. */
   #unreadable(error: NodeJS.ErrnoException, socket: Socket): void {
     const connection = connectionOf(socket);
@@ -405,6 +430,6 @@ function destroyThis(this: Socket): void {
 
 /** Answers a socket that gets no WebSocket, and ends it. */
 export function refuseUpgrade(socket: Duplex, words: Words): void {
-  connectionOf(socket)?.leave(performance.now());
+  connectionOf(socket)?.leave();
   lastWords(socket, headAndBody(words));
 }

@@ -8,7 +8,7 @@ import { auditPublic } from '../../pool/audit/public.ts';
 import { publicReportText } from '../../pool/audit/report.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import type { PoolListPage, ProofBlock } from '../../protocol/books/pool-proof.ts';
-import { openAuditBed, POOL } from '../pool/audit-bed.ts';
+import { ledgerOf, openAuditBed, POOL } from '../pool/audit-bed.ts';
 import { account, type BooksBed, SLICE_CUTS } from '../pool/books-bed.ts';
 import { publishedPool } from '../pool/published-pool.ts';
 import { auditLie, LATER, type Lie, ledgerWith, publishing, type Reads, soloList, THEFT } from './dishonest-pool.ts';
@@ -142,6 +142,33 @@ test('rewards that no list ever gets to: lists left out, blocks left out, slices
   });
   expect(behind).toMatchObject({ verdict: 'unchecked', differences: 0 });
   expect(behind.not_checked.join()).toContain(`cuts 201 to ${LATER}: the pool’s books have not taken them in`);
+});
+
+test('what an account was paid beyond its credits is the pool’s own money: honest up to what it earned, then stolen', async () => {
+  const paidMore = (amount: bigint, check: (report: Awaited<ReturnType<typeof auditOf>>) => void) =>
+    books.sql
+      .begin(async (tx) => {
+        for (const table of ['payout_items', 'accounts']) await tx.unsafe(`alter table ${table} disable trigger user`);
+        await tx`with more as (select payout_id, account_id from payout_items i join accounts a on a.id = i.account_id
+            where a.balance = 0 order by 1, 2 limit 1)
+          update payout_items i set amount = i.amount + ${amount} from more
+          where i.payout_id = more.payout_id and i.account_id = more.account_id`;
+        check(await auditOf(await ledgerWith(await ledgerOf(tx as never, LATER), []), undefined, tx as never));
+        throw new Error('undo');
+      })
+      .catch((error: Error) => expect(error.message).toBe('undo'));
+  let earned = 0n;
+  await paidMore(5n, ({ findings, verdict, money }) => {
+    expect(findings).toEqual([]);
+    expect(verdict).toBe('holds');
+    expect(money).toMatchObject({ withdrawn: '0', overpaid: '5' });
+    earned = BigInt(money?.allowed ?? 0) - BigInt(money?.network_fees ?? 0);
+  });
+  await paidMore(earned, ({ verdict }) => expect(verdict).toBe('holds'));
+  await paidMore(earned + 1n, ({ findings, verdict }) => {
+    expect(verdict).toBe('false');
+    expect(findings.map(({ what }) => what)).toEqual([expect.stringMatching(/^payments to /)]);
+  });
 });
 
 test('a payment that somebody else made is none of the pool’s', async () => {

@@ -304,6 +304,41 @@ test('blocks that are here and wait for an earlier one have a bound, however lon
   }
 });
 
+test('who sends all blocks but the one that is executed next does not fill the memory with them', async () => {
+  const body = new Uint8Array(1_024 * 1_024);
+  const blocks = headersOf(300);
+  const first = blocks[0] as (typeof blocks)[0];
+  let sent = 0;
+  const pace = new DeliveryPace();
+  const liars = Array.from({ length: 8 }, (_, i) => `liar${i}`);
+  for (const liar of liars) pace.measured(liar, pace.steady(), [8 * body.length], 1);
+  const fetch = new BlockFetch(
+    blocks.map(({ id }) => id),
+    {
+      peers: () => (sent > 0 ? [...liars, 'honest'] : liars),
+      ask: async (peer, bytes) => {
+        const question = decodeSyncQuestion(bytes);
+        if (question.type !== 'blocks') throw new Error('another question');
+        const asked = question.ids.filter((id) => peer === 'honest' || !equalBytes(id, first.id)).slice(0, 2);
+        sent += asked.length * body.length;
+        return encodeBlocksAnswer(
+          question.ids.map((id) => {
+            const found = asked.includes(id) ? blocks.find((block) => equalBytes(block.id, id)) : undefined;
+            return found && { header: found.header, body };
+          }),
+        );
+      },
+      blame: () => undefined,
+      pace,
+      isHere: () => false,
+    },
+  );
+  expect((await fetch.take(first.id))?.from).toBe('honest');
+  // Two answers of each.
+  expect(sent).toBeLessThanOrEqual(WAITING_BYTES + 2 * liars.length * ANSWER_BYTES);
+  fetch.close();
+});
+
 /** Peers of a fetch in virtual time. `drip…` send one block after 2.9 seconds, just before they would be late; others all of them soon. */
 class Drips {
   readonly blocks = headersOf(100);

@@ -229,7 +229,15 @@ test('an account that lowers its own threshold and asks before the next round do
 });
 
 test('an account that was paid before its income was lost does not convict an honest pool with its later lists alone', async () => {
-  const owing = { ...PAYING, paid: 0n };
+  const before = {
+    payout_id: '0',
+    state: 'finalized',
+    address,
+    amount: String(CREDIT),
+    transaction_id: 'f0'.repeat(48),
+  };
+  const owing = { ...PAYING, paid: 0n, rows: [{ ...before, final_height: 1 }] };
+  expect(await judged(fileOf(1n), { ...owing, advanced: CREDIT, rows: [] })).toMatchObject({ code: 5 });
   expect(await judged(fileOf(1n), { ...owing, advanced: CREDIT - 1n })).toMatchObject({ code: 5, verdict: 'unpaid' });
   expect(await judged(fileOf(1n), { ...owing, advanced: CREDIT })).toMatchObject({
     code: 1,

@@ -1,5 +1,11 @@
 /** Frames of a live socket cost as much of a client's allowance as what they make the node do, over all connections of the client. */
-import { expect, test } from 'vitest';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { WebSocket, WebSocketServer } from 'ws';
+import { refusal } from '../../node/api/api-error.ts';
+import { NODE_LIMITS } from '../../node/api/api-limits.ts';
+import { LiveConnection, type LiveDependencies } from '../../node/api/live-socket.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
 import { ApiBed, type TestFrame, type TestSocket } from '../api/api-bed.ts';
@@ -49,4 +55,27 @@ test('frames beyond the limit of a connection cost too: the client is blocked be
   // 500 units and a hundred refusals, then at most one closing message each.
   expect(answered).toBeLessThanOrEqual(500 + 100 + lives.length);
   expect((await bed.get('/v1/chain/head')).status).toBe(429);
+});
+
+test('behind the frame for which a connection is closed no frame is looked at', async () => {
+  let looked = 0;
+  const server = createServer().listen(0, '127.0.0.1');
+  const sockets = new WebSocketServer({ server });
+  onTestFinished(() => {
+    for (const socket of sockets.clients) socket.terminate();
+    server.close();
+  });
+  const allow = () => {
+    looked++;
+    throw refusal('client_blocked', 'it is blocked', {}, 1_000);
+  };
+  sockets.on('connection', (socket) => {
+    new LiveConnection(socket, NODE_LIMITS, { allow, now: () => 0 } as unknown as LiveDependencies);
+  });
+  await new Promise((resolve) => server.once('listening', resolve));
+  const client = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  await new Promise((resolve) => client.once('open', resolve));
+  for (let i = 0; i < 5_000; i++) client.send('x');
+  await new Promise((resolve) => client.once('message', resolve));
+  expect(looked).toBe(1);
 });

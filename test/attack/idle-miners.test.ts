@@ -72,7 +72,7 @@ test('an address with many connections that found nothing gives one to an addres
 });
 
 test('connections that say nothing, or do not log in, give their places up after five seconds', async () => {
-  const { clock, comes, port } = await fullBed();
+  const { clock, comes, port, server } = await fullBed();
   const silent = await Promise.all(Array.from({ length: 6 }, () => dial(port)));
   const half = await Promise.all(
     Array.from({ length: 6 }, (_, i) => dial(port, `PROXY TCP4 198.51.100.${i} 127.0.0.1 1 2\r\n{"jsonrpc":`)),
@@ -80,8 +80,47 @@ test('connections that say nothing, or do not log in, give their places up after
   onTestFinished(() => {
     for (const { socket } of [...silent, ...half]) socket.destroy();
   });
+  await expect.poll(async () => (await server.connections({ text: '', most: 0 })).all).toBe(6);
   expect((await comes(1)).isIn).toBe(false);
   clock.millis += 6_000;
   for (let i = 1; i <= CONNECTIONS; i++) expect((await comes(i)).isIn).toBe(true);
   expect((await comes(99)).isIn).toBe(false);
+});
+
+test('connections to the port for WebSockets that do not ask for one give their places up too, and before miners do', async () => {
+  const { clock, comes, work, wsPort } = await fullBed();
+  const slow = await comes(1);
+  await work(slow);
+  const heads = await Promise.all(Array.from({ length: CONNECTIONS - 1 }, () => dial(wsPort, 'GET / HTTP/1.1\r\n')));
+  onTestFinished(() => {
+    for (const { socket } of heads) socket.destroy();
+  });
+  await expect.poll(async () => (await comes(99)).isIn).toBe(false);
+  clock.millis += 6_000;
+  for (let i = 2; i <= CONNECTIONS; i++) expect((await comes(i)).isIn).toBe(true);
+  expect((await comes(99)).isIn).toBe(false);
+  expect(slow.isOpen()).toBe(true);
+});
+
+test('a slow miner that has found something keeps its place for twenty minutes, whoever comes', async () => {
+  const { clock, comes, work } = await fullBed();
+  const slow = await comes(1);
+  await work(slow);
+  for (let i = 2; i <= CONNECTIONS; i++) await comes(i);
+  clock.millis += 130_000;
+  for (let i = 50; i < 50 + CONNECTIONS; i++) await comes(i);
+  expect(slow.isOpen()).toBe(true);
+  clock.millis += 1_080_000;
+  for (let i = 100; i < 100 + CONNECTIONS; i++) expect((await comes(i)).isIn).toBe(true);
+  await expect.poll(slow.isOpen).toBe(false);
+});
+
+test('behind a proxy too, an address with many connections gets no place of one with few', async () => {
+  const { clock, comes } = await fullBed();
+  const few = [await comes(2), await comes(2), await comes(2), await comes(2)];
+  for (let i = 0; i < CONNECTIONS - few.length; i++) await comes(1);
+  clock.millis += 20_000;
+  expect((await comes(1)).isIn).toBe(false);
+  expect((await comes(3)).isIn).toBe(true);
+  expect(few.map(({ isOpen }) => isOpen())).toEqual([true, true, true, true]);
 });

@@ -380,11 +380,20 @@ test('a validator that starts again while strangers come from addresses without 
   expect(await newcomers(node.address.port)).toBeLessThanOrEqual(NEWCOMERS.burst);
   comes(node.address.port);
   await until(() => node.transport.known().length === 1);
-  // Nothing that can be in the file ends the next start.
-  for (const text of ['', '{}', '[null, 1, {"validator": 1}, {"validator": "a", "addresses": [1, "b"]}]']) {
+  // Nothing that can be in the file ends the next start, and what cannot be read is said.
+  const said: string[] = [];
+  const log = {
+    ...silentLog,
+    warn: (text: string, fields = {}) => void said.push(`${text} ${JSON.stringify(fields)}`),
+  };
+  const good = { validator: 'ab'.repeat(48), addresses: ['b'] };
+  const bad = [null, 1, { validator: 1 }, { ...good, validator: 'AB' }, { ...good, addresses: [1, 'b'] }];
+  for (const text of ['', '{}', JSON.stringify([...bad, good])]) {
     writeFileSync(join(directory, 'consensus', 'members.json'), text);
-    expect(readMembers(directory, silentLog)).toEqual(text.length > 2 ? [{ validator: 'a', addresses: ['b'] }] : []);
+    expect(readMembers(directory, log)).toEqual(text.length > 2 ? [good] : []);
   }
+  expect(said).toHaveLength(3);
+  expect(said[2]).toContain('"members":5');
 });
 
 test('checks of a member’s key that strangers use up leave it those from where it was known', async () => {

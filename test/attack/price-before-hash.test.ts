@@ -10,7 +10,7 @@ import { headerForPayout } from '../../protocol/ledger/reward.ts';
 import { workOfHash } from '../../protocol/ledger/target.ts';
 import { extranonceOfGeneration } from '../../protocol/stratum/farm.ts';
 import { EASY } from '../bridge/bed.ts';
-import { deskBed } from '../bridge/desk-bed.ts';
+import { type DeskSettings, deskBed } from '../bridge/desk-bed.ts';
 import { DeskFarm } from '../bridge/desk-farm.ts';
 import { DeskMiner } from '../bridge/desk-miner.ts';
 import { addressOf } from '../bridge/stratum-client.ts';
@@ -22,8 +22,8 @@ const ROUNDS = 40;
 const BLOCK_WORK = 1n << 20n;
 const LIMITS = { ...EASY, requests: { perSecond: 1e6, burst: 1e6 }, bans: { ...EASY.bans, limit: 1e9 } };
 
-async function hardBed() {
-  const bed = await deskBed({ hash: quickHash, limits: LIMITS });
+async function hardBed(settings: DeskSettings = {}) {
+  const bed = await deskBed({ hash: quickHash, limits: LIMITS, ...settings });
   const source = new TemplateSource();
   source.blockWork = BLOCK_WORK;
   let serial = 10;
@@ -193,4 +193,73 @@ test('whatever a session asks for on one template, all its farm jobs there have 
     farm.end();
   }
   expect(works.size).toBe(1);
+});
+
+/** All hashes are shares, and none is a block. */
+const allShares = () => new Uint8Array(32).fill(0xff, 4);
+
+test('what a template counts for is the same whether a farm gets its job on it or resumes its session first', async () => {
+  const targets: bigint[] = [];
+  for (const resumes of [false, true]) {
+    const { bed, publish } = await hardBed({ hash: allShares });
+    await publish();
+    const farm = new DeskFarm(bed);
+    const session = await farm.begin(['a'], { password: '' });
+    bed.clock += 100;
+    for (let share = 0; share < 20; share++) await farm.submit(farm.job.firstGeneration);
+    // It does not read: others have the template before.
+    farm.peer.queued = 1;
+    await publish();
+    const next = resumes ? new DeskFarm(bed) : farm;
+    if (resumes) await next.begin(['a'], { session, password: '' });
+    next.peer.queued = 0;
+    await next.send();
+    expect(next.job.shareTarget).toBeLessThan(farm.jobs[0]!.shareTarget);
+    targets.push(next.job.shareTarget);
+  }
+  expect(targets[0]).toBe(targets[1]);
+});
+
+test.each([0, 8])('a resume for which a share is verified too long, of a farm of so many rigs: %s', async (rigs) => {
+  const { promise: verified, resolve: verify } = Promise.withResolvers<void>();
+  let verifying = Promise.resolve();
+  const { bed, publish } = await hardBed({
+    hash: allShares,
+    verifying: () => verifying,
+    // The session is taken as it is in the end, and its jobs of before are dead.
+    hub: {
+      resume: (id) => {
+        const taken = bed.desk.takeSession(id);
+        bed.clock += 3_000;
+        return taken;
+      },
+    },
+  });
+  await publish();
+  const begin = async (password: string, session: string | null = null) => {
+    const miner = new DeskFarm(bed);
+    const id = await miner.login({ password, session });
+    if (rigs > 0) await miner.send({ type: 'farm', rigs });
+    if (rigs > 0) await miner.name('a');
+    return { miner, id };
+  };
+  const plainOf = ({ said }: DeskFarm) => said.flatMap((frame) => (frame.type === 'job' ? [frame.job] : [])).at(-1);
+  const generationOf = (extranonce: Bytes) => Buffer.from(extranonce).readUInt32LE(extranonce.length - 4);
+  const { miner, id } = await begin('d=4');
+  const submit = async () => {
+    if (rigs > 0) return miner.submit(miner.job.firstGeneration);
+    const [said] = miner.said;
+    const nonce = miner.nonce();
+    nonce.set(said?.type === 'subscribed' ? said.subscribed.noncePrefix : [], 6);
+    return miner.submitPlain(plainOf(miner)!.jobId, nonce);
+  };
+  expect(await submit()).toBe(0);
+  verifying = verified;
+  await expect(submit()).rejects.toThrow('no verdict');
+  const { miner: again } = await begin('d=1000', id);
+  await expect.poll(() => again.send().then(() => plainOf(again))).toBeDefined();
+  if (rigs > 0) expect(again.job.shareTarget).toBe(miner.job.shareTarget);
+  else expect(generationOf(plainOf(again)!.extranonce)).toBeGreaterThan(generationOf(plainOf(miner)!.extranonce) + 1);
+  verify();
+  await bed.settle();
 });

@@ -105,6 +105,7 @@ async function run(of: number) {
   /** In so many of a hundred questions others take its time. */
   const busy = oneOf(random, [0, 10, 30]);
   const rests = random(2) === 0;
+  const isHeard = random(2) === 0;
   const began = Date.now();
   const isAway = () => rests && (Date.now() - began) % 120_000 > 100_000;
   const honest: Answer = async (question) => {
@@ -115,7 +116,8 @@ async function run(of: number) {
   const timers = [
     setInterval(() => {
       bed.tip++;
-      if (bed.peers.has('honest')) bed.announce('honest', bed.tip);
+      // Of announcements that come second only those of the next cuts are read.
+      if (bed.peers.has('honest') && (isHeard || bed.tip <= bed.height + 3)) bed.announce('honest', bed.tip);
     }, CUT_MILLIS),
     setInterval(() => liars.move(), 1_000),
   ];

@@ -10,6 +10,8 @@ import { FORGED, signatureOf } from './world.ts';
 
 const NOTHING = new Uint8Array(0);
 const REMEMBERED = 40;
+/** A liar too can send only so much: those that answer each other would never end. Hardly a run comes near. */
+const MOST_ANSWERED = 5_000;
 
 export class Liar {
   readonly number: number;
@@ -18,6 +20,7 @@ export class Liar {
   readonly #heard: Message[] = [];
   /** What it did already: one outburst per height, round and occasion. */
   readonly #done = new Set<string>();
+  #answered = 0;
 
   constructor(number: number, place: Place, strategy: Strategy) {
     this.number = number;
@@ -26,7 +29,7 @@ export class Liar {
   }
 
   receive(message: Message): void {
-    if (this.#strategy === 'silent') return;
+    if (this.#strategy === 'silent' || ++this.#answered > MOST_ANSWERED) return;
     const { world } = this.#place;
     if (this.#heard.length < REMEMBERED) this.#heard.push(message);
     else this.#heard[world.random(REMEMBERED)] = message;

@@ -45,6 +45,10 @@ test('a seed is a run: the same twice', () => {
   for (const again of [3, 11, 42]) expect(simulate(again)).toEqual(simulate(again));
 });
 
+test('liars whose votes call forth each other’s do not keep a run from ending', () => {
+  expect(simulate(1_165_016).events).toBeLessThan(200_000);
+});
+
 test('a liar hurries a few honest members from round to round while the network is parted: once it heals, the others need not go the same way', () => {
   for (let chosen = 0; chosen < 3; chosen++) {
     const { failure, highestRound, recoveryMillis } = simulate(chosen, { scenario: hurriedOf(chosen) });

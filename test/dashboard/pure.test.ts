@@ -1,6 +1,15 @@
 /** The parts of the page that decide without a browser: texts of figures, addresses of pages, consent, waits. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import {
+  chartPoints,
+  historyPoints,
+  labelSpace,
+  sparkLine,
+  timeLabels,
+  timeTicks,
+  valueSpace,
+} from '../../dashboard/chart/chart-points.ts';
 import { type CsvColumn, csvOf, csvTime } from '../../dashboard/data/csv.ts';
 import { nextWait } from '../../dashboard/data/live.ts';
 import { earnedPerDay, payoutProgress, secondsToPayout, secondsUntilPaid } from '../../dashboard/earnings.ts';
@@ -27,15 +36,6 @@ import { mayMine, WHY_NOT } from '../../dashboard/mine/consent.ts';
 import { NewsGate, newsOf } from '../../dashboard/notify/news.ts';
 import { optionName, optionValue } from '../../dashboard/operator/option-text.ts';
 import { linkTo, MINER_TABS, minerLink, PAGES, placeOf } from '../../dashboard/router.ts';
-import {
-  chartPoints,
-  historyPoints,
-  labelSpace,
-  sparkLine,
-  timeLabels,
-  timeTicks,
-  valueSpace,
-} from '../../dashboard/view/chart-points.ts';
 import { countedOf, longRate, perDayOf } from '../../dashboard/view/miner-figures.ts';
 import type { LiveFrame, MinerDocument, WorkersDocument } from '../../pool/api/documents.ts';
 import { POOL } from './made-up-pool.ts';

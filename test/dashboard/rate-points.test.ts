@@ -1,7 +1,7 @@
 /** The chart of the browser miner is drawn once a second, however many shares are found. */
 import { expect, test } from 'vitest';
+import type { Point } from '../../dashboard/chart/chart-points.ts';
 import { withPoint } from '../../dashboard/mine/rate-points.ts';
-import type { Point } from '../../dashboard/view/chart-points.ts';
 
 const point = (at_millis: number): Point => ({ at_millis, value: 1 });
 

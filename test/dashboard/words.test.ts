@@ -29,7 +29,7 @@ const TRANSLATED = [
   'view/language-choice.tsx',
   'view/parts.tsx',
   'view/pause-button.tsx',
-  'view/pool-chart.tsx',
+  'chart/pool-chart.tsx',
   'view/pool-details.tsx',
   'view/pool-figures.tsx',
   'view/pool-page.tsx',

@@ -22,7 +22,7 @@ const FOLDERS = [
 const FULL: Record<string, number> = {
   'bridge/connection': 23,
   'bridge/session': 25,
-  'dashboard/view': 26,
+  'dashboard/view': 22,
   'kernels/gpu': 24,
   'miner/books': 27,
   'miner/client': 23,

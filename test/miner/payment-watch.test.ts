@@ -376,12 +376,16 @@ test('a pool with the longest interval that its options allow is not accused whe
 test('a pool that keeps what it once paid too much is not accused, and one that only says so is reported after a week', async () => {
   for (const threshold of [undefined, MINIMUM]) {
     const honest = new Pool(threshold === undefined ? {} : { threshold });
+    honest.balance = 5_000n;
+    honest.pay();
     honest.balance = -5_000n;
     honest.advanced = 5_000n;
     await honest.hours(300, honest.payDue);
-    expect(honest.payments.length).toBeGreaterThan(0);
+    expect(honest.payments.length).toBeGreaterThan(1);
     expect(honest.alarms).toEqual([]);
     const lying = new Pool(threshold === undefined ? {} : { threshold });
+    lying.balance = 1_000_000n;
+    lying.pay();
     lying.advanced = 1_000_000n;
     await lying.hours(9 * 24);
     expect([lying.alarms, lying.watch.lapse]).toEqual([
@@ -391,4 +395,18 @@ test('a pool that keeps what it once paid too much is not accused, and one that 
       ),
     ]);
   }
+});
+
+test('a pool that names an advance above all that it ever paid is accused as if it named none above that', async () => {
+  const pool = new Pool();
+  pool.balance = 500n;
+  pool.pay();
+  // Listed again under another id, it is still one payment.
+  pool.payments.push({ ...(pool.payments[0] as Payment), payout_id: 'again' });
+  pool.advanced = 10n ** 12n;
+  // It credits 30 an hour and pays from 100 on; what it lists covers 500 more.
+  await pool.hours(45);
+  expect(pool.alarms).toEqual([]);
+  await pool.hours(6);
+  expect(pool.alarms.length).toBeGreaterThan(0);
 });

@@ -10,11 +10,16 @@ import { joinCommand, launchCommand } from '../../node/launch/launch-commands.ts
 import { signMessage } from '../../node/ml-dsa.ts';
 import { runOptions } from '../../node/node-options.ts';
 import { loadValidatorKey } from '../../node/validator/validator-key.ts';
-import { formatAddress } from '../../protocol/address.ts';
+import { burnAddressPayload, formatAddress } from '../../protocol/address.ts';
 import { parseCoins } from '../../protocol/amount.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { registrationMessage } from '../../protocol/ledger/genesis.ts';
-import { readGenesis, readRegistration, showRegistration } from '../../protocol/ledger/genesis-file.ts';
+import {
+  type Registration,
+  readGenesis,
+  readRegistration,
+  showRegistration,
+} from '../../protocol/ledger/genesis-file.ts';
 import { parseCommandLine } from '../../runtime/command-line/command-line.ts';
 import type { Command } from '../../runtime/program.ts';
 import { temporaryDirectory } from '../temporary.ts';
@@ -93,6 +98,24 @@ async function begin() {
   };
 }
 
+/** The registration of this place, changed, as its validator would sign it. */
+async function signedAnew(place: string, change: Partial<Registration>, newPeers?: string[]): Promise<string> {
+  const files = placeFiles(place);
+  const keyFiles = { keyFile: files.key('consensus'), passwordFile: files.password('consensus') };
+  const { privateKey } = await loadValidatorKey(keyFiles, 'consensus', 'development');
+  const document = read(files.registration);
+  const changed = { ...readRegistration(JSON.stringify(document.registration)), ...change };
+  const registration = { ...changed, signature: signMessage(privateKey, registrationMessage(changed)) };
+  const peers = newPeers ?? (document.peer_addresses as string[]);
+  const message = joiningMessage(String(document.launch), registration, String(document.fee_address), peers);
+  return JSON.stringify({
+    ...document,
+    registration: JSON.parse(showRegistration(registration)) as unknown,
+    peer_addresses: peers,
+    signature: toHex(signMessage(privateKey, message)),
+  });
+}
+
 test('nothing that leaves the machine has a secret, and what stays is private', async () => {
   const { places } = await begin();
   const files = placeFiles(places[0]);
@@ -146,25 +169,36 @@ test('one for another network, another invitation or another bond is refused, th
     expect(codesOf(readFileSync(placeFiles(place).registration, 'utf8'))).toEqual(['0.json launch_other']);
   }
   // The other network and the other bond, signed anew with the validator's own key.
-  const files = placeFiles(places[0]);
-  const keyFiles = { keyFile: files.key('consensus'), passwordFile: files.password('consensus') };
-  const { privateKey } = await loadValidatorKey(keyFiles, 'consensus', 'development');
-  const document = read(files.registration);
-  const registration = readRegistration(JSON.stringify(document.registration));
-  const bonded = { ...registration, principal: 2_000_000n * COIN };
-  const resigned = { ...bonded, signature: signMessage(privateKey, registrationMessage(bonded)) };
-  const message = joiningMessage(
-    String(document.launch),
-    resigned,
-    String(document.fee_address),
-    document.peer_addresses as string[],
-  );
-  const greedy = {
-    ...document,
-    registration: JSON.parse(showRegistration(resigned)) as unknown,
-    signature: toHex(signMessage(privateKey, message)),
+  expect(codesOf(await signedAnew(places[0], { principal: 2_000_000n * COIN }))).toEqual(['0.json launch_terms']);
+});
+
+test('whatever a validator signs, a genesis follows or its file is named', async () => {
+  const { places, registrations, invitationFile, codesOf } = await begin();
+  const [place] = places;
+  const sign = (change: Partial<Registration>, peers?: string[]) => signedAnew(place, change, peers);
+  const deep = `${'['.repeat(20_000)}${']'.repeat(20_000)}`;
+  const bad = [
+    await sign({ rewardAddress: burnAddressPayload() }),
+    await sign({ owner: burnAddressPayload() }),
+    await sign({ commission: 5 }),
+    await sign({ endpoint: new Uint8Array(3) }),
+    await sign({ endpoint: new Uint8Array(65_535) }),
+    await sign({}, ['/ip4/198.51.100.1/tcp/65536']),
+    await sign({}, ['/ip4/198.51.100.256/tcp/28705']),
+    JSON.stringify({ ...(JSON.parse(registrations[0]) as Doc), registration: 0 }).replace(':0,', `:${deep},`),
+  ];
+  expect(codesOf(...bad)).toEqual(bad.map((_, i) => `${i}.json launch_file`));
+  const bundle = {
+    format: 'svc-launch-bundle',
+    version: 1,
+    validator: 'ab'.repeat(48),
+    registrations: [{}],
+    genesis: 0,
   };
-  expect(codesOf(JSON.stringify(greedy))).toEqual(['0.json launch_terms']);
+  const file = join(temporaryDirectory(), 'bundle.json');
+  const text = JSON.stringify({ ...bundle, invitation: read(invitationFile) });
+  writeFileSync(file, text.replace('"genesis":0', `"genesis":${deep}`));
+  expect((await run(joinCommand, file, '--out', place)).err).toContain('[launch_file]');
 });
 
 test('the second of two files of one validator is refused', async () => {

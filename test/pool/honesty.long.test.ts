@@ -195,12 +195,14 @@ test('an honest pool of two instances is accused of nothing: one is killed with 
   const work = async () => {
     for (const { miner, end } of miners) await miner.share(end, 700n);
   };
-  const readTo = (slice: number) => Promise.all(miners.map(({ miner }) => miner.readTo(slice)));
+  // A front end gives no receipts of a slice that has none of its work.
+  const readTo = (slice: number, from: readonly FrontEnd[]) =>
+    Promise.all(miners.filter(({ end }) => from.includes(end)).map(({ miner }) => miner.readTo(slice)));
   let slice = FIRST_SLICE;
   const closeSlice = async (taken: readonly FrontEnd[]) => {
     for (const end of taken) await bed.take(end, { marked: true });
     await close(pool, slice);
-    await readTo(slice++);
+    await readTo(slice++, taken);
   };
   await work();
   await closeSlice([a, b]);

@@ -19,6 +19,8 @@ const someone = (i: number): string => formatAddress(developmentKey(`someone ${i
 class FakeWallet {
   readonly paid = new Map<string, Fields>();
   refuse: Error | undefined;
+  /** It pays, and then gives no answer. */
+  isSilent = false;
   calls = 0;
 
   readonly call = async (method: string, params: unknown): Promise<Fields> => {
@@ -33,6 +35,7 @@ class FakeWallet {
     if (this.refuse !== undefined) throw this.refuse;
     const known = this.paid.get(id) ?? { to, amount, transaction: `t${this.paid.size}` };
     this.paid.set(id, known);
+    if (this.isSilent) throw new WalletError('outcome_unknown', 'no answer');
     return known;
   };
 }
@@ -122,6 +125,23 @@ test('what was not paid may be asked again, and what may have been is never paid
   const foreign = formatAddress(developmentKey('someone 1').address, 'testnet');
   for (const word of ['', 'nobody', burn, foreign])
     expect(codeOf(await faucet.give(word, '192.0.2.1'))).toBe('address_invalid');
+});
+
+test('an address whose payment got no answer is paid once, from whatever network it asks again', async () => {
+  const { wallet, faucet } = bed({ perNetwork: 1 });
+  wallet.isSilent = true;
+  for (const client of ['203.0.113.1', '198.51.100.7', '2001:db8::1'])
+    expect(codeOf(await faucet.give(someone(1), client))).toBe('faucet_unavailable');
+  // The network has had its payment.
+  expect(codeOf(await faucet.give(someone(2), '203.0.113.2'))).toBe('network_limit');
+  wallet.isSilent = false;
+  // That the daemon is down now says nothing of the time before.
+  wallet.refuse = new WalletError('wallet_locked', 'no daemon answers');
+  expect(codeOf(await faucet.give(someone(1), '192.0.2.9'))).toBe('faucet_unavailable');
+  wallet.refuse = undefined;
+  const again = () => faucet.give(someone(1), '192.0.2.1');
+  expect((await Promise.all([again(), again()])).map(codeOf)).toEqual(['paid', 'address_paid']);
+  expect([...wallet.paid.values()].map(({ to }) => to)).toEqual([someone(1)]);
 });
 
 type Reply = { readonly status: number; readonly body: string };

@@ -50,7 +50,7 @@ const MESSAGES = {
 
 const BUSY = ['funds_in_flight', 'wallet_busy', 'wallet_behind', 'too_many_outputs', 'too_many_requests'];
 const EMPTY = ['insufficient_funds'];
-/** Nothing was signed, or a daemon gave no answer: the same address may ask again, and its id never pays twice. */
+/** Nothing was signed: the same address may ask again, from another network too, which is then another request. */
 const UNPAID = [
   ...BUSY,
   ...EMPTY,
@@ -58,9 +58,9 @@ const UNPAID = [
   'node_not_synced',
   'fee_too_high',
   'payments_stopped',
+  'spend_not_on_record',
   'address_invalid',
   'wallet_locked',
-  'outcome_unknown',
 ];
 
 export class Faucet {
@@ -97,8 +97,7 @@ export class Faucet {
       const refusal = giving.refusal(address, from);
       if (refusal !== undefined)
         return { code: refusal, message: MESSAGES[refusal], retryMillis: millisToNextDay(now) };
-      giving.take(address, from);
-      const requestId = requestOf(day, address, from);
+      const requestId = requestOf(day, address, giving.take(address, from));
       return await this.#pay(giving, { to: address, amount: formatCoins(amount), request_id: requestId });
     } catch (error) {
       // The record of the day could not be read.
@@ -122,7 +121,8 @@ export class Faucet {
       // The wallet has signed it, and goes on sending it.
       const { transaction } = ((error as { readonly data?: unknown }).data ?? {}) as Fields;
       if (code === 'outcome_unknown' && typeof transaction === 'string') return { address, amount, transaction };
-      if (UNPAID.includes(code)) giving.giveBack(address);
+      if (code === 'outcome_unknown') giving.leaveUnclear(address);
+      else if (UNPAID.includes(code)) giving.giveBack(address);
       return this.#failed(error);
     }
   }

@@ -26,6 +26,9 @@ export class Giving {
   readonly #networks = new Map<string, number>();
   /** Networks by address. */
   readonly #paid = new Map<string, string>();
+  /** Addresses of which it is not known whether the wallet paid, and those of them that may ask again. */
+  readonly #unclear = new Set<string>();
+  readonly #mayAsk = new Set<string>();
 
   constructor(limits: FaucetLimits) {
     this.#limits = limits;
@@ -36,15 +39,19 @@ export class Giving {
   }
 
   refusal(address: string, network: string): FaucetRefusal | undefined {
-    if (this.#paid.has(address)) return 'address_paid';
+    if (this.#paid.has(address)) return this.#mayAsk.has(address) ? undefined : 'address_paid';
     if (this.#paid.size >= this.#limits.perDay) return 'day_limit';
     return (this.#networks.get(network) ?? 0) >= this.#limits.perNetwork ? 'network_limit' : undefined;
   }
 
-  /** Before it is paid, so that what is asked meanwhile sees it. */
-  take(address: string, network: string): void {
+  /** Before it is paid, so that what is asked meanwhile sees it. Returns the network that it counts for: of one that is unclear the one before, so that its request is the same. */
+  take(address: string, network: string): string {
+    const before = this.#paid.get(address);
+    this.#mayAsk.delete(address);
+    if (before !== undefined) return before;
     this.#paid.set(address, network);
     this.#networks.set(network, (this.#networks.get(network) ?? 0) + 1);
+    return network;
   }
 
   /** A payment of the wallet's record. */
@@ -53,8 +60,15 @@ export class Giving {
     if (address !== undefined && network !== undefined) this.take(address, network);
   }
 
-  /** Nothing was signed for it. */
+  /** The wallet gave no answer, and may have paid it. */
+  leaveUnclear(address: string): void {
+    this.#unclear.add(address);
+    this.#mayAsk.add(address);
+  }
+
+  /** Nothing was signed for it this time. */
   giveBack(address: string): void {
+    if (this.#unclear.has(address)) return void this.#mayAsk.add(address);
     const network = this.#paid.get(address);
     if (network === undefined) return;
     this.#paid.delete(address);

@@ -9,6 +9,7 @@ import { ClassicLevel } from 'classic-level';
 import type { Chat } from '../../protocol/messenger/chats.ts';
 import { WalletError } from '../wallet-error.ts';
 import type { Checkpoint } from './checkpoints.ts';
+import { damagedLog } from './log-files.ts';
 import {
   type AddressRecord,
   type ChatMessageRecord,
@@ -100,6 +101,12 @@ export const unwritable = (error: unknown): WalletError =>
     `the state of the wallet cannot be written: ${(error as Error).message ?? String(error)}`,
   );
 
+const changedByDisk = (directory: string, name: string): WalletError =>
+  new WalletError(
+    'state_damaged',
+    `the disk has changed ${join(directory, name)}: requests that were paid may be missing in it`,
+  );
+
 /** Records put into a batch without a pause: about a millisecond. */
 const SLICE = 64;
 
@@ -167,6 +174,8 @@ export class WalletStore {
   }
 
   static async open(directory: string): Promise<WalletStore> {
+    const log = await damagedLog(directory);
+    if (log !== undefined) throw changedByDisk(directory, log);
     const level = new ClassicLevel<string, string>(directory, { keyEncoding: 'utf8', valueEncoding: 'utf8' });
     try {
       await level.open();
@@ -180,10 +189,7 @@ export class WalletStore {
     const damaged = await damagedTable(directory);
     if (damaged === undefined) return new WalletStore(level);
     await level.close();
-    throw new WalletError(
-      'state_damaged',
-      `the disk has changed ${join(directory, damaged)}: requests that were paid may be missing in it`,
-    );
+    throw changedByDisk(directory, damaged);
   }
 
   async close(): Promise<void> {

@@ -8,25 +8,12 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { attempt } from '../../protocol/errors.ts';
+import { Checksum } from './checksum.ts';
 
 const FOOTER_BYTES = 48;
 const TABLE_END = 0xdb4775248b80fb57n;
 const TRAILER_BYTES = 5;
 const SNAPPY = 1;
-
-const CRC_TABLE = Int32Array.from({ length: 256 }, (_, byte) => {
-  let crc = byte;
-  for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0x82f6_3b78 : crc >>> 1;
-  return crc;
-});
-
-/** CRC-32C as the store writes it: turned, so that a checksum of checksums is none. */
-function checksum(bytes: Uint8Array): number {
-  let crc = -1;
-  for (const byte of bytes) crc = (CRC_TABLE[(crc ^ byte) & 255] as number) ^ (crc >>> 8);
-  crc = ~crc >>> 0;
-  return (((crc >>> 15) | (crc << 17)) + 0xa282_ead8) >>> 0;
-}
 
 class Reader {
   readonly #bytes: Buffer;
@@ -84,7 +71,7 @@ function unpacked(bytes: Buffer): Buffer {
 function blockAt(file: Buffer, { offset, size }: Stretch): Buffer | undefined {
   const end = offset + size;
   if (end + TRAILER_BYTES > file.length) return undefined;
-  if (checksum(file.subarray(offset, end + 1)) !== file.readUInt32LE(end + 1)) return undefined;
+  if (Checksum.of(file.subarray(offset, end + 1)) !== file.readUInt32LE(end + 1)) return undefined;
   return file.subarray(offset, end);
 }
 

@@ -21,6 +21,12 @@ const fileName = (height: number) => `${height.toString().padStart(16, '0')}.log
 
 export type LogOwner = { readonly chainId: Bytes; readonly validatorId: Bytes };
 
+export type OpenedLog = {
+  readonly log: ConsensusLog;
+  readonly recovered: Recovered | undefined;
+  readonly torn: number;
+};
+
 type OpenFile = {
   readonly handle: FileHandle;
   readonly height: number;
@@ -43,11 +49,9 @@ export class ConsensusLog {
     this.#floor = file?.height ?? -1;
   }
 
-  /** Reads the log and truncates a torn tail. Throws a RecoveryError if it could lead to signing twice. */
-  static async open(
-    directory: string,
-    owner: LogOwner,
-  ): Promise<{ log: ConsensusLog; recovered: Recovered | undefined }> {
+  /** Reads the log and truncates a torn tail, of `torn` bytes. Throws a RecoveryError if it could lead to signing twice. */
+  static async open(directory: string, owner: LogOwner): Promise<OpenedLog> {
+    let torn = 0;
     await mkdir(directory, { recursive: true, mode: 0o700 });
     const heights = (await readdir(directory))
       .flatMap((name) => FILE.exec(name)?.[1] ?? [])
@@ -57,6 +61,7 @@ export class ConsensusLog {
       const path = join(directory, fileName(height));
       const bytes = await readFile(path);
       const { records, goodBytes, frames } = readLog(bytes, height, owner);
+      torn += bytes.length - goodBytes;
       // A file without a record was left by a crash: the previous one still counts.
       const recovered = recover(records);
       if (recovered === undefined) continue;
@@ -65,9 +70,9 @@ export class ConsensusLog {
         await handle.truncate(goodBytes);
         await handle.datasync();
       }
-      return { log: new ConsensusLog(directory, owner, { handle, height, bytes: goodBytes, frames }), recovered };
+      return { log: new ConsensusLog(directory, owner, { handle, height, bytes: goodBytes, frames }), recovered, torn };
     }
-    return { log: new ConsensusLog(directory, owner, undefined), recovered: undefined };
+    return { log: new ConsensusLog(directory, owner, undefined), recovered: undefined, torn };
   }
 
   /** Resolves when the record is on the disk. Records keep the order of the calls. */

@@ -3,20 +3,25 @@
  * a name resolve to an address in the node's own network. An address has one form, so that limits by address and
  * network count the same host once.
  */
-import { isIPv4 } from 'node:net';
+import { isIPv4, isIPv6 } from 'node:net';
 import { canonicalIp, reachOf } from '../../../runtime/clients/address-reach.ts';
 
 const MAX_LENGTH = 200;
+const MAX_PORT = 65_535;
 
 /** The IP address in a multiaddr, if it names one. */
 export const ipOf = (address: string): string | undefined => /^\/ip[46]\/([^/]+)(?:\/|$)/.exec(address)?.[1];
 
+const FORM =
+  /^\/(ip4|ip6|dns|dns4|dns6)\/([0-9A-Za-z.:-]+)\/(?:tcp\/([1-9]\d{0,4})|udp\/([1-9]\d{0,4})\/quic-v1)(?:\/p2p\/[1-9A-HJ-NP-Za-km-z]{40,64})?$/;
+
 /** TCP or QUIC by IP or by name, with or without the peer's identity: what an operator may name. */
-export const isDialable = (address: string): boolean =>
-  address.length <= MAX_LENGTH &&
-  /^\/(?:ip4|ip6|dns|dns4|dns6)\/[0-9A-Za-z.:-]+\/(?:tcp\/[1-9]\d{0,4}|udp\/[1-9]\d{0,4}\/quic-v1)(?:\/p2p\/[1-9A-HJ-NP-Za-km-z]{40,64})?$/.test(
-    address,
-  );
+export function isDialable(address: string): boolean {
+  if (address.length > MAX_LENGTH) return false;
+  const [, kind = '', host = '', tcp, udp] = FORM.exec(address) ?? [];
+  const isHost = kind === 'ip4' ? isIPv4(host) : kind === 'ip6' ? isIPv6(host) : kind !== '';
+  return isHost && Number(tcp ?? udp) <= MAX_PORT;
+}
 
 export const isQuic = (address: string): boolean => /\/udp\/\d{1,5}\/quic-v1(?:\/|$)/.test(address);
 
@@ -30,8 +35,7 @@ export function placeOf(address: string): HostPlace | undefined {
   if (!isDialable(address) || isQuic(address)) return undefined;
   const [, kind, host = '', , port, , peer] = address.split('/');
   const ip = kind === 'ip4' || kind === 'ip6' ? canonicalIp(host) : undefined;
-  const number = Number(port);
-  return ip === undefined || peer === undefined || number > 65_535 ? undefined : { ip, port: number, peer };
+  return ip === undefined || peer === undefined ? undefined : { ip, port: Number(port), peer };
 }
 
 export const addressOf = ({ ip, port, peer }: HostPlace): string =>

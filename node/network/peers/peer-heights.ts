@@ -20,6 +20,8 @@ export type PeerHeight = {
   /** First height of a range that it did not deliver. */
   failedFrom: number | undefined;
   asked: number;
+  /** When it last said what it has, or was asked for that. */
+  heardAt: number;
   /** Questions that it did not answer soon, or had no time for, minus others. */
   late: number;
   /** How long its answers took lately. */
@@ -37,6 +39,9 @@ const REST_MILLIS = 2_000;
 const MAX_FRUITLESS = 4;
 /** Answers up to this long are equally soon; up to twice as long is the next class, and so on. */
 const SOON_MILLIS = 250;
+
+/** What a peer said it has is true for so long. */
+const HEARD_MILLIS = 4_000;
 
 const NOBODY: ReadonlySet<PeerName> = new Set();
 
@@ -62,6 +67,7 @@ export class PeerHeights {
   }
 
   joined(peer: PeerName, claim: number): void {
+    this.pace.joined(peer);
     this.#peers.set(peer, {
       claim,
       bodiesFrom: 0,
@@ -69,6 +75,7 @@ export class PeerHeights {
       failedFrom: undefined,
       // Who comes again and again is never before those that wait.
       asked: ++this.#asked,
+      heardAt: this.#steady(),
       late: 0,
       millis: 0,
       fruitless: 0,
@@ -94,7 +101,16 @@ export class PeerHeights {
   /** The peer reports its current height, which may be lower than before, and its lowest block. */
   says(peer: PeerName, height: number, bodiesFrom: number): void {
     const known = this.#peers.get(peer);
-    if (known !== undefined) Object.assign(known, { claim: height, bodiesFrom });
+    if (known !== undefined) Object.assign(known, { claim: height, bodiesFrom, heardAt: this.#steady() });
+  }
+
+  /** At most so many of those that did not say lately what they have, who waits longest first. They are asked now. */
+  unheard(most: number, except: ReadonlySet<PeerName>): PeerName[] {
+    const now = this.#steady();
+    const silent = [...this.#peers].filter(([peer, { heardAt }]) => now - heardAt >= HEARD_MILLIS && !except.has(peer));
+    const some = silent.sort(([, a], [, b]) => a.heardAt - b.heardAt).slice(0, most);
+    for (const [, known] of some) known.heardAt = now;
+    return some.map(([peer]) => peer);
   }
 
   claims(): ReadonlyMap<PeerName, number> {
@@ -151,13 +167,15 @@ export class PeerHeights {
   /**
    * The peer to ask for cuts after `head`, of those that claim to have the cut `least` and do not rest. First those that
    * brought cuts, headers or blocks before: what they did decides their order, and what they claim only among equals. Strangers come
-   * in turn, because they can come again with a clean record.
+   * in turn, because they can come again with a clean record. `inTurn`: all come in turn, because what a peer did says
+   * nothing of what it will do.
    */
-  next(head: number, except: ReadonlySet<PeerName> = NOBODY, least = head + 1): PeerName | undefined {
+  next(head: number, except: ReadonlySet<PeerName> = NOBODY, least = head + 1, inTurn = false): PeerName | undefined {
     return this.#oldest(
       (peer, { claim, bodiesFrom, restsUntil }) =>
         claim >= least && bodiesFrom <= head + 1 && restsUntil <= this.#steady() && !except.has(peer),
       ({ claim, fruitless, hasBrought, late, millis, asked }, peer) => {
+        if (inTurn) return [asked];
         if (!hasBrought && this.pace.rank(peer) !== 'good') return [1, 0, 0, 0, asked];
         const slow = Math.ceil(Math.log2(Math.max(SOON_MILLIS, millis) / SOON_MILLIS));
         return [0, fruitless + late, slow, claim >= batchEnd(head + 1) ? 0 : 1, asked];

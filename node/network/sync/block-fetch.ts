@@ -27,6 +27,8 @@ export const NEXT_MILLIS = 1_000;
 const REST_MILLIS = 2_000;
 /** Where nobody else is left, one that is busy is waited for so often: what it sent of the batch is of use. */
 const MAX_PUT_OFF = 8;
+/** The block that is executed next is requested of at most so many at one time: of one more each time that nothing came. */
+const MAX_COPIES = 4;
 
 export type FetchedBlock = AnsweredBlock & { readonly id: Bytes; readonly from: PeerName };
 
@@ -62,6 +64,8 @@ export class BlockFetch {
   /** Pending. Peers with a late one get no others. */
   readonly #questions = new Set<Question>();
   #bytes = 0;
+  /** Questions for the block that is waited for that brought nothing, or not soon. */
+  #inVain = 0;
   #taker: { readonly id: Bytes; readonly here: PromiseWithResolvers<FetchedBlock | undefined> } | undefined;
   #closed = false;
 
@@ -87,6 +91,7 @@ export class BlockFetch {
       this.#fill();
       return found;
     }
+    this.#inVain = 0;
     const taker = { id, here: Promise.withResolvers<FetchedBlock | undefined>() };
     this.#taker = taker;
     for (const question of this.#questions) if (question.isSlow) this.#hurry(question);
@@ -134,16 +139,22 @@ export class BlockFetch {
         return;
       }
       // Each peer gets a part, so that a slow one does not delay everything.
+      this.#wantTakersFirst();
       const share = usable.length > 1 ? MAX_BLOCKS / 2 : MAX_BLOCKS;
       const ids = this.#wanted.splice(0, share).filter((id) => this.#lacking.has(nameOf(id)) && !this.#with.isHere(id));
       if (ids.length > 0) void this.#askFor(peer, ids);
     }
   }
 
+  #wantTakersFirst(): void {
+    const { id } = this.#taker ?? {};
+    const at = id === undefined ? -1 : this.#wanted.findIndex((other) => equalBytes(other, id));
+    if (at > 0) this.#wanted.unshift(...this.#wanted.splice(at, 1));
+  }
+
   /** More blocks do not help the taker while its own is under way. */
   #isTakerWanted(): boolean {
-    const { id } = this.#taker ?? {};
-    return id !== undefined && this.#wanted.some((other) => equalBytes(other, id));
+    return this.#isTakers(this.#wanted);
   }
 
   /**
@@ -185,6 +196,8 @@ export class BlockFetch {
     const { ask, blame, pace } = this.#with;
     const question: Question = { peer, ids, isSlow: false, isLate: false };
     this.#questions.add(question);
+    pace.asked(peer);
+    if (this.#isTakers(ids) && this.#copies() <= Math.min(this.#inVain, MAX_COPIES - 1)) this.#late(question);
     const timers = [
       setTimeout(() => {
         question.isSlow = pace.rank(peer) !== 'good';
@@ -199,12 +212,15 @@ export class BlockFetch {
     let missing: readonly Bytes[] = ids;
     try {
       missing = this.#receive(peer, ids, since, await ask(peer, encodeSyncQuestion({ type: 'blocks', ids })));
-      if (missing.length === ids.length) this.#excluded.add(peer);
+      // An answer has no room for the last ones at most. Who leaves out the first one would be asked for it for ever.
+      if (missing[0] !== undefined && missing[0] === ids[0]) this.#excluded.add(peer);
       this.#putOff.delete(peer);
     } catch (error) {
       const fault = faultOf(error);
-      if (isBusy(error)) this.#putOff.set(peer, (this.#putOff.get(peer) ?? 0) + 1);
-      else this.#putOff.delete(peer);
+      if (isBusy(error)) {
+        this.#putOff.set(peer, (this.#putOff.get(peer) ?? 0) + 1);
+        pace.busy(peer);
+      } else this.#putOff.delete(peer);
       if (fault === undefined || fault === 'unanswered') this.#rest(peer);
       else this.#excluded.add(peer);
       // One that is busy may be quick.
@@ -213,6 +229,7 @@ export class BlockFetch {
     } finally {
       for (const timer of timers) clearTimeout(timer);
       this.#questions.delete(question);
+      if (this.#isTakers(missing)) this.#inVain++;
       if (!question.isLate) this.#wantAgain(missing);
       this.#fill();
     }
@@ -229,10 +246,21 @@ export class BlockFetch {
 
   /** Whether the block that is executed next is in it, and is now requested elsewhere too. */
   #hurry(question: Question): boolean {
-    const { id } = this.#taker ?? {};
-    if (id === undefined || question.isLate || !question.ids.some((other) => equalBytes(other, id))) return false;
+    if (question.isLate || !this.#isTakers(question.ids)) return false;
+    this.#inVain++;
     this.#late(question);
     return true;
+  }
+
+  /** Whether the block that is waited for is among them. */
+  #isTakers(ids: readonly Bytes[]): boolean {
+    const { id } = this.#taker ?? {};
+    return id !== undefined && ids.some((other) => equalBytes(other, id));
+  }
+
+  /** Questions in flight for the block that is waited for. */
+  #copies(): number {
+    return [...this.#questions].filter(({ ids }) => this.#isTakers(ids)).length;
   }
 
   #late(question: Question): void {

@@ -42,6 +42,8 @@ const LOG_MILLIS = 10_000;
 const STANDS_MILLIS = 30_000;
 /** Peers that are asked for headers beside the one that sent cuts. */
 const MAX_OTHERS = 8;
+/** Peers that are asked at one time what they have. */
+const LOOKS = 5;
 /** Signatures of a cut's blocks are checked in the workers meanwhile; the rest are checked during execution. */
 const SETTLED_MILLIS = 5_000;
 /** A cut whose own certificate was deleted: the one at the end of its batch proved it. */
@@ -71,12 +73,15 @@ export class CutSync {
   readonly #checkpoints: CheckpointProof;
   readonly #news = new WakeUp();
   #running: Promise<void> | undefined;
+  #timer: NodeJS.Timeout | undefined;
   #closed = false;
   #queued = 0;
   /** Looks whether a block or cut that is fetched came by another way. */
   #look: (() => void) | undefined;
   /** Peers that were asked to prove their height. */
   readonly #confirming = new Set<PeerName>();
+  /** Peers that were asked what they have. */
+  readonly #looking = new Set<PeerName>();
   #loggedAt = 0;
   /** When headers were last proven, of which a proof may need many. */
   #headersAt = Number.NEGATIVE_INFINITY;
@@ -109,10 +114,12 @@ export class CutSync {
 
   start(): void {
     this.#running = this.#run();
+    this.#timer = setInterval(() => this.#lookAround(), PAUSE_MILLIS);
   }
 
   async close(): Promise<void> {
     this.#closed = true;
+    clearInterval(this.#timer);
     this.wake();
     this.arrived();
     await this.#running;
@@ -161,6 +168,37 @@ export class CutSync {
     return this.heights.isClaimed(this.#with.hasNeighbours ? height + TOLERATED_CUTS : height);
   }
 
+  /**
+   * While somebody claims more: what the others have by now. Gossip tells it only of who announces a cut first, and that
+   * may always be those who never send it.
+   */
+  #lookAround(): void {
+    const head = this.#with.ledger.head().height;
+    if (this.#closed || !this.#isDue(head)) return;
+    const question = encodeSyncQuestion({ type: 'cuts', from: head + 1, count: 1 });
+    for (const peer of this.heights.unheard(LOOKS, this.#looking)) {
+      this.#looking.add(peer);
+      const asked = this.#with.network.ask(peer, 'sync', question);
+      // Who does not answer is blamed where the answer is needed.
+      asked
+        .then(
+          (answer) => this.#hear(peer, answer),
+          () => undefined,
+        )
+        .finally(() => this.#looking.delete(peer));
+    }
+  }
+
+  #hear(peer: PeerName, bytes: Uint8Array): void {
+    try {
+      const { head, bodiesFrom } = decodeCutsAnswer(bytes);
+      this.heights.says(peer, head, bodiesFrom);
+    } catch (error) {
+      // One of another version is read where it is asked for.
+      if (!(error instanceof ProtocolError && error.code === 'unsupported_version')) this.#blame(error, peer);
+    }
+  }
+
   #blame(error: unknown, peer: PeerName): void {
     const { network, log } = this.#with;
     log.debug('a peer did not deliver', { peer, reason: (error as Error).message });
@@ -183,7 +221,8 @@ export class CutSync {
         this.heights.answered(peer, steady() - since);
         return answer;
       },
-      another: (except) => (isMoving() || others-- <= 0 ? undefined : this.heights.next(height, except, least)),
+      another: (except, inTurn) =>
+        isMoving() || others-- <= 0 ? undefined : this.heights.next(height, except, least, inTurn),
       late: (peer) => this.heights.late(peer),
       read,
       failed: (peer, error) => this.#failed(peer, error),

@@ -18,8 +18,8 @@ export type ReadAnswer<T> = (peer: PeerName, answer: Uint8Array) => Promise<T | 
 
 export type HurriedDependencies<T> = {
   ask(peer: PeerName, question: Uint8Array): Promise<Uint8Array>;
-  /** Another peer to ask; undefined if there is none. */
-  another(except: ReadonlySet<PeerName>): PeerName | undefined;
+  /** Another peer to ask; undefined if there is none. `inTurn`: whoever waits longest, whatever else it did. */
+  another(except: ReadonlySet<PeerName>, inTurn: boolean): PeerName | undefined;
   /** It does not answer soon. */
   late(peer: PeerName): void;
   read: ReadAnswer<T>;
@@ -44,8 +44,8 @@ export function askHurried<T>(
       for (const peer of waitedFor) if (!judged.has(peer)) late(peer);
       for (const peer of waitedFor) judged.add(peer);
       for (let i = 0; i < width; i++) {
-        // One that has answered may have more by now.
-        const next = another(waitedFor);
+        // One that has answered may have more by now. A good name alone does not keep the others from their turn.
+        const next = another(waitedFor, i % 2 === 1);
         if (next === undefined) return;
         put(next);
       }
@@ -72,7 +72,7 @@ export function askHurried<T>(
         .finally(() => {
           waitedFor.delete(peer);
           if (isOver || waitedFor.size > 0) return;
-          const next = another(asked);
+          const next = another(asked, false);
           if (next === undefined) end();
           else put(next);
         });

@@ -133,6 +133,52 @@ test('a bit of a table that the disk has changed is found before anything is rea
   }
 });
 
+test('a bit of the log that the disk has changed is found before the store forgets what is behind it; what a power failure cut off is no damage', async () => {
+  const [original, directory] = [join(temporaryDirectory(), 'store'), join(temporaryDirectory(), 'store')];
+  const store = await WalletStore.open(original);
+  await store.write([{ meta: WalletStore.firstMeta('development') }], true);
+  // The last one alone is longer than a block of the log.
+  for (const [i, length] of [1, 200, 1, 40_000].entries())
+    await store.write(
+      [{ requests: [{ ...request, requestId: `payout-${i}`, paramsDigest: 'x'.repeat(length) }] }],
+      true,
+    );
+  await store.close();
+  const [log = ''] = readdirSync(original).filter((name) => name.endsWith('.log'));
+  const bytes = readFileSync(join(original, log));
+  const opened = async (changed: Uint8Array): Promise<unknown> => {
+    cpSync(original, directory, { recursive: true });
+    writeFileSync(join(directory, log), changed);
+    try {
+      const again = await WalletStore.open(directory);
+      const { length } = await again.requestIds();
+      await again.close();
+      return length;
+    } catch (error) {
+      return (error as { code?: string }).code;
+    } finally {
+      rmSync(directory, { recursive: true });
+    }
+  };
+  const flipped = (at: number): Buffer => {
+    const changed = Buffer.from(bytes);
+    changed.writeUInt8(changed.readUInt8(at) ^ (1 << (at % 8)), at);
+    return changed;
+  };
+  const places = [
+    ...Array.from({ length: 90 }, (_, i) => i * 19),
+    ...Array.from({ length: 10 }, (_, i) => 32_764 + i),
+    bytes.length - 1,
+  ];
+  for (const at of places) expect(await opened(flipped(at)), `byte ${at} of ${bytes.length}`).toBe('state_damaged');
+  const found: unknown[] = [];
+  for (const length of [bytes.length - 1, 32_768, 20_000, 1_000, 3]) {
+    found.push(await opened(bytes.subarray(0, length)));
+    found.push(await opened(Buffer.concat([bytes.subarray(0, length), Buffer.alloc(bytes.length - length)])));
+  }
+  expect(found).toEqual([3, 'state_damaged', 3, 3, 3, 3, 1, 1, 0, 0]);
+});
+
 test('tables of many sizes, merged and packed, are whole', async () => {
   const directory = join(temporaryDirectory(), 'store');
   const random = randomBytesOf(1);

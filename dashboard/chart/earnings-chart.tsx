@@ -3,8 +3,8 @@ import { useMemo } from 'preact/hooks';
 import type { EarningsDocument } from '../../pool/api/documents.ts';
 import { useDocument } from '../data/hooks.ts';
 import { date, roundedCoins } from '../format.ts';
+import { Placeholder } from '../view/parts.tsx';
 import { Chart } from './chart.tsx';
-import { Placeholder } from './parts.tsx';
 
 const ATOMS = 100_000_000;
 /** The middle of a day in UTC is the same date for nearly all readers. */

@@ -1,0 +1,107 @@
+/**
+ * Peers that earned a good name, or know the cuts first, and then give nothing for as long as they like, beside one
+ * honest peer that never had its turn. They break no rule. In virtual time.
+ */
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { CUT_MILLIS, LiarsBed, passing, pause } from './liars.ts';
+
+const LENGTH = 1_000;
+const MUCH = 1_000_000_000;
+const MINUTES = 5;
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'Date'], now: 1_000_000 });
+});
+afterEach(() => void vi.useRealTimers());
+
+/** How many seconds of five minutes the node is more than two cuts behind. */
+async function secondsBehind(bed: LiarsBed, each: () => void = () => undefined): Promise<number> {
+  const timer = setInterval(() => {
+    bed.tip++;
+    each();
+  }, CUT_MILLIS);
+  let behind = 0;
+  for (let second = 0; second < MINUTES * 60; second++) {
+    await passing(() => false, 1_000);
+    if (bed.tip - bed.height > 2) behind++;
+  }
+  clearInterval(timer);
+  void bed.sync.close();
+  await passing(() => false, 60_000, 1_000);
+  expect(bed.blamed.filter((line) => line.startsWith('honest'))).toEqual([]);
+  return behind;
+}
+
+const honest = (bed: LiarsBed) =>
+  bed.join('honest', bed.tip, async (question) => {
+    await pause(100);
+    return bed.truth(question);
+  });
+
+test.each([12, 40])(
+  '%i peers that brought cuts once and are busy late ever since hold up a node only for a while',
+  async (count) => {
+    const bed = new LiarsBed(LENGTH, 100, 384);
+    let isLater = false;
+    for (let i = 0; i < count; i++) {
+      bed.join(`liar${i}`, bed.tip, async (question) => {
+        if (!isLater) return bed.truth(question);
+        await pause(1_700);
+        return 'busy';
+      });
+      // Each brought a cut.
+      bed.sync.heights.brought(`liar${i}`, true);
+    }
+    bed.sync.start();
+    await passing(() => bed.height === bed.tip, 60_000);
+    isLater = true;
+    for (let i = 0; i < count; i++) bed.announce(`liar${i}`, MUCH);
+    honest(bed);
+    const behind = await secondsBehind(bed, () => bed.announce('honest', bed.tip));
+    expect(behind).toBeLessThan(90);
+  },
+);
+
+test.each([2, 12])(
+  '%i peers that sent blocks soonest once and are busy late ever since hold up a node only for a while',
+  async (count) => {
+    const bed = new LiarsBed(LENGTH, 100, 384);
+    let isLater = false;
+    for (let i = 0; i < count; i++) {
+      bed.join(`liar${i}`, bed.tip, async (question) => {
+        if (!isLater || question.type !== 'blocks') return bed.truth(question);
+        await pause(2_900);
+        return 'busy';
+      });
+      bed.sync.heights.pace.measured(`liar${i}`, Date.now(), [100_000], 1);
+    }
+    honest(bed);
+    bed.sync.start();
+    await passing(() => bed.height === bed.tip, 60_000);
+    isLater = true;
+    const behind = await secondsBehind(bed, () => {
+      for (const peer of bed.peers.keys()) bed.announce(peer, bed.tip);
+    });
+    expect(behind).toBeLessThan(90);
+  },
+);
+
+test.each([3, 40])('%i peers that announce all cuts first hold up a node only for a while', async (count) => {
+  const bed = new LiarsBed(LENGTH, 100, 384);
+  for (let i = 0; i < count; i++)
+    bed.join(`liar${i}`, MUCH, async () => {
+      await pause(15_000 + 317 * i);
+      return 'busy';
+    });
+  // What the honest one says in its hello. Its announcements come second.
+  honest(bed);
+  bed.height = 100;
+  bed.tip = 110;
+  bed.sync.start();
+  // The first of several announcements of a cut is read at once, the others only of those that follow soon.
+  const behind = await secondsBehind(bed, () => {
+    for (let i = 0; i < count; i++) bed.announce(`liar${i}`, bed.tip);
+    if (bed.tip <= bed.height + 3) bed.announce('honest', bed.tip);
+  });
+  expect(behind).toBeLessThan(90);
+});

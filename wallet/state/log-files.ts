@@ -1,0 +1,66 @@
+/**
+ * Compares the store's log, the newest of what it has, with the checksums in it. The store ends its reading at the first
+ * record that a disk has changed, without a word: all requests behind it would be forgotten, and paid again. To be called
+ * before the store is opened, because it then puts into tables what it understood of the log, and deletes the log.
+ *
+ * A log: blocks of 32 KiB with records of `u32 checksum | u16 length | u8 type | data`, of which the checksum has type and
+ * data. What a power failure cut off is no damage: nobody was told that it is on the disk.
+ */
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Checksum } from './checksum.ts';
+
+const BLOCK_BYTES = 32_768;
+const HEADER_BYTES = 7;
+/** What the disk did not get before a power failure reads as zeros; no record ends with as many. */
+const UNWRITTEN_BYTES = 16;
+
+const isUnwritten = (bytes: Buffer): boolean => bytes.every((byte) => byte === 0);
+
+/** What lies at a place of a block: the length of a whole record, or why there is none. */
+function recordAt(block: Buffer, at: number): number | 'cut' | 'damaged' {
+  if (block.length - at < HEADER_BYTES) return 'cut';
+  const length = block.readUInt16LE(at + 4);
+  const end = at + HEADER_BYTES + length;
+  if (end > block.length) return 'cut';
+  return Checksum.of(block.subarray(at + 6, end)) === block.readUInt32LE(at) ? HEADER_BYTES + length : 'damaged';
+}
+
+/** A record that seems to be cut off, but has all of its data under another length: only the length was changed. */
+function hasOtherLength(block: Buffer, at: number): boolean {
+  if (block.length - at < HEADER_BYTES) return false;
+  const [wanted, checksum] = [block.readUInt32LE(at), new Checksum()];
+  return block.subarray(at + 6).some((byte) => checksum.add(byte).value === wanted);
+}
+
+function isWholeBlock(block: Buffer, isLast: boolean): boolean {
+  for (let at = 0; at < block.length; ) {
+    const rest = block.subarray(at);
+    // The end of a block has no place for a record.
+    if (isUnwritten(rest) && (isLast || rest.length < HEADER_BYTES)) return true;
+    const found = recordAt(block, at);
+    if (typeof found === 'number') at += found;
+    else if (found === 'cut') return isLast && !hasOtherLength(block, at);
+    else return isLast && rest.length > UNWRITTEN_BYTES && isUnwritten(rest.subarray(-UNWRITTEN_BYTES));
+  }
+  return true;
+}
+
+function isWholeLog(file: Buffer): boolean {
+  const end = file.findLastIndex((byte) => byte !== 0) + 1;
+  for (let at = 0; at < end; at += BLOCK_BYTES)
+    if (!isWholeBlock(file.subarray(at, at + BLOCK_BYTES), at + BLOCK_BYTES >= end)) return false;
+  return true;
+}
+
+/** The name of a damaged log; undefined if there is none. */
+export async function damagedLog(directory: string): Promise<string | undefined> {
+  // There is no directory before the first start.
+  for (const name of await readdir(directory).catch(() => [])) {
+    if (!/^\d+\.log$/.test(name)) continue;
+    // Another process, which has the store open, may have deleted it meanwhile.
+    const file = await readFile(join(directory, name)).catch(() => Buffer.alloc(0));
+    if (!isWholeLog(file)) return name;
+  }
+  return undefined;
+}
