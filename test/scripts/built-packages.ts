@@ -8,13 +8,13 @@ import { buildDebianPackages } from '../../scripts/release/debian-packages.ts';
 import { ROOT } from '../guards/project-files.ts';
 import { temporaryDirectory } from '../temporary.ts';
 
-/** The folder that they are in. */
-export function builtPackages(version: string): string {
+/** The folder that they are in. `clone`: another checkout, with everything built. */
+export function builtPackages(version: string, clone = ROOT): string {
   const folder = temporaryDirectory();
   const [out, scratch] = [join(folder, version), join(folder, `scratch-${version}`)];
   for (const path of [out, scratch]) mkdirSync(path);
   buildDebianPackages(process.arch === 'arm64' ? 'arm64' : 'amd64', {
-    clone: ROOT,
+    clone,
     version,
     scratch,
     seconds: 1_700_000_000,

@@ -2,13 +2,15 @@
  * The Debian packages. At the deep level those of this machine's architecture are tried by scripts/release/try-packages.sh, which needs root,
  * mmdebstrap and Debian's mirror.
  */
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
+import { readdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
 import { debianVersion, installedUnit, PACKAGED_UNITS } from '../../scripts/release/debian-packages.ts';
 import { FILES, ROOT, read } from '../guards/project-files.ts';
 import { level } from '../level.ts';
+import { temporaryDirectory } from '../temporary.ts';
 import { builtPackages } from './built-packages.ts';
 
 const UNITS = FILES.filter((path) => path.startsWith('deploy/systemd/'));
@@ -29,6 +31,16 @@ test('installed units start what the packages install, with the config file that
     expect(FILES).toContain(`deploy/config/${config}.json`);
   }
 });
+
+if (level === 'deep')
+  test('packages of a commit have the same bytes wherever they are built', () => {
+    const clone = join(temporaryDirectory(), 'a clone elsewhere');
+    execFileSync('git', ['clone', '--quiet', ROOT, clone]);
+    for (const name of ['node_modules', 'build']) symlinkSync(join(ROOT, name), join(clone, name));
+    const sums = (folder: string): string =>
+      execFileSync('sha256sum', readdirSync(folder).sort(), { cwd: folder, encoding: 'utf8' });
+    expect(sums(builtPackages('1.0.0', clone))).toBe(sums(builtPackages('1.0.0')));
+  });
 
 if (level === 'deep')
   test('packages in an empty Debian: installed, a payout is final, upgraded, a backup restored, removed, purged; the wallet stays', async () => {
