@@ -133,7 +133,9 @@ export function App() {
       </main>
       {place.page === 'mine' ? null : <MiniBar />}
       <footer>
-        {word('frame.amounts')} {pool.data === undefined ? '' : word('frame.network', { network: pool.data.network })}{' '}
+        <p>
+          {word('frame.amounts')} {pool.data === undefined ? '' : word('frame.network', { network: pool.data.network })}
+        </p>
         <a href="status">{word('frame.status')}</a> <PauseButton /> <ThemeChoice /> <LanguageChoice />
       </footer>
     </>

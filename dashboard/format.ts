@@ -4,7 +4,14 @@ import type { PoolDocument } from '../pool/api/documents.ts';
 import type { Pace } from './earnings.ts';
 import { shownLocale, shownSigns, word } from './words/language.ts';
 
-const local = (text: string): string => text.replace('.', shownSigns().point);
+/** A plain number with the signs of the page's language. */
+function local(plain: string): string {
+  const { group, point } = shownSigns();
+  const [whole = '', part] = plain.split('.');
+  const grouped = whole.replace(/\B(?=(\d{3})+$)/g, group);
+  return part === undefined ? grouped : `${grouped}${point}${part}`;
+}
+
 /** With so many decimals, and with so many digits, in the language of the page. */
 export const fixed = (value: number, decimals: number): string => local(value.toFixed(decimals));
 export const precise = (value: number, digits: number): string => local(value.toPrecision(digits));
@@ -65,12 +72,8 @@ export function roundedCoins(atoms: string | bigint): string {
 }
 
 /** `1,234,567.89`, to a thousandth; in German `1.234.567,89`. */
-export function count(value: number | bigint): string {
-  const [whole = '', part] = String(typeof value === 'bigint' ? value : Math.round(value * 1000) / 1000).split('.');
-  const { group, point } = shownSigns();
-  const grouped = whole.replace(/\B(?=(\d{3})+$)/g, group);
-  return part === undefined ? grouped : `${grouped}${point}${part}`;
-}
+export const count = (value: number | bigint): string =>
+  local(String(typeof value === 'bigint' ? value : Math.round(value * 1000) / 1000));
 
 /** Keyboards have others than the ones that are written: spaces and apostrophes. */
 const GROUPS = [/\s/, /['’]/];

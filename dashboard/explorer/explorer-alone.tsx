@@ -96,7 +96,7 @@ function Alone() {
         )}
       </main>
       <footer>
-        {word('alone.from_node')} <PauseButton /> <ThemeChoice /> <LanguageChoice />
+        <p>{word('alone.from_node')}</p> <PauseButton /> <ThemeChoice /> <LanguageChoice />
       </footer>
     </>
   );

@@ -76,7 +76,7 @@ export const WORDS: Words = {
   'start.address': '您的地址',
   'start.title': '三步开始挖矿',
   'start.wallet': '获取钱包',
-  'start.make': '{here}，或使用钱包程序：',
+  'start.make': '{here}，或使用已安装的钱包程序：',
   'start.make_here': '在此页面生成地址',
   'start.wallet_command': '钱包',
   'start.miner': '获取挖矿程序',

@@ -77,7 +77,7 @@ export const ENGLISH = {
   'start.address': 'Your address',
   'start.title': 'Start mining in three steps',
   'start.wallet': 'Get a wallet',
-  'start.make': '{here}, or with the wallet program:',
+  'start.make': '{here}, or with the wallet program, where it is installed:',
   'start.make_here': 'Make an address in this page',
   'start.wallet_command': 'wallet',
   'start.miner': 'Get the miner',

@@ -78,7 +78,7 @@ export const WORDS: Words = {
   'start.address': 'Deine Adresse',
   'start.title': 'In drei Schritten minen',
   'start.wallet': 'Wallet anlegen',
-  'start.make': '{here}, oder mit dem Wallet-Programm:',
+  'start.make': '{here}, oder mit dem Wallet-Programm, wo es installiert ist:',
   'start.make_here': 'Adresse auf dieser Seite erzeugen',
   'start.wallet_command': 'Wallet',
   'start.miner': 'Miner holen',

@@ -319,11 +319,11 @@ export const PAGE_WORDS: PageWords = {
   'sign.two_ways': 'El cambio debe firmarse con la clave de tu dirección, de una de dos formas:',
   'sign.here': 'Firmar en esta página',
   'sign.warning':
-    'Quien vea tus 24 palabras puede llevarse todas tus monedas. Esta página firma con ellas aquí, en tu navegador, y solo envía la firma. Pero tienes que confiar en que la página de este pool, tu navegador y sus extensiones no las copien, y eso no puedes comprobarlo. Nunca escribas las palabras de un monedero que contenga más de lo que minas aquí.',
+    'Quien vea tus 24 palabras puede llevarse todas tus monedas. Esta página firma con ellas aquí, en tu navegador, y solo envía la firma. Pero tienes que confiar en que la página de este pool, tu navegador y sus extensiones no las copien, y eso no puedes comprobarlo. Nunca escribas las palabras de una cartera que contenga más de lo que minas aquí.',
   'sign.words': '24 palabras',
-  'sign.passphrase': 'Frase de paso, si el monedero tiene una',
+  'sign.passphrase': 'Frase de paso, si la cartera tiene una',
   'sign.button': 'Firmar y cambiar',
-  'sign.commands': 'Firmar en la línea de órdenes (más seguro: tus palabras se quedan en tu monedero)',
+  'sign.commands': 'Firmar en la línea de órdenes (más seguro: tus palabras se quedan en tu cartera)',
   'sign.other_request': 'el pool envió una petición de otro cambio, así que no se firmó nada',
   'sign.other_words':
     'estas palabras no dan esta dirección (se probaron {count} direcciones): comprueba las palabras y la frase de paso, o usa la línea de órdenes',
@@ -419,7 +419,7 @@ export const PAGE_WORDS: PageWords = {
 
   'make.title': '¿Aún no tienes dirección?',
   'make.explained':
-    'Crea una aquí. Recibes 24 palabras, que son tu monedero. La página no las guarda ni las envía a ninguna parte, así que no hay otra copia. Para gastar lo minado, escríbelas más tarde en {restore}. Para cantidades grandes, crea el monedero con {wallet} en tu propio equipo.',
+    'Crea una aquí. Recibes 24 palabras, que son tu cartera. La página no las guarda ni las envía a ninguna parte, así que no hay otra copia. Para gastar lo minado, escríbelas más tarde en {restore}. Para cantidades grandes, crea la cartera con {wallet} en tu propio equipo.',
   'make.button': 'Crear una dirección',
   'make.words': 'Tus 24 palabras',
   'make.warning':
@@ -632,7 +632,7 @@ export const PAGE_WORDS: PageWords = {
   'stake.positions': 'Posiciones',
   'stake.no_positions': 'Esta dirección no tiene stake. Elige un validador abajo y haz staking con svc-wallet.',
   'stake.more_positions':
-    'Hay más posiciones. La orden svc-wallet positions enumera todas las posiciones de un monedero.',
+    'Hay más posiciones. La orden svc-wallet positions enumera todas las posiciones de una cartera.',
   'stake.rewards': 'Recompensas',
   'stake.no_rewards': 'En esta parte de su historial no se pagaron recompensas de staking a esta dirección.',
   'stake.sum':

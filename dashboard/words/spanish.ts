@@ -77,7 +77,7 @@ export const WORDS: Words = {
   'start.address': 'Tu dirección',
   'start.title': 'Empieza a minar en tres pasos',
   'start.wallet': 'Consigue una cartera',
-  'start.make': '{here}, o con el programa de la cartera:',
+  'start.make': '{here}, o con el programa de la cartera, donde esté instalado:',
   'start.make_here': 'Crea una dirección en esta página',
   'start.wallet_command': 'cartera',
   'start.miner': 'Consigue el minero',

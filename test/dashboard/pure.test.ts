@@ -58,6 +58,10 @@ test('a fee and a window come with those that are announced, and when', () => {
   expect(windowText({ ...service, window_thousandths: undefined }, POOL, undefined)).toBeUndefined();
 });
 
+test('large parts of a hundred are grouped like all numbers', () => {
+  expect([277.22, 0.4, 12_345.678].map((part) => percent(part))).toEqual(['27,722 %', '40 %', '1,234,568 %']);
+});
+
 test('hash rates have three digits and never 1000 of a unit', () => {
   expect([0, 999, 999.6, 1000, 12_345, 999_499, 999_500, 1.5e12].map(hashRate)).toEqual([
     '0 H/s',

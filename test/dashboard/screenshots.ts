@@ -154,7 +154,7 @@ async function takePictures(stack: StackFixture, address: string): Promise<void>
       // The news of a block would lie over the page for some seconds. The page's policy admits no other sheet of style.
       await page.evaluate(() => {
         const sheet = new CSSStyleSheet();
-        sheet.replaceSync('.celebration { display: none }');
+        sheet.replaceSync('.celebration { display: none } .name .words-of-name { display: inline !important }');
         document.adoptedStyleSheets = [sheet];
       });
       for (const [size, viewport] of Object.entries(SIZES)) {
