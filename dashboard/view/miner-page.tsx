@@ -157,7 +157,7 @@ function Miner({ address, tab }: { address: string; tab: MinerTab }) {
       <Tabs address={address} tab={tab} />
       {tab === 'overview' ? (
         <>
-          <div class="grid">
+          <div class="grid fours">
             <Figure
               label={word('figure.rate')}
               value={hashRate(counted.hash_rate.ten_minutes)}

@@ -167,7 +167,7 @@ test('times, parts and names', () => {
     'less than 0.01 %',
     '0.34 %',
     '50 %',
-    '1200 %',
+    '1,200 %',
   ]);
   expect([hashes('0'), hashes('999'), hashes('12345678')]).toEqual(['0', '999', '12.3 M']);
   expect([percent(0.4567), percent(0.4567, 2), percent(Number.NaN)]).toEqual(['46 %', '45.67 %', '–']);

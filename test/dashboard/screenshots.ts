@@ -31,6 +31,8 @@ const ENOUGH = { blocks: 8, payments: 3 };
 const BLOCK_WORK = 30_000;
 const SHARE_WORK = 2_000;
 const PAID_MILLIS = 1_800_000;
+/** Asked more often, the pool answers an address that it has had enough. */
+const ASKED_MILLIS = 1_000;
 
 type Visit = { readonly name: string; readonly hash: string; readonly shows: RegExp; act?(page: Page): Promise<void> };
 
@@ -193,6 +195,7 @@ try {
     miners.push(await startMiner(stack, wish));
   await until(
     async () => {
+      await sleep(ASKED_MILLIS);
       const pool = await readJson<PoolDocument>(`${stack.webUrl}/api/v1/pool`);
       const { payments } = await readJson<PaymentsDocument>(`${stack.webUrl}/api/v1/payments?address=${address}`);
       const paid = payments.filter(({ state }) => state === 'finalized').length;
