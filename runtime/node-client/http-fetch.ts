@@ -9,12 +9,10 @@ import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { getCACertificates, type TLSSocket } from 'node:tls';
 import type { Fetch, FetchAnswer } from '../../protocol/api/client-calls.ts';
 import { BodyParts, endBody } from '../clients/body-parts.ts';
+import { limitInterim } from './interim-answers.ts';
 
 /** The largest answer that a node of this release gives is a page of changes or a template: about 3 MiB. */
 export const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
-
-/** Answers of status 1xx before the one that counts. */
-const MOST_INTERIM = 8;
 
 export type HttpFetchOptions = {
   readonly maxBytes?: number;
@@ -47,10 +45,7 @@ export function httpFetch({ maxBytes = MAX_ANSWER_BYTES, tls }: HttpFetchOptions
         ? requestHttps(url, { ...options, agent: agents.https })
         : requestHttp(url, { ...options, agent: agents.http });
       sent.on('error', reject);
-      let interim = 0;
-      sent.on('information', () => {
-        if (++interim > MOST_INTERIM) sent.destroy(new Error('the server sends interim answers without end'));
-      });
+      limitInterim(sent);
       sent.once('response', (response) => {
         const wrong = secure ? tls?.refuses(response.socket as TLSSocket) : undefined;
         if (wrong === undefined) return resolve(answerOf(response, maxBytes));
