@@ -202,19 +202,18 @@ function overWebSocket(endpoint: Endpoint, events: TransportEvents, tls: TlsOpti
     opened = true;
     events.onOpen();
   });
-  // These do not reach the session, but each is read.
-  const pings = new FloodMeter(performance.now());
-  const onControl = (): void => {
-    if (pings.received(performance.now())) return;
-    end.close(refusal('pool_flood', 'the server sends pings or empty messages without end'));
-    socket.terminate();
-  };
   socket.on('message', (data, isBinary) => {
     if (end.done) return;
     const bytes = data as Buffer;
-    if (bytes.length === 0) return onControl();
     events.onData(isBinary ? (bytes as Bytes) : bytes.toString('utf8'));
   });
+  // These do not reach the session, but each is read and answered.
+  const pings = new FloodMeter(performance.now());
+  const onControl = (): void => {
+    if (pings.received(performance.now())) return;
+    end.close(refusal('pool_flood', 'the server sends pings without end'));
+    socket.terminate();
+  };
   socket.on('ping', onControl);
   socket.on('pong', onControl);
   socket.on('error', (error) => end.close(failure(error, opened)));
