@@ -11,6 +11,7 @@ import { request as requestHttps } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import { type Channel, MAX_PLACE, placeOf } from '../../protocol/notices.ts';
 import { reachOf } from '../../runtime/clients/address-reach.ts';
+import { limitInterim } from '../../runtime/node-client/interim-answers.ts';
 
 /** `public`: https to addresses of the internet. `private`: also http, and addresses of the pool's own network. */
 export type WebhookReach = 'public' | 'private';
@@ -127,6 +128,7 @@ export function postWebhook(
       agent: false,
       signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMillis)]),
     });
+    limitInterim(request);
     request.on('error', (error) => settle(error.name === 'AbortError' ? 'no answer in time' : error.message));
     request.once('response', ({ statusCode = 0 }) => {
       settle(statusCode >= 200 && statusCode < 300 ? undefined : `status ${statusCode}`);

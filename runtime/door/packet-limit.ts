@@ -2,15 +2,15 @@
  * What is decided in the parser, before a packet is read further. node:http begins all requests of a packet at once, and
  * 64 KiB hold thousands: the thread did nothing else for tenths of a second, also when the connection was destroyed at
  * the first one too many, those too that it refuses by itself (no Host, another Expect). And it hands on each chunk of a
- * body by itself: eleven thousand of one byte in 64 KiB.
+ * body by itself.
  */
 import type { IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
+import { BodyParts, endBody, type ParsedSocket } from '../clients/body-parts.ts';
 
 type Parsing = IncomingMessage & { upgrade?: boolean | null };
 type OnIncoming = (request: Parsing, keepsAlive: boolean) => number;
 /** Not documented; where Node has it no more, only the door's limit of unanswered requests remains. */
-type Parsed = Socket & { parser?: { onIncoming?: OnIncoming } | null };
+type Parsed = ParsedSocket & { parser?: { onIncoming?: OnIncoming } | null };
 
 /** What an upgrade returns: the parser leaves the rest of the packet to others. */
 const STOP = 2;
@@ -21,31 +21,22 @@ export const MAX_HEADERS = 200;
 /** Why a request is not read beyond its head. */
 export type HeadFault = 'too_many_headers' | 'chunked_upgrade';
 
-/** Parts in which a body in chunks may come, besides one for each so many bytes. */
-const FREE_PARTS = 32;
-const PART_BYTES = 256;
-
 function faultOf({ headers, rawHeaders, upgrade }: Parsing): HeadFault | undefined {
   if (rawHeaders.length >= 2 * MAX_HEADERS) return 'too_many_headers';
   return upgrade && headers['transfer-encoding'] !== undefined ? 'chunked_upgrade' : undefined;
 }
 
-/**
- * Each chunk costs a hundred times what the smallest carries, in time and in memory: forty bodies of 131,072 chunks took a
- * node's main thread 25 s and two gigabytes. So chunks that are too small end the connection, and what the packet still
- * holds of them goes nowhere (`_dumped`, not documented either).
- */
-function limitParts(request: Parsing, socket: Socket): void {
+/** Chunks that are too small end the connection (body-parts.ts), also those that come when the request was answered. */
+function limitParts(request: Parsing, socket: Parsed): void {
   const push = request.push.bind(request);
-  let parts = 0;
-  let bytes = 0;
+  const parts = new BodyParts();
   request.push = (part: Buffer | null): boolean => {
-    bytes += part?.length ?? 0;
-    if (part === null || ++parts <= FREE_PARTS + bytes / PART_BYTES) return push(part);
-    Object.assign(request, { _dumped: true });
-    socket.destroy();
+    if (part === null || parts.admit(part.length)) return push(part);
+    endBody(socket);
     return true;
   };
+  // node:http would hand on nothing more of what nobody reads, and still be called for each chunk.
+  Object.assign(request, { _dump: () => void request.removeAllListeners('data').resume() });
 }
 
 /**

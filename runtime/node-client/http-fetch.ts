@@ -1,12 +1,15 @@
 /**
  * The `fetch` of the typed API client over node:http with connections that stay open, for programs that call one node
  * many times a second: a call costs about half the processor time of the global fetch. No redirects, no compression, no
- * repetition: the node must answer itself. The size of an answer is limited: a node may send without end.
+ * repetition: the node must answer itself. Size and parts of an answer are limited, and interim ones before it: a node may
+ * send without end.
  */
 import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { getCACertificates, type TLSSocket } from 'node:tls';
 import type { Fetch, FetchAnswer } from '../../protocol/api/client-calls.ts';
+import { BodyParts, endBody } from '../clients/body-parts.ts';
+import { limitInterim } from './interim-answers.ts';
 
 /** The largest answer that a node of this release gives is a page of changes or a template: about 3 MiB. */
 export const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
@@ -42,6 +45,7 @@ export function httpFetch({ maxBytes = MAX_ANSWER_BYTES, tls }: HttpFetchOptions
         ? requestHttps(url, { ...options, agent: agents.https })
         : requestHttp(url, { ...options, agent: agents.http });
       sent.on('error', reject);
+      limitInterim(sent);
       sent.once('response', (response) => {
         const wrong = secure ? tls?.refuses(response.socket as TLSSocket) : undefined;
         if (wrong === undefined) return resolve(answerOf(response, maxBytes));
@@ -61,10 +65,16 @@ function answerOf(response: IncomingMessage, maxBytes: number): FetchAnswer {
   const read = new Promise<ArrayBuffer>((resolve, reject) => {
     const giveUp = () => response.destroy(new Error(`the answer is larger than ${maxBytes} bytes`));
     response.once('error', reject);
+    const admitted = response.headers['transfer-encoding'] === undefined ? undefined : new BodyParts();
     response.on('data', (part: Buffer) => {
+      if (response.destroyed) return;
       length += part.length;
       if (length > maxBytes) giveUp();
-      else parts.push(part);
+      else if (admitted?.admit(part.length) !== false) parts.push(part);
+      else {
+        response.destroy(new Error('the answer comes in chunks that are too small'));
+        endBody(response.socket);
+      }
     });
     response.once('close', () => {
       if (!response.complete) return reject(new Error('the connection ended in the middle of the answer'));

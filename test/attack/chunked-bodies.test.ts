@@ -12,8 +12,10 @@ const MOST_PARTS = 40;
 const head = (headers: string): string => `POST / HTTP/1.1\r\nhost: 127.0.0.1\r\n${headers}\r\n`;
 const CHUNKED = 'transfer-encoding: chunked\r\n';
 
+type Parser = { constructor: { kOnBody: number }; [place: number]: (part: Buffer) => void };
+
 async function open(handlers: Partial<DoorHandlers> = {}) {
-  const did = { parts: 0, requests: 0 };
+  const did = { parts: 0, calls: 0, requests: 0 };
   const door = new Door(
     { name: 'test', limits: { ...SMALL_DOOR, headBytes: 16_384, bodyBytes: 131_072 }, hosts: null, origins: null },
     {
@@ -27,6 +29,16 @@ async function open(handlers: Partial<DoorHandlers> = {}) {
     },
     { log: quietLog },
   );
+  door.server.on('connection', ({ parser }: Socket & { parser: Parser }) => {
+    const place = parser.constructor.kOnBody;
+    const take = parser[place] as Parser[number];
+    parser[place] = function (this: Parser, part) {
+      did.calls++;
+      take.call(this, part);
+    };
+    // Parsers are used again by other connections.
+    onTestFinished(() => void Object.assign(parser, { [place]: take }));
+  });
   const { port } = await door.listen({ host: '127.0.0.1', port: 0 }, { what: 'tests' });
   onTestFinished(() => door.close());
   return { port, did };
@@ -41,6 +53,26 @@ test.each([
   const client = await dial(port, `${head(headers)}${CRUMBS}`);
   await client.ended;
   expect(did.parts).toBeLessThanOrEqual(MOST_PARTS);
+  expect(did.calls).toBeLessThanOrEqual(MOST_PARTS);
+});
+
+test('crumbs after the answer end the connection too', async () => {
+  const { port, did } = await open({ request: (_request, response) => void response.end('read nothing') });
+  const client = await dial(port, head(CHUNKED));
+  await client.answered;
+  client.socket.write(CRUMBS);
+  await client.ended;
+  expect(client.text).toMatch(/read nothing/);
+  expect(did.calls).toBeLessThanOrEqual(MOST_PARTS);
+});
+
+test('a parser that stopped in the middle of a body reads the next one', async () => {
+  const { port } = await open();
+  for (let i = 0; i < 3; i++) {
+    const client = await dial(port, head(CHUNKED) + CRUMBS);
+    await client.ended;
+    expect(await say(port, `${head(`connection: close\r\n${CHUNKED}`)}2\r\n{}\r\n0\r\n\r\n`)).toMatch(/read 2$/);
+  }
 });
 
 test.each([
@@ -49,7 +81,7 @@ test.each([
 ])('chunks %s are refused at the head', async (_, headers, answer) => {
   const { port, did } = await open({ upgrade: (_request, socket) => void socket.destroy() });
   expect(await say(port, `${head(headers)}${CRUMBS}`)).toMatch(answer);
-  expect(did).toEqual({ parts: 0, requests: 0 });
+  expect(did).toEqual({ parts: 0, calls: 0, requests: 0 });
 });
 
 test('what follows crumbs on the connection is not served, and an answer under way is not sent', async () => {

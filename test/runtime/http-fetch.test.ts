@@ -115,3 +115,37 @@ test('an answer that switches protocols is a rejection too', async () => {
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
   await expect(httpFetch()(url, get)).rejects.toThrow('without an answer');
 });
+
+test.each([
+  ['chunks of a byte', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n', '1\r\nx\r\n', 'too small'],
+  [
+    'extensions of chunks',
+    'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n',
+    `1;${'a'.repeat(9_000)}\r\nx\r\n`,
+    'too small',
+  ],
+  ['answers before the answer', '', 'HTTP/1.1 103 Early Hints\r\n\r\n', 'without end'],
+])('%s without end are given up, and the connection with them', async (_, first, again, why) => {
+  const piece = again.repeat(Math.ceil(60_000 / again.length));
+  const gone = Promise.withResolvers<void>();
+  const server = createConnections((socket) => {
+    const more = (): void => void (socket.destroyed || socket.write(piece, more));
+    socket.on('error', () => undefined).on('close', gone.resolve);
+    socket.once('data', () => socket.write(first + piece, more));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  await expect(httpFetch()(url, get).then(text)).rejects.toThrow(why);
+  await gone.promise;
+});
+
+test('an answer in chunks of a usual size is read, and so are a few small ones', async () => {
+  const { url } = await serve((_, response) => {
+    response.writeProcessing();
+    for (let i = 0; i < 20; i++) response.write('x');
+    for (let i = 0; i < 200; i++) response.write(Buffer.alloc(1_000, 0x78));
+    response.end();
+  });
+  expect((await httpFetch()(url, get).then(text)).length).toBe(200_020);
+});
