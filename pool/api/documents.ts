@@ -245,7 +245,7 @@ export const miner = object(
       amount,
       'paid beyond what was credited, after the database fell back to an older copy; income makes up for it first',
     ),
-    advanced: described(amount, 'the most that this ever was'),
+    advanced: described(amount, 'what it was paid so in all, each time that the database fell back'),
     pending_estimate: described(amount, 'about what the window and its blocks not credited yet will bring'),
     payout_minimum: amount,
     payout_minimums: described(

@@ -42,7 +42,7 @@ export class PaymentsUnread extends Error {}
 export type PayoutTerms = Thresholds & {
   readonly intervalMillis: number;
   readonly isPaused: boolean;
-  /** The most that the account was ever paid beyond its credits, by the pool's word: no more than it says to have paid. */
+  /** What the account was paid beyond its credits, all times together, by the pool's word: no more than it says to have paid. */
   readonly advanced: bigint;
 };
 
