@@ -42,6 +42,8 @@ export class PaymentsUnread extends Error {}
 export type PayoutTerms = Thresholds & {
   readonly intervalMillis: number;
   readonly isPaused: boolean;
+  /** When payouts were last resumed; undefined if the pool does not say. */
+  readonly resumedMillis: number | undefined;
   /** What the account was paid beyond its credits, all times together, by the pool's word: no more than it says to have paid. */
   readonly advanced: bigint;
 };
@@ -65,7 +67,7 @@ export async function readPayoutTerms(address: string, pool: BooksSources['pool'
     payout_minimums?: unknown;
     advanced?: unknown;
   };
-  const { interval_seconds: seconds, paused } = payouts ?? {};
+  const { interval_seconds: seconds, paused, resumed_millis: resumed } = payouts ?? {};
   const { payout_minimum: minimum } = account;
   if (typeof minimum !== 'string' || typeof seconds !== 'number' || !(seconds >= 0) || typeof paused !== 'boolean')
     throw new ProtocolError('out_of_range', 'the pool does not say when it pays');
@@ -76,6 +78,7 @@ export async function readPayoutTerms(address: string, pool: BooksSources['pool'
     earlier: readEarlier(account.payout_minimums),
     intervalMillis: Math.min(seconds * 1_000, MAX_INTERVAL_MILLIS),
     isPaused: paused,
+    resumedMillis: isWhole(resumed) ? resumed : undefined,
     advanced: listed !== undefined && listed < advanced ? listed : advanced,
   };
 }
