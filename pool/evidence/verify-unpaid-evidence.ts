@@ -126,7 +126,8 @@ async function judge(evidence: UnpaidEvidence, { poolApi, nodeApi }: Values): Pr
     const isPaused = terms.isPaused || (terms.resumedMillis ?? 0) > newest.finalized_at_millis - bound;
     const verdict = judgeUnpaid({ ...terms, isPaused, credited, paid, threshold });
     if (verdict === 'paid' || owed < named) return { verdict: 'paid', credited, paid };
-    if (verdict === 'paused') throw new Error('the pool says that its payouts are paused, or were in the time that it has for them');
+    if (verdict === 'paused')
+      throw new Error('the pool says that its payouts are paused, or were in the time that it has for them');
     if (verdict === 'below')
       throw new Error(
         `the pool owes ${owed} atoms, and says that it pays this address from ${threshold} atoms on, or did in that time${advancedWords(terms)}; the file says ${named}`,

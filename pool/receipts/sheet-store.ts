@@ -43,12 +43,10 @@ export class SheetStore {
     const ends = await this.#sql<{ slice: number; through: bigint }[]>`select slice, through from slice_ends
       where boot_id = ${Buffer.from(bootId, 'hex')} order by slice`;
     const endOf = (slice: number): number => Number(ends.findLast((end) => end.slice <= slice)?.through ?? -1);
-    return ranges
-      .slice(0, open === -1 ? ranges.length : open)
-      .map((range) => {
-        const closedHeight = closed.get(range.slice) as number;
-        return { ...range, held: { after: endOf(range.slice - 1), through: endOf(range.slice), closedHeight } };
-      });
+    return ranges.slice(0, open === -1 ? ranges.length : open).map((range) => {
+      const closedHeight = closed.get(range.slice) as number;
+      return { ...range, held: { after: endOf(range.slice - 1), through: endOf(range.slice), closedHeight } };
+    });
   }
 
   /** The record of a closed slice, and its leaves as rows of `account 49 || u128 work`. */

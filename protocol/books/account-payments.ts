@@ -83,14 +83,14 @@ export async function readPayoutTerms(address: string, pool: BooksSources['pool'
   };
 }
 
-/** All payments to an address that a pool lists, each transaction once; undefined if they are too many to be read. */
+/** All final payments to an address that a pool lists, each transaction once; undefined if they are too many to be read. Others anybody could promise for ever. */
 async function listedSum(address: string, pool: BooksSources['pool']): Promise<bigint | undefined> {
   const sums = new Map<string, bigint>();
   let cursor: string | undefined;
   for (let page = 0; page < MAX_PAGES; page++) {
     const { rows, next } = await paymentPage(address, pool, cursor);
-    for (const { state, transaction_id: transaction, payout_id: payout, amount } of rows)
-      if (state !== 'void') sums.set(transaction ?? payout, parseAtoms(amount));
+    for (const { state, transaction_id: transaction, amount } of rows)
+      if (state === 'finalized' && transaction !== null) sums.set(transaction, parseAtoms(amount));
     if (next === undefined) return [...sums.values()].reduce((sum, atoms) => sum + atoms, 0n);
     cursor = next;
   }

@@ -14,8 +14,8 @@ type Payment = {
   state: string;
   address: string;
   amount: string;
-  transaction_id: string;
-  final_height: number;
+  transaction_id: string | null;
+  final_height: number | null;
 };
 
 /** A pool that credits 30 atoms an hour in one list each, and a node that shows the outputs of its payments. */
@@ -56,8 +56,9 @@ class Pool {
     }) => ({
       indexed_height: 1_000_000,
       changes: this.payments
-        .filter((each) => this.ledger.has(each.transaction_id) && each.final_height > after)
-        .filter((each) => addresses[0] === ADDRESS || !each.transaction_id.startsWith('own'))
+        .filter(({ transaction_id: id }) => id !== null && this.ledger.has(id))
+        .filter((each) => each.final_height !== null && each.final_height > after)
+        .filter((each) => addresses[0] === ADDRESS || !each.transaction_id?.startsWith('own'))
         .map((each) => ({
           kind: addresses[0] === ADDRESS ? 'received' : 'spent',
           finalized_height: each.final_height,
@@ -417,6 +418,16 @@ test('a pool that names an advance above all that it ever paid is accused as if 
   pool.pay();
   // Listed again under another id, it is still one payment.
   pool.payments.push({ ...(pool.payments[0] as Payment), payout_id: 'again' });
+  // Nor is one that never becomes final, which nobody can look for on the ledger.
+  for (const id of [null, 'fe'.repeat(48)])
+    pool.payments.push({
+      ...(pool.payments[0] as Payment),
+      payout_id: `promised ${id}`,
+      state: 'submitted',
+      amount: String(10n ** 12n),
+      transaction_id: id,
+      final_height: null,
+    });
   pool.advanced = 10n ** 12n;
   // It credits 30 an hour and pays from 100 on; what it lists covers 500 more.
   await pool.hours(45);

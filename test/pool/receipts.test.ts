@@ -129,7 +129,10 @@ test('a share that comes again counts once, as in the books', () => {
 });
 
 test('a slice with shares that the books have elsewhere has no receipts', () => {
-  const [eight, nine] = RANGES.map((range) => ({ ...range, held: { after: range.after, through: range.through, closedHeight: 1_000 } }));
+  const [eight, nine] = RANGES.map((range) => ({
+    ...range,
+    held: { after: range.after, through: range.through, closedHeight: 1_000 },
+  }));
   const take = (ranges: typeof RANGES) => {
     const tally = new JournalTally(ranges as never);
     for (const [sequence, record] of RECORDS.entries()) tally.take(sequence, record);
