@@ -3,6 +3,7 @@
  * honest peer that never had its turn. They break no rule. In virtual time.
  */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { DeliveryPace } from '../../node/network/sync/delivery-pace.ts';
 import { CUT_MILLIS, LiarsBed, passing, pause } from './liars.ts';
 
 const LENGTH = 1_000;
@@ -104,4 +105,44 @@ test.each([3, 40])('%i peers that announce all cuts first hold up a node only fo
     if (bed.tip <= bed.height + 3) bed.announce('honest', bed.tip);
   });
   expect(behind).toBeLessThan(90);
+});
+
+test('30 peers that send one block of three, one cut at a time and all just in time hold up a node only for a while', async () => {
+  const bed = new LiarsBed(LENGTH, 100, 384);
+  for (let i = 0; i < 30; i++) {
+    let turn = i;
+    bed.join(`liar${i}`, bed.tip, async (question) => {
+      if (question.type !== 'blocks') {
+        await pause(1_400);
+        return bed.truth(question, { head: Math.min(bed.tip, bed.height + 1) });
+      }
+      if (++turn % 3 === 0) return bed.truth(question);
+      await pause(2_900);
+      return 'busy';
+    });
+  }
+  bed.height = 100;
+  honest(bed);
+  bed.sync.start();
+  const behind = await secondsBehind(bed, () => {
+    for (const peer of bed.peers.keys()) if (peer !== 'honest' || bed.tip <= bed.height + 3) bed.announce(peer, bed.tip);
+  });
+  expect(behind).toBeLessThan(180);
+});
+
+test('a peer that is busy now and then is not behind all strangers for it', () => {
+  const pace = new DeliveryPace(() => 0);
+  for (const peer of ['honest', 'stranger0', 'stranger1', 'stranger2']) pace.joined(peer);
+  pace.measured('honest', -100, [1_000], 1);
+  for (let i = 0; i < 3; i++) {
+    pace.asked('honest');
+    pace.busy('honest', 0, 1);
+  }
+  const all = ['stranger0', 'stranger1', 'stranger2', 'honest'];
+  const firsts = Array.from({ length: 4 }, () => {
+    const [first] = pace.sorted(all) as [string];
+    pace.asked(first);
+    return first;
+  });
+  expect(firsts).toEqual(['honest', 'stranger0', 'honest', 'stranger1']);
 });

@@ -37,6 +37,8 @@ import { WakeUp } from './wake-up.ts';
 
 /** Delay after all peers failed. */
 const PAUSE_MILLIS = 2_000;
+/** So often a question for cuts goes to whoever waits longest. */
+const IN_TURN_MILLIS = 5_000;
 const LOG_MILLIS = 10_000;
 /** Twelve cuts: a head that is as old does not move. */
 const STANDS_MILLIS = 30_000;
@@ -86,6 +88,7 @@ export class CutSync {
   /** When headers were last proven, of which a proof may need many. */
   #headersAt = Number.NEGATIVE_INFINITY;
   #anyAt = Number.NEGATIVE_INFINITY;
+  #inTurnAt = Number.NEGATIVE_INFINITY;
   /** The head that was last waited at, and since when. */
   #stands = { height: -1, since: 0 };
   /** A proven cut that broke a rule here, and who sent its blocks: they come anew, from others where there are others. */
@@ -139,7 +142,7 @@ export class CutSync {
     while (!this.#closed) {
       const { ledger, probeMillis, steady } = this.#with;
       const { height } = ledger.head();
-      let peer = this.#isDue(height) ? this.heights.next(height) : undefined;
+      let peer = this.#isDue(height) ? this.#next(height) : undefined;
       if (peer === undefined) {
         const isClaimed = this.#isDue(height);
         const began = steady();
@@ -153,6 +156,13 @@ export class CutSync {
       }
       if (peer !== undefined && !this.#closed) await this.#advance(peer);
     }
+  }
+
+  /** From time to time whoever waits longest: those that always bring a little, and soon, would keep all others away. */
+  #next(height: number): PeerName | undefined {
+    const isInTurn = this.#with.steady() - this.#inTurnAt >= IN_TURN_MILLIS;
+    if (isInTurn) this.#inTurnAt = this.#with.steady();
+    return this.heights.next(height, undefined, undefined, isInTurn);
   }
 
   /** From time to time one of those that rest or claim nothing: what wakes the loop may be any number of strangers. */
