@@ -39,6 +39,8 @@ import { WakeUp } from './wake-up.ts';
 const PAUSE_MILLIS = 2_000;
 /** So often a question for cuts goes to whoever waits longest. */
 const IN_TURN_MILLIS = 5_000;
+/** So long after the question an answer that brings less than its peer has makes room for one that brings all. */
+const SHORT_MILLIS = 4_000;
 const LOG_MILLIS = 10_000;
 /** Twelve cuts: a head that is as old does not move. */
 const STANDS_MILLIS = 30_000;
@@ -74,6 +76,7 @@ export class CutSync {
   readonly #epochs: EpochProof;
   readonly #checkpoints: CheckpointProof;
   readonly #news = new WakeUp();
+  readonly #ending = Promise.withResolvers<void>();
   #running: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
@@ -124,6 +127,7 @@ export class CutSync {
     this.#closed = true;
     clearInterval(this.#timer);
     this.wake();
+    this.#ending.resolve();
     this.arrived();
     await this.#running;
   }
@@ -253,7 +257,13 @@ export class CutSync {
     const from = head.height + 1;
     const count = batchEnd(from) - head.height;
     const claims = this.heights.claims();
-    const read = (peer: PeerName, bytes: Uint8Array) => this.#read(peer, bytes, head, claims.get(peer) ?? 0);
+    const since = this.#with.steady();
+    const read = async (peer: PeerName, bytes: Uint8Array) => {
+      const found = await this.#read(peer, bytes, head, claims.get(peer) ?? 0);
+      // Otherwise those that bring one cut, and soon, would always come before one that is slow and brings all.
+      if (found !== undefined && found !== 'over' && !found.isWhole) await this.#waitUntil(since + SHORT_MILLIS);
+      return found;
+    };
     const batch = await this.#askSoon(first, { type: 'cuts', from, count }, read);
     if (batch === undefined || batch === 'over') return;
     try {
@@ -263,6 +273,14 @@ export class CutSync {
     } catch (error) {
       this.#failed(batch.peer, error);
     }
+  }
+
+  /** Or until this node stops. */
+  async #waitUntil(millis: number): Promise<void> {
+    const late = Promise.withResolvers<void>();
+    const timer = setTimeout(late.resolve, millis - this.#with.steady());
+    await Promise.race([late.promise, this.#ending.promise]);
+    clearTimeout(timer);
   }
 
   /** Proven cuts after the head. Undefined if this peer has none; `over` where nobody's would help any more. */

@@ -28,6 +28,10 @@ const BUSY_MILLIS = 1_000;
 /** One without a good pace is tried so often, beside others. */
 const TRY_MILLIS = 2_000;
 
+/** Who says within this time that it is busy keeps its turn, so often in a row. */
+export const SOON_MILLIS = 250;
+export const MAX_KEPT = 3;
+
 export type PaceRank = 'good' | 'unknown' | 'poor';
 const ORDER: Readonly<Record<PaceRank, number>> = { good: 0, unknown: 1, poor: 2 };
 
@@ -42,6 +46,9 @@ export class DeliveryPace {
   readonly #busy = new Map<PeerName, number>();
   /** When they came or were last asked, as a number that grows. */
   readonly #turns = new Map<PeerName, number>();
+  /** Their turns before the last question, and how often in a row they kept them. */
+  readonly #before = new Map<PeerName, number>();
+  readonly #kept = new Map<PeerName, number>();
   #triedAt = Number.NEGATIVE_INFINITY;
   #turn = 0;
   readonly steady: () => number;
@@ -56,14 +63,28 @@ export class DeliveryPace {
   }
 
   asked(peer: PeerName): void {
-    if (this.#turns.has(peer)) this.#turns.set(peer, ++this.#turn);
+    const before = this.#turns.get(peer);
+    if (before !== undefined) {
+      this.#before.set(peer, before);
+      this.#turns.set(peer, ++this.#turn);
+    }
     if (this.rank(peer) !== 'good') this.#wasSender = this.#senders.has(peer);
   }
 
   /** It has no time, and one that is honest says so soon: who takes its time for it sent nothing in that time. */
   busy(peer: PeerName, since: number, asked: number): void {
     if (this.#paces.has(peer)) this.#busy.set(peer, (this.#busy.get(peer) ?? 0) + 1);
-    if (this.steady() - since >= BUSY_MILLIS) this.measured(peer, since, [], asked);
+    const millis = this.steady() - since;
+    if (millis >= BUSY_MILLIS) this.measured(peer, since, [], asked);
+    this.#keepTurn(peer, millis);
+  }
+
+  /** It cost no time, and all others may come before it otherwise. */
+  #keepTurn(peer: PeerName, millis: number): void {
+    const [before, kept] = [this.#before.get(peer), this.#kept.get(peer) ?? 0];
+    const isKept = before !== undefined && millis < SOON_MILLIS && kept < MAX_KEPT;
+    if (isKept) this.#turns.set(peer, before);
+    this.#kept.set(peer, isKept ? kept + 1 : 0);
   }
 
   /** Whether one without a good pace is due: where all come after the good ones, one that is better would never show it. */
@@ -81,6 +102,7 @@ export class DeliveryPace {
     if (lengths.length > 0) {
       this.#busy.delete(peer);
       this.#senders.add(peer);
+      this.#kept.delete(peer);
     }
     const seconds = Math.max(LEAST_MILLIS, at - since) / 1_000;
     const bytes = lengths.reduce((sum, length) => sum + Math.max(BLOCK_BYTES, length), 0);
@@ -126,6 +148,8 @@ export class DeliveryPace {
     this.#paces.delete(peer);
     this.#busy.delete(peer);
     this.#senders.delete(peer);
+    this.#before.delete(peer);
+    this.#kept.delete(peer);
     this.#turns.delete(peer);
   }
 }
