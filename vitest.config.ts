@@ -48,7 +48,7 @@ class SlowFirst extends BaseSequencer {
 
 /** Needs a process of its own, through Vite: imports JSX, replaces a module, loads a driver for graphics cards, or measures the memory of its own process. */
 const ALONE = [
-  'test/dashboard/share-check.test.ts',
+  'test/dashboard/share-check.long.test.ts',
   'test/guards/documented-commands.slow.test.ts',
   'test/kernels/*.slow.test.ts',
   'test/miner/selftest*.slow.test.ts',
@@ -68,8 +68,8 @@ export default defineConfig({
     globalSetup: ['test/builds.ts', 'test/shared-databases.ts'],
     setupFiles: ['test/processor-time.ts', 'test/client-faults.ts', 'test/watch/polls.ts'],
     pool: 'forks',
-    // Twice as many as the smallest machine has cores: slow files wait for cuts, time-outs and other processes half of their time.
-    maxWorkers: 4,
+    // Twice as many as the smallest machine has cores: slow files wait for cuts, time-outs and other processes half of their time. Quick ones wait for nothing, and each worker loads all modules once.
+    maxWorkers: level === 'quick' ? 3 : 4,
     sequence: { sequencer: SlowFirst },
     // Times on the clock say how busy the machine is. The watch counts another time, and what moves.
     runner: 'test/watch/runner.ts',

@@ -46,8 +46,8 @@ const LazyOperatorPage = lazyPage('lazy.page', async () => (await import('./oper
 const SOON = [LazyMinerPage, LazyBlocksPage, LazyPaymentsPage, LazyConnectPage];
 const SOON_MILLIS = 2_000;
 
-/** Pages that have all their texts in every language; the others are in English. */
-const TRANSLATED: readonly Place['page'][] = ['pool', 'blocks', 'connect'];
+/** Pages that are in English alone. */
+const ENGLISH_PAGES: readonly Place['page'][] = ['operator'];
 
 function loadSoon(): () => void {
   // What cannot be loaded now is tried again when it is opened.
@@ -115,7 +115,7 @@ export function App() {
           </nav>
         </div>
       </header>
-      <main id="main" tabIndex={-1} aria-label={title} lang={TRANSLATED.includes(place.page) ? undefined : 'en'}>
+      <main id="main" tabIndex={-1} aria-label={title} lang={ENGLISH_PAGES.includes(place.page) ? 'en' : undefined}>
         {/* Always there: a live region that comes together with its text is often not read. */}
         <div role="status">
           {live === 'away' ? <p class="banner">{word('frame.away')}</p> : null}
@@ -133,7 +133,9 @@ export function App() {
       </main>
       {place.page === 'mine' ? null : <MiniBar />}
       <footer>
-        {word('frame.amounts')} {pool.data === undefined ? '' : word('frame.network', { network: pool.data.network })}{' '}
+        <p>
+          {word('frame.amounts')} {pool.data === undefined ? '' : word('frame.network', { network: pool.data.network })}
+        </p>
         <a href="status">{word('frame.status')}</a> <PauseButton /> <ThemeChoice /> <LanguageChoice />
       </footer>
     </>

@@ -2,7 +2,19 @@
 
 import type { PoolDocument } from '../pool/api/documents.ts';
 import type { Pace } from './earnings.ts';
-import { word } from './words/language.ts';
+import { shownLocale, shownSigns, word } from './words/language.ts';
+
+/** A plain number with the signs of the page's language. */
+function local(plain: string): string {
+  const { group, point } = shownSigns();
+  const [whole = '', part] = plain.split('.');
+  const grouped = whole.replace(/\B(?=(\d{3})+$)/g, group);
+  return part === undefined ? grouped : `${grouped}${point}${part}`;
+}
+
+/** With so many decimals, and with so many digits, in the language of the page. */
+export const fixed = (value: number, decimals: number): string => local(value.toFixed(decimals));
+export const precise = (value: number, digits: number): string => local(value.toPrecision(digits));
 
 const PREFIXES = ['', 'k', 'M', 'G', 'T', 'P'];
 
@@ -13,7 +25,7 @@ function short(amount: number, unit: string): string {
     value /= 1000;
     size++;
   }
-  return `${size === 0 ? Math.round(value) : value.toPrecision(3)} ${PREFIXES[size]}${unit}`.trimEnd();
+  return `${size === 0 ? Math.round(value) : precise(value, 3)} ${PREFIXES[size]}${unit}`.trimEnd();
 }
 
 export const MODES = { pplns: 'PPLNS', solo: 'Solo' } as const;
@@ -35,7 +47,7 @@ export function coins(atoms: string | bigint): string {
     .toString()
     .padStart(DECIMALS, '0')
     .replace(/0{1,6}$/, '');
-  return `${sign}${count(size / ATOMS)}.${rest}`;
+  return `${sign}${count(size / ATOMS)}${shownSigns().point}${rest}`;
 }
 
 const SHOWN_DECIMALS = 4;
@@ -43,10 +55,10 @@ const SHOWN_DECIMALS = 4;
 /** The text of `coins` in two parts, of which a small screen shows the first, and the zeros up to the last atom. */
 export function amountParts(atoms: string): { readonly head: string; readonly rest: string; readonly zeros: string } {
   const text = coins(atoms);
-  const point = text.indexOf('.');
+  const point = text.indexOf(shownSigns().point);
   const zeros = '0'.repeat(DECIMALS - (text.length - point - 1));
   // Of a very small amount nothing would be left.
-  const end = /^-?0\.0{4}/.test(text) ? text.length : point + 1 + SHOWN_DECIMALS;
+  const end = /^-?0\D0{4}/.test(text) ? text.length : point + 1 + SHOWN_DECIMALS;
   return { head: text.slice(0, end), rest: text.slice(end), zeros };
 }
 
@@ -59,11 +71,23 @@ export function roundedCoins(atoms: string | bigint): string {
   return coins((value / unit) * unit);
 }
 
-/** `1,234,567.89`, to a thousandth. Without Intl, which takes longer to start than the first page to be drawn. */
-export function count(value: number | bigint): string {
-  const [whole = '', part] = String(typeof value === 'bigint' ? value : Math.round(value * 1000) / 1000).split('.');
-  const grouped = whole.replace(/\B(?=(\d{3})+$)/g, ',');
-  return part === undefined ? grouped : `${grouped}.${part}`;
+/** `1,234,567.89`, to a thousandth; in German `1.234.567,89`. */
+export const count = (value: number | bigint): string =>
+  local(String(typeof value === 'bigint' ? value : Math.round(value * 1000) / 1000));
+
+/** Keyboards have others than the ones that are written: spaces and apostrophes. */
+const GROUPS = [/\s/, /['’]/];
+const AFTER_GROUPS = /^\d{3}$/;
+
+/** What was typed as a number, with a point and without groups. In German 1.250 is more than a thousand, and 1.25 is no number: one that could be meant otherwise is not guessed. */
+export function plainNumber(typed: string): string | undefined {
+  const { group, point } = shownSigns();
+  const [whole = '', part, ...more] = typed.trim().split(point);
+  const [first = '', ...groups] = whole.split(GROUPS.find((signs) => signs.test(group)) ?? group);
+  const isWhole = groups.length === 0 ? /^\d+$/.test(first) : /^\d{1,3}$/.test(first);
+  if (!isWhole || !groups.every((each) => AFTER_GROUPS.test(each)) || more.length > 0) return undefined;
+  if (part === undefined) return [first, ...groups].join('');
+  return /^\d+$/.test(part) ? `${[first, ...groups].join('')}.${part}` : undefined;
 }
 
 /** `1 worker`, `2 workers`, in the language of the page. */
@@ -71,11 +95,13 @@ export const counted = (value: number, one: 'worker' | 'miner'): string =>
   word(value === 1 ? `count.${one}` : `count.${one}s`, { count: count(value) });
 
 export const percent = (part: number, digits = 0): string =>
-  Number.isFinite(part) ? `${(part * 100).toFixed(digits)} %` : '–';
+  Number.isFinite(part) ? `${fixed(part * 100, digits)} %` : '–';
 
 /** The same for parts that are mostly small: `0.34 %`, never `0 %` where there is something. */
 export const smallPercent = (part: number): string =>
-  part > 0 && part < 0.0001 ? 'less than 0.01 %' : percent(part, part < 0.1 ? 2 : 0);
+  part > 0 && part < 0.0001
+    ? word('number.below', { number: `${fixed(0.01, 2)} %` })
+    : percent(part, part < 0.1 ? 2 : 0);
 
 export function ago(millis: number | null, now: number): string {
   if (millis === null) return word('time.never');
@@ -86,25 +112,24 @@ export function ago(millis: number | null, now: number): string {
   return word('time.days_ago', { count: Math.floor(seconds / 86_400) });
 }
 
-/** Made once, when the first is needed: a Date that is asked for its text makes one for each answer. */
-export function timeFormat(
-  locale: string | undefined,
-  options: Intl.DateTimeFormatOptions,
-): (millis: number) => string {
-  let made: Intl.DateTimeFormat | undefined;
+/** Made once for a locale, when the first is needed: a Date that is asked for its text makes one for each answer. */
+export function timeFormat(options: Intl.DateTimeFormatOptions): (millis: number) => string {
+  const made = new Map<string | undefined, Intl.DateTimeFormat>();
   return (millis) => {
-    made ??= new Intl.DateTimeFormat(locale, options);
-    return made.format(millis);
+    const locale = shownLocale();
+    const format = made.get(locale) ?? new Intl.DateTimeFormat(locale, options);
+    made.set(locale, format);
+    return format.format(millis);
   };
 }
 
-export const time = timeFormat(undefined, { dateStyle: 'short', timeStyle: 'medium' });
+export const time = timeFormat({ dateStyle: 'short', timeStyle: 'medium' });
 /** On hover, in full. */
-export const fullTime = timeFormat(undefined, { dateStyle: 'full', timeStyle: 'long' });
+export const fullTime = timeFormat({ dateStyle: 'full', timeStyle: 'long' });
 
 /** For lists: without seconds, in two parts. */
-export const date = timeFormat(undefined, { dateStyle: 'short' });
-export const clock = timeFormat(undefined, { timeStyle: 'short' });
+export const date = timeFormat({ dateStyle: 'short' });
+export const clock = timeFormat({ timeStyle: 'short' });
 
 /** Of an address, for the name of a file. */
 export const shortName = (address: string): string => address.replace(/[^0-9a-z]/gi, '').slice(-8);
@@ -113,21 +138,17 @@ export const shortId = (id: string): string => (id.length <= 20 ? id : `${id.sli
 
 export function duration(seconds: number): string {
   if (!Number.isFinite(seconds)) return '–';
-  if (seconds < 0.1) return word('time.less');
-  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  if (seconds < 0.1) return word('number.below', { number: `${fixed(0.1, 1)} s` });
+  if (seconds < 10) return `${fixed(seconds, 1)} s`;
   if (seconds < 90) return `${Math.round(seconds)} s`;
   if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
-  if (seconds < 172_800) return `${(seconds / 3600).toFixed(1)} h`;
-  return word('time.days', { count: (seconds / 86_400).toFixed(1) });
+  if (seconds < 172_800) return `${fixed(seconds / 3600, 1)} h`;
+  return word('time.days', { count: fixed(seconds / 86_400, 1) });
 }
 
 /** `a block every 12 s`, in the language of the page. */
 export const blockEvery = (seconds: number): string =>
   seconds < 0.1 ? word('time.many_blocks') : word('time.block_every', { time: duration(seconds) });
-
-/** How often something comes: `a block every 12 s`. */
-export const howOften = (what: string, seconds: number): string =>
-  seconds < 0.1 ? `more than ten ${what}s a second` : `a ${what} every ${duration(seconds)}`;
 
 export const DAY_SECONDS = 86_400;
 export const HOUR_SECONDS = 3_600;
@@ -187,7 +208,7 @@ export function windowText(
   pace: Pace | undefined,
 ): string | undefined {
   if (window_thousandths === undefined) return undefined;
-  const text = (thousandths: number) => word('terms.window_of', { count: thousandths / 1_000 });
+  const text = (thousandths: number) => word('terms.window_of', { count: count(thousandths / 1_000) });
   const changes = window_changes.map((one) => ({ ...one, text: text(one.window_thousandths) }));
   return withChanges(text(window_thousandths), changes, pool, pace);
 }

@@ -1,9 +1,8 @@
-/** Parts of the page that are loaded when they are shown: the first figures wait for nothing else. */
+/** Parts of the page that are loaded when they are shown, with their texts: the first figures wait for nothing else. */
 
 import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import type { WordKey } from './words/english.ts';
-import { word } from './words/language.ts';
+import { loadPageWords, type WordKey, word } from './words/language.ts';
 
 /** A pool that is away may be back by then. */
 const AGAIN_MILLIS = 3_000;
@@ -16,7 +15,7 @@ export type Lazy<P extends object> = ComponentType<P> & {
 export function lazyPage<P extends object>(what: WordKey, load: () => Promise<ComponentType<P>>): Lazy<P> {
   let loaded: ComponentType<P> | undefined;
   const ready = async (): Promise<ComponentType<P>> => {
-    loaded ??= await load();
+    loaded ??= (await Promise.all([load(), loadPageWords()]))[0];
     return loaded;
   };
   const LazyPage = (given: P) => {

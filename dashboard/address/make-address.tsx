@@ -1,8 +1,10 @@
 /** For people without a wallet: an address made in the page. The words are shown once, checked, and kept nowhere. */
+
 import { useRef, useState } from 'preact/hooks';
 import type { NetworkName } from '../../protocol/network.ts';
 import { useHeadFocus } from '../view/focus.ts';
 import { say } from '../view/say.ts';
+import { word, wordAround } from '../words/language.ts';
 import type { NewAddress } from './new-address.ts';
 
 type Stage =
@@ -10,9 +12,6 @@ type Stage =
   | { readonly name: 'words'; readonly made: NewAddress }
   | { readonly name: 'check'; readonly made: NewAddress; readonly asked: readonly number[]; readonly wrong: boolean }
   | { readonly name: 'done'; readonly address: string };
-
-/** Said each time, though the text stays the same. */
-const WRONG = 'These words do not match. Check your sheet.';
 
 export function MakeAddress({ network, onAddress }: { network: NetworkName; onAddress(address: string): void }) {
   const [stage, setStage] = useState<Stage>({ name: 'offer' });
@@ -35,7 +34,8 @@ export function MakeAddress({ network, onAddress }: { network: NetworkName; onAd
     const answers = [...(form.current?.querySelectorAll('input') ?? [])].map((input) => input.value);
     if (!isAnswered(made.words, asked, answers)) {
       setStage({ name: 'check', made, asked, wrong: true });
-      say(WRONG);
+      // Each time, though the text stays the same.
+      say(word('make.wrong'));
       return;
     }
     setStage({ name: 'done', address: made.address });
@@ -46,15 +46,16 @@ export function MakeAddress({ network, onAddress }: { network: NetworkName; onAd
     return (
       <section class="card">
         <h2 ref={head} tabIndex={-1}>
-          No address yet?
+          {word('make.title')}
         </h2>
         <p>
-          Make one here. You get 24 words, which are your wallet. The page does not keep them and sends them nowhere, so
-          there is no other copy. To spend what you mined, enter them in <code>svc-wallet restore</code> later. For
-          large amounts, make the wallet with <code>svc-wallet</code> on your own machine instead.
+          {wordAround('make.explained', {
+            restore: <code>svc-wallet restore</code>,
+            wallet: <code>svc-wallet</code>,
+          })}
         </p>
         <button type="button" onClick={() => void make()}>
-          Make an address
+          {word('make.button')}
         </button>
         {stage.problem === undefined ? null : (
           <p class="bad" role="alert">
@@ -68,31 +69,28 @@ export function MakeAddress({ network, onAddress }: { network: NetworkName; onAd
     return (
       <section class="card sheet">
         <h2 ref={head} tabIndex={-1}>
-          Your 24 words
+          {word('make.words')}
         </h2>
-        <p class="warn">
-          Write them down in this order. Anyone who has them can take your coins; without them your coins are lost. They
-          are not shown again once you have finished here.
-        </p>
+        <p class="warn">{word('make.warning')}</p>
         <ol class="words">
-          {made.words.map((word, i) => (
+          {made.words.map((each, i) => (
             <li key={i} class="mono">
-              {word}
+              {each}
             </li>
           ))}
         </ol>
         <p>
-          Address ({network}): <span class="mono long">{made.address}</span>
+          {word('make.address', { network })} <span class="mono long">{made.address}</span>
         </p>
         <div class="row unprinted">
           <button type="button" class="primary" onClick={() => void ask(made)}>
-            I have written them down
+            {word('make.written')}
           </button>
           <button type="button" onClick={() => print()}>
-            Print this sheet
+            {word('make.print')}
           </button>
           <button type="button" onClick={() => setStage({ name: 'offer' })}>
-            Discard them
+            {word('make.discard')}
           </button>
         </div>
       </section>
@@ -102,7 +100,7 @@ export function MakeAddress({ network, onAddress }: { network: NetworkName; onAd
     return (
       <section class="card">
         <h2 ref={head} tabIndex={-1}>
-          Your 24 words
+          {word('make.words')}
         </h2>
         <form
           ref={form}
@@ -115,7 +113,7 @@ export function MakeAddress({ network, onAddress }: { network: NetworkName; onAd
         >
           {stage.asked.map((place) => (
             <label key={place}>
-              Word {place + 1}
+              {word('make.word', { place: place + 1 })}
               <input
                 required
                 autocomplete="off"
@@ -128,26 +126,23 @@ export function MakeAddress({ network, onAddress }: { network: NetworkName; onAd
             </label>
           ))}
           <button type="submit" class="primary">
-            Check
+            {word('make.check')}
           </button>
           <button type="button" onClick={() => setStage({ name: 'words', made: stage.made })}>
-            Show them again
+            {word('make.again')}
           </button>
         </form>
         <p id="words-problem" class="bad">
-          {stage.wrong ? WRONG : ''}
+          {stage.wrong ? word('make.wrong') : ''}
         </p>
       </section>
     );
   return (
     <section class="card">
       <h2 ref={head} tabIndex={-1}>
-        Your address is ready
+        {word('make.ready')}
       </h2>
-      <p role="status">
-        <span class="mono long">{stage.address}</span> has been entered in the form. The words are no longer on this
-        page.
-      </p>
+      <p role="status">{wordAround('make.entered', { address: <span class="mono long">{stage.address}</span> })}</p>
     </section>
   );
 }

@@ -72,10 +72,10 @@ export const historyPoints = (history: HistoryDocument, nowMillis: number, what:
   });
 
 /** The locale's, with the short form of the hours: there is little room below a chart. */
-const clock = timeFormat(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
-const seconds = timeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' });
-const date = timeFormat(undefined, { day: 'numeric', month: 'short' });
-export const moment = timeFormat(undefined, {
+const clock = timeFormat({ hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
+const seconds = timeFormat({ hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' });
+const date = timeFormat({ day: 'numeric', month: 'short' });
+export const moment = timeFormat({
   day: 'numeric',
   month: 'short',
   hour: '2-digit',

@@ -1,9 +1,11 @@
 /** What a miner was credited, a bar for each day. */
+
 import { useMemo } from 'preact/hooks';
 import type { EarningsDocument } from '../../pool/api/documents.ts';
 import { useDocument } from '../data/hooks.ts';
 import { date, roundedCoins } from '../format.ts';
 import { Placeholder } from '../view/parts.tsx';
+import { word } from '../words/language.ts';
 import { Chart } from './chart.tsx';
 
 const ATOMS = 100_000_000;
@@ -25,13 +27,13 @@ export function Earnings({ path }: { path: string }) {
   const isEmpty = points.every(({ value }) => value === 0);
   return (
     <section class="card">
-      <h2>Daily earnings, coins</h2>
+      <h2>{word('earned.title')}</h2>
       {isEmpty ? (
-        <Placeholder error={error} loading={data === undefined} empty="Nothing was credited in the last 30 days." />
+        <Placeholder error={error} loading={data === undefined} empty={word('earned.none')} />
       ) : (
         <>
-          <Chart points={points} label="Daily earnings" write={inCoins} when={date} bars />
-          <p class="note">What was credited on each day, in UTC, after the fee. The last bar is today so far.</p>
+          <Chart points={points} label={word('earned.label')} write={inCoins} when={date} bars />
+          <p class="note">{word('earned.note')}</p>
         </>
       )}
     </section>

@@ -5,8 +5,7 @@ import type { ChartDocument, HistoryDocument } from '../../pool/api/documents.ts
 import { useDocument } from '../data/hooks.ts';
 import { count, hashRate, percent } from '../format.ts';
 import { Placeholder } from '../view/parts.tsx';
-import type { WordKey } from '../words/english.ts';
-import { word } from '../words/language.ts';
+import { type WordKey, word } from '../words/language.ts';
 import { Chart } from './chart.tsx';
 import { type ChartValue, chartPoints, type HistoryValue, historyPoints, hoursOf, type Point } from './chart-points.ts';
 

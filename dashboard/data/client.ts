@@ -1,5 +1,7 @@
 /** Reading the pool's API from the page: relative addresses, one error type for whatever went wrong. */
+
 import type { ErrorDocument } from '../../pool/api/documents.ts';
+import { shownLanguage, word } from '../words/language.ts';
 
 export class PoolError extends Error {
   readonly status: number;
@@ -22,16 +24,21 @@ export async function read<T>(path: string, init: RequestInit = {}): Promise<T> 
   try {
     response = await fetch(apiUrl(path), { signal: AbortSignal.timeout(TIMEOUT_MILLIS), ...init });
   } catch {
-    throw new PoolError(0, 'unreachable', 'the pool does not answer');
+    throw new PoolError(0, 'unreachable', word('error.unreachable'));
   }
   const body = (await response.json().catch(() => undefined)) as (T & Partial<ErrorDocument>) | undefined;
   if (response.ok && body !== undefined) return body;
   const error = body?.error;
-  throw new PoolError(
-    response.status,
-    error?.code ?? 'unreadable',
-    error?.message ?? `the pool answered with status ${response.status}`,
-  );
+  throw new PoolError(response.status, error?.code ?? 'unreadable', messageOf(response.status, error));
+}
+
+const GENERAL = ['too_many_requests', 'unavailable', 'internal'] as const;
+
+/** The pool writes in English. What may befall any request has words in the other languages; what is wrong with one in particular is shown as the pool says it. */
+function messageOf(status: number, error: ErrorDocument['error'] | undefined): string {
+  if (error === undefined) return word('error.status', { status });
+  const general = shownLanguage() === 'en' ? undefined : GENERAL.find((code) => code === error.code);
+  return general === undefined ? error.message : word(`error.${general}`);
 }
 
 const underWay = new Map<string, Promise<unknown>>();

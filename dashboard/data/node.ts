@@ -1,5 +1,7 @@
 /** Reads of a node's public API: the pool's own node through the pool, or one on the reader's machine. The page admits no others. */
+
 import type { BooksSources } from '../../protocol/books/books-evidence.ts';
+import { word } from '../words/language.ts';
 
 const REMEMBERED = 'svc-check-node';
 const TIMEOUT_MILLIS = 15_000;
@@ -26,7 +28,7 @@ export const poolNode = (): string => new URL('api/v1/node', document.baseURI).h
 
 async function call<T>(base: string, path: string, body?: object): Promise<T> {
   const response = await ask(base, path, body);
-  if (!response.ok) throw new Error(`the node answered with status ${response.status}`);
+  if (!response.ok) throw new Error(word('node.answered', { status: response.status }));
   return (await response.json()) as T;
 }
 
@@ -45,13 +47,12 @@ export async function nodeCall<T>(base: string, path: string, body?: object): Pr
   try {
     response = await ask(base, path, body);
   } catch {
-    throw new Error(
-      'The node cannot be reached, or does not allow this page. Check its address and its option --browser-origin.',
-    );
+    throw new Error(word('node.unreachable'));
   }
   const answer = (await response.json().catch(() => undefined)) as (T & { error?: { message?: string } }) | undefined;
   if (response.ok && answer !== undefined) return answer;
-  throw new Error(`The node replied: ${answer?.error?.message ?? `status ${response.status}`}.`);
+  const reason = answer?.error?.message ?? word('node.status', { status: response.status });
+  throw new Error(word('node.replied', { reason }));
 }
 
 export const nodeReads = (base: string): NonNullable<BooksSources['node']> => ({

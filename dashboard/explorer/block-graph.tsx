@@ -2,9 +2,12 @@
  * The newest work blocks as a picture: a column for each anchor, a dot for each block, a line to each parent that is shown. The table
  * below it lists the same blocks for the keyboard and for screen readers.
  */
+
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { RouteAnswer } from '../../protocol/api/routes.ts';
 import { explorerLink } from '../router.ts';
+import { stateText } from '../view/parts.tsx';
+import { word } from '../words/language.ts';
 
 export type GraphBlock = Pick<
   RouteAnswer<'recentBlocks'>['blocks'][number],
@@ -71,7 +74,7 @@ export function BlockGraph({ blocks }: { blocks: readonly GraphBlock[] }) {
       class="scroll graph"
       // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard
       tabIndex={0}
-      aria-label="Picture of the newest work blocks; the table below lists them"
+      aria-label={word('chain.graph_label')}
       ref={place}
       onScroll={({ currentTarget: { scrollLeft, scrollWidth, clientWidth } }) => {
         isAtEnd.current = scrollLeft + clientWidth >= scrollWidth - COLUMN;
@@ -92,7 +95,7 @@ export function BlockGraph({ blocks }: { blocks: readonly GraphBlock[] }) {
           <a key={block.block_id} href={explorerLink('block', block.block_id)} tabindex={-1}>
             <circle class={`dot dot-${block.reward.state}`} cx={x} cy={y} r={DOT}>
               <title>
-                {block.block_id}, {block.reward.state}
+                {block.block_id}, {stateText(block.reward.state)}
               </title>
             </circle>
           </a>

@@ -1,71 +1,71 @@
 /** One work block: who mined it on which anchor, its parents, what it carries, and what became of its reward. */
+
 import type { BlockDocument } from '../../protocol/api/cut-documents.ts';
 import { workOfTarget } from '../../protocol/ledger/target.ts';
 import { coins, count } from '../format.ts';
 import { Placeholder, State, When, WholeName } from '../view/parts.tsx';
+import { word, wordAround } from '../words/language.ts';
 import { useChain } from './chain-document.ts';
 import { ChainLink, CutLink, FactList, type Facts } from './links.tsx';
 
-const REWARDS = {
-  waiting: 'no cut has registered it yet',
-  pending: 'paid when its registration window closes',
-  paid: '',
-  expired: 'registered too late, or never: it is not paid',
-} as const;
+/** What a state means as long as there is no amount. */
+const rewardNote = (state: BlockDocument['reward']['state']): string =>
+  state === 'paid' ? '' : `, ${word(`chain.reward_${state}`)}`;
 
 function factsOf(block: BlockDocument): Facts {
   const { reward, registered_cut: registered, parents } = block;
   return [
-    ['Miner', <ChainLink key="miner" kind="address" id={block.payout} whole />],
-    ['Tag', block.tag || '–'],
-    ['Found', <When key="found" millis={block.timestamp_millis} />],
-    ['Anchor', <CutLink key="anchor" height={block.anchor_height} />],
-    ['Registered by', registered === null ? 'no cut yet' : <CutLink key="cut" height={registered.height} />],
+    [word('chain.miner'), <ChainLink key="miner" kind="address" id={block.payout} whole />],
+    [word('chain.tag'), block.tag || '–'],
+    [word('blocks.found'), <When key="found" millis={block.timestamp_millis} />],
+    [word('blocks.anchor'), <CutLink key="anchor" height={block.anchor_height} />],
     [
-      'Reward',
+      word('chain.registered_by'),
+      registered === null ? word('chain.no_cut') : <CutLink key="cut" height={registered.height} />,
+    ],
+    [
+      word('blocks.reward'),
       <>
         <State state={reward.state} />
-        {reward.amount === null ? `, ${REWARDS[reward.state]}` : `: ${coins(reward.amount)} coins`}
+        {reward.amount === null ? rewardNote(reward.state) : word('chain.coins', { coins: coins(reward.amount) })}
         {reward.paid_height === null ? null : (
-          <>
-            {' '}
-            by cut <CutLink height={reward.paid_height} />
-          </>
+          <> {wordAround('chain.by_cut', { cut: <CutLink height={reward.paid_height} /> })}</>
         )}
       </>,
     ],
     ...(reward.amount === null
       ? [
           [
-            'Registration window closes',
-            <>
-              cut <CutLink height={block.registration_window_end} />
-            </>,
+            word('chain.window_closes'),
+            wordAround('chain.at_cut', { cut: <CutLink height={block.registration_window_end} /> }),
           ] as const,
         ]
       : [
           [
-            'Made up of',
-            `${coins(reward.work_amount ?? '0')} for the work, ${coins(reward.fee_amount ?? '0')} in fees of its transactions`,
+            word('chain.made_of'),
+            word('chain.work_and_fees', {
+              work: coins(reward.work_amount ?? '0'),
+              fees: coins(reward.fee_amount ?? '0'),
+            }),
           ] as const,
         ]),
-    ['Work', `${count(workOfTarget(BigInt(`0x${block.target}`)))} hashes on average`],
+    [word('chain.work'), word('chain.hashes_average', { count: count(workOfTarget(BigInt(`0x${block.target}`))) })],
     [
-      'Extranonce',
+      word('chain.extranonce'),
       <span key="extranonce" class="mono">
         {block.extranonce}
       </span>,
     ],
     [
-      'Nonce',
+      word('chain.nonce'),
       <span key="nonce" class="mono">
         {block.nonce}
       </span>,
     ],
     [
-      parents.length === 1 ? 'Parent' : 'Parents',
+      word(parents.length === 1 ? 'chain.parent' : 'chain.parents'),
       parents.length === 0
-        ? 'none'
+        ? word('chain.none')
         : parents.map((id) => (
             <div key={id}>
               <ChainLink kind="block" id={id} />
@@ -79,17 +79,17 @@ export function BlockView({ id }: { id: string }) {
   const { data: block, error } = useChain<'block'>(`blocks/${encodeURIComponent(id)}`);
   return (
     <>
-      <WholeName text={id} label="block id" />
+      <WholeName text={id} label={word('chain.block_id')} />
       <section class="card">
         {block === undefined ? <Placeholder error={error} loading empty="" /> : <FactList facts={factsOf(block)} />}
       </section>
       {block === undefined ? null : (
         <section class="card">
-          <h2>Transactions</h2>
+          <h2>{word('chain.transactions')}</h2>
           {block.transactions === null ? (
-            <p class="note">This node no longer stores the block’s transactions.</p>
+            <p class="note">{word('chain.not_stored')}</p>
           ) : block.transactions.length === 0 ? (
-            <p class="note">It carries no transactions.</p>
+            <p class="note">{word('chain.carries_none')}</p>
           ) : (
             <ul class="plain">
               {block.transactions.map((transaction) => (

@@ -1,11 +1,14 @@
 /** The explorer without a pool: a page of its own that reads any node that admits it. `?node=URL` names the node; the browser remembers it. */
-import { render } from 'preact';
+
 import { useEffect, useState } from 'preact/hooks';
 import { usePlace } from '../data/place.ts';
 import { titleOf } from '../router.ts';
+import { showPage } from '../show-page.tsx';
 import { rememberedTheme, showTheme } from '../theme.ts';
+import { LanguageChoice } from '../view/language-choice.tsx';
 import { PauseButton } from '../view/pause-button.tsx';
 import { ThemeChoice } from '../view/theme-choice.tsx';
+import { loadPageWords, word } from '../words/language.ts';
 import { nodeAddress, readFrom } from './explorer-node.ts';
 import { ExplorerPage } from './explorer-page.tsx';
 import '../theme.css';
@@ -38,7 +41,7 @@ function Alone() {
   const [typed, setTyped] = useState(node);
   const [isWrong, setWrong] = useState(false);
   readFrom(node);
-  const title = place.page === 'explorer' ? titleOf(place) : 'Explorer';
+  const title = place.page === 'explorer' ? titleOf(place) : word('chain.title');
   useEffect(() => {
     document.title = node === '' ? title : `${title} – ${new URL(node).host}`;
   }, [node, title]);
@@ -57,14 +60,14 @@ function Alone() {
         <div class="bar">
           <span class="name">
             <img src="icon.svg" alt="" width="24" height="24" />
-            Explorer
+            {word('chain.title')}
           </span>
         </div>
       </header>
       <main id="main" tabIndex={-1} aria-label={title}>
         <form class="row" onSubmit={choose}>
           <label class="grow">
-            Node to read from, such as http://127.0.0.1:28701
+            {word('alone.node', { example: 'http://127.0.0.1:28701' })}
             <input
               type="url"
               value={typed}
@@ -75,16 +78,16 @@ function Alone() {
             />
           </label>
           <button type="submit" class="primary">
-            Read
+            {word('alone.read')}
           </button>
           <p id="node-problem" class={isWrong ? 'bad' : 'hidden-text'} role="status">
-            {isWrong ? 'Enter the address of a node: http:// or https:// and its host.' : ''}
+            {isWrong ? word('alone.wrong') : ''}
           </p>
         </form>
         {node === '' ? (
           <>
-            <h1>Explorer</h1>
-            <p class="note">The node must allow this page: run it with --browser-origin {location.origin}.</p>
+            <h1>{word('chain.title')}</h1>
+            <p class="note">{word('alone.must_allow', { origin: location.origin })}</p>
           </>
         ) : (
           <div key={node}>
@@ -93,7 +96,7 @@ function Alone() {
         )}
       </main>
       <footer>
-        Everything shown here comes from the node that you named. <PauseButton /> <ThemeChoice />
+        <p>{word('alone.from_node')}</p> <PauseButton /> <ThemeChoice /> <LanguageChoice />
       </footer>
     </>
   );
@@ -102,7 +105,4 @@ function Alone() {
 showTheme(rememberedTheme());
 
 const root = document.getElementById('app');
-if (root !== null) {
-  root.replaceChildren();
-  render(<Alone />, root);
-}
+if (root !== null) void loadPageWords().then(() => showPage(root, Alone));

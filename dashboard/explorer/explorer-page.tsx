@@ -1,6 +1,8 @@
 /** The explorer: a search field for anything on the chain, and the page of what was asked for. */
+
 import { useEffect, useState } from 'preact/hooks';
 import { type ExplorerKind, explorerLink, linkTo } from '../router.ts';
+import { word } from '../words/language.ts';
 import { AddressView } from './address-view.tsx';
 import { BlockView } from './block-view.tsx';
 import { readChain, useChain } from './chain-document.ts';
@@ -17,7 +19,7 @@ export type ExplorerPlace = { readonly kind: ExplorerKind | undefined; readonly 
 export function ExplorerPage({ kind, id }: ExplorerPlace) {
   return (
     <>
-      <h1>{kind === undefined || kind === 'find' ? 'Explorer' : TITLES[kind]}</h1>
+      <h1>{word(kind === undefined || kind === 'find' ? 'chain.title' : `place.${kind}`)}</h1>
       <Update />
       <Search />
       <div key={`${kind}/${id}`}>
@@ -25,7 +27,7 @@ export function ExplorerPage({ kind, id }: ExplorerPlace) {
       </div>
       {kind === undefined ? null : (
         <p>
-          <a href={linkTo('explorer')}>Back to the newest cuts</a>
+          <a href={linkTo('explorer')}>{word('chain.back')}</a>
         </p>
       )}
     </>
@@ -43,15 +45,6 @@ function Update() {
     </p>
   );
 }
-
-const TITLES = {
-  cut: 'Cut',
-  block: 'Work block',
-  transaction: 'Transaction',
-  address: 'Address',
-  validator: 'Validator',
-  supply: 'Supply and emission',
-} as const;
 
 function Shown({ kind, id }: ExplorerPlace) {
   if (kind === 'supply') return <SupplyView />;
@@ -90,7 +83,7 @@ function Search() {
       }}
     >
       <label class="grow">
-        Height of a cut, address, or id of a block, transaction or validator
+        {word('chain.search')}
         <input
           type="search"
           value={typed}
@@ -100,11 +93,9 @@ function Search() {
           onInput={(event) => setTyped(event.currentTarget.value)}
         />
       </label>
-      <button type="submit">Search</button>
+      <button type="submit">{word('chain.find')}</button>
       <p id="search-problem" class={isUnknown ? 'bad' : 'hidden-text'} role="status">
-        {isUnknown
-          ? 'Not recognised. Enter a cut height (a number), an id (96 hex characters) or an address (it begins with the prefix of its network).'
-          : ''}
+        {isUnknown ? word('chain.not_recognised') : ''}
       </p>
     </form>
   );
@@ -136,12 +127,9 @@ function Find({ id }: { id: string }) {
   return (
     <section class="card">
       {problem === undefined ? (
-        <p class="note">Looking…</p>
+        <p class="note">{word('chain.looking')}</p>
       ) : (
-        <p role="status">
-          The node knows no block, transaction or validator with this id. A transaction that was never sent, or was
-          dropped before a cut, leaves no trace. ({problem})
-        </p>
+        <p role="status">{word('chain.not_found', { problem })}</p>
       )}
       <p class="mono wide">{id}</p>
     </section>

@@ -11,7 +11,7 @@ export type Found = { readonly kind: ExplorerKind; readonly id: string };
 /** Undefined if it cannot be any identifier. An identifier may be of several kinds: `find` tries each. */
 export function whatIs(typed: string): Found | undefined {
   const text = typed.trim();
-  const height = text.replace(/^#/, '').replaceAll(/[,.' _]/g, '');
+  const height = text.replace(/^#/, '').replaceAll(/[,.'’_\s]/g, '');
   if (HEIGHT.test(height)) return { kind: 'cut', id: String(Number(height)) };
   const lower = text.toLowerCase();
   if (IDENTIFIER.test(lower)) return { kind: 'find', id: lower };

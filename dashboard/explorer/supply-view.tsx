@@ -1,7 +1,9 @@
 /** The supply: existing coins, where they are, and the future emission, computed by the ledger's own rule. */
+
 import { firstInterval, GENESIS_SUPPLY, nextInterval } from '../../protocol/ledger/emission.ts';
 import { coins, count, percent, time } from '../format.ts';
 import { Amount, Placeholder } from '../view/parts.tsx';
+import { word } from '../words/language.ts';
 import { useChain } from './chain-document.ts';
 import { FactList } from './links.tsx';
 
@@ -13,6 +15,8 @@ const LABELS = 26;
 const ATOMS = 100_000_000;
 /** Intervals that are drawn; by then nearly everything is emitted. */
 const INTERVALS = 2_000;
+/** Of what is still to come, in each interval. */
+const EMITTED = 0.003;
 
 /** Coins at the end of each interval, from genesis on. */
 export function supplyCurve(intervals: number): number[] {
@@ -39,35 +43,49 @@ export function SupplyView() {
   return (
     <>
       <section class="card">
-        <h2>Supply at cut {count(supply.finalized_height)}</h2>
+        <h2>{word('chain.supply_at', { height: count(supply.finalized_height) })}</h2>
         <FactList
           facts={[
-            ['Total supply', <Amount key="total" atoms={supply.total_supply} />],
-            ['Maximum supply', <Amount key="max" atoms={supply.max_supply} />],
-            ['Circulating', <Amount key="circulating" atoms={supply.circulating_supply} />],
-            ['Staked', <Amount key="bonded" atoms={supply.bonded} />],
-            ['Unbonding', <Amount key="unbonding" atoms={supply.unbonding} />],
-            ['Earned by work, not paid yet', <Amount key="work" atoms={supply.work_reserve} />],
-            ['Earned by stake, not paid yet', <Amount key="stake" atoms={supply.stake_reserve} />],
-            ['Burned', <Amount key="burned" atoms={supply.burned} />],
+            [word('chain.total'), <Amount key="total" atoms={supply.total_supply} />],
+            [word('chain.maximum'), <Amount key="max" atoms={supply.max_supply} />],
+            [word('chain.circulating'), <Amount key="circulating" atoms={supply.circulating_supply} />],
+            [word('chain.staked'), <Amount key="bonded" atoms={supply.bonded} />],
+            [word('chain.unbonding'), <Amount key="unbonding" atoms={supply.unbonding} />],
+            [word('chain.earned_work'), <Amount key="work" atoms={supply.work_reserve} />],
+            [word('chain.earned_stake'), <Amount key="stake" atoms={supply.stake_reserve} />],
+            [word('chain.burned'), <Amount key="burned" atoms={supply.burned} />],
           ]}
         />
       </section>
       {emission === undefined ? null : (
         <section class="card">
-          <h2>Emission</h2>
+          <h2>{word('chain.emission')}</h2>
           <FactList
             facts={[
               [
-                'Next cut',
-                `${coins(emission.subsidy)} coins: ${coins(emission.work_half)} for work, ${coins(emission.stake_half)} for stake`,
+                word('chain.next_cut'),
+                word('chain.halves', {
+                  coins: coins(emission.subsidy),
+                  work: coins(emission.work_half),
+                  stake: coins(emission.stake_half),
+                }),
               ],
-              ['This interval', `${coins(emission.interval_amount)} coins in ${count(emission.interval_cuts)} cuts`],
               [
-                'Next interval',
-                `${coins(emission.next_interval_amount)} coins, from cut ${count(emission.next_reduction_height)}, about ${time(emission.next_reduction_millis)}`,
+                word('chain.interval'),
+                word('chain.interval_is', {
+                  coins: coins(emission.interval_amount),
+                  cuts: count(emission.interval_cuts),
+                }),
               ],
-              ['Still to come', <Amount key="remaining" atoms={emission.remaining} />],
+              [
+                word('chain.next_interval'),
+                word('chain.next_interval_is', {
+                  coins: coins(emission.next_interval_amount),
+                  height: count(emission.next_reduction_height),
+                  time: time(emission.next_reduction_millis),
+                }),
+              ],
+              [word('chain.to_come'), <Amount key="remaining" atoms={emission.remaining} />],
             ]}
           />
           <Curve interval={emission.interval} />
@@ -87,28 +105,31 @@ function Curve({ interval }: { interval: number }) {
   const here = curve[now] as number;
   return (
     <figure>
-      <svg class="curve" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label="Supply over time">
+      <svg class="curve" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={word('chain.over_time')}>
         {[0, 0.5, 1].map((part) => (
           <line key={part} class="edge" x1={EDGE} x2={WIDTH - EDGE} y1={y(part * most)} y2={y(part * most)} />
         ))}
         {[0.5, 1].map((part) => (
           <text key={part} x={WIDTH - EDGE} y={y(part * most) + 5} text-anchor="end" dominant-baseline="hanging">
-            {count(Math.round((part * most) / 1e6))} million coins
+            {word('chain.million', { count: count(Math.round((part * most) / 1e6)) })}
           </text>
         ))}
         <text x={EDGE} y={HEIGHT - 2}>
-          start
+          {word('chain.start')}
         </text>
         <text x={WIDTH - EDGE} y={HEIGHT - 2} text-anchor="end">
-          interval {count(INTERVALS)}
+          {word('chain.interval_number', { count: count(INTERVALS) })}
         </text>
         <polyline points={shown} />
         <circle cx={x(now)} cy={y(here)} r={5} />
       </svg>
       <figcaption class="note">
-        Supply over the first {count(INTERVALS)} intervals (about a day each); the dot marks the current one,{' '}
-        {count(interval)}. Every interval emits 0.3 % of the coins still to come;{' '}
-        {percent((most - (curve[0] as number)) / 180_000_000, 1)} of the total emission is in this picture.
+        {word('chain.curve', {
+          intervals: count(INTERVALS),
+          interval: count(interval),
+          part: percent(EMITTED, 1),
+          shown: percent((most - (curve[0] as number)) / 180_000_000, 1),
+        })}
       </figcaption>
     </figure>
   );

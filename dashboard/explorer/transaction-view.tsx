@@ -1,9 +1,11 @@
 /** One transaction: where it is in its life, and, once a cut has executed it, what it spent and made. */
+
 import { useEffect, useState } from 'preact/hooks';
 import type { RouteAnswer } from '../../protocol/api/routes.ts';
 import { query } from '../data/client.ts';
 import { count } from '../format.ts';
-import { Amount, type Column, Placeholder, State, Table, WholeName } from '../view/parts.tsx';
+import { Amount, type Column, Placeholder, State, stateText, Table, WholeName } from '../view/parts.tsx';
+import { word, wordAround } from '../words/language.ts';
 import { type ExecutedTransaction, readChain, useChain } from './chain-document.ts';
 import { ChainLink, CutLink, FactList, type Facts } from './links.tsx';
 
@@ -12,10 +14,16 @@ type Status = RouteAnswer<'transactionStatus'>;
 const STEPS = ['processing', 'receiving', 'registered', 'finalized'] as const;
 /** What a step is while it is the last one or is still to come, and what it was. */
 const EXPLAINED = {
-  processing: ['waits in the mempool', 'was in the mempool'],
-  receiving: ['is in a work block', 'was put into a work block'],
-  registered: ['its block is registered by a cut', 'its block was registered by a cut'],
-  finalized: ['is executed; it cannot be undone', ''],
+  processing: ['chain.processing_now', 'chain.processing_then'],
+  receiving: ['chain.receiving_now', 'chain.receiving_then'],
+  registered: ['chain.registered_now', 'chain.registered_then'],
+  finalized: ['chain.finalized_now', 'chain.finalized_now'],
+} as const;
+const NAMES = {
+  processing: 'chain.processing',
+  receiving: 'chain.receiving',
+  registered: 'chain.registered',
+  finalized: 'chain.step_finalized',
 } as const;
 
 export function TransactionView({ id }: { id: string }) {
@@ -24,15 +32,10 @@ export function TransactionView({ id }: { id: string }) {
   const { transaction, problem } = useExecuted(id, height);
   return (
     <>
-      <WholeName text={id} label="transaction id" />
+      <WholeName text={id} label={word('chain.transaction_id')} />
       <section class="card">
         {status === undefined ? <Placeholder error={error} loading empty="" /> : <Life status={status} />}
-        {status === undefined && error !== undefined ? (
-          <p class="note">
-            Rewards and genesis payments also have ids of this form, but are not transactions. A transaction that was
-            never sent, or was dropped before a cut, leaves no trace.
-          </p>
-        ) : null}
+        {status === undefined && error !== undefined ? <p class="note">{word('chain.no_transaction')}</p> : null}
       </section>
       {height === undefined ? null : transaction === undefined ? (
         <section class="card">
@@ -51,19 +54,20 @@ function Life({ status }: { status: Status }) {
   const facts: Facts = [
     ...(status.observed_work === null
       ? []
-      : [['Block', <ChainLink key="block" kind="block" id={status.observed_work.block_id} />] as const]),
+      : [[word('blocks.block'), <ChainLink key="block" kind="block" id={status.observed_work.block_id} />] as const]),
     ...(status.registered_cut === null
       ? []
-      : [['Registered by', <CutLink key="registered" height={status.registered_cut.height} />] as const]),
+      : [[word('chain.registered_by'), <CutLink key="registered" height={status.registered_cut.height} />] as const]),
     ...(status.finalized_cut === null
       ? []
-      : [['Executed by', <CutLink key="finalized" height={status.finalized_cut.height} />] as const]),
+      : [[word('chain.executed_by'), <CutLink key="finalized" height={status.finalized_cut.height} />] as const]),
   ];
   return (
     <>
       {lifecycle === 'failed' ? (
         <p>
-          <State state="failed" />: {failure}. {failure === 'no_effect' ? 'It was executed and changed nothing.' : ''}
+          <State state="failed" />: {stateText(failure ?? '–')}.{' '}
+          {failure === 'no_effect' ? word('chain.no_effect') : ''}
         </p>
       ) : (
         <ol class="steps">
@@ -71,8 +75,8 @@ function Life({ status }: { status: Status }) {
             const isDone = index < reached || (index === reached && step === 'finalized');
             return (
               <li key={step} class={isDone ? 'done' : ''} aria-current={index === reached ? 'step' : undefined}>
-                {isDone ? <span class="hidden-text">done: </span> : null}
-                <strong>{step}</strong> {EXPLAINED[step][index < reached ? 1 : 0]}
+                {isDone ? <span class="hidden-text">{word('chain.done')} </span> : null}
+                <strong>{word(NAMES[step])}</strong> {word(EXPLAINED[step][index < reached ? 1 : 0])}
               </li>
             );
           })}
@@ -109,7 +113,7 @@ function useExecuted(id: string, height: number | undefined) {
       (found) => {
         if (over) return;
         setTransaction(found);
-        if (found === undefined) setProblem(new Error('The node does not list it in that cut.'));
+        if (found === undefined) setProblem(new Error(word('chain.not_listed')));
       },
       (error: Error) => {
         if (!over) setProblem(error);
@@ -125,37 +129,49 @@ function useExecuted(id: string, height: number | undefined) {
 type Input = ExecutedTransaction['inputs'][number];
 type Output = ExecutedTransaction['outputs'][number];
 
-const inputColumns: Column<Input>[] = [
-  { title: 'Address', cell: ({ address }) => (address === null ? '–' : <ChainLink kind="address" id={address} />) },
-  { title: 'Coins', number: true, cell: ({ amount }) => <Amount atoms={amount} /> },
+const inputColumns = (): Column<Input>[] => [
   {
-    title: 'Created by',
+    title: word('place.address'),
+    cell: ({ address }) => (address === null ? '–' : <ChainLink kind="address" id={address} />),
+  },
+  { title: word('pay.coins'), number: true, cell: ({ amount }) => <Amount atoms={amount} /> },
+  {
+    title: word('chain.created_by'),
     minor: true,
     cell: ({ outpoint }) => (
       <>
-        output {outpoint.output_index} of <ChainLink kind="transaction" id={outpoint.transaction_id} />
+        {wordAround('chain.output_of', {
+          index: outpoint.output_index,
+          transaction: <ChainLink kind="transaction" id={outpoint.transaction_id} />,
+        })}
       </>
     ),
   },
 ];
 
-const outputColumns: Column<Output>[] = [
-  { title: 'Address', cell: ({ address }) => <ChainLink kind="address" id={address} /> },
-  { title: 'Coins', number: true, cell: ({ amount }) => <Amount atoms={amount} /> },
+const outputColumns = (): Column<Output>[] => [
+  { title: word('place.address'), cell: ({ address }) => <ChainLink kind="address" id={address} /> },
+  { title: word('pay.coins'), number: true, cell: ({ amount }) => <Amount atoms={amount} /> },
 ];
 
 function Executed({ transaction }: { transaction: ExecutedTransaction }) {
   const { outcome, fee, mass, payload_hex: payload, inputs, outputs } = transaction;
   const facts: Facts = [
-    ['Outcome', <State key="outcome" state={outcome} />],
-    ['Fee', <Amount key="fee" atoms={fee} />],
-    ['Mass', count(mass)],
-    ['Valid', `from cut ${count(transaction.valid_from_height)} to ${count(transaction.valid_until_height)}`],
+    [word('chain.outcome'), <State key="outcome" state={outcome} />],
+    [word('chain.fee'), <Amount key="fee" atoms={fee} />],
+    [word('chain.mass'), count(mass)],
+    [
+      word('chain.valid'),
+      word('chain.valid_between', {
+        from: count(transaction.valid_from_height),
+        until: count(transaction.valid_until_height),
+      }),
+    ],
     ...(payload === ''
       ? []
       : [
           [
-            'Payload',
+            word('chain.payload'),
             <span key="payload" class="mono">
               {payload}
             </span>,
@@ -168,19 +184,19 @@ function Executed({ transaction }: { transaction: ExecutedTransaction }) {
         <FactList facts={facts} />
       </section>
       <section class="card">
-        <h2>Spent</h2>
+        <h2>{word('chain.spent_outputs')}</h2>
         <Table
-          caption="Outputs it spent"
-          columns={inputColumns}
+          caption={word('chain.spent_caption')}
+          columns={inputColumns()}
           rows={inputs}
           keyOf={({ outpoint }) => `${outpoint.transaction_id}/${outpoint.output_index}`}
         />
       </section>
       <section class="card">
-        <h2>Created</h2>
+        <h2>{word('chain.created')}</h2>
         <Table
-          caption="Outputs it created"
-          columns={outputColumns}
+          caption={word('chain.created_caption')}
+          columns={outputColumns()}
           rows={outputs}
           keyOf={({ output_index: index }) => String(index)}
         />

@@ -1,5 +1,7 @@
 /** The notice that is shown when the pool's node needs another release (specification: Versioning 6). */
+
 import type { RouteAnswer } from '../../protocol/api/routes.ts';
+import { word } from '../words/language.ts';
 
 type UpdateFlags = Pick<
   RouteAnswer<'nodeStatus'>,
@@ -13,9 +15,9 @@ export function updateNotice(status: UpdateFlags | undefined): UpdateNotice | un
   if (status?.update_required === true)
     return {
       kind: 'warn',
-      text: `The network now follows rules that this pool’s node (release ${status.version}) does not support. The node stopped at cut ${status.finalized_height} and must be updated; until then nothing newer is shown, and mining here finds no blocks.`,
+      text: word('chain.update_required', { version: status.version, height: status.finalized_height }),
     };
   if (status?.update_announced === true)
-    return { kind: 'note', text: `A newer release than that of this pool’s node (${status.version}) is available.` };
+    return { kind: 'note', text: word('chain.update_announced', { version: status.version }) };
   return undefined;
 }

@@ -1,5 +1,7 @@
 /** What the browser miner found when it compared the pool's books with its receipts. */
+
 import type { PageBooksFigures, PageStorage } from '../../miner/browser/page-books.ts';
+import { word } from '../words/language.ts';
 
 /** A page that may keep nothing has none. */
 export function storageOf(): PageStorage | undefined {
@@ -20,17 +22,16 @@ export function BooksWatched({ books }: { books: PageBooksFigures | undefined })
         </p>
       ))}
       {books.alarms.length === 0
-        ? books.compared > 0 && <p>The pool’s books contain everything it signed for, up to slice {books.newest}.</p>
+        ? books.compared > 0 && <p>{word('mine.books_hold', { slice: books.newest })}</p>
         : books.alarms.map(({ message, slice, evidence }) => (
             <p class="bad" role="alert" key={`${message} ${slice}`}>
-              {message}
-              {slice === undefined ? '' : `, slice ${slice}`}.{' '}
+              {slice === undefined ? `${message}.` : word('mine.alarm_slice', { message, slice: String(slice) })}{' '}
               {evidence === undefined ? null : (
                 <a
                   href={`data:application/json,${encodeURIComponent(JSON.stringify(evidence))}`}
                   download={`evidence-${slice}.json`}
                 >
-                  Save the evidence
+                  {word('mine.evidence')}
                 </a>
               )}
             </p>

@@ -2,6 +2,7 @@
  * When the page may mine, as a pure decision: never before a person agreed, never in two tabs at once, and not while the
  * tab is hidden or the machine runs on battery, unless the person said otherwise.
  */
+import { word } from '../words/language.ts';
 export type Circumstances = {
   readonly wanted: boolean;
   readonly hidden: boolean;
@@ -22,12 +23,7 @@ export function mayMine(now: Circumstances, wishes: Wishes): Decision {
   return { mine: true };
 }
 
-export const WHY_NOT: Readonly<Record<'off' | 'other_tab' | 'hidden' | 'battery', string>> = {
-  off: 'Not mining.',
-  other_tab: 'Another tab of this page is mining. Stop it there first.',
-  hidden: 'Paused: the tab is hidden.',
-  battery: 'Paused: running on battery.',
-};
+export const whyNot = (why: 'off' | 'other_tab' | 'hidden' | 'battery'): string => word(`mine.${why}`);
 
 type Battery = EventTarget & { readonly charging: boolean };
 

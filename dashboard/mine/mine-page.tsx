@@ -1,4 +1,5 @@
 /** Mining in the browser: consent first, a visible switch, a throttle, and plain words when something is missing. */
+
 import { useState } from 'preact/hooks';
 import { hasWebGpu, type PageMinerStats } from '../../miner/browser/page-miner.ts';
 import type { ConnectDocument, PoolDocument, ServiceName } from '../../pool/api/documents.ts';
@@ -10,11 +11,12 @@ import { useDocument } from '../data/hooks.ts';
 import { checkNode, nodeReads } from '../data/node.ts';
 import { usePace } from '../data/pace.ts';
 import { earnedPerDay } from '../earnings.ts';
-import { count, duration, hashRate, percent, roundedCoins } from '../format.ts';
+import { count, duration, hashRate, MODES, percent, roundedCoins } from '../format.ts';
 import { linkTo } from '../router.ts';
 import { Figure, Placeholder } from '../view/parts.tsx';
+import { word } from '../words/language.ts';
 import { BooksWatched, storageOf } from './books-watched.tsx';
-import { WHY_NOT } from './consent.ts';
+import { whyNot } from './consent.ts';
 import { miningSession, useMiningSession } from './mining-session.ts';
 
 type Device = 'auto' | 'webgpu' | 'wasm' | 'light';
@@ -61,13 +63,9 @@ function keep(settings: Settings): void {
 /** What this browser lacks, in words, before anyone presses the button. */
 export function missing(device: Device): string[] {
   const words: string[] = [];
-  if (device === 'webgpu' && !hasWebGpu())
-    words.push('This browser does not support WebGPU: choose the processor, or use a browser with WebGPU enabled.');
-  if (device === 'auto' && !hasWebGpu()) words.push('No WebGPU in this browser: the processor will be used.');
-  if (globalThis.crossOriginIsolated !== true)
-    words.push(
-      'This page is not cross-origin isolated, so only one processor thread can be used. A proxy may have removed its headers.',
-    );
+  if (device === 'webgpu' && !hasWebGpu()) words.push(word('mine.no_webgpu'));
+  if (device === 'auto' && !hasWebGpu()) words.push(word('mine.uses_processor'));
+  if (globalThis.crossOriginIsolated !== true) words.push(word('mine.not_isolated'));
   return words;
 }
 
@@ -112,20 +110,15 @@ export function MinePage() {
   if (connect.data === undefined)
     return (
       <>
-        <h1>Mine in this browser</h1>
+        <h1>{word('mine.title')}</h1>
         <Placeholder error={connect.error} loading empty="" />
       </>
     );
   return (
     <>
-      <h1>Mine in this browser</h1>
+      <h1>{word('mine.title')}</h1>
       <section class="card">
-        <p>
-          This uses your graphics card or processor, and so your electricity. It starts only when you press the button,
-          stops when you press it again or close the tab, and pays the address you enter. You can open other pages of
-          this site meanwhile. On the main network the first start builds a dataset of 2 GiB; light mode needs 64 MiB
-          and is much slower.
-        </p>
+        <p>{word('mine.explained')}</p>
         <form
           class="row"
           onSubmit={(event) => {
@@ -134,7 +127,7 @@ export function MinePage() {
           }}
         >
           <label class="grow">
-            Your payout address
+            {word('mine.address')}
             <input
               required
               spellcheck={false}
@@ -145,41 +138,41 @@ export function MinePage() {
             />
           </label>
           <label>
-            Worker name
+            {word('mine.worker')}
             <input
               value={settings.worker}
               readOnly={wanted}
               pattern="[A-Za-z0-9_.\-]{0,64}"
-              title="Letters, digits, _ . -; at most 64"
+              title={word('mine.worker_rule')}
               onInput={(event) => change({ worker: event.currentTarget.value })}
             />
           </label>
           <label>
-            Mode
+            {word('blocks.mode')}
             <select
               value={settings.service}
               disabled={wanted}
               onChange={(event) => change({ service: event.currentTarget.value as ServiceName })}
             >
-              <option value="pplns">PPLNS</option>
-              <option value="solo">Solo</option>
+              <option value="pplns">{MODES.pplns}</option>
+              <option value="solo">{MODES.solo}</option>
             </select>
           </label>
           <label>
-            Device
+            {word('mine.device')}
             <select
               value={settings.device}
               disabled={wanted}
               onChange={(event) => change({ device: event.currentTarget.value as Device })}
             >
-              <option value="auto">choose for me</option>
-              <option value="webgpu">graphics card (WebGPU)</option>
-              <option value="wasm">processor</option>
-              <option value="light">processor, light mode</option>
+              <option value="auto">{word('mine.auto')}</option>
+              <option value="webgpu">{word('mine.webgpu')}</option>
+              <option value="wasm">{word('mine.wasm')}</option>
+              <option value="light">{word('mine.light')}</option>
             </select>
           </label>
           <label>
-            Threads
+            {word('mine.threads')}
             <input
               type="number"
               min={1}
@@ -190,7 +183,7 @@ export function MinePage() {
             />
           </label>
           <label>
-            Time spent mining: {percent(settings.throttle)}
+            {word('mine.time', { part: percent(settings.throttle) })}
             <input
               type="range"
               min={0.05}
@@ -211,7 +204,7 @@ export function MinePage() {
                 checked={settings.whenHidden}
                 onChange={(event) => change({ whenHidden: event.currentTarget.checked })}
               />
-              keep mining while the tab is hidden
+              {word('mine.when_hidden')}
             </label>
             <label class="inline">
               <input
@@ -219,7 +212,7 @@ export function MinePage() {
                 checked={settings.onBattery}
                 onChange={(event) => change({ onBattery: event.currentTarget.checked })}
               />
-              keep mining on battery
+              {word('mine.on_battery')}
             </label>
             <label class="inline">
               <input
@@ -228,11 +221,11 @@ export function MinePage() {
                 disabled={wanted}
                 onChange={(event) => setAgreed(event.currentTarget.checked)}
               />
-              I agree that this page may mine on my machine
+              {word('mine.agree')}
             </label>
           </div>
           <button type="submit" class="primary" disabled={!wanted && (!agreed || settings.address.trim() === '')}>
-            {wanted ? 'Stop mining' : 'Start mining'}
+            {word(wanted ? 'mine.stop' : 'mine.start')}
           </button>
         </form>
         {missing(settings.device).map((words) => (
@@ -241,13 +234,17 @@ export function MinePage() {
           </p>
         ))}
         <div role="status">
-          {wanted && !decision.mine ? <p>{WHY_NOT[decision.why]}</p> : null}
+          {wanted && !decision.mine ? <p>{whyNot(decision.why)}</p> : null}
           {wanted && stats?.notice !== undefined ? <p class="warn">{stats.notice}</p> : null}
           {wanted || summary === undefined ? null : (
             <p>
-              Mined for {duration(summary.seconds)}: {count(summary.accepted)} shares accepted, {count(summary.stale)}{' '}
-              stale, {count(summary.rejected)} rejected.{' '}
-              <a href={linkTo('miner', settings.address.trim())}>Your figures at the pool</a>
+              {word('mine.summary', {
+                time: duration(summary.seconds),
+                accepted: count(summary.accepted),
+                stale: count(summary.stale),
+                rejected: count(summary.rejected),
+              })}{' '}
+              <a href={linkTo('miner', settings.address.trim())}>{word('mine.your_figures')}</a>
             </p>
           )}
         </div>
@@ -284,48 +281,52 @@ function Running({ stats, points, address, feePpm }: RunningParts) {
       {progress === undefined ? null : (
         <section class="card">
           <label>
-            Preparing ({progress.stage}
-            {progress.secondsLeft === undefined ? '' : `, ${duration(progress.secondsLeft)} left`})
+            {word(progress.secondsLeft === undefined ? 'mine.preparing' : 'mine.preparing_left', {
+              stage: word(`mine.stage_${progress.stage}`),
+              time: duration(progress.secondsLeft ?? 0),
+            })}
             <progress max={progress.total} value={progress.done} />
           </label>
         </section>
       )}
       <div class="grid">
         <Figure
-          label={stats.device || 'Device'}
+          label={stats.device || word('mine.device')}
           value={<span data-testid="rate">{hashRate(rate)}</span>}
           note={
             stats.connected
-              ? `connected, ${stats.latencyMillis === undefined ? '–' : Math.round(stats.latencyMillis)} ms`
-              : 'not connected'
+              ? word('mine.connected', {
+                  time: stats.latencyMillis === undefined ? '–' : Math.round(stats.latencyMillis),
+                })
+              : word('mine.not_connected')
           }
         />
         <Figure
-          label="Shares accepted"
+          label={word('mine.accepted')}
           value={<span data-testid="accepted">{count(stats.accepted)}</span>}
-          note={`${count(stats.stale)} stale, ${count(stats.rejected)} rejected`}
+          note={word('mine.others', { stale: count(stats.stale), rejected: count(stats.rejected) })}
         />
         <Figure
-          label="Earns about"
+          label={word('miner.earns')}
           value={perDay === undefined ? '–' : roundedCoins(perDay)}
-          note={perDay === undefined ? 'once the rate is known' : 'coins a day, on average'}
+          note={word(perDay === undefined ? 'mine.once_known' : 'mine.a_day')}
         />
         <Figure
-          label="Measured by the pool"
+          label={word('mine.by_pool')}
           value={stats.poolRate === undefined ? '–' : hashRate(stats.poolRate)}
-          note={stats.poolRate === undefined ? 'after a few shares' : 'from your shares'}
+          note={word(stats.poolRate === undefined ? 'mine.after_shares' : 'mine.from_shares')}
         />
       </div>
       <BooksWatched books={stats.books} />
       <section class="card">
-        <h2>Hash rate</h2>
+        <h2>{word('chart.rate')}</h2>
         {points.filter(({ value }) => value !== null).length < 2 ? (
-          <p class="note">Measuring…</p>
+          <p class="note">{word('mine.measuring')}</p>
         ) : (
-          <Chart points={points} label="Hash rate of this browser" />
+          <Chart points={points} label={word('mine.chart')} />
         )}
         <p>
-          <a href={linkTo('miner', address.trim())}>Your figures at the pool</a>
+          <a href={linkTo('miner', address.trim())}>{word('mine.your_figures')}</a>
         </p>
       </section>
     </>

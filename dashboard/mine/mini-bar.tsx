@@ -1,18 +1,19 @@
 /** At the bottom of every other page while this tab mines: what it does, and the switch. */
+
 import { count, hashRate } from '../format.ts';
 import { linkTo } from '../router.ts';
+import { word } from '../words/language.ts';
 import { useMining } from './mining-state.ts';
 
 export function MiniBar() {
   const mining = useMining();
   if (mining === undefined) return null;
   return (
-    <aside class="mini-bar" aria-label="Miner of this tab">
+    <aside class="mini-bar" aria-label={word('bar.name')}>
       <span>
-        {mining.resting ??
-          `Mining in this tab: ${hashRate(mining.hashRate)}, ${count(mining.accepted)} shares accepted`}
+        {mining.resting ?? word('bar.mining', { rate: hashRate(mining.hashRate), count: count(mining.accepted) })}
       </span>
-      <a href={linkTo('mine')}>Open the miner</a>
+      <a href={linkTo('mine')}>{word('bar.open')}</a>
       <button
         type="button"
         onClick={() => {
@@ -20,7 +21,7 @@ export function MiniBar() {
           void mining.stop();
         }}
       >
-        Stop mining
+        {word('bar.stop')}
       </button>
     </aside>
   );

@@ -11,9 +11,9 @@ import {
   claimMining,
   type Decision,
   mayMine,
-  WHY_NOT,
   type Wishes,
   watchCircumstances,
+  whyNot,
 } from './consent.ts';
 import { tellMining } from './mining-state.ts';
 import { withPoint } from './rate-points.ts';
@@ -86,7 +86,7 @@ class MiningSession {
         ? {
             hashRate: stats?.rates.short ?? 0,
             accepted: stats?.accepted ?? 0,
-            resting: decision.mine ? undefined : WHY_NOT[decision.why],
+            resting: decision.mine ? undefined : whyNot(decision.why),
             stop: () => this.stop(),
           }
         : undefined,
@@ -117,7 +117,7 @@ class MiningSession {
     this.#isClaiming = false;
     this.#around = { ...this.#around, otherTab: this.#release === undefined };
     if (this.#release === undefined) {
-      this.#problem = WHY_NOT.other_tab;
+      this.#problem = whyNot('other_tab');
       return this.#tell();
     }
     this.#points = [];

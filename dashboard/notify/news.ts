@@ -1,11 +1,16 @@
 /** Selects the live news for notifications: a payment to the miner, and a block that the miner found. */
+
 import type { LiveFrame } from '../../pool/api/documents.ts';
 import { coins, percent } from '../format.ts';
+import { type WordKey, word } from '../words/language.ts';
 
 /** `tag`: a later notification of the same tag takes the place of an earlier one. */
 export type News = { readonly tag: string; readonly title: string; readonly body: string };
 
-const PAYMENTS: Readonly<Record<string, string>> = { submitted: 'Payment sent', finalized: 'Payment received' };
+const PAYMENTS: Readonly<Record<string, WordKey>> = {
+  submitted: 'news.payment_sent',
+  finalized: 'news.payment_received',
+};
 
 export function newsOf(frame: LiveFrame, address: string): News | undefined {
   if (frame.type === 'payment') {
@@ -13,15 +18,15 @@ export function newsOf(frame: LiveFrame, address: string): News | undefined {
     const title = PAYMENTS[state];
     return to !== address || title === undefined
       ? undefined
-      : { tag: `payment/${id}/${state}`, title, body: `${coins(amount)} coins` };
+      : { tag: `payment/${id}/${state}`, title: word(title), body: word('part.coins', { coins: coins(amount) }) };
   }
   if (frame.type !== 'block' || frame.data.finder !== address || frame.data.reward !== null) return undefined;
   const { block_id: id, worker, state } = frame.data;
   if (state === 'expired' || state === 'refused') return undefined;
   return {
     tag: `block/${id}`,
-    title: 'You found a block',
-    body: worker === '' ? 'The pool has received it.' : `Worker ${worker}`,
+    title: word('news.you_found'),
+    body: worker === '' ? word('news.pool_has_it') : word('news.worker', { name: worker }),
   };
 }
 
@@ -34,7 +39,11 @@ export function blockNews(frame: LiveFrame, now: number): News | undefined {
   const { block_id: id, state, reward, found_millis: found, effort } = frame.data;
   const isNew = reward === null && state !== 'expired' && state !== 'refused' && Math.abs(now - found) < FRESH_MILLIS;
   return isNew
-    ? { tag: `block/${id}`, title: 'The pool found a block', body: `with ${percent(effort, 0)} effort` }
+    ? {
+        tag: `block/${id}`,
+        title: word('news.pool_found'),
+        body: word('news.with_effort', { effort: percent(effort, 0) }),
+      }
     : undefined;
 }
 

@@ -1,6 +1,8 @@
 /** Notifications of this browser, for those who asked for them, while a page of the pool is open. */
+
 import { useRef, useState } from 'preact/hooks';
 import { useLive } from '../data/hooks.ts';
+import { word } from '../words/language.ts';
 import { NewsGate, newsOf } from './news.ts';
 
 const REMEMBERED = 'svc-notify-address';
@@ -55,10 +57,10 @@ export function NotifyMe({ address }: { address: string }) {
     <p>
       <label class="inline">
         <input type="checkbox" checked={isOn} onChange={turn} />
-        Notify me about payments and blocks I find while this page is open
+        {word('notify.me')}
       </label>
       <span class="warn" role="status">
-        {refused ? ' Your browser blocks notifications from this page. Allow them in its site settings.' : ''}
+        {refused ? ` ${word('notify.blocked')}` : ''}
       </span>
     </p>
   );

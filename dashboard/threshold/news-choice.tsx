@@ -1,10 +1,12 @@
 /** Which news a miner wants. */
+
 import { useState } from 'preact/hooks';
+import { word } from '../words/language.ts';
 
 const NEWS = [
-  { group: 'blocks', label: 'Blocks that I find' },
-  { group: 'payments', label: 'Payments' },
-  { group: 'workers', label: 'Workers that fall silent or come back' },
+  { group: 'blocks', label: 'choice.blocks' },
+  { group: 'payments', label: 'choice.payments' },
+  { group: 'workers', label: 'choice.workers' },
 ] as const;
 
 export function useNewsChoice() {
@@ -27,7 +29,7 @@ export function NewsChoice({
   return (
     <>
       <fieldset class="row full" disabled={isRemoved}>
-        <legend>Notify me about</legend>
+        <legend>{word('choice.about')}</legend>
         {NEWS.map(({ group, label }) => (
           <label key={group} class="inline">
             <input
@@ -35,13 +37,13 @@ export function NewsChoice({
               checked={(chosen as readonly string[]).includes(group)}
               onChange={(event) => change(group, event.currentTarget.checked)}
             />
-            {label}
+            {word(label)}
           </label>
         ))}
       </fieldset>
       <label class="inline">
         <input type="checkbox" checked={isRemoved} onChange={(event) => setRemoved(event.currentTarget.checked)} />
-        Remove {what}
+        {word('choice.remove', { what })}
       </label>
     </>
   );

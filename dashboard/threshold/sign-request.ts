@@ -2,10 +2,13 @@
  * Answers the pool's request for a change with the key of the miner's address (keys rules 9 to 12). The phrase goes into the memory of
  * the protocol module and nowhere else; the root is freed before anything is sent.
  */
+
 import { addressFromPublicKey } from '../../module/text.ts';
 import { WalletRoot } from '../../module/wallet-root.ts';
 import type { AddressProof, AddressProofRequest } from '../../protocol/transactions/address-proof.ts';
 import { startModule } from '../data/protocol-module.ts';
+import { count } from '../format.ts';
+import { word } from '../words/language.ts';
 
 /** Receive addresses of account 0 among which the miner's is looked for. */
 export const SEARCHED = 1_000;
@@ -25,8 +28,7 @@ export async function signRequest(
   wish: Wish,
   secrets: { readonly phrase: string; readonly passphrase: string },
 ): Promise<AddressProof> {
-  if (!isForWish(request, wish))
-    throw new Error('the pool sent a request for a different change, so nothing was signed');
+  if (!isForWish(request, wish)) throw new Error(word('sign.other_request'));
   await startModule();
   const root = WalletRoot.fromMnemonic(secrets.phrase, secrets.passphrase, request.network);
   try {
@@ -39,7 +41,5 @@ export async function signRequest(
   } finally {
     root.free();
   }
-  throw new Error(
-    `these words do not give this address (${SEARCHED} addresses were tried): check the words and the passphrase, or use the command line`,
-  );
+  throw new Error(word('sign.other_words', { count: count(SEARCHED) }));
 }

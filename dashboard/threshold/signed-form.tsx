@@ -1,9 +1,11 @@
 /** A change that the key of the miner's address signs: in the page, for people who have no wallet program at hand, or by commands. */
+
 import type { ComponentChildren } from 'preact';
 import { useRef, useState } from 'preact/hooks';
 import type { AddressProofRequest } from '../../protocol/transactions/address-proof.ts';
 import { apiUrl, read } from '../data/client.ts';
 import { Command } from '../view/parts.tsx';
+import { word } from '../words/language.ts';
 import type { SignedWish } from './wishes.ts';
 
 type Outcome = { readonly tone: 'good' | 'bad' | 'note'; readonly text: string };
@@ -15,8 +17,8 @@ const post = <T,>(path: string, body: object): Promise<T> =>
     body: JSON.stringify(body),
   });
 
-/** The id of what was said about the form of this label, for `aria-describedby` of its fields. */
-export const outcomeOf = (label: string): string => `${label.replaceAll(' ', '-')}-outcome`;
+/** The id of what was said about the form of this name, for `aria-describedby` of its fields. */
+export const outcomeOf = (name: string): string => `${name}-outcome`;
 
 /** For a word within single quotes of a shell. */
 const quoted = (text: string): string => text.replaceAll("'", "'\\''");
@@ -39,6 +41,7 @@ function commands(path: string, fields: SignedWish['fields']): string {
 
 export function SignedForm<A>({
   title,
+  name,
   address,
   path,
   label,
@@ -48,6 +51,8 @@ export function SignedForm<A>({
   children,
 }: {
   title: string;
+  /** In the ids of the page, in every language. */
+  name: string;
   /** As the pool writes it. */
   address: string;
   path: string;
@@ -81,9 +86,12 @@ export function SignedForm<A>({
     event.preventDefault();
     if (busy) return;
     setBusy(true);
-    setOutcome({ tone: 'note', text: 'Signing on this page…' });
+    setOutcome({ tone: 'note', text: word('sign.signing') });
     setOutcome(
-      await change().catch((error: Error) => ({ tone: 'bad' as const, text: `Nothing changed: ${error.message}.` })),
+      await change().catch((error: Error) => ({
+        tone: 'bad' as const,
+        text: word('sign.nothing_changed', { reason: error.message }),
+      })),
     );
     setBusy(false);
   };
@@ -92,16 +100,12 @@ export function SignedForm<A>({
       <h2>{title}</h2>
       <form onSubmit={submit}>
         {children}
-        <p class="note">The change must be signed with the key of your address, in one of two ways:</p>
+        <p class="note">{word('sign.two_ways')}</p>
         <details>
-          <summary>Sign on this page</summary>
-          <p class="warn">
-            Anyone who sees your 24 words can take all your coins. This page signs with them here, in your browser, and
-            sends only the signature. But you have to trust this pool’s page, your browser and its extensions not to
-            copy them, and you cannot check that. Never enter the words of a wallet that holds more than you mine here.
-          </p>
+          <summary>{word('sign.here')}</summary>
+          <p class="warn">{word('sign.warning')}</p>
           <label>
-            24 words
+            {word('sign.words')}
             <textarea
               ref={phrase}
               rows={3}
@@ -115,19 +119,19 @@ export function SignedForm<A>({
             />
           </label>
           <label>
-            Passphrase, if the wallet has one
+            {word('sign.passphrase')}
             <input ref={passphrase} type="password" autocomplete="off" data-lpignore="true" data-1p-ignore />
           </label>
           <button type="submit" class="primary" aria-disabled={busy}>
-            Sign and change
+            {word('sign.button')}
           </button>
         </details>
         <details>
-          <summary>Sign on the command line (safer: your words stay in your wallet)</summary>
+          <summary>{word('sign.commands')}</summary>
           <Command label={label} text={commands(path, typeof wish === 'string' ? example : wish.fields)} />
         </details>
       </form>
-      <p id={outcomeOf(label)} role="status" class={outcome?.tone ?? ''}>
+      <p id={outcomeOf(name)} role="status" class={outcome?.tone ?? ''}>
         {outcome?.text ?? ''}
       </p>
     </section>

@@ -1,14 +1,17 @@
 /** A miner's own payout threshold. */
+
 import { useState } from 'preact/hooks';
-import { formatCoins, parseCoins } from '../../protocol/amount.ts';
+import { parseCoins } from '../../protocol/amount.ts';
+import { coins as coinsOf, count, plainNumber } from '../format.ts';
+import { word } from '../words/language.ts';
 import { outcomeOf, SignedForm } from './signed-form.tsx';
 import { thresholdWish } from './wishes.ts';
 
-const LABEL = 'payout threshold';
+const NAME = 'payout-threshold';
 
 function atomsOf(coins: string): string | undefined {
   try {
-    return parseCoins(coins.trim()).toString();
+    return parseCoins(plainNumber(coins) ?? '').toString();
   } catch {
     return undefined;
   }
@@ -16,30 +19,31 @@ function atomsOf(coins: string): string | undefined {
 
 /** `address`: as the pool writes it. */
 export function ThresholdForm({ address, minimum, onChange }: { address: string; minimum: string; onChange(): void }) {
-  const [coins, setCoins] = useState(formatCoins(BigInt(minimum)).replace(/\.?0+$/, ''));
-  const atoms = atomsOf(coins);
+  const [typed, setTyped] = useState(coinsOf(minimum).replace(/\D0+$/, ''));
+  const atoms = atomsOf(typed);
   return (
     <SignedForm<{ payout_min_atoms: string }>
-      title="Payout threshold"
+      title={word('threshold.title')}
+      name={NAME}
       address={address}
       path={`miners/${encodeURIComponent(address)}/payout-threshold`}
-      label={LABEL}
+      label={word('threshold.label')}
       example={{ threshold_atoms: 'ATOMS' }}
-      wish={atoms === undefined ? 'Enter an amount in coins, such as 1.25.' : thresholdWish(atoms)}
+      wish={atoms === undefined ? word('threshold.enter', { example: count(1.25) }) : thresholdWish(atoms)}
       done={({ payout_min_atoms: changed }) => {
         onChange();
-        return `Changed: you will be paid when your balance reaches ${formatCoins(BigInt(changed))} coins.`;
+        return word('threshold.done', { coins: coinsOf(changed) });
       }}
     >
       <label>
-        Minimum payout, in coins
+        {word('threshold.minimum')}
         <input
-          value={coins}
+          value={typed}
           inputmode="decimal"
           aria-invalid={atoms === undefined}
-          aria-describedby={outcomeOf(LABEL)}
+          aria-describedby={outcomeOf(NAME)}
           autocomplete="off"
-          onInput={(event) => setCoins(event.currentTarget.value)}
+          onInput={(event) => setTyped(event.currentTarget.value)}
         />
       </label>
     </SignedForm>

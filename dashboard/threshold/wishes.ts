@@ -1,6 +1,7 @@
 /** The settings that a miner can change with the key of its address, and the beginning of each signed text. */
 
 import { type Channel, noticePurpose } from '../../protocol/notices.ts';
+import { type WordKey, word } from '../words/language.ts';
 
 /** What is to be signed, and the fields by which the pool knows it. */
 export type SignedWish = {
@@ -17,7 +18,7 @@ export const thresholdWish = (atoms: string): SignedWish => ({
 type Choice = { readonly chosen: readonly string[]; readonly isRemoved: boolean };
 
 export function webhookWish(channel: Channel, entered: string, { chosen, isRemoved }: Choice): SignedWish | string {
-  const fault = isRemoved ? undefined : missing(entered, chosen, 'a URL');
+  const fault = isRemoved ? undefined : missing(entered, chosen, 'wish.url');
   if (fault !== undefined) return fault;
   const url = isRemoved ? '' : entered;
   return {
@@ -29,13 +30,13 @@ export function webhookWish(channel: Channel, entered: string, { chosen, isRemov
 export const mailWish = (email: string, { chosen, isRemoved }: Choice): SignedWish | string =>
   isRemoved
     ? { purpose: 'no e-mail at the pool "', fields: { email: '' } }
-    : (missing(email, chosen, 'an e-mail address') ?? {
+    : (missing(email, chosen, 'wish.mail') ?? {
         purpose: `e-mail to ${email} at the pool "`,
         fields: { email, events: chosen },
       });
 
 /** A field is empty at first, also where something is set: that must not remove it. */
-function missing(entered: string, chosen: readonly string[], what: string): string | undefined {
-  if (entered === '') return `Enter ${what}, or tick the box below to remove it.`;
-  return chosen.length === 0 ? 'Choose at least one kind of notification, or tick the box below.' : undefined;
+function missing(entered: string, chosen: readonly string[], enter: WordKey): string | undefined {
+  if (entered === '') return word(enter);
+  return chosen.length === 0 ? word('wish.choose') : undefined;
 }

@@ -1,4 +1,5 @@
 /** Lists of miners: the fastest, those that found most blocks, and those with the best shares. */
+
 import { useState } from 'preact/hooks';
 import type {
   BestOfMiner,
@@ -14,14 +15,15 @@ import { query } from '../data/client.ts';
 import { useDocument, useNow } from '../data/hooks.ts';
 import { ago, count, hashes, hashRate, smallPercent } from '../format.ts';
 import { linkTo } from '../router.ts';
+import { word } from '../words/language.ts';
 import { Amount, type Column, MinerLink, Pager, Placeholder, StartMining, Table } from './parts.tsx';
 
-const MINERS: Column<MinerSummary>[] = [
-  { title: 'Miner', cell: (miner) => <MinerLink address={miner.address} /> },
-  { title: 'Workers', number: true, cell: (miner) => count(miner.workers) },
-  { title: '10 min', number: true, cell: (miner) => hashRate(miner.hash_rate.ten_minutes) },
-  { title: '1 h', number: true, minor: true, cell: (miner) => hashRate(miner.hash_rate.hour) },
-  { title: '24 h', number: true, minor: true, cell: (miner) => hashRate(miner.hash_rate.day) },
+const minerColumns = (): Column<MinerSummary>[] => [
+  { title: word('chain.miner'), cell: (miner) => <MinerLink address={miner.address} /> },
+  { title: word('chart.workers'), number: true, cell: (miner) => count(miner.workers) },
+  { title: word('worker.ten_minutes'), number: true, cell: (miner) => hashRate(miner.hash_rate.ten_minutes) },
+  { title: word('worker.hour'), number: true, minor: true, cell: (miner) => hashRate(miner.hash_rate.hour) },
+  { title: word('worker.day'), number: true, minor: true, cell: (miner) => hashRate(miner.hash_rate.day) },
 ];
 
 export function Miners() {
@@ -30,26 +32,31 @@ export function Miners() {
   const now = useNow();
   const rows = miners.data?.miners ?? [];
   const columns = [
-    ...MINERS,
-    { title: 'Last share', minor: true, cell: (miner: MinerSummary) => ago(miner.last_share_millis, now) },
+    ...minerColumns(),
+    { title: word('worker.last'), minor: true, cell: (miner: MinerSummary) => ago(miner.last_share_millis, now) },
   ];
   return (
     <section class="card">
-      <h2>Miners of this pool</h2>
+      <h2>{word('list.miners')}</h2>
       {rows.length === 0 ? (
         <Placeholder
           error={miners.error}
           loading={miners.data === undefined}
           empty={
             <>
-              Nobody is mining here yet. <StartMining />
+              {word('list.nobody')} <StartMining />
             </>
           }
         />
       ) : (
-        <Table caption="Fastest first" columns={columns} rows={rows} keyOf={(miner) => miner.address} />
+        <Table caption={word('list.fastest_first')} columns={columns} rows={rows} keyOf={(miner) => miner.address} />
       )}
-      <Pager cursor={cursor} next={miners.data?.next_cursor} onMove={setCursor} words={['Fastest', 'More']} />
+      <Pager
+        cursor={cursor}
+        next={miners.data?.next_cursor}
+        onMove={setCursor}
+        words={[word('list.fastest'), word('list.more')]}
+      />
     </section>
   );
 }
@@ -63,27 +70,27 @@ export function TopMiners() {
   const all = pool?.services.reduce((sum, { hash_rate }) => sum + hash_rate.hour, 0) ?? 0;
   const rows = miners.data?.miners ?? [];
   const part = ({ hash_rate }: MinerSummary) => (all > 0 ? smallPercent(Math.min(1, hash_rate.hour / all)) : '–');
-  const columns: Column<MinerSummary>[] = [...MINERS, { title: 'Part', number: true, cell: part }];
+  const columns: Column<MinerSummary>[] = [...minerColumns(), { title: word('list.part'), number: true, cell: part }];
   return (
     <section class="card">
-      <h2>Top miners</h2>
+      <h2>{word('list.top')}</h2>
       {rows.length === 0 ? (
-        <Placeholder error={miners.error} loading={miners.data === undefined} empty="Nobody is mining here yet." />
+        <Placeholder error={miners.error} loading={miners.data === undefined} empty={word('list.nobody')} />
       ) : (
-        <Table caption="Fastest of the last hour" columns={columns} rows={rows} keyOf={(miner) => miner.address} />
+        <Table caption={word('list.top_caption')} columns={columns} rows={rows} keyOf={(miner) => miner.address} />
       )}
       <p>
-        ‘Part’ is that of the pool’s hash rate of the last hour. <a href={linkTo('miner')}>All miners</a>
+        {word('list.part_note')} <a href={linkTo('miner')}>{word('list.all_miners')}</a>
       </p>
     </section>
   );
 }
 
-const LEADERS: Column<LeaderDocument>[] = [
-  { title: 'Miner', cell: (leader) => <MinerLink address={leader.address} /> },
-  { title: 'Blocks', number: true, cell: (leader) => count(leader.blocks) },
-  { title: 'Rewards', number: true, cell: (leader) => <Amount atoms={leader.reward} /> },
-  { title: 'Lowest effort', number: true, minor: true, cell: (leader) => smallPercent(leader.luckiest) },
+const leaderColumns = (): Column<LeaderDocument>[] => [
+  { title: word('chain.miner'), cell: (leader) => <MinerLink address={leader.address} /> },
+  { title: word('nav.blocks'), number: true, cell: (leader) => count(leader.blocks) },
+  { title: word('credit.rewards'), number: true, cell: (leader) => <Amount atoms={leader.reward} /> },
+  { title: word('list.lowest_effort'), number: true, minor: true, cell: (leader) => smallPercent(leader.luckiest) },
 ];
 
 export function Leaders() {
@@ -91,23 +98,28 @@ export function Leaders() {
   const rows = leaders.data?.leaders ?? [];
   return (
     <section class="card">
-      <h2>Most blocks in the last day</h2>
+      <h2>{word('list.leaders')}</h2>
       {rows.length === 0 ? (
         <Placeholder
           error={leaders.error}
           loading={leaders.data === undefined}
           empty={
             <>
-              No blocks in the last day. <a href={linkTo('blocks')}>All blocks</a>
+              {word('list.leaders_none')} <a href={linkTo('blocks')}>{word('details.all')}</a>
             </>
           }
         />
       ) : (
         <>
-          <Table caption="Most blocks first" columns={LEADERS} rows={rows} keyOf={(leader) => leader.address} />
+          <Table
+            caption={word('list.most_first')}
+            columns={leaderColumns()}
+            rows={rows}
+            keyOf={(leader) => leader.address}
+          />
           <p class="note">
-            <span class="minor">‘Lowest effort’ is that of the miner’s luckiest block. </span>
-            With PPLNS everybody shares in every block.
+            <span class="minor">{word('list.lowest_note')} </span>
+            {word('list.pplns_note')}
           </p>
         </>
       )}
@@ -121,32 +133,29 @@ export function BestShares() {
   const now = useNow();
   const rows = best.data?.best_shares ?? [];
   const columns: Column<BestOfMiner>[] = [
-    { title: 'Miner', cell: (row) => <MinerLink address={row.address} /> },
-    { title: 'Worker', minor: true, cell: (row) => row.worker || '(no name)' },
-    { title: 'Hashes', number: true, cell: (row) => hashes(row.work) },
-    { title: 'Of a block', number: true, cell: (row) => partOfBlock(row.work, blockWork) },
-    { title: 'When', minor: true, cell: (row) => ago(row.at_millis, now) },
+    { title: word('chain.miner'), cell: (row) => <MinerLink address={row.address} /> },
+    { title: word('blocks.worker'), minor: true, cell: (row) => row.worker || word('miner.no_name') },
+    { title: word('list.hashes'), number: true, cell: (row) => hashes(row.work) },
+    { title: word('list.of_block'), number: true, cell: (row) => partOfBlock(row.work, blockWork) },
+    { title: word('list.when'), minor: true, cell: (row) => ago(row.at_millis, now) },
   ];
   return (
     <section class="card">
-      <h2>Best shares</h2>
+      <h2>{word('list.best')}</h2>
       {rows.length === 0 ? (
         <Placeholder
           error={best.error}
           loading={best.data === undefined}
           empty={
             <>
-              No shares yet. <StartMining />
+              {word('list.best_none')} <StartMining />
             </>
           }
         />
       ) : (
         <>
-          <Table caption="Best share first" columns={columns} rows={rows} keyOf={(row) => row.address} />
-          <p class="note">
-            The number of hashes that a share this good takes on average. 100 % of a block or more is a block at today’s
-            difficulty.
-          </p>
+          <Table caption={word('list.best_first')} columns={columns} rows={rows} keyOf={(row) => row.address} />
+          <p class="note">{word('list.best_note')}</p>
         </>
       )}
     </section>

@@ -1,4 +1,5 @@
 /** One miner by address: workers, chart, balance, payments, and the check of its share of each credit list. */
+
 import { useMemo, useState } from 'preact/hooks';
 import type {
   ChartDocument,
@@ -34,6 +35,8 @@ import {
   hashRate,
   MODES,
   overTime,
+  percent,
+  precise,
   roundedCoins,
   shortName,
 } from '../format.ts';
@@ -42,6 +45,7 @@ import { linkTo, MINER_TABS, type MinerTab, minerLink } from '../router.ts';
 import { MailForm } from '../threshold/mail-form.tsx';
 import { ThresholdForm } from '../threshold/threshold-form.tsx';
 import { WebhookForm } from '../threshold/webhook-form.tsx';
+import { word, wordAround } from '../words/language.ts';
 import { CsvButton } from './csv-button.tsx';
 import { countedOf, longRate, perDayOf } from './miner-figures.ts';
 import { BestShares, Leaders, Miners } from './miner-lists.tsx';
@@ -66,11 +70,11 @@ export function MinerPage({ address, tab = 'overview' }: { address: string | und
   const [typed, setTyped] = useState(address ?? knownAddress());
   return (
     <>
-      <h1>Miner</h1>
-      <AddressForm typed={typed} onType={setTyped} label="Address" />
+      <h1>{word('nav.miner')}</h1>
+      <AddressForm typed={typed} onType={setTyped} label={word('place.address')} />
       {address === undefined ? (
         <>
-          <p class="note">Enter the address you mine to. There is no account and no password.</p>
+          <p class="note">{word('miner.enter')}</p>
           <Miners />
           <Leaders />
           <BestShares />
@@ -84,45 +88,46 @@ export function MinerPage({ address, tab = 'overview' }: { address: string | und
 
 function BestShare({ best, now }: { best: MinerDocument['best_share']; now: number }) {
   const blockWork = useBlockWork();
-  if (best === null) return <Figure label="Best share" value="–" note="after the first share" />;
+  if (best === null) return <Figure label={word('miner.best')} value="–" note={word('miner.best_none')} />;
   const part = partOfBlock(best.work, blockWork);
   return (
     <Figure
-      label="Best share"
+      label={word('miner.best')}
       value={hashes(best.work)}
-      note={`hashes; ${part} of a block; ${best.worker || '(no name)'}, ${ago(best.at_millis, now)}`}
+      note={word('miner.best_note', {
+        part,
+        worker: best.worker || word('miner.no_name'),
+        ago: ago(best.at_millis, now),
+      })}
     />
   );
 }
 
 function Luck({ luck }: { luck: MinerDocument['luck'] }) {
   const own = luck.find(({ expected }) => expected > 0);
-  if (own === undefined) return <Figure label="Luck" value="–" note="after its first counted slice" />;
+  if (own === undefined) return <Figure label={word('chart.luck')} value="–" note={word('miner.luck_none')} />;
   const { service, expected, found, probability } = own;
   return (
     <Figure
-      label="Luck"
-      value={`${((100 * found) / expected).toFixed(0)} %`}
-      note={`${service}: ${count(found)} blocks, ${expected.toPrecision(3)} expected; so far off by chance in ${(100 * probability).toPrecision(2)} %`}
+      label={word('chart.luck')}
+      value={percent(found / expected)}
+      note={word('miner.luck_note', {
+        mode: MODES[service],
+        found: count(found),
+        expected: precise(expected, 3),
+        part: `${precise(100 * probability, 2)} %`,
+      })}
     />
   );
 }
 
-const TABS: Readonly<Record<MinerTab, string>> = {
-  overview: 'Overview',
-  workers: 'Workers',
-  payments: 'Payments',
-  credits: 'Credits',
-  settings: 'Settings',
-};
-
 const Tabs = ({ address, tab }: { address: string; tab: MinerTab }) => (
-  <nav class="tabs" aria-label="Parts of this page">
+  <nav class="tabs" aria-label={word('miner.tabs')}>
     <ul>
       {MINER_TABS.map((one) => (
         <li key={one}>
           <a href={minerLink(address, one)} aria-current={one === tab ? 'page' : undefined}>
-            {TABS[one]}
+            {word(`tab.${one}`)}
           </a>
         </li>
       ))}
@@ -140,8 +145,7 @@ function Miner({ address, tab }: { address: string; tab: MinerTab }) {
   if (miner === undefined)
     return error?.status === 404 ? (
       <p role="status">
-        This pool has never received a share from that address. Check the address, or{' '}
-        <a href={linkTo('connect')}>connect a miner</a>.
+        {wordAround('miner.unknown', { connect: <a href={linkTo('connect')}>{word('miner.connect')}</a> })}
       </p>
     ) : (
       <Placeholder error={error} loading empty="" />
@@ -149,40 +153,47 @@ function Miner({ address, tab }: { address: string; tab: MinerTab }) {
   const counted = countedOf(miner, workers.data, cursor === undefined);
   return (
     <>
-      <WholeName text={miner.address} label="address" />
+      <WholeName text={miner.address} label={word('miner.address')} />
       <Tabs address={address} tab={tab} />
       {tab === 'overview' ? (
         <>
-          <div class="grid">
+          <div class="grid fours">
             <Figure
-              label="Hash rate, 10 min"
+              label={word('figure.rate')}
               value={hashRate(counted.hash_rate.ten_minutes)}
               note={ratesNote(counted.hash_rate, miner.since_millis, now)}
             />
             <NextPayout miner={miner} perDay={perDay} />
             <Figure
-              label="Earns about"
+              label={word('miner.earns')}
               value={perDay === undefined ? '–' : roundedCoins(perDay)}
               note={
                 miner.online
-                  ? 'coins a day, with its hash rate of the last hour at the network’s present pace'
-                  : `coins a day: it is offline, its last share came ${ago(counted.last_share_millis, now)}`
+                  ? word('miner.earns_note')
+                  : word('miner.earns_offline', { ago: ago(counted.last_share_millis, now) })
               }
             />
             <Figure
-              label="Paid, coins"
+              label={word('miner.paid')}
               value={<RoundedAmount atoms={miner.paid} />}
-              note={`${roundedCoins(miner.in_flight)} on its way, about ${roundedCoins(miner.pending_estimate)} pending`}
+              note={word('miner.paid_note', {
+                sent: roundedCoins(miner.in_flight),
+                pending: roundedCoins(miner.pending_estimate),
+              })}
             />
             <Figure
-              label="Shares"
+              label={word('miner.shares')}
               value={count(counted.accepted)}
-              note={`${count(counted.stale)} stale, ${count(counted.rejected)} rejected; last ${ago(counted.last_share_millis, now)}`}
+              note={word('miner.shares_note', {
+                stale: count(counted.stale),
+                rejected: count(counted.rejected),
+                ago: ago(counted.last_share_millis, now),
+              })}
             />
             <BestShare best={miner.best_share} now={now} />
             <Luck luck={miner.luck} />
           </div>
-          <RateChart path={path} since={miner.since_millis} title="Hash rate" />
+          <RateChart path={path} since={miner.since_millis} title={word('chart.rate')} />
           <Earnings path={path} />
         </>
       ) : null}
@@ -223,8 +234,8 @@ function NewsForms({ address, now }: { address: string; now: number }) {
 
 function ratesNote(hash_rate: RatesDocument, since_millis: number, now: number): string {
   const [hour, day] = [
-    overTime('over an hour', HOUR_SECONDS, since_millis, now),
-    overTime('over a day', DAY_SECONDS, since_millis, now),
+    overTime(word('miner.over_hour'), HOUR_SECONDS, since_millis, now),
+    overTime(word('miner.over_day'), DAY_SECONDS, since_millis, now),
   ];
   return hour === day
     ? `${hashRate(hash_rate.hour)} ${hour}`
@@ -244,16 +255,15 @@ function NextPayout({ miner, perDay }: { miner: MinerDocument; perDay: bigint | 
   const [balance, minimum] = [BigInt(miner.balance), BigInt(miner.payout_minimum)];
   const seconds = secondsToPayout(balance, minimum, perDay);
   const part = payoutProgress(balance, minimum);
-  const when = seconds === undefined ? '' : seconds === 0 ? '; in the next round' : `; in about ${duration(seconds)}`;
+  const when = seconds === undefined ? 'miner.paid_at' : seconds === 0 ? 'miner.paid_at_next' : 'miner.paid_at_in';
   return (
     <Figure
-      label="Balance, coins"
+      label={word('miner.balance')}
       value={<RoundedAmount atoms={miner.balance} />}
       note={
         <>
-          <progress value={part} max={100} aria-label={`${part} % of the way to the next payout`} /> paid out at{' '}
-          {coins(miner.payout_minimum)}
-          {when}
+          <progress value={part} max={100} aria-label={word('miner.way', { part })} />{' '}
+          {word(when, { coins: coins(miner.payout_minimum), time: duration(seconds ?? 0) })}
         </>
       }
     />
@@ -275,11 +285,7 @@ function RateChart({ path, since, title }: { path: string; since: number; title:
         <Hours hours={hours} onChange={setHours} />
       </div>
       {points.length === 0 ? (
-        <Placeholder
-          error={chart.error}
-          loading={chart.data === undefined}
-          empty="No shares in this period. Choose a longer range."
-        />
+        <Placeholder error={chart.error} loading={chart.data === undefined} empty={word('miner.no_shares')} />
       ) : (
         <Chart points={points} hours={hours} label={title} />
       )}
@@ -303,7 +309,7 @@ function Workers({ path, since, now, workers, cursor, onMove }: WorkersParts) {
   const [shown, setShown] = useState<WorkerDocument>();
   const columns: Column<WorkerDocument>[] = [
     {
-      title: 'Worker',
+      title: word('blocks.worker'),
       cell: (worker) => (
         <button
           type="button"
@@ -314,60 +320,67 @@ function Workers({ path, since, now, workers, cursor, onMove }: WorkersParts) {
             setShown((now) => (now !== undefined && workerPath(now) === workerPath(worker) ? undefined : worker))
           }
         >
-          {worker.name || '(no name)'}
+          {worker.name || word('miner.no_name')}
         </button>
       ),
     },
-    { title: 'Mode', minor: true, cell: (worker) => MODES[worker.service] },
+    { title: word('blocks.mode'), minor: true, cell: (worker) => MODES[worker.service] },
     {
-      title: 'State',
-      cell: (worker) => <span class={worker.online ? 'good' : 'warn'}>{worker.online ? 'online' : 'offline'}</span>,
+      title: word('blocks.state'),
+      cell: (worker) => (
+        <span class={worker.online ? 'good' : 'warn'}>{word(worker.online ? 'worker.online' : 'worker.offline')}</span>
+      ),
     },
-    { title: '10 min', number: true, cell: (worker) => hashRate(worker.hash_rate.ten_minutes) },
+    { title: word('worker.ten_minutes'), number: true, cell: (worker) => hashRate(worker.hash_rate.ten_minutes) },
     {
-      title: '1 h',
+      title: word('worker.hour'),
       number: true,
       minor: true,
       cell: (worker) => longRate(worker.hash_rate.hour, TEN_MINUTES, since, now),
     },
     {
-      title: '24 h',
+      title: word('worker.day'),
       number: true,
       minor: true,
       cell: (worker) => longRate(worker.hash_rate.day, HOUR_SECONDS, since, now),
     },
-    { title: 'Accepted', number: true, minor: true, cell: (worker) => count(worker.accepted) },
-    { title: 'Stale', number: true, minor: true, cell: (worker) => count(worker.stale) },
-    { title: 'Rejected', number: true, minor: true, cell: (worker) => count(worker.rejected) },
-    { title: 'Last share', cell: (worker) => ago(worker.last_share_millis, now) },
+    { title: word('worker.accepted'), number: true, minor: true, cell: (worker) => count(worker.accepted) },
+    { title: word('worker.stale'), number: true, minor: true, cell: (worker) => count(worker.stale) },
+    { title: word('worker.rejected'), number: true, minor: true, cell: (worker) => count(worker.rejected) },
+    { title: word('worker.last'), cell: (worker) => ago(worker.last_share_millis, now) },
   ];
   const rows = workers.data?.workers ?? [];
   return (
     <section class="card">
-      <h2>Workers</h2>
+      <h2>{word('chart.workers')}</h2>
       {rows.length === 0 ? (
         <Placeholder
           error={workers.error}
           loading={workers.data === undefined}
           empty={
             <>
-              No workers yet. <StartMining />
+              {word('worker.none')} <StartMining />
             </>
           }
         />
       ) : (
-        <Table caption="Workers" columns={columns} rows={rows} keyOf={(worker) => `${worker.service}/${worker.name}`} />
+        <Table
+          caption={word('chart.workers')}
+          columns={columns}
+          rows={rows}
+          keyOf={(worker) => `${worker.service}/${worker.name}`}
+        />
       )}
       <Pager cursor={cursor} next={workers.data?.next_cursor} onMove={onMove} />
       <div id="worker-chart">
         {shown === undefined ? (
-          <p class="note">Select a worker’s name to see its own chart.</p>
+          <p class="note">{word('worker.select')}</p>
         ) : (
           <RateChart
             key={workerPath(shown)}
             path={`${path}/${workerPath(shown)}`}
             since={since}
-            title={`Hash rate of ${shown.name || '(no name)'}`}
+            title={word('worker.rate_of', { name: shown.name || word('miner.no_name') })}
           />
         )}
       </div>
@@ -388,19 +401,19 @@ function Credits({ path, address }: { path: string; address: string }) {
   const [cursor, setCursor] = useState<string>();
   const credits = useDocument<CreditsDocument>(`${path}/credits${query({ cursor, limit: 20 })}`);
   const columns: Column<CreditDocument>[] = [
-    { title: 'Credited', minor: true, cell: (credit) => <When millis={credit.made_millis} /> },
-    { title: 'Mode', minor: true, cell: (credit) => MODES[credit.service] },
-    { title: 'Slice', number: true, cell: (credit) => count(credit.slice) },
-    { title: 'Blocks', number: true, minor: true, cell: (credit) => count(credit.blocks) },
-    { title: 'Rewards', number: true, minor: true, cell: (credit) => <Amount atoms={credit.reward} /> },
-    { title: 'Yours', number: true, cell: (credit) => <Amount atoms={credit.amount} /> },
-    { title: 'Proof', wide: true, cell: (credit) => <ShareCheck address={address} credit={credit} /> },
+    { title: word('credit.credited'), minor: true, cell: (credit) => <When millis={credit.made_millis} /> },
+    { title: word('blocks.mode'), minor: true, cell: (credit) => MODES[credit.service] },
+    { title: word('blocks.slice'), number: true, cell: (credit) => count(credit.slice) },
+    { title: word('nav.blocks'), number: true, minor: true, cell: (credit) => count(credit.blocks) },
+    { title: word('credit.rewards'), number: true, minor: true, cell: (credit) => <Amount atoms={credit.reward} /> },
+    { title: word('credit.yours'), number: true, cell: (credit) => <Amount atoms={credit.amount} /> },
+    { title: word('credit.proof'), wide: true, cell: (credit) => <ShareCheck address={address} credit={credit} /> },
   ];
   const rows = credits.data?.credits ?? [];
   return (
     <section class="card">
       <div class="row head">
-        <h2>Credits</h2>
+        <h2>{word('tab.credits')}</h2>
         <CsvButton
           name={`credits-${shortName(address)}`}
           columns={CREDITS_CSV}
@@ -408,23 +421,14 @@ function Credits({ path, address }: { path: string; address: string }) {
           rowsOf={(document: CreditsDocument) => document.credits}
         />
       </div>
-      <p class="note">
-        Each row is your share of the blocks of one slice. ‘Check my share’ downloads the pool’s proof and checks it
-        here, in your browser: your work in each slice of the window, the window itself, the fee, and your credit to the
-        atom. It says ‘Proven’ only when your own node confirms the rewards: run svcd on this computer with the option
-        --browser-origin {location.origin} and enter its address here.
-      </p>
+      <p class="note">{word('credit.explained', { origin: location.origin })}</p>
       <p>
         <CheckNode />
       </p>
       {rows.length === 0 ? (
-        <Placeholder
-          error={credits.error}
-          loading={credits.data === undefined}
-          empty="No credits yet: the first one comes when the chain has paid for a block of this pool."
-        />
+        <Placeholder error={credits.error} loading={credits.data === undefined} empty={word('credit.none')} />
       ) : (
-        <Table caption="Credits, newest first" columns={columns} rows={rows} keyOf={(c) => `${c.service}/${c.slice}`} />
+        <Table caption={word('credit.newest')} columns={columns} rows={rows} keyOf={(c) => `${c.service}/${c.slice}`} />
       )}
       <Pager cursor={cursor} next={credits.data?.next_cursor} onMove={setCursor} />
     </section>

@@ -144,7 +144,34 @@ export const MinerLink = ({ address }: { address: string }) => (
   </Copied>
 );
 
-const STATES = ['found', 'accepted', 'registered', 'held', 'paid', 'expired', 'refused'] as const;
+const STATES = [
+  'found',
+  'accepted',
+  'registered',
+  'held',
+  'paid',
+  'expired',
+  'refused',
+  // Of payments, rewards, transactions and validators: with the texts of the pages that show them.
+  'reserved',
+  'submitting',
+  'submitted',
+  'finalized',
+  'void',
+  'waiting',
+  'pending',
+  'failed',
+  'conflict',
+  'invalid',
+  'dropped',
+  'no_effect',
+  'committee',
+  'eligible',
+  'lapsed',
+  'jailed',
+  'exiting',
+  'slashed',
+] as const;
 
 /** A state of the API in the language of the page; one that has no words there, as it is. */
 export function stateText(state: string): string {

@@ -1,4 +1,5 @@
 /** Payments of the pool, of all or of one address, in pages. */
+
 import { useState } from 'preact/hooks';
 import type { PaymentDocument, PaymentsDocument } from '../../pool/api/documents.ts';
 import { formatCoins } from '../../protocol/amount.ts';
@@ -8,6 +9,7 @@ import { useDocument } from '../data/hooks.ts';
 import { ChainLink, CutLink } from '../explorer/links.tsx';
 import { shortName } from '../format.ts';
 import { explorerLink } from '../router.ts';
+import { word } from '../words/language.ts';
 import { CsvButton } from './csv-button.tsx';
 import {
   Amount,
@@ -27,24 +29,27 @@ const stateOf = ({ state, transaction_id: id }: PaymentDocument) =>
   id === null ? (
     <State state={state} />
   ) : (
-    <a href={explorerLink('transaction', id)} title="The transaction">
+    <a href={explorerLink('transaction', id)} title={word('pay.transaction_title')}>
       <State state={state} />
     </a>
   );
 
-const columns: Column<PaymentDocument>[] = [
-  { title: 'Time', cell: (payment) => <When millis={payment.created_millis} /> },
-  { title: 'To', cell: (payment) => <MinerLink address={payment.address} /> },
-  { title: 'Coins', number: true, cell: (payment) => <Amount atoms={payment.amount} /> },
-  { title: 'State', cell: stateOf },
+/** `own`: on a miner’s page, where the recipient is known. */
+const columnsOf = (own: boolean): Column<PaymentDocument>[] => [
+  { title: word('pay.time'), cell: (payment) => <When millis={payment.created_millis} /> },
+  ...(own
+    ? []
+    : [{ title: word('pay.to'), cell: (payment: PaymentDocument) => <MinerLink address={payment.address} /> }]),
+  { title: word('pay.coins'), number: true, cell: (payment) => <Amount atoms={payment.amount} /> },
+  { title: word('blocks.state'), cell: stateOf },
   {
-    title: 'Transaction',
+    title: word('place.transaction'),
     minor: true,
     cell: (payment) =>
       payment.transaction_id === null ? '–' : <ChainLink kind="transaction" id={payment.transaction_id} />,
   },
   {
-    title: 'Final in cut',
+    title: word('pay.final'),
     minor: true,
     number: true,
     cell: (payment) => (payment.final_height === null ? '–' : <CutLink height={payment.final_height} />),
@@ -60,7 +65,6 @@ const PAYMENTS_CSV: CsvColumn<PaymentDocument>[] = [
   ['final_cut', (payment) => payment.final_height],
 ];
 
-/** `own`: on a miner's page, where the recipient is known. */
 export function Payments({ address, own = false }: { address: string | undefined; own?: boolean }) {
   const [cursor, setCursor] = useState<string>();
   const payments = useDocument<PaymentsDocument>(`payments${query({ address, cursor, limit: 50 })}`);
@@ -68,7 +72,7 @@ export function Payments({ address, own = false }: { address: string | undefined
   return (
     <section class="card">
       <div class="row head">
-        <h2>Payments</h2>
+        <h2>{word('nav.payments')}</h2>
         <CsvButton
           name={address === undefined ? 'payments' : `payments-${shortName(address)}`}
           columns={PAYMENTS_CSV}
@@ -77,17 +81,13 @@ export function Payments({ address, own = false }: { address: string | undefined
           feed={`feeds/payments.atom${query({ address })}`}
         />
       </div>
-      <ListSaid rows={payments.data?.payments} what="payments" />
+      <ListSaid rows={payments.data?.payments} what={word('pay.payments')} />
       {rows.length === 0 ? (
-        <Placeholder
-          error={payments.error}
-          loading={payments.data === undefined}
-          empty="No payments yet. A miner is paid in the next round after its balance has reached the minimum."
-        />
+        <Placeholder error={payments.error} loading={payments.data === undefined} empty={word('pay.none')} />
       ) : (
         <Table
-          caption="Payments, newest first"
-          columns={own ? columns.filter(({ title }) => title !== 'To') : columns}
+          caption={word('pay.newest')}
+          columns={columnsOf(own)}
           rows={rows}
           keyOf={(payment) => `${payment.payout_id}/${payment.address}`}
         />
@@ -101,9 +101,9 @@ export function PaymentsPage() {
   const [address, setAddress] = useState('');
   return (
     <>
-      <h1>Payments</h1>
+      <h1>{word('nav.payments')}</h1>
       <div class="row">
-        <EnteredText label="Address" value={address} onEnter={setAddress} />
+        <EnteredText label={word('place.address')} value={address} onEnter={setAddress} />
       </div>
       <Payments key={address} address={address === '' ? undefined : address} />
     </>

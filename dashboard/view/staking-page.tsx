@@ -2,6 +2,7 @@
  * For stakers, to read: what an amount may earn, the validators, and what one address has staked and was paid. From the pool's node, or one on the reader's own machine; staking itself is done with
  * the wallet, which has the keys.
  */
+
 import { useState } from 'preact/hooks';
 import type { addressHistory } from '../../protocol/api/address-documents.ts';
 import type { Infer } from '../../protocol/api/schema.ts';
@@ -16,8 +17,9 @@ import { query } from '../data/client.ts';
 import { checkNode, poolNode, rememberCheckNode } from '../data/node.ts';
 import { type NodeRequest, useNodeDocument } from '../data/node-document.ts';
 import { ChainLink } from '../explorer/links.tsx';
-import { coins, count, percent, roundedCoins, smallPercent } from '../format.ts';
+import { coins, count, fixed, percent, plainNumber, roundedCoins, smallPercent } from '../format.ts';
 import { linkTo } from '../router.ts';
+import { word } from '../words/language.ts';
 import {
   Amount,
   type Column,
@@ -41,7 +43,7 @@ const BASIS_POINTS = 10_000;
 
 /** Atoms of a typed number of coins; undefined if it is not a number. */
 export function atomsOf(typed: string): string | undefined {
-  const match = /^(\d{1,10})(?:\.(\d{1,8}))?$/.exec(typed.replaceAll(',', '').trim());
+  const match = /^(\d{1,10})(?:\.(\d{1,8}))?$/.exec(plainNumber(typed) ?? '');
   if (match === null) return undefined;
   const [, whole = '0', rest = ''] = match;
   return (BigInt(whole) * ATOMS + BigInt(rest.padEnd(DECIMALS, '0'))).toString();
@@ -50,7 +52,13 @@ export function atomsOf(typed: string): string | undefined {
 /** A validator's commission, and an announced one. */
 export function commission({ commission_bps: now, pending_commission: next }: ValidatorDocument): string {
   const shown = percent(now / BASIS_POINTS, 1);
-  return next === null ? shown : `${shown}, ${percent(next.commission_bps / BASIS_POINTS, 1)} from epoch ${next.epoch}`;
+  return next === null
+    ? shown
+    : word('stake.from_epoch', {
+        now: shown,
+        next: percent(next.commission_bps / BASIS_POINTS, 1),
+        epoch: next.epoch,
+      });
 }
 
 /** A phone shows the present one. */
@@ -65,29 +73,41 @@ function commissionCell(one: ValidatorDocument) {
 }
 
 const attendance = ({ attended_windows: windows }: ValidatorDocument): string =>
-  windows === null ? '–' : `${windows} of ${WINDOWS}`;
+  windows === null ? '–' : word('stake.attended_of', { count: windows, all: WINDOWS });
 
 /** Jailed or waiting: until when. */
 function stateNote({ state, jailed_until_epoch: jailed, seat_from_epoch: seat }: ValidatorDocument, epoch: number) {
-  if (jailed !== null) return ` until epoch ${jailed}`;
-  return state === 'eligible' && seat > epoch ? ` from epoch ${seat}` : '';
+  if (jailed !== null) return ` ${word('stake.jailed_until', { epoch: jailed })}`;
+  return state === 'eligible' && seat > epoch ? ` ${word('stake.seat_from', { epoch: seat })}` : '';
 }
 
 export const stateOfPosition = ({ state, withdrawable, release_height: release }: StakingPosition): string =>
-  state === 'bonded' ? 'bonded' : withdrawable ? 'withdrawable' : `unbonding until cut ${count(release ?? 0)}`;
+  state === 'bonded'
+    ? word('stake.bonded')
+    : withdrawable
+      ? word('stake.withdrawable')
+      : word('stake.unbonding_until', { height: count(release ?? 0) });
 
-const positionColumns: Column<StakingPosition>[] = [
-  { title: 'Position', cell: (position) => <Identifier id={position.position_id} /> },
-  { title: 'Kind', minor: true, cell: ({ kind }) => (kind === 'self_bond' ? 'self-bond' : kind) },
-  { title: 'Validator', cell: ({ validator }) => <ChainLink kind="validator" id={validator} /> },
-  { title: 'Principal', number: true, cell: ({ principal }) => <Amount atoms={principal} /> },
-  { title: 'State', cell: stateOfPosition },
-  { title: 'Rewards to', minor: true, cell: ({ reward_address: to }) => <ChainLink kind="address" id={to} /> },
+const positionColumns = (): Column<StakingPosition>[] => [
+  { title: word('stake.position'), cell: (position) => <Identifier id={position.position_id} /> },
+  {
+    title: word('stake.kind'),
+    minor: true,
+    cell: ({ kind }) => word(kind === 'self_bond' ? 'stake.kind_self' : 'stake.kind_delegation'),
+  },
+  { title: word('place.validator'), cell: ({ validator }) => <ChainLink kind="validator" id={validator} /> },
+  { title: word('stake.principal'), number: true, cell: ({ principal }) => <Amount atoms={principal} /> },
+  { title: word('blocks.state'), cell: stateOfPosition },
+  {
+    title: word('stake.rewards_to'),
+    minor: true,
+    cell: ({ reward_address: to }) => <ChainLink kind="address" id={to} />,
+  },
 ];
 
-const rewardColumns: Column<HistoryEvent>[] = [
-  { title: 'Cut', number: true, cell: ({ finalized_height: height }) => count(height) },
-  { title: 'Coins', number: true, cell: ({ amount }) => <Amount atoms={amount} /> },
+const rewardColumns = (): Column<HistoryEvent>[] => [
+  { title: word('place.cut'), number: true, cell: ({ finalized_height: height }) => count(height) },
+  { title: word('pay.coins'), number: true, cell: ({ amount }) => <Amount atoms={amount} /> },
 ];
 
 function Estimate({ node }: { node: string }) {
@@ -99,10 +119,10 @@ function Estimate({ node }: { node: string }) {
   const share = data === undefined || data.amount === '0' ? 0 : Number(data.reward_per_day) / Number(data.amount);
   return (
     <section class="card">
-      <h2>Estimate</h2>
+      <h2>{word('stake.estimate')}</h2>
       <form class="row" onSubmit={(event) => event.preventDefault()}>
         <label class="grow">
-          Coins to stake
+          {word('stake.coins')}
           <input
             inputMode="decimal"
             value={typed}
@@ -114,7 +134,7 @@ function Estimate({ node }: { node: string }) {
       </form>
       <FieldProblem
         id="stake-problem"
-        text={atoms === undefined ? 'Enter a number of coins, such as 1000 or 250.5.' : ''}
+        text={atoms === undefined ? word('stake.enter', { example: fixed(250.5, 1) }) : ''}
       />
       {atoms === undefined ? null : data === undefined ? (
         <Placeholder error={error} loading empty="" />
@@ -122,20 +142,17 @@ function Estimate({ node }: { node: string }) {
         <>
           <div class="grid">
             <Figure
-              label="Reward per day"
+              label={word('stake.per_day')}
               value={roundedCoins(data.reward_per_day)}
-              note={`coins; ${smallPercent(share)} of the stake`}
+              note={word('stake.per_day_note', { part: smallPercent(share) })}
             />
             <Figure
-              label="Paid to stakers per day"
+              label={word('stake.pool_per_day')}
               value={roundedCoins(data.pool_per_day)}
-              note={`coins, shared by ${roundedCoins(data.sharing_stake)} coins staked with the committee`}
+              note={word('stake.pool_note', { coins: roundedCoins(data.sharing_stake) })}
             />
           </div>
-          <p class="note">
-            Estimated from the current epoch (about a day), fees included, before the validator’s commission. It is paid
-            only while the validator is in the committee and attends. None of it is guaranteed.
-          </p>
+          <p class="note">{word('stake.estimated')}</p>
         </>
       )}
     </section>
@@ -149,9 +166,9 @@ function Validators({ node }: { node: string }) {
   });
   const epoch = data?.epoch ?? 0;
   const columns: Column<ValidatorDocument>[] = [
-    { title: 'Validator', cell: ({ validator_id: id }) => <ChainLink kind="validator" id={id} /> },
+    { title: word('place.validator'), cell: ({ validator_id: id }) => <ChainLink kind="validator" id={id} /> },
     {
-      title: 'State',
+      title: word('blocks.state'),
       cell: (one) => (
         <>
           <State state={one.state} />
@@ -159,29 +176,31 @@ function Validators({ node }: { node: string }) {
         </>
       ),
     },
-    { title: 'Stake', number: true, cell: ({ stake }) => <Amount atoms={stake} /> },
-    { title: 'Commission', cell: commissionCell },
-    { title: 'Attended', minor: true, cell: attendance },
-    { title: 'Self-bond', minor: true, number: true, cell: ({ self_bond: own }) => <Amount atoms={own} /> },
-    { title: 'Delegations', minor: true, number: true, cell: ({ delegations }) => count(delegations) },
+    { title: word('chain.stake'), number: true, cell: ({ stake }) => <Amount atoms={stake} /> },
+    { title: word('chain.commission'), cell: commissionCell },
+    { title: word('stake.attended'), minor: true, cell: attendance },
+    { title: word('chain.self_bond'), minor: true, number: true, cell: ({ self_bond: own }) => <Amount atoms={own} /> },
+    { title: word('chain.delegations'), minor: true, number: true, cell: ({ delegations }) => count(delegations) },
   ];
   // Those with the most stake first, as far as the node's page goes.
   const rows = [...(data?.validators ?? [])].sort((a, b) => (BigInt(a.stake) < BigInt(b.stake) ? 1 : -1));
   return (
     <section class="card">
-      <h2>Validators</h2>
+      <h2>{word('stake.validators')}</h2>
       {data === undefined ? null : (
-        <p class="note">
-          Epoch {count(data.epoch)} at cut {count(data.finalized_height)}. A member that attends fewer than 9 of 12
-          windows of an epoch earns nothing in it, and neither do its delegators.
-        </p>
+        <p class="note">{word('stake.epoch', { epoch: count(data.epoch), height: count(data.finalized_height) })}</p>
       )}
       {rows.length === 0 ? (
-        <Placeholder error={error} loading={data === undefined} empty="There are no validators yet." />
+        <Placeholder error={error} loading={data === undefined} empty={word('stake.no_validators')} />
       ) : (
-        <Table caption="Validators" columns={columns} rows={rows} keyOf={({ validator_id: id }) => id} />
+        <Table caption={word('stake.validators')} columns={columns} rows={rows} keyOf={({ validator_id: id }) => id} />
       )}
-      <Pager cursor={cursor} next={data?.next_cursor} onMove={setCursor} words={['First', 'More']} />
+      <Pager
+        cursor={cursor}
+        next={data?.next_cursor}
+        onMove={setCursor}
+        words={[word('chain.first'), word('list.more')]}
+      />
     </section>
   );
 }
@@ -195,19 +214,18 @@ function Positions({ node, address }: { node: string; address: string }) {
   const rows = data?.positions ?? [];
   return (
     <section class="card">
-      <h2>Positions</h2>
+      <h2>{word('stake.positions')}</h2>
       {rows.length === 0 ? (
-        <Placeholder
-          error={error}
-          loading={data === undefined}
-          empty="This address owns no stake. Choose a validator below and stake with svc-wallet."
-        />
+        <Placeholder error={error} loading={data === undefined} empty={word('stake.no_positions')} />
       ) : (
-        <Table caption="Positions" columns={positionColumns} rows={rows} keyOf={({ position_id: id }) => id} />
+        <Table
+          caption={word('stake.positions')}
+          columns={positionColumns()}
+          rows={rows}
+          keyOf={({ position_id: id }) => id}
+        />
       )}
-      {data?.next_cursor === undefined ? null : (
-        <p class="note">There are more positions. The command svc-wallet positions lists all positions of a wallet.</p>
-      )}
+      {data?.next_cursor === undefined ? null : <p class="note">{word('stake.more_positions')}</p>}
     </section>
   );
 }
@@ -222,22 +240,15 @@ function Rewards({ node, address }: { node: string; address: string }) {
   const sum = rows.reduce((total, { amount }) => total + BigInt(amount), 0n);
   return (
     <section class="card">
-      <h2>Rewards</h2>
+      <h2>{word('stake.rewards')}</h2>
       {rows.length === 0 ? (
-        <Placeholder
-          error={error}
-          loading={data === undefined}
-          empty="No staking rewards were paid to this address in this part of its history."
-        />
+        <Placeholder error={error} loading={data === undefined} empty={word('stake.no_rewards')} />
       ) : (
         <>
-          <p class="note">
-            {coins(sum)} coins in these rows. Rewards are paid automatically, once a day, to the reward address of a
-            position.
-          </p>
+          <p class="note">{word('stake.sum', { coins: coins(sum) })}</p>
           <Table
-            caption="Staking rewards, newest first"
-            columns={rewardColumns}
+            caption={word('stake.rewards_newest')}
+            columns={rewardColumns()}
             rows={rows}
             keyOf={({ outpoint }) => `${outpoint.transaction_id}/${outpoint.output_index}`}
           />
@@ -253,15 +264,12 @@ export function StakingPage({ address }: { address: string | undefined }) {
   const node = own === '' ? poolNode() : own;
   return (
     <>
-      <h1>Staking</h1>
+      <h1>{word('nav.staking')}</h1>
       <section class="card">
-        <p class="note">
-          Read-only: staking is done with svc-wallet. The figures come from the pool’s node. To use your own node, run
-          svcd on this computer with the option --browser-origin {location.origin} and enter its address here.
-        </p>
+        <p class="note">{word('stake.read_only', { origin: location.origin })}</p>
         <div class="row">
           <EnteredText
-            label="Node to read from"
+            label={word('stake.node')}
             inputMode="url"
             value={own}
             placeholder="http://127.0.0.1:28701"
@@ -271,7 +279,7 @@ export function StakingPage({ address }: { address: string | undefined }) {
             }}
           />
           <EnteredText
-            label="Address of a staker"
+            label={word('stake.address')}
             value={address ?? ''}
             onEnter={(typed) => {
               location.hash = linkTo('staking', typed === '' ? undefined : typed);

@@ -7,8 +7,7 @@ import { earnedPerDay, RATE_UNITS, type RateUnit } from '../earnings.ts';
 import { FactList, type Facts } from '../explorer/links.tsx';
 import { count, duration, feeText, MODES, minimumText, roundedCoins, windowText } from '../format.ts';
 import { linkTo } from '../router.ts';
-import type { WordKey } from '../words/english.ts';
-import { word } from '../words/language.ts';
+import { type WordKey, word } from '../words/language.ts';
 
 export function Terms({ pool }: { pool: PoolDocument }) {
   const pace = usePace();

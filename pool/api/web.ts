@@ -42,6 +42,8 @@ export type WebOptions = {
   readonly version: string;
   readonly metrics: boolean;
   readonly rate: RateLimits;
+  /** WEB_LIMITS, unless others are given. */
+  readonly limits?: DoorLimits;
 };
 
 export type WebDependencies = {
@@ -104,7 +106,7 @@ export async function startWeb(options: WebOptions, dependencies: WebDependencie
   });
   let route: ((request: IncomingMessage, response: ServerResponse) => void) | undefined;
   const door = new Door(
-    { name: 'web', limits: WEB_LIMITS, hosts: null, origins: null, proxies, inTurns: true },
+    { name: 'web', limits: options.limits ?? WEB_LIMITS, hosts: null, origins: null, proxies, inTurns: true },
     {
       request: (request, response) => route?.(request, response),
       upgrade: (request, socket, head, target) => web.upgrade(request, socket, head, target),

@@ -47,9 +47,10 @@ const migrateOne = (sql: Sql, known: readonly Migration[], log: Logger, director
     const next = known[present];
     if (next === undefined) return false;
     log.info('migrating the database', { migration: next.name });
+    // An accountant of the previous release does not know the change: this stops its writes. First of all, as its transactions lock this row first:
+    // one that is under way is waited for, and does not wait for a table that is changed here.
+    if (present > 0) await transaction`update term set number = number + 1`;
     await transaction.unsafe(await readFile(new URL(next.name, directory), 'utf8'));
     await transaction`insert into schema_version (number, name) values (${next.number}, ${next.name})`;
-    // An accountant of the previous release does not know the change: this stops its writes.
-    await transaction`update term set number = number + 1`;
     return true;
   }) as Promise<boolean>;

@@ -127,6 +127,8 @@ const unitsOf = ({ unit, hasInstances = false }: Service): string[] => [
   `${unit}.service`,
   ...(hasInstances ? [`${unit}@.service`] : []),
 ];
+/** Each of them has one program. */
+export const PACKAGES: readonly string[] = PROGRAMS.map(({ name }) => name);
 /** What the packages put into /lib/systemd/system. */
 export const PACKAGED_UNITS: readonly string[] = PROGRAMS.flatMap(({ service }) =>
   service === undefined ? [] : unitsOf(service),

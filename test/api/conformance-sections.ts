@@ -262,7 +262,7 @@ export const SECTION_ROWS: readonly Row[] = [
     ['`svc-mining-v2`, every message', STRATUM, 'v2 to server: $name'],
     [
       '1 to 5. subscribe, authorize, jobs, search, submit',
-      'test/bridge/minimal-miner.test.ts',
+      'test/bridge/minimal-miner.long.test.ts',
       'the minimal miner of the documentation mines on the server',
     ],
     ['username `<address>.<worker>`', STRATUM, 'usernames and passwords'],

@@ -114,21 +114,31 @@ const CHANGES: Record<string, Change> = {
   },
 };
 
-test.each(Object.entries(CHANGES))('%s: the block arrives, and what is wrong is not handed on', async (_, change) => {
-  for (const extranonce of [1, 2]) await announce(extranonce, change);
-  expect(room.blamed.filter(({ peer }) => !peer.startsWith('mallory'))).toEqual([]);
+/** Two blocks for each change. */
+const ANNOUNCED = Object.entries(CHANGES).flatMap(([name, change], i) =>
+  [1, 2].map((nth) => [2 * i + nth, name, change] as const),
+);
+
+test('whatever is changed, the block arrives, and what is wrong is not handed on', async () => {
+  for (const [extranonce, name, change] of ANNOUNCED) {
+    await announce(extranonce, change);
+    expect(
+      room.blamed.filter(({ peer }) => !peer.startsWith('mallory')),
+      name,
+    ).toEqual([]);
+  }
   expect(room.broken).toEqual([]);
 });
 
-test.each(Object.entries(CHANGES))('%s: a node that hands it on and has the block is not blamed', async (_, change) => {
+test('whatever is changed, a node that hands it on and has the block is not blamed', async () => {
   const at = room.node('follower');
-  for (const extranonce of [1, 2]) {
+  for (const [extranonce, name, change] of ANNOUNCED) {
     const { header, bytes, announced } = await found(extranonce, change);
     at.part('relay');
     expect(await relay.node.submitBlock(header, bytes)).toMatchObject({ status: 'accepted' });
     at.join('relay', 'outbound');
     expect(await at.hear('relay', 'blocks', announced)).toBe('ignore');
     expect(follower.node.chain.block(blockId(header))).toBeDefined();
+    expect(room.blamed, name).toEqual([]);
   }
-  expect(room.blamed).toEqual([]);
 });

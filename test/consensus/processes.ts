@@ -47,8 +47,9 @@ class SvcdProcess {
     this.#words = words;
   }
 
-  start(): void {
-    const child = spawn(process.execPath, [MAIN, 'run', ...this.#words], { stdio: ['ignore', 'pipe', 'pipe'] });
+  /** `main`: of another release. */
+  start(main = MAIN): void {
+    const child = spawn(process.execPath, [main, 'run', ...this.#words], { stdio: ['ignore', 'pipe', 'pipe'] });
     this.#child = child;
     this.starts++;
     const note = (part: Buffer) => {

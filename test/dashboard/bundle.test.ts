@@ -28,7 +28,7 @@ test('the first figures need less than a fifth of it: charts, lists and all othe
 
 test('the first load is at most 120 KB compressed, and the miner is not part of it', () => {
   expect(named.length).toBeGreaterThanOrEqual(3);
-  const later = [...partsOf(scriptOf('pool-details-'))].map((name) => `./assets/${name}`);
+  const later = [...partsOf(scriptOf('pool-details-')), scriptOf('english-pages-')].map((name) => `./assets/${name}`);
   const files = [...new Set(['./index.html', ...named, ...later])].map((name) => readFileSync(join(BUILT_PAGE, name)));
   const size = files.reduce((sum, file) => sum + gzipSync(file).length, 0);
   expect(size).toBeLessThan(FIRST_LOAD);

@@ -1,4 +1,4 @@
-/** Pages whose answers are made up, in one browser: lists, the keyboard, the operator, the first page, and the miner of the page. */
+/** Pages whose answers are made up, in one browser: lists, the keyboard, the operator, the first page, other languages, and the miner of the page. */
 import { withBrowser } from './browser.ts';
 
 withBrowser();
@@ -7,4 +7,5 @@ await import('./lists.ts');
 await import('./keyboard.ts');
 await import('./operator.ts');
 await import('./start-mining.ts');
+await import('./languages.ts');
 await import('./mine-page.ts');

@@ -1,6 +1,6 @@
 /** The parts of the page that decide without a browser: texts of figures, addresses of pages, consent, waits. */
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import {
   chartPoints,
   historyPoints,
@@ -17,13 +17,13 @@ import { updateNotice } from '../../dashboard/explorer/update-notice.ts';
 import {
   ago,
   amountParts,
+  blockEvery,
   coins,
   count,
   duration,
   feeText,
   hashes,
   hashRate,
-  howOften,
   minimumText,
   overTime,
   percent,
@@ -32,13 +32,16 @@ import {
   smallPercent,
   windowText,
 } from '../../dashboard/format.ts';
-import { mayMine, WHY_NOT } from '../../dashboard/mine/consent.ts';
+import { mayMine, whyNot } from '../../dashboard/mine/consent.ts';
 import { NewsGate, newsOf } from '../../dashboard/notify/news.ts';
 import { optionName, optionValue } from '../../dashboard/operator/option-text.ts';
 import { linkTo, MINER_TABS, minerLink, PAGES, placeOf } from '../../dashboard/router.ts';
 import { countedOf, longRate, perDayOf } from '../../dashboard/view/miner-figures.ts';
+import { loadPageWords } from '../../dashboard/words/language.ts';
 import type { LiveFrame, MinerDocument, WorkersDocument } from '../../pool/api/documents.ts';
 import { POOL } from './made-up-pool.ts';
+
+beforeAll(loadPageWords);
 
 test('a fee and a window come with those that are announced, and when', () => {
   const [pplns] = POOL.services;
@@ -53,6 +56,10 @@ test('a fee and a window come with those that are announced, and when', () => {
     'the work of 12 expected blocks; the work of 4.5 expected blocks from cut 14,400,000',
   );
   expect(windowText({ ...service, window_thousandths: undefined }, POOL, undefined)).toBeUndefined();
+});
+
+test('large parts of a hundred are grouped like all numbers', () => {
+  expect([277.22, 0.4, 12_345.678].map((part) => percent(part))).toEqual(['27,722 %', '40 %', '1,234,568 %']);
 });
 
 test('hash rates have three digits and never 1000 of a unit', () => {
@@ -160,7 +167,7 @@ test('times, parts and names', () => {
     'less than 0.01 %',
     '0.34 %',
     '50 %',
-    '1200 %',
+    '1,200 %',
   ]);
   expect([hashes('0'), hashes('999'), hashes('12345678')]).toEqual(['0', '999', '12.3 M']);
   expect([percent(0.4567), percent(0.4567, 2), percent(Number.NaN)]).toEqual(['46 %', '45.67 %', '–']);
@@ -206,7 +213,7 @@ test('mining needs a wish, one tab, a visible page and power, unless told otherw
   expect(mayMine({ ...good, hidden: true }, { ...shy, whenHidden: true })).toEqual({ mine: true });
   expect(mayMine({ ...good, onBattery: true }, shy)).toEqual({ mine: false, why: 'battery' });
   expect(mayMine({ ...good, onBattery: true }, { ...shy, onBattery: true })).toEqual({ mine: true });
-  for (const words of Object.values(WHY_NOT)) expect(words).toMatch(/^[A-Z].*\.$/);
+  for (const why of ['off', 'other_tab', 'hidden', 'battery'] as const) expect(whyNot(why)).toMatch(/^[A-Z].*\.$/);
 });
 
 test('the wait of a reconnection grows, is jittered and has an end', () => {
@@ -250,8 +257,8 @@ test('a young pool says since when, an old one over which time', () => {
   expect(roundedCoins('88264946830447')).toBe('882,649.46');
   expect(roundedCoins('6961026299')).toBe('69.6102');
   expect(roundedCoins('1234')).toBe('0.00001234');
-  expect(howOften('block', 0.02)).toBe('more than ten blocks a second');
-  expect(howOften('block', 12)).toBe('a block every 12 s');
+  expect(blockEvery(0.02)).toBe('more than ten blocks a second');
+  expect(blockEvery(12)).toBe('a block every 12 s');
   expect(overTime('over a day', 86_400, now - 240_000, now)).toBe('since the start 4 min ago');
   expect(overTime('over a day', 86_400, now - 86_400_000, now)).toBe('over a day');
   expect(overTime('over a day', 86_400, null, now)).toBe('over a day');

@@ -31,6 +31,8 @@ const ENOUGH = { blocks: 8, payments: 3 };
 const BLOCK_WORK = 30_000;
 const SHARE_WORK = 2_000;
 const PAID_MILLIS = 1_800_000;
+/** Asked more often, the pool answers an address that it has had enough. */
+const ASKED_MILLIS = 1_000;
 
 type Visit = { readonly name: string; readonly hash: string; readonly shows: RegExp; act?(page: Page): Promise<void> };
 
@@ -154,7 +156,7 @@ async function takePictures(stack: StackFixture, address: string): Promise<void>
       // The news of a block would lie over the page for some seconds. The page's policy admits no other sheet of style.
       await page.evaluate(() => {
         const sheet = new CSSStyleSheet();
-        sheet.replaceSync('.celebration { display: none }');
+        sheet.replaceSync('.celebration { display: none } .name .words-of-name { display: inline !important }');
         document.adoptedStyleSheets = [sheet];
       });
       for (const [size, viewport] of Object.entries(SIZES)) {
@@ -193,6 +195,7 @@ try {
     miners.push(await startMiner(stack, wish));
   await until(
     async () => {
+      await sleep(ASKED_MILLIS);
       const pool = await readJson<PoolDocument>(`${stack.webUrl}/api/v1/pool`);
       const { payments } = await readJson<PaymentsDocument>(`${stack.webUrl}/api/v1/payments?address=${address}`);
       const paid = payments.filter(({ state }) => state === 'finalized').length;

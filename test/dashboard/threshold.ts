@@ -10,6 +10,7 @@ import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { isForWish, signRequest } from '../../dashboard/threshold/sign-request.ts';
 import { thresholdWish } from '../../dashboard/threshold/wishes.ts';
+import { loadPageWords } from '../../dashboard/words/language.ts';
 import { parseAddress } from '../../protocol/address.ts';
 import type { AddressProofRequest } from '../../protocol/transactions/address-proof.ts';
 import { openPoolApiBed } from '../attack/pool-api-bed.ts';
@@ -92,7 +93,7 @@ test('the threshold is changed by a signature made in the page, and by the comma
   await form.getByRole('button', { name: 'Sign and change' }).click();
   await expect
     .poll(() => outcome.innerText())
-    .toMatch(/Changed: you will be paid when your balance reaches 2\.50000000 coins/);
+    .toMatch(/Changed: you will be paid when your balance reaches 2\.50 coins/);
   expect(await threshold()).toBe(250_000_000n);
   await expect.poll(() => words.inputValue()).toBe('');
   await page.getByRole('link', { name: 'Overview' }).click();
@@ -188,6 +189,7 @@ test('the threshold is changed by a signature made in the page, and by the comma
 });
 
 test('nothing is signed that does not name the address and the amount of the form', async () => {
+  await loadPageWords();
   const request: AddressProofRequest = {
     version: 1,
     network: 'development',

@@ -13,6 +13,7 @@ import { lookAtDatabase } from '../../pool/start/doctor.ts';
 import { databaseServer } from '../pool/database-fixture.ts';
 import { quietLog } from '../quiet-log.ts';
 import { temporaryDirectory } from '../temporary.ts';
+import { until } from '../until.ts';
 
 const server = databaseServer();
 
@@ -46,4 +47,26 @@ test('a newer release migrates under a running older one: the older one writes n
   await expect(migrate(sql, quietLog)).rejects.toThrow(/run a newer release/);
   const kept = await sql<{ name: string }[]>`select name from settings where value = 'by the old release'`;
   expect(kept.map(({ name }) => name)).toEqual(['before']);
+});
+
+test('a newer release that migrates in the middle of a transaction of the books waits for its end: neither is ended by PostgreSQL', async () => {
+  const { sql, url } = await server.fresh();
+  const [election, newer] = [connectDatabase(url, { max: 1 }), connectDatabase(url, { max: 1 })];
+  onTestFinished(async () => void (await Promise.all([election, newer].map((each) => each.end({ timeout: 1 })))));
+  const old = (await tryElection(election, 'old release')) ?? expect.fail('nobody else stands for election');
+  const [row] = await sql<{ number: number }[]>`select max(number) as number from schema_version`;
+  let migrated: Promise<void> | undefined;
+  await fenced(sql, old.number, async (transaction) => {
+    migrated = migrate(newer, quietLog, newerRelease(row?.number as number));
+    await until(async () => {
+      const [waits] = await election<{ n: number }[]>`select count(*)::int as n from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'`;
+      return waits?.n === 1;
+    });
+    await transaction`insert into settings values ('during', 'by the old release')`;
+  });
+  await migrated;
+  const [after] = await sql<{ number: number }[]>`select max(number) as number from schema_version`;
+  expect(after?.number).toBe((row?.number as number) + 1);
+  await old.release();
 });

@@ -1,24 +1,12 @@
 /** What README.md and docs/ tell the reader to run or to open exists. */
-import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
-import { FILES, ROOT, read } from './project-files.ts';
+import { commandsOn, PAGES } from './page-commands.ts';
+import { ROOT, read } from './project-files.ts';
 
-const PAGES = FILES.filter((path) => path.endsWith('.md'));
 const scripts: Record<string, string> = packageJson.scripts;
-const bins: Record<string, string> = packageJson.bin;
-/** Packages that the docs name like programs. */
-const PACKAGES = ['svc-wasm', 'svc-common', 'svc-node'];
-
-/** Commands in code blocks and in `code`, with the page they stand on. */
-function commandsOn(page: string): string[] {
-  const text = read(page);
-  const blocks = [...text.matchAll(/```[a-z]*\n([\s\S]*?)```/g)].flatMap((match) => (match[1] as string).split('\n'));
-  const inline = [...text.replace(/```[\s\S]*?```/g, '').matchAll(/`([^`\n]+)`/g)].map((match) => match[1] as string);
-  return [...blocks, ...inline].map((line) => line.replace(/^\s*\$\s+/, '').trim());
-}
 
 test('every npm command in the docs is a script of package.json', () => {
   const wrong = PAGES.flatMap((page) =>
@@ -28,47 +16,6 @@ test('every npm command in the docs is a script of package.json', () => {
       return name === undefined || name in scripts ? [] : [`${page}: ${line}`];
     }),
   );
-  expect(wrong).toEqual([]);
-});
-
-type Documented = { readonly where: string; readonly words: readonly string[]; readonly options: readonly string[] };
-
-/** Lines that start one of the programs; words without options are its command, and maybe an operand, which does not change the help. */
-function programLines(): Documented[] {
-  return PAGES.flatMap((page) =>
-    commandsOn(page).flatMap((line) => {
-      const match = /^(?:npx |\.?\/?bin\/)?(svcd|svc-[a-z]+)((?: .*)?)$/.exec(line);
-      if (match === null) return [];
-      const [, name = '', rest = ''] = match;
-      if (PACKAGES.includes(name) && rest === '') return [];
-      const words = /^(?: [a-z][a-z-]*(?= |$))*/.exec(rest)?.[0].trim().split(' ') ?? [];
-      const options = [...rest.matchAll(/(?<=\s)--([a-z][a-z-]*)/g)].map((found) => found[1] as string);
-      return [{ where: `${page}: ${line}`, words: [name, ...words.filter((word) => word !== '')], options }];
-    }),
-  );
-}
-
-function helpOf(commands: readonly string[]): Map<string, string> {
-  const asked = JSON.stringify(commands.map((words) => words.split(' ')));
-  const { stdout } = spawnSync(process.execPath, [join(ROOT, 'test/guards/print-help.ts'), asked], {
-    encoding: 'utf8',
-  });
-  const texts = JSON.parse(stdout) as string[];
-  return new Map(commands.map((words, i) => [words, texts[i] as string]));
-}
-
-test('every svc command in the docs is a program, and its options are in its help', () => {
-  const lines = programLines();
-  expect(lines.filter(({ words }) => !((words[0] as string) in bins)).map(({ where }) => where)).toEqual([]);
-  const withOptions = lines.filter(({ options }) => options.length > 0);
-  expect(withOptions.length).toBeGreaterThan(20);
-  const help = helpOf([...new Set(withOptions.map(({ words }) => words.join(' ')))]);
-  const wrong = withOptions.flatMap(({ where, words, options }) => {
-    const text = help.get(words.join(' ')) as string;
-    return options
-      .filter((option) => !text.includes(`--${option}`) && !text.includes(`]${option}`))
-      .map((option) => `${where}: --${option}`);
-  });
   expect(wrong).toEqual([]);
 });
 

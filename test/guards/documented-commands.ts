@@ -39,14 +39,14 @@ export const NAMED_ONLY: readonly NotRun[] = [
   {
     what: /^svcd --(?:man|completions)\b/,
     why: 'writes for a shell',
-    instead: 'test/runtime/described-program.test.ts',
+    instead: 'test/runtime/described-program.long.test.ts',
   },
   { what: /^svc-wallet prove-address/, why: 'needs a request', instead: 'test/wallet/end-to-end.long.test.ts' },
   { what: /^svc\S* doctor/, why: 'its findings depend on the machine', instead: 'test/runtime/doctor.long.test.ts' },
   { what: /^svc-proxy --help/, why: 'names an option', instead: 'test/proxy/processes.slow.test.ts' },
   { what: /^svc-miner self-test/, why: 'takes minutes', instead: 'test/miner/selftest.slow.test.ts' },
   { what: /--benchmark 20 --retune/, why: 'measures a graphics card', instead: 'test/miner/benchmark.test.ts' },
-  { what: /--anchors best/, why: 'names an option', instead: 'test/bridge/best-anchors.test.ts' },
+  { what: /--anchors best/, why: 'names an option', instead: 'test/bridge/best-anchors.long.test.ts' },
   { what: /^svc-miner --payout-threshold/, why: 'names an option', instead: 'test/miner/payment-watch.test.ts' },
   { what: /^svcd run --(?:initial-work|pow-mode light)/, why: 'names an option: most nodes of the tests have it' },
 ];

@@ -3,7 +3,10 @@ import { FILES, read } from './project-files.ts';
 
 export type ShellLine = { readonly page: string; readonly line: string };
 
-const PAGES = FILES.filter((path) => path === 'README.md' || /^docs\/.*\.md$/.test(path));
+/** The history speaks of commands as they were. */
+const PAGES = FILES.filter(
+  (path) => path === 'README.md' || (/^docs\/.*\.md$/.test(path) && path !== 'docs/lab/changelog.md'),
+);
 /** A block without a language is a shell block when it begins with a command. */
 const COMMAND = /^\s*(?:bin\/)?(?:svcd|svc-[a-z]+|npm|npx|git|systemctl|docker|curl|tar|install)\b/;
 const isShell = (language: string, text: string): boolean =>

@@ -24,12 +24,13 @@ beforeEach(() => {
 
 const idOf = (n: number): Bytes => new Uint8Array(48).fill(n);
 
-function blockOf(
-  from: string,
-  parents: readonly Bytes[],
-  anchorHeight = HEAD,
-  transactionBytes = 0,
-): EarlyBlock<string> {
+/** What is the same in thousands of blocks is made once. */
+const bodies = new Map<string, { bytes: Bytes; root: Bytes }>();
+
+function bodyOf(parents: readonly Bytes[], transactionBytes: number): { bytes: Bytes; root: Bytes } {
+  const name = `${parents.map((parent) => Buffer.from(parent).toString('hex'))} ${transactionBytes}`;
+  const made = bodies.get(name);
+  if (made !== undefined) return made;
   const body = {
     parents,
     payout: new Uint8Array(49),
@@ -37,20 +38,32 @@ function blockOf(
     // A transaction has at most 65,000 bytes.
     transactions: Array.from({ length: transactionBytes / 50_000 }, () => new Uint8Array(50_000)),
   };
+  const found = { bytes: encodeBody(body), root: parentsRoot(body) };
+  bodies.set(name, found);
+  return found;
+}
+
+function blockOf(
+  from: string,
+  parents: readonly Bytes[],
+  anchorHeight = HEAD,
+  transactionBytes = 0,
+): EarlyBlock<string> {
+  const body = bodyOf(parents, transactionBytes);
   const zero = new Uint8Array(48);
   const header = encodeHeader({
     networkId: 3,
     anchorHeight,
     anchorId: zero,
     stateRoot: zero,
-    parentsRoot: parentsRoot(body),
+    parentsRoot: body.root,
     transactionsRoot: zero,
     rewardRoot: zero,
     target: 1n << 255n,
     timestampMillis: ++count,
     nonce: new Uint8Array(8),
   });
-  return { from, header, body: encodeBody(body) };
+  return { from, header, body: body.bytes };
 }
 
 test('a block waits for all its parents, and a chain of blocks comes out one after the other', () => {

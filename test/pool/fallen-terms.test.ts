@@ -4,6 +4,7 @@ import { feeInForce, parseSchedule, withFee, withOptionFee } from '../../pool/ed
 import { minimumAt, parseMinimums } from '../../pool/edits/minimum-schedule.ts';
 import type { Terms } from '../../pool/edits/terms-rows.ts';
 import { INTERVAL_CUTS } from '../../protocol/network.ts';
+import { count } from '../level.ts';
 import { randomOf } from '../random.ts';
 
 const NOW = 1_800_000_000_000;
@@ -101,7 +102,7 @@ const DAY_SLICES = 4;
 
 test('whatever is edited, lost and brought back by whom: no slice has a higher fee than an instance that is there announced within the last day', () => {
   const faults: string[] = [];
-  for (let seed = 0; seed < 320; seed++) {
+  for (let seed = 0; seed < count({ quick: 60, full: 320, deep: 10_000 }); seed++) {
     const random = randomOf(seed);
     let [clock, names] = [10, 0];
     let database = terms('a', clock);

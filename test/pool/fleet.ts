@@ -6,7 +6,7 @@ import { connectDatabase, type Sql } from '../../pool/database/connect.ts';
 import { poolSecret } from '../../pool/shared/pool-secret.ts';
 import { redisKeys } from '../../pool/shared/redis.ts';
 import { Seal } from '../../pool/shared/seal.ts';
-import { Program } from '../bridge/program.ts';
+import { Program, type ProgramOptions } from '../bridge/program.ts';
 import { oneValidator } from '../one-validator.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { WalletFiles } from '../wallet/wallet-files.ts';
@@ -43,10 +43,12 @@ export class Fleet {
   readonly api: string;
   /** Its mining listener. */
   readonly mining: string;
+  /** The wallet daemon. */
+  readonly wallet: { readonly url: string; readonly tokenFile: string };
   readonly #words: readonly string[];
 
   private constructor(
-    parts: Pick<Fleet, 'redis' | 'postgres' | 'directory' | 'api' | 'mining'>,
+    parts: Pick<Fleet, 'redis' | 'postgres' | 'directory' | 'api' | 'mining' | 'wallet'>,
     words: readonly string[],
   ) {
     this.redis = parts.redis;
@@ -54,6 +56,7 @@ export class Fleet {
     this.directory = parts.directory;
     this.api = parts.api;
     this.mining = parts.mining;
+    this.wallet = parts.wallet;
     this.#words = words;
   }
 
@@ -86,7 +89,8 @@ export class Fleet {
     const { file } = made;
     const wallet = new Program('svc-wallet', ['daemon', '--file', file, '--service', api, '--listen', ANY]);
     const daemon = `http://${HOST}:${await wallet.until(/wallet daemon ready listen=127.0.0.1:(\d+)/)}`;
-    return new Fleet({ redis, postgres, directory, api, mining }, [
+    const parts = { redis, postgres, directory, api, mining, wallet: { url: daemon, tokenFile: `${file}.token` } };
+    return new Fleet(parts, [
       '--node',
       mining,
       '--node-api',
@@ -120,8 +124,9 @@ export class Fleet {
   async add(
     name: string,
     { pplns = 0, solo = 0, ws = -1, web: webPort = 0, words = [] as readonly string[] } = {},
+    options: ProgramOptions = {},
   ): Promise<Instance> {
-    const program = new Program('svc-pool', [
+    const all = [
       'run',
       '--data-dir',
       join(this.directory, name),
@@ -135,7 +140,8 @@ export class Fleet {
       '--web-bind',
       `${HOST}:${webPort}`,
       ...words,
-    ]);
+    ];
+    const program = new Program('svc-pool', all, options);
     const port = async (service: string) =>
       Number(await program.until(new RegExp(`stratum listener service=${service} kind=tcp host=\\S+ port=(\\d+)`)));
     const ports = { pplns: await port('pplns'), solo: await port('solo') };

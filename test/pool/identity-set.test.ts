@@ -12,7 +12,8 @@ test('it holds what a set of texts holds, zeros included, however it grows', () 
     fc.property(fc.array(identity, { maxLength: 3_000, size: 'max' }), (identities) => {
       const [set, model] = [new IdentitySet(), new Set<string>()];
       for (const each of [new Uint8Array(24), ...identities, new Uint8Array(24)]) {
-        expect(set.add(each)).toBe(!model.has(toHex(each)));
+        const isNew = !model.has(toHex(each));
+        if (set.add(each) !== isNew) throw new Error(`${toHex(each)} is ${isNew ? 'known' : 'lost'}`);
         model.add(toHex(each));
       }
       expect(set.size).toBe(model.size);

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { gatherEvidence } from '../../protocol/books/books-evidence.ts';
 import { type BooksFalse, judgeList, judgeProof } from '../../protocol/books/books-verdict.ts';
 import type { PoolList, PoolProof } from '../../protocol/books/pool-proof.ts';
+import { count } from '../level.ts';
 import { LEDGER_LIES, unmarkedBlock } from './books-ledger-lies.ts';
 import { copy, honest, SLICE, VICTIM } from './books-liar.ts';
 import { LIES } from './books-lies.ts';
@@ -110,8 +111,12 @@ describe('a pool that lies is never called proven', () => {
     const truth = JSON.stringify(honest.proof(SLICE, VICTIM));
     const proofs = lies.filter(({ proof }) => JSON.stringify(proof) !== truth);
     expect(proofs.length).toBeGreaterThan(40);
-    for (const { proof } of proofs)
-      for (const { evidence } of lies) expect(judgeProof(proof, evidence).verdict).not.toBe('proven');
+    const step = count({ quick: 4, full: 1, deep: 1 });
+    for (const [i, { proof }] of proofs.entries())
+      for (const [j, { evidence }] of lies.entries()) {
+        if ((i + j) % step !== 0) continue;
+        expect(judgeProof(proof, evidence).verdict).not.toBe('proven');
+      }
   });
 
   test('one atom moved in a list', () => {

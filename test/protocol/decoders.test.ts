@@ -112,7 +112,7 @@ test('coins in text keep every atom', () => {
       expect(parseCoins(formatCoins(atoms))).toBe(atoms);
       expect(parseCoins(formatCoins(atoms).replace(/\.?0+$/, '') || '0')).toBe(atoms);
     }),
-    { seed, numRuns: count({ full: 2000, deep: 100_000 }) },
+    { seed, numRuns: count({ quick: 500, full: 2000, deep: 100_000 }) },
   );
   for (const bad of ['', '.5', '1.', '-1', '+1', '1e3', '01', '1.123456789', '200000000.00000001', '1,5', ' 1', 'NaN'])
     expect(attempt(() => parseCoins(bad)).ok, bad).toBe(false);
@@ -125,7 +125,7 @@ test('work and target undo each other as far as integers allow', () => {
       expect(workOfTarget(target)).toBeGreaterThanOrEqual(work);
       if (target + 1n < 1n << 256n) expect(workOfTarget(target + 1n)).toBeLessThanOrEqual(work);
     }),
-    { seed, numRuns: count({ full: 2000, deep: 100_000 }) },
+    { seed, numRuns: count({ quick: 500, full: 2000, deep: 100_000 }) },
   );
 });
 

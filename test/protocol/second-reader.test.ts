@@ -330,6 +330,8 @@ const PLACES = SAMPLES.map(fieldsOf);
 function verdicts(wire: Bytes): void {
   const first = attempt(() => readTransaction(wire, CHAIN));
   const other = second(wire);
+  // There are tens of thousands of looks.
+  if ((first.ok ? first.value.signatures : 'refused') === (typeof other === 'number' ? other : 'refused')) return;
   expect([first.ok ? first.value.signatures : 'refused', other]).toEqual([
     typeof other === 'number' ? other : 'refused',
     other,
@@ -351,10 +353,14 @@ const EDGES: readonly bigint[] = [
   ]),
 ];
 
+/** At quick a field has every third bound in it, its neighbours the others. */
+const STEP = count({ quick: 3, full: 1, deep: 1 });
+
 test.each([2, 8])('every small field with every bound in it, in %i bytes', (width) => {
   for (const [i, places] of PLACES.entries())
-    for (const at of i % 3 === 0 ? places : [])
-      for (const edge of EDGES) {
+    for (const [field, at] of (i % 3 === 0 ? places : []).entries())
+      for (const [which, edge] of EDGES.entries()) {
+        if ((field + which) % STEP !== 0) continue;
         const wire = Buffer.from(SAMPLES[i] as Bytes);
         const eight = Buffer.alloc(8);
         eight.writeBigUInt64LE(edge);

@@ -28,7 +28,7 @@ import { count, seed } from '../level.ts';
 import { arbitraryInput, type Codec, fuzzDecoder } from './fuzz.ts';
 import { methodOf, v1, v2 } from './stratum-vectors.ts';
 
-const runs = count({ quick: 300, full: 2000, deep: 100_000 });
+const runs = count({ quick: 200, full: 2000, deep: 100_000 });
 const requestTexts = v1.toServer.map(({ text }) => utf8(text));
 const answerTexts = v1.toMiner.map(({ text }) => utf8(text));
 const clientFrames = v2.toServer.map(({ hex }) => fromHex(hex));

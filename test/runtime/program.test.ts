@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process';
 import { expect, test } from 'vitest';
 import { integer } from '../../runtime/command-line/command-line.ts';
 import { type Command, command, commandTable, version } from '../../runtime/program.ts';
@@ -59,36 +58,4 @@ test('what the user can put right is one line; a bug is not hidden', async () =>
     err: 'svc-x: cannot listen [listen_failed]\n',
   });
   await expect(start(failing(new TypeError('a bug')))).rejects.toThrow('a bug');
-});
-
-test('an error that nobody catches ends the process by saying what it was, in the log too', () => {
-  const run = (error: string) => {
-    const code = `
-      import { InvariantError } from './runtime/invariant.ts';
-      import { createLogger, readLevelFilter, standardErrorSink } from './runtime/log/log.ts';
-      import { command, runProgram } from './runtime/program.ts';
-      import { Shutdown } from './runtime/shutdown.ts';
-      await runProgram(command({ name: 'svc-x', summary: '', options: {} }, async () => {
-        const options = { filter: readLevelFilter('info'), format: 'text' };
-        const log = createLogger('x', options, { sink: standardErrorSink, now: Date.now });
-        new Shutdown({ limitMs: 1000 }, { log, process, now: Date.now });
-        setTimeout(() => { throw ${error}; }, 1);
-        return await new Promise(() => undefined);
-      }));`;
-    const { status, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', code], {
-      cwd: new URL('../..', import.meta.url),
-      encoding: 'utf8',
-    });
-    return { status, stderr };
-  };
-  const invariant = run("new InvariantError('a cut is missing')");
-  expect(invariant.status).toBe(70);
-  expect(invariant.stderr).toContain(
-    'svc-x: ended because an invariant is broken: a cut is missing [invariant_broken]',
-  );
-  expect(invariant.stderr).toMatch(/ERROR x: ended by a defect error="InvariantError: a cut is missing/);
-  const defect = run("new TypeError('a bug')");
-  expect(defect.status).toBe(70);
-  expect(defect.stderr).toContain('svc-x: ended by a defect of its own');
-  expect(defect.stderr).toContain('TypeError: a bug');
 });

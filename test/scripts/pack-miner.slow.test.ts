@@ -17,7 +17,9 @@ const PACK = join(ROOT, 'scripts', 'pack-miner.ts');
 
 test('a packed miner runs where there is neither Node nor a PATH, and by the scripts of HiveOS and mmpOS', async () => {
   const folder = temporaryDirectory();
-  const { stdout } = await run(process.execPath, [PACK, `linux-${process.arch}`, '--hiveos', '--out', folder]);
+  // Packed with little effort, which is a third of the work.
+  const env = { ...process.env, GZIP: '-1' };
+  const { stdout } = await run(process.execPath, [PACK, `linux-${process.arch}`, '--hiveos', '--out', folder], { env });
   await run('tar', ['-xzf', stdout.trim().split('\n').at(-1) as string, '-C', folder]);
   const name = readdirSync(folder).find((entry) => !entry.endsWith('.gz')) as string;
   // A folder with a space: scripts that forget quotes fail here.
@@ -29,9 +31,9 @@ test('a packed miner runs where there is neither Node nor a PATH, and by the scr
   const words = ['--benchmark', '1', '--no-gpu', '--cpu-threads', '1', '--network', 'development', '--json'];
   const { stdout: figures } = await miner(...words, '--data-dir', join(folder, 'data'));
   expect(JSON.parse(figures).hash_rate).toBeGreaterThan(0);
-  const { stdout: libraries } = await run('tar', ['-tzf', stdout.trim().split('\n').at(-1) as string]);
-  expect(libraries).toContain(`dist/linux-${process.arch}/dawn.node`);
-  expect(libraries).toContain('lib/libvulkan.so.1');
+  const files = readdirSync(place, { recursive: true }).join('\n');
+  expect(files).toContain(`dist/linux-${process.arch}/dawn.node`);
+  expect(files).toContain('lib/libvulkan.so.1');
   expect(elfFiles(place).filter(({ arch }) => arch !== process.arch)).toEqual([]);
   await usedByHive(place, folder);
 });

@@ -188,7 +188,7 @@ test('a snapshot before the trusted cut is proven by the headers in between, one
 
 const NOTHING = new Uint8Array(0);
 
-// Who is waited for, and for how long, is in test/network/part-fetch.test.ts and test/network/snapshot-offers.test.ts too.
+// Who is waited for, and for how long, is in test/network/part-fetch.long.test.ts and test/network/snapshot-offers.test.ts too.
 if (level === 'deep')
   test('a newer snapshot that is offered and never sent does not keep a node from another one', async () => {
     const before = SNAPSHOT - 5;

@@ -56,7 +56,7 @@ const SIZES = [
   65,
   200,
   900,
-  ...Array.from({ length: count({ full: 6, deep: 60 }) }, () => random(3_000)),
+  ...Array.from({ length: count({ quick: 2, full: 6, deep: 60 }) }, () => random(3_000)),
 ];
 
 test('a set is read from its outline and pieces as it was, in order, and each piece proves itself', () => {

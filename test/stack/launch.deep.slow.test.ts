@@ -1,14 +1,16 @@
 /**
  * docs/launch.md with real processes: five validators on what looks like five machines (network namespaces; loopback where those cannot be made) launch a network, the first
- * cut becomes final, a pool and a rig work on it, and a faucet pays within its limits.
+ * cut becomes final, a pool and a rig work on it, and a faucet pays within its limits. The programs are those of the Debian packages, in an empty Debian; where
+ * none can be made they are those of this checkout.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { chmodSync, chownSync, copyFileSync, mkdirSync } from 'node:fs';
+import { chmodSync, chownSync, copyFileSync, mkdirSync, mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { freePorts } from '../../runtime/free-port.ts';
 import { ordinaryUser } from '../ordinary-user.ts';
+import { installedSystem } from '../scripts/built-packages.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { until } from '../until.ts';
 
@@ -82,10 +84,21 @@ async function machines(): Promise<Machine[]> {
 /** PostgreSQL does not run as root. */
 const { uid, gid } = ordinaryUser();
 
-function lineOf(machine: Machine | undefined, program: ProgramName, words: readonly string[], isOrdinary: boolean) {
+/** The Debian that the packages are installed in. */
+let system: string | undefined;
+/** As programs in there see it. */
+const seen = (text: string): string => (system === undefined ? text : text.replaceAll(system, ''));
+
+type Line = { readonly words: readonly string[]; readonly cwd: string; readonly isOrdinary?: boolean };
+
+function lineOf(machine: Machine | undefined, program: ProgramName, { words, cwd, isOrdinary = false }: Line) {
   const inside = machine?.namespace === undefined ? [] : ['ip', 'netns', 'exec', machine.namespace];
   const asUser =
     isOrdinary && uid !== undefined ? ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'] : [];
+  if (system !== undefined) {
+    const where = ['env', '-i', `--chdir=${seen(cwd)}`, `HOME=${seen(cwd)}`, 'PATH=/usr/bin:/bin'];
+    return [...inside, 'chroot', system, ...asUser, ...where, `/usr/bin/${program}`, ...words.map(seen)];
+  }
   const main = fileURLToPath(new URL(`../../${MAINS[program]}`, import.meta.url));
   return [...inside, ...asUser, process.execPath, main, ...words];
 }
@@ -140,7 +153,8 @@ async function ask(url: string, body?: object): Promise<Answer | undefined> {
 }
 
 test('five strangers launch a network: the first cut is final, a pool and a rig work, a faucet pays within its limits', async () => {
-  const directory = temporaryDirectory();
+  system = installedSystem();
+  const directory = system === undefined ? temporaryDirectory() : mkdtempSync(join(system, 'tmp/launch-'));
   const running: Running[] = [];
   const places = await machines();
   onTestFinished(async () => {
@@ -155,13 +169,13 @@ test('five strangers launch a network: the first cut is final, a pool and a rig 
     isOrdinary = false,
     cwd = directory,
   ) => {
-    const started = new Running(lineOf(machine, program, words, isOrdinary), cwd);
+    const started = new Running(lineOf(machine, program, { words, cwd, isOrdinary }), cwd);
     running.push(started);
     return started;
   };
   /** A command that ends; its JSON. */
   const runs = async (program: ProgramName, words: readonly string[], machine?: Machine, code = 0) => {
-    const ran = new Running(lineOf(machine, program, [...words, '--json'], false), directory);
+    const ran = new Running(lineOf(machine, program, { words: [...words, '--json'], cwd: directory }), directory);
     await until(() => ran.exitCode !== null);
     expect({ words, code: ran.exitCode, output: ran.output }).toMatchObject({ code });
     return JSON.parse(ran.output.slice(ran.output.indexOf('{'))) as Record<string, unknown>;
@@ -241,7 +255,7 @@ test('five strangers launch a network: the first cut is final, a pool and a rig 
   expect(findings.find(({ check }) => check === 'bootstrap')?.says).toContain(`${MACHINES - 1} of ${MACHINES - 1}`);
   await until(() => {
     const words = ['validator', 'status', '--data-dir', join(directory, 'v0/node')];
-    const [file = '', ...rest] = lineOf(first, 'svcd', words, false);
+    const [file = '', ...rest] = lineOf(first, 'svcd', { words, cwd: directory });
     try {
       return execFileSync(file, rest, { encoding: 'utf8' }).includes('signs                yes');
     } catch {

@@ -1,6 +1,7 @@
 /** 'Check my share' as the page runs it, against pools that lie in every way that test/protocol knows: none is called proven. */
-import { afterEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { checkShare } from '../../dashboard/view/share-check.tsx';
+import { loadPageWords } from '../../dashboard/words/language.ts';
 import type { CreditDocument } from '../../pool/api/documents.ts';
 import { checkPoolProof } from '../../protocol/books/pool-proof.ts';
 import { addressOf } from '../../vectors/generate/honest-books.ts';
@@ -8,6 +9,8 @@ import { LEDGER_LIES } from '../protocol/books-ledger-lies.ts';
 import { honest, type Lie, SLICE, VICTIM } from '../protocol/books-liar.ts';
 import { LIES } from '../protocol/books-lies.ts';
 import { nodeAnswers, poolAnswer } from '../protocol/books-sources.ts';
+
+beforeAll(loadPageWords);
 
 const NODE = 'http://127.0.0.1:28701';
 
