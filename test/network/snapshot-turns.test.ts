@@ -146,3 +146,16 @@ test('all others are there from the first and have newer ones: one that waits ha
   expect(parts.filter(({ peer }) => peer === 'honest').length).toBeGreaterThan(0);
   await end();
 });
+
+test('others come sooner than they are looked at: one that was looked at in vain has its turn again', async () => {
+  const { parts, join, leave, passes, end } = await looking();
+  join('honest', 383);
+  for (let i = 0; i < 120; i++) {
+    if (i >= 16) leave(nameOf(i - 16));
+    join(nameOf(i), NEWER(i));
+    await passes(5);
+  }
+  const looks = parts.filter(({ peer }) => peer === 'honest').map(({ at }) => at);
+  expect(looks.filter((at) => at > 60).length).toBeGreaterThan(1);
+  await end();
+});

@@ -5,7 +5,7 @@
  * whoever else came meanwhile: strangers may come without end, and one that was busy may be all there is.
  */
 import { steadyMillis } from '../../../runtime/clock/clock.ts';
-import { DeliveryPace } from '../sync/delivery-pace.ts';
+import { DeliveryPace, MAX_KEPT, SOON_MILLIS } from '../sync/delivery-pace.ts';
 import { HASTE_MILLIS } from '../sync/hurried-ask.ts';
 import { batchEnd } from '../sync/sync-messages.ts';
 import type { PeerName } from '../thread/host-types.ts';
@@ -20,6 +20,10 @@ export type PeerHeight = {
   /** First height of a range that it did not deliver. */
   failedFrom: number | undefined;
   asked: number;
+  /** The same before the last question, when that was, and how often in a row it kept its turn. */
+  before: number;
+  askedAt: number;
+  kept: number;
   /** When it last said what it has, or was asked for that. */
   heardAt: number;
   /** Questions that it did not answer soon, or had no time for, minus others. */
@@ -37,8 +41,8 @@ const MAX_LATE = 8;
 const REST_MILLIS = 2_000;
 /** Eight times as long. A peer without alternatives is asked all the same. */
 const MAX_FRUITLESS = 4;
-/** Answers up to this long are equally soon; up to twice as long is the next class, and so on. */
-const SOON_MILLIS = 250;
+/** So many answers in a row that brought less than the peer has: it is as good as a stranger. */
+const LITTLE = 2;
 
 /** What a peer said it has is true for so long. */
 const HEARD_MILLIS = 4_000;
@@ -75,6 +79,9 @@ export class PeerHeights {
       failedFrom: undefined,
       // Who comes again and again is never before those that wait.
       asked: ++this.#asked,
+      before: this.#asked,
+      askedAt: this.#steady(),
+      kept: 0,
       heardAt: this.#steady(),
       late: 0,
       millis: 0,
@@ -144,8 +151,12 @@ export class PeerHeights {
   /** It has no time now: others are asked meanwhile, and before it until it answers again. */
   busy(peer: PeerName): void {
     const known = this.#peers.get(peer);
-    if (known !== undefined) known.restsUntil = this.#steady() + REST_MILLIS;
     this.late(peer);
+    if (known === undefined) return;
+    known.restsUntil = this.#steady() + REST_MILLIS;
+    const isKept = this.#steady() - known.askedAt < SOON_MILLIS && known.kept < MAX_KEPT;
+    if (isKept) known.asked = known.before;
+    known.kept = isKept ? known.kept + 1 : 0;
   }
 
   failed(peer: PeerName, from: number): void {
@@ -160,6 +171,7 @@ export class PeerHeights {
     const known = this.#peers.get(peer);
     if (known === undefined) return;
     known.hasBrought ||= isNew;
+    if (isNew) known.kept = 0;
     known.fruitless = isNew ? Math.floor(known.fruitless / 2) : Math.min(MAX_FRUITLESS, known.fruitless + 1);
     known.restsUntil = isNew ? 0 : this.#steady() + REST_MILLIS * 2 ** (known.fruitless - 1);
   }
@@ -176,7 +188,8 @@ export class PeerHeights {
         claim >= least && bodiesFrom <= head + 1 && restsUntil <= this.#steady() && !except.has(peer),
       ({ claim, fruitless, hasBrought, late, millis, asked }, peer) => {
         if (inTurn) return [asked];
-        if (!hasBrought && this.pace.rank(peer) !== 'good') return [1, 0, 0, 0, asked];
+        if (fruitless >= LITTLE || (!hasBrought && this.pace.rank(peer) !== 'good')) return [1, 0, 0, 0, asked];
+        // Up to this long they are equally soon; up to twice as long is the next class, and so on.
         const slow = Math.ceil(Math.log2(Math.max(SOON_MILLIS, millis) / SOON_MILLIS));
         return [0, fruitless + late, slow, claim >= batchEnd(head + 1) ? 0 : 1, asked];
       },
@@ -222,7 +235,10 @@ export class PeerHeights {
       const other = order(b, second);
       return order(a, first).reduce((sign, value, i) => sign || value - (other[i] as number), 0);
     });
-    if (found !== undefined) found[1].asked = ++this.#asked;
+    if (found !== undefined) {
+      const [, known] = found;
+      Object.assign(known, { before: known.asked, askedAt: this.#steady(), asked: ++this.#asked });
+    }
     return found?.[0];
   }
 

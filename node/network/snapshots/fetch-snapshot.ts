@@ -12,6 +12,7 @@ import { ID_BYTES } from '../../../protocol/crypto/identifier.ts';
 import type { CutHeader } from '../../../protocol/ledger/cut.ts';
 import { chainId, encodeGenesis, type Genesis } from '../../../protocol/ledger/genesis.ts';
 import { RULE_SET } from '../../../protocol/transactions/transaction.ts';
+import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import { writeDurably } from '../../../runtime/files/durable-file.ts';
 import type { Logger } from '../../../runtime/log/log.ts';
 import { FetchedFile } from '../../snapshot/fetched-file.ts';
@@ -41,6 +42,9 @@ import { isOfCommittee, trustedHeader, WayBack } from './snapshot-link.ts';
 import { keyOf, SnapshotOffers } from './snapshot-offers.ts';
 
 const LOOK_MILLIS = 1_000;
+/** Then those that were looked at may come again before others: strangers may offer new ones sooner than they are looked at. */
+const ROUND_MILLIS = 60_000;
+const MAX_REFUSED = 1_024;
 const LOG_MILLIS = 10_000;
 
 export type FetchSettings = {
@@ -95,7 +99,7 @@ class SnapshotFetch {
     blame(e: unknown, p: PeerName): void;
   };
   /** Snapshots that the trusted cut does not prove, or that are too old. */
-  readonly #refused = new Set<string>();
+  readonly #refused = new BoundedMap<string, true>(MAX_REFUSED);
   readonly #stop: () => void;
   #network!: PeerLink;
   #parts: PartFetch | undefined;
@@ -183,7 +187,7 @@ class SnapshotFetch {
         // Its fetched parts are kept until another one is chosen: its peers may return.
         if (!isUnwanted) this.#offers.failed(place, [...holders, ...this.#offers.holders(place)]);
         else {
-          this.#refused.add(toHex(place.cutId));
+          this.#refused.set(toHex(place.cutId), true);
           for (const file of [this.#chosenFile, this.#file]) await rm(file, { force: true });
         }
       }
@@ -208,7 +212,8 @@ class SnapshotFetch {
       const looked = new Set<string>();
       const next = () =>
         this.#offers.all().find((offer) => !looked.has(keyOf(offer)) && !this.#refused.has(toHex(offer.cutId)));
-      for (let offer = next(); offer !== undefined; offer = next()) {
+      const end = this.#with.steady() + ROUND_MILLIS;
+      for (let offer = next(); offer !== undefined && this.#with.steady() < end; offer = next()) {
         if (this.#with.signal.aborted) throw stopped();
         looked.add(keyOf(offer));
         const { height, cutId } = offer;
@@ -287,7 +292,7 @@ class SnapshotFetch {
       parts.close(error);
     }
     if (found !== undefined && isOfCommittee(trusted, found)) return true;
-    if (found !== undefined) this.#refused.add(toHex(offer.cutId));
+    if (found !== undefined) this.#refused.set(toHex(offer.cutId), true);
     // Also one with a committee of its own, which costs as much: the next one of the same peers comes after all others.
     this.#offers.failed(offer, holders);
     return false;

@@ -138,12 +138,24 @@ export class BlockFetch {
         if (usable.length === 0 && !this.#mayCome()) this.#giveUp();
         return;
       }
+      this.#tryAnother(usable, peer);
       // Each peer gets a part, so that a slow one does not delay everything.
       this.#wantTakersFirst();
       const share = usable.length > 1 ? MAX_BLOCKS / 2 : MAX_BLOCKS;
       const ids = this.#wanted.splice(0, share).filter((id) => this.#lacking.has(nameOf(id)) && !this.#with.isHere(id));
       if (ids.length > 0) void this.#askFor(peer, ids);
     }
+  }
+
+  /** The block that is waited for is also asked of one without a good pace: nobody waits for it, and it may show that it is quick. */
+  #tryAnother(usable: readonly PeerName[], chosen: PeerName): void {
+    const { pace } = this.#with;
+    if (this.#taker === undefined || pace.rank(chosen) !== 'good' || !this.#isTakerWanted() || !pace.isTryDue()) return;
+    const isAsked = (peer: PeerName) => [...this.#questions].some((question) => question.peer === peer);
+    const [other] = pace.sorted(usable.filter((peer) => pace.rank(peer) !== 'good' && !isAsked(peer)));
+    if (other === undefined) return;
+    pace.tried();
+    void this.#askFor(other, [this.#taker.id], true);
   }
 
   #wantTakersFirst(): void {
@@ -192,9 +204,10 @@ export class BlockFetch {
     this.#taker = undefined;
   }
 
-  async #askFor(peer: PeerName, ids: readonly Bytes[]): Promise<void> {
+  /** `isLate`: its blocks are requested elsewhere too, from the first. */
+  async #askFor(peer: PeerName, ids: readonly Bytes[], isLate = false): Promise<void> {
     const { ask, blame, pace } = this.#with;
-    const question: Question = { peer, ids, isSlow: false, isLate: false };
+    const question: Question = { peer, ids, isSlow: false, isLate };
     this.#questions.add(question);
     pace.asked(peer);
     if (this.#isTakers(ids) && this.#copies() <= Math.min(this.#inVain, MAX_COPIES - 1)) this.#late(question);
@@ -219,7 +232,7 @@ export class BlockFetch {
       const fault = faultOf(error);
       if (isBusy(error)) {
         this.#putOff.set(peer, (this.#putOff.get(peer) ?? 0) + 1);
-        pace.busy(peer);
+        pace.busy(peer, since, ids.length);
       } else this.#putOff.delete(peer);
       if (fault === undefined || fault === 'unanswered') this.#rest(peer);
       else this.#excluded.add(peer);
@@ -229,7 +242,7 @@ export class BlockFetch {
     } finally {
       for (const timer of timers) clearTimeout(timer);
       this.#questions.delete(question);
-      if (this.#isTakers(missing)) this.#inVain++;
+      if (this.#isTakers(missing) && !isLate) this.#inVain++;
       if (!question.isLate) this.#wantAgain(missing);
       this.#fill();
     }

@@ -37,6 +37,10 @@ import { WakeUp } from './wake-up.ts';
 
 /** Delay after all peers failed. */
 const PAUSE_MILLIS = 2_000;
+/** So often a question for cuts goes to whoever waits longest. */
+const IN_TURN_MILLIS = 5_000;
+/** So long after the question an answer that brings less than its peer has makes room for one that brings all. */
+const SHORT_MILLIS = 4_000;
 const LOG_MILLIS = 10_000;
 /** Twelve cuts: a head that is as old does not move. */
 const STANDS_MILLIS = 30_000;
@@ -72,6 +76,7 @@ export class CutSync {
   readonly #epochs: EpochProof;
   readonly #checkpoints: CheckpointProof;
   readonly #news = new WakeUp();
+  readonly #ending = Promise.withResolvers<void>();
   #running: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
@@ -86,6 +91,7 @@ export class CutSync {
   /** When headers were last proven, of which a proof may need many. */
   #headersAt = Number.NEGATIVE_INFINITY;
   #anyAt = Number.NEGATIVE_INFINITY;
+  #inTurnAt = Number.NEGATIVE_INFINITY;
   /** The head that was last waited at, and since when. */
   #stands = { height: -1, since: 0 };
   /** A proven cut that broke a rule here, and who sent its blocks: they come anew, from others where there are others. */
@@ -121,6 +127,7 @@ export class CutSync {
     this.#closed = true;
     clearInterval(this.#timer);
     this.wake();
+    this.#ending.resolve();
     this.arrived();
     await this.#running;
   }
@@ -139,7 +146,7 @@ export class CutSync {
     while (!this.#closed) {
       const { ledger, probeMillis, steady } = this.#with;
       const { height } = ledger.head();
-      let peer = this.#isDue(height) ? this.heights.next(height) : undefined;
+      let peer = this.#isDue(height) ? this.#next(height) : undefined;
       if (peer === undefined) {
         const isClaimed = this.#isDue(height);
         const began = steady();
@@ -153,6 +160,13 @@ export class CutSync {
       }
       if (peer !== undefined && !this.#closed) await this.#advance(peer);
     }
+  }
+
+  /** From time to time whoever waits longest: those that always bring a little, and soon, would keep all others away. */
+  #next(height: number): PeerName | undefined {
+    const isInTurn = this.#with.steady() - this.#inTurnAt >= IN_TURN_MILLIS;
+    if (isInTurn) this.#inTurnAt = this.#with.steady();
+    return this.heights.next(height, undefined, undefined, isInTurn);
   }
 
   /** From time to time one of those that rest or claim nothing: what wakes the loop may be any number of strangers. */
@@ -243,7 +257,13 @@ export class CutSync {
     const from = head.height + 1;
     const count = batchEnd(from) - head.height;
     const claims = this.heights.claims();
-    const read = (peer: PeerName, bytes: Uint8Array) => this.#read(peer, bytes, head, claims.get(peer) ?? 0);
+    const since = this.#with.steady();
+    const read = async (peer: PeerName, bytes: Uint8Array) => {
+      const found = await this.#read(peer, bytes, head, claims.get(peer) ?? 0);
+      // Otherwise those that bring one cut, and soon, would always come before one that is slow and brings all.
+      if (found !== undefined && found !== 'over' && !found.isWhole) await this.#waitUntil(since + SHORT_MILLIS);
+      return found;
+    };
     const batch = await this.#askSoon(first, { type: 'cuts', from, count }, read);
     if (batch === undefined || batch === 'over') return;
     try {
@@ -253,6 +273,14 @@ export class CutSync {
     } catch (error) {
       this.#failed(batch.peer, error);
     }
+  }
+
+  /** Or until this node stops. */
+  async #waitUntil(millis: number): Promise<void> {
+    const late = Promise.withResolvers<void>();
+    const timer = setTimeout(late.resolve, millis - this.#with.steady());
+    await Promise.race([late.promise, this.#ending.promise]);
+    clearTimeout(timer);
   }
 
   /** Proven cuts after the head. Undefined if this peer has none; `over` where nobody's would help any more. */
