@@ -21,7 +21,7 @@ import { type KeptTemplate, TemplateStore } from './nodes/template-store.ts';
 import type { TemplateSet } from './nodes/upstream.ts';
 import type { PaidPool, StratumService } from './service.ts';
 import { BanList } from './session/ban-score.ts';
-import { BOOT_ID_BYTES, beginGenerations, beginTemplate, connectionNumberMemory } from './session/extranonce.ts';
+import { BOOT_ID_BYTES, beginGenerations, connectionNumberMemory, noteHeight } from './session/extranonce.ts';
 import { MAX_SERIAL } from './session/job-book.ts';
 import type { KeptPublication } from './session/session-entries.ts';
 import { SessionLog } from './session/session-log.ts';
@@ -328,6 +328,8 @@ class MainServer implements StratumServer {
   /** The set itself is not retained: while a dataset is built, newer ones arrive. */
   async #publish({ templates, ...about }: TemplateSet): Promise<void> {
     const kept = templates.map((template) => this.#templates.put(template));
+    // Before it waits for a dataset or a disk: another server may have sent it by then.
+    noteHeight(this.#connectionNumbers, Math.max(about.headHeight, ...kept.map(({ anchorHeight }) => anchorHeight)));
     const { draw } = about.part ?? ALL;
     const part = this.#parts.get(draw) ?? { ...NEW_PART };
     for (const { serial } of part.waiting) this.#templates.forget(serial);
@@ -404,7 +406,6 @@ class MainServer implements StratumServer {
     );
     this.epochLength = first.epochLength;
     const earlier = this.#takeKept(first, headHeight);
-    beginTemplate(this.#connectionNumbers, Math.max(...kept.map(({ serial }) => serial)));
     this.#each((listener) => listener.publish(earlier.length === 0 ? publication : { ...publication, earlier }));
     if (earlier.length > 0) this.#earlier = [...earlier, { templates: publication.templates, atMillis: this.#now() }];
     else if (this.#isForgotten(this.#earlier.at(-1)) || publication.clean) this.#earlier = [];

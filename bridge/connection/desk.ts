@@ -273,8 +273,8 @@ export class Desk implements ConversationDesk {
     this.#receipts.ask(conversation);
   }
 
-  get newestSerial(): number {
-    return this.#counter.newestSerial;
+  get knownHeight(): number {
+    return this.#counter.knownHeight;
   }
 
   newNumbers(mark = 0): ConnectionNumbers {

@@ -24,9 +24,9 @@ const NEXT_PREFIX = GENERATIONS + MOST_PARTS;
 const TAKEN_PREFIXES = NEXT_PREFIX + 1;
 const PREFIXES = 0x1_0000;
 const WORD_BITS = 32;
-/** Then the newest template that any thread may have sent, and the key of the connections' names. */
-const NEWEST_SERIAL = TAKEN_PREFIXES + PREFIXES / WORD_BITS;
-const NAME_KEY = NEWEST_SERIAL + 1;
+/** Then the height of the newest cut that there is a template on, and the key of the connections' names. */
+const KNOWN_HEIGHT = TAKEN_PREFIXES + PREFIXES / WORD_BITS;
+const NAME_KEY = KNOWN_HEIGHT + 1;
 const NAME_KEY_BYTES = 16;
 const NAME_ROUNDS = 4;
 /** A generation is at most this far above the one before it. */
@@ -82,9 +82,9 @@ export function connectionNumberMemory(key: Bytes = randomBytes(NAME_KEY_BYTES))
 export const beginGenerations = (memory: SharedArrayBuffer, part: number): void =>
   void Atomics.store(new Uint32Array(memory), GENERATIONS + part, 0);
 
-/** From now on listener threads send this template, one of them perhaps before another. */
-export const beginTemplate = (memory: SharedArrayBuffer, serial: number): void =>
-  void Atomics.store(new Uint32Array(memory), NEWEST_SERIAL, serial);
+/** There is a template on a cut of this height: listener threads send it sooner or later, one of them perhaps before another. */
+export const noteHeight = (memory: SharedArrayBuffer, height: number): void =>
+  void Atomics.store(new Uint32Array(memory), KNOWN_HEIGHT, height);
 
 /** Hands out connection numbers of one thread. Numbers are never used again in the life of a boot id. */
 export class ConnectionCounter {
@@ -131,9 +131,9 @@ export class ConnectionCounter {
     }
   }
 
-  /** The newest template that anybody may know by now. */
-  get newestSerial(): number {
-    return Atomics.load(this.#next, NEWEST_SERIAL);
+  /** Of the newest cut that the node has told of. */
+  get knownHeight(): number {
+    return Atomics.load(this.#next, KNOWN_HEIGHT);
   }
 
   /** A prefix for a connection whose header others have too: one that none of them has, while there is one. */

@@ -190,6 +190,19 @@ export class JobLog {
     return this.lastJobId >= 0 && serialOf(this.lastJobId) >= serial;
   }
 
+  /** Whether any that can still be submitted to are a farm's. */
+  get hasFarmJobs(): boolean {
+    return this.#terms.some(({ farm }) => farm !== null);
+  }
+
+  /** Whether a plain job on this template went out that had not this share work. */
+  hasPlainJobOn(serial: number, besides: bigint): boolean {
+    return this.#runs.some(
+      ({ terms, from, to }) =>
+        from <= serial && serial <= to && terms.farm === null && terms.owner === null && terms.shareWork !== besides,
+    );
+  }
+
   /** Whether the header of this template on this body went out. */
   isSent(serial: number, terms: Terms): boolean {
     return this.hasJobOn(serial) && this.#runs.some((run) => run.terms === terms && run.to >= serial);

@@ -15,7 +15,10 @@ import type { Voice } from './voice.ts';
 
 /** A miner that finds a block at least this often is a large one. */
 const LARGE_SECONDS = 60;
-const NOTHING_HELD: HeldWork = { work: 0n, serial: -1 };
+/** Cuts that a miner may have before this server: from another server, from a node of its own. */
+const CUTS_AHEAD = 1;
+/** One is added at each cut at most. */
+const MOST_HELD = 4;
 
 export type JobsOwner = BodyOwner & {
   /** Decides which of the draws of a cut it mines on. */
@@ -47,10 +50,11 @@ export class Jobs {
   /** The newest template that a job of this connection was on. */
   #serial = -1;
   /**
-   * A farm makes headers of whatever generation on a template that it may have from any other connection. What they count for is
-   * fixed when the template comes: another share work is for those after it. Else it could hash first, and then choose.
+   * A farm makes headers of whatever generation, on a template that it may have from any other connection, from another server of
+   * the same node, or by making it as the node will. What they count for is fixed before anybody can know the cut that the
+   * template builds on: another share work is for cuts after that. Else it could hash first, and then choose. Lowest first.
    */
-  #held: HeldWork;
+  #held: readonly HeldWork[] = [];
 
   constructor(
     desk: SessionDesk,
@@ -68,7 +72,6 @@ export class Jobs {
     this.#pace = limits.vardiff;
     this.#vardiff = vardiff ?? newVardiff(this.#pace, desk.now(), wishes);
     const on = desk.newest(this.draw);
-    this.#held = NOTHING_HELD;
     if (jobs === null) {
       this.log = new JobLog(judgedLimit(limits));
       const first = this.log.begin(generationAfter(-1, owner, on) ?? 0, this.shareWork);
@@ -90,25 +93,36 @@ export class Jobs {
             );
       // Under another name its headers are others, and nobody knew that name before.
       if (current.owner === null || equalBytes(current.owner, owner.owner)) {
-        this.#held = jobs.held ?? NOTHING_HELD;
+        this.#held = jobs.held ?? [];
         this.#hold(current.shareWork);
       }
     }
   }
 
-  /** Of a change of the share work: for a farm it stays this for the newest template. */
+  /** Of a change of the share work: for a farm it stays this for the cuts that a miner may know. */
   #hold(work: bigint): void {
     this.#held = this.#heldWith(work);
   }
 
-  /** What the newest template counts for, where it was this work that jobs on it would have had. */
-  #heldWith(work: bigint): HeldWork {
-    const serial = Math.max(this.#desk.newestSerial, this.#desk.newest(this.draw)?.serial ?? -1);
-    return serial > this.#held.serial ? { work, serial } : this.#held;
+  /** What templates on those cuts count for, where it was this work that jobs on the newest would have had. */
+  #heldWith(work: bigint): readonly HeldWork[] {
+    const through = Math.max(this.#desk.knownHeight, this.#desk.newest(this.draw)?.cutHeight ?? -1) + CUTS_AHEAD;
+    return through > (this.#held.at(-1)?.through ?? -1)
+      ? [...this.#held, { work, through }].slice(-MOST_HELD)
+      : this.#held;
   }
 
-  #workOn({ serial }: ServedTemplate): bigint {
-    return this.#bodies.room !== null && serial <= this.#held.serial ? this.#held.work : this.shareWork;
+  #workOn({ cutHeight }: ServedTemplate): bigint {
+    const held = this.#isHeld ? this.#held.find(({ through }) => cutHeight <= through) : undefined;
+    return held?.work ?? this.shareWork;
+  }
+
+  /**
+   * Also where a session that was a farm's goes on as a plain one: hashes on all generations earn as a farm's, and for the one that
+   * is drawn it could choose.
+   */
+  get #isHeld(): boolean {
+    return this.#bodies.room !== null || this.log.hasFarmJobs;
   }
 
   get draw(): number {
@@ -164,6 +178,8 @@ export class Jobs {
     const isOneHeader = template.origin?.firstGeneration === null;
     // There is no other header to send, and a search of this one would begin again.
     if (isOneHeader && !isFirst) return;
+    // The same template would count differently for two generations, and a farm has hashed on both.
+    if (this.#bodies.room !== null && this.log.hasPlainJobOn(template.serial, shareWork)) return;
     const isLarge = this.#bodies.room === null && isFirst && !isOneHeader && this.#isLarge(template);
     const spare = isLarge ? this.#bodies.keepSpare(this.#owner, shareWork, template) : null;
     const body = this.#bodies.forJob(this.#owner, shareWork, template);
@@ -207,13 +223,13 @@ export class Jobs {
     this.#vardiff = onShare(this.#vardiff, work, nowMillis, this.#pace);
   }
 
-  /** Called after shares and about once a second: a changed share work goes out with a job of its own, and to a farm with the next template. */
+  /** Called after shares and about once a second: a changed share work goes out with a job of its own, and to a farm with a later template. */
   retarget(nowMillis: number): void {
     const before = this.shareWork;
     this.#vardiff = retarget(this.#vardiff, nowMillis, this.#pace);
     if (this.shareWork === before) return;
     this.#hold(before);
-    if (this.#bodies.room === null) this.offer(false);
+    if (!this.#isHeld) this.offer(false);
   }
 
   /** Drops what concerns only jobs that no submit can name any more. */

@@ -5,7 +5,7 @@
 import { type Bytes, fromHex } from '../../protocol/bytes.ts';
 import { hexSlice } from '../../runtime/native/hex-slice.ts';
 import type { BodyState, FarmState, TermsState } from './job-log.ts';
-import type { SessionRecord } from './session-record.ts';
+import type { HeldWork, SessionRecord } from './session-record.ts';
 
 const hex = (bytes: Bytes): string => hexSlice.call(bytes, 0, bytes.length);
 
@@ -26,7 +26,7 @@ export function packRecord(record: SessionRecord): string {
             ...jobs,
             payout: hex(jobs.payout),
             log: { ...jobs.log, terms: jobs.log.terms.map(packTerms) },
-            ...(jobs.held === undefined ? {} : { held: { ...jobs.held, work: String(jobs.held.work) } }),
+            ...(jobs.held === undefined ? {} : { held: jobs.held.map(packHeld) }),
           },
   });
 }
@@ -48,10 +48,14 @@ export function unpackRecord(packed: string): SessionRecord {
             ...jobs,
             payout: fromHex(jobs.payout),
             log: { ...jobs.log, terms: jobs.log.terms.map(unpackTerms) },
-            ...(jobs.held === undefined ? {} : { held: { ...jobs.held, work: BigInt(jobs.held.work) } }),
+            ...(jobs.held === undefined ? {} : { held: jobs.held.map(unpackHeld) }),
           },
   };
 }
+
+type PackedHeld = Omit<HeldWork, 'work'> & { readonly work: string };
+const packHeld = ({ work, through }: HeldWork): PackedHeld => ({ work: String(work), through });
+const unpackHeld = ({ work, through }: PackedHeld): HeldWork => ({ work: BigInt(work), through });
 
 type PackedBody = Omit<BodyState, 'seen'> & { readonly seen: readonly (readonly [key: number, nonces: string])[] };
 type PackedTerms = PackedBody & {

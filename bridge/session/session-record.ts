@@ -14,11 +14,11 @@ export type SessionJobs = {
   readonly current: number;
   readonly spare: number | null;
   /** Absent in records of before there was one. */
-  readonly held?: HeldWork;
+  readonly held?: readonly HeldWork[];
 };
 
-/** The share work of a farm's jobs on templates up to this one (jobs.ts). */
-export type HeldWork = { readonly work: bigint; readonly serial: number };
+/** The share work of a farm's jobs on templates made at cuts up to this height (jobs.ts). */
+export type HeldWork = { readonly work: bigint; readonly through: number };
 
 export type SessionRecord = TallyState & {
   readonly id: string;

@@ -29,8 +29,8 @@ export interface SessionDesk {
   readonly shelf: TemplateShelf<ServedTemplate>;
   now(): number;
   newest(draw: number): ServedTemplate | undefined;
-  /** The newest that any thread has: this one may have it a moment later. */
-  readonly newestSerial: number;
+  /** Of the newest cut that the node has told of: its template may come here later than elsewhere. */
+  readonly knownHeight: number;
   /** The template that came just before the newest, for the same draw. */
   before(draw: number): ServedTemplate | undefined;
   /** An address of the network (known-addresses.ts); throws what parseAddress throws. */

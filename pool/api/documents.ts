@@ -113,6 +113,7 @@ export const pool = object(
       ),
       interval_seconds: number(),
       paused: flag(),
+      resumed_millis: optional(described(nullable(millis), 'when payouts were last resumed')),
       pause_note: described(nullable(text()), 'why, in the words of the operator; escape it where it is shown'),
     }),
     notice: described(nullable(text()), 'what the operator says to everybody; escape it where it is shown'),
@@ -245,7 +246,7 @@ export const miner = object(
       amount,
       'paid beyond what was credited, after the database fell back to an older copy; income makes up for it first',
     ),
-    advanced: described(amount, 'the most that this ever was'),
+    advanced: described(amount, 'what it was paid so in all, each time that the database fell back'),
     pending_estimate: described(amount, 'about what the window and its blocks not credited yet will bring'),
     payout_minimum: amount,
     payout_minimums: described(

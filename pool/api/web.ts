@@ -23,6 +23,7 @@ import type { StatusDocument } from './documents.ts';
 import { MAIL_CODE } from './miner/signed-routes.ts';
 import { apiPage, openApiDocument } from './openapi.ts';
 import type { OperatorToken } from './operator/operator-token.ts';
+import { DownloadPlaces } from './public/download-places.ts';
 import type { Downloads } from './public/downloads.ts';
 import { FirstPage } from './public/first-page.ts';
 import { loadStaticFiles, PAGE_HEADERS, type StaticFile } from './public/static-files.ts';
@@ -84,8 +85,6 @@ export const WEB_LIMITS: DoorLimits = {
 const DEAR_WAITING = 32;
 const DEAR_RETRY_MILLIS = 1_000;
 
-const DOWNLOADS = 256;
-const DOWNLOADS_OF_CLIENT = 4;
 /** A second. A client that takes less is cut off in the end, and may go on where it was. */
 const SLOWEST_BYTES = 32_768;
 
@@ -150,8 +149,8 @@ class Web {
   /** A separate limit: API readers behind the same address must not block the operator's monitoring. */
   readonly #metricsRate: RateLimiter;
   readonly #turns = new Turns({ most: DEAR_WAITING });
-  /** Downloads under way, the oldest first: the answer of each, and its client. One connection may have asked for several. */
-  readonly #underWay = new Map<ServerResponse, string>();
+  /** By their answers: one connection may have asked for several. */
+  readonly #downloads = new DownloadPlaces<ServerResponse>();
 
   constructor(
     app: FastifyInstance,
@@ -327,16 +326,12 @@ class Web {
     return reply.send(downloads.read(name, from ?? 0));
   }
 
-  /** A client has few downloads at a time. Where all are taken, a new one ends the oldest, which is the slowest reader's if any. */
   #begin(request: FastifyRequest, reply: FastifyReply, bytes: number): void {
     const client = clientKey(this.#clientOf(request.raw));
-    const own = [...this.#underWay.values()].filter((other) => other === client).length;
-    if (own >= DOWNLOADS_OF_CLIENT)
+    if (!this.#downloads.hasRoom(client))
       throw new ApiRefusal('too_many_requests', 'too many downloads at a time', DEAR_RETRY_MILLIS);
-    const oldest = this.#underWay.size >= DOWNLOADS ? this.#underWay.keys().next().value : undefined;
-    oldest?.destroy();
-    this.#underWay.set(reply.raw, client);
-    reply.raw.once('close', () => this.#underWay.delete(reply.raw));
+    this.#downloads.take(reply.raw, client)?.destroy();
+    reply.raw.once('close', () => this.#downloads.giveBack(reply.raw));
     connectionOf(request.raw.socket)?.mayTakeLonger((bytes / SLOWEST_BYTES) * 1_000);
   }
 

@@ -3,6 +3,7 @@
  * the database was replaced by an older copy of itself, they are put back before anything is announced, changed or opened
  * under what it says. Where others went on with that copy, nobody's terms become worse (fallen-terms.ts).
  */
+import { existsSync, renameSync } from 'node:fs';
 import { crc32 } from 'node:zlib';
 import { writeDurably } from '../../runtime/files/durable-file.ts';
 import { readSmallFile } from '../../runtime/files/small-file.ts';
@@ -25,6 +26,14 @@ function parsed(text: string): Terms | undefined {
   return Array.isArray(terms?.editions) ? terms : undefined;
 }
 
+/** What it says may be all that is left of announced terms: a person can still read it. */
+function moveAside(path: string): string {
+  let aside = `${path}.damaged`;
+  for (let n = 2; existsSync(aside); n++) aside = `${path}.damaged.${n}`;
+  renameSync(path, aside);
+  return aside;
+}
+
 export class PublishedTerms {
   readonly #path: string;
   readonly #log: Logger;
@@ -39,7 +48,11 @@ export class PublishedTerms {
     this.#now = now;
     try {
       this.#known = parsed(readSmallFile(path));
-      if (this.#known === undefined) log.warn('the copy of the published terms is damaged and made again', { path });
+      if (this.#known === undefined)
+        log.warn('the copy of the published terms is damaged: it was moved aside, and is made again', {
+          path,
+          aside: moveAside(path),
+        });
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
     }

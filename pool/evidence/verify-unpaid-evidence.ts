@@ -122,9 +122,12 @@ async function judge(evidence: UnpaidEvidence, { poolApi, nodeApi }: Values): Pr
     const [owed, named] = [credited - paid, BigInt(evidence.threshold)];
     const highest = highestThreshold(terms, newest.finalized_at_millis, bound);
     const threshold = highest > named ? highest : named;
-    const verdict = judgeUnpaid({ ...terms, credited, paid, threshold });
+    // After a pause it has as long to pay as ever.
+    const isPaused = terms.isPaused || (terms.resumedMillis ?? 0) > newest.finalized_at_millis - bound;
+    const verdict = judgeUnpaid({ ...terms, isPaused, credited, paid, threshold });
     if (verdict === 'paid' || owed < named) return { verdict: 'paid', credited, paid };
-    if (verdict === 'paused') throw new Error('the pool says that its payouts are paused');
+    if (verdict === 'paused')
+      throw new Error('the pool says that its payouts are paused, or were in the time that it has for them');
     if (verdict === 'below')
       throw new Error(
         `the pool owes ${owed} atoms, and says that it pays this address from ${threshold} atoms on, or did in that time${advancedWords(terms)}; the file says ${named}`,

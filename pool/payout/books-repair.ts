@@ -134,7 +134,7 @@ async function bookItem(
   if (uncovered > 0n && !isCaughtUp)
     throw new UncoveredError('the wallet paid more than the books have credited so far: they are still catching up');
   const paid = state === 'finalized' ? amount : 0n;
-  await transaction`update accounts set advance = greatest(advance, ${amount} - balance), balance = balance - ${amount},
+  await transaction`update accounts set advance = advance + ${uncovered}, balance = balance - ${amount},
     in_flight = in_flight + ${amount - paid}, paid = paid + ${paid} where id = ${account.id}`;
   return uncovered;
 }
@@ -168,7 +168,7 @@ export async function unsettle(transaction: Transaction, { id, state }: BookedPa
     await transaction`update accounts a set paid = a.paid - i.amount, in_flight = a.in_flight + i.amount
       from payout_items i where i.payout_id = ${id} and i.account_id = a.id`;
   else
-    await transaction`update accounts a set advance = greatest(a.advance, i.amount - a.balance),
+    await transaction`update accounts a set advance = a.advance + greatest(i.amount - greatest(a.balance, 0), 0),
       balance = a.balance - i.amount, in_flight = a.in_flight + i.amount
       from payout_items i where i.payout_id = ${id} and i.account_id = a.id`;
 }

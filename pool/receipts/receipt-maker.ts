@@ -162,7 +162,7 @@ export class ReceiptMaker {
         return 'stop';
       },
     };
-    const { holed, unheld } = await runSheetThread(
+    const { holed, unheld, belated } = await runSheetThread(
       { directory: this.#options.directory, bootId, ranges, last: line.last },
       desk,
     );
@@ -172,6 +172,8 @@ export class ReceiptMaker {
       log.warn('no receipts: the journal lacks entries of the slice', { slice, boot: bootId });
     for (const slice of unheld.filter(isDone))
       log.error('no receipts: the books do not have the slice as the journal has it', { slice, boot: bootId });
+    for (const slice of belated.filter(isDone))
+      log.warn('no receipts: the books were behind the chain when they closed the slice', { slice, boot: bootId });
     if (through !== undefined) this.#most.delete(bootId);
     else if (isLate()) this.#giveUpOldest(bootId, ranges);
     return through;

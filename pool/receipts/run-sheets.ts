@@ -25,7 +25,11 @@ export type MadeSheet = {
 };
 
 /** Slices that the journal lacks entries of, and those that the books do not have as the journal's marks say. */
-export type SheetEnd = { readonly holed: readonly number[]; readonly unheld: readonly number[] };
+export type SheetEnd = {
+  readonly holed: readonly number[];
+  readonly unheld: readonly number[];
+  readonly belated: readonly number[];
+};
 
 export type SheetMessage =
   | { readonly kind: 'ask'; readonly service: Service; readonly slice: number }

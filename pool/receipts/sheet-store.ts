@@ -33,17 +33,20 @@ export class SheetStore {
   /** The ranges up to the first whose slice is not closed, each with the entries of the boot that the books have in it. */
   async closed(bootId: string, ranges: readonly Omit<SliceRange, 'held'>[]): Promise<SliceRange[]> {
     if (ranges.length === 0) return [];
-    const rows = await this.#sql<{ number: number }[]>`select number from slices
+    const rows = await this.#sql<
+      { number: number; closed_height: number }[]
+    >`select number, max(closed_height)::int as closed_height from slices
       where number = any(${ranges.map(({ slice }) => slice)}::int[]) and closed_height is not null
       group by number having count(*) = ${SERVICES.length}`;
-    const isClosed = new Set(rows.map(({ number }) => number));
-    const open = ranges.findIndex(({ slice }) => !isClosed.has(slice));
+    const closed = new Map(rows.map((row) => [row.number, row.closed_height]));
+    const open = ranges.findIndex(({ slice }) => !closed.has(slice));
     const ends = await this.#sql<{ slice: number; through: bigint }[]>`select slice, through from slice_ends
       where boot_id = ${Buffer.from(bootId, 'hex')} order by slice`;
     const endOf = (slice: number): number => Number(ends.findLast((end) => end.slice <= slice)?.through ?? -1);
-    return ranges
-      .slice(0, open === -1 ? ranges.length : open)
-      .map((range) => ({ ...range, held: { after: endOf(range.slice - 1), through: endOf(range.slice) } }));
+    return ranges.slice(0, open === -1 ? ranges.length : open).map((range) => {
+      const closedHeight = closed.get(range.slice) as number;
+      return { ...range, held: { after: endOf(range.slice - 1), through: endOf(range.slice), closedHeight } };
+    });
   }
 
   /** The record of a closed slice, and its leaves as rows of `account 49 || u128 work`. */

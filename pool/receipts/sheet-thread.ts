@@ -31,7 +31,8 @@ async function run({ directory, bootId, ranges, last }: SheetOrder, port: Messag
     if (booked === 'skip' || booked === 'go') continue;
     if ((await send(sheetOf(made, readBooked(booked)))) === 'stop') break;
   }
-  port.postMessage({ kind: 'end', holed: tally.holed, unheld: tally.unheld } satisfies SheetMessage);
+  const { holed, unheld, belated } = tally;
+  port.postMessage({ kind: 'end', holed, unheld, belated } satisfies SheetMessage);
 }
 
 function sheetOf({ service, slice, leaves }: SliceLeaves, booked: ReadonlyMap<string, bigint>): SheetMessage {

@@ -13,8 +13,11 @@ import { decodeRecord, SERVICES, type Service, type ShareIdentity } from '../jou
 /** Entries after `after` up to `through`. */
 type Entries = { readonly after: number; readonly through: number };
 
+/** What the books have in a slice, and the height at which it closed. */
+type Held = Entries & { readonly closedHeight: number };
+
 /** The entries that are in the slice by the journal's marks, and those that the books have in it (null: not known). */
-export type SliceRange = Entries & { readonly slice: number; readonly held: Entries | null };
+export type SliceRange = Entries & { readonly slice: number; readonly held: Held | null };
 
 type Sum = { readonly account: Bytes; readonly worker: string; shares: number; work: bigint };
 type Sums = Map<string, Sum>;
@@ -39,6 +42,7 @@ export class JournalTally {
   #last: number;
   readonly #holed = new Set<number>();
   readonly #unheld = new Set<number>();
+  readonly #belated = new Set<number>();
 
   /** Ranges are contiguous, oldest first. */
   constructor(ranges: readonly SliceRange[]) {
@@ -65,6 +69,8 @@ export class JournalTally {
     const held = range?.held ?? null;
     if (range !== undefined && held !== null && (sequence <= held.after || sequence > held.through))
       this.#unheld.add(range.slice);
+    if (range !== undefined && held !== null && (record.identity?.anchorHeight ?? 0) >= held.closedHeight)
+      this.#belated.add(range.slice);
     const sums = this.#sums[SERVICES.indexOf(record.service)]?.[this.#at] as Sums;
     const key = keyOf(record.account, record.worker);
     const sum = sums.get(key);
@@ -106,12 +112,20 @@ export class JournalTally {
   }
 
   /**
+   * Slices that have shares of jobs of a later one: the books were far behind the chain (rule 2). Others may have signed
+   * them in their time, before a restored backup, with other work.
+   */
+  get belated(): readonly number[] {
+    return [...this.#belated];
+  }
+
+  /**
    * The leaves of each slice, in their order, the oldest slice first. Slices without work of the boot are skipped, also
    * where it has work after them: books that catch up with the chain after a restored backup close many at once, without
    * the work of machines that are gone, which may have signed other records of them.
    */
   *leaves(): Generator<SliceLeaves> {
-    const without = new Set([...this.holed, ...this.unheld]);
+    const without = new Set([...this.holed, ...this.unheld, ...this.belated]);
     const opens = SERVICES.map((_, number) => {
       const open: Sums = new Map();
       for (const sums of this.#sums[number] as readonly Sums[]) add(open, sums);

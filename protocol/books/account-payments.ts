@@ -42,7 +42,9 @@ export class PaymentsUnread extends Error {}
 export type PayoutTerms = Thresholds & {
   readonly intervalMillis: number;
   readonly isPaused: boolean;
-  /** The most that the account was ever paid beyond its credits, by the pool's word: no more than it says to have paid. */
+  /** When payouts were last resumed; undefined if the pool does not say. */
+  readonly resumedMillis: number | undefined;
+  /** What the account was paid beyond its credits, all times together, by the pool's word: no more than it says to have paid. */
   readonly advanced: bigint;
 };
 
@@ -65,7 +67,7 @@ export async function readPayoutTerms(address: string, pool: BooksSources['pool'
     payout_minimums?: unknown;
     advanced?: unknown;
   };
-  const { interval_seconds: seconds, paused } = payouts ?? {};
+  const { interval_seconds: seconds, paused, resumed_millis: resumed } = payouts ?? {};
   const { payout_minimum: minimum } = account;
   if (typeof minimum !== 'string' || typeof seconds !== 'number' || !(seconds >= 0) || typeof paused !== 'boolean')
     throw new ProtocolError('out_of_range', 'the pool does not say when it pays');
@@ -76,18 +78,19 @@ export async function readPayoutTerms(address: string, pool: BooksSources['pool'
     earlier: readEarlier(account.payout_minimums),
     intervalMillis: Math.min(seconds * 1_000, MAX_INTERVAL_MILLIS),
     isPaused: paused,
+    resumedMillis: isWhole(resumed) ? resumed : undefined,
     advanced: listed !== undefined && listed < advanced ? listed : advanced,
   };
 }
 
-/** All payments to an address that a pool lists, each transaction once; undefined if they are too many to be read. */
+/** All final payments to an address that a pool lists, each transaction once; undefined if they are too many to be read. Others anybody could promise for ever. */
 async function listedSum(address: string, pool: BooksSources['pool']): Promise<bigint | undefined> {
   const sums = new Map<string, bigint>();
   let cursor: string | undefined;
   for (let page = 0; page < MAX_PAGES; page++) {
     const { rows, next } = await paymentPage(address, pool, cursor);
-    for (const { state, transaction_id: transaction, payout_id: payout, amount } of rows)
-      if (state !== 'void') sums.set(transaction ?? payout, parseAtoms(amount));
+    for (const { state, transaction_id: transaction, amount } of rows)
+      if (state === 'finalized' && transaction !== null) sums.set(transaction, parseAtoms(amount));
     if (next === undefined) return [...sums.values()].reduce((sum, atoms) => sum + atoms, 0n);
     cursor = next;
   }

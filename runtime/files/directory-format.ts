@@ -19,7 +19,12 @@ export async function claimFormat(directory: string, kind: DirectoryKind): Promi
   if (present === undefined)
     // A directory that nothing can be written to needs no number.
     await createDurably(path, `${known}\n`).catch(() => false);
-  else if (!(present <= known))
+  else if (Number.isNaN(present))
+    throw new RuntimeError(
+      'directory_unusable',
+      `${path} holds no number: the disk has changed it. If no release after this one wrote to the directory, write ${known} into it; otherwise run that release again`,
+    );
+  else if (present > known)
     throw new RuntimeError(
       'directory_newer',
       `${directory} was written by a newer release (${path} says ${present}, this release knows ${known}): run that release again, or restore the backup of before the upgrade into a new data directory`,
@@ -28,7 +33,8 @@ export async function claimFormat(directory: string, kind: DirectoryKind): Promi
 
 function presentFormat(path: string): number | undefined {
   try {
-    return Number(readSmallFile(path).trim() || 'nothing');
+    const text = readSmallFile(path).trim();
+    return /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw error;

@@ -49,6 +49,7 @@ type World = {
   /** Thresholds of before; undefined if the pool does not say. */
   minimums?: readonly { amount: string; until_millis: number }[] | undefined;
   advanced?: bigint;
+  resumed?: number;
   isPaused: boolean;
   newest: number;
   payer: string;
@@ -68,14 +69,14 @@ const PAYING: World = {
 };
 
 function poolSays(path: string, world: World): unknown {
-  const { paid, paidHeight, minimum, minimums, advanced, isPaused, says, rows = [] } = world;
+  const { paid, paidHeight, minimum, minimums, advanced, resumed, isPaused, says, rows = [] } = world;
   if (path === 'terms') {
     const { address: own = poolAddress, sliceCuts = SLICE_CUTS } = says ?? {};
     const { terms, ...published } = lists.evidence.terms!;
     const changed = (list: typeof terms.pplns) => list.map((each) => ({ ...each, slice_cuts: sliceCuts }));
     return { ...published, address: own, terms: { pplns: changed(terms.pplns), solo: changed(terms.solo) } };
   }
-  if (path === 'pool') return { payouts: { interval_seconds: 60, paused: isPaused } };
+  if (path === 'pool') return { payouts: { interval_seconds: 60, paused: isPaused, resumed_millis: resumed } };
   if (path.startsWith('miners/'))
     return {
       payout_minimum: String(minimum),
@@ -244,6 +245,13 @@ test('an account that was paid before its income was lost does not convict an ho
     verdict: 'unchecked',
     why: expect.stringContaining(`once paid it ${CREDIT} atoms more than it had credited`),
   });
+});
+
+test('a pool that pays again after a long pause has a day for it', async () => {
+  const owing = { ...PAYING, paid: 0n };
+  const hoursAgo = (hours: number): number => 1_800_000_000_000 + owing.newest * 60_000 - hours * 3_600_000;
+  expect(await judged(fileOf(1n), { ...owing, resumed: hoursAgo(1) })).toMatchObject({ code: 1, verdict: 'unchecked' });
+  expect(await judged(fileOf(1n), { ...owing, resumed: hoursAgo(25) })).toMatchObject({ code: 5, verdict: 'unpaid' });
 });
 
 test('a pool that is busy is waited for, and no file is given up for it', async () => {

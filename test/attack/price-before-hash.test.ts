@@ -3,7 +3,7 @@
  * work could hash first, and then ask for the share work of its best hash: it was credited with ten times its hashes.
  */
 import { expect, test } from 'vitest';
-import { beginTemplate } from '../../bridge/session/extranonce.ts';
+import { noteHeight } from '../../bridge/session/extranonce.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { NONCE_OFFSET } from '../../protocol/ledger/header.ts';
 import { headerForPayout } from '../../protocol/ledger/reward.ts';
@@ -27,16 +27,21 @@ async function hardBed(settings: DeskSettings = {}) {
   const source = new TemplateSource();
   source.blockWork = BLOCK_WORK;
   let serial = 10;
-  const publish = async () => {
+  const make = async (height = source.height) => {
+    source.height = height;
     const { header } = await source.template(0);
     new DataView(header.buffer, header.byteOffset).setUint32(24, ++serial);
+    return header;
+  };
+  const send = async (header: Bytes) => {
     const template = { serial, header, epoch: 0, draw: 0, draws: 1, isFresh: false, cutHeight: 0 };
     bed.desk.publish({ templates: [template], headHeight: 1_000, clean: false });
     await bed.settle();
     return header;
   };
+  const publish = async (height?: number) => send(await make(height));
   const credited = () => bed.shares.reduce((sum, { work }) => sum + Number(work), 0);
-  return { bed, publish, credited };
+  return { bed, make, send, publish, credited };
 }
 
 type Best = { readonly nonce: Bytes; readonly work: number };
@@ -151,20 +156,43 @@ test('any generation of a farm that is about to log in', async () => {
   expect(credited() / (ROUNDS * HASHES)).toBeLessThan(1);
 });
 
-test('a share work that was chosen after another thread had the template', async () => {
+test('a template that another server of the same node sends a moment earlier', async () => {
+  const { bed, make, send, publish, credited } = await hardBed();
+  await publish();
+  let farm = new DeskFarm(bed);
+  const session = await farm.begin(['a'], { password: 'd=4' });
+  const { extranonceHead, payout } = farm.job;
+  for (let round = 1; round <= ROUNDS; round++) {
+    const template = await make(1_000 + round);
+    const generation = 1_000_000 * round;
+    const best = hashOn(template, payout, extranonceOfGeneration(extranonceHead, generation), new Uint8Array(0));
+    farm.end();
+    farm = new DeskFarm(bed);
+    await farm.begin(['a'], { session, password: `d=${best.work}` });
+    await send(template);
+    await farm.send();
+    await farm.submit(generation, { nonce: best.nonce });
+  }
+  expect(credited() / (ROUNDS * HASHES)).toBeLessThan(2);
+});
+
+test('a share work that was chosen after the node told of a cut, or one cut before', async () => {
   const { bed, publish } = await hardBed();
   await publish();
   const farm = new DeskFarm(bed);
   const session = await farm.begin(['a'], { password: 'd=4' });
   const { shareTarget } = farm.job;
   farm.end();
-  beginTemplate(bed.numbers, 12);
+  // Other servers have sent templates on the cut of 1,002 by then.
+  noteHeight(bed.numbers, 1_001);
   const again = new DeskFarm(bed);
   await again.begin(['a'], { session, password: 'd=1000' });
-  await publish();
-  await again.send();
-  expect(again.jobs.map((job) => job.shareTarget)).toEqual([shareTarget, shareTarget]);
-  await publish();
+  for (const height of [1_001, 1_002]) {
+    await publish(height);
+    await again.send();
+  }
+  expect(again.jobs.map((job) => job.shareTarget)).toEqual([shareTarget, shareTarget, shareTarget]);
+  await publish(1_003);
   await again.send();
   expect(again.job.shareTarget).toBeLessThan(shareTarget);
 });
@@ -177,7 +205,7 @@ test('whatever a session asks for on one template, all its farm jobs there have 
   for (let i = 0; i < 60; i++) {
     const farm: DeskFarm = new DeskFarm(bed);
     const password: string = ['', 'd=8', 'd=64', 'min=32', 'rate=100'][i % 5] as string;
-    session = await (i % 3 === 0 ? farm.login({ session, password }) : farm.begin(['a'], { session, password }));
+    session = await (i % 3 === 1 ? farm.login({ session, password }) : farm.begin(['a'], { session, password }));
     for (const job of farm.jobs) works.add(job.shareTarget);
     for (let share = 0; share < 3 && farm.jobs.length > 0; share++)
       await farm.submit(farm.job.firstGeneration, {
@@ -209,7 +237,7 @@ test('what a template counts for is the same whether a farm gets its job on it o
     for (let share = 0; share < 20; share++) await farm.submit(farm.job.firstGeneration);
     // It does not read: others have the template before.
     farm.peer.queued = 1;
-    await publish();
+    await publish(1_002);
     const next = resumes ? new DeskFarm(bed) : farm;
     if (resumes) await next.begin(['a'], { session, password: '' });
     next.peer.queued = 0;

@@ -140,7 +140,7 @@ test('what is not of its job is refused: generations below the first, plain jobs
   expect(farm.work).toBe(0n);
 });
 
-test('another share target comes with the next template and a higher first generation; each header has one price', async () => {
+test('another share target comes with the cut after the next one and a higher first generation; each header has one price', async () => {
   const limits = { ...EASY, vardiff: { ...LIMIT_DEFAULTS.vardiff, startWork: 16n, minWork: 1n, secondsPerShare: 1 } };
   const bed = await bedOf({ limits });
   const farm = new DeskFarm(bed);
@@ -152,7 +152,7 @@ test('another share target comes with the next template and a higher first gener
     bed.clock += 10;
   }
   expect(farm.job).toEqual(before);
-  await bed.publish(1_001);
+  await bed.publish(1_002);
   await farm.send();
   const after = farm.job;
   expect(after.shareTarget).not.toBe(before.shareTarget);
@@ -348,7 +348,7 @@ test('share work follows the speed of all rigs: one share in ten seconds for eac
     const bed = await bedOf();
     const farm = new DeskFarm(bed);
     await farm.begin(['a'], { rigs, password: `rate=${rate}` });
-    await bed.publish(1_001);
+    await bed.publish(1_002);
     await farm.send();
     return Number(workOfTarget(farm.job.shareTarget));
   };

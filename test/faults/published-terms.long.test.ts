@@ -89,7 +89,7 @@ test(
   },
 );
 
-test('a damaged copy is made again, and one of another chain is not used', TIMEOUT, async () => {
+test('a damaged copy is moved aside and made again, and one of another chain is not used', TIMEOUT, async () => {
   const postgres = await startPostgresServer(10);
   onTestFinished(() => postgres.stop());
   const chain = new PlayedChain();
@@ -119,6 +119,7 @@ test('a damaged copy is made again, and one of another chain is not used', TIMEO
   expect(one).toContain('first');
   writeFileSync(path, one.replace('first', 'other'));
   expect(await settle()).toBe(one);
+  expect(readFileSync(`${path}.damaged`, 'utf8')).toContain('other');
   // A new database, of which the chain is not known, then of another chain.
   await sql`delete from settings where name in ('terms_editions', 'notice', 'chain_id')`;
   expect(await settle()).toBe(one);

@@ -9,14 +9,14 @@ import { account, SLICE_CUTS } from '../pool/books-bed.ts';
 import { freshIdentity } from '../pool/fresh-identity.ts';
 import { type FrontEnd, newPoolKey, openFrontEnd, openReceipts, type ReceiptsBed } from '../pool/receipts-bed.ts';
 
-const share = (miner: number, work: bigint) => ({
+const share = (miner: number, work: bigint, anchorHeight = 0) => ({
   kind: 'share' as const,
   service: 'pplns' as const,
   account: account(`miner ${miner}`),
   worker: 'rig',
   work,
   atMillis: Date.now(),
-  identity: freshIdentity(),
+  identity: freshIdentity(anchorHeight),
 });
 
 /** What a miner holds after asking, and whether anything of it convicts. */
@@ -241,6 +241,43 @@ test('a machine that begins anew with a backup signs no slice that the books clo
   await after.maker.round();
   expect(await collect(after, key, held)).toEqual([]);
   expect(after.delivered).toEqual([`pplns/4/${fresh.bootId}`]);
+});
+
+test('an accountant whose node is far behind counts work of now in a slice of long ago: nobody signs that', async () => {
+  const key = newPoolKey();
+  const lost = await openFrontEnd();
+  const held: Receipt[] = [];
+  const before = await openReceipts(key, [lost]);
+  await first(before, [lost]);
+  await lost.write([share(0, 103n)]);
+  await before.take(lost, { marked: true });
+  await before.books.height(3 * SLICE_CUTS);
+  await before.look();
+  await before.maker.round();
+  expect(await collect(before, key, held)).toEqual([]);
+  // A copy from when slice 1 was open; the miners' jobs are of slice 9, and the accountant's node is in slice 2.
+  const fresh = await openFrontEnd(undefined, 0xcd);
+  const after = await openReceipts(key, [fresh]);
+  await after.books.height(0);
+  await after.books.height(2 * SLICE_CUTS);
+  await after.look();
+  await fresh.write([share(0, 7n, 9 * SLICE_CUTS)]);
+  await after.take(fresh, { marked: true, newest: 4 });
+  await after.books.height(3 * SLICE_CUTS);
+  await after.look();
+  await after.maker.round();
+  expect(await collect(after, key, held)).toEqual([]);
+  expect(after.delivered).toEqual([]);
+  expect(after.logged.join('\n')).toContain('the books were behind');
+  // Of its own time it is signed.
+  await fresh.write([share(0, 8n, 9 * SLICE_CUTS + 3)]);
+  await after.books.height(9 * SLICE_CUTS);
+  await after.take(fresh, { marked: true });
+  await after.books.height(10 * SLICE_CUTS);
+  await after.look();
+  await after.maker.round();
+  expect(await collect(after, key, held)).toEqual([]);
+  expect(after.delivered).toEqual([`pplns/9/${fresh.bootId}`]);
 });
 
 test('a fall after which the slice closes as it did costs no receipt', async () => {

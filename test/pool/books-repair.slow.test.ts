@@ -196,13 +196,19 @@ test('what the books have not credited is waited for; then held, until a person 
 });
 
 test('a small difference is carried by what the pool has earned itself', async () => {
-  const { sql, lose, loop } = await setUp([3990n]);
+  const { sql, wallet, lose, loop } = await setUp([3990n]);
   await sql`insert into credit_lists (service, slice, blocks, reward, fee, fee_ppm, credited, window_parts, root, credits, made_height)
     values (0, 1, 1, 100, 100, 0, 0, '[]', '', '', 1)`;
   lose(1, [{ address: address(0), amount: 4000n }], final);
   await loop.round('pay');
   expect(await payoutsHeld(sql)).toBeNull();
   expect(await accountsOf(sql)).toEqual([{ balance: -10n, in_flight: 0n, paid: 4000n, advance: 10n }]);
+  // Income made up for it, and the books lose some again: a miner is owed as much less as both times together.
+  await sql`update accounts set balance = 30`;
+  lose(2, [{ address: address(0), amount: 50n }], final);
+  lose(3, [{ address: address(0), amount: 5n }], final);
+  await loopOf(sql, wallet).round('pay');
+  expect(await accountsOf(sql)).toEqual([{ balance: -25n, in_flight: 0n, paid: 4055n, advance: 35n }]);
 });
 
 test('what is final no more is for a person: nothing is paid until then', async () => {

@@ -61,8 +61,8 @@ export type ReceiptsBed = {
   readonly delivered: string[];
   /** Lines that were logged as a warning or an error. */
   readonly logged: string[];
-  /** The books take what they do not have of a front end; with the slice that its marks say. */
-  take(end: FrontEnd, options?: { readonly marked: boolean }): Promise<void>;
+  /** The books take what they do not have of a front end; with the slice that its marks say. Anchors beyond the slice `newest` are ignored. */
+  take(end: FrontEnd, options?: { readonly marked?: boolean; readonly newest?: number }): Promise<void>;
   look(): Promise<void>;
 };
 
@@ -101,12 +101,12 @@ export async function openReceipts(key: PoolKey, ends: readonly FrontEnd[], shar
     view,
     delivered,
     logged,
-    async take({ bootId, records }, { marked } = { marked: false }) {
+    async take({ bootId, records }, { marked = false, newest } = {}) {
       const entries = records.map((record, sequence) => {
         const slice = marked ? marks.sliceOf(bootId, sequence).slice : undefined;
         return { bootId, sequence, record, ...(slice === undefined ? {} : { slice }) };
       });
-      await books.fenced((transaction) => books.intake.take(transaction, entries));
+      await books.fenced((transaction) => books.intake.take(transaction, entries, newest));
     },
     look: () => marks.look(endsAfterNotes(sliceEndsOf(books.sql), notes)),
   };

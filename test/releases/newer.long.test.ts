@@ -55,7 +55,7 @@ test('a directory of a pool, a miner or a proxy: its programs refuse it, and lea
   (await lockAfterBackup(pool, { log: quietLog, started: () => undefined })).release();
 });
 
-test('a directory without a number gets one, and one that cannot be read is refused', async () => {
+test('a directory without a number gets one; one that no release wrote is refused, and not called newer', async () => {
   const directory = temporaryDirectory();
   await claimFormat(directory, 'pool');
   expect(readFileSync(join(directory, 'pool.format'), 'utf8')).toBe('1\n');
@@ -63,7 +63,7 @@ test('a directory without a number gets one, and one that cannot be read is refu
   for (const text of ['', 'x', '2.5'])
     await Promise.all([
       writeFileSync(join(directory, 'pool.format'), text),
-      expect(claimFormat(directory, 'pool'), text).rejects.toMatchObject({ code: 'directory_newer' }),
+      expect(claimFormat(directory, 'pool'), text).rejects.toMatchObject({ code: 'directory_unusable' }),
     ]);
 });
 

@@ -1,7 +1,8 @@
 /**
- * Compares the store's log, the newest of what it has, with the checksums in it. The store ends its reading at the first
- * record that a disk has changed, without a word: all requests behind it would be forgotten, and paid again. To be called
- * before the store is opened, because it then puts into tables what it understood of the log, and deletes the log.
+ * Compares the store's logs with the checksums in them: the log of the newest of what it has, and the manifest, the log of
+ * its tables. The store ends its reading at the first record that a disk has changed, or seems to be cut off by a changed
+ * length, without a word: all requests behind it, or in tables named behind it, would be forgotten, and paid again. To be
+ * called before the store is opened, because it then deletes the log, and tables that it does not know of.
  *
  * A log: blocks of 32 KiB with records of `u32 checksum | u16 length | u8 type | data`, of which the checksum has type and
  * data. What a power failure cut off is no damage: nobody was told that it is on the disk.
@@ -57,7 +58,7 @@ function isWholeLog(file: Buffer): boolean {
 export async function damagedLog(directory: string): Promise<string | undefined> {
   // There is no directory before the first start.
   for (const name of await readdir(directory).catch(() => [])) {
-    if (!/^\d+\.log$/.test(name)) continue;
+    if (!/^(\d+\.log|MANIFEST-\d+)$/.test(name)) continue;
     // Another process, which has the store open, may have deleted it meanwhile.
     const file = await readFile(join(directory, name)).catch(() => Buffer.alloc(0));
     if (!isWholeLog(file)) return name;

@@ -2,13 +2,23 @@
 import type { Sql } from '../../database/connect.ts';
 
 const SETTING = 'payouts_paused';
+const RESUMED = 'payouts_resumed_millis';
 
 export async function payoutsPaused(sql: Sql): Promise<boolean> {
   const [row] = await sql<{ value: string }[]>`select value from settings where name = ${SETTING}`;
   return row?.value === 'true';
 }
 
+/** When payouts were last resumed; null if they never were. */
+export async function payoutsResumed(sql: Sql): Promise<number | null> {
+  const [row] = await sql<{ value: string }[]>`select value from settings where name = ${RESUMED}`;
+  return row === undefined ? null : Number(row.value);
+}
+
 export async function pausePayouts(sql: Sql, isPaused: boolean): Promise<void> {
+  if (!isPaused && (await payoutsPaused(sql)))
+    await sql`insert into settings values (${RESUMED}, (extract(epoch from now()) * 1000)::bigint::text)
+      on conflict (name) do update set value = excluded.value`;
   await sql`insert into settings values (${SETTING}, ${String(isPaused)})
     on conflict (name) do update set value = excluded.value`;
 }

@@ -7,7 +7,7 @@ import type { FeeChange, TermsNow } from '../../edits/edits.ts';
 import { SERVICES } from '../../journal/journal-record.ts';
 import type { RateBoard, Rates } from '../../stats/rates.ts';
 import type { PoolDocument, RatesDocument, ServiceDocument } from '../documents.ts';
-import { payoutsPaused } from '../operator/payout-pause.ts';
+import { payoutsPaused, payoutsResumed } from '../operator/payout-pause.ts';
 
 export type PoolTerms = {
   readonly name: string;
@@ -91,6 +91,7 @@ export class PoolView {
         as open from blocks where service = 0 and credit_list is null and state in ('found', 'accepted', 'registered', 'paid')`;
     this.#uncredited = (BigInt(pending?.open ?? 0) * BigInt(1_000_000 - edited.feePpm.pplns)) / 1_000_000n;
     const isPaused = await payoutsPaused(sql);
+    const resumedMillis = await payoutsResumed(sql);
     const view = chain();
     const { network, address, payoutIntervalMillis, sliceCuts } = this.#terms;
     const { name, feePpm, feeChanges, windows, windowChanges, payoutMin, minimumChanges, notice, pauseNote } = edited;
@@ -138,6 +139,7 @@ export class PoolView {
         })),
         interval_seconds: payoutIntervalMillis / 1000,
         paused: isPaused,
+        resumed_millis: resumedMillis,
         pause_note: isPaused ? pauseNote : null,
       },
       notice,

@@ -7,6 +7,7 @@ import { encodeRecord, type OutgoingRecord, type RequestRecord } from '../../../
 import { WalletStore } from '../../../wallet/state/store.ts';
 import { randomBytesOf } from '../../random.ts';
 import { temporaryDirectory } from '../../temporary.ts';
+import { until } from '../../until.ts';
 
 const signed: OutgoingRecord = {
   transaction: 'ab'.repeat(48),
@@ -177,6 +178,30 @@ test('a bit of the log that the disk has changed is found before the store forge
     found.push(await opened(Buffer.concat([bytes.subarray(0, length), Buffer.alloc(bytes.length - length)])));
   }
   expect(found).toEqual([3, 'state_damaged', 3, 3, 3, 3, 1, 1, 0, 0]);
+});
+
+test('a bit of the list of tables that the disk has changed is found before the store deletes tables that it does not find there', async () => {
+  const [original, directory] = [join(temporaryDirectory(), 'store'), join(temporaryDirectory(), 'store')];
+  await (await WalletStore.open(original)).close();
+  const store = await WalletStore.open(original);
+  const of = (kind: RegExp) => readdirSync(original).filter((name) => kind.test(name));
+  const [manifest = ''] = of(/^MANIFEST/);
+  const first = readFileSync(join(original, manifest)).length;
+  // The log becomes a table above 4 MB, at the next write; that adds a record to the list.
+  for (let i = 0; i < 6; i++)
+    await store.write([{ requests: [{ ...request, requestId: `${i}`, paramsDigest: 'x'.repeat(1_000_000) }] }], true);
+  await until(() => readFileSync(join(original, manifest)).length > first);
+  await store.close();
+  const bytes = readFileSync(join(original, manifest));
+  for (let at = first; at < bytes.length; at += at < first + 7 ? 1 : 16) {
+    cpSync(original, directory, { recursive: true });
+    const changed = Buffer.from(bytes);
+    changed.writeUInt8(changed.readUInt8(at) ^ 8, at);
+    writeFileSync(join(directory, manifest), changed);
+    const opened = await WalletStore.open(directory).catch((error: { code?: string }) => error.code);
+    expect(opened, `byte ${at} of ${bytes.length}`).toBe('state_damaged');
+    rmSync(directory, { recursive: true });
+  }
 });
 
 test('tables of many sizes, merged and packed, are whole', async () => {
