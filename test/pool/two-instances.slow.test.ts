@@ -19,6 +19,7 @@ import { MINER_ADDRESS } from '../miner/pool-fixture.ts';
 import { oneValidator } from '../one-validator.ts';
 import { stackPorts } from '../stack/stack-fixture.ts';
 import { temporaryDirectory } from '../temporary.ts';
+import { until } from '../until.ts';
 import { WalletFiles } from '../wallet/wallet-files.ts';
 import { type PostgresServer, startPostgresServer } from './postgres-server.ts';
 import { startRedisServer } from './redis-server.ts';
@@ -156,7 +157,10 @@ test('two instances run with what the page makes: one database, one key, and one
     const answer = await fetch(`${web}/api/v1/operator/status`, { headers: { authorization: `Bearer ${token}` } });
     return { code: answer.status, text: await answer.text() };
   };
-  for (const { web } of [first, second]) expect(await status(web)).toMatchObject({ code: 200 });
+  for (const { web } of [first, second]) {
+    expect(await status(web)).toMatchObject({ code: 200 });
+    await until(async () => (await fetch(`${web}/ready`)).status === 200);
+  }
   await first.program.stop();
   await second.program.until(/this instance (keeps) the books/);
   expect((await fetch(`${second.web}/ready`)).status).toBe(200);
