@@ -47,7 +47,7 @@ function readCheckpoint(word: string): Checkpoint {
 export const networkOptions = {
   p2p: choice(
     {
-      help: 'off: no peers; validators still talk to their configured neighbours',
+      help: 'off: no peers; validators still talk to each other',
       group: GROUP,
       default: 'on',
       configPath: 'p2p.mode',

@@ -1,6 +1,6 @@
 /**
  * The network interface of the driver: neighbours that come and go, and messages that arrive or are lost. Messages are
- * neither trusted, ordered nor reliable: signatures and anti-entropy (rules 13 to 17) compensate for that.
+ * neither trusted, ordered nor reliable: signatures and anti-entropy (rules 15 to 17) compensate for that.
  */
 import type { Bytes } from '../../../protocol/bytes.ts';
 import type { Peer } from '../engine/effects.ts';
