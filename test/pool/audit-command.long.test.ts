@@ -55,7 +55,7 @@ const servePool = (change: (path: string, answer: unknown) => unknown = (_, answ
   return serve((path) => pool(path.replace('/api/v1/', '')));
 };
 
-test('--public without a node says what was not checked and exits with 3; a lie exits with 1; a pool that does not answer is reported in one line', async () => {
+test('--public without a node says what was not checked and exits with 3; payments of less than nothing exit with 1; a pool that does not answer is reported in one line', async () => {
   const url = await servePool();
   const [text, json, lie, dead, other] = await Promise.all([
     runPoolCommand('audit', '--public', `${url}/`),
@@ -65,7 +65,7 @@ test('--public without a node says what was not checked and exits with 3; a lie 
         ? {
             payments: (answer as { payments: { amount: string }[] }).payments.map((row) => ({
               ...row,
-              amount: '999999999',
+              amount: '-1',
             })),
           }
         : answer,
@@ -81,7 +81,7 @@ test('--public without a node says what was not checked and exits with 3; a lie 
   expect(JSON.parse(json.out)).toMatchObject({ verdict: 'unchecked', address: POOL, slices: 100, differences: 0 });
   expect(JSON.parse(readFileSync(join(directory, 'public.json'), 'utf8'))).toEqual(JSON.parse(json.out));
   expect(lie.code).toBe(1);
-  expect(lie.out).toMatch(/payments to [^\n]*computed \d+ credited[\s\S]*does not hold/);
+  expect(lie.out).toMatch(/payments: [^\n]*an amount in atoms is a decimal integer[\s\S]*does not hold/);
   for (const { code, out, err } of [dead, other]) {
     expect({ code, out }).toEqual({ code: 3, out: '' });
     expect(err).toMatch(/^svc-pool audit: [^\n]*\[pool_unreachable\]\n$/);
