@@ -168,7 +168,8 @@ test('a template that another server of the same node sends a moment earlier', a
     const best = hashOn(template, payout, extranonceOfGeneration(extranonceHead, generation), new Uint8Array(0));
     farm.end();
     farm = new DeskFarm(bed);
-    await farm.begin(['a'], { session, password: `d=${best.work}` });
+    // Not more than a few times the usual one: a single lucky hash would decide.
+    await farm.begin(['a'], { session, password: `d=${Math.min(Number(best.work), 128)}` });
     await send(template);
     await farm.send();
     await farm.submit(generation, { nonce: best.nonce });
