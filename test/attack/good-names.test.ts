@@ -3,9 +3,8 @@
  * honest peer that never had its turn. They break no rule. In virtual time.
  */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { PeerHeights } from '../../node/network/peers/peer-heights.ts';
-import { DeliveryPace } from '../../node/network/sync/delivery-pace.ts';
-import { CUT_MILLIS, LiarsBed, passing, pause } from './liars.ts';
+import type { AskOrder } from '../../node/network/sync/ask-order.ts';
+import { type Answer, CUT_MILLIS, LiarsBed, passing, pause, type Question } from './liars.ts';
 
 const LENGTH = 1_000;
 const MUCH = 1_000_000_000;
@@ -34,6 +33,8 @@ async function secondsBehind(bed: LiarsBed, each: () => void = () => undefined):
   return behind;
 }
 
+const brought = (order: AskOrder, peer: string) => order.over(order.asked(peer), 1);
+
 const honest = (bed: LiarsBed, millis = 100) =>
   bed.join('honest', bed.tip, async (question) => {
     await pause(millis);
@@ -52,7 +53,7 @@ test.each([12, 40])(
         return 'busy';
       });
       // Each brought a cut.
-      bed.sync.heights.brought(`liar${i}`, true);
+      brought(bed.sync.heights.orders.cuts, `liar${i}`);
     }
     bed.sync.start();
     await passing(() => bed.height === bed.tip, 60_000);
@@ -75,7 +76,7 @@ test.each([2, 12])(
         await pause(2_900);
         return 'busy';
       });
-      bed.sync.heights.pace.measured(`liar${i}`, Date.now(), [100_000], 1);
+      brought(bed.sync.heights.orders.blocks, `liar${i}`);
     }
     honest(bed);
     bed.sync.start();
@@ -148,41 +149,44 @@ test('40 peers that bring one cut at a time, soon, do not always come before a s
   expect(behind).toBeLessThan(200);
 });
 
-test('a peer that says soon that it is busy keeps its turn, but not for ever', () => {
-  const heights = new PeerHeights(() => 0);
-  const pace = new DeliveryPace(() => 0);
-  for (const peer of ['honest', 'stranger0', 'stranger1']) {
-    heights.joined(peer, 9);
-    pace.joined(peer);
-  }
-  const first = { heights: [] as unknown[], pace: [] as unknown[] };
-  for (let i = 0; i < 5; i++) {
-    first.heights.push(heights.next(5, undefined, undefined, true));
-    const [next] = pace.sorted(['honest', 'stranger0', 'stranger1']) as [string];
-    first.pace.push(next);
-    pace.asked(next);
-    if (next === 'honest') pace.busy(next, 0, 1);
-    if (first.heights.at(-1) !== 'honest') continue;
-    heights.busy('honest');
-    Object.assign(heights.get('honest') as object, { restsUntil: 0 });
-  }
-  const turns = ['honest', 'honest', 'honest', 'honest', 'stranger0'];
-  expect(first).toEqual({ heights: turns, pace: turns });
-});
+const LATER: Readonly<Record<string, (bed: LiarsBed, question: Question) => ReturnType<Answer>>> = {
+  'answer in the last moment': async (bed, question) => {
+    await pause(19_000);
+    return bed.truth(question);
+  },
+  'are busy, and say so late': async () => {
+    await pause(1_400);
+    return 'busy';
+  },
+};
 
-test('a peer that is busy now and then is not behind all strangers for it', () => {
-  const pace = new DeliveryPace(() => 0);
-  for (const peer of ['honest', 'stranger0', 'stranger1', 'stranger2']) pace.joined(peer);
-  pace.measured('honest', -100, [1_000], 1);
-  for (let i = 0; i < 3; i++) {
-    pace.asked('honest');
-    pace.busy('honest', 0, 1);
-  }
-  const all = ['stranger0', 'stranger1', 'stranger2', 'honest'];
-  const firsts = Array.from({ length: 4 }, () => {
-    const [first] = pace.sorted(all) as [string];
-    pace.asked(first);
-    return first;
-  });
-  expect(firsts).toEqual(['honest', 'stranger0', 'honest', 'stranger1']);
-});
+test.each(Object.entries(LATER))(
+  'forty that brought a cut, claim much and then %s hold up a node at the newest cut once',
+  async (_, later) => {
+    const bed = new LiarsBed(LENGTH, 100, 384);
+    const names = Array.from({ length: 40 }, (_, i) => `liar${i}`);
+    let isLater = false;
+    for (const name of names) {
+      bed.join(name, 1, async (question) =>
+        isLater && question.type === 'cuts' ? await later(bed, question) : bed.truth(question),
+      );
+      brought(bed.sync.heights.orders.cuts, name);
+    }
+    honest(bed);
+    const timer = setInterval(() => bed.announce('honest', ++bed.tip), CUT_MILLIS);
+    bed.sync.start();
+    await passing(() => bed.height === bed.tip, 60_000);
+    isLater = true;
+    for (const name of names) bed.announce(name, MUCH);
+    let behind = 0;
+    for (let second = 0; second < 200; second++) {
+      await passing(() => false, 1_000);
+      if (bed.tip - bed.height > 2) behind++;
+    }
+    expect(behind).toBeLessThan(30);
+    expect(bed.blamed.filter((line) => line.startsWith('honest'))).toEqual([]);
+    clearInterval(timer);
+    void bed.sync.close();
+    await passing(() => false, 30_000, 1_000);
+  },
+);

@@ -5,10 +5,10 @@ import { PeerHeights } from '../../node/network/peers/peer-heights.ts';
 import { CutGossip, type CutGossipDependencies } from '../../node/network/relay/cut-gossip.ts';
 import { decodeRelayQuestion, encodeWaiting, encodeWires } from '../../node/network/relay/relay-messages.ts';
 import { WaitingPull, type WaitingPullDependencies } from '../../node/network/relay/waiting-pull.ts';
+import { AskOrder } from '../../node/network/sync/ask-order.ts';
 import { BlockFetch } from '../../node/network/sync/block-fetch.ts';
 import { CutSync, type CutSyncDependencies } from '../../node/network/sync/cut-sync.ts';
-import { DeliveryPace } from '../../node/network/sync/delivery-pace.ts';
-import { askHurried } from '../../node/network/sync/hurried-ask.ts';
+import { Search } from '../../node/network/sync/search.ts';
 import { decodeSyncQuestion, encodeBlocksAnswer, encodeCutsAnswer } from '../../node/network/sync/sync-messages.ts';
 import { blocksRoot, cutId, encodeCutHeader } from '../../protocol/ledger/cut.ts';
 import { blockId } from '../../protocol/ledger/header.ts';
@@ -89,34 +89,37 @@ test('a peer that shows the newest cut of this node is as far as this node', asy
 test('an old cut of which a peer speaks does not make good for what it failed to deliver', () => {
   const heights = new PeerHeights();
   heights.joined('liar', 100);
+  heights.proved('liar', 5);
+  expect(heights.best(5, false)).toBe(100);
   heights.failed('liar', 6);
   heights.proved('liar', 4);
-  expect(heights.next(5)).toBeUndefined();
+  expect(heights.best(5, false)).toBe(5);
 });
 
 test('where an answer takes its time another peer is asked too, and is asked first the next time', async () => {
-  const heights = new PeerHeights();
-  for (const peer of ['late', 'quick']) heights.joined(peer, 9);
-  const first = heights.next(5) as string;
-  const faults: string[] = [];
-  const put = (peer: string) =>
-    askHurried(peer, new Uint8Array(0), {
-      ask: async (of) => {
-        if (of === first) await pause(60_000);
-        return new Uint8Array([of === first ? 1 : 2]);
-      },
-      another: (except) => heights.next(5, except),
-      late: (of) => heights.late(of),
-      read: (of, answer) => ({ peer: of, answer }),
-      failed: (of) => faults.push(of),
+  const order = new AskOrder();
+  const asked: string[] = [];
+  const search = () =>
+    new Promise<string>((resolve) => {
+      const since = order.steady();
+      const of: Search = new Search({
+        order,
+        peers: () => ['late', 'quick'],
+        missingSince: () => since,
+        ask: async (peer) => {
+          asked.push(peer);
+          if (peer === 'late') await pause(60_000);
+          of.close();
+          resolve(peer);
+          return 1;
+        },
+        failed: () => undefined,
+      });
+      of.start();
     });
-  const { peer, answer } = (await put(first)) as { peer: string; answer: Uint8Array };
-  expect(peer).not.toBe(first);
-  expect(answer).toEqual(new Uint8Array([2]));
-  // What it brought is of use.
-  heights.brought(peer, true);
-  expect([heights.next(5), heights.next(5)]).toEqual([peer, peer]);
-  expect(faults).toEqual([]);
+  expect([await search(), asked]).toEqual(['quick', ['late', 'quick']]);
+  await pause(1);
+  expect([await search(), asked]).toEqual(['quick', ['late', 'quick', 'quick']]);
 });
 
 test('blocks that a peer does not send soon come from another', async () => {
@@ -131,7 +134,7 @@ test('blocks that a peer does not send soon come from another', async () => {
       return encodeBlocksAnswer([block]);
     },
     blame: () => undefined,
-    pace: new DeliveryPace(),
+    order: new AskOrder(),
     isHere: () => false,
   });
   const taken = await fetch.take(blockId(header));

@@ -113,7 +113,7 @@ export class LiarsBed {
   /** As a peer with the whole chain. `to`: the last cut of an answer; certificates as it keeps them. */
   truth(
     question: Question,
-    { most = 96, head = this.tip, isCertified = (_: number): boolean => true } = {},
+    { most = 96, head = this.tip, bodiesFrom = 0, isCertified = (_: number): boolean => true } = {},
   ): Uint8Array {
     if (question.type === 'blocks')
       return encodeBlocksAnswer(question.ids.slice(0, 64).map((id) => this.#blocks.get(nameOf(id))));
@@ -125,6 +125,7 @@ export class LiarsBed {
       return encodeHeadersAnswer({ headers, certificate: isEnd || isCertified(to) ? CERTIFICATE : undefined });
     }
     const { from } = question;
+    if (from < bodiesFrom) return encodeCutsAnswer({ head, bodiesFrom }, [], []);
     const epochEnd = (Math.floor(from / this.intervalCuts) + 1) * this.intervalCuts - 1;
     const last = Math.min(head, from + Math.min(most, question.count) - 1, epochEnd);
     const heights = Array.from({ length: Math.max(0, last - from + 1) }, (_, i) => from + i);
@@ -132,7 +133,7 @@ export class LiarsBed {
       isCertified(height) || height === epochEnd ? [{ index, certificate: CERTIFICATE }] : [],
     );
     return encodeCutsAnswer(
-      { head, bodiesFrom: 0 },
+      { head, bodiesFrom },
       heights.map((height) => (this.cuts[height] as Cut).content),
       certificates,
     );

@@ -17,8 +17,8 @@ import {
   encodeBatch,
   encodeRelayQuestion,
 } from '../../node/network/relay/relay-messages.ts';
+import { AskOrder } from '../../node/network/sync/ask-order.ts';
 import { BlockFetch, type FetchedBlock } from '../../node/network/sync/block-fetch.ts';
-import { DeliveryPace } from '../../node/network/sync/delivery-pace.ts';
 import {
   decodeBlocksAnswer,
   decodeCutsAnswer,
@@ -178,15 +178,12 @@ test('an address is told in bytes and has one form', () => {
   expect(() => decodePeers(mapped)).toThrow(ProtocolError);
 });
 
-test('what a peer proved stays proven when it leaves; a claim proves nothing and decides whom to ask', () => {
+test('what a peer proved stays proven when it leaves; a claim proves nothing', () => {
   const heights = new PeerHeights();
   expect([heights.proven, heights.best(5, false)]).toEqual([-1, -1]);
   heights.joined('liar', 1_000_000_000);
   heights.joined('honest', 7);
   expect([heights.proven, heights.best(5, false)]).toEqual([-1, -1]);
-  expect([heights.next(5), heights.next(5)].sort()).toEqual(['honest', 'liar']);
-  heights.failed('liar', 6);
-  expect([heights.next(5), heights.next(5)]).toEqual(['honest', 'honest']);
   heights.proved('honest', 7);
   heights.left('honest');
   expect([heights.proven, heights.best(5, true), heights.count]).toEqual([7, 7, 1]);
@@ -236,91 +233,49 @@ test('a development node has no peers unless it is told; every other network lis
   expect(() => networkPlan(both)).toThrow(/--p2p is off/);
 });
 
-test('one that brought cuts is asked before strangers; one that brought nothing rests, twice as long each time', () => {
+test('in turn each is asked before another is asked twice, also where one comes again and again; who is busy soon has a second try', () => {
   let now = 0;
-  const heights = new PeerHeights(() => now);
-  for (const peer of ['stranger', 'proven']) heights.joined(peer, 1_000);
-  heights.brought('proven', true);
-  expect([heights.next(5), heights.next(5)]).toEqual(['proven', 'proven']);
-  heights.left('proven');
-  for (const [head, rest] of [2_000, 4_000, 8_000].entries()) {
-    expect(heights.next(head)).toBe('stranger');
-    heights.failed('stranger', head + 1);
-    now += rest - 1;
-    // A new head does not end the rest. Where there is nobody else it is asked all the same.
-    expect([heights.next(head + 1), heights.any()]).toEqual([undefined, 'stranger']);
-    now += 1;
-  }
-});
-
-test('one that failed has its turn again within sixteen seconds, and one that is busy within two, however often it was so', () => {
-  let now = 0;
-  const heights = new PeerHeights(() => now);
-  heights.joined('honest', 1_000);
-  for (let i = 0; i < 20; i++) heights.failed('honest', 6);
-  now += 16_000;
-  expect(heights.next(5)).toBe('honest');
-  for (let i = 0; i < 20; i++) heights.busy('honest');
-  now += 2_000;
-  expect(heights.next(5)).toBe('honest');
-});
-
-test('those that brought cuts are asked in the order of what they did: slow ones last, whatever they claim', () => {
-  const heights = new PeerHeights(() => 0);
-  for (const peer of ['slow', 'late', 'honest']) {
-    heights.joined(peer, peer === 'honest' ? 6 : 1_000_000);
-    heights.brought(peer, true);
-  }
-  heights.late('late');
-  heights.answered('slow', 1_400);
-  heights.answered('honest', 100);
-  expect([heights.next(5), heights.next(5)]).toEqual(['honest', 'honest']);
-  expect(heights.next(5, new Set(['honest']))).toBe('slow');
-  // A late answer does not make good for being late, a soon one does.
-  heights.answered('late', 19_000);
-  heights.answered('late', 100);
-  expect(heights.next(5, new Set(['honest', 'late']))).toBe('slow');
-});
-
-test('one that failed once has its turn again, also where strangers come again and again that did not fail yet', () => {
-  let now = 0;
-  for (const hasBrought of [true, false]) {
-    const heights = new PeerHeights(() => now);
-    heights.joined('honest', 1_000);
-    if (hasBrought) heights.brought('honest', true);
-    expect(heights.next(5)).toBe('honest');
-    heights.failed('honest', 6);
-    const asked: (string | undefined)[] = [];
-    for (let i = 0; i < 5; i++) {
-      heights.left('stranger');
-      heights.joined('stranger', 1_000);
-      const peer = heights.next(5) as string;
-      asked.push(peer);
-      heights.failed(peer, 6);
+  const order = new AskOrder(() => now);
+  const peers = ['honest', 'a', 'b', 'c'];
+  for (const peer of peers) order.joined(peer);
+  const asked = (busy: string) =>
+    Array.from({ length: 9 }, () => {
+      order.left('a');
+      order.joined('a');
+      const peer = order.next(peers) as string;
+      const held = order.asked(peer, true);
+      now += peer === busy ? 250 : 1_000;
+      order.over(held, 0);
       now += 1_000;
-    }
-    expect(asked).toEqual(['stranger', 'stranger', 'honest', 'stranger', 'stranger']);
+      return peer;
+    });
+  expect(asked('nobody')).toEqual(['honest', 'b', 'c', 'honest', 'b', 'c', 'honest', 'b', 'c']);
+  expect(asked('honest').filter((peer) => peer === 'honest').length).toBeGreaterThan(3);
+});
+
+test('the best is who brought most for its time: who was so and brings nothing any more wastes no more time than others need for what it brought', () => {
+  let now = 0;
+  const order = new AskOrder(() => now);
+  const use = (peer: string, millis: number, won: number) => {
+    const held = order.asked(peer);
+    now += millis;
+    order.over(held, won);
+    now += 1_000;
+  };
+  const peers = ['honest', ...Array.from({ length: 10 }, (_, i) => `liar${i}`)];
+  expect(order.best(peers)).toBeUndefined();
+  for (const peer of peers) if (peer !== 'honest') use(peer, 50, 1);
+  let wasted = 0;
+  for (let i = 0; i < 200; i++) {
+    const best = order.best(peers) as string;
+    if (best === 'honest' || i % 10 === 0) use('honest', 3_000, 1);
+    if (best === 'honest') continue;
+    use(best, 1_400, 0);
+    wasted += 1_400;
   }
-});
-
-test('who joins again is behind those that wait for their first question', () => {
-  const heights = new PeerHeights();
-  for (const peer of ['stranger', 'honest']) heights.joined(peer, 1_000);
-  expect(heights.next(5)).toBe('stranger');
-  heights.late('honest');
-  heights.left('stranger');
-  heights.joined('stranger', 1_000);
-  expect([heights.next(5), heights.any()]).toEqual(['honest', 'stranger']);
-});
-
-test('one that claims the whole batch is asked before one that claims a part, however often that one delivered', () => {
-  const heights = new PeerHeights(() => 0);
-  heights.joined('far', 1_000);
-  heights.joined('near', 6);
-  for (const peer of ['far', 'near']) heights.brought(peer, true);
-  heights.joined('boaster', 1_000_000);
-  expect([heights.next(5), heights.next(5)]).toEqual(['far', 'far']);
-  expect([heights.next(5, new Set(['far'])), heights.next(5, new Set(['far', 'near']))]).toEqual(['near', 'boaster']);
+  // Up to twice as long counts as the same.
+  expect(wasted).toBeLessThan(2 * 10 * 3_000);
+  expect(order.best(peers)).toBe('honest');
 });
 
 test('blocks that nobody has are given up; those of a peer that sent a wrong one are asked of another', async () => {
@@ -334,7 +289,7 @@ test('blocks that nobody has are given up; those of a peer that sent a wrong one
       peers: () => Object.keys(answers),
       ask: async (peer) => await (answers[peer] as () => Promise<Uint8Array>)(),
       blame: (error) => blamed.push(error),
-      pace: new DeliveryPace(),
+      order: new AskOrder(),
       isHere: () => false,
     });
   const all = async () => encodeBlocksAnswer(blocks);

@@ -10,13 +10,15 @@ import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import { isSnapshotHeight, type ProvenHead } from '../../snapshot/snapshot-head.ts';
 import { PeerFault } from '../peers/peer-fault.ts';
 import { type Place, provenBack } from '../sync/cut-proof.ts';
-import { HASTE_MILLIS, MAX_AT_ONCE } from '../sync/hurried-ask.ts';
+import { HASTE_MILLIS } from '../sync/search.ts';
 import { decodeHeadersAnswer, encodeSyncQuestion, MAX_HEADERS } from '../sync/sync-messages.ts';
 import type { PeerName } from '../thread/host-types.ts';
 
 /** Headers that lead back from the trusted cut: eight days of them. */
 const MAX_BACK = 8 * 34_560;
 const MAX_LATE = 1_024;
+/** Peers that are asked beside the others at one time. */
+const MAX_AT_ONCE = 4;
 
 export type LinkDependencies = {
   ask(peer: PeerName, question: Uint8Array): Promise<Uint8Array>;

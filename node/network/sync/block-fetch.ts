@@ -1,43 +1,37 @@
 /**
  * Fetches the blocks of proven cuts from several peers at once and returns them in the order of execution. Buffered
- * bytes are bounded; a peer that has none, or sends wrong ones, is not asked again for this batch, and one that did not
- * answer rests. Blocks that a peer does not send soon are also requested from another. Who is asked next follows from what peers delivered per second;
- * those that did not show it take neither all places nor a second one.
+ * bytes are bounded. The blocks that come next are asked of the best peers; the others have at most half of the
+ * places, in turn, for the blocks that are needed last. The one that is executed next is searched for (search.ts):
+ * where it takes long it is asked of others too, alone.
  */
 import { type Bytes, equalBytes } from '../../../protocol/bytes.ts';
 import { blockId } from '../../../protocol/ledger/header.ts';
 import { nameOf } from '../../ledger/registration.ts';
-import { faultOf, isBusy, PeerFault } from '../peers/peer-fault.ts';
+import { AskError, faultOf, PeerFault } from '../peers/peer-fault.ts';
 import type { PeerName } from '../thread/host-types.ts';
-import type { DeliveryPace } from './delivery-pace.ts';
+import type { AskOrder } from './ask-order.ts';
+import { HASTE_MILLIS, Search } from './search.ts';
 import { type AnsweredBlock, decodeBlocksAnswer, encodeSyncQuestion, MAX_BLOCKS } from './sync-messages.ts';
 
 export const WAITING_BYTES = 16 * 1_024 * 1_024;
 const AT_ONCE = 4;
-/** Questions in flight to peers that have not shown a good pace. */
-const OF_OTHERS = AT_ONCE - 1;
-/** Requests per peer in flight: while one answer is transferred the next one is prepared. */
+/** Of these, for those that are not among the best. */
+const OF_STRANGERS = AT_ONCE / 2;
+/** Questions of one peer in flight: while one answer is transferred the next one is prepared. */
 const PER_PEER = 2;
-/** Two mebibytes take this long over a slow line. */
-export const HASTE_MILLIS = 3_000;
-/** The same for the block that is executed next, while it is under way from a peer without a good pace. */
-export const NEXT_MILLIS = 1_000;
-
-/** Then one that was busy or did not answer has its turn again: strangers may come for ever, and it may be all there is. */
-const REST_MILLIS = 2_000;
-/** Where nobody else is left, one that is busy is waited for so often: what it sent of the batch is of use. */
-const MAX_PUT_OFF = 8;
-/** The block that is executed next is requested of at most so many at one time: of one more each time that nothing came. */
-const MAX_COPIES = 4;
+/** Two mebibytes take this long over a slow line. Then all blocks of a question are asked of others too. */
+export const LATE_MILLIS = 4_000;
 
 export type FetchedBlock = AnsweredBlock & { readonly id: Bytes; readonly from: PeerName };
 
 export type BlockFetchDependencies = {
-  /** Peers that have the cuts. */
+  /** Who may have the blocks. */
   readonly peers: () => readonly PeerName[];
+  /** Of these, who is asked first where none brought anything: who says that it has them. */
+  readonly claims?: (peer: PeerName) => boolean;
   readonly ask: (peer: PeerName, question: Uint8Array) => Promise<Uint8Array>;
   readonly blame: (error: unknown, peer: PeerName) => void;
-  readonly pace: DeliveryPace;
+  readonly order: AskOrder;
   /** Whether the block came by another way. */
   readonly isHere: (id: Bytes) => boolean;
 };
@@ -45,40 +39,44 @@ export type BlockFetchDependencies = {
 type Question = {
   readonly peer: PeerName;
   readonly ids: readonly Bytes[];
-  /** Too slow for the block that is executed next. */
-  isSlow: boolean;
-  /** Its blocks are requested elsewhere too. */
+  /** In turn, and not because its peer is one of the best. */
+  readonly isInTurn: boolean;
+  /** Its blocks are asked of others too: it takes no place. */
   isLate: boolean;
 };
 
+type Taker = { readonly id: Bytes; readonly here: PromiseWithResolvers<FetchedBlock | undefined> };
+
+const has = (ids: readonly Bytes[], id: Bytes): boolean => ids.some((other) => equalBytes(other, id));
+
 export class BlockFetch {
   readonly #with: BlockFetchDependencies;
+  /** In the order of execution. */
   #wanted: Bytes[];
+  readonly #places: ReadonlyMap<string, number>;
   readonly #arrived = new Map<string, FetchedBlock>();
   /** Identifiers of blocks that have not arrived. */
-  readonly #lacking = new Set<string>();
+  readonly #lacking: Set<string>;
   readonly #excluded = new Set<PeerName>();
-  readonly #resting = new Map<PeerName, NodeJS.Timeout>();
-  /** How often they were busy since they last sent something. */
-  readonly #putOff = new Map<PeerName, number>();
-  /** Pending. Peers with a late one get no others. */
+  /** Those that did not have the first block that they were last asked for. */
+  readonly #without = new Set<PeerName>();
+  /** Pending. */
   readonly #questions = new Set<Question>();
   #bytes = 0;
-  /** Questions for the block that is waited for that brought nothing, or not soon. */
-  #inVain = 0;
-  #taker: { readonly id: Bytes; readonly here: PromiseWithResolvers<FetchedBlock | undefined> } | undefined;
+  #taker: Taker | undefined;
   #closed = false;
 
   constructor(ids: readonly Bytes[], dependencies: BlockFetchDependencies) {
     this.#with = dependencies;
     this.#wanted = [...ids];
-    for (const id of ids) this.#lacking.add(nameOf(id));
+    this.#places = new Map(ids.map((id, place) => [nameOf(id), place]));
+    this.#lacking = new Set(this.#places.keys());
     this.#fill();
   }
 
   close(): void {
     this.#closed = true;
-    for (const timer of this.#resting.values()) clearTimeout(timer);
+    this.look(true);
   }
 
   /** Undefined if the block came by another way, or is not needed any more. Rejects when no peer is left to ask. */
@@ -91,16 +89,23 @@ export class BlockFetch {
       this.#fill();
       return found;
     }
-    this.#inVain = 0;
-    const taker = { id, here: Promise.withResolvers<FetchedBlock | undefined>() };
+    const taker: Taker = { id, here: Promise.withResolvers() };
     this.#taker = taker;
-    for (const question of this.#questions) if (question.isSlow) this.#hurry(question);
+    const best = this.#best();
+    const under = [...this.#questions].filter(({ ids }) => has(ids, id));
+    for (const question of under)
+      if (question.isInTurn && best !== undefined && best !== question.peer) this.#late(question);
     // It was not asked for, because it was here, and is gone.
-    if (![...this.#questions].some(({ ids }) => ids.some((other) => equalBytes(other, id)))) this.#wantAgain([id]);
-    // It may be given up at once.
+    if (under.length === 0) this.#wantAgain([id]);
     this.#fill();
     this.look();
-    return await taker.here.promise;
+    const search = this.#searchFor(id);
+    search.start();
+    try {
+      return await taker.here.promise;
+    } finally {
+      search.close();
+    }
   }
 
   /** The block that is waited for may have come by another way, or is not needed any more. */
@@ -114,195 +119,138 @@ export class BlockFetch {
   again(id: Bytes, from?: PeerName): void {
     if (from !== undefined) this.#distrust(from);
     this.#lacking.add(nameOf(id));
-    this.#wanted.unshift(id);
+    this.#wantAgain([id]);
   }
 
   /** Its other blocks are dropped too. */
   #distrust(peer: PeerName): void {
     this.#excluded.add(peer);
-    for (const [name, { id, from, body }] of this.#arrived)
-      if (from === peer) {
-        this.#arrived.delete(name);
-        this.#bytes -= body.length;
-        this.#lacking.add(name);
-        this.#wanted.unshift(id);
-      }
-  }
-
-  #fill(): void {
-    while (!this.#closed && this.#wanted.length > 0 && this.#inFlight() < AT_ONCE) {
-      if (this.#bytes >= WAITING_BYTES && !this.#isTakerWanted()) return;
-      const usable = this.#with.peers().filter((peer) => !this.#excluded.has(peer) && !this.#resting.has(peer));
-      const peer = this.#choose(usable);
-      if (peer === undefined) {
-        if (usable.length === 0 && !this.#mayCome()) this.#giveUp();
-        return;
-      }
-      this.#tryAnother(usable, peer);
-      // Each peer gets a part, so that a slow one does not delay everything.
-      this.#wantTakersFirst();
-      const share = usable.length > 1 ? MAX_BLOCKS / 2 : MAX_BLOCKS;
-      const ids = this.#wanted.splice(0, share).filter((id) => this.#lacking.has(nameOf(id)) && !this.#with.isHere(id));
-      if (ids.length > 0) void this.#askFor(peer, ids);
+    const dropped = [...this.#arrived.values()].filter(({ from }) => from === peer);
+    for (const { id, body } of dropped) {
+      this.#arrived.delete(nameOf(id));
+      this.#bytes -= body.length;
+      this.#lacking.add(nameOf(id));
     }
+    this.#wantAgain(dropped.map(({ id }) => id));
   }
 
-  /** The block that is waited for is also asked of one without a good pace: nobody waits for it, and it may show that it is quick. */
-  #tryAnother(usable: readonly PeerName[], chosen: PeerName): void {
-    const { pace } = this.#with;
-    if (this.#taker === undefined || pace.rank(chosen) !== 'good' || !this.#isTakerWanted() || !pace.isTryDue()) return;
-    const isAsked = (peer: PeerName) => [...this.#questions].some((question) => question.peer === peer);
-    const [other] = pace.sorted(usable.filter((peer) => pace.rank(peer) !== 'good' && !isAsked(peer)));
-    if (other === undefined) return;
-    pace.tried();
-    void this.#askFor(other, [this.#taker.id], true);
+  #usable(): readonly PeerName[] {
+    return this.#with.peers().filter((peer) => !this.#excluded.has(peer));
   }
 
-  #wantTakersFirst(): void {
-    const { id } = this.#taker ?? {};
-    const at = id === undefined ? -1 : this.#wanted.findIndex((other) => equalBytes(other, id));
-    if (at > 0) this.#wanted.unshift(...this.#wanted.splice(at, 1));
+  /** However many questions it holds. */
+  #best(): PeerName | undefined {
+    return this.#with.order.best(this.#usable(), Number.POSITIVE_INFINITY);
   }
 
-  /** More blocks do not help the taker while its own is under way. */
-  #isTakerWanted(): boolean {
-    return this.#isTakers(this.#wanted);
+  /** Those that hold no late question. */
+  #free(): readonly PeerName[] {
+    const late = [...this.#questions].filter(({ isLate }) => isLate).map(({ peer }) => peer);
+    return this.#usable().filter((peer) => !late.includes(peer));
   }
 
-  /**
-   * The quickest that is free, always for the block that is waited for. Beside it one that is not known yet is tried,
-   * so that a quicker one is found.
-   */
-  #choose(usable: readonly PeerName[]): PeerName | undefined {
-    const { pace } = this.#with;
-    const inFlight = [...this.#questions];
-    const others = inFlight.filter(({ peer, isLate }) => !isLate && pace.rank(peer) !== 'good').length;
-    const isFree = (peer: PeerName) => {
-      const own = inFlight.filter((question) => question.peer === peer);
-      if (own.some(({ isLate }) => isLate)) return false;
-      return pace.rank(peer) === 'good' ? own.length < PER_PEER : own.length === 0 && others < OF_OTHERS;
-    };
-    const free = pace.sorted(usable.filter(isFree));
-    const mayTry = others === 0 && this.#inFlight() > 0 && !this.#isTakerWanted();
-    const tried = mayTry ? free.find((peer) => pace.rank(peer) === 'unknown') : undefined;
-    return tried ?? free[0];
-  }
-
-  #inFlight(): number {
-    // Peers that take too long do not delay the others.
-    return [...this.#questions].filter(({ isLate }) => !isLate).length;
-  }
-
-  /** Whether there is somebody to wait for. */
-  #mayCome(): boolean {
-    const isBusy = (peer: PeerName) => (this.#putOff.get(peer) ?? MAX_PUT_OFF) < MAX_PUT_OFF;
-    return this.#inFlight() > 0 || [...this.#resting.keys()].some(isBusy);
+  /** Until it is here, or nobody can have it. */
+  #searchFor(id: Bytes): Search {
+    const { order, ask } = this.#with;
+    const since = order.steady();
+    const under = () => [...this.#questions].filter(({ ids }) => has(ids, id));
+    return new Search({
+      order,
+      places: PER_PEER + 1,
+      peers: () => {
+        const asked = under().map(({ peer }) => peer);
+        return this.#usable().filter((peer) => !asked.includes(peer));
+      },
+      missingSince: () => since,
+      isServed: () => order.steady() - since < HASTE_MILLIS && under().some(({ isLate }) => !isLate),
+      ask: async (peer) =>
+        this.#receive(peer, [id], await ask(peer, encodeSyncQuestion({ type: 'blocks', ids: [id] }))),
+      failed: (peer, error) => this.#fault(peer, error),
+      stuck: () => this.#giveUp(),
+    });
   }
 
   #giveUp(): void {
+    if (this.#questions.size > 0 || !this.#usable().every((peer) => this.#without.has(peer))) return;
     this.#taker?.here.reject(new Error('no peer has the blocks of a proven cut'));
     this.#taker = undefined;
   }
 
-  /** `isLate`: its blocks are requested elsewhere too, from the first. */
-  async #askFor(peer: PeerName, ids: readonly Bytes[], isLate = false): Promise<void> {
-    const { ask, blame, pace } = this.#with;
-    const question: Question = { peer, ids, isSlow: false, isLate };
-    this.#questions.add(question);
-    pace.asked(peer);
-    if (this.#isTakers(ids) && this.#copies() <= Math.min(this.#inVain, MAX_COPIES - 1)) this.#late(question);
-    const timers = [
-      setTimeout(() => {
-        question.isSlow = pace.rank(peer) !== 'good';
-        if (question.isSlow && this.#hurry(question)) this.#fill();
-      }, NEXT_MILLIS),
-      setTimeout(() => {
-        this.#late(question);
-        this.#fill();
-      }, HASTE_MILLIS),
-    ];
-    const since = pace.steady();
-    let missing: readonly Bytes[] = ids;
-    try {
-      missing = this.#receive(peer, ids, since, await ask(peer, encodeSyncQuestion({ type: 'blocks', ids })));
-      // An answer has no room for the last ones at most. Who leaves out the first one would be asked for it for ever.
-      if (missing[0] !== undefined && missing[0] === ids[0]) this.#excluded.add(peer);
-      this.#putOff.delete(peer);
-    } catch (error) {
-      const fault = faultOf(error);
-      if (isBusy(error)) {
-        this.#putOff.set(peer, (this.#putOff.get(peer) ?? 0) + 1);
-        pace.busy(peer, since, ids.length);
-      } else this.#putOff.delete(peer);
-      if (fault === undefined || fault === 'unanswered') this.#rest(peer);
-      else this.#excluded.add(peer);
-      // One that is busy may be quick.
-      if (fault !== undefined) pace.measured(peer, since, [], ids.length);
-      blame(error, peer);
-    } finally {
-      for (const timer of timers) clearTimeout(timer);
-      this.#questions.delete(question);
-      if (this.#isTakers(missing) && !isLate) this.#inVain++;
-      if (!question.isLate) this.#wantAgain(missing);
-      this.#fill();
+  #fill(): void {
+    const { order, claims = () => true } = this.#with;
+    while (!this.#closed && this.#wanted.length > 0) {
+      const inFlight = [...this.#questions].filter(({ isLate }) => !isLate);
+      // More blocks do not help the taker while its own is under way.
+      if (inFlight.length >= AT_ONCE || this.#bytes >= WAITING_BYTES) return;
+      const [best, free] = [this.#best(), this.#free()];
+      const quick = best === undefined ? undefined : order.best(free, PER_PEER);
+      const isInTurn = best === undefined || quick === undefined || !order.isAsGood(quick, best);
+      if (isInTurn && best !== undefined && inFlight.filter((one) => one.isInTurn).length >= OF_STRANGERS) return;
+      const peer = isInTurn ? (order.next(free.filter(claims)) ?? order.next(free)) : quick;
+      if (peer === undefined) return;
+      // Each peer gets a part, so that a slow one does not delay everything.
+      const share = this.#usable().length > 1 ? MAX_BLOCKS / 2 : MAX_BLOCKS;
+      const some = isInTurn && best !== undefined ? this.#wanted.splice(-share) : this.#wanted.splice(0, share);
+      const ids = some.filter((id) => this.#lacking.has(nameOf(id)) && !this.#with.isHere(id));
+      if (ids.length > 0) void this.#askFor({ peer, ids, isInTurn, isLate: false });
     }
   }
 
-  #rest(peer: PeerName): void {
-    if (this.#closed || this.#resting.has(peer)) return;
-    const over = () => {
-      this.#resting.delete(peer);
+  async #askFor(question: Question): Promise<void> {
+    const { ask, order } = this.#with;
+    const { peer, ids } = question;
+    this.#questions.add(question);
+    const held = order.asked(peer, question.isInTurn);
+    const late = setTimeout(() => {
+      this.#late(question);
       this.#fill();
-    };
-    this.#resting.set(peer, setTimeout(over, REST_MILLIS));
-  }
-
-  /** Whether the block that is executed next is in it, and is now requested elsewhere too. */
-  #hurry(question: Question): boolean {
-    if (question.isLate || !this.#isTakers(question.ids)) return false;
-    this.#inVain++;
-    this.#late(question);
-    return true;
-  }
-
-  /** Whether the block that is waited for is among them. */
-  #isTakers(ids: readonly Bytes[]): boolean {
-    const { id } = this.#taker ?? {};
-    return id !== undefined && ids.some((other) => equalBytes(other, id));
-  }
-
-  /** Questions in flight for the block that is waited for. */
-  #copies(): number {
-    return [...this.#questions].filter(({ ids }) => this.#isTakers(ids)).length;
+    }, LATE_MILLIS);
+    let won = 0;
+    try {
+      won = this.#receive(peer, ids, await ask(peer, encodeSyncQuestion({ type: 'blocks', ids })));
+    } catch (error) {
+      this.#fault(peer, error);
+    }
+    clearTimeout(late);
+    order.over(held, won);
+    this.#questions.delete(question);
+    if (!question.isLate) this.#wantAgain(ids);
+    this.#fill();
   }
 
   #late(question: Question): void {
-    if (question.isLate) return;
     question.isLate = true;
     this.#wantAgain(question.ids);
+  }
+
+  #fault(peer: PeerName, error: unknown): void {
+    const fault = faultOf(error);
+    // One that is busy or did not answer may have them.
+    if (fault === undefined ? !(error instanceof AskError) : fault !== 'unanswered') this.#excluded.add(peer);
+    this.#with.blame(error, peer);
   }
 
   #wantAgain(ids: readonly Bytes[]): void {
     const wanted = new Set(this.#wanted.map(nameOf));
     const lacking = ids.filter((id) => this.#lacking.has(nameOf(id)) && !wanted.has(nameOf(id)));
-    this.#wanted = [...lacking, ...this.#wanted];
+    const place = (id: Bytes) => this.#places.get(nameOf(id)) ?? -1;
+    this.#wanted = [...lacking, ...this.#wanted].sort((a, b) => place(a) - place(b));
   }
 
-  /** Those that did not come. */
-  #receive(peer: PeerName, ids: readonly Bytes[], since: number, answer: Uint8Array): readonly Bytes[] {
+  /** The part of the blocks that came; 0 without the first, which every honest answer has room for. */
+  #receive(peer: PeerName, ids: readonly Bytes[], answer: Uint8Array): number {
     const blocks = decodeBlocksAnswer(answer);
     if (blocks.length !== ids.length) throw new PeerFault(peer, 'malformed', 'another number of blocks than asked for');
-    const missing: Bytes[] = [];
-    const lengths = blocks.flatMap((block) => (block === undefined ? [] : [block.body.length]));
-    this.#with.pace.measured(peer, since, lengths, ids.length);
     for (const [i, block] of blocks.entries()) {
       const id = ids[i] as Bytes;
-      if (block === undefined) missing.push(id);
-      else if (!equalBytes(blockId(block.header), id))
+      if (block === undefined) continue;
+      if (!equalBytes(blockId(block.header), id))
         throw new PeerFault(peer, 'bad_block', 'a block that was not asked for');
-      else this.#keep({ ...block, id, from: peer });
+      this.#keep({ ...block, id, from: peer });
     }
-    return missing;
+    if (blocks[0] === undefined) this.#without.add(peer);
+    else this.#without.delete(peer);
+    return blocks[0] === undefined ? 0 : blocks.filter((block) => block !== undefined).length / ids.length;
   }
 
   #keep(block: FetchedBlock): void {

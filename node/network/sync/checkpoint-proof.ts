@@ -12,16 +12,15 @@ import type { CutLedger } from '../../chain/cut-ledger.ts';
 import { PeerFault, StingyAnswer } from '../peers/peer-fault.ts';
 import type { PeerName } from '../thread/host-types.ts';
 import { type Place, provenBack, UnprovenError } from './cut-proof.ts';
-import type { ReadAnswer } from './hurried-ask.ts';
-import { batchEnd, decodeHeadersAnswer, MAX_CUTS, MAX_HEADERS, type SyncQuestion } from './sync-messages.ts';
+import type { AskHeaders } from './epoch-proof.ts';
+import { batchEnd, decodeHeadersAnswer, MAX_CUTS, MAX_HEADERS } from './sync-messages.ts';
 
 const LOG_MILLIS = 10_000;
 
 export type CheckpointProofDependencies = {
   readonly ledger: Pick<CutLedger, 'head'>;
   readonly checkpoints: readonly Checkpoint[];
-  /** Of this peer first. Undefined if no answer counted. */
-  ask<T>(peer: PeerName, question: SyncQuestion, read: ReadAnswer<T>): Promise<T | undefined>;
+  readonly ask: AskHeaders;
   readonly log: Logger;
   steady(): number;
 };
@@ -37,6 +36,8 @@ export class CheckpointProof {
   readonly #with: CheckpointProofDependencies;
   #way: Way | undefined;
   #loggedAt = Number.NEGATIVE_INFINITY;
+  /** Answers of several peers may wait for it. */
+  #walking: Promise<Way> | undefined;
 
   constructor(dependencies: CheckpointProofDependencies) {
     this.#with = dependencies;
@@ -52,7 +53,10 @@ export class CheckpointProof {
     if (checkpoint === undefined) return;
     if (this.#way?.checkpoint !== checkpoint)
       this.#way = { checkpoint, marks: new Map([[checkpoint.height, checkpoint.cutId]]), lowest: checkpoint };
-    const { lowest } = await this.#walk(peer, this.#way, from);
+    this.#walking ??= this.#walk(peer, this.#way, from).finally(() => {
+      this.#walking = undefined;
+    });
+    const { lowest } = await this.#walking;
     const head = ledger.head();
     if (lowest.height === head.height && !equalBytes(lowest.cutId, head.cutId))
       throw new ContradictedError(

@@ -8,6 +8,7 @@ import type { ProposedCut } from '../../../protocol/consensus/proposal.ts';
 import { ProtocolError } from '../../../protocol/errors.ts';
 import type { Certificate } from '../../../protocol/ledger/cut.ts';
 import { epochOf } from '../../../protocol/staking/limits.ts';
+import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import type { Logger } from '../../../runtime/log/log.ts';
 import type { Adopt } from '../../chain/adopted-cut.ts';
 import type { Checkpoint } from '../../chain/checkpoints.ts';
@@ -21,8 +22,8 @@ import type { PeerName } from '../thread/host-types.ts';
 import { BlockFetch } from './block-fetch.ts';
 import { CheckpointProof, ContradictedError } from './checkpoint-proof.ts';
 import { brokenChain, isCertified, type Place, UnprovenError } from './cut-proof.ts';
-import { EpochProof } from './epoch-proof.ts';
-import { askHurried, HASTE_MILLIS, type ReadAnswer } from './hurried-ask.ts';
+import { type AskHeaders, EpochProof } from './epoch-proof.ts';
+import { Search } from './search.ts';
 import {
   ANSWER_BYTES,
   batchEnd,
@@ -30,24 +31,16 @@ import {
   decodeCutsAnswer,
   decodeHeadersAnswer,
   encodeSyncQuestion,
-  type SyncQuestion,
+  MAX_CUTS,
 } from './sync-messages.ts';
 import { unknownVersion } from './unknown-cut.ts';
 import { WakeUp } from './wake-up.ts';
 
-/** Delay after all peers failed. */
+/** Delay after a failure that is not a peer's, and of looks at what came by another way. */
 const PAUSE_MILLIS = 2_000;
-/** So often a question for cuts goes to whoever waits longest. */
-const IN_TURN_MILLIS = 5_000;
-/** So long after the question an answer that brings less than its peer has makes room for one that brings all. */
-const SHORT_MILLIS = 4_000;
 const LOG_MILLIS = 10_000;
 /** Twelve cuts: a head that is as old does not move. */
 const STANDS_MILLIS = 30_000;
-/** Peers that are asked for headers beside the one that sent cuts. */
-const MAX_OTHERS = 8;
-/** Peers that are asked at one time what they have. */
-const LOOKS = 5;
 /** Signatures of a cut's blocks are checked in the workers meanwhile; the rest are checked during execution. */
 const SETTLED_MILLIS = 5_000;
 /** A cut whose own certificate was deleted: the one at the end of its batch proved it. */
@@ -76,22 +69,25 @@ export class CutSync {
   readonly #epochs: EpochProof;
   readonly #checkpoints: CheckpointProof;
   readonly #news = new WakeUp();
-  readonly #ending = Promise.withResolvers<void>();
   #running: Promise<void> | undefined;
-  #timer: NodeJS.Timeout | undefined;
   #closed = false;
   #queued = 0;
-  /** Looks whether a block or cut that is fetched came by another way. */
-  #look: (() => void) | undefined;
   /** Peers that were asked to prove their height. */
   readonly #confirming = new Set<PeerName>();
-  /** Peers that were asked what they have. */
-  readonly #looking = new Set<PeerName>();
   #loggedAt = 0;
-  /** When headers were last proven, of which a proof may need many. */
-  #headersAt = Number.NEGATIVE_INFINITY;
-  #anyAt = Number.NEGATIVE_INFINITY;
-  #inTurnAt = Number.NEGATIVE_INFINITY;
+  readonly #search: Search;
+  /** Since when cuts are missing and no answer brought a whole batch. */
+  #missingSince: number | undefined;
+  #probedAt = Number.NEGATIVE_INFINITY;
+  /** The longest proven chain beyond the head. */
+  #ready: Batch | undefined;
+  #isExecuting = false;
+  /** Looks whether a block or cut that is fetched came by another way. */
+  #fetch: (() => void) | undefined;
+  /** Ends searches for headers. */
+  readonly #waiting = new Set<() => void>();
+  /** Of cuts that were proven lately: answers that come late need no other proof. */
+  readonly #proven = new BoundedMap<number, Bytes>(4 * MAX_CUTS);
   /** The head that was last waited at, and since when. */
   #stands = { height: -1, since: 0 };
   /** A proven cut that broke a rule here, and who sent its blocks: they come anew, from others where there are others. */
@@ -100,17 +96,19 @@ export class CutSync {
   constructor(dependencies: CutSyncDependencies) {
     this.#with = dependencies;
     this.heights = new PeerHeights(dependencies.steady);
-    const ask = <T>(peer: PeerName, question: SyncQuestion, read: ReadAnswer<T>) =>
-      this.#askSoon(peer, question, async (sender, answer) => {
-        const found = await read(sender, answer);
-        if (found === undefined) return undefined;
-        // It counts as cuts do: the way may be long.
-        this.heights.brought(sender, true);
-        this.#headersAt = dependencies.steady();
-        return found;
-      });
-    this.#epochs = new EpochProof(dependencies.ledger, ask);
-    this.#checkpoints = new CheckpointProof({ ...dependencies, ask });
+    const { heights } = this;
+    this.#search = new Search({
+      order: heights.orders.cuts,
+      // What is ready comes first.
+      peers: () => (this.#isExecuting && this.#ready !== undefined ? [] : heights.names),
+      prefers: (peer) => heights.claims(peer, dependencies.ledger.head().height + 1),
+      missingSince: () => this.#missing(),
+      isServed: () => this.#isExecuting || this.#ready !== undefined,
+      ask: (peer, answered) => this.#askForCuts(peer, answered),
+      failed: (peer, error) => this.#failed(peer, error),
+    });
+    this.#epochs = new EpochProof(dependencies.ledger, this.#askHeaders);
+    this.#checkpoints = new CheckpointProof({ ...dependencies, ask: this.#askHeaders });
   }
 
   /** Cuts that are proven but not executed yet. */
@@ -120,97 +118,75 @@ export class CutSync {
 
   start(): void {
     this.#running = this.#run();
-    this.#timer = setInterval(() => this.#lookAround(), PAUSE_MILLIS);
+    this.#search.start();
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    clearInterval(this.#timer);
+    this.#search.close();
+    for (const end of this.#waiting) end();
     this.wake();
-    this.#ending.resolve();
     this.arrived();
     await this.#running;
   }
 
   /** New cuts may be available. */
   wake(): void {
+    if (this.#running === undefined) return;
+    this.#search.look();
     this.#news.wake();
   }
 
   /** A block or a cut came by another way. */
   arrived(): void {
-    this.#look?.();
+    this.#fetch?.();
   }
 
   async #run(): Promise<void> {
     while (!this.#closed) {
-      const { ledger, probeMillis, steady } = this.#with;
-      const { height } = ledger.head();
-      let peer = this.#isDue(height) ? this.#next(height) : undefined;
-      if (peer === undefined) {
-        const isClaimed = this.#isDue(height);
-        const began = steady();
-        if (this.#stands.height !== height) this.#stands = { height, since: began };
-        if (this.heights.isPruned(height, began - this.#stands.since >= STANDS_MILLIS)) this.#tellPruned(height);
-        await this.#news.wait(isClaimed ? PAUSE_MILLIS : probeMillis);
-        const head = ledger.head().height;
-        const isQuiet = head === height && steady() - began >= probeMillis;
-        if (this.#with.hasNeighbours && !isQuiet && !this.#isDue(head)) continue;
-        peer = this.heights.next(head) ?? this.#any();
-      }
-      if (peer !== undefined && !this.#closed) await this.#advance(peer);
+      const batch = this.#ready;
+      this.#ready = undefined;
+      if (lastOf(batch) > this.#with.ledger.head().height) await this.#advance(batch as Batch);
+      else await this.#rest();
     }
   }
 
-  /** From time to time whoever waits longest: those that always bring a little, and soon, would keep all others away. */
-  #next(height: number): PeerName | undefined {
-    const isInTurn = this.#with.steady() - this.#inTurnAt >= IN_TURN_MILLIS;
-    if (isInTurn) this.#inTurnAt = this.#with.steady();
-    return this.heights.next(height, undefined, undefined, isInTurn);
-  }
-
-  /** From time to time one of those that rest or claim nothing: what wakes the loop may be any number of strangers. */
-  #any(): PeerName | undefined {
-    const { probeMillis, steady } = this.#with;
-    if (steady() - this.#anyAt < Math.min(PAUSE_MILLIS, probeMillis)) return undefined;
-    this.#anyAt = steady();
-    return this.heights.any();
-  }
-
-  /** Whether a peer claims enough that it is asked. */
-  #isDue(height: number): boolean {
-    return this.heights.isClaimed(this.#with.hasNeighbours ? height + TOLERATED_CUTS : height);
-  }
-
-  /**
-   * While somebody claims more: what the others have by now. Gossip tells it only of who announces a cut first, and that
-   * may always be those who never send it.
-   */
-  #lookAround(): void {
-    const head = this.#with.ledger.head().height;
-    if (this.#closed || !this.#isDue(head)) return;
-    const question = encodeSyncQuestion({ type: 'cuts', from: head + 1, count: 1 });
-    for (const peer of this.heights.unheard(LOOKS, this.#looking)) {
-      this.#looking.add(peer);
-      const asked = this.#with.network.ask(peer, 'sync', question);
-      // Who does not answer is blamed where the answer is needed.
-      asked
-        .then(
-          (answer) => this.#hear(peer, answer),
-          () => undefined,
-        )
-        .finally(() => this.#looking.delete(peer));
-    }
-  }
-
-  #hear(peer: PeerName, bytes: Uint8Array): void {
+  async #advance(batch: Batch): Promise<void> {
+    this.#isExecuting = true;
     try {
-      const { head, bodiesFrom } = decodeCutsAnswer(bytes);
-      this.heights.says(peer, head, bodiesFrom);
+      // Meanwhile some of these cuts may have arrived by another way.
+      await this.#execute(batch);
     } catch (error) {
-      // One of another version is read where it is asked for.
-      if (!(error instanceof ProtocolError && error.code === 'unsupported_version')) this.#blame(error, peer);
+      this.#failed(batch.peer, error);
+      await this.#news.wait(PAUSE_MILLIS);
+    } finally {
+      this.#isExecuting = false;
     }
+    this.#search.look();
+  }
+
+  /** Until cuts are proven. Where no news came for long, whoever waits longest is asked for them. */
+  async #rest(): Promise<void> {
+    const { ledger, probeMillis, steady } = this.#with;
+    const { height } = ledger.head();
+    if (this.#stands.height !== height) this.#stands = { height, since: steady() };
+    const { since } = this.#stands;
+    if (this.heights.isPruned(height, steady() - since >= STANDS_MILLIS)) this.#tellPruned(height);
+    const isMissing = this.#missing() !== undefined;
+    await this.#news.wait(isMissing ? PAUSE_MILLIS : probeMillis);
+    if (this.#closed || isMissing || ledger.head().height !== height) return;
+    if (steady() - Math.max(since, this.#probedAt) < probeMillis) return;
+    this.#probedAt = steady();
+    this.#search.inTurn();
+  }
+
+  /** Since when somebody claims more, and no answer brought a whole batch. */
+  #missing(): number | undefined {
+    const { hasNeighbours, ledger, steady } = this.#with;
+    const { height } = ledger.head();
+    const isClaimed = !this.#closed && this.heights.isClaimed(hasNeighbours ? height + TOLERATED_CUTS : height);
+    this.#missingSince = isClaimed ? (this.#missingSince ?? steady()) : undefined;
+    return this.#missingSince;
   }
 
   #blame(error: unknown, peer: PeerName): void {
@@ -219,102 +195,94 @@ export class CutSync {
     blame(network, peer, error);
   }
 
-  /** From this peer; also from another one that says it can answer, if this one is slow or its answer does not count. */
-  #askSoon<T>(first: PeerName, question: SyncQuestion, read: ReadAnswer<T>): Promise<T | undefined> {
+  /** Of peers that say that they have them: cuts that a stranger invented lead to headers that nobody has. */
+  #askHeaders: AskHeaders = (first, question, read) => {
     const { ledger, network, steady } = this.#with;
-    const { height } = ledger.head();
-    // A question for cuts lasts until there are some; one for headers belongs to cuts that a stranger may have invented.
-    const isOfHeaders = question.type === 'headers';
-    const least = isOfHeaders ? Math.max(question.to, height + 1) : height + 1;
-    let others = isOfHeaders ? MAX_OTHERS : Number.POSITIVE_INFINITY;
-    const isMoving = () => !isOfHeaders && steady() - this.#headersAt < HASTE_MILLIS;
-    return askHurried(first, encodeSyncQuestion(question), {
-      ask: async (peer, bytes) => {
-        const since = steady();
-        const answer = await network.ask(peer, 'sync', bytes);
-        this.heights.answered(peer, steady() - since);
-        return answer;
-      },
-      another: (except, inTurn) =>
-        isMoving() || others-- <= 0 ? undefined : this.heights.next(height, except, least, inTurn),
-      late: (peer) => this.heights.late(peer),
-      read,
-      failed: (peer, error) => this.#failed(peer, error),
+    const least = Math.max(question.to, ledger.head().height + 1);
+    const bytes = encodeSyncQuestion(question);
+    const [since, asked] = [steady(), new Set<PeerName>()];
+    const isOpen = (peer: PeerName) =>
+      !asked.has(peer) && (peer === first || (this.heights.get(peer)?.claim ?? -1) >= least);
+    return new Promise((resolve) => {
+      const end = (found?: Awaited<ReturnType<typeof read>>) => {
+        search.close();
+        this.#waiting.delete(end);
+        resolve(found);
+      };
+      const search = new Search({
+        order: this.heights.orders.headers,
+        peers: () => this.heights.names.filter(isOpen),
+        prefers: (peer) => peer === first,
+        missingSince: () => since,
+        ask: async (peer, answered) => {
+          asked.add(peer);
+          const answer = await network.ask(peer, 'sync', bytes);
+          answered();
+          const found = await read(peer, answer);
+          if (found !== undefined) end(found);
+          return found === undefined ? 0 : 1;
+        },
+        failed: (peer, error) => this.#failed(peer, error),
+        stuck: end,
+      });
+      this.#waiting.add(end);
+      search.start();
     });
-  }
+  };
 
   #failed(peer: PeerName, error: unknown): void {
     if (this.#closed) return;
     // What is wrong may have come from another peer than the cuts. Of those that did not prove them each was told of already.
-    if (isBusy(error)) this.heights.busy(peer);
-    else if (!(error instanceof UnprovenError))
+    if (!isBusy(error) && !(error instanceof UnprovenError))
       this.heights.failed(error instanceof PeerFault ? error.peer : peer, this.#with.ledger.head().height + 1);
     this.#blame(error, peer);
   }
 
-  async #advance(first: PeerName): Promise<void> {
-    const head = this.#with.ledger.head();
+  /** The cuts after the head. What the answer brings is as many as it could bring when it was asked for, in doublings. */
+  async #askForCuts(peer: PeerName, answered: () => void): Promise<number> {
+    const { ledger, network } = this.#with;
+    const head = ledger.head();
     const from = head.height + 1;
-    const count = batchEnd(from) - head.height;
-    const claims = this.heights.claims();
-    const since = this.#with.steady();
-    const read = async (peer: PeerName, bytes: Uint8Array) => {
-      const found = await this.#read(peer, bytes, head, claims.get(peer) ?? 0);
-      // Otherwise those that bring one cut, and soon, would always come before one that is slow and brings all.
-      if (found !== undefined && found !== 'over' && !found.isWhole) await this.#waitUntil(since + SHORT_MILLIS);
-      return found;
-    };
-    const batch = await this.#askSoon(first, { type: 'cuts', from, count }, read);
-    if (batch === undefined || batch === 'over') return;
-    try {
-      // Meanwhile some of these cuts may have arrived by another way.
-      await this.#execute(batch.answer, batch.peer);
-      this.heights.brought(batch.peer, batch.isWhole);
-    } catch (error) {
-      this.#failed(batch.peer, error);
-    }
-  }
-
-  /** Or until this node stops. */
-  async #waitUntil(millis: number): Promise<void> {
-    const late = Promise.withResolvers<void>();
-    const timer = setTimeout(late.resolve, millis - this.#with.steady());
-    await Promise.race([late.promise, this.#ending.promise]);
-    clearTimeout(timer);
-  }
-
-  /** Proven cuts after the head. Undefined if this peer has none; `over` where nobody's would help any more. */
-  async #read(peer: PeerName, bytes: Uint8Array, head: Place, claimed: number): Promise<Batch | 'over' | undefined> {
-    const from = head.height + 1;
+    const claimed = this.heights.get(peer)?.claim ?? 0;
+    const question = encodeSyncQuestion({ type: 'cuts', from, count: batchEnd(from) - head.height });
+    const bytes = await network.ask(peer, 'sync', question);
+    answered();
     try {
       const answer = decodeCutsAnswer(bytes);
       this.heights.says(peer, answer.head, answer.bodiesFrom);
       const last = answer.cuts.at(-1);
       if (last === undefined) {
         const claim = Math.max(claimed, answer.head);
-        if (answer.bodiesFrom > from) {
-          if (claim >= from) this.heights.brought(peer, false);
-          return undefined;
-        }
-        if (claim >= from) throw new PeerFault(peer, 'false_height', `it claimed ${claim} and has no cut ${from}`);
-        if (answer.head >= head.height) this.#confirm(peer, head);
-        return undefined;
+        if (claim >= from && answer.bodiesFrom <= from)
+          throw new PeerFault(peer, 'false_height', `it claimed ${claim} and has no cut ${from}`);
+        if (answer.bodiesFrom <= from && answer.head >= head.height) this.#confirm(peer, head);
+        return 0;
       }
-      await this.#prove(peer, answer, last, from);
-      this.heights.proved(peer, last.header.height);
-      // Cut by cut, a chain would take days: an answer ends where the batch, the epoch or the peer's chain does.
-      const end = Math.min(batchEnd(from), this.#epochEnd(from), Math.max(claimed, answer.head));
-      return { peer, answer, isWhole: last.header.height >= end || bytes.length >= ANSWER_BYTES };
+      const { height } = last.header;
+      if (height > Math.max(ledger.head().height, lastOf(this.#ready))) await this.#prove(peer, answer, last, head);
+      else if (!equalBytes(this.#proven.get(height) ?? last.cutId, last.cutId))
+        throw new PeerFault(peer, 'false_proof', `another cut ${height}`);
+      this.heights.proved(peer, height);
+      if (height > Math.max(ledger.head().height, lastOf(this.#ready))) {
+        // Cut by cut, a chain would take days.
+        const isWhole = height >= Math.min(batchEnd(from), this.#epochEnd(from)) || bytes.length >= ANSWER_BYTES;
+        this.#ready = { peer, answer, isWhole };
+        this.#fed(this.#ready);
+        this.#news.wake();
+      }
+      return Math.log2(1 + height - head.height);
     } catch (error) {
       if (error instanceof ProtocolError && error.code === 'unsupported_version' && (await this.#isUnknown(peer, from)))
-        return 'over';
-      if (error instanceof MovedOnError) return 'over';
-      if (error instanceof ContradictedError) {
-        this.#end(error);
-        return 'over';
-      }
-      throw error;
+        return 0;
+      if (!(error instanceof ContradictedError)) throw error;
+      this.#end(error);
+      return 0;
     }
+  }
+
+  /** As long as whole batches come nobody else is asked. */
+  #fed({ isWhole }: Batch): void {
+    if (isWhole && this.#missingSince !== undefined) this.#missingSince = this.#with.steady();
   }
 
   #epochEnd(height: number): number {
@@ -336,7 +304,7 @@ export class CutSync {
     const to = Math.min(claim, batchEnd(from), this.#epochEnd(from));
     if (to < from || committee === undefined || head.height !== from - 1) return false;
     const question = { type: 'headers', to, count: to - from + 1 } as const;
-    const answer = await this.#askSoon(peer, question, (_, bytes) => decodeHeadersAnswer(bytes));
+    const answer = await this.#askHeaders(peer, question, (_, bytes) => decodeHeadersAnswer(bytes));
     const version = answer && (await unknownVersion(answer, head, ledger.chainId, committee.members));
     if (version === undefined) return false;
     this.#closed = true;
@@ -365,43 +333,51 @@ export class CutSync {
     this.heights.proved(peer, head.height);
   }
 
-  async #prove(peer: PeerName, { cuts, certificates }: CutsAnswer, last: ProposedCut, from: number): Promise<void> {
+  /** The cuts that follow the own head, which may have moved since they were asked for. */
+  async #prove(peer: PeerName, { cuts, certificates }: CutsAnswer, last: ProposedCut, asked: Place): Promise<void> {
     const { ledger } = this.#with;
-    const committee = ledger.committee(from);
-    const head = ledger.head();
-    if (head.height !== from - 1 || committee === undefined) throw new MovedOnError('the chain went on meanwhile');
-    await this.#checkpoints.lead(peer, from);
-    const broken = brokenChain(head, cuts);
+    await this.#checkpoints.lead(peer, ledger.head().height + 1);
+    const broken = brokenChain(asked, cuts);
     if (broken !== undefined) throw new PeerFault(peer, 'false_proof', broken);
-    if (epochOf(last.header.height, ledger.intervalCuts) !== epochOf(from, ledger.intervalCuts))
+    const { height } = last.header;
+    if (epochOf(height, ledger.intervalCuts) !== epochOf(asked.height + 1, ledger.intervalCuts))
       throw new PeerFault(peer, 'malformed', 'cuts of two epochs');
+    const head = ledger.head();
+    const committee = ledger.committee(head.height + 1);
+    if (height <= head.height || committee === undefined) return;
     const places = cuts.map(({ header, cutId }) => ({ height: header.height, cutId }));
-    const isVouchedFor = await this.#checkpoints.proves(peer, places);
-    if (!isVouchedFor && !certificates.has(last.header.height)) {
-      const proven = await this.#epochs.idOf(peer, last.header.height, from);
+    const own = places.find((place) => place.height === head.height);
+    if (own !== undefined && !equalBytes(own.cutId, head.cutId))
+      throw new PeerFault(peer, 'false_proof', `another cut ${head.height}`);
+    const next = places.filter((place) => place.height > head.height);
+    const isVouchedFor = await this.#checkpoints.proves(peer, next);
+    if (!isVouchedFor && !certificates.has(height)) {
+      const proven = await this.#epochs.idOf(peer, height, head.height + 1);
       if (!equalBytes(proven, last.cutId))
         throw new PeerFault(peer, 'false_proof', 'the epoch ends with another chain');
     }
-    for (const place of places) {
+    for (const place of next) {
       const certificate = certificates.get(place.height);
       if (certificate === undefined) continue;
       if (!(await isCertified(ledger.chainId, place, certificate, committee.members)))
         throw new PeerFault(peer, 'false_proof', `the certificate of cut ${place.height} does not verify`);
     }
+    for (const place of next) this.#proven.set(place.height, place.cutId);
   }
 
-  async #execute({ cuts, certificates }: CutsAnswer, peer: PeerName): Promise<void> {
+  async #execute(batch: Batch): Promise<void> {
     const { ledger, network } = this.#with;
-    const [first, last] = [cuts[0] as ProposedCut, cuts.at(-1) as ProposedCut].map(({ header }) => header.height) as [
-      number,
-      number,
-    ];
+    const { certificates } = batch.answer;
+    const cuts = batch.answer.cuts.filter((cut) => !this.#isFinal(cut));
+    const [first, last] = [cuts[0], cuts.at(-1)].map((cut) => cut?.header.height ?? 0) as [number, number];
     const lacking = cuts.flatMap(({ blockIds }) => blockIds).filter((id) => !ledger.isHere(id));
     const fetch = new BlockFetch(lacking, {
-      peers: () => this.#sources([peer, ...this.heights.having(first, last).filter((other) => other !== peer)]),
+      peers: () =>
+        this.#sources(this.heights.names.filter((peer) => (this.heights.get(peer)?.bodiesFrom ?? 0) <= first)),
+      claims: (peer) => peer === batch.peer || this.heights.claims(peer, first, last),
       ask: (other, question) => network.ask(other, 'sync', question),
       blame: (error, other) => this.#blame(error, other),
-      pace: this.heights.pace,
+      order: this.heights.orders.blocks,
       isHere: (id) => ledger.isHere(id),
     });
     const fetched = new Set(lacking.map(nameOf));
@@ -410,7 +386,7 @@ export class CutSync {
         this.#queued = cuts.length - i;
         if (this.#closed) return;
         if (this.#isFinal(cut)) continue;
-        this.#look = () => fetch.look(this.#closed || this.#isFinal(cut));
+        this.#fetch = () => fetch.look(this.#closed || this.#isFinal(cut));
         const senders = new Set<PeerName>();
         const impossible = await this.#admit(cut, fetch, fetched, senders);
         // Closed meanwhile: some blocks are missing.
@@ -424,11 +400,12 @@ export class CutSync {
         if (adopted === 'later') throw new Error('a block left the pool, or the node stops');
         if (adopted !== 'final') return await this.#doubt({ cut, certificate, reason: adopted.invalid }, senders);
         this.#doubted = undefined;
+        this.#fed(batch);
       }
       this.#tell();
     } finally {
       this.#queued = 0;
-      this.#look = undefined;
+      this.#fetch = undefined;
       fetch.close();
     }
   }
@@ -509,8 +486,7 @@ export class CutSync {
   }
 }
 
-/** `isWhole`: all that one answer of the peer could bring. */
+/** `isWhole`: it ends with a batch or an epoch, or is as long as an answer may be. */
 type Batch = { readonly peer: PeerName; readonly answer: CutsAnswer; readonly isWhole: boolean };
 
-/** The ledger changed meanwhile: the next question begins where it is now. */
-class MovedOnError extends Error {}
+const lastOf = (batch: Batch | undefined): number => batch?.answer.cuts.at(-1)?.header.height ?? -1;

@@ -9,10 +9,14 @@ import type { CutLedger } from '../../chain/cut-ledger.ts';
 import { PeerFault, StingyAnswer } from '../peers/peer-fault.ts';
 import type { PeerName } from '../thread/host-types.ts';
 import { isCertified, type Place, provenBack, UnprovenError } from './cut-proof.ts';
-import type { ReadAnswer } from './hurried-ask.ts';
 import { decodeHeadersAnswer, MAX_HEADERS, type SyncQuestion } from './sync-messages.ts';
 
-type Ask = <T>(peer: PeerName, question: SyncQuestion, read: ReadAnswer<T>) => Promise<T | undefined>;
+/** Of this peer first, and of others that say that they have them. Undefined if no answer counted. */
+export type AskHeaders = <T>(
+  first: PeerName,
+  question: Extract<SyncQuestion, { readonly type: 'headers' }>,
+  read: (peer: PeerName, answer: Uint8Array) => Promise<T | undefined> | T | undefined,
+) => Promise<T | undefined>;
 
 /** From the end of an epoch down to a cut. `lowest`: the next that is to be read; undefined for the end itself, which a certificate proves. */
 type EpochWay = {
@@ -24,14 +28,16 @@ type EpochWay = {
 
 export class EpochProof {
   readonly #ledger: CutLedger;
-  readonly #ask: Ask;
+  readonly #ask: AskHeaders;
   /** Proven headers are kept if a peer fails. */
   #way: EpochWay | undefined;
   #ids = new Uint8Array(0);
   #first = 0;
+  /** Answers of several peers may wait for the same headers. */
+  #loading: Promise<void> | undefined;
 
   /** Each part may come from another peer: the chain of headers proves it. */
-  constructor(ledger: CutLedger, ask: Ask) {
+  constructor(ledger: CutLedger, ask: AskHeaders) {
     this.#ledger = ledger;
     this.#ask = ask;
   }
@@ -41,7 +47,12 @@ export class EpochProof {
    * PeerFault if the peer cannot prove it.
    */
   async idOf(peer: PeerName, height: number, from: number): Promise<Bytes> {
-    if (!this.#has(height)) await this.#load(peer, from);
+    while (!this.#has(height)) {
+      this.#loading ??= this.#load(peer, from).finally(() => {
+        this.#loading = undefined;
+      });
+      await this.#loading;
+    }
     const at = (height - this.#first) * ID_BYTES;
     return this.#ids.subarray(at, at + ID_BYTES);
   }
