@@ -140,7 +140,7 @@ export class AskOrder {
     for (const peer of peers) {
       const record = this.#of(peer);
       if (!this.#isFree(record, places) || record.askedAt > due) continue;
-      const [turn, { since }] = [Math.max(this.#turn, record.turn), record];
+      const { turn, since } = record;
       if (found === undefined || turn < found.turn || (turn === found.turn && since < found.since))
         found = { peer, turn, since };
     }
