@@ -5,7 +5,7 @@
  */
 
 import { type ApiClient, createApiClient } from '../../protocol/api/client.ts';
-import { newPayments, type PayoutTerms, readPayoutTerms } from '../../protocol/books/account-payments.ts';
+import { newPayments, type PayoutTerms, readPayoutTerms, unlistedSum } from '../../protocol/books/account-payments.ts';
 import { gatherEvidence } from '../../protocol/books/books-evidence.ts';
 import { type PublishedTerms, sliceCutsOf } from '../../protocol/books/books-terms.ts';
 import { judgeProof } from '../../protocol/books/books-verdict.ts';
@@ -131,6 +131,11 @@ async function judge(evidence: UnpaidEvidence, { poolApi, nodeApi }: Values): Pr
     if (verdict === 'below')
       throw new Error(
         `the pool owes ${owed} atoms, and says that it pays this address from ${threshold} atoms on, or did in that time${advancedWords(terms)}; the file says ${named}`,
+      );
+    const unlisted = await unlistedSum({ ...asked, known: found }, node);
+    if (owed - unlisted < threshold)
+      throw new Error(
+        `the ledger shows payments of ${unlisted} atoms that the pool does not list: its database may have fallen back; ask again in an hour`,
       );
     if (terms.earlier === undefined) throw new Error('the pool does not say which thresholds this address had before');
     return { verdict, credited, paid };

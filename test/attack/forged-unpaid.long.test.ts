@@ -55,6 +55,8 @@ type World = {
   payer: string;
   says?: { address?: string; sliceCuts?: number };
   rows?: readonly object[];
+  /** It does not list its payment, as after a fall of its database. */
+  isForgetful?: boolean;
   /** Routes that answer 429 the first time. */
   busy?: Set<string>;
 };
@@ -69,7 +71,7 @@ const PAYING: World = {
 };
 
 function poolSays(path: string, world: World): unknown {
-  const { paid, paidHeight, minimum, minimums, advanced, resumed, isPaused, says, rows = [] } = world;
+  const { paid, paidHeight, minimum, minimums, advanced, resumed, isPaused, says, rows = [], isForgetful } = world;
   if (path === 'terms') {
     const { address: own = poolAddress, sliceCuts = SLICE_CUTS } = says ?? {};
     const { terms, ...published } = lists.evidence.terms!;
@@ -85,7 +87,7 @@ function poolSays(path: string, world: World): unknown {
     };
   if (!path.startsWith('payments')) return poolAnswer(lists, path) ?? null;
   const row = { payout_id: '1', state: 'finalized', address, amount: String(paid), transaction_id: PAYMENT };
-  return { payments: [...rows, ...(paid === 0n ? [] : [{ ...row, final_height: paidHeight }])] };
+  return { payments: [...rows, ...(paid === 0n || isForgetful ? [] : [{ ...row, final_height: paidHeight }])] };
 }
 
 async function nodeSays(request: IncomingMessage, { paid, paidHeight, newest, payer }: World): Promise<unknown> {
@@ -245,6 +247,17 @@ test('an account that was paid before its income was lost does not convict an ho
     verdict: 'unchecked',
     why: expect.stringContaining(`once paid it ${CREDIT} atoms more than it had credited`),
   });
+});
+
+test('a pool that lists a payment no more, because its database fell back, is not convicted: the ledger has it', async () => {
+  expect(await judged(fileOf(1n), { ...PAYING, isForgetful: true })).toMatchObject({
+    code: 1,
+    verdict: 'unchecked',
+    why: expect.stringContaining(`payments of ${CREDIT} atoms that the pool does not list`),
+  });
+  // What others paid is no payment of the pool, and neither is one of before.
+  for (const more of [{ payer: OTHER }, { paidHeight: SLICE * SLICE_CUTS }])
+    expect(await judged(fileOf(1n), { ...PAYING, isForgetful: true, ...more })).toMatchObject({ code: 5 });
 });
 
 test('a pool that pays again after a long pause has a day for it', async () => {
