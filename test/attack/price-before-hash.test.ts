@@ -198,6 +198,28 @@ test('a share work that was chosen after the node told of a cut, or one cut befo
   expect(again.job.shareTarget).toBeLessThan(shareTarget);
 });
 
+test.each([
+  ['it keeps its share work there when the first node serves again', false],
+  ['it is another chain, and its share work follows as ever', true],
+])('a farm logs in while a node serves that is behind: %s', async (_, isOtherChain) => {
+  const { bed, publish } = await hardBed();
+  const begin = async (height: number, login: Parameters<DeskFarm['login']>[0]) => {
+    noteHeight(bed.numbers, height, isOtherChain);
+    await publish(height);
+    const farm = new DeskFarm(bed);
+    return { farm, session: await farm.begin(['a'], login) };
+  };
+  const first = await begin(1_003, { password: 'd=4' });
+  first.farm.end();
+  const { farm, session } = isOtherChain ? first : await begin(1_000, { password: 'd=4' });
+  farm.end();
+  const { farm: again } = await begin(1_000, { password: 'd=1000', session });
+  await publish(isOtherChain ? 1_002 : 1_003);
+  await again.send();
+  expect(again.jobs.length).toBeGreaterThan(1);
+  expect(again.job.shareTarget === first.farm.job.shareTarget).toBe(!isOtherChain);
+});
+
 test('whatever a session asks for on one template, all its farm jobs there have one share work', async () => {
   const { bed, publish } = await hardBed();
   await publish();

@@ -37,6 +37,9 @@ async function templatesOf(random: Random): Promise<Made[]> {
     new DataView(header.buffer, header.byteOffset).setUint32(24, made.length + 1);
     made.push({ header, height: source.height, isFresh: false });
     if (random(3) > 0) source.height++;
+    // Another node serves, which is behind, or the one of before again.
+    else if (random(3) === 0) source.height -= 1 + random(4);
+    else if (random(2) === 0) source.height = Math.max(...made.map(({ height }) => height));
   }
   if (random(4) === 0) made.push({ ...(made[random(made.length)] as Made), isFresh: true });
   return made;
@@ -154,6 +157,7 @@ async function meet(seed: number, way: number, templates: readonly Made[]): Prom
   const bed = await deskBed({ hash: allShares, limits: LIMITS, seed });
   const miner = new Chooser(bed, randomOf(seed));
   const known = templates.at(-1) as Made;
+  let height = Math.max(...templates.map((template) => template.height));
   for (const template of templates.slice(0, -1)) {
     noteHeight(bed.numbers, template.height);
     await miner.publish(template);
@@ -166,6 +170,11 @@ async function meet(seed: number, way: number, templates: readonly Made[]): Prom
   await miner.act(miner.random(4));
   await miner.publish(known);
   await miner.act(miner.random(6));
+  // Cuts come, and no templates: a dataset is built.
+  for (let cuts = randomOf(seed)(3) * 4; cuts > 0; cuts--) {
+    noteHeight(bed.numbers, ++height);
+    await miner.act(miner.random(4));
+  }
   await miner.read();
   return miner.pricesOn(known);
 }
