@@ -220,6 +220,21 @@ test.each([
   expect(again.job.shareTarget === first.farm.job.shareTarget).toBe(!isOtherChain);
 });
 
+test('how many rigs a farm asks for decides its share work after the next cut', async () => {
+  const { bed, publish } = await hardBed();
+  await publish();
+  const farm = new DeskFarm(bed);
+  await farm.login({ password: 'rate=10000' });
+  const plain = plainOf(farm)?.shareTarget;
+  await farm.send({ type: 'farm', rigs: 1_000 });
+  await publish(1_001);
+  await farm.send();
+  expect(farm.jobs.map((job) => job.shareTarget)).toEqual([plain, plain]);
+  await publish(1_002);
+  await farm.send();
+  expect(farm.job.shareTarget).toBeGreaterThan(plain!);
+});
+
 test('whatever a session asks for on one template, all its farm jobs there have one share work', async () => {
   const { bed, publish } = await hardBed();
   await publish();
@@ -245,6 +260,9 @@ test('whatever a session asks for on one template, all its farm jobs there have 
   }
   expect(works.size).toBe(1);
 });
+
+/** Its newest plain job. */
+const plainOf = ({ said }: DeskFarm) => said.flatMap((frame) => (frame.type === 'job' ? [frame.job] : [])).at(-1);
 
 /** All hashes are shares, and none is a block. */
 const allShares = () => new Uint8Array(32).fill(0xff, 4);
@@ -294,7 +312,6 @@ test.each([0, 8])('a resume for which a share is verified too long, of a farm of
     if (rigs > 0) await miner.name('a');
     return { miner, id };
   };
-  const plainOf = ({ said }: DeskFarm) => said.flatMap((frame) => (frame.type === 'job' ? [frame.job] : [])).at(-1);
   const generationOf = (extranonce: Bytes) => Buffer.from(extranonce).readUInt32LE(extranonce.length - 4);
   const { miner, id } = await begin('d=4');
   const submit = async () => {
