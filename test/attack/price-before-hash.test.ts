@@ -235,6 +235,24 @@ test('how many rigs a farm asks for decides its share work after the next cut', 
   expect(farm.job.shareTarget).toBeGreaterThan(plain!);
 });
 
+test('where a plain job had another share work than a farm job would, also as one of many, the farm has no job on that template', async () => {
+  const { bed, publish } = await hardBed();
+  await publish();
+  const begin = async (password: string, session: string | null = null) => {
+    const miner = new DeskFarm(bed);
+    return { miner, session: await miner.login({ password, session }) };
+  };
+  const first = await begin('d=4');
+  first.miner.end();
+  const { miner } = await begin('d=64', first.session);
+  await publish(1_001);
+  await miner.send({ type: 'farm', rigs: 8 });
+  expect(miner.jobs).toEqual([]);
+  await publish(1_002);
+  await miner.send();
+  expect(miner.jobs).toHaveLength(1);
+});
+
 test('whatever a session asks for on one template, all its farm jobs there have one share work', async () => {
   const { bed, publish } = await hardBed();
   await publish();

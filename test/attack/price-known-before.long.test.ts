@@ -5,16 +5,20 @@
  * not, wishes for anything, sends shares, falls silent, reads nothing. Had it hashed before, it could choose the best of
  * them: so each header that it could have hashed on has one price in all of them.
  */
+import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { noteHeight } from '../../bridge/session/extranonce.ts';
 import { type Bytes, equalBytes, toHex } from '../../protocol/bytes.ts';
 import { REWARD_ROOT_OFFSET } from '../../protocol/ledger/header.ts';
 import type { Job } from '../../protocol/stratum/messages.ts';
-import { EASY } from '../bridge/bed.ts';
+import { EASY, startBed } from '../bridge/bed.ts';
 import { type DeskBed, deskBed } from '../bridge/desk-bed.ts';
 import { DeskFarm } from '../bridge/desk-farm.ts';
+import { addressOf, V2Client } from '../bridge/stratum-client.ts';
 import { TemplateSource } from '../bridge/template-source.ts';
 import { randomOf } from '../random.ts';
+import { until } from '../until.ts';
+import { quickVerifier } from './credit/world.ts';
 
 const SEEDS = 30;
 const WAYS = 4;
@@ -200,4 +204,50 @@ test('a header that could be known has one price, whatever the miner chooses aft
     }
   }
   expect(compared).toBeGreaterThan(SEEDS);
+});
+
+test('a server knows a cut when its node tells of it, also where a dataset has to be built first, and no heights of another chain', async () => {
+  let prepared = Promise.resolve();
+  const { port, source } = await startBed({
+    verifier: { ...quickVerifier, prepare: () => prepared },
+    blockWork: 1n << 20n,
+  });
+  const begin = async (password: string, session: string | null) => {
+    const client = await V2Client.open(port);
+    await client.login(`${addressOf(1)}.w`, password, session);
+    await client.farm(8);
+    return client;
+  };
+  const targets = async (client: V2Client, jobs: number) => {
+    await until(() => client.farmJobs.length === jobs);
+    return client.farmJobs.map((job) => job.shareTarget);
+  };
+  const first = await begin('d=16', null);
+  const [before] = await targets(first, 1);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  prepared = promise;
+  let asked = 0;
+  source.spoil = (answer) => {
+    asked++;
+    return answer;
+  };
+  source.cut();
+  await until(() => asked > 0);
+  const again = await begin('d=1000', first.session);
+  resolve();
+  await targets(again, 2);
+  source.cut();
+  expect(await targets(again, 3)).toEqual([before, before, before]);
+  source.cut();
+  const wished = (await targets(again, 4)).at(-1);
+  expect(wished).not.toBe(before);
+
+  source.takeUp(5, randomBytes(48));
+  source.back();
+  await targets(again, 5);
+  const other = await begin('d=64', again.session);
+  source.cut();
+  expect(await targets(other, 2)).toEqual([wished, wished]);
+  source.cut();
+  expect((await targets(other, 3)).at(-1)).not.toBe(wished);
 });
