@@ -245,6 +245,8 @@ test('where a plain job had another share work than a farm job would, also as on
   const first = await begin('d=4');
   first.miner.end();
   const { miner } = await begin('d=64', first.session);
+  // The second one is on the same cut, with higher fees.
+  await publish(1_001);
   await publish(1_001);
   await miner.send({ type: 'farm', rigs: 8 });
   expect(miner.jobs).toEqual([]);
