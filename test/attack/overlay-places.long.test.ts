@@ -7,15 +7,15 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import type { Peer } from '../../node/consensus/engine/effects.ts';
+import { FrameReader, HELLO_BYTES } from '../../node/consensus/link/frames.ts';
 import { admit, PLACES, type Place, seat } from '../../node/consensus/reach/inbound-places.ts';
-import { OverlayIdentities, type RememberedMembers } from '../../node/consensus/reach/overlay-identities.ts';
+import { Overlay, type OverlayDependencies } from '../../node/consensus/reach/overlay.ts';
+import { OverlayIdentities } from '../../node/consensus/reach/overlay-identities.ts';
 import { CHECKS, NEWCOMERS, SENT_TO_STRANGERS } from '../../node/consensus/reach/overlay-limits.ts';
 import type { OverlayAddress } from '../../node/consensus/reach/overlay-listeners.ts';
-import { FrameReader, HELLO_BYTES } from '../../node/consensus/reach/tcp-frames.ts';
-import { type TcpDependencies, TcpTransport } from '../../node/consensus/reach/tcp-transport.ts';
 import { developmentKey, validatorName } from '../../node/genesis/development.ts';
 import { signMessage } from '../../node/ml-dsa.ts';
-import { readMembers, rememberMembers } from '../../node/validator/remembered-members.ts';
+import { type RememberedMembers, readMembers, rememberMembers } from '../../node/validator/remembered-members.ts';
 import { type Bytes, concat } from '../../protocol/bytes.ts';
 import { steadyMillis } from '../../runtime/clock/clock.ts';
 import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
@@ -40,12 +40,12 @@ async function open(
   key?: typeof member,
   isFar = false,
   steady = steadyMillis,
-  memory: Pick<TcpDependencies, 'remembered' | 'remember'> = {},
+  memory: Pick<OverlayDependencies, 'remembered' | 'remember'> = {},
 ) {
   const heard: { peer: Peer; bytes: Bytes }[] = [];
   const joined: Peer[] = [];
   const left: Peer[] = [];
-  const transport = new TcpTransport(
+  const transport = new Overlay(
     { chainId: CHAIN, binds: [{ host: '127.0.0.1', port: 0 }], neighbours },
     {
       log: silentLog,

@@ -18,12 +18,11 @@ import { nameOf } from '../../ledger/registration.ts';
 import { isSendersFault } from '../../mining/candidate.ts';
 import { EARLY_CODES, type EarlyBlock, EarlyBlocks } from '../../mining/early-blocks.ts';
 import type { Peer } from '../engine/effects.ts';
-import { MAX_KNOWN } from '../reach/overlay-limits.ts';
+import { MAX_KNOWN } from '../link/allowance.ts';
+import { BLOCK_MESSAGE_TYPES } from '../link/message-types.ts';
 import type { Transport } from '../reach/transport.ts';
 import type { CutDesk } from './cut-desk.ts';
 
-export const BLOCK_MESSAGE_TYPES = { want: 6, block: 7, offer: 8 } as const;
-export const MAX_BLOCK_MESSAGE_BYTES = 1 + HEADER_BYTES + MAX_BODY_BYTES;
 const KIBIBYTE = 1024;
 /** Identifiers in one message: as many as a cut has blocks. */
 const MAX_IDS = 64;

@@ -15,9 +15,9 @@ import { decodeCertificate, encodeCertificate, MAX_COMMITTEE } from '../../../pr
 import { SIGNATURE_BYTES } from '../../../protocol/transactions/transaction.ts';
 import type { Finalized, Have, Message, Proposal } from '../engine/effects.ts';
 import { PRECOMMIT, PREVOTE, type Proof, type Vote, type VoteKind } from '../engine/votes.ts';
+import { MESSAGE_TYPES } from '../link/message-types.ts';
 import { readCut, writeCut } from '../log/log-record.ts';
 
-export const MESSAGE_TYPES = { proposal: 1, vote: 2, proof: 3, have: 4, finalized: 5 } as const;
 /** A final cut with 64 blocks and 64 signatures is the largest. */
 export const MAX_MESSAGE_BYTES = 220_000;
 

@@ -5,8 +5,8 @@
  * of the node's clock.
  */
 
-import { isListening } from '../one-signer/listening.ts';
 import type { Effect, Have, Message, Peer } from './effects.ts';
+import { isListening } from './listening.ts';
 import type { Rules } from './rules.ts';
 import type { ConsensusState, Round } from './state.ts';
 import { bitsOf, hasBit, NIL, proofOf, type Vote } from './votes.ts';

@@ -4,11 +4,11 @@
  * Signatures of votes, proposals and proofs were checked before; intake.ts decides which are worth checking.
  */
 import { equalBytes } from '../../../protocol/bytes.ts';
-import { isListening, isMet, listenAfterAway, listenAnew, listened, listenOn } from '../one-signer/listening.ts';
 import { answer, haveOf, tick } from './anti-entropy.ts';
 import type { Effect, Event, LogRecord, Proposal, Unsigned } from './effects.ts';
 import { EARLY_ROUNDS, earlyKey, judgeProof, judgeProposal, judgeVote } from './intake.ts';
 import { contraryLast, hasSigners, lastCutOf, watchLastRound } from './last-cut.ts';
+import { isListening, isMet, listenAfterAway, listenAnew, listened, listenOn } from './listening.ts';
 import { isBarred, isFromElsewhere, takeUnknown } from './own-key.ts';
 import { openState } from './recovery.ts';
 import { FUTURE_ROUNDS, follow, progress, propose, startRound, timeOut } from './rounds.ts';

@@ -4,9 +4,9 @@
  * rounds, so no neighbour can make this node store or verify more.
  */
 
-import { isOwnLate } from '../one-signer/listening.ts';
 import type { Finalized, Proposal } from './effects.ts';
 import { contraryLast, wantsLastVote } from './last-cut.ts';
+import { isOwnLate } from './listening.ts';
 import { isSettled } from './own-key.ts';
 import { FUTURE_ROUNDS, PAST_ROUNDS } from './rounds.ts';
 import { type ConsensusState, placeOf } from './state.ts';

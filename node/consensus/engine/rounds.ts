@@ -3,9 +3,9 @@
  * after every input (docs/protocol/consensus.md, rule 8).
  */
 
-import { isListening } from '../one-signer/listening.ts';
 import type { Effect, Proposal, Unsigned } from './effects.ts';
 import { hasSigners, lastProof } from './last-cut.ts';
+import { isListening } from './listening.ts';
 import { isBarred, signsFirst } from './own-key.ts';
 import type { Rules } from './rules.ts';
 import { type ConsensusState, placeOf, type Round, roundOf, type Step, type Value } from './state.ts';

@@ -5,9 +5,9 @@
  * have signed a different one for the same round.
  */
 import type { Message } from '../engine/effects.ts';
+import { isListening } from '../engine/listening.ts';
 import type { ConsensusState } from '../engine/state.ts';
 import type { Vote } from '../engine/votes.ts';
-import { isListening } from './listening.ts';
 
 /** Checked when the message is sent, not when it was made. */
 export function mayLeave(state: ConsensusState, message: Message): boolean {

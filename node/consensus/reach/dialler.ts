@@ -1,9 +1,9 @@
 /** Outgoing connections. Each target is retried with growing delays until it is removed. */
 import { connect, type LookupFunction } from 'node:net';
 import type { ListenAddress } from '../../../runtime/command-line/command-line.ts';
+import type { OverlaySocket } from '../link/quic-socket.ts';
 import { BARRED_MILLIS, CONNECT_MILLIS, FORGIVEN_MILLIS } from './overlay-limits.ts';
 import type { OverlayQuic } from './overlay-quic.ts';
-import type { OverlaySocket } from './quic-socket.ts';
 
 /** How a connection ended: whether messages had been exchanged, and which rule was broken. */
 export type Ending = (wasReady: boolean, reason?: string) => void;

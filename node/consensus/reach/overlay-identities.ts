@@ -10,15 +10,14 @@ import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import { type Bucket, fullBucket, take } from '../../../runtime/clients/token-bucket.ts';
 import { nameOf } from '../../ledger/registration.ts';
 import { importPublicKey, verifyMessageAside } from '../../ml-dsa.ts';
-import { CHECKS, FAMILIAR_ADDRESSES, MAX_KNOWN, PROOFS } from './overlay-limits.ts';
+import type { RememberedMembers } from '../../validator/remembered-members.ts';
+import { MAX_KNOWN } from '../link/allowance.ts';
+import type { Claim } from '../link/overlay-link.ts';
+import { CHECKS, FAMILIAR_ADDRESSES, PROOFS } from './overlay-limits.ts';
 import { RELAYED } from './overlay-links.ts';
-import type { Claim } from './tcp-link.ts';
 
 /** `unknown`: the key is not a member's, or too many were checked. */
 export type Verdict = 'true' | 'false' | 'unknown';
-
-/** By the identifier of a key, the addresses as limits know them, the last one first. */
-export type RememberedMembers = readonly { readonly validator: string; readonly addresses: readonly string[] }[];
 
 export type IdentityDependencies = {
   steady(): number;

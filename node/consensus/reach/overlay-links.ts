@@ -4,13 +4,13 @@ import { clientKey } from '../../../runtime/clients/client-address.ts';
 import { type ListenAddress, showListenAddress } from '../../../runtime/command-line/command-line.ts';
 import { nameOf } from '../../ledger/registration.ts';
 import type { Peer } from '../engine/effects.ts';
+import type { Claim, OverlayLink } from '../link/overlay-link.ts';
 import type { ProvenLink } from '../relays/relaying.ts';
 import type { Place, Standing } from './inbound-places.ts';
-import type { Claim, TcpLink } from './tcp-link.ts';
 import type { Companion } from './transport.ts';
 
 export type Link = {
-  readonly link: TcpLink;
+  readonly link: OverlayLink;
   readonly address: string;
   readonly isInbound: boolean;
   /** The dialled address; undefined for an incoming connection, and for one through a relay. */

@@ -3,8 +3,8 @@
  * and the allowances permit, so little is buffered here.
  */
 
-import { Allowance } from '../reach/allowance.ts';
-import type { OverlaySocket } from '../reach/quic-socket.ts';
+import { Allowance } from '../link/allowance.ts';
+import type { OverlaySocket } from '../link/quic-socket.ts';
 import { CIRCUIT } from './relay-limits.ts';
 
 export type PipeLimits = { readonly bytes: { perSecond: number; burst: number }; readonly idleMillis: number };

@@ -1,7 +1,7 @@
 /** The slots and circuits of this relay. Limited per validator, per pair and in total; only members get any. */
 import { type Bucket, fullBucket, take } from '../../../runtime/clients/token-bucket.ts';
 import type { Peer } from '../engine/effects.ts';
-import type { Role } from '../reach/overlay-channel.ts';
+import type { Role } from '../link/channel.ts';
 import { CIRCUIT, SLOT } from './relay-limits.ts';
 
 export type Circuit = {

@@ -17,14 +17,18 @@ import type { BindAddress } from '../../../runtime/listen-address.ts';
 import type { Logger } from '../../../runtime/log/log.ts';
 import { nameOf } from '../../ledger/registration.ts';
 import { verifyMessage } from '../../ml-dsa.ts';
+import type { DialOrder, Listing } from '../../validator/dial-plan.ts';
+import type { RememberedMembers } from '../../validator/remembered-members.ts';
 import type { Peer } from '../engine/effects.ts';
-import { processName } from '../one-signer/roll-call-messages.ts';
-import { type Listing, type OwnCircuit, type ProvenLink, Relaying } from '../relays/relaying.ts';
-import { ReadingAllowance } from './allowance.ts';
-import type { DialOrder } from './dial-plan.ts';
+import { MAX_KNOWN, ReadingAllowance } from '../link/allowance.ts';
+import { CHALLENGE_BYTES, type Identity, NO_VALIDATOR } from '../link/frames.ts';
+import { type Claim, LINK_LIMITS, type LinkLimits, OverlayLink } from '../link/overlay-link.ts';
+import { processName } from '../link/process-name.ts';
+import type { OverlaySocket } from '../link/quic-socket.ts';
+import { type OwnCircuit, type ProvenLink, Relaying } from '../relays/relaying.ts';
 import { Dialler, type Ending, LOOK_MILLIS, type Target } from './dialler.ts';
 import { admit, seat } from './inbound-places.ts';
-import { OverlayIdentities, type RememberedMembers, type Verdict } from './overlay-identities.ts';
+import { OverlayIdentities, type Verdict } from './overlay-identities.ts';
 import {
   BARRED_FORGER_MILLIS,
   BARRED_MILLIS,
@@ -34,7 +38,6 @@ import {
   LAST_RETRY_MILLIS,
   MAX_BARRED,
   MAX_COUNTED,
-  MAX_KNOWN,
   NEWCOMERS,
   SENT_TO_STRANGERS,
   STRANGER,
@@ -43,22 +46,19 @@ import {
 import { accountOf, type Link, OverlayLinks, placeKey, RELAYED } from './overlay-links.ts';
 import { type OverlayAddress, OverlayListeners } from './overlay-listeners.ts';
 import type { OverlayQuic } from './overlay-quic.ts';
-import type { OverlaySocket } from './quic-socket.ts';
 import { RegisteredRoutes } from './registered-routes.ts';
-import { CHALLENGE_BYTES, type Identity, NO_VALIDATOR } from './tcp-frames.ts';
-import { type Claim, LINK_LIMITS, type LinkLimits, TcpLink } from './tcp-link.ts';
 import type { Companion, Proven, Transport, TransportEvents } from './transport.ts';
 
 const KIBIBYTE = 1024;
 
-export type TcpSettings = {
+export type OverlaySettings = {
   readonly chainId: Bytes;
   readonly binds: readonly BindAddress[];
   readonly neighbours: readonly ListenAddress[];
   readonly limits?: LinkLimits;
 };
 
-export type TcpDependencies = {
+export type OverlayDependencies = {
   readonly log: Logger;
   steady(): number;
   /** Milliseconds since 1970, not monotonic. */
@@ -78,9 +78,9 @@ export type TcpDependencies = {
   readonly isNear?: (address: string) => boolean;
 };
 
-export class TcpTransport implements Transport {
-  readonly #settings: TcpSettings;
-  readonly #with: TcpDependencies;
+export class Overlay implements Transport {
+  readonly #settings: OverlaySettings;
+  readonly #with: OverlayDependencies;
   readonly process: Bytes;
   readonly #validator: Bytes;
   readonly #isNear: (address: string) => boolean;
@@ -104,7 +104,7 @@ export class TcpTransport implements Transport {
   #count = 0;
   #closed = false;
 
-  constructor(settings: TcpSettings, dependencies: TcpDependencies) {
+  constructor(settings: OverlaySettings, dependencies: OverlayDependencies) {
     this.#settings = settings;
     this.#with = dependencies;
     this.#isNear = dependencies.isNear ?? isLoopback;
@@ -278,7 +278,7 @@ export class TcpTransport implements Transport {
       if (known !== undefined) known.isWithheld = true;
       return undefined;
     };
-    const link = new TcpLink(
+    const link = new OverlayLink(
       socket,
       { own, limits, role: isInbound ? 'dialled' : 'dialler', identify, expects: expected && validatorId(expected) },
       {

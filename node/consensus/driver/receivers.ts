@@ -3,7 +3,7 @@ import { equalBytes } from '../../../protocol/bytes.ts';
 import type { Committee } from '../engine/committee.ts';
 import type { Company, Peer, Receiver } from '../engine/effects.ts';
 import type { Answer } from '../one-signer/roll-call.ts';
-import type { Companion, Transport } from './transport.ts';
+import type { Companion, Transport } from '../reach/transport.ts';
 
 /** Neighbours that are sent this node's status at once. */
 const SOME = 3;
