@@ -43,7 +43,7 @@ export class MemoryNetwork {
       },
       peers,
       known: () => peers().filter((peer) => !this.strangers.has(peer)),
-      placeOf: (peer) => String(peer),
+      limitKey: (peer) => String(peer),
       accountOf: (peer) => String(peer),
       company: () =>
         peers()

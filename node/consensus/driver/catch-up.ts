@@ -9,7 +9,7 @@ import { haveOf } from '../engine/anti-entropy.ts';
 import { Committee } from '../engine/committee.ts';
 import type { Finalized, Message } from '../engine/effects.ts';
 import type { ConsensusState } from '../engine/state.ts';
-import { PRECOMMIT, type Proof } from '../engine/votes.ts';
+import { type Proof, proofOfCertificate } from '../engine/votes.ts';
 
 const NOTHING = new Uint8Array(0);
 
@@ -17,8 +17,7 @@ function proofIn(ledger: CutLedger, height: number): Proof | undefined {
   const record = ledger.cut(height);
   const certificate = ledger.certificate(height);
   if (record === undefined || certificate === undefined || height === 0) return undefined;
-  const place = { kind: PRECOMMIT, height, round: certificate.round, cut: nameOf(record.cutId) } as const;
-  return { ...place, votes: certificate.signatures.map(({ member, signature }) => ({ ...place, member, signature })) };
+  return proofOfCertificate(height, nameOf(record.cutId), certificate);
 }
 
 /** Undefined if the cut or its certificate was deleted. */

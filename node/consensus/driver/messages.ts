@@ -13,16 +13,16 @@ import {
 import { ProtocolError } from '../../../protocol/errors.ts';
 import { decodeCertificate, encodeCertificate, MAX_COMMITTEE } from '../../../protocol/ledger/cut.ts';
 import { SIGNATURE_BYTES } from '../../../protocol/transactions/transaction.ts';
+import { nameOf } from '../../ledger/registration.ts';
 import type { Finalized, Have, Message, Proposal } from '../engine/effects.ts';
-import { PRECOMMIT, PREVOTE, type Proof, type Vote, type VoteKind } from '../engine/votes.ts';
+import { type Proof, proofOfCertificate, type Vote } from '../engine/votes.ts';
 import { MESSAGE_TYPES } from '../link/message-types.ts';
-import { readCut, writeCut } from '../log/log-record.ts';
+import { readCut, readKind, writeCut } from '../log/log-record.ts';
 
 /** A final cut with 64 blocks and 64 signatures is the largest. */
 export const MAX_MESSAGE_BYTES = 220_000;
 
 const NOTHING = new Uint8Array(0);
-const nameOf = (bytes: Bytes): string => Buffer.from(bytes).toString('latin1');
 
 function writeSignature(writer: ByteWriter, signature: Bytes): ByteWriter {
   if (signature.length !== SIGNATURE_BYTES)
@@ -34,13 +34,6 @@ function readMember(reader: ByteReader): number {
   const member = reader.u8();
   if (member >= MAX_COMMITTEE) throw new ProtocolError('out_of_range', 'a committee has at most 64 members');
   return member;
-}
-
-function readKind(reader: ByteReader): VoteKind {
-  const kind = reader.u8();
-  if (kind !== PREVOTE && kind !== PRECOMMIT)
-    throw new ProtocolError('unsupported_kind', `vote kind ${kind} is not known`);
-  return kind;
 }
 
 const proposalOf = (
@@ -89,16 +82,16 @@ function writeProof(writer: ByteWriter, proof: Proof): void {
 }
 
 function readProof(reader: ByteReader): Proof {
-  const place = { kind: readKind(reader), height: reader.height(), round: readRound(reader), cut: readCut(reader) };
+  const vote = { kind: readKind(reader), height: reader.height(), round: readRound(reader), cut: readCut(reader) };
   const votes: Vote[] = [];
   let before = -1;
   for (let left = reader.u8(); left > 0; left--) {
     const member = readMember(reader);
     if (member <= before) throw new ProtocolError('not_canonical', 'members of a proof are in ascending order');
     before = member;
-    votes.push({ ...place, member, signature: reader.take(SIGNATURE_BYTES) });
+    votes.push({ ...vote, member, signature: reader.take(SIGNATURE_BYTES) });
   }
-  return { ...place, votes };
+  return { ...vote, votes };
 }
 
 function writeHave(writer: ByteWriter, have: Have): void {
@@ -138,15 +131,12 @@ function writeFinalized(writer: ByteWriter, { proof, proposal }: Finalized): voi
 
 function readFinalized(reader: ByteReader): Finalized {
   const cut = readCutContent(reader);
-  const { round, signatures } = decodeCertificate(reader.take(reader.left));
-  const place = { kind: PRECOMMIT, height: cut.header.height, round, cut: nameOf(cut.cutId) } as const;
-  const votes = signatures.map(({ member, signature }) => ({ ...place, member, signature }));
-  const { height } = place;
-  return {
-    proof: { ...place, votes },
-    // The round of the previous cut is not signed here; a node that accepts the cut knows its own.
-    proposal: { height, round, validRound: -1, ...proposalOf(cut), lastRound: 0, signature: NOTHING },
-  };
+  const { height } = cut.header;
+  const certificate = decodeCertificate(reader.take(reader.left));
+  const proof = proofOfCertificate(height, nameOf(cut.cutId), certificate);
+  // The round of the previous cut is not signed here; a node that accepts the cut knows its own.
+  const unsigned = { lastRound: 0, signature: NOTHING };
+  return { proof, proposal: { height, round: proof.round, validRound: -1, ...proposalOf(cut), ...unsigned } };
 }
 
 export function encodeMessage(message: Message): Uint8Array<ArrayBuffer> {

@@ -18,11 +18,11 @@ export const ANSWERS_PER_TICK = 2;
 export function tick(state: ConsensusState, isMet: boolean, out: Effect[]): void {
   state.answered.clear();
   state.farVotes.clear();
-  const place = `${state.height}/${state.round}/${state.step}`;
-  const isThere = place === state.tickPlace;
+  const step = `${state.height}/${state.round}/${state.step}`;
+  const isThere = step === state.tickStep;
   if (isThere) out.push({ do: 'send', to: 'some', message: { type: 'have', have: haveOf(state) } });
   state.ticksThere = isThere ? state.ticksThere + (isMet ? 1 : 0) : 0;
-  state.tickPlace = place;
+  state.tickStep = step;
 }
 
 export function haveOf(state: ConsensusState): Have {

@@ -7,6 +7,7 @@
 import { type Bytes, equalBytes, toHex } from '../../../protocol/bytes.ts';
 import { validatorId } from '../../../protocol/staking/names.ts';
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
+import { Buckets } from '../../../runtime/clients/buckets.ts';
 import { type Bucket, fullBucket, take } from '../../../runtime/clients/token-bucket.ts';
 import { nameOf } from '../../ledger/registration.ts';
 import { importPublicKey, verifyMessageAside } from '../../ml-dsa.ts';
@@ -31,9 +32,9 @@ export type IdentityDependencies = {
 export class OverlayIdentities {
   readonly #with: IdentityDependencies;
   /** By the key of a member. */
-  readonly #checks = new BoundedMap<string, Bucket>(MAX_KNOWN);
+  readonly #checks = new Buckets(CHECKS, MAX_KNOWN);
   /** By address. */
-  readonly #checksOfFamiliar = new BoundedMap<string, Bucket>(MAX_KNOWN);
+  readonly #checksOfFamiliar = new Buckets(CHECKS, MAX_KNOWN);
   /** By the identifier of a member's key: where it proved it, the last address first. */
   readonly #familiar = new BoundedMap<string, readonly string[]>(MAX_KNOWN);
   #hasChanged = false;
@@ -97,10 +98,7 @@ export class OverlayIdentities {
   }
 
   #mayCheck(member: string, address: string): boolean {
-    const now = this.#with.steady();
     const [checks, name] = this.isFamiliar(address) ? [this.#checksOfFamiliar, address] : [this.#checks, member];
-    const bucket = take(checks.use(name) ?? fullBucket(CHECKS, now), CHECKS, now);
-    if (bucket !== undefined) checks.set(name, bucket);
-    return bucket !== undefined;
+    return checks.take(name, this.#with.steady());
   }
 }

@@ -6,8 +6,7 @@
  */
 import { randomInt } from 'node:crypto';
 import { type Bytes, equalBytes } from '../../../protocol/bytes.ts';
-import { BoundedMap } from '../../../runtime/bounded-map.ts';
-import { type Bucket, fullBucket, take } from '../../../runtime/clients/token-bucket.ts';
+import { Buckets } from '../../../runtime/clients/buckets.ts';
 import type { ListenAddress } from '../../../runtime/command-line/command-line.ts';
 import type { Logger } from '../../../runtime/log/log.ts';
 import { nameOf } from '../../ledger/registration.ts';
@@ -59,7 +58,7 @@ export class Relaying {
   readonly #slots = new OwnSlots();
   readonly #dials = new RelayDials();
   /** By key, also while it is away: a new connection is no new allowance. */
-  readonly #checks = new BoundedMap<string, Bucket>(MAX_KNOWN);
+  readonly #checks = new Buckets(RECORD.checks, MAX_KNOWN);
   /** Relays that were asked for a circuit, by the validator at its other end. */
   readonly #asked = new Map<string, Peer>();
   readonly #joins = new Set<{ readonly peer: Peer; readonly end: () => void }>();
@@ -184,10 +183,7 @@ export class Relaying {
   }
 
   #mayCheck({ key }: ProvenLink): boolean {
-    const [now, name] = [this.#with.steady(), nameOf(key)];
-    const bucket = take(this.#checks.use(name) ?? fullBucket(RECORD.checks, now), RECORD.checks, now);
-    if (bucket !== undefined) this.#checks.set(name, bucket);
-    return bucket !== undefined;
+    return this.#checks.take(nameOf(key), this.#with.steady());
   }
 
   /** Only from a relay that was asked for this circuit, or that has a slot of this validator. */

@@ -52,7 +52,7 @@ export class LyingMember {
       start: (events) => transport.start(events),
       peers: () => transport.peers(),
       known: () => transport.known(),
-      placeOf: (peer) => transport.placeOf(peer),
+      limitKey: (peer) => transport.limitKey(peer),
       accountOf: (peer) => transport.accountOf(peer),
       company: () => transport.company(),
       proven: (peer) => transport.proven(peer),
