@@ -445,7 +445,7 @@ describe('gossip', () => {
         ...(
           [
             { type: 'transactions', ids: waiting },
-            { type: 'carried', block, places: [0] },
+            { type: 'carried', block, indexes: [0] },
             { type: 'block', block },
             { type: 'waiting' },
           ] as const

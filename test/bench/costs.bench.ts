@@ -291,7 +291,7 @@ async function nodeCosts(bed: Bed): Promise<Cost[]> {
     { name: 'sync: answer, cuts', bytes: cuts.length, work: () => decodeCutsAnswer(cuts) },
     relayed('what waits', encodeRelayQuestion({ type: 'waiting' })),
     relayed('256 transactions', encodeRelayQuestion({ type: 'transactions', ids })),
-    relayed('one carried', encodeRelayQuestion({ type: 'carried', block: outcome.id, places: [0] })),
+    relayed('one carried', encodeRelayQuestion({ type: 'carried', block: outcome.id, indexes: [0] })),
     relayed('a block', encodeRelayQuestion({ type: 'block', block: outcome.id })),
     {
       name: 'gossip: 256 unknown transactions',
