@@ -5,13 +5,11 @@
 import { concat } from '../../../protocol/bytes.ts';
 import type { CutLedger } from '../../chain/cut-ledger.ts';
 import { nameOf } from '../../ledger/registration.ts';
-import { haveOf } from '../engine/anti-entropy.ts';
+import { finalizedOf, haveOf } from '../engine/anti-entropy.ts';
 import { Committee } from '../engine/committee.ts';
 import type { Finalized, Message } from '../engine/effects.ts';
 import type { ConsensusState } from '../engine/state.ts';
 import { type Proof, proofOfCertificate } from '../engine/votes.ts';
-
-const NOTHING = new Uint8Array(0);
 
 function proofIn(ledger: CutLedger, height: number): Proof | undefined {
   const record = ledger.cut(height);
@@ -21,22 +19,11 @@ function proofIn(ledger: CutLedger, height: number): Proof | undefined {
 }
 
 /** Undefined if the cut or its certificate was deleted. */
-function finalizedOf(ledger: CutLedger, height: number): Finalized | undefined {
+function finalizedIn(ledger: CutLedger, height: number): Finalized | undefined {
   const proof = proofIn(ledger, height);
   const record = ledger.cut(height);
   if (proof === undefined || record === undefined) return undefined;
-  const { header, headerBytes, blockIds } = record;
-  const proposal = {
-    height,
-    round: proof.round,
-    validRound: -1,
-    cut: proof.cut,
-    signers: header.signers,
-    lastRound: 0,
-    content: concat(headerBytes, ...blockIds),
-    signature: NOTHING,
-  };
-  return { proof, proposal };
+  return finalizedOf(proof, record.header.signers, concat(record.headerBytes, ...record.blockIds));
 }
 
 /**
@@ -44,7 +31,7 @@ function finalizedOf(ledger: CutLedger, height: number): Finalized | undefined {
  * again.
  */
 export function servedOf(ledger: CutLedger, height: number, state: ConsensusState): Message {
-  const finalized = finalizedOf(ledger, height);
+  const finalized = finalizedIn(ledger, height);
   return finalized === undefined ? { type: 'have', have: haveOf(state) } : { type: 'finalized', finalized };
 }
 

@@ -3,17 +3,12 @@
  * are checked later (intake.ts), and then, where the message is useful, roots and signatures (examine.ts).
  */
 import { ByteReader, type Bytes, ByteWriter } from '../../../protocol/bytes.ts';
-import {
-  type ProposedCut,
-  readCutContent,
-  readRound,
-  readRoundOrNone,
-  writeRoundOrNone,
-} from '../../../protocol/consensus/proposal.ts';
+import { readCutContent, readRound, readRoundOrNone, writeRoundOrNone } from '../../../protocol/consensus/proposal.ts';
 import { ProtocolError } from '../../../protocol/errors.ts';
 import { decodeCertificate, encodeCertificate, MAX_COMMITTEE } from '../../../protocol/ledger/cut.ts';
 import { SIGNATURE_BYTES } from '../../../protocol/transactions/transaction.ts';
 import { nameOf } from '../../ledger/registration.ts';
+import { finalizedOf } from '../engine/anti-entropy.ts';
 import type { Finalized, Have, Message, Proposal } from '../engine/effects.ts';
 import { type Proof, proofOfCertificate, type Vote } from '../engine/votes.ts';
 import { MESSAGE_TYPES } from '../link/message-types.ts';
@@ -21,8 +16,6 @@ import { readCut, readKind, writeCut } from '../log/log-record.ts';
 
 /** A final cut with 64 blocks and 64 signatures is the largest. */
 export const MAX_MESSAGE_BYTES = 220_000;
-
-const NOTHING = new Uint8Array(0);
 
 function writeSignature(writer: ByteWriter, signature: Bytes): ByteWriter {
   if (signature.length !== SIGNATURE_BYTES)
@@ -35,14 +28,6 @@ function readMember(reader: ByteReader): number {
   if (member >= MAX_COMMITTEE) throw new ProtocolError('out_of_range', 'a committee has at most 64 members');
   return member;
 }
-
-const proposalOf = (
-  cut: Pick<ProposedCut, 'cutId' | 'header' | 'content'>,
-): Pick<Proposal, 'cut' | 'signers' | 'content'> => ({
-  cut: nameOf(cut.cutId),
-  signers: cut.header.signers,
-  content: cut.content,
-});
 
 function writeProposal(writer: ByteWriter, proposal: Proposal): void {
   writeRoundOrNone(writer.height(proposal.height).u32(proposal.round), proposal.validRound);
@@ -57,7 +42,16 @@ function readProposal(reader: ByteReader): Proposal {
   if (cut.header.height !== height || validRound >= round)
     throw new ProtocolError('not_canonical', 'height or valid round of the proposal do not fit');
   const lastRound = readRound(reader);
-  return { height, round, validRound, ...proposalOf(cut), lastRound, signature: reader.take(SIGNATURE_BYTES) };
+  return {
+    height,
+    round,
+    validRound,
+    cut: nameOf(cut.cutId),
+    signers: cut.header.signers,
+    content: cut.content,
+    lastRound,
+    signature: reader.take(SIGNATURE_BYTES),
+  };
 }
 
 function writeVote(writer: ByteWriter, vote: Vote): void {
@@ -130,13 +124,9 @@ function writeFinalized(writer: ByteWriter, { proof, proposal }: Finalized): voi
 }
 
 function readFinalized(reader: ByteReader): Finalized {
-  const cut = readCutContent(reader);
-  const { height } = cut.header;
+  const { cutId, header, content } = readCutContent(reader);
   const certificate = decodeCertificate(reader.take(reader.left));
-  const proof = proofOfCertificate(height, nameOf(cut.cutId), certificate);
-  // The round of the previous cut is not signed here; a node that accepts the cut knows its own.
-  const unsigned = { lastRound: 0, signature: NOTHING };
-  return { proof, proposal: { height, round: proof.round, validRound: -1, ...proposalOf(cut), ...unsigned } };
+  return finalizedOf(proofOfCertificate(header.height, nameOf(cutId), certificate), header.signers, content);
 }
 
 export function encodeMessage(message: Message): Uint8Array<ArrayBuffer> {

@@ -9,13 +9,11 @@ import { isListening } from './listening.ts';
 import { isBarred, signsFirst } from './own-key.ts';
 import type { Rules } from './rules.ts';
 import { type ConsensusState, type Round, roundOf, type Step, stepNumber, type Value } from './state.ts';
-import { type CutName, NIL, PRECOMMIT, PREVOTE, type VoteKind } from './votes.ts';
+import { type CutName, NIL, PRECOMMIT, PREVOTE, UNSIGNED, type VoteKind } from './votes.ts';
 
 /** Votes of so many rounds before and after the current one are kept (rule 14). */
 export const PAST_ROUNDS = 4;
 export const FUTURE_ROUNDS = 4;
-
-const UNSIGNED = new Uint8Array(0);
 
 /** Applies every rule until none applies any more. */
 export function progress(state: ConsensusState, rules: Rules, out: Effect[]): void {

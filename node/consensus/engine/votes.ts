@@ -15,6 +15,9 @@ export const NIL: CutName = '';
 export const cutBytes = (cut: CutName): Bytes =>
   cut === NIL ? new Uint8Array(ID_BYTES) : new Uint8Array(Buffer.from(cut, 'latin1'));
 
+/** The signature of what is not signed, or not yet. */
+export const UNSIGNED: Bytes = new Uint8Array(0);
+
 export const PREVOTE = 1;
 export const PRECOMMIT = 2;
 export type VoteKind = typeof PREVOTE | typeof PRECOMMIT;

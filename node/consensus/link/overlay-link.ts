@@ -140,7 +140,7 @@ export class OverlayLink {
       setTimeout(() => this.#isReady || this.end('it did not say who it is'), limits.helloMillis),
       setInterval(() => this.#look(), Math.min(limits.echoMillis, limits.silentMillis, limits.stalledMillis)),
     ];
-    socket.setNoDelay(true);
+    socket.setNoDelay?.(true);
     for (const [event, listener] of this.#listeners) socket.on(event, listener);
     if (role === 'dialler') this.#greet();
   }
