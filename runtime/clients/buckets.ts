@@ -1,3 +1,4 @@
+/** Token buckets by name: what one client, peer or address may cost. */
 import { BoundedMap } from '../bounded-map.ts';
 import { type Bucket, type BucketRate, fullBucket, take } from './token-bucket.ts';
 
