@@ -13,9 +13,6 @@ import { type AskOrder, type Held, LEAST_MILLIS, TURN_MILLIS } from './ask-order
 
 export const HASTE_MILLIS = 1_500;
 
-/** What an answer brought, above 0 if anything. It may have to be proven by answers of others. */
-export type ReadAnswer = (peer: PeerName, answer: Uint8Array) => Promise<number> | number;
-
 export type SearchDependencies = {
   readonly order: AskOrder;
   /** Questions that one peer may hold; 1 if it is not said. */
