@@ -81,7 +81,7 @@ export class CutSync {
   #probedAt = Number.NEGATIVE_INFINITY;
   /** The longest proven chain beyond the head. */
   #ready: Batch | undefined;
-  #isExecuting = false;
+  #executing: Batch | undefined;
   /** Looks whether a block or cut that is fetched came by another way. */
   #fetch: (() => void) | undefined;
   /** Ends searches for headers. */
@@ -99,11 +99,9 @@ export class CutSync {
     const { heights } = this;
     this.#search = new Search({
       order: heights.orders.cuts,
-      // What is ready comes first.
-      peers: () => (this.#isExecuting && this.#ready !== undefined ? [] : heights.names),
-      prefers: (peer) => heights.claims(peer, dependencies.ledger.head().height + 1),
+      peers: (isLate) => this.#senders(isLate),
       missingSince: () => this.#missing(),
-      isServed: () => this.#isExecuting || this.#ready !== undefined,
+      isServed: () => this.#executing !== undefined || this.#ready !== undefined,
       ask: (peer, answered) => this.#askForCuts(peer, answered),
       failed: (peer, error) => this.#failed(peer, error),
     });
@@ -152,7 +150,7 @@ export class CutSync {
   }
 
   async #advance(batch: Batch): Promise<void> {
-    this.#isExecuting = true;
+    this.#executing = batch;
     try {
       // Meanwhile some of these cuts may have arrived by another way.
       await this.#execute(batch);
@@ -160,7 +158,7 @@ export class CutSync {
       this.#failed(batch.peer, error);
       await this.#news.wait(PAUSE_MILLIS);
     } finally {
-      this.#isExecuting = false;
+      this.#executing = undefined;
     }
     this.#search.look();
   }
@@ -259,11 +257,11 @@ export class CutSync {
         return 0;
       }
       const { height } = last.header;
-      if (height > Math.max(ledger.head().height, lastOf(this.#ready))) await this.#prove(peer, answer, last, head);
+      if (this.#isLonger(height)) await this.#prove(peer, answer, last, head);
       else if (!equalBytes(this.#proven.get(height) ?? last.cutId, last.cutId))
         throw new PeerFault(peer, 'false_proof', `another cut ${height}`);
       this.heights.proved(peer, height);
-      if (height > Math.max(ledger.head().height, lastOf(this.#ready))) {
+      if (this.#isLonger(height)) {
         // Cut by cut, a chain would take days.
         const isWhole = height >= Math.min(batchEnd(from), this.#epochEnd(from)) || bytes.length >= ANSWER_BYTES;
         this.#ready = { peer, answer, isWhole };
@@ -278,6 +276,17 @@ export class CutSync {
       this.#end(error);
       return 0;
     }
+  }
+
+  /** Nobody while cuts are ready; those that say that they have the next one, as long as it is not late. */
+  #senders(isLate: boolean): readonly PeerName[] {
+    if (this.#executing !== undefined && this.#ready !== undefined) return [];
+    const next = this.#with.ledger.head().height + 1;
+    return isLate ? this.heights.names : this.heights.names.filter((peer) => this.heights.claims(peer, next));
+  }
+
+  #isLonger(height: number): boolean {
+    return height > Math.max(this.#with.ledger.head().height, lastOf(this.#executing), lastOf(this.#ready));
   }
 
   /** As long as whole batches come nobody else is asked. */

@@ -17,9 +17,9 @@ export type SearchDependencies = {
   readonly order: AskOrder;
   /** Questions that one peer may hold; 1 if it is not said. */
   readonly places?: number;
-  /** Who may be asked. */
-  peers(): readonly PeerName[];
-  /** Of these, who is asked before all others as long as nothing is late: who says that it has it. */
+  /** Who may be asked. `isLate`: it is missing for long. */
+  peers(isLate: boolean): readonly PeerName[];
+  /** Of these, who is asked before all others as long as nothing is late. */
   prefers?(peer: PeerName): boolean;
   /** Since when something is missing. */
   missingSince(): number | undefined;
@@ -62,7 +62,7 @@ export class Search {
     const { order, places, prefers, missingSince, isServed, stuck } = this.#with;
     if (this.#isOver || missingSince() === undefined || isServed?.()) return;
     if (this.#isHeld(this.#first, HASTE_MILLIS)) return;
-    const all = this.#peers();
+    const all = this.#peers(this.#isLate());
     const said = prefers === undefined || this.#isLate() ? [] : all.filter(prefers);
     const preferred = order.best(said, places) ?? order.next(said, places);
     const peer = preferred ?? order.best(all, places) ?? (this.#isLate() ? undefined : order.next(all, places));
@@ -72,7 +72,7 @@ export class Search {
 
   /** Whose turn it is, is asked. */
   inTurn(): void {
-    const peer = this.#with.order.next(this.#peers(), this.#with.places);
+    const peer = this.#with.order.next(this.#peers(true), this.#with.places);
     if (peer !== undefined) void this.#put(peer, false);
   }
 
@@ -90,8 +90,8 @@ export class Search {
     return since !== undefined && this.#with.order.steady() - since >= HASTE_MILLIS;
   }
 
-  #peers(): readonly PeerName[] {
-    return this.#with.peers().filter((peer) => !this.#asking.has(peer));
+  #peers(isLate: boolean): readonly PeerName[] {
+    return this.#with.peers(isLate).filter((peer) => !this.#asking.has(peer));
   }
 
   async #put(peer: PeerName, isBest: boolean): Promise<void> {
