@@ -26,6 +26,9 @@ export function findNode(root, current = process) {
 export function noNodeMessage(root, current = process) {
   const carried = current.platform === 'linux' && (current.arch === 'arm64' || current.arch === 'x64');
   const here = `this is Node ${current.versions.node} on ${current.platform}-${current.arch}`;
+  // The npm package carries none.
+  if (existsSync(join(root, 'npm-shrinkwrap.json')))
+    return `${here}, which is too old: install Node ${NODE_MAJOR} or later`;
   if (carried && !existsSync(join(root, 'node_modules')))
     return `${here} and node_modules is missing: run npm ci in ${root}`;
   return carried

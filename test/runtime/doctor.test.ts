@@ -1,13 +1,15 @@
 /** The command `doctor`: what is wrong is found and named with a remedy, nothing is changed, and no secret gets out. */
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { type AddressInfo, createServer as listen } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { certificateChecks } from '../../bridge/doctor.ts';
+import { nodeDoctor } from '../../node/doctor.ts';
+import { runOptions } from '../../node/node-options.ts';
 import { poolOptions } from '../../pool/options.ts';
 import { poolDoctor } from '../../pool/start/doctor.ts';
-import { path } from '../../runtime/command-line/command-line.ts';
+import { type OptionTable, parseCommandLine, path } from '../../runtime/command-line/command-line.ts';
 import { bad, type Check, doctorCommand, ok, warn } from '../../runtime/doctor/doctor.ts';
 import { clockCheck, directoryChecks, isInUse, portChecks, secretCheck } from '../../runtime/doctor/machine.ts';
 import { nodeChecks, reachCheck } from '../../runtime/doctor/other-programs.ts';
@@ -69,6 +71,50 @@ test('a directory is looked at and left as it was', async () => {
   expect((await look(directoryChecks(data)))[0]).toMatchObject({ state: 'warn', remedy: `run chmod 750 ${data}` });
   writeFileSync(join(directory, 'file'), '');
   expect(await look(directoryChecks(join(directory, 'file')).slice(0, 1))).toMatchObject([{ state: 'bad' }]);
+});
+
+test.runIf(process.getuid?.() === 0)(
+  'root is told that a directory is another user’s, and locks none of them',
+  async () => {
+    const data = join(temporaryDirectory(), 'data');
+    mkdirSync(data);
+    chownSync(data, 65_534, 65_534);
+    expect((await look(directoryChecks(data)))[0]).toMatchObject({
+      state: 'warn',
+      remedy: expect.stringContaining('runuser'),
+    });
+    expect(() => lockDirectory(data)).toThrow(/runuser -u/);
+    expect(readdirSync(data)).toEqual([]);
+  },
+);
+
+test('what the pool’s unit brings is not missed in the config file, and a validator in light mode is', async () => {
+  const found = async (checks: readonly Check[], name: string) =>
+    await checks.find((check) => check.name === name)?.look();
+  const directory = temporaryDirectory();
+  const values = <T extends OptionTable>(options: T, words: string[]) => {
+    const parsed = parseCommandLine(
+      { name: 'x', summary: '', options },
+      ['--data-dir', directory, ...words],
+      () => '{}',
+    );
+    if (parsed.kind !== 'run') throw new Error(parsed.kind);
+    return parsed.values;
+  };
+  const pool = values(poolOptions, ['--wallet', 'http://127.0.0.1:9']);
+  expect(
+    await found(
+      poolDoctor(pool, () => 0),
+      'wallet',
+    ),
+  ).toMatchObject({ state: 'warn' });
+  const node = values(runOptions, ['--pow-mode', 'light', '--consensus-key-file', join(directory, 'key')]);
+  expect(
+    await found(
+      nodeDoctor(node, () => 0),
+      'pow-mode',
+    ),
+  ).toMatchObject({ state: 'bad' });
 });
 
 test('a clock that nobody sets is doubtful', async () => {

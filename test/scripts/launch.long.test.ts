@@ -79,6 +79,8 @@ test('a missing Node is explained', () => {
   mkdirSync(join(root, 'node_modules'));
   expect(noNodeMessage(root, old)).toContain('npm did not install the carried Node');
   expect(noNodeMessage(root, { ...old, platform: 'darwin' } as NodeJS.Process)).toContain('install Node 24 or later');
+  writeFileSync(join(root, 'npm-shrinkwrap.json'), '{}');
+  expect(noNodeMessage(root, old), 'the npm package carries none').toContain('install Node 24 or later');
   expect(findNode(root, { ...old, versions: { node: '26.0.0' } } as NodeJS.Process)).toBe('/x');
 });
 
