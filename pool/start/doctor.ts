@@ -1,5 +1,5 @@
 /** `svc-pool doctor`: what a pool needs. Texts never repeat the URL of a database or of Redis: it may hold a password. */
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { stratumDoctor } from '../../bridge/doctor.ts';
@@ -14,10 +14,14 @@ import { createWalletClient } from '../payout/wallet-client.ts';
 
 const LEAST_POSTGRES = 150_000;
 const SLOW_COMMIT_MILLIS = 20;
-/** What svc-pool.service names on its command line, and not in the config file. */
-const UNIT_TOKEN = '/run/credentials/svc-pool.service/wallet-token';
+/** Where systemd keeps what a unit of the pool names on its command line, and not in the config file, while it runs. */
+const CREDENTIALS = '/run/credentials';
 
-const tokenOfUnit = (): string | undefined => (existsSync(UNIT_TOKEN) ? UNIT_TOKEN : undefined);
+const tokenOfUnit = (): string | undefined =>
+  (existsSync(CREDENTIALS) ? readdirSync(CREDENTIALS) : [])
+    .filter((unit) => /^svc-pool(@.*)?\.service$/.test(unit))
+    .map((unit) => join(CREDENTIALS, unit, 'wallet-token'))
+    .find((file) => existsSync(file));
 
 export function poolDoctor(values: PoolValues, now: () => number): Check[] {
   const { dataDir, database, redis, wallet, walletTokenFile } = values;
@@ -115,7 +119,7 @@ async function lookAtWallet(url: string, tokenFile: string | undefined): Promise
   if (tokenFile === undefined)
     return warn(
       `${url}: without a token it cannot be asked`,
-      `name it with --wallet-token-file; the unit of the pool does that itself, and while it runs root finds the copy at ${UNIT_TOKEN}`,
+      'name it with --wallet-token-file; the units of the pool do that themselves, and its copy is found while one runs',
     );
   const status = await createWalletClient({ url, tokenFile, timeoutMillis: 5_000 }).status();
   return status.kind === 'ok'

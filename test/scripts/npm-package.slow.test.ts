@@ -91,6 +91,7 @@ test('the package has the programs, what is built and nothing else, and every na
   for (const file of [
     ...Object.values(packageJson.bin),
     'build/dashboard/index.html',
+    'docs/errors.md',
     'build/kernels/pow-shared.wasm',
     'build/svc-wasm/svc_wasm_bg.wasm',
     'kernels/gpu/search-stream.wgsl',
