@@ -29,7 +29,7 @@ export function minerDoctor(values: MinerValues, now: () => number): Check[] {
     ...poolChecks(pool.map(({ endpoint }) => endpoint)),
     ...(nodeApi === undefined
       ? []
-      : nodeChecks([nodeApi.replace(/\/+$/, '')], '--node-api', user?.address.network, now)),
+      : nodeChecks([nodeApi], '--node-api', user?.address.network, now)),
   ];
 }
 
