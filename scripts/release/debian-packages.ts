@@ -61,7 +61,7 @@ const PROGRAMS: readonly ProgramPackage[] = [
     name: 'svc-bridge',
     program: 'svc-bridge',
     summary: 'stratum bridge: miners work for their own addresses',
-    service: { unit: 'svc-bridge', user: 'svc', state: 'svc', config: 'bridge.json' },
+    service: { unit: 'svc-bridge', user: 'svc-bridge', state: 'svc-bridge', config: 'bridge.json' },
     modules: [],
     recommends: 'svc-node',
   },
@@ -69,7 +69,7 @@ const PROGRAMS: readonly ProgramPackage[] = [
     name: 'svc-proxy',
     program: 'svc-proxy',
     summary: 'many rigs behind one connection to a pool',
-    service: { unit: 'svc-proxy', user: 'svc', state: 'svc', config: 'proxy.json' },
+    service: { unit: 'svc-proxy', user: 'svc-proxy', state: 'svc-proxy', config: 'proxy.json' },
     modules: [],
   },
   {

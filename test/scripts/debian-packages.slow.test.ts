@@ -37,6 +37,16 @@ test('installed units start what the packages install, with the config file that
   }
 });
 
+test('no program runs as the user of another one, and none but that user and root enters its data', () => {
+  const owners = UNITS.filter((path) => !path.includes('@')).map((path) => {
+    const [, user = ''] = /^User=(.*)$/m.exec(read(path)) ?? [];
+    for (const line of [`Group=${user}`, `StateDirectory=${user}`, 'StateDirectoryMode=0700'])
+      expect(read(path).split('\n'), path).toContain(line);
+    return user;
+  });
+  expect(new Set(owners).size).toBe(owners.length);
+});
+
 test('an instance that does not start with the new release leaves the others as they are', () => {
   const bin = temporaryDirectory();
   const said = (ready: string, restarts: number): string => {
