@@ -7,11 +7,12 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { decodeMessage, encodeMessage, MESSAGE_TYPES } from '../../node/consensus/driver/messages.ts';
+import { decodeMessage, encodeMessage } from '../../node/consensus/driver/messages.ts';
 import type { Message } from '../../node/consensus/engine/effects.ts';
 import { PRECOMMIT, type Vote } from '../../node/consensus/engine/votes.ts';
-import { FrameReader } from '../../node/consensus/reach/tcp-frames.ts';
-import { TcpTransport } from '../../node/consensus/reach/tcp-transport.ts';
+import { FrameReader } from '../../node/consensus/link/frames.ts';
+import { MESSAGE_TYPES } from '../../node/consensus/link/message-types.ts';
+import { Overlay } from '../../node/consensus/reach/overlay.ts';
 import { developmentKey, validatorName } from '../../node/genesis/development.ts';
 import { signMessageAside } from '../../node/ml-dsa.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
@@ -37,7 +38,7 @@ test('strangers that connect and are silent are no company: a validator that doe
   const { chainId } = network;
   const open = async (member: number, neighbours: readonly { host: string; port: number }[]) => {
     const { publicKey, privateKey } = members[member] as (typeof members)[number];
-    const transport = new TcpTransport(
+    const transport = new Overlay(
       { chainId, binds: [{ host: '127.0.0.1', port: 0 }], neighbours },
       {
         log: silentLog,
