@@ -27,9 +27,7 @@ export function minerDoctor(values: MinerValues, now: () => number): Check[] {
     ]),
     { name: 'address', look: () => lookAtAddress(values) },
     ...poolChecks(pool.map(({ endpoint }) => endpoint)),
-    ...(nodeApi === undefined
-      ? []
-      : nodeChecks([nodeApi.replace(/\/+$/, '')], '--node-api', user?.address.network, now)),
+    ...(nodeApi === undefined ? [] : nodeChecks([nodeApi], '--node-api', user?.address.network, now)),
   ];
 }
 
