@@ -29,9 +29,7 @@ export function minerDoctor(values: MinerValues, now: () => number): Check[] {
       user !== undefined,
       pool.map(({ endpoint }) => endpoint),
     ),
-    ...(nodeApi === undefined
-      ? []
-      : nodeChecks([nodeApi.replace(/\/+$/, '')], '--node-api', user?.address.network, now)),
+    ...(nodeApi === undefined ? [] : nodeChecks([nodeApi], '--node-api', user?.address.network, now)),
   ];
 }
 

@@ -9,10 +9,11 @@ import { nodeDoctor } from '../../node/doctor.ts';
 import { runOptions } from '../../node/node-options.ts';
 import { poolOptions } from '../../pool/options.ts';
 import { poolDoctor } from '../../pool/start/doctor.ts';
-import { type OptionTable, parseCommandLine, path } from '../../runtime/command-line/command-line.ts';
+import { type OptionTable, parseCommandLine, path, readHttpUrl } from '../../runtime/command-line/command-line.ts';
 import { bad, type Check, doctorCommand, ok, warn } from '../../runtime/doctor/doctor.ts';
 import { clockCheck, directoryChecks, isInUse, portChecks, secretCheck } from '../../runtime/doctor/machine.ts';
 import { nodeChecks, reachCheck } from '../../runtime/doctor/other-programs.ts';
+import { shownOptions } from '../../runtime/doctor/shown-options.ts';
 import { lockDirectory } from '../../runtime/files/directory-lock.ts';
 import { TEST_CERTIFICATE } from '../miner/certificate.ts';
 import { temporaryDirectory } from '../temporary.ts';
@@ -201,8 +202,9 @@ test('neither the lines of a pool’s doctor nor its report hold a secret', asyn
     [
       ['--report', report, '--data-dir', join(directory, 'pool'), '--web-bind', '127.0.0.1:0'],
       ['--pplns-listen', 'off', '--pplns-listen-ws', 'off', '--solo-listen', 'off', '--solo-listen-ws', 'off'],
-      ['--database', 'postgres://pool:S3CRET@127.0.0.1:9/pool?password=S3CRET'],
-      ['--redis', 'redis://:S3CRET@127.0.0.1:9'],
+      ['--database', 'postgres://pool:@S3CRET@127.0.0.1:9/pool?password=S3CRET'],
+      ['--redis', 'redis://:S3CRET@S3CRET@127.0.0.1:9'],
+      ['--node', 'http://127.0.0.1:9/S3CRET', '--node-api', 'http://127.0.0.1:9/S3CRET/api'],
       ['--wallet', 'http://127.0.0.1:9', '--wallet-token-file', token, '--operator-token-file', token],
       ['--webhook', 'https://hooks.example/S3CRET/x?token=S3CRET'],
       ['--smtp-url', 'smtps://me:S3CRET@mail.example', '--mail-from', 'pool@example.org'],
@@ -220,4 +222,29 @@ test('neither the lines of a pool’s doctor nor its report hold a secret', asyn
     options: { webhook: ['https://hooks.example/***'] },
   });
   expect(`${out}${written}`).not.toContain('S3CRET');
+});
+
+test('of an option only what is no secret is shown, however it is written', () => {
+  for (const [given, said] of [
+    ['postgres://pool:a@b@host/db', 'postgres://***@host/db'],
+    ['postgres://pool:1/2@host/db', 'postgres://***'],
+    ['postgres:pool:a@host/db', 'postgres://***'],
+    ['redis://:a/b@host', 'redis://***'],
+    ['https:pool:a@host', 'https://***@host'],
+    ['https://host/key?key', 'https://host/***'],
+    ['http://127.0.0.1:28702', 'http://127.0.0.1:28702'],
+    ['pool@example.org', 'pool@example.org'],
+    ['solo:28732=1000', 'solo:28732=1000'],
+  ])
+    expect(shownOptions({ given }), given).toEqual({ given: said });
+});
+
+test('a URL with a user is refused, and the password is not repeated', () => {
+  for (const word of ['http://pool:S3CRET@host', 'https:pool:S3CRET@host', 'S3CRET']) {
+    expect(() => readHttpUrl('http://127.0.0.1')(word), word).toThrow(
+      /^must be a URL such as http:\/\/127\.0\.0\.1, without/,
+    );
+    expect(() => readHttpUrl('http://127.0.0.1')(word), word).not.toThrow(/S3CRET/);
+  }
+  expect(readHttpUrl('')('https://node.example/api/')).toBe('https://node.example/api');
 });

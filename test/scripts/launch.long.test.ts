@@ -73,14 +73,15 @@ test('a missing Node is explained', () => {
   const root = copy();
   const old = { platform: 'linux', arch: 'arm64', execPath: '/x', versions: { node: '20.1.0' } } as NodeJS.Process;
   expect(findNode(root, old)).toBeUndefined();
+  // As in the npm package.
+  expect(noNodeMessage(root, old)).toMatch(/^this is Node 20\.1\.0 on linux-arm64, .*: install Node 24 or later$/);
+  writeFileSync(join(root, 'package-lock.json'), '{}');
   expect(noNodeMessage(root, old)).toMatch(
     /^this is Node 20\.1\.0 on linux-arm64 and node_modules is missing: run npm ci/,
   );
   mkdirSync(join(root, 'node_modules'));
   expect(noNodeMessage(root, old)).toContain('npm did not install the carried Node');
   expect(noNodeMessage(root, { ...old, platform: 'darwin' } as NodeJS.Process)).toContain('install Node 24 or later');
-  writeFileSync(join(root, 'npm-shrinkwrap.json'), '{}');
-  expect(noNodeMessage(root, old), 'the npm package carries none').toContain('install Node 24 or later');
   expect(findNode(root, { ...old, versions: { node: '26.0.0' } } as NodeJS.Process)).toBe('/x');
 });
 

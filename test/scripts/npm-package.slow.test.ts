@@ -207,6 +207,9 @@ if (level === 'deep')
     await run('sha256sum', ['--check', 'SHA256SUMS'], { cwd: join(first, 'dist') });
     for (const name of ['provenance.json', `${NAME}-99.0.0.cdx.json`])
       expect(readFileSync(join(first, 'dist', name), 'utf8')).not.toContain(ROOT);
+    // Both clones share the folder of packages: where it lies must not show either.
+    const bundle = ['-xzOf', join(first, 'dist', `${NAME}-99.0.0.tgz`), 'package/build/svc-wasm/svc_wasm.js'];
+    expect((await run('tar', bundle)).stdout).not.toMatch(/^[/][/] [.][.]/m);
     expect((await run('git', ['tag', '--list'], { cwd: first })).stdout).toBe('v99.0.0\n');
 
     appendFileSync(join(second, 'README.md'), 'x');
