@@ -46,9 +46,6 @@ const LazyOperatorPage = lazyPage('lazy.page', async () => (await import('./oper
 const SOON = [LazyMinerPage, LazyBlocksPage, LazyPaymentsPage, LazyConnectPage];
 const SOON_MILLIS = 2_000;
 
-/** Pages that are in English alone. */
-const ENGLISH_PAGES: readonly Place['page'][] = ['operator'];
-
 function loadSoon(): () => void {
   // What cannot be loaded now is tried again when it is opened.
   const timer = setTimeout(() => SOON.forEach((page) => void page.ahead().catch(() => undefined)), SOON_MILLIS);
@@ -115,7 +112,7 @@ export function App() {
           </nav>
         </div>
       </header>
-      <main id="main" tabIndex={-1} aria-label={title} lang={ENGLISH_PAGES.includes(place.page) ? 'en' : undefined}>
+      <main id="main" tabIndex={-1} aria-label={title}>
         {/* Always there: a live region that comes together with its text is often not read. */}
         <div role="status">
           {live === 'away' ? <p class="banner">{word('frame.away')}</p> : null}
