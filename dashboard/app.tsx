@@ -14,7 +14,7 @@ import { LanguageChoice } from './view/language-choice.tsx';
 import { PauseButton } from './view/pause-button.tsx';
 import { PoolPage } from './view/pool-page.tsx';
 import { ThemeChoice } from './view/theme-choice.tsx';
-import { word } from './words/language.ts';
+import { shownLanguage, word } from './words/language.ts';
 
 // What is below the first page is loaded when it is opened: the miner is the heaviest part of all.
 const LazyMinePage = lazyPage('lazy.miner', async () => (await import('./mine/mine-page.tsx')).MinePage);
@@ -133,7 +133,8 @@ export function App() {
         <p>
           {word('frame.amounts')} {pool.data === undefined ? '' : word('frame.network', { network: pool.data.network })}
         </p>
-        <a href="status">{word('frame.status')}</a> <PauseButton /> <ThemeChoice /> <LanguageChoice />
+        <a href={`status?language=${shownLanguage()}`}>{word('frame.status')}</a> <PauseButton /> <ThemeChoice />{' '}
+        <LanguageChoice />
       </footer>
     </>
   );

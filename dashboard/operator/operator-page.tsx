@@ -1,4 +1,4 @@
-/** The operator's page, behind the token: the pool over time, its fastest miners, balance sheet, payout queue and pause, settings, connections, bans, instances, log of what was done. */
+/** The operator's page, behind the token: the pool and its books over time, its fastest miners, balance sheet, payout queue and pause, settings, connections, bans, instances, log of what was done. */
 import { useEffect, useState } from 'preact/hooks';
 import type { PoolDocument } from '../../pool/api/documents.ts';
 import type {
@@ -18,6 +18,7 @@ import { TopMiners } from '../view/miner-lists.tsx';
 import { Table, When } from '../view/parts.tsx';
 import { sum } from '../view/pool-figures.tsx';
 import { word } from '../words/language.ts';
+import { BooksOverTime } from './books-over-time.tsx';
 import { Connections } from './connections.tsx';
 import { EVERY_MILLIS } from './operated.ts';
 import { OperatorLog } from './operator-log.tsx';
@@ -166,7 +167,7 @@ function Desk({ token, onLeave }: { token: string; onLeave(): void }) {
       )}
       {all === undefined ? null : (
         <>
-          <PoolOverTime />
+          <OverTime token={token} />
           <TopMiners />
           <Sheet status={all.status} />
           <Queue payouts={all.queue} status={all.status} act={act} />
@@ -182,10 +183,15 @@ function Desk({ token, onLeave }: { token: string; onLeave(): void }) {
   );
 }
 
-function PoolOverTime() {
+function OverTime({ token }: { token: string }) {
   const pool = useDocument<PoolDocument>('pool', 10_000).data;
   if (pool === undefined) return null;
-  return <PoolChart rate={sum(pool.services, (service) => service.hash_rate.ten_minutes)} since={pool.since_millis} />;
+  return (
+    <>
+      <PoolChart rate={sum(pool.services, (service) => service.hash_rate.ten_minutes)} since={pool.since_millis} />
+      <BooksOverTime token={token} since={pool.since_millis} />
+    </>
+  );
 }
 
 const SHEET = ['rewards', 'uncredited', 'balances', 'in_flight', 'paid', 'pool_fees', 'network_fees', 'gap'] as const;

@@ -620,7 +620,7 @@ export const PAGE_WORDS: PageWords = {
     '令牌错误。令牌在矿池数据目录的文件 operator.token 中，或在 --operator-token-file 指定的文件中。',
   'operator.another_token': '换一个令牌',
 
-  'operator.history': '账目走势',
+  'operator.history': '走势',
   'operator.history_none': '这段时间没有记录。',
   'operator.refused_shares': '被拒份额',
   'operator.verdicts': '按判定统计的份额：{list}',

@@ -639,7 +639,7 @@ export const PAGE_WORDS = {
     'Wrong operator token. The token is in the file operator.token in the pool’s data directory, or in the file given with --operator-token-file.',
   'operator.another_token': 'Another token',
 
-  'operator.history': 'What the books keep',
+  'operator.history': 'Over time',
   'operator.history_none': 'Nothing was noted in this period.',
   'operator.refused_shares': 'Refused shares',
   'operator.verdicts': 'Shares by verdict: {list}',

@@ -651,7 +651,7 @@ export const PAGE_WORDS: PageWords = {
     'Falsches Token. Es steht in der Datei operator.token im Datenverzeichnis des Pools, oder in der Datei, die --operator-token-file nennt.',
   'operator.another_token': 'Anderes Token',
 
-  'operator.history': 'Verlauf der Bücher',
+  'operator.history': 'Im Verlauf',
   'operator.history_none': 'In diesem Zeitraum wurde nichts notiert.',
   'operator.refused_shares': 'Abgelehnte Shares',
   'operator.verdicts': 'Shares nach Urteil: {list}',

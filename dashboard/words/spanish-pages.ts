@@ -645,7 +645,7 @@ export const PAGE_WORDS: PageWords = {
     'Token incorrecto. Está en el archivo operator.token del directorio de datos del pool, o en el que indica --operator-token-file.',
   'operator.another_token': 'Otro token',
 
-  'operator.history': 'Los libros en el tiempo',
+  'operator.history': 'A lo largo del tiempo',
   'operator.history_none': 'No se anotó nada en este periodo.',
   'operator.refused_shares': 'Shares rechazados',
   'operator.verdicts': 'Shares por veredicto: {list}',

@@ -10,8 +10,6 @@ import { PAGE_WORDS, type PageWords } from '../../dashboard/words/english-pages.
 import { WORDS as GERMAN } from '../../dashboard/words/german.ts';
 import { PAGE_WORDS as GERMAN_PAGES } from '../../dashboard/words/german-pages.ts';
 import {
-  LANGUAGES,
-  languageFor,
   loadPageWords,
   showLanguage,
   shownLanguage,
@@ -21,7 +19,10 @@ import {
 } from '../../dashboard/words/language.ts';
 import { WORDS as SPANISH } from '../../dashboard/words/spanish.ts';
 import { PAGE_WORDS as SPANISH_PAGES } from '../../dashboard/words/spanish-pages.ts';
+import { STATUS_WORDS } from '../../pool/api/public/status-words.ts';
+import { LANGUAGES, languageFor } from '../../protocol/languages.ts';
 
+const ROOT = join(import.meta.dirname, '../..');
 const DASHBOARD = join(import.meta.dirname, '../../dashboard');
 const WHOLE = { ...ENGLISH, ...PAGE_WORDS };
 const TABLES: Readonly<Record<string, Words & PageWords>> = {
@@ -66,6 +67,24 @@ test('no text is unused', () => {
     made.some(([, start = '', end = '']) => key.startsWith(start) && key.endsWith(end) && key !== start + end);
   const unused = KEYS.filter((key) => !text.includes(`'${key}'`) && !isMade(key));
   expect(unused).toEqual([]);
+});
+
+test('the status page has the same texts in every language, none of them unused, and none of its own', () => {
+  const page = readFileSync(join(ROOT, 'pool/api/public/status.ts'), 'utf8');
+  const { en, ...others } = STATUS_WORDS;
+  const keys = Object.keys(en) as (keyof typeof en)[];
+  expect(Object.keys(STATUS_WORDS)).toEqual(Object.keys(LANGUAGES));
+  for (const [language, table] of Object.entries(others)) {
+    expect(Object.keys(table), language).toEqual(keys);
+    expect(
+      keys.filter((key) => table[key] === en[key] || placesOf(table[key]).join() !== placesOf(en[key]).join()),
+      language,
+    ).toEqual([]);
+  }
+  // Those of the API's own words are looked up by name: `words[state]`.
+  const named = new Set(['working', 'limited', 'away', 'mining', 'node', 'database', 'books', 'payouts']);
+  expect(keys.filter((key) => !named.has(key) && !page.includes(`words.${key}`))).toEqual([]);
+  expect(ownTexts(page)).toEqual([]);
 });
 
 /** What is loaded with a script: all that it imports by name. */
