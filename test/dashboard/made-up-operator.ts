@@ -70,8 +70,8 @@ const CONNECTIONS: readonly (typeof CONNECTION)[] = [
 ];
 
 const MINUTE = 60_000;
-/** An hour by minutes, without the ten in the middle in which nobody kept the books. */
-const HISTORY: OperatorHistoryDocument = {
+/** The last hour by minutes, without the ten in the middle in which nobody kept the books. */
+const history = (): OperatorHistoryDocument => ({
   api_version: 1,
   seconds_per_point: 60,
   points: Array.from({ length: 60 }, (_, i) => ({
@@ -82,14 +82,14 @@ const HISTORY: OperatorHistoryDocument = {
     payouts_open: i === 59 ? 2 : 0,
     wallet_spendable: i === 59 ? '123456789000' : null,
   })).filter((_, i) => i < 25 || i >= 35),
-};
+});
 
 /** `bans`: the keys that are banned; the page lifts the first. All else that it asks to change is refused. */
 export function operatorAnswers(bans: string[]): Answers {
   const refusal = { api_version: 1, error: { code: 'invalid', message: 'that is refused' } };
   const read: Record<string, (search: string | null) => object> = {
     status: () => STATUS,
-    history: () => HISTORY,
+    history,
     instances: () => ({ api_version: 1, instances: [INSTANCE, OTHER] }) satisfies InstancesDocument,
     bans: () =>
       ({ api_version: 1, bans: bans.map((key) => ({ key, until_millis: Date.now() })) }) satisfies BansDocument,
