@@ -41,8 +41,9 @@ test.each([
           : (chain[path] ?? operator(path, query, method) ?? give(path, query)),
     { type: 'pool', data: pool },
   );
-  const { page, complaints } = await open(url, { locale, viewport: { width: 360, height: 800 } });
+  const { page, complaints } = await open('about:blank', { locale, viewport: { width: 360, height: 800 } });
   await page.addInitScript(() => sessionStorage.setItem('svc-operator-token', 'token'));
+  await page.goto(url);
   const shown = () => page.locator('body').innerText();
   await page.getByRole('link', { name: title, exact: true }).waitFor();
   await expect.poll(shown).toContain(number);
@@ -50,6 +51,7 @@ test.each([
     await page.goto(`${url}${place}`);
     await page.locator('main h1, main h2').first().waitFor();
     await page.waitForFunction(() => document.querySelector('.loading-part') === null);
+    if (place === '#/operator') await page.locator('.charts').waitFor();
     const english = async () => {
       const text = await shown();
       return PHRASES.filter((phrase) => text.includes(phrase));
