@@ -205,7 +205,7 @@ function Sheet({ status }: { status: OperatorStatus }) {
       <Table
         caption={word('operator.in_coins')}
         columns={[
-          { title: word('operator.item'), cell: (name) => word(`operator.sheet_${name}`) },
+          { title: word('operator.item'), cell: (name) => <span class="lines">{word(`operator.sheet_${name}`)}</span> },
           {
             title: word('pay.coins'),
             number: true,

@@ -63,21 +63,23 @@ function One({ setting, act }: { setting: Setting; act: Act }) {
           ) : null}
         </span>
       </div>
-      <button
-        type="submit"
-        aria-disabled={typed === undefined}
-        aria-label={word('operator.change_what', { what: title })}
-      >
-        {word('operator.change')}
-      </button>
-      <button
-        type="button"
-        aria-disabled={!edited}
-        onClick={() => edited && void act('settings', 'DELETE', { name })}
-        aria-label={word(file === null ? 'operator.remove_what' : 'operator.undo_what', { what: title })}
-      >
-        {word(file === null ? 'operator.remove' : 'operator.undo')}
-      </button>
+      <span class="pair">
+        <button
+          type="submit"
+          aria-disabled={typed === undefined}
+          aria-label={word('operator.change_what', { what: title })}
+        >
+          {word('operator.change')}
+        </button>
+        <button
+          type="button"
+          aria-disabled={!edited}
+          onClick={() => edited && void act('settings', 'DELETE', { name })}
+          aria-label={word(file === null ? 'operator.remove_what' : 'operator.undo_what', { what: title })}
+        >
+          {word(file === null ? 'operator.remove' : 'operator.undo')}
+        </button>
+      </span>
     </form>
   );
 }

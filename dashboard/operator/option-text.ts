@@ -13,6 +13,20 @@ const counting =
   (value: unknown): string =>
     word(unit, { count: count(Number(value) / per) });
 
+const SIZES = [
+  ['GiB', 2 ** 30],
+  ['MiB', 2 ** 20],
+  ['KiB', 2 ** 10],
+  ['B', 1],
+] as const;
+
+/** In the largest unit that it is a whole number of. */
+function ofBytes(value: unknown): string {
+  const bytes = Number(value);
+  const [unit, size] = SIZES.find(([, each]) => bytes % each === 0) ?? ['B', 1];
+  return `${count(bytes / size)} ${unit}`;
+}
+
 const UNITS: Readonly<Record<string, (value: unknown) => string>> = {
   feePplns: ofMillionths,
   feeSolo: ofMillionths,
@@ -22,6 +36,8 @@ const UNITS: Readonly<Record<string, (value: unknown) => string>> = {
   shareDays: counting('time.days'),
   chartDays: counting('time.days'),
   sliceCuts: counting('operator.cuts'),
+  journalKeepSize: ofBytes,
+  logFileSize: ofBytes,
   payoutInterval: ofMillis,
   journalKeep: ofMillis,
   silentAfter: ofMillis,

@@ -51,7 +51,12 @@ test.each([
     await page.goto(`${url}${place}`);
     await page.locator('main h1, main h2').first().waitFor();
     await page.waitForFunction(() => document.querySelector('.loading-part') === null);
-    if (place === '#/operator') await page.locator('.charts').waitFor();
+    if (place === '#/operator') {
+      await page.locator('.charts').waitFor();
+      // The words of the balance sheet leave room for its amounts.
+      const sheet = page.locator('section.scroll', { hasText: /1.350.123/ });
+      await expect.poll(() => sheet.evaluate((table) => table.scrollWidth - table.clientWidth)).toBe(0);
+    }
     const english = async () => {
       const text = await shown();
       return PHRASES.filter((phrase) => text.includes(phrase));

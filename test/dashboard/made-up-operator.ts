@@ -15,11 +15,11 @@ import type { Answers } from './served-page.ts';
 const STATUS: OperatorStatus = {
   api_version: 1,
   sheet: {
-    rewards: '0',
+    rewards: '135012345678901',
     uncredited: '0',
     balances: '0',
     in_flight: '0',
-    paid: '0',
+    paid: '135012345678901',
     pool_fees: '0',
     network_fees: '0',
     gap: '0',
