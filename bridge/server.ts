@@ -329,7 +329,8 @@ class MainServer implements StratumServer {
   async #publish({ templates, ...about }: TemplateSet): Promise<void> {
     const kept = templates.map((template) => this.#templates.put(template));
     // Before it waits for a dataset or a disk: another server may have sent it by then.
-    noteHeight(this.#connectionNumbers, Math.max(about.headHeight, ...kept.map(({ anchorHeight }) => anchorHeight)));
+    const height = Math.max(about.headHeight, ...kept.map(({ anchorHeight }) => anchorHeight));
+    noteHeight(this.#connectionNumbers, height, about.clean);
     const { draw } = about.part ?? ALL;
     const part = this.#parts.get(draw) ?? { ...NEW_PART };
     for (const { serial } of part.waiting) this.#templates.forget(serial);

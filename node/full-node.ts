@@ -87,14 +87,14 @@ export type BlockRecord = {
 };
 
 /** `header`: of a cut that is being written, which cannot be read yet. */
-export type CutPlace = { readonly height: number; readonly cutId: Bytes; readonly header?: CutHeader };
+export type CutRef = { readonly height: number; readonly cutId: Bytes; readonly header?: CutHeader };
 
 export type TransactionStatus = {
   readonly id: Bytes;
   readonly lifecycle: 'processing' | 'receiving' | 'registered' | 'finalized' | 'failed';
   readonly observedBlock?: Bytes;
-  readonly registeredCut?: CutPlace;
-  readonly finalizedCut?: CutPlace;
+  readonly registeredCut?: CutRef;
+  readonly finalizedCut?: CutRef;
   readonly failure?: FailureReason;
   /** Only `finalized`, and `failed` with `conflict` or `expired` in a finalized cut. */
   readonly final: boolean;
@@ -277,8 +277,6 @@ export interface Chain {
   stateBytes(): Bytes;
   publicKey(address: Bytes): Bytes | undefined;
   transactionStatus(id: Bytes): TransactionStatus | undefined;
-  /** Wire bytes of a transaction that waits or that a finalized cut decided about, while the block's body is kept. */
-  transactionWire(id: Bytes): Bytes | undefined;
   supply(): Supply;
   emission(): Emission;
   staking(): Staking;

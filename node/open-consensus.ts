@@ -13,16 +13,16 @@ import type { Effect, Event } from './consensus/engine/effects.ts';
 import type { ConsensusState } from './consensus/engine/state.ts';
 import { ConsensusLog } from './consensus/log/log-file.ts';
 import { TraceRecorder } from './consensus/log/trace-recorder.ts';
-import { dialPlan } from './consensus/reach/dial-plan.ts';
+import { Overlay } from './consensus/reach/overlay.ts';
 import { overlayQuic } from './consensus/reach/overlay-quic.ts';
 import { routeLookup } from './consensus/reach/route-lookup.ts';
-import { TcpTransport } from './consensus/reach/tcp-transport.ts';
 import { signMessageAside } from './ml-dsa.ts';
 import type { ConsensusNode } from './node.ts';
 import type { NodeMetrics } from './node-metrics.ts';
 import type { LoadQuic } from './quic/quic-package.ts';
 import { consensusReport } from './reports/consensus-report.ts';
 import { serveControl } from './reports/control-socket.ts';
+import { dialPlan } from './validator/dial-plan.ts';
 import { overlaySigner } from './validator/overlay-key.ts';
 import { isTimeToLook, mayDial, ownReach, reachableValidators } from './validator/reachable-validators.ts';
 import { readMembers, rememberMembers } from './validator/remembered-members.ts';
@@ -68,7 +68,7 @@ export async function openConsensus(
   const isDevelopment = node.chain.genesis.network === 'development';
   let isAllowed = mayDial([], isDevelopment);
   const quic = key === undefined && binds.length === 0 ? undefined : await overlayQuic(binds, log, loadQuic);
-  const transport = new TcpTransport(
+  const transport = new Overlay(
     { chainId, neighbours, binds },
     {
       log: log.child('overlay'),

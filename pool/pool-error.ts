@@ -5,6 +5,7 @@ import { CodedError } from '../protocol/coded-error.ts';
 export const POOL_ERROR_CODES = [
   'options_disagree',
   'nodes_differ',
+  'directory_other_chain',
   'instances_need_redis',
   'database_unavailable',
   'wallet_unavailable',

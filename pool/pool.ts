@@ -52,7 +52,7 @@ import { openPoolKey, POOL_KEY_FILE } from './receipts/pool-key.ts';
 import { ReceiptMaker } from './receipts/receipt-maker.ts';
 import { every } from './rounds.ts';
 import { checkOptions, mailOptions, webhookSecret } from './start/check-options.ts';
-import { lockAfterBackup } from './start/directory.ts';
+import { claimChain, lockAfterBackup } from './start/directory.ts';
 import { openPoolNode } from './start/node-link.ts';
 import { insistOneInstance } from './start/one-instance.ts';
 import { openShared } from './start/open-shared.ts';
@@ -388,7 +388,11 @@ async function watchChains(
 ): Promise<void> {
   const named = (option: '--node' | '--node-api', urls: readonly string[]) => urls.map((url) => ({ option, url }));
   const nodes = [...named('--node', values.node), ...named('--node-api', values.nodeApi)];
-  const chains = new NodeChains(nodes, { transport, log: dependencies.log.child('nodes') });
+  const chains = new NodeChains(nodes, {
+    transport,
+    log: dependencies.log.child('nodes'),
+    claim: (chainId) => claimChain(values.dataDir, chainId),
+  });
   await chains.look();
   const look = () => chains.look().catch((error: Error) => dependencies.fault(error.message));
   every(CHAIN_MILLIS, look, 'chains of the nodes', dependencies);

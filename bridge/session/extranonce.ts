@@ -82,9 +82,15 @@ export function connectionNumberMemory(key: Bytes = randomBytes(NAME_KEY_BYTES))
 export const beginGenerations = (memory: SharedArrayBuffer, part: number): void =>
   void Atomics.store(new Uint32Array(memory), GENERATIONS + part, 0);
 
-/** There is a template on a cut of this height: listener threads send it sooner or later, one of them perhaps before another. */
-export const noteHeight = (memory: SharedArrayBuffer, height: number): void =>
-  void Atomics.store(new Uint32Array(memory), KNOWN_HEIGHT, height);
+/**
+ * There is a template on a cut of this height: listener threads send it sooner or later, one of them perhaps before another. What
+ * was known stays known where another node serves that is behind, unless its chain is another.
+ */
+export function noteHeight(memory: SharedArrayBuffer, height: number, isOtherChain = false): void {
+  const counters = new Uint32Array(memory);
+  const known = isOtherChain ? 0 : Atomics.load(counters, KNOWN_HEIGHT);
+  Atomics.store(counters, KNOWN_HEIGHT, Math.max(known, height));
+}
 
 /** Hands out connection numbers of one thread. Numbers are never used again in the life of a boot id. */
 export class ConnectionCounter {

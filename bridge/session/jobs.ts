@@ -1,5 +1,6 @@
 /** The jobs of one session: its bodies, what was sent, and the share work that follows its speed (S51 to S53, S57, S58). */
 import { equalBytes } from '../../protocol/bytes.ts';
+import { REGISTRATION_WINDOW } from '../../protocol/network.ts';
 import { GENERATION_BYTES } from '../../protocol/stratum/farm.ts';
 import type { Wishes } from '../../protocol/stratum/username.ts';
 import type { Farm } from '../farms/farm.ts';
@@ -17,8 +18,6 @@ import type { Voice } from './voice.ts';
 const LARGE_SECONDS = 60;
 /** Cuts that a miner may have before this server: from another server, from a node of its own. */
 const CUTS_AHEAD = 1;
-/** One is added at each cut at most. */
-const MOST_HELD = 4;
 
 export type JobsOwner = BodyOwner & {
   /** Decides which of the draws of a cut it mines on. */
@@ -106,10 +105,12 @@ export class Jobs {
 
   /** What templates on those cuts count for, where it was this work that jobs on the newest would have had. */
   #heldWith(work: bigint): readonly HeldWork[] {
-    const through = Math.max(this.#desk.knownHeight, this.#desk.newest(this.draw)?.cutHeight ?? -1) + CUTS_AHEAD;
-    return through > (this.#held.at(-1)?.through ?? -1)
-      ? [...this.#held, { work, through }].slice(-MOST_HELD)
-      : this.#held;
+    const known = Math.max(this.#desk.knownHeight, this.#desk.newest(this.draw)?.cutHeight ?? -1);
+    const through = known + CUTS_AHEAD;
+    // The next template may be on a cut of before (a node that is behind serves), or the newest may be (a dataset is built). What is
+    // above is of another chain.
+    const held = this.#held.filter((each) => each.through > known - REGISTRATION_WINDOW && each.through <= through);
+    return held.at(-1)?.through === through ? held : [...held, { work, through }];
   }
 
   #workOn({ cutHeight }: ServedTemplate): bigint {

@@ -6,8 +6,16 @@ import type { Bytes } from '../../protocol/bytes.ts';
 import { CODE, type ErrorReply } from '../../protocol/stratum/errors.ts';
 import type { Share, Verdict } from './session-events.ts';
 
-/** `again`: sent a second time, after a connection broke. `blockId`: the server said that it is a block; the answer itself comes later. */
-export type Pending = { readonly share: Share; readonly again: boolean; blockId?: Bytes };
+/**
+ * `again`: sent a second time, after a connection broke. `isLate`: its job had been superseded for a while when it was found.
+ * `blockId`: the server said that it is a block; the answer itself comes later.
+ */
+export type Pending = {
+  readonly share: Share;
+  readonly again: boolean;
+  readonly isLate?: boolean;
+  blockId?: Bytes;
+};
 
 /** Accepted work that was not credited. */
 export type Shortfall = { readonly credited: bigint; readonly earned: bigint };
@@ -31,7 +39,10 @@ export class PendingShares {
     return [...this.#pending.values()].map(({ share }) => share);
   }
 
-  /** Refusals since the last accepted share. Those of the connection before do not count: they may all be late. */
+  /**
+   * Refusals since the last accepted share. Those of the connection before do not count: they may all be late. Nor does it that a
+   * late one is refused as such: a rig behind a proxy could keep fifty back, and have the proxy leave an honest pool.
+   */
   get refusedInRow(): number {
     return this.#refused;
   }
@@ -96,7 +107,8 @@ export class PendingShares {
     if (pending === undefined) return undefined;
     // A share sent again after a lost connection was counted the first time.
     if (code === CODE.duplicate && pending.again) return { pending, verdict: 'accepted' };
-    if (!pending.again && !NO_VERDICT_CODES.includes(code)) this.#refused++;
+    const isExcused = pending.again || (pending.isLate === true && code === CODE.unknown_job);
+    if (!isExcused && !NO_VERDICT_CODES.includes(code)) this.#refused++;
     return { pending, verdict: code === CODE.unknown_job ? 'stale' : 'rejected' };
   }
 }

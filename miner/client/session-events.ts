@@ -31,6 +31,8 @@ export const SESSION_DEFAULTS = {
   maxPending: 4_096,
   /** Refusals in a row, without a share accepted between them, after which another pool is tried. */
   maxRefused: 50,
+  /** A share on a job that was superseded for longer may be late; before that the operator of no pool refuses it. */
+  lateMillis: 5_000,
   /** A job is good for this long after a newer one came (S50), of which a miner without a connection does not hear. */
   graceMillis: 30_000,
   /** A server keeps a session this long after its connection broke (S-resume). */

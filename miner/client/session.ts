@@ -50,6 +50,8 @@ export class Session {
   #loggedIn = false;
   /** When the last job came. */
   #jobAt: number | undefined;
+  /** The newest job, and those that it superseded a moment ago. */
+  #freshJobs: readonly { readonly jobId: number; readonly until: number }[] = [];
   /** Shares of the broken connection before, and those found while this one logs in. */
   #held: Share[];
   /** Set in a farm session; `asked` until the server has said whether it is one. */
@@ -127,7 +129,7 @@ export class Session {
         this.#end(event.refusal);
         return;
       case 'share':
-        this.#submit({ share: event.share, again: false }, now);
+        this.#submit({ share: event.share, again: false, isLate: this.#isLate(event.share, now) }, now);
         return;
       case 'tick':
         this.#tick(now);
@@ -329,6 +331,12 @@ export class Session {
       return;
     }
     this.#jobAt = now;
+    const until = now + this.#times.lateMillis;
+    const before = this.#freshJobs.filter((each) => each.until >= now);
+    this.#freshJobs = [
+      ...before.map(({ jobId, until: ends }) => ({ jobId, until: Math.min(ends, until) })),
+      { jobId: job.jobId, until: Number.POSITIVE_INFINITY },
+    ];
     this.#actions.push({ kind: 'job', job: { ...sessionJob(job, this.#subscribed as Subscribed), ...ofFarm } });
   }
 
@@ -366,6 +374,10 @@ export class Session {
     if (news !== undefined) this.#send({ kind: 'rig', rig: news });
     const { generation } = share.farm;
     this.#send({ kind: 'farmSubmit', sequence, submit: { jobId, generation, rig: index, nonce } });
+  }
+
+  #isLate({ jobId }: Share, now: number): boolean {
+    return !this.#freshJobs.some((job) => job.jobId === jobId && job.until >= now);
   }
 
   #onAccepted(sequence: number, work: bigint, blockId: Bytes | null): void {

@@ -5,32 +5,32 @@ import { ROUTE_NAMES, ROUTES, type RouteName, type RouteSpec } from '../../proto
 import { check, type Schema, typedFields } from '../../protocol/api/schema.ts';
 import { refusal } from './api-error.ts';
 
-type Place = {
-  readonly fixed: Map<string, Place>;
-  variable?: { name: string; place: Place };
+type Branch = {
+  readonly fixed: Map<string, Branch>;
+  variable?: { name: string; branch: Branch };
   routes: Map<string, RouteName>;
 };
-const emptyPlace = (): Place => ({ fixed: new Map(), routes: new Map() });
+const emptyBranch = (): Branch => ({ fixed: new Map(), routes: new Map() });
 
-const root = emptyPlace();
+const root = emptyBranch();
 for (const name of ROUTE_NAMES) {
   const { method, path }: RouteSpec = ROUTES[name];
-  let place = root;
+  let branch = root;
   for (const segment of path.split('/').slice(1)) {
     const parameter = /^\{(\w+)\}$/.exec(segment)?.[1];
     if (parameter === undefined) {
-      let next = place.fixed.get(segment);
+      let next = branch.fixed.get(segment);
       if (next === undefined) {
-        next = emptyPlace();
-        place.fixed.set(segment, next);
+        next = emptyBranch();
+        branch.fixed.set(segment, next);
       }
-      place = next;
+      branch = next;
     } else {
-      place.variable ??= { name: parameter, place: emptyPlace() };
-      place = place.variable.place;
+      branch.variable ??= { name: parameter, branch: emptyBranch() };
+      branch = branch.variable.branch;
     }
   }
-  place.routes.set(method, name);
+  branch.routes.set(method, name);
 }
 
 /** Methods that routes at this path take; none for an unknown path. */
@@ -53,19 +53,19 @@ export type Match = {
 /** Throws a refusal: unknown path, or a path that another method has. */
 export function matchRoute(method: string, path: string): Match {
   const params: Record<string, string> = {};
-  let place = root;
+  let branch = root;
   for (const segment of path.split('/').slice(1)) {
-    const fixed = place.fixed.get(segment);
-    if (fixed !== undefined) place = fixed;
-    else if (place.variable !== undefined && segment !== '') {
-      params[place.variable.name] = segment;
-      place = place.variable.place;
+    const fixed = branch.fixed.get(segment);
+    if (fixed !== undefined) branch = fixed;
+    else if (branch.variable !== undefined && segment !== '') {
+      params[branch.variable.name] = segment;
+      branch = branch.variable.branch;
     } else throw refusal('route_unknown', 'there is no such route; GET / lists them');
   }
-  if (place.routes.size === 0) throw refusal('route_unknown', 'there is no such route; GET / lists them');
-  const name = place.routes.get(method);
+  if (branch.routes.size === 0) throw refusal('route_unknown', 'there is no such route; GET / lists them');
+  const name = branch.routes.get(method);
   if (name === undefined)
-    throw refusal('method_not_allowed', `this route takes ${[...place.routes.keys()].join(', ')}`);
+    throw refusal('method_not_allowed', `this route takes ${[...branch.routes.keys()].join(', ')}`);
   return { name, route: ROUTES[name], params };
 }
 

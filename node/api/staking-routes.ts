@@ -73,7 +73,7 @@ function validatorDocument(context: ApiContext, staking: Staking, record: Valida
   };
 }
 
-const placeOf = (context: ApiContext, staking: Staking) => ({
+const headOf = (context: ApiContext, staking: Staking) => ({
   api_version: 1 as const,
   finalized_height: context.node.chain.head().height,
   epoch: staking.epoch,
@@ -154,7 +154,7 @@ export const stakingRoutes: Pick<
     }
     const last = records[looked - 1];
     return {
-      ...placeOf(context, staking),
+      ...headOf(context, staking),
       validators,
       next_cursor: looked < records.length && last ? makeCursor(scope, last.id) : undefined,
     };
@@ -164,6 +164,6 @@ export const stakingRoutes: Pick<
     const staking = context.node.chain.staking();
     const record = staking.validator(idFromHex(params.id));
     if (record === undefined) throw refusal('validator_unknown', 'no validator has this identifier');
-    return { ...placeOf(context, staking), validator: validatorDocument(context, staking, record) };
+    return { ...headOf(context, staking), validator: validatorDocument(context, staking, record) };
   },
 };

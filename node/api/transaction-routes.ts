@@ -13,7 +13,7 @@ import {
 import { BoundedMap } from '../../runtime/bounded-map.ts';
 import { fromNativeHex, nativeHex } from '../../runtime/native/native-hex.ts';
 import { cutReference } from '../events.ts';
-import type { CutPlace, TransactionStatus } from '../full-node.ts';
+import type { CutRef, TransactionStatus } from '../full-node.ts';
 import { type NodeError, retryAfterMillis, statusOf } from '../node-error.ts';
 import { type ApiContext, type Handlers, JsonText } from './api-context.ts';
 import { Refusal, refusal } from './api-error.ts';
@@ -35,16 +35,16 @@ class FinalTexts {
     this.#statuses.set(id, status);
   }
 
-  text(context: ApiContext, place: CutPlace | undefined): string {
-    if (place === undefined) return NO_CUT;
-    const { cutId, header } = place;
+  text(context: ApiContext, cut: CutRef | undefined): string {
+    if (cut === undefined) return NO_CUT;
+    const { cutId, header, height } = cut;
     if (header !== undefined) return JSON.stringify(cutReference({ cutId, header }));
-    let text = this.#texts.get(place.height);
+    let text = this.#texts.get(height);
     if (text === undefined) {
-      const cut = context.node.chain.cut(place.height);
-      if (cut === undefined) throw new Error(`cut ${place.height} of a status is not in the store`);
-      text = JSON.stringify(cutReference(cut));
-      this.#texts.set(place.height, text);
+      const record = context.node.chain.cut(height);
+      if (record === undefined) throw new Error(`cut ${height} of a status is not in the store`);
+      text = JSON.stringify(cutReference(record));
+      this.#texts.set(height, text);
     }
     return text;
   }

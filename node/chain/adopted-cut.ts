@@ -13,7 +13,7 @@ export type Adopted = 'final' | 'later' | { readonly invalid: string };
 export type Adopt = (cut: ProposedCut, certificate: Certificate) => Promise<Adopted>;
 
 /** What is known of the cut before it is executed; undefined if it is the next one and can be executed. */
-export function adoptedBefore(ledger: CutLedger, { header: { height }, cutId, blockIds }: ProposedCut) {
+function adoptedBefore(ledger: CutLedger, { header: { height }, cutId, blockIds }: ProposedCut) {
   const head = ledger.head().height;
   if (height > head) return height === head + 1 && blockIds.every((id) => ledger.isHere(id)) ? undefined : 'later';
   const own = ledger.cut(height);
@@ -22,12 +22,13 @@ export function adoptedBefore(ledger: CutLedger, { header: { height }, cutId, bl
     : { invalid: 'another cut of its height is final' };
 }
 
+/** `execute`: by the desk of a driver, which may have executed the cut already. */
 export const adoptInto =
-  (ledger: CutLedger): Adopt =>
+  (ledger: CutLedger, execute: CutLedger['execute'] = (cut) => ledger.execute(cut)): Adopt =>
   async (cut, certificate) => {
     const before = adoptedBefore(ledger, cut);
     if (before !== undefined) return before;
-    const applied = ledger.execute(cut);
+    const applied = execute(cut);
     if (applied === undefined) return 'later';
     if (typeof applied === 'string') return { invalid: applied };
     await ledger.commit(applied, certificate);

@@ -3,8 +3,10 @@
  * signed it. A node holds the keys of some members, on a development network of all; signing and checking are two
  * functions, so that remote members can be added without changing either.
  */
+
 import type { KeyObject } from 'node:crypto';
 import type { Bytes } from '../../protocol/bytes.ts';
+import { isQuorum as isQuorumOfStake } from '../../protocol/consensus/vote.ts';
 import { type Certificate, certificateMessage } from '../../protocol/ledger/cut.ts';
 import { rawPublicKey, signMessageAside, verifyMessage } from '../ml-dsa.ts';
 
@@ -51,7 +53,7 @@ export function isQuorum({ signatures }: Pick<Certificate, 'signatures'>, commit
   for (const { stake } of committee) total += stake;
   let signed = 0n;
   for (const { member } of signatures) signed += committee[member]?.stake ?? 0n;
-  return signed * 3n > total * 2n;
+  return isQuorumOfStake(signed, total);
 }
 
 /** Whether a certificate can be made with the keys of this node. Without `isSigner` it has all keys. */

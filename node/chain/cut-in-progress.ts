@@ -3,13 +3,13 @@
  * pool, and a payment that it registers is not unknown.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
-import type { CutPlace } from '../full-node.ts';
+import type { CutRef } from '../full-node.ts';
 import type { AppliedCut } from '../ledger/apply-cut.ts';
 import { nameOf } from '../ledger/registration.ts';
 
 export class CutInProgress {
   #registering: ReadonlySet<string> = new Set();
-  #certified: CutPlace | undefined;
+  #certified: CutRef | undefined;
   #sealing: Promise<unknown> | undefined;
 
   /** Resolves or fails with the cut; undefined if there is none. */
@@ -40,7 +40,7 @@ export class CutInProgress {
   }
 
   /** Where the block is about to be final: in a cut that has its certificate. */
-  placeOf(block: Bytes): CutPlace | undefined {
+  cutOf(block: Bytes): CutRef | undefined {
     return this.isRegistering(block) ? this.#certified : undefined;
   }
 }

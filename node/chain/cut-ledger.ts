@@ -8,7 +8,7 @@ import type { ProposedCut } from '../../protocol/consensus/proposal.ts';
 import { decodeBody } from '../../protocol/ledger/body.ts';
 import type { Certificate, CutHeader } from '../../protocol/ledger/cut.ts';
 import { blockId } from '../../protocol/ledger/header.ts';
-import type { BlockRecord, CutRecord, Head } from '../full-node.ts';
+import type { CutRecord, Head } from '../full-node.ts';
 import type { AppliedCut } from '../ledger/apply-cut.ts';
 import { nameOf } from '../ledger/registration.ts';
 import type { Committee } from '../ledger/staking/committee.ts';
@@ -34,15 +34,12 @@ export type Admitted = 'here' | 'wrong_body' | 'later' | { readonly impossible: 
 
 export interface CutLedger {
   readonly chainId: Bytes;
-  readonly networkId: number;
   readonly intervalCuts: number;
   head(): Head;
   /** The committee that certifies the cut of this height: known up to the one after the head. */
   committee(height: number): Committee | undefined;
   cut(height: number): CutRecord | undefined;
   certificate(height: number): Certificate | undefined;
-  block(id: Bytes): BlockRecord | undefined;
-  blockBody(id: Bytes): Bytes | undefined;
   /**
    * Waits for pending signature checks of these blocks, or of all waiting ones, up to a time limit: then making or
    * executing a cut is quick.
@@ -132,14 +129,11 @@ export const cutLedgerOf = (parts: CutLedgerParts): CutLedger => {
   const fail = (error: Error) => end.fail(error, chain.head().height);
   return {
     chainId: chain.chainId,
-    networkId: chain.network.id,
     intervalCuts: chain.genesis.intervalCuts,
     head: () => chain.head(),
     committee: (height) => chain.committeeOf(height),
     cut: (height) => chain.cut(height),
     certificate: (height) => chain.certificate(height),
-    block: (id) => chain.block(id),
-    blockBody: (id) => chain.blockBody(id),
     settled: (millis, ids) => ahead.settled(millis, ids),
     make: (cut) => {
       const chosen = parts.cuts.choose(cut.timestampMillis);

@@ -4,7 +4,6 @@
  */
 
 import { type Bytes, equalBytes } from '../../protocol/bytes.ts';
-import { decodeBody } from '../../protocol/ledger/body.ts';
 import type { Certificate } from '../../protocol/ledger/cut.ts';
 import { subsidyOfCut } from '../../protocol/ledger/emission.ts';
 import type { Genesis } from '../../protocol/ledger/genesis.ts';
@@ -16,8 +15,8 @@ import { BoundedMap } from '../../runtime/bounded-map.ts';
 import type {
   BlockRecord,
   Chain,
-  CutPlace,
   CutRecord,
+  CutRef,
   Emission,
   Head,
   PeerSync,
@@ -45,7 +44,7 @@ import type { CutInProgress } from './cut-in-progress.ts';
 import type { OpenedChain } from './open-chain.ts';
 
 const RATE_CUTS = 96;
-const KEPT_PLACES = 8_192;
+const KEPT_REFS = 8_192;
 
 /** Blocks and transactions that are not final yet; statuses include them. */
 type Waiting = {
@@ -68,7 +67,7 @@ export class FinalizedChain implements Chain {
   readonly #store: LedgerStore;
   readonly #waiting: Waiting;
   #head: Head;
-  readonly #places = new BoundedMap<number, CutPlace>(KEPT_PLACES);
+  readonly #refs = new BoundedMap<number, CutRef>(KEPT_REFS);
   readonly #anchors = new BoundedMap<number, Head>(REGISTRATION_WINDOW);
   readonly #recent: { timestampMillis: number; work: bigint; blocks: number }[] = [];
   #bodiesFrom: number;
@@ -197,8 +196,8 @@ export class FinalizedChain implements Chain {
     // A batch can be read shortly before its cut is the head: until then it is ignored.
     const record = stored !== undefined && stored.height <= this.state.height ? stored : undefined;
     if (record?.outcome === 'executed') {
-      const cut = this.#place(record.height);
-      const observed = record.place === undefined ? {} : { observedBlock: record.place.blockId };
+      const cut = this.#ref(record.height);
+      const observed = record.carriedBy === undefined ? {} : { observedBlock: record.carriedBy.blockId };
       return { id, lifecycle: 'finalized', ...observed, registeredCut: cut, finalizedCut: cut, final: true };
     }
     const waiting = this.#waiting.mempool.get(id);
@@ -206,7 +205,7 @@ export class FinalizedChain implements Chain {
       copy.leafName === waiting?.read.leafName || this.#waiting.isVerified(copy);
     const carrier = this.#waiting.pool.carrier(id, isGood);
     if (carrier !== undefined) {
-      const cut = this.#waiting.progress.placeOf(carrier.id);
+      const cut = this.#waiting.progress.cutOf(carrier.id);
       const registered = cut === undefined ? undefined : { registeredCut: cut };
       return {
         id,
@@ -218,8 +217,9 @@ export class FinalizedChain implements Chain {
     }
     if (waiting !== undefined) return { id, lifecycle: 'processing', final: false };
     if (record !== undefined) {
-      const cut = this.#place(record.height);
-      const observed = record.place === undefined ? {} : { observedBlock: record.place.blockId, registeredCut: cut };
+      const cut = this.#ref(record.height);
+      const observed =
+        record.carriedBy === undefined ? {} : { observedBlock: record.carriedBy.blockId, registeredCut: cut };
       const final = record.outcome === 'conflict' || record.outcome === 'expired';
       const finalized = final ? { finalizedCut: cut } : {};
       return { id, lifecycle: 'failed', failure: record.outcome, ...observed, ...finalized, final };
@@ -229,23 +229,13 @@ export class FinalizedChain implements Chain {
   }
 
   /** Statuses are asked for by the thousand, and share a few cuts. */
-  #place(height: number): CutPlace {
-    let place = this.#places.get(height);
-    if (place === undefined) {
-      place = { height, cutId: this.#store.cut(height)?.cutId ?? new Uint8Array(0) };
-      this.#places.set(height, place);
+  #ref(height: number): CutRef {
+    let ref = this.#refs.get(height);
+    if (ref === undefined) {
+      ref = { height, cutId: this.#store.cut(height)?.cutId ?? new Uint8Array(0) };
+      this.#refs.set(height, ref);
     }
-    return place;
-  }
-
-  transactionWire(id: Bytes): Bytes | undefined {
-    const waiting = this.#waiting.mempool.get(id)?.wire;
-    if (waiting !== undefined) return waiting;
-    const place = this.#store.transaction(id)?.place;
-    const body = place === undefined ? undefined : this.#store.body(place.blockId);
-    const wire = place === undefined || body === undefined ? undefined : decodeBody(body).transactions[place.index];
-    // A copy: a transaction must not keep the whole body in memory.
-    return wire && new Uint8Array(wire);
+    return ref;
   }
 
   supply(): Supply {

@@ -1,5 +1,5 @@
 /**
- * The place of a validator that takes part in a launch: keys that are made on its own machine and stay there, the registration that it sends, and later what the bundle
+ * The side of a validator that takes part in a launch: keys that are made on its own machine and stay there, the registration that it sends, and later what the bundle
  * brings, checked. Files that exist are never replaced.
  */
 import { randomBytes } from 'node:crypto';
@@ -42,9 +42,9 @@ import { LaunchError } from './launch-error.ts';
 const PUBLIC_MODE = 0o644;
 const MAX_FEE_ATOMS = 2_000_000;
 
-export const placeFiles = (directory: string) => {
-  const place = resolve(directory);
-  const at = (...names: string[]) => join(place, ...names);
+export const validatorFiles = (directory: string) => {
+  const folder = resolve(directory);
+  const at = (...names: string[]) => join(folder, ...names);
   return {
     invitation: at('invitation.json'),
     registration: at('registration.json'),
@@ -76,7 +76,7 @@ async function write(path: string, text: string, mode: number): Promise<void> {
 
 /** Makes a key and seals it under a random password beside it. */
 async function newKey(directory: string, purpose: KeyPurpose, { network }: Invitation, log2N: number | undefined) {
-  const files = placeFiles(directory);
+  const files = validatorFiles(directory);
   const seed = new Uint8Array(randomBytes(32));
   const password = randomBytes(16).toString('hex');
   const privateKey = privateKeyOfSeed(seed);
@@ -112,7 +112,7 @@ function checkWishes({ network, bond }: Invitation, wishes: JoinWishes): void {
 
 export async function joinLaunch(directory: string, invitation: Invitation, wishes: JoinWishes): Promise<Joined> {
   const { network, launch } = invitation;
-  const files = placeFiles(directory);
+  const files = validatorFiles(directory);
   checkWishes(invitation, wishes);
   // Before keys are made: a route that cannot be written is refused.
   endpointOf(new Uint8Array(32), wishes.routes, OVERLAY_PORTS[network]);
@@ -162,7 +162,7 @@ function peerListen(peers: readonly string[]): object {
 
 /** `svcd run --config` of a validator. Paths are absolute: a service is started in any directory. */
 export function configOf(directory: string, { invitation, joined }: Bundle, own: Joined): object {
-  const files = placeFiles(directory);
+  const files = validatorFiles(directory);
   const { network, cut_millis: cutMillis } = invitation;
   const bootstrap = bootstrapOf(joined, own.validator);
   const [route] = decodeEndpoint(own.registration.endpoint).routes;
@@ -191,7 +191,7 @@ export type Received = { readonly own: Joined; readonly genesis: Genesis; readon
 
 /** Takes what the bundle brings if all of it follows from the invitation that was answered here, and what was answered is in it. */
 export async function receive(directory: string, bundle: Bundle): Promise<Received> {
-  const files = placeFiles(directory);
+  const files = validatorFiles(directory);
   if (!existsSync(files.registration))
     throw new LaunchError(
       'launch_missing',

@@ -28,7 +28,7 @@ import { NODE_DEFAULTS } from '../node-defaults.ts';
 import { readGrant } from '../node-options.ts';
 import { readRoute } from '../validator/overlay-key.ts';
 import { type Invitation, kindOf, LAUNCH_NAME, readBundle, readInvitation } from './documents.ts';
-import { joinLaunch, placeFiles, receive } from './join.ts';
+import { joinLaunch, receive, validatorFiles } from './join.ts';
 import { gather, invite, type Refusal } from './launch.ts';
 import { LaunchError } from './launch-error.ts';
 import {
@@ -326,7 +326,7 @@ export const joinCommand = launching(
   },
   async ({ out, owner, ...wishes }, [file = ''], say) => {
     const source = readSource(file);
-    const files = placeFiles(out);
+    const files = validatorFiles(out);
     if (kindOf(source) === 'invitation') {
       if (owner === undefined)
         throw new UsageError(

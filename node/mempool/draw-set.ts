@@ -4,30 +4,30 @@
  */
 export class DrawSet<T> {
   readonly #members: T[] = [];
-  readonly #places = new Map<T, number>();
+  readonly #indexes = new Map<T, number>();
 
   get size(): number {
     return this.#members.length;
   }
 
   add(member: T): void {
-    if (this.#places.has(member)) return;
-    this.#places.set(member, this.#members.length);
+    if (this.#indexes.has(member)) return;
+    this.#indexes.set(member, this.#members.length);
     this.#members.push(member);
   }
 
   delete(member: T): boolean {
-    const place = this.#places.get(member);
-    if (place === undefined) return false;
+    const index = this.#indexes.get(member);
+    if (index === undefined) return false;
     const last = this.#members.pop() as T;
-    this.#places.delete(member);
-    if (place < this.#members.length) this.#put(place, last);
+    this.#indexes.delete(member);
+    if (index < this.#members.length) this.#put(index, last);
     return true;
   }
 
-  #put(place: number, member: T): void {
-    this.#members[place] = member;
-    this.#places.set(member, place);
+  #put(index: number, member: T): void {
+    this.#members[index] = member;
+    this.#indexes.set(member, index);
   }
 
   [Symbol.iterator](): Iterator<T> {
@@ -40,9 +40,9 @@ export class DrawSet<T> {
     return {
       left: () => this.#members.length - drawn,
       take: (k) => {
-        const place = drawn + k;
-        const member = this.#members[place] as T;
-        this.#put(place, this.#members[drawn] as T);
+        const index = drawn + k;
+        const member = this.#members[index] as T;
+        this.#put(index, this.#members[drawn] as T);
         this.#put(drawn++, member);
         return member;
       },

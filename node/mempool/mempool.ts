@@ -31,10 +31,10 @@ export type Entry = PendingTransaction & {
 export type RateGroup = { readonly first: DrawSet<Entry>; readonly second: DrawSet<Entry> };
 
 /** Index of an entry in a list of arrivals. When it leaves, its place is cleared to free its bytes. */
-type Place = { entry: Entry | undefined };
+type Arrival = { entry: Entry | undefined };
 
 /** All of one fee rate. The lists are in the order of arrival; empty places are dropped from them later. */
-type Rate = RateGroup & { count: number; bytes: number; readonly arrived: Record<Origin, Place[]> };
+type Rate = RateGroup & { count: number; bytes: number; readonly arrived: Record<Origin, Arrival[]> };
 
 export type MempoolOptions = {
   readonly maxBytes: number;
@@ -57,7 +57,7 @@ export class Mempool implements MempoolView {
   readonly #entries = new Map<string, Entry>();
   readonly #spenders = new Map<string, Entry>();
   readonly #groups = new Map<bigint, Rate>();
-  readonly #places = new Map<Entry, Place>();
+  readonly #arrivals = new Map<Entry, Arrival>();
   /** Descending. */
   #rates: bigint[] = [];
   readonly #own = new Set<Entry>();
@@ -205,9 +205,9 @@ export class Mempool implements MempoolView {
       const group = this.#groupOf(rate);
       group.count++;
       group.bytes += read.wire.length;
-      const place: Place = { entry };
-      group.arrived[origin].push(place);
-      this.#places.set(entry, place);
+      const arrival: Arrival = { entry };
+      group.arrived[origin].push(arrival);
+      this.#arrivals.set(entry, arrival);
     }
     (origin === 'own' ? this.#own : this.#young).add(entry);
     this.#offer(entry);
@@ -246,11 +246,11 @@ export class Mempool implements MempoolView {
       arrived: { own: [], relayed: [] },
     };
     this.#groups.set(rate, group);
-    this.#rates.splice(this.#placeOf(rate), 0, rate);
+    this.#rates.splice(this.#indexOf(rate), 0, rate);
     return group;
   }
 
-  #placeOf(rate: bigint): number {
+  #indexOf(rate: bigint): number {
     let low = 0;
     let high = this.#rates.length;
     while (low < high) {
@@ -292,7 +292,7 @@ export class Mempool implements MempoolView {
     }
   }
 
-  #newest(arrived: Place[]): Entry | undefined {
+  #newest(arrived: Arrival[]): Entry | undefined {
     while (arrived.length > 0 && arrived.at(-1)?.entry === undefined) arrived.pop();
     return arrived.at(-1)?.entry;
   }
@@ -318,14 +318,14 @@ export class Mempool implements MempoolView {
 
   #leaveRate(leaving: Entry): void {
     const { rate, origin, wire } = leaving;
-    (this.#places.get(leaving) as Place).entry = undefined;
-    this.#places.delete(leaving);
+    (this.#arrivals.get(leaving) as Arrival).entry = undefined;
+    this.#arrivals.delete(leaving);
     const group = this.#groups.get(rate) as Rate;
     group.count--;
     group.bytes -= wire.length;
     if (group.count === 0) {
       this.#groups.delete(rate);
-      this.#rates.splice(this.#placeOf(rate), 1);
+      this.#rates.splice(this.#indexOf(rate), 1);
       return;
     }
     const arrived = group.arrived[origin];

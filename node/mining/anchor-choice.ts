@@ -54,8 +54,8 @@ export function anchorChances(anchors: readonly OpenAnchor[], spread = SPREAD_BL
 }
 
 /** The anchor at a point from 0 to 1 of the cumulative probability. */
-export function anchorAt<A extends OpenAnchor>(anchors: readonly A[], chances: readonly number[], place: number): A {
-  let left = place;
+export function anchorAt<A extends OpenAnchor>(anchors: readonly A[], chances: readonly number[], point: number): A {
+  let left = point;
   let last: A | undefined;
   for (const [i, chance] of chances.entries()) {
     if (chance <= 0) continue;

@@ -11,8 +11,8 @@ export class AnswerRooms {
   readonly #spare: ArrayBuffer[] = [];
 
   take(bytes: number): Buffer {
-    const place = this.#spare.findIndex((spare) => spare.byteLength >= bytes);
-    const [spare] = place < 0 ? [] : this.#spare.splice(place, 1);
+    const index = this.#spare.findIndex((spare) => spare.byteLength >= bytes);
+    const [spare] = index < 0 ? [] : this.#spare.splice(index, 1);
     return Buffer.from(spare ?? new ArrayBuffer(Math.ceil(bytes / STEP) * STEP));
   }
 

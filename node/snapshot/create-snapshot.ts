@@ -97,12 +97,12 @@ function outlined(set: SetName, state: LedgerState, store: Pick<FrozenStore, 'ge
   const { layout, pieceEntries } = SETS[set];
   const walk = new SetWalk(layout, (key) => store.get(key));
   const steps = [...walk.subtrees(wholeSet(state[set]), pieceEntries)];
-  const places = steps.filter((step): step is Subtree => step !== 'node' && step.side.count > 0);
-  if (places.length > MAX_PIECES) throw notHere(`${set} has more than ${MAX_PIECES} pieces`);
+  const subtrees = steps.filter((step): step is Subtree => step !== 'node' && step.side.count > 0);
+  if (subtrees.length > MAX_PIECES) throw notHere(`${set} has more than ${MAX_PIECES} pieces`);
   const pieces = function* (): Generator<Bytes> {
-    for (const place of places) {
-      const entries = walk.entries(place);
-      if (!isPiece(layout, place, entries)) throw notHere(`the records of ${set} in the store are damaged`);
+    for (const subtree of subtrees) {
+      const entries = walk.entries(subtree);
+      if (!isPiece(layout, subtree, entries)) throw notHere(`the records of ${set} in the store are damaged`);
       yield encodePiece(set, entries, (entry) => besideOf(set, entry, store));
     }
   };

@@ -17,30 +17,31 @@ export type SnapshotBlock = RegisteredWork & {
   readonly record?: BlockRecord;
 };
 
-export type BlockPlace = { readonly id: Bytes; readonly cutHeight: number; readonly hasBody: boolean };
+export type ExpectedBlock = { readonly id: Bytes; readonly cutHeight: number; readonly hasBody: boolean };
 
 /** `header 312 | body`; of the first cut's blocks only the header counts, and there is no body. */
-export function readSnapshotBlock(bytes: Bytes, place: BlockPlace, state: LedgerState): SnapshotBlock {
+export function readSnapshotBlock(bytes: Bytes, expected: ExpectedBlock, state: LedgerState): SnapshotBlock {
   const headerBytes = Uint8Array.from(bytes.subarray(0, HEADER_BYTES));
   const bodyBytes = bytes.subarray(HEADER_BYTES);
-  return checkPart(`a block of cut ${place.cutHeight}`, () => {
-    if (!equalBytes(blockId(headerBytes), place.id)) throw falsePart(`a block of cut ${place.cutHeight} is another`);
+  return checkPart(`a block of cut ${expected.cutHeight}`, () => {
+    if (!equalBytes(blockId(headerBytes), expected.id))
+      throw falsePart(`a block of cut ${expected.cutHeight} is another`);
     const header = decodeHeader(headerBytes);
     const { anchorHeight } = header;
     const work = workOfTarget(header.target);
-    if (!place.hasBody) {
+    if (!expected.hasBody) {
       if (bodyBytes.length > 0) throw falsePart('a block has a body that is not needed');
       return { anchorHeight, work, transactionCount: 0 };
     }
     const block = readCandidate(headerBytes, header, bodyBytes, (wire, leaf) =>
       readTransaction(wire, state.chainId, leaf),
     );
-    if ('code' in block) throw falsePart(`a block of cut ${place.cutHeight}: ${block.message}`);
+    if ('code' in block) throw falsePart(`a block of cut ${expected.cutHeight}: ${block.message}`);
     const transactionCount = block.transactions.length;
-    const open = windowOf(state, anchorHeight)?.blocks.find(({ id }) => equalBytes(id, place.id));
+    const open = windowOf(state, anchorHeight)?.blocks.find(({ id }) => equalBytes(id, expected.id));
     if (open === undefined) return { anchorHeight, work, transactionCount };
     const record: BlockRecord = {
-      id: place.id,
+      id: expected.id,
       header: headerBytes,
       anchorHeight,
       dueHeight: anchorHeight + REGISTRATION_WINDOW,
@@ -50,7 +51,7 @@ export function readSnapshotBlock(bytes: Bytes, place: BlockPlace, state: Ledger
       extranonce: block.body.extranonce,
       parents: block.body.parents,
       transactionCount,
-      registeredHeight: place.cutHeight,
+      registeredHeight: expected.cutHeight,
       reward: { state: 'pending', fees: open.feeShare },
     };
     return { anchorHeight, work, transactionCount, record };

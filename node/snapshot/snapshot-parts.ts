@@ -55,10 +55,10 @@ export const outlineRules = ({ state }: ProvenHead): readonly PartRule<OutlinedS
 export function* blockRules({ cuts, state }: ProvenHead): Generator<PartRule<SnapshotBlock>> {
   for (const [i, { header, blockIds }] of cuts.entries())
     for (const id of blockIds) {
-      const place = { id, cutHeight: header.height, hasBody: i > 0 };
+      const expected = { id, cutHeight: header.height, hasBody: i > 0 };
       yield {
-        maxBytes: HEADER_BYTES + (place.hasBody ? MAX_BODY_BYTES : 0),
-        read: (bytes) => readSnapshotBlock(bytes, place, state),
+        maxBytes: HEADER_BYTES + (expected.hasBody ? MAX_BODY_BYTES : 0),
+        read: (bytes) => readSnapshotBlock(bytes, expected, state),
       };
     }
 }

@@ -28,7 +28,7 @@ type Shelved = {
   readonly file: FileHandle;
   readonly cutId: Bytes;
   /** Offsets of the parts, and the end. */
-  readonly places: readonly number[];
+  readonly offsets: readonly number[];
   isDeleted: boolean;
   askedAt: number;
 };
@@ -53,16 +53,16 @@ async function bytesAt(file: FileHandle, at: number, length: number): Promise<Bu
   return bytes;
 }
 
-async function placesOf(file: FileHandle, size: number): Promise<number[]> {
+async function offsetsOf(file: FileHandle, size: number): Promise<number[]> {
   if (size < MAGIC.length || !(await bytesAt(file, 0, MAGIC.length)).equals(MAGIC))
     throw unreadable('this is no snapshot');
-  const places = [MAGIC.length];
-  for (let at = MAGIC.length; at < size; places.push(at)) {
-    if (places.length > MAX_PARTS) throw unreadable('it has too many parts');
+  const offsets = [MAGIC.length];
+  for (let at = MAGIC.length; at < size; offsets.push(at)) {
+    if (offsets.length > MAX_PARTS) throw unreadable('it has too many parts');
     at += LENGTH_BYTES + (await bytesAt(file, at, LENGTH_BYTES)).readUInt32LE();
     if (at > size) throw unreadable('the snapshot is cut short');
   }
-  return places;
+  return offsets;
 }
 
 export class SnapshotShelf {
@@ -116,14 +116,14 @@ export class SnapshotShelf {
     try {
       const status = await file.stat();
       if (!status.isFile()) throw unreadable('this is no file');
-      const places = await placesOf(file, status.size);
-      const [first = 0, second = 0] = places;
+      const offsets = await offsetsOf(file, status.size);
+      const [first = 0, second = 0] = offsets;
       const length = second - first - LENGTH_BYTES;
       if (length < 0 || length > headRule(undefined).maxBytes) throw unreadable('it has no head');
       const { cuts } = decodeSnapshotHead(await bytesAt(file, first + LENGTH_BYTES, length));
       if (!equalBytes(cutId((cuts.at(-1) as { header: Bytes }).header), id))
         throw new SnapshotError('snapshot_other_chain', `it is not of cut ${height} of this chain`);
-      return { file, cutId: id, places, isDeleted: false, askedAt: this.#with.steady() };
+      return { file, cutId: id, offsets, isDeleted: false, askedAt: this.#with.steady() };
     } catch (error) {
       await file.close();
       throw error;
@@ -155,15 +155,15 @@ export class SnapshotShelf {
     maxBytes: number,
   ): Promise<{ readonly length: number; readonly bytes: Bytes } | 'busy' | undefined> {
     const shelved = this.#shelved.get(height);
-    const [place, next] = [shelved?.places[part], shelved?.places[part + 1]];
-    if (shelved === undefined || place === undefined || next === undefined) return undefined;
-    const length = next - place - LENGTH_BYTES;
+    const [offset, next] = [shelved?.offsets[part], shelved?.offsets[part + 1]];
+    if (shelved === undefined || offset === undefined || next === undefined) return undefined;
+    const length = next - offset - LENGTH_BYTES;
     if (from >= length) return undefined;
     if (this.#reads >= MAX_READS) return 'busy';
     shelved.askedAt = this.#with.steady();
     this.#reads++;
     try {
-      const bytes = await bytesAt(shelved.file, place + LENGTH_BYTES + from, Math.min(maxBytes, length - from));
+      const bytes = await bytesAt(shelved.file, offset + LENGTH_BYTES + from, Math.min(maxBytes, length - from));
       return { length, bytes };
     } catch (error) {
       this.#with.log.warn('a snapshot cannot be read', { height, error });

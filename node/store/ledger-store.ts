@@ -332,8 +332,8 @@ export class LedgerStore {
       // A copy with bad witnesses says nothing about the transaction, and a final result does not change.
       if (transaction.outcome === 'failed' && (isFaultOfCopy(transaction) || this.#isFinal(transaction.id))) continue;
       const outcome = transaction.outcome === 'executed' ? 'executed' : transaction.reason;
-      const place = { blockId: transaction.blockId, index: transaction.index };
-      put(KEYS.transaction(transaction.id), encodeTransactionRecord({ outcome, height: header.height, place }));
+      const carriedBy = { blockId: transaction.blockId, index: transaction.index };
+      put(KEYS.transaction(transaction.id), encodeTransactionRecord({ outcome, height: header.height, carriedBy }));
     }
   }
 

@@ -14,13 +14,13 @@ export class PositionIndex {
     const names = this.#byValidator.get(nameOf(validator));
     const name = nameOf(id);
     if (names === undefined) this.#byValidator.set(nameOf(validator), [name]);
-    else names.splice(placeOf(names, name), 0, name);
+    else names.splice(indexOf(names, name), 0, name);
   }
 
   delete(validator: Bytes, id: Bytes): void {
     const names = this.#byValidator.get(nameOf(validator)) ?? [];
-    const place = placeOf(names, nameOf(id));
-    if (names[place] === nameOf(id)) names.splice(place, 1);
+    const index = indexOf(names, nameOf(id));
+    if (names[index] === nameOf(id)) names.splice(index, 1);
     if (names.length === 0) this.#byValidator.delete(nameOf(validator));
   }
 
@@ -30,14 +30,14 @@ export class PositionIndex {
 
   after(validator: Bytes, after: Bytes | undefined, limit: number): Bytes[] {
     const names = this.#byValidator.get(nameOf(validator)) ?? [];
-    let from = after === undefined ? 0 : placeOf(names, nameOf(after));
+    let from = after === undefined ? 0 : indexOf(names, nameOf(after));
     if (after !== undefined && names[from] === nameOf(after)) from++;
     return names.slice(from, from + limit).map((name) => Buffer.from(name, 'latin1'));
   }
 }
 
-/** The first place whose name is not below. */
-function placeOf(names: readonly string[], name: string): number {
+/** The first index whose name is not below. */
+function indexOf(names: readonly string[], name: string): number {
   let low = 0;
   let high = names.length;
   while (low < high) {

@@ -195,18 +195,18 @@ function readReward(id: Bytes, reader: ByteReader): BlockReward {
   return { state, height, reward: amount === 0n ? reward : { ...reward, outpoint: workRewardOutpoint(id) } };
 }
 
-/** The result of a transaction in finalized cuts; `place` is missing if it failed while waiting. */
+/** The result of a transaction in finalized cuts; `carriedBy`, the block that carried it and its index there, is missing if it failed while waiting. */
 export type TransactionRecord = {
   readonly outcome: 'executed' | FailureReason;
   readonly height: number;
-  readonly place?: { readonly blockId: Bytes; readonly index: number };
+  readonly carriedBy?: { readonly blockId: Bytes; readonly index: number };
 };
 
 const OUTCOMES = ['executed', ...FAILURE_REASONS] as const;
 
 export function encodeTransactionRecord(record: TransactionRecord): Uint8Array<ArrayBuffer> {
   const writer = new ByteWriter(72).u8(OUTCOMES.indexOf(record.outcome)).height(record.height);
-  if (record.place !== undefined) writer.raw(record.place.blockId).u32(record.place.index);
+  if (record.carriedBy !== undefined) writer.raw(record.carriedBy.blockId).u32(record.carriedBy.index);
   return writer.done();
 }
 
@@ -215,5 +215,5 @@ export function decodeTransactionRecord(bytes: Bytes): TransactionRecord {
   const outcome = OUTCOMES[reader.u8()] ?? 'invalid';
   const height = reader.height();
   if (reader.left === 0) return { outcome, height };
-  return { outcome, height, place: { blockId: reader.take(ID_BYTES), index: reader.u32() } };
+  return { outcome, height, carriedBy: { blockId: reader.take(ID_BYTES), index: reader.u32() } };
 }

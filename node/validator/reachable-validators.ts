@@ -5,11 +5,10 @@ import { decodeEndpoint, type Route } from '../../protocol/staking/endpoint.ts';
 import { ATTENDANCE_WINDOWS } from '../../protocol/staking/limits.ts';
 import { type Reach, reachOf } from '../../runtime/clients/address-reach.ts';
 import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
-import type { Reachable } from '../consensus/reach/dial-plan.ts';
-import type { Listed } from '../consensus/relays/relaying.ts';
 import type { Staking } from '../full-node.ts';
 import { byStake, isEligible } from '../ledger/staking/committee.ts';
 import { asOf, type Validator } from '../ledger/staking/validator.ts';
+import type { Listed, Reachable } from './dial-plan.ts';
 
 type ChainRecords = Pick<Staking, 'stake' | 'intervalCuts' | 'validator' | 'activeValidators'>;
 

@@ -6,9 +6,11 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { writeDurably } from '../../runtime/files/durable-file.ts';
 import type { Logger } from '../../runtime/log/log.ts';
-import type { RememberedMembers } from '../consensus/reach/overlay-identities.ts';
 
 const fileOf = (dataDir: string): string => join(dataDir, 'consensus', 'members.json');
+
+/** By the identifier of a key, the addresses as limits know them, the last one first. */
+export type RememberedMembers = readonly { readonly validator: string; readonly addresses: readonly string[] }[];
 
 type RememberedMember = RememberedMembers[number];
 

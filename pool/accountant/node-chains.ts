@@ -24,23 +24,35 @@ export function chainConflict(nodes: readonly NodeChain[]): string | undefined {
   return `${shown(first)} and ${shown(other)}: name listeners of the same node, or of nodes that are peers`;
 }
 
+export type NodeChainsDependencies = {
+  readonly transport: NodeTransport;
+  readonly log: Logger;
+  /** Throws if the data directory is of another chain. */
+  readonly claim: (chainId: string) => Promise<void>;
+};
+
 export class NodeChains {
   readonly #unasked: NamedNode[];
   readonly #known: NodeChain[] = [];
   readonly #told = new Set<string>();
-  readonly #dependencies: { readonly transport: NodeTransport; readonly log: Logger };
+  readonly #dependencies: NodeChainsDependencies;
+  #isClaimed = false;
 
-  constructor(nodes: readonly NamedNode[], dependencies: { transport: NodeTransport; log: Logger }) {
+  constructor(nodes: readonly NamedNode[], dependencies: NodeChainsDependencies) {
     this.#unasked = [...nodes];
     this.#dependencies = dependencies;
   }
 
-  /** Queries the nodes that have not answered yet. Throws when two are on different chains. */
+  /** Queries the nodes that have not answered yet. Throws when two are on different chains, or the directory is of another. */
   async look(): Promise<void> {
     const asked = this.#unasked.splice(0);
     await Promise.all(asked.map((node) => this.#ask(node)));
     const conflict = chainConflict(this.#known);
     if (conflict !== undefined) throw new PoolError('nodes_differ', conflict);
+    const [first] = this.#known;
+    if (first === undefined || this.#isClaimed) return;
+    await this.#dependencies.claim(first.chainId);
+    this.#isClaimed = true;
   }
 
   async #ask(node: NamedNode): Promise<void> {

@@ -5,8 +5,9 @@
  */
 
 import { type ApiClient, createApiClient } from '../../protocol/api/client.ts';
-import { newPayments, type PayoutTerms, readPayoutTerms } from '../../protocol/books/account-payments.ts';
+import { newPayments, type PayoutTerms, readPayoutTerms, unlistedSum } from '../../protocol/books/account-payments.ts';
 import { gatherEvidence } from '../../protocol/books/books-evidence.ts';
+import { isWhole } from '../../protocol/books/books-slice.ts';
 import { type PublishedTerms, sliceCutsOf } from '../../protocol/books/books-terms.ts';
 import { judgeProof } from '../../protocol/books/books-verdict.ts';
 import { checkPoolProof, type PoolProof } from '../../protocol/books/pool-proof.ts';
@@ -29,6 +30,9 @@ type Judged = {
   readonly credited?: bigint;
   readonly paid?: bigint;
 };
+
+/** Ten minutes. Books further behind the ledger catch up after a fall: payments and advances are booked again at its end. */
+const MAX_BEHIND = 240;
 
 /** A reward is credited at the latest this many cuts after the slice, unless it is held (rule 7). */
 const LIST_CUTS = 96;
@@ -102,7 +106,7 @@ async function judge(evidence: UnpaidEvidence, { poolApi, nodeApi }: Values): Pr
   const node = createApiClient({ baseUrl: nodeApi }, apiClientDependencies());
   try {
     const { address } = evidence;
-    const published = (await read('terms')) as PublishedTerms;
+    const published = (await read('terms')) as PublishedTerms & { readonly height?: unknown };
     // One document for all checks: payments and lists are checked against the same address.
     const pool: Read = async (path) => (path === 'terms' ? published : read(path));
     const cuts = sliceCutsOf(published.terms);
@@ -111,6 +115,9 @@ async function judge(evidence: UnpaidEvidence, { poolApi, nodeApi }: Values): Pr
     const bound = unpaidBound(terms.intervalMillis);
     const newest = (await node.cuts({ limit: 1 })).cuts[0];
     if (newest === undefined) throw new Error('the node has no cuts');
+    const behind = newest.height - (isWhole(published.height) ? published.height : newest.height);
+    if (behind > MAX_BEHIND)
+      throw new Error(`the pool says that its books are ${behind} cuts behind: ask again when they are not`);
     const credits = await oldOnes(evidence.credits, { cuts, bound, node, newest });
     if (credits.length === 0) throw new Error('none of the lists is old enough by the terms that the pool publishes');
     const credited = await creditedBy(credits, address, pool, node);
@@ -131,6 +138,11 @@ async function judge(evidence: UnpaidEvidence, { poolApi, nodeApi }: Values): Pr
     if (verdict === 'below')
       throw new Error(
         `the pool owes ${owed} atoms, and says that it pays this address from ${threshold} atoms on, or did in that time${advancedWords(terms)}; the file says ${named}`,
+      );
+    const unlisted = await unlistedSum({ ...asked, known: found }, node);
+    if (owed - unlisted < threshold)
+      throw new Error(
+        `the ledger shows payments of ${unlisted} atoms that the pool does not list: its database may have fallen back; ask again in an hour`,
       );
     if (terms.earlier === undefined) throw new Error('the pool does not say which thresholds this address had before');
     return { verdict, credited, paid };

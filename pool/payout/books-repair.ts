@@ -6,8 +6,10 @@
  */
 import { randomUUID } from 'node:crypto';
 import { parseAddress } from '../../protocol/address.ts';
+import { toHex } from '../../protocol/bytes.ts';
+import { unpackCredits } from '../books/packed.ts';
 import { balanceSheet } from '../books/sheet.ts';
-import type { Sql, Transaction } from '../database/connect.ts';
+import { byteaTexts, type Sql, type Transaction } from '../database/connect.ts';
 import { takeTurn } from '../database/row-turns.ts';
 import { markRefused, markVoid } from './payout-states.ts';
 import type { ChainPayment, Recipient, WalletPayment } from './payout-wallet.ts';
@@ -82,11 +84,16 @@ export async function bookLost(
   const reserved = await transaction<{ id: string }[]>`select id from payouts where state = 'reserved' for update`;
   for (const { id } of reserved) await markVoid(transaction, id, 'reserved', why);
   const before = await balanceSheet(transaction);
+  const credits = await lateCredits(transaction, lost);
   let [total, advanced] = [0n, 0n];
   for (const payment of lost) {
     const id = await insertPayout(transaction, payment, terms.requestTable);
     for (const { address, amount } of payment.recipients) {
-      advanced += await bookItem(transaction, id, address, amount, payment.fate.state, terms);
+      advanced += await bookItem(
+        transaction,
+        { payout: id, address, amount, fate: payment.fate },
+        { ...terms, credits },
+      );
       total += amount;
     }
   }
@@ -116,28 +123,64 @@ async function insertPayout(transaction: Transaction, payment: LostPayment, requ
   return id;
 }
 
-/** Returns how much of it the balance did not cover. */
+type LateCredit = { readonly closedHeight: number; readonly value: bigint };
+
+/** By account: credits of lists whose slices closed after the first of these payments. A payment was not made for later ones, however late it is booked. */
+async function lateCredits(
+  transaction: Transaction,
+  lost: readonly LostPayment[],
+): Promise<ReadonlyMap<number, readonly LateCredit[]>> {
+  const heights = lost.flatMap(({ fate }) => (fate.state === 'finalized' ? [fate.height] : []));
+  const addresses = lost.flatMap(({ recipients }) => recipients.map(({ address }) => address));
+  const payloads = byteaTexts(addresses.map((address) => toHex(parseAddress(address).payload)));
+  const ids = await transaction<{ id: number }[]>`select account_id as id from account_names
+      where payload = any(${payloads}::text[]::bytea[])
+    union select id from accounts where address = any(${addresses})`;
+  const found = new Map<number, LateCredit[]>(ids.map(({ id }) => [id, []]));
+  if (heights.length === 0) return found;
+  const lists = transaction<{ closes: bigint; credits: Buffer }[]>`select credits,
+      (l.slice + 1)::bigint * s.slice_cuts as closes
+    from credit_lists l join slices s on s.service = l.service and s.number = l.slice
+    where (l.slice + 1)::bigint * s.slice_cuts > ${Math.min(...heights)}`.cursor(1);
+  for await (const [list] of lists)
+    if (list !== undefined)
+      for (const { accountId, value } of unpackCredits(list.credits))
+        found.get(accountId)?.push({ closedHeight: Number(list.closes), value });
+  return found;
+}
+
+type LostItem = Recipient & { readonly payout: string; readonly fate: WalletPayment['fate'] };
+type ItemTerms = RepairTerms & { readonly credits: Awaited<ReturnType<typeof lateCredits>> };
+
+/** Returns how much of it the balance does not cover. What it did not cover when it was paid is the account's advance. */
 async function bookItem(
   transaction: Transaction,
-  payout: string,
-  address: string,
-  amount: bigint,
-  state: WalletPayment['fate']['state'],
-  { isCaughtUp }: RepairTerms,
+  { payout, address, amount, fate }: LostItem,
+  { isCaughtUp, credits }: ItemTerms,
 ): Promise<bigint> {
   const account = await accountOf(transaction, address, isCaughtUp);
   await transaction`insert into payout_items (payout_id, account_id, amount) values (${payout}, ${account.id}, ${amount})`;
   // It was given back, or never reserved: it is in the balance.
-  if (state === 'void') return 0n;
-  const covered = account.balance > 0n ? account.balance : 0n;
-  const uncovered = amount > covered ? amount - covered : 0n;
+  if (fate.state === 'void') return 0n;
+  const uncovered = beyond(amount, account.balance);
+  const height = fate.state === 'finalized' ? fate.height : Number.POSITIVE_INFINITY;
+  const later = (credits.get(account.id) ?? []).filter(({ closedHeight }) => closedHeight > height);
+  const advance = beyond(
+    amount,
+    later.reduce((balance, { value }) => balance - value, account.balance),
+  );
   if (uncovered > 0n && !isCaughtUp)
     throw new UncoveredError('the wallet paid more than the books have credited so far: they are still catching up');
-  const paid = state === 'finalized' ? amount : 0n;
-  await transaction`update accounts set advance = advance + ${uncovered}, balance = balance - ${amount},
+  const paid = fate.state === 'finalized' ? amount : 0n;
+  await transaction`update accounts set advance = advance + ${advance}, balance = balance - ${amount},
     in_flight = in_flight + ${amount - paid}, paid = paid + ${paid} where id = ${account.id}`;
   return uncovered;
 }
+
+const beyond = (amount: bigint, balance: bigint): bigint => {
+  const covered = balance > 0n ? balance : 0n;
+  return amount > covered ? amount - covered : 0n;
+};
 
 async function accountOf(transaction: Transaction, address: string, isCaughtUp: boolean) {
   type Row = { id: number; balance: bigint };

@@ -1,10 +1,14 @@
 /**
- * The pool's data directory: one process at a time. A backup ends by itself, so a pool that starts meanwhile, or a
+ * The pool's data directory: one chain, and one process at a time. A backup ends by itself, so a pool that starts meanwhile, or a
  * command that reads the books, waits for it and reports that.
  */
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { claimFormat } from '../../runtime/files/directory-format.ts';
 import { type DirectoryLock, DirectoryLockedError, lockDirectory } from '../../runtime/files/directory-lock.ts';
+import { createDurably } from '../../runtime/files/durable-file.ts';
+import { readSmallFile } from '../../runtime/files/small-file.ts';
+import { PoolError } from '../pool-error.ts';
 import type { PoolDependencies } from './pool-dependencies.ts';
 
 const BACKUP = 'svc-pool backup';
@@ -44,4 +48,20 @@ export async function lockAfterBackup(
     }
     await sleep(LOOK_MILLIS, undefined, { signal: stop.signal }).catch(() => undefined);
   }
+}
+
+/**
+ * A network can begin anew under its name. Journals of the chain before would be booked by a new database as work on this
+ * one, and the key in the directory has signed slices by their numbers, which come again: two records convict the pool
+ * (books rule 20).
+ */
+export async function claimChain(dataDir: string, chainId: string): Promise<void> {
+  const path = join(dataDir, 'pool.chain');
+  if (await createDurably(path, `${chainId}\n`)) return;
+  const known = readSmallFile(path).trim();
+  if (known !== chainId)
+    throw new PoolError(
+      'directory_other_chain',
+      `the nodes follow chain ${chainId}, and ${path} says that this directory is of chain ${known}: name nodes of that chain, or begin with another --data-dir, database and key`,
+    );
 }

@@ -150,6 +150,38 @@ async function paidAt(address: string, payer: string, height: number, node: NonN
   );
 }
 
+/** Of an address since a cut: strangers can send dust, but not so much for nothing. */
+const MAX_HISTORY_PAGES = 200;
+
+/**
+ * What the payer paid an address by the ledger alone, without transactions that are known: a pool whose database fell back
+ * to an older copy lists its newest payments again only when it has compared its books with its wallet.
+ */
+export async function unlistedSum(
+  { address, payer, known, fromHeight }: AskedPayments,
+  node: NonNullable<PaymentSources['node']>,
+): Promise<bigint> {
+  const isNew = (transaction: string): boolean => known?.has(transaction) !== true;
+  const heights = new Set<number>();
+  let cursor: string | undefined;
+  for (let page = 0; ; page++) {
+    if (page === MAX_HISTORY_PAGES) throw new PaymentsUnread('the address received too many outputs');
+    const asked = { addresses: [address], after_height: Math.max(0, fromHeight - 1), limit: PAGE_CHANGES };
+    const answer = await node.addressChanges(cursor === undefined ? asked : { ...asked, cursor });
+    for (const { kind, transaction_id: transaction, finalized_height: height } of answer.changes)
+      if (kind === 'received' && isNew(transaction)) heights.add(height);
+    cursor = answer.next_cursor;
+    if (cursor === undefined) break;
+  }
+  let sum = 0n;
+  for (const height of heights)
+    for (const output of (await paidAt(address, payer, height, node)) ?? []) {
+      const [transaction = '', amount = ''] = output.split(' ');
+      if (isNew(transaction)) sum += parseAtoms(amount);
+    }
+  return sum;
+}
+
 export type Payment = { readonly atoms: bigint; readonly height: number };
 
 export type NewPayments = {

@@ -56,3 +56,9 @@ export const voteMessage = (chainId: Bytes, vote: Vote): Uint8Array<ArrayBuffer>
 /** Two votes of which a member must sign at most one. */
 export const areContrary = (a: Vote, b: Vote): boolean =>
   a.kind === b.kind && a.height === b.height && a.round === b.round && !equalBytes(a.cutId, b.cutId);
+
+/** More than two thirds: two such groups share an honest member while less than a third lies. */
+export const isQuorum = (stake: bigint, total: bigint): boolean => stake * 3n > total * 2n;
+
+/** More than a third: at least one honest member is among them. */
+export const isThird = (stake: bigint, total: bigint): boolean => stake * 3n > total;

@@ -41,7 +41,7 @@ export function releasedChangelog(changelog: string, version: string, date: stri
   const after = changelog.slice(at + UNRELEASED.length);
   const [section = ''] = after.split(/\n(?=## )/);
   if (!/^- /m.test(section)) return undefined;
-  return `${changelog.slice(0, at)}${UNRELEASED}\n\n### Can be used\n\n## ${version} (${date})${after}`;
+  return `${changelog.slice(0, at)}${UNRELEASED}\n\n## ${version} (${date})${after}`;
 }
 
 const HISTORY =

@@ -1,6 +1,6 @@
 /** Strangers that ask a validator for what they lack (consensus rule 16): together they get a part of its time, and members are answered all the same. */
 import { expect, onTestFinished, test } from 'vitest';
-import { MESSAGE_TYPES } from '../../node/consensus/driver/messages.ts';
+import { MESSAGE_TYPES } from '../../node/consensus/link/message-types.ts';
 import { DrivenNetwork, MEMBERS } from '../consensus/driven.ts';
 import { haveAt } from '../consensus/have-at.ts';
 import { until } from '../until.ts';

@@ -72,7 +72,7 @@ async function announce(extranonce: number, change: Change): Promise<void> {
     const question = decodeRelayQuestion(bytes);
     if (question.type === 'block') return encodeBlocksAnswer([{ header, body: whole }]);
     if (question.type === 'waiting') return encodeWaiting({ transactions: [], blocks: [] });
-    const asked = question.type === 'carried' ? question.places : question.ids;
+    const asked = question.type === 'carried' ? question.indexes : question.ids;
     return encodeWires(asked.map(() => undefined));
   };
   room.enter(name, { answer }, 'relay');

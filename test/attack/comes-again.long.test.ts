@@ -3,8 +3,8 @@
  * clock of its victim stands still, so nothing is given back meanwhile.
  */
 import { afterEach, expect, test } from 'vitest';
-import { LINK_LIMITS } from '../../node/consensus/reach/tcp-link.ts';
-import { TcpTransport } from '../../node/consensus/reach/tcp-transport.ts';
+import { LINK_LIMITS } from '../../node/consensus/link/overlay-link.ts';
+import { Overlay } from '../../node/consensus/reach/overlay.ts';
 import { developmentKey, validatorName } from '../../node/genesis/development.ts';
 import { signMessage } from '../../node/ml-dsa.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
@@ -30,7 +30,7 @@ afterEach(async () => {
 
 async function open(member: number, port: number, neighbours: readonly ListenAddress[], steady = steadyMillis) {
   const { publicKey, privateKey } = members[member] as (typeof members)[number];
-  const transport = new TcpTransport(
+  const transport = new Overlay(
     { chainId: CHAIN, binds: [{ host: '127.0.0.1', port }], neighbours, limits: { ...LINK_LIMITS, messages } },
     {
       log: silentLog,

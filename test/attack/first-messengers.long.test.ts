@@ -1,8 +1,9 @@
 /** A stranger that hands genuine messages on before their senders' own copies arrive, with real ledgers, stores, logs and signatures: it takes nobody's place. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { BLOCK_MESSAGE_TYPES, decodeBlockMessage } from '../../node/consensus/driver/block-exchange.ts';
+import { decodeBlockMessage } from '../../node/consensus/driver/block-exchange.ts';
 import { servedOf } from '../../node/consensus/driver/catch-up.ts';
-import { decodeMessage, encodeMessage, MESSAGE_TYPES } from '../../node/consensus/driver/messages.ts';
+import { decodeMessage, encodeMessage } from '../../node/consensus/driver/messages.ts';
+import { BLOCK_MESSAGE_TYPES, MESSAGE_TYPES } from '../../node/consensus/link/message-types.ts';
 import { developmentKey } from '../../node/genesis/development.ts';
 import type { ConsensusNode } from '../../node/node.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';

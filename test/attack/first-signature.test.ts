@@ -6,15 +6,12 @@ import { afterEach, expect, test } from 'vitest';
 import type { CutLedger } from '../../node/chain/cut-ledger.ts';
 import { servedOf } from '../../node/consensus/driver/catch-up.ts';
 import { decodeMessage, encodeMessage } from '../../node/consensus/driver/messages.ts';
+import { Receivers } from '../../node/consensus/driver/receivers.ts';
 import { haveOf } from '../../node/consensus/engine/anti-entropy.ts';
 import { Committee } from '../../node/consensus/engine/committee.ts';
 import type { Company, Event, Peer } from '../../node/consensus/engine/effects.ts';
 import { step } from '../../node/consensus/engine/engine.ts';
 import { lastCutOf } from '../../node/consensus/engine/last-cut.ts';
-import { openState } from '../../node/consensus/engine/recovery.ts';
-import { RULES } from '../../node/consensus/engine/rules.ts';
-import { createState } from '../../node/consensus/engine/state.ts';
-import { NIL, PRECOMMIT, PREVOTE } from '../../node/consensus/engine/votes.ts';
 import {
   COVERED_TICKS,
   HEIGHT_TICKS,
@@ -22,10 +19,13 @@ import {
   listenFirst,
   SLOW_TICKS,
   waitsFor,
-} from '../../node/consensus/one-signer/listening.ts';
+} from '../../node/consensus/engine/listening.ts';
+import { openState } from '../../node/consensus/engine/recovery.ts';
+import { RULES } from '../../node/consensus/engine/rules.ts';
+import { createState } from '../../node/consensus/engine/state.ts';
+import { NIL, PRECOMMIT, PREVOTE } from '../../node/consensus/engine/votes.ts';
 import { SigningLog } from '../../node/consensus/one-signer/signing-log.ts';
-import { Receivers } from '../../node/consensus/reach/receivers.ts';
-import { TcpTransport } from '../../node/consensus/reach/tcp-transport.ts';
+import { Overlay } from '../../node/consensus/reach/overlay.ts';
 import { developmentKey, validatorName } from '../../node/genesis/development.ts';
 import { signMessageAside } from '../../node/ml-dsa.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
@@ -256,7 +256,7 @@ test('the round of the cut before, which a final cut does not prove, is not take
 });
 
 type Key = ReturnType<typeof developmentKey>;
-const opened: TcpTransport[] = [];
+const opened: Overlay[] = [];
 afterEach(async () => {
   for (const one of opened.splice(0)) await one.close();
 });
@@ -274,7 +274,7 @@ async function open(
     publicKey: key.publicKey,
     sign: (message: Bytes) => signMessageAside(key.privateKey, message),
   };
-  const transport = new TcpTransport(
+  const transport = new Overlay(
     { chainId: CHAIN, binds: [{ host, port: 0 }], neighbours },
     { log: silentLog, steady: steadyMillis, isNear: () => false, members: () => seats.members, signer },
   );

@@ -55,6 +55,10 @@ type World = {
   payer: string;
   says?: { address?: string; sliceCuts?: number };
   rows?: readonly object[];
+  /** It does not list its payment, as after a fall of its database. */
+  isForgetful?: boolean;
+  /** Cuts by which its books are behind. */
+  behind?: number;
   /** Routes that answer 429 the first time. */
   busy?: Set<string>;
 };
@@ -69,12 +73,25 @@ const PAYING: World = {
 };
 
 function poolSays(path: string, world: World): unknown {
-  const { paid, paidHeight, minimum, minimums, advanced, resumed, isPaused, says, rows = [] } = world;
+  const {
+    paid,
+    paidHeight,
+    minimum,
+    minimums,
+    advanced,
+    resumed,
+    isPaused,
+    says,
+    rows = [],
+    isForgetful,
+    behind = 0,
+  } = world;
   if (path === 'terms') {
     const { address: own = poolAddress, sliceCuts = SLICE_CUTS } = says ?? {};
     const { terms, ...published } = lists.evidence.terms!;
     const changed = (list: typeof terms.pplns) => list.map((each) => ({ ...each, slice_cuts: sliceCuts }));
-    return { ...published, address: own, terms: { pplns: changed(terms.pplns), solo: changed(terms.solo) } };
+    const height = world.newest - behind;
+    return { ...published, height, address: own, terms: { pplns: changed(terms.pplns), solo: changed(terms.solo) } };
   }
   if (path === 'pool') return { payouts: { interval_seconds: 60, paused: isPaused, resumed_millis: resumed } };
   if (path.startsWith('miners/'))
@@ -85,7 +102,7 @@ function poolSays(path: string, world: World): unknown {
     };
   if (!path.startsWith('payments')) return poolAnswer(lists, path) ?? null;
   const row = { payout_id: '1', state: 'finalized', address, amount: String(paid), transaction_id: PAYMENT };
-  return { payments: [...rows, ...(paid === 0n ? [] : [{ ...row, final_height: paidHeight }])] };
+  return { payments: [...rows, ...(paid === 0n || isForgetful ? [] : [{ ...row, final_height: paidHeight }])] };
 }
 
 async function nodeSays(request: IncomingMessage, { paid, paidHeight, newest, payer }: World): Promise<unknown> {
@@ -245,6 +262,21 @@ test('an account that was paid before its income was lost does not convict an ho
     verdict: 'unchecked',
     why: expect.stringContaining(`once paid it ${CREDIT} atoms more than it had credited`),
   });
+});
+
+test('a pool that lists a payment no more, because its database fell back, is not convicted: the ledger has it', async () => {
+  expect(await judged(fileOf(1n), { ...PAYING, isForgetful: true })).toMatchObject({
+    code: 1,
+    verdict: 'unchecked',
+    why: expect.stringContaining(`payments of ${CREDIT} atoms that the pool does not list`),
+  });
+  // Nor does one that catches up know yet what it once paid too much.
+  const late = { ...PAYING, paid: 0n, behind: 241 };
+  expect(await judged(fileOf(1n), late)).toMatchObject({ code: 1, why: expect.stringContaining('241 cuts behind') });
+  expect(await judged(fileOf(1n), { ...late, behind: 240 })).toMatchObject({ code: 5 });
+  // What others paid is no payment of the pool, and neither is one of before.
+  for (const more of [{ payer: OTHER }, { paidHeight: SLICE * SLICE_CUTS }])
+    expect(await judged(fileOf(1n), { ...PAYING, isForgetful: true, ...more })).toMatchObject({ code: 5 });
 });
 
 test('a pool that pays again after a long pause has a day for it', async () => {

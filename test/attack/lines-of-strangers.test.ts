@@ -1,9 +1,9 @@
 /** What strangers at the overlay do wrong is no line of the log: they come from ever new addresses, and would fill it. What a known neighbour does wrong is one. */
 import { connect } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
+import { FrameReader } from '../../node/consensus/link/frames.ts';
+import { Overlay } from '../../node/consensus/reach/overlay.ts';
 import type { OverlayAddress } from '../../node/consensus/reach/overlay-listeners.ts';
-import { FrameReader } from '../../node/consensus/reach/tcp-frames.ts';
-import { TcpTransport } from '../../node/consensus/reach/tcp-transport.ts';
 import { steadyMillis } from '../../runtime/clock/clock.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import { DrivenNetwork } from '../consensus/driven.ts';
@@ -39,7 +39,7 @@ test('a malformed message is a line where a known neighbour sent it, not where a
 
 test('the end of a stranger’s connection is no line, whatever it did', async () => {
   const { lines, log } = noted();
-  const transport = new TcpTransport(
+  const transport = new Overlay(
     { chainId: CHAIN, binds: [{ host: '127.0.0.1', port: 0 }], neighbours: [] },
     { log, steady: steadyMillis },
   );

@@ -3,8 +3,9 @@
  * the chain goes on with the proposals of others, and nobody stops.
  */
 import { afterEach, expect, test } from 'vitest';
-import { decodeMessage, encodeMessage, MESSAGE_TYPES } from '../../node/consensus/driver/messages.ts';
+import { decodeMessage, encodeMessage } from '../../node/consensus/driver/messages.ts';
 import { signedText } from '../../node/consensus/driver/signatures.ts';
+import { MESSAGE_TYPES } from '../../node/consensus/link/message-types.ts';
 import { developmentKey, validatorName } from '../../node/genesis/development.ts';
 import { nameOf } from '../../node/ledger/registration.ts';
 import { signMessage } from '../../node/ml-dsa.ts';

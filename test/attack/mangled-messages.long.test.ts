@@ -9,13 +9,9 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { newIdentity } from '../../node/api/identity.ts';
 import { adoptInto } from '../../node/chain/adopted-cut.ts';
-import {
-  BLOCK_MESSAGE_TYPES,
-  decodeBlockMessage,
-  encodeBlockMessage,
-} from '../../node/consensus/driver/block-exchange.ts';
-import { MESSAGE_TYPES } from '../../node/consensus/driver/messages.ts';
+import { decodeBlockMessage, encodeBlockMessage } from '../../node/consensus/driver/block-exchange.ts';
 import type { Peer } from '../../node/consensus/engine/effects.ts';
+import { BLOCK_MESSAGE_TYPES, MESSAGE_TYPES } from '../../node/consensus/link/message-types.ts';
 import type { Transport } from '../../node/consensus/reach/transport.ts';
 import type { UnspentOutput } from '../../node/full-node.ts';
 import { developmentKey } from '../../node/genesis/development.ts';
@@ -449,7 +445,7 @@ describe('gossip', () => {
         ...(
           [
             { type: 'transactions', ids: waiting },
-            { type: 'carried', block, places: [0] },
+            { type: 'carried', block, indexes: [0] },
             { type: 'block', block },
             { type: 'waiting' },
           ] as const

@@ -9,10 +9,11 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { afterEach, expect, test } from 'vitest';
 import { encodeBlockMessage } from '../../node/consensus/driver/block-exchange.ts';
-import { encodeMessage, MESSAGE_TYPES } from '../../node/consensus/driver/messages.ts';
+import { encodeMessage } from '../../node/consensus/driver/messages.ts';
 import { NIL, PRECOMMIT, PREVOTE } from '../../node/consensus/engine/votes.ts';
-import { FrameReader, MAX_FRAME_BYTES } from '../../node/consensus/reach/tcp-frames.ts';
-import { TcpTransport } from '../../node/consensus/reach/tcp-transport.ts';
+import { FrameReader, MAX_FRAME_BYTES } from '../../node/consensus/link/frames.ts';
+import { MESSAGE_TYPES } from '../../node/consensus/link/message-types.ts';
+import { Overlay } from '../../node/consensus/reach/overlay.ts';
 import { developmentKey, validatorName } from '../../node/genesis/development.ts';
 import { signMessageAside } from '../../node/ml-dsa.ts';
 import { type Bytes, concat, toHex } from '../../protocol/bytes.ts';
@@ -37,7 +38,7 @@ const KEPT_MIB = 6;
 
 const random = randomOf(4);
 const sockets = new Set<Socket>();
-const transports: TcpTransport[] = [];
+const transports: Overlay[] = [];
 let network: DrivenNetwork | undefined;
 let isOver = false;
 afterEach(async () => {
@@ -53,7 +54,7 @@ async function startMembers(): Promise<{ members: Driven[]; ports: number[] }> {
   const members: Driven[] = [];
   for (const [member, port] of ports.entries()) {
     const { publicKey, privateKey } = developmentKey(validatorName(member));
-    const transport = new TcpTransport(
+    const transport = new Overlay(
       { chainId: network.chainId, binds: [at(port)], neighbours: ports.slice(member + 1).map(at) },
       {
         log: silentLog,

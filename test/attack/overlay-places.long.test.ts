@@ -7,15 +7,15 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import type { Peer } from '../../node/consensus/engine/effects.ts';
-import { admit, PLACES, type Place, seat } from '../../node/consensus/reach/inbound-places.ts';
-import { OverlayIdentities, type RememberedMembers } from '../../node/consensus/reach/overlay-identities.ts';
+import { FrameReader, HELLO_BYTES } from '../../node/consensus/link/frames.ts';
+import { admit, PLACES, type Place, placeFor } from '../../node/consensus/reach/inbound-places.ts';
+import { Overlay, type OverlayDependencies } from '../../node/consensus/reach/overlay.ts';
+import { OverlayIdentities } from '../../node/consensus/reach/overlay-identities.ts';
 import { CHECKS, NEWCOMERS, SENT_TO_STRANGERS } from '../../node/consensus/reach/overlay-limits.ts';
 import type { OverlayAddress } from '../../node/consensus/reach/overlay-listeners.ts';
-import { FrameReader, HELLO_BYTES } from '../../node/consensus/reach/tcp-frames.ts';
-import { type TcpDependencies, TcpTransport } from '../../node/consensus/reach/tcp-transport.ts';
 import { developmentKey, validatorName } from '../../node/genesis/development.ts';
 import { signMessage } from '../../node/ml-dsa.ts';
-import { readMembers, rememberMembers } from '../../node/validator/remembered-members.ts';
+import { type RememberedMembers, readMembers, rememberMembers } from '../../node/validator/remembered-members.ts';
 import { type Bytes, concat } from '../../protocol/bytes.ts';
 import { steadyMillis } from '../../runtime/clock/clock.ts';
 import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
@@ -40,12 +40,12 @@ async function open(
   key?: typeof member,
   isFar = false,
   steady = steadyMillis,
-  memory: Pick<TcpDependencies, 'remembered' | 'remember'> = {},
+  memory: Pick<OverlayDependencies, 'remembered' | 'remember'> = {},
 ) {
   const heard: { peer: Peer; bytes: Bytes }[] = [];
   const joined: Peer[] = [];
   const left: Peer[] = [];
-  const transport = new TcpTransport(
+  const transport = new Overlay(
     { chainId: CHAIN, binds: [{ host: '127.0.0.1', port: 0 }], neighbours },
     {
       log: silentLog,
@@ -309,8 +309,8 @@ test('places: whatever comes, members and named addresses keep theirs, and no co
       const found =
         standing === 'waiting'
           ? admit(places, { address, isNear }, random)
-          : seat(places, { address, isNear, standing, member: name });
-      if (!found.seated) continue;
+          : placeFor(places, { address, isNear, standing, member: name });
+      if (!found.admitted) continue;
       places = places.filter((place) => place.peer !== found.evict);
       places.push({ peer: ++peer, address, isNear, standing, member: name });
       const gone = before.filter((place) => !places.includes(place));
@@ -429,7 +429,7 @@ test('where all addresses are as crowded any connection makes room, not always t
   }));
   const evicted = (drawn: number) => {
     const found = admit(places, { address: '10.1.0.1', isNear: false }, (limit) => drawn % limit);
-    return found.seated ? found.evict : undefined;
+    return found.admitted ? found.evict : undefined;
   };
   expect(all.map((drawn) => evicted(drawn))).toEqual(all);
 });
@@ -439,8 +439,8 @@ test('a member that is dialled by another and hands its connections on to a thir
     ({ peer, address, isNear: false, standing: 'member', member: 'honest' }) as const;
   let places: Place[] = [place('its own', '192.0.2.1')];
   const come = (peer: string, address: string) => {
-    const found = seat(places, place(peer, address));
-    if (found.seated) places = [...places.filter((each) => each.peer !== found.evict), place(peer, address)];
+    const found = placeFor(places, place(peer, address));
+    if (found.admitted) places = [...places.filter((each) => each.peer !== found.evict), place(peer, address)];
   };
   for (let i = 0; i < 10; i++) come(`handed on ${i}`, `198.51.100.${i % 3}`);
   expect(places.map(({ peer }) => peer)).toEqual(['its own', 'handed on 9']);

@@ -5,9 +5,7 @@
 import { connect, createServer, type Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import type { Peer } from '../../node/consensus/engine/effects.ts';
-import { LinkEcho } from '../../node/consensus/reach/link-echo.ts';
-import { Channel, type Ends, identityMessage, newConnectionKey } from '../../node/consensus/reach/overlay-channel.ts';
-import type { OverlayAddress } from '../../node/consensus/reach/overlay-listeners.ts';
+import { Channel, type Ends, identityMessage, newConnectionKey } from '../../node/consensus/link/channel.ts';
 import {
   decodeIdentity,
   encodeHello,
@@ -18,9 +16,11 @@ import {
   MAX_FRAME_BYTES,
   readHello,
   TAG_BYTES,
-} from '../../node/consensus/reach/tcp-frames.ts';
-import { LINK_LIMITS, type LinkLimits } from '../../node/consensus/reach/tcp-link.ts';
-import { TcpTransport } from '../../node/consensus/reach/tcp-transport.ts';
+} from '../../node/consensus/link/frames.ts';
+import { LinkEcho } from '../../node/consensus/link/link-echo.ts';
+import { LINK_LIMITS, type LinkLimits } from '../../node/consensus/link/overlay-link.ts';
+import { Overlay } from '../../node/consensus/reach/overlay.ts';
+import type { OverlayAddress } from '../../node/consensus/reach/overlay-listeners.ts';
 import { developmentKey, validatorName } from '../../node/genesis/development.ts';
 import { signMessage, signMessageAside } from '../../node/ml-dsa.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
@@ -43,7 +43,7 @@ afterEach(async () => {
 async function open(key: typeof keyA, neighbours: readonly ListenAddress[] = [], limits = LINK_LIMITS as LinkLimits) {
   const [heard, joined, left]: [Bytes[], Peer[], Peer[]] = [[], [], []];
   const { publicKey, privateKey } = key;
-  const transport = new TcpTransport(
+  const transport = new Overlay(
     { chainId: CHAIN, binds: [{ host: '127.0.0.1', port: 0 }], neighbours, limits },
     {
       log: silentLog,

@@ -1,7 +1,7 @@
 /** A stranger at a validator's overlay, over a real socket: it proves no key, hears what it is sent, and comes again whenever it is ended. */
 import { connect, type Socket } from 'node:net';
 import { decodeBlockMessage, encodeBlockMessage } from '../../node/consensus/driver/block-exchange.ts';
-import { FrameReader, MAX_FRAME_BYTES, TAG_BYTES } from '../../node/consensus/reach/tcp-frames.ts';
+import { FrameReader, MAX_FRAME_BYTES, TAG_BYTES } from '../../node/consensus/link/frames.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { decodeBody, encodeBody } from '../../protocol/ledger/body.ts';
 import { RawEnd } from '../consensus/raw-end.ts';

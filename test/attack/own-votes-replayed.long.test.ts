@@ -7,11 +7,12 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { decodeMessage, encodeMessage, MESSAGE_TYPES } from '../../node/consensus/driver/messages.ts';
+import { decodeMessage, encodeMessage } from '../../node/consensus/driver/messages.ts';
 import type { Message } from '../../node/consensus/engine/effects.ts';
 import { PRECOMMIT, type Vote } from '../../node/consensus/engine/votes.ts';
-import { FrameReader } from '../../node/consensus/reach/tcp-frames.ts';
-import { TcpTransport } from '../../node/consensus/reach/tcp-transport.ts';
+import { FrameReader } from '../../node/consensus/link/frames.ts';
+import { MESSAGE_TYPES } from '../../node/consensus/link/message-types.ts';
+import { Overlay } from '../../node/consensus/reach/overlay.ts';
 import { developmentKey, validatorName } from '../../node/genesis/development.ts';
 import { signMessageAside } from '../../node/ml-dsa.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
@@ -37,7 +38,7 @@ test('strangers that connect and are silent are no company: a validator that doe
   const { chainId } = network;
   const open = async (member: number, neighbours: readonly { host: string; port: number }[]) => {
     const { publicKey, privateKey } = members[member] as (typeof members)[number];
-    const transport = new TcpTransport(
+    const transport = new Overlay(
       { chainId, binds: [{ host: '127.0.0.1', port: 0 }], neighbours },
       {
         log: silentLog,
@@ -82,6 +83,8 @@ test('a validator that lost its log is sent all that its key ever signed, at eve
   const votes: Vote[] = [];
   const cuts = new Map<string, Set<string>>();
   let stalledAt = Number.POSITIVE_INFINITY;
+  /** The highest of which a precommit is on its way: it may become final, whatever is lost from now on. */
+  let precommitted = 0;
   const noted = (from: unknown, { vote }: Message & { type: 'vote' }) => {
     const { height, round, kind, cut, member } = vote;
     const key = `${member}/${height}/${round}/${kind}`;
@@ -93,17 +96,21 @@ test('a validator that lost its log is sent all that its key ever signed, at eve
     if (bytes[0] !== MESSAGE_TYPES.vote) return true;
     const message = decodeMessage(bytes) as Message & { type: 'vote' };
     if (from !== 'stranger') noted(from, message);
-    return message.vote.kind !== PRECOMMIT || message.vote.height < stalledAt;
+    if (message.vote.kind !== PRECOMMIT) return true;
+    if (message.vote.height >= stalledAt) return false;
+    precommitted = Math.max(precommitted, message.vote.height);
+    return true;
   };
   network.network.carries = carries;
   for (let member = 0; member < MEMBERS; member++) await network.start(`m${member}`, member);
   await until(() => (network.running.get('m1')?.node.chain.head().height ?? 0) >= 3);
   // The chain stands still at a height for which the validator has voted.
-  stalledAt = (network.running.get('m1')?.node.chain.head().height as number) + 2;
+  stalledAt = precommitted + 1;
   await until(() => votes.some(({ height }) => height === stalledAt));
   await network.stop('m1');
   rmSync(join(network.directory, 'm1', 'log'), { recursive: true });
   const old = [...votes];
+  const stalled = stalledAt;
   votes.length = 0;
 
   const { driver } = await network.start('m1', 1);
@@ -123,13 +130,6 @@ test('a validator that lost its log is sent all that its key ever signed, at eve
     await stranger.close();
   }
   expect(driver.state.stopped).toBe(false);
-  const said = ({ height, round, kind, cut }: Vote) => ({ height, round, kind, cut });
-  const newest = Math.max(...old.map(({ height }) => height));
-  expect({
-    again: votes.filter(({ height }) => height <= newest).map(said),
-    old: old.slice(-6).map(said),
-  }).toMatchObject({
-    again: [],
-  });
+  expect(Math.min(...votes.map(({ height }) => height))).toBeGreaterThan(stalled);
   expect([...cuts].filter(([, voted]) => voted.size > 1)).toEqual([]);
 });

@@ -198,6 +198,63 @@ test('a share work that was chosen after the node told of a cut, or one cut befo
   expect(again.job.shareTarget).toBeLessThan(shareTarget);
 });
 
+test.each([
+  ['it keeps its share work there when the first node serves again', false],
+  ['it is another chain, and its share work follows as ever', true],
+])('a farm logs in while a node serves that is behind: %s', async (_, isOtherChain) => {
+  const { bed, publish } = await hardBed();
+  const begin = async (height: number, login: Parameters<DeskFarm['login']>[0]) => {
+    noteHeight(bed.numbers, height, isOtherChain);
+    await publish(height);
+    const farm = new DeskFarm(bed);
+    return { farm, session: await farm.begin(['a'], login) };
+  };
+  const first = await begin(1_003, { password: 'd=4' });
+  first.farm.end();
+  const { farm, session } = isOtherChain ? first : await begin(1_000, { password: 'd=4' });
+  farm.end();
+  const { farm: again } = await begin(1_000, { password: 'd=1000', session });
+  await publish(isOtherChain ? 1_002 : 1_003);
+  await again.send();
+  expect(again.jobs.length).toBeGreaterThan(1);
+  expect(again.job.shareTarget === first.farm.job.shareTarget).toBe(!isOtherChain);
+});
+
+test('how many rigs a farm asks for decides its share work after the next cut', async () => {
+  const { bed, publish } = await hardBed();
+  await publish();
+  const farm = new DeskFarm(bed);
+  await farm.login({ password: 'rate=10000' });
+  const plain = plainOf(farm)?.shareTarget;
+  await farm.send({ type: 'farm', rigs: 1_000 });
+  await publish(1_001);
+  await farm.send();
+  expect(farm.jobs.map((job) => job.shareTarget)).toEqual([plain, plain]);
+  await publish(1_002);
+  await farm.send();
+  expect(farm.job.shareTarget).toBeGreaterThan(plain!);
+});
+
+test('where a plain job had another share work than a farm job would, also as one of many, the farm has no job on that template', async () => {
+  const { bed, publish } = await hardBed();
+  await publish();
+  const begin = async (password: string, session: string | null = null) => {
+    const miner = new DeskFarm(bed);
+    return { miner, session: await miner.login({ password, session }) };
+  };
+  const first = await begin('d=4');
+  first.miner.end();
+  const { miner } = await begin('d=64', first.session);
+  // The second one is on the same cut, with higher fees.
+  await publish(1_001);
+  await publish(1_001);
+  await miner.send({ type: 'farm', rigs: 8 });
+  expect(miner.jobs).toEqual([]);
+  await publish(1_002);
+  await miner.send();
+  expect(miner.jobs).toHaveLength(1);
+});
+
 test('whatever a session asks for on one template, all its farm jobs there have one share work', async () => {
   const { bed, publish } = await hardBed();
   await publish();
@@ -223,6 +280,9 @@ test('whatever a session asks for on one template, all its farm jobs there have 
   }
   expect(works.size).toBe(1);
 });
+
+/** Its newest plain job. */
+const plainOf = ({ said }: DeskFarm) => said.flatMap((frame) => (frame.type === 'job' ? [frame.job] : [])).at(-1);
 
 /** All hashes are shares, and none is a block. */
 const allShares = () => new Uint8Array(32).fill(0xff, 4);
@@ -272,7 +332,6 @@ test.each([0, 8])('a resume for which a share is verified too long, of a farm of
     if (rigs > 0) await miner.name('a');
     return { miner, id };
   };
-  const plainOf = ({ said }: DeskFarm) => said.flatMap((frame) => (frame.type === 'job' ? [frame.job] : [])).at(-1);
   const generationOf = (extranonce: Bytes) => Buffer.from(extranonce).readUInt32LE(extranonce.length - 4);
   const { miner, id } = await begin('d=4');
   const submit = async () => {

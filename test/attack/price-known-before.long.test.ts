@@ -5,16 +5,20 @@
  * not, wishes for anything, sends shares, falls silent, reads nothing. Had it hashed before, it could choose the best of
  * them: so each header that it could have hashed on has one price in all of them.
  */
+import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { noteHeight } from '../../bridge/session/extranonce.ts';
 import { type Bytes, equalBytes, toHex } from '../../protocol/bytes.ts';
 import { REWARD_ROOT_OFFSET } from '../../protocol/ledger/header.ts';
 import type { Job } from '../../protocol/stratum/messages.ts';
-import { EASY } from '../bridge/bed.ts';
+import { EASY, startBed } from '../bridge/bed.ts';
 import { type DeskBed, deskBed } from '../bridge/desk-bed.ts';
 import { DeskFarm } from '../bridge/desk-farm.ts';
+import { addressOf, V2Client } from '../bridge/stratum-client.ts';
 import { TemplateSource } from '../bridge/template-source.ts';
 import { randomOf } from '../random.ts';
+import { until } from '../until.ts';
+import { quickVerifier } from './credit/world.ts';
 
 const SEEDS = 30;
 const WAYS = 4;
@@ -37,6 +41,9 @@ async function templatesOf(random: Random): Promise<Made[]> {
     new DataView(header.buffer, header.byteOffset).setUint32(24, made.length + 1);
     made.push({ header, height: source.height, isFresh: false });
     if (random(3) > 0) source.height++;
+    // Another node serves, which is behind, or the one of before again.
+    else if (random(3) === 0) source.height -= 1 + random(4);
+    else if (random(2) === 0) source.height = Math.max(...made.map(({ height }) => height));
   }
   if (random(4) === 0) made.push({ ...(made[random(made.length)] as Made), isFresh: true });
   return made;
@@ -154,6 +161,7 @@ async function meet(seed: number, way: number, templates: readonly Made[]): Prom
   const bed = await deskBed({ hash: allShares, limits: LIMITS, seed });
   const miner = new Chooser(bed, randomOf(seed));
   const known = templates.at(-1) as Made;
+  let height = Math.max(...templates.map((template) => template.height));
   for (const template of templates.slice(0, -1)) {
     noteHeight(bed.numbers, template.height);
     await miner.publish(template);
@@ -166,6 +174,11 @@ async function meet(seed: number, way: number, templates: readonly Made[]): Prom
   await miner.act(miner.random(4));
   await miner.publish(known);
   await miner.act(miner.random(6));
+  // Cuts come, and no templates: a dataset is built.
+  for (let cuts = randomOf(seed)(3) * 4; cuts > 0; cuts--) {
+    noteHeight(bed.numbers, ++height);
+    await miner.act(miner.random(4));
+  }
   await miner.read();
   return miner.pricesOn(known);
 }
@@ -191,4 +204,50 @@ test('a header that could be known has one price, whatever the miner chooses aft
     }
   }
   expect(compared).toBeGreaterThan(SEEDS);
+});
+
+test('a server knows a cut when its node tells of it, also where a dataset has to be built first, and no heights of another chain', async () => {
+  let prepared = Promise.resolve();
+  const { port, source } = await startBed({
+    verifier: { ...quickVerifier, prepare: () => prepared },
+    blockWork: 1n << 20n,
+  });
+  const begin = async (password: string, session: string | null) => {
+    const client = await V2Client.open(port);
+    await client.login(`${addressOf(1)}.w`, password, session);
+    await client.farm(8);
+    return client;
+  };
+  const targets = async (client: V2Client, jobs: number) => {
+    await until(() => client.farmJobs.length === jobs);
+    return client.farmJobs.map((job) => job.shareTarget);
+  };
+  const first = await begin('d=16', null);
+  const [before] = await targets(first, 1);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  prepared = promise;
+  let asked = 0;
+  source.spoil = (answer) => {
+    asked++;
+    return answer;
+  };
+  source.cut();
+  await until(() => asked > 0);
+  const again = await begin('d=1000', first.session);
+  resolve();
+  await targets(again, 2);
+  source.cut();
+  expect(await targets(again, 3)).toEqual([before, before, before]);
+  source.cut();
+  const wished = (await targets(again, 4)).at(-1);
+  expect(wished).not.toBe(before);
+
+  source.takeUp(5, randomBytes(48));
+  source.back();
+  await targets(again, 5);
+  const other = await begin('d=64', again.session);
+  source.cut();
+  expect(await targets(other, 2)).toEqual([wished, wished]);
+  source.cut();
+  expect((await targets(other, 3)).at(-1)).not.toBe(wished);
 });

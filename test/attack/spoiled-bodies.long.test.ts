@@ -7,13 +7,10 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { CutLedger } from '../../node/chain/cut-ledger.ts';
 import { REFUTED_CUT_FILE } from '../../node/chain/refuted-cut.ts';
-import {
-  BLOCK_MESSAGE_TYPES,
-  decodeBlockMessage,
-  encodeBlockMessage,
-} from '../../node/consensus/driver/block-exchange.ts';
+import { decodeBlockMessage, encodeBlockMessage } from '../../node/consensus/driver/block-exchange.ts';
 import { servedOf } from '../../node/consensus/driver/catch-up.ts';
-import { encodeMessage, MESSAGE_TYPES } from '../../node/consensus/driver/messages.ts';
+import { encodeMessage } from '../../node/consensus/driver/messages.ts';
+import { BLOCK_MESSAGE_TYPES, MESSAGE_TYPES } from '../../node/consensus/link/message-types.ts';
 import { developmentKey } from '../../node/genesis/development.ts';
 import type { ConsensusNode } from '../../node/node.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';

@@ -1,7 +1,6 @@
 /** A stranger at the overlay of a validator that restarts, between real processes: it brings genuine final cuts before any member does, is asked for their blocks, and sends other bodies. */
 import { afterEach, expect, test } from 'vitest';
-import { BLOCK_MESSAGE_TYPES } from '../../node/consensus/driver/block-exchange.ts';
-import { MESSAGE_TYPES } from '../../node/consensus/driver/messages.ts';
+import { BLOCK_MESSAGE_TYPES, MESSAGE_TYPES } from '../../node/consensus/link/message-types.ts';
 import { developmentKey } from '../../node/genesis/development.ts';
 import { chainId as chainIdOf, encodeGenesis } from '../../protocol/ledger/genesis.ts';
 import { VALIDATORS, ValidatorProcesses } from '../consensus/processes.ts';

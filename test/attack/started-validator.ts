@@ -2,11 +2,11 @@
 import { expect } from 'vitest';
 import type { Company, Event, Proposal } from '../../node/consensus/engine/effects.ts';
 import { step } from '../../node/consensus/engine/engine.ts';
+import { listenFirst } from '../../node/consensus/engine/listening.ts';
 import { openState } from '../../node/consensus/engine/recovery.ts';
 import { RULES } from '../../node/consensus/engine/rules.ts';
 import type { LastCut } from '../../node/consensus/engine/state.ts';
 import { NIL, PRECOMMIT, type Vote, type VoteKind } from '../../node/consensus/engine/votes.ts';
-import { listenFirst } from '../../node/consensus/one-signer/listening.ts';
 import { committeeOf, SIGNATURE } from '../consensus/bench-member.ts';
 
 export const SELF = 1;

@@ -12,7 +12,7 @@ import { ConsensusDriver } from '../../node/consensus/driver/driver.ts';
 import type { Message } from '../../node/consensus/engine/effects.ts';
 import { PRECOMMIT } from '../../node/consensus/engine/votes.ts';
 import { ConsensusLog } from '../../node/consensus/log/log-file.ts';
-import { TcpTransport } from '../../node/consensus/reach/tcp-transport.ts';
+import { Overlay } from '../../node/consensus/reach/overlay.ts';
 import type { UnspentOutput } from '../../node/full-node.ts';
 import { developmentGenesis, developmentKey, TREASURY, validatorName } from '../../node/genesis/development.ts';
 import { importPublicKey, signMessage, signMessageAside } from '../../node/ml-dsa.ts';
@@ -132,7 +132,7 @@ async function startNodes(
         log: silentLog,
       },
     );
-    const transport = new TcpTransport(
+    const transport = new Overlay(
       { chainId: node.chain.chainId, binds: [at(port)], neighbours: ports.slice(member + 1).map(at) },
       {
         log: silentLog,

@@ -14,8 +14,8 @@ import { Committee } from '../../node/consensus/engine/committee.ts';
 import type { Message } from '../../node/consensus/engine/effects.ts';
 import { createState } from '../../node/consensus/engine/state.ts';
 import { PRECOMMIT, type Vote } from '../../node/consensus/engine/votes.ts';
-import { channelKeys, newConnectionKey } from '../../node/consensus/reach/overlay-channel.ts';
-import { decodeIdentity, encodeHello, encodeIdentity, readHello } from '../../node/consensus/reach/tcp-frames.ts';
+import { channelKeys, newConnectionKey } from '../../node/consensus/link/channel.ts';
+import { decodeIdentity, encodeHello, encodeIdentity, readHello } from '../../node/consensus/link/frames.ts';
 import { decodeRecord, isSigned, signRecord } from '../../node/consensus/relays/relay-record.ts';
 import type { Submission } from '../../node/full-node.ts';
 import { developmentKey, TREASURY, validatorName } from '../../node/genesis/development.ts';
@@ -291,7 +291,7 @@ async function nodeCosts(bed: Bed): Promise<Cost[]> {
     { name: 'sync: answer, cuts', bytes: cuts.length, work: () => decodeCutsAnswer(cuts) },
     relayed('what waits', encodeRelayQuestion({ type: 'waiting' })),
     relayed('256 transactions', encodeRelayQuestion({ type: 'transactions', ids })),
-    relayed('one carried', encodeRelayQuestion({ type: 'carried', block: outcome.id, places: [0] })),
+    relayed('one carried', encodeRelayQuestion({ type: 'carried', block: outcome.id, indexes: [0] })),
     relayed('a block', encodeRelayQuestion({ type: 'block', block: outcome.id })),
     {
       name: 'gossip: 256 unknown transactions',

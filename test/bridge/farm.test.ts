@@ -145,6 +145,9 @@ test('another share target comes with the cut after the next one and a higher fi
   const bed = await bedOf({ limits });
   const farm = new DeskFarm(bed);
   await farm.begin(['a'], { password: '' });
+  // Its login holds no longer.
+  await bed.publish(1_002);
+  await farm.send();
   const before = farm.job;
   const highest = before.firstGeneration + 3;
   for (let i = 0; i < 50; i++) {
@@ -152,7 +155,11 @@ test('another share target comes with the cut after the next one and a higher fi
     bed.clock += 10;
   }
   expect(farm.job).toEqual(before);
-  await bed.publish(1_002);
+  await bed.publish(1_003);
+  await farm.send();
+  expect(farm.job.jobId).not.toBe(before.jobId);
+  expect(farm.job.shareTarget).toBe(before.shareTarget);
+  await bed.publish(1_004);
   await farm.send();
   const after = farm.job;
   expect(after.shareTarget).not.toBe(before.shareTarget);

@@ -1,12 +1,13 @@
 /** A process that did not run for a while (consensus rule 21) listens before it signs; and what was signed does not leave once it must not (rules 13 and 21). */
 import { afterEach, expect, test } from 'vitest';
 import { EffectQueue, MAX_WAITING_EFFECTS } from '../../node/consensus/driver/effect-queue.ts';
-import { decodeMessage, MESSAGE_TYPES } from '../../node/consensus/driver/messages.ts';
+import { decodeMessage } from '../../node/consensus/driver/messages.ts';
 import { haveOf } from '../../node/consensus/engine/anti-entropy.ts';
 import type { Effect, Message } from '../../node/consensus/engine/effects.ts';
 import { lastCutOf } from '../../node/consensus/engine/last-cut.ts';
+import { isListening } from '../../node/consensus/engine/listening.ts';
 import { PRECOMMIT, PREVOTE, type Proof } from '../../node/consensus/engine/votes.ts';
-import { isListening } from '../../node/consensus/one-signer/listening.ts';
+import { MESSAGE_TYPES } from '../../node/consensus/link/message-types.ts';
 import { mayLeave } from '../../node/consensus/one-signer/own-messages.ts';
 import { AWAY_MILLIS, wasAway } from '../../node/consensus/one-signer/presence.ts';
 import { developmentKey, validatorName } from '../../node/genesis/development.ts';

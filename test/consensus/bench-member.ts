@@ -2,9 +2,9 @@
 import { Committee } from '../../node/consensus/engine/committee.ts';
 import type { Effect, Event, Proposal } from '../../node/consensus/engine/effects.ts';
 import { step } from '../../node/consensus/engine/engine.ts';
+import { listenFirst } from '../../node/consensus/engine/listening.ts';
 import { createState, type LastCut } from '../../node/consensus/engine/state.ts';
 import type { CutName, Vote, VoteKind } from '../../node/consensus/engine/votes.ts';
-import { listenFirst } from '../../node/consensus/one-signer/listening.ts';
 
 export const HEIGHT = 9;
 export const SIGNATURE = Uint8Array.of(1);

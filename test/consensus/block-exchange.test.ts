@@ -64,7 +64,7 @@ beforeEach(() => {
       process: new Uint8Array(16),
       proven: () => undefined,
       company: () => [],
-      placeOf: String,
+      limitKey: String,
       accountOf: String,
       known: () => ['a', 'b', 'c'],
       peers: () => ['s', 't', 'a', 'b', 'c'],

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { expect, test } from 'vitest';
-import { Allowance } from '../../node/consensus/reach/allowance.ts';
+import { Allowance } from '../../node/consensus/link/allowance.ts';
 import { CircuitPipe } from '../../node/consensus/relays/circuit-pipe.ts';
 import { CIRCUIT } from '../../node/consensus/relays/relay-limits.ts';
 

@@ -1,6 +1,6 @@
 /** Networks that part and heal, and clocks that are wrong, with real ledgers, stores, logs and signatures. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { MESSAGE_TYPES } from '../../node/consensus/driver/messages.ts';
+import { MESSAGE_TYPES } from '../../node/consensus/link/message-types.ts';
 import { developmentKey } from '../../node/genesis/development.ts';
 import { toHex } from '../../protocol/bytes.ts';
 import { steadyMillis } from '../../runtime/clock/clock.ts';

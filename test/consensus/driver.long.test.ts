@@ -1,8 +1,9 @@
 /** The driver with real ledgers, stores, logs and signatures; only the network is one in memory. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { decodeBlockMessage, encodeBlockMessage } from '../../node/consensus/driver/block-exchange.ts';
-import { decodeMessage, encodeMessage, MESSAGE_TYPES } from '../../node/consensus/driver/messages.ts';
+import { decodeMessage, encodeMessage } from '../../node/consensus/driver/messages.ts';
 import type { Message, Peer } from '../../node/consensus/engine/effects.ts';
+import { MESSAGE_TYPES } from '../../node/consensus/link/message-types.ts';
 import { developmentKey } from '../../node/genesis/development.ts';
 import { type Bytes, concat, equalBytes, toHex } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';

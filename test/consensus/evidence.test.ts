@@ -1,8 +1,8 @@
 /** A member that votes twice: whoever sees it tells the others, a validator with a fee key brings it into the chain, and the member is slashed. */
 import { afterEach, expect, test } from 'vitest';
 import { encodeMessage } from '../../node/consensus/driver/messages.ts';
-import { cutBytes, signedText } from '../../node/consensus/driver/signatures.ts';
-import { NIL, PREVOTE, type Vote } from '../../node/consensus/engine/votes.ts';
+import { signedText } from '../../node/consensus/driver/signatures.ts';
+import { cutBytes, NIL, PREVOTE, type Vote } from '../../node/consensus/engine/votes.ts';
 import type { UnspentOutput } from '../../node/full-node.ts';
 import { developmentKey, TREASURY, validatorName } from '../../node/genesis/development.ts';
 import { signMessage } from '../../node/ml-dsa.ts';

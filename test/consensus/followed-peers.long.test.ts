@@ -1,9 +1,10 @@
 /** A validator that hears nothing of its neighbours takes cuts from peers, whatever its overlay does, and takes part again by itself. Real ledgers, stores, logs, signatures and peers; an overlay in memory. */
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { decodeMessage, MESSAGE_TYPES } from '../../node/consensus/driver/messages.ts';
+import { decodeMessage } from '../../node/consensus/driver/messages.ts';
 import type { Message } from '../../node/consensus/engine/effects.ts';
-import { isListening } from '../../node/consensus/one-signer/listening.ts';
+import { isListening } from '../../node/consensus/engine/listening.ts';
+import { MESSAGE_TYPES } from '../../node/consensus/link/message-types.ts';
 import { developmentKey } from '../../node/genesis/development.ts';
 import { openNetwork, type PeerView } from '../../node/network/open-network.ts';
 import { type Bytes, concat, toHex } from '../../protocol/bytes.ts';

@@ -7,13 +7,14 @@ import {
   Forwarding,
   MOST_OF_AUTHOR,
 } from '../../node/consensus/driver/forwarding.ts';
-import { encodeMessage, MESSAGE_TYPES } from '../../node/consensus/driver/messages.ts';
+import { encodeMessage } from '../../node/consensus/driver/messages.ts';
 import { Committee } from '../../node/consensus/engine/committee.ts';
 import type { Message, Peer } from '../../node/consensus/engine/effects.ts';
 import { step } from '../../node/consensus/engine/engine.ts';
 import { openState } from '../../node/consensus/engine/recovery.ts';
 import { RULES } from '../../node/consensus/engine/rules.ts';
 import { NIL, PREVOTE } from '../../node/consensus/engine/votes.ts';
+import { MESSAGE_TYPES } from '../../node/consensus/link/message-types.ts';
 import { PUBLIC_KEY_BYTES } from '../../protocol/crypto/key-sizes.ts';
 import { SIGNATURE_BYTES } from '../../protocol/transactions/transaction.ts';
 import { until } from '../until.ts';

@@ -5,8 +5,8 @@ import { decodeMessage, encodeMessage } from '../../node/consensus/driver/messag
 import { ANSWERS_PER_TICK } from '../../node/consensus/engine/anti-entropy.ts';
 import type { Company } from '../../node/consensus/engine/effects.ts';
 import { judgeProof, judgeProposal, judgeVote } from '../../node/consensus/engine/intake.ts';
+import { COVERED_TICKS, LISTEN_TICKS, SLOW_TICKS, WHOLE_TICK } from '../../node/consensus/engine/listening.ts';
 import { NIL, PRECOMMIT, PREVOTE } from '../../node/consensus/engine/votes.ts';
-import { COVERED_TICKS, LISTEN_TICKS, SLOW_TICKS, WHOLE_TICK } from '../../node/consensus/one-signer/listening.ts';
 import { concat } from '../../protocol/bytes.ts';
 import { hasOwnBlocks } from '../../protocol/consensus/proposal.ts';
 import { encodeCutHeader } from '../../protocol/ledger/cut.ts';

@@ -1,8 +1,9 @@
 /** A network in memory for drivers under test: every neighbour hears every other, messages arrive a moment later, and a test sees and stops what it likes. */
 
-import { FORWARD_HEAD_BYTES, FORWARD_TYPE } from '../../node/consensus/driver/forwarding.ts';
+import { FORWARD_HEAD_BYTES } from '../../node/consensus/driver/forwarding.ts';
 import type { Peer } from '../../node/consensus/engine/effects.ts';
-import { processName } from '../../node/consensus/one-signer/roll-call-messages.ts';
+import { FORWARD_TYPE } from '../../node/consensus/link/message-types.ts';
+import { processName } from '../../node/consensus/link/process-name.ts';
 import type { Transport, TransportEvents } from '../../node/consensus/reach/transport.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 
@@ -42,7 +43,7 @@ export class MemoryNetwork {
       },
       peers,
       known: () => peers().filter((peer) => !this.strangers.has(peer)),
-      placeOf: (peer) => String(peer),
+      limitKey: (peer) => String(peer),
       accountOf: (peer) => String(peer),
       company: () =>
         peers()

@@ -2,7 +2,7 @@
  * A proxy between two validators: it hands bytes on, keeps what both say, and can part them. Everything that one of them ever sends the other goes through it, also in the moments after a restart.
  */
 import { connect, createServer, type Server, type Socket } from 'node:net';
-import { FrameReader, MAX_FRAME_BYTES, TAG_BYTES } from '../../node/consensus/reach/tcp-frames.ts';
+import { FrameReader, MAX_FRAME_BYTES, TAG_BYTES } from '../../node/consensus/link/frames.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 
 export class OverlayProxy {

@@ -2,11 +2,11 @@
 import { join } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import type { Peer } from '../../node/consensus/engine/effects.ts';
+import { LINK_LIMITS } from '../../node/consensus/link/overlay-link.ts';
 import { PLACES } from '../../node/consensus/reach/inbound-places.ts';
+import { Overlay } from '../../node/consensus/reach/overlay.ts';
 import type { OverlayAddress } from '../../node/consensus/reach/overlay-listeners.ts';
 import { OverlayQuic } from '../../node/consensus/reach/overlay-quic.ts';
-import { LINK_LIMITS } from '../../node/consensus/reach/tcp-link.ts';
-import { TcpTransport } from '../../node/consensus/reach/tcp-transport.ts';
 import {
   developmentGenesis,
   developmentKey,
@@ -93,7 +93,7 @@ quicTest('validators that listen on QUIC alone make cuts by their registered rou
 async function open(binds: readonly BindAddress[], name?: string, isFar = false) {
   const key = name === undefined ? undefined : developmentKey(name);
   const [joined, heard]: [Peer[], Uint8Array[]] = [[], []];
-  const transport = new TcpTransport(
+  const transport = new Overlay(
     { chainId: CHAIN, binds, neighbours: [] },
     {
       log: silentLog,

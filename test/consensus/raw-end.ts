@@ -1,6 +1,6 @@
 /** A dialler of the overlay that a test moves by hand: what it says, when and in whose name is the test's. It keeps to the channel of rule 22, without which it would not be heard at all. */
 import { randomBytes } from 'node:crypto';
-import { Channel, type Ends, identityMessage, newConnectionKey } from '../../node/consensus/reach/overlay-channel.ts';
+import { Channel, type Ends, identityMessage, newConnectionKey } from '../../node/consensus/link/channel.ts';
 import {
   encodeHello,
   encodeIdentity,
@@ -9,7 +9,7 @@ import {
   type Identity,
   NO_VALIDATOR,
   readHello,
-} from '../../node/consensus/reach/tcp-frames.ts';
+} from '../../node/consensus/link/frames.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 import { validatorId } from '../../protocol/staking/names.ts';
 

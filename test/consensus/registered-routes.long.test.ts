@@ -3,16 +3,10 @@ import { type AddressInfo, connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Peer } from '../../node/consensus/engine/effects.ts';
+import { COVERED_TICKS } from '../../node/consensus/engine/listening.ts';
 import { tickMillis } from '../../node/consensus/engine/pace.ts';
-import { COVERED_TICKS } from '../../node/consensus/one-signer/listening.ts';
-import {
-  DIAL_AFTER_MILLIS,
-  DIAL_BACK_AFTER_MILLIS,
-  dialPlan,
-  type Reachable,
-} from '../../node/consensus/reach/dial-plan.ts';
 import { LOOK_MILLIS } from '../../node/consensus/reach/dialler.ts';
-import { TcpTransport } from '../../node/consensus/reach/tcp-transport.ts';
+import { Overlay } from '../../node/consensus/reach/overlay.ts';
 import {
   developmentGenesis,
   developmentKey,
@@ -22,6 +16,7 @@ import {
 import { signMessageAside } from '../../node/ml-dsa.ts';
 import { type ConsensusNode, createNode } from '../../node/node.ts';
 import { openConsensus } from '../../node/open-consensus.ts';
+import { DIAL_AFTER_MILLIS, DIAL_BACK_AFTER_MILLIS, dialPlan, type Reachable } from '../../node/validator/dial-plan.ts';
 import { overlayKey } from '../../node/validator/overlay-key.ts';
 import { mayDial, reachableValidators } from '../../node/validator/reachable-validators.ts';
 import { type Bytes, equalBytes, utf8 } from '../../protocol/bytes.ts';
@@ -183,7 +178,7 @@ test('somebody else at a registered route is left, the next route is tried, and 
   const [own, other] = [developmentKey('dora'), developmentKey('bert')];
   const open = async (key: typeof own | undefined) => {
     const joined: Peer[] = [];
-    const transport = new TcpTransport(
+    const transport = new Overlay(
       { chainId: CHAIN, binds: [{ host: '127.0.0.1', port: 0 }], neighbours: [] },
       {
         log: silentLog,

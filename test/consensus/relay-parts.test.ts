@@ -1,13 +1,11 @@
 /** Relays of validators without an open port (consensus rule 24): records, slots, circuits and dials, without a network. */
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { FIRST_ROUTE_RETRY_MILLIS } from '../../node/consensus/reach/overlay-limits.ts';
+import { circuitOpening, tokenIn } from '../../node/consensus/link/frames.ts';
 import {
   type CircuitMessage,
-  circuitOpening,
   decodeCircuitMessage,
   encodeCircuitMessage,
-  tokenIn,
 } from '../../node/consensus/relays/circuit-messages.ts';
 import { OwnSlots } from '../../node/consensus/relays/own-slots.ts';
 import { RelayBook } from '../../node/consensus/relays/relay-book.ts';
@@ -22,6 +20,7 @@ import {
 } from '../../node/consensus/relays/relay-record.ts';
 import { type Circuit, RelaySlots } from '../../node/consensus/relays/relay-slots.ts';
 import { nameOf } from '../../node/ledger/registration.ts';
+import { FIRST_ROUTE_RETRY_MILLIS } from '../../node/validator/dial-plan.ts';
 import type { Bytes } from '../../protocol/bytes.ts';
 
 const NOW = 1_800_000_000_000;

@@ -3,20 +3,20 @@ import { generateKeyPairSync, sign } from 'node:crypto';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import type { Peer } from '../../node/consensus/engine/effects.ts';
-import { dialPlan } from '../../node/consensus/reach/dial-plan.ts';
+import { tokenIn } from '../../node/consensus/link/frames.ts';
+import type { OverlaySocket } from '../../node/consensus/link/quic-socket.ts';
+import { Overlay } from '../../node/consensus/reach/overlay.ts';
 import type { OverlayAddress } from '../../node/consensus/reach/overlay-listeners.ts';
-import type { OverlaySocket } from '../../node/consensus/reach/quic-socket.ts';
-import { TcpTransport } from '../../node/consensus/reach/tcp-transport.ts';
 import {
   type CircuitMessage,
   decodeCircuitMessage,
   encodeCircuitMessage,
-  tokenIn,
 } from '../../node/consensus/relays/circuit-messages.ts';
 import { decodeRecord, MAX_RECORD_BYTES, signRecord } from '../../node/consensus/relays/relay-record.ts';
-import { type Listed, type ProvenLink, Relaying } from '../../node/consensus/relays/relaying.ts';
+import { type ProvenLink, Relaying } from '../../node/consensus/relays/relaying.ts';
 import { developmentKey, validatorName } from '../../node/genesis/development.ts';
 import { signMessageAside } from '../../node/ml-dsa.ts';
+import { dialPlan, type Listed } from '../../node/validator/dial-plan.ts';
 import { type Bytes, equalBytes, toHex, utf8 } from '../../protocol/bytes.ts';
 import { validatorId } from '../../protocol/staking/names.ts';
 import { steadyMillis } from '../../runtime/clock/clock.ts';
@@ -66,7 +66,7 @@ async function open(member: number) {
     },
     child: () => log,
   };
-  const transport = new TcpTransport(
+  const transport = new Overlay(
     { chainId: CHAIN, binds: [{ host: '127.0.0.1', port: 0 }], neighbours: [] },
     {
       log,

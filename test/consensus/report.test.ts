@@ -2,9 +2,9 @@
 import { afterEach, expect, test } from 'vitest';
 import { type ConsensusCount, ConsensusWatch } from '../../node/consensus/driver/figures.ts';
 import type { Effect } from '../../node/consensus/engine/effects.ts';
+import { LISTEN_TICKS, WHOLE_TICK } from '../../node/consensus/engine/listening.ts';
 import { replay } from '../../node/consensus/log/trace.ts';
 import { TraceRecorder } from '../../node/consensus/log/trace-recorder.ts';
-import { LISTEN_TICKS, WHOLE_TICK } from '../../node/consensus/one-signer/listening.ts';
 import { developmentKey, validatorName } from '../../node/genesis/development.ts';
 import { type ConsensusReport, consensusReport, type ValidatorReport } from '../../node/reports/consensus-report.ts';
 import { SeatWatch } from '../../node/validator/seat-watch.ts';

@@ -1,9 +1,10 @@
 /** The roll call (consensus rule 23): a key that runs in two processes is found out by the neighbours that both are connected to, also where not one vote of the first reaches the second. */
 import { afterEach, expect, test } from 'vitest';
-import { decodeMessage, MESSAGE_TYPES } from '../../node/consensus/driver/messages.ts';
+import { decodeMessage } from '../../node/consensus/driver/messages.ts';
 import type { Message, Peer } from '../../node/consensus/engine/effects.ts';
+import { listenFirst } from '../../node/consensus/engine/listening.ts';
 import { createState } from '../../node/consensus/engine/state.ts';
-import { listenFirst } from '../../node/consensus/one-signer/listening.ts';
+import { MESSAGE_TYPES } from '../../node/consensus/link/message-types.ts';
 import { RollCall } from '../../node/consensus/one-signer/roll-call.ts';
 import {
   decodeRollCall,

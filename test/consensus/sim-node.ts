@@ -16,13 +16,13 @@ import type {
 import { step } from '../../node/consensus/engine/engine.ts';
 import { judgeFinalized, judgeProof, judgeProposal, judgeVote } from '../../node/consensus/engine/intake.ts';
 import { lastCutOf } from '../../node/consensus/engine/last-cut.ts';
+import { listenFirst } from '../../node/consensus/engine/listening.ts';
 import { beginMillis, earliestMillis, isTimely, tickMillis, timeoutMillis } from '../../node/consensus/engine/pace.ts';
 import { openState, recover } from '../../node/consensus/engine/recovery.ts';
 import type { ConsensusState } from '../../node/consensus/engine/state.ts';
 import { bitsOf, type CutName, NIL, type Vote } from '../../node/consensus/engine/votes.ts';
 import { frameOf, readFrames } from '../../node/consensus/log/log-frames.ts';
 import { decodeRecord, encodeRecord } from '../../node/consensus/log/log-record.ts';
-import { listenFirst } from '../../node/consensus/one-signer/listening.ts';
 import { mayLeave } from '../../node/consensus/one-signer/own-messages.ts';
 import { AWAY_MILLIS } from '../../node/consensus/one-signer/presence.ts';
 import { concat } from '../../protocol/bytes.ts';

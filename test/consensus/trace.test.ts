@@ -2,9 +2,9 @@
 import { expect, test } from 'vitest';
 import type { Event } from '../../node/consensus/engine/effects.ts';
 import { step } from '../../node/consensus/engine/engine.ts';
+import { listenFirst } from '../../node/consensus/engine/listening.ts';
 import { createState, type Listening } from '../../node/consensus/engine/state.ts';
 import { decodeTrace, encodeTrace, replay } from '../../node/consensus/log/trace.ts';
-import { listenFirst } from '../../node/consensus/one-signer/listening.ts';
 import { scenarioOf } from './scenario.ts';
 import { seatOf } from './sim-place.ts';
 import { simulate } from './simulation.ts';

@@ -93,3 +93,32 @@ test('a commitment to a slice that was not closed when the payout was made is fa
     expect((await publicAudit(sql, early)).verdict).toBe('false');
     expect((await ownAudit(sql, early)).findings).not.toEqual([]);
   }));
+
+test('books that fall between two questions of an audit are read again', () =>
+  fallen(160, async (sql) => {
+    await sql`alter table blocks disable trigger user`;
+    await sql`update blocks set credit_list = null, state = 'registered', reward = null`;
+    await sql`delete from credit_totals`;
+    await sql`delete from credit_lists`;
+    await lost(sql);
+    let pool = publishedPool(books.sql);
+    const falling = async (path: string) => {
+      const answer = await pool(path);
+      if (path.startsWith('commitments')) pool = publishedPool(sql);
+      return answer;
+    };
+    const report = await auditPublic({ pool: falling, node: ledger as never });
+    expect([report.findings, report.verdict]).toEqual([[], 'unchecked']);
+  }));
+
+test('a pool that hides payments is false, however often it says that its books have fallen', async () => {
+  let [height, readings] = [NOW, 0];
+  const pool = publishedPool(books.sql, (path, answer) => {
+    if (path === 'terms') return { ...(answer as object), height: height-- };
+    if (!path.startsWith('payments')) return answer;
+    readings++;
+    return { ...(answer as object), payments: [] };
+  });
+  expect((await auditPublic({ pool, node: ledger as never })).verdict).toBe('false');
+  expect(readings).toBe(3);
+});

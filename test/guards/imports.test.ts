@@ -43,6 +43,22 @@ test('imports only point the way docs/architecture.md says', () => {
   expect(guarded.flatMap(wrongImports)).toEqual([]);
 });
 
+/** docs/architecture.md: the rooms of node/consensus/, each with those before it that it may use. */
+const CONSENSUS_ROOMS = ['engine', 'log', 'link', 'relays', 'reach', 'one-signer', 'driver'];
+
+test('rooms of node/consensus import only the rooms before them', () => {
+  const roomOf = (path: string) => CONSENSUS_ROOMS.indexOf(/^node\/consensus\/([^/]+)\//.exec(path)?.[1] ?? '');
+  const files = FILES.filter((path) => path.startsWith('node/consensus/') && isCode(path));
+  expect(files.filter((path) => roomOf(path) < 0)).toEqual([]);
+  const wrong = files.flatMap((path) =>
+    importsOf(path)
+      .filter(({ from }) => from.startsWith('.'))
+      .filter(({ from }) => roomOf(posix.normalize(posix.join(posix.dirname(path), from))) > roomOf(path))
+      .map(({ from }) => `${path} imports ${from}`),
+  );
+  expect(wrong).toEqual([]);
+});
+
 test('no two files import each other, in a row of any length', () => {
   const code = FILES.filter(isCode);
   const known = new Set(code);

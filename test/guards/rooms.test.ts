@@ -27,7 +27,6 @@ const FULL: Record<string, number> = {
   'miner/books': 27,
   'miner/client': 23,
   'node/api': 25,
-  'node/consensus/reach': 19,
   'pool/audit': 28,
   'pool/books': 22,
   'pool/database/migrations': Number.POSITIVE_INFINITY,

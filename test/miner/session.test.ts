@@ -117,6 +117,22 @@ test.each([
   expect(ended(actions)).toMatchObject({ refusal: { code } });
 });
 
+test.each([
+  ['a rig kept back until their job was dead: the pool is not left', 30_000, undefined],
+  ['are on a job of a moment ago: the pool is left', 1_000, 'pool_rejects'],
+])('shares that are refused as late, fifty in a row, and %s', (_, millis, code) => {
+  const session = loggedIn();
+  for (const jobId of [1, 2]) session.handle(received({ kind: 'job', job: jobPaying(MINER_ADDRESS, { jobId }) }), 1);
+  const answers = Array.from({ length: SESSION_DEFAULTS.maxRefused }, (_, i) => {
+    session.handle({ kind: 'share', share: share(i) }, millis);
+    return session.handle(received({ kind: 'rejected', sequence: i + 1, error: errorReply(21) }), millis);
+  });
+  expect(answers.flat().filter((action) => action.kind === 'verdict' && action.verdict === 'stale')).toHaveLength(
+    SESSION_DEFAULTS.maxRefused,
+  );
+  expect(ended(answers.flat())?.refusal.code).toBe(code);
+});
+
 test('a server of another network, or one that takes another address for ours, is left', () => {
   const wrongNetwork = new Session(options, 0);
   wrongNetwork.handle({ kind: 'opened' }, 0);

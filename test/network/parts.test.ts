@@ -366,7 +366,7 @@ test('questions come back as they were', () => {
     expect(decodeSyncQuestion(encodeSyncQuestion(question))).toEqual(question);
   for (const question of [
     { type: 'transactions', ids: [id] },
-    { type: 'carried', block: id, places: [0, 65_535] },
+    { type: 'carried', block: id, indexes: [0, 65_535] },
     { type: 'block', block: id },
     { type: 'waiting' },
   ] as const)
@@ -381,8 +381,8 @@ test('nothing is asked for twice in one question', () => {
   expect(() => decodeRelayQuestion(encodeRelayQuestion({ type: 'transactions', ids: [id, id] }))).toThrow(
     ProtocolError,
   );
-  const places = { type: 'carried', block: id, places: [1, 1] } as const;
-  expect(() => decodeRelayQuestion(encodeRelayQuestion(places))).toThrow(ProtocolError);
+  const twice = { type: 'carried', block: id, indexes: [1, 1] } as const;
+  expect(() => decodeRelayQuestion(encodeRelayQuestion(twice))).toThrow(ProtocolError);
 });
 
 test('bytes of any kind are a message or a ProtocolError, never anything else', () => {

@@ -40,7 +40,7 @@ const LONG = { bytes: 65_536, millis: 60_000 };
 const hasNothing = (question: RelayQuestion): Uint8Array => {
   if (question.type === 'waiting') return encodeWaiting({ transactions: [], blocks: [] });
   if (question.type === 'block') return encodeBlocksAnswer([undefined]);
-  return encodeWires((question.type === 'carried' ? question.places : question.ids).map(() => undefined));
+  return encodeWires((question.type === 'carried' ? question.indexes : question.ids).map(() => undefined));
 };
 
 const lacksCuts = (question: SyncQuestion, height: number): Uint8Array => {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { developmentKey } from '../../node/genesis/development.ts';
 import { type Invitation, joiningMessage, showDocument } from '../../node/launch/documents.ts';
-import { joinLaunch, placeFiles } from '../../node/launch/join.ts';
+import { joinLaunch, validatorFiles } from '../../node/launch/join.ts';
 import { FAUCET_OUTPUTS, gather, invite, type Wishes } from '../../node/launch/launch.ts';
 import { joinCommand, launchCommand } from '../../node/launch/launch-commands.ts';
 import { signMessage } from '../../node/ml-dsa.ts';
@@ -81,7 +81,7 @@ async function begin() {
     const { validator } = await joinLaunch(place, invitation, { ...PLAIN, routes });
     ids.set(place, validator);
   }
-  const registrations = places.map((place) => readFileSync(placeFiles(place).registration, 'utf8'));
+  const registrations = places.map((place) => readFileSync(validatorFiles(place).registration, 'utf8'));
   return {
     folder,
     launch,
@@ -100,7 +100,7 @@ async function begin() {
 
 /** The registration of this place, changed, as its validator would sign it. */
 async function signedAnew(place: string, change: Partial<Registration>, newPeers?: string[]): Promise<string> {
-  const files = placeFiles(place);
+  const files = validatorFiles(place);
   const keyFiles = { keyFile: files.key('consensus'), passwordFile: files.password('consensus') };
   const { privateKey } = await loadValidatorKey(keyFiles, 'consensus', 'development');
   const document = read(files.registration);
@@ -118,7 +118,7 @@ async function signedAnew(place: string, change: Partial<Registration>, newPeers
 
 test('nothing that leaves the machine has a secret, and what stays is private', async () => {
   const { places } = await begin();
-  const files = placeFiles(places[0]);
+  const files = validatorFiles(places[0]);
   for (const file of [files.key('consensus'), files.password('consensus'), files.key('heartbeat-fee')])
     expect(statSync(file).mode & 0o777).toBe(0o600);
   expect(statSync(files.keys).mode & 0o777).toBe(0o700);
@@ -166,7 +166,7 @@ test('one for another network, another invitation or another bond is refused, th
   for (const wishes of [{ ...WISHES, seed: 'cd'.repeat(32) }, { ...WISHES, validators: 3 }, onTestnet]) {
     const place = join(temporaryDirectory(), 'place');
     await joinLaunch(place, invite(wishes), { ...PLAIN, owner: wishes === onTestnet ? testnet : OWNER });
-    expect(codesOf(readFileSync(placeFiles(place).registration, 'utf8'))).toEqual(['0.json launch_other']);
+    expect(codesOf(readFileSync(validatorFiles(place).registration, 'utf8'))).toEqual(['0.json launch_other']);
   }
   // The other network and the other bond, signed anew with the validator's own key.
   expect(codesOf(await signedAnew(places[0], { principal: 2_000_000n * COIN }))).toEqual(['0.json launch_terms']);
@@ -279,7 +279,7 @@ test('the whole launch: waiting, refusing, the network, and each bundle at its v
     const { code, err } = await run(joinCommand, forged, '--out', place);
     expect({ code, err }).toEqual({ code: 1, err: expect.stringMatching(/\[launch_(altered|terms|duplicate)\]/) });
   }
-  expect(existsSync(placeFiles(place).config)).toBe(false);
+  expect(existsSync(validatorFiles(place).config)).toBe(false);
   expect(await run(joinCommand, bundleOf(place), '--out', join(folder, 'nowhere'))).toMatchObject({
     code: 1,
     err: expect.stringContaining('[launch_missing]'),
@@ -289,7 +289,7 @@ test('the whole launch: waiting, refusing, the network, and each bundle at its v
     const taken = await run(joinCommand, bundleOf(mine), '--out', mine);
     expect(taken).toMatchObject({ code: 0, err: '', out: expect.stringContaining(chain) });
     // The config is one that svcd reads.
-    const config = placeFiles(mine).config;
+    const config = validatorFiles(mine).config;
     const parsed = parseCommandLine(
       { name: 'svcd run', summary: '', options: runOptions },
       ['--config', config],
@@ -298,10 +298,10 @@ test('the whole launch: waiting, refusing, the network, and each bundle at its v
     if (parsed.kind !== 'run') throw new Error(JSON.stringify(parsed));
     const { bootstrap, cutMillis, genesis: document, overlayListen, p2pListen } = parsed.values;
     expect(bootstrap).toEqual([expect.stringMatching(`^/ip4/198.51.100.${2 - i}/tcp/28705/p2p/12D3Koo`)]);
-    expect({ cutMillis, document }).toEqual({ cutMillis: 500, document: placeFiles(mine).genesis });
+    expect({ cutMillis, document }).toEqual({ cutMillis: 500, document: validatorFiles(mine).genesis });
     expect(overlayListen).toEqual(i === 0 ? [] : [{ host: '::', port: 30_000 }]);
     expect(p2pListen).toEqual([{ host: '0.0.0.0', port: 28_705 }]);
-    expect(readFileSync(placeFiles(mine).genesis, 'utf8')).toBe(
+    expect(readFileSync(validatorFiles(mine).genesis, 'utf8')).toBe(
       readFileSync(join(launch, 'network/genesis.json'), 'utf8'),
     );
     // Again, with all in place.

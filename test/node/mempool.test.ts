@@ -91,7 +91,6 @@ test('from mempool to finalized, with a key that is then referenced', async () =
   expect((await bed.seal()).transactions).toMatchObject([{ outcome: 'executed' }]);
   await bed.reopen();
   expect(bed.node.chain.transactionStatus(id)).toMatchObject({ lifecycle: 'finalized' });
-  expect(bed.node.chain.transactionWire(id)).toEqual(wire);
 });
 
 test('of two that spend the same output the first stays; in blocks the first executed wins and the other is a conflict', async () => {

@@ -9,6 +9,7 @@ import type { PaymentFate, PayoutWallet, Recipient } from '../../pool/payout/pay
 import { repairPayouts } from '../../pool/payout/repair.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import { pattern } from '../../vectors/generate/pattern.ts';
+import { creditAccount } from '../faults/credit-account.ts';
 import { quietLog } from '../quiet-log.ts';
 import { absentWallet } from './absent-wallet.ts';
 import { databaseServer } from './database-fixture.ts';
@@ -209,6 +210,20 @@ test('a small difference is carried by what the pool has earned itself', async (
   lose(3, [{ address: address(0), amount: 5n }], final);
   await loopOf(sql, wallet).round('pay');
   expect(await accountsOf(sql)).toEqual([{ balance: -25n, in_flight: 0n, paid: 4055n, advance: 35n }]);
+});
+
+test('income that came after a payment does not hide that it was paid beyond the credits of its time', async () => {
+  const { sql, lose, loop } = await setUp([]);
+  const who = { payload: payloadOf(0), address: address(0) };
+  // The income that was paid fell with the database; by the time when the books are compared there is more of later slices.
+  await creditAccount(sql, { ...who, amount: 6000n });
+  await sql`insert into slices (service, number, slice_cuts, window_thousandths, fee_ppm, target, window_work, opened_height)
+    select service, slice, 240, 1000, 0, decode(repeat('ff', 32), 'hex'), 1, slice * 240 from credit_lists`;
+  lose(1, [{ address: address(0), amount: 4000n }], final);
+  lose(2, [{ address: address(0), amount: 500n }], { state: 'finalized', height: 300_000_000, fee: 2n });
+  await loop.round('follow');
+  expect(await payoutsHeld(sql)).toBeNull();
+  expect(await accountsOf(sql)).toEqual([{ balance: 1500n, in_flight: 0n, paid: 4500n, advance: 4000n }]);
 });
 
 test('what is final no more is for a person: nothing is paid until then', async () => {

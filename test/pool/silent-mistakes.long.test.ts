@@ -124,6 +124,16 @@ test('nodes of two chains are refused', async () => {
   expectOneLine(await refusalOf(...urls(nodes[0].api), ...away), 'database_unavailable', /./);
 });
 
+test('a data directory of another chain is refused: its journals are no work on this one, and its key has signed', async () => {
+  const nodes = [await openPoolNode(1n << 40n), await openPoolNode(1n << 41n)] as const;
+  const away = ['--database', 'postgres://pool:secret@127.0.0.1:9/pool'];
+  const words = ({ mining, api }: (typeof nodes)[0]) => ['--node', mining, '--node-api', api, ...away];
+  const folder = ['--data-dir', join(temporaryDirectory(), 'pool')];
+  for (let start = 0; start < 2; start++)
+    expectOneLine(await refusalOf(...folder, ...words(nodes[0])), 'database_unavailable', /./);
+  expectOneLine(await refusalOf(...folder, ...words(nodes[1])), 'directory_other_chain', /another --data-dir/);
+});
+
 test('chains are compared only between nodes that answered', () => {
   const node = { option: '--node', url: 'http://a', chainId: '11' } as const;
   expect(chainConflict([])).toBeUndefined();

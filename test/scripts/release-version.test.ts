@@ -46,7 +46,7 @@ const BEFORE = '# Changelog\n\n## Unreleased\n\n### Can be used\n- new\n\n## 0.9
 test('a release takes what was unreleased, and leaves an empty section above it', () => {
   const after = releasedChangelog(BEFORE, '1.0.0', '2026-02-03');
   expect(after).toBe(
-    '# Changelog\n\n## Unreleased\n\n### Can be used\n\n## 1.0.0 (2026-02-03)\n\n### Can be used\n- new\n\n## 0.9.0 (2026-01-01)\n- old\n',
+    '# Changelog\n\n## Unreleased\n\n## 1.0.0 (2026-02-03)\n\n### Can be used\n- new\n\n## 0.9.0 (2026-01-01)\n- old\n',
   );
   expect(['1.0.0', '0.9.0', '0.9'].map((version) => hasSection(after as string, version))).toEqual([true, true, false]);
 });

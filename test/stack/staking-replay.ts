@@ -71,8 +71,9 @@ export async function replay(
   const payments: (Payment & { height: number })[] = [];
   const operations: string[] = [];
   const operationOf = (block: string, id: string) => {
-    const place = store.transaction(fromHex(id))?.place;
-    const wire = place && decodeBody(store.body(fromHex(block)) as Uint8Array<ArrayBuffer>).transactions[place.index];
+    const carrier = store.transaction(fromHex(id))?.carriedBy;
+    const wire =
+      carrier && decodeBody(store.body(fromHex(block)) as Uint8Array<ArrayBuffer>).transactions[carrier.index];
     if (wire === undefined) throw new Error(`transaction ${id} is not where the store says`);
     const { operation } = decodeTransaction(wire).body;
     return operation && decodeOperation(operation);

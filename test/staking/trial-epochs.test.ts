@@ -1,8 +1,8 @@
 /** The network to try a validator on (docs/node.md): its epochs are long enough for what its documents tell a validator to do. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import { HEIGHT_TICKS, LISTEN_TICKS } from '../../node/consensus/engine/listening.ts';
 import { TICKS_OF_A_CUT } from '../../node/consensus/engine/pace.ts';
-import { HEIGHT_TICKS, LISTEN_TICKS } from '../../node/consensus/one-signer/listening.ts';
 import { attend, nobodyYet } from '../../node/ledger/staking/attendance.ts';
 import { ATTENDANCE_NEEDED } from '../../protocol/staking/limits.ts';
 

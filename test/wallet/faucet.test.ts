@@ -7,8 +7,11 @@ import { clientNetwork } from '../../runtime/clients/client-address.ts';
 import { CallError, type Fields } from '../../wallet/command/session.ts';
 import { Faucet } from '../../wallet/faucet/faucet.ts';
 import { listenForFaucet } from '../../wallet/faucet/faucet-listener.ts';
+import { dayOf, requestOf } from '../../wallet/faucet/giving.ts';
 import { WalletError } from '../../wallet/wallet-error.ts';
 import { quietLog } from '../quiet-log.ts';
+import { FakeNode } from './fake-node.ts';
+import { fundedWallet } from './open-wallet.ts';
 
 const COIN = 100_000_000n;
 const NOON = Date.UTC(2026, 10, 18, 12);
@@ -142,6 +145,22 @@ test('an address whose payment got no answer is paid once, from whatever network
   const again = () => faucet.give(someone(1), '192.0.2.1');
   expect((await Promise.all([again(), again()])).map(codeOf)).toEqual(['paid', 'address_paid']);
   expect([...wallet.paid.values()].map(({ to }) => to)).toEqual([someone(1)]);
+});
+
+test('a faucet that starts again while the wallet signs what the one before has asked for does not pay it from another network', async () => {
+  const node = new FakeNode();
+  const { call } = await fundedWallet(node, [50n * COIN, 50n * COIN]);
+  const open = () =>
+    new Faucet(
+      { network: 'development', amount: 10n * COIN, perNetwork: 2, perDay: 9 },
+      { call, now: () => NOON, log: quietLog },
+    );
+  await open().left();
+  // Of the one before nothing is left but its request.
+  const asked = { to: someone(1), amount: '10', request_id: requestOf(dayOf(NOON), someone(1), '203.0.113.0/24') };
+  const [, again] = await Promise.all([call('send', asked), open().give(someone(1), '198.51.100.7')]);
+  expect(codeOf(again)).toBe('address_paid');
+  expect(node.mempool.size).toBe(1);
 });
 
 type Reply = { readonly status: number; readonly body: string };

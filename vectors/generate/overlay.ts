@@ -1,7 +1,7 @@
 /** A connection of the overlay (consensus rule 22): both hellos, what each end signs, the keys of the channel and the tags of the first frames. And a record of relays (rule 24). */
 import { createPrivateKey, createPublicKey, type KeyObject, sign } from 'node:crypto';
-import { channelKeys, type Ends, identityMessage, tagOf } from '../../node/consensus/reach/overlay-channel.ts';
-import { encodeHello, type Hello } from '../../node/consensus/reach/tcp-frames.ts';
+import { channelKeys, type Ends, identityMessage, tagOf } from '../../node/consensus/link/channel.ts';
+import { encodeHello, type Hello } from '../../node/consensus/link/frames.ts';
 import { signRecord } from '../../node/consensus/relays/relay-record.ts';
 import { type Bytes, toHex } from '../../protocol/bytes.ts';
 import { pattern } from './pattern.ts';

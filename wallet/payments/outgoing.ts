@@ -110,6 +110,13 @@ export class Outgoing {
     return this.#running.has(requestId) || (await this.#answers.request(requestId)) !== undefined;
   }
 
+  /** Requests that are being signed are on no list yet, and may be paid all the same: whoever lists them waits. */
+  async listed(prefix: string): Promise<void> {
+    const begun = [...this.#running].filter(([requestId]) => requestId.startsWith(prefix));
+    await Promise.allSettled(begun.map(([, run]) => run));
+    await this.#with.journal.settled();
+  }
+
   async pay(order: PayOrder): Promise<Outcome> {
     return await this.#once(order.requestId, order.params, () => this.#payNow(order));
   }

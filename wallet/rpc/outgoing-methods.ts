@@ -110,7 +110,7 @@ export const outgoingMethods = {
     'Requests by the beginning of their id, in the order of ids: what was paid under them',
     object({ prefix: requestIdField, cursor: optional(requestIdField), limit: optional(limitField(100, 1000)) }),
     async (wallet, { prefix, cursor, limit = 100 }) => {
-      await wallet.journal.settled();
+      await wallet.outgoing.listed(prefix);
       const found = await wallet.store.requestsAfter(prefix, cursor, limit + 1);
       const page = found.slice(0, limit);
       const requests = await Promise.all(

@@ -54,10 +54,25 @@ function isWholeLog(file: Buffer): boolean {
   return true;
 }
 
-/** The name of a damaged log; undefined if there is none. */
+/** Without one of these the store begins anew, and deletes the others, or forgets the newest records. */
+const NEEDED = { CURRENT: /^CURRENT$/, 'MANIFEST-*': /^MANIFEST-\d+$/, '*.log': /^\d+\.log$/ };
+const PART = /^(CURRENT|MANIFEST-\d+|\d+\.(log|ldb|sst))$/;
+/** All that a very first start has made before its log. */
+const FIRST = ['CURRENT', 'MANIFEST-000001'];
+
+function missingFrom(names: readonly string[]): string | undefined {
+  const parts = names.filter((name) => PART.test(name));
+  if (parts.every((name) => FIRST.includes(name))) return undefined;
+  return Object.entries(NEEDED).find(([, needed]) => !parts.some((name) => needed.test(name)))?.[0];
+}
+
+/** The name of a log that is damaged or missing; undefined if there is none. */
 export async function damagedLog(directory: string): Promise<string | undefined> {
   // There is no directory before the first start.
-  for (const name of await readdir(directory).catch(() => [])) {
+  const names = await readdir(directory).catch(() => []);
+  const missing = missingFrom(names);
+  if (missing !== undefined) return `${missing} (missing)`;
+  for (const name of names) {
     if (!/^(\d+\.log|MANIFEST-\d+)$/.test(name)) continue;
     // Another process, which has the store open, may have deleted it meanwhile.
     const file = await readFile(join(directory, name)).catch(() => Buffer.alloc(0));

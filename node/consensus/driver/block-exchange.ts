@@ -10,20 +10,20 @@ import { ProtocolError } from '../../../protocol/errors.ts';
 import { MAX_BODY_BYTES } from '../../../protocol/ledger/body.ts';
 import { blockId, HEADER_BYTES } from '../../../protocol/ledger/header.ts';
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
+import { Buckets } from '../../../runtime/clients/buckets.ts';
 import { FairShare } from '../../../runtime/clients/fair-share.ts';
-import { type Bucket, fullBucket, refill, take } from '../../../runtime/clients/token-bucket.ts';
+import { type Bucket, fullBucket, refill } from '../../../runtime/clients/token-bucket.ts';
 import type { Logger } from '../../../runtime/log/log.ts';
 import type { FullNode } from '../../full-node.ts';
 import { nameOf } from '../../ledger/registration.ts';
 import { isSendersFault } from '../../mining/candidate.ts';
 import { EARLY_CODES, type EarlyBlock, EarlyBlocks } from '../../mining/early-blocks.ts';
 import type { Peer } from '../engine/effects.ts';
-import { MAX_KNOWN } from '../reach/overlay-limits.ts';
+import { MAX_KNOWN } from '../link/allowance.ts';
+import { BLOCK_MESSAGE_TYPES } from '../link/message-types.ts';
 import type { Transport } from '../reach/transport.ts';
 import type { CutDesk } from './cut-desk.ts';
 
-export const BLOCK_MESSAGE_TYPES = { want: 6, block: 7, offer: 8 } as const;
-export const MAX_BLOCK_MESSAGE_BYTES = 1 + HEADER_BYTES + MAX_BODY_BYTES;
 const KIBIBYTE = 1024;
 /** Identifiers in one message: as many as a cut has blocks. */
 const MAX_IDS = 64;
@@ -122,7 +122,7 @@ export class BlockExchange {
   /** By known neighbour, also while it is away: a new connection is no new allowance. */
   readonly #served = new BoundedMap<string, Bucket>(MAX_KNOWN);
   readonly #servedToStrangers: FairShare;
-  readonly #lookedUp = new BoundedMap<string, Bucket>(MAX_KNOWN);
+  readonly #lookedUp = new Buckets(LOOKED_UP, MAX_KNOWN);
   readonly #lookedUpOfStrangers: FairShare;
   readonly #early: EarlyBlocks<Peer>;
   readonly #unsubscribe: readonly (() => void)[];
@@ -139,7 +139,7 @@ export class BlockExchange {
       senderOf: (peer) =>
         transport.known().includes(peer)
           ? { name: String(peer), isStranger: false }
-          : { name: transport.placeOf(peer), isStranger: true },
+          : { name: transport.limitKey(peer), isStranger: true },
     });
     this.#unsubscribe = [
       node.on('block', ({ id }) => {
@@ -231,11 +231,8 @@ export class BlockExchange {
   #mayLookUp(peer: Peer, count: number): boolean {
     const { transport, steady } = this.#with;
     const now = steady();
-    if (!transport.known().includes(peer)) return this.#lookedUpOfStrangers.take(transport.placeOf(peer), now, count);
-    const account = transport.accountOf(peer);
-    const bucket = take(this.#lookedUp.use(account) ?? fullBucket(LOOKED_UP, now), LOOKED_UP, now, count);
-    if (bucket !== undefined) this.#lookedUp.set(account, bucket);
-    return bucket !== undefined;
+    if (!transport.known().includes(peer)) return this.#lookedUpOfStrangers.take(transport.limitKey(peer), now, count);
+    return this.#lookedUp.take(transport.accountOf(peer), now, count);
   }
 
   #wantedOf(id: Bytes): WantedBlock {
@@ -319,18 +316,18 @@ export class BlockExchange {
 
   #serve(peer: Peer, ids: readonly Bytes[]): void {
     const { node, transport, steady } = this.#with;
-    const [strangers, place] = [this.#servedToStrangers, transport.placeOf(peer)];
+    const [strangers, key] = [this.#servedToStrangers, transport.limitKey(peer)];
     const account = transport.known().includes(peer) ? transport.accountOf(peer) : undefined;
     for (const id of ids) {
       const now = steady();
       const served = account === undefined ? undefined : (this.#served.use(account) ?? fullBucket(SERVED, now));
       const bucket = served && refill(served, SERVED, now);
       // Before the body is read; the last one to a known neighbour may exceed the remaining allowance.
-      if (bucket === undefined ? !strangers.has(place, now, MAX_BODY_BYTES / KIBIBYTE) : bucket.tokens <= 0) return;
+      if (bucket === undefined ? !strangers.has(key, now, MAX_BODY_BYTES / KIBIBYTE) : bucket.tokens <= 0) return;
       const header = node.chain.block(id)?.header;
       const body = header && node.chain.blockBody(id);
       if (header === undefined || body === undefined) continue;
-      if (bucket === undefined) strangers.take(place, now, body.length / KIBIBYTE);
+      if (bucket === undefined) strangers.take(key, now, body.length / KIBIBYTE);
       else this.#served.set(account as string, { ...bucket, tokens: bucket.tokens - body.length });
       transport.send(peer, encodeBlockMessage({ type: 'block', header, body }));
     }

@@ -5,39 +5,25 @@
 import { concat } from '../../../protocol/bytes.ts';
 import type { CutLedger } from '../../chain/cut-ledger.ts';
 import { nameOf } from '../../ledger/registration.ts';
-import { haveOf } from '../engine/anti-entropy.ts';
+import { finalizedOf, haveOf } from '../engine/anti-entropy.ts';
 import { Committee } from '../engine/committee.ts';
 import type { Finalized, Message } from '../engine/effects.ts';
 import type { ConsensusState } from '../engine/state.ts';
-import { PRECOMMIT, type Proof } from '../engine/votes.ts';
-
-const NOTHING = new Uint8Array(0);
+import { type Proof, proofOfCertificate } from '../engine/votes.ts';
 
 function proofIn(ledger: CutLedger, height: number): Proof | undefined {
   const record = ledger.cut(height);
   const certificate = ledger.certificate(height);
   if (record === undefined || certificate === undefined || height === 0) return undefined;
-  const place = { kind: PRECOMMIT, height, round: certificate.round, cut: nameOf(record.cutId) } as const;
-  return { ...place, votes: certificate.signatures.map(({ member, signature }) => ({ ...place, member, signature })) };
+  return proofOfCertificate(height, nameOf(record.cutId), certificate);
 }
 
 /** Undefined if the cut or its certificate was deleted. */
-function finalizedOf(ledger: CutLedger, height: number): Finalized | undefined {
+function finalizedIn(ledger: CutLedger, height: number): Finalized | undefined {
   const proof = proofIn(ledger, height);
   const record = ledger.cut(height);
   if (proof === undefined || record === undefined) return undefined;
-  const { header, headerBytes, blockIds } = record;
-  const proposal = {
-    height,
-    round: proof.round,
-    validRound: -1,
-    cut: proof.cut,
-    signers: header.signers,
-    lastRound: 0,
-    content: concat(headerBytes, ...blockIds),
-    signature: NOTHING,
-  };
-  return { proof, proposal };
+  return finalizedOf(proof, record.header.signers, concat(record.headerBytes, ...record.blockIds));
 }
 
 /**
@@ -45,7 +31,7 @@ function finalizedOf(ledger: CutLedger, height: number): Finalized | undefined {
  * again.
  */
 export function servedOf(ledger: CutLedger, height: number, state: ConsensusState): Message {
-  const finalized = finalizedOf(ledger, height);
+  const finalized = finalizedIn(ledger, height);
   return finalized === undefined ? { type: 'have', have: haveOf(state) } : { type: 'finalized', finalized };
 }
 

@@ -10,7 +10,7 @@ import type { AppliedCut } from '../../ledger/apply-cut.ts';
 import { nameOf } from '../../ledger/registration.ts';
 import type { Peer, Proposal } from '../engine/effects.ts';
 import { earliestMillis, tickMillis } from '../engine/pace.ts';
-import { bitsOf, type CutName, type Proof } from '../engine/votes.ts';
+import { bitsOf, type CutName, type Proof, UNSIGNED } from '../engine/votes.ts';
 
 /** Executed cuts of a height that are kept for the decision: more than the engine has values of (rule 14). */
 const KEPT = 16;
@@ -19,7 +19,6 @@ const KEPT = 16;
  * requested again.
  */
 const MAX_ARRIVED_BYTES = 72 * 1024 * 1024;
-const UNSIGNED = new Uint8Array(0);
 
 export type ArrivedBlock = { readonly id: Bytes; readonly header: Bytes; readonly body: Bytes; readonly from: Peer };
 

@@ -9,7 +9,8 @@ import { type Certificate, CUT_HEADER_BYTES, decodeCutHeader } from '../../../pr
 import { epochOf } from '../../../protocol/staking/limits.ts';
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import { FairShare } from '../../../runtime/clients/fair-share.ts';
-import { type Adopted, adoptedBefore } from '../../chain/adopted-cut.ts';
+import { Timers } from '../../../runtime/clock/timers.ts';
+import { type Adopt, type Adopted, adoptInto } from '../../chain/adopted-cut.ts';
 import type { CutLedger } from '../../chain/cut-ledger.ts';
 import { signMessageAside, UncheckedSignatureError } from '../../ml-dsa.ts';
 import { haveOf } from '../engine/anti-entropy.ts';
@@ -17,6 +18,7 @@ import { Committee } from '../engine/committee.ts';
 import type { Effect, Event, Message, Peer, Proposal, Receiver } from '../engine/effects.ts';
 import { step } from '../engine/engine.ts';
 import { lastCutOf } from '../engine/last-cut.ts';
+import { isListening, listenFirst } from '../engine/listening.ts';
 import { beginMillis, isTimely, tickMillis, timelyIn, timeoutMillis } from '../engine/pace.ts';
 import { openState } from '../engine/recovery.ts';
 import { RULES } from '../engine/rules.ts';
@@ -24,12 +26,10 @@ import type { ConsensusState, Value } from '../engine/state.ts';
 import { type CutName, PRECOMMIT, proofOf, type VoteKind } from '../engine/votes.ts';
 import { hexOf } from '../log/dump.ts';
 import { writeUntilDone } from '../log/log-writing.ts';
-import { isListening, listenFirst } from '../one-signer/listening.ts';
 import { mayLeave } from '../one-signer/own-messages.ts';
 import { Presence } from '../one-signer/presence.ts';
 import { RollCall } from '../one-signer/roll-call.ts';
 import { SigningLog } from '../one-signer/signing-log.ts';
-import { Receivers } from '../reach/receivers.ts';
 import { BlockExchange } from './block-exchange.ts';
 import { lastProofIn, servedOf } from './catch-up.ts';
 import { CutDesk, nextEarliest } from './cut-desk.ts';
@@ -38,8 +38,8 @@ import { EffectQueue } from './effect-queue.ts';
 import { examine, type Worth } from './examine.ts';
 import { decodeForward, encodeForward, type Forward, Forwarding } from './forwarding.ts';
 import { decodeMessage, encodeMessage } from './messages.ts';
+import { Receivers } from './receivers.ts';
 import { evidenceOf, type SignatureCheck, signatureCheck, signedText } from './signatures.ts';
-import { Timers } from './timers.ts';
 
 /** The votes of more than two thirds. */
 type QuorumVotes = { readonly kind: VoteKind; readonly round: number };
@@ -64,6 +64,7 @@ export class ConsensusDriver {
   readonly #cutMillis: number;
   readonly #check: SignatureCheck;
   readonly #desk: CutDesk;
+  readonly #adoptInto: Adopt;
   readonly #blocks: BlockExchange;
   readonly #timers = new Timers();
   readonly #receivers: Receivers;
@@ -109,6 +110,7 @@ export class ConsensusDriver {
       fail: (error) => this.#fail(error),
       onExecuted: (seconds) => dependencies.onStep?.('execute', seconds),
     });
+    this.#adoptInto = adoptInto(this.#ledger, (cut) => this.#desk.adopted(cut));
     this.#blocks = new BlockExchange({
       node,
       transport,
@@ -176,14 +178,11 @@ export class ConsensusDriver {
   }
 
   async #adopt(cut: ProposedCut, certificate: Certificate): Promise<Adopted> {
-    const before = adoptedBefore(this.#ledger, cut);
-    if (before !== undefined) return before;
-    const applied = this.#desk.adopted(cut);
-    if (applied === undefined) return 'later';
-    if (typeof applied === 'string') return { invalid: applied };
-    await this.#ledger.commit(applied, certificate);
-    this.#enter(cut.header.height + 1, lastProofIn(this.#ledger));
-    return 'final';
+    const { height } = cut.header;
+    const adopted = await this.#adoptInto(cut, certificate);
+    // Unless it was final before.
+    if (adopted === 'final' && height === this.state.height) this.#enter(height + 1, lastProofIn(this.#ledger));
+    return adopted;
   }
 
   /** The newest cut that members with more than a third of the stake report to have; -1 for none. */
@@ -494,7 +493,7 @@ export class ConsensusDriver {
   /** Of strangers, by what they share. */
   #may(peer: Peer, share: FairShare, cost = 1): boolean {
     const { transport, steady } = this.#with;
-    return transport.known().includes(peer) || share.take(transport.placeOf(peer), steady(), cost);
+    return transport.known().includes(peer) || share.take(transport.limitKey(peer), steady(), cost);
   }
 
   #worthOf(peer: Peer, message: Exclude<Message, { type: 'have' }>): Worth {

@@ -10,11 +10,11 @@ import { earlyKey } from '../engine/intake.ts';
 import { seenVote } from '../engine/last-cut.ts';
 import type { ConsensusState } from '../engine/state.ts';
 import { hasBit, PREVOTE, type Vote } from '../engine/votes.ts';
-import { memberOf } from '../reach/receivers.ts';
+import { FORWARD_TYPE } from '../link/message-types.ts';
 import type { Companion, Transport } from '../reach/transport.ts';
 import { decodeMessage, encodeMessage } from './messages.ts';
+import { memberOf } from './receivers.ts';
 
-export const FORWARD_TYPE = 19;
 /** Neighbours that are asked. */
 const FORWARDERS = 2;
 /** Messages of one author that are forwarded at one height: votes and proposals of ten rounds. */

@@ -3,26 +3,19 @@
  * are checked later (intake.ts), and then, where the message is useful, roots and signatures (examine.ts).
  */
 import { ByteReader, type Bytes, ByteWriter } from '../../../protocol/bytes.ts';
-import {
-  type ProposedCut,
-  readCutContent,
-  readRound,
-  readRoundOrNone,
-  writeRoundOrNone,
-} from '../../../protocol/consensus/proposal.ts';
+import { readCutContent, readRound, readRoundOrNone, writeRoundOrNone } from '../../../protocol/consensus/proposal.ts';
 import { ProtocolError } from '../../../protocol/errors.ts';
 import { decodeCertificate, encodeCertificate, MAX_COMMITTEE } from '../../../protocol/ledger/cut.ts';
 import { SIGNATURE_BYTES } from '../../../protocol/transactions/transaction.ts';
+import { nameOf } from '../../ledger/registration.ts';
+import { finalizedOf } from '../engine/anti-entropy.ts';
 import type { Finalized, Have, Message, Proposal } from '../engine/effects.ts';
-import { PRECOMMIT, PREVOTE, type Proof, type Vote, type VoteKind } from '../engine/votes.ts';
-import { readCut, writeCut } from '../log/log-record.ts';
+import { type Proof, proofOfCertificate, type Vote } from '../engine/votes.ts';
+import { MESSAGE_TYPES } from '../link/message-types.ts';
+import { readCut, readKind, writeCut } from '../log/log-record.ts';
 
-export const MESSAGE_TYPES = { proposal: 1, vote: 2, proof: 3, have: 4, finalized: 5 } as const;
 /** A final cut with 64 blocks and 64 signatures is the largest. */
 export const MAX_MESSAGE_BYTES = 220_000;
-
-const NOTHING = new Uint8Array(0);
-const nameOf = (bytes: Bytes): string => Buffer.from(bytes).toString('latin1');
 
 function writeSignature(writer: ByteWriter, signature: Bytes): ByteWriter {
   if (signature.length !== SIGNATURE_BYTES)
@@ -35,21 +28,6 @@ function readMember(reader: ByteReader): number {
   if (member >= MAX_COMMITTEE) throw new ProtocolError('out_of_range', 'a committee has at most 64 members');
   return member;
 }
-
-function readKind(reader: ByteReader): VoteKind {
-  const kind = reader.u8();
-  if (kind !== PREVOTE && kind !== PRECOMMIT)
-    throw new ProtocolError('unsupported_kind', `vote kind ${kind} is not known`);
-  return kind;
-}
-
-const proposalOf = (
-  cut: Pick<ProposedCut, 'cutId' | 'header' | 'content'>,
-): Pick<Proposal, 'cut' | 'signers' | 'content'> => ({
-  cut: nameOf(cut.cutId),
-  signers: cut.header.signers,
-  content: cut.content,
-});
 
 function writeProposal(writer: ByteWriter, proposal: Proposal): void {
   writeRoundOrNone(writer.height(proposal.height).u32(proposal.round), proposal.validRound);
@@ -64,7 +42,16 @@ function readProposal(reader: ByteReader): Proposal {
   if (cut.header.height !== height || validRound >= round)
     throw new ProtocolError('not_canonical', 'height or valid round of the proposal do not fit');
   const lastRound = readRound(reader);
-  return { height, round, validRound, ...proposalOf(cut), lastRound, signature: reader.take(SIGNATURE_BYTES) };
+  return {
+    height,
+    round,
+    validRound,
+    cut: nameOf(cut.cutId),
+    signers: cut.header.signers,
+    content: cut.content,
+    lastRound,
+    signature: reader.take(SIGNATURE_BYTES),
+  };
 }
 
 function writeVote(writer: ByteWriter, vote: Vote): void {
@@ -89,16 +76,16 @@ function writeProof(writer: ByteWriter, proof: Proof): void {
 }
 
 function readProof(reader: ByteReader): Proof {
-  const place = { kind: readKind(reader), height: reader.height(), round: readRound(reader), cut: readCut(reader) };
+  const vote = { kind: readKind(reader), height: reader.height(), round: readRound(reader), cut: readCut(reader) };
   const votes: Vote[] = [];
   let before = -1;
   for (let left = reader.u8(); left > 0; left--) {
     const member = readMember(reader);
     if (member <= before) throw new ProtocolError('not_canonical', 'members of a proof are in ascending order');
     before = member;
-    votes.push({ ...place, member, signature: reader.take(SIGNATURE_BYTES) });
+    votes.push({ ...vote, member, signature: reader.take(SIGNATURE_BYTES) });
   }
-  return { ...place, votes };
+  return { ...vote, votes };
 }
 
 function writeHave(writer: ByteWriter, have: Have): void {
@@ -137,16 +124,9 @@ function writeFinalized(writer: ByteWriter, { proof, proposal }: Finalized): voi
 }
 
 function readFinalized(reader: ByteReader): Finalized {
-  const cut = readCutContent(reader);
-  const { round, signatures } = decodeCertificate(reader.take(reader.left));
-  const place = { kind: PRECOMMIT, height: cut.header.height, round, cut: nameOf(cut.cutId) } as const;
-  const votes = signatures.map(({ member, signature }) => ({ ...place, member, signature }));
-  const { height } = place;
-  return {
-    proof: { ...place, votes },
-    // The round of the previous cut is not signed here; a node that accepts the cut knows its own.
-    proposal: { height, round, validRound: -1, ...proposalOf(cut), lastRound: 0, signature: NOTHING },
-  };
+  const { cutId, header, content } = readCutContent(reader);
+  const certificate = decodeCertificate(reader.take(reader.left));
+  return finalizedOf(proofOfCertificate(header.height, nameOf(cutId), certificate), header.signers, content);
 }
 
 export function encodeMessage(message: Message): Uint8Array<ArrayBuffer> {

@@ -5,28 +5,24 @@ import { type KeyObject, verify } from 'node:crypto';
 import type { Bytes } from '../../../protocol/bytes.ts';
 import { hasOwnBlocks, proposalMessage } from '../../../protocol/consensus/proposal.ts';
 import { voteMessage } from '../../../protocol/consensus/vote.ts';
-import { ID_BYTES } from '../../../protocol/crypto/identifier.ts';
 import type { Evidence } from '../../../protocol/staking/operation.ts';
 import { importPublicKey, UncheckedSignatureError } from '../../ml-dsa.ts';
 import type { Committee } from '../engine/committee.ts';
 import type { Proposal, Unsigned } from '../engine/effects.ts';
-import { type CutName, NIL, PREVOTE, type Vote } from '../engine/votes.ts';
+import { cutBytes, PREVOTE, type Vote } from '../engine/votes.ts';
 
-export const cutBytes = (cut: CutName): Bytes =>
-  cut === NIL ? new Uint8Array(ID_BYTES) : new Uint8Array(Buffer.from(cut, 'latin1'));
-
-const placed = ({ kind, height, round, cut }: Vote) =>
+const voted = ({ kind, height, round, cut }: Vote) =>
   ({ kind: kind === PREVOTE ? 'prevote' : 'precommit', height, round, cutId: cutBytes(cut) }) as const;
 
-const voteText = (chainId: Bytes, vote: Vote): Bytes => voteMessage(chainId, placed(vote));
+const voteText = (chainId: Bytes, vote: Vote): Bytes => voteMessage(chainId, voted(vote));
 
 /** Two votes of one member for the same height, round and kind, in the chain's format. */
 export const evidenceOf = (validator: Bytes, first: Vote, second: Vote): Evidence => ({
   name: 'evidence',
   validator,
   votes: [
-    { vote: placed(first), signature: first.signature },
-    { vote: placed(second), signature: second.signature },
+    { vote: voted(first), signature: first.signature },
+    { vote: voted(second), signature: second.signature },
   ],
 });
 

@@ -5,11 +5,12 @@
  * of the node's clock.
  */
 
-import { isListening } from '../one-signer/listening.ts';
-import type { Effect, Have, Message, Peer } from './effects.ts';
+import type { Bytes } from '../../../protocol/bytes.ts';
+import type { Effect, Finalized, Have, Message, Peer } from './effects.ts';
+import { isListening } from './listening.ts';
 import type { Rules } from './rules.ts';
 import type { ConsensusState, Round } from './state.ts';
-import { bitsOf, hasBit, NIL, proofOf, type Vote } from './votes.ts';
+import { bitsOf, hasBit, NIL, type Proof, proofOf, UNSIGNED, type Vote } from './votes.ts';
 
 /** Answers to one neighbour between two ticks. */
 export const ANSWERS_PER_TICK = 2;
@@ -18,11 +19,11 @@ export const ANSWERS_PER_TICK = 2;
 export function tick(state: ConsensusState, isMet: boolean, out: Effect[]): void {
   state.answered.clear();
   state.farVotes.clear();
-  const place = `${state.height}/${state.round}/${state.step}`;
-  const isThere = place === state.tickPlace;
+  const step = `${state.height}/${state.round}/${state.step}`;
+  const isThere = step === state.tickStep;
   if (isThere) out.push({ do: 'send', to: 'some', message: { type: 'have', have: haveOf(state) } });
   state.ticksThere = isThere ? state.ticksThere + (isMet ? 1 : 0) : 0;
-  state.tickPlace = place;
+  state.tickStep = step;
 }
 
 export function haveOf(state: ConsensusState): Have {
@@ -47,6 +48,18 @@ export function haveOf(state: ConsensusState): Have {
     lastPrecommits: bitsOf((lastRound === undefined ? undefined : last?.rounds.get(lastRound))?.values() ?? []),
   };
 }
+
+/**
+ * A final cut for a member that is behind. Its certificate proves it: the proposer's signature is not needed, and the
+ * round of the cut before is not signed, so a node that accepts the cut uses its own.
+ */
+export const finalizedOf = (proof: Proof, signers: bigint, content: Bytes): Finalized => {
+  const { height, round, cut } = proof;
+  return {
+    proof,
+    proposal: { height, round, validRound: -1, cut, signers, lastRound: 0, content, signature: UNSIGNED },
+  };
+};
 
 export function answer(state: ConsensusState, have: Have, from: Peer, rules: Rules, out: Effect[]): void {
   const given = state.answered.get(from) ?? 0;

@@ -58,13 +58,8 @@ export type Unsigned =
 
 export type TimerKind = 'propose' | 'prevote' | 'precommit';
 
-/**
- * One batch of the write-ahead log: a signed message, the lock and the valid value, and their proofs, unless written
- * before.
- */
-export type LogRecord = {
-  readonly height: number;
-  readonly message: Unsigned;
+/** The lock and the valid value, and their proofs. */
+type Locks = {
   readonly lockedRound: number;
   readonly locked: CutName;
   readonly validRound: number;
@@ -73,18 +68,11 @@ export type LogRecord = {
   readonly proposals: readonly Proposal[];
 };
 
-/** Contents of the log for its last height. */
-export type Recovered = {
-  readonly height: number;
-  /** Signed, in the order of signing. */
-  readonly messages: readonly Unsigned[];
-  readonly lockedRound: number;
-  readonly locked: CutName;
-  readonly validRound: number;
-  readonly valid: CutName;
-  readonly polkas: readonly Proof[];
-  readonly proposals: readonly Proposal[];
-};
+/** One batch of the write-ahead log: a signed message, and what it rests on; proofs unless written before. */
+export type LogRecord = Locks & { readonly height: number; readonly message: Unsigned };
+
+/** Contents of the log for its last height: what was signed, in the order of signing. */
+export type Recovered = Locks & { readonly height: number; readonly messages: readonly Unsigned[] };
 
 export type Event =
   /** The height before was committed, and the next begins to collect votes. `last`: that cut, if it was decided elsewhere. */

@@ -4,16 +4,16 @@
  * Signatures of votes, proposals and proofs were checked before; intake.ts decides which are worth checking.
  */
 import { equalBytes } from '../../../protocol/bytes.ts';
-import { isListening, isMet, listenAfterAway, listenAnew, listened, listenOn } from '../one-signer/listening.ts';
 import { answer, haveOf, tick } from './anti-entropy.ts';
 import type { Effect, Event, LogRecord, Proposal, Unsigned } from './effects.ts';
 import { EARLY_ROUNDS, earlyKey, judgeProof, judgeProposal, judgeVote } from './intake.ts';
 import { contraryLast, hasSigners, lastCutOf, watchLastRound } from './last-cut.ts';
+import { isListening, isMet, listenAfterAway, listenAnew, listened, listenOn } from './listening.ts';
 import { isBarred, isFromElsewhere, takeUnknown } from './own-key.ts';
 import { openState } from './recovery.ts';
 import { FUTURE_ROUNDS, follow, progress, propose, startRound, timeOut } from './rounds.ts';
 import { RULES, type Rules } from './rules.ts';
-import { type ConsensusState, placeOf, roundOf } from './state.ts';
+import { type ConsensusState, roundOf, stepNumber } from './state.ts';
 import { addVote, isProof, PRECOMMIT, PREVOTE, type Proof, proofOf, type Vote } from './votes.ts';
 
 export function step(state: ConsensusState, event: Event, rules: Rules = RULES): Effect[] {
@@ -250,7 +250,7 @@ function takeFinalized(state: ConsensusState, proof: Proof, proposal: Proposal, 
 function takeBuilt(state: ConsensusState, proposal: Proposal, out: Effect[]): void {
   const { height, round, cut } = proposal;
   if (height !== state.height || round !== state.round || state.step !== 'propose') return;
-  if (state.own.has(placeOf(round, 0))) return;
+  if (state.own.has(stepNumber(round, 0))) return;
   state.values.set(cut, { proposal, verdict: 'valid', faulted: false, timely: true });
   propose(state, proposal, out);
 }
@@ -275,7 +275,7 @@ function takeSigned(
   const { height, round, cut } = message.type === 'proposal' ? message.proposal : message.vote;
   const kind = message.type === 'proposal' ? 0 : message.vote.kind;
   if (height !== state.height || state.stopped || isBarred(state)) return;
-  if (state.own.get(placeOf(round, kind)) !== cut) return;
+  if (state.own.get(stepNumber(round, kind)) !== cut) return;
   if (message.type === 'proposal') {
     const { proposal } = message;
     roundOf(state, round).proposal = proposal;

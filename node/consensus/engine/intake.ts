@@ -4,12 +4,12 @@
  * rounds, so no neighbour can make this node store or verify more.
  */
 
-import { isOwnLate } from '../one-signer/listening.ts';
 import type { Finalized, Proposal } from './effects.ts';
 import { contraryLast, wantsLastVote } from './last-cut.ts';
+import { isOwnLate } from './listening.ts';
 import { isSettled } from './own-key.ts';
 import { FUTURE_ROUNDS, PAST_ROUNDS } from './rounds.ts';
-import { type ConsensusState, placeOf } from './state.ts';
+import { type ConsensusState, stepNumber } from './state.ts';
 import { NIL, PREVOTE, type Proof, type Vote } from './votes.ts';
 
 export type Intake =
@@ -38,7 +38,7 @@ export function judgeVote(state: ConsensusState, vote: Vote): Intake {
   if (member < 0 || member >= state.committee.size) return 'stranger';
   if (height > state.height) return judgeEarly(state, vote);
   if (member === state.self) {
-    const own = state.own.get(placeOf(round, kind));
+    const own = state.own.get(stepNumber(round, kind));
     return own === cut || (state.recovered?.height ?? 0) > height || isSettled(state, height) ? 'known' : 'own';
   }
   const seen = state.memberRounds[member] as number;

@@ -7,7 +7,7 @@ import { CodedError } from '../../../protocol/coded-error.ts';
 import type { Committee } from './committee.ts';
 import type { LogRecord, Recovered, Unsigned } from './effects.ts';
 import type { Rules } from './rules.ts';
-import { type ConsensusState, createState, type LastCut, placeOf, roundOf } from './state.ts';
+import { type ConsensusState, createState, type LastCut, roundOf, stepNumber } from './state.ts';
 import { addVote, type CutName, isProof, NIL, PREVOTE } from './votes.ts';
 
 export const RECOVERY_ERROR_CODES = ['log_lock_unproven', 'log_damaged', 'log_foreign'] as const;
@@ -23,13 +23,10 @@ export function recover(records: readonly LogRecord[]): Recovered | undefined {
   const last = records.at(-1);
   if (last === undefined) return undefined;
   const own = records.filter(({ height }) => height === last.height);
-  const { height, lockedRound, locked, validRound, valid } = last;
+  const { message: _, ...newest } = last;
+  const { lockedRound, locked, validRound, valid } = last;
   const recovered = {
-    height,
-    lockedRound,
-    locked,
-    validRound,
-    valid,
+    ...newest,
     messages: own.map(({ message }) => message),
     polkas: own.flatMap(({ polkas }) => polkas),
     proposals: own.flatMap(({ proposals }) => proposals),
@@ -90,10 +87,10 @@ export function restore(state: ConsensusState, recovered: Recovered, rules: Rule
 function takeOwn(state: ConsensusState, message: Unsigned, rules: Rules): void {
   const [kind, { round, cut }] =
     message.type === 'proposal' ? [0 as const, message.proposal] : [message.vote.kind, message.vote];
-  const place = placeOf(round, kind);
-  state.own.set(place, cut);
-  if (place > state.signedPlace) {
-    state.signedPlace = place;
+  const step = stepNumber(round, kind);
+  state.own.set(step, cut);
+  if (step > state.signedStep) {
+    state.signedStep = step;
     state.round = round;
     state.resume = kind === 0 ? 'propose' : kind === PREVOTE ? 'prevote' : 'precommit';
   }

@@ -3,19 +3,17 @@
  * after every input (docs/protocol/consensus.md, rule 8).
  */
 
-import { isListening } from '../one-signer/listening.ts';
 import type { Effect, Proposal, Unsigned } from './effects.ts';
 import { hasSigners, lastProof } from './last-cut.ts';
+import { isListening } from './listening.ts';
 import { isBarred, signsFirst } from './own-key.ts';
 import type { Rules } from './rules.ts';
-import { type ConsensusState, placeOf, type Round, roundOf, type Step, type Value } from './state.ts';
-import { type CutName, NIL, PRECOMMIT, PREVOTE, type VoteKind } from './votes.ts';
+import { type ConsensusState, type Round, roundOf, type Step, stepNumber, type Value } from './state.ts';
+import { type CutName, NIL, PRECOMMIT, PREVOTE, UNSIGNED, type VoteKind } from './votes.ts';
 
 /** Votes of so many rounds before and after the current one are kept (rule 14). */
 export const PAST_ROUNDS = 4;
 export const FUTURE_ROUNDS = 4;
-
-const UNSIGNED = new Uint8Array(0);
 
 /** Applies every rule until none applies any more. */
 export function progress(state: ConsensusState, rules: Rules, out: Effect[]): void {
@@ -41,7 +39,7 @@ export function startRound(state: ConsensusState, round: number, out: Effect[]):
   state.step = 'propose';
   prune(state);
   out.push({ do: 'timer', kind: 'propose', height: state.height, round });
-  if (state.committee.proposer(state.height, round) !== state.self || !maySign(state, placeOf(round, 0))) return;
+  if (state.committee.proposer(state.height, round) !== state.self || !maySign(state, stepNumber(round, 0))) return;
   const value = state.values.get(state.valid);
   if (value === undefined) {
     out.push({ do: 'build', height: state.height, round, last: lastProof(state) });
@@ -51,7 +49,7 @@ export function startRound(state: ConsensusState, round: number, out: Effect[]):
 }
 
 export function propose(state: ConsensusState, proposal: Proposal, out: Effect[]): void {
-  request(state, placeOf(proposal.round, 0), proposal.cut, { type: 'proposal', proposal }, out);
+  request(state, stepNumber(proposal.round, 0), proposal.cut, { type: 'proposal', proposal }, out);
 }
 
 /** Line 49: precommits of more than two thirds in any one round. */
@@ -180,22 +178,22 @@ export function vote(state: ConsensusState, kind: VoteKind, cut: CutName, out: E
   state.step = kind === PREVOTE ? 'prevote' : 'precommit';
   if (member < 0) return true;
   const unsigned = { kind, height, round, cut, member, signature: UNSIGNED };
-  request(state, placeOf(round, kind), cut, { type: 'vote', vote: unsigned }, out);
+  request(state, stepNumber(round, kind), cut, { type: 'vote', vote: unsigned }, out);
   return true;
 }
 
-/** Rule 11: nothing new is signed at or below the last signed place. */
-function maySign(state: ConsensusState, place: number): boolean {
+/** Rule 11: nothing new is signed at or below the last signed step. */
+function maySign(state: ConsensusState, step: number): boolean {
   if (state.self < 0 || state.stopped || isListening(state) || isBarred(state)) return false;
-  if (place <= state.signedPlace) return false;
+  if (step <= state.signedStep) return false;
   return state.recovered === undefined || state.recovered.height <= state.height;
 }
 
-function request(state: ConsensusState, place: number, cut: CutName, message: Unsigned, out: Effect[]): void {
-  if (!maySign(state, place)) return;
-  state.signedPlace = place;
+function request(state: ConsensusState, step: number, cut: CutName, message: Unsigned, out: Effect[]): void {
+  if (!maySign(state, step)) return;
+  state.signedStep = step;
   signsFirst(state);
-  state.own.set(place, cut);
+  state.own.set(step, cut);
   out.push({ do: 'sign', message });
 }
 

@@ -2,6 +2,7 @@
  * The few decisions on which agreement depends, each a separate function (docs/protocol/consensus.md). The engine uses
  * this table: tests replace one decision at a time by a wrong one and check that the simulator finds it.
  */
+import { isQuorum, isThird } from '../../../protocol/consensus/vote.ts';
 import type { Effect } from './effects.ts';
 import type { ConsensusState, Round } from './state.ts';
 import { type CutName, type Proof, proofOf, type Quorum } from './votes.ts';
@@ -28,8 +29,8 @@ export type Rules = Quorum & {
 };
 
 export const RULES: Rules = {
-  isQuorum: (stake, total) => stake * 3n > total * 2n,
-  isThird: (stake, total) => stake * 3n > total,
+  isQuorum,
+  isThird,
   lockAllows: (lock, cut, validRound) => lock.round <= validRound || lock.cut === cut,
   decision: (round) => proofOf(round.precommits),
   signed: (write, send) => [write, send],

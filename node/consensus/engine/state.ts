@@ -83,10 +83,10 @@ export type ConsensusState = {
   valid: CutName;
   rounds: Map<number, Round>;
   values: Map<CutName, Value>;
-  /** Votes that this member signed, or is about to, at this height: place (round and kind) to cut. */
+  /** Votes that this member signed, or is about to, at this height: step (round and kind) to cut. */
   own: Map<number, CutName>;
-  /** Nothing at or below this place of the height is signed any more. */
-  signedPlace: number;
+  /** Nothing at or below this step of the height is signed any more. */
+  signedStep: number;
   /** The latest round in which each member was seen. */
   memberRounds: number[];
   /** Members whose vote of a distant round was checked since the last tick. */
@@ -111,7 +111,7 @@ export type ConsensusState = {
   /** Answers given to each neighbour since the last tick. */
   answered: Map<Peer, number>;
   /** The member's round and step at the last tick. */
-  tickPlace: string;
+  tickStep: string;
   /** Ticks since then in which a quorum was connected. */
   ticksThere: number;
   wantCut: CutName;
@@ -137,7 +137,7 @@ export function createState(
     rounds: new Map(),
     values: new Map(),
     own: new Map(),
-    signedPlace: -1,
+    signedStep: -1,
     memberRounds: new Array<number>(committee.size).fill(-1),
     farVotes: new Set(),
     accused: new Set(),
@@ -153,14 +153,14 @@ export function createState(
     // For a member in normal operation: a vote that it did not make was made elsewhere.
     ownKey: { listens: false, newFrom: UNKNOWN_HEIGHT, ownFrom: 0, barred: -1, arriving: 0, worths: [] },
     answered: new Map(),
-    tickPlace: '',
+    tickStep: '',
     ticksThere: 0,
     wantCut: NIL,
   };
 }
 
 /** Proposal, prevote and precommit of a round in the order in which they are signed. */
-export const placeOf = (round: number, kind: 0 | 1 | 2): number => round * 3 + kind;
+export const stepNumber = (round: number, kind: 0 | 1 | 2): number => round * 3 + kind;
 
 export function roundOf(state: ConsensusState, round: number): Round {
   let found = state.rounds.get(round);

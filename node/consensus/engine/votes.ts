@@ -3,11 +3,20 @@
  * their stake by cut, and the proof that a cut has more than two thirds. Signatures are checked before.
  */
 import type { Bytes } from '../../../protocol/bytes.ts';
+import { ID_BYTES } from '../../../protocol/crypto/identifier.ts';
+import type { Certificate } from '../../../protocol/ledger/cut.ts';
 import type { Committee } from './committee.ts';
 
 /** A cut's identifier as a text of 48 characters, one per byte; empty for 'no cut'. */
 export type CutName = string;
 export const NIL: CutName = '';
+
+/** Zero for no cut. */
+export const cutBytes = (cut: CutName): Bytes =>
+  cut === NIL ? new Uint8Array(ID_BYTES) : new Uint8Array(Buffer.from(cut, 'latin1'));
+
+/** The signature of what is not signed, or not yet. */
+export const UNSIGNED: Bytes = new Uint8Array(0);
 
 export const PREVOTE = 1;
 export const PRECOMMIT = 2;
@@ -30,6 +39,11 @@ export type Proof = {
   readonly cut: CutName;
   readonly votes: readonly Vote[];
 };
+
+export function proofOfCertificate(height: number, cut: CutName, { round, signatures }: Certificate): Proof {
+  const vote = { kind: PRECOMMIT, height, round, cut } as const;
+  return { ...vote, votes: signatures.map(({ member, signature }) => ({ ...vote, member, signature })) };
+}
 
 /** The threshold of more than two thirds. */
 export type Quorum = { readonly isQuorum: (stake: bigint, total: bigint) => boolean };

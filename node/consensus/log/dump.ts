@@ -1,11 +1,11 @@
 /** The state of a round as plain JSON, for people and tools (`svcd consensus dump`). Cuts are hex, members are numbers of the committee, -1 and null mean none. */
 import { toHex } from '../../../protocol/bytes.ts';
+import { cutsLeft, isListening } from '../engine/listening.ts';
 import { isBarred } from '../engine/own-key.ts';
 import type { ConsensusState } from '../engine/state.ts';
-import { type CutName, NIL, type Tally } from '../engine/votes.ts';
-import { cutsLeft, isListening } from '../one-signer/listening.ts';
+import { type CutName, cutBytes, NIL, type Tally } from '../engine/votes.ts';
 
-export const hexOf = (cut: CutName): string => (cut === NIL ? 'nil' : Buffer.from(cut, 'latin1').toString('hex'));
+export const hexOf = (cut: CutName): string => (cut === NIL ? 'nil' : toHex(cutBytes(cut)));
 
 const tallyOf = ({ votes, quorum }: Tally) => ({
   votes: Object.fromEntries(votes.flatMap((vote) => (vote === undefined ? [] : [[vote.member, hexOf(vote.cut)]]))),

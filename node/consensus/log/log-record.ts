@@ -2,24 +2,33 @@
 import { ByteReader, type Bytes, ByteWriter } from '../../../protocol/bytes.ts';
 import { ID_BYTES } from '../../../protocol/crypto/identifier.ts';
 import { ProtocolError } from '../../../protocol/errors.ts';
+import { nameOf } from '../../ledger/registration.ts';
 import type { LogRecord, Proposal, Unsigned } from '../engine/effects.ts';
-import { type CutName, NIL, PRECOMMIT, PREVOTE, type Proof, type Vote, type VoteKind } from '../engine/votes.ts';
+import {
+  type CutName,
+  cutBytes,
+  NIL,
+  PRECOMMIT,
+  PREVOTE,
+  type Proof,
+  type Vote,
+  type VoteKind,
+} from '../engine/votes.ts';
 
-const ZERO = '\0'.repeat(ID_BYTES);
 /** No chain reaches a higher round: time-outs grow without bound. */
 const MAX_ROUND = 0x7fff_ffff;
 
-const latin1 = (text: string): Uint8Array<ArrayBuffer> => Uint8Array.from(Buffer.from(text, 'latin1'));
+const NO_CUT = nameOf(cutBytes(NIL));
 
 export function writeCut(writer: ByteWriter, cut: CutName): ByteWriter {
-  const bytes = latin1(cut === NIL ? ZERO : cut);
+  const bytes = cutBytes(cut);
   if (bytes.length !== ID_BYTES) throw new ProtocolError('out_of_range', 'an identifier has 48 bytes');
   return writer.raw(bytes);
 }
 
 export function readCut(reader: ByteReader): CutName {
-  const cut = Buffer.from(reader.take(ID_BYTES)).toString('latin1');
-  return cut === ZERO ? NIL : cut;
+  const cut = nameOf(reader.take(ID_BYTES));
+  return cut === NO_CUT ? NIL : cut;
 }
 
 const writeSignature = (writer: ByteWriter, signature: Bytes) => writer.u16(signature.length).raw(signature);
@@ -34,7 +43,7 @@ function readRound(reader: ByteReader): number {
   return round;
 }
 
-function readKind(reader: ByteReader): VoteKind {
+export function readKind(reader: ByteReader): VoteKind {
   const kind = reader.u8();
   if (kind !== PREVOTE && kind !== PRECOMMIT) throw new ProtocolError('unsupported_kind', `vote kind ${kind}`);
   return kind;

@@ -1,15 +1,12 @@
-/** Messages of the roll call as bytes (consensus rule 23), and the names of processes (rule 22): `u64 milliseconds of the start | 8 random bytes`. */
-import { randomBytes } from 'node:crypto';
+/** Messages of the roll call as bytes (consensus rule 23). */
 import { ByteReader, type Bytes, ByteWriter, concat } from '../../../protocol/bytes.ts';
 import { id, LABELS } from '../../../protocol/crypto/identifier.ts';
 import { ProtocolError } from '../../../protocol/errors.ts';
 import { SIGNATURE_BYTES } from '../../../protocol/transactions/transaction.ts';
+import { ROLL_CALL_TYPES } from '../link/message-types.ts';
+import { PROCESS_BYTES } from '../link/process-name.ts';
 
-export const PROCESS_BYTES = 16;
 export const CALL_BYTES = 8;
-const START_BYTES = 8;
-
-export const ROLL_CALL_TYPES = { call: 9, answer: 10, here: 11 } as const;
 
 /** The state of the calling process. One that signs, or has stopped for good, does not ask but only reports that. */
 const CALLERS = ['listens', 'stopped', 'signs'] as const;
@@ -34,15 +31,6 @@ export type RollCallMessage =
       readonly by: Bytes;
       readonly signature: Bytes;
     };
-
-/** The start time only decides which of two listening processes continues. A wrong clock has no other effect. */
-export const processName = (startMillis: number): Bytes =>
-  concat(new ByteWriter(START_BYTES).u64(BigInt(startMillis)).done(), randomBytes(PROCESS_BYTES - START_BYTES));
-
-export function isBefore(one: Bytes, other: Bytes): boolean {
-  const [a, b] = [new ByteReader(one).u64(), new ByteReader(other).u64()];
-  return a === b ? Buffer.compare(one, other) < 0 : a < b;
-}
 
 /** The bytes that this process signs in answer to a call. */
 export const hereMessage = (chainId: Bytes, process: Bytes, call: Bytes, by: Bytes): Bytes =>

@@ -12,16 +12,16 @@ import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import type { Logger } from '../../../runtime/log/log.ts';
 import { signMessageAside, verifyMessage } from '../../ml-dsa.ts';
 import type { Peer } from '../engine/effects.ts';
+import { isListening } from '../engine/listening.ts';
 import type { ConsensusState } from '../engine/state.ts';
+import { isBefore } from '../link/process-name.ts';
 import type { Proven, Transport } from '../reach/transport.ts';
-import { isListening } from './listening.ts';
 import {
   CALL_BYTES,
   type Caller,
   decodeRollCall,
   encodeRollCall,
   hereMessage,
-  isBefore,
   type RollCallMessage,
 } from './roll-call-messages.ts';
 

@@ -1,8 +1,8 @@
 /** Log messages about a validator that does not sign, for its operator. */
 import type { Logger } from '../../../runtime/log/log.ts';
 import type { Company, Effect } from '../engine/effects.ts';
+import { isListening, type Waits, waitsFor } from '../engine/listening.ts';
 import type { ConsensusState } from '../engine/state.ts';
-import { isListening, type Waits, waitsFor } from './listening.ts';
 
 /** Logged after this many ticks (rule 15) of the same wait, and again after as many. */
 const WAITING_TICKS = 60;

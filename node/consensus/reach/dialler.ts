@@ -1,9 +1,10 @@
 /** Outgoing connections. Each target is retried with growing delays until it is removed. */
 import { connect, type LookupFunction } from 'node:net';
+import { Timers } from '../../../runtime/clock/timers.ts';
 import type { ListenAddress } from '../../../runtime/command-line/command-line.ts';
+import type { OverlaySocket } from '../link/quic-socket.ts';
 import { BARRED_MILLIS, CONNECT_MILLIS, FORGIVEN_MILLIS } from './overlay-limits.ts';
 import type { OverlayQuic } from './overlay-quic.ts';
-import type { OverlaySocket } from './quic-socket.ts';
 
 /** How a connection ended: whether messages had been exchanged, and which rule was broken. */
 export type Ending = (wasReady: boolean, reason?: string) => void;
@@ -32,7 +33,7 @@ const faultMillis = ({ count }: Faults): number => Math.min(BARRED_MILLIS, (BARR
 export const LOOK_MILLIS = 500;
 
 export class Dialler {
-  readonly #timers = new Set<NodeJS.Timeout>();
+  readonly #timers = new Timers();
   readonly #dialling = new Set<OverlaySocket>();
   readonly #targets = new Set<Target>();
   readonly #faults = new WeakMap<Target, Faults>();
@@ -56,28 +57,20 @@ export class Dialler {
 
   close(): void {
     this.#targets.clear();
-    for (const timer of this.#timers) clearTimeout(timer);
+    this.#timers.close();
     for (const socket of this.#dialling) socket.destroy();
-  }
-
-  #after(millis: number, then: () => void): void {
-    const timer = setTimeout(() => {
-      this.#timers.delete(timer);
-      then();
-    }, millis);
-    this.#timers.add(timer);
   }
 
   #again(target: Target, millis: number): void {
     if (!this.#targets.has(target)) return;
-    this.#after(millis, () => this.#dial(target, Math.min(target.lastRetryMillis, 2 * millis)));
+    this.#timers.later(millis, () => this.#dial(target, Math.min(target.lastRetryMillis, 2 * millis)));
   }
 
   #dial(target: Target, retryMillis: number): void {
     if (!this.#targets.has(target)) return;
     const address = target.next();
     if (address === undefined) {
-      this.#after(LOOK_MILLIS, () => this.#dial(target, retryMillis));
+      this.#timers.later(LOOK_MILLIS, () => this.#dial(target, retryMillis));
       return;
     }
     const { host, port, way } = address;

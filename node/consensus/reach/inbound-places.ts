@@ -31,10 +31,10 @@ export type Place = {
 };
 
 /** `evict` names a connection to close, if needed. */
-export type Seat = { readonly seated: true; readonly evict?: Peer } | { readonly seated: false };
+export type Admission = { readonly admitted: true; readonly evict?: Peer } | { readonly admitted: false };
 
-const REFUSED: Seat = { seated: false };
-const FREE: Seat = { seated: true };
+const REFUSED: Admission = { admitted: false };
+const FREE: Admission = { admitted: true };
 
 const ofAddress = (places: readonly Place[], address: string) => places.filter((place) => place.address === address);
 
@@ -54,23 +54,23 @@ export function admit(
   places: readonly Place[],
   { address, isNear }: Pick<Place, 'address' | 'isNear'>,
   random: (limit: number) => number,
-): Seat {
+): Admission {
   const waiting = places.filter(({ standing }) => standing === 'waiting');
   if (!isNear && ofAddress(waiting, address).length >= PLACES.waitingPerAddress) return REFUSED;
   if (waiting.length < PLACES.waiting) return FREE;
   const { crowd } = mostCrowded(waiting);
-  return { seated: true, evict: (crowd[random(crowd.length)] as Place).peer };
+  return { admitted: true, evict: (crowd[random(crowd.length)] as Place).peer };
 }
 
 /** A connection that has identified itself. `places` are the others. */
-export function seat(places: readonly Place[], place: Omit<Place, 'peer'>): Seat {
+export function placeFor(places: readonly Place[], place: Omit<Place, 'peer'>): Admission {
   const same = places.filter(({ standing }) => standing === place.standing);
   if (place.standing === 'member') {
     const own = same.filter(({ member }) => member === place.member);
     if (own.length < PLACES.perMember) return FREE;
     // A neighbour that it dials can hand the connection on to here: that ends an earlier one of that sort, not its own.
     const [oldest] = ofAddress(own, place.address);
-    return { seated: true, evict: (oldest ?? (own.at(-1) as Place)).peer };
+    return { admitted: true, evict: (oldest ?? (own.at(-1) as Place)).peer };
   }
   const own = ofAddress(same, place.address);
   if (place.standing === 'named') return own.length < PLACES.perNamedAddress ? FREE : REFUSED;
@@ -78,5 +78,5 @@ export function seat(places: readonly Place[], place: Omit<Place, 'peer'>): Seat
   if (same.length < PLACES.strangers) return FREE;
   const { perAddress, crowd } = mostCrowded(same);
   const youngest = crowd.at(-1);
-  return youngest !== undefined && perAddress > own.length + 1 ? { seated: true, evict: youngest.peer } : REFUSED;
+  return youngest !== undefined && perAddress > own.length + 1 ? { admitted: true, evict: youngest.peer } : REFUSED;
 }

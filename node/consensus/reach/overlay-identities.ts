@@ -7,18 +7,18 @@
 import { type Bytes, equalBytes, toHex } from '../../../protocol/bytes.ts';
 import { validatorId } from '../../../protocol/staking/names.ts';
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
+import { Buckets } from '../../../runtime/clients/buckets.ts';
 import { type Bucket, fullBucket, take } from '../../../runtime/clients/token-bucket.ts';
 import { nameOf } from '../../ledger/registration.ts';
 import { importPublicKey, verifyMessageAside } from '../../ml-dsa.ts';
-import { CHECKS, FAMILIAR_ADDRESSES, MAX_KNOWN, PROOFS } from './overlay-limits.ts';
+import type { RememberedMembers } from '../../validator/remembered-members.ts';
+import { MAX_KNOWN } from '../link/allowance.ts';
+import type { Claim } from '../link/overlay-link.ts';
+import { CHECKS, FAMILIAR_ADDRESSES, PROOFS } from './overlay-limits.ts';
 import { RELAYED } from './overlay-links.ts';
-import type { Claim } from './tcp-link.ts';
 
 /** `unknown`: the key is not a member's, or too many were checked. */
 export type Verdict = 'true' | 'false' | 'unknown';
-
-/** By the identifier of a key, the addresses as limits know them, the last one first. */
-export type RememberedMembers = readonly { readonly validator: string; readonly addresses: readonly string[] }[];
 
 export type IdentityDependencies = {
   steady(): number;
@@ -32,9 +32,9 @@ export type IdentityDependencies = {
 export class OverlayIdentities {
   readonly #with: IdentityDependencies;
   /** By the key of a member. */
-  readonly #checks = new BoundedMap<string, Bucket>(MAX_KNOWN);
+  readonly #checks = new Buckets(CHECKS, MAX_KNOWN);
   /** By address. */
-  readonly #checksOfFamiliar = new BoundedMap<string, Bucket>(MAX_KNOWN);
+  readonly #checksOfFamiliar = new Buckets(CHECKS, MAX_KNOWN);
   /** By the identifier of a member's key: where it proved it, the last address first. */
   readonly #familiar = new BoundedMap<string, readonly string[]>(MAX_KNOWN);
   #hasChanged = false;
@@ -98,10 +98,7 @@ export class OverlayIdentities {
   }
 
   #mayCheck(member: string, address: string): boolean {
-    const now = this.#with.steady();
     const [checks, name] = this.isFamiliar(address) ? [this.#checksOfFamiliar, address] : [this.#checks, member];
-    const bucket = take(checks.use(name) ?? fullBucket(CHECKS, now), CHECKS, now);
-    if (bucket !== undefined) checks.set(name, bucket);
-    return bucket !== undefined;
+    return checks.take(name, this.#with.steady());
   }
 }

@@ -12,9 +12,6 @@ export const MAX_BARRED = 65_536;
 export const CONNECT_MILLIS = 5_000;
 export const FIRST_RETRY_MILLIS = 250;
 export const LAST_RETRY_MILLIS = 5_000;
-/** For a registered route: anybody with a bond may register any address. */
-export const FIRST_ROUTE_RETRY_MILLIS = 2_500;
-export const LAST_ROUTE_RETRY_MILLIS = 60_000;
 /** Connections from one address that is not this machine. */
 export const CONNECTIONS = { perSecond: 1, burst: 16 };
 export const MAX_COUNTED = 65_536;
@@ -26,8 +23,6 @@ export const MAX_COUNTED = 65_536;
 export const NEWCOMERS = { perSecond: 100, burst: 256 };
 /** Addresses of each member that are remembered. */
 export const FAMILIAR_ADDRESSES = 4;
-/** Neighbours whose allowances are kept, also while they are away: more than are known at a time. */
-export const MAX_KNOWN = 1_024;
 /**
  * Identities that are checked, of each member's key: one costs a third of a millisecond, so 64 members a tenth of a
  * core at most. Beyond that, a connection counts as a stranger until there is capacity.

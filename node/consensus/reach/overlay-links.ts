@@ -4,13 +4,13 @@ import { clientKey } from '../../../runtime/clients/client-address.ts';
 import { type ListenAddress, showListenAddress } from '../../../runtime/command-line/command-line.ts';
 import { nameOf } from '../../ledger/registration.ts';
 import type { Peer } from '../engine/effects.ts';
+import type { Claim, OverlayLink } from '../link/overlay-link.ts';
 import type { ProvenLink } from '../relays/relaying.ts';
 import type { Place, Standing } from './inbound-places.ts';
-import type { Claim, TcpLink } from './tcp-link.ts';
 import type { Companion } from './transport.ts';
 
 export type Link = {
-  readonly link: TcpLink;
+  readonly link: OverlayLink;
   readonly address: string;
   readonly isInbound: boolean;
   /** The dialled address; undefined for an incoming connection, and for one through a relay. */
@@ -30,11 +30,11 @@ export type Link = {
 export const RELAYED = 'relayed ';
 
 /** The key for limits: an address, the network of one customer, or a validator behind a relay. */
-export const placeKey = (address: string): string => (address.startsWith(RELAYED) ? address : clientKey(address));
+export const limitKeyOf = (address: string): string => (address.startsWith(RELAYED) ? address : clientKey(address));
 
 /** The key for limits of a neighbour that is known: the key that it proved, where it was dialled, or its address. */
 export const accountOf = ({ key, at, address }: Link): string =>
-  key !== undefined ? nameOf(key) : at !== undefined ? showListenAddress(at) : placeKey(address);
+  key !== undefined ? nameOf(key) : at !== undefined ? showListenAddress(at) : limitKeyOf(address);
 
 export class OverlayLinks extends Map<Peer, Link> {
   ready(): Peer[] {
@@ -86,7 +86,7 @@ export class OverlayLinks extends Map<Peer, Link> {
     const places: Place[] = [];
     for (const [peer, { isInbound, address, standing, member }] of this)
       if (isInbound && peer !== but)
-        places.push({ peer, address: placeKey(address), isNear: isNear(address), standing, member });
+        places.push({ peer, address: limitKeyOf(address), isNear: isNear(address), standing, member });
     return places;
   }
 }

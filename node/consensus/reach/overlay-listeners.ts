@@ -4,8 +4,8 @@ import { createServer, type Server } from 'node:net';
 import { type BindAddress, isHostName, type ListenAddress, listenHost } from '../../../runtime/listen-address.ts';
 import type { Logger } from '../../../runtime/log/log.ts';
 import { listenError } from '../../../runtime/runtime-error.ts';
+import type { OverlaySocket } from '../link/quic-socket.ts';
 import type { OverlayQuic } from './overlay-quic.ts';
-import type { OverlaySocket } from './quic-socket.ts';
 
 export type OverlayAddress = ListenAddress & { readonly way: 'tcp' | 'quic' };
 

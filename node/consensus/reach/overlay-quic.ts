@@ -23,7 +23,7 @@ import {
   quicMissing,
 } from '../../quic/quic-package.ts';
 import { ValidatorError } from '../../validator/validator-key.ts';
-import { type OverlaySocket, QuicSocket } from './quic-socket.ts';
+import { type OverlaySocket, QuicSocket } from '../link/quic-socket.ts';
 
 const MEBIBYTE = 1_024 * 1_024;
 const BOUNDS: QuicBounds = {

@@ -2,10 +2,10 @@
 import type { LookupFunction } from 'node:net';
 import { type Bytes, toHex } from '../../../protocol/bytes.ts';
 import { type ListenAddress, showListenAddress } from '../../../runtime/command-line/command-line.ts';
-import type { DialOrder } from './dial-plan.ts';
+import type { DialOrder } from '../../validator/dial-plan.ts';
+import { FIRST_ROUTE_RETRY_MILLIS, LAST_ROUTE_RETRY_MILLIS } from '../../validator/dial-plan.ts';
+import type { OverlaySocket } from '../link/quic-socket.ts';
 import type { DialAddress, Dialler, Ending, Target } from './dialler.ts';
-import { FIRST_ROUTE_RETRY_MILLIS, LAST_ROUTE_RETRY_MILLIS } from './overlay-limits.ts';
-import type { OverlaySocket } from './quic-socket.ts';
 
 export type RouteDependencies = {
   readonly dialler: Dialler;

@@ -33,7 +33,7 @@ export interface Transport {
    */
   known(): readonly Peer[];
   /** A neighbour's key for limits: its address, or the network of one customer. */
-  placeOf(peer: Peer): string;
+  limitKey(peer: Peer): string;
   /** A known neighbour's key for limits, the same on all its connections: the key that it proved, or its address. */
   accountOf(peer: Peer): string;
   /**

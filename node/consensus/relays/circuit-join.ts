@@ -2,7 +2,7 @@
 import { connect, type Socket } from 'node:net';
 import type { Bytes } from '../../../protocol/bytes.ts';
 import type { ListenAddress } from '../../../runtime/command-line/command-line.ts';
-import { BEFORE_CIRCUIT_BYTES, circuitOpening, JOINED } from './circuit-messages.ts';
+import { BEFORE_CIRCUIT_BYTES, circuitOpening, JOINED } from '../link/frames.ts';
 import { CIRCUIT } from './relay-limits.ts';
 
 /**

@@ -1,19 +1,13 @@
 /**
  * Messages between a validator without an open port and its relay (consensus rule 24), besides those of consensus,
- * blocks, roll call and echo; and the first frames of a connection that becomes one half of a circuit. It receives the
- * relay's hello like every connection, sends `u32 mark | token 16`, and an empty frame signals that the other half is
- * connected: everything after that is between the two ends.
+ * blocks, roll call and echo.
  */
-import { ByteReader, type Bytes, ByteWriter, concat } from '../../../protocol/bytes.ts';
+import { ByteReader, type Bytes, concat } from '../../../protocol/bytes.ts';
 import { ID_BYTES } from '../../../protocol/crypto/identifier.ts';
 import { ProtocolError } from '../../../protocol/errors.ts';
-import { ROLES, type Role } from '../reach/overlay-channel.ts';
-import { frameBytes, HELLO_BYTES } from '../reach/tcp-frames.ts';
-
-export const CIRCUIT_TYPES = { record: 14, slot: 15, granted: 16, circuit: 17, invitation: 18 } as const;
-export const TOKEN_BYTES = 16;
-const MARK = 0x5243_5653;
-const OPENING_BYTES = 4 + TOKEN_BYTES;
+import { ROLES, type Role } from '../link/channel.ts';
+import { TOKEN_BYTES } from '../link/frames.ts';
+import { CIRCUIT_TYPES } from '../link/message-types.ts';
 
 export type CircuitMessage =
   | { readonly type: 'record'; readonly bytes: Bytes }
@@ -58,19 +52,3 @@ function readRole(reader: ByteReader): Role {
   if (role === ROLES.dialled) return 'dialled';
   throw new ProtocolError('not_canonical', 'a role is 1 or 2');
 }
-
-/** Sent by the end of a circuit to its relay instead of a hello. */
-export const circuitOpening = (token: Bytes): Bytes =>
-  frameBytes(new ByteWriter(OPENING_BYTES).u32(MARK).raw(token).done());
-
-/** The token, if a first frame opens a circuit instead of being a hello. */
-export function tokenIn(frame: Bytes): Bytes | undefined {
-  if (frame.length !== OPENING_BYTES) return undefined;
-  const reader = new ByteReader(frame);
-  return reader.u32() === MARK ? reader.take(TOKEN_BYTES) : undefined;
-}
-
-/** Signals that the other half is connected. */
-export const JOINED: Bytes = frameBytes(new Uint8Array(0));
-/** Bytes from a relay before those of the other end: its hello, and the signal that the other half is connected. */
-export const BEFORE_CIRCUIT_BYTES = frameBytes(new Uint8Array(HELLO_BYTES)).length + JOINED.length;

@@ -3,15 +3,16 @@
  * and the allowances permit, so little is buffered here.
  */
 
-import { Allowance } from '../reach/allowance.ts';
-import type { OverlaySocket } from '../reach/quic-socket.ts';
+import { Timers } from '../../../runtime/clock/timers.ts';
+import { Allowance } from '../link/allowance.ts';
+import type { OverlaySocket } from '../link/quic-socket.ts';
 import { CIRCUIT } from './relay-limits.ts';
 
 export type PipeLimits = { readonly bytes: { perSecond: number; burst: number }; readonly idleMillis: number };
 
 export class CircuitPipe {
   readonly #sockets: readonly [OverlaySocket, OverlaySocket];
-  readonly #timers = new Set<NodeJS.Timeout>();
+  readonly #timers = new Timers();
   readonly #ended: () => void;
   #isOver = false;
 
@@ -38,7 +39,7 @@ export class CircuitPipe {
   end(): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    for (const timer of this.#timers) clearTimeout(timer);
+    this.#timers.close();
     for (const socket of this.#sockets) {
       // What its end has not read would stay in the kernel for minutes.
       socket.resetAndDestroy?.();
@@ -62,11 +63,7 @@ export class CircuitPipe {
       }
       if (millis > 0) {
         holds++;
-        const timer = setTimeout(() => {
-          this.#timers.delete(timer);
-          release();
-        }, millis);
-        this.#timers.add(timer);
+        this.#timers.later(millis, release);
       }
       if (holds > 0) from.pause();
     });

@@ -1,7 +1,8 @@
 /**
  * The relay slots of a validator without an open port: at two relays; one that is gone or does not answer is replaced.
  */
-import { type Bucket, fullBucket, refill, take } from '../../../runtime/clients/token-bucket.ts';
+import { Buckets } from '../../../runtime/clients/buckets.ts';
+import { refill } from '../../../runtime/clients/token-bucket.ts';
 import type { Peer } from '../engine/effects.ts';
 import { CIRCUIT, RECORD, SLOT } from './relay-limits.ts';
 
@@ -16,7 +17,7 @@ export class OwnSlots {
   /** Until when others are preferred. */
   readonly #passedOver = new Map<string, number>();
   /** Counted by relay, not by connection: a reconnect does not reset it. */
-  readonly #invited = new Map<string, Bucket>();
+  readonly #invited = new Buckets(CIRCUIT.invited);
 
   /**
    * The relays to ask now: for a slot, or whether the slot still exists. `random` gives an integer below its argument.
@@ -54,14 +55,10 @@ export class OwnSlots {
   mayInvite(peer: Peer, now: number): boolean {
     const [name] = [...this.#slots].find(([, slot]) => slot.isHeld && slot.peer === peer) ?? [];
     if (name === undefined) return false;
-    const rate = CIRCUIT.invited;
-    const bucket = take(this.#invited.get(name) ?? fullBucket(rate, now), rate, now);
-    if (bucket !== undefined) this.#invited.set(name, bucket);
-    else {
-      this.#slots.delete(name);
-      this.#passedOver.set(name, now + SLOT.passedOverMillis);
-    }
-    return bucket !== undefined;
+    if (this.#invited.take(name, now)) return true;
+    this.#slots.delete(name);
+    this.#passedOver.set(name, now + SLOT.passedOverMillis);
+    return false;
   }
 
   relays(): readonly string[] {

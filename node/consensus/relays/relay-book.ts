@@ -1,6 +1,6 @@
 /** Known records of validators without an open port: one for each validator that the chain lists now. */
 import type { Bytes } from '../../../protocol/bytes.ts';
-import { type Bucket, fullBucket, take } from '../../../runtime/clients/token-bucket.ts';
+import { Buckets } from '../../../runtime/clients/buckets.ts';
 import { nameOf } from '../../ledger/registration.ts';
 import { RECORD } from './relay-limits.ts';
 import { decodeRecord, isSigned, judgeRecord, type RecordVerdict, type SignedRecord } from './relay-record.ts';
@@ -19,7 +19,7 @@ export class RelayBook {
   /** Overlay keys by validator. */
   #keys: ReadonlyMap<string, readonly Bytes[]> = new Map();
   readonly #records = new Map<string, SignedRecord>();
-  readonly #taken = new Map<string, Bucket>();
+  readonly #taken = new Buckets(RECORD.ofOne);
 
   constructor(dependencies: BookDependencies) {
     this.#with = dependencies;
@@ -54,9 +54,7 @@ export class RelayBook {
     const verdict = judgeRecord(signed, held, { chainId, now: now(), overlayKeys });
     if (verdict !== 'take') return verdict;
     // Charged after the signature check, so that nobody else can use up a validator's limit.
-    const bucket = take(this.#taken.get(name) ?? fullBucket(RECORD.ofOne, steady()), RECORD.ofOne, steady());
-    if (bucket === undefined) return 'too_often';
-    this.#taken.set(name, bucket);
+    if (!this.#taken.take(name, steady())) return 'too_often';
     this.#records.set(name, signed);
     return 'take';
   }

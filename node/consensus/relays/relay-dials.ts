@@ -2,7 +2,7 @@
  * When a validator without a route requests a circuit to another without one, and from which relay: each in turn, with
  * growing delays.
  */
-import { FIRST_ROUTE_RETRY_MILLIS, LAST_ROUTE_RETRY_MILLIS } from '../reach/overlay-limits.ts';
+import { FIRST_ROUTE_RETRY_MILLIS, LAST_ROUTE_RETRY_MILLIS } from '../../validator/dial-plan.ts';
 
 export type Wanted = {
   readonly name: string;

@@ -1,7 +1,7 @@
 /** The slots and circuits of this relay. Limited per validator, per pair and in total; only members get any. */
-import { type Bucket, fullBucket, take } from '../../../runtime/clients/token-bucket.ts';
+import { Buckets } from '../../../runtime/clients/buckets.ts';
 import type { Peer } from '../engine/effects.ts';
-import type { Role } from '../reach/overlay-channel.ts';
+import type { Role } from '../link/channel.ts';
 import { CIRCUIT, SLOT } from './relay-limits.ts';
 
 export type Circuit = {
@@ -20,9 +20,9 @@ export class RelaySlots {
   /** By validator. */
   readonly #slots = new Map<string, Peer>();
   readonly #circuits = new Map<number, Circuit>();
-  readonly #asked = new Map<string, Bucket>();
+  readonly #asked = new Buckets(CIRCUIT.asked);
   /** By requesting validator, then by the other. */
-  readonly #toOne = new Map<string, Map<string, Bucket>>();
+  readonly #toOne = new Map<string, Buckets>();
   #count = 0;
 
   /** A validator has one slot: the newest of its connections. */
@@ -53,9 +53,7 @@ export class RelaySlots {
   /** A circuit that waits for its ends. */
   open(from: string, to: string, now: number): Circuit | CircuitRefusal {
     if (from === to) return 'same_validator';
-    const bucket = take(this.#asked.get(from) ?? fullBucket(CIRCUIT.asked, now), CIRCUIT.asked, now);
-    if (bucket === undefined) return 'too_often';
-    this.#asked.set(from, bucket);
+    if (!this.#asked.take(from, now)) return 'too_often';
     if (!this.#slots.has(to)) return 'no_slot';
     const all = [...this.#circuits.values()];
     const of = (validator: string) =>
@@ -66,10 +64,9 @@ export class RelaySlots {
       of(from).filter(({ ends }) => ends.dialler === to || ends.dialled === to).length >= CIRCUIT.ofTwo ||
       all.filter(({ ends, isOpen }) => !isOpen && ends.dialler === from).length >= CIRCUIT.waitingOfOne;
     if (isFull) return 'too_many';
-    const toOne = this.#toOne.get(from) ?? new Map<string, Bucket>();
-    const left = take(toOne.get(to) ?? fullBucket(CIRCUIT.toOne, now), CIRCUIT.toOne, now);
-    if (left === undefined) return 'too_often';
-    this.#toOne.set(from, toOne.set(to, left));
+    const toOne = this.#toOne.get(from) ?? new Buckets(CIRCUIT.toOne);
+    this.#toOne.set(from, toOne);
+    if (!toOne.take(to, now)) return 'too_often';
     const number = ++this.#count;
     const circuit = { number, ends: { dialler: from, dialled: to }, askedAt: now, isOpen: false };
     this.#circuits.set(number, circuit);

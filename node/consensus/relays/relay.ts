@@ -6,10 +6,11 @@
 import { randomBytes } from 'node:crypto';
 import { type Bytes, toHex } from '../../../protocol/bytes.ts';
 import type { Peer } from '../engine/effects.ts';
-import { Allowance } from '../reach/allowance.ts';
-import type { Role } from '../reach/overlay-channel.ts';
-import type { OverlaySocket } from '../reach/quic-socket.ts';
-import { encodeCircuitMessage, JOINED, TOKEN_BYTES } from './circuit-messages.ts';
+import { Allowance } from '../link/allowance.ts';
+import type { Role } from '../link/channel.ts';
+import { JOINED, TOKEN_BYTES } from '../link/frames.ts';
+import type { OverlaySocket } from '../link/quic-socket.ts';
+import { encodeCircuitMessage } from './circuit-messages.ts';
 import { CircuitPipe } from './circuit-pipe.ts';
 import { CIRCUIT } from './relay-limits.ts';
 import { type Circuit, type CircuitRefusal, RelaySlots } from './relay-slots.ts';

@@ -6,16 +6,15 @@
  */
 import { randomInt } from 'node:crypto';
 import { type Bytes, equalBytes } from '../../../protocol/bytes.ts';
-import { BoundedMap } from '../../../runtime/bounded-map.ts';
-import { type Bucket, fullBucket, take } from '../../../runtime/clients/token-bucket.ts';
+import { Buckets } from '../../../runtime/clients/buckets.ts';
 import type { ListenAddress } from '../../../runtime/command-line/command-line.ts';
 import type { Logger } from '../../../runtime/log/log.ts';
 import { nameOf } from '../../ledger/registration.ts';
+import { dialAfter, type Listed, type Listing, type Reachable } from '../../validator/dial-plan.ts';
 import type { Peer } from '../engine/effects.ts';
-import { dialAfter, type Reachable } from '../reach/dial-plan.ts';
-import type { Role } from '../reach/overlay-channel.ts';
-import { MAX_KNOWN } from '../reach/overlay-limits.ts';
-import type { OverlaySocket } from '../reach/quic-socket.ts';
+import { MAX_KNOWN } from '../link/allowance.ts';
+import type { Role } from '../link/channel.ts';
+import type { OverlaySocket } from '../link/quic-socket.ts';
 import { joinCircuit } from './circuit-join.ts';
 import { type CircuitMessage, decodeCircuitMessage, encodeCircuitMessage } from './circuit-messages.ts';
 import { OwnSlots } from './own-slots.ts';
@@ -24,22 +23,6 @@ import { RelayBook } from './relay-book.ts';
 import { RelayDials } from './relay-dials.ts';
 import { CIRCUIT, RECORD } from './relay-limits.ts';
 import { decodeRecord, judgeRecord, signRecord } from './relay-record.ts';
-
-/** A validator as the chain lists it: of the committee, or perhaps of the next one. */
-export type Listed = Reachable & {
-  readonly overlayKey: Bytes;
-  /** The key of the next epoch, if that is near. */
-  readonly nextOverlayKey?: Bytes | undefined;
-};
-
-/** The chain's data about this validator and the others. */
-export type Listing = {
-  readonly own: Pick<Reachable, 'id' | 'routes'>;
-  /** A validator with another key in the next epoch is listed twice: first its current entry, then the next. */
-  readonly validators: readonly Listed[];
-  /** Signs with the registered overlay key; missing if this node has another one, or none. */
-  readonly sign?: ((message: Bytes) => Bytes) | undefined;
-};
 
 /** A connection whose other end proved its key. */
 export type ProvenLink = {
@@ -75,7 +58,7 @@ export class Relaying {
   readonly #slots = new OwnSlots();
   readonly #dials = new RelayDials();
   /** By key, also while it is away: a new connection is no new allowance. */
-  readonly #checks = new BoundedMap<string, Bucket>(MAX_KNOWN);
+  readonly #checks = new Buckets(RECORD.checks, MAX_KNOWN);
   /** Relays that were asked for a circuit, by the validator at its other end. */
   readonly #asked = new Map<string, Peer>();
   readonly #joins = new Set<{ readonly peer: Peer; readonly end: () => void }>();
@@ -200,10 +183,7 @@ export class Relaying {
   }
 
   #mayCheck({ key }: ProvenLink): boolean {
-    const [now, name] = [this.#with.steady(), nameOf(key)];
-    const bucket = take(this.#checks.use(name) ?? fullBucket(RECORD.checks, now), RECORD.checks, now);
-    if (bucket !== undefined) this.#checks.set(name, bucket);
-    return bucket !== undefined;
+    return this.#checks.take(nameOf(key), this.#with.steady());
   }
 
   /** Only from a relay that was asked for this circuit, or that has a slot of this validator. */

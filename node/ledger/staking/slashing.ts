@@ -19,9 +19,9 @@ export type Sweep = {
   readonly reached: Bytes | undefined;
 };
 
-type Place = { readonly height: number; readonly intervalCuts: number };
+type Moment = { readonly height: number; readonly intervalCuts: number };
 
-const isSlashable = (position: Position, validator: Validator, evidence: Place): boolean => {
+const isSlashable = (position: Position, validator: Validator, evidence: Moment): boolean => {
   const release = releaseOf(position, validator, evidence.intervalCuts);
   return release === undefined || release > evidence.height;
 };
@@ -37,7 +37,7 @@ export function sweepReached(sweeps: readonly Sweep[], position: Position): bool
 export function slash(
   layer: StakingLayer,
   validator: Validator,
-  context: Place & { isPaymentDue(validator: Bytes): boolean },
+  context: Moment & { isPaymentDue(validator: Bytes): boolean },
 ): void {
   if (isActive(validator)) {
     layer.bonded -= validator.stake;
@@ -60,7 +60,7 @@ export function sweep(
   layer: StakingLayer,
   sweeps: readonly Sweep[],
   visits: number,
-  { height, intervalCuts }: Place,
+  { height, intervalCuts }: Moment,
 ): readonly Sweep[] {
   const epoch = epochOf(height, intervalCuts);
   let left = visits;

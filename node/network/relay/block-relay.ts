@@ -155,12 +155,12 @@ export class BlockRelay {
       const found = this.#short.get(name);
       return found && node.mempool.get(found)?.wire;
     });
-    const places = wires.flatMap((wire, place) => (wire === undefined ? [place] : []));
-    if (places.length > 0) {
-      const answer = await network.ask(peer, 'relay', encodeRelayQuestion({ type: 'carried', block: id, places }));
-      for (const [i, wire] of decodeWires(answer, places.length).entries()) {
-        const place = places[i] as number;
-        if (wire !== undefined && shortName(transactionIdOfWire(wire)) === shortIds[place]) wires[place] = wire;
+    const indexes = wires.flatMap((wire, index) => (wire === undefined ? [index] : []));
+    if (indexes.length > 0) {
+      const answer = await network.ask(peer, 'relay', encodeRelayQuestion({ type: 'carried', block: id, indexes }));
+      for (const [i, wire] of decodeWires(answer, indexes.length).entries()) {
+        const index = indexes[i] as number;
+        if (wire !== undefined && shortName(transactionIdOfWire(wire)) === shortIds[index]) wires[index] = wire;
       }
     }
     return wires.every((wire) => wire !== undefined) ? wires : undefined;

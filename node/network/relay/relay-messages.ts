@@ -89,8 +89,8 @@ export function decodeShortBlock(bytes: Bytes): ShortBlock {
 
 export type RelayQuestion =
   | { readonly type: 'transactions'; readonly ids: readonly Bytes[] }
-  /** Transactions of a block by their places in it. */
-  | { readonly type: 'carried'; readonly block: Bytes; readonly places: readonly number[] }
+  /** Transactions of a block by their indexes. */
+  | { readonly type: 'carried'; readonly block: Bytes; readonly indexes: readonly number[] }
   /** A whole block. */
   | { readonly type: 'block'; readonly block: Bytes }
   /** Identifiers of waiting transactions and blocks. */
@@ -104,8 +104,8 @@ export function encodeRelayQuestion(question: RelayQuestion): Uint8Array<ArrayBu
   if (question.type === 'transactions') return writer.raw(encodeIds(question.ids)).done();
   writer.raw(question.block);
   if (question.type === 'carried') {
-    writer.u16(question.places.length);
-    for (const place of question.places) writer.u16(place);
+    writer.u16(question.indexes.length);
+    for (const index of question.indexes) writer.u16(index);
   }
   return writer.done();
 }
@@ -126,10 +126,10 @@ function readQuestion(reader: ByteReader): RelayQuestion {
   if (type === TYPES.block) return { type: 'block', block };
   if (type !== TYPES.carried) throw new ProtocolError('unsupported_version', `question ${type}`);
   const count = counted(reader.u16(), 1, MAX_BODY_TRANSACTIONS);
-  const places = Array.from({ length: count }, () => reader.u16());
-  if (places.some((place, i) => i > 0 && place <= (places[i - 1] as number)))
-    throw new ProtocolError('not_canonical', 'places are named once, in ascending order');
-  return { type: 'carried', block, places };
+  const indexes = Array.from({ length: count }, () => reader.u16());
+  if (indexes.some((index, i) => i > 0 && index <= (indexes[i - 1] as number)))
+    throw new ProtocolError('not_canonical', 'indexes are named once, in ascending order');
+  return { type: 'carried', block, indexes };
 }
 
 /** In the order of the question; empty for one that is not here, or for which there was no room. */

@@ -23,7 +23,7 @@ export function answerRelay(
     return encodeBlocksAnswer([header && body && { header, body }]);
   }
   const carried = body === undefined ? [] : decodeBody(body).transactions;
-  return encodeWires(withinAnswer(question.places.map((place) => carried[place])));
+  return encodeWires(withinAnswer(question.indexes.map((index) => carried[index])));
 }
 
 /** Limited to the first ones: a mempool may hold many more. */

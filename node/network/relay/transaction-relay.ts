@@ -8,8 +8,9 @@ import { randomBytes } from 'node:crypto';
 import type { Bytes } from '../../../protocol/bytes.ts';
 import { ProtocolError } from '../../../protocol/errors.ts';
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
+import { Buckets } from '../../../runtime/clients/buckets.ts';
 import { FairShare } from '../../../runtime/clients/fair-share.ts';
-import { type Bucket, type BucketRate, fullBucket, take } from '../../../runtime/clients/token-bucket.ts';
+import type { BucketRate } from '../../../runtime/clients/token-bucket.ts';
 import type { FullNode } from '../../full-node.ts';
 import { nameOf } from '../../ledger/registration.ts';
 import type { NodeErrorCode } from '../../node-error.ts';
@@ -64,8 +65,8 @@ export type TransactionRelayDependencies = {
 
 export class TransactionRelay {
   readonly #with: TransactionRelayDependencies;
-  readonly #lookedUp = new BoundedMap<PeerName, Bucket>(KNOWN_PEERS);
-  readonly #missed = new BoundedMap<PeerName, Bucket>(KNOWN_PEERS);
+  readonly #lookedUp = new Buckets(LOOKED_UP, KNOWN_PEERS);
+  readonly #missed = new Buckets(MISSED, KNOWN_PEERS);
   readonly #read: FairShare;
   readonly #checked: FairShare;
   #closed = false;
@@ -128,7 +129,7 @@ export class TransactionRelay {
       return 'reject';
     }
     if (!this.#with.isSynced()) return 'ignore';
-    if (!this.#mayHave(this.#lookedUp, LOOKED_UP, peer, ids.length)) {
+    if (!this.#lookedUp.take(peer, this.#with.steady(), ids.length)) {
       network.fault(peer, 'flood', 'too many transactions');
       return 'undelivered';
     }
@@ -142,13 +143,6 @@ export class TransactionRelay {
     return came?.every((what) => what === 'here') ? 'ignore' : 'undelivered';
   }
 
-  #mayHave(buckets: BoundedMap<PeerName, Bucket>, rate: BucketRate, peer: PeerName, count: number): boolean {
-    const now = this.#with.steady();
-    const bucket = take(buckets.use(peer) ?? fullBucket(rate, now), rate, now, count);
-    if (bucket !== undefined) buckets.set(peer, bucket);
-    return bucket !== undefined;
-  }
-
   #settleLater(peer: PeerName, ids: readonly Bytes[]): void {
     const before = this.#unsettled.get(peer) ?? 0;
     if (before + ids.length > MAX_UNSETTLED) return;
@@ -159,7 +153,7 @@ export class TransactionRelay {
       if (left > 0) this.#unsettled.set(peer, left);
       else this.#unsettled.delete(peer);
       const missed = ids.filter((id) => !this.#isHere(id)).length;
-      if (missed > 0 && !this.#mayHave(this.#missed, MISSED, peer, missed))
+      if (missed > 0 && !this.#missed.take(peer, this.#with.steady(), missed))
         this.#with.network.fault(peer, 'undelivered', 'it announces transactions that it does not have');
     }, SETTLE_MILLIS);
     timer.unref();

@@ -4,7 +4,7 @@
  * served even if others use up the total. A node that cannot answer now sends an empty frame.
  */
 import type { Stream } from '@libp2p/interface';
-import { type Bucket, fullBucket, take } from '../../../runtime/clients/token-bucket.ts';
+import { Buckets } from '../../../runtime/clients/buckets.ts';
 import type { Fault } from '../peers/peer-score.ts';
 import { answerStream } from './asking.ts';
 import { BUSY, type PeerName, PROTOCOLS, type Protocol, QUESTIONS } from './host-types.ts';
@@ -21,7 +21,7 @@ export type AnswerDeskDependencies = {
 
 export class AnswerDesk {
   readonly #with: AnswerDeskDependencies;
-  readonly #rates = new Map<PeerName, Bucket>();
+  readonly #rates = new Buckets(QUESTIONS);
   readonly #held = new Map<string, number>();
   #all = 0;
 
@@ -46,11 +46,9 @@ export class AnswerDesk {
   }
 
   #mayAsk(peer: PeerName): boolean {
-    const now = this.#with.steady();
-    const bucket = take(this.#rates.get(peer) ?? fullBucket(QUESTIONS, now), QUESTIONS, now);
-    if (bucket === undefined) this.#with.fault(peer, 'flood', 'too many questions');
-    else this.#rates.set(peer, bucket);
-    return bucket !== undefined;
+    if (this.#rates.take(peer, this.#with.steady())) return true;
+    this.#with.fault(peer, 'flood', 'too many questions');
+    return false;
   }
 
   /** `holder`: the peer, or the address that it shares with others. */

@@ -4,8 +4,8 @@
  * this thread. Streams, also those of QUIC, and words about what is spoken in them count as frames.
  */
 import type { Connection, Stream, StreamMuxer } from '@libp2p/interface';
-import { BoundedMap } from '../../../runtime/bounded-map.ts';
-import { type Bucket, type BucketRate, fullBucket, take } from '../../../runtime/clients/token-bucket.ts';
+import { Buckets } from '../../../runtime/clients/buckets.ts';
+import type { BucketRate } from '../../../runtime/clients/token-bucket.ts';
 
 /** Several times what a peer needs that asks and announces as much as it may. */
 const FRAMES: BucketRate = { perSecond: 2_000, burst: 10_000 };
@@ -23,7 +23,7 @@ type MuxerInside = StreamMuxer & { handleFrame?(frame: unknown): void };
 export class FrameLimits {
   readonly #steady: () => number;
   /** Kept when a connection ends: a new one does not reset it. */
-  readonly #rates = new BoundedMap<string, Bucket>(MAX_HOLDERS);
+  readonly #rates = new Buckets(FRAMES, MAX_HOLDERS);
 
   constructor(steady: () => number) {
     this.#steady = steady;
@@ -55,10 +55,7 @@ export class FrameLimits {
 
   /** Whether there may be so many more. */
   take(holder: string, frames = 1): boolean {
-    const now = this.#steady();
-    const bucket = take(this.#rates.use(holder) ?? fullBucket(FRAMES, now), FRAMES, now, frames);
-    if (bucket !== undefined) this.#rates.set(holder, bucket);
-    return bucket !== undefined;
+    return this.#rates.take(holder, this.#steady(), frames);
   }
 }
 

@@ -6,8 +6,9 @@
  * announcers.
  */
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
+import { Buckets } from '../../../runtime/clients/buckets.ts';
 import { FairShare } from '../../../runtime/clients/fair-share.ts';
-import { type Bucket, type BucketRate, fullBucket, take } from '../../../runtime/clients/token-bucket.ts';
+import type { BucketRate } from '../../../runtime/clients/token-bucket.ts';
 import type { Finding, PeerName, Topic, Verdict } from './host-types.ts';
 
 /** Bytes of gossip of one peer that are processed. */
@@ -52,7 +53,7 @@ export class GossipDesk {
   readonly #with: GossipDeskDependencies;
   readonly #open = new Map<string, Open>();
   readonly #lapsed = new BoundedMap<string, Topic>(MAX_LAPSED);
-  readonly #rates = new Map<PeerName, Bucket>();
+  readonly #rates = new Buckets(GOSSIP);
   readonly #all: FairShare;
   readonly #bytes = new Map<PeerName, number>();
 
@@ -77,10 +78,9 @@ export class GossipDesk {
   mayCome(peer: PeerName, { length }: Uint8Array): boolean {
     const now = this.#with.steady();
     const cost = Math.max(LEAST_BYTES, length);
-    const bucket = take(this.#rates.get(peer) ?? fullBucket(GOSSIP, now), GOSSIP, now, cost);
-    if (bucket === undefined) this.#with.flood(peer);
-    else this.#rates.set(peer, bucket);
-    return bucket !== undefined && this.#all.take(peer, now, cost);
+    if (this.#rates.take(peer, now, cost)) return this.#all.take(peer, now, cost);
+    this.#with.flood(peer);
+    return false;
   }
 
   /** The first arrival of a message that may come. */

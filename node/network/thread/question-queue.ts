@@ -3,8 +3,8 @@
  * wait here. A peer resets requests beyond its own limits, and must not be blamed for that.
  */
 import type { Connection } from '@libp2p/interface';
-import { BoundedMap } from '../../../runtime/bounded-map.ts';
-import { type Bucket, type BucketRate, fullBucket, take } from '../../../runtime/clients/token-bucket.ts';
+import { Buckets } from '../../../runtime/clients/buckets.ts';
+import type { BucketRate } from '../../../runtime/clients/token-bucket.ts';
 import { AskError } from '../peers/peer-fault.ts';
 import { ask } from './asking.ts';
 import { type PeerName, PROTOCOLS, type Protocol, QUESTIONS } from './host-types.ts';
@@ -23,7 +23,7 @@ export class QuestionQueue {
   readonly #steady: () => number;
   readonly #lines = new Map<string, Line>();
   /** Kept when a peer disconnects, because it may not have noticed. */
-  readonly #rates = new BoundedMap<PeerName, Bucket>(MAX_RATES);
+  readonly #rates = new Buckets(PACE, MAX_RATES);
 
   constructor(connection: (peer: PeerName) => Connection | undefined, steady: () => number) {
     this.#connection = connection;
@@ -63,15 +63,8 @@ export class QuestionQueue {
     });
   }
 
-  #mayAsk(peer: PeerName): boolean {
-    const now = this.#steady();
-    const bucket = take(this.#rates.use(peer) ?? fullBucket(PACE, now), PACE, now);
-    if (bucket !== undefined) this.#rates.set(peer, bucket);
-    return bucket !== undefined;
-  }
-
   async #put(peer: PeerName, protocol: Protocol, question: Uint8Array): Promise<Uint8Array> {
-    while (this.#connection(peer) !== undefined && !this.#mayAsk(peer))
+    while (this.#connection(peer) !== undefined && !this.#rates.take(peer, this.#steady()))
       await new Promise((resolve) => setTimeout(resolve, PACE_MILLIS));
     const connection = this.#connection(peer);
     if (connection === undefined) throw new AskError('not_asked', 'the peer is gone');

@@ -1,12 +1,8 @@
 /** What one of four validators, or a stranger beside them, does to slow the others down. Each begins on a running chain and returns how it ends. */
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import {
-  BLOCK_MESSAGE_TYPES,
-  decodeBlockMessage,
-  encodeBlockMessage,
-} from '../../../node/consensus/driver/block-exchange.ts';
-import { MESSAGE_TYPES } from '../../../node/consensus/driver/messages.ts';
+import { decodeBlockMessage, encodeBlockMessage } from '../../../node/consensus/driver/block-exchange.ts';
+import { BLOCK_MESSAGE_TYPES, MESSAGE_TYPES } from '../../../node/consensus/link/message-types.ts';
 import { developmentKey, TREASURY } from '../../../node/genesis/development.ts';
 import {
   encodeBatch,

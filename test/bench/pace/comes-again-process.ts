@@ -5,8 +5,8 @@
 import { randomBytes } from 'node:crypto';
 import { connect } from 'node:net';
 import { encodeBlockMessage } from '../../../node/consensus/driver/block-exchange.ts';
-import { ECHO_TYPES } from '../../../node/consensus/reach/link-echo.ts';
-import { encodeIdentity, FrameReader, MAX_FRAME_BYTES, TAG_BYTES } from '../../../node/consensus/reach/tcp-frames.ts';
+import { encodeIdentity, FrameReader, MAX_FRAME_BYTES, TAG_BYTES } from '../../../node/consensus/link/frames.ts';
+import { ECHO_TYPES } from '../../../node/consensus/link/message-types.ts';
 import { developmentKey, validatorName } from '../../../node/genesis/development.ts';
 import { signMessage } from '../../../node/ml-dsa.ts';
 import { type Bytes, concat, fromHex } from '../../../protocol/bytes.ts';

@@ -4,7 +4,7 @@ import { createVerifier, type Verifier } from '../../../kernels/verifier.ts';
 import { ConsensusDriver } from '../../../node/consensus/driver/driver.ts';
 import type { Peer } from '../../../node/consensus/engine/effects.ts';
 import { ConsensusLog } from '../../../node/consensus/log/log-file.ts';
-import { TcpTransport } from '../../../node/consensus/reach/tcp-transport.ts';
+import { Overlay } from '../../../node/consensus/reach/overlay.ts';
 import type { Transport } from '../../../node/consensus/reach/transport.ts';
 import { developmentKey, validatorName } from '../../../node/genesis/development.ts';
 import { signMessageAside } from '../../../node/ml-dsa.ts';
@@ -28,7 +28,7 @@ const honest: Says = (bytes) => bytes;
 
 export class LyingMember {
   readonly node: ConsensusNode;
-  readonly transport: TcpTransport;
+  readonly transport: Overlay;
   readonly #driver: ConsensusDriver;
   readonly #verifier: Verifier;
   readonly #unsubscribe: () => void;
@@ -40,7 +40,7 @@ export class LyingMember {
 
   private constructor(
     node: ConsensusNode,
-    transport: TcpTransport,
+    transport: Overlay,
     verifier: Verifier,
     driverOf: (transport: Transport) => ConsensusDriver,
   ) {
@@ -52,7 +52,7 @@ export class LyingMember {
       start: (events) => transport.start(events),
       peers: () => transport.peers(),
       known: () => transport.known(),
-      placeOf: (peer) => transport.placeOf(peer),
+      limitKey: (peer) => transport.limitKey(peer),
       accountOf: (peer) => transport.accountOf(peer),
       company: () => transport.company(),
       proven: (peer) => transport.proven(peer),
@@ -82,7 +82,7 @@ export class LyingMember {
         log: silentLog,
       },
     );
-    const transport = new TcpTransport(
+    const transport = new Overlay(
       { chainId: node.chain.chainId, binds: [{ host: '127.0.0.1', port }], neighbours: [] },
       {
         log: silentLog,

@@ -1,5 +1,5 @@
 /** The overlay's own transport. Each end proves the key of a member, as validators do. */
-import { TcpTransport } from '../../../node/consensus/reach/tcp-transport.ts';
+import { Overlay } from '../../../node/consensus/reach/overlay.ts';
 import { developmentKey, validatorName } from '../../../node/genesis/development.ts';
 import { signMessageAside } from '../../../node/ml-dsa.ts';
 import { steadyMillis } from '../../../runtime/clock/clock.ts';
@@ -15,7 +15,7 @@ export async function ownLine(
 ): Promise<Line> {
   const keys = Array.from({ length: members }, (_, i) => developmentKey(validatorName(i)));
   const { publicKey, privateKey } = keys[member] as (typeof keys)[number];
-  const transport = new TcpTransport(
+  const transport = new Overlay(
     {
       chainId: new Uint8Array(48),
       binds: listen === undefined ? [] : [listen],

@@ -1,5 +1,5 @@
 /** The wallet's state on disk: signed bytes are kept until a fate is final, and all request ids are found again. */
-import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ClassicLevel } from 'classic-level';
 import { expect, test } from 'vitest';
@@ -221,4 +221,27 @@ test('tables of many sizes, merged and packed, are whole', async () => {
   const store = await WalletStore.open(directory);
   expect((await store.requestsAfter('', undefined, 10_000)).length).toBe((await store.requestIds()).length);
   await store.close();
+});
+
+test('a file of the state that is missing is found before the store begins anew and deletes the others', async () => {
+  const [original, directory] = [join(temporaryDirectory(), 'store'), join(temporaryDirectory(), 'store')];
+  for (const requestId of ['payout-1', 'payout-2']) {
+    const store = await WalletStore.open(original);
+    await store.write([{ requests: [{ ...request, requestId }] }], true);
+    await store.close();
+  }
+  const names = readdirSync(original).filter((name) => !/^LO(CK|G)/.test(name));
+  expect(names).toHaveLength(4);
+  for (const name of names) {
+    cpSync(original, directory, { recursive: true });
+    rmSync(join(directory, name));
+    await expect(WalletStore.open(directory), name).rejects.toMatchObject({ code: 'state_damaged' });
+    expect(readdirSync(directory)).toEqual(readdirSync(original).filter((each) => each !== name));
+    rmSync(directory, { recursive: true });
+  }
+  // Nothing but what the first start makes before its log.
+  const first = readdirSync(original).find((name) => name.startsWith('MANIFEST')) as string;
+  mkdirSync(directory);
+  cpSync(join(original, first), join(directory, 'MANIFEST-000001'));
+  await (await WalletStore.open(directory)).close();
 });

@@ -1,10 +1,10 @@
 /** What one connection of the overlay may cost, and how long it waits for that. */
 import { connect, createServer, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { Allowance, ReadingAllowance } from '../../node/consensus/reach/allowance.ts';
-import type { Role } from '../../node/consensus/reach/overlay-channel.ts';
-import { CHALLENGE_BYTES, MAX_FRAME_BYTES, NO_VALIDATOR } from '../../node/consensus/reach/tcp-frames.ts';
-import { FRAMES_AT_ONCE, LEAST_READ_BYTES, LINK_LIMITS, TcpLink } from '../../node/consensus/reach/tcp-link.ts';
+import { Allowance, ReadingAllowance } from '../../node/consensus/link/allowance.ts';
+import type { Role } from '../../node/consensus/link/channel.ts';
+import { CHALLENGE_BYTES, MAX_FRAME_BYTES, NO_VALIDATOR } from '../../node/consensus/link/frames.ts';
+import { FRAMES_AT_ONCE, LEAST_READ_BYTES, LINK_LIMITS, OverlayLink } from '../../node/consensus/link/overlay-link.ts';
 import { steadyMillis } from '../../runtime/clock/clock.ts';
 import { until } from '../until.ts';
 
@@ -17,7 +17,7 @@ async function ends() {
   const heard: number[] = [];
   let ready = 0;
   const end = (role: Role, socket: Socket, process: number) =>
-    new TcpLink(
+    new OverlayLink(
       socket,
       {
         own: {

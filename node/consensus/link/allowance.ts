@@ -2,6 +2,9 @@
  * A rate limit for what a neighbour sends: everything received is charged, and the result is how long to wait before
  * reading more.
  */
+/** Neighbours whose allowances are kept, also while they are away: more than are known at a time. */
+export const MAX_KNOWN = 1_024;
+
 export type Rate = { readonly perSecond: number; readonly burst: number };
 
 export class Allowance {

@@ -17,7 +17,7 @@ import {
 import { type Bytes, ByteWriter, concat, equalBytes } from '../../../protocol/bytes.ts';
 import { id, LABELS } from '../../../protocol/crypto/identifier.ts';
 import { ProtocolError } from '../../../protocol/errors.ts';
-import { encodeHello, type Hello, TAG_BYTES } from './tcp-frames.ts';
+import { encodeHello, type Hello, TAG_BYTES } from './frames.ts';
 
 const KEY_BYTES = 32;
 const NONCE_BYTES = 12;

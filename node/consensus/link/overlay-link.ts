@@ -8,18 +8,8 @@
 import { type Bytes, equalBytes } from '../../../protocol/bytes.ts';
 import { ProtocolError, type ProtocolErrorCode } from '../../../protocol/errors.ts';
 import { validatorId } from '../../../protocol/staking/names.ts';
-import { tokenIn } from '../relays/circuit-messages.ts';
 import { type Rate, ReadingAllowance } from './allowance.ts';
-import { isEcho, LinkEcho } from './link-echo.ts';
-import {
-  Channel,
-  type ConnectionKey,
-  type Ends,
-  identityMessage,
-  newConnectionKey,
-  type Role,
-} from './overlay-channel.ts';
-import type { OverlaySocket } from './quic-socket.ts';
+import { Channel, type ConnectionKey, type Ends, identityMessage, newConnectionKey, type Role } from './channel.ts';
 import {
   CHANNEL_KEY_BYTES,
   decodeIdentity,
@@ -33,7 +23,10 @@ import {
   MAX_FRAME_BYTES,
   readHello,
   TAG_BYTES,
-} from './tcp-frames.ts';
+  tokenIn,
+} from './frames.ts';
+import { isEcho, LinkEcho } from './link-echo.ts';
+import type { OverlaySocket } from './quic-socket.ts';
 
 export const LINK_LIMITS = {
   /** For hello and identity together. */
@@ -102,7 +95,7 @@ const NO_KEY: Bytes = new Uint8Array(CHANNEL_KEY_BYTES);
 /** What this side said first, and the secret of its key. */
 type Greeting = { readonly key: ConnectionKey; readonly hello: Hello };
 
-export class TcpLink {
+export class OverlayLink {
   readonly #socket: OverlaySocket;
   readonly #settings: LinkSettings;
   readonly #events: LinkEvents;
@@ -147,7 +140,7 @@ export class TcpLink {
       setTimeout(() => this.#isReady || this.end('it did not say who it is'), limits.helloMillis),
       setInterval(() => this.#look(), Math.min(limits.echoMillis, limits.silentMillis, limits.stalledMillis)),
     ];
-    socket.setNoDelay(true);
+    socket.setNoDelay?.(true);
     for (const [event, listener] of this.#listeners) socket.on(event, listener);
     if (role === 'dialler') this.#greet();
   }

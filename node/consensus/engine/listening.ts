@@ -12,13 +12,13 @@
  * does.
  */
 import { equalBytes } from '../../../protocol/bytes.ts';
-import type { Company, Neighbours } from '../engine/effects.ts';
-import { seenVote } from '../engine/last-cut.ts';
-import { isSettled } from '../engine/own-key.ts';
-import { TICKS_OF_A_CUT } from '../engine/pace.ts';
-import { RULES, type Rules } from '../engine/rules.ts';
-import { type ConsensusState, UNKNOWN_HEIGHT } from '../engine/state.ts';
-import { NIL, type Vote } from '../engine/votes.ts';
+import type { Company, Neighbours } from './effects.ts';
+import { seenVote } from './last-cut.ts';
+import { isSettled } from './own-key.ts';
+import { TICKS_OF_A_CUT } from './pace.ts';
+import { RULES, type Rules } from './rules.ts';
+import { type ConsensusState, UNKNOWN_HEIGHT } from './state.ts';
+import { NIL, type Vote } from './votes.ts';
 
 /**
  * Ticks (rule 15) that a member listens. Including the time that heights take back, this is more than three cuts, so

@@ -1,27 +1,28 @@
 /**
- * Frames between neighbours over TCP (consensus rule 22): `u32 length | bytes`, little-endian. The first frame of each
+ * Frames between neighbours, over TCP or QUIC (consensus rule 22): `u32 length | bytes`, little-endian. The first frame of each
  * side is the hello: `u32 mark | u16 version | chain_id 48 | name of the process 16 | 32 random bytes of the connection
  * | X25519 key of the connection 32 | validator 48`, the last one zero for none. The chain id is the hash of the
  * genesis document, so nodes with different ones disconnect at once. Every later frame ends with a tag of 16 bytes
- * (overlay-channel.ts); an empty frame is ignored. The second frame of each side is its identity, that of the dialler
+ * (channel.ts); an empty frame is ignored. The second frame of each side is its identity, that of the dialler
  * first: empty, or `consensus key 1,952 | signature 3,309`.
  */
 import { ByteReader, type Bytes, ByteWriter, concat, equalBytes } from '../../../protocol/bytes.ts';
 import { ID_BYTES } from '../../../protocol/crypto/identifier.ts';
 import { ProtocolError } from '../../../protocol/errors.ts';
+import { MAX_BODY_BYTES } from '../../../protocol/ledger/body.ts';
+import { HEADER_BYTES } from '../../../protocol/ledger/header.ts';
 import { PUBLIC_KEY_BYTES, SIGNATURE_BYTES } from '../../../protocol/transactions/transaction.ts';
-import { MAX_BLOCK_MESSAGE_BYTES } from '../driver/block-exchange.ts';
-import { PROCESS_BYTES } from '../one-signer/roll-call-messages.ts';
+import { PROCESS_BYTES } from './process-name.ts';
 
 const MARK = 0x4f43_5653;
-export const TCP_VERSION = 7;
+export const OVERLAY_VERSION = 7;
 export const CHALLENGE_BYTES = 32;
 export const CHANNEL_KEY_BYTES = 32;
 export const TAG_BYTES = 16;
 export const HELLO_BYTES = 4 + 2 + ID_BYTES + PROCESS_BYTES + CHALLENGE_BYTES + CHANNEL_KEY_BYTES + ID_BYTES;
 export const IDENTITY_BYTES = PUBLIC_KEY_BYTES + SIGNATURE_BYTES;
-/** Without length and tag. */
-export const MAX_FRAME_BYTES = MAX_BLOCK_MESSAGE_BYTES;
+/** Without length and tag: a block is the longest message. */
+export const MAX_FRAME_BYTES = 1 + HEADER_BYTES + MAX_BODY_BYTES;
 const LENGTH_BYTES = 4;
 const NOTHING = new Uint8Array(0);
 /** Mark and version: what every version begins with. */
@@ -50,7 +51,7 @@ export const NO_VALIDATOR: Bytes = new Uint8Array(ID_BYTES);
 export const encodeHello = (hello: Hello): Uint8Array<ArrayBuffer> =>
   new ByteWriter(HELLO_BYTES)
     .u32(MARK)
-    .u16(TCP_VERSION)
+    .u16(OVERLAY_VERSION)
     .raw(hello.chainId)
     .raw(hello.process)
     .raw(hello.challenge)
@@ -64,7 +65,7 @@ export function readHello(bytes: Bytes, own: Pick<Hello, 'chainId' | 'process'>)
   if (bytes.length < HELLO_START || reader.u32() !== MARK)
     throw new ProtocolError('not_canonical', 'it is not a node of this overlay');
   const version = reader.u16();
-  if (version !== TCP_VERSION) throw new ProtocolError('unsupported_version', `it speaks version ${version}`);
+  if (version !== OVERLAY_VERSION) throw new ProtocolError('unsupported_version', `it speaks version ${version}`);
   if (bytes.length !== HELLO_BYTES) throw new ProtocolError('not_canonical', 'its hello is not valid');
   const chainId = reader.take(ID_BYTES);
   if (!equalBytes(chainId, own.chainId)) throw new ProtocolError('wrong_network', 'it is on another chain');
@@ -85,6 +86,30 @@ export function decodeIdentity(bytes: Bytes): Identity | undefined {
   if (bytes.length !== IDENTITY_BYTES) throw new ProtocolError('not_canonical', 'its identity is not valid');
   return { publicKey: bytes.slice(0, PUBLIC_KEY_BYTES), signature: bytes.slice(PUBLIC_KEY_BYTES) };
 }
+
+/**
+ * A connection that becomes one half of a circuit (rule 24) begins otherwise: it gets the relay's hello like every
+ * connection, sends `u32 mark | token 16` instead of its own, and an empty frame signals that the other half is
+ * connected. Everything after that is between the two ends.
+ */
+export const TOKEN_BYTES = 16;
+const CIRCUIT_MARK = 0x5243_5653;
+const OPENING_BYTES = 4 + TOKEN_BYTES;
+
+export const circuitOpening = (token: Bytes): Bytes =>
+  frameBytes(new ByteWriter(OPENING_BYTES).u32(CIRCUIT_MARK).raw(token).done());
+
+/** The token, if a first frame opens a circuit instead of being a hello. */
+export function tokenIn(frame: Bytes): Bytes | undefined {
+  if (frame.length !== OPENING_BYTES) return undefined;
+  const reader = new ByteReader(frame);
+  return reader.u32() === CIRCUIT_MARK ? reader.take(TOKEN_BYTES) : undefined;
+}
+
+/** Signals that the other half is connected. */
+export const JOINED: Bytes = frameBytes(NOTHING);
+/** What a relay sends before the bytes of the other end. */
+export const BEFORE_CIRCUIT_BYTES = frameBytes(new Uint8Array(HELLO_BYTES)).length + JOINED.length;
 
 /**
  * Assembles frames from chunks of any size. It never holds more than twice one frame and the last chunk, however small

@@ -3,18 +3,19 @@ import { connect, type Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import type { Peer } from '../../node/consensus/engine/effects.ts';
 import {
+  circuitOpening,
   encodeHello,
   FrameReader,
   frameBytes,
   HELLO_BYTES,
   MAX_FRAME_BYTES,
+  OVERLAY_VERSION,
   readHello,
   TAG_BYTES,
-  TCP_VERSION,
-} from '../../node/consensus/reach/tcp-frames.ts';
-import { LINK_LIMITS, type LinkLimits } from '../../node/consensus/reach/tcp-link.ts';
-import { TcpTransport } from '../../node/consensus/reach/tcp-transport.ts';
-import { circuitOpening, TOKEN_BYTES } from '../../node/consensus/relays/circuit-messages.ts';
+  TOKEN_BYTES,
+} from '../../node/consensus/link/frames.ts';
+import { LINK_LIMITS, type LinkLimits } from '../../node/consensus/link/overlay-link.ts';
+import { Overlay } from '../../node/consensus/reach/overlay.ts';
 import { type Bytes, concat } from '../../protocol/bytes.ts';
 import { ProtocolError } from '../../protocol/errors.ts';
 import { steadyMillis } from '../../runtime/clock/clock.ts';
@@ -31,12 +32,12 @@ class End {
   readonly heard: Bytes[] = [];
   readonly joined: Peer[] = [];
   readonly left: Peer[] = [];
-  readonly transport: TcpTransport;
+  readonly transport: Overlay;
   address: ListenAddress = { host: '127.0.0.1', port: 0 };
 
   constructor(neighbours: readonly ListenAddress[], limits: LinkLimits = LINK_LIMITS, chainId = CHAIN, port = 0) {
     const binds = [{ host: '127.0.0.1', port }];
-    this.transport = new TcpTransport({ chainId, binds, neighbours, limits }, { log: silentLog, steady: steadyMillis });
+    this.transport = new Overlay({ chainId, binds, neighbours, limits }, { log: silentLog, steady: steadyMillis });
   }
 
   async open(): Promise<this> {
@@ -122,8 +123,8 @@ test('the hello: another chain, version or program, and this process itself, are
   expect(() => readHello(encodeHello(hello), hello)).toThrow('this node itself');
   expect(() => readHello(encodeHello({ ...other, chainId: new Uint8Array(48) }), hello)).toThrow('another chain');
   const later = encodeHello(other);
-  later[4] = TCP_VERSION + 1;
-  expect(() => readHello(later, hello)).toThrow(`version ${TCP_VERSION + 1}`);
+  later[4] = OVERLAY_VERSION + 1;
+  expect(() => readHello(later, hello)).toThrow(`version ${OVERLAY_VERSION + 1}`);
   // What an older version says.
   expect(() => readHello(Uint8Array.from([...later.subarray(0, 4), 1, 0, ...CHAIN]), hello)).toThrow('version 1');
   for (const bytes of [new Uint8Array(0), encodeHello(other).subarray(1), concat(encodeHello(other), CHAIN)])
@@ -180,7 +181,7 @@ test('nothing is made for a connection before its first frame is right, and noth
   ])
     expect((await first(bytes)).length).toBe(0);
   const later = encodeHello(hello);
-  later[4] = TCP_VERSION + 1;
+  later[4] = OVERLAY_VERSION + 1;
   for (const other of [later, encodeHello({ ...hello, chainId: new Uint8Array(48) })]) {
     const told = readHello(new Uint8Array((await first(frameBytes(other))).subarray(4)), hello);
     // No key was made for it.

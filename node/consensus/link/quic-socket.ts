@@ -11,7 +11,8 @@ const CHUNK_BYTES = 65_536;
 export type OverlaySocket = Duplex & {
   readonly remoteAddress?: string | undefined;
   readonly remotePort?: number | undefined;
-  setNoDelay(noDelay?: boolean): unknown;
+  /** Of TCP. */
+  setNoDelay?(noDelay: boolean): unknown;
   /** Of TCP: also what was not sent yet is gone. */
   resetAndDestroy?(): unknown;
   /** Emits `timeout` after so long without bytes; 0: never. */
@@ -99,11 +100,6 @@ export class QuicSocket extends Duplex {
     clearTimeout(this.#idle);
     this.#connection?.abort();
     return super.destroy(error);
-  }
-
-  /** QUIC has no such delay. */
-  setNoDelay(): this {
-    return this;
   }
 
   setTimeout(millis: number, listener?: () => void): this {

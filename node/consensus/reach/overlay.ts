@@ -17,14 +17,18 @@ import type { BindAddress } from '../../../runtime/listen-address.ts';
 import type { Logger } from '../../../runtime/log/log.ts';
 import { nameOf } from '../../ledger/registration.ts';
 import { verifyMessage } from '../../ml-dsa.ts';
+import type { DialOrder, Listing } from '../../validator/dial-plan.ts';
+import type { RememberedMembers } from '../../validator/remembered-members.ts';
 import type { Peer } from '../engine/effects.ts';
-import { processName } from '../one-signer/roll-call-messages.ts';
-import { type Listing, type OwnCircuit, type ProvenLink, Relaying } from '../relays/relaying.ts';
-import { ReadingAllowance } from './allowance.ts';
-import type { DialOrder } from './dial-plan.ts';
+import { MAX_KNOWN, ReadingAllowance } from '../link/allowance.ts';
+import { CHALLENGE_BYTES, type Identity, NO_VALIDATOR } from '../link/frames.ts';
+import { type Claim, LINK_LIMITS, type LinkLimits, OverlayLink } from '../link/overlay-link.ts';
+import { processName } from '../link/process-name.ts';
+import type { OverlaySocket } from '../link/quic-socket.ts';
+import { type OwnCircuit, type ProvenLink, Relaying } from '../relays/relaying.ts';
 import { Dialler, type Ending, LOOK_MILLIS, type Target } from './dialler.ts';
-import { admit, seat } from './inbound-places.ts';
-import { OverlayIdentities, type RememberedMembers, type Verdict } from './overlay-identities.ts';
+import { admit, placeFor } from './inbound-places.ts';
+import { OverlayIdentities, type Verdict } from './overlay-identities.ts';
 import {
   BARRED_FORGER_MILLIS,
   BARRED_MILLIS,
@@ -34,31 +38,27 @@ import {
   LAST_RETRY_MILLIS,
   MAX_BARRED,
   MAX_COUNTED,
-  MAX_KNOWN,
   NEWCOMERS,
   SENT_TO_STRANGERS,
   STRANGER,
   STRANGERS,
 } from './overlay-limits.ts';
-import { accountOf, type Link, OverlayLinks, placeKey, RELAYED } from './overlay-links.ts';
+import { accountOf, type Link, limitKeyOf, OverlayLinks, RELAYED } from './overlay-links.ts';
 import { type OverlayAddress, OverlayListeners } from './overlay-listeners.ts';
 import type { OverlayQuic } from './overlay-quic.ts';
-import type { OverlaySocket } from './quic-socket.ts';
 import { RegisteredRoutes } from './registered-routes.ts';
-import { CHALLENGE_BYTES, type Identity, NO_VALIDATOR } from './tcp-frames.ts';
-import { type Claim, LINK_LIMITS, type LinkLimits, TcpLink } from './tcp-link.ts';
 import type { Companion, Proven, Transport, TransportEvents } from './transport.ts';
 
 const KIBIBYTE = 1024;
 
-export type TcpSettings = {
+export type OverlaySettings = {
   readonly chainId: Bytes;
   readonly binds: readonly BindAddress[];
   readonly neighbours: readonly ListenAddress[];
   readonly limits?: LinkLimits;
 };
 
-export type TcpDependencies = {
+export type OverlayDependencies = {
   readonly log: Logger;
   steady(): number;
   /** Milliseconds since 1970, not monotonic. */
@@ -78,9 +78,9 @@ export type TcpDependencies = {
   readonly isNear?: (address: string) => boolean;
 };
 
-export class TcpTransport implements Transport {
-  readonly #settings: TcpSettings;
-  readonly #with: TcpDependencies;
+export class Overlay implements Transport {
+  readonly #settings: OverlaySettings;
+  readonly #with: OverlayDependencies;
   readonly process: Bytes;
   readonly #validator: Bytes;
   readonly #isNear: (address: string) => boolean;
@@ -104,7 +104,7 @@ export class TcpTransport implements Transport {
   #count = 0;
   #closed = false;
 
-  constructor(settings: TcpSettings, dependencies: TcpDependencies) {
+  constructor(settings: OverlaySettings, dependencies: OverlayDependencies) {
     this.#settings = settings;
     this.#with = dependencies;
     this.#isNear = dependencies.isNear ?? isLoopback;
@@ -175,13 +175,13 @@ export class TcpTransport implements Transport {
     return this.#links.known();
   }
 
-  placeOf(peer: Peer): string {
-    return placeKey(this.#links.get(peer)?.address ?? String(peer).replace(/#\d+$/, ''));
+  limitKey(peer: Peer): string {
+    return limitKeyOf(this.#links.get(peer)?.address ?? String(peer).replace(/#\d+$/, ''));
   }
 
   accountOf(peer: Peer): string {
     const found = this.#links.get(peer);
-    return found === undefined ? this.placeOf(peer) : accountOf(found);
+    return found === undefined ? this.limitKey(peer) : accountOf(found);
   }
 
   company(): readonly Companion[] {
@@ -217,13 +217,13 @@ export class TcpTransport implements Transport {
   }
 
   #bar(address: string, millis: number): void {
-    if (!this.#isNear(address)) this.#barred.set(placeKey(address), this.#with.steady() + millis);
+    if (!this.#isNear(address)) this.#barred.set(limitKeyOf(address), this.#with.steady() + millis);
   }
 
   /** Whether this address may connect now. */
   #admits(address: string): boolean {
     if (this.#closed || this.#events === undefined) return false;
-    const [key, now, isNear] = [placeKey(address), this.#with.steady(), this.#isNear(address)];
+    const [key, now, isNear] = [limitKeyOf(address), this.#with.steady(), this.#isNear(address)];
     if (!isNear) {
       if ((this.#barred.get(key) ?? 0) > now) return false;
       const bucket = take(this.#connections.get(key) ?? fullBucket(CONNECTIONS, now), CONNECTIONS, now);
@@ -231,8 +231,8 @@ export class TcpTransport implements Transport {
       this.#connections.set(key, bucket);
     }
     const found = admit(this.#links.places(this.#isNear), { address: key, isNear }, randomInt);
-    if (found.seated && found.evict !== undefined) this.#links.get(found.evict)?.link.end('others wait');
-    return found.seated;
+    if (found.admitted && found.evict !== undefined) this.#links.get(found.evict)?.link.end('others wait');
+    return found.admitted;
   }
 
   /** Addresses that are known do not count. */
@@ -273,12 +273,12 @@ export class TcpTransport implements Transport {
     let verdict: Verdict = 'unknown';
     const identify = async (message: Bytes, claim: Claim | undefined) => {
       if (!isInbound) return this.#identity(message);
-      verdict = await this.#identities.verify(claim, placeKey(address));
+      verdict = await this.#identities.verify(claim, limitKeyOf(address));
       if (verdict === 'true' || (verdict === 'unknown' && this.#identities.mayProve())) return this.#identity(message);
       if (known !== undefined) known.isWithheld = true;
       return undefined;
     };
-    const link = new TcpLink(
+    const link = new OverlayLink(
       socket,
       { own, limits, role: isInbound ? 'dialled' : 'dialler', identify, expects: expected && validatorId(expected) },
       {
@@ -286,7 +286,7 @@ export class TcpTransport implements Transport {
           if (known === undefined) return;
           // The other end of a circuit must be the expected validator.
           if (isInbound && expected !== undefined && verdict !== 'true') return link.end('it did not prove its key');
-          if (!(isInbound ? this.#seat(peer, known, claim, verdict) : this.#isWho(known, claim, expected))) return;
+          if (!(isInbound ? this.#place(peer, known, claim, verdict) : this.#isWho(known, claim, expected))) return;
           known.isReady = true;
           if (known.standing !== 'stranger') link.countWith(this.#readingOf(known));
           log.debug('a neighbour joined', { peer, standing: known.standing });
@@ -302,8 +302,8 @@ export class TcpTransport implements Transport {
                 this.#links.delete(peer);
                 this.#relaying.arrived(half, token);
                 // It was invited: circuits requested by others do not count against its address.
-                const bucket = this.#connections.get(placeKey(address));
-                if (bucket !== undefined) this.#connections.set(placeKey(address), give(bucket, CONNECTIONS, 1));
+                const bucket = this.#connections.get(limitKeyOf(address));
+                if (bucket !== undefined) this.#connections.set(limitKeyOf(address), give(bucket, CONNECTIONS, 1));
               },
             },
           }),
@@ -344,21 +344,22 @@ export class TcpTransport implements Transport {
   }
 
   /** Assigns a place to an identified connection; false if it must be closed. */
-  #seat(peer: Peer, known: Link, claim: Claim | undefined, verdict: Verdict): boolean {
+  #place(peer: Peer, known: Link, claim: Claim | undefined, verdict: Verdict): boolean {
     if (verdict === 'false') {
       this.#bar(known.address, BARRED_FORGER_MILLIS);
       known.link.end('its identity is false');
       return false;
     }
-    const [address, isNear] = [placeKey(known.address), this.#isNear(known.address)];
+    const [address, isNear] = [limitKeyOf(known.address), this.#isNear(known.address)];
     const key = verdict === 'true' ? (claim?.identity.publicKey ?? known.key) : undefined;
     // A key stays proven when its seat is lost; its place is a stranger's then.
     const member = key !== undefined && this.#identities.isMember(key) ? nameOf(key) : undefined;
     const places = this.#links.places(this.#isNear, peer);
-    const isNamed = !isNear && this.#isNamed(address) && seat(places, { address, isNear, standing: 'named' }).seated;
+    const isNamed =
+      !isNear && this.#isNamed(address) && placeFor(places, { address, isNear, standing: 'named' }).admitted;
     const standing = member !== undefined ? 'member' : isNamed ? 'named' : 'stranger';
-    const found = seat(places, { address, isNear, standing, member });
-    if (!found.seated) {
+    const found = placeFor(places, { address, isNear, standing, member });
+    if (!found.admitted) {
       known.link.end('there is no place');
       return false;
     }
@@ -383,16 +384,16 @@ export class TcpTransport implements Transport {
       const { claim, link, key, standing } = known;
       if (!known.isReady || !known.isInbound) continue;
       if (key !== undefined && this.#identities.isMember(key) !== (standing === 'member')) {
-        if (this.#seat(peer, known, undefined, 'true') && known.standing === 'member') this.#release(known);
+        if (this.#place(peer, known, undefined, 'true') && known.standing === 'member') this.#release(known);
         this.#relaying.joined(peer);
         continue;
       }
-      const verdict = key === undefined ? await this.#identities.verify(claim, placeKey(known.address)) : 'unknown';
+      const verdict = key === undefined ? await this.#identities.verify(claim, limitKeyOf(known.address)) : 'unknown';
       // It may have gone meanwhile.
       if (verdict === 'unknown' || !this.#links.has(peer)) continue;
       // This side has not sent its identity; a new connection will start with it.
       if (verdict === 'true' && known.isWithheld) link.end();
-      else if (this.#seat(peer, known, claim, verdict)) {
+      else if (this.#place(peer, known, claim, verdict)) {
         this.#release(known);
         this.#relaying.joined(peer);
       }
@@ -419,7 +420,7 @@ export class TcpTransport implements Transport {
       firstRetryMillis: FIRST_RETRY_MILLIS,
       lastRetryMillis: LAST_RETRY_MILLIS,
       connected: (socket, _, ended) => {
-        if (socket.remoteAddress !== undefined) this.#named.set(neighbour, placeKey(socket.remoteAddress));
+        if (socket.remoteAddress !== undefined) this.#named.set(neighbour, limitKeyOf(socket.remoteAddress));
         this.#dialled(socket, neighbour, undefined, ended);
       },
     };

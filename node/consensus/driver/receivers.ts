@@ -1,9 +1,10 @@
 /** Selects the neighbours that a message is sent to, and those that represent members. */
 import { equalBytes } from '../../../protocol/bytes.ts';
+import { isThird } from '../../../protocol/consensus/vote.ts';
 import type { Committee } from '../engine/committee.ts';
 import type { Company, Peer, Receiver } from '../engine/effects.ts';
 import type { Answer } from '../one-signer/roll-call.ts';
-import type { Companion, Transport } from './transport.ts';
+import type { Companion, Transport } from '../reach/transport.ts';
 
 /** Neighbours that are sent this node's status at once. */
 const SOME = 3;
@@ -102,7 +103,7 @@ export class Receivers {
     let stake = 0n;
     for (const [member, head] of [...heads].sort(([, a], [, b]) => b - a)) {
       stake += committee.stake(member);
-      if (3n * stake > committee.total) return head;
+      if (isThird(stake, committee.total)) return head;
     }
     return -1;
   }

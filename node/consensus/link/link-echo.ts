@@ -7,9 +7,8 @@
 import { randomBytes } from 'node:crypto';
 import { type Bytes, concat, equalBytes } from '../../../protocol/bytes.ts';
 import { ProtocolError } from '../../../protocol/errors.ts';
+import { ECHO_TYPES } from './message-types.ts';
 
-/** Distinct from those of consensus, blocks and the roll call. */
-export const ECHO_TYPES = { question: 12, answer: 13 } as const;
 const VALUE_BYTES = 8;
 /** Questions that wait for an answer; older ones are dropped. */
 const MAX_WAITING = 16;
