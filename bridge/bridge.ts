@@ -13,6 +13,7 @@ import {
   type OptionTable,
   parsed,
   path,
+  readHttpUrl,
   repeated,
   showListenAddress,
   type ValuesOf,
@@ -33,13 +34,6 @@ import { checkCertificate, openVerifier, startStratum } from './start-stratum.ts
 import { statsDocument } from './stats.ts';
 import { listenForStats } from './stats-listener.ts';
 
-const nodeUrl = (word: string): string => {
-  const url = URL.canParse(word) ? new URL(word) : undefined;
-  if (url === undefined || (url.protocol !== 'http:' && url.protocol !== 'https:'))
-    throw new Error(`must be the URL of a mining listener, such as http://127.0.0.1:28702, not '${word}'`);
-  return word.replace(/\/+$/, '');
-};
-
 export const bridgeOptions = {
   network: choice({ help: 'which network', default: 'development' }, NETWORK_NAMES),
   node: repeated(
@@ -48,7 +42,7 @@ export const bridgeOptions = {
         help: 'mining listener of a node; several serve in this order; without one a node is embedded',
         placeholder: 'URL',
       },
-      nodeUrl,
+      readHttpUrl('http://127.0.0.1:28702'),
     ),
   ),
   nodeIdentity: nodeIdentityOption(),

@@ -14,6 +14,7 @@ const SOON_DAYS = 14;
 export const stratumDoctor = (
   values: Pick<StratumValues, 'tlsCert' | 'tlsKey' | 'maxConnections'> & {
     readonly network: string;
+    readonly dataDir: string | undefined;
     readonly powMode: 'full' | 'light';
     readonly node: readonly string[];
   },
@@ -23,7 +24,7 @@ export const stratumDoctor = (
     PROGRAM_BYTES + (values.network !== 'development' && values.powMode === 'full' ? DATASET_BYTES : 0),
     'start with --pow-mode light, which verifies fewer shares a second',
   ),
-  openFilesCheck(OWN_FILES + values.maxConnections),
+  openFilesCheck(OWN_FILES + values.maxConnections, values.dataDir ?? ''),
   ...certificateChecks(values.tlsCert, values.tlsKey, now()),
   ...miningListenerChecks(values.node),
 ];

@@ -15,6 +15,7 @@ import {
   listenAddressOrOff,
   parsed,
   path,
+  readHttpUrl,
   repeated,
   text,
   type ValuesOf,
@@ -42,12 +43,6 @@ function readPin(word: string): string {
     .toLowerCase();
   if (!/^[0-9a-f]{64}$/.test(hex)) throw new Error('must be the SHA-256 of a certificate: 64 hex characters');
   return hex;
-}
-
-function readUrl(word: string): string {
-  const isUrl = URL.canParse(word) && ['http:', 'https:'].includes(new URL(word).protocol);
-  if (!isUrl) throw new Error('must be a URL such as https://pool.example');
-  return word;
 }
 
 function readPoolKey(word: string): string {
@@ -114,7 +109,7 @@ export const minerOptions = {
   }),
   poolApi: parsed(
     { help: 'where the API of the pool is, when it does not say so itself', group: POOL, placeholder: 'URL' },
-    readUrl,
+    readHttpUrl('https://pool.example'),
   ),
   poolKey: parsed(
     {
@@ -130,7 +125,7 @@ export const minerOptions = {
       group: POOL,
       placeholder: 'URL',
     },
-    readUrl,
+    readHttpUrl('http://127.0.0.1:28701'),
   ),
   payoutThreshold: parsed(
     {

@@ -33,7 +33,7 @@ export function nodeDoctor(values: ValuesOf<typeof runOptions>, now: () => numbe
   return [
     ...directoryChecks(dataDir),
     memoryCheck(PROGRAM_BYTES + (hasDataset ? DATASET_BYTES : 0), 'start with --pow-mode light'),
-    openFilesCheck(OWN_FILES + 4 * values.maxPeers),
+    openFilesCheck(OWN_FILES + 4 * values.maxPeers, dataDir),
     ...portChecks(isRunning, [
       { option: 'api-bind', address: apiBind },
       { option: 'mining-bind', address: miningBind },
@@ -50,6 +50,7 @@ export function nodeDoctor(values: ValuesOf<typeof runOptions>, now: () => numbe
             ),
           ],
     ),
+    ...(consensusKeyFile === undefined || powMode === 'full' ? [] : [lightValidator]),
     ...(values.genesis === undefined ? [] : [genesisCheck(values.genesis, network)]),
     ...(values.bootstrap.length === 0 ? [] : [bootstrapCheck(values.bootstrap)]),
     ...values.neighbour.map((address) =>
@@ -58,6 +59,11 @@ export function nodeDoctor(values: ValuesOf<typeof runOptions>, now: () => numbe
     ...(isRunning && apiBind !== 'off' ? nodeChecks([ownUrl(apiBind)], '--api-bind', network, now).slice(0, 1) : []),
   ];
 }
+
+const lightValidator: Check = {
+  name: 'pow-mode',
+  look: () => bad('a validator needs the full dataset', 'run it without --pow-mode light'),
+};
 
 const ownUrl = ({ host, port }: { readonly host: string; readonly port: number }): string =>
   `http://${showListenAddress({ host: host === EVERY_INTERFACE || host === '0.0.0.0' ? '127.0.0.1' : host, port })}`;

@@ -16,6 +16,7 @@ import {
   type OptionTable,
   parsed,
   path,
+  readHttpUrl,
   repeated,
   size,
   text,
@@ -37,7 +38,6 @@ const url = (protocols: readonly string[], example: string) => (word: string) =>
   if (found === undefined || !protocols.includes(found.protocol)) throw new Error(`must be a URL such as ${example}`);
   return word.replace(/\/+$/, '');
 };
-const http = (example: string) => url(['http:', 'https:'], example);
 
 /** In the form that miners accept (stratum S33). */
 const publicUrl = (word: string): string => {
@@ -160,7 +160,7 @@ export const poolOptions = {
   node: repeated(
     parsed(
       { help: 'mining listener of a node; without one a node is embedded', group: NODE, placeholder: 'URL' },
-      http('http://127.0.0.1:28702'),
+      readHttpUrl('http://127.0.0.1:28702'),
     ),
   ),
   nodeApi: repeated(
@@ -171,7 +171,7 @@ export const poolOptions = {
         placeholder: 'URL',
         default: 'http://127.0.0.1:28701',
       },
-      http('http://127.0.0.1:28701'),
+      readHttpUrl('http://127.0.0.1:28701'),
     ),
   ),
   nodeIdentity: nodeIdentityOption(NODE),
@@ -181,7 +181,7 @@ export const poolOptions = {
       group: NODE,
       placeholder: 'URL',
     },
-    http('http://127.0.0.1:28703'),
+    readHttpUrl('http://127.0.0.1:28703'),
   ),
   walletTokenFile: path({ help: 'token of the wallet daemon', group: NODE }),
   poolAddress: parsed(
@@ -271,7 +271,7 @@ export const poolOptions = {
   webhook: repeated(
     parsed(
       { help: 'URL that gets events of blocks, payouts and silent workers', placeholder: 'URL' },
-      http('https://example.org/hook'),
+      readHttpUrl('https://example.org/hook'),
     ),
   ),
   webhookSecretFile: path({ help: 'key that webhooks are signed with' }),

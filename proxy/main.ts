@@ -32,7 +32,10 @@ const doctor = doctorCommand('svc-proxy', proxyOptions, (values) => [
     { option: 'web-bind', address: values.webBind },
     { option: 'metrics-bind', address: values.metricsBind },
   ]),
-  ...poolChecks(values.pool.map(({ endpoint }) => endpoint)),
+  ...poolChecks(
+    values.user !== undefined,
+    values.pool.map(({ endpoint }) => endpoint),
+  ),
 ]);
 
 await runProgram(withCommands(proxying, [doctor]));

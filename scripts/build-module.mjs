@@ -33,6 +33,8 @@ async function bundle(folder) {
     configFile: false,
     root: join(root, 'module'),
     logLevel: 'warn',
+    // The bundle names the files that it is made of: not those of another folder to which node_modules is a link, as in a release.
+    resolve: { preserveSymlinks: true },
     build: {
       outDir: folder,
       emptyOutDir: false,

@@ -136,6 +136,10 @@ test('the example configurations of docs/operations.md name options that exist',
     'miner.json': ['svc-miner', ''],
   };
   for (const file of readdirSync(join(ROOT, 'deploy/systemd'))) {
+    expect(read(`deploy/systemd/${file}`), `${file}: wrong options are not tried again`).toContain(
+      'RestartPreventExitStatus=2',
+    );
+    expect(read(`deploy/systemd/${file}`), `${file}: data of others`).toContain('StateDirectoryMode=0700');
     const [, config] =
       /\/etc\/svc\/([a-z]+)(?:-%i)?\.json/.exec(readFileSync(join(ROOT, 'deploy/systemd', file), 'utf8')) ?? [];
     expect(Object.keys(programs), file).toContain(`${config}.json`);

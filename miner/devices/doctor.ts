@@ -25,11 +25,11 @@ export function minerDoctor(values: MinerValues, now: () => number): Check[] {
       { option: 'api-bind', address: values.apiBind },
       { option: 'metrics-bind', address: values.metricsBind },
     ]),
-    { name: 'address', look: () => lookAtAddress(values) },
-    ...poolChecks(pool.map(({ endpoint }) => endpoint)),
-    ...(nodeApi === undefined
-      ? []
-      : nodeChecks([nodeApi.replace(/\/+$/, '')], '--node-api', user?.address.network, now)),
+    ...poolChecks(
+      user !== undefined,
+      pool.map(({ endpoint }) => endpoint),
+    ),
+    ...(nodeApi === undefined ? [] : nodeChecks([nodeApi], '--node-api', user?.address.network, now)),
   ];
 }
 
@@ -45,12 +45,4 @@ async function lookAtCards(): Promise<Finding> {
   return isThere || existsSync('/dev/nvidia0')
     ? bad(says, "install the card's driver with Vulkan, and let this user open /dev/dri (groups video and render)")
     : warn(says, 'the processor mines far slower; if there is a card, install its driver with Vulkan');
-}
-
-function lookAtAddress({ user, pool }: MinerValues): Finding {
-  if (user !== undefined && pool.length > 0) return ok('pool and address are given');
-  return bad(
-    user === undefined ? 'no address is named' : 'no pool is named',
-    'name both: -o stratum+tcp://pool.example:28720 -u ADDRESS.rig1',
-  );
 }

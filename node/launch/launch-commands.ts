@@ -149,7 +149,7 @@ const launchOptions = {
 } as const;
 
 const listed = (refused: readonly Refusal[]): string =>
-  refused.map(({ file, message, code }) => `\n  ${file}: ${message} [${code}]`).join('');
+  refused.map(({ file, message }) => `${file}: ${message}`).join('; ');
 
 function began(folder: string, { validators, network, bond, launch }: Invitation, say: Say): number {
   const files = folderFiles(folder);
@@ -234,7 +234,7 @@ function finish(
   if (refused.length > 0)
     throw new LaunchError(
       (refused[0] as Refusal).code,
-      `${refused.length} of the registrations cannot be taken: correct or remove them${listed(refused)}`,
+      `${refused.length} of the registrations cannot be taken: correct or remove them: ${listed(refused)}`,
     );
   const { validators } = invitation;
   if (joined.length > validators)

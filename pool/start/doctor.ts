@@ -1,4 +1,5 @@
 /** `svc-pool doctor`: what a pool needs. Texts never repeat the URL of a database or of Redis: it may hold a password. */
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { stratumDoctor } from '../../bridge/doctor.ts';
@@ -13,6 +14,14 @@ import { createWalletClient } from '../payout/wallet-client.ts';
 
 const LEAST_POSTGRES = 150_000;
 const SLOW_COMMIT_MILLIS = 20;
+/** Where systemd keeps what a unit of the pool names on its command line, and not in the config file, while it runs. */
+const CREDENTIALS = '/run/credentials';
+
+const tokenOfUnit = (): string | undefined =>
+  (existsSync(CREDENTIALS) ? readdirSync(CREDENTIALS) : [])
+    .filter((unit) => /^svc-pool(@.*)?\.service$/.test(unit))
+    .map((unit) => join(CREDENTIALS, unit, 'wallet-token'))
+    .find((file) => existsSync(file));
 
 export function poolDoctor(values: PoolValues, now: () => number): Check[] {
   const { dataDir, database, redis, wallet, walletTokenFile } = values;
@@ -29,7 +38,9 @@ export function poolDoctor(values: PoolValues, now: () => number): Check[] {
     { name: 'database', look: () => (database === undefined ? lookAtEmbedded(dataDir) : lookAtDatabase(database)) },
     { name: 'redis', look: () => (redis === undefined ? ok('none: this is the only instance') : lookAtRedis(redis)) },
     ...(values.node.length === 0 ? [] : nodeChecks(values.nodeApi, '--node-api', values.network, now)),
-    ...(wallet === undefined ? [] : [{ name: 'wallet', look: () => lookAtWallet(wallet, walletTokenFile) }]),
+    ...(wallet === undefined
+      ? []
+      : [{ name: 'wallet', look: () => lookAtWallet(wallet, walletTokenFile ?? tokenOfUnit()) }]),
     secretCheck('pool key', values.poolKeyFile ?? join(dataDir, 'pool.key'), undefined),
     secretCheck('operator token', values.operatorTokenFile ?? join(dataDir, 'operator.token'), undefined),
     ...(values.webhookSecretFile === undefined
@@ -105,7 +116,11 @@ async function lookAtRedis(url: string): Promise<Finding> {
 }
 
 async function lookAtWallet(url: string, tokenFile: string | undefined): Promise<Finding> {
-  if (tokenFile === undefined) return bad('--wallet needs --wallet-token-file', 'name the token of the wallet daemon');
+  if (tokenFile === undefined)
+    return warn(
+      `${url}: without a token it cannot be asked`,
+      'name it with --wallet-token-file; the units of the pool do that themselves, and its copy is found while one runs',
+    );
   const status = await createWalletClient({ url, tokenFile, timeoutMillis: 5_000 }).status();
   return status.kind === 'ok'
     ? ok(`${url} answers`)

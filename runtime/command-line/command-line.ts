@@ -42,11 +42,16 @@ export function parseCommandLine<const T extends OptionTable>(
     const { given, operands, asked, config } = readWords(command, words);
     if (asked === 'help') return { kind: 'help', text: renderHelp(command) };
     if (asked === 'version') return { kind: 'version' };
+    const fromFile = new Set<string>();
     if (config !== undefined)
-      for (const [property, texts] of readConfig(command, config, readText))
-        if (!given.has(property)) given.set(property, texts);
+      for (const [property, texts] of readConfig(command, config, readText)) {
+        if (given.has(property)) continue;
+        given.set(property, texts);
+        fromFile.add(property);
+      }
     checkOperands(command, operands);
-    return { kind: 'run', values: readValues(command, given), operands };
+    const file = (property: string) => (fromFile.has(property) ? config : undefined);
+    return { kind: 'run', values: readValues(command, given, file), operands };
   } catch (error) {
     if (error instanceof UsageError) return { kind: 'usage', error };
     throw error;
@@ -159,7 +164,10 @@ function readConfig(command: CommandSpec<OptionTable>, path: string, readText: R
     const property = properties.get(key) ?? former.get(key);
     if (property === undefined) {
       const near = nearest(key, [...properties.keys()]);
-      const remedy = near === undefined ? 'remove it' : `did you mean "${near}"?`;
+      const remedy =
+        near === undefined
+          ? `${command.name} has no such option: remove it, or leave the file out if it is of another command`
+          : `did you mean "${near}"?`;
       throw new UsageError('config_unknown_key', `${path} has the unknown key "${key}"`, remedy);
     }
     if (given.has(property))
@@ -217,11 +225,15 @@ function checkOperands(command: CommandSpec<OptionTable>, operands: readonly str
     );
 }
 
-function readValues<T extends OptionTable>(command: CommandSpec<T>, given: Given): ValuesOf<T> {
+function readValues<T extends OptionTable>(
+  command: CommandSpec<T>,
+  given: Given,
+  fileOf: (property: string) => string | undefined,
+): ValuesOf<T> {
   const values: Record<string, unknown> = {};
   for (const [property, option] of Object.entries(command.options)) {
     const texts = given.get(property);
-    if (texts !== undefined) values[property] = option.read(texts, `--${optionName(property)}`);
+    if (texts !== undefined) values[property] = readValue(property, option, texts, fileOf(property));
     else if (option.required)
       throw new UsageError(
         'usage_option_missing',
@@ -231,6 +243,24 @@ function readValues<T extends OptionTable>(command: CommandSpec<T>, given: Given
     else values[property] = option.fallback;
   }
   return values as ValuesOf<T>;
+}
+
+/** What is wrong in a config file is named as it stands there: nobody who starts a service has typed the option. */
+function readValue(
+  property: string,
+  option: OptionSpec<unknown>,
+  texts: readonly string[],
+  file: string | undefined,
+): unknown {
+  const name = `--${optionName(property)}`;
+  try {
+    return option.read(texts, name);
+  } catch (error) {
+    if (file === undefined || !(error instanceof UsageError)) throw error;
+    const key = `"${option.configPath ?? optionName(property)}"`;
+    const why = error.message.slice(name.length + 1);
+    throw new UsageError('config_value', `${key} in ${file} ${why}`, `for example ${key}: ${option.sample}`);
+  }
 }
 
 /** The closest of the names by edit distance, when it is close enough to be a typing error. */

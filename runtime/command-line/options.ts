@@ -216,6 +216,16 @@ export const listenAddressOrOff = <const S extends Settings>(settings: S) =>
     word === 'off' ? 'off' : readListenAddress(word, standardPort(settings)),
   );
 
+/** For `parsed`: an http or https URL. Programs could not send its user and password, and would print them. */
+export const readHttpUrl =
+  (example: string) =>
+  (word: string): string => {
+    const url = URL.canParse(word) ? new URL(word) : undefined;
+    if (url === undefined || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '')
+      throw new Error(`must be a URL such as ${example}, without user and password`);
+    return word.replace(/\/+$/, '');
+  };
+
 /** A switch: `--name`, `--no-name`, `--name=true`. Off unless the default says otherwise. */
 export function flag(settings: {
   readonly help: string;

@@ -7,7 +7,7 @@ import { flag, type OptionTable, path, type ValuesOf } from '../command-line/com
 import { writeDurably } from '../files/durable-file.ts';
 import { visible } from '../log/visible.ts';
 import { type Command, command, version } from '../program.ts';
-import { shownOptions } from './shown-options.ts';
+import { hider, shownOptions } from './shown-options.ts';
 
 export type Finding = {
   readonly state: 'ok' | 'warn' | 'bad';
@@ -56,8 +56,15 @@ export function doctorCommand<const T extends OptionTable>(
     },
     async (values, _operands, terminal) => {
       const findings: (Finding & { readonly check: string })[] = [];
+      const hidden = hider(values);
       for (const check of checksOf(values as ValuesOf<T>)) {
-        const finding = { check: check.name, ...(await look(check)) };
+        const { state, says, remedy } = await look(check);
+        const finding = {
+          check: check.name,
+          state,
+          says: hidden(says),
+          ...(remedy !== undefined && { remedy: hidden(remedy) }),
+        };
         findings.push(finding);
         if (!values.json) terminal.out(lineOf(finding));
       }

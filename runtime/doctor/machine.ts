@@ -16,7 +16,7 @@ import {
 import { createServer } from 'node:net';
 import { totalmem } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import { lockHolder } from '../files/directory-lock.ts';
+import { asItsUser, isOfOther, lockHolder } from '../files/directory-lock.ts';
 import { readPrivateFile } from '../files/private-file.ts';
 import { type ListenAddress, listenHost, showListenAddress } from '../listen-address.ts';
 import { bad, type Check, type Finding, ok, warn } from './doctor.ts';
@@ -65,6 +65,7 @@ function lookAtDirectory(directory: string): Finding {
   const says = `${directory}: ${state}, ${inGib(free)} free`;
   if ((stat.mode & 0o002) !== 0 && there === resolve(directory))
     return warn(`${says}; every user can write to it`, `run chmod 750 ${directory}`);
+  if (isOfOther(directory)) return warn(`${says}; root sees files that its user may not read`, asItsUser(directory));
   return free < LEAST_DISK ? warn(says, 'make room: the program stops when the disk is full') : ok(says);
 }
 
@@ -118,7 +119,7 @@ async function lookAtPort(option: string, address: ListenAddress, isRunning: boo
   if (error === undefined) return ok(`${shown} is free`);
   if (error.code === 'EADDRINUSE') {
     if (isRunning === true) return ok(`${shown} is in use, and the program runs`);
-    const remedy = `find who has it with: ss -ltnp 'sport = :${address.port}'; or choose another port with --${option}`;
+    const remedy = `if that is the service of this program, name its options too (--config FILE); else find who has it with: ss -ltnp 'sport = :${address.port}', or choose another port with --${option}`;
     return isRunning === false
       ? bad(`${shown} is in use by another program`, remedy)
       : warn(`${shown} is in use, by this program if it runs, or by another`, remedy);
@@ -145,10 +146,12 @@ export const memoryCheck = (bytes: number, lighter: string): Check => ({
   },
 });
 
-export const openFilesCheck = (wanted: number): Check => ({
+/** The limit is that of the process that has the directory, where one has: a unit may set another than this shell has. */
+export const openFilesCheck = (wanted: number, directory: string): Check => ({
   name: 'open files',
   look: () => {
-    const limits = existsSync('/proc/self/limits') ? readFileSync('/proc/self/limits', 'utf8') : '';
+    const file = `/proc/${(existsSync(directory) ? lockHolder(directory) : undefined) ?? 'self'}/limits`;
+    const limits = existsSync(file) ? readFileSync(file, 'utf8') : '';
     const [, soft = ''] = /^Max open files\s+(\S+)/m.exec(limits) ?? [];
     if (soft === '') return ok('the system does not say how many are allowed');
     const says = `${soft} allowed, ${wanted} needed for all connections`;

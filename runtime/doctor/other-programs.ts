@@ -118,8 +118,22 @@ export const reachCheck = (
     }),
 });
 
-/** Whether each pool that is named can be reached. */
-export const poolChecks = (pools: readonly { readonly host: string; readonly port: number }[]): Check[] =>
-  pools.map((pool) =>
+/** Whether an address to be paid at and a pool are named, and each pool can be reached. */
+export const poolChecks = (
+  hasAddress: boolean,
+  pools: readonly { readonly host: string; readonly port: number }[],
+): Check[] => [
+  {
+    name: 'address',
+    look: () =>
+      hasAddress && pools.length > 0
+        ? ok('pool and address are given')
+        : bad(
+            hasAddress ? 'no pool is named' : 'no address is named',
+            'name both: -o stratum+tcp://pool.example:28720 -u ADDRESS.rig1',
+          ),
+  },
+  ...pools.map((pool) =>
     reachCheck('pool', pool, 'look at the address and port that the pool names, and at your firewall'),
-  );
+  ),
+];

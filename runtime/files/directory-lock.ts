@@ -11,7 +11,16 @@
  * containers with separate process numbers are not protected.
  */
 import { randomBytes } from 'node:crypto';
-import { linkSync, readdirSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  linkSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { directoryError, RuntimeError } from '../runtime-error.ts';
 import { makeDirectory } from './make-directory.ts';
@@ -52,11 +61,22 @@ const held = new Set<string>();
 
 const NAME = /^lock\.(\d{1,15})$/;
 
+/** Whether this is root and the directory is somebody else's: what root makes there, that user's program cannot open. */
+export const isOfOther = (directory: string): boolean =>
+  process.getuid?.() === 0 && (statSync(directory, { throwIfNoEntry: false })?.uid ?? 0) !== 0;
+
+/** How to do it as the user that has the directory. */
+export const asItsUser = (directory: string): string =>
+  `run it as the user that it belongs to: runuser -u $(stat -c %U ${directory}) -- COMMAND`;
+
 /** Creates the directory when it is missing. Throws DirectoryLockedError when a living process has it. */
 export function lockDirectory(directory: string, purpose?: string): DirectoryLock {
   const draft = join(directory, `lock-draft.${process.pid}.${randomBytes(6).toString('hex')}`);
   try {
     makeDirectory(directory, 0o750);
+    if (isOfOther(directory))
+      throw new Error(`its program could not open what root makes there; ${asItsUser(directory)}`);
+    readOwner(directory, Math.max(0, ...numbers(directory)));
     writeFileSync(draft, JSON.stringify({ ...describe(process.pid), purpose }), { flag: 'wx', mode: 0o640 });
   } catch (error) {
     throw directoryError(directory, error);

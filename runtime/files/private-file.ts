@@ -59,7 +59,7 @@ export function privateText(path: string, option: string): string {
   throw new RuntimeError('secret_file_unreadable', `${option}: ${reason}`);
 }
 
-const PASSWORD_IN_URL = /:\/\/[^:@/"\s]*:[^@/"\s]+@/;
+const PASSWORD_IN_URL = /:\/\/[^:@/"\s]*:[^@/"\s]+@|[?&]password=/;
 
 /**
  * A config file. One that holds a password, in the URL of a database, may be read by its owner and group (root and the program's

@@ -24,13 +24,14 @@ export function findNode(root, current = process) {
 
 /** @param {string} root */
 export function noNodeMessage(root, current = process) {
-  const carried = current.platform === 'linux' && (current.arch === 'arm64' || current.arch === 'x64');
   const here = `this is Node ${current.versions.node} on ${current.platform}-${current.arch}`;
-  if (carried && !existsSync(join(root, 'node_modules')))
-    return `${here} and node_modules is missing: run npm ci in ${root}`;
-  return carried
+  const isKnown = current.platform === 'linux' && (current.arch === 'arm64' || current.arch === 'x64');
+  // The npm package brings no Node, and no lock file of this name.
+  if (!isKnown || !existsSync(join(root, 'package-lock.json')))
+    return `${here}, and none is carried: install Node ${NODE_MAJOR} or later`;
+  return existsSync(join(root, 'node_modules'))
     ? `${here} and npm did not install the carried Node: run npm ci (with optional packages) in ${root}`
-    : `${here}, for which no Node is carried: install Node ${NODE_MAJOR} or later`;
+    : `${here} and node_modules is missing: run npm ci in ${root}`;
 }
 
 export const FORWARDED = /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP']);

@@ -61,7 +61,7 @@ const PROGRAMS: readonly ProgramPackage[] = [
     name: 'svc-bridge',
     program: 'svc-bridge',
     summary: 'stratum bridge: miners work for their own addresses',
-    service: { unit: 'svc-bridge', user: 'svc', state: 'svc', config: 'bridge.json' },
+    service: { unit: 'svc-bridge', user: 'svc-bridge', state: 'svc-bridge', config: 'bridge.json' },
     modules: [],
     recommends: 'svc-node',
   },
@@ -69,7 +69,7 @@ const PROGRAMS: readonly ProgramPackage[] = [
     name: 'svc-proxy',
     program: 'svc-proxy',
     summary: 'many rigs behind one connection to a pool',
-    service: { unit: 'svc-proxy', user: 'svc', state: 'svc', config: 'proxy.json' },
+    service: { unit: 'svc-proxy', user: 'svc-proxy', state: 'svc-proxy', config: 'proxy.json' },
     modules: [],
   },
   {
@@ -239,14 +239,21 @@ const fieldsOf = (name: string, version: string, arch: Architecture, summary: st
 const instancesOf = (unit: string): string =>
   `systemctl list-units --all --plain --no-legend '${unit}@*.service' | cut -d ' ' -f 1`;
 
-/** One after the other, and the next one when this one is ready: miners of the one are with the others meanwhile. */
-const restartInstances = (unit: string): string => `
+/**
+ * One after the other, and the next one when this one is ready: miners of the one are with the others meanwhile. Where one ends by itself, the
+ * others stay as they are. One whose log is elsewhere has a minute.
+ */
+export const restartInstances = (unit: string): string => `
       for instance in $(${instancesOf(unit)}); do
         systemctl is-active --quiet "$instance" || continue
         began=$(date +%s)
         systemctl restart "$instance"
         for second in $(seq 60); do
-          if journalctl --quiet --unit "$instance" --since "@$began" | grep --quiet ' ready healthy='; then break; fi
+          if journalctl --quiet --unit "$instance" --since "@$began" | grep --quiet -e ' ready healthy=' -e '"message":"ready"'; then break; fi
+          if [ "$(systemctl show --property=NRestarts --value "$instance")" != 0 ]; then
+            echo "$instance does not start: see journalctl --unit $instance. Other instances that ran still run the release of before; restart them when it does." >&2
+            break 2
+          fi
           sleep 1
         done
       done`;

@@ -28,6 +28,7 @@ const PACKED = [
   'build/dashboard',
   'build/kernels',
   'build/svc-wasm',
+  'docs',
   'kernels',
   'miner',
   'node',
@@ -41,7 +42,7 @@ const PACKED = [
   'wallet',
 ];
 /** What is compiled or bundled into build/, and so is in there already. */
-const LEFT_OUT = ['kernels/cpu/assembly', 'miner/browser'];
+const LEFT_OUT = ['kernels/cpu/assembly', 'miner/browser', 'docs/images', 'docs/lab'];
 
 type Manifest = {
   readonly name: string;

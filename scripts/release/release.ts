@@ -11,8 +11,8 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
-  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,12 +20,17 @@ import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { BUILD_ENVIRONMENT, bringBuilds } from '../ready/build-steps.mjs';
 import { runChild } from '../ready/carried-node.mjs';
+import { bringNodeModules } from '../ready/node-modules.mjs';
 import { writeArchive } from './archive.ts';
 import { buildDebianPackages, DEBIAN_ARCHITECTURES } from './debian-packages.ts';
 import { readManifest, stageNpmPackage } from './npm-package.ts';
 import { compareVersions, hasSection, isVersion, releasedChangelog } from './version.ts';
 
 const root = join(import.meta.dirname, '../..');
+
+/** Lines as of sha256sum: 64 digits, two blanks, the name. */
+const SUMS = 'SHA256SUMS';
+const SUM_WIDTH = 66;
 
 class Refused extends Error {}
 
@@ -73,12 +78,12 @@ function mark(version: string): void {
   say(`committed and tagged v${version}; push both when the release is good`);
 }
 
-/** A clone of the commit with everything built. Packages are those of this checkout, which package-lock.json names. */
+/** A clone of the commit with everything built. Packages come anew, with the checksums of package-lock.json: in those of this checkout anything may have been changed. */
 async function cleanClone(commit: string, scratch: string): Promise<string> {
   const clone = join(scratch, 'clone');
   git(root, 'clone', '--quiet', '--shared', '--no-checkout', root, clone);
   git(clone, 'checkout', '--quiet', commit);
-  symlinkSync(join(root, 'node_modules'), join(clone, 'node_modules'));
+  await bringNodeModules(clone);
   // The tools look for their settings where they are started.
   process.chdir(clone);
   await bringBuilds(clone, (command) => runChild(clone, process.execPath, command, BUILD_ENVIRONMENT));
@@ -121,8 +126,34 @@ const tools = (): Record<string, string> => ({
   'dpkg-deb': firstLine(run(root, 'dpkg-deb', '--version')),
 });
 
-async function build(out: string, isNpmOnly: boolean): Promise<void> {
+/** What is there goes away when the new one is built: so it must be an earlier release and nothing else. */
+function insistOnReplaceable(folder: string): void {
+  if (!existsSync(folder)) return;
+  const sums = join(folder, SUMS);
+  const built = existsSync(sums)
+    ? readFileSync(sums, 'utf8')
+        .split('\n')
+        .map((line) => line.slice(SUM_WIDTH))
+    : [];
+  const foreign = readdirSync(folder).filter((name) => name !== SUMS && !built.includes(name));
+  if (foreign.length > 0)
+    throw new Refused(
+      `${folder} has more than a release (${foreign.slice(0, 3).join(', ')}): name another folder with --out`,
+    );
+}
+
+/** A tag stands for one commit, and a version for one set of bytes. */
+function insistOnTagged(version: string): void {
+  const tag = `v${version}`;
+  if (git(root, 'tag', '--list', tag) === '') return;
+  if (git(root, 'rev-parse', `${tag}^{commit}`) !== git(root, 'rev-parse', 'HEAD'))
+    throw new Refused(`${tag} is another commit: check it out to build it again, or name a later version`);
+}
+
+async function build(to: string, isNpmOnly: boolean): Promise<void> {
   const scratch = mkdtempSync(join(tmpdir(), 'svc-release-'));
+  // Beside, so that the folder appears at once and complete.
+  const out = `${to}.${process.pid}.tmp`;
   try {
     const commit = git(root, 'rev-parse', 'HEAD');
     const seconds = Number(git(root, 'log', '-1', '--format=%ct', commit));
@@ -130,7 +161,6 @@ async function build(out: string, isNpmOnly: boolean): Promise<void> {
     const clone = await cleanClone(commit, scratch);
     const { name, version } = readManifest(clone);
     const about = { name, version, commit, committed: new Date(seconds * 1000).toISOString() };
-    rmSync(out, { recursive: true, force: true });
     mkdirSync(out, { recursive: true });
     const staged = join(scratch, 'npm', 'package');
     stageNpmPackage(clone, staged);
@@ -146,15 +176,18 @@ async function build(out: string, isNpmOnly: boolean): Promise<void> {
     const sums = readdirSync(out)
       .sort()
       .map((file) => `${sha256(join(out, file))}  ${file}\n`);
-    writeFileSync(join(out, 'SHA256SUMS'), sums.join(''));
+    writeFileSync(join(out, SUMS), sums.join(''));
+    rmSync(to, { recursive: true, force: true });
+    renameSync(out, to);
     say(`built ${version} of ${commit}:\n${sums.join('')}`.trimEnd());
   } finally {
-    rmSync(scratch, { recursive: true, force: true });
+    for (const path of [scratch, out]) rmSync(path, { recursive: true, force: true });
   }
 }
 
 async function release(version: string, out: string, isNpmOnly: boolean): Promise<void> {
   insistOnClean();
+  insistOnReplaceable(out);
   const { version: before } = readManifest(root);
   if (version !== before) {
     if (compareVersions(version, before) < 0) throw new Refused(`${version} comes before ${before} of package.json`);
@@ -162,6 +195,7 @@ async function release(version: string, out: string, isNpmOnly: boolean): Promis
     mark(version);
   } else if (!hasSection(readFileSync(join(root, 'CHANGELOG.md'), 'utf8'), version))
     throw new Refused(`package.json names ${version} already, and CHANGELOG.md has no section for it`);
+  else insistOnTagged(version);
   await build(out, isNpmOnly);
 }
 

@@ -127,6 +127,8 @@ test('a config file with the password of a database is refused when every user c
   expect(readConfigText(path)).toContain('secret');
   chmodSync(path, 0o644);
   expect(() => readConfigText(path)).toThrow(/chmod 640/);
+  writeFileSync(path, '{"redis": "redis://127.0.0.1?db=1&password=secret"}');
+  expect(() => readConfigText(path)).toThrow(/chmod 640/);
   writeFileSync(path, '{"database": "postgres://svc_pool@127.0.0.1/svc_pool", "node": ["http://127.0.0.1:28702"]}');
   expect(readConfigText(path)).toContain('svc_pool');
 });

@@ -11,7 +11,7 @@ export const NOT_RUN: readonly NotRun[] = [
   { what: /^(?:systemctl|install|runuser) |useradd /, why: SYSTEM, instead: UNITS },
   { what: /^(?:git clone|cd|npm ci|npm run build)\b/, why: 'the tests run in a checkout that this was done for' },
   {
-    what: /^(?:npm install -g|sha256sum --check|svc-miner --version)/,
+    what: /^(?:npm install -g|npx --package|sha256sum --check|svc-miner --version)/,
     why: 'needs a release',
     instead: 'test/scripts/npm-package.slow.test.ts',
   },

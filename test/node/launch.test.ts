@@ -251,6 +251,7 @@ test('the whole launch: waiting, refusing, the network, and each bundle at its v
   });
   put('b.json', first);
   const doubled = await run(launchCommand, ...words);
+  expect(doubled.err, 'nothing that is not for a terminal').not.toContain('\\u000a');
   expect(doubled).toMatchObject({ code: 1, err: expect.stringMatching(/b\.json: .*a\.json.*\[launch_duplicate\]/s) });
   expect(existsSync(join(launch, 'network'))).toBe(false);
   put('b.json', second);

@@ -143,6 +143,13 @@ test('what cannot be run is refused with a code and a remedy', () => {
   ]).toMatchSnapshot();
 });
 
+test('a wrong value of a config file is named as it stands there', () => {
+  files['value.json'] = '{"user": "a", "threads": 65}';
+  expect(refusal('--config', 'value.json')).toMatch(
+    /^config_value: "threads" in value\.json must be .*, not '65' \(for example "threads": "?2"?\)$/,
+  );
+});
+
 test('a config file that names a key twice is refused with the key and the line of the second', () => {
   files['twice.json'] = '{\n  "user": "a{\\"",\n  "threads": 5,\n  "us\\u0065r": "b"\n}';
   expect(refusal('--config', 'twice.json')).toBe(

@@ -15,7 +15,7 @@ const CHECKS = {
   'svc-wallet': ['time service', 'wallet file', 'token', 'listen', 'node', 'clock'],
   'svc-bridge': ['time service', 'memory', 'open files', 'listen', 'listen-ws'],
   'svc-pool': ['time service', 'memory', 'open files', 'web-bind', 'database', 'redis', 'pool key', 'operator token'],
-  'svc-proxy': ['time service', 'memory', 'open files', 'listen', 'web-bind'],
+  'svc-proxy': ['time service', 'memory', 'open files', 'listen', 'web-bind', 'address'],
   'svc-miner': ['time service', 'memory', 'devices', 'api-bind', 'address'],
 };
 

@@ -1,16 +1,19 @@
 /** The command `doctor`: what is wrong is found and named with a remedy, nothing is changed, and no secret gets out. */
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { type AddressInfo, createServer as listen } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { certificateChecks } from '../../bridge/doctor.ts';
+import { nodeDoctor } from '../../node/doctor.ts';
+import { runOptions } from '../../node/node-options.ts';
 import { poolOptions } from '../../pool/options.ts';
 import { poolDoctor } from '../../pool/start/doctor.ts';
-import { path } from '../../runtime/command-line/command-line.ts';
+import { type OptionTable, parseCommandLine, path, readHttpUrl } from '../../runtime/command-line/command-line.ts';
 import { bad, type Check, doctorCommand, ok, warn } from '../../runtime/doctor/doctor.ts';
 import { clockCheck, directoryChecks, isInUse, portChecks, secretCheck } from '../../runtime/doctor/machine.ts';
 import { nodeChecks, reachCheck } from '../../runtime/doctor/other-programs.ts';
+import { shownOptions } from '../../runtime/doctor/shown-options.ts';
 import { lockDirectory } from '../../runtime/files/directory-lock.ts';
 import { TEST_CERTIFICATE } from '../miner/certificate.ts';
 import { temporaryDirectory } from '../temporary.ts';
@@ -69,6 +72,49 @@ test('a directory is looked at and left as it was', async () => {
   expect((await look(directoryChecks(data)))[0]).toMatchObject({ state: 'warn', remedy: `run chmod 750 ${data}` });
   writeFileSync(join(directory, 'file'), '');
   expect(await look(directoryChecks(join(directory, 'file')).slice(0, 1))).toMatchObject([{ state: 'bad' }]);
+});
+
+test('root is told that a directory is another user’s, and locks none of them', async () => {
+  const data = join(temporaryDirectory(), 'data');
+  mkdirSync(data);
+  const locked = () => lockDirectory(data).release();
+  // Nobody else can give a directory away.
+  const isRoot = process.getuid?.() === 0;
+  if (isRoot) chownSync(data, 65_534, 65_534);
+  const [found] = await look(directoryChecks(data));
+  expect(found?.remedy ?? '').toMatch(isRoot ? /runuser -u/ : /^/);
+  if (isRoot) expect(locked).toThrow(/runuser -u/);
+  else expect(locked).not.toThrow();
+  expect(readdirSync(data)).toEqual(isRoot ? [] : ['lock.1']);
+});
+
+test('what the pool’s unit brings is not missed in the config file, and a validator in light mode is', async () => {
+  const found = async (checks: readonly Check[], name: string) =>
+    await checks.find((check) => check.name === name)?.look();
+  const directory = temporaryDirectory();
+  const values = <T extends OptionTable>(options: T, words: string[]) => {
+    const parsed = parseCommandLine(
+      { name: 'x', summary: '', options },
+      ['--data-dir', directory, ...words],
+      () => '{}',
+    );
+    if (parsed.kind !== 'run') throw new Error(parsed.kind);
+    return parsed.values;
+  };
+  const pool = values(poolOptions, ['--wallet', 'http://127.0.0.1:9']);
+  expect(
+    await found(
+      poolDoctor(pool, () => 0),
+      'wallet',
+    ),
+  ).toMatchObject({ state: 'warn' });
+  const node = values(runOptions, ['--pow-mode', 'light', '--consensus-key-file', join(directory, 'key')]);
+  expect(
+    await found(
+      nodeDoctor(node, () => 0),
+      'pow-mode',
+    ),
+  ).toMatchObject({ state: 'bad' });
 });
 
 test('a clock that nobody sets is doubtful', async () => {
@@ -156,8 +202,9 @@ test('neither the lines of a pool’s doctor nor its report hold a secret', asyn
     [
       ['--report', report, '--data-dir', join(directory, 'pool'), '--web-bind', '127.0.0.1:0'],
       ['--pplns-listen', 'off', '--pplns-listen-ws', 'off', '--solo-listen', 'off', '--solo-listen-ws', 'off'],
-      ['--database', 'postgres://pool:S3CRET@127.0.0.1:9/pool?password=S3CRET'],
-      ['--redis', 'redis://:S3CRET@127.0.0.1:9'],
+      ['--database', 'postgres://pool:@S3CRET@127.0.0.1:9/pool?password=S3CRET'],
+      ['--redis', 'redis://:S3CRET@S3CRET@127.0.0.1:9'],
+      ['--node', 'http://127.0.0.1:9/S3CRET', '--node-api', 'http://127.0.0.1:9/S3CRET/api'],
       ['--wallet', 'http://127.0.0.1:9', '--wallet-token-file', token, '--operator-token-file', token],
       ['--webhook', 'https://hooks.example/S3CRET/x?token=S3CRET'],
       ['--smtp-url', 'smtps://me:S3CRET@mail.example', '--mail-from', 'pool@example.org'],
@@ -175,4 +222,29 @@ test('neither the lines of a pool’s doctor nor its report hold a secret', asyn
     options: { webhook: ['https://hooks.example/***'] },
   });
   expect(`${out}${written}`).not.toContain('S3CRET');
+});
+
+test('of an option only what is no secret is shown, however it is written', () => {
+  for (const [given, said] of [
+    ['postgres://pool:a@b@host/db', 'postgres://***@host/db'],
+    ['postgres://pool:1/2@host/db', 'postgres://***'],
+    ['postgres:pool:a@host/db', 'postgres://***'],
+    ['redis://:a/b@host', 'redis://***'],
+    ['https:pool:a@host', 'https://***@host'],
+    ['https://host/key?key', 'https://host/***'],
+    ['http://127.0.0.1:28702', 'http://127.0.0.1:28702'],
+    ['pool@example.org', 'pool@example.org'],
+    ['solo:28732=1000', 'solo:28732=1000'],
+  ])
+    expect(shownOptions({ given }), given).toEqual({ given: said });
+});
+
+test('a URL with a user is refused, and the password is not repeated', () => {
+  for (const word of ['http://pool:S3CRET@host', 'https:pool:S3CRET@host', 'S3CRET']) {
+    expect(() => readHttpUrl('http://127.0.0.1')(word), word).toThrow(
+      /^must be a URL such as http:\/\/127\.0\.0\.1, without/,
+    );
+    expect(() => readHttpUrl('http://127.0.0.1')(word), word).not.toThrow(/S3CRET/);
+  }
+  expect(readHttpUrl('')('https://node.example/api/')).toBe('https://node.example/api');
 });

@@ -3,11 +3,16 @@
  * mmdebstrap and Debian's mirror.
  */
 import { execFileSync, spawn } from 'node:child_process';
-import { readdirSync, symlinkSync } from 'node:fs';
+import { readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import packageJson from '../../package.json' with { type: 'json' };
-import { debianVersion, installedUnit, PACKAGED_UNITS } from '../../scripts/release/debian-packages.ts';
+import {
+  debianVersion,
+  installedUnit,
+  PACKAGED_UNITS,
+  restartInstances,
+} from '../../scripts/release/debian-packages.ts';
 import { FILES, ROOT, read } from '../guards/project-files.ts';
 import { level } from '../level.ts';
 import { temporaryDirectory } from '../temporary.ts';
@@ -30,6 +35,37 @@ test('installed units start what the packages install, with the config file that
     expect(Object.keys(packageJson.bin), path).toContain(program);
     expect(FILES).toContain(`deploy/config/${config}.json`);
   }
+});
+
+test('no program runs as the user of another one, and none but that user and root enters its data', () => {
+  const owners = UNITS.filter((path) => !path.includes('@')).map((path) => {
+    const [, user = ''] = /^User=(.*)$/m.exec(read(path)) ?? [];
+    for (const line of [`Group=${user}`, `StateDirectory=${user}`, 'StateDirectoryMode=0700'])
+      expect(read(path).split('\n'), path).toContain(line);
+    return user;
+  });
+  expect(new Set(owners).size).toBe(owners.length);
+});
+
+test('an instance that does not start with the new release leaves the others as they are', () => {
+  const bin = temporaryDirectory();
+  const said = (ready: string, restarts: number): string => {
+    const fakes = {
+      systemctl: `case $1 in list-units) echo "x@a.service loaded"; echo "x@b.service loaded";; show) echo ${restarts};; restart) echo "$2";; esac`,
+      journalctl: `echo '${ready}'`,
+      sleep: '',
+    };
+    for (const [name, script] of Object.entries(fakes))
+      writeFileSync(join(bin, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+    return execFileSync('sh', ['-ec', restartInstances('x')], {
+      env: { PATH: `${bin}:${process.env.PATH}` },
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+  };
+  for (const ready of ['INFO  svc-pool: ready healthy=true', '{"message":"ready","healthy":true}'])
+    expect(said(ready, 0)).toBe('x@a.service\nx@b.service\n');
+  expect(said('', 1)).toBe('x@a.service\n');
 });
 
 if (level === 'deep')

@@ -73,6 +73,9 @@ test('a missing Node is explained', () => {
   const root = copy();
   const old = { platform: 'linux', arch: 'arm64', execPath: '/x', versions: { node: '20.1.0' } } as NodeJS.Process;
   expect(findNode(root, old)).toBeUndefined();
+  // As in the npm package.
+  expect(noNodeMessage(root, old)).toMatch(/^this is Node 20\.1\.0 on linux-arm64, .*: install Node 24 or later$/);
+  writeFileSync(join(root, 'package-lock.json'), '{}');
   expect(noNodeMessage(root, old)).toMatch(
     /^this is Node 20\.1\.0 on linux-arm64 and node_modules is missing: run npm ci/,
   );

@@ -91,6 +91,7 @@ test('the package has the programs, what is built and nothing else, and every na
   for (const file of [
     ...Object.values(packageJson.bin),
     'build/dashboard/index.html',
+    'docs/errors.md',
     'build/kernels/pow-shared.wasm',
     'build/svc-wasm/svc_wasm_bg.wasm',
     'kernels/gpu/search-stream.wgsl',
@@ -206,6 +207,9 @@ if (level === 'deep')
     await run('sha256sum', ['--check', 'SHA256SUMS'], { cwd: join(first, 'dist') });
     for (const name of ['provenance.json', `${NAME}-99.0.0.cdx.json`])
       expect(readFileSync(join(first, 'dist', name), 'utf8')).not.toContain(ROOT);
+    // Both clones share the folder of packages: where it lies must not show either.
+    const bundle = ['-xzOf', join(first, 'dist', `${NAME}-99.0.0.tgz`), 'package/build/svc-wasm/svc_wasm.js'];
+    expect((await run('tar', bundle)).stdout).not.toMatch(/^[/][/] [.][.]/m);
     expect((await run('git', ['tag', '--list'], { cwd: first })).stdout).toBe('v99.0.0\n');
 
     appendFileSync(join(second, 'README.md'), 'x');

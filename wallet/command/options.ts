@@ -12,6 +12,7 @@ import {
   listenAddress,
   parsed,
   path,
+  readHttpUrl,
   readListenAddress,
   repeated,
 } from '../../runtime/command-line/command-line.ts';
@@ -53,12 +54,7 @@ const url = parsed(
     placeholder: 'URL',
     default: 'http://127.0.0.1:28701',
   },
-  (word) => {
-    const found = URL.canParse(word) ? new URL(word) : undefined;
-    if (found === undefined || (found.protocol !== 'http:' && found.protocol !== 'https:'))
-      throw new Error(`must be a URL such as http://127.0.0.1:28701, not '${word}'`);
-    return word.replace(/\/+$/, '');
-  },
+  readHttpUrl('http://127.0.0.1:28701'),
 );
 
 /**
