@@ -14,7 +14,7 @@ import { LanguageChoice } from './view/language-choice.tsx';
 import { PauseButton } from './view/pause-button.tsx';
 import { PoolPage } from './view/pool-page.tsx';
 import { ThemeChoice } from './view/theme-choice.tsx';
-import { word } from './words/language.ts';
+import { shownLanguage, word } from './words/language.ts';
 
 // What is below the first page is loaded when it is opened: the miner is the heaviest part of all.
 const LazyMinePage = lazyPage('lazy.miner', async () => (await import('./mine/mine-page.tsx')).MinePage);
@@ -45,9 +45,6 @@ const LazyOperatorPage = lazyPage('lazy.page', async () => (await import('./oper
 /** Pages of the menu that are small: loaded in advance, so that they open at once, and also after the pool was updated. */
 const SOON = [LazyMinerPage, LazyBlocksPage, LazyPaymentsPage, LazyConnectPage];
 const SOON_MILLIS = 2_000;
-
-/** Pages that are in English alone. */
-const ENGLISH_PAGES: readonly Place['page'][] = ['operator'];
 
 function loadSoon(): () => void {
   // What cannot be loaded now is tried again when it is opened.
@@ -115,7 +112,7 @@ export function App() {
           </nav>
         </div>
       </header>
-      <main id="main" tabIndex={-1} aria-label={title} lang={ENGLISH_PAGES.includes(place.page) ? 'en' : undefined}>
+      <main id="main" tabIndex={-1} aria-label={title}>
         {/* Always there: a live region that comes together with its text is often not read. */}
         <div role="status">
           {live === 'away' ? <p class="banner">{word('frame.away')}</p> : null}
@@ -136,7 +133,8 @@ export function App() {
         <p>
           {word('frame.amounts')} {pool.data === undefined ? '' : word('frame.network', { network: pool.data.network })}
         </p>
-        <a href="status">{word('frame.status')}</a> <PauseButton /> <ThemeChoice /> <LanguageChoice />
+        <a href={`status?language=${shownLanguage()}`}>{word('frame.status')}</a> <PauseButton /> <ThemeChoice />{' '}
+        <LanguageChoice />
       </footer>
     </>
   );

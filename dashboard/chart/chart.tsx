@@ -19,20 +19,21 @@ const BAR = { part: 0.7, widest: 60 } as const;
 type Range = { readonly from: number; readonly to: number };
 type Look = {
   readonly width: number;
+  readonly height: number;
   readonly few: boolean;
   readonly range: Range | undefined;
   readonly bars: boolean;
 };
 
 function options(
-  { width, few, range, bars }: Look,
+  { width, height, few, range, bars }: Look,
   write: (value: number) => string,
   onPoint: (index: number | null | undefined) => void,
 ): uPlot.Options {
   const axis = { stroke: colour('--soft'), grid: { stroke: colour('--line'), width: 1 }, ticks: { show: false } };
   return {
     width,
-    height: HEIGHT,
+    height,
     cursor: { y: false },
     hooks: { setCursor: [(plot) => onPoint(plot.cursor.idx)] },
     legend: { show: false },
@@ -91,6 +92,7 @@ export function Chart({
   write = hashRate,
   when = moment,
   bars = false,
+  height = HEIGHT,
 }: {
   points: readonly Point[];
   label: string;
@@ -100,6 +102,7 @@ export function Chart({
   when?: (millis: number) => string;
   /** For sums of times that are apart, such as days. */
   bars?: boolean;
+  height?: number;
 }) {
   const place = useRef<HTMLDivElement>(null);
   const told = useRef<HTMLParagraphElement>(null);
@@ -111,7 +114,7 @@ export function Chart({
     const to = Date.now() / 1000;
     const from = Math.max(to - (hours ?? 0) * 3600, (points[0]?.at_millis ?? 0) / 1000 - YOUNG);
     const range = bars ? aroundBars(points) : hours === undefined ? undefined : { from, to };
-    const look = { few: points.length < FEW, range, bars };
+    const look = { height, few: points.length < FEW, range, bars };
     // The point below the pointer or finger, else the newest.
     const tell = (index: number | null | undefined) => {
       const point = points[index ?? points.length - 1];
@@ -124,7 +127,7 @@ export function Chart({
       plot.destroy();
       plot = draw();
     };
-    const size = new ResizeObserver(() => plot.setSize({ width: width(), height: HEIGHT }));
+    const size = new ResizeObserver(() => plot.setSize({ width: width(), height }));
     size.observe(element);
     const theme = matchMedia('(prefers-color-scheme: dark)');
     theme.addEventListener('change', redraw);
@@ -135,7 +138,7 @@ export function Chart({
       removeEventListener(THEME_EVENT, redraw);
       plot.destroy();
     };
-  }, [points, hours, write, when, bars]);
+  }, [points, hours, write, when, bars, height]);
   return (
     <figure>
       <p class="note told" ref={told} aria-hidden="true" />

@@ -7,10 +7,8 @@ import { word } from '../words/language.ts';
 import { useChain } from './chain-document.ts';
 import { FactList } from './links.tsx';
 
-const WIDTH = 640;
-const HEIGHT = 220;
-/** Room for the dot and the labels. */
-const EDGE = 8;
+const PLOTTED = 194;
+/** Room for those below. */
 const LABELS = 26;
 const ATOMS = 100_000_000;
 /** Intervals that are drawn; by then nearly everything is emitted. */
@@ -95,33 +93,34 @@ export function SupplyView() {
   );
 }
 
+/** As wide as there is room, and always as high: heights and letters are pixels, only the line is stretched. */
 function Curve({ interval }: { interval: number }) {
   const curve = supplyCurve(INTERVALS);
   const most = curve.at(-1) as number;
-  const x = (index: number) => EDGE + (index / INTERVALS) * (WIDTH - 2 * EDGE);
-  const y = (value: number) => HEIGHT - LABELS - (value / most) * (HEIGHT - LABELS - EDGE);
-  const shown = curve.map((value, index) => `${x(index).toFixed(1)},${y(value).toFixed(1)}`).join(' ');
+  const y = (value: number) => PLOTTED - (value / most) * PLOTTED;
+  const shown = curve.map((value, index) => `${index},${y(value).toFixed(1)}`).join(' ');
   const now = Math.min(interval, INTERVALS);
-  const here = curve[now] as number;
   return (
     <figure>
-      <svg class="curve" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={word('chain.over_time')}>
+      <svg class="curve" height={PLOTTED + LABELS} role="img" aria-label={word('chain.over_time')}>
         {[0, 0.5, 1].map((part) => (
-          <line key={part} class="edge" x1={EDGE} x2={WIDTH - EDGE} y1={y(part * most)} y2={y(part * most)} />
+          <line key={part} class="edge" x1="0" x2="100%" y1={y(part * most)} y2={y(part * most)} />
         ))}
         {[0.5, 1].map((part) => (
-          <text key={part} x={WIDTH - EDGE} y={y(part * most) + 5} text-anchor="end" dominant-baseline="hanging">
+          <text key={part} x="100%" y={y(part * most) + 5} text-anchor="end" dominant-baseline="hanging">
             {word('chain.million', { count: count(Math.round((part * most) / 1e6)) })}
           </text>
         ))}
-        <text x={EDGE} y={HEIGHT - 2}>
+        <text x="0" y={PLOTTED + LABELS - 4}>
           {word('chain.start')}
         </text>
-        <text x={WIDTH - EDGE} y={HEIGHT - 2} text-anchor="end">
+        <text x="100%" y={PLOTTED + LABELS - 4} text-anchor="end">
           {word('chain.interval_number', { count: count(INTERVALS) })}
         </text>
-        <polyline points={shown} />
-        <circle cx={x(now)} cy={y(here)} r={5} />
+        <svg viewBox={`0 0 ${INTERVALS} ${PLOTTED}`} height={PLOTTED} preserveAspectRatio="none" aria-hidden="true">
+          <polyline points={shown} vector-effect="non-scaling-stroke" />
+        </svg>
+        <circle cx={`${(now / INTERVALS) * 100}%`} cy={y(curve[now] as number)} r={5} />
       </svg>
       <figcaption class="note">
         {word('chain.curve', {

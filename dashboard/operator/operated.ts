@@ -6,7 +6,7 @@ import { keepFresh } from '../data/pause.ts';
 export const EVERY_MILLIS = 5_000;
 
 /** `turn` rises with everything that is done. */
-export function useOperated<T>(token: string, path: string, turn: number): T | undefined {
+export function useOperated<T>(token: string, path: string, turn: number, everyMillis = EVERY_MILLIS): T | undefined {
   const [list, setList] = useState<T>();
   useEffect(() => {
     let over = false;
@@ -18,11 +18,11 @@ export function useOperated<T>(token: string, path: string, turn: number): T | u
         () => undefined,
       );
     void load();
-    const end = keepFresh(load, EVERY_MILLIS);
+    const end = keepFresh(load, everyMillis);
     return () => {
       over = true;
       end();
     };
-  }, [token, path, turn]);
+  }, [token, path, turn, everyMillis]);
   return list;
 }

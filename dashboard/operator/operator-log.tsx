@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks';
 import type { OperatorLogDocument } from '../../pool/api/operator/operator-documents.ts';
 import { query } from '../data/client.ts';
 import { Pager, Table, When } from '../view/parts.tsx';
+import { word } from '../words/language.ts';
 import { useOperated } from './operated.ts';
 
 type Entry = OperatorLogDocument['entries'][number];
@@ -10,14 +11,19 @@ type Edit = { readonly setting: string; readonly old: unknown; readonly new: unk
 
 const ROWS = 20;
 
-const valueText = (value: unknown): string => (value === null ? 'nothing' : String(value));
+const valueText = (value: unknown): string => (value === null ? word('operator.nothing') : String(value));
 
 function Details({ entry }: { entry: Entry }) {
   if (entry.action !== 'edit') return <code>{JSON.stringify(entry.details)}</code>;
   const { setting, old, new: now, from_slice: slice, ...rest } = entry.details as Edit;
   return (
     <>
-      {setting}: from ‘{valueText(old)}’ to ‘{valueText(now)}’{slice == null ? '' : ` from slice ${slice} on`}{' '}
+      {word(slice == null ? 'operator.edited' : 'operator.edited_from_slice', {
+        setting,
+        old: valueText(old),
+        new: valueText(now),
+        slice: slice ?? '',
+      })}{' '}
       <code>{JSON.stringify(rest)}</code>
     </>
   );
@@ -29,16 +35,16 @@ export function OperatorLog({ token, turn }: { token: string; turn: number }) {
   const entries = log?.entries ?? [];
   return (
     <section class="card">
-      <h2>Operator log</h2>
-      {log !== undefined && entries.length === 0 ? <p class="note">Nothing yet.</p> : null}
+      <h2>{word('operator.log')}</h2>
+      {log !== undefined && entries.length === 0 ? <p class="note">{word('operator.log_none')}</p> : null}
       <Table
         hidden={entries.length === 0}
-        caption="What was done, newest first"
+        caption={word('operator.log_newest')}
         columns={[
-          { title: 'Time', cell: (entry) => <When millis={entry.at_millis} /> },
-          { title: 'Who', cell: (entry) => entry.actor },
-          { title: 'What', cell: (entry) => entry.action },
-          { title: 'Details', wide: true, cell: (entry) => <Details entry={entry} /> },
+          { title: word('pay.time'), cell: (entry) => <When millis={entry.at_millis} /> },
+          { title: word('operator.who'), cell: (entry) => entry.actor },
+          { title: word('chain.what'), cell: (entry) => entry.action },
+          { title: word('operator.details'), wide: true, cell: (entry) => <Details entry={entry} /> },
         ]}
         rows={entries}
         keyOf={(entry) => `${entry.at_millis}/${entry.action}/${JSON.stringify(entry.details)}`}

@@ -1,4 +1,4 @@
-/** The operator's page, behind the token: the pool over time, its fastest miners, balance sheet, payout queue and pause, settings, connections, bans, instances, log of what was done. */
+/** The operator's page, behind the token: the pool and its books over time, its fastest miners, balance sheet, payout queue and pause, settings, connections, bans, instances, log of what was done. */
 import { useEffect, useState } from 'preact/hooks';
 import type { PoolDocument } from '../../pool/api/documents.ts';
 import type {
@@ -17,6 +17,8 @@ import { useHeadFocus } from '../view/focus.ts';
 import { TopMiners } from '../view/miner-lists.tsx';
 import { Table, When } from '../view/parts.tsx';
 import { sum } from '../view/pool-figures.tsx';
+import { word } from '../words/language.ts';
+import { BooksOverTime } from './books-over-time.tsx';
 import { Connections } from './connections.tsx';
 import { EVERY_MILLIS } from './operated.ts';
 import { OperatorLog } from './operator-log.tsx';
@@ -63,7 +65,7 @@ export function OperatorPage() {
   return (
     <>
       <h1 ref={head} tabIndex={-1}>
-        Operator
+        {word('nav.operator')}
       </h1>
       {token === '' ? (
         <form
@@ -74,7 +76,7 @@ export function OperatorPage() {
           }}
         >
           <label class="grow">
-            Operator token (in the file operator.token in the pool’s data directory)
+            {word('operator.token')}
             <input
               type="password"
               autocomplete="off"
@@ -83,7 +85,7 @@ export function OperatorPage() {
             />
           </label>
           <button type="submit" class="primary">
-            Enter
+            {word('operator.enter')}
           </button>
         </form>
       ) : (
@@ -115,9 +117,7 @@ function keepToken(token: string): void {
 
 const UNAUTHORIZED = 401;
 const problemOf = (error: PoolError): string =>
-  error.status === UNAUTHORIZED
-    ? 'Wrong operator token. The token is in the file operator.token in the pool’s data directory, or in the file given with --operator-token-file.'
-    : error.message;
+  error.status === UNAUTHORIZED ? word('operator.wrong_token') : error.message;
 
 function Desk({ token, onLeave }: { token: string; onLeave(): void }) {
   const [all, setAll] = useState<Everything>();
@@ -156,7 +156,7 @@ function Desk({ token, onLeave }: { token: string; onLeave(): void }) {
         <p class="banner" role="alert">
           {problem}{' '}
           <button type="button" onClick={onLeave}>
-            Another token
+            {word('operator.another_token')}
           </button>
         </p>
       )}
@@ -167,7 +167,7 @@ function Desk({ token, onLeave }: { token: string; onLeave(): void }) {
       )}
       {all === undefined ? null : (
         <>
-          <PoolOverTime />
+          <OverTime token={token} />
           <TopMiners />
           <Sheet status={all.status} />
           <Queue payouts={all.queue} status={all.status} act={act} />
@@ -183,49 +183,45 @@ function Desk({ token, onLeave }: { token: string; onLeave(): void }) {
   );
 }
 
-function PoolOverTime() {
+function OverTime({ token }: { token: string }) {
   const pool = useDocument<PoolDocument>('pool', 10_000).data;
   if (pool === undefined) return null;
-  return <PoolChart rate={sum(pool.services, (service) => service.hash_rate.ten_minutes)} since={pool.since_millis} />;
+  return (
+    <>
+      <PoolChart rate={sum(pool.services, (service) => service.hash_rate.ten_minutes)} since={pool.since_millis} />
+      <BooksOverTime token={token} since={pool.since_millis} />
+    </>
+  );
 }
 
-const SHEET = [
-  ['rewards', 'Rewards the chain paid'],
-  ['uncredited', 'Not credited yet'],
-  ['balances', 'Miners’ balances'],
-  ['in_flight', 'Payouts under way'],
-  ['paid', 'Paid to miners'],
-  ['pool_fees', 'Pool fees'],
-  ['network_fees', 'Network fees'],
-  ['gap', 'Difference (must be zero)'],
-] as const;
+const SHEET = ['rewards', 'uncredited', 'balances', 'in_flight', 'paid', 'pool_fees', 'network_fees', 'gap'] as const;
 
 function Sheet({ status }: { status: OperatorStatus }) {
+  const { wallet } = status;
+  const { term, holder, here } = status.accountant;
   return (
     <section class="card">
-      <h2>Balance sheet</h2>
+      <h2>{word('operator.sheet')}</h2>
       <Table
-        caption="In coins"
+        caption={word('operator.in_coins')}
         columns={[
-          { title: 'Item', cell: ([, title]) => title },
+          { title: word('operator.item'), cell: (name) => <span class="lines">{word(`operator.sheet_${name}`)}</span> },
           {
-            title: 'Coins',
+            title: word('pay.coins'),
             number: true,
-            cell: ([name]) => (
+            cell: (name) => (
               <span class={name === 'gap' && status.sheet.gap !== '0' ? 'bad' : ''}>{coins(status.sheet[name])}</span>
             ),
           },
         ]}
         rows={SHEET}
-        keyOf={([name]) => name}
+        keyOf={(name) => name}
       />
       <p>
-        Wallet: {status.wallet.ready ? 'ready' : `not ready: ${status.wallet.reason ?? 'no answer'}`}
-        {status.wallet.spendable === null
-          ? ''
-          : `, ${coins(status.wallet.spendable)} coins in ${count(status.wallet.outputs ?? 0)} outputs`}
-        . Accountant: term {status.accountant.term}, {status.accountant.holder}
-        {status.accountant.here ? ' (this instance)' : ''}.
+        {wallet.spendable === null
+          ? word('operator.wallet_away', { reason: wallet.reason ?? word('operator.no_answer') })
+          : word('operator.wallet_ready', { coins: coins(wallet.spendable), outputs: count(wallet.outputs ?? 0) })}{' '}
+        {word(here ? 'operator.accountant_here' : 'operator.accountant', { term, holder })}
       </p>
     </section>
   );
@@ -234,13 +230,13 @@ function Sheet({ status }: { status: OperatorStatus }) {
 /** The options of this instance. Most of them need a restart to change. */
 const Options = ({ config }: { config: Everything['config'] }) => (
   <section class="card">
-    <h2>Options</h2>
-    <p class="note">As this instance was started. Secrets are left out.</p>
+    <h2>{word('operator.options')}</h2>
+    <p class="note">{word('operator.options_note')}</p>
     <Table
-      caption="Options of this instance"
+      caption={word('operator.options_of')}
       columns={[
-        { title: 'Option', cell: ([name]) => <code>{optionName(name)}</code> },
-        { title: 'Value', wide: true, cell: ([name, value]) => optionValue(name, value) },
+        { title: word('operator.option'), cell: ([name]) => <code>{optionName(name)}</code> },
+        { title: word('operator.value'), wide: true, cell: ([name, value]) => optionValue(name, value) },
       ]}
       rows={Object.entries(config)}
       keyOf={([name]) => name}
@@ -253,7 +249,7 @@ function Bans({ bans, act }: { bans: BansDocument['bans']; act: Act }) {
   const [minutes, setMinutes] = useState('60');
   return (
     <section class="card">
-      <h2>Bans</h2>
+      <h2>{word('operator.bans')}</h2>
       <form
         class="row"
         onSubmit={async (event) => {
@@ -262,11 +258,11 @@ function Bans({ bans, act }: { bans: BansDocument['bans']; act: Act }) {
         }}
       >
         <label class="grow">
-          IP address, network or mining address to ban
+          {word('operator.ban_key')}
           <input value={key} onInput={(event) => setKey(event.currentTarget.value)} />
         </label>
         <label>
-          Minutes
+          {word('operator.minutes')}
           <input
             type="number"
             min="1"
@@ -276,24 +272,24 @@ function Bans({ bans, act }: { bans: BansDocument['bans']; act: Act }) {
             onInput={(event) => setMinutes(event.currentTarget.value)}
           />
         </label>
-        <button type="submit">Ban</button>
+        <button type="submit">{word('operator.ban')}</button>
       </form>
-      {bans.length === 0 ? <p class="note">Nobody is banned.</p> : null}
+      {bans.length === 0 ? <p class="note">{word('operator.nobody_banned')}</p> : null}
       <Table
         hidden={bans.length === 0}
-        caption="Banned"
+        caption={word('operator.banned')}
         columns={[
-          { title: 'Address', cell: (ban) => ban.key },
-          { title: 'Until', cell: (ban) => <When millis={ban.until_millis} /> },
+          { title: word('place.address'), cell: (ban) => ban.key },
+          { title: word('operator.until'), cell: (ban) => <When millis={ban.until_millis} /> },
           {
-            title: 'Action',
+            title: word('operator.action'),
             cell: (ban) => (
               <button
                 type="button"
-                aria-label={`Lift: ${ban.key}`}
+                aria-label={word('operator.lift_what', { key: ban.key })}
                 onClick={() => void act('bans', 'DELETE', { key: ban.key })}
               >
-                Lift
+                {word('operator.lift')}
               </button>
             ),
           },
@@ -309,38 +305,51 @@ function Instances({ instances }: { instances: InstancesDocument['instances'] })
   const now = Date.now();
   return (
     <section class="card">
-      <h2>Instances</h2>
+      <h2>{word('operator.instances')}</h2>
       <Table
-        caption="Processes of this pool"
+        caption={word('operator.processes')}
         columns={[
           {
-            title: 'Instance',
+            title: word('operator.instance'),
             cell: (one) => (
               <>
                 {one.instance}
                 <span class="note below">
-                  {one.version}, boot {shortId(one.boot_id)}
+                  {word('operator.version_boot', { version: one.version, boot: shortId(one.boot_id) })}
                 </span>
               </>
             ),
           },
           {
-            title: 'State',
-            cell: (one) => <span class={one.ready ? 'good' : 'warn'}>{one.ready ? 'serves' : 'not ready'}</span>,
+            title: word('blocks.state'),
+            cell: (one) => (
+              <span class={one.ready ? 'good' : 'warn'}>
+                {word(one.ready ? 'operator.serves' : 'operator.not_ready')}
+              </span>
+            ),
           },
-          { title: 'Books', minor: true, cell: (one) => (one.accountant ? 'keeps them' : 'stand-by') },
-          { title: 'Connections', number: true, cell: (one) => count(one.connections) },
-          { title: 'Accepted', number: true, minor: true, cell: (one) => count(one.accepted) },
-          { title: 'Rejected', number: true, minor: true, cell: (one) => count(one.rejected) },
-          { title: 'Waiting', number: true, minor: true, cell: (one) => count(one.waiting) },
-          { title: 'Cut', number: true, minor: true, cell: (one) => count(one.height) },
-          { title: 'Seen', minor: true, cell: (one) => ago(one.seen_millis, now) },
-          { title: 'Started', minor: true, spare: true, cell: (one) => <When millis={one.started_millis} /> },
+          {
+            title: word('operator.books'),
+            minor: true,
+            cell: (one) => word(one.accountant ? 'operator.keeps_books' : 'operator.stand_by'),
+          },
+          { title: word('operator.connections'), number: true, cell: (one) => count(one.connections) },
+          { title: word('worker.accepted'), number: true, minor: true, cell: (one) => count(one.accepted) },
+          { title: word('worker.rejected'), number: true, minor: true, cell: (one) => count(one.rejected) },
+          { title: word('operator.waiting'), number: true, minor: true, cell: (one) => count(one.waiting) },
+          { title: word('place.cut'), number: true, minor: true, cell: (one) => count(one.height) },
+          { title: word('operator.seen'), minor: true, cell: (one) => ago(one.seen_millis, now) },
+          {
+            title: word('operator.started'),
+            minor: true,
+            spare: true,
+            cell: (one) => <When millis={one.started_millis} />,
+          },
         ]}
         rows={instances}
         keyOf={(one) => one.boot_id}
       />
-      <p class="note">‘Waiting’: entries of its journal that the books have not taken yet.</p>
+      <p class="note">{word('operator.waiting_note')}</p>
     </section>
   );
 }

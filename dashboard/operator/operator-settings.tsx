@@ -5,38 +5,15 @@
 import { useState } from 'preact/hooks';
 import type { SettingsDocument } from '../../pool/api/operator/operator-documents.ts';
 import { count } from '../format.ts';
+import { word } from '../words/language.ts';
 import type { Act } from './payout-queue.tsx';
 
 type Setting = SettingsDocument['settings'][number];
 
-const WORDS: Readonly<Record<Setting['name'], { readonly title: string; readonly note: string }>> = {
-  pool_name: {
-    title: 'Pool name',
-    note: 'Shown on the pages at once; miners and blocks get it after the next restart of each instance.',
-  },
-  payout_min: {
-    title: 'Minimum payout, in coins',
-    note: 'Applies to balances that are not in a payout yet. Miners who set their own threshold keep it.',
-  },
-  fee_pplns: {
-    title: 'PPLNS fee, in percent',
-    note: 'A lower fee applies from the next slice, a higher one a day later; the pool’s page announces it.',
-  },
-  fee_solo: { title: 'Solo fee, in percent', note: 'As above.' },
-  notice: { title: 'Notice to everybody', note: 'Shown on every page until you remove it.' },
-  pause_note: {
-    title: 'Note while payouts are paused',
-    note: 'Shown to miners while payouts are paused; removed when they resume.',
-  },
-};
-
 export const Settings = ({ settings, act }: { settings: readonly Setting[]; act: Act }) => (
   <section class="card">
-    <h2>Settings</h2>
-    <p class="note">
-      Changed without a restart. A change replaces the option or the entry of the config file, in all instances and
-      after restarts, until you undo it. Each change is listed below in the operator log.
-    </p>
+    <h2>{word('tab.settings')}</h2>
+    <p class="note">{word('operator.settings_note')}</p>
     {settings.map((setting) => (
       <One key={setting.name} setting={setting} act={act} />
     ))}
@@ -45,7 +22,7 @@ export const Settings = ({ settings, act }: { settings: readonly Setting[]; act:
 
 function One({ setting, act }: { setting: Setting; act: Act }) {
   const { name, value, file_value: file, edited, changes } = setting;
-  const { title, note } = WORDS[name];
+  const title = word(`operator.${name}`);
   const [typed, setTyped] = useState<string>();
   const send = async (event: Event) => {
     event.preventDefault();
@@ -71,26 +48,38 @@ function One({ setting, act }: { setting: Setting; act: Act }) {
           />
         </label>
         <span id={`note-${name}`} class="note below">
-          {note}{' '}
+          {word(`operator.${name}_note`)}{' '}
           {changes.map((change) => (
             <strong key={change.from_slice}>
-              Announced: {change.value} from slice {count(change.from_slice)} (cut {count(change.from_height)}) on.{' '}
+              {word('operator.announced', {
+                value: change.value,
+                slice: count(change.from_slice),
+                height: count(change.from_height),
+              })}{' '}
             </strong>
           ))}
-          {edited && file !== null ? <strong class="warn">Changed here; the options say ‘{file}’.</strong> : null}
+          {edited && file !== null ? (
+            <strong class="warn">{word('operator.changed_here', { value: file })}</strong>
+          ) : null}
         </span>
       </div>
-      <button type="submit" aria-disabled={typed === undefined} aria-label={`Change: ${title}`}>
-        Change
-      </button>
-      <button
-        type="button"
-        aria-disabled={!edited}
-        onClick={() => edited && void act('settings', 'DELETE', { name })}
-        aria-label={`${file === null ? 'Remove' : 'Undo'}: ${title}`}
-      >
-        {file === null ? 'Remove' : 'Undo'}
-      </button>
+      <span class="pair">
+        <button
+          type="submit"
+          aria-disabled={typed === undefined}
+          aria-label={word('operator.change_what', { what: title })}
+        >
+          {word('operator.change')}
+        </button>
+        <button
+          type="button"
+          aria-disabled={!edited}
+          onClick={() => edited && void act('settings', 'DELETE', { name })}
+          aria-label={word(file === null ? 'operator.remove_what' : 'operator.undo_what', { what: title })}
+        >
+          {word(file === null ? 'operator.remove' : 'operator.undo')}
+        </button>
+      </span>
     </form>
   );
 }

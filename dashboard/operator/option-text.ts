@@ -1,5 +1,6 @@
 /** Options as they are written on the command line, with values in words and units. */
 import { coins, count, duration, percent } from '../format.ts';
+import { type WordKey, word } from '../words/language.ts';
 
 /** `payoutInterval` is `--payout-interval`. */
 export const optionName = (name: string): string =>
@@ -7,16 +8,36 @@ export const optionName = (name: string): string =>
 
 const ofMillis = (value: unknown): string => duration(Number(value) / 1_000);
 const ofMillionths = (value: unknown): string => percent(Number(value) / 1e6, 2);
+const counting =
+  (unit: WordKey, per = 1) =>
+  (value: unknown): string =>
+    word(unit, { count: count(Number(value) / per) });
+
+const SIZES = [
+  ['GiB', 2 ** 30],
+  ['MiB', 2 ** 20],
+  ['KiB', 2 ** 10],
+  ['B', 1],
+] as const;
+
+/** In the largest unit that it is a whole number of. */
+function ofBytes(value: unknown): string {
+  const bytes = Number(value);
+  const [unit, size] = SIZES.find(([, each]) => bytes % each === 0) ?? ['B', 1];
+  return `${count(bytes / size)} ${unit}`;
+}
 
 const UNITS: Readonly<Record<string, (value: unknown) => string>> = {
   feePplns: ofMillionths,
   feeSolo: ofMillionths,
-  payoutMin: (value) => `${coins(String(value))} coins`,
-  window: (value) => `${Number(value) / 1_000} expected blocks`,
-  maxFeePerMass: (value) => `${count(Number(value))} atoms per mass`,
-  shareDays: (value) => `${count(Number(value))} days`,
-  chartDays: (value) => `${count(Number(value))} days`,
-  sliceCuts: (value) => `${count(Number(value))} cuts`,
+  payoutMin: (value) => word('part.coins', { coins: coins(String(value)) }),
+  window: counting('operator.expected_blocks', 1_000),
+  maxFeePerMass: counting('operator.atoms_per_mass'),
+  shareDays: counting('time.days'),
+  chartDays: counting('time.days'),
+  sliceCuts: counting('operator.cuts'),
+  journalKeepSize: ofBytes,
+  logFileSize: ofBytes,
   payoutInterval: ofMillis,
   journalKeep: ofMillis,
   silentAfter: ofMillis,
@@ -29,7 +50,7 @@ const UNITS: Readonly<Record<string, (value: unknown) => string>> = {
 
 function plain(value: unknown): string {
   if (value === null || value === '') return '–';
-  if (typeof value === 'boolean') return value ? 'yes' : 'no';
+  if (typeof value === 'boolean') return word(value ? 'operator.yes' : 'operator.no');
   if (typeof value === 'number') return count(value);
   if (Array.isArray(value)) return value.length === 0 ? '–' : value.map(plain).join(', ');
   if (typeof value !== 'object') return String(value);

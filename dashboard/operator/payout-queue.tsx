@@ -2,38 +2,23 @@
 import { useState } from 'preact/hooks';
 import type { OperatorStatus, PayoutAction, QueueDocument } from '../../pool/api/operator/operator-documents.ts';
 import { coins, count } from '../format.ts';
-import { Amount, Identifier, State, Table, When } from '../view/parts.tsx';
+import { Amount, Identifier, State, stateText, Table, When } from '../view/parts.tsx';
+import { word } from '../words/language.ts';
 
 /** Calls a route of the operator and reads everything again; false when it was refused, which the page then says. */
 export type Act = (path: string, method: string, body?: object) => Promise<boolean>;
 
 type Payout = QueueDocument['payouts'][number];
 
-/** What each button does, and what the operator should know before pressing it. None of them can make the wallet pay twice. */
-const ACTIONS: Readonly<Record<PayoutAction, { readonly title: string; readonly explained: string }>> = {
-  release: {
-    title: 'Release (ask the wallet again)',
-    explained:
-      'Asks the wallet to pay this payout again. If it was asked before, the same payout number is used, so nothing is paid twice.',
-  },
-  void: {
-    title: 'Return to balances',
-    explained:
-      'The amounts are returned to the miners’ balances and become due again. The wallet is asked first; a payout that it has already paid is never returned.',
-  },
-  sent: {
-    title: 'Mark as sent',
-    explained:
-      'Use this if you know the transaction that paid this payout. It is accepted only if the wallet knows it and it pays exactly these recipients.',
-  },
-};
-
+/** The operator is told what a button does before it is done. None of them can make the wallet pay twice. */
 function doAction(payout: Payout, action: PayoutAction, act: Act): void {
-  const { title, explained } = ACTIONS[action];
-  const whom = payout.items.map(({ address, amount }) => `${coins(amount)} to ${address}`).join('\n');
+  const [title, explained] = [word(`operator.${action}`), word(`operator.${action}_text`)];
+  const whom = payout.items
+    .map(({ address, amount }) => word('operator.amount_to', { coins: coins(amount), address }))
+    .join('\n');
   const path = `payouts/${payout.payout_id}/${action}`;
   if (action === 'sent') {
-    const transaction = window.prompt(`${title}: ${explained}\n\n${whom}\n\nTransaction:`)?.trim();
+    const transaction = window.prompt(`${title}: ${explained}\n\n${whom}\n\n${word('operator.transaction')}`)?.trim();
     if (transaction) void act(path, 'POST', { transaction_id: transaction });
   } else if (window.confirm(`${title}? ${explained}\n\n${whom}`)) void act(path, 'POST');
 }
@@ -64,59 +49,64 @@ export function Queue({
   };
   return (
     <section class="card">
-      <h2>Payouts</h2>
+      <h2>{word('terms.payouts')}</h2>
       {held === null ? null : (
         <p class="banner" role="alert">
-          Nothing is paid: {held}. Run svc-pool repair-payouts to see what differs.
+          {word('operator.held', { reason: held, command: 'svc-pool repair-payouts' })}
         </p>
       )}
       {status.accounts_refused.length === 0 ? null : (
         <p class="banner" role="alert">
-          Accounts not paid because their books fail the audit: {status.accounts_refused.length}. Run svc-pool audit,
-          put the books right, then release their payouts below.
+          {word('operator.refused_accounts', {
+            count: count(status.accounts_refused.length),
+            command: 'svc-pool audit',
+          })}
         </p>
       )}
       <form class="row" onSubmit={turn}>
         <strong class={paused || held !== null ? 'warn' : 'good'}>
-          {paused ? 'paused' : held === null ? 'running' : 'held'}
+          {paused || held === null ? word(paused ? 'operator.paused' : 'operator.running') : stateText('held')}
         </strong>
         {paused ? null : (
           <label class="grow">
-            Note to miners (may be empty)
+            {word('operator.note_to_miners')}
             <input maxLength={500} value={note} onInput={(event) => setNote(event.currentTarget.value)} />
           </label>
         )}
-        <button type="submit">{paused ? 'Resume payouts' : 'Pause payouts'}</button>
+        <button type="submit">{word(paused ? 'operator.resume' : 'operator.pause')}</button>
         <button type="button" aria-disabled={paused} onClick={() => paused || void payNow()}>
-          Pay now
+          {word('operator.pay_now')}
         </button>
       </form>
       <p role="status" class={asked ? 'note' : 'hidden-text'}>
-        {asked ? 'Balances that have reached the minimum are paid within seconds.' : ''}
+        {asked ? word('operator.paying') : ''}
       </p>
-      {payouts.length === 0 ? <p class="note">No payouts in progress.</p> : null}
+      {payouts.length === 0 ? <p class="note">{word('operator.no_payouts')}</p> : null}
       <Table
         hidden={payouts.length === 0}
-        caption="Payouts under way"
+        caption={word('operator.sheet_in_flight')}
         columns={[
-          { title: 'Made', cell: (payout) => <When millis={payout.created_millis} /> },
-          { title: 'Payout', minor: true, cell: (payout) => <Identifier id={payout.payout_id} /> },
-          { title: 'Recipients', number: true, minor: true, cell: (payout) => count(payout.recipients) },
-          { title: 'Coins', number: true, cell: (payout) => <Amount atoms={payout.total} /> },
-          { title: 'State', cell: (payout) => <State state={payout.state} /> },
-          { title: 'Needs attention', wide: true, cell: (payout) => <Trouble payout={payout} /> },
+          { title: word('operator.made'), cell: (payout) => <When millis={payout.created_millis} /> },
+          { title: word('operator.payout'), minor: true, cell: (payout) => <Identifier id={payout.payout_id} /> },
+          { title: word('operator.recipients'), number: true, minor: true, cell: (payout) => count(payout.recipients) },
+          { title: word('pay.coins'), number: true, cell: (payout) => <Amount atoms={payout.total} /> },
+          { title: word('blocks.state'), cell: (payout) => <State state={payout.state} /> },
+          { title: word('operator.attention'), wide: true, cell: (payout) => <Trouble payout={payout} /> },
           {
-            title: 'Action',
+            title: word('operator.action'),
             cell: (payout) =>
               payout.actions.map((action) => (
                 <button
                   key={action}
                   type="button"
-                  title={ACTIONS[action].explained}
-                  aria-label={`${ACTIONS[action].title}: ${payout.payout_id}`}
+                  title={word(`operator.${action}_text`)}
+                  aria-label={word('operator.action_on', {
+                    action: word(`operator.${action}`),
+                    payout: payout.payout_id,
+                  })}
                   onClick={() => doAction(payout, action, act)}
                 >
-                  {ACTIONS[action].title}
+                  {word(`operator.${action}`)}
                 </button>
               )),
           },

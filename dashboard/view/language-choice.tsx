@@ -1,5 +1,6 @@
 /** The choice of a language at the foot of the page. */
-import { chooseLanguage, LANGUAGES, type Language, shownLanguage, word } from '../words/language.ts';
+import { LANGUAGES, type Language } from '../../protocol/languages.ts';
+import { chooseLanguage, shownLanguage, word } from '../words/language.ts';
 
 export const LanguageChoice = () => (
   <label class="inline">

@@ -2,16 +2,13 @@
  * The language of the page: chosen by the reader, else the first of the browser's languages that the page has, else English. English is part of the first page; other languages, and
  * the texts of the other pages, are loaded when they are needed.
  */
+import { filled, type Language, languageFor, languageOf, type Values } from '../../protocol/languages.ts';
 import { ENGLISH, type FirstWordKey, type Words } from './english.ts';
 import type { PageWordKey, PageWords } from './english-pages.ts';
 
 export type WordKey = FirstWordKey | PageWordKey;
 
 const REMEMBERED = 'svc-language';
-
-/** Each by its own name, for those who look for theirs. */
-export const LANGUAGES = { en: 'English', de: 'Deutsch', es: 'Español', zh: '中文' } as const;
-export type Language = keyof typeof LANGUAGES;
 
 const FRAMES: Readonly<Record<Exclude<Language, 'en'>, () => Promise<{ readonly WORDS: Words }>>> = {
   de: () => import('./german.ts'),
@@ -42,14 +39,6 @@ export const shownLanguage = (): Language => shown;
 export function onLanguage(listener: (language: Language) => void): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
-}
-
-const languageOf = (tag: string): string | undefined => tag.toLowerCase().split('-')[0];
-
-/** `wanted`: as `navigator.languages`, such as `de-CH`. */
-export function languageFor(remembered: string | null, wanted: readonly string[]): Language {
-  const known = (tag: string) => Object.keys(LANGUAGES).find((language) => languageOf(tag) === language);
-  return ([remembered ?? '', ...wanted].map(known).find((language) => language !== undefined) ?? 'en') as Language;
 }
 
 export function firstLanguage(): Language {
@@ -129,9 +118,7 @@ const textOf = (key: WordKey): string => table[key] ?? key;
 
 const PLACE = /\{(\w+)\}/;
 
-/** The text with its places filled in; one without a value stays as it is. */
-export const word = (key: WordKey, values: Readonly<Record<string, string | number>> = {}): string =>
-  textOf(key).replaceAll(/\{(\w+)\}/g, (place, name: string) => String(values[name] ?? place));
+export const word = (key: WordKey, values: Values = {}): string => filled(textOf(key), values);
 
 /** The same where a place is more than text, such as a link: the pieces in the order of the language. */
 export const wordAround = <T>(key: WordKey, parts: Readonly<Record<string, T>>): (string | T | undefined)[] =>

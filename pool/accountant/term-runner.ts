@@ -18,6 +18,7 @@ import { AccountCheck } from '../payout/account-check.ts';
 import { PAYOUT_DEFAULTS, PayoutLoop } from '../payout/payout-loop.ts';
 import { payoutSeries } from '../payout/payout-series.ts';
 import type { PayoutWallet } from '../payout/payout-wallet.ts';
+import { noteFigures } from '../stats/figure-history.ts';
 import { foldStats, pruneStats } from '../stats/fold.ts';
 import { noteSilentWorkers } from '../stats/silence.ts';
 import { noteTypicalShare } from '../stats/typical-share.ts';
@@ -68,6 +69,7 @@ const RETRY_MILLIS = 1_000;
 const TELL_AGAIN_MILLIS = 60_000;
 const FOLD_MILLIS = 5_000;
 const LUCK_MILLIS = 15_000;
+const FIGURES_MILLIS = 30_000;
 const FOLLOW_PAYOUTS_MILLIS = 2_000;
 
 export class TermRunner {
@@ -158,6 +160,7 @@ export class TermRunner {
           run('following the chain', () => caughtUp.promise.then(() => accountant.follow(signal))),
           run('statistics', () => this.#keepStats(term.number, signal)),
           run('luck', () => this.#keepLuck(term.number, signal)),
+          run('figures', () => this.#keepFigures(term.number, signal)),
           run('payouts', () => this.#pay(term.number, signal, isCaughtUp)),
         ]);
       }
@@ -241,6 +244,17 @@ export class TermRunner {
     while (!signal.aborted) {
       await luck.round();
       await this.#pause(LUCK_MILLIS, signal);
+    }
+  }
+
+  async #keepFigures(term: bigint, signal: AbortSignal): Promise<void> {
+    const { sql, chain, wallet, now } = this.#dependencies;
+    while (!signal.aborted) {
+      const head = await chain.headHeight().catch(() => undefined);
+      const status = await wallet.status().catch(() => undefined);
+      const spendable = status?.kind === 'ok' ? status.value.spendable : undefined;
+      await fenced(sql, term, (transaction) => noteFigures(transaction, { head, spendable }, now()));
+      await this.#pause(FIGURES_MILLIS, signal);
     }
   }
 

@@ -4,6 +4,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { StratumServer } from '../../bridge/stratum-server.ts';
+import type { Language } from '../../protocol/languages.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import type { Logger } from '../../runtime/log/log.ts';
 import type { Sql } from '../database/connect.ts';
@@ -86,7 +87,7 @@ export interface PoolApi {
   /** What the route `pool` answers. */
   readonly figures: () => PoolDocument | undefined;
   /** How the pool is; needs neither the database nor Redis. */
-  readonly status: () => Promise<StatusDocument>;
+  readonly status: (language?: Language) => Promise<StatusDocument>;
   close(): Promise<void>;
 }
 
@@ -129,19 +130,15 @@ export async function openPoolApi(options: PoolApiOptions, dependencies: PoolApi
   let databaseMillis: number | undefined;
   let booksHeight: number | undefined;
   let instances: readonly InstanceFigures[] = [];
-  const status = async (): Promise<StatusDocument> => {
+  const status = async (language?: Language): Promise<StatusDocument> => {
     // What Redis said last, where it does not answer at once.
     const asked = shared.instances().catch(() => instances);
     instances = await Promise.race([asked, sleep(INSTANCES_MILLIS, instances, { ref: false })]);
     const { document } = pool;
-    return statusOf({
-      nowMillis: now(),
-      instances,
-      chain: chain(),
-      databaseMillis,
-      booksHeight,
-      payouts: document?.payouts,
-    });
+    return statusOf(
+      { nowMillis: now(), instances, chain: chain(), databaseMillis, booksHeight, payouts: document?.payouts },
+      language,
+    );
   };
   const routes = [
     route({

@@ -6,6 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { RateLimiter, type RateLimits } from '../../node/api/rate-limit.ts';
+import { type Language, languageFor } from '../../protocol/languages.ts';
 import { clientKey, TrustedProxies } from '../../runtime/clients/client-address.ts';
 import { clientFaults } from '../../runtime/clients/client-fault.ts';
 import type { ListenAddress } from '../../runtime/command-line/command-line.ts';
@@ -60,7 +61,7 @@ export type WebDependencies = {
   /** Without it there are none. */
   readonly downloads?: Downloads;
   /** How the pool is; without it there is no status page. */
-  readonly status?: () => Promise<StatusDocument>;
+  readonly status?: (language?: Language) => Promise<StatusDocument>;
   /** The figures that the page comes with; without it the page asks for them. */
   readonly first?: () => object | undefined;
 };
@@ -210,7 +211,12 @@ class Web {
     if (status !== undefined)
       app.get(`${prefix}/status`, async (request, reply) => {
         this.#take(request, 1);
-        const page = statusPage(await status(), title);
+        const { language: chosen } = request.query as Readonly<Record<string, unknown>>;
+        const wanted = (request.headers['accept-language'] ?? '')
+          .split(',')
+          .map((one) => one.split(';')[0]?.trim() ?? '');
+        const language = languageFor(typeof chosen === 'string' ? chosen : null, wanted);
+        const page = statusPage(await status(language), title, language);
         return reply
           .headers(PAGE_HEADERS)
           .header('cache-control', 'no-store')

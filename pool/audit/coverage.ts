@@ -48,6 +48,7 @@ export const COVERAGE: Readonly<Record<string, string>> = {
   worker_days: 'not covered: figures for display',
   account_days: 'not covered: figures for display',
   pool_history: 'not covered: figures for display',
+  figure_history: 'not covered: figures for display',
   silent_workers: 'not covered: figures for display',
   best_shares: 'not covered: figures for display',
   luck: 'not covered: figures for display',

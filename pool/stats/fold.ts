@@ -20,7 +20,7 @@ const DAY_SECONDS = 86_400;
 const MAX_PENDING = 500;
 
 export type FoldOptions = {
-  /** Days of charts by worker and account; the pool's own ten minutes are kept as long, its hours ten times as long, its minutes two hours. */
+  /** Days of charts by worker and account; the pool's own ten minutes and the operator's figures are kept as long, its hours ten times as long, its minutes two hours. */
   readonly chartDays: number;
 };
 
@@ -145,8 +145,10 @@ export async function pruneStats(transaction: Transaction, options: FoldOptions,
   await transaction`delete from worker_days where day < ${firstDay}`;
   await transaction`delete from account_days where day < ${firstDay}`;
   await transaction`delete from silent_workers where since < ${new Date(firstDay * DAY_SECONDS * 1000)}`;
-  await transaction`delete from pool_history where tier = 60 and bucket < ${Math.floor(nowMillis / 60_000) - POOL_MINUTES}`;
-  await transaction`delete from pool_history where tier = 600 and bucket < ${(firstDay * DAY_SECONDS) / 600}`;
+  const [firstMinute, firstTen] = [Math.floor(nowMillis / 60_000) - POOL_MINUTES, (firstDay * DAY_SECONDS) / 600];
+  for (const table of ['pool_history', 'figure_history'])
+    await transaction`delete from ${transaction(table)}
+      where (tier = 60 and bucket < ${firstMinute}) or (tier = 600 and bucket < ${firstTen})`;
   await transaction`delete from pool_history where tier = 3600
     and bucket < ${((today - 10 * options.chartDays) * DAY_SECONDS) / 3600}`;
   await transaction`delete from events where at < ${new Date(nowMillis - 30 * DAY_SECONDS * 1000)}`;

@@ -108,6 +108,14 @@ test('everything on the chain is found by what it is called', async () => {
     await expect.poll(() => textOf(page)).toContain(coins(atoms));
   await expect.poll(() => page.locator('.curve polyline').count()).toBe(1);
   await expect.poll(() => seriousFaults(page)).toEqual([]);
+  // On a phone the curve is as high as elsewhere, and its letters are as large.
+  const sizes = () =>
+    page.locator('.curve, .curve text').evaluateAll((all) => all.map((one) => one.getBoundingClientRect().height));
+  const onDesktop = await atOnce(sizes());
+  expect(onDesktop).toHaveLength(5);
+  await page.setViewportSize({ width: 360, height: 740 });
+  await expect.poll(sizes).toEqual(onDesktop);
+  await expect.poll(() => widerThanScreen(page)).toBe(0);
 
   // New cuts come by themselves.
   await page.goto(`${url}#/explorer`);

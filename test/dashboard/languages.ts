@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { ENGLISH } from '../../dashboard/words/english.ts';
 import { PAGE_WORDS } from '../../dashboard/words/english-pages.ts';
 import { open, seriousFaults, widerThanScreen } from './browser.ts';
+import { operatorAnswers } from './made-up-operator.ts';
 import { address, answers, CONNECT, chainAnswers, POOL } from './made-up-pool.ts';
 import { servePage } from './served-page.ts';
 
@@ -21,6 +22,7 @@ const PLACES = [
   '#/staking',
   '#/connect',
   '#/mine',
+  '#/operator',
 ];
 
 test.each([
@@ -28,13 +30,20 @@ test.each([
   { locale: 'es-ES', title: 'Bloques', number: '14.400.000' },
   { locale: 'zh-CN', title: '区块', number: '14,400,000' },
 ])('$locale: every page, on a phone', async ({ locale, title, number }) => {
-  const [give, chain] = [answers(3), chainAnswers(100)];
+  const [give, chain, operator] = [answers(3), chainAnswers(100), operatorAnswers(['192.0.2.1'])];
   const pool = { ...POOL, network_figures: { ...POOL.network_figures, height: 14_400_000 } };
   const url = await servePage(
-    (path, query) => (path === 'pool' ? pool : path === 'connect' ? CONNECT : (chain[path] ?? give(path, query))),
+    (path, query, method) =>
+      path === 'pool'
+        ? pool
+        : path === 'connect'
+          ? CONNECT
+          : (chain[path] ?? operator(path, query, method) ?? give(path, query)),
     { type: 'pool', data: pool },
   );
-  const { page, complaints } = await open(url, { locale, viewport: { width: 360, height: 800 } });
+  const { page, complaints } = await open('about:blank', { locale, viewport: { width: 360, height: 800 } });
+  await page.addInitScript(() => sessionStorage.setItem('svc-operator-token', 'token'));
+  await page.goto(url);
   const shown = () => page.locator('body').innerText();
   await page.getByRole('link', { name: title, exact: true }).waitFor();
   await expect.poll(shown).toContain(number);
@@ -42,6 +51,12 @@ test.each([
     await page.goto(`${url}${place}`);
     await page.locator('main h1, main h2').first().waitFor();
     await page.waitForFunction(() => document.querySelector('.loading-part') === null);
+    if (place === '#/operator') {
+      await page.locator('.charts').waitFor();
+      // The words of the balance sheet leave room for its amounts.
+      const sheet = page.locator('section.scroll', { hasText: /1.350.123/ });
+      await expect.poll(() => sheet.evaluate((table) => table.scrollWidth - table.clientWidth)).toBe(0);
+    }
     const english = async () => {
       const text = await shown();
       return PHRASES.filter((phrase) => text.includes(phrase));

@@ -3,6 +3,7 @@ import type {
   BansDocument,
   ConnectionsDocument,
   InstancesDocument,
+  OperatorHistoryDocument,
   OperatorLogDocument,
   OperatorStatus,
   QueueDocument,
@@ -14,11 +15,11 @@ import type { Answers } from './served-page.ts';
 const STATUS: OperatorStatus = {
   api_version: 1,
   sheet: {
-    rewards: '0',
+    rewards: '135012345678901',
     uncredited: '0',
     balances: '0',
     in_flight: '0',
-    paid: '0',
+    paid: '135012345678901',
     pool_fees: '0',
     network_fees: '0',
     gap: '0',
@@ -68,11 +69,27 @@ const CONNECTIONS: readonly (typeof CONNECTION)[] = [
   { ...CONNECTION, ip: '2001:db8:1234:5678:9abc:def0:1234:5678', address: null, worker: '', agent: '' },
 ];
 
+const MINUTE = 60_000;
+/** The last hour by minutes, without the ten in the middle in which nobody kept the books. */
+const history = (): OperatorHistoryDocument => ({
+  api_version: 1,
+  seconds_per_point: 60,
+  points: Array.from({ length: 60 }, (_, i) => ({
+    at_millis: Math.floor(Date.now() / MINUTE) * MINUTE - (59 - i) * MINUTE,
+    accepted: 995,
+    refused: i % 2 === 0 ? [{ result: 'unknown_job', count: 5 }] : [],
+    books_behind: i === 59 ? 3 : 1,
+    payouts_open: i === 59 ? 2 : 0,
+    wallet_spendable: i === 59 ? '123456789000' : null,
+  })).filter((_, i) => i < 25 || i >= 35),
+});
+
 /** `bans`: the keys that are banned; the page lifts the first. All else that it asks to change is refused. */
 export function operatorAnswers(bans: string[]): Answers {
   const refusal = { api_version: 1, error: { code: 'invalid', message: 'that is refused' } };
   const read: Record<string, (search: string | null) => object> = {
     status: () => STATUS,
+    history,
     instances: () => ({ api_version: 1, instances: [INSTANCE, OTHER] }) satisfies InstancesDocument,
     bans: () =>
       ({ api_version: 1, bans: bans.map((key) => ({ key, until_millis: Date.now() })) }) satisfies BansDocument,

@@ -56,6 +56,15 @@ test('the operator sees the pool over time, its fastest miners with their part o
   await expect
     .poll(() => card('Hash rate').locator('figcaption').textContent())
     .toMatch(/Hash rate of the pool: .*H\/s/);
+  await expect
+    .poll(() => card('Over time').locator('figcaption').allTextContents())
+    .toEqual([
+      expect.stringMatching(/^Refused shares: .* 0\.50 %; .* 0\.00 %/),
+      expect.stringMatching(/^Books’ lag, in cuts: .* 1; .* 3/),
+      expect.stringMatching(/^Payouts under way: .* 0; .* 2/),
+      expect.stringMatching(/^Wallet, in coins: .* –; .* 1,234\.56/),
+    ]);
+  await card('Over time').getByText('Shares by verdict: accepted 49,750; unknown_job 125').waitFor();
   await expect.poll(() => card('Top miners').locator('tbody tr').count()).toBe(3);
   await expect.poll(() => card('Top miners').innerText()).toMatch(/ %/);
   await card('Payouts').getByRole('button', { name: 'Pay now' }).click();

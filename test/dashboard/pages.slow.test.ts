@@ -236,6 +236,15 @@ test('the operator pauses payouts, bans and lifts, and finds it in the log', asy
     .poll(() => page.locator('main').innerText())
     .toMatch(/Nobody is banned[\s\S]*Operator log[\s\S]*192\.0\.2\.7[\s\S]*fee_solo: from .* to .2\.5. from slice/);
   await expect.poll(() => page.locator('tr', { hasText: 'Difference' }).innerText()).toMatch(/0\.00/);
+  // Noted by the accountant of this pool.
+  await expect
+    .poll(() => page.locator('.charts figcaption').allTextContents())
+    .toEqual([
+      expect.stringMatching(/^Refused shares: /),
+      expect.stringMatching(/^Books’ lag, in cuts: .* \d+(;|$)/),
+      expect.stringMatching(/^Payouts under way: .* \d+(;|$)/),
+      expect.stringMatching(/^Wallet, in coins: .* [\d,]+\.\d+(;|$)/),
+    ]);
   await expect.poll(() => seriousFaults(page)).toEqual([]);
   // The wrong token is the one thing the browser itself reports.
   expect(complaints.filter((line) => !/401/.test(line))).toEqual([]);

@@ -421,6 +421,8 @@ test.each([
   ['payoutsPaused', false, '--payouts-paused', 'no'],
   ['allow', ['10.0.0.0/8', '192.0.2.1'], '--allow', '10.0.0.0/8, 192.0.2.1'],
   ['database', null, '--database', '–'],
+  ['journalKeepSize', 16 * 2 ** 30, '--journal-keep-size', '16 GiB'],
+  ['logFileSize', 1_000, '--log-file-size', '1,000 B'],
 ])('the option %s of %j is written as on the command line, with its unit', (name, value, written, text) => {
   expect([optionName(name), optionValue(name, value)]).toEqual([written, text]);
 });

@@ -10,8 +10,6 @@ import { PAGE_WORDS, type PageWords } from '../../dashboard/words/english-pages.
 import { WORDS as GERMAN } from '../../dashboard/words/german.ts';
 import { PAGE_WORDS as GERMAN_PAGES } from '../../dashboard/words/german-pages.ts';
 import {
-  LANGUAGES,
-  languageFor,
   loadPageWords,
   showLanguage,
   shownLanguage,
@@ -21,7 +19,10 @@ import {
 } from '../../dashboard/words/language.ts';
 import { WORDS as SPANISH } from '../../dashboard/words/spanish.ts';
 import { PAGE_WORDS as SPANISH_PAGES } from '../../dashboard/words/spanish-pages.ts';
+import { STATUS_WORDS } from '../../pool/api/public/status-words.ts';
+import { LANGUAGES, languageFor } from '../../protocol/languages.ts';
 
+const ROOT = join(import.meta.dirname, '../..');
 const DASHBOARD = join(import.meta.dirname, '../../dashboard');
 const WHOLE = { ...ENGLISH, ...PAGE_WORDS };
 const TABLES: Readonly<Record<string, Words & PageWords>> = {
@@ -30,9 +31,6 @@ const TABLES: Readonly<Record<string, Words & PageWords>> = {
   zh: { ...CHINESE, ...CHINESE_PAGES },
 };
 const KEYS = Object.keys(WHOLE) as WordKey[];
-
-/** For operators, who read English documents: not translated. */
-const IN_ENGLISH = /^operator\//;
 
 afterEach(async () => {
   vi.stubGlobal('document', { documentElement: {} });
@@ -71,6 +69,24 @@ test('no text is unused', () => {
   expect(unused).toEqual([]);
 });
 
+test('the status page has the same texts in every language, none of them unused, and none of its own', () => {
+  const page = readFileSync(join(ROOT, 'pool/api/public/status.ts'), 'utf8');
+  const { en, ...others } = STATUS_WORDS;
+  const keys = Object.keys(en) as (keyof typeof en)[];
+  expect(Object.keys(STATUS_WORDS)).toEqual(Object.keys(LANGUAGES));
+  for (const [language, table] of Object.entries(others)) {
+    expect(Object.keys(table), language).toEqual(keys);
+    expect(
+      keys.filter((key) => table[key] === en[key] || placesOf(table[key]).join() !== placesOf(en[key]).join()),
+      language,
+    ).toEqual([]);
+  }
+  // Those of the API's own words are looked up by name: `words[state]`.
+  const named = new Set(['working', 'limited', 'away', 'mining', 'node', 'database', 'books', 'payouts']);
+  expect(keys.filter((key) => !named.has(key) && !page.includes(`words.${key}`))).toEqual([]);
+  expect(ownTexts(page)).toEqual([]);
+});
+
 /** What is loaded with a script: all that it imports by name. */
 function loadedWith(file: string, found = new Set<string>()): Set<string> {
   if (found.has(file) || file.startsWith('words/')) return found;
@@ -96,7 +112,7 @@ test('the first look has its texts, and waits for no others', () => {
 
 /** Names, and what is a command or a unit in every language. */
 const NOT_WORDS =
-  /^(?:PPLNS|Solo|TCP|WebSocket|TLS|MB|ADDRESS|CSV|URL|Webhook|Discord|Telegram|PoolError|svc-[a-z]+(?: [a-z]+)?)$/;
+  /^(?:PPLNS|Solo|IP|TCP|WebSocket|TLS|MB|ADDRESS|CSV|URL|Webhook|Discord|Telegram|PoolError|svc-[a-z]+(?: [a-z]+)?)$/;
 /** Commands, and what wallets sign: in English everywhere, since others read them. */
 const FOR_PROGRAMS = /^(?:svc-|npm |curl |payout threshold of |e-mail to |no e-mail at |https?:)|at the pool "/;
 
@@ -125,10 +141,9 @@ function ownTexts(source: string): string[] {
     .filter((text) => text !== '' && !text.startsWith(',') && !NOT_WORDS.test(text) && !FOR_PROGRAMS.test(text));
 }
 
-test('no page for miners has a text outside the table', () => {
-  const pages = sources.filter((file) => !IN_ENGLISH.test(file));
-  expect(pages.length).toBeGreaterThan(70);
-  const found = pages.flatMap((file) => ownTexts(read(file)).map((text) => `${file}: ${text}`));
+test('no page has a text outside the table', () => {
+  expect(sources.length).toBeGreaterThan(75);
+  const found = sources.flatMap((file) => ownTexts(read(file)).map((text) => `${file}: ${text}`));
   expect(found).toEqual([]);
   // The look finds what it is for.
   expect(ownTexts('<p>Loading the rest</p>')).toEqual(['Loading the rest']);

@@ -21,6 +21,7 @@ import type {
 } from '../../pool/api/documents.ts';
 import type {
   BansDocument,
+  OperatorHistoryDocument,
   OperatorLogDocument,
   OperatorStatus,
   QueueDocument,
@@ -29,6 +30,7 @@ import type {
 import type { Route } from '../../pool/api/route.ts';
 import { markSubmitting, reservePayout } from '../../pool/payout/payout-states.ts';
 import { BestShares } from '../../pool/stats/best-shares.ts';
+import { noteFigures } from '../../pool/stats/figure-history.ts';
 import { SIGNATURE_HEADER } from '../../pool/webhooks/notice-request.ts';
 import { WebhookSender } from '../../pool/webhooks/webhook-sender.ts';
 import { formatAddress } from '../../protocol/address.ts';
@@ -245,6 +247,17 @@ test('the operator, and only with the token, sees and changes things', async () 
     accountant: { holder: 'test', here: true },
     payouts_paused: false,
   });
+  await books.fenced((transaction) => noteFigures(transaction, { head: undefined, spendable: 5n }, Date.now()));
+  const figures = { refused: [], books_behind: null, payouts_open: 0, wallet_spendable: '5' };
+  for (const [query, seconds] of [
+    ['?hours=1', 60],
+    ['', 600],
+    ['?hours=720', 3600],
+  ] as const)
+    expect(await call<OperatorHistoryDocument>(`/history${query}`)).toMatchObject({
+      seconds_per_point: seconds,
+      points: [figures],
+    });
   await call('/bans', 'POST', { key: '10.1.2.3', minutes: 60 });
   expect(await call<BansDocument>('/bans')).toMatchObject({ bans: [{ key: '10.1.2.3/32' }] });
   expect(await call('/bans', 'DELETE', { key: '10.1.2.3' })).toEqual({ api_version: 1, lifted: true });

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { ShareRecord } from '../../pool/journal/journal-record.ts';
+import { noteFigures, readFigures } from '../../pool/stats/figure-history.ts';
 import { FOLD_DEFAULTS, foldStats, pruneStats } from '../../pool/stats/fold.ts';
 import { coverage, RateBoard } from '../../pool/stats/rates.ts';
 import { noteSilentWorkers } from '../../pool/stats/silence.ts';
@@ -128,4 +129,78 @@ test('a worker that stops while others go on is reported once, and again after i
   expect(events.map((event) => event.data.worker).sort()).toEqual(['x', 'x', 'y']);
   const back = await books.sql<{ data: { worker: string } }[]>`select data from events where kind = 'worker_back'`;
   expect(back.map((event) => event.data.worker)).toEqual(['x']);
+});
+
+test('figures of the operator: each time has its worst and what was refused in it, also from one accountant to the next, and rows are bounded', async () => {
+  const { sql } = books;
+  // Far from the times of the other tests; the first minute of an hour.
+  const start = START + 1000 * 24 * HOUR;
+  const note = (minutes: number, head: number | undefined, spendable: bigint | undefined) =>
+    books.fenced((transaction) => noteFigures(transaction, { head, spendable }, start + minutes * 60_000));
+  const refuse = (result: string, count: number) =>
+    sql`insert into refused_shares as r values (${result}, ${count}) on conflict (result) do update set count = r.count + ${count}`;
+  const height = 100;
+  await sql`insert into settings values ('chain_height', ${String(height)}) on conflict (name) do update set value = excluded.value`;
+  await refuse('unknown_job', 1_000);
+  await note(0, height, 50n);
+  await books.take([share('a', 'one', 1n, start + 61_000)]);
+  await books.fenced((transaction) => foldStats(transaction, start + 65_000));
+  await refuse('unknown_job', 2);
+  await note(1, height + 7, 40n);
+  await refuse('duplicate_share', 3);
+  await note(1.5, height + 1, undefined);
+  // Nobody keeps the books for three minutes; what is refused meanwhile is not lost.
+  await refuse('unknown_job', 4);
+  await note(5, undefined, 90n);
+  const minute = start / 60_000;
+  const read = (tier: 60 | 600 | 3600, first: number) => readFigures(sql, tier, first);
+  const empty = { accepted: 0, payoutsOpen: 0 };
+  expect(await read(60, minute + 1)).toEqual([
+    {
+      ...empty,
+      bucket: minute + 1,
+      accepted: 1,
+      refused: [
+        { result: 'duplicate_share', count: 3 },
+        { result: 'unknown_job', count: 2 },
+      ],
+      booksBehind: 7,
+      walletSpendable: 40n,
+    },
+    {
+      ...empty,
+      bucket: minute + 5,
+      refused: [{ result: 'unknown_job', count: 4 }],
+      booksBehind: null,
+      walletSpendable: 90n,
+    },
+  ]);
+  // In the first time of all the totals may be years old.
+  expect((await read(60, minute))[0]).toMatchObject({ bucket: minute, refused: [], booksBehind: 0 });
+  await note(70, height, 60n);
+  const hour = start / HOUR;
+  const hours = [
+    { ...empty, bucket: hour, accepted: 1, refused: [], booksBehind: 7, walletSpendable: 40n },
+    { ...empty, bucket: hour + 1, refused: [], booksBehind: 0, walletSpendable: 60n },
+  ];
+  expect(await read(3600, hour)).toEqual(hours);
+  const rows = async () =>
+    (
+      await sql<{ tier: number; n: number }[]>`select tier, count(distinct bucket)::int as n from figure_history
+      group by tier order by tier`
+    ).map(({ tier, n }) => [tier, n]);
+  expect(await rows()).toEqual([
+    [60, 4],
+    [600, 2],
+  ]);
+  const prune = (millis: number) =>
+    books.fenced((transaction) => pruneStats(transaction, FOLD_DEFAULTS, start + millis));
+  await prune(2.1 * HOUR);
+  expect(await rows()).toEqual([
+    [60, 1],
+    [600, 2],
+  ]);
+  expect(await read(3600, hour)).toEqual(hours);
+  await prune(92 * 24 * HOUR);
+  expect(await rows()).toEqual([]);
 });

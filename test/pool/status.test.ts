@@ -1,6 +1,7 @@
 /** The public status page: what it says about each outage, and that it needs nothing but the process that serves it. */
 import { expect, test } from 'vitest';
 import { LATE_CUTS, LATE_MILLIS, type StatusFacts, statusOf, statusPage } from '../../pool/api/public/status.ts';
+import type { Language } from '../../protocol/languages.ts';
 import { webBed } from './web-bed.ts';
 
 const NOW = 1_000_000;
@@ -59,15 +60,25 @@ test('the page shows text of the operator as text, and no name of a machine', ()
 
 test.each(['', '/pool'])('the page is served below "%s", fresh each time, to whoever asks', async (prefix) => {
   let paused = false;
-  const status = async () =>
-    statusOf({ ...well, databaseMillis: undefined, payouts: { ...(well.payouts as object), paused } as never });
+  const status = async (language?: Language) =>
+    statusOf(
+      { ...well, databaseMillis: undefined, payouts: { ...(well.payouts as object), paused } as never },
+      language,
+    );
   const port = await webBed([], { live: () => undefined, status }, { prefix });
-  const get = () => fetch(`http://127.0.0.1:${port}${prefix}/status`);
+  const get = (query = '', wanted = 'fr') =>
+    fetch(`http://127.0.0.1:${port}${prefix}/status${query}`, { headers: { 'accept-language': wanted } });
   const first = await get();
   expect(first.status).toBe(200);
   expect(first.headers.get('content-type')).toMatch(/^text\/html/);
   expect(first.headers.get('content-security-policy')).toContain("default-src 'none'");
   expect(await first.text()).toContain('the database has not answered yet');
+  // In the language that the browser asks for, or the one that the page's link names.
+  expect(await (await get('', 'fr-FR, de-CH;q=0.9, en;q=0.8')).text()).toMatch(
+    /<html lang="de">[\s\S]*die Datenbank hat noch nicht geantwortet[\s\S]*5 Verbindungen/,
+  );
+  expect(await (await get('?language=es', 'de')).text()).toContain('la base de datos aún no ha respondido');
+  expect(await (await get('?language=x&language=y', 'zh')).text()).toContain('5 个连接');
   paused = true;
   expect(await (await get()).text()).toContain('paused by the operator');
 });

@@ -184,6 +184,28 @@ export const heldRewards = object(
 export type HeldRewardsDocument = Infer<typeof heldRewards>;
 export const acceptedReward = object({ api_version: version, accepted: amount }, 'AcceptedReward');
 
+export const operatorHistory = object(
+  {
+    api_version: version,
+    seconds_per_point: count,
+    points: list(
+      object({
+        at_millis: described(millis, 'when it begins; times in which no instance kept the books have no point'),
+        accepted: described(count, 'accepted shares'),
+        refused: described(
+          list(object({ result: text(), count })),
+          'refused shares by their error, where there were any',
+        ),
+        books_behind: described(nullable(count), 'the most cuts that the books were behind the node; null: not known'),
+        payouts_open: described(nullable(count), 'the most payouts under way at a time'),
+        wallet_spendable: described(nullable(amount), 'the least that the wallet could pay; null: it did not answer'),
+      }),
+    ),
+  },
+  'OperatorHistory',
+);
+export type OperatorHistoryDocument = Infer<typeof operatorHistory>;
+
 export const withholding = object(
   {
     api_version: version,

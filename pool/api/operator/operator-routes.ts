@@ -15,10 +15,12 @@ import { LINE } from '../../luck/withholding.ts';
 import { payoutsHeld, refusedAccounts } from '../../payout/payout-hold.ts';
 import type { PayoutWallet } from '../../payout/payout-wallet.ts';
 import type { SharedState } from '../../shared/shared-state.ts';
+import { readFigures } from '../../stats/figure-history.ts';
 import { ApiRefusal } from '../api-error.ts';
 import type { ServiceName } from '../documents.ts';
 import { pageOf, readNumberCursor } from '../keyset.ts';
-import { FIELDS, paged, pageOfQuery, type Route } from '../route.ts';
+import { CHART_HOURS, tierOfPool } from '../public/chart-view.ts';
+import { COSTS, FIELDS, paged, pageOfQuery, type Route } from '../route.ts';
 import { editorOf, editRoutes } from './edit-routes.ts';
 import { acceptReward, heldRewards } from './held-rewards.ts';
 import * as o from './operator-documents.ts';
@@ -203,6 +205,31 @@ export function operatorRoutes(dependencies: OperatorDependencies): Route[] {
         line: LINE,
         suspects: (await suspects(sql)).map(suspectDocument),
       }),
+    }),
+    operator({
+      method: 'GET',
+      path: '/history',
+      summary: 'Shares by verdict, books’ lag, payouts under way and the wallet’s balance over time',
+      query: object({ hours: FIELDS.hours }),
+      answer: o.operatorHistory,
+      cost: COSTS.chart,
+      handle: async ({ query: { hours = CHART_HOURS.default } }) => {
+        const tier = tierOfPool(hours);
+        const first = Math.floor(now() / 1000 / tier) - (hours * 3600) / tier;
+        const points = await readFigures(sql, tier, first);
+        return {
+          api_version: API_VERSION,
+          seconds_per_point: tier,
+          points: points.map((one) => ({
+            at_millis: one.bucket * tier * 1000,
+            accepted: one.accepted,
+            refused: one.refused,
+            books_behind: one.booksBehind,
+            payouts_open: one.payoutsOpen,
+            wallet_spendable: one.walletSpendable === null ? null : String(one.walletSpendable),
+          })),
+        };
+      },
     }),
     operator({
       method: 'GET',

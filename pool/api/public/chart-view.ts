@@ -13,7 +13,7 @@ export const CHART_HOURS = { default: 24, max: 24 * 90 } as const;
 /** Up to here the pool's chart has a point for every ten minutes. */
 const FINE_HOURS = 48;
 
-const tierOfPool = (hours: number): Tier => (hours <= 1 ? 60 : hours <= FINE_HOURS ? 600 : 3600);
+export const tierOfPool = (hours: number): Tier => (hours <= 1 ? 60 : hours <= FINE_HOURS ? 600 : 3600);
 /** For a single miner only hours are stored; finer points exist only in memory. */
 const tierOfMiner = (hours: number): Tier => (hours <= 1 ? 60 : hours <= (HELD[600] * 600) / 3600 ? 600 : 3600);
 

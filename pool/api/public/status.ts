@@ -2,10 +2,12 @@
  * How the pool is, for everybody, from what this process knows by itself: it answers while the database, Redis or the
  * node is away, which is when people look. Pure, but for the routes that gather the facts.
  */
+import { filled, type Language } from '../../../protocol/languages.ts';
 import { markupText } from '../../../runtime/door/markup.ts';
 import type { InstanceFigures } from '../../shared/shared-state.ts';
 import type { PoolDocument, StatusDocument } from '../documents.ts';
 import type { ChainView } from './pool-view.ts';
+import { STATUS_WORDS, type StatusWords } from './status-words.ts';
 
 type Part = StatusDocument['parts'][number];
 type PartState = Part['state'];
@@ -28,50 +30,53 @@ export const LATE_MILLIS = 20_000;
 /** About five minutes: credits are hours behind their blocks anyway. */
 export const LATE_CUTS = 120;
 
-const ago = (millis: number): string => `${Math.max(0, Math.round(millis / 1_000))} s ago`;
+const seconds = (millis: number): number => Math.max(0, Math.round(millis / 1_000));
 
-function nodePart({ chain, nowMillis }: StatusFacts): Part {
-  if (chain === undefined) return { name: 'node', state: 'away', note: 'the node has not answered yet' };
+function nodePart({ chain, nowMillis }: StatusFacts, words: StatusWords): Part {
+  if (chain === undefined) return { name: 'node', state: 'away', note: words.node_silent };
   const age = nowMillis - chain.atMillis;
-  if (age > LATE_MILLIS) return { name: 'node', state: 'away', note: `the node last answered ${ago(age)}` };
+  if (age > LATE_MILLIS)
+    return { name: 'node', state: 'away', note: filled(words.node_late, { seconds: seconds(age) }) };
+  const { height } = chain;
   return chain.synced
-    ? { name: 'node', state: 'working', note: `at cut ${chain.height}` }
-    : { name: 'node', state: 'limited', note: `at cut ${chain.height}, not synced with the network` };
+    ? { name: 'node', state: 'working', note: filled(words.at_cut, { height }) }
+    : { name: 'node', state: 'limited', note: filled(words.not_synced, { height }) };
 }
 
-function databasePart({ databaseMillis, nowMillis }: StatusFacts): Part {
-  if (databaseMillis === undefined)
-    return { name: 'database', state: 'away', note: 'the database has not answered yet' };
+function databasePart({ databaseMillis, nowMillis }: StatusFacts, words: StatusWords): Part {
+  if (databaseMillis === undefined) return { name: 'database', state: 'away', note: words.database_silent };
   const age = nowMillis - databaseMillis;
   return age > LATE_MILLIS
-    ? { name: 'database', state: 'away', note: `last answered ${ago(age)}; shares are kept on disk and are not lost` }
+    ? { name: 'database', state: 'away', note: filled(words.database_late, { seconds: seconds(age) }) }
     : { name: 'database', state: 'working', note: '' };
 }
 
-function booksPart({ booksHeight, chain, instances }: StatusFacts, database: Part): Part {
-  if (database.state === 'away') return { name: 'books', state: 'away', note: 'credits wait for the database' };
+function booksPart({ booksHeight, chain, instances }: StatusFacts, database: Part, words: StatusWords): Part {
+  if (database.state === 'away') return { name: 'books', state: 'away', note: words.credits_wait };
   if (!instances.some(({ accountant }) => accountant))
-    return { name: 'books', state: 'limited', note: 'no instance keeps the books at the moment' };
+    return { name: 'books', state: 'limited', note: words.no_accountant };
   const behind = booksHeight === undefined || chain === undefined ? 0 : Math.max(0, chain.height - booksHeight);
-  return { name: 'books', state: behind > LATE_CUTS ? 'limited' : 'working', note: `${behind} cuts behind the node` };
+  const note = filled(words.behind, { count: behind });
+  return { name: 'books', state: behind > LATE_CUTS ? 'limited' : 'working', note };
 }
 
-function payoutsPart({ payouts }: StatusFacts, books: Part): Part {
-  if (payouts?.paused === true)
-    return { name: 'payouts', state: 'limited', note: payouts.pause_note ?? 'paused by the operator' };
+function payoutsPart({ payouts }: StatusFacts, books: Part, words: StatusWords): Part {
+  if (payouts?.paused === true) return { name: 'payouts', state: 'limited', note: payouts.pause_note ?? words.paused };
   return books.state === 'away'
-    ? { name: 'payouts', state: 'away', note: 'what is owed is paid when the database is back' }
+    ? { name: 'payouts', state: 'away', note: words.payouts_wait }
     : { name: 'payouts', state: 'working', note: '' };
 }
 
 const WORST: readonly PartState[] = ['away', 'limited', 'working'];
 const worst = (states: readonly PartState[]): PartState => WORST.find((one) => states.includes(one)) ?? 'away';
 
-export function statusOf(facts: StatusFacts): StatusDocument {
+/** The notes are in the language. */
+export function statusOf(facts: StatusFacts, language: Language = 'en'): StatusDocument {
+  const words = STATUS_WORDS[language];
   const { instances, nowMillis } = facts;
   // Names of machines are the operator's: everybody else gets numbers.
   const frontEnds = instances.map((one, index) => ({
-    name: `front end ${index + 1}`,
+    name: filled(words.front_end, { number: index + 1 }),
     state: (nowMillis - one.atMillis > LATE_MILLIS ? 'away' : one.ready ? 'working' : 'limited') as PartState,
     connections: Object.values(one.connections).reduce((sum, count) => sum + count, 0),
   }));
@@ -79,11 +84,11 @@ export function statusOf(facts: StatusFacts): StatusDocument {
   const mining: Part = {
     name: 'mining',
     state: serving === 0 ? 'away' : serving < frontEnds.length ? 'limited' : 'working',
-    note: `${serving} of ${frontEnds.length} front ends serve miners`,
+    note: filled(words.serving, { serving, all: frontEnds.length }),
   };
-  const database = databasePart(facts);
-  const books = booksPart(facts, database);
-  const parts = [mining, nodePart(facts), database, books, payoutsPart(facts, books)];
+  const database = databasePart(facts, words);
+  const books = booksPart(facts, database, words);
+  const parts = [mining, nodePart(facts, words), database, books, payoutsPart(facts, books, words)];
   // Mining goes on without the database: as long as it does, the pool is limited, not away.
   const all = worst(parts.map(({ state }) => state));
   return {
@@ -95,16 +100,17 @@ export function statusOf(facts: StatusFacts): StatusDocument {
   };
 }
 
-const WORDS: Readonly<Record<PartState, string>> = { working: 'working', limited: 'limited', away: 'not working' };
-
 /** A page without scripts, which needs nothing but this process. */
-export function statusPage({ state, parts, front_ends, now_millis }: StatusDocument, title: string): string {
-  const row = (name: string, word: string, note: string) =>
-    `<tr><th scope="row">${markupText(name)}</th><td>${word}</td><td>${markupText(note)}</td></tr>`;
+export function statusPage(document: StatusDocument, title: string, language: Language = 'en'): string {
+  const { state, parts, front_ends, now_millis } = document;
+  const words = STATUS_WORDS[language];
+  const row = (name: string, state: PartState, note: string) =>
+    `<tr><th scope="row">${markupText(name)}</th><td>${words[state]}</td><td>${markupText(note)}</td></tr>`;
+  const column = (name: string) => `<th scope="col">${name}</th>`;
   const rows = [
-    ...parts.map((part) => row(part.name, WORDS[part.state], part.note)),
-    ...front_ends.map((one) => row(one.name, WORDS[one.state], `${one.connections} connections`)),
+    ...parts.map((part) => row(words[part.name], part.state, part.note)),
+    ...front_ends.map((one) => row(one.name, one.state, filled(words.connections, { count: one.connections }))),
   ];
-  const heading = `${markupText(title)}: ${WORDS[state]}`;
-  return `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark"><meta http-equiv="refresh" content="30"><title>${heading}</title></head><body><main><h1>${heading}</h1><table><caption>${new Date(now_millis).toISOString()}</caption><thead><tr><th scope="col">Part</th><th scope="col">State</th><th scope="col">Note</th></tr></thead><tbody>${rows.join('')}</tbody></table><p><a href="./">The pool’s page</a></p></main></body></html>`;
+  const heading = `${markupText(title)}: ${words[state]}`;
+  return `<!doctype html><html lang="${language}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark"><meta http-equiv="refresh" content="30"><title>${heading}</title></head><body><main><h1>${heading}</h1><table><caption>${new Date(now_millis).toISOString()}</caption><thead><tr>${column(words.part)}${column(words.state)}${column(words.note)}</tr></thead><tbody>${rows.join('')}</tbody></table><p><a href="./">${words.pool_page}</a></p></main></body></html>`;
 }
