@@ -131,6 +131,7 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
         checkpoints: dependencies.checkpoints ?? [],
         steady: steadyMillis,
         probeMillis: Math.max(LEAST_PROBE_MILLIS, PROBE_CUTS * cutMillis),
+        isAtTip: () => tip.look(),
         updateRequired: (version) => {
           hasUnknownCuts = true;
           log.error(

@@ -88,6 +88,7 @@ function follow(
     checkpoints,
     steady,
     probeMillis: 20,
+    isAtTip: () => true,
     updateRequired: () => undefined,
   });
   sync.start();

@@ -55,6 +55,7 @@ function syncAt(answers: Readonly<Record<string, (from: number) => Promise<Uint8
     steady: () => performance.now(),
     checkpoints: [],
     probeMillis: 20,
+    isAtTip: () => true,
     updateRequired: () => undefined,
   };
   return { sync: new CutSync(dependencies as unknown as CutSyncDependencies), faults };

@@ -64,7 +64,8 @@ export class LiarsBed {
       committee: () => ({ members: [{ publicKey: SOME, stake: -1n }] }),
       isHere: (id: Bytes) => here.has(nameOf(id)),
       settled: async () => undefined,
-      admit: async (header: Bytes) => {
+      admit: async (header: Bytes, body: Bytes) => {
+        if (body.length !== BODY.length) return 'wrong_body';
         here.add(nameOf(blockId(header)));
         return 'here';
       },
@@ -87,6 +88,7 @@ export class LiarsBed {
       checkpoints: [],
       steady: () => Date.now(),
       probeMillis: 3 * CUT_MILLIS,
+      isAtTip: () => this.tip - this.height <= 24,
       updateRequired: () => undefined,
     });
   }

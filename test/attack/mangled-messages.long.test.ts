@@ -271,6 +271,7 @@ describe('between a node that syncs and its peers', () => {
           checkpoints: [],
           steady: steadyMillis,
           probeMillis: 20,
+          isAtTip: () => true,
           updateRequired: (version) => void faults.push(`update_required ${version}`),
         });
         for (const peer of ['a', 'b', 'c', 'd', 'honest']) sync.heights.joined(peer, head.height);

@@ -37,6 +37,12 @@ const some =
         })
       : bed.truth(question, { most: 1 });
 
+/** It has what this node has: what it claimed before is gone, and costs it nothing, as it has nothing older either. */
+const takesBack: Deed = (bed, question) =>
+  question.type === 'cuts' && question.from > bed.height
+    ? bed.truth(question, { head: bed.height, bodiesFrom: question.from + 1 })
+    : bed.truth(question);
+
 /** What a liar does over a question. */
 const DEEDS: readonly Deed[] = [
   (bed, question) => bed.truth(question),
@@ -51,6 +57,7 @@ const DEEDS: readonly Deed[] = [
   some((i) => i > 0),
   some((i, length) => i < length - 1),
   some((i, length) => i < length / 2),
+  (bed, question) => takesBack(bed, question),
   () => 'silent',
   () => 'busy',
   () => 'busy',
@@ -183,7 +190,7 @@ class Liars {
 const isKept = (height: number, tip: number): boolean =>
   height > tip - 100 || ((height + 1) % 96 === 0 && Math.floor(height / INTERVAL) === Math.floor(tip / INTERVAL));
 
-function honestOf(bed: LiarsBed, { honest, random }: Plan): Answer {
+function honestOf(bed: LiarsBed, { honest, random }: Pick<Plan, 'honest' | 'random'>): Answer {
   return async (question) => {
     await pause(honest === 'slow' ? 3_000 : 50 + random(150));
     if (honest === 'busy' && random(100) < 30) return 'busy';
@@ -236,6 +243,45 @@ test.each(['quick', 'slow', 'busy'] as const)(
     expect(worst).toBeLessThanOrEqual(CUTS);
   },
 );
+
+test.each([0, 40])(
+  'an honest peer whose claim is old is asked, beside %s that claim nothing and one that leaves when it is asked',
+  async (count) => {
+    const bed = new LiarsBed(120, 100, INTERVAL);
+    bed.height = 50;
+    const comes = () =>
+      bed.join('liar', bed.tip, async () => {
+        await pause(100);
+        bed.leave('liar');
+        return 'busy';
+      });
+    for (let i = 0; i < count; i++) bed.join(`other${i}`, 0, async (question) => takesBack(bed, question));
+    bed.join('honest', bed.height, honestOf(bed, { honest: 'slow', random: randomOf(seed) }));
+    const timer = setInterval(comes, 1_000);
+    bed.sync.start();
+    expect(await passing(() => bed.height === bed.tip, 60_000)).toBeLessThan(50_000);
+    clearInterval(timer);
+    void bed.sync.close();
+    await passing(() => false, 40_000, 10_000);
+  },
+);
+
+test('where one claims what there is not, others that have no more are not all asked to show the newest cut', async () => {
+  const bed = new LiarsBed(12, 10, INTERVAL);
+  bed.height = bed.tip;
+  let shown = 0;
+  for (let i = 0; i < 20; i++)
+    bed.join(`honest${i}`, bed.tip, async (question) => {
+      if (question.type === 'cuts' && question.from <= bed.height) shown++;
+      return bed.truth(question);
+    });
+  bed.join('liar', MUCH, async () => 'busy');
+  bed.sync.start();
+  await passing(() => false, 30_000);
+  expect(shown).toBe(1);
+  void bed.sync.close();
+  await passing(() => false, 40_000, 10_000);
+});
 
 test('one honest peer is enough, whatever up to 60 others do', async () => {
   for (let i = 0; i < RUNS; i++) {

@@ -91,6 +91,7 @@ function follow(peers: Chains, later: Chains = {}, ledger: CutLedger = fresh.led
     checkpoints: [],
     steady: steadyMillis,
     probeMillis: 20,
+    isAtTip: () => true,
     updateRequired: () => undefined,
   });
   for (const peer of Object.keys(peers)) following.heights.joined(peer, CUTS);

@@ -111,6 +111,10 @@ export class AskOrder {
     record.restsUntil = won > 0 ? 0 : now + REST_MILLIS;
   }
 
+  askedAt(peer: PeerName): number {
+    return this.#of(peer).askedAt;
+  }
+
   /** Who brought most for its time; of equals, up to twice as much, who was asked longest ago. Undefined where none brought anything. */
   best(peers: readonly PeerName[], places = 1): PeerName | undefined {
     let found: { readonly peer: PeerName; readonly rank: number; readonly askedAt: number } | undefined;

@@ -57,8 +57,10 @@ export type CutSyncDependencies = {
   /** Ascending. */
   readonly checkpoints: readonly Checkpoint[];
   steady(): number;
-  /** Without news for this long, a peer is asked. */
+  /** A head that stands for so long may be an old one. */
   readonly probeMillis: number;
+  /** Whether the head is young, by the clock. */
+  isAtTip(): boolean;
   /** The chain has cuts of a version that this release does not know; syncing stops. */
   updateRequired(version: number): void;
 };
@@ -78,7 +80,6 @@ export class CutSync {
   readonly #search: Search;
   /** Since when cuts are missing and no answer brought a whole batch. */
   #missingSince: number | undefined;
-  #probedAt = Number.NEGATIVE_INFINITY;
   /** The longest proven chain beyond the head. */
   #ready: Batch | undefined;
   #executing: Batch | undefined;
@@ -88,7 +89,7 @@ export class CutSync {
   readonly #waiting = new Set<() => void>();
   /** Of cuts that were proven lately: answers that come late need no other proof. */
   readonly #proven = new BoundedMap<number, Bytes>(4 * MAX_CUTS);
-  /** The head that was last waited at, and since when. */
+  /** The newest head, and since when it is. */
   #stands = { height: -1, since: 0 };
   /** A proven cut that broke a rule here, and who sent its blocks: they come anew, from others where there are others. */
   #doubted: { readonly cutId: Bytes; readonly senders: ReadonlySet<PeerName> } | undefined;
@@ -101,7 +102,7 @@ export class CutSync {
       order: heights.orders.cuts,
       peers: (isLate) => this.#senders(isLate),
       missingSince: () => this.#missing(),
-      isServed: () => this.#executing !== undefined || this.#ready !== undefined,
+      isServed: () => this.#executing !== undefined || this.#ready !== undefined || !this.#isClaimed(),
       ask: (peer, answered) => this.#askForCuts(peer, answered),
       failed: (peer, error) => this.#failed(peer, error),
     });
@@ -163,27 +164,35 @@ export class CutSync {
     this.#search.look();
   }
 
-  /** Until cuts are proven. Where no news came for long, whoever waits longest is asked for them. */
+  /** Until cuts are proven. */
   async #rest(): Promise<void> {
-    const { ledger, probeMillis, steady } = this.#with;
-    const { height } = ledger.head();
-    if (this.#stands.height !== height) this.#stands = { height, since: steady() };
-    const { since } = this.#stands;
-    if (this.heights.isPruned(height, steady() - since >= STANDS_MILLIS)) this.#tellPruned(height);
-    const isMissing = this.#missing() !== undefined;
-    await this.#news.wait(isMissing ? PAUSE_MILLIS : probeMillis);
-    if (this.#closed || isMissing || ledger.head().height !== height) return;
-    if (steady() - Math.max(since, this.#probedAt) < probeMillis) return;
-    this.#probedAt = steady();
-    this.#search.inTurn();
+    const { height } = this.#with.ledger.head();
+    if (this.heights.isPruned(height, this.#stood() >= STANDS_MILLIS)) this.#tellPruned(height);
+    await this.#news.wait(PAUSE_MILLIS);
   }
 
-  /** Since when somebody claims more, and no answer brought a whole batch. */
-  #missing(): number | undefined {
-    const { hasNeighbours, ledger, steady } = this.#with;
+  /** How long the head has not moved. */
+  #stood(): number {
+    const { ledger, steady } = this.#with;
     const { height } = ledger.head();
-    const isClaimed = !this.#closed && this.heights.isClaimed(hasNeighbours ? height + TOLERATED_CUTS : height);
-    this.#missingSince = isClaimed ? (this.#missingSince ?? steady()) : undefined;
+    if (this.#stands.height !== height) this.#stands = { height, since: steady() };
+    return steady() - this.#stands.since;
+  }
+
+  #isClaimed(): boolean {
+    const { hasNeighbours, ledger } = this.#with;
+    const { height } = ledger.head();
+    return this.heights.isClaimed(hasNeighbours ? height + TOLERATED_CUTS : height);
+  }
+
+  /**
+   * Since when cuts seem to be missing, and no answer brought a whole batch. What peers claim is not enough to know
+   * that: an honest one may have claimed its last before it was heard no more, and others take theirs back.
+   */
+  #missing(): number | undefined {
+    const { probeMillis, isAtTip, steady } = this.#with;
+    const isMissing = !this.#closed && (this.#stood() >= probeMillis || !isAtTip() || this.#isClaimed());
+    this.#missingSince = isMissing ? (this.#missingSince ?? steady()) : undefined;
     return this.#missingSince;
   }
 
@@ -323,7 +332,8 @@ export class CutSync {
 
   /** Beside the sync: only this peer can answer, and it must not hold up what others have. */
   #confirm(peer: PeerName, head: Place): void {
-    if ((this.heights.get(peer)?.proven ?? -1) >= head.height || this.#confirming.has(peer)) return;
+    // One that showed it is enough: a certificate is long.
+    if (this.heights.proven >= head.height || this.#confirming.has(peer)) return;
     this.#confirming.add(peer);
     this.#show(peer, head)
       .catch((error) => this.#failed(peer, error))

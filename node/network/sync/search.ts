@@ -70,15 +70,22 @@ export class Search {
     else if (this.#asking.size === 0) stuck?.();
   }
 
-  /** Whose turn it is, is asked. */
-  inTurn(): void {
-    const peer = this.#with.order.next(this.#peers(true), this.#with.places);
-    if (peer !== undefined) void this.#put(peer, false);
+  #tick(): void {
+    if (this.#isLate() && !this.#isHeld(this.#inTurn, TURN_MILLIS)) this.#askInTurn();
+    this.look();
   }
 
-  #tick(): void {
-    if (this.#isLate() && !this.#isHeld(this.#inTurn, TURN_MILLIS)) this.inTurn();
-    this.look();
+  /** Whose turn it is; where the best need not be asked, first each of them once: it may have more than anybody claims. */
+  #askInTurn(): void {
+    const { order, places, isServed, missingSince } = this.#with;
+    const all = this.#peers(true);
+    const since = isServed?.() ? (missingSince() ?? 0) : 0;
+    const peer =
+      order.best(
+        all.filter((one) => order.askedAt(one) < since),
+        places,
+      ) ?? order.next(all, places);
+    if (peer !== undefined) void this.#put(peer, false);
   }
 
   #isHeld(held: Held | undefined, millis: number): boolean {
