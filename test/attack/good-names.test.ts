@@ -190,3 +190,24 @@ test.each(Object.entries(LATER))(
     await passing(() => false, 30_000, 1_000);
   },
 );
+
+test('cuts that the head passed by another way are no merit of who brings them: nothing shows that they are the chain’s', async () => {
+  const bed = new LiarsBed(LENGTH, 20, 384);
+  bed.height = 10;
+  let asked = 0;
+  bed.join('liar', bed.tip, async (question) => {
+    if (asked++ > 0) return 'silent';
+    await pause(1_000);
+    const answer = Buffer.from(bed.truth(question));
+    // Another state root of the last cut.
+    answer[answer.lastIndexOf(bed.cuts[20]?.header as Uint8Array) + 130]! ^= 1;
+    return answer;
+  });
+  bed.sync.start();
+  await passing(() => asked > 0, 1_000);
+  bed.height = 22;
+  await passing(() => false, 2_000);
+  expect(bed.sync.heights.get('liar')).toMatchObject({ proven: -1, claim: 20 });
+  void bed.sync.close();
+  await passing(() => false, 60_000, 1_000);
+});

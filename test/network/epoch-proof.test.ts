@@ -3,6 +3,8 @@ import { expect, test } from 'vitest';
 import { certifyWith, type Member } from '../../node/chain/certificate.ts';
 import type { CutLedger } from '../../node/chain/cut-ledger.ts';
 import { rawPublicKey } from '../../node/ml-dsa.ts';
+import { PeerFault } from '../../node/network/peers/peer-fault.ts';
+import { UnprovenError } from '../../node/network/sync/cut-proof.ts';
 import { EpochProof } from '../../node/network/sync/epoch-proof.ts';
 import { encodeHeadersAnswer, MAX_HEADERS } from '../../node/network/sync/sync-messages.ts';
 import { cutId, encodeCutHeader } from '../../protocol/ledger/cut.ts';
@@ -29,30 +31,33 @@ for (let height = 0; height < CUTS; height++) {
 }
 const idAt = (height: number) => cutId(headers[height] as Uint8Array);
 
-test('of an epoch no header is asked for twice where nobody answers some of the questions', async () => {
-  const [key] = developmentKeys(1);
-  if (key === undefined) throw new Error('no key');
-  const members: Member[] = [{ publicKey: rawPublicKey(key), stake: 1n }];
-  const end = { height: CUTS - 1, cutId: idAt(CUTS - 1) };
-  const certificate = await certifyWith([key])({ chainId: SOME, ...end, committee: members });
-  const ledger = {
+const [key] = developmentKeys(1);
+if (key === undefined) throw new Error('no key');
+const members: Member[] = [{ publicKey: rawPublicKey(key), stake: 1n }];
+const end = { height: CUTS - 1, cutId: idAt(CUTS - 1) };
+const certificate = await certifyWith([key])({ chainId: SOME, ...end, committee: members });
+const ledgerWith = (headId: Uint8Array) =>
+  ({
     chainId: SOME,
     intervalCuts: CUTS,
-    head: () => ({ height: 0, cutId: idAt(0) }),
+    head: () => ({ height: 0, cutId: headId }),
     committee: () => ({ members }),
-  } as unknown as CutLedger;
+  }) as unknown as CutLedger;
+const answerOf = (to: number, count: number) =>
+  encodeHeadersAnswer({
+    headers: headers.slice(to - count + 1, to + 1),
+    certificate: to === end.height ? certificate : undefined,
+  });
+
+test('of an epoch no header is asked for twice where nobody answers some of the questions', async () => {
   const answered: number[] = [];
   let asked = 0;
-  const epochs = new EpochProof(ledger, async (peer, question, read) => {
+  const epochs = new EpochProof(ledgerWith(idAt(0)), async (peer, question, read) => {
     // Every second question finds the peer busy.
     if (question.type !== 'headers' || ++asked % 2 === 0) return undefined;
     const { to, count } = question;
     answered.push(to);
-    const found = headers.slice(to - count + 1, to + 1);
-    return await read(
-      peer,
-      encodeHeadersAnswer({ headers: found, certificate: to === end.height ? certificate : undefined }),
-    );
+    return await read(peer, answerOf(to, count));
   });
   const idOf = (height: number) => epochs.idOf('peer', height, 1);
   await expect(idOf(95)).rejects.toThrow('nobody has the headers');
@@ -60,4 +65,11 @@ test('of an epoch no header is asked for twice where nobody answers some of the 
   expect(await idOf(95)).toEqual(idAt(95));
   expect(await idOf(CUTS - 1)).toEqual(end.cutId);
   expect(answered).toEqual([CUTS - 1, CUTS - 1 - MAX_HEADERS, CUTS - 1 - 2 * MAX_HEADERS]);
+});
+
+test('an epoch that does not lead to the own head is one fault of one peer, however many answers wait for its headers', async () => {
+  const epochs = new EpochProof(ledgerWith(SOME), async (peer, { to, count }, read) => read(peer, answerOf(to, count)));
+  const waiting = ['first', 'second', 'third'].map((peer) => epochs.idOf(peer, 95, 1));
+  const reasons = await Promise.all(waiting.map((one) => one.catch((error: unknown) => (error as Error).constructor)));
+  expect(reasons).toEqual([PeerFault, UnprovenError, UnprovenError]);
 });

@@ -231,8 +231,10 @@ export class BlockFetch {
   }
 
   #wantAgain(ids: readonly Bytes[]): void {
+    const absent = ids.filter((id) => this.#lacking.has(nameOf(id)));
+    if (absent.length === 0) return;
     const wanted = new Set(this.#wanted.map(nameOf));
-    const lacking = ids.filter((id) => this.#lacking.has(nameOf(id)) && !wanted.has(nameOf(id)));
+    const lacking = absent.filter((id) => !wanted.has(nameOf(id)));
     const place = (id: Bytes) => this.#places.get(nameOf(id)) ?? -1;
     this.#wanted = [...lacking, ...this.#wanted].sort((a, b) => place(a) - place(b));
   }

@@ -48,7 +48,12 @@ export class EpochProof {
    */
   async idOf(peer: PeerName, height: number, from: number): Promise<Bytes> {
     while (!this.#has(height)) {
-      this.#loading ??= this.#load(peer, from).finally(() => {
+      // Its fault is told once, by who began.
+      if (this.#loading !== undefined) {
+        await this.#loading.catch(() => Promise.reject(new UnprovenError('the headers of the epoch were not proven')));
+        continue;
+      }
+      this.#loading = this.#load(peer, from).finally(() => {
         this.#loading = undefined;
       });
       await this.#loading;
