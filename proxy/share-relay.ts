@@ -107,10 +107,13 @@ export class ShareRelay implements ShareSink {
     return true;
   }
 
-  #shareOf({ worker, nonce }: AcceptedShare, { origin, generation }: NonNullable<AcceptedShare['passed']>): Share {
+  #shareOf(
+    { worker, nonce, hashWork }: AcceptedShare,
+    { origin, generation }: NonNullable<AcceptedShare['passed']>,
+  ): Share {
     const { session, jobId, shareTarget, firstGeneration } = origin;
     const work = workOfTarget(bigintFromBytesBE(shareTarget));
-    const plain = { session, jobId, nonce, work, device: 0 };
+    const plain = { session, jobId, nonce, work, hashWork, device: 0 };
     if (firstGeneration === null) return plain;
     return { ...plain, farm: { generation, rig: worker === '' ? this.#unnamed : worker } };
   }

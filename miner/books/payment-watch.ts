@@ -3,7 +3,14 @@
  * payments that its node shows. Credits older than the time limit and not paid must be less than the threshold;
  * otherwise that is a suspicion, not proof, because a wallet can also fail for long.
  */
-import { newPayments, type Payment, type PayoutTerms, readPayoutTerms } from '../../protocol/books/account-payments.ts';
+import {
+  type AskedPayments,
+  newPayments,
+  type Payment,
+  type PayoutTerms,
+  readPayoutTerms,
+  unlistedSum,
+} from '../../protocol/books/account-payments.ts';
 import type { BooksSources } from '../../protocol/books/books-evidence.ts';
 import { type BooksService, isWhole } from '../../protocol/books/books-slice.ts';
 import {
@@ -13,6 +20,7 @@ import {
   type Thresholds,
   UNPAID_EVIDENCE_FORMAT,
   type UnpaidEvidence,
+  unlistedWords,
   unpaidBound,
 } from '../../protocol/evidence/unpaid-evidence.ts';
 
@@ -45,6 +53,7 @@ type Due = Pick<PayoutTerms, 'advanced' | 'isPaused'> & {
   readonly bound: number;
   /** Payments that the ledger does not show. */
   readonly denied: number;
+  readonly asked: AskedPayments;
 };
 
 export type PaymentRound = {
@@ -132,8 +141,12 @@ export class PaymentWatch {
     if (closed === undefined) return 'the pool does not say how far its books are';
     this.#hasFallen = closed < (this.#from ?? closed);
     const terms = await readPayoutTerms(this.#address, pool);
-    const known = this.#from === undefined ? null : this.#payments;
-    const asked = { address: this.#address, payer, known, fromHeight: this.#fromHeight };
+    const asked = {
+      address: this.#address,
+      payer,
+      known: this.#from === undefined ? null : this.#payments,
+      fromHeight: this.#fromHeight,
+    };
     const { found, denied } = await newPayments(asked, { pool, node });
     for (const [transaction, payment] of [...found].reverse())
       this.#pay(transaction, this.#from === undefined ? { ...payment, atoms: 0n } : payment);
@@ -141,7 +154,9 @@ export class PaymentWatch {
     this.#watch(terms.isPaused, wallMillis());
     const bound = unpaidBound(terms.intervalMillis);
     const { atoms: threshold, isRaised } = this.#thresholdOf(terms, bound, wallMillis());
-    this.#judge({ ...terms, threshold, bound, denied });
+    const known = { ...asked, known: this.#payments, fromHeight: this.#fromHeight };
+    const unlisted = await this.#judge({ ...terms, threshold, bound, denied, asked: known });
+    if (unlisted > 0n) return unlistedWords(unlisted);
     if (terms.isPaused) return 'the pool says that its payouts are paused';
     if (isRaised) return `the pool pays this address from ${threshold} atoms on, ${this.#least} before`;
     return this.#wordAlone(threshold, terms.advanced);
@@ -191,9 +206,14 @@ export class PaymentWatch {
     return this.#highest;
   }
 
-  #judge({ threshold, advanced, bound, isPaused, denied }: Due): void {
+  /** Returns the payments that the pool omits, where without them it would owe too much. */
+  async #judge({ threshold, advanced, bound, isPaused, denied, asked }: Due): Promise<bigint> {
+    const { node } = this.#dependencies;
     const credited = this.#creditsBefore(this.#watchedMillis - bound);
-    if (judgeUnpaid({ credited, paid: this.#paid, threshold, advanced, isPaused }) !== 'unpaid') return;
+    const facts = { credited, paid: this.#paid, threshold, advanced, isPaused };
+    if (judgeUnpaid(facts) !== 'unpaid') return 0n;
+    const unlisted = node === null ? 0n : await unlistedSum(asked, node);
+    if (judgeUnpaid({ ...facts, unlisted }) === 'unlisted') return unlisted;
     const owed = credited - this.#paid;
     const hours = Math.floor(bound / 3_600_000);
     this.#dependencies.alarm(
@@ -214,6 +234,7 @@ export class PaymentWatch {
         })),
       },
     );
+    return 0n;
   }
 
   #creditsBefore(millis: number): bigint {

@@ -7,7 +7,7 @@ import { CODE, type ErrorReply } from '../../protocol/stratum/errors.ts';
 import type { Share, Verdict } from './session-events.ts';
 
 /**
- * `again`: sent a second time, after a connection broke. `isLate`: its job had been superseded for a while when it was found.
+ * `again`: sent a second time, after a connection broke. `isLate`: its job had been superseded for a while when it was sent.
  * `blockId`: the server said that it is a block; the answer itself comes later.
  */
 export type Pending = {

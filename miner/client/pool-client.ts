@@ -132,6 +132,11 @@ export class PoolClient {
     return this.#connections;
   }
 
+  /** Shares that wait for their turn to be sent. */
+  get waiting(): number {
+    return this.#active?.session.waiting ?? 0;
+  }
+
   /** Until the next pool is tried; undefined while one is connected or being tried. */
   get nextTryMillis(): number | undefined {
     return this.#active === undefined ? this.#order.wait(this.#dependencies.now()) : undefined;

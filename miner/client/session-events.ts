@@ -66,6 +66,8 @@ export type Share = {
   readonly jobId: number;
   readonly nonce: Bytes;
   readonly work: bigint;
+  /** Work that its own hash would have met. */
+  readonly hashWork?: number;
   readonly device: number;
   /** Set for a share of a farm job: what its header was made with, and who found it. */
   readonly farm?: { readonly generation: number; readonly rig: string };

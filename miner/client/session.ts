@@ -94,6 +94,11 @@ export class Session {
     return this.#pending.size;
   }
 
+  /** Shares that wait for their turn to be sent. */
+  get waiting(): number {
+    return this.#pace.waiting.length;
+  }
+
   /** What the next connection may resume. Call it once the session has ended. */
   memory(now: number): SessionMemory | undefined {
     if (this.#isUsedUp) return undefined;
@@ -129,7 +134,7 @@ export class Session {
         this.#end(event.refusal);
         return;
       case 'share':
-        this.#submit({ share: event.share, again: false, isLate: this.#isLate(event.share, now) }, now);
+        this.#submit({ share: event.share, again: false }, now);
         return;
       case 'tick':
         this.#tick(now);
@@ -360,11 +365,13 @@ export class Session {
       return;
     }
     if (this.#pace.waiting.length > 0 || !this.#pace.take(now)) {
-      if (this.#pending.size + this.#pace.waiting.length < this.#times.maxPending) this.#pace.wait(pending);
-      else this.#verdict(pending, 'lost');
+      const hasRoom = this.#pending.size + this.#pace.waiting.length < this.#times.maxPending;
+      const givenUp = hasRoom ? this.#pace.wait(pending) : pending;
+      if (givenUp !== undefined) this.#verdict(givenUp, 'lost');
       return;
     }
-    const sequence = this.#pending.add(pending);
+    // Judged when it is sent: one that waited for its turn may be late through this side alone.
+    const sequence = this.#pending.add({ ...pending, isLate: this.#isLate(share, now) });
     const { jobId, nonce } = share;
     if (share.farm === undefined || typeof this.#farm !== 'object') {
       this.#send({ kind: 'submit', sequence, submit: { jobId, nonce } });

@@ -6,7 +6,7 @@
 import { freeNonces, type Hit, type SearchJob, splitNonces } from '../../kernels/backend.ts';
 import { type Bytes, equalBytes, toHex } from '../../protocol/bytes.ts';
 import { ANCHOR_ID_OFFSET, NONCE_OFFSET, TARGET_OFFSET } from '../../protocol/ledger/header.ts';
-import { meetsTarget, targetOfWork, targetToBytes } from '../../protocol/ledger/target.ts';
+import { meetsTarget, targetOfWork, targetToBytes, workOfHash } from '../../protocol/ledger/target.ts';
 import { POW_EPOCH_CUTS } from '../../protocol/network.ts';
 import type { PoolJob, Share } from '../client/session-events.ts';
 import { Device, type DeviceDependencies, type DeviceOptions } from './device.ts';
@@ -37,6 +37,8 @@ export type CrewOptions = { readonly badHits?: number };
 export type CrewDependencies = Omit<DeviceDependencies, 'open' | 'onHit' | 'onStopped'> & {
   readonly checker: HitChecker;
   readonly onShare: (share: Share) => void;
+  /** Shares that wait to be sent. */
+  readonly waiting: () => number;
   /** Whether the next epoch's dataset may be built now. Without it none is built ahead. */
   readonly allowsAhead?: (epoch: number) => boolean;
   /** The last device was stopped. */
@@ -242,6 +244,7 @@ export class Crew {
       jobId: job.pool.job.jobId,
       nonce: hit.nonce,
       work: job.pool.work,
+      hashWork: workOfHash(hit.hash),
       device: device.number,
     });
   }
@@ -331,7 +334,8 @@ export class Crew {
 
   #keepPace(now: number): void {
     const rates = this.#running().map((device) => device.rates(now).short);
-    this.#pace.look(rates.includes(undefined) ? undefined : rates.reduce<number>((sum, rate) => sum + (rate ?? 0), 0));
+    const rate = rates.includes(undefined) ? undefined : rates.reduce<number>((sum, one) => sum + (one ?? 0), 0);
+    this.#pace.look(rate, this.#dependencies.waiting() + this.#checking);
     const job = this.#current;
     if (job === undefined) return;
     const { handedWork, pool } = job;

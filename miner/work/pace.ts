@@ -2,13 +2,16 @@
  * How many shares are sent. A server sets the share target; one that is far too easy for the devices (a young chain, a
  * server that has not learned their rate, a malicious one) would cause thousands of shares a second, while a server
  * accepts about a hundred. So the miner gives the devices a harder target if needed: then only the hardest shares are
- * sent, at a rate that the server accepts. Pure; the time is passed in.
+ * sent, at a rate that the server accepts. Shares that wait to be sent make it harder still, until they are gone: else
+ * they would wait for ever, behind as many new ones as are sent. Pure; the time is passed in.
  */
 
 export const PACE = {
   /** Below the default limit per connection of this project's servers. */
   sharesPerSecond: 80,
   leastPerSecond: 1,
+  /** In this time those that wait are gone. */
+  drainSeconds: 2,
   /** Hits since the last check after which the target is made harder at once. */
   burst: 240,
   step: 8n,
@@ -45,13 +48,14 @@ export class Pace {
     this.#refused = true;
   }
 
-  /** Once a second, with the rate of all devices. */
-  look(rate: number | undefined): void {
+  /** Once a second, with the rate of all devices and the number of hits that wait to be checked and sent. */
+  look(rate: number | undefined, waiting: number): void {
     this.#hits = 0;
     this.#limit = this.#refused
       ? Math.max(PACE.leastPerSecond, this.#limit / 2)
       : Math.min(PACE.sharesPerSecond, this.#limit + 1);
     this.#refused = false;
-    if (rate !== undefined && Number.isFinite(rate)) this.#work = BigInt(Math.max(1, Math.ceil(rate / this.#limit)));
+    const wanted = Math.max(PACE.leastPerSecond, this.#limit - waiting / PACE.drainSeconds);
+    if (rate !== undefined && Number.isFinite(rate)) this.#work = BigInt(Math.max(1, Math.ceil(rate / wanted)));
   }
 }

@@ -10,7 +10,7 @@ import {
 } from '../../protocol/books/books-commitment.ts';
 import type { BooksSources } from '../../protocol/books/books-evidence.ts';
 import type { BooksService, SliceRecord } from '../../protocol/books/books-slice.ts';
-import type { CommitmentRow } from '../../protocol/books/ledger-payouts.ts';
+import { type CommitmentRow, judgeUnlisted } from '../../protocol/books/ledger-payouts.ts';
 import type { CutReader } from './cut-reader.ts';
 import { type Findings, REMEDIES } from './findings.ts';
 import { type AddressMoney, spendsOf } from './public-money.ts';
@@ -65,11 +65,12 @@ export class CommitmentAudit {
   readonly #unread: UnreadRows;
   readonly #checkedOnes = new Set<string>();
   /**
-   * Transactions of cuts that the books, replaced by an older copy, have not reached again; and the checks skipped for
-   * that reason.
+   * Transactions that books replaced by an older copy have not reached or not listed again; the checks skipped for
+   * that reason; and payouts that they leave out although they have reached their cuts.
    */
   readonly unreached = new Set<string>();
   readonly notChecked: string[] = [];
+  readonly omitted: string[] = [];
   /** The newest slice that a payout commits to, and the cut of the newest payout. */
   #committed = { slice: -1, height: -1 };
 
@@ -164,6 +165,9 @@ export class CommitmentAudit {
       else if (height + MAX_LAG > this.#reached.height) {
         this.unreached.add(transaction);
         this.notChecked.push(`${name}: the pool’s books have not reached it yet`);
+      } else if (!paid.has(transaction) && judgeUnlisted(carried.number, rows) === 'unlisted') {
+        this.unreached.add(transaction);
+        this.omitted.push(name);
       } else findings.add(name, 'not listed', 'a payout that carries a head of the books', REMEDIES.published);
     }
     return noted;

@@ -75,6 +75,12 @@ export async function auditLedger(
     const noted = await sections.run('what left the pool’s address', unlisted, [], 'spends');
     for (const each of noted) notChecked.push(`${each}: the pool says that it is still under way`);
     notChecked.push(...carried.notChecked);
+    const [omitted] = carried.omitted;
+    if (omitted !== undefined)
+      sections.suspicions.push({
+        name: 'payouts_unlisted',
+        says: `${carried.omitted.length} payouts, the first ${omitted}`,
+      });
     if (carried.stale !== undefined) notChecked.push(carried.stale);
     if (!sections.have('money that left the pool’s address', ['lists', 'spends'])) return null;
     const facts = { paid, fees, overpaid, unreached: carried.unreached, underWay: underWay.amount };

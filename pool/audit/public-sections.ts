@@ -11,8 +11,15 @@ import { type Findings, REMEDIES } from './findings.ts';
 /** The results that other parts use. */
 export type AuditPart = 'payments' | 'commitments' | 'slices' | 'lists' | 'spends';
 
+/** States that can have honest reasons, but should have ended by now. */
+export type Suspicion = {
+  readonly name: 'rewards_withheld' | 'books_behind' | 'payouts_unlisted';
+  readonly says: string;
+};
+
 export class AuditSections {
   readonly notChecked: string[] = [];
+  readonly suspicions: Suspicion[] = [];
   readonly #findings: Findings;
   readonly #unread = new Set<AuditPart>();
 

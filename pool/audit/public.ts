@@ -25,7 +25,7 @@ import { readPayments, sumsOf } from './public-payments.ts';
 import { pagesOf } from './public-reads.ts';
 import { auditRewards, CreditedBlocks, type OpenRewards } from './public-rewards.ts';
 import { type PublishedRecord, readLeaf, readRecord } from './public-rows.ts';
-import { AuditSections } from './public-sections.ts';
+import { AuditSections, type Suspicion } from './public-sections.ts';
 import { auditTerms, type ReadTerms, readTerms } from './public-terms.ts';
 
 /**
@@ -33,9 +33,6 @@ import { auditTerms, type ReadTerms, readTerms } from './public-terms.ts';
  * `suspicious`: the same, for longer than an honest pool needs (rule 27).
  */
 export type PublicVerdict = 'holds' | 'unchecked' | 'suspicious' | 'false';
-
-/** States that can have honest reasons, but should have ended by now. */
-export type Suspicion = { readonly name: 'rewards_withheld' | 'books_behind'; readonly says: string };
 
 export type PublicReport = {
   readonly verdict: PublicVerdict;
@@ -110,7 +107,7 @@ class PublicAudit {
   #isOlder = false;
   readonly #sections: AuditSections;
   readonly #notChecked: string[];
-  readonly #suspicions: Suspicion[] = [];
+  readonly #suspicions: Suspicion[];
   /** Lists of one service need the same pages repeatedly. */
   readonly #answers = new BoundedMap<string, Promise<unknown>>(KEPT_ANSWERS);
 
@@ -120,6 +117,7 @@ class PublicAudit {
     this.#findings = findings;
     this.#sections = new AuditSections(findings);
     this.#notChecked = this.#sections.notChecked;
+    this.#suspicions = this.#sections.suspicions;
     this.#blocks = new CreditedBlocks(findings);
   }
 

@@ -60,6 +60,8 @@ export function reportText(report: AuditReport, asked: { readonly ledger: boolea
 
 const SUSPICIONS: Readonly<Record<PublicReport['suspicions'][number]['name'], string>> = {
   rewards_withheld: 'for hours the pool has credited nobody with rewards that it was paid',
+  payouts_unlisted:
+    'the ledger has payouts of the pool that it does not list; books that fell back lack them until the wallet answers',
   books_behind: 'the books of the pool are more than an hour behind the ledger',
 };
 

@@ -16,6 +16,7 @@ import {
   judgeUnpaid,
   readUnpaidEvidence,
   type UnpaidEvidence,
+  unlistedWords,
   unpaidBound,
 } from '../../protocol/evidence/unpaid-evidence.ts';
 import { visible } from '../../runtime/log/visible.ts';
@@ -131,7 +132,8 @@ async function judge(evidence: UnpaidEvidence, { poolApi, nodeApi }: Values): Pr
     const threshold = highest > named ? highest : named;
     // After a pause it has as long to pay as ever.
     const isPaused = terms.isPaused || (terms.resumedMillis ?? 0) > newest.finalized_at_millis - bound;
-    const verdict = judgeUnpaid({ ...terms, isPaused, credited, paid, threshold });
+    const facts = { ...terms, isPaused, credited, paid, threshold };
+    const verdict = judgeUnpaid(facts);
     if (verdict === 'paid' || owed < named) return { verdict: 'paid', credited, paid };
     if (verdict === 'paused')
       throw new Error('the pool says that its payouts are paused, or were in the time that it has for them');
@@ -140,12 +142,10 @@ async function judge(evidence: UnpaidEvidence, { poolApi, nodeApi }: Values): Pr
         `the pool owes ${owed} atoms, and says that it pays this address from ${threshold} atoms on, or did in that time${advancedWords(terms)}; the file says ${named}`,
       );
     const unlisted = await unlistedSum({ ...asked, known: found }, node);
-    if (owed - unlisted < threshold)
-      throw new Error(
-        `the ledger shows payments of ${unlisted} atoms that the pool does not list: its database may have fallen back; ask again in an hour`,
-      );
+    if (judgeUnpaid({ ...facts, unlisted }) === 'unlisted')
+      throw new Error(`${unlistedWords(unlisted)}; ask again in an hour`);
     if (terms.earlier === undefined) throw new Error('the pool does not say which thresholds this address had before');
-    return { verdict, credited, paid };
+    return { verdict: 'unpaid', credited, paid };
   } catch (error) {
     return { verdict: 'unchecked', why: (error as Error).message };
   }

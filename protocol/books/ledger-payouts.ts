@@ -44,6 +44,14 @@ export type CommitmentRow = {
   readonly head: string | null;
 };
 
+/**
+ * What a pool's list says of one of its payouts on the ledger that the list lacks. `unlisted`: the list ends before it, as that
+ * of books replaced by an older copy does until the wallet has answered: an omission, and no lie. `denied`: the list has this
+ * number for another transaction, or a later one. Numbers have no gap and books lose their newest ones first.
+ */
+export const judgeUnlisted = (number: number, rows: readonly CommitmentRow[]): 'unlisted' | 'denied' =>
+  rows.some((row) => row.number >= number && row.transaction_id !== null) ? 'denied' : 'unlisted';
+
 /** Payouts of the ledger and what they carry. `isPartial`: not all of them could be read. */
 type CarriedCommitments = { readonly found: readonly LedgerCommitment[]; readonly isPartial: boolean };
 

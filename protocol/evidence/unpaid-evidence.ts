@@ -48,6 +48,8 @@ export const highestThreshold = (
 export type UnpaidFacts = {
   readonly credited: bigint;
   readonly paid: bigint;
+  /** What the ledger shows besides, of payments that the pool does not list. */
+  readonly unlisted?: bigint;
   /** The highest of its time. */
   readonly threshold: bigint;
   /** What the pool says that it paid beyond its credits, before: it keeps as much of the later ones. */
@@ -55,13 +57,17 @@ export type UnpaidFacts = {
   readonly isPaused: boolean;
 };
 
-/** The one judge of what a pool owes: the miner and `verify-evidence` ask it. `below`: owed, but less than the threshold. */
-export function judgeUnpaid({ credited, paid, threshold, advanced, isPaused }: UnpaidFacts) {
+/** The one judge of what a pool owes: the miner and `verify-evidence` ask it. `below`: owed, but less than the threshold; `unlisted`: so little only with payments that the pool omits (rule 30). */
+export function judgeUnpaid({ credited, paid, unlisted = 0n, threshold, advanced, isPaused }: UnpaidFacts) {
   const owed = credited - paid;
   if (owed <= 0n) return 'paid';
   if (owed < threshold + advanced) return 'below';
-  return isPaused ? 'paused' : 'unpaid';
+  if (isPaused) return 'paused';
+  return owed - unlisted < threshold + advanced ? 'unlisted' : 'unpaid';
 }
+
+export const unlistedWords = (atoms: bigint): string =>
+  `the ledger shows payments of ${atoms} atoms that the pool does not list: its database may have fallen back`;
 
 /** Credits that a file names, the newest ones. */
 export const MAX_UNPAID_CREDITS = 2_048;

@@ -55,7 +55,7 @@ function creditedPart({ rate, named, initialWork }: Start, from: number, to: num
       vardiff = retarget(onShare(vardiff, work, now, VARDIFF_DEFAULTS), now, VARDIFF_DEFAULTS);
     }
     if (now % 1000 === 0) {
-      pace.look(rate);
+      pace.look(rate, 0);
       vardiff = retarget(vardiff, now, VARDIFF_DEFAULTS);
     }
     if (now % CUT_MILLIS === 0) {

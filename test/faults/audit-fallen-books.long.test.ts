@@ -6,9 +6,10 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { audit, auditMoment } from '../../pool/audit/audit.ts';
 import type { LedgerReads } from '../../pool/audit/ledger.ts';
 import { auditPublic } from '../../pool/audit/public.ts';
-import { reportText } from '../../pool/audit/report.ts';
+import { publicReportText, reportText } from '../../pool/audit/report.ts';
 import type { Sql } from '../../pool/database/connect.ts';
 import { commitmentPayload } from '../../protocol/books/books-commitment.ts';
+import type { CommitmentRow } from '../../protocol/books/ledger-payouts.ts';
 import { ledgerCarrying } from '../attack/dishonest-pool.ts';
 import { openAuditBed, POOL } from '../pool/audit-bed.ts';
 import type { BooksBed } from '../pool/books-bed.ts';
@@ -79,12 +80,43 @@ for (const [how, change] of [
       expect(reportText(own, { ledger: true, wallet: false })).toMatch(/Not checked: .*have not reached/);
     }));
 
-test('books that have reached the cuts of the payouts and more, and still lack them, are false', () =>
+test('books that have reached the cuts of the payouts and still lack them omit them, and do not lie: the wallet may be down', () =>
   fallen(PAID + 17, async (sql) => {
     await lost(sql);
-    expect((await publicAudit(sql)).findings.map(({ books: said }) => said)).toContain('not listed');
+    const report = await publicAudit(sql);
+    expect(report.findings).toEqual([]);
+    expect([report.verdict, report.suspicions]).toEqual([
+      'suspicious',
+      [{ name: 'payouts_unlisted', says: expect.stringMatching(/^2 payouts, the first transaction \w+ of cut/) }],
+    ]);
+    expect(publicReportText(report)).toMatch(/SUSPICION \(payouts_unlisted\)[\s\S]*Verdict: suspicious/);
     expect((await ownAudit(sql)).findings.map(({ books: said }) => said)).toContain('no payout');
   }));
+
+type Commitments = { readonly commitments: readonly CommitmentRow[] };
+for (const [what, change] of [
+  ['a later payout', (rows: readonly CommitmentRow[]) => rows.slice(1)],
+  [
+    'another transaction under its number',
+    (rows: readonly CommitmentRow[]) => rows.map((row, i) => ({ ...row, transaction_id: `${i}c`.repeat(48) })),
+  ],
+] as const)
+  test(`a pool that lists ${what} denies a payout of the ledger, which no fall of its books explains`, async () => {
+    const pool = publishedPool(books.sql, (path, answer) =>
+      path.startsWith('commitments') ? { commitments: change((answer as Commitments).commitments) } : answer,
+    );
+    const report = await auditPublic({ pool, node: ledger as never });
+    expect(report.verdict).toBe('false');
+    expect(report.findings.map(({ books: said }) => said)).toContain('not listed');
+  });
+
+test('a payment that is listed without its commitment contradicts the list of commitments', async () => {
+  const pool = publishedPool(books.sql, (path, answer) =>
+    path.startsWith('commitments') ? { commitments: [] } : answer,
+  );
+  const report = await auditPublic({ pool, node: ledger as never });
+  expect(report.findings.map(({ books: said }) => said)).toContain('not listed');
+});
 
 test('a commitment to a slice that was not closed when the payout was made is false, however far the books are', () =>
   fallen(160, async (sql) => {

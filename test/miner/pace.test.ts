@@ -23,7 +23,7 @@ function simulate(
     }
     sent.push(hits);
     act(pace, second);
-    pace.look(second < 1 ? undefined : rate);
+    pace.look(second < 1 ? undefined : rate, 0);
   }
   return sent;
 }
@@ -41,7 +41,7 @@ test.each([
 
 test('a sensible target is left alone', () => {
   const pace = new Pace();
-  pace.look(1e9);
+  pace.look(1e9, 0);
   expect(pace.workFor(10_000_000_000n)).toBe(10_000_000_000n);
   expect(simulate(1e6, 100_000n, 20).every((count) => count === 0 || count === 100 || count <= 20)).toBe(true);
 });

@@ -30,6 +30,8 @@ class Pool {
   advanced: bigint | undefined;
   lapse: string | undefined;
   isSilent = false;
+  /** Its database fell back: it lists none of its payments. */
+  listsNone = false;
   intervalHours = 1;
   /** The first cut and the newest one that the node has. */
   historyFrom = 0;
@@ -78,7 +80,7 @@ class Pool {
         if (path === `miners/${ADDRESS}`)
           return { payout_minimum: String(this.minimum), ...(this.advanced && { advanced: String(this.advanced) }) };
         const [, cursor] = /&cursor=(\d+)$/.exec(path) ?? [];
-        const newest = [...this.payments].reverse();
+        const newest = this.listsNone ? [] : [...this.payments].reverse();
         const from = Number(cursor ?? 0);
         const rows = newest.slice(from, from + 200);
         return { payments: rows, ...(from + 200 < newest.length ? { next_cursor: String(from + 200) } : {}) };
@@ -96,7 +98,7 @@ class Pool {
 
   pay(state = 'finalized', isOnLedger = true): void {
     const number = this.payments.length + 1;
-    const [transaction_id, amount] = [`transaction ${number}`, String(this.balance)];
+    const [transaction_id, amount] = [`transaction-${number}`, String(this.balance)];
     this.payments.push({
       payout_id: `${number}`,
       state,
@@ -139,7 +141,7 @@ test('a pool that never pays is a suspicion after a day, with evidence; one that
   await inventing.hours(40, () => inventing.balance >= MINIMUM && inventing.pay('finalized', false));
   expect(inventing.alarms.length).toBeGreaterThan(0);
   const never = new Pool();
-  await never.hours(40, () => never.balance >= MINIMUM && never.pay('submitted'));
+  await never.hours(40, () => never.balance >= MINIMUM && never.pay('submitted', false));
   expect(never.alarms.length).toBeGreaterThan(0);
   // A restart of the miner every hour does not begin the time anew.
   const restarted = new Pool();
@@ -171,6 +173,29 @@ test('honest pools are not accused: paying, below the threshold, late by a day, 
   for (let i = 0; i < 500; i++) old.pay();
   await old.hours(100, old.payDue);
   expect([old.alarms, old.watch.lapse]).toEqual([[], undefined]);
+});
+
+test('a pool that fell and cannot ask its wallet omits payments that the ledger has, which is told and is no accusation', async () => {
+  const fallen = new Pool();
+  await fallen.hours(2);
+  fallen.listsNone = true;
+  await fallen.hours(60, fallen.payDue);
+  expect([fallen.alarms, fallen.watch.lapse]).toEqual([
+    [],
+    expect.stringMatching(/^the ledger shows payments of \d+ atoms that the pool does not list/),
+  ]);
+  fallen.listsNone = false;
+  await fallen.hours(10, fallen.payDue);
+  expect([fallen.alarms, fallen.watch.lapse]).toEqual([[], undefined]);
+  // Without a node nobody sees them, and one payment on the ledger covers no more than its amount.
+  const blind = new Pool({ node: false });
+  blind.listsNone = true;
+  await blind.hours(60, blind.payDue);
+  const ended = new Pool();
+  ended.listsNone = true;
+  await ended.hours(5, ended.payDue);
+  await ended.hours(60);
+  for (const { alarms } of [blind, ended]) expect(alarms.length).toBeGreaterThan(0);
 });
 
 test('payouts that are paused, and a node that is behind: cannot be checked, and no accusation for a day after it', async () => {
@@ -327,7 +352,7 @@ test('one transaction counts once, whatever ids the pool lists it under, and onl
   await others.hours(60, () => {
     others.pay();
     const own = others.payments.at(-1) as Payment;
-    own.transaction_id = `own ${own.transaction_id}`;
+    own.transaction_id = `own-${own.transaction_id}`;
     others.ledger.add(own.transaction_id);
   });
   expect(others.alarms.length).toBeGreaterThan(0);

@@ -15,6 +15,7 @@ type Vectors = {
     facts: {
       credited: string;
       paid: string;
+      unlisted?: string;
       minimum: string;
       earlier: { amount: string; until_millis: number }[];
       is_paused: boolean;
@@ -59,7 +60,9 @@ test('files about credits that were not paid: what can be read takes a pool and 
 });
 
 test('what is owed, by the highest threshold of its time', () => {
-  expect(new Set(owed.map(({ verdict }) => verdict))).toEqual(new Set(['unpaid', 'paid', 'below', 'paused']));
+  expect(new Set(owed.map(({ verdict }) => verdict))).toEqual(
+    new Set(['unpaid', 'paid', 'below', 'paused', 'unlisted']),
+  );
   for (const { says, facts, threshold, verdict } of owed) {
     const earlier = facts.earlier.map(({ amount, until_millis }) => ({
       atoms: BigInt(amount),
@@ -68,7 +71,7 @@ test('what is owed, by the highest threshold of its time', () => {
     const thresholds = { minimum: BigInt(facts.minimum), earlier };
     const highest = highestThreshold(thresholds, facts.at_millis, facts.bound_millis);
     expect(String(highest), says).toBe(threshold);
-    const sums = { credited: BigInt(facts.credited), paid: BigInt(facts.paid) };
+    const sums = { credited: BigInt(facts.credited), paid: BigInt(facts.paid), unlisted: BigInt(facts.unlisted ?? 0) };
     expect(judgeUnpaid({ ...sums, threshold: highest, advanced: 0n, isPaused: facts.is_paused }), says).toBe(verdict);
   }
 });
