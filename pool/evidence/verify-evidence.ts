@@ -4,7 +4,7 @@
  * with a node also whether the pool's payouts commit to it.
  */
 import { createApiClient } from '../../protocol/api/client.ts';
-import { gatherRecord } from '../../protocol/books/books-evidence.ts';
+import { type BooksSources, gatherRecord } from '../../protocol/books/books-evidence.ts';
 import type { SliceRecord } from '../../protocol/books/books-slice.ts';
 import { type BooksVerdict, judgeRecord } from '../../protocol/books/books-verdict.ts';
 import { PoolOmission, PoolSilence } from '../../protocol/books/pool-silence.ts';
@@ -50,7 +50,7 @@ const WHY: Readonly<Record<EvidenceShortcoming, string>> = {
   books_suffice: 'the books hold at least what the pool signed for',
 };
 
-/** The ledger cannot confirm data that the pool did not sign. */
+/** Neither the pool's slices nor the ledger say anything of what the pool did not sign. */
 const UNSIGNED: readonly EvidenceShortcoming[] = ['malformed', 'key', 'receipt'];
 
 /** `isKnown`: the key is known to be the pool's, and not only taken from the file. */
@@ -72,24 +72,48 @@ function wordsOf(verdict: EvidenceVerdict, isKnown: boolean): string {
 /** `hidden`: the pool answers, but shows no record of the slice. */
 type Published = { readonly key: boolean | null; readonly record: boolean | null; readonly hidden: boolean };
 
-/** Whether the pool publishes the same now; null if it could not be queried. */
-async function publishedOf(first: Receipt | undefined, key: string, api: string | undefined): Promise<Published> {
-  if (api === undefined) return { key: null, record: null, hidden: false };
-  const read = publishedApi(api);
-  const terms = (await read('terms').catch(() => undefined)) as { pool_key?: string } | null | undefined;
+/** The pool that is asked: its API, and its terms, which all checks use; undefined where they could not be read. */
+type AskedPool = { readonly read: BooksSources['pool']; readonly terms: { readonly pool_key?: string } | undefined };
+
+async function askedPool(api: string | undefined): Promise<AskedPool | undefined> {
+  if (api === undefined) return undefined;
+  const published = publishedApi(api);
+  const terms = (await published('terms').catch(() => undefined)) as AskedPool['terms'] | null;
+  return { read: async (path) => (path === 'terms' ? terms : published(path)), terms: terms ?? undefined };
+}
+
+/**
+ * Whether the pool publishes the same now; null if it could not be queried. The slices of a pool that did not sign the
+ * receipts say nothing of them: it may be another pool.
+ */
+async function publishedOf(
+  first: Receipt | undefined,
+  key: string,
+  isSigned: boolean,
+  pool: AskedPool | undefined,
+): Promise<Published> {
+  const own = pool?.terms === undefined ? null : pool.terms.pool_key === key;
+  if (pool === undefined || own !== true || !isSigned) return { key: own, record: null, hidden: false };
+  const { read } = pool;
   const path = `slices/${first?.service}?limit=1&cursor=${(first?.slice ?? 0) + 1}-0`;
   const page = (await read(path).catch(() => undefined)) as { slices: (SliceRecord | null)[] } | null | undefined;
   const shown = Array.isArray(page?.slices) ? page.slices : [];
   const record = shown.find((each) => each?.slice === first?.slice);
   return {
-    key: terms == null ? null : terms.pool_key === key,
+    key: own,
     record: record == null ? null : record.chain === first?.chain && record.root === first?.root,
     hidden: first !== undefined && page !== undefined && record == null,
   };
 }
 
 const publicWords = ({ key, record, hidden }: Published): string[] => [
-  ...(key === null ? [] : [key ? 'The pool publishes this key.' : 'The pool publishes another key now.']),
+  ...(key === null
+    ? []
+    : [
+        key
+          ? 'The pool publishes this key.'
+          : 'The pool publishes another key now, or is another pool: its slices were not compared.',
+      ]),
   ...(hidden ? ['The pool answers, and shows no record of this slice. Ask again in an hour.'] : []),
   ...(record === null
     ? []
@@ -113,12 +137,16 @@ type LedgerVerdict =
  * Whether the record that the pool signed is the one that its payouts commit to on the ledger; null without a pool and
  * a node.
  */
-async function ledgerOf(first: Receipt | undefined, values: VerifyEvidenceValues): Promise<LedgerVerdict | null> {
-  const { poolApi, nodeApi } = values;
-  if (first === undefined || poolApi === undefined || nodeApi === undefined) return null;
+async function ledgerOf(
+  first: Receipt | undefined,
+  pool: AskedPool | undefined,
+  nodeApi: string | undefined,
+): Promise<LedgerVerdict | null> {
+  if (first === undefined || pool === undefined || nodeApi === undefined) return null;
+  if (pool.terms === undefined) return { verdict: 'unread', reason: 'it shows no terms' };
   const node = createApiClient({ baseUrl: nodeApi }, apiClientDependencies());
   try {
-    return judgeRecord(first, await gatherRecord(first, { pool: publishedApi(poolApi), node }));
+    return judgeRecord(first, await gatherRecord(first, { pool: pool.read, node }));
   } catch (error) {
     if (error instanceof PoolOmission) return { verdict: 'hidden', reason: error.message };
     if (error instanceof PoolSilence || error instanceof PoolError) return { verdict: 'unread', reason: error.message };
@@ -177,10 +205,11 @@ export async function verifyEvidence(path: string, values: VerifyEvidenceValues,
     verifyMessage(publicKey, message, signature),
   );
   const first = firstOf(evidence?.receipts);
-  const published = await publishedOf(first, key, values.poolApi);
-  const isKnown = values.poolKey !== undefined || published.key === true;
   const isSigned = verdict.verdict === 'convicts' || !UNSIGNED.includes(verdict.why);
-  const ledger = isSigned ? await ledgerOf(first, values) : null;
+  const pool = await askedPool(values.poolApi);
+  const published = await publishedOf(first, key, isSigned, pool);
+  const isKnown = values.poolKey !== undefined || published.key === true;
+  const ledger = isSigned && published.key !== false ? await ledgerOf(first, pool, values.nodeApi) : null;
   if (values.json)
     terminal.out(
       `${JSON.stringify({ ...verdict, key: poolKeyName(fromHex(key)), key_given: values.poolKey !== undefined, key_known: isKnown, published, ledger }, (_, value) => (typeof value === 'bigint' ? String(value) : value))}\n`,

@@ -28,7 +28,8 @@ const PUBLISHED: Readonly<Record<'before' | 'now' | 'neither', string>> = {
   before:
     'The pool publishes the first of the two. If the file is true, it showed the other one to this miner alone, or for a time.',
   now: 'The pool publishes the later one of the two. If the file is true, it changed the list, or showed the first one to this miner alone.',
-  neither: 'The pool publishes a third list of this slice, or none.',
+  neither:
+    'The pool at that address publishes neither of the two now. The file does not say whose lists they are: it may be about another pool.',
 };
 
 /** Which of the two the pool publishes; null if it could not be queried. */

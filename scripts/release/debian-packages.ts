@@ -105,7 +105,8 @@ const PROGRAMS: readonly ProgramPackage[] = [
 ];
 
 /** Only for those who develop with a package, not for those who run it. */
-const NEEDLESS = /\.map$|\.d\.[cm]?ts$|\.a$|(^|\/)(\.bin|\.package-lock\.json|pkgconfig|pgxs)$/;
+const NEEDLESS =
+  /\.map$|\.d\.[cm]?ts$|\.a$|(^|\/)(\.[^/]+|pkgconfig|pgxs|docs|tests?|bench|benchmarks?|examples?|integration)$/;
 /** Folders with one entry for each platform. */
 const BY_PLATFORM = ['classic-level/prebuilds', 'webgpu/dist'];
 
@@ -151,8 +152,13 @@ function bringModules(home: string, arch: Architecture): void {
       if (name !== `linux-${nodeArch}`) rmSync(join(modules, path, name), { recursive: true });
   for (const path of readdirSync(modules, { recursive: true, encoding: 'utf8' }))
     if (NEEDLESS.test(path)) rmSync(join(modules, path), { recursive: true, force: true });
-  for (const { path, arch: found } of elfFiles(home))
+  const compiled = elfFiles(home);
+  for (const { path, arch: found } of compiled)
     if (found !== nodeArch) throw new Error(`${path} is for ${found}, the package for ${nodeArch}`);
+  // The rest is read by the Node that comes with it, and never run by itself.
+  const runnable = new Set(compiled.map(({ path }) => path));
+  for (const path of readdirSync(home, { recursive: true, encoding: 'utf8' }))
+    if (!runnable.has(path) && lstatSync(join(home, path)).isFile()) chmodSync(join(home, path), 0o644);
 }
 
 function write(path: string, text: string, mode = 0o644): void {

@@ -69,6 +69,45 @@ test('a file that names its own key convicts the holder of that key only', async
   expect(await judged(text, { poolKey: '00'.repeat(1952) })).toMatchObject({ code: 1 });
 });
 
+test('the slices of a pool whose key did not sign the file are not compared with it', async () => {
+  const { pool_key, receipts, leaf, record } = convicting;
+  const first = receipts[0] as (typeof receipts)[number];
+  const from = { from_slice: 0, slice_cuts: 240, window_thousandths: 8000, fee_ppm: 10_000 };
+  const terms = { network: first.network, address: 'another', terms: { pplns: [from], solo: [from] } };
+  const slices = [{ ...record, slice: first.slice, service: first.service, chain: 'ab'.repeat(48) }];
+  const asked = async (key: string, shown: object[], values: Partial<VerifyEvidenceValues>) => {
+    const paths: string[] = [];
+    const server = createServer((request, response) => {
+      paths.push(request.url ?? '');
+      const answer = request.url?.endsWith('/terms') ? { ...terms, pool_key: key } : { slices: shown, commitments: [] };
+      response.end(JSON.stringify(answer));
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const poolApi = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    try {
+      const text = JSON.stringify({ ...convicting, leaf });
+      const said = await judged(text, { poolApi, nodeApi: 'http://127.0.0.1:9', json: true, ...values });
+      const { published, ledger } = JSON.parse(said.text);
+      return { published, ledger, words: (await judged(text, { poolApi, ...values })).text, paths };
+    } finally {
+      server.closeAllConnections();
+      server.close();
+    }
+  };
+  const other = '5a'.repeat(1952);
+  // The key of the file, that of the pool which is asked, and none.
+  for (const values of [{}, { poolKey: pool_key }, { poolKey: other }])
+    for (const shown of [slices, []]) {
+      const said = await asked(other, shown, values);
+      expect(said).toMatchObject({ published: { record: null, hidden: false }, ledger: null });
+      expect(said.words).not.toMatch(/another record|no record of this slice|leaves out|ledger/);
+      expect(said.words).toMatch(/another key|not signed with the pool’s key/);
+      expect(said.paths.filter((path) => !path.endsWith('/terms'))).toEqual([]);
+    }
+  // Its own key: its own slices.
+  expect(await asked(pool_key, slices, {})).toMatchObject({ published: { record: false } });
+});
+
 test('a file without receipts, and one that lacks the leaf, convict nobody', async () => {
   const { pool_key, receipts } = convicting;
   const bare = { format: EVIDENCE_FORMAT, pool_key, leaf: null, record: null };

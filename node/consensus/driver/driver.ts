@@ -441,7 +441,7 @@ export class ConsensusDriver {
     const bytes = encodeMessage(message);
     const request = to === 'all' ? this.#forwarding.request(this.state, message) : undefined;
     const asked = request && encodeForward(request.members, bytes);
-    for (const peer of this.#receivers.of(to))
+    for (const peer of this.#receivers.of(to, this.#committee))
       this.#with.transport.send(peer, asked !== undefined && request?.peers.includes(peer) ? asked : bytes);
   }
 

@@ -113,15 +113,16 @@ export class Receivers {
     this.#members.clear();
   }
 
-  of(to: Receiver): readonly Peer[] {
+  of(to: Receiver, committee: Committee): readonly Peer[] {
     if (typeof to === 'object' && 'peer' in to) return [to.peer];
     const peers = this.#transport.peers();
     if (peers.length === 0) return peers;
     const known = this.#transport.known();
     // Members first: strangers get the remaining bandwidth.
     if (to === 'all') return [...known, ...peers.filter((peer) => !known.includes(peer))];
-    const bringer = typeof to === 'object' ? this.#members.get(to.member) : undefined;
-    if (bringer !== undefined && peers.includes(bringer)) return [bringer];
+    const towards = typeof to === 'object' ? this.towards(to.member, committee) : [];
+    const near = peers.filter((peer) => towards.includes(peer));
+    if (near.length > 0) return near;
     // Strangers, however many, must not displace neighbours that answer.
     const asked = known.length > 0 ? known : peers;
     this.#turn += SOME;

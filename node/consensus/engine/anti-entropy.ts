@@ -6,7 +6,8 @@
  */
 
 import type { Bytes } from '../../../protocol/bytes.ts';
-import type { Effect, Finalized, Have, Message, Peer } from './effects.ts';
+import type { Effect, Finalized, Have, Message, Peer, Proposal } from './effects.ts';
+import { hasSigners } from './last-cut.ts';
 import { isListening } from './listening.ts';
 import type { Rules } from './rules.ts';
 import type { ConsensusState, Round } from './state.ts';
@@ -16,15 +17,35 @@ import { bitsOf, hasBit, NIL, type Proof, proofOf, UNSIGNED, type Vote } from '.
 export const ANSWERS_PER_TICK = 2;
 
 /** `isMet`: members of a quorum are connected, this one among them. */
-export function tick(state: ConsensusState, isMet: boolean, out: Effect[]): void {
+export function tick(state: ConsensusState, isMet: boolean, rules: Rules, out: Effect[]): void {
   state.answered.clear();
   state.farVotes.clear();
   const step = `${state.height}/${state.round}/${state.step}`;
   const isThere = step === state.tickStep;
   if (isThere) out.push({ do: 'send', to: 'some', message: { type: 'have', have: haveOf(state) } });
+  askProposer(state, rules, out);
   state.ticksThere = isThere ? state.ticksThere + (isMet ? 1 : 0) : 0;
   state.tickStep = step;
 }
+
+/**
+ * What the proposal of the current round names is certainly with its proposer, and perhaps with nobody else: a liar may
+ * have sent its vote to that one alone.
+ */
+export function askProposer(state: ConsensusState, rules: Rules, out: Effect[]): void {
+  const { height, round, self, committee, rounds } = state;
+  const proposal = rounds.get(round)?.proposal;
+  const isWaited = state.step === 'new' || state.step === 'propose';
+  if (proposal === undefined || !isWaited || !lacksProof(state, proposal, rules)) return;
+  const member = committee.proposer(height, round);
+  if (member !== self) out.push({ do: 'send', to: { member }, message: { type: 'have', have: haveOf(state) } });
+}
+
+/** Signatures that its header names or, where it has an older polka, that polka. */
+const lacksProof = (state: ConsensusState, proposal: Proposal, rules: Rules): boolean =>
+  proposal.validRound < 0
+    ? !hasSigners(state, proposal, rules)
+    : state.rounds.get(proposal.validRound)?.prevotes.quorum !== proposal.cut;
 
 export function haveOf(state: ConsensusState): Have {
   const { height, round, last } = state;

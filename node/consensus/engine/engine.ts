@@ -4,10 +4,10 @@
  * Signatures of votes, proposals and proofs were checked before; intake.ts decides which are worth checking.
  */
 import { equalBytes } from '../../../protocol/bytes.ts';
-import { answer, haveOf, tick } from './anti-entropy.ts';
+import { answer, askProposer, tick } from './anti-entropy.ts';
 import type { Effect, Event, LogRecord, Proposal, Unsigned } from './effects.ts';
 import { EARLY_ROUNDS, earlyKey, judgeProof, judgeProposal, judgeVote } from './intake.ts';
-import { contraryLast, hasSigners, lastCutOf, watchLastRound } from './last-cut.ts';
+import { contraryLast, lastCutOf, watchLastRound } from './last-cut.ts';
 import { isListening, isMet, listenAfterAway, listenAnew, listened, listenOn } from './listening.ts';
 import { isBarred, isFromElsewhere, takeUnknown } from './own-key.ts';
 import { openState } from './recovery.ts';
@@ -29,7 +29,7 @@ function take(state: ConsensusState, event: Event, rules: Rules, out: Effect[]):
       enterHeight(state, event, rules, out);
       break;
     case 'begin':
-      begin(state, out);
+      begin(state, rules, out);
       break;
     case 'vote':
       takeVote(state, event.vote, rules, out);
@@ -56,11 +56,11 @@ function take(state: ConsensusState, event: Event, rules: Rules, out: Effect[]):
       takeSigned(state, event.message, event.signature, rules, out);
       break;
     case 'timeout':
-      if (event.height === state.height) timeOut(state, event.kind, event.round, out);
+      if (event.height === state.height) timeOut(state, event.kind, event.round, rules, out);
       break;
     case 'tick':
-      if (listened(state, event.company, rules)) begin(state, out);
-      tick(state, isMet(state, event.company, rules), out);
+      if (listened(state, event.company, rules)) begin(state, rules, out);
+      tick(state, isMet(state, event.company, rules), rules, out);
       follow(state, rules, out);
       break;
     case 'away':
@@ -111,7 +111,7 @@ function decision(state: ConsensusState, rules: Rules): Proof | undefined {
   return undefined;
 }
 
-function begin(state: ConsensusState, out: Effect[]): void {
+function begin(state: ConsensusState, rules: Rules, out: Effect[]): void {
   if (state.step !== 'new') return;
   if (state.listening !== undefined && isListening(state)) {
     state.listening.begins = true;
@@ -119,14 +119,14 @@ function begin(state: ConsensusState, out: Effect[]): void {
   }
   const { resume } = state;
   if (resume === undefined) {
-    startRound(state, 0, out);
+    startRound(state, 0, rules, out);
     return;
   }
   state.step = resume;
   state.resume = undefined;
   roundOf(state, state.round);
   // An already signed proposal is not signed again; otherwise one is made.
-  if (resume === 'propose') startRound(state, state.round, out);
+  if (resume === 'propose') startRound(state, state.round, rules, out);
   // The others may have received nothing: the same bytes are sent again.
   for (const message of state.recovered?.messages ?? []) out.push({ do: 'send', to: 'all', message });
 }
@@ -206,9 +206,10 @@ function takeProposal(state: ConsensusState, proposal: Proposal, timely: boolean
     roundOf(state, round).proposal = proposal;
     const proposer = state.committee.proposer(height, round);
     seen(state, proposer, round);
-    watchLastRound(state, proposal.lastRound);
-    if (!hasSigners(state, proposal, rules))
-      out.push({ do: 'send', to: { member: proposer }, message: { type: 'have', have: haveOf(state) } });
+    if (round === state.round) {
+      watchLastRound(state);
+      askProposer(state, rules, out);
+    }
   }
   const value = state.values.get(cut);
   if (value === undefined) state.values.set(cut, { proposal, verdict: 'unknown', faulted: false, timely });

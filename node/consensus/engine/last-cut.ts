@@ -1,7 +1,7 @@
 /**
  * The previous cut (consensus rule 9): a header lists its signers, and a member that prevotes for the header must have
  * each of those signatures. So precommits for it are still accepted during the next height: of the round that decided
- * here, and of one that a proposal refers to.
+ * here, and of the one that the proposal of the current round refers to.
  */
 import type { Proposal } from './effects.ts';
 import type { Rules } from './rules.ts';
@@ -42,11 +42,17 @@ export function hasSigners({ last }: ConsensusState, { signers, lastRound }: Pro
   return rules.isQuorum(last.committee.stakeOf(signers), last.committee.total);
 }
 
-/** Starts collecting for the round that a proposal refers to; one besides the decided round is kept. */
-export function watchLastRound({ last }: ConsensusState, lastRound: number): void {
-  if (last === undefined || last.rounds.has(lastRound)) return;
+/**
+ * Starts collecting for the round that the proposal of the current round refers to; one besides the decided round is
+ * kept. Proposals of later rounds wait for theirs: otherwise each could displace the round that is needed now.
+ */
+export function watchLastRound({ last, rounds, round: current }: ConsensusState): void {
+  const lastRound = rounds.get(current)?.proposal?.lastRound;
+  if (last === undefined || lastRound === undefined || last.rounds.has(lastRound)) return;
   for (const round of last.rounds.keys()) if (round !== last.round) last.rounds.delete(round);
-  last.rounds.set(lastRound, new Map());
+  const seen = last.seen.get(lastRound)?.precommits.votes ?? [];
+  const held = seen.filter((vote): vote is Vote => vote?.cut === last.cut);
+  last.rounds.set(lastRound, new Map(held.map((vote) => [vote.member, vote])));
 }
 
 export function wantsLastVote({ last }: ConsensusState, vote: Vote): boolean {

@@ -3,8 +3,9 @@
  * after every input (docs/protocol/consensus.md, rule 8).
  */
 
+import { askProposer } from './anti-entropy.ts';
 import type { Effect, Proposal, Unsigned } from './effects.ts';
-import { hasSigners, lastProof } from './last-cut.ts';
+import { hasSigners, lastProof, watchLastRound } from './last-cut.ts';
 import { isListening } from './listening.ts';
 import { isBarred, signsFirst } from './own-key.ts';
 import type { Rules } from './rules.ts';
@@ -34,10 +35,12 @@ export function progress(state: ConsensusState, rules: Rules, out: Effect[]): vo
 }
 
 /** Line 11. */
-export function startRound(state: ConsensusState, round: number, out: Effect[]): void {
+export function startRound(state: ConsensusState, round: number, rules: Rules, out: Effect[]): void {
   state.round = round;
   state.step = 'propose';
   prune(state);
+  watchLastRound(state);
+  askProposer(state, rules, out);
   out.push({ do: 'timer', kind: 'propose', height: state.height, round });
   if (state.committee.proposer(state.height, round) !== state.self || !maySign(state, stepNumber(round, 0))) return;
   const value = state.values.get(state.valid);
@@ -77,7 +80,7 @@ function jump(state: ConsensusState, rules: Rules, out: Effect[]): boolean {
   for (const member of ahead) {
     stake += committee.stake(member);
     if (!rules.isThird(stake, committee.total)) continue;
-    startRound(state, memberRounds[member] as number, out);
+    startRound(state, memberRounds[member] as number, rules, out);
     return true;
   }
   return false;
@@ -99,7 +102,7 @@ const followTicks = (round: number): number => 40 + 4 * round;
 export function follow(state: ConsensusState, rules: Rules, out: Effect[]): void {
   const { round, step, ticksThere, memberRounds } = state;
   if (!rules.jumps || (step !== 'prevote' && step !== 'precommit') || ticksThere < followTicks(round)) return;
-  if (memberRounds.some((seen) => seen > round)) startRound(state, round + 1, out);
+  if (memberRounds.some((seen) => seen > round)) startRound(state, round + 1, rules, out);
 }
 
 /**
@@ -235,12 +238,13 @@ export function timeOut(
   state: ConsensusState,
   kind: 'propose' | 'prevote' | 'precommit',
   round: number,
+  rules: Rules,
   out: Effect[],
 ): void {
   if (round !== state.round || !STEPS_BEFORE[kind].includes(state.step)) return;
   if (kind === 'propose') vote(state, PREVOTE, NIL, out);
   else if (kind === 'prevote') vote(state, PRECOMMIT, NIL, out);
-  else startRound(state, round + 1, out);
+  else startRound(state, round + 1, rules, out);
 }
 
 /**
