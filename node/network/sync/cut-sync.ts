@@ -202,14 +202,19 @@ export class CutSync {
     blame(network, peer, error);
   }
 
-  /** Of peers that say that they have them: cuts that a stranger invented lead to headers that nobody has. */
+  /**
+   * Of peers that say that they have them, again and again: one may be busy, or sync itself. Until they came, nobody says
+   * so any more, or the head is past them, for cuts that a stranger invented lead to headers that nobody has. `first` is asked once whatever it says.
+   */
   #askHeaders: AskHeaders = (first, question, read) => {
     const { ledger, network, steady } = this.#with;
-    const least = Math.max(question.to, ledger.head().height + 1);
     const bytes = encodeSyncQuestion(question);
-    const [since, asked] = [steady(), new Set<PeerName>()];
-    const isOpen = (peer: PeerName) =>
-      !asked.has(peer) && (peer === first || (this.heights.get(peer)?.claim ?? -1) >= least);
+    const since = steady();
+    let isFirst = true;
+    const open = () =>
+      this.heights.names.filter(
+        (peer) => (this.heights.get(peer)?.claim ?? -1) >= question.to || (isFirst && peer === first),
+      );
     return new Promise((resolve) => {
       const end = (found?: Awaited<ReturnType<typeof read>>) => {
         search.close();
@@ -218,11 +223,14 @@ export class CutSync {
       };
       const search = new Search({
         order: this.heights.orders.headers,
-        peers: () => this.heights.names.filter(isOpen),
+        peers: () => {
+          if (ledger.head().height >= question.to) end();
+          return open();
+        },
         prefers: (peer) => peer === first,
         missingSince: () => since,
         ask: async (peer, answered) => {
-          asked.add(peer);
+          if (peer === first) isFirst = false;
           const answer = await network.ask(peer, 'sync', bytes);
           answered();
           const found = await read(peer, answer);
@@ -230,7 +238,9 @@ export class CutSync {
           return found === undefined ? 0 : 1;
         },
         failed: (peer, error) => this.#failed(peer, error),
-        stuck: end,
+        stuck: () => {
+          if (open().length === 0) end();
+        },
       });
       this.#waiting.add(end);
       search.start();
