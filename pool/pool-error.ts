@@ -6,6 +6,7 @@ export const POOL_ERROR_CODES = [
   'options_disagree',
   'nodes_differ',
   'directory_other_chain',
+  'key_other_chain',
   'instances_need_redis',
   'database_unavailable',
   'wallet_unavailable',

@@ -48,9 +48,10 @@ import type { PoolValues } from './options.ts';
 import { createWalletClient } from './payout/wallet-client.ts';
 import { poolMetrics } from './pool-metrics.ts';
 import { startPoolStratum } from './pool-stratum.ts';
-import { openPoolKey, POOL_KEY_FILE } from './receipts/pool-key.ts';
+import { claimKey, openPoolKey, POOL_KEY_FILE } from './receipts/pool-key.ts';
 import { ReceiptMaker } from './receipts/receipt-maker.ts';
 import { every } from './rounds.ts';
+import { connectionsByName } from './shared/shared-state.ts';
 import { checkOptions, mailOptions, webhookSecret } from './start/check-options.ts';
 import { claimChain, lockAfterBackup } from './start/directory.ts';
 import { openPoolNode } from './start/node-link.ts';
@@ -95,7 +96,11 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
   started('data directory lock', () => lock.release());
 
   const transport = nodeTransport();
-  if (values.node.length > 0) await watchChains(values, transport, dependencies);
+  const keyPath = values.poolKeyFile ?? join(values.dataDir, POOL_KEY_FILE);
+  const claimed =
+    values.node.length > 0
+      ? (await watchChains(values, keyPath, transport, dependencies)).claimed
+      : Promise.resolve(undefined);
   const { sql, databaseUrl } = await openDatabase(values, dependencies);
   await insistOneInstance({ databaseUrl, hasRedis: values.redis !== undefined }, dependencies);
   const verifier = dependencies.verifier ?? openVerifier(values, dependencies);
@@ -192,6 +197,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       source,
       chain,
       wallet: walletClient,
+      connections: async () => connectionsByName(await shared.instances()),
       published,
       log: log.child('books'),
       now: steadyMillis,
@@ -202,10 +208,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
   );
   started('books', () => runner.close());
 
-  const poolKey = await openPoolKey(values.poolKeyFile ?? join(values.dataDir, POOL_KEY_FILE), {
-    sql,
-    log: log.child('receipts'),
-  });
+  const poolKey = await openPoolKey(keyPath, { sql, log: log.child('receipts'), claimed });
   const offer = poolKey === null ? {} : { receipts: { key: poolKey.publicKey, api: values.publicUrl ?? '' } };
   // Miners and blocks get the name from the start; pages follow an edit at once.
   const poolName = (await editedPoolName(sql)) ?? values.poolName;
@@ -380,22 +383,32 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
   };
 }
 
-/** With two chains nothing starts; if a node that answers later is on another chain, the pool ends. */
+/**
+ * With two chains nothing starts; if a node that answers later is on another chain, the pool ends. `claimed` is the chain,
+ * once a node has named it.
+ */
 async function watchChains(
   values: PoolValues,
+  keyPath: string,
   transport: NodeTransport,
   dependencies: PoolDependencies,
-): Promise<void> {
+): Promise<{ readonly claimed: Promise<string> }> {
   const named = (option: '--node' | '--node-api', urls: readonly string[]) => urls.map((url) => ({ option, url }));
   const nodes = [...named('--node', values.node), ...named('--node-api', values.nodeApi)];
+  const claimed = Promise.withResolvers<string>();
   const chains = new NodeChains(nodes, {
     transport,
     log: dependencies.log.child('nodes'),
-    claim: (chainId) => claimChain(values.dataDir, chainId),
+    claim: async (chainId) => {
+      await claimChain(values.dataDir, chainId);
+      await claimKey(keyPath, chainId, dependencies.log.child('receipts'));
+      claimed.resolve(chainId);
+    },
   });
   await chains.look();
   const look = () => chains.look().catch((error: Error) => dependencies.fault(error.message));
   every(CHAIN_MILLIS, look, 'chains of the nodes', dependencies);
+  return { claimed: claimed.promise };
 }
 
 function connectDocument(values: PoolValues, stratum: StratumServer, downloads: Downloads): ConnectDocument {

@@ -34,7 +34,11 @@ async function openPool(boots: readonly number[]): Promise<Pool> {
   const { books, web, close } = await openPoolApiBed();
   onTestFinished(close);
   const path = join(temporaryDirectory(), 'pool.key');
-  const key = (await openPoolKey(path, { sql: books.sql, log: quietLog })) as PoolKey;
+  const key = (await openPoolKey(path, {
+    sql: books.sql,
+    log: quietLog,
+    claimed: Promise.resolve(undefined),
+  })) as PoolKey;
   const ends: FrontEnd[] = [];
   for (const boot of boots) ends.push(await openFrontEnd(ends[0]?.directory, boot));
   const bed = await openReceipts(key, ends, books);

@@ -1,4 +1,5 @@
 /** Mistakes of an operator that once went unnoticed, or left half a pool behind: the programs refuse them in one line that names a remedy. */
+import { generateKeyPairSync } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -132,6 +133,19 @@ test('a data directory of another chain is refused: its journals are no work on 
   for (let start = 0; start < 2; start++)
     expectOneLine(await refusalOf(...folder, ...words(nodes[0])), 'database_unavailable', /./);
   expectOneLine(await refusalOf(...folder, ...words(nodes[1])), 'directory_other_chain', /another --data-dir/);
+});
+
+test('a key that was copied from a pool of another chain is refused: it would sign two books', async () => {
+  const nodes = [await openPoolNode(1n << 40n), await openPoolNode(1n << 41n)] as const;
+  const [one, other] = [temporaryDirectory(), temporaryDirectory()];
+  const key = join(temporaryDirectory(), 'pool.key');
+  const words = (dataDir: string, { mining, api }: (typeof nodes)[0]) =>
+    ['--data-dir', dataDir, '--pool-key-file', key, '--node', mining, '--node-api', api] as const;
+  const away = ['--database', 'postgres://pool:secret@127.0.0.1:9/pool'];
+  const { privateKey } = generateKeyPairSync('ml-dsa-65');
+  writeFileSync(key, privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 });
+  expectOneLine(await refusalOf(...words(one, nodes[0]), ...away), 'database_unavailable', /./);
+  expectOneLine(await refusalOf(...words(other, nodes[1]), ...away), 'key_other_chain', /another --pool-key-file/);
 });
 
 test('chains are compared only between nodes that answered', () => {
