@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { setTimeout as wait } from 'node:timers/promises';
-import { type Bytes, equalBytes } from '../protocol/bytes.ts';
+import { type Bytes, equalBytes, toHex } from '../protocol/bytes.ts';
 import { REGISTRATION_WINDOW } from '../protocol/network.ts';
 import { steadyNow } from '../runtime/clock/clock.ts';
 import { ConnectionCount, connectionCountMemory } from './connection/connection-count.ts';
@@ -18,10 +18,11 @@ import { DrawnAnchors } from './nodes/drawn-anchors.ts';
 import { MOST_PARTS } from './nodes/origin-job.ts';
 import { RepeatedTemplates } from './nodes/repeated-templates.ts';
 import { type KeptTemplate, TemplateStore } from './nodes/template-store.ts';
+import { ToldCuts } from './nodes/told-cuts.ts';
 import type { TemplateSet } from './nodes/upstream.ts';
 import type { PaidPool, StratumService } from './service.ts';
 import { BanList } from './session/ban-score.ts';
-import { BOOT_ID_BYTES, beginGenerations, connectionNumberMemory, noteHeight } from './session/extranonce.ts';
+import { BOOT_ID_BYTES, beginGenerations, connectionNumberMemory } from './session/extranonce.ts';
 import { MAX_SERIAL } from './session/job-book.ts';
 import type { KeptPublication } from './session/session-entries.ts';
 import { SessionLog } from './session/session-log.ts';
@@ -100,6 +101,7 @@ class MainServer implements StratumServer {
   readonly #hub: MainHub;
   readonly #counts: SharedArrayBuffer;
   readonly #connectionNumbers = connectionNumberMemory();
+  readonly #toldCuts: ToldCuts;
   readonly #templates: TemplateStore;
   readonly #repeated: RepeatedTemplates;
   #certificate: CertificatePem | null;
@@ -130,6 +132,7 @@ class MainServer implements StratumServer {
     this.#dependencies = dependencies;
     this.#certificate = options.certificate;
     this.#now = dependencies.now ?? steadyNow;
+    this.#toldCuts = new ToldCuts(this.#connectionNumbers, this.#now);
     this.bootId = options.bootId ?? Uint8Array.from(randomBytes(BOOT_ID_BYTES));
     const { graceMillis, memoryMillis } = options.limits.jobs;
     this.#repeated = new RepeatedTemplates(2 * (graceMillis + memoryMillis));
@@ -200,6 +203,7 @@ class MainServer implements StratumServer {
     }
     this.#dependencies.upstream.start({
       templates: (set) => void this.#publish(set),
+      told: (cutId) => void this.#toldCuts.tell(cutId),
       cut: (cut) => this.#blocks.onCut(cut),
       healthy: (isHealthy) => {
         if (!isHealthy && this.#healthy) this.#unhealthySince = performance.now();
@@ -329,14 +333,13 @@ class MainServer implements StratumServer {
   async #publish({ templates, ...about }: TemplateSet): Promise<void> {
     const kept = templates.map((template) => this.#templates.put(template));
     // Before it waits for a dataset or a disk: another server may have sent it by then.
-    const height = Math.max(about.headHeight, ...kept.map(({ anchorHeight }) => anchorHeight));
-    noteHeight(this.#connectionNumbers, height, about.clean);
+    const told = kept.map(({ header }) => this.#toldCuts.tell(about.cutId ?? toHex(header.anchorId)));
     const { draw } = about.part ?? ALL;
     const part = this.#parts.get(draw) ?? { ...NEW_PART };
     for (const { serial } of part.waiting) this.#templates.forget(serial);
     part.waiting = kept;
     this.#parts.set(draw, part);
-    if (kept.length > 0) return await this.#publishKept(kept, about, part);
+    if (kept.length > 0) return await this.#publishKept(kept, { ...about, told }, part);
     if (about.part === undefined) return;
     this.#parts.delete(draw);
     const { headHeight, part: of } = about;
@@ -349,7 +352,7 @@ class MainServer implements StratumServer {
 
   async #publishKept(
     kept: readonly KeptTemplate[],
-    { headHeight, clean, node, anchors, part: of }: Omit<TemplateSet, 'templates'>,
+    { headHeight, clean, node, anchors, told, part: of }: Omit<TemplateSet, 'templates'> & { told: readonly number[] },
     part: Part,
   ): Promise<void> {
     const { verifier, log } = this.#dependencies;
@@ -389,6 +392,7 @@ class MainServer implements StratumServer {
         draws: of === undefined ? kept.length : MOST_PARTS,
         isFresh: anchors === 'best' || (repeats[draw] as boolean),
         cutHeight,
+        told: told[draw] as number,
         ...(origin === undefined ? {} : { origin }),
       })),
     };
@@ -571,6 +575,7 @@ const published = ({
   draws,
   isFresh,
   cutHeight,
+  told,
 }: PublishedTemplate): PublishedTemplate => ({
   serial,
   header,
@@ -579,4 +584,5 @@ const published = ({
   draws,
   isFresh,
   cutHeight,
+  told,
 });

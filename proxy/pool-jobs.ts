@@ -7,6 +7,7 @@ import type { TemplatePart } from '../bridge/nodes/origin-job.ts';
 import type { CheckedTemplate } from '../bridge/nodes/template.ts';
 import type { NodeAnswer, NodeFigures, Upstream, UpstreamEvents } from '../bridge/nodes/upstream.ts';
 import type { PoolJob } from '../miner/client/session-events.ts';
+import { toHex } from '../protocol/bytes.ts';
 import { decodeHeader, registrationWindowEnd } from '../protocol/ledger/header.ts';
 import { targetToBytes } from '../protocol/ledger/target.ts';
 import { type NetworkName, POW_EPOCH_CUTS } from '../protocol/network.ts';
@@ -47,7 +48,13 @@ export function templateOf(
 }
 
 /** The newest job of a session at the pool. */
-type Newest = { readonly job: PoolJob; readonly height: number; readonly part: TemplatePart | undefined };
+type Newest = {
+  readonly job: PoolJob;
+  readonly height: number;
+  /** Of the highest anchor: a pool may draw older ones. */
+  readonly cutId: string;
+  readonly part: TemplatePart | undefined;
+};
 
 export class PoolJobs implements Upstream {
   readonly #network: NetworkName;
@@ -91,8 +98,10 @@ export class PoolJobs implements Upstream {
     }
     // Jobs of another session cannot be submitted in this one.
     const clean = job.job.clean || before?.job.session !== job.session;
-    const height = clean ? job.height : Math.max(before?.height ?? 0, job.height);
-    const newest = { job, height, part };
+    const own = { height: job.height, cutId: toHex(decodeHeader(job.job.header).anchorId) };
+    const { height, cutId } = !clean && before !== undefined && before.height > own.height ? before : own;
+    this.#events?.told(cutId);
+    const newest = { job, height, cutId, part };
     this.#newest.set(draw, newest);
     this.#late.set(draw, clean || this.#late.get(draw) === true);
     this.tick();
@@ -111,13 +120,14 @@ export class PoolJobs implements Upstream {
     }
   }
 
-  #tell({ job, height, part }: Newest, clean: boolean): void {
+  #tell({ job, height, cutId, part }: Newest, clean: boolean): void {
     this.#events?.templates({
       templates: [templateOf(job, this.#network, part)],
       headHeight: height,
       clean,
       node: 'pool',
       anchors: 'newest',
+      cutId,
       ...(part === undefined ? {} : { part }),
     });
     if (part === this.#own) this.#events?.healthy(true);

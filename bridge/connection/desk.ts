@@ -273,8 +273,8 @@ export class Desk implements ConversationDesk {
     this.#receipts.ask(conversation);
   }
 
-  get knownHeight(): number {
-    return this.#counter.knownHeight;
+  get toldCuts(): number {
+    return this.#counter.toldCuts;
   }
 
   newNumbers(mark = 0): ConnectionNumbers {

@@ -100,7 +100,16 @@ export async function warmUp(options: DeskOptions): Promise<WarmedUp> {
   const miners: [conversation: Conversation, peer: DeafPeer][] = [];
   for (let round = 1; round <= ROUNDS; round++) {
     const header = templateHeader(options.network.id, round);
-    const template = { serial: round, header, epoch: 0, draw: 0, draws: 1, isFresh: false, cutHeight: round };
+    const template = {
+      serial: round,
+      header,
+      epoch: 0,
+      draw: 0,
+      draws: 1,
+      isFresh: false,
+      cutHeight: round,
+      told: round,
+    };
     // Connections that are already logged in get it as a job.
     desk.publish({ templates: [template], headHeight: round, clean: false });
     for (let i = 0; i < LOGINS_A_ROUND; i++) miners.push(login(desk, username, i % V2_EVERY === 0 ? 'v2' : 'v1'));

@@ -35,6 +35,7 @@ export class ServedTemplate implements JobTemplate {
   readonly isFresh: boolean;
   readonly anchorHeight: number;
   readonly cutHeight: number;
+  readonly told: number;
   readonly registrationWindowEnd: number;
   readonly origin: OriginJob | undefined;
   /** No share is worth more on it. */
@@ -55,6 +56,7 @@ export class ServedTemplate implements JobTemplate {
     const view = new DataView(published.header.buffer, published.header.byteOffset);
     this.anchorHeight = Number(view.getBigUint64(8, true));
     this.cutHeight = Math.max(published.cutHeight, this.anchorHeight);
+    this.told = published.told;
     this.registrationWindowEnd = registrationWindowEnd(this.anchorHeight);
     this.origin = published.origin;
     this.hardest = hardestOf(this.origin?.shareTarget ?? this.target);

@@ -45,12 +45,16 @@ export type TemplateSet = {
   readonly clean: boolean;
   readonly node: string;
   readonly anchors: AnchorPolicy;
+  /** The cut at which it was made, where its anchors may be older. */
+  readonly cutId?: string;
   /** Set where several sessions of another server serve; one without templates has ended. */
   readonly part?: TemplatePart;
 };
 
 export type UpstreamEvents = {
   templates(set: TemplateSet): void;
+  /** A node told of a cut, whether it serves or not. */
+  told(cutId: string): void;
   cut(cut: CutNews): void;
   /** Whether any node serves. */
   healthy(isHealthy: boolean): void;
@@ -190,6 +194,7 @@ export class NodeUpstream implements Upstream {
   }
 
   #advance(node: Followed, height: number, cutId: string): void {
+    this.#events?.told(cutId);
     if (!node.isReachable) this.#dependencies.log.info('node is there', { node: node.source.name, height });
     node.isReachable = true;
     node.isLoggedAway = false;
@@ -303,6 +308,7 @@ export class NodeUpstream implements Upstream {
         clean,
         node: node.source.name,
         anchors,
+        ...(anchors === 'best' ? { cutId } : {}),
       });
     } catch (error) {
       if (this.#ending.signal.aborted) return;

@@ -24,9 +24,9 @@ const NEXT_PREFIX = GENERATIONS + MOST_PARTS;
 const TAKEN_PREFIXES = NEXT_PREFIX + 1;
 const PREFIXES = 0x1_0000;
 const WORD_BITS = 32;
-/** Then the height of the newest cut that there is a template on, and the key of the connections' names. */
-const KNOWN_HEIGHT = TAKEN_PREFIXES + PREFIXES / WORD_BITS;
-const NAME_KEY = KNOWN_HEIGHT + 1;
+/** Then the place of the newest cut (nodes/told-cuts.ts), and the key of the connections' names. */
+const TOLD_CUTS = TAKEN_PREFIXES + PREFIXES / WORD_BITS;
+const NAME_KEY = TOLD_CUTS + 1;
 const NAME_KEY_BYTES = 16;
 const NAME_ROUNDS = 4;
 /** A generation is at most this far above the one before it. */
@@ -82,15 +82,9 @@ export function connectionNumberMemory(key: Bytes = randomBytes(NAME_KEY_BYTES))
 export const beginGenerations = (memory: SharedArrayBuffer, part: number): void =>
   void Atomics.store(new Uint32Array(memory), GENERATIONS + part, 0);
 
-/**
- * There is a template on a cut of this height: listener threads send it sooner or later, one of them perhaps before another. What
- * was known stays known where another node serves that is behind, unless its chain is another.
- */
-export function noteHeight(memory: SharedArrayBuffer, height: number, isOtherChain = false): void {
-  const counters = new Uint32Array(memory);
-  const known = isOtherChain ? 0 : Atomics.load(counters, KNOWN_HEIGHT);
-  Atomics.store(counters, KNOWN_HEIGHT, Math.max(known, height));
-}
+/** A node has told of a cut with this place: listener threads send templates on it sooner or later, one of them perhaps before another. */
+export const notePlace = (memory: SharedArrayBuffer, place: number): void =>
+  void Atomics.store(new Uint32Array(memory), TOLD_CUTS, place);
 
 /** Hands out connection numbers of one thread. Numbers are never used again in the life of a boot id. */
 export class ConnectionCounter {
@@ -137,9 +131,9 @@ export class ConnectionCounter {
     }
   }
 
-  /** Of the newest cut that the node has told of. */
-  get knownHeight(): number {
-    return Atomics.load(this.#next, KNOWN_HEIGHT);
+  /** The place of the newest cut that any node has told of. */
+  get toldCuts(): number {
+    return Atomics.load(this.#next, TOLD_CUTS);
   }
 
   /** A prefix for a connection whose header others have too: one that none of them has, while there is one. */

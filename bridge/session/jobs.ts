@@ -105,16 +105,15 @@ export class Jobs {
 
   /** What templates on those cuts count for, where it was this work that jobs on the newest would have had. */
   #heldWith(work: bigint): readonly HeldWork[] {
-    const known = Math.max(this.#desk.knownHeight, this.#desk.newest(this.draw)?.cutHeight ?? -1);
-    const through = known + CUTS_AHEAD;
-    // The next template may be on a cut of before (a node that is behind serves), or the newest may be (a dataset is built). What is
-    // above is of another chain.
-    const held = this.#held.filter((each) => each.through > known - REGISTRATION_WINDOW && each.through <= through);
+    const { toldCuts } = this.#desk;
+    const through = toldCuts + CUTS_AHEAD;
+    // The next template may be on a cut of before (a node that is behind serves), or the newest may be (a dataset is built).
+    const held = this.#held.filter((each) => each.through > toldCuts - REGISTRATION_WINDOW);
     return held.at(-1)?.through === through ? held : [...held, { work, through }];
   }
 
-  #workOn({ cutHeight }: ServedTemplate): bigint {
-    const held = this.#isHeld ? this.#held.find(({ through }) => cutHeight <= through) : undefined;
+  #workOn({ told }: ServedTemplate): bigint {
+    const held = this.#isHeld ? this.#held.find(({ through }) => told <= through) : undefined;
     return held?.work ?? this.shareWork;
   }
 

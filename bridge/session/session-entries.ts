@@ -336,6 +336,8 @@ function readTemplates(reader: ByteReader): KeptPublication {
       draws: reader.u8(),
       isFresh: reader.u8() === 1,
       cutHeight: reader.height(),
+      // No job is on it any more.
+      told: 0,
     };
     const epochLength = reader.height() || undefined;
     const fees = reader.u64();

@@ -17,7 +17,7 @@ export type SessionJobs = {
   readonly held?: readonly HeldWork[];
 };
 
-/** The share work of a farm's jobs on templates made at cuts up to this height (jobs.ts). */
+/** The share work of a farm's jobs on templates of cuts up to this place (jobs.ts). */
 export type HeldWork = { readonly work: bigint; readonly through: number };
 
 export type SessionRecord = TallyState & {

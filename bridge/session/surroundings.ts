@@ -29,8 +29,8 @@ export interface SessionDesk {
   readonly shelf: TemplateShelf<ServedTemplate>;
   now(): number;
   newest(draw: number): ServedTemplate | undefined;
-  /** Of the newest cut that the node has told of: its template may come here later than elsewhere. */
-  readonly knownHeight: number;
+  /** The place of the newest cut that any node has told of (nodes/told-cuts.ts): its template may come here later than elsewhere. */
+  readonly toldCuts: number;
   /** The template that came just before the newest, for the same draw. */
   before(draw: number): ServedTemplate | undefined;
   /** An address of the network (known-addresses.ts); throws what parseAddress throws. */

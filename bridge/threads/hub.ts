@@ -24,6 +24,8 @@ export type PublishedTemplate = {
   readonly isFresh: boolean;
   /** The newest cut when it was published: its anchor, unless that was drawn. */
   readonly cutHeight: number;
+  /** The place of its cut in the order in which nodes told of them (nodes/told-cuts.ts). */
+  readonly told: number;
   readonly origin?: OriginJob;
 };
 

@@ -162,7 +162,17 @@ class Strategy {
     // The only parts of a template that chance or the clock chose.
     header.fill(0, 24, 80);
     const isFresh = this.#random(6) === 0;
-    const template = { serial: ++this.#serial, header, epoch: 0, draw: 0, draws: 1, isFresh, cutHeight: 0 };
+    const template = {
+      serial: ++this.#serial,
+      header,
+      epoch: 0,
+      draw: 0,
+      draws: 1,
+      isFresh,
+      cutHeight: 0,
+      told: this.#height,
+    };
+    this.#bed.tell(this.#height);
     this.#bed.desk.publish({ templates: [template], headHeight: this.#height, clean: this.#random(16) === 0 });
   }
 }

@@ -7,9 +7,12 @@
  */
 import { randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { noteHeight } from '../../bridge/session/extranonce.ts';
+import type { TemplateAnswer } from '../../bridge/nodes/template.ts';
 import { type Bytes, equalBytes, toHex } from '../../protocol/bytes.ts';
-import { REWARD_ROOT_OFFSET } from '../../protocol/ledger/header.ts';
+import { NONCE_OFFSET, REWARD_ROOT_OFFSET } from '../../protocol/ledger/header.ts';
+import { headerForPayout } from '../../protocol/ledger/reward.ts';
+import { workOfHash } from '../../protocol/ledger/target.ts';
+import { extranonceOfGeneration, type FarmJob } from '../../protocol/stratum/farm.ts';
 import type { Job } from '../../protocol/stratum/messages.ts';
 import { EASY, startBed } from '../bridge/bed.ts';
 import { type DeskBed, deskBed } from '../bridge/desk-bed.ts';
@@ -18,10 +21,13 @@ import { addressOf, V2Client } from '../bridge/stratum-client.ts';
 import { TemplateSource } from '../bridge/template-source.ts';
 import { randomOf } from '../random.ts';
 import { until } from '../until.ts';
-import { quickVerifier } from './credit/world.ts';
+import { quickHash, quickVerifier } from './credit/world.ts';
 
 const SEEDS = 30;
 const WAYS = 4;
+const CUT_MILLIS = 2_500;
+const ROUNDS = 40;
+const HASHES = 32;
 const PASSWORDS = ['', 'd=4', 'd=9', 'd=64', 'd=1000', 'min=32', 'min=7', 'rate=100', 'rate=3000'];
 const LIMITS = { ...EASY, requests: { perSecond: 1e6, burst: 1e6 }, bans: { ...EASY.bans, limit: 1e9 } };
 /** All hashes are shares, and none is a block. */
@@ -63,7 +69,17 @@ class Chooser {
   }
 
   async publish({ header, height, isFresh }: Made): Promise<void> {
-    const template = { serial: ++this.#serial, header, epoch: 0, draw: 0, draws: 1, isFresh, cutHeight: 0 };
+    const template = {
+      serial: ++this.#serial,
+      header,
+      epoch: 0,
+      draw: 0,
+      draws: 1,
+      isFresh,
+      cutHeight: 0,
+      told: height,
+    };
+    this.#bed.tell(height);
     this.#bed.desk.publish({ templates: [template], headHeight: height, clean: false });
     await this.#bed.settle();
   }
@@ -163,7 +179,6 @@ async function meet(seed: number, way: number, templates: readonly Made[]): Prom
   const known = templates.at(-1) as Made;
   let height = Math.max(...templates.map((template) => template.height));
   for (const template of templates.slice(0, -1)) {
-    noteHeight(bed.numbers, template.height);
     await miner.publish(template);
     await miner.act(4);
   }
@@ -176,7 +191,7 @@ async function meet(seed: number, way: number, templates: readonly Made[]): Prom
   await miner.act(miner.random(6));
   // Cuts come, and no templates: a dataset is built.
   for (let cuts = randomOf(seed)(3) * 4; cuts > 0; cuts--) {
-    noteHeight(bed.numbers, ++height);
+    bed.tell(++height);
     await miner.act(miner.random(4));
   }
   await miner.read();
@@ -208,7 +223,9 @@ test('a header that could be known has one price, whatever the miner chooses aft
 
 test('a server knows a cut when its node tells of it, also where a dataset has to be built first, and no heights of another chain', async () => {
   let prepared = Promise.resolve();
+  let clock = 0;
   const { port, source } = await startBed({
+    serverNow: () => clock,
     verifier: { ...quickVerifier, prepare: () => prepared },
     blockWork: 1n << 20n,
   });
@@ -222,6 +239,10 @@ test('a server knows a cut when its node tells of it, also where a dataset has t
     await until(() => client.farmJobs.length === jobs);
     return client.farmJobs.map((job) => job.shareTarget);
   };
+  const cut = () => {
+    clock += CUT_MILLIS;
+    source.cut();
+  };
   const first = await begin('d=16', null);
   const [before] = await targets(first, 1);
   const { promise, resolve } = Promise.withResolvers<void>();
@@ -231,23 +252,116 @@ test('a server knows a cut when its node tells of it, also where a dataset has t
     asked++;
     return answer;
   };
-  source.cut();
+  cut();
   await until(() => asked > 0);
   const again = await begin('d=1000', first.session);
   resolve();
   await targets(again, 2);
-  source.cut();
+  cut();
   expect(await targets(again, 3)).toEqual([before, before, before]);
-  source.cut();
+  cut();
   const wished = (await targets(again, 4)).at(-1);
   expect(wished).not.toBe(before);
 
+  clock += CUT_MILLIS;
   source.takeUp(5, randomBytes(48));
   source.back();
   await targets(again, 5);
   const other = await begin('d=64', again.session);
-  source.cut();
+  cut();
   expect(await targets(other, 2)).toEqual([wished, wished]);
-  source.cut();
+  cut();
   expect((await targets(other, 3)).at(-1)).not.toBe(wished);
 });
+
+/** What another server of the same node sends is what this one gets. */
+class SharedNode extends TemplateSource {
+  #made: { readonly height: number; readonly answer: Promise<TemplateAnswer> } | undefined;
+
+  override template(draw: number): Promise<TemplateAnswer> {
+    if (this.isAway) return Promise.reject(new Error('away'));
+    if (this.#made?.height !== this.height) this.#made = { height: this.height, answer: super.template(draw) };
+    return this.#made.answer;
+  }
+}
+
+/** The best of some hashes on a header of a farm's generation. */
+function bestHash({ extranonceHead, payout }: FarmJob, header: Bytes, generation: number) {
+  const own = Uint8Array.from(headerForPayout(header, payout, extranonceOfGeneration(extranonceHead, generation)));
+  let best = { nonce: new Uint8Array(8), work: 0 };
+  for (let i = 0; i < HASHES; i++) {
+    const nonce = Uint8Array.from(randomBytes(8));
+    own.set(nonce, NONCE_OFFSET);
+    const work = Number(workOfHash(quickHash(own)));
+    if (work > best.work) best = { nonce, work };
+  }
+  return best;
+}
+
+/** How far the second node is ahead at first, and what it and others tell of until it serves. */
+type Second = { readonly ahead: number; readonly heard: boolean; readonly cutMillis: number; readonly rush: number };
+
+test.each<[string, Second]>([
+  ['it is ahead', { ahead: 3, heard: true, cutMillis: CUT_MILLIS, rush: 0 }],
+  ['it catches up, many cuts a second', { ahead: 40, heard: true, cutMillis: 10, rush: 0 }],
+  ['it comes back after a while', { ahead: 30, heard: false, cutMillis: CUT_MILLIS, rush: 0 }],
+  ['it comes back with cuts of long ago', { ahead: -5, heard: false, cutMillis: CUT_MILLIS, rush: 0 }],
+  ['it comes back, while a third one catches up', { ahead: 30, heard: false, cutMillis: CUT_MILLIS, rush: 30 }],
+])(
+  'a farm that has the templates of a second node from another server, when it begins to serve: %s',
+  async (_, second) => {
+    const [serving, next, third] = [new SharedNode('first'), new SharedNode('second'), new TemplateSource('third')];
+    let clock = 0;
+    const { port, sink } = await startBed({
+      sources: [serving, next, third],
+      serverNow: () => clock,
+      verifier: quickVerifier,
+      blockWork: 1n << 40n,
+      limits: LIMITS,
+    });
+    const cut = (node: TemplateSource, millis = CUT_MILLIS) => {
+      clock += millis;
+      node.cut();
+    };
+    const begin = async (password: string, session: string | null) => {
+      const client = await V2Client.open(port);
+      await client.login(`${addressOf(1)}.w`, password, session);
+      await client.farm(8);
+      return client;
+    };
+    next.takeUp(serving.height + second.ahead, randomBytes(48));
+    if (second.heard) next.back();
+    else next.away();
+    let farm = await begin('d=4', null);
+    for (let round = 1; round <= ROUNDS; round++) {
+      for (let cuts = 0; cuts < 3; cuts++) {
+        if (second.heard) cut(next, second.cutMillis);
+        else next.takeUp(next.height + 1, randomBytes(48));
+        cut(serving);
+      }
+      next.isAway = false;
+      const { header } = await next.template(0);
+      next.isAway = !second.heard;
+      const generation = 1_000_000 * round;
+      const best = bestHash(farm.farmJobs.at(-1) as FarmJob, header, generation);
+      const { session } = farm;
+      farm.close();
+      // Not more than a few times the usual one: a single lucky hash would decide.
+      farm = await begin(`d=${Math.min(best.work, 128)}`, session);
+      for (let cuts = 0; cuts < second.rush; cuts++) cut(third, 10);
+      if (!second.heard) next.back();
+      serving.away();
+      const isOnIt = (job: FarmJob) => isOn(header, job.header);
+      await until(() => farm.farmJobs.some(isOnIt));
+      const { jobId } = farm.farmJobs.findLast(isOnIt) as FarmJob;
+      const frames = farm.frames.length;
+      await farm.codeOf(farm.farmSubmit({ jobId, generation, rig: 0, nonce: best.nonce }), frames);
+      if (!second.heard) next.away();
+      serving.back();
+      await until(() => !isOnIt(farm.farmJobs.at(-1) as FarmJob));
+    }
+    const credited = sink.accepted.reduce((sum, { work }) => sum + Number(work), 0);
+    expect(sink.accepted.length).toBeGreaterThan(ROUNDS / 4);
+    expect(credited / (ROUNDS * HASHES)).toBeLessThan(1.5);
+  },
+);

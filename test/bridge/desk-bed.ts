@@ -4,7 +4,7 @@ import { connectionCountMemory } from '../../bridge/connection/connection-count.
 import type { Conversation, Peer } from '../../bridge/connection/conversation.ts';
 import { Desk } from '../../bridge/connection/desk.ts';
 import type { StratumLimits } from '../../bridge/options.ts';
-import { connectionNumberMemory } from '../../bridge/session/extranonce.ts';
+import { connectionNumberMemory, notePlace } from '../../bridge/session/extranonce.ts';
 import type { SessionRecord } from '../../bridge/session/session-record.ts';
 import type { Candidate, Hub, JudgedShare, MemberBook } from '../../bridge/threads/hub.ts';
 import { type Bytes, utf8 } from '../../protocol/bytes.ts';
@@ -56,8 +56,6 @@ export type DeskBed = {
   readonly blocks: Candidate[];
   readonly faults: { address: string; fault: string }[];
   readonly shelf: Map<string, SessionRecord>;
-  /** Of its connections. */
-  readonly numbers: SharedArrayBuffer;
   /** Warnings and errors: a fault while judging shows nowhere else. What is left of them at its end fails the test. */
   readonly logged: string[];
   clock: number;
@@ -65,6 +63,8 @@ export type DeskBed = {
   settle(): Promise<void>;
   open(form: 'v1' | 'v2', peer: RecordingPeer, address?: string): Conversation;
   publish(height: number): Promise<void>;
+  /** The nodes have told of cuts up to this place. */
+  tell(place: number): void;
 };
 
 export type DeskSettings = {
@@ -101,6 +101,7 @@ export async function deskBed({
   let later: (() => void)[] = [];
   let serial = 0;
   let clock = 1_800_000_000_000;
+  let told = 0;
   const shares: JudgedShare[] = [];
   const blocks: Candidate[] = [];
   const faults: { address: string; fault: string }[] = [];
@@ -161,7 +162,6 @@ export async function deskBed({
     blocks,
     faults,
     shelf,
-    numbers,
     logged,
     get clock() {
       return clock;
@@ -185,8 +185,22 @@ export async function deskBed({
       const header = answer.header.slice();
       // The only parts of a template that chance or the clock chose.
       header.fill(0, 24, 80);
-      const template = { serial: ++serial, header, epoch: 0, draw: 0, draws: 1, isFresh: false, cutHeight: 0 };
+      const template = {
+        serial: ++serial,
+        header,
+        epoch: 0,
+        draw: 0,
+        draws: 1,
+        isFresh: false,
+        cutHeight: 0,
+        told: height,
+      };
+      bed.tell(height);
       desk.publish({ templates: [template], headHeight: height, clean: false });
+    },
+    tell(place) {
+      told = Math.max(told, place);
+      notePlace(numbers, told);
     },
   };
   await bed.publish(1_000);

@@ -112,7 +112,7 @@ test('a generation has one block also where a share of it is still being verifie
   const source = new TemplateSource();
   source.blockWork = 64n;
   const { header } = await source.template(0);
-  const template = { serial: 9, header, epoch: 0, draw: 0, draws: 1, isFresh: false, cutHeight: 0 };
+  const template = { serial: 9, header, epoch: 0, draw: 0, draws: 1, isFresh: false, cutHeight: 0, told: 0 };
   bed.desk.publish({ templates: [template], headHeight: 1_000, clean: true });
   await farm.send();
   farm.conversation.session.mining?.forget(bed.desk.shelf.oldest);
@@ -247,7 +247,7 @@ test('no farm job begins above what clients take: the connection ends before, an
   const session = await farm.begin(['a']);
   expect(await farm.submit(LAST_FIRST_GENERATION - 4 * 8)).toBe(0);
   const { header } = await new TemplateSource().template(0);
-  const template = { serial: 9, header, epoch: 0, draw: 0, draws: 1, isFresh: true, cutHeight: 0 };
+  const template = { serial: 9, header, epoch: 0, draw: 0, draws: 1, isFresh: true, cutHeight: 0, told: 0 };
   bed.desk.publish({ templates: [template], headHeight: 1_000, clean: false });
   await farm.send();
   expect(farm.jobs.every(({ firstGeneration }) => firstGeneration <= LAST_FIRST_GENERATION)).toBe(true);

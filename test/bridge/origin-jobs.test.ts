@@ -28,7 +28,7 @@ async function publish(bed: DeskBed, session: number, part?: TemplatePart): Prom
   };
   const place = part === undefined ? { draw: 0, draws: 1 } : { draw: part.draw, draws: MOST_PARTS };
   const ofPart = part === undefined ? {} : { account: part.account };
-  const template = { serial: 10 + session, header, epoch: 0, ...place, isFresh: false, cutHeight: 0 };
+  const template = { serial: 10 + session, header, epoch: 0, ...place, isFresh: false, cutHeight: 0, told: 0 };
   const templates = [{ ...template, origin: { ...origin, ...ofPart } }];
   bed.desk.publish({ templates, headHeight: source.height, clean: true, ...(part === undefined ? {} : { part }) });
   await bed.settle();

@@ -86,6 +86,7 @@ export function followNodes(bed: Bed, urls: readonly string[], timeoutMillis?: n
   );
   upstream.start({
     templates: (set) => sets.push(set),
+    told: () => {},
     cut: ({ height }) => cuts.push(height),
     healthy: (isHealthy) => {
       states.healthy = isHealthy;

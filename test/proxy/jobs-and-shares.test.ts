@@ -53,6 +53,7 @@ const recorder = () => {
   const healthy: boolean[] = [];
   const events: UpstreamEvents = {
     templates: ({ clean, headHeight }) => void told.push({ clean, head: headHeight }),
+    told: () => {},
     cut: () => {},
     healthy: (isHealthy) => void healthy.push(isHealthy),
   };

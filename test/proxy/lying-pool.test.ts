@@ -281,6 +281,7 @@ async function play(
             draws: 1,
             isFresh: false,
             cutHeight: headHeight,
+            told: headHeight,
             origin: template.origin,
           },
         ],
@@ -288,6 +289,7 @@ async function play(
         clean,
       });
     },
+    told: () => {},
     cut: () => {},
     healthy: (isHealthy: boolean) => {
       bed.desk.ready = isHealthy;
