@@ -51,6 +51,7 @@ import { startPoolStratum } from './pool-stratum.ts';
 import { claimKey, openPoolKey, POOL_KEY_FILE } from './receipts/pool-key.ts';
 import { ReceiptMaker } from './receipts/receipt-maker.ts';
 import { every } from './rounds.ts';
+import { connectionsByName } from './shared/shared-state.ts';
 import { checkOptions, mailOptions, webhookSecret } from './start/check-options.ts';
 import { claimChain, lockAfterBackup } from './start/directory.ts';
 import { openPoolNode } from './start/node-link.ts';
@@ -196,6 +197,7 @@ export async function createPool(values: PoolValues, dependencies: PoolDependenc
       source,
       chain,
       wallet: walletClient,
+      connections: async () => connectionsByName(await shared.instances()),
       published,
       log: log.child('books'),
       now: steadyMillis,

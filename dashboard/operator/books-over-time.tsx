@@ -1,16 +1,16 @@
-/** The pool over time as only its operator sees it: refused shares, the books' lag, payouts under way, the wallet's balance. */
+/** The pool over time as only its operator sees it: refused shares, the books' lag, payouts under way, the wallet's balance, connections of each front end. */
 import { useMemo, useState } from 'preact/hooks';
 import type { OperatorHistoryDocument } from '../../pool/api/operator/operator-documents.ts';
 import { Chart } from '../chart/chart.tsx';
 import { hoursOf, withGaps } from '../chart/chart-points.ts';
 import { Hours } from '../chart/pool-chart.tsx';
 import { count, roundedCoins, smallPercent } from '../format.ts';
-import { type WordKey, word } from '../words/language.ts';
+import { word } from '../words/language.ts';
 import { useOperated } from './operated.ts';
 
 type Row = OperatorHistoryDocument['points'][number];
 type Figure = {
-  readonly title: WordKey;
+  readonly title: string;
   readonly write: (value: number) => string;
   readonly value: (row: Row) => number | null;
 };
@@ -28,16 +28,29 @@ function refusedPart({ accepted, refused }: Row): number | null {
   return all + accepted === 0 ? null : all / (all + accepted);
 }
 
-const FIGURES: readonly Figure[] = [
-  { title: 'operator.refused_shares', write: smallPercent, value: refusedPart },
-  { title: 'operator.lag', write: whole, value: (row) => row.books_behind },
-  { title: 'operator.sheet_in_flight', write: whole, value: (row) => row.payouts_open },
+const figures = (rows: readonly Row[]): readonly Figure[] => [
+  { title: word('operator.refused_shares'), write: smallPercent, value: refusedPart },
+  { title: word('operator.lag'), write: whole, value: (row) => row.books_behind },
+  { title: word('operator.sheet_in_flight'), write: whole, value: (row) => row.payouts_open },
   {
-    title: 'operator.wallet_coins',
+    title: word('operator.wallet_coins'),
     write: inCoins,
     value: (row) => (row.wallet_spendable === null ? null : Number(row.wallet_spendable) / ATOMS),
   },
+  ...frontEndsOf(rows).map((name) => ({
+    title: word('operator.front_end', { name }),
+    write: whole,
+    value: ({ front_ends: all }: Row) => all.find((one) => one.name === name)?.connections ?? null,
+  })),
 ];
+
+/** More would only be a long page: the newest ones. */
+const MOST_FRONT_ENDS = 12;
+
+const frontEndsOf = (rows: readonly Row[]): readonly string[] =>
+  [...new Set(rows.toReversed().flatMap(({ front_ends: all }) => all.map(({ name }) => name)))]
+    .slice(0, MOST_FRONT_ENDS)
+    .sort();
 
 /** Each cause as the API and the metrics call it. */
 function verdictsText(rows: readonly Row[]): string {
@@ -58,7 +71,7 @@ export function BooksOverTime({ token, since }: { token: string; since: number |
     if (history === undefined) return [];
     const half = history.seconds_per_point * 500;
     const now = Date.now();
-    return FIGURES.map((figure) => ({
+    return figures(history.points).map((figure) => ({
       ...figure,
       points: withGaps(history.points, history.seconds_per_point, now, null, (row) => ({
         // The time that is not over is at its beginning.
@@ -80,8 +93,8 @@ export function BooksOverTime({ token, since }: { token: string; since: number |
           <div class="charts">
             {charts.map(({ title, points, write }) => (
               <div key={title}>
-                <h3>{word(title)}</h3>
-                <Chart points={points} hours={hours} label={word(title)} write={write} height={HEIGHT} />
+                <h3>{title}</h3>
+                <Chart points={points} hours={hours} label={title} write={write} height={HEIGHT} />
               </div>
             ))}
           </div>

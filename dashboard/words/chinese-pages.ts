@@ -626,6 +626,7 @@ export const PAGE_WORDS: PageWords = {
   'operator.verdicts': '按判定统计的份额：{list}',
   'operator.lag': '账目滞后（切面）',
   'operator.wallet_coins': '钱包余额（币）',
+  'operator.front_end': '连接数：{name}',
 
   'operator.sheet': '资产负债表',
   'operator.in_coins': '以币为单位',

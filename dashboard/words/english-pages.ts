@@ -645,6 +645,7 @@ export const PAGE_WORDS = {
   'operator.verdicts': 'Shares by verdict: {list}',
   'operator.lag': 'Books’ lag, in cuts',
   'operator.wallet_coins': 'Wallet, in coins',
+  'operator.front_end': 'Connections: {name}',
 
   'operator.sheet': 'Balance sheet',
   'operator.in_coins': 'In coins',

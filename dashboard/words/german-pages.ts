@@ -657,6 +657,7 @@ export const PAGE_WORDS: PageWords = {
   'operator.verdicts': 'Shares nach Urteil: {list}',
   'operator.lag': 'Rückstand der Bücher, in Cuts',
   'operator.wallet_coins': 'Wallet, in Coins',
+  'operator.front_end': 'Verbindungen: {name}',
 
   'operator.sheet': 'Bilanz',
   'operator.in_coins': 'In Coins',

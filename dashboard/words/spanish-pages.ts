@@ -651,6 +651,7 @@ export const PAGE_WORDS: PageWords = {
   'operator.verdicts': 'Shares por veredicto: {list}',
   'operator.lag': 'Retraso de los libros, en cortes',
   'operator.wallet_coins': 'Cartera, en monedas',
+  'operator.front_end': 'Conexiones: {name}',
 
   'operator.sheet': 'Balance',
   'operator.in_coins': 'En monedas',

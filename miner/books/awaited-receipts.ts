@@ -10,10 +10,7 @@ type AwaitedReceipt = {
   readonly receipt: Receipt;
   /** Rounds in which the pool answered beyond the slice without showing it. */
   rounds: number;
-  /** When it arrived, by the wall clock; 0 if not known. */
-  readonly atMillis: number;
-  /** It came before this start of the miner: slices may have closed since then while the miner was not running. */
-  readonly isOld: boolean;
+  readonly at: Moment;
 };
 
 /** Receipts kept until their slices were compared, and rounds that a pool may take to show them. */
@@ -27,18 +24,42 @@ export const UNSHOWN_SLICES = 12;
  */
 export const KEPT_MILLIS = 23 * 3_600_000;
 
+export type Clocks = {
+  /** Never goes back, and stands while the miner does not run. */
+  readonly nowMillis: () => number;
+  readonly wallMillis: () => number;
+};
+
+/** When something happened, by the wall clock (0 if not known), and by the steady one if that was in this start of the miner. */
+export type Moment = { readonly wallMillis: number; readonly steadyMillis: number | undefined };
+
+export const momentOf = ({ nowMillis, wallMillis }: Clocks): Moment => ({
+  wallMillis: wallMillis(),
+  steadyMillis: nowMillis(),
+});
+
+/**
+ * How long ago that was at least. A clock that was set back makes no time undone, and a moment that it has not reached yet
+ * may be any time ago.
+ */
+export function sinceMillis({ wallMillis, steadyMillis }: Moment, clocks: Clocks): number {
+  const passed = clocks.wallMillis() - wallMillis;
+  if (steadyMillis !== undefined) return Math.max(passed, clocks.nowMillis() - steadyMillis);
+  return passed < 0 ? Number.POSITIVE_INFINITY : passed;
+}
+
 export class AwaitedReceipts {
-  readonly #wallMillis: () => number;
+  readonly #clocks: Clocks;
   #awaited: AwaitedReceipt[] = [];
 
-  constructor(wallMillis: () => number) {
-    this.#wallMillis = wallMillis;
+  constructor(clocks: Clocks) {
+    this.#clocks = clocks;
   }
 
   /** False if it is already here. */
   add(receipt: Receipt): boolean {
     if (this.#awaited.some(({ receipt: other }) => receiptName(other) === receiptName(receipt))) return false;
-    const added = { receipt, rounds: 0, atMillis: this.#wallMillis(), isOld: false };
+    const added = { receipt, rounds: 0, at: momentOf(this.#clocks) };
     this.#awaited = [...this.#awaited, added].slice(-MAX_KEPT);
     return true;
   }
@@ -65,12 +86,14 @@ export class AwaitedReceipts {
 
   /**
    * After the pool was asked for all up to `through`: receipts whose slices it has not shown for too long. It keeps
-   * those from `keptFrom` on; a miner that was offline for a day cannot compare its earlier receipts.
+   * those from `keptFrom` on; a miner that was offline for a day cannot compare its earlier receipts. `isDropped`: the
+   * ledger shows that the others are as old.
    */
-  hidden(through: number, keptFrom: number | null): Receipt[] {
-    const now = this.#wallMillis();
+  hidden(through: number, keptFrom: number | null, isDropped = false): Receipt[] {
     this.#awaited = this.#awaited.filter(
-      ({ receipt, atMillis }) => receipt.slice >= (keptFrom ?? 0) || now - atMillis < KEPT_MILLIS,
+      ({ receipt, at }) =>
+        receipt.slice >= (keptFrom ?? 0) ||
+        (sinceMillis(at, this.#clocks) < KEPT_MILLIS && !(isDropped && at.steadyMillis === undefined)),
     );
     return this.#awaited
       .filter((each) => each.receipt.slice <= through && ++each.rounds === HIDDEN_ROUNDS)
@@ -79,26 +102,27 @@ export class AwaitedReceipts {
 
   /**
    * Slices that closed while answers of the pool did not come to them, when they are too many. Only receipts that came
-   * well before the pool was asked: after an outage those of many slices come at once, and an answer may be of before.
+   * well before the pool was asked, in this start: after an outage those of many slices come at once, and an answer may be
+   * of before. `askedMillis` by the steady clock.
    */
   unshown(askedMillis: number): { readonly slice: number; readonly newest: number } | undefined {
     const slices = this.#awaited
-      .filter(({ isOld, atMillis }) => !isOld && askedMillis - atMillis >= NEWER_MILLIS)
+      .filter(({ at }) => askedMillis - (at.steadyMillis ?? askedMillis) >= NEWER_MILLIS)
       .map(({ receipt }) => receipt.slice);
     const [slice, newest] = [Math.min(...slices), Math.max(...slices)];
     return newest - slice >= UNSHOWN_SLICES ? { slice, newest } : undefined;
   }
 
   save(): unknown {
-    return this.#awaited.map(({ receipt, rounds, atMillis }) => ({ receipt, rounds, atMillis }));
+    return this.#awaited.map(({ receipt, rounds, at }) => ({ receipt, rounds, atMillis: at.wallMillis }));
   }
 
   /** Throws if the input is malformed. */
   restore(saved: unknown): void {
-    const list = saved as readonly Pick<AwaitedReceipt, 'receipt' | 'rounds' | 'atMillis'>[];
+    const list = saved as readonly (Omit<AwaitedReceipt, 'at'> & { readonly atMillis: number })[];
     this.#awaited = [...list].map(({ receipt, rounds, atMillis }) => {
-      const at = Number.isSafeInteger(atMillis) ? atMillis : 0;
-      return { receipt, rounds, atMillis: at, isOld: true };
+      const at = { wallMillis: Number.isSafeInteger(atMillis) ? atMillis : 0, steadyMillis: undefined };
+      return { receipt, rounds, at };
     });
   }
 }

@@ -6,6 +6,7 @@
 import type { VerifySignature } from '../../protocol/api/signed-answer.ts';
 import type { BooksSources } from '../../protocol/books/books-evidence.ts';
 import { type BooksService, isWhole } from '../../protocol/books/books-slice.ts';
+import { type PublishedTerms, sliceCutsOf } from '../../protocol/books/books-terms.ts';
 import { isUnread, PoolSilence } from '../../protocol/books/pool-silence.ts';
 import { OTHERS, OWN_RECEIPTS, poolKeyName, type Receipt, receiptRefusal } from '../../protocol/books/receipt.ts';
 import { fromHex, toHex } from '../../protocol/bytes.ts';
@@ -16,7 +17,15 @@ import {
   judgeEvidence,
 } from '../../protocol/evidence/receipt-evidence.ts';
 import type { ReceiptsOffer } from '../../protocol/stratum/receipt-messages.ts';
-import { AwaitedReceipts, distinctReceipts, KEPT_MILLIS, receiptName } from './awaited-receipts.ts';
+import {
+  AwaitedReceipts,
+  distinctReceipts,
+  KEPT_MILLIS,
+  type Moment,
+  momentOf,
+  receiptName,
+  sinceMillis,
+} from './awaited-receipts.ts';
 import { type AlarmEvidence, type BooksAlarm, type BooksAlarmKind, BooksAlarms } from './books-alarms.ts';
 import { HiddenLists } from './hidden-lists.ts';
 import { ListWatch, type ListWatchDependencies } from './list-watch.ts';
@@ -81,7 +90,9 @@ export class BooksWatch {
   #api = '';
   readonly #awaited: AwaitedReceipts;
   /** When the pool last answered about receipts, by the time of day. */
-  #answeredMillis = 0;
+  #answered: Moment = { wallMillis: 0, steadyMillis: undefined };
+  /** The ledger shows that slices before the kept ones closed about a day ago. */
+  #isDropped = false;
   readonly #stall: ReceiptStall;
   readonly #alarms = new BooksAlarms();
   #isChecking = false;
@@ -105,7 +116,7 @@ export class BooksWatch {
     this.#options = options;
     this.#dependencies = dependencies;
     this.#budget = new ReadBudget(dependencies.read, dependencies.nowMillis);
-    this.#awaited = new AwaitedReceipts(dependencies.wallMillis);
+    this.#awaited = new AwaitedReceipts(dependencies);
     this.#stall = new ReceiptStall(dependencies.nowMillis);
     const reads: ListWatchDependencies = {
       pool: (path) => this.#budget.read(`${this.#base}/api/v1/${path}`),
@@ -274,13 +285,13 @@ export class BooksWatch {
     if (this.#ledger.through === undefined) {
       const { newest } = await this.#read(2_000_000_000);
       this.#ledger.close(newest ?? 0, began);
-      this.#answeredMillis = this.#dependencies.wallMillis();
+      this.#answered = momentOf(this.#dependencies);
       this.isChanged = true;
       return;
     }
     const oldest = Math.min(this.#ledger.through - OVERLAP, this.#awaited.oldest - 1);
     const start = { after: oldest, cursor: undefined, pages: 0, through: this.#ledger.through, keptFrom: undefined };
-    this.#reading ??= { beganMillis: began, askedMillis: this.#dependencies.wallMillis(), ...start };
+    this.#reading ??= { beganMillis: began, askedMillis: began, ...start };
     await this.#readOn(this.#reading);
     const { through, keptFrom, beganMillis, askedMillis } = this.#reading;
     this.#reading = undefined;
@@ -289,18 +300,21 @@ export class BooksWatch {
     this.#unshown(askedMillis);
     if (this.#stall.isHidden(through, this.#lists.closed))
       this.#alarm('receipts_ended', 'shown', { reason: this.#stall.why });
-    this.#answeredMillis = this.#dependencies.wallMillis();
+    this.#answered = momentOf(this.#dependencies);
     this.isChanged = true;
   }
 
   /** Reads up to the last page, which may take several rounds; a failure loses nothing of what was read. */
   async #readOn(reading: Reading): Promise<void> {
-    const wasAway = this.#dependencies.wallMillis() - this.#answeredMillis >= KEPT_MILLIS;
+    const wasAway = sinceMillis(this.#answered, this.#dependencies) >= KEPT_MILLIS;
     for (let page = 0; page < MAX_PAGES; page++) {
       const answer = await this.#read(reading.after, reading.cursor);
       // This miner was offline for longer than receipts are kept. The pool's statement alone must not reset the count.
       const isGone = reading.through > 0 && (answer.kept_from ?? 0) > reading.through + 1;
-      if (reading.keptFrom === undefined && wasAway && isGone) this.#forget();
+      if (reading.keptFrom === undefined) {
+        this.#isDropped = this.#answered.steadyMillis === undefined && (await this.#areOld(answer.kept_from ?? 0));
+        if (isGone && (wasAway || this.#isDropped)) this.#forget();
+      }
       reading.keptFrom ??= answer.kept_from;
       reading.through = Math.max(reading.through, answer.through);
       for (const slice of answer.slices) this.#compare(slice);
@@ -311,10 +325,31 @@ export class BooksWatch {
     throw new PoolSilence('there are more receipts than are read in one round');
   }
 
+  /**
+   * Whether all slices before this one closed as long ago as receipts are kept, by the dates of the ledger: after a restart
+   * the clock of this machine may hide how long the miner was off.
+   */
+  async #areOld(slice: number): Promise<boolean> {
+    const { node } = this.#dependencies;
+    if (slice === 0 || node === undefined || node === null) return false;
+    try {
+      const { terms } = (await this.#budget.read(`${this.#base}/api/v1/terms`)) as PublishedTerms;
+      const cuts = sliceCutsOf(terms);
+      if (cuts === undefined) return false;
+      const [newest] = (await node.cuts({ limit: 1 })).cuts;
+      const [closed] = (await node.cuts({ before: slice * cuts + 1, limit: 1 })).cuts;
+      if (newest === undefined || closed?.height !== slice * cuts) return false;
+      return newest.finalized_at_millis - closed.finalized_at_millis >= KEPT_MILLIS;
+    } catch {
+      return false;
+    }
+  }
+
   /** Not an accusation: who did not ask, or got no answer, for a day has seen nothing. But nobody can check that work any more. */
   #forget(): void {
     const work = this.#ledger.forgetAll();
-    if (work > 0n) this.#warn(NEVER_SHOWN, { work: String(work), since: new Date(this.#answeredMillis).toISOString() });
+    if (work > 0n)
+      this.#warn(NEVER_SHOWN, { work: String(work), since: new Date(this.#answered.wallMillis).toISOString() });
   }
 
   async #read(after: number, cursor?: string, worker = this.#options.worker): Promise<ReceiptsAnswer> {
@@ -323,7 +358,7 @@ export class BooksWatch {
       ...(after < 0 ? {} : { after: `${after}` }),
       ...(cursor === undefined ? {} : { cursor }),
     });
-    const askedMillis = this.#dependencies.wallMillis();
+    const askedMillis = this.#dependencies.nowMillis();
     const given = await this.#receipts(query, worker);
     try {
       return readReceiptsAnswer(given);
@@ -417,7 +452,7 @@ export class BooksWatch {
   }
 
   #hidden(through: number, keptFrom: number | null): void {
-    for (const receipt of this.#awaited.hidden(through, keptFrom)) {
+    for (const receipt of this.#awaited.hidden(through, keptFrom, this.#isDropped)) {
       const evidence = this.#evidenceOf({ receipts: [receipt], leaf: null, record: null });
       this.#alarm('books_hidden', receiptName(receipt), { slice: receipt.slice, service: receipt.service }, evidence);
     }
@@ -442,7 +477,7 @@ export class BooksWatch {
       api: this.#api,
       ledger: this.#ledger.save(),
       waiting: this.#awaited.save(),
-      answered: this.#answeredMillis,
+      answered: this.#answered.wallMillis,
       alarmed: this.#alarms.save(unwritten),
       newest: this.newest,
       lists: this.#lists.save(),
@@ -464,7 +499,7 @@ export class BooksWatch {
     const ledger = ToldLedger.restore(state.ledger, this.#dependencies.nowMillis());
     const key = state.key === null ? undefined : fromHex(state.key);
     this.#awaited.restore(state.waiting);
-    this.#answeredMillis = isWhole(state.answered) ? state.answered : 0;
+    this.#answered = { wallMillis: isWhole(state.answered) ? state.answered : 0, steadyMillis: undefined };
     this.#alarms.restore(state.alarmed);
     this.newest = state.newest;
     this.#lists.restore(state.lists);

@@ -34,6 +34,8 @@ export type PaymentWatchDependencies = {
     evidence: UnpaidEvidence,
   ) => void;
   readonly wallMillis: () => number;
+  /** Never goes back. */
+  readonly nowMillis: () => number;
 };
 
 /** A longer time without reading payments does not count: the pool had no chance to show them. */
@@ -97,6 +99,7 @@ export class PaymentWatch {
    * reset it.
    */
   #watchedMillis = 0;
+  /** By the steady clock. */
   #lookedMillis: number | undefined;
   #wasPaused = false;
   #lapse: string | undefined;
@@ -114,7 +117,7 @@ export class PaymentWatch {
     const [oldest] = this.#credits.keys();
     const isBefore = this.#credits.size >= MAX_UNPAID_CREDITS && slice <= sliceOf(oldest ?? name);
     if (atoms === 0n || this.#credits.has(name) || isBefore || slice <= (this.#from ?? -1)) return;
-    this.#credits.set(name, { atoms, atMillis: this.#watchedMillis + this.#passedAt(this.#dependencies.wallMillis()) });
+    this.#credits.set(name, { atoms, atMillis: this.#watchedMillis + this.#passedAt(this.#dependencies.nowMillis()) });
     for (const [first, { atoms: sum }] of this.#credits) {
       if (this.#credits.size <= MAX_UNPAID_CREDITS) break;
       this.#credits.delete(first);
@@ -136,7 +139,7 @@ export class PaymentWatch {
   }
 
   async #look({ lapse, closed, height, payer }: PaymentRound): Promise<string | undefined> {
-    const { node, pool, wallMillis } = this.#dependencies;
+    const { node, pool, nowMillis } = this.#dependencies;
     if (lapse !== undefined && node !== null) return lapse;
     if (closed === undefined) return 'the pool does not say how far its books are';
     this.#hasFallen = closed < (this.#from ?? closed);
@@ -151,9 +154,9 @@ export class PaymentWatch {
     for (const [transaction, payment] of [...found].reverse())
       this.#pay(transaction, this.#from === undefined ? { ...payment, atoms: 0n } : payment);
     if (this.#from === undefined) this.#begin(closed, height ?? 0);
-    this.#watch(terms.isPaused, wallMillis());
+    this.#watch(terms.isPaused, nowMillis());
     const bound = unpaidBound(terms.intervalMillis);
-    const { atoms: threshold, isRaised } = this.#thresholdOf(terms, bound, wallMillis());
+    const { atoms: threshold, isRaised } = this.#thresholdOf(terms, bound, await this.#date());
     const known = { ...asked, known: this.#payments, fromHeight: this.#fromHeight };
     const unlisted = await this.#judge({ ...terms, threshold, bound, denied, asked: known });
     if (unlisted > 0n) return unlistedWords(unlisted);
@@ -192,7 +195,14 @@ export class PaymentWatch {
   /** Time since the last round, if it counts. */
   #passedAt(now: number): number {
     const passed = now - (this.#lookedMillis ?? now);
-    return passed > 0 && passed <= GAP_MILLIS ? passed : 0;
+    return passed > 0 && passed <= GAP_MILLIS ? Math.round(passed) : 0;
+  }
+
+  /** What the pool's dates are compared with: the ledger's, where there is a node. */
+  async #date(): Promise<number> {
+    const { node, wallMillis } = this.#dependencies;
+    const newest = node === null ? undefined : (await node.cuts({ limit: 1 })).cuts[0];
+    return newest?.finalized_at_millis ?? wallMillis();
   }
 
   #thresholdOf(thresholds: Thresholds, bound: number, now: number): Threshold {
@@ -259,6 +269,7 @@ export class PaymentWatch {
 
   save(): unknown {
     const highest = this.#highest;
+    const { nowMillis, wallMillis } = this.#dependencies;
     return {
       credits: [...this.#credits].map(([name, { atoms, atMillis }]) => [name, String(atoms), atMillis]),
       payments: [...this.#payments].map(([transaction, { atoms, height }]) => [transaction, String(atoms), height]),
@@ -270,7 +281,7 @@ export class PaymentWatch {
       least: this.#least === undefined ? null : String(this.#least),
       highest: highest === undefined ? null : [String(highest.atoms), highest.atMillis, highest.isRaised],
       watched: this.#watchedMillis,
-      looked: this.#lookedMillis ?? null,
+      looked: this.#lookedMillis === undefined ? null : Math.round(this.#lookedMillis - nowMillis() + wallMillis()),
     };
   }
 
@@ -283,7 +294,10 @@ export class PaymentWatch {
     [this.#oldCredits, this.#oldPayments] = [read.oldCredits, read.oldPayments];
     [this.#from, this.#fromHeight] = [read.from, read.fromHeight];
     [this.#least, this.#highest, this.#wasPaused] = [read.least, read.highest, read.wasPaused];
-    [this.#watchedMillis, this.#lookedMillis] = [read.watched, read.looked];
+    this.#watchedMillis = read.watched;
+    // The time since then, by a clock that may have been set meanwhile, counts up to the gap alone.
+    const { nowMillis, wallMillis } = this.#dependencies;
+    this.#lookedMillis = read.looked === undefined ? undefined : nowMillis() - (wallMillis() - read.looked);
   }
 }
 

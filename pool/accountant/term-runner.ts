@@ -50,6 +50,8 @@ export type TermDependencies = {
   readonly source: EntrySource;
   readonly chain: Chain;
   readonly wallet: PayoutWallet;
+  /** Connections of each front end, by its name; absent: not known. */
+  readonly connections?: () => Promise<ReadonlyMap<string, number>>;
   readonly published?: PublishedTerms;
   readonly powHash?: AdoptionDependencies['powHash'] & {};
   /** Opens a mailer for each term; absent: no mails. */
@@ -248,12 +250,13 @@ export class TermRunner {
   }
 
   async #keepFigures(term: bigint, signal: AbortSignal): Promise<void> {
-    const { sql, chain, wallet, now } = this.#dependencies;
+    const { sql, chain, wallet, now, connections: ask } = this.#dependencies;
     while (!signal.aborted) {
       const head = await chain.headHeight().catch(() => undefined);
       const status = await wallet.status().catch(() => undefined);
       const spendable = status?.kind === 'ok' ? status.value.spendable : undefined;
-      await fenced(sql, term, (transaction) => noteFigures(transaction, { head, spendable }, now()));
+      const connections = (await ask?.()) ?? new Map();
+      await fenced(sql, term, (transaction) => noteFigures(transaction, { head, spendable, connections }, now()));
       await this.#pause(FIGURES_MILLIS, signal);
     }
   }

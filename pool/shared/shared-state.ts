@@ -28,6 +28,17 @@ export type InstanceFigures = {
   readonly waiting: number;
 };
 
+/** Of all services, by the name of the instance. Two of one name are one machine's before and after a restart, or on one machine. */
+export function connectionsByName(instances: readonly InstanceFigures[]): ReadonlyMap<string, number> {
+  const all = new Map<string, number>();
+  for (const { name, connections } of instances)
+    all.set(
+      name,
+      Object.values(connections).reduce((sum, count) => sum + count, all.get(name) ?? 0),
+    );
+  return all;
+}
+
 export const instanceFigures = struct<InstanceFigures>({
   instance: text(64),
   name: text(255),

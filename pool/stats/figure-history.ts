@@ -1,5 +1,5 @@
 /**
- * The pool over time as its operator sees it: shares by verdict, the books' lag, payouts under way, the wallet's balance. The accountant alone notes them, twice a minute,
+ * The pool over time as its operator sees it: shares by verdict, the books' lag, payouts under way, the wallet's balance, connections of each front end. The accountant alone notes them, twice a minute,
  * and a row keeps the worst of its time: what was wrong for half a minute is still seen in a month. pruneStats (fold.ts) bounds the rows.
  */
 import type { Sql, Transaction } from '../database/connect.ts';
@@ -13,6 +13,8 @@ const PAYOUTS = 'payouts_open';
 const WALLET = 'wallet_spendable';
 /** Followed by the verdict. Its value is the total since the pool began: what a time adds is the difference, whoever kept the books meanwhile. */
 const REFUSED = 'refused/';
+/** Followed by the name of the front end. */
+const CONNECTIONS = 'connections/';
 
 /** What is not known is not noted: the chart has a gap there. */
 export type KnownFigures = {
@@ -20,11 +22,13 @@ export type KnownFigures = {
   readonly head: number | undefined;
   /** Atoms. */
   readonly spendable: bigint | undefined;
+  /** By front end, of those that are heard of. */
+  readonly connections: ReadonlyMap<string, number>;
 };
 
 export async function noteFigures(
   transaction: Transaction,
-  { head, spendable }: KnownFigures,
+  { head, spendable, connections }: KnownFigures,
   nowMillis: number,
 ): Promise<void> {
   const seconds = Math.floor(nowMillis / 1000);
@@ -35,9 +39,11 @@ export async function noteFigures(
       union all select ${PAYOUTS}, count(*) from payouts where state in ('reserved', 'submitting', 'submitted')
       union all select ${LAG}, greatest(0, ${head ?? null}::bigint - value::bigint) from settings
         where name = 'chain_height' and ${head ?? null}::bigint is not null
+      union all select ${CONNECTIONS} || name, here from
+        unnest(${[...connections.keys()]}::text[], ${[...connections.values()]}::bigint[]) as c(name, here)
       union all select ${WALLET}, ${known}::bigint where ${known}::bigint is not null) f
     on conflict (tier, bucket, figure) do update set value =
-      case h.figure when ${WALLET} then least(h.value, excluded.value) else greatest(h.value, excluded.value) end`;
+      case when h.figure = ${WALLET} or starts_with(h.figure, ${CONNECTIONS}) then least(h.value, excluded.value) else greatest(h.value, excluded.value) end`;
 }
 
 export type FigurePoint = {
@@ -48,6 +54,8 @@ export type FigurePoint = {
   readonly booksBehind: number | null;
   readonly payoutsOpen: number | null;
   readonly walletSpendable: bigint | null;
+  /** Those that were heard of. */
+  readonly frontEnds: readonly { readonly name: string; readonly connections: number }[];
 };
 
 /** From a bucket of a tier on; a time in which nobody kept the books has no point, and what was refused in it counts in the next one. */
@@ -57,7 +65,8 @@ export async function readFigures(sql: Sql, tier: Tier, first: number): Promise<
   const rows = await sql<
     { bucket: number; figure: string; value: bigint }[]
   >`select bucket / ${times}::int as bucket, figure,
-      case figure when ${WALLET} then min(value) else max(value) end as value from figure_history
+      case when figure = ${WALLET} or starts_with(figure, ${CONNECTIONS}) then min(value) else max(value) end as value
+    from figure_history
     where tier = ${noted} and bucket >= ${(first - 1) * times} group by 1, 2 order by 1, 2`;
   const shares = await sql<{ bucket: number; shares: string }[]>`select bucket, sum(shares)::text as shares
     from pool_history where tier = ${tier} and bucket >= ${first} group by bucket`;
@@ -79,17 +88,21 @@ export async function readFigures(sql: Sql, tier: Tier, first: number): Promise<
         booksBehind: numberOf(LAG),
         payoutsOpen: numberOf(PAYOUTS),
         walletSpendable: figures.get(WALLET) ?? null,
+        frontEnds: named(figures, CONNECTIONS).map(([name, count]) => ({ name, connections: Number(count) })),
       });
     before = figures;
   }
   return points;
 }
 
+const named = (figures: ReadonlyMap<string, bigint>, kind: string): [string, bigint][] =>
+  [...figures].flatMap(([figure, value]) => (figure.startsWith(kind) ? [[figure.slice(kind.length), value]] : []));
+
 /** Nothing in the first time of all: the totals may be years old. */
 function added(figures: ReadonlyMap<string, bigint>, before: ReadonlyMap<string, bigint> | undefined) {
   if (before === undefined) return [];
-  return [...figures].flatMap(([figure, total]) => {
-    const count = Number(total - (before.get(figure) ?? 0n));
-    return figure.startsWith(REFUSED) && count > 0 ? [{ result: figure.slice(REFUSED.length), count }] : [];
+  return named(figures, REFUSED).flatMap(([result, total]) => {
+    const count = Number(total - (before.get(REFUSED + result) ?? 0n));
+    return count > 0 ? [{ result, count }] : [];
   });
 }

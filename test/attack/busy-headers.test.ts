@@ -3,7 +3,7 @@
  * it is asked again, whoever else is asked meanwhile. In virtual time.
  */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { encodeHeadersAnswer } from '../../node/network/sync/sync-messages.ts';
+import { encodeCutsAnswer, encodeHeadersAnswer } from '../../node/network/sync/sync-messages.ts';
 import { CUT_MILLIS, LiarsBed, passing, pause } from './liars.ts';
 
 const INTERVAL = 384;
@@ -69,6 +69,31 @@ test('headers that nobody has are not waited for any longer than until the chain
     return bed.truth(question, { isCertified: (height) => height >= 2 * INTERVAL });
   });
   expect(await passing(() => bed.height === bed.tip, 120_000)).toBeLessThan(30_000);
+  void bed.sync.close();
+  await passing(() => false, 60_000, 1_000);
+});
+
+test('who shows a cut of a newer version, and is busy when its headers are asked for, is not blamed for those that others send', async () => {
+  const bed = new LiarsBed(100, 50, INTERVAL);
+  bed.height = 49;
+  const certificate = { round: 0, signatures: [] };
+  const newer = (bytes: Uint8Array) => bytes.with(0, 2);
+  let asked = 0;
+  bed.join('honest', bed.tip, async (question) => {
+    await pause(100);
+    const { content, header } = bed.cuts[50] as (typeof bed.cuts)[number];
+    if (question.type === 'headers')
+      return asked++ === 0 ? 'busy' : encodeHeadersAnswer({ headers: [newer(header)], certificate });
+    return encodeCutsAnswer({ head: 50, bodiesFrom: 0 }, [newer(content)], [{ index: 0, certificate }]);
+  });
+  bed.join('liar', bed.tip, async (question) => {
+    await pause(100);
+    return question.type === 'headers' ? bed.truth(question) : 'busy';
+  });
+  bed.sync.start();
+  await passing(() => bed.updates.length > 0 || bed.blamed.length > 0, 30_000);
+  expect(bed.blamed).toEqual([]);
+  expect(bed.updates).toEqual([2]);
   void bed.sync.close();
   await passing(() => false, 60_000, 1_000);
 });

@@ -4,6 +4,7 @@
  * certified is what has a certificate.
  */
 import { vi } from 'vitest';
+import type { Member } from '../../node/chain/certificate.ts';
 import type { CutLedger } from '../../node/chain/cut-ledger.ts';
 import { nameOf } from '../../node/ledger/registration.ts';
 import { AskError } from '../../node/network/peers/peer-fault.ts';
@@ -25,6 +26,7 @@ import { quietLog } from '../quiet-log.ts';
 
 export const CUT_MILLIS = 2_500;
 const SOME = new Uint8Array(48).fill(7);
+const OTHER = new Uint8Array(48).fill(8);
 const BODY = new Uint8Array(100);
 const CERTIFICATE: Certificate = { round: 0, signatures: [] };
 
@@ -45,14 +47,32 @@ export class LiarsBed {
   readonly peers = new Map<string, Answer>();
   readonly scores = new Map<string, Score>();
   readonly blamed: string[] = [];
+  /** Versions of cuts that this node does not know. */
+  readonly updates: number[] = [];
   readonly asked: { readonly peer: string; readonly type: string; readonly at: number; readonly height: number }[] = [];
   barred: (peer: string) => void = () => undefined;
   readonly #lines = new Map<string, number>();
 
-  constructor(length: number, tip: number, intervalCuts: number) {
+  readonly chainId = SOME;
+
+  /** `members`: of a committee whose signatures count. `partsAt`: from there on it is another chain, with the same signers. */
+  constructor(
+    length: number,
+    tip: number,
+    intervalCuts: number,
+    {
+      members,
+      checkpoints = [],
+      partsAt = length,
+    }: {
+      readonly members?: readonly Member[];
+      readonly checkpoints?: readonly number[];
+      readonly partsAt?: number;
+    } = {},
+  ) {
     this.tip = tip;
     this.intervalCuts = intervalCuts;
-    for (let height = 0; height < length; height++) this.#append(height);
+    for (let height = 0; height < length; height++) this.#append(height, height < partsAt ? SOME : OTHER);
     const here = new Set<string>();
     const place = (of: number) => ({ height: of, cutId: (this.cuts[of] as Cut).cutId });
     const ledger = {
@@ -61,7 +81,7 @@ export class LiarsBed {
       intervalCuts,
       head: () => place(this.height),
       // A total below nothing: no signature is more than two thirds of it.
-      committee: () => ({ members: [{ publicKey: SOME, stake: -1n }] }),
+      committee: () => ({ members: members ?? [{ publicKey: SOME, stake: -1n }] }),
       isHere: (id: Bytes) => here.has(nameOf(id)),
       settled: async () => undefined,
       admit: async (header: Bytes, body: Bytes) => {
@@ -85,15 +105,15 @@ export class LiarsBed {
         fault: (peer, fault, reason) => this.#fault(peer, fault, reason),
       },
       log: quietLog,
-      checkpoints: [],
+      checkpoints: checkpoints.map(place),
       steady: () => Date.now(),
       probeMillis: 3 * CUT_MILLIS,
       isAtTip: () => this.tip - this.height <= 24,
-      updateRequired: () => undefined,
+      updateRequired: (version) => void this.updates.push(version),
     });
   }
 
-  #append(height: number): void {
+  #append(height: number, stateRoot: Bytes): void {
     const block = new Uint8Array(HEADER_BYTES);
     new DataView(block.buffer).setUint32(0, height, true);
     const ids = height === 0 ? [] : [blockId(block)];
@@ -104,7 +124,7 @@ export class LiarsBed {
       timestampMillis: height * CUT_MILLIS,
       previousId: this.cuts[height - 1]?.cutId ?? SOME,
       blocksRoot: blocksRoot(ids),
-      stateRoot: SOME,
+      stateRoot,
       validatorSetId: SOME,
       blockCount: ids.length,
       signers: 0n,

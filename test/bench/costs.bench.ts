@@ -33,8 +33,15 @@ import {
   encodeRelayQuestion,
 } from '../../node/network/relay/relay-messages.ts';
 import { answerRelay } from '../../node/network/relay/relay-server.ts';
+import { isCertified } from '../../node/network/sync/cut-proof.ts';
 import { answerSync } from '../../node/network/sync/cut-server.ts';
-import { decodeCutsAnswer, decodeSyncQuestion, encodeSyncQuestion } from '../../node/network/sync/sync-messages.ts';
+import {
+  decodeCutsAnswer,
+  decodeSyncQuestion,
+  encodeCutsAnswer,
+  encodeSyncQuestion,
+  readCutsOutline,
+} from '../../node/network/sync/sync-messages.ts';
 import type { ConsensusNode } from '../../node/node.ts';
 import { formatAddress } from '../../protocol/address.ts';
 import { type Bytes, concat, toHex } from '../../protocol/bytes.ts';
@@ -129,7 +136,7 @@ function consensusCosts(chainId: Bytes): Cost[] {
     },
   };
   const check = signatureCheck(chainId);
-  return Object.entries(messages).map(([name, message]) => {
+  const consensus = Object.entries(messages).map(([name, message]) => {
     const bytes = encodeMessage(message);
     return {
       name: `consensus: ${name}${name === 'have' ? '' : ', last signature false'}`,
@@ -148,6 +155,25 @@ function consensusCosts(chainId: Bytes): Cost[] {
       },
     };
   });
+  const signatures = falseLast.map(({ member, signature }) => ({ member, signature }));
+  const cuts = encodeCutsAnswer(
+    { head: 1, bodiesFrom: 0 },
+    [content],
+    [{ index: 0, certificate: { round: 0, signatures } }],
+  );
+  const members = keys.map(({ publicKey }) => ({ publicKey, stake: 10n }));
+  return [
+    ...consensus,
+    {
+      name: 'sync: answer, cuts, last certificate false',
+      bytes: cuts.length,
+      work: async () => {
+        const { last, certificate } = readCutsOutline(cuts);
+        if (last === undefined || certificate === undefined || (await isCertified(chainId, last, certificate, members)))
+          throw new Error('the certificate is not false');
+      },
+    },
+  ];
 }
 
 function overlayCosts(chainId: Bytes): Cost[] {

@@ -69,6 +69,8 @@ const CONNECTIONS: readonly (typeof CONNECTION)[] = [
   { ...CONNECTION, ip: '2001:db8:1234:5678:9abc:def0:1234:5678', address: null, worker: '', agent: '' },
 ];
 
+/** As long as names of machines are at the most. */
+const LONG_NAME = `pool-2-${'x'.repeat(56)}`;
 const MINUTE = 60_000;
 /** The last hour by minutes, without the ten in the middle in which nobody kept the books. */
 const history = (): OperatorHistoryDocument => ({
@@ -81,6 +83,11 @@ const history = (): OperatorHistoryDocument => ({
     books_behind: i === 59 ? 3 : 1,
     payouts_open: i === 59 ? 2 : 0,
     wallet_spendable: i === 59 ? '123456789000' : null,
+    front_ends: [
+      { name: 'pool-1', connections: i === 59 ? 250 : 300 },
+      // Gone in the last minutes.
+      ...(i < 58 ? [{ name: LONG_NAME, connections: 1_500 }] : []),
+    ],
   })).filter((_, i) => i < 25 || i >= 35),
 });
 

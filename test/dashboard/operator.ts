@@ -63,6 +63,8 @@ test('the operator sees the pool over time, its fastest miners with their part o
       expect.stringMatching(/^Books’ lag, in cuts: .* 1; .* 3/),
       expect.stringMatching(/^Payouts under way: .* 0; .* 2/),
       expect.stringMatching(/^Wallet, in coins: .* –; .* 1,234\.56/),
+      expect.stringMatching(/^Connections: pool-1: .* 300; .* 250/),
+      expect.stringMatching(/^Connections: pool-2-x+: .* 1,500; .* –; .* –/),
     ]);
   await card('Over time').getByText('Shares by verdict: accepted 49,750; unknown_job 125').waitFor();
   await expect.poll(() => card('Top miners').locator('tbody tr').count()).toBe(3);

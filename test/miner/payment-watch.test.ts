@@ -21,6 +21,9 @@ type Payment = {
 /** A pool that credits 30 atoms an hour in one list each, and a node that shows the outputs of its payments. */
 class Pool {
   now = 1_800_000_000_000;
+  /** By how much the clock of the miner's machine is ahead. */
+  clock = 0;
+  earlier: { amount: string; until_millis: number }[] = [];
   slice = 0;
   /** The newest closed slice when the miner begins. */
   closed = 0;
@@ -78,16 +81,26 @@ class Pool {
         if (path === 'pool')
           return { payouts: { minimum: '1', interval_seconds: this.intervalHours * 3_600, paused: this.isPaused } };
         if (path === `miners/${ADDRESS}`)
-          return { payout_minimum: String(this.minimum), ...(this.advanced && { advanced: String(this.advanced) }) };
+          return {
+            payout_minimum: String(this.minimum),
+            payout_minimums: this.earlier,
+            ...(this.advanced && { advanced: String(this.advanced) }),
+          };
         const [, cursor] = /&cursor=(\d+)$/.exec(path) ?? [];
         const newest = this.listsNone ? [] : [...this.payments].reverse();
         const from = Number(cursor ?? 0);
         const rows = newest.slice(from, from + 200);
         return { payments: rows, ...(from + 200 < newest.length ? { next_cursor: String(from + 200) } : {}) };
       },
-      node: this.node ? ({ addressChanges: answered } as never) : null,
+      node: this.node
+        ? ({
+            addressChanges: answered,
+            cuts: async () => ({ cuts: [{ height: 1_000_000, finalized_at_millis: this.now }] }),
+          } as never)
+        : null,
       alarm: (_, what, { owed }, evidence) => void this.alarms.push({ what, owed, evidence }),
-      wallMillis: () => this.now,
+      wallMillis: () => this.now + this.clock,
+      nowMillis: () => this.now - 1_800_000_000_000,
     });
   }
 
@@ -247,6 +260,41 @@ test('a miner that was away for two days, whose other rigs earned meanwhile', as
   pool.pay();
   await pool.hours(40, pool.payDue);
   expect(pool.alarms).toEqual([]);
+});
+
+test('a clock that goes back and forth makes no time pass, and a restart with a wrong one takes no threshold away', async () => {
+  const unpaid = new Pool();
+  // The pool pays 25 hours late: within the day and two intervals that it has.
+  let hour = 0;
+  await unpaid.hours(100, () => {
+    unpaid.clock = ++hour % 2 === 0 ? HOUR : -HOUR;
+    if (hour % 25 === 0) unpaid.pay();
+  });
+  expect(unpaid.alarms).toEqual([]);
+  const restarted = new Pool();
+  restarted.minimum = 100n;
+  await restarted.hours(30, () => {
+    const saved = JSON.parse(JSON.stringify(restarted.watch.save()));
+    restarted.clock = -restarted.clock || 2 * HOUR;
+    restarted.watch = restarted.make();
+    restarted.watch.restore(saved);
+  });
+  // It still counts: the clock was ahead in every second start.
+  await restarted.hours(30);
+  expect(restarted.alarms.length).toBeGreaterThan(0);
+  // While the miner was off the account raised its threshold and lowered it again; its clock is two days ahead since.
+  const lowered = new Pool();
+  await lowered.hours(24);
+  const saved = JSON.parse(JSON.stringify(lowered.watch.save()));
+  lowered.now += HOUR;
+  lowered.earlier = [{ amount: '100000', until_millis: lowered.now }];
+  lowered.clock = 48 * HOUR;
+  lowered.watch = lowered.make();
+  lowered.watch.restore(saved);
+  await lowered.hours(20);
+  lowered.pay();
+  await lowered.hours(30, lowered.payDue);
+  expect(lowered.alarms).toEqual([]);
 });
 
 test('a threshold that the pool raises is reported; the user’s own word decides', async () => {

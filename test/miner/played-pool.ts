@@ -25,7 +25,7 @@ const SIGNATURE = new Uint8Array(3309);
 export const SLICE_MILLIS = 600_000;
 /** Names that a stranger mined under for the miner's address. */
 const STRANGERS = Array.from({ length: OWN_RECEIPTS }, (_, i) => ({ worker: `x${i}`, work: 20_000n, open: 0n }));
-const START_MILLIS = 1_790_000_000_000;
+export const START_MILLIS = 1_790_000_000_000;
 
 type Entry = { readonly worker: string; readonly work: bigint; readonly atMillis: number; slice: number | undefined };
 type Lies = {
@@ -201,6 +201,8 @@ export class Played {
   readonly alarms: BooksAlarm[] = [];
   readonly warnings: string[] = [];
   now = 0;
+  /** By how much the clock of the miner's machine is ahead. */
+  clock = 0;
   readonly pool: PlayedPool;
   watch: BooksWatch;
 
@@ -224,7 +226,7 @@ export class Played {
         alarm: (alarm) => void this.alarms.push(alarm),
         note: () => {},
         warn: (message, fields) => void this.warnings.push(`${message} ${fields.part ?? ''}: ${fields.why ?? ''}`),
-        wallMillis: () => START_MILLIS + this.now,
+        wallMillis: () => START_MILLIS + this.now + this.clock,
         nowMillis: () => this.now,
         verify: () => true,
         node: this.#node,

@@ -54,22 +54,28 @@ test('of an epoch no header is asked for twice where nobody answers some of the 
   let asked = 0;
   const epochs = new EpochProof(ledgerWith(idAt(0)), async (peer, question, read) => {
     // Every second question finds the peer busy.
-    if (question.type !== 'headers' || ++asked % 2 === 0) return undefined;
-    const { to, count } = question;
-    answered.push(to);
-    return await read(peer, answerOf(to, count));
+    const of = question();
+    if (of === undefined || ++asked % 2 === 0) return undefined;
+    answered.push(of.to);
+    return await read(peer, answerOf(of.to, of.count), of);
   });
-  const idOf = (height: number) => epochs.idOf('peer', height, 1);
-  await expect(idOf(95)).rejects.toThrow('nobody has the headers');
-  await expect(idOf(95)).rejects.toThrow('nobody has the headers');
-  expect(await idOf(95)).toEqual(idAt(95));
-  expect(await idOf(CUTS - 1)).toEqual(end.cutId);
+  const load = () => epochs.load('peer', 1);
+  await expect(load()).rejects.toThrow('nobody has the headers');
+  expect(epochs.idOf(95)).toBeUndefined();
+  await expect(load()).rejects.toThrow('nobody has the headers');
+  await load();
+  expect(epochs.idOf(95)).toEqual(idAt(95));
+  expect(epochs.idOf(CUTS - 1)).toEqual(end.cutId);
+  expect(epochs.idOf(CUTS)).toBeUndefined();
   expect(answered).toEqual([CUTS - 1, CUTS - 1 - MAX_HEADERS, CUTS - 1 - 2 * MAX_HEADERS]);
 });
 
 test('an epoch that does not lead to the own head is one fault of one peer, however many answers wait for its headers', async () => {
-  const epochs = new EpochProof(ledgerWith(SOME), async (peer, { to, count }, read) => read(peer, answerOf(to, count)));
-  const waiting = ['first', 'second', 'third'].map((peer) => epochs.idOf(peer, 95, 1));
+  const epochs = new EpochProof(ledgerWith(SOME), async (peer, question, read) => {
+    const of = question();
+    return of && (await read(peer, answerOf(of.to, of.count), of));
+  });
+  const waiting = ['first', 'second', 'third'].map((peer) => epochs.load(peer, 1));
   const reasons = await Promise.all(waiting.map((one) => one.catch((error: unknown) => (error as Error).constructor)));
   expect(reasons).toEqual([PeerFault, UnprovenError, UnprovenError]);
 });

@@ -247,8 +247,16 @@ test('the operator, and only with the token, sees and changes things', async () 
     accountant: { holder: 'test', here: true },
     payouts_paused: false,
   });
-  await books.fenced((transaction) => noteFigures(transaction, { head: undefined, spendable: 5n }, Date.now()));
-  const figures = { refused: [], books_behind: null, payouts_open: 0, wallet_spendable: '5' };
+  await books.fenced((transaction) =>
+    noteFigures(transaction, { head: undefined, spendable: 5n, connections: new Map([['pool-1', 7]]) }, Date.now()),
+  );
+  const figures = {
+    refused: [],
+    books_behind: null,
+    payouts_open: 0,
+    wallet_spendable: '5',
+    front_ends: [{ name: 'pool-1', connections: 7 }],
+  };
   for (const [query, seconds] of [
     ['?hours=1', 60],
     ['', 600],

@@ -135,8 +135,19 @@ test('figures of the operator: each time has its worst and what was refused in i
   const { sql } = books;
   // Far from the times of the other tests; the first minute of an hour.
   const start = START + 1000 * 24 * HOUR;
-  const note = (minutes: number, head: number | undefined, spendable: bigint | undefined) =>
-    books.fenced((transaction) => noteFigures(transaction, { head, spendable }, start + minutes * 60_000));
+  const note = (
+    minutes: number,
+    head: number | undefined,
+    spendable: bigint | undefined,
+    connections: Readonly<Record<string, number>> = {},
+  ) =>
+    books.fenced((transaction) =>
+      noteFigures(
+        transaction,
+        { head, spendable, connections: new Map(Object.entries(connections)) },
+        start + minutes * 60_000,
+      ),
+    );
   const refuse = (result: string, count: number) =>
     sql`insert into refused_shares as r values (${result}, ${count}) on conflict (result) do update set count = r.count + ${count}`;
   const height = 100;
@@ -146,15 +157,20 @@ test('figures of the operator: each time has its worst and what was refused in i
   await books.take([share('a', 'one', 1n, start + 61_000)]);
   await books.fenced((transaction) => foldStats(transaction, start + 65_000));
   await refuse('unknown_job', 2);
-  await note(1, height + 7, 40n);
+  await note(1, height + 7, 40n, { one: 300, two: 5 });
   await refuse('duplicate_share', 3);
-  await note(1.5, height + 1, undefined);
+  await note(1.5, height + 1, undefined, { one: 20, 'a/b': 0 });
   // Nobody keeps the books for three minutes; what is refused meanwhile is not lost.
   await refuse('unknown_job', 4);
   await note(5, undefined, 90n);
   const minute = start / 60_000;
   const read = (tier: 60 | 600 | 3600, first: number) => readFigures(sql, tier, first);
-  const empty = { accepted: 0, payoutsOpen: 0 };
+  const empty = { accepted: 0, payoutsOpen: 0, frontEnds: [] };
+  const frontEnds = [
+    { name: 'a/b', connections: 0 },
+    { name: 'one', connections: 20 },
+    { name: 'two', connections: 5 },
+  ];
   expect(await read(60, minute + 1)).toEqual([
     {
       ...empty,
@@ -166,6 +182,7 @@ test('figures of the operator: each time has its worst and what was refused in i
       ],
       booksBehind: 7,
       walletSpendable: 40n,
+      frontEnds,
     },
     {
       ...empty,
@@ -180,7 +197,7 @@ test('figures of the operator: each time has its worst and what was refused in i
   await note(70, height, 60n);
   const hour = start / HOUR;
   const hours = [
-    { ...empty, bucket: hour, accepted: 1, refused: [], booksBehind: 7, walletSpendable: 40n },
+    { ...empty, bucket: hour, accepted: 1, refused: [], booksBehind: 7, walletSpendable: 40n, frontEnds },
     { ...empty, bucket: hour + 1, refused: [], booksBehind: 0, walletSpendable: 60n },
   ];
   expect(await read(3600, hour)).toEqual(hours);

@@ -96,11 +96,12 @@ export class AskOrder {
     held.until = this.steady();
   }
 
-  /** What the answer brought: 0 for nothing. */
-  over(held: Held, won: number): void {
+  /** What the answer brought: 0 for nothing; undefined where it could not be judged then, but can be now. */
+  over(held: Held, won: number | undefined): void {
     const { record, since } = held;
     record.held.delete(held);
     held.isOver = true;
+    if (won === undefined) return;
     const now = this.steady();
     fade(record, now);
     const millis = Math.max(LEAST_MILLIS, (won > 0 ? (held.until ?? now) : now) - since);

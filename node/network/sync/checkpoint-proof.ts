@@ -12,7 +12,7 @@ import type { CutLedger } from '../../chain/cut-ledger.ts';
 import { PeerFault, StingyAnswer } from '../peers/peer-fault.ts';
 import type { PeerName } from '../thread/host-types.ts';
 import { type Place, provenBack, UnprovenError } from './cut-proof.ts';
-import type { AskHeaders } from './epoch-proof.ts';
+import type { AskHeaders, HeadersQuestion } from './epoch-proof.ts';
 import { batchEnd, decodeHeadersAnswer, MAX_CUTS, MAX_HEADERS } from './sync-messages.ts';
 
 const LOG_MILLIS = 10_000;
@@ -38,26 +38,37 @@ export class CheckpointProof {
   #loggedAt = Number.NEGATIVE_INFINITY;
   /** Answers of several peers may wait for it. */
   #walking: Promise<Way> | undefined;
+  /** Identifiers of the batch that was last read. */
+  #batch: ReadonlyMap<number, Bytes> = new Map();
+  #reading: Promise<void> | undefined;
 
   constructor(dependencies: CheckpointProofDependencies) {
     this.#with = dependencies;
   }
 
   /**
-   * Reads back from the next checkpoint to the own head, before the cuts from this height on are used. Rejects with a
-   * ContradictedError if the own chain is another.
+   * The way back from the next checkpoint to the own head, which has to be read before the cuts from this height on are
+   * used; undefined if it was, or there is none. A ContradictedError says that the own chain is another.
    */
-  async lead(peer: PeerName, from: number): Promise<void> {
-    const { ledger, checkpoints } = this.#with;
+  lead(peer: PeerName, from: number): Promise<void> | undefined {
+    const { checkpoints } = this.#with;
     const checkpoint = nextCheckpoint(checkpoints, from);
-    if (checkpoint === undefined) return;
+    if (checkpoint === undefined) return undefined;
     if (this.#way?.checkpoint !== checkpoint)
       this.#way = { checkpoint, marks: new Map([[checkpoint.height, checkpoint.cutId]]), lowest: checkpoint };
-    this.#walking ??= this.#walk(peer, this.#way, from).finally(() => {
+    const way = this.#way;
+    if (way.lowest.height < from) {
+      this.#compare(way);
+      return undefined;
+    }
+    this.#walking ??= this.#walk(peer, way, from).finally(() => {
       this.#walking = undefined;
     });
-    const { lowest } = await this.#walking;
-    const head = ledger.head();
+    return this.#walking.then((walked) => this.#compare(walked));
+  }
+
+  #compare({ lowest, checkpoint }: Way): void {
+    const head = this.#with.ledger.head();
     if (lowest.height === head.height && !equalBytes(lowest.cutId, head.cutId))
       throw new ContradictedError(
         `cut ${head.height} of this data directory does not lead to the checkpoint of cut ${checkpoint.height}: compare the checkpoint with nodes that you trust; if it is right, sync into a new data directory`,
@@ -65,32 +76,36 @@ export class CheckpointProof {
   }
 
   /**
-   * Compares cuts that follow the own head: true if the checkpoint proves all of them, false if there is none, or they
-   * go beyond it. Rejects with a PeerFault if they differ.
+   * The identifier of a cut of the batch that begins after the own head, which the checkpoint proves; undefined beyond
+   * it. Where the headers up to it have to be read first, until they are.
    */
-  async proves(peer: PeerName, cuts: readonly Place[]): Promise<boolean> {
-    const first = (cuts[0] as Place).height;
-    const last = cuts.at(-1) as Place;
+  idOf(peer: PeerName, height: number, from: number): Bytes | Promise<void> | undefined {
     const way = this.#way;
-    if (way === undefined || way.checkpoint.height < first) return false;
-    const { height } = way.checkpoint;
-    const compared = last.height <= height ? last : (cuts[height - first] as Place);
-    if (!equalBytes(await this.#idOf(peer, way, compared.height), compared.cutId))
-      throw new PeerFault(
-        peer,
-        'false_proof',
-        `its cut ${compared.height} contradicts the checkpoint of cut ${height}`,
-      );
-    return compared === last;
+    if (way === undefined || way.checkpoint.height < height) return undefined;
+    const known = way.marks.get(height) ?? this.#batch.get(height);
+    if (known !== undefined) return known;
+    this.#reading ??= this.#read(peer, way, height, from).finally(() => {
+      this.#reading = undefined;
+    });
+    return this.#reading;
+  }
+
+  /** Of a peer whose cut is another than that which the checkpoint proves. */
+  fault(peer: PeerName, height: number): PeerFault {
+    const reason = `its cut ${height} contradicts the checkpoint of cut ${this.#way?.checkpoint.height}`;
+    return new PeerFault(peer, 'false_proof', reason);
   }
 
   /** Down to the cut before `from`. Proven headers are kept if a peer fails. */
   async #walk(first: PeerName, way: Way, from: number): Promise<Way> {
     let asked = first;
-    while (way.lowest.height >= from) {
-      const { lowest, checkpoint } = way;
+    const question = () => {
+      const { lowest } = way;
       const count = Math.min(MAX_HEADERS, lowest.height - from + 1);
-      const sender = await this.#headers(asked, { lowest, checkpoint }, count, (peer, headers, places) => {
+      return count > 0 ? ({ type: 'headers', to: lowest.height, count, lowest } as const) : undefined;
+    };
+    while (question() !== undefined) {
+      asked = await this.#headers(asked, way.checkpoint, question, (peer, headers, places, count) => {
         for (const place of places) if (isMark(place.height)) way.marks.set(place.height, place.cutId);
         const { height, previousId } = decodeCutHeader(headers[0] as Bytes);
         if (height <= way.lowest.height) way.lowest = { height: height - 1, cutId: previousId };
@@ -98,7 +113,6 @@ export class CheckpointProof {
         if (places.length < count) throw new StingyAnswer(peer, `${headers.length} of ${count} headers`);
         return peer;
       });
-      asked = sender;
       if (way.lowest.height >= from)
         this.#tell('info', 'headers are read back from a checkpoint', { at: way.lowest.height, to: from }, way);
     }
@@ -106,25 +120,27 @@ export class CheckpointProof {
   }
 
   /** Rejects if nobody has them. */
-  async #headers<T>(
+  async #headers(
     first: PeerName,
-    back: Pick<Way, 'lowest' | 'checkpoint'>,
-    count: number,
-    use: (peer: PeerName, headers: readonly Bytes[], places: readonly Place[]) => T,
-  ): Promise<T> {
-    const to = back.lowest.height;
-    const found = await this.#with.ask(first, { type: 'headers', to, count }, (peer, answer) => {
+    checkpoint: Checkpoint,
+    question: () => (HeadersQuestion & { readonly lowest: Place }) | undefined,
+    use: (peer: PeerName, headers: readonly Bytes[], places: readonly Place[], count: number) => PeerName,
+  ): Promise<PeerName> {
+    const found = await this.#with.ask(first, question, (peer, answer, { to, count, lowest }) => {
       const { headers } = decodeHeadersAnswer(answer);
       if (headers.length === 0) {
         // It may still be syncing.
-        this.#tell('warn', 'a peer does not have the cut of a checkpoint', { peer, height: to }, back);
+        this.#tell('warn', 'a peer does not have the cut of a checkpoint', { peer, height: to }, { checkpoint });
         throw new StingyAnswer(peer, `no header ${to}`);
       }
       if (headers.length > count) throw new PeerFault(peer, 'malformed', 'more headers than were asked for');
-      return use(peer, headers, provenBackOf(peer, back, headers));
+      return use(peer, headers, provenBackOf(peer, { lowest, checkpoint }, headers), count);
     });
-    if (found === undefined) throw new UnprovenError(`nobody has the headers up to cut ${to}`);
-    return found;
+    if (found !== undefined) return found;
+    const left = question();
+    // A late answer of somebody else brought the rest.
+    if (left === undefined) return first;
+    throw new UnprovenError(`nobody has the headers up to cut ${left.to}`);
   }
 
   #tell(level: 'info' | 'warn', message: string, fields: LogFields, { checkpoint }: Pick<Way, 'checkpoint'>): void {
@@ -134,16 +150,21 @@ export class CheckpointProof {
     log[level](message, { checkpoint: checkpoint.height, ...fields });
   }
 
-  async #idOf(asked: PeerName, way: Way, height: number): Promise<Bytes> {
-    const known = way.marks.get(height);
-    if (known !== undefined) return known;
-    const mark = Math.min(batchEnd(height), way.checkpoint.height);
-    const between = { checkpoint: way.checkpoint, lowest: { height: mark, cutId: way.marks.get(mark) as Bytes } };
-    const count = mark - height + 1;
-    return await this.#headers(asked, between, count, (peer, headers, places) => {
-      if (places.length < count) throw new StingyAnswer(peer, `${headers.length} of ${count} headers`);
-      return (places[0] as Place).cutId;
-    });
+  /** The identifiers of a batch from the first cut that this node lacks on, up to the next that is kept. */
+  async #read(asked: PeerName, way: Way, height: number, from: number): Promise<void> {
+    const to = Math.min(batchEnd(height), way.checkpoint.height);
+    const lowest = { height: to, cutId: way.marks.get(to) as Bytes };
+    const question = { type: 'headers', to, count: to - from + 1, lowest } as const;
+    await this.#headers(
+      asked,
+      way.checkpoint,
+      () => question,
+      (peer, headers, places, count) => {
+        if (places.length < count) throw new StingyAnswer(peer, `${headers.length} of ${count} headers`);
+        this.#batch = new Map(places.map((place) => [place.height, place.cutId]));
+        return peer;
+      },
+    );
   }
 }
 

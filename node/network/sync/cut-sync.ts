@@ -11,7 +11,8 @@ import { epochOf } from '../../../protocol/staking/limits.ts';
 import { BoundedMap } from '../../../runtime/bounded-map.ts';
 import type { Logger } from '../../../runtime/log/log.ts';
 import type { Adopt } from '../../chain/adopted-cut.ts';
-import type { Checkpoint } from '../../chain/checkpoints.ts';
+import type { Member } from '../../chain/certificate.ts';
+import { type Checkpoint, nextCheckpoint } from '../../chain/checkpoints.ts';
 import type { CutLedger } from '../../chain/cut-ledger.ts';
 import type { RefutedCut } from '../../chain/refuted-cut.ts';
 import { TOLERATED_CUTS } from '../../chain/tip.ts';
@@ -28,10 +29,12 @@ import {
   ANSWER_BYTES,
   batchEnd,
   type CutsAnswer,
+  type CutsOutline,
   decodeCutsAnswer,
   decodeHeadersAnswer,
   encodeSyncQuestion,
   MAX_CUTS,
+  readCutsOutline,
 } from './sync-messages.ts';
 import { unknownVersion } from './unknown-cut.ts';
 import { WakeUp } from './wake-up.ts';
@@ -91,6 +94,8 @@ export class CutSync {
   readonly #proven = new BoundedMap<number, Bytes>(4 * MAX_CUTS);
   /** The newest head, and since when it is. */
   #stands = { height: -1, since: 0 };
+  /** What comes of the answer that is unpacked: its last cut is proven. */
+  #unpacking: Promise<void> = Promise.resolve();
   /** A proven cut that broke a rule here, and who sent its blocks: they come anew, from others where there are others. */
   #doubted: { readonly cutId: Bytes; readonly senders: ReadonlySet<PeerName> } | undefined;
 
@@ -204,17 +209,19 @@ export class CutSync {
 
   /**
    * Of peers that say that they have them, again and again: one may be busy, or sync itself. Until they came, nobody says
-   * so any more, or the head is past them, for cuts that a stranger invented lead to headers that nobody has. `first` is asked once whatever it says.
+   * so any more, or the head is past them, for cuts that a stranger invented lead to headers that nobody has. `first` is
+   * asked once whatever it says.
    */
   #askHeaders: AskHeaders = (first, question, read) => {
     const { ledger, network, steady } = this.#with;
-    const bytes = encodeSyncQuestion(question);
     const since = steady();
     let isFirst = true;
-    const open = () =>
-      this.heights.names.filter(
-        (peer) => (this.heights.get(peer)?.claim ?? -1) >= question.to || (isFirst && peer === first),
+    const open = () => {
+      const to = question()?.to ?? Number.POSITIVE_INFINITY;
+      return this.heights.names.filter(
+        (peer) => (this.heights.get(peer)?.claim ?? -1) >= to || (isFirst && peer === first),
       );
+    };
     return new Promise((resolve) => {
       const end = (found?: Awaited<ReturnType<typeof read>>) => {
         search.close();
@@ -224,16 +231,18 @@ export class CutSync {
       const search = new Search({
         order: this.heights.orders.headers,
         peers: () => {
-          if (ledger.head().height >= question.to) end();
+          if (ledger.head().height >= (question()?.to ?? 0)) end();
           return open();
         },
         prefers: (peer) => peer === first,
         missingSince: () => since,
         ask: async (peer, answered) => {
+          const asked = question();
+          if (asked === undefined) return 0;
           if (peer === first) isFirst = false;
-          const answer = await network.ask(peer, 'sync', bytes);
+          const answer = await network.ask(peer, 'sync', encodeSyncQuestion(asked));
           answered();
-          const found = await read(peer, answer);
+          const found = await read(peer, answer, asked);
           if (found !== undefined) end(found);
           return found === undefined ? 0 : 1;
         },
@@ -255,49 +264,61 @@ export class CutSync {
     this.#blame(error, peer);
   }
 
-  /** The cuts after the head. What the answer brings is as many as it could bring when it was asked for, in doublings. */
-  async #askForCuts(peer: PeerName, answered: () => void): Promise<number> {
-    const { ledger, network } = this.#with;
-    const head = ledger.head();
-    const from = head.height + 1;
-    const claimed = this.heights.get(peer)?.claim ?? 0;
-    const question = encodeSyncQuestion({ type: 'cuts', from, count: batchEnd(from) - head.height });
-    const bytes = await network.ask(peer, 'sync', question);
-    answered();
+  /**
+   * The cuts after the head. What the answer brings is as many as it could bring when it was asked for, in doublings.
+   * Where headers have to be read to prove it, nothing of it is kept meanwhile, from however many peers it came: they are
+   * asked again.
+   */
+  async #askForCuts(peer: PeerName, answered: () => void): Promise<number | undefined> {
+    const head = this.#with.ledger.head();
     try {
-      const answer = decodeCutsAnswer(bytes);
-      this.heights.says(peer, answer.head, answer.bodiesFrom);
-      const last = answer.cuts.at(-1);
-      if (last === undefined) {
-        const claim = Math.max(claimed, answer.head);
-        if (claim >= from && answer.bodiesFrom <= from)
-          throw new PeerFault(peer, 'false_height', `it claimed ${claim} and has no cut ${from}`);
-        if (answer.bodiesFrom <= from && answer.head >= head.height) this.#confirm(peer, head);
-        return 0;
-      }
-      const { height } = last.header;
-      if (this.#isLonger(height)) await this.#prove(peer, answer, last, head);
-      const own = ledger.head();
-      const known = this.#proven.get(height) ?? (height === own.height ? own.cutId : undefined);
-      // The head passed it by another way: nothing shows whether it is the chain's.
-      if (known === undefined) return 0;
-      if (!equalBytes(known, last.cutId)) throw new PeerFault(peer, 'false_proof', `another cut ${height}`);
-      this.heights.proved(peer, height);
-      if (this.#isLonger(height)) {
-        // Cut by cut, a chain would take days.
-        const isWhole = height >= Math.min(batchEnd(from), this.#epochEnd(from)) || bytes.length >= ANSWER_BYTES;
-        this.#ready = { peer, answer, isWhole };
-        this.#fed(this.#ready);
-        this.#news.wake();
-      }
-      return Math.log2(1 + height - head.height);
+      const given = await this.#receive(peer, head, answered);
+      if (typeof given === 'number') return given;
+      return await given.proof.then(() => undefined);
     } catch (error) {
-      if (error instanceof ProtocolError && error.code === 'unsupported_version' && (await this.#isUnknown(peer, from)))
-        return 0;
+      const isVersion = error instanceof ProtocolError && error.code === 'unsupported_version';
+      if (isVersion && (await this.#isUnknown(peer, head.height + 1))) return 0;
       if (!(error instanceof ContradictedError)) throw error;
       this.#end(error);
       return 0;
     }
+  }
+
+  async #receive(peer: PeerName, head: Place, answered: () => void): Promise<number | Unproven> {
+    const { ledger, network } = this.#with;
+    const from = head.height + 1;
+    const claimed = this.heights.get(peer)?.claim ?? 0;
+    const end = this.#batchEnd(from);
+    const question = encodeSyncQuestion({ type: 'cuts', from, count: end - head.height });
+    const bytes = await network.ask(peer, 'sync', question);
+    answered();
+    const outline = readCutsOutline(bytes);
+    const { last } = outline;
+    this.heights.says(peer, outline.head, outline.bodiesFrom);
+    if (last === undefined) {
+      const claim = Math.max(claimed, outline.head);
+      if (claim >= from && outline.bodiesFrom <= from)
+        throw new PeerFault(peer, 'false_height', `it claimed ${claim} and has no cut ${from}`);
+      if (outline.bodiesFrom <= from && outline.head >= head.height) this.#confirm(peer, head);
+      return 0;
+    }
+    const { height } = last;
+    if (height > end) throw new PeerFault(peer, 'malformed', `cut ${height} where ${end} ends what was asked for`);
+    const answer = this.#isLonger(height) ? await this.#prove(peer, bytes, outline, last, head) : undefined;
+    if (answer !== undefined && 'proof' in answer) return answer;
+    const own = ledger.head();
+    const known = this.#proven.get(height) ?? (height === own.height ? own.cutId : undefined);
+    // The head passed it by another way: nothing shows whether it is the chain's.
+    if (known === undefined) return 0;
+    if (!equalBytes(known, last.cutId)) throw new PeerFault(peer, 'false_proof', `another cut ${height}`);
+    this.heights.proved(peer, height);
+    if (answer !== undefined && this.#isLonger(height)) {
+      // Cut by cut, a chain would take days.
+      this.#ready = { peer, answer, isWhole: height >= end || bytes.length >= ANSWER_BYTES };
+      this.#fed(this.#ready);
+      this.#news.wake();
+    }
+    return Math.log2(1 + height - head.height);
   }
 
   /** Nobody while cuts are ready; those that say that they have the next one, as long as it is not late. */
@@ -316,9 +337,12 @@ export class CutSync {
     if (isWhole && this.#missingSince !== undefined) this.#missingSince = this.#with.steady();
   }
 
-  #epochEnd(height: number): number {
-    const { intervalCuts } = this.#with.ledger;
-    return (epochOf(height, intervalCuts) + 1) * intervalCuts - 1;
+  /** Of the batch that begins with this cut: what comes after a checkpoint follows only from the next one. */
+  #batchEnd(from: number): number {
+    const { ledger, checkpoints } = this.#with;
+    const { intervalCuts } = ledger;
+    const epochEnd = (epochOf(from, intervalCuts) + 1) * intervalCuts - 1;
+    return Math.min(batchEnd(from), epochEnd, nextCheckpoint(checkpoints, from)?.height ?? epochEnd);
   }
 
   /** The chain went where this node cannot follow. */
@@ -332,14 +356,21 @@ export class CutSync {
     const { ledger, updateRequired } = this.#with;
     const [head, committee] = [ledger.head(), ledger.committee(from)];
     const claim = this.heights.get(peer)?.claim ?? 0;
-    const to = Math.min(claim, batchEnd(from), this.#epochEnd(from));
+    const to = Math.min(claim, this.#batchEnd(from));
     if (to < from || committee === undefined || head.height !== from - 1) return false;
     const question = { type: 'headers', to, count: to - from + 1 } as const;
-    const answer = await this.#askHeaders(peer, question, (_, bytes) => {
-      const found = decodeHeadersAnswer(bytes);
-      return found.headers.length > 0 ? found : undefined;
-    });
-    const version = answer && (await unknownVersion(answer, head, ledger.chainId, committee.members));
+    const { members } = committee;
+    const found = await this.#askHeaders(
+      peer,
+      () => question,
+      async (sender, bytes) => {
+        const answer = decodeHeadersAnswer(bytes);
+        const version = await unknownVersion(answer, head, ledger.chainId, members);
+        // What others send says nothing of this peer, unless it proves that it is right.
+        return version !== undefined || (sender === peer && answer.headers.length > 0) ? { version } : undefined;
+      },
+    );
+    const version = found?.version;
     if (version === undefined) return false;
     this.#closed = true;
     updateRequired(version);
@@ -359,45 +390,77 @@ export class CutSync {
   /** The peer has nothing newer: it proves its height by the newest cut, which it could not name otherwise. */
   async #show(peer: PeerName, head: Place): Promise<void> {
     const question = encodeSyncQuestion({ type: 'cuts', from: head.height, count: 1 });
-    const { cuts, bodiesFrom } = decodeCutsAnswer(await this.#with.network.ask(peer, 'sync', question));
-    const [cut] = cuts;
+    const { last, bodiesFrom } = readCutsOutline(await this.#with.network.ask(peer, 'sync', question));
     // It began with a snapshot of this cut, and serves those after it.
-    if (cut === undefined && bodiesFrom > head.height) return;
-    if (cut === undefined) throw new PeerFault(peer, 'false_height', `it has no cut ${head.height}`);
-    if (!equalBytes(cut.cutId, head.cutId)) throw new PeerFault(peer, 'false_proof', `another cut ${head.height}`);
+    if (last === undefined && bodiesFrom > head.height) return;
+    if (last === undefined) throw new PeerFault(peer, 'false_height', `it has no cut ${head.height}`);
+    if (!equalBytes(last.cutId, head.cutId)) throw new PeerFault(peer, 'false_proof', `another cut ${head.height}`);
     this.heights.proved(peer, head.height);
   }
 
-  /** The cuts that follow the own head, which may have moved since they were asked for. */
-  async #prove(peer: PeerName, { cuts, certificates }: CutsAnswer, last: ProposedCut, asked: Place): Promise<void> {
+  /**
+   * The last cut first, by its certificate or by headers, and only then is anything of the answer unpacked. Undefined
+   * where the head has passed it, or another answer is as long.
+   */
+  async #prove(
+    peer: PeerName,
+    bytes: Uint8Array,
+    { count, certificate }: CutsOutline,
+    last: Place,
+    asked: Place,
+  ): Promise<CutsAnswer | Unproven | undefined> {
     const { ledger } = this.#with;
-    await this.#checkpoints.lead(peer, ledger.head().height + 1);
-    const broken = brokenChain(asked, cuts);
+    const from = ledger.head().height + 1;
+    const { height } = last;
+    const way = this.#checkpoints.lead(peer, from);
+    if (way !== undefined) return { proof: way };
+    if (height !== asked.height + count)
+      throw new PeerFault(peer, 'false_proof', `cut ${height} where ${asked.height + count} was asked for`);
+    const committee = ledger.committee(from);
+    if (height < from || committee === undefined) return undefined;
+    const vouched = this.#checkpoints.idOf(peer, height, from);
+    if (vouched instanceof Promise) return { proof: vouched };
+    if (vouched !== undefined && !equalBytes(vouched, last.cutId)) throw this.#checkpoints.fault(peer, height);
+    if (vouched === undefined && certificate === undefined) {
+      const proven = this.#epochs.idOf(height);
+      if (proven === undefined) return { proof: this.#epochs.load(peer, from) };
+      if (!equalBytes(proven, last.cutId))
+        throw new PeerFault(peer, 'false_proof', 'the epoch ends with another chain');
+    }
+    if (certificate !== undefined) await this.#certified(peer, last, certificate, committee.members);
+    // One after the other: of many that are as long one is unpacked.
+    const unpacked = this.#unpacking.then(() =>
+      this.#isLonger(height) ? this.#unpack(peer, bytes, asked, committee.members) : undefined,
+    );
+    this.#unpacking = unpacked.then(
+      () => undefined,
+      () => undefined,
+    );
+    return await unpacked;
+  }
+
+  async #certified(peer: PeerName, place: Place, certificate: Certificate, members: readonly Member[]): Promise<void> {
+    if (!(await isCertified(this.#with.ledger.chainId, place, certificate, members)))
+      throw new PeerFault(peer, 'false_proof', `the certificate of cut ${place.height} does not verify`);
+  }
+
+  /** An answer whose last cut is proven. The own head may have moved since it was asked for. */
+  async #unpack(peer: PeerName, bytes: Uint8Array, asked: Place, members: readonly Member[]): Promise<CutsAnswer> {
+    const answer = decodeCutsAnswer(bytes);
+    const broken = brokenChain(asked, answer.cuts);
     if (broken !== undefined) throw new PeerFault(peer, 'false_proof', broken);
-    const { height } = last.header;
-    if (epochOf(height, ledger.intervalCuts) !== epochOf(asked.height + 1, ledger.intervalCuts))
-      throw new PeerFault(peer, 'malformed', 'cuts of two epochs');
-    const head = ledger.head();
-    const committee = ledger.committee(head.height + 1);
-    if (height <= head.height || committee === undefined) return;
-    const places = cuts.map(({ header, cutId }) => ({ height: header.height, cutId }));
+    const head = this.#with.ledger.head();
+    const places = answer.cuts.map(({ header, cutId }) => ({ height: header.height, cutId }));
     const own = places.find((place) => place.height === head.height);
     if (own !== undefined && !equalBytes(own.cutId, head.cutId))
       throw new PeerFault(peer, 'false_proof', `another cut ${head.height}`);
     const next = places.filter((place) => place.height > head.height);
-    const isVouchedFor = await this.#checkpoints.proves(peer, next);
-    if (!isVouchedFor && !certificates.has(height)) {
-      const proven = await this.#epochs.idOf(peer, height, head.height + 1);
-      if (!equalBytes(proven, last.cutId))
-        throw new PeerFault(peer, 'false_proof', 'the epoch ends with another chain');
-    }
-    for (const place of next) {
-      const certificate = certificates.get(place.height);
-      if (certificate === undefined) continue;
-      if (!(await isCertified(ledger.chainId, place, certificate, committee.members)))
-        throw new PeerFault(peer, 'false_proof', `the certificate of cut ${place.height} does not verify`);
+    for (const place of next.slice(0, -1)) {
+      const certificate = answer.certificates.get(place.height);
+      if (certificate !== undefined) await this.#certified(peer, place, certificate, members);
     }
     for (const place of next) this.#proven.set(place.height, place.cutId);
+    return answer;
   }
 
   async #execute(batch: Batch): Promise<void> {
@@ -520,6 +583,9 @@ export class CutSync {
     log.info('syncing', { height, behind_by: behindBy, peers: this.heights.count });
   }
 }
+
+/** Headers are read that prove an answer, or contradict it: then it is asked for again. */
+type Unproven = { readonly proof: Promise<void> };
 
 /** `isWhole`: it ends with a batch or an epoch, or is as long as an answer may be. */
 type Batch = { readonly peer: PeerName; readonly answer: CutsAnswer; readonly isWhole: boolean };

@@ -11,11 +11,16 @@ import type { PeerName } from '../thread/host-types.ts';
 import { isCertified, type Place, provenBack, UnprovenError } from './cut-proof.ts';
 import { decodeHeadersAnswer, MAX_HEADERS, type SyncQuestion } from './sync-messages.ts';
 
-/** Of this peer first, and of others that say that they have them. Undefined if no answer counted. */
-export type AskHeaders = <T>(
+export type HeadersQuestion = Extract<SyncQuestion, { readonly type: 'headers' }>;
+
+/**
+ * Of this peer first, and of others that say that they have them. The question is made anew for each, as others may have
+ * sent a part; undefined when nothing is left to ask. Undefined if no answer counted.
+ */
+export type AskHeaders = <T, Question extends HeadersQuestion>(
   first: PeerName,
-  question: Extract<SyncQuestion, { readonly type: 'headers' }>,
-  read: (peer: PeerName, answer: Uint8Array) => Promise<T | undefined> | T | undefined,
+  question: () => Question | undefined,
+  read: (peer: PeerName, answer: Uint8Array, asked: Question) => Promise<T | undefined> | T | undefined,
 ) => Promise<T | undefined>;
 
 /** From the end of an epoch down to a cut. `lowest`: the next that is to be read; undefined for the end itself, which a certificate proves. */
@@ -42,49 +47,50 @@ export class EpochProof {
     this.#ask = ask;
   }
 
-  /**
-   * The expected identifier of the cut of this height; `from` is the first that this node lacks. Rejects with a
-   * PeerFault if the peer cannot prove it.
-   */
-  async idOf(peer: PeerName, height: number, from: number): Promise<Bytes> {
-    while (!this.#has(height)) {
-      // Its fault is told once, by who began.
-      if (this.#loading !== undefined) {
-        await this.#loading.catch(() => Promise.reject(new UnprovenError('the headers of the epoch were not proven')));
-        continue;
-      }
-      this.#loading = this.#load(peer, from).finally(() => {
-        this.#loading = undefined;
-      });
-      await this.#loading;
-    }
+  /** The identifier of the cut of this height; undefined if its epoch was not read yet. */
+  idOf(height: number): Bytes | undefined {
+    if (height < this.#first || height >= this.#first + this.#ids.length / ID_BYTES) return undefined;
     const at = (height - this.#first) * ID_BYTES;
     return this.#ids.subarray(at, at + ID_BYTES);
   }
 
-  #has(height: number): boolean {
-    return height >= this.#first && height < this.#first + this.#ids.length / ID_BYTES;
+  /**
+   * Reads the epoch of the first cut that this node lacks, `from`, once for all that wait for it. Rejects with a
+   * PeerFault if the headers lead to another chain: it is told once, by who began.
+   */
+  async load(peer: PeerName, from: number): Promise<void> {
+    if (this.#loading !== undefined)
+      return await this.#loading.catch(() =>
+        Promise.reject(new UnprovenError('the headers of the epoch were not proven')),
+      );
+    this.#loading = this.#load(peer, from).finally(() => {
+      this.#loading = undefined;
+    });
+    await this.#loading;
   }
 
   async #load(first: PeerName, from: number): Promise<void> {
     const way = this.#wayDownTo(from);
-    let peer = first;
-    const next = () => way.lowest?.height ?? way.end;
-    for (let to = next(); to >= way.first; to = next()) {
-      const known = way.lowest;
+    const question = () => {
+      const to = way.lowest?.height ?? way.end;
       const count = Math.min(MAX_HEADERS, to - way.first + 1);
-      const found = await this.#ask(peer, { type: 'headers', to, count }, async (sender, answer) => {
-        const headers = headersIn(answer, sender, count);
-        const proven = known ?? (await this.#provenEnd(answer, sender, way.end, from));
-        const places = provenBack(proven, headers);
-        if (typeof places === 'string') throw new PeerFault(sender, 'false_proof', places);
-        return { sender, places, lowest: previousOf(places[0] as Place, headers[0] as Bytes) };
+      return count > 0 ? ({ type: 'headers', to, count, proven: way.lowest } as const) : undefined;
+    };
+    let peer = first;
+    while (question() !== undefined) {
+      const sender = await this.#ask(peer, question, async (one, answer, { count, proven }) => {
+        const headers = headersIn(answer, one, count);
+        const places = provenBack(proven ?? (await this.#provenEnd(answer, one, way.end, from)), headers);
+        if (typeof places === 'string') throw new PeerFault(one, 'false_proof', places);
+        for (const place of places) way.ids.set(place.cutId, (place.height - way.first) * ID_BYTES);
+        const lowest = previousOf(places[0] as Place, headers[0] as Bytes);
+        if (way.lowest === undefined || lowest.height < way.lowest.height) way.lowest = lowest;
+        // One header at a time, an epoch would take hours; and one that began with a snapshot may not have the others.
+        if (headers.length < count) throw new StingyAnswer(one, `${headers.length} of ${count} headers`);
+        return one;
       });
-      if (found === undefined) throw new UnprovenError(`nobody has the headers up to cut ${to}`);
-      for (const place of found.places) way.ids.set(place.cutId, (place.height - way.first) * ID_BYTES);
-      peer = found.sender;
-      // Cuts of several peers may be proven at once, all by the same way.
-      if (way.lowest === undefined || found.lowest.height < way.lowest.height) way.lowest = found.lowest;
+      if (sender !== undefined) peer = sender;
+      else if (question() !== undefined) throw new UnprovenError(`nobody has the headers up to cut ${question()?.to}`);
     }
     if (this.#way === way) this.#way = undefined;
     const head = this.#ledger.head();
@@ -118,8 +124,8 @@ export class EpochProof {
 function headersIn(answer: Uint8Array, peer: PeerName, count: number): readonly Bytes[] {
   const { headers } = decodeHeadersAnswer(answer);
   if (headers.length > count) throw new PeerFault(peer, 'malformed', 'more headers than were asked for');
-  // One header at a time, an epoch would take hours; and one that syncs itself may not have its end yet.
-  if (headers.length < count) throw new StingyAnswer(peer, `${headers.length} of ${count} headers`);
+  // One that syncs itself may not have the end of the epoch yet.
+  if (headers.length === 0) throw new StingyAnswer(peer, 'no headers');
   return headers;
 }
 

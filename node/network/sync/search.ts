@@ -25,8 +25,8 @@ export type SearchDependencies = {
   missingSince(): number | undefined;
   /** Whether the best need not be asked now. */
   isServed?(): boolean;
-  /** What the answer brought, above 0 if anything. `answered`: it came, and has to be proven, which may take others' answers. */
-  ask(peer: PeerName, answered: () => void): Promise<number>;
+  /** What the answer brought, above 0 if anything; undefined where only now it could be judged. `answered`: it came, and has to be proven, which may take others' answers. */
+  ask(peer: PeerName, answered: () => void): Promise<number | undefined>;
   /** This peer did not answer, or its answer is an error. */
   failed(peer: PeerName, error: unknown): void;
   /** Nobody can be asked now, and nothing is under way. */
@@ -107,7 +107,7 @@ export class Search {
     if (isBest) this.#first = held;
     else this.#inTurn = held;
     this.#asking.add(peer);
-    let won = 0;
+    let won: number | undefined = 0;
     try {
       won = await ask(peer, () => order.answered(held));
     } catch (error) {

@@ -10,7 +10,9 @@ import { MAX_BODY_BYTES } from '../../../protocol/ledger/body.ts';
 import {
   type Certificate,
   CUT_HEADER_BYTES,
+  cutId,
   decodeCertificate,
+  decodeCutHeader,
   encodeCertificate,
   MAX_COMMITTEE,
 } from '../../../protocol/ledger/cut.ts';
@@ -136,6 +138,37 @@ export function decodeCutsAnswer(bytes: Bytes): CutsAnswer {
 }
 
 export type AnsweredBlock = { readonly header: Bytes; readonly body: Bytes };
+
+/** What an answer says, and the cut that it ends with: what is read of it before that cut is proven. */
+export type CutsOutline = Pick<CutsAnswer, 'head' | 'bodiesFrom'> & {
+  readonly count: number;
+  readonly last: { readonly height: number; readonly cutId: Bytes } | undefined;
+  /** Of the last cut. */
+  readonly certificate: Certificate | undefined;
+};
+
+/** Throws a ProtocolError. */
+export function readCutsOutline(bytes: Bytes): CutsOutline {
+  const reader = new ByteReader(bytes);
+  const head = reader.height();
+  const bodiesFrom = reader.height();
+  const count = inRange(reader.u8(), 0, MAX_CUTS, 'cuts');
+  let last: CutsOutline['last'];
+  for (let left = count; left > 0; left--) {
+    const header = reader.view(CUT_HEADER_BYTES);
+    const { height, blockCount } = decodeCutHeader(header);
+    reader.view(blockCount * ID_BYTES);
+    if (left === 1) last = { height, cutId: cutId(header) };
+  }
+  let certificate: Certificate | undefined;
+  for (let left = inRange(reader.u8(), 0, MAX_CUTS, 'certificates'); left > 0; left--) {
+    const index = reader.u8();
+    const part = reader.view(reader.u32());
+    if (left === 1 && index === count - 1) certificate = decodeCertificate(part);
+  }
+  reader.end();
+  return { head, bodiesFrom, count, last, certificate };
+}
 
 /** In the order of the question; undefined for one that is not here, or for which there was no room. */
 export function encodeBlocksAnswer(blocks: readonly (AnsweredBlock | undefined)[]): Uint8Array<ArrayBuffer> {

@@ -199,6 +199,10 @@ export const operatorHistory = object(
         books_behind: described(nullable(count), 'the most cuts that the books were behind the node; null: not known'),
         payouts_open: described(nullable(count), 'the most payouts under way at a time'),
         wallet_spendable: described(nullable(amount), 'the least that the wallet could pay; null: it did not answer'),
+        front_ends: described(
+          list(object({ name: text(), connections: count })),
+          'the fewest connections of each instance; one that is not named was not heard of',
+        ),
       }),
     ),
   },

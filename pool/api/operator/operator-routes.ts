@@ -209,7 +209,8 @@ export function operatorRoutes(dependencies: OperatorDependencies): Route[] {
     operator({
       method: 'GET',
       path: '/history',
-      summary: 'Shares by verdict, books’ lag, payouts under way and the wallet’s balance over time',
+      summary:
+        'Shares by verdict, books’ lag, payouts under way, the wallet’s balance and connections by front end over time',
       query: object({ hours: FIELDS.hours }),
       answer: o.operatorHistory,
       cost: COSTS.chart,
@@ -227,6 +228,7 @@ export function operatorRoutes(dependencies: OperatorDependencies): Route[] {
             books_behind: one.booksBehind,
             payouts_open: one.payoutsOpen,
             wallet_spendable: one.walletSpendable === null ? null : String(one.walletSpendable),
+            front_ends: one.frontEnds,
           })),
         };
       },
