@@ -45,13 +45,10 @@ const runCommand = command(
     const { log, close } = openLog('node', values, terminal.env);
     const shutdown = new Shutdown({ limitMs: DEFAULT_SHUTDOWN_LIMIT_MS }, { log, process, now: steadyMillis });
     shutdown.add('log', close);
-    try {
-      await runDaemon(values, { log, shutdown, version: version() });
-    } catch (error) {
-      const code = failed('svcd run', error, terminal);
-      shutdown.request('failed to start', code);
-    }
-    return await shutdown.done;
+    return await shutdown.run(
+      () => runDaemon(values, { log, shutdown, version: version() }),
+      (error) => failed('svcd run', error, terminal),
+    );
   },
 );
 

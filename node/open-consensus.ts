@@ -61,10 +61,13 @@ export async function openConsensus(
   const id = key && validatorId(key.publicKey);
   const opened = id && (await ConsensusLog.open(logDirectory(dataDir, id), { chainId, validatorId: id }));
   if (opened !== undefined && opened.torn > 0)
-    log.warn('the end of the log was cut off: it was torn, as by a crash in the middle of a write, or is damaged', {
-      bytes: opened.torn,
-      height: opened.recovered?.height,
-    });
+    log.warn(
+      'the end of the log is torn, as by a crash in the middle of a write: it listens as without a log before it signs',
+      {
+        bytes: opened.torn,
+        height: opened.recovered?.height,
+      },
+    );
   const isDevelopment = node.chain.genesis.network === 'development';
   let isAllowed = mayDial([], isDevelopment);
   const quic = key === undefined && binds.length === 0 ? undefined : await overlayQuic(binds, log, loadQuic);

@@ -195,13 +195,13 @@ export async function serve(
   const limitMs = DEFAULT_SHUTDOWN_LIMIT_MS + (values.drainTime ?? 0);
   const shutdown = new Shutdown({ limitMs }, { log, process, now: steadyMillis });
   shutdown.add('log', close);
-  try {
-    await begin({ log, shutdown, version: version() });
-  } catch (error) {
-    terminal.err(`${name}: ${failureText(error)}\n`);
-    shutdown.request('failed to start', 1);
-  }
-  return await shutdown.done;
+  return await shutdown.run(
+    () => begin({ log, shutdown, version: version() }),
+    (error) => {
+      terminal.err(`${name}: ${failureText(error)}\n`);
+      return 1;
+    },
+  );
 }
 
 /** The last line of every `main.ts`. The process ends by itself once nothing is open any more. */

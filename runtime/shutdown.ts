@@ -60,6 +60,19 @@ export class Shutdown {
     return this.#done.promise;
   }
 
+  /**
+   * Starts a program, and gives its exit code. Where the start fails, `failed` says so and gives the code; one that the
+   * end cut short is no failure.
+   */
+  async run(begin: () => Promise<unknown>, failed: (error: unknown) => number): Promise<number> {
+    try {
+      await begin();
+    } catch (error) {
+      if (!this.signal.aborted) this.request('failed to start', failed(error));
+    }
+    return await this.done;
+  }
+
   /** Registers a part that has started. A part that starts after the end was asked for is stopped at once. */
   add(name: string, stop: () => Promise<void> | void): void {
     if (this.signal.aborted) void this.#stopPart(name, stop);

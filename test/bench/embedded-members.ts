@@ -62,7 +62,7 @@ async function startEngines(node: ConsensusNode, directory: string, cutMillis: n
       new ConsensusDriver(cutMillis, {
         node: seen,
         transport: network.transport(member),
-        signer: { publicKey, privateKey, log, recovered: undefined },
+        signer: { publicKey, privateKey, log, recovered: undefined, coversTo: -1 },
         log: silentLog,
         now: steadyMillis,
         steady: steadyMillis,

@@ -172,7 +172,9 @@ test('what waits for the disk when its process must not sign any more does not l
   };
   const log = { append, close: async () => undefined } as never;
   for (let member = 0; member < 3; member++) await driven.start(`m${member}`, member);
-  const { driver } = await driven.start('m3', 3, { signer: { publicKey, privateKey, log, recovered: undefined } });
+  const { driver } = await driven.start('m3', 3, {
+    signer: { publicKey, privateKey, log, recovered: undefined, coversTo: -1 },
+  });
   const left: Message[] = [];
   const isOwn = (message: Message): boolean => {
     const { committee, self } = driver.state;

@@ -2,18 +2,19 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { LogRecord } from '../../node/consensus/engine/effects.ts';
+import type { Effect, Event, LogRecord, Unsigned } from '../../node/consensus/engine/effects.ts';
 import { step } from '../../node/consensus/engine/engine.ts';
+import { COVERED_TICKS, LISTEN_TICKS, listenFirst } from '../../node/consensus/engine/listening.ts';
 import { openState, recover } from '../../node/consensus/engine/recovery.ts';
 import { RULES } from '../../node/consensus/engine/rules.ts';
 import { NIL, PRECOMMIT, PREVOTE } from '../../node/consensus/engine/votes.ts';
-import { ConsensusLog, readLog } from '../../node/consensus/log/log-file.ts';
+import { ConsensusLog, type OpenedLog, readLog } from '../../node/consensus/log/log-file.ts';
 import { readFrames } from '../../node/consensus/log/log-frames.ts';
 import { decodeRecord, encodeRecord } from '../../node/consensus/log/log-record.ts';
 import { smallDisk } from '../pool/small-disk.ts';
 import { fuzzDecoder } from '../protocol/fuzz.ts';
 import { temporaryDirectory } from '../temporary.ts';
-import { CUT, committee, HEIGHT, LOG_OWNER, lockedMember, SELF, vote } from './locked-member.ts';
+import { CUT, committee, HEIGHT, LOG_OWNER, lockedMember, SELF, SIGNATURE, vote } from './locked-member.ts';
 
 const owner = LOG_OWNER;
 
@@ -74,11 +75,72 @@ test('a log that was cut at every byte opens with the records that are whole, an
     if (length % 16 !== 0) continue;
     writeFileSync(file, bytes.subarray(0, length));
     expect(await reopened(directory)).toEqual(recovered);
-    // The torn part is gone, and whole records follow each other again.
-    if (whole > 0) expect(readFrames(readFileSync(file)).goodBytes).toBe(readFileSync(file).length);
+    // The next record comes in the place of the torn part, and whole records follow each other again.
+    if (length % 64 !== 0) continue;
+    const { log } = await ConsensusLog.open(directory, owner);
+    await log.append(records[whole % records.length] as LogRecord);
+    await log.close();
+    const { goodBytes, payloads } = readFrames(readFileSync(file));
+    expect([goodBytes, payloads.length]).toEqual([readFileSync(file).length, whole + 1]);
   }
   expect(last).toBe(records.length);
 });
+
+/** It starts, its own votes come at that tick, and everything that makes it go on at every tick. */
+function startedWith({ recovered, coversTo }: OpenedLog, brought: readonly Unsigned[], tick: number): Effect[] {
+  const state = openState(HEIGHT, committee, SELF, undefined, recovered, RULES);
+  listenFirst(state, coversTo);
+  const effects: Effect[] = [];
+  const feed = (event: Event): void => {
+    const out = step(state, event);
+    effects.push(...out);
+    for (const effect of out)
+      if (effect.do === 'sign') feed({ type: 'signed', message: effect.message, signature: SIGNATURE });
+  };
+  feed({ type: 'begin' });
+  for (let ticks = 0; ticks < 40; ticks++) {
+    if (ticks === tick) for (const message of brought) if (message.type === 'vote') feed(message);
+    feed({ type: 'tick' });
+    for (const kind of [PREVOTE, PRECOMMIT] as const)
+      for (const member of [1, 2]) feed({ type: 'vote', vote: vote(kind, state.round, member, NIL) });
+    for (const kind of ['propose', 'prevote', 'precommit'] as const)
+      feed({ type: 'timeout', kind, height: HEIGHT, round: state.round });
+  }
+  return effects;
+}
+
+test('a log that was torn at any byte covers no height: the vote that is torn may be out, and is never followed by another', async () => {
+  const records = lockedMember();
+  const { directory, file, bytes } = await written(records);
+  for (let length = 1; length <= bytes.length; length++) {
+    writeFileSync(file, bytes.subarray(0, length));
+    const { log, ...opened } = await ConsensusLog.open(directory, owner);
+    await log.close();
+    const whole = opened.recovered?.messages.length ?? 0;
+    const isTorn = opened.torn > 0;
+    expect(opened.coversTo).toBe(isTorn ? -1 : HEIGHT);
+    // Started again before it has written anything, it finds the same.
+    if (isTorn) expect(readFileSync(file).length).toBe(length);
+    const out = records.slice(0, whole + (isTorn ? 1 : 0)).map(({ message }) => message);
+    const signed = new Map(out.map((message) => [placeOf(message), cutOf(message)]));
+    // Neighbours are slow: what they have comes while it would listen without a log.
+    for (const tick of isTorn ? [0, COVERED_TICKS, LISTEN_TICKS - 1] : [0]) {
+      const effects = startedWith({ log, ...opened }, out, tick);
+      expect(effects.filter((effect) => effect.do === 'stop')).toEqual([]);
+      for (const effect of effects)
+        if (effect.do === 'sign')
+          expect([length, tick, signed.get(placeOf(effect.message)) ?? cutOf(effect.message)]).toEqual([
+            length,
+            tick,
+            cutOf(effect.message),
+          ]);
+    }
+  }
+});
+
+const placeOf = (message: Unsigned) =>
+  message.type === 'vote' ? `${message.vote.round}/${message.vote.kind}` : `${message.proposal.round}/0`;
+const cutOf = (message: Unsigned) => (message.type === 'vote' ? message.vote.cut : message.proposal.cut);
 
 test('a byte that changed in the middle of the log keeps the validator from signing; at its end it is a torn write', async () => {
   const records = lockedMember();

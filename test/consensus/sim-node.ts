@@ -87,7 +87,7 @@ export class SimNode {
     this.#wasAway = false;
     const { payloads, isDamaged } = readFrames(concat(...this.#synced, this.#torn ?? CONTENT));
     if (isDamaged) world.fail(`node ${this.number}: the log is damaged`);
-    this.#torn = undefined;
+    const isTorn = this.#torn !== undefined && this.#torn.length > 0;
     const recovered = recover(payloads.map(decodeRecord));
     const { height } = this;
     const { committee, seats } = seatOf(scenario, height);
@@ -95,7 +95,7 @@ export class SimNode {
     const last = proof && lastCutOf(proof, seatOf(scenario, height - 1).committee);
     this.state = openState(height, committee, seats.indexOf(this.number), last, recovered, rules);
     // A liar does not care what was signed with its key.
-    if (this.#habits.isHonest) listenFirst(this.state, recovered?.height ?? -1);
+    if (this.#habits.isHonest) listenFirst(this.state, isTorn ? -1 : (recovered?.height ?? -1));
     this.#planBegin();
     this.#planTick();
   }
@@ -194,6 +194,7 @@ export class SimNode {
       this.#synced = [];
       this.#logHeight = record.height;
     }
+    this.#torn = undefined;
     this.#synced.push(frameOf(this.#synced.length, encodeRecord(record)));
   }
 

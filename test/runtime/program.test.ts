@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { integer } from '../../runtime/command-line/command-line.ts';
-import { type Command, command, commandTable, version } from '../../runtime/program.ts';
+import { readLevelFilter } from '../../runtime/log/log.ts';
+import { type Command, command, commandTable, serve, version } from '../../runtime/program.ts';
 import { RuntimeError } from '../../runtime/runtime-error.ts';
 
 const count = command(
@@ -58,4 +59,22 @@ test('what the user can put right is one line; a bug is not hidden', async () =>
     err: 'svc-x: cannot listen [listen_failed]\n',
   });
   await expect(start(failing(new TypeError('a bug')))).rejects.toThrow('a bug');
+});
+
+test('a start that fails because the end was asked for meanwhile is no failure; one that fails by itself is', async () => {
+  const starting = (isAsked: boolean) =>
+    command({ name: 'svc-x', summary: 'x', options: {} }, (_values, _operands, terminal) => {
+      const logLevel = { filter: readLevelFilter('off') };
+      const values = { logLevel, logFormat: 'text', logFile: undefined, logFileSize: 1, logFileCount: 1 } as const;
+      return serve('svc-x', values, terminal, async ({ shutdown }) => {
+        if (isAsked) shutdown.request('SIGTERM');
+        throw new RuntimeError('listen_failed', 'the database ended');
+      });
+    });
+  expect(await start(starting(true))).toEqual({ code: 0, out: '', err: '' });
+  expect(await start(starting(false))).toEqual({
+    code: 1,
+    out: '',
+    err: 'svc-x: the database ended [listen_failed]\n',
+  });
 });

@@ -22,8 +22,10 @@ export async function runDaemon(
 ): Promise<number> {
   const { log, close } = openLog('wallet', values, terminal.env);
   const shutdown = new Shutdown({ limitMs: DEFAULT_SHUTDOWN_LIMIT_MS }, { log, process, now: steadyMillis });
+  shutdown.add('log', close);
   shutdown.add('clock', watchClock(log.child('clock')).stop);
-  try {
+  let failure: unknown;
+  const begin = async (): Promise<void> => {
     const file = walletFile(values);
     const wallet = await openWallet(
       {
@@ -68,13 +70,12 @@ export async function runDaemon(
       network: wallet.network,
       service: values.service,
     });
-    return await shutdown.done;
-  } catch (error) {
-    // What has started is stopped in order; the caller prints the reason.
-    shutdown.request('start failed', 1);
-    await shutdown.done;
-    throw error;
-  } finally {
-    close();
-  }
+  };
+  const code = await shutdown.run(begin, (error) => {
+    failure = error;
+    return 1;
+  });
+  // What had started is stopped; the caller prints the reason.
+  if (failure !== undefined) throw failure;
+  return code;
 }

@@ -5,18 +5,17 @@ import type { Evidence } from '../../../protocol/staking/operation.ts';
 import type { Logger } from '../../../runtime/log/log.ts';
 import type { CutLedger } from '../../chain/cut-ledger.ts';
 import type { FullNode } from '../../full-node.ts';
-import type { Effect, Event, Recovered } from '../engine/effects.ts';
+import type { Effect, Event } from '../engine/effects.ts';
 import type { ConsensusState } from '../engine/state.ts';
-import type { ConsensusLog } from '../log/log-file.ts';
+import type { ConsensusLog, OpenedLog } from '../log/log-file.ts';
 import type { Transport } from '../reach/transport.ts';
 import type { ConsensusFigures } from './figures.ts';
 
 /** A member: its key and its log. A node without one follows. */
-export type Signer = {
+export type Signer = Pick<OpenedLog, 'recovered' | 'coversTo'> & {
   readonly publicKey: Bytes;
   readonly privateKey: KeyObject;
   readonly log: Pick<ConsensusLog, 'append' | 'close'>;
-  readonly recovered: Recovered | undefined;
 };
 
 export type DriverDependencies = {

@@ -124,7 +124,7 @@ export class ConsensusDriver {
     const final = lastProofIn(this.#ledger);
     const last = final && lastCutOf(final.proof, final.committee);
     this.state = openState(height, this.#committee, this.#self(), last, signer?.recovered, RULES);
-    if (signer !== undefined) listenFirst(this.state, signer.recovered?.height ?? -1);
+    if (signer !== undefined) listenFirst(this.state, signer.coversTo);
     this.#rollCall = new RollCall({
       transport,
       signer,

@@ -22,11 +22,18 @@ export function tick(state: ConsensusState, isMet: boolean, rules: Rules, out: E
   state.farVotes.clear();
   const step = `${state.height}/${state.round}/${state.step}`;
   const isThere = step === state.tickStep;
-  if (isThere) out.push({ do: 'send', to: 'some', message: { type: 'have', have: haveOf(state) } });
+  if (isThere || isBehind(state)) out.push({ do: 'send', to: 'some', message: { type: 'have', have: haveOf(state) } });
   askProposer(state, rules, out);
   state.ticksThere = isThere ? state.ticksThere + (isMet ? 1 : 0) : 0;
   state.tickStep = step;
+  state.tickHeights = [state.height, state.tickHeights[0]];
 }
+
+/**
+ * Two ticks in a row brought a new height, which at the tip takes longer (rule 3). Whoever brings the cuts may be as slow
+ * as it likes, and does not let a step last: so others are asked too.
+ */
+const isBehind = ({ height, tickHeights: [last, before] }: ConsensusState): boolean => height > last && last > before;
 
 /**
  * What the proposal of the current round names is certainly with its proposer, and perhaps with nobody else: a liar may

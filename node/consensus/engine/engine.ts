@@ -92,10 +92,10 @@ function enterHeight(
     for (const vote of state.rounds.get(last.round)?.precommits.votes ?? [])
       if (vote !== undefined && vote.cut === last.cut) held.set(vote.member, vote);
   }
-  const { early, earlyProposals, recovered, stopped, listening, ownKey } = state;
+  const { early, earlyProposals, recovered, stopped, listening, ownKey, tickHeights } = state;
   const before = { height: state.height, self: state.self, listening };
   const isSame = height === state.height + 1 && equalBytes(committee.setId, state.committee.setId);
-  Object.assign(state, openState(height, committee, self, last, recovered, rules), { stopped, ownKey });
+  Object.assign(state, openState(height, committee, self, last, recovered, rules), { stopped, ownKey, tickHeights });
   listenOn(state, before);
   if (!isSame) return;
   for (const proposal of earlyProposals.values()) takeProposal(state, proposal, false, rules, out);

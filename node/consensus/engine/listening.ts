@@ -53,7 +53,7 @@ const covers = (logHeight: number, height: number): boolean => logHeight >= heig
 const isAlone = ({ committee, self }: ConsensusState, rules: Rules): boolean =>
   self >= 0 && rules.isQuorum(committee.stake(self), committee.total);
 
-/** For a member that starts. `logHeight` is the last height of its log, -1 where it has none. */
+/** For a member that starts. `logHeight` is the last height of its log, -1 where it has none or one with a torn end. */
 export function listenFirst(state: ConsensusState, logHeight: number): void {
   const isCovered = covers(logHeight, state.height);
   state.ownKey.ownFrom = isCovered ? logHeight : UNKNOWN_HEIGHT;

@@ -30,7 +30,7 @@ export type LastCut = {
   readonly cut: CutName;
   readonly committee: Committee;
   readonly round: number;
-  /** By round: the one that decided here, and one that a proposal refers to. */
+  /** By round: the one that decided here, and the one that the proposal of the current round refers to. */
   readonly rounds: Map<number, Map<number, Vote>>;
   /**
    * All votes of that height at its end, the members accused so far, and this node's index: double votes are also
@@ -112,6 +112,8 @@ export type ConsensusState = {
   answered: Map<Peer, number>;
   /** The member's round and step at the last tick. */
   tickStep: string;
+  /** The heights at the last two ticks, the newer one first. Kept from height to height. */
+  tickHeights: readonly [number, number];
   /** Ticks since then in which a quorum was connected. */
   ticksThere: number;
   wantCut: CutName;
@@ -154,6 +156,7 @@ export function createState(
     ownKey: { listens: false, newFrom: UNKNOWN_HEIGHT, ownFrom: 0, barred: -1, arriving: 0, worths: [] },
     answered: new Map(),
     tickStep: '',
+    tickHeights: [UNKNOWN_HEIGHT, UNKNOWN_HEIGHT],
     ticksThere: 0,
     wantCut: NIL,
   };

@@ -24,7 +24,13 @@ export type LogOwner = { readonly chainId: Bytes; readonly validatorId: Bytes };
 export type OpenedLog = {
   readonly log: ConsensusLog;
   readonly recovered: Recovered | undefined;
+  /** Bytes of a torn end. */
   readonly torn: number;
+  /**
+   * The last height of which it certainly has every message; -1 for none. A log with a torn end has none: what is torn
+   * may have been written, and sent, and lost later.
+   */
+  readonly coversTo: number;
 };
 
 type OpenFile = {
@@ -33,6 +39,7 @@ type OpenFile = {
   /** Length of the synced part, and its number of frames. */
   bytes: number;
   frames: number;
+  isTorn: boolean;
 };
 
 export class ConsensusLog {
@@ -49,7 +56,10 @@ export class ConsensusLog {
     this.#floor = file?.height ?? -1;
   }
 
-  /** Reads the log and truncates a torn tail, of `torn` bytes. Throws a RecoveryError if it could lead to signing twice. */
+  /**
+   * Reads the log. A torn end stays until the next record: a process that is started again before then must see it too.
+   * Throws a RecoveryError if it could lead to signing twice.
+   */
   static async open(directory: string, owner: LogOwner): Promise<OpenedLog> {
     let torn = 0;
     await mkdir(directory, { recursive: true, mode: 0o700 });
@@ -66,13 +76,10 @@ export class ConsensusLog {
       const recovered = recover(records);
       if (recovered === undefined) continue;
       const handle = await open(path, 'r+');
-      if (goodBytes < bytes.length) {
-        await handle.truncate(goodBytes);
-        await handle.datasync();
-      }
-      return { log: new ConsensusLog(directory, owner, { handle, height, bytes: goodBytes, frames }), recovered, torn };
+      const file = { handle, height, bytes: goodBytes, frames, isTorn: goodBytes < bytes.length };
+      return { log: new ConsensusLog(directory, owner, file), recovered, torn, coversTo: torn > 0 ? -1 : height };
     }
-    return { log: new ConsensusLog(directory, owner, undefined), recovered: undefined, torn };
+    return { log: new ConsensusLog(directory, owner, undefined), recovered: undefined, torn, coversTo: -1 };
   }
 
   /** Resolves when the record is on the disk. Records keep the order of the calls. */
@@ -105,6 +112,7 @@ export class ConsensusLog {
       height,
       bytes: 0,
       frames: 0,
+      isTorn: false,
     };
     try {
       await write(file, concat(head, encodeRecord(record)));
@@ -130,6 +138,11 @@ export class ConsensusLog {
 /** A full disk may accept part of a write without an error: only the next write fails. */
 async function write(file: OpenFile, payload: Bytes): Promise<void> {
   const bytes = frameOf(file.frames, payload);
+  if (file.isTorn) {
+    await file.handle.truncate(file.bytes);
+    await file.handle.datasync();
+    file.isTorn = false;
+  }
   try {
     for (let at = 0; at < bytes.length; ) {
       const { bytesWritten } = await file.handle.write(bytes, at, bytes.length - at, file.bytes + at);

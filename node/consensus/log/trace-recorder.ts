@@ -34,7 +34,7 @@ export class TraceRecorder {
 }
 
 function startOf(state: ConsensusState): TraceStart {
-  const { height, committee, self, last, recovered, listening, ownKey } = state;
+  const { height, committee, self, last, recovered, listening, ownKey, tickHeights } = state;
   const proof = lastProof(state);
   return {
     height,
@@ -44,6 +44,7 @@ function startOf(state: ConsensusState): TraceStart {
     ...(recovered && { recovered }),
     ...(listening && { listening: { ...listening } }),
     ownKey: { ...ownKey },
+    tickHeights,
   };
 }
 

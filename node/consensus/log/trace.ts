@@ -25,6 +25,7 @@ export type TraceStart = {
   readonly recovered?: Recovered;
   readonly listening?: Listening;
   readonly ownKey?: OwnKey;
+  readonly tickHeights?: ConsensusState['tickHeights'];
 };
 
 const CUT_FIELDS = new Set(['cut', 'wantCut', 'locked', 'valid']);
@@ -68,5 +69,6 @@ export function replay(text: string, rules: Rules = RULES): { state: ConsensusSt
   const state = openState(height, committee, self, last && lastCutOf(last.proof, last.committee), recovered, rules);
   if (start.listening !== undefined) state.listening = { ...start.listening };
   if (start.ownKey !== undefined) state.ownKey = { ...start.ownKey };
+  if (start.tickHeights !== undefined) state.tickHeights = start.tickHeights;
   return { state, effects: events.map((event) => step(state, event, rules)) };
 }
