@@ -469,9 +469,14 @@ export class CutSync {
     const cuts = batch.answer.cuts.filter((cut) => !this.#isFinal(cut));
     const [first, last] = [cuts[0], cuts.at(-1)].map((cut) => cut?.header.height ?? 0) as [number, number];
     const lacking = cuts.flatMap(({ blockIds }) => blockIds).filter((id) => !ledger.isHere(id));
+    const heightOf = new Map(
+      cuts.flatMap(({ blockIds, header: { height } }) => blockIds.map((id) => [nameOf(id), height])),
+    );
     const fetch = new BlockFetch(lacking, {
-      peers: () =>
-        this.#sources(this.heights.names.filter((peer) => (this.heights.get(peer)?.bodiesFrom ?? 0) <= first)),
+      peers: (id) => {
+        const height = heightOf.get(nameOf(id)) ?? first;
+        return this.#sources(this.heights.names.filter((peer) => (this.heights.get(peer)?.bodiesFrom ?? 0) <= height));
+      },
       claims: (peer) => peer === batch.peer || this.heights.claims(peer, first, last),
       ask: (other, question) => network.ask(other, 'sync', question),
       blame: (error, other) => this.#blame(error, other),
