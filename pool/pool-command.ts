@@ -5,7 +5,7 @@ import { steadyMillis } from '../runtime/clock/clock.ts';
 import { flag, parsed, path } from '../runtime/command-line/command-line.ts';
 import { doctorCommand } from '../runtime/doctor/doctor.ts';
 import { logOptions, openLog } from '../runtime/log/log.ts';
-import { apiClientDependencies } from '../runtime/node-client/api-client.ts';
+import { nodeTransport } from '../runtime/node-client/node-transport.ts';
 import { command, commandTable, failureText, serve, type Terminal } from '../runtime/program.ts';
 import { audit } from './audit/audit.ts';
 import { auditPublic } from './audit/public.ts';
@@ -134,7 +134,7 @@ const auditCommand = command(
     ],
   },
   async (values, _operands, terminal) => {
-    const nodeOf = (baseUrl: string) => createApiClient({ baseUrl, attempts: 3 }, apiClientDependencies());
+    const nodeOf = (baseUrl: string) => createApiClient({ baseUrl, attempts: 3 }, nodeTransport());
     if (values.public !== undefined) {
       try {
         const node = values.nodeApi === undefined ? null : nodeOf(values.nodeApi);

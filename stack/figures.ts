@@ -1,11 +1,12 @@
 /** The pool's figures for the terminal, read from its web API; undefined while it does not answer. */
+import { plainFetch, textOf } from '../runtime/node-client/http-fetch.ts';
 import type { PoolFigures } from './news.ts';
 
 export async function readFigures(webUrl: string): Promise<PoolFigures | undefined> {
   try {
-    const answer = await fetch(`${webUrl}/metrics`, { signal: AbortSignal.timeout(3000) });
-    if (!answer.ok) return undefined;
-    return figuresOf(await answer.text());
+    const signal = AbortSignal.timeout(3000);
+    const answer = await plainFetch(`${webUrl}/metrics`, { method: 'GET', headers: {}, signal });
+    return answer.status === 200 ? figuresOf(await textOf(answer)) : undefined;
   } catch {
     return undefined;
   }

@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { plainFetch } from '../runtime/node-client/http-fetch.ts';
 import { watchedEnvironment, watchedStream } from '../scripts/ready/parent.mjs';
 import type { Part } from './parts.ts';
 
@@ -56,9 +57,9 @@ export class RunningPart {
     for (const end = performance.now() + START_MILLIS; performance.now() < end; await sleep(100)) {
       signal.throwIfAborted();
       if (this.#over) break;
-      const answer = await fetch(this.part.ready, { signal: AbortSignal.timeout(2000) }).catch(() => undefined);
-      await answer?.body?.cancel();
-      if (answer?.ok) return;
+      const asked = { method: 'GET', headers: {}, signal: AbortSignal.timeout(2000) } as const;
+      const answer = await plainFetch(this.part.ready, asked).catch(() => undefined);
+      if (answer?.status === 200) return;
     }
     throw new PartFailed(`${this.part.name} did not start: ${this.lastWords || 'no word from it'}`);
   }

@@ -23,11 +23,19 @@ export class Heartbeat {
     return ++this.#token;
   }
 
-  pong(token: number, now: number): void {
-    if (this.#sentAt === undefined || token !== this.#token) return;
-    this.#latency = Math.max(0, now - this.#sentAt);
+  /** When the ping that waits for its answer was sent. */
+  get sentAt(): number | undefined {
+    return this.#sentAt;
+  }
+
+  /** When the ping was sent that it answers. */
+  pong(token: number, now: number): number | undefined {
+    const sentAt = this.#sentAt;
+    if (sentAt === undefined || token !== this.#token) return undefined;
+    this.#latency = Math.max(0, now - sentAt);
     this.#sentAt = undefined;
     this.#nextAt = now + this.#times.pingMillis;
+    return sentAt;
   }
 
   isDue(now: number): boolean {

@@ -1,27 +1,25 @@
 /**
- * Shares that wait for answers, and the totals of the answers: which were accepted, whether they were credited in full,
- * and how many were refused in a row. Pure.
+ * Shares that wait for answers, and the totals of the answers: which were accepted, and whether they were credited in full.
+ * Pure.
  */
 import type { Bytes } from '../../protocol/bytes.ts';
 import { CODE, type ErrorReply } from '../../protocol/stratum/errors.ts';
+import type { Sending } from './refusals.ts';
 import type { Share, Verdict } from './session-events.ts';
 
 /**
- * `again`: sent a second time, after a connection broke. `isLate`: its job had been superseded for a while when it was sent.
+ * `again`: sent a second time, after a connection broke. `sending`: of one that was sent.
  * `blockId`: the server said that it is a block; the answer itself comes later.
  */
 export type Pending = {
   readonly share: Share;
   readonly again: boolean;
-  readonly isLate?: boolean;
+  readonly sending?: Sending;
   blockId?: Bytes;
 };
 
 /** Accepted work that was not credited. */
 export type Shortfall = { readonly credited: bigint; readonly earned: bigint };
-
-/** Answers that say nothing about the share: the server was busy, not ready, or has banned us. */
-const NO_VERDICT_CODES: readonly number[] = [CODE.internal, CODE.too_many_requests, CODE.banned, CODE.not_ready];
 
 export class PendingShares {
   readonly #pending = new Map<number, Pending>();
@@ -29,7 +27,6 @@ export class PendingShares {
   #workSum: bigint | undefined;
   /** What was credited beyond what is acknowledged: a server may have judged later shares before an earlier one (S27). */
   #ahead = { count: 0, work: 0n };
-  #refused = 0;
 
   get size(): number {
     return this.#pending.size;
@@ -39,12 +36,10 @@ export class PendingShares {
     return [...this.#pending.values()].map(({ share }) => share);
   }
 
-  /**
-   * Refusals since the last accepted share. Those of the connection before do not count: they may all be late. Nor does it that a
-   * late one is refused as such: a rig behind a proxy could keep fifty back, and have the proxy leave an honest pool.
-   */
-  get refusedInRow(): number {
-    return this.#refused;
+  /** When the one was sent that waits for longest. */
+  get oldest(): number | undefined {
+    for (const { sending } of this.#pending.values()) return sending?.atMillis;
+    return undefined;
   }
 
   /** The number under which it is sent. */
@@ -69,7 +64,6 @@ export class PendingShares {
   accepted(sequence: number, work: bigint): { pending: Pending; short: Shortfall | undefined } | undefined {
     const pending = this.#take(sequence);
     if (pending === undefined) return undefined;
-    this.#refused = 0;
     const earned = pending.share.work;
     return { pending, short: work < earned ? { credited: work, earned } : undefined };
   }
@@ -84,7 +78,6 @@ export class PendingShares {
     const judged = [...this.#pending].filter(([sequence]) => sequence <= through);
     for (const [sequence] of judged) this.#pending.delete(sequence);
     const pending = judged.map(([, one]) => one);
-    if (pending.length > 0) this.#refused = 0;
     const earned = pending.reduce((sum, { share }) => sum + share.work, 0n);
     const ahead = this.#ahead.count + count - pending.length;
     // The sum covers the whole session; the first one received is the baseline of this connection.
@@ -107,8 +100,6 @@ export class PendingShares {
     if (pending === undefined) return undefined;
     // A share sent again after a lost connection was counted the first time.
     if (code === CODE.duplicate && pending.again) return { pending, verdict: 'accepted' };
-    const isExcused = pending.again || (pending.isLate === true && code === CODE.unknown_job);
-    if (!isExcused && !NO_VERDICT_CODES.includes(code)) this.#refused++;
     return { pending, verdict: code === CODE.unknown_job ? 'stale' : 'rejected' };
   }
 }

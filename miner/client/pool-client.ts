@@ -7,11 +7,11 @@ import { ProtocolError } from '../../protocol/errors.ts';
 import type { ErrorReply } from '../../protocol/stratum/errors.ts';
 import type { Reconnect, Subscribed } from '../../protocol/stratum/messages.ts';
 import type { Refusal } from '../miner-error.ts';
-import { isDistrust, isRestart, isWorthless } from './distrust.ts';
 import { type BooksEvents, LinkBooks } from './link-books.ts';
 import { PoolOrder } from './pool-order.ts';
 import { type Endpoint, followReconnect, showEndpoint } from './pool-url.ts';
 import { Session } from './session.ts';
+import { isDistrust, isRestart, isWorthless } from './session-ends.ts';
 import {
   type PoolJob,
   SESSION_DEFAULTS,

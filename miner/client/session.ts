@@ -14,6 +14,7 @@ import { FloodMeter } from './flood.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { checkGeneration, checkJob, expectationOf, type JobExpectation } from './job-check.ts';
 import { type Pending, PendingShares } from './pending-shares.ts';
+import { Refusals } from './refusals.ts';
 import { type Ending, isForNow, overdue, REFUSED_PAUSE, refusedLogin } from './session-ends.ts';
 import {
   SESSION_DEFAULTS,
@@ -50,8 +51,6 @@ export class Session {
   #loggedIn = false;
   /** When the last job came. */
   #jobAt: number | undefined;
-  /** The newest job, and those that it superseded a moment ago. */
-  #freshJobs: readonly { readonly jobId: number; readonly until: number }[] = [];
   /** Shares of the broken connection before, and those found while this one logs in. */
   #held: Share[];
   /** Set in a farm session; `asked` until the server has said whether it is one. */
@@ -61,6 +60,7 @@ export class Session {
   #retryAuthorizeAt: number | undefined;
   #unreadySince: number | undefined;
   readonly #pending = new PendingShares();
+  readonly #refusals: Refusals;
   readonly #pace = new SubmitPace();
   readonly #heartbeat: Heartbeat;
   readonly #flood: FloodMeter;
@@ -74,6 +74,7 @@ export class Session {
     this.#lastTick = now;
     this.#deadline = now + times.openMillis;
     this.#heartbeat = new Heartbeat(times);
+    this.#refusals = new Refusals(times);
     this.#flood = new FloodMeter(now);
   }
 
@@ -204,7 +205,7 @@ export class Session {
         this.#onAcknowledged(message.through, message.count, message.work);
         return;
       case 'rejected':
-        this.#onRejected(message.sequence, message.error);
+        this.#onRejected(message.sequence, message.error, now);
         return;
       case 'block':
         this.#pending.found(message.sequence, message.blockId);
@@ -213,7 +214,7 @@ export class Session {
         this.#onRefused(message.error, now);
         return;
       case 'pong':
-        this.#heartbeat.pong(message.token, now);
+        this.#refusals.answered(this.#heartbeat.pong(message.token, now) ?? Number.NEGATIVE_INFINITY);
         return;
       case 'ping':
         this.#send({ kind: 'pong', token: message.token });
@@ -336,12 +337,7 @@ export class Session {
       return;
     }
     this.#jobAt = now;
-    const until = now + this.#times.lateMillis;
-    const before = this.#freshJobs.filter((each) => each.until >= now);
-    this.#freshJobs = [
-      ...before.map(({ jobId, until: ends }) => ({ jobId, until: Math.min(ends, until) })),
-      { jobId: job.jobId, until: Number.POSITIVE_INFINITY },
-    ];
+    this.#refusals.job(job, now);
     this.#actions.push({ kind: 'job', job: { ...sessionJob(job, this.#subscribed as Subscribed), ...ofFarm } });
   }
 
@@ -370,9 +366,10 @@ export class Session {
       if (givenUp !== undefined) this.#verdict(givenUp, 'lost');
       return;
     }
-    // Judged when it is sent: one that waited for its turn may be late through this side alone.
-    const sequence = this.#pending.add({ ...pending, isLate: this.#isLate(share, now) });
     const { jobId, nonce } = share;
+    // Judged when it is sent: one that waited for its turn may be late through this side alone.
+    const oldest = Math.min(this.#pending.oldest ?? now, this.#heartbeat.sentAt ?? now);
+    const sequence = this.#pending.add({ ...pending, sending: this.#refusals.sending(jobId, oldest, now) });
     if (share.farm === undefined || typeof this.#farm !== 'object') {
       this.#send({ kind: 'submit', sequence, submit: { jobId, nonce } });
       return;
@@ -383,14 +380,12 @@ export class Session {
     this.#send({ kind: 'farmSubmit', sequence, submit: { jobId, generation, rig: index, nonce } });
   }
 
-  #isLate({ jobId }: Share, now: number): boolean {
-    return !this.#freshJobs.some((job) => job.jobId === jobId && job.until >= now);
-  }
-
   #onAccepted(sequence: number, work: bigint, blockId: Bytes | null): void {
     const found = this.#pending.accepted(sequence, work);
-    if (found !== undefined) this.#verdict(found.pending, 'accepted', undefined, blockId ?? undefined, work);
-    else this.#unexpected(STRAY_ANSWER);
+    if (found !== undefined) {
+      this.#accepted(found.pending);
+      this.#verdict(found.pending, 'accepted', undefined, blockId ?? undefined, work);
+    } else this.#unexpected(STRAY_ANSWER);
     this.#flood.answered();
     if (found?.short !== undefined) this.#note(CREDITED_LESS, found.short);
   }
@@ -401,12 +396,19 @@ export class Session {
       this.#unexpected(STRAY_ANSWER);
       return;
     }
-    for (const pending of found.pending)
+    for (const pending of found.pending) {
+      this.#accepted(pending);
       this.#verdict(pending, 'accepted', undefined, pending.blockId, pending.share.work);
+    }
     if (found.short !== undefined) this.#note(CREDITED_LESS, { ...found.short, count, accepted: found.pending.length });
   }
 
-  #onRejected(sequence: number, error: ErrorReply): void {
+  #accepted({ sending }: Pending): void {
+    this.#refusals.accepted();
+    if (sending !== undefined) this.#refusals.answered(sending.atMillis);
+  }
+
+  #onRejected(sequence: number, error: ErrorReply, now: number): void {
     const found = this.#pending.rejected(sequence, error);
     if (found === undefined) {
       this.#unexpected(STRAY_ANSWER);
@@ -414,9 +416,19 @@ export class Session {
     }
     this.#flood.answered();
     this.#verdict(found.pending, found.verdict, found.verdict === 'accepted' ? undefined : error);
-    const refused = this.#pending.refusedInRow;
+    const { sending, again } = found.pending;
+    if (sending !== undefined) {
+      // Those of the connection before may all be late.
+      if (!again) this.#refusals.refused(sending, error.code, now);
+      this.#refusals.answered(sending.atMillis);
+    }
     if (error.code === CODE.banned) this.#endBy(refusedLogin(error));
-    else if (refused >= this.#times.maxRefused)
+    else this.#countRefusals(now);
+  }
+
+  #countRefusals(now: number): void {
+    const refused = this.#refusals.tooMany(now);
+    if (refused !== undefined)
       this.#end(refusal('pool_rejects', `the server refused ${refused} shares in a row`), REFUSED_PAUSE);
   }
 
@@ -486,6 +498,7 @@ export class Session {
       else {
         for (const pending of this.#pace.takeWaiting()) this.#submit(pending, now);
         if (this.#heartbeat.isDue(now)) this.#ping(now);
+        this.#countRefusals(now);
       }
       return;
     }

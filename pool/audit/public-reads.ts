@@ -7,7 +7,7 @@ import type { BooksSources } from '../../protocol/books/books-evidence.ts';
 import { NEWER_MILLIS } from '../../protocol/books/books-evidence.ts';
 import { isBusy, PoolSilence, retryAfterMillis } from '../../protocol/books/pool-silence.ts';
 import { steadyNow } from '../../runtime/clock/clock.ts';
-import { apiClientDependencies } from '../../runtime/node-client/api-client.ts';
+import { plainFetch } from '../../runtime/node-client/http-fetch.ts';
 import { PoolError } from '../pool-error.ts';
 import { fieldsOf, listOf } from './public-rows.ts';
 
@@ -43,7 +43,6 @@ const REDIRECTED = /redirect/;
 /** Reads a pool's API, and waits as long as `retry-after` says. */
 export function publicPool(url: string, limits: ReadLimits = READ_LIMITS): BooksSources['pool'] {
   const base = url.replace(/\/+$/, '');
-  const { fetch } = apiClientDependencies();
   const ends = steadyNow() + limits.totalMillis;
   let isFound = false;
   /** Undefined when the connection was lost and the request is made again. */
@@ -52,7 +51,8 @@ export function publicPool(url: string, limits: ReadLimits = READ_LIMITS): Books
     if (left <= 0) throw new PoolSilence('the pool takes too long to be read');
     const signal = AbortSignal.timeout(Math.ceil(Math.min(limits.answerMillis, left)));
     try {
-      const answer = await fetch(`${base}/api/v1/${path}`, { method: 'GET', headers: {}, signal });
+      const answer = await plainFetch(`${base}/api/v1/${path}`, { method: 'GET', headers: {}, signal });
+      if (answer.status >= 300 && answer.status < 400) throw new Error('the answer is a redirect');
       return { answer, bytes: await answer.arrayBuffer() };
     } catch (error) {
       const why = whyOf(error as Error);

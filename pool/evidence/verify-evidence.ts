@@ -22,7 +22,7 @@ import { UNPAID_EVIDENCE_FORMAT } from '../../protocol/evidence/unpaid-evidence.
 import { readSmallFile } from '../../runtime/files/small-file.ts';
 import { visible } from '../../runtime/log/visible.ts';
 import { verifyMessage } from '../../runtime/native/ml-dsa.ts';
-import { apiClientDependencies } from '../../runtime/node-client/api-client.ts';
+import { nodeTransport } from '../../runtime/node-client/node-transport.ts';
 import type { Terminal } from '../../runtime/program.ts';
 import { PoolError } from '../pool-error.ts';
 import { publishedApi } from './published-api.ts';
@@ -144,7 +144,7 @@ async function ledgerOf(
 ): Promise<LedgerVerdict | null> {
   if (first === undefined || pool === undefined || nodeApi === undefined) return null;
   if (pool.terms === undefined) return { verdict: 'unread', reason: 'it shows no terms' };
-  const node = createApiClient({ baseUrl: nodeApi }, apiClientDependencies());
+  const node = createApiClient({ baseUrl: nodeApi }, nodeTransport());
   try {
     return judgeRecord(first, await gatherRecord(first, { pool: pool.read, node }));
   } catch (error) {

@@ -20,7 +20,7 @@ import {
   unpaidBound,
 } from '../../protocol/evidence/unpaid-evidence.ts';
 import { visible } from '../../runtime/log/visible.ts';
-import { apiClientDependencies } from '../../runtime/node-client/api-client.ts';
+import { nodeTransport } from '../../runtime/node-client/node-transport.ts';
 import type { Terminal } from '../../runtime/program.ts';
 import { publishedApi } from './published-api.ts';
 
@@ -104,7 +104,7 @@ async function judge(evidence: UnpaidEvidence, { poolApi, nodeApi }: Values): Pr
   if (poolApi === undefined || nodeApi === undefined)
     return { verdict: 'unchecked', why: 'it takes --pool-api and --node-api' };
   const read = publishedApi(poolApi);
-  const node = createApiClient({ baseUrl: nodeApi }, apiClientDependencies());
+  const node = createApiClient({ baseUrl: nodeApi }, nodeTransport());
   try {
     const { address } = evidence;
     const published = (await read('terms')) as PublishedTerms & { readonly height?: unknown };

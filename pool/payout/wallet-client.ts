@@ -1,6 +1,8 @@
 /** The wallet daemon over JSON-RPC (docs/wallet.md), as payouts see it: its codes become the answers of payout-wallet.ts. */
 import { formatCoins, parseCoins } from '../../protocol/amount.ts';
+import { utf8 } from '../../protocol/bytes.ts';
 import { privateText } from '../../runtime/files/private-file.ts';
+import { plainFetch, textOf } from '../../runtime/node-client/http-fetch.ts';
 import type {
   ChainPayment,
   PaymentFate,
@@ -138,15 +140,15 @@ export function createWalletClient(options: WalletClientOptions): PayoutWallet {
     try {
       // Read each time: the wallet may have made a new token, and the file may have become readable by others.
       const token = privateText(options.tokenFile, '--wallet-token-file').trim();
-      const response = await fetch(`${options.url.replace(/\/+$/, '')}/v1/rpc`, {
+      const response = await plainFetch(`${options.url.replace(/\/+$/, '')}/v1/rpc`, {
         method: 'POST',
         headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
-        body: JSON.stringify({ jsonrpc: '2.0', id: ++id, method, params }),
+        body: utf8(JSON.stringify({ jsonrpc: '2.0', id: ++id, method, params })),
         signal: AbortSignal.timeout(options.timeoutMillis ?? TIMEOUT_MILLIS),
       });
       if (response.status === 401 || response.status === 403)
         return { kind: 'later', reason: `the wallet refused the token of ${options.tokenFile}`, isUnused: true };
-      answer = (await response.json()) as RpcAnswer;
+      answer = JSON.parse(await textOf(response)) as RpcAnswer;
     } catch (error) {
       return { kind: 'later', reason: `no answer from the wallet: ${(error as Error).message}`, isUnused: false };
     }

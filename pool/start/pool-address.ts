@@ -3,9 +3,11 @@
  * all starts use the same, because it identifies the pool's rewards.
  */
 import { parseAddress } from '../../protocol/address.ts';
+import { utf8 } from '../../protocol/bytes.ts';
 import type { NetworkName } from '../../protocol/network.ts';
 import { privateText } from '../../runtime/files/private-file.ts';
 import type { Logger } from '../../runtime/log/log.ts';
+import { plainFetch, textOf } from '../../runtime/node-client/http-fetch.ts';
 import type { Sql } from '../database/connect.ts';
 import { PoolError } from '../pool-error.ts';
 
@@ -16,13 +18,13 @@ type RpcAnswer<T> = { result?: T; error?: { message: string; data?: { code?: str
 
 async function ask<T>(wallet: Wallet, method: string, params: object): Promise<RpcAnswer<T>> {
   const token = privateText(wallet.tokenFile, '--wallet-token-file').trim();
-  const response = await fetch(`${wallet.url.replace(/\/+$/, '')}/v1/rpc`, {
+  const response = await plainFetch(`${wallet.url.replace(/\/+$/, '')}/v1/rpc`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
-    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+    body: utf8(JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })),
     signal: AbortSignal.timeout(10_000),
   });
-  const answer = (await response.json()) as RpcAnswer<T>;
+  const answer = JSON.parse(await textOf(response)) as RpcAnswer<T>;
   if (answer.result === undefined && answer.error === undefined) throw new Error(`status ${response.status}`);
   return answer;
 }

@@ -5,7 +5,9 @@
  * many fall silent, news of blocks and payments do not wait behind them, and of the workers only the newest are sent.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { utf8 } from '../../protocol/bytes.ts';
 import type { Logger } from '../../runtime/log/log.ts';
+import { plainFetch } from '../../runtime/node-client/http-fetch.ts';
 import { eventsAfter } from '../api/public/event-follower.ts';
 import type { PoolEvent } from '../api/public/live.ts';
 import type { Sql } from '../database/connect.ts';
@@ -115,19 +117,18 @@ export class WebhookSender {
   async #deliver(url: string, event: PoolEvent): Promise<string | undefined> {
     const body = JSON.stringify({ id: event.id, kind: event.kind, at_millis: event.atMillis, data: event.data });
     try {
-      const response = await fetch(url, {
+      const response = await plainFetch(url, {
         method: 'POST',
-        redirect: 'error',
         headers: {
           'content-type': 'application/json',
           'svc-pool-event': event.kind,
           [SIGNATURE_HEADER]: signWebhook(this.#options.secret, this.#wall(), body),
         },
-        body,
+        body: utf8(body),
         signal: AbortSignal.any([AbortSignal.timeout(this.#options.timeoutMillis), this.#stop.signal]),
       });
-      await response.body?.cancel();
-      return response.ok ? undefined : `status ${response.status}`;
+      await response.arrayBuffer();
+      return response.status >= 200 && response.status < 300 ? undefined : `status ${response.status}`;
     } catch (error) {
       return (error as Error).message;
     }

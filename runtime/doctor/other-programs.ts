@@ -1,5 +1,6 @@
 /** What a program asks of others: whether a node answers, is the right one, and is up to date; whether clocks agree. */
 import { connect } from 'node:net';
+import { plainFetch, textOf } from '../node-client/http-fetch.ts';
 import { bad, type Check, type Finding, ok, warn } from './doctor.ts';
 
 const ASK_MILLIS = 5_000;
@@ -15,8 +16,10 @@ type NodeStatus = Partial<
 async function ask(
   url: string,
 ): Promise<{ readonly status: number; readonly dateMillis: number; readonly body: unknown }> {
-  const response = await fetch(url, { signal: AbortSignal.timeout(ASK_MILLIS), redirect: 'error' });
-  const body: unknown = await response.json().catch(() => undefined);
+  const response = await plainFetch(url, { method: 'GET', headers: {}, signal: AbortSignal.timeout(ASK_MILLIS) });
+  const body: unknown = await textOf(response)
+    .then(JSON.parse)
+    .catch(() => undefined);
   return { status: response.status, dateMillis: Date.parse(response.headers.get('date') ?? ''), body };
 }
 
@@ -24,8 +27,8 @@ const away = (url: string, option: string, error: unknown): Finding =>
   bad(`no answer from ${url} (${reasonOf(error)})`, `start the node, or correct ${option}`);
 
 const reasonOf = (error: unknown): string => {
-  const { cause, message } = error as Error & { readonly cause?: { readonly code?: string } };
-  return cause?.code ?? message;
+  const { code, message } = error as Error & { readonly code?: unknown };
+  return typeof code === 'string' ? code : message;
 };
 
 /** The public API of a node: it answers, is of the network, and has the newest cut; and its clock and ours agree. */

@@ -1,8 +1,7 @@
 /**
- * The `fetch` of the typed API client over node:http with connections that stay open, for programs that call one node
- * many times a second: a call costs about half the processor time of the global fetch. No redirects, no compression, no
- * repetition: the node must answer itself. Size and parts of an answer are limited, and interim ones before it: a node may
- * send without end.
+ * The one HTTP client of all programs, over node:http with connections that stay open. No redirects, no compression, no
+ * repetition: the server must answer itself. Size and parts of an answer are limited, and interim ones before it: a server
+ * may send without end. The global fetch has none of these limits, and is for pages alone.
  */
 import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
@@ -57,6 +56,13 @@ export function httpFetch({ maxBytes = MAX_ANSWER_BYTES, tls }: HttpFetchOptions
       sent.end(body);
     });
 }
+
+/** For calls without any options of their own. */
+export const plainFetch: Fetch = httpFetch();
+
+/** An answer's body as text. */
+export const textOf = async (answer: FetchAnswer): Promise<string> =>
+  new TextDecoder().decode(await answer.arrayBuffer());
 
 /** The body is taken at once: an answer that nobody reads would hold its connection. */
 function answerOf(response: IncomingMessage, maxBytes: number): FetchAnswer {

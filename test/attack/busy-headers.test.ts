@@ -97,3 +97,25 @@ test('who shows a cut of a newer version, and is busy when its headers are asked
   void bed.sync.close();
   await passing(() => false, 60_000, 1_000);
 });
+
+test('peers that show cuts of a newer version, and are busy when their headers are asked for, cost others no question', async () => {
+  const bed = new LiarsBed(900, 700, INTERVAL);
+  const certificate = { round: 0, signatures: [] };
+  for (let i = 0; i < 30; i++)
+    bed.join(`liar${i}`, bed.tip, async (question) => {
+      await pause(50);
+      if (question.type !== 'cuts') return 'busy';
+      const { content } = bed.cuts[question.from] as (typeof bed.cuts)[number];
+      return encodeCutsAnswer({ head: 700, bodiesFrom: 0 }, [content.with(0, 2)], [{ index: 0, certificate }]);
+    });
+  bed.sync.start();
+  await passing(() => false, 20_000);
+  bed.join('honest', bed.tip, async (question) => {
+    await pause(100);
+    return question.type === 'cuts' ? 'busy' : bed.truth(question);
+  });
+  await passing(() => false, 60_000);
+  expect(bed.asked.filter(({ peer, type }) => peer === 'honest' && type === 'headers')).toEqual([]);
+  void bed.sync.close();
+  await passing(() => false, 60_000, 1_000);
+});

@@ -161,6 +161,12 @@ export class LiarsBed {
     );
   }
 
+  /** Of the cut that has this block; -1 for none. */
+  heightOf(id: Bytes): number {
+    const header = this.#blocks.get(nameOf(id))?.header;
+    return header === undefined ? -1 : new DataView(header.buffer).getUint32(0, true);
+  }
+
   join(peer: string, claim: number, answer: Answer): void {
     this.peers.set(peer, answer);
     this.sync.heights.joined(peer, claim);

@@ -3,8 +3,10 @@
  * the command. Either way a command is a method of the daemon, so both give the same answers.
  */
 import { randomBytes } from 'node:crypto';
+import { utf8 } from '../../protocol/bytes.ts';
 import { showListenAddress, type ValuesOf } from '../../runtime/command-line/command-line.ts';
 import { createLogger, readLevelFilter, standardErrorSink } from '../../runtime/log/log.ts';
+import { httpFetch, textOf } from '../../runtime/node-client/http-fetch.ts';
 import { RuntimeError } from '../../runtime/runtime-error.ts';
 import { openWallet } from '../open.ts';
 import { dispatch, type RpcAnswer } from '../rpc/dispatch.ts';
@@ -92,7 +94,7 @@ async function catchUp(wallet: Wallet): Promise<void> {
 
 /** Connection refused: no request was sent. Any other error may mean that the daemon did it, and then died or was disconnected. */
 function unanswered(url: string, error: unknown): WalletError {
-  const { code } = ((error as Error).cause ?? {}) as { code?: unknown };
+  const { code } = error as { code?: unknown };
   return code === 'ECONNREFUSED'
     ? new WalletError('wallet_locked', `another process holds the wallet, and no daemon answers at ${url}`)
     : new WalletError(
@@ -118,6 +120,11 @@ function readAnswer(url: string, status: number, text: string): Fields {
   );
 }
 
+/** The daemon may wait for its node. */
+const CALL_MILLIS = 300_000;
+/** Whole listings of a large wallet. */
+const fetchDaemon = httpFetch({ maxBytes: 64 * 1024 * 1024 });
+
 function remoteSession(file: string, values: SessionValues): Session {
   const token = readToken(values.tokenFile ?? `${file}.token`);
   if (token === undefined)
@@ -130,9 +137,10 @@ function remoteSession(file: string, values: SessionValues): Session {
       let status: number;
       let text: string;
       try {
-        const answer = await fetch(url, { method: 'POST', headers, body });
+        const signal = AbortSignal.timeout(CALL_MILLIS);
+        const answer = await fetchDaemon(url, { method: 'POST', headers, body: utf8(body), signal });
         status = answer.status;
-        text = await answer.text();
+        text = await textOf(answer);
       } catch (error) {
         throw unanswered(url, error);
       }

@@ -30,7 +30,7 @@ export type LastCut = {
   readonly cut: CutName;
   readonly committee: Committee;
   readonly round: number;
-  /** By round: the one that decided here, and one that a proposal refers to. */
+  /** By round: the one that decided here, and the one that the proposal of the current round refers to. */
   readonly rounds: Map<number, Map<number, Vote>>;
   /**
    * All votes of that height at its end, the members accused so far, and this node's index: double votes are also

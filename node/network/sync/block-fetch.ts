@@ -1,7 +1,7 @@
 /**
  * Fetches the blocks of proven cuts from several peers at once and returns them in the order of execution. Buffered
  * bytes are bounded. The blocks that come next are asked of the best peers; the others have at most half of the
- * places, in turn, for the blocks that are needed last. The one that is executed next is searched for (search.ts):
+ * places, in turn, for the blocks that are needed last. Who has pruned the next blocks is asked for later ones. The one that is executed next is searched for (search.ts):
  * where it takes long it is asked of others too, alone.
  */
 import { type Bytes, equalBytes } from '../../../protocol/bytes.ts';
@@ -25,8 +25,8 @@ export const LATE_MILLIS = 4_000;
 export type FetchedBlock = AnsweredBlock & { readonly id: Bytes; readonly from: PeerName };
 
 export type BlockFetchDependencies = {
-  /** Who may have the blocks. */
-  readonly peers: () => readonly PeerName[];
+  /** Who may have this block. One that has pruned some may have those that are executed later. */
+  readonly peers: (id: Bytes) => readonly PeerName[];
   /** Of these, who is asked first where none brought anything: who says that it has them. */
   readonly claims?: (peer: PeerName) => boolean;
   readonly ask: (peer: PeerName, question: Uint8Array) => Promise<Uint8Array>;
@@ -91,7 +91,7 @@ export class BlockFetch {
     }
     const taker: Taker = { id, here: Promise.withResolvers() };
     this.#taker = taker;
-    const best = this.#best();
+    const best = this.#best(id);
     const under = [...this.#questions].filter(({ ids }) => has(ids, id));
     for (const question of under)
       if (question.isInTurn && best !== undefined && best !== question.peer) this.#late(question);
@@ -134,19 +134,30 @@ export class BlockFetch {
     this.#wantAgain(dropped.map(({ id }) => id));
   }
 
-  #usable(): readonly PeerName[] {
-    return this.#with.peers().filter((peer) => !this.#excluded.has(peer));
+  #usable(id: Bytes): readonly PeerName[] {
+    return this.#with.peers(id).filter((peer) => !this.#excluded.has(peer));
   }
 
   /** However many questions it holds. */
-  #best(): PeerName | undefined {
-    return this.#with.order.best(this.#usable(), Number.POSITIVE_INFINITY);
+  #best(id: Bytes): PeerName | undefined {
+    return this.#with.order.best(this.#usable(id), Number.POSITIVE_INFINITY);
   }
 
   /** Those that hold no late question. */
-  #free(): readonly PeerName[] {
+  #free(id: Bytes): readonly PeerName[] {
     const late = [...this.#questions].filter(({ isLate }) => isLate).map(({ peer }) => peer);
-    return this.#usable().filter((peer) => !late.includes(peer));
+    return this.#usable(id).filter((peer) => !late.includes(peer));
+  }
+
+  /** From which of the wanted blocks on this peer may have them: it has those of newer cuts. */
+  #firstOf(peer: PeerName): number {
+    let [low, high] = [0, this.#wanted.length - 1];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.#with.peers(this.#wanted[middle] as Bytes).includes(peer)) high = middle;
+      else low = middle + 1;
+    }
+    return low;
   }
 
   /** Until it is here, or nobody can have it. */
@@ -159,41 +170,56 @@ export class BlockFetch {
       places: PER_PEER + 1,
       peers: () => {
         const asked = under().map(({ peer }) => peer);
-        return this.#usable().filter((peer) => !asked.includes(peer));
+        return this.#usable(id).filter((peer) => !asked.includes(peer));
       },
       missingSince: () => since,
       isServed: () => order.steady() - since < HASTE_MILLIS && under().some(({ isLate }) => !isLate),
       ask: async (peer) =>
         this.#receive(peer, [id], await ask(peer, encodeSyncQuestion({ type: 'blocks', ids: [id] }))),
       failed: (peer, error) => this.#fault(peer, error),
-      stuck: () => this.#giveUp(),
+      stuck: () => this.#giveUp(id),
     });
   }
 
-  #giveUp(): void {
-    if (this.#questions.size > 0 || !this.#usable().every((peer) => this.#without.has(peer))) return;
+  #giveUp(id: Bytes): void {
+    if (this.#questions.size > 0 || !this.#usable(id).every((peer) => this.#without.has(peer))) return;
     this.#taker?.here.reject(new Error('no peer has the blocks of a proven cut'));
     this.#taker = undefined;
   }
 
   #fill(): void {
-    const { order, claims = () => true } = this.#with;
     while (!this.#closed && this.#wanted.length > 0) {
-      const inFlight = [...this.#questions].filter(({ isLate }) => !isLate);
       // More blocks do not help the taker while its own is under way.
-      if (inFlight.length >= AT_ONCE || this.#bytes >= WAITING_BYTES) return;
-      const [best, free] = [this.#best(), this.#free()];
-      const quick = best === undefined ? undefined : order.best(free, PER_PEER);
-      const isInTurn = best === undefined || quick === undefined || !order.isAsGood(quick, best);
-      if (isInTurn && best !== undefined && inFlight.filter((one) => one.isInTurn).length >= OF_STRANGERS) return;
-      const peer = isInTurn ? (order.next(free.filter(claims)) ?? order.next(free)) : quick;
-      if (peer === undefined) return;
+      if (this.#pending() >= AT_ONCE || this.#bytes >= WAITING_BYTES) return;
+      const [next, newest] = [this.#wanted[0], this.#wanted.at(-1)] as [Bytes, Bytes];
+      // Who has pruned the next ones may have later ones: they have half of the room.
+      const hasNext = this.#whoHas(next);
+      const found = hasNext ?? (this.#bytes < WAITING_BYTES / 2 ? this.#whoHas(newest) : undefined);
+      if (found === undefined) return;
+      const { peer, isInTurn, isLast } = found;
       // Each peer gets a part, so that a slow one does not delay everything.
-      const share = this.#usable().length > 1 ? MAX_BLOCKS / 2 : MAX_BLOCKS;
-      const some = isInTurn && best !== undefined ? this.#wanted.splice(-share) : this.#wanted.splice(0, share);
+      const share = this.#usable(newest).length > 1 ? MAX_BLOCKS / 2 : MAX_BLOCKS;
+      const first = hasNext === undefined ? this.#firstOf(peer) : 0;
+      const some = this.#wanted.splice(isLast ? Math.max(first, this.#wanted.length - share) : first, share);
       const ids = some.filter((id) => this.#lacking.has(nameOf(id)) && !this.#with.isHere(id));
       if (ids.length > 0) void this.#askFor({ peer, ids, isInTurn, isLate: false });
     }
+  }
+
+  #pending(isInTurn = false): number {
+    return [...this.#questions].filter((one) => !one.isLate && (one.isInTurn || !isInTurn)).length;
+  }
+
+  /** Whom to ask for this block and those after it, or for the last ones, if anybody has room. */
+  #whoHas(id: Bytes): { readonly peer: PeerName; readonly isInTurn: boolean; readonly isLast: boolean } | undefined {
+    const { order, claims = () => true } = this.#with;
+    const [best, free] = [this.#best(id), this.#free(id)];
+    const quick = best === undefined ? undefined : order.best(free, PER_PEER);
+    const isInTurn = best === undefined || quick === undefined || !order.isAsGood(quick, best);
+    const isLast = isInTurn && best !== undefined;
+    if (isLast && this.#pending(true) >= OF_STRANGERS) return undefined;
+    const peer = isInTurn ? (order.next(free.filter(claims)) ?? order.next(free)) : quick;
+    return peer === undefined ? undefined : { peer, isInTurn, isLast };
   }
 
   async #askFor(question: Question): Promise<void> {

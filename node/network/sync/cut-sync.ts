@@ -353,24 +353,15 @@ export class CutSync {
 
   /** Whether the committee made a cut final that this release cannot read. */
   async #isUnknown(peer: PeerName, from: number): Promise<boolean> {
-    const { ledger, updateRequired } = this.#with;
+    const { ledger, network, updateRequired } = this.#with;
     const [head, committee] = [ledger.head(), ledger.committee(from)];
     const claim = this.heights.get(peer)?.claim ?? 0;
     const to = Math.min(claim, this.#batchEnd(from));
     if (to < from || committee === undefined || head.height !== from - 1) return false;
     const question = { type: 'headers', to, count: to - from + 1 } as const;
-    const { members } = committee;
-    const found = await this.#askHeaders(
-      peer,
-      () => question,
-      async (sender, bytes) => {
-        const answer = decodeHeadersAnswer(bytes);
-        const version = await unknownVersion(answer, head, ledger.chainId, members);
-        // What others send says nothing of this peer, unless it proves that it is right.
-        return version !== undefined || (sender === peer && answer.headers.length > 0) ? { version } : undefined;
-      },
-    );
-    const version = found?.version;
+    // Only of the peer that shows it: what others send says nothing of that, and they have other questions to answer.
+    const bytes = await network.ask(peer, 'sync', encodeSyncQuestion(question));
+    const version = await unknownVersion(decodeHeadersAnswer(bytes), head, ledger.chainId, committee.members);
     if (version === undefined) return false;
     this.#closed = true;
     updateRequired(version);
@@ -469,9 +460,14 @@ export class CutSync {
     const cuts = batch.answer.cuts.filter((cut) => !this.#isFinal(cut));
     const [first, last] = [cuts[0], cuts.at(-1)].map((cut) => cut?.header.height ?? 0) as [number, number];
     const lacking = cuts.flatMap(({ blockIds }) => blockIds).filter((id) => !ledger.isHere(id));
+    const heightOf = new Map(
+      cuts.flatMap(({ blockIds, header: { height } }) => blockIds.map((id) => [nameOf(id), height])),
+    );
     const fetch = new BlockFetch(lacking, {
-      peers: () =>
-        this.#sources(this.heights.names.filter((peer) => (this.heights.get(peer)?.bodiesFrom ?? 0) <= first)),
+      peers: (id) => {
+        const height = heightOf.get(nameOf(id)) ?? first;
+        return this.#sources(this.heights.names.filter((peer) => (this.heights.get(peer)?.bodiesFrom ?? 0) <= height));
+      },
       claims: (peer) => peer === batch.peer || this.heights.claims(peer, first, last),
       ask: (other, question) => network.ask(other, 'sync', question),
       blame: (error, other) => this.#blame(error, other),

@@ -1,0 +1,95 @@
+/**
+ * Which refusals of shares show something against a pool, so that it is left. An honest pool refuses a share as late when its job was
+ * superseded for longer than the grace, or when the chain changed. So do shares that were on their way then, that waited for
+ * their turn, or that a link held up: none of these counts. A refusal as late counts where the next job cannot have been sent
+ * long before the answer came, and no clean job comes soon after. Where a pool makes all of them late, time shows it. Pure; the time is passed in.
+ */
+import { CODE } from '../../protocol/stratum/errors.ts';
+import type { SessionTimes } from './session-events.ts';
+
+/** What was known of a share when it was sent. */
+export type Sending = {
+  readonly jobId: number;
+  readonly atMillis: number;
+  /** Its job was superseded for a while. */
+  readonly isLate: boolean;
+  /** Something that was sent before had no answer for a while: the link may stand still. */
+  readonly isStalled: boolean;
+};
+
+/** `nextMillis`: when the next job came; `nextFrom`: it was not sent before that. */
+type KnownJob = { readonly jobId: number; nextMillis: number; nextFrom: number };
+
+/** Older ones are late anyhow. */
+const MOST_JOBS = 64;
+
+/** Answers that say nothing about the share: the server was busy, not ready, or has banned us. */
+const NO_VERDICT_CODES: readonly number[] = [CODE.internal, CODE.too_many_requests, CODE.banned, CODE.not_ready];
+
+export class Refusals {
+  readonly #times: Pick<SessionTimes, 'lateMillis' | 'maxRefused' | 'jobMillis'>;
+  /** The newest last. */
+  #jobs: readonly KnownJob[] = [];
+  /** What came last from the server was not sent before that: something was answered that was sent then. */
+  #answered = Number.NEGATIVE_INFINITY;
+  /** Since the last accepted share: those that count, when those came that count unless a clean job comes, and all. */
+  #counted = 0;
+  #recent: readonly number[] = [];
+  #all = 0;
+  #sinceMillis = 0;
+
+  constructor(times: Pick<SessionTimes, 'lateMillis' | 'maxRefused' | 'jobMillis'>) {
+    this.#times = times;
+  }
+
+  job({ jobId, clean }: { readonly jobId: number; readonly clean: boolean }, now: number): void {
+    this.#settle(now);
+    const newest = this.#jobs.at(-1);
+    if (clean) {
+      this.#jobs = [];
+      this.#recent = [];
+    } else if (newest !== undefined) [newest.nextMillis, newest.nextFrom] = [now, this.#answered];
+    const added = { jobId, nextMillis: Number.POSITIVE_INFINITY, nextFrom: Number.POSITIVE_INFINITY };
+    this.#jobs = [...this.#jobs, added].slice(-MOST_JOBS);
+  }
+
+  /** `oldest`: when that was sent that waits for an answer for longest. */
+  sending(jobId: number, oldest: number | undefined, now: number): Sending {
+    const { lateMillis } = this.#times;
+    const job = this.#jobs.findLast((each) => each.jobId === jobId);
+    const isLate = job === undefined || now - job.nextMillis > lateMillis;
+    return { jobId, atMillis: now, isLate, isStalled: oldest !== undefined && now - oldest > lateMillis / 2 };
+  }
+
+  /** What was sent at this time was answered. */
+  answered(sentMillis: number): void {
+    this.#answered = Math.max(this.#answered, sentMillis);
+  }
+
+  accepted(): void {
+    this.#counted = this.#all = 0;
+    this.#recent = [];
+  }
+
+  refused({ jobId, isLate, isStalled }: Sending, code: number, now: number): void {
+    if (NO_VERDICT_CODES.includes(code) || (code === CODE.unknown_job && isLate)) return;
+    if (this.#all++ === 0) this.#sinceMillis = now;
+    const nextFrom = this.#jobs.findLast((each) => each.jobId === jobId)?.nextFrom ?? Number.NEGATIVE_INFINITY;
+    if (code !== CODE.unknown_job) this.#counted++;
+    else if (!isStalled && now - nextFrom <= this.#times.lateMillis) this.#recent = [...this.#recent, now];
+  }
+
+  #settle(now: number): void {
+    const settled = this.#recent.findLastIndex((at) => now - at > this.#times.lateMillis) + 1;
+    this.#counted += settled;
+    if (settled > 0) this.#recent = this.#recent.slice(settled);
+  }
+
+  /** How many shares it refused, where they are too many. */
+  tooMany(now: number): number | undefined {
+    this.#settle(now);
+    const { maxRefused, jobMillis } = this.#times;
+    if (this.#counted >= maxRefused) return this.#counted;
+    return this.#all >= maxRefused && now - this.#sinceMillis >= jobMillis ? this.#all : undefined;
+  }
+}
