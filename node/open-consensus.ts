@@ -60,7 +60,7 @@ export async function openConsensus(
   const { chainId } = node.chain;
   const id = key && validatorId(key.publicKey);
   const opened = id && (await ConsensusLog.open(logDirectory(dataDir, id), { chainId, validatorId: id }));
-  if (opened !== undefined && opened.torn > 0)
+  if (opened?.torn !== undefined)
     log.warn(
       'the end of the log is torn, as by a crash in the middle of a write: it listens as without a log before it signs',
       {

@@ -1,7 +1,8 @@
 /** The write-ahead log (consensus rules 11 and 12) on a real disk: torn at every byte, damaged, foreign, full, and what a restarted member takes up from it. */
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import type { Effect, Event, LogRecord, Unsigned } from '../../node/consensus/engine/effects.ts';
 import { step } from '../../node/consensus/engine/engine.ts';
 import { COVERED_TICKS, LISTEN_TICKS, listenFirst } from '../../node/consensus/engine/listening.ts';
@@ -117,7 +118,7 @@ test('a log that was torn at any byte covers no height: the vote that is torn ma
     const { log, ...opened } = await ConsensusLog.open(directory, owner);
     await log.close();
     const whole = opened.recovered?.messages.length ?? 0;
-    const isTorn = opened.torn > 0;
+    const isTorn = opened.torn !== undefined;
     expect(opened.coversTo).toBe(isTorn ? -1 : HEIGHT);
     // Started again before it has written anything, it finds the same.
     if (isTorn) expect(readFileSync(file).length).toBe(length);
@@ -136,6 +137,62 @@ test('a log that was torn at any byte covers no height: the vote that is torn ma
           ]);
     }
   }
+});
+
+/** The power fails in the n-th call to the disk, of which a half is done, and stays away; false if there are fewer. */
+async function isCutOff(calls: number, directory: string, record: LogRecord): Promise<boolean> {
+  const { log } = await ConsensusLog.open(directory, owner);
+  const probe = await open(join(directory, 'probe'), 'w');
+  const handles: Record<string, (...of: unknown[]) => unknown> = Object.getPrototypeOf(probe);
+  await probe.close();
+  let left = calls;
+  const spies = ['write', 'truncate', 'datasync'].map((name) => {
+    const real = handles[name] as (...of: unknown[]) => unknown;
+    return vi.spyOn(handles, name).mockImplementation(async function (this: unknown, ...of) {
+      if (left-- > 0) return await real.apply(this, of);
+      const [bytes, at, length, position] = of as [Uint8Array, number, number, number];
+      if (name === 'write' && left === -1) await real.call(this, bytes, at, length >> 1, position);
+      throw new Error('no power');
+    });
+  });
+  const cut = await log.append(record).then(
+    () => false,
+    () => true,
+  );
+  for (const spy of spies) spy.mockRestore();
+  await log.close();
+  return cut;
+}
+
+test('a torn end is not gone before a whole record is in its place, whenever the power fails', async () => {
+  const records = lockedMember() as [LogRecord, LogRecord];
+  const { directory, file, bytes } = await written(records);
+  const whole = readFrames(bytes)
+    .payloads.slice(0, 2)
+    .map(({ length }) => 20 + length);
+  const [first, second] = whole as [number, number];
+  const next = { ...records[0], height: HEIGHT + 1 };
+  const nextFile = join(directory, '0000000000000006.log');
+  // A torn end that is longer than the record, one that is shorter, and the file of the next height without a record.
+  for (const [ends, record] of [
+    [[bytes.subarray(0, first + second - 1)], records[1]],
+    [
+      [bytes.subarray(0, first + second - 1)],
+      { ...records[1], polkas: [], proposals: [], lockedRound: -1, locked: NIL, validRound: -1, valid: NIL },
+    ],
+    [[bytes.subarray(0, first + 1)], records[1]],
+    [[bytes.subarray(0, first), bytes.subarray(0, 30)], next],
+  ] as const)
+    for (let calls = 0, cut = true; cut; calls++) {
+      rmSync(nextFile, { force: true });
+      for (const [i, end] of ends.entries()) writeFileSync([file, nextFile][i] as string, end);
+      cut = await isCutOff(calls, directory, record);
+      const { log, recovered, coversTo } = await ConsensusLog.open(directory, owner);
+      await log.close();
+      const isThere = recovered?.height === record.height && recovered.messages.length === (record === next ? 1 : 2);
+      if (!isThere) expect([calls, coversTo]).toEqual([calls, -1]);
+      if (!cut) expect([isThere, coversTo]).toEqual([true, record.height]);
+    }
 });
 
 const placeOf = (message: Unsigned) =>

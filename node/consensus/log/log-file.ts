@@ -24,8 +24,8 @@ export type LogOwner = { readonly chainId: Bytes; readonly validatorId: Bytes };
 export type OpenedLog = {
   readonly log: ConsensusLog;
   readonly recovered: Recovered | undefined;
-  /** Bytes of a torn end. */
-  readonly torn: number;
+  /** Bytes of torn ends; undefined where there is none. A file without a record is one too, if only of 0 bytes. */
+  readonly torn: number | undefined;
   /**
    * The last height of which it certainly has every message; -1 for none. A log with a torn end has none: what is torn
    * may have been written, and sent, and lost later.
@@ -39,6 +39,7 @@ type OpenFile = {
   /** Length of the synced part, and its number of frames. */
   bytes: number;
   frames: number;
+  /** A torn end follows. */
   isTorn: boolean;
 };
 
@@ -61,7 +62,7 @@ export class ConsensusLog {
    * Throws a RecoveryError if it could lead to signing twice.
    */
   static async open(directory: string, owner: LogOwner): Promise<OpenedLog> {
-    let torn = 0;
+    let torn: number | undefined;
     await mkdir(directory, { recursive: true, mode: 0o700 });
     const heights = (await readdir(directory))
       .flatMap((name) => FILE.exec(name)?.[1] ?? [])
@@ -71,13 +72,19 @@ export class ConsensusLog {
       const path = join(directory, fileName(height));
       const bytes = await readFile(path);
       const { records, goodBytes, frames } = readLog(bytes, height, owner);
-      torn += bytes.length - goodBytes;
+      const isTorn = records.length === 0 || goodBytes < bytes.length;
+      if (isTorn) torn = (torn ?? 0) + bytes.length - goodBytes;
       // A file without a record was left by a crash: the previous one still counts.
       const recovered = recover(records);
       if (recovered === undefined) continue;
       const handle = await open(path, 'r+');
-      const file = { handle, height, bytes: goodBytes, frames, isTorn: goodBytes < bytes.length };
-      return { log: new ConsensusLog(directory, owner, file), recovered, torn, coversTo: torn > 0 ? -1 : height };
+      const file = { handle, height, bytes: goodBytes, frames, isTorn };
+      return {
+        log: new ConsensusLog(directory, owner, file),
+        recovered,
+        torn,
+        coversTo: torn === undefined ? height : -1,
+      };
     }
     return { log: new ConsensusLog(directory, owner, undefined), recovered: undefined, torn, coversTo: -1 };
   }
@@ -135,14 +142,13 @@ export class ConsensusLog {
   }
 }
 
-/** A full disk may accept part of a write without an error: only the next write fails. */
+/**
+ * A full disk may accept part of a write without an error: only the next write fails. A torn end is written over, and what
+ * is left of it cut off last: it stays torn until the record is there.
+ */
 async function write(file: OpenFile, payload: Bytes): Promise<void> {
   const bytes = frameOf(file.frames, payload);
-  if (file.isTorn) {
-    await file.handle.truncate(file.bytes);
-    await file.handle.datasync();
-    file.isTorn = false;
-  }
+  const end = file.bytes + bytes.length;
   try {
     for (let at = 0; at < bytes.length; ) {
       const { bytesWritten } = await file.handle.write(bytes, at, bytes.length - at, file.bytes + at);
@@ -150,11 +156,16 @@ async function write(file: OpenFile, payload: Bytes): Promise<void> {
       at += bytesWritten;
     }
     await file.handle.datasync();
+    if (file.isTorn) {
+      await file.handle.truncate(end);
+      await file.handle.datasync();
+    }
   } catch (error) {
-    await file.handle.truncate(file.bytes).catch(() => undefined);
+    if (!file.isTorn) await file.handle.truncate(file.bytes).catch(() => undefined);
     throw error;
   }
-  file.bytes += bytes.length;
+  file.isTorn = false;
+  file.bytes = end;
   file.frames++;
 }
 
