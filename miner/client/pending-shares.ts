@@ -42,6 +42,16 @@ export class PendingShares {
     return undefined;
   }
 
+  /** How many were sent before this. */
+  sentBefore(millis: number): number {
+    let count = 0;
+    for (const { sending } of this.#pending.values()) {
+      if (sending === undefined || sending.atMillis >= millis) break;
+      count++;
+    }
+    return count;
+  }
+
   /** The number under which it is sent. */
   add(pending: Pending): number {
     this.#pending.set(++this.#sequence, pending);

@@ -10,6 +10,7 @@ import type { Refusal } from '../miner-error.ts';
 import { type BooksEvents, LinkBooks } from './link-books.ts';
 import { PoolOrder } from './pool-order.ts';
 import { type Endpoint, followReconnect, showEndpoint } from './pool-url.ts';
+import { Refusals } from './refusals.ts';
 import { Session } from './session.ts';
 import { isDistrust, isRestart, isWorthless } from './session-ends.ts';
 import {
@@ -94,6 +95,7 @@ export class PoolClient {
   readonly #order: PoolOrder;
   readonly #memories = new Map<number, SessionMemory>();
   readonly #moved = new Map<number, Endpoint>();
+  readonly #refusals: readonly Refusals[];
   /** The address that each pool named when it was last logged in to. */
   readonly #payouts = new Map<number, string | undefined>();
   #active: Link | undefined;
@@ -111,6 +113,7 @@ export class PoolClient {
     this.#dependencies = dependencies;
     this.#times = { ...SESSION_DEFAULTS, ...CLIENT_DEFAULTS, ...options.times };
     this.#order = new PoolOrder(options.pools.length);
+    this.#refusals = options.pools.map(() => new Refusals(this.#times));
   }
 
   /** The pool that work comes from, once it is logged in to. */
@@ -212,7 +215,7 @@ export class PoolClient {
     const link: Link = {
       pool,
       endpoint,
-      session: new Session(this.#sessionOf(endpoint), now, this.#memories.get(pool), this.#times),
+      session: new Session(this.#sessionOf(endpoint), now, this.#memories.get(pool), this.#times, this.#refusals[pool]),
       wire: endpoint.version === 2 ? new WireV2(framed) : new WireV1(framed),
       books: new LinkBooks(pool, this.#events.books),
       transport: undefined,

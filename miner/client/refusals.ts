@@ -1,8 +1,10 @@
 /**
  * Which refusals of shares show something against a pool, so that it is left. An honest pool refuses a share as late when its job was
  * superseded for longer than the grace, or when the chain changed. So do shares that were on their way then, that waited for
- * their turn, or that a link held up: none of these counts. A refusal as late counts where the next job cannot have been sent
- * long before the answer came, and no clean job comes soon after. Where a pool makes all of them late, time shows it. Pure; the time is passed in.
+ * their turn, or that a link held up: none of these is evidence. A refusal as late is, where the next job cannot have been sent
+ * long before the answer came, and no clean job comes soon after. Each weighs as much as four accepted shares: a pool that takes a share now and then
+ * is no better. Where a pool makes all of them late, is always busy or answers nothing, time shows it. What is known of a pool holds for all connections to it,
+ * one after the other. Pure; the time is passed in.
  */
 import { CODE } from '../../protocol/stratum/errors.ts';
 import type { SessionTimes } from './session-events.ts';
@@ -26,20 +28,34 @@ const MOST_JOBS = 64;
 /** Answers that say nothing about the share: the server was busy, not ready, or has banned us. */
 const NO_VERDICT_CODES: readonly number[] = [CODE.internal, CODE.too_many_requests, CODE.banned, CODE.not_ready];
 
+/** Of what an accepted share takes back. */
+const FORGIVEN = 1 / 4;
+/** A share that has no answer for longer has none. */
+export const ANSWER_MILLIS = 60_000;
+
 export class Refusals {
   readonly #times: Pick<SessionTimes, 'lateMillis' | 'maxRefused' | 'jobMillis'>;
   /** The newest last. */
   #jobs: readonly KnownJob[] = [];
   /** What came last from the server was not sent before that: something was answered that was sent then. */
   #answered = Number.NEGATIVE_INFINITY;
-  /** Since the last accepted share: those that count, when those came that count unless a clean job comes, and all. */
+  /** Those that are evidence, less what was forgiven; and when those came that are unless a clean job comes. */
   #counted = 0;
   #recent: readonly number[] = [];
-  #all = 0;
-  #sinceMillis = 0;
+  /** Answers since a moment, late shares left out. */
+  #taken = 0;
+  #untaken = 0;
+  #sinceMillis: number | undefined;
 
   constructor(times: Pick<SessionTimes, 'lateMillis' | 'maxRefused' | 'jobMillis'>) {
     this.#times = times;
+  }
+
+  /** Another connection: its jobs are others, and what ended the one before may have ended its jobs too. */
+  connected(): void {
+    this.#jobs = [];
+    this.#recent = [];
+    this.#answered = Number.NEGATIVE_INFINITY;
   }
 
   job({ jobId, clean }: { readonly jobId: number; readonly clean: boolean }, now: number): void {
@@ -67,13 +83,14 @@ export class Refusals {
   }
 
   accepted(): void {
-    this.#counted = this.#all = 0;
-    this.#recent = [];
+    this.#taken++;
+    this.#counted = Math.max(0, this.#counted - FORGIVEN);
   }
 
   refused({ jobId, isLate, isStalled }: Sending, code: number, now: number): void {
-    if (NO_VERDICT_CODES.includes(code) || (code === CODE.unknown_job && isLate)) return;
-    if (this.#all++ === 0) this.#sinceMillis = now;
+    if (code === CODE.unknown_job && isLate) return;
+    this.#untaken++;
+    if (NO_VERDICT_CODES.includes(code)) return;
     const nextFrom = this.#jobs.findLast((each) => each.jobId === jobId)?.nextFrom ?? Number.NEGATIVE_INFINITY;
     if (code !== CODE.unknown_job) this.#counted++;
     else if (!isStalled && now - nextFrom <= this.#times.lateMillis) this.#recent = [...this.#recent, now];
@@ -85,11 +102,20 @@ export class Refusals {
     if (settled > 0) this.#recent = this.#recent.slice(settled);
   }
 
-  /** How many shares it refused, where they are too many. */
-  tooMany(now: number): number | undefined {
+  /** Of what it did with shares, where that is too much; `unanswered`: shares that have no answer for `ANSWER_MILLIS`. */
+  tooMany(unanswered: () => number, now: number): string | undefined {
     this.#settle(now);
     const { maxRefused, jobMillis } = this.#times;
-    if (this.#counted >= maxRefused) return this.#counted;
-    return this.#all >= maxRefused && now - this.#sinceMillis >= jobMillis ? this.#all : undefined;
+    this.#sinceMillis ??= now;
+    const isEvident = this.#counted >= maxRefused;
+    if (!isEvident && now - this.#sinceMillis < jobMillis) return undefined;
+    const [taken, untaken] = [this.#taken, this.#untaken + unanswered()];
+    if (!isEvident && taken + untaken < maxRefused) return undefined;
+    this.#sinceMillis = now;
+    this.#taken = this.#untaken = 0;
+    if (!isEvident && untaken <= taken) return undefined;
+    this.#counted = 0;
+    this.#recent = [];
+    return `of ${taken + untaken} shares the server took ${taken}`;
   }
 }

@@ -29,7 +29,7 @@ export const SESSION_DEFAULTS = {
   sleepMillis: 10_000,
   /** Shares waiting for an answer; more means that the pool judges nothing. */
   maxPending: 4_096,
-  /** Refusals in a row, without a share accepted between them, after which another pool is tried. */
+  /** Refusals, less a quarter of the shares that were accepted since, after which another pool is tried. */
   maxRefused: 50,
   /** A share on a job that was superseded for longer may be late; before that the operator of no pool refuses it. */
   lateMillis: 5_000,

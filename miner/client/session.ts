@@ -14,7 +14,7 @@ import { FloodMeter } from './flood.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { checkGeneration, checkJob, expectationOf, type JobExpectation } from './job-check.ts';
 import { type Pending, PendingShares } from './pending-shares.ts';
-import { Refusals } from './refusals.ts';
+import { ANSWER_MILLIS, Refusals } from './refusals.ts';
 import { type Ending, isForNow, overdue, REFUSED_PAUSE, refusedLogin } from './session-ends.ts';
 import {
   SESSION_DEFAULTS,
@@ -65,7 +65,14 @@ export class Session {
   readonly #heartbeat: Heartbeat;
   readonly #flood: FloodMeter;
 
-  constructor(options: SessionOptions, now: number, memory?: SessionMemory, times: SessionTimes = SESSION_DEFAULTS) {
+  /** `refusals`: what is known of the pool from the connections before. */
+  constructor(
+    options: SessionOptions,
+    now: number,
+    memory?: SessionMemory,
+    times: SessionTimes = SESSION_DEFAULTS,
+    refusals = new Refusals(times),
+  ) {
     this.#options = options;
     this.#times = times;
     this.#memory = memory;
@@ -74,7 +81,8 @@ export class Session {
     this.#lastTick = now;
     this.#deadline = now + times.openMillis;
     this.#heartbeat = new Heartbeat(times);
-    this.#refusals = new Refusals(times);
+    this.#refusals = refusals;
+    refusals.connected();
     this.#flood = new FloodMeter(now);
   }
 
@@ -427,9 +435,8 @@ export class Session {
   }
 
   #countRefusals(now: number): void {
-    const refused = this.#refusals.tooMany(now);
-    if (refused !== undefined)
-      this.#end(refusal('pool_rejects', `the server refused ${refused} shares in a row`), REFUSED_PAUSE);
+    const why = this.#refusals.tooMany(() => this.#pending.sentBefore(now - ANSWER_MILLIS), now);
+    if (why !== undefined) this.#end(refusal('pool_rejects', why), REFUSED_PAUSE);
   }
 
   #onRefused(error: ErrorReply, now: number): void {

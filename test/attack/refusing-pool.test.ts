@@ -1,0 +1,173 @@
+/**
+ * A pool that keeps a part of the shares, or all: it takes the blocks among them, and credits nothing. It hides that behind an
+ * accepted share now and then, behind answers that are no verdict, behind silence, or behind connections that it ends. An
+ * honest pool is second in the list. However the first one does it, the client is with the second one within minutes.
+ */
+import { expect, test } from 'vitest';
+import { PoolClient } from '../../miner/client/pool-client.ts';
+import { parsePoolUrl } from '../../miner/client/pool-url.ts';
+import { type PoolJob, SESSION_DEFAULTS } from '../../miner/client/session-events.ts';
+import type { TransportEvents } from '../../miner/client/transport.ts';
+import { refusal } from '../../miner/miner-error.ts';
+import { utf8 } from '../../protocol/bytes.ts';
+import { CODE, errorReply, type RefusalCode } from '../../protocol/stratum/errors.ts';
+import { encodeError, encodeNotification, encodeResult } from '../../protocol/stratum/v1-answer.ts';
+import { decodeRequest } from '../../protocol/stratum/v1-request.ts';
+import { seed } from '../level.ts';
+import { MINER_ADDRESS, PoolFixture } from '../miner/pool-fixture.ts';
+import { sessionOptions } from '../miner/session-options.ts';
+import { type Random, randomOf } from '../random.ts';
+
+const STEP = 1_000;
+const JOB_MILLIS = 5_000;
+const MINUTE = 60_000;
+/** Shares a second. */
+const RATE = 2;
+
+type Answer = 'take' | 'nothing' | RefusalCode;
+type Pool = {
+  /** What it does with the share that is its n-th. */
+  readonly answer: (n: number, random: Random) => Answer;
+  readonly cleanOneIn?: number;
+  /** It ends each connection after so long. */
+  readonly closesMillis?: number;
+};
+const HONEST: Pool = { answer: () => 'take' };
+
+/** For how long each pool was the one in use, and how many shares each took. */
+function play(first: Pool, millis: number): { readonly used: number[]; taken: number[] } {
+  const random = randomOf(seed);
+  const pools = [first, HONEST];
+  const maker = new PoolFixture();
+  const open: { readonly pool: number; readonly events: TransportEvents; since: number; isOver: boolean }[] = [];
+  let later: (() => void)[] = [];
+  let tick = (): void => undefined;
+  let [now, nonce, due] = [0, 0, 0];
+  let job: PoolJob | undefined;
+  const [used, taken, sent] = [
+    [0, 0],
+    [0, 0],
+    [0, 0],
+  ];
+  const count = (of: number[], pool: number, by = 1): number => {
+    of[pool] = (of[pool] ?? 0) + by;
+    return of[pool];
+  };
+  const client = new PoolClient(
+    { pools: ['a', 'b'].map((host) => parsePoolUrl(`stratum+tcp://${host}:1`)), session: sessionOptions() },
+    { onJob: (news) => (job = news), onVerdict: () => undefined },
+    {
+      now: () => now,
+      random: () => 0.5,
+      note: () => undefined,
+      every: (_millis, act) => {
+        tick = act;
+        return () => undefined;
+      },
+      connect: ({ host }, events) => {
+        const link = { pool: host === 'a' ? 0 : 1, events, since: now, isOver: false };
+        open.push(link);
+        const put = (text: string) => later.push(() => link.isOver || events.onData(utf8(`${text}\n`)));
+        later.push(() => events.onOpen());
+        return {
+          send(data) {
+            const request = decodeRequest(data as Uint8Array);
+            if (request.kind === 'invalid') throw new Error(request.reason);
+            const { id, method } = request;
+            if (method === 'mining.subscribe') {
+              const named = { noncePrefix: Uint8Array.of(1, link.pool), network: 4, server: 's', pool: null };
+              put(encodeResult(id, { method, result: { session: `${link.pool}a`.repeat(16), ...named } }));
+            } else if (method === 'mining.authorize') {
+              put(encodeResult(id, { method, result: { address: MINER_ADDRESS, worker: '' } }));
+              put(newJob(true));
+            } else if (method === 'mining.ping') put(encodeResult(id, { method }));
+            else if (method === 'mining.submit') {
+              const answer = (pools[link.pool] as Pool).answer(count(sent, link.pool), random);
+              if (answer === 'nothing') return;
+              if (answer !== 'take') put(encodeError(id, errorReply(answer)));
+              else put(encodeResult(id, { method, result: { work: job?.work ?? 1n, blockId: null } }));
+              if (answer === 'take') count(taken, link.pool);
+            }
+          },
+          close: () => {
+            link.isOver = true;
+          },
+        };
+      },
+    },
+  );
+  const newJob = (clean: boolean): string =>
+    encodeNotification({
+      method: 'mining.notify',
+      params: { ...maker.makeJob({ username: MINER_ADDRESS } as never), clean },
+    });
+  const settle = (): void => {
+    while (later.length > 0) {
+      const runs = later;
+      later = [];
+      for (const run of runs) run();
+    }
+  };
+  client.start();
+  for (; now < millis; now += STEP) {
+    for (const link of open.filter(({ isOver }) => !isOver)) {
+      const { closesMillis = Number.POSITIVE_INFINITY, cleanOneIn = 1e9 } = pools[link.pool] as Pool;
+      if (now - link.since >= closesMillis) {
+        link.isOver = true;
+        link.events.onClose(refusal('pool_closed', 'gone'));
+      } else if (now % JOB_MILLIS === 0 && now > link.since)
+        link.events.onData(utf8(`${newJob(random(cleanOneIn) === 0)}\n`));
+    }
+    settle();
+    for (due += (RATE * STEP) / 1_000; due >= 1; due--) {
+      const bytes = new Uint8Array(8);
+      new DataView(bytes.buffer).setUint32(0, ++nonce);
+      if (job !== undefined)
+        client.submit({ session: job.session, jobId: job.job.jobId, nonce: bytes, work: job.work, device: 0 });
+    }
+    settle();
+    tick();
+    settle();
+    if (client.state !== undefined) count(used, client.state.pool, STEP);
+  }
+  client.stop();
+  return { used, taken };
+}
+
+const percent = (refused: number, code: Answer) => (_: number, random: Random) =>
+  random(100) < refused ? code : 'take';
+
+test.each<[string, Pool]>([
+  ['refuses all but one in forty as late', { answer: (n) => (n % 40 === 0 ? 'take' : CODE.unknown_job) }],
+  ['refuses all but one in forty as duplicates', { answer: (n) => (n % 40 === 0 ? 'take' : CODE.duplicate) }],
+  ['refuses a third as late', { answer: percent(33, CODE.unknown_job) }],
+  ['refuses a third as above the target', { answer: percent(33, CODE.above_target) }],
+  ['is always busy', { answer: () => CODE.too_many_requests }],
+  ['has an internal error with each share', { answer: () => CODE.internal }],
+  ['is not ready for any share, and gives jobs', { answer: () => CODE.not_ready }],
+  ['is busy, but for one share in thirty', { answer: (n) => (n % 30 === 0 ? 'take' : CODE.too_many_requests) }],
+  ['answers nothing', { answer: () => 'nothing' }],
+  ['answers one share in five', { answer: (n) => (n % 5 === 0 ? 'take' : 'nothing') }],
+  [
+    'refuses as late behind clean jobs, but for one share in ten',
+    { answer: (n) => (n % 10 === 0 ? 'take' : CODE.unknown_job), cleanOneIn: 1 },
+  ],
+  ['refuses forty, and ends the connection', { answer: () => CODE.duplicate, closesMillis: 40_000 }],
+  ['is busy, and ends the connection', { answer: () => CODE.too_many_requests, closesMillis: 2 * MINUTE }],
+])('a pool that %s is left within ten minutes and a little', (_, pool) => {
+  const { used, taken } = play(pool, 19 * MINUTE);
+  expect(used[0]).toBeLessThan(SESSION_DEFAULTS.jobMillis + 2 * MINUTE);
+  expect(taken[1]).toBeGreaterThan(RATE * 6 * 60);
+});
+
+test('an honest pool that refuses a share now and then, is busy for minutes and ends connections is not left', () => {
+  const pool: Pool = {
+    answer: (n, random) => {
+      if (n % 2_000 < 400) return CODE.not_ready;
+      return random(100) < 3 ? CODE.unknown_job : 'take';
+    },
+    closesMillis: 7 * MINUTE,
+  };
+  const { used } = play(pool, 60 * MINUTE);
+  expect(used[1]).toBeLessThan(2 * MINUTE);
+});
