@@ -28,7 +28,7 @@ export const CUT_MILLIS = 2_500;
 const SOME = new Uint8Array(48).fill(7);
 const OTHER = new Uint8Array(48).fill(8);
 const BODY = new Uint8Array(100);
-const CERTIFICATE: Certificate = { round: 0, signatures: [] };
+const CERTIFICATE: Certificate = { round: 1, signatures: [] };
 
 export type Question = Exclude<SyncQuestion, { readonly type: 'snapshots' | 'part' }>;
 /** What a peer answers: bytes, `busy`, or never. It may take its time. */
@@ -47,6 +47,8 @@ export class LiarsBed {
   readonly peers = new Map<string, Answer>();
   readonly scores = new Map<string, Score>();
   readonly blamed: string[] = [];
+  /** Cuts that this node has with a certificate. */
+  readonly certified = new Set<number>();
   /** Versions of cuts that this node does not know. */
   readonly updates: number[] = [];
   readonly asked: { readonly peer: string; readonly type: string; readonly at: number; readonly height: number }[] = [];
@@ -95,8 +97,9 @@ export class LiarsBed {
     };
     this.sync = new CutSync({
       ledger: ledger as unknown as CutLedger,
-      adopt: async ({ header: { height } }) => {
+      adopt: async ({ header: { height } }, { round }) => {
         if (height === this.height + 1) this.height = height;
+        if (round === CERTIFICATE.round) this.certified.add(height);
         return 'final';
       },
       hasNeighbours: false,
@@ -205,7 +208,10 @@ export class LiarsBed {
     this.#lines.set(peer, (this.#lines.get(peer) ?? 0) + 1);
     this.asked.push({ peer, type: question.type, at: Date.now(), height: this.height });
     try {
-      const given = await Promise.race([answer(question), pause(millis).then(() => 'silent' as const)]);
+      // A timer that goes on would hold the answer.
+      const late = Promise.withResolvers<'silent'>();
+      const timer = setTimeout(() => late.resolve('silent'), millis);
+      const given = await Promise.race([answer(question), late.promise]).finally(() => clearTimeout(timer));
       if (given === 'silent') await pause(millis);
       if (!this.peers.has(peer)) throw new AskError('not_asked', 'the peer is gone');
       if (given === 'silent') throw new AskError('unanswered', 'no answer');

@@ -209,6 +209,17 @@ test('of a long part little is held that nobody finishes, and one who sends it i
   expect(most).toBeLessThanOrEqual(96 * CHUNK_BYTES);
 });
 
+test('of a snapshot that was given up nothing is held until its peers have answered', async () => {
+  const length = 60 * CHUNK_BYTES;
+  const chunk = encodeChunk({ length, bytes: new Uint8Array(CHUNK_BYTES).fill(FIRST) });
+  const peers = new Peers({ begins: async (_, from) => (from >= 4 * CHUNK_BYTES ? await never() : chunk) });
+  const ended = expect(peers.taken(rulesOf(1, length))).rejects.toThrow('another one');
+  while (peers.fetch.heldBytes < 4 * CHUNK_BYTES) await new Promise((resolve) => setTimeout(resolve, 1));
+  peers.fetch.close(new Error('another one'));
+  await ended;
+  expect(peers.fetch.heldBytes).toBe(0);
+});
+
 const { provenMillis } = PATIENCE.fetch;
 const busy: Chunks = () => {
   throw new AskError('busy', 'the peer is busy');

@@ -36,7 +36,7 @@ beforeEach(
 );
 afterEach(() => void vi.useRealTimers());
 
-/** A node that looks for a snapshot; `parts` are the peers that were asked for the first part, with the seconds. */
+/** A node that looks for a snapshot; `parts` are the peers that were asked for a part or for headers before the trusted cut, with the seconds. None of them answers. */
 async function looking() {
   let handlers: PeerHandlers | undefined;
   let isStarted = false;
@@ -44,20 +44,23 @@ async function looking() {
   const parts: { readonly peer: string; readonly at: number }[] = [];
   const here = new Set<string>();
   const offered = new Map<string, number>();
+  const closed = Promise.withResolvers<never>();
+  closed.promise.catch(() => undefined);
   const link = {
     start: async () => {
       isStarted = true;
       return [];
     },
-    close: async () => undefined,
+    close: async () => closed.reject(new Error('the network is closed')),
     fault: () => undefined,
     ask: async (peer: string, _: string, bytes: Uint8Array) => {
       const question = decodeSyncQuestion(bytes);
       if (question.type === 'snapshots')
         return encodeOffers([{ height: offered.get(peer) as number, cutId: new Uint8Array(48).fill(peer.length) }]);
-      if (question.type === 'headers') return encodeHeadersAnswer({ headers: [TOP], certificate: undefined });
+      if (question.type === 'headers' && question.to === TRUSTED)
+        return encodeHeadersAnswer({ headers: [TOP], certificate: undefined });
       parts.push({ peer, at: (Date.now() - began) / 1_000 });
-      await pause(PROTOCOLS.sync.millis);
+      await Promise.race([pause(PROTOCOLS.sync.millis), closed.promise]);
       throw new AskError('unanswered', 'no answer');
     },
   };
@@ -116,7 +119,7 @@ async function looking() {
       await vi.advanceTimersByTimeAsync(500);
     }
   };
-  return { parts, join, leave, passes, end };
+  return { parts, join, leave, passes, end, found, stop: () => closing.abort() };
 }
 
 /** As other peers of the same distance that the honest one cannot be told from. */
@@ -157,5 +160,24 @@ test('others come sooner than they are looked at: one that was looked at in vain
   }
   const looks = parts.filter(({ peer }) => peer === 'honest').map(({ at }) => at);
   expect(looks.filter((at) => at > 60).length).toBeGreaterThan(1);
+  await end();
+});
+
+test('a node that is stopped while nobody answers stops at once', async () => {
+  const { parts, join, passes, stop, found, end } = await looking();
+  // Only headers prove it.
+  for (let i = 0; i < 40; i++) join(nameOf(i), 191);
+  await passes(5);
+  expect(parts.length).toBeGreaterThan(0);
+  let isOver = false;
+  found.catch(() => {
+    isOver = true;
+  });
+  stop();
+  for (let i = 0; i < 4; i++) {
+    await vi.advanceTimersByTimeAsync(500);
+    await turn();
+  }
+  expect(isOver).toBe(true);
   await end();
 });

@@ -102,6 +102,7 @@ class SnapshotFetch {
   readonly #refused = new BoundedMap<string, true>(MAX_REFUSED);
   readonly #stop: () => void;
   #network!: PeerLink;
+  #closing: Promise<void> | undefined;
   #parts: PartFetch | undefined;
   #trusted: TrustedCut | undefined;
   readonly #news = new WakeUp();
@@ -125,6 +126,8 @@ class SnapshotFetch {
     this.#stop = () => {
       this.#parts?.close(stopped());
       this.#changed();
+      // Whoever is asked, for whatever: nobody is waited for.
+      if (this.#network !== undefined) void this.#closeNetwork();
     };
     dependencies.signal.addEventListener('abort', this.#stop);
   }
@@ -168,7 +171,12 @@ class SnapshotFetch {
   async close(): Promise<void> {
     this.#with.signal.removeEventListener('abort', this.#stop);
     this.#offers.close();
-    await this.#network.close();
+    await this.#closeNetwork();
+  }
+
+  #closeNetwork(): Promise<void> {
+    this.#closing ??= this.#network.close();
+    return this.#closing;
   }
 
   async run(): Promise<FetchedSnapshot> {
@@ -289,7 +297,8 @@ class SnapshotFetch {
       });
     } catch (error) {
       if (!(error instanceof LostSnapshot)) throw error;
-      parts.close(error);
+    } finally {
+      parts.close(new LostSnapshot('it was looked at'));
     }
     if (found !== undefined && isOfCommittee(trusted, found)) return true;
     if (found !== undefined) this.#refused.set(toHex(offer.cutId), true);

@@ -98,6 +98,7 @@ export class PartFetch {
 
   close(reason: Error): void {
     this.#closed ??= reason;
+    for (const reading of this.#readings) giveUp(reading);
     this.wake();
   }
 
@@ -245,7 +246,12 @@ export class PartFetch {
     for (const reading of others.sort((a, b) => a.askedAt - b.askedAt)) {
       if (held <= HELD_BYTES) return;
       held -= reading.bytes;
-      Object.assign(reading, { chunks: [], bytes: 0, isGivenUp: true });
+      giveUp(reading);
     }
   }
+}
+
+/** Its peer may take its time to answer: nothing is held until then. */
+function giveUp(reading: Reading): void {
+  Object.assign(reading, { chunks: [], bytes: 0, isGivenUp: true });
 }

@@ -42,6 +42,8 @@ import { WakeUp } from './wake-up.ts';
 /** Delay after a failure that is not a peer's, and of looks at what came by another way. */
 const PAUSE_MILLIS = 2_000;
 const LOG_MILLIS = 10_000;
+/** Answers that wait for headers wait no longer for one part of them: their peers may have better ones by then. */
+const HEADERS_MILLIS = 10_000;
 /** Twelve cuts: a head that is as old does not move. */
 const STANDS_MILLIS = 30_000;
 /** Signatures of a cut's blocks are checked in the workers meanwhile; the rest are checked during execution. */
@@ -209,8 +211,8 @@ export class CutSync {
 
   /**
    * Of peers that say that they have them, again and again: one may be busy, or sync itself. Until they came, nobody says
-   * so any more, or the head is past them, for cuts that a stranger invented lead to headers that nobody has. `first` is
-   * asked once whatever it says.
+   * so any more, the head is past them, or a while is over, for cuts that a stranger invented lead to headers that nobody
+   * has. `first` is asked once whatever it says.
    */
   #askHeaders: AskHeaders = (first, question, read) => {
     const { ledger, network, steady } = this.#with;
@@ -231,8 +233,10 @@ export class CutSync {
       const search = new Search({
         order: this.heights.orders.headers,
         peers: () => {
-          if (ledger.head().height >= (question()?.to ?? 0)) end();
-          return open();
+          const isLate = steady() - since >= HEADERS_MILLIS;
+          if (!this.#closed && !isLate && ledger.head().height < (question()?.to ?? 0)) return open();
+          end();
+          return [];
         },
         prefers: (peer) => peer === first,
         missingSince: () => since,
@@ -409,6 +413,9 @@ export class CutSync {
       throw new PeerFault(peer, 'false_proof', `cut ${height} where ${asked.height + count} was asked for`);
     const committee = ledger.committee(from);
     if (height < from || committee === undefined) return undefined;
+    // Every node keeps it, and this one has to show it to others.
+    if (certificate === undefined && (height + 1) % ledger.intervalCuts === 0)
+      throw new PeerFault(peer, 'false_height', `it has no certificate of cut ${height}`);
     const vouched = this.#checkpoints.idOf(peer, height, from);
     if (vouched instanceof Promise) return { proof: vouched };
     if (vouched !== undefined && !equalBytes(vouched, last.cutId)) throw this.#checkpoints.fault(peer, height);
