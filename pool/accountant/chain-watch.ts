@@ -26,6 +26,15 @@ export type ChainStart = { readonly height: number; readonly atMillis: number };
 export const highestCut = (start: ChainStart, nowMillis: number, network: NetworkName): number =>
   start.height + Math.max(0, nowMillis - start.atMillis) / LEAST_CUT_MILLIS[network] + SLACK_CUTS;
 
+/**
+ * Where to count from. If the pool's first start seems to come, or the books are above what there can have been since, a
+ * clock was wrong then or is now: what they have reached counts from now on.
+ */
+function trustedStart(start: ChainStart, books: ChainStart, network: NetworkName): ChainStart {
+  const isWrong = start.atMillis > books.atMillis || books.height > highestCut(start, books.atMillis, network);
+  return isWrong ? { ...books, height: Math.max(start.height, books.height) } : start;
+}
+
 export class ChainWatch {
   readonly #network: NetworkName;
   readonly #sql: Sql;
@@ -111,10 +120,12 @@ export class ChainWatch {
   }
 
   async #startOf(height: number): Promise<ChainStart> {
-    await this.#sql`insert into settings values ('chain_start', ${`${height} ${Math.floor(this.#now())}`})
+    const now = Math.floor(this.#now());
+    await this.#sql`insert into settings values ('chain_start', ${`${height} ${now}`})
       on conflict (name) do nothing`;
     const [first = 0, atMillis = 0] = ((await this.#setting('chain_start')) ?? '').split(' ').map(Number);
-    return { height: first, atMillis };
+    const books = { height: Number((await this.#setting('chain_height')) ?? 0), atMillis: now };
+    return trustedStart({ height: first, atMillis }, books, this.#network);
   }
 }
 

@@ -13,8 +13,8 @@ import type { BooksService, SliceRecord } from '../../protocol/books/books-slice
 import { type CommitmentRow, judgeUnlisted } from '../../protocol/books/ledger-payouts.ts';
 import type { CutReader } from './cut-reader.ts';
 import { type Findings, REMEDIES } from './findings.ts';
-import { type AddressMoney, spendsOf } from './public-money.ts';
-import type { PaymentsUnderWay } from './public-payments.ts';
+import { type AddressMoney, outputText, spendsOf } from './public-money.ts';
+import type { Output, PaymentsUnderWay } from './public-payments.ts';
 import { pagesOf } from './public-reads.ts';
 import { readCommitmentRow } from './public-rows.ts';
 import type { UnreadRows } from './public-unread.ts';
@@ -54,7 +54,7 @@ export type Reached = { readonly height: number; readonly sliceCuts: number };
 type Payments = {
   readonly underWay: PaymentsUnderWay;
   /** The payments that the pool lists for each transaction. */
-  readonly paid: ReadonlyMap<string, readonly string[]>;
+  readonly paid: Map<string, string[]>;
 };
 
 export class CommitmentAudit {
@@ -64,13 +64,11 @@ export class CommitmentAudit {
   readonly #reached: Reached;
   readonly #unread: UnreadRows;
   readonly #checkedOnes = new Set<string>();
-  /**
-   * Transactions that books replaced by an older copy have not reached or not listed again; the checks skipped for
-   * that reason; and payouts that they leave out although they have reached their cuts.
-   */
+  /** Transactions that books replaced by an older copy have not reached, and the checks skipped for that reason. */
   readonly unreached = new Set<string>();
   readonly notChecked: string[] = [];
-  readonly omitted: string[] = [];
+  /** Payouts that they leave out although they have reached their cuts, and what these paid. */
+  readonly omitted: { readonly name: string; readonly paid: readonly Output[] }[] = [];
   /** The newest slice that a payout commits to, and the cut of the newest payout. */
   #committed = { slice: -1, height: -1 };
 
@@ -131,7 +129,8 @@ export class CommitmentAudit {
   /**
    * Every transaction that spent from the pool's address was signed by the pool: a commitment in it counts, whether or
    * not the pool lists it. A transaction that pays exactly one pending payout is on the ledger before the pool has
-   * recorded it; these are returned. A transaction with listed payments must carry a commitment.
+   * recorded it; these are returned. A transaction with listed payments must carry a commitment. What omitted payouts paid
+   * is added to `paid`.
    */
   async unlisted(
     rows: readonly CommitmentRow[],
@@ -166,8 +165,10 @@ export class CommitmentAudit {
         this.unreached.add(transaction);
         this.notChecked.push(`${name}: the pool’s books have not reached it yet`);
       } else if (!paid.has(transaction) && judgeUnlisted(carried.number, rows) === 'unlisted') {
-        this.unreached.add(transaction);
-        this.omitted.push(name);
+        const others = found.outputs.filter((output) => output.address !== address);
+        // They count as if they were listed: so much must have been credited.
+        paid.set(transaction, others.map(outputText));
+        this.omitted.push({ name, paid: others });
       } else findings.add(name, 'not listed', 'a payout that carries a head of the books', REMEDIES.published);
     }
     return noted;

@@ -7,8 +7,8 @@ import type { PaymentDocument } from '../api/documents.ts';
 import { CutReader } from './cut-reader.ts';
 import type { Findings } from './findings.ts';
 import { CommitmentAudit, type Reached, type Records } from './public-commitments.ts';
-import { type AddressMoney, auditMoney, type LedgerNode, type MoneyReport, type Overpaid } from './public-money.ts';
-import { auditOutputs, PaymentsUnderWay, paidByTransaction } from './public-payments.ts';
+import { type AddressMoney, auditMoney, type LedgerNode, type MoneyReport } from './public-money.ts';
+import { auditOutputs, PaymentsUnderWay, paidByTransaction, sumsOf } from './public-payments.ts';
 import type { AuditSections } from './public-sections.ts';
 import { UnreadRows } from './public-unread.ts';
 
@@ -23,7 +23,8 @@ export type PoolSide = {
   readonly reached: Reached;
   /** Totals of all lists. */
   readonly fees: bigint;
-  readonly overpaid: readonly Overpaid[];
+  /** Of all lists, by address. */
+  readonly credited: ReadonlyMap<string, bigint>;
 };
 
 /** The current cut of the node's index. */
@@ -40,10 +41,17 @@ async function newestIndexed(node: LedgerNode, address: string): Promise<number>
   return indexedHeight(node, { address, height: newest?.height ?? 0 });
 }
 
+/** The part of the address's rewards that no list has divided. */
+function unlistedRewards({ rewards }: AddressMoney, { fees, credited }: Pick<PoolSide, 'fees' | 'credited'>): bigint {
+  const listed = [...credited.values()].reduce((sum, atoms) => sum + atoms, fees);
+  const rest = rewards.reduce((sum, { amount }) => sum + amount, -listed);
+  return rest > 0n ? rest : 0n;
+}
+
 /** Null if the spends of the address could not be judged. */
 export async function auditLedger(
   { node, money }: LedgerSide,
-  { address, payments, commitments, records, reached, fees, overpaid }: PoolSide,
+  { address, payments, commitments, records, reached, fees, credited }: PoolSide,
   sections: AuditSections,
   findings: Findings,
 ): Promise<MoneyReport | null> {
@@ -71,19 +79,22 @@ export async function auditLedger(
 
   const left = async (history: AddressMoney): Promise<MoneyReport | null> => {
     if (!sections.have('what left the pool’s address', ['payments', 'commitments'])) return null;
-    const unlisted = () => carried.unlisted(commitments, history, { underWay, paid });
-    const noted = await sections.run('what left the pool’s address', unlisted, [], 'spends');
+    const spends = () => carried.unlisted(commitments, history, { underWay, paid });
+    const noted = await sections.run('what left the pool’s address', spends, [], 'spends');
     for (const each of noted) notChecked.push(`${each}: the pool says that it is still under way`);
     notChecked.push(...carried.notChecked);
     const [omitted] = carried.omitted;
     if (omitted !== undefined)
       sections.suspicions.push({
         name: 'payouts_unlisted',
-        says: `${carried.omitted.length} payouts, the first ${omitted}`,
+        says: `${carried.omitted.length} payouts, the first ${omitted.name}`,
       });
     if (carried.stale !== undefined) notChecked.push(carried.stale);
     if (!sections.have('money that left the pool’s address', ['lists', 'spends'])) return null;
-    const facts = { paid, fees, overpaid, unreached: carried.unreached, underWay: underWay.amount };
+    const { overpaid } = sumsOf([...payments, ...carried.omitted.flatMap((each) => each.paid)], credited);
+    // Books that fell back may have yet to make the lists by which these payouts paid.
+    const unlisted = omitted === undefined ? 0n : unlistedRewards(history, { fees, credited });
+    const facts = { paid, fees: fees + unlisted, overpaid, unreached: carried.unreached, underWay: underWay.amount };
     const spent = () => auditMoney(history, { cuts, unread }, facts, findings);
     return sections.run('what left the pool’s address', spent, null);
   };

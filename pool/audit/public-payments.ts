@@ -33,7 +33,7 @@ export function paidByTransaction(payments: readonly PaymentDocument[]): Map<str
   return paid;
 }
 
-type Output = { readonly address: string; readonly amount: string };
+export type Output = { readonly address: string; readonly amount: string };
 
 /**
  * Payments that the pool has asked its wallet for and does not know the transaction of yet: it stopped in between, or the wallet's answer was lost. The ledger may
@@ -91,7 +91,7 @@ type Unpaid = { readonly accounts: number; readonly amount: string };
 
 /** What accounts were paid, compared with what they were credited. */
 export function sumsOf(
-  payments: readonly PaymentDocument[],
+  payments: readonly Output[],
   credited: ReadonlyMap<string, bigint>,
 ): { readonly unpaid: Unpaid; readonly overpaid: readonly Overpaid[] } {
   const paid = new Map<string, bigint>();

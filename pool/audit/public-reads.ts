@@ -40,6 +40,15 @@ const whyOf = ({ message, cause }: Error): string =>
 
 const REDIRECTED = /redirect/;
 
+/** What is none may be of somebody in between, or cut short. */
+function documentOf(path: string, bytes: ArrayBuffer): unknown {
+  try {
+    return JSON.parse(new TextDecoder().decode(bytes));
+  } catch {
+    throw new PoolSilence(`${path}: the answer is no document`);
+  }
+}
+
 /** Reads a pool's API, and waits as long as `retry-after` says. */
 export function publicPool(url: string, limits: ReadLimits = READ_LIMITS): BooksSources['pool'] {
   const base = url.replace(/\/+$/, '');
@@ -72,11 +81,11 @@ export function publicPool(url: string, limits: ReadLimits = READ_LIMITS): Books
         continue;
       }
       const { answer, bytes } = given;
-      if (answer.status >= 200 && answer.status < 300) {
+      if (answer.status === 200) {
         isFound = true;
         const most = path.startsWith('proofs/') ? LIST_BYTES : ANSWER_BYTES;
         if (bytes.byteLength > most) throw new Error(`${path}: the answer is larger than ${most} bytes`);
-        return JSON.parse(new TextDecoder().decode(bytes));
+        return documentOf(path, bytes);
       }
       const wait = retryAfterMillis(answer.headers.get('retry-after'));
       const isWaiting = isBusy(answer.status) && tries < MAX_TRIES && steadyNow() + wait < ends;
@@ -84,8 +93,7 @@ export function publicPool(url: string, limits: ReadLimits = READ_LIMITS): Books
         await pause(Math.min(limits.waitMillis, wait));
         continue;
       }
-      const says = `${path}: the pool answered with status ${answer.status}`;
-      throw isBusy(answer.status) || answer.status >= 500 ? new PoolSilence(says) : new Error(says);
+      throw new PoolSilence(`${path}: the pool answered with status ${answer.status}`);
     }
   };
 }

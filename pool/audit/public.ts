@@ -193,7 +193,7 @@ class PublicAudit {
       commitments,
       records: this.#records,
       fees: this.#fees,
-      overpaid,
+      credited: this.#credited,
     };
     const spent =
       node === null
