@@ -144,7 +144,7 @@ async function mine({ rate, jobMillis, minutes, seed: from }: Rig) {
 
 test('a share target that is far too easy is a remark while the server may still learn the rate, then a warning', async () => {
   const levelsAt = async (rate: Rig['rate']) => {
-    const { notes } = await mine({ rate, jobMillis: 30_000, minutes: 2, seed });
+    const { notes } = await mine({ rate, jobMillis: 30_000, minutes: 1.25, seed });
     return new Set(notes.filter((note) => note.includes('far too easy')).map((note) => note.split(' ')[0]));
   };
   expect(await levelsAt((now) => (now < 20_000 ? 5e8 : 1e4))).toEqual(new Set(['info']));
