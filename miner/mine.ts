@@ -98,16 +98,21 @@ export function mineCommand(dependencies: MineDependencies): Command {
           return await measure(values, values.benchmark, terminal, log.log, dependencies);
         return await mine(values, { configPath, parse, terminal, log, bottom, ...dependencies });
       } catch (error) {
-        const says = mistakeText(error);
-        if (says === undefined) throw error;
-        terminal.err(`svc-miner: ${says}\n`);
-        const { code } = error as { code?: unknown };
-        return code === 'device_unknown' ? EXIT.usage : code === 'device_none' ? EXIT.noDevice : EXIT.failed;
+        return refused(error, terminal);
       } finally {
         log.close();
       }
     },
   };
+}
+
+/** Says what the user can put right, and gives the exit code. */
+function refused(error: unknown, terminal: Terminal): number {
+  const says = mistakeText(error);
+  if (says === undefined) throw error;
+  terminal.err(`svc-miner: ${says}\n`);
+  const { code } = error as { code?: unknown };
+  return code === 'device_unknown' ? EXIT.usage : code === 'device_none' ? EXIT.noDevice : EXIT.failed;
 }
 
 async function showDevices(values: MinerValues, terminal: Terminal): Promise<number> {
@@ -191,14 +196,24 @@ const settingsOf = async (values: MinerValues, dataDir: string, log: Logger): Pr
   dataDir,
 });
 
-async function mine(
-  values: MinerValues,
-  { configPath, parse, terminal, log: { log }, bottom, input, isTerminal, logsToTerminal, columns = () => 80 }: Run,
-): Promise<number> {
+async function mine(values: MinerValues, run: Run): Promise<number> {
+  const { log } = run.log;
   const shutdown = new Shutdown({ limitMs: DEFAULT_SHUTDOWN_LIMIT_MS }, { log, process, now: () => performance.now() });
+  return await shutdown.run(
+    () => begin(values, shutdown, run),
+    (error) => refused(error, run.terminal),
+  );
+}
+
+async function begin(
+  values: MinerValues,
+  shutdown: Shutdown,
+  { configPath, parse, terminal, log: { log }, bottom, input, isTerminal, logsToTerminal, columns = () => 80 }: Run,
+): Promise<void> {
   shutdown.add('clock', watchClock(log.child('clock')).stop);
   const { dataDir, tunings } = await openTunings(values);
   const settings = await settingsOf(values, dataDir, log);
+  shutdown.signal.throwIfAborted();
   const now = () => performance.now();
   const progress = new ProgressLine(
     { isTerminal },
@@ -286,7 +301,6 @@ async function mine(
     };
     shutdown.add('config', followConfig(configPath, parse, apply, log));
   }
-  return await shutdown.done;
 }
 
 /** A second miner on the machine finds the ports taken: it mines nonetheless. */

@@ -30,6 +30,8 @@ export const CREW_DEFAULTS = {
   mostChecking: 256,
   /** Cuts before the end of an epoch at which the next dataset is built: two hours. */
   aheadCuts: 2_880,
+  /** In this time a server learns the rate of the devices. */
+  learnMillis: 60_000,
 } as const;
 
 export type CrewOptions = { readonly badHits?: number };
@@ -79,6 +81,8 @@ export class Crew {
   #resting = false;
   #checking = 0;
   readonly #pace = new Pace();
+  /** When the devices were given a harder target than the server's, if they have it still. */
+  #easySince: number | undefined;
 
   constructor(options: CrewOptions, dependencies: CrewDependencies) {
     this.#options = options;
@@ -337,16 +341,26 @@ export class Crew {
     const rate = rates.includes(undefined) ? undefined : rates.reduce<number>((sum, one) => sum + (one ?? 0), 0);
     this.#pace.look(rate, this.#dependencies.waiting() + this.#checking);
     const job = this.#current;
-    if (job === undefined) return;
-    const { handedWork, pool } = job;
-    const wanted = this.#pace.workFor(pool.work);
-    // Small changes wait for the next job: restarting a device every second wastes work.
-    if (wanted > handedWork * 2n || wanted * 2n < handedWork) this.#hand(job);
-    if (job.handedWork > pool.work)
-      this.#dependencies.note('warn', 'the share target is far too easy: only the hardest shares are sent', {
-        shareWork: pool.work,
-        sentFrom: job.handedWork,
-      });
+    if (job !== undefined) {
+      const wanted = this.#pace.workFor(job.pool.work);
+      // Small changes wait for the next job: restarting a device every second wastes work.
+      if (wanted > job.handedWork * 2n || wanted * 2n < job.handedWork) this.#hand(job);
+    }
+    this.#tellEasy(job, now);
+  }
+
+  /** For a server that learns the rate of the devices it is normal at first. */
+  #tellEasy(job: KnownJob | undefined, now: number): void {
+    if (job === undefined || job.handedWork <= job.pool.work) {
+      this.#easySince = undefined;
+      return;
+    }
+    this.#easySince ??= now;
+    const level = now - this.#easySince < CREW_DEFAULTS.learnMillis ? 'info' : 'warn';
+    this.#dependencies.note(level, 'the share target is far too easy: only the hardest shares are sent', {
+      shareWork: job.pool.work,
+      sentFrom: job.handedWork,
+    });
   }
 
   async close(): Promise<void> {

@@ -42,7 +42,7 @@ async function mine({ rate, jobMillis, minutes, seed: from }: Rig) {
   const hashOf = new Map<string, Uint8Array<ArrayBuffer>>();
   const foundAt = new Map<string, number>();
   const superseded = new Map<number, number>();
-  const result = { longestWait: 0, accepted: 0, lateAccepted: 0, lost: 0, refused: 0, end: '' };
+  const result = { longestWait: 0, accepted: 0, lateAccepted: 0, lost: 0, refused: 0, end: '', notes: [] as string[] };
   const backend: Backend = {
     name: 'card',
     kind: 'webgpu',
@@ -70,7 +70,7 @@ async function mine({ rate, jobMillis, minutes, seed: from }: Rig) {
       },
       now: () => now,
       after: () => undefined,
-      note: () => undefined,
+      note: (level, message) => void result.notes.push(`${level} ${message}`),
       waiting: () => session.waiting,
       onShare: (share) => {
         foundAt.set(toHex(share.nonce), now);
@@ -141,6 +141,15 @@ async function mine({ rate, jobMillis, minutes, seed: from }: Rig) {
   }
   return result;
 }
+
+test('a share target that is far too easy is a remark while the server may still learn the rate, then a warning', async () => {
+  const levelsAt = async (rate: Rig['rate']) => {
+    const { notes } = await mine({ rate, jobMillis: 30_000, minutes: 1.25, seed });
+    return new Set(notes.filter((note) => note.includes('far too easy')).map((note) => note.split(' ')[0]));
+  };
+  expect(await levelsAt((now) => (now < 20_000 ? 5e8 : 1e4))).toEqual(new Set(['info']));
+  expect(await levelsAt(() => 5e8)).toEqual(new Set(['info', 'warn']));
+});
 
 /** A share waits for those before it and for the next tick. */
 const BOUND = SUBMIT_PACE.longestWaitMillis + TICK + STEP;

@@ -5,6 +5,7 @@ import { cpSync, existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { expect, test } from 'vitest';
+import packageJson from '../../package.json' with { type: 'json' };
 import { temporaryDirectory } from '../temporary.ts';
 
 const project = new URL('../../', import.meta.url).pathname;
@@ -18,7 +19,7 @@ function projectWith(prepare: (root: string) => void) {
   const root = temporaryDirectory();
   cpSync(join(project, 'scripts'), join(root, 'scripts'), { recursive: true });
   for (const folder of ['kernels/cpu/assembly', 'tools', 'stack']) mkdirSync(join(root, folder), { recursive: true });
-  writeFileSync(join(root, 'package.json'), '{"type":"module"}');
+  writeFileSync(join(root, 'package.json'), JSON.stringify({ type: 'module', scripts: packageJson.scripts }));
   writeFileSync(join(root, 'package-lock.json'), '{"packages":{}}');
   writeFileSync(join(root, 'stack/main.ts'), `console.error('the stack runs');`);
   prepare(root);
@@ -26,8 +27,9 @@ function projectWith(prepare: (root: string) => void) {
 }
 
 /** Stopped as soon as something says that it is at work. */
-async function stopAtWork(root: string) {
-  const child = spawn(process.execPath, [join(root, 'scripts/ready.mjs'), 'start'], {
+async function stopAtWork(root: string, command = process.execPath, words = ['scripts/ready.mjs', 'start']) {
+  const child = spawn(command, words, {
+    cwd: root,
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, PATH: `${join(root, 'tools')}:${process.env.PATH}` },
   });
@@ -55,13 +57,20 @@ test('a signal while npm installs ends npm and the run, and nothing is called an
   expect(existsSync(join(root, '.ready/install'))).toBe(false);
 });
 
+/** A build that dies of the signal, as they do. */
+const building = (at: string) => {
+  symlinkSync(join(project, 'node_modules'), join(at, 'node_modules'));
+  writeFileSync(join(at, 'scripts/build-kernels.mjs'), SLOW.replace(/process\.on.*\n/, ''));
+};
+
 test('a signal while a file is built ends the build and the run, without the stack and without a failure', async () => {
-  const root = projectWith((at) => {
-    symlinkSync(join(project, 'node_modules'), join(at, 'node_modules'));
-    // A build that dies of the signal, as they do.
-    writeFileSync(join(at, 'scripts/build-kernels.mjs'), SLOW.replace(/process\.on.*\n/, ''));
-  });
-  const { code, lines, isLeft } = await stopAtWork(root);
+  const { code, lines, isLeft } = await stopAtWork(projectWith(building));
   expect({ code, isLeft }).toEqual({ code: 0, isLeft: false });
   expect(lines.join('\n')).not.toMatch(/error|fail|the stack runs/i);
+});
+
+test('a signal to the process of npm alone, as a service manager sends it, ends what `npm start` runs', async () => {
+  const { code, lines, isLeft } = await stopAtWork(projectWith(building), 'npm', ['start']);
+  expect({ code, isLeft }).toEqual({ code: 0, isLeft: false });
+  expect(lines.at(-1)).toBe('ready: stopped');
 });
