@@ -46,7 +46,10 @@ test('every metric of the alerts, of the Grafana dashboard and of the docs is ex
 
 test('every alert is in the table of docs/operations.md, with what to do first', () => {
   const alerts = [...read('deploy/prometheus/rules.yaml').matchAll(/- alert: (\w+)/g)].map(([, name]) => name);
-  const rows = read('docs/operations.md').match(/^\|[^|]*\|/gm)?.join('') ?? '';
+  const rows =
+    read('docs/operations.md')
+      .match(/^\|[^|]*\|/gm)
+      ?.join('') ?? '';
   expect(alerts.length).toBeGreaterThan(20);
   expect(alerts.filter((name) => !new RegExp(`\\b${name}\\b`).test(rows))).toEqual([]);
 });
