@@ -1,6 +1,6 @@
 /**
  * Workers that stopped sending, and those that came back (docs/notices.md). Silence is measured against the newest share of the whole pool: an outage
- * of the feed or the database makes no worker silent. Anybody can begin a worker of any address: only one that has had
+ * of the feed or the database makes no worker silent; shares of a front end whose clock is ahead do not count for that. Anybody can begin a worker of any address: only one that has had
  * figures of its own for a day (pool/books/own-workers.ts), or that the key of the address names, makes news.
  */
 import { OTHERS } from '../../protocol/books/receipt.ts';
@@ -15,7 +15,8 @@ export async function noteSilentWorkers(transaction: Transaction, silentMillis: 
     'worker_back',
     back.map(({ id }) => id),
   );
-  const [newest] = await transaction<{ at: Date | null }[]>`select max(last_share_at) as at from workers`;
+  const [newest] = await transaction<{ at: Date | null }[]>`select max(last_share_at) as at from workers
+    where last_share_at <= now()`;
   if (newest?.at == null) return 0;
   // Workers silent for more than a day left long ago: they are not reported.
   const rows = await transaction<{ worker_id: number }[]>`insert into silent_workers (worker_id, since)

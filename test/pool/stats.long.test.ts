@@ -15,8 +15,8 @@ beforeAll(async () => {
 afterAll(() => books.close());
 
 const HOUR = 3_600_000;
-/** Midnight. */
-const START = 20_834 * 24 * HOUR;
+/** Midnight, long ago. */
+const START = 19_834 * 24 * HOUR;
 const share = (name: string, worker: string, work: bigint, atMillis: number): ShareRecord => ({
   kind: 'share',
   service: 'pplns',
@@ -129,6 +129,19 @@ test('a worker that stops while others go on is reported once, and again after i
   expect(events.map((event) => event.data.worker).sort()).toEqual(['x', 'x', 'y']);
   const back = await books.sql<{ data: { worker: string } }[]>`select data from events where kind = 'worker_back'`;
   expect(back.map((event) => event.data.worker)).toEqual(['x']);
+});
+
+test('a front end whose clock is ahead makes no worker of others silent, and hides none that is', async () => {
+  const silent = () => books.fenced((transaction) => noteSilentWorkers(transaction, 600_000));
+  const now = Date.now();
+  await books.take([share('a', 'one', 1n, now), share('b', 'x', 1n, now), share('c', 'ahead', 1n, now + HOUR / 2)]);
+  await books.sql`update workers set since = now() - interval '25 hours'`;
+  expect(await silent()).toBe(0);
+  await books.take([share('c', 'ahead', 1n, now + 365 * 24 * HOUR)]);
+  await books.sql`update workers set last_share_at = ${new Date(now - HOUR)} where name = 'x'`;
+  expect(await silent()).toBe(1);
+  // The figures of the next test are of its own shares.
+  await books.sql`delete from stats_pending`;
 });
 
 test('figures of the operator: each time has its worst and what was refused in it, also from one accountant to the next, and rows are bounded', async () => {
