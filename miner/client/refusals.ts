@@ -87,6 +87,11 @@ export class Refusals {
     this.#counted = Math.max(0, this.#counted - FORGIVEN);
   }
 
+  /** One could not be sent: the server takes fewer than are found at the target that it set. */
+  givenUp(): void {
+    this.#untaken++;
+  }
+
   refused({ jobId, isLate, isStalled }: Sending, code: number, now: number): void {
     if (code === CODE.unknown_job && isLate) return;
     this.#untaken++;
