@@ -67,6 +67,7 @@ export class PoolLink {
       {
         onJob: (job, pool) => {
           this.#job = job;
+          if (job !== undefined) this.#work.most = job.submitsPerSecond ?? Number.POSITIVE_INFINITY;
           dependencies.onJob(job, pool);
         },
         onVerdict: (share, verdict, error, blockId) => {

@@ -135,9 +135,8 @@ export class ShareRelay implements ShareSink {
     this.counters.refused(shares);
   }
 
-  async block(block: FoundBlock): Promise<void> {
-    await this.counters.block(block);
-  }
+  /** A block is counted when the pool says that it is one. */
+  async block(_block: FoundBlock): Promise<void> {}
 
   async blockFate(_blockId: Bytes, _fate: BlockFate): Promise<void> {}
 

@@ -19,7 +19,12 @@ const LEAST_MILLIS = 60_000;
 /** How far the work may be from what is wanted. */
 const FACTOR = 2;
 
+/** Of the shares that a pool takes in a second: chance brings more at times, and what cannot be sent is lost. */
+const USED = 1 / 2;
+
 export class UpstreamWork {
+  /** The most that the pool takes in a second. */
+  most = Number.POSITIVE_INFINITY;
   readonly #perSecond: number;
   #work = 0;
   #seconds = 0;
@@ -58,7 +63,8 @@ export class UpstreamWork {
 
   #wanted(nowMillis: number): number | undefined {
     if (this.#shares < LEAST_SHARES) return undefined;
-    return Math.max(1, Math.round(this.rate(nowMillis) / this.#perSecond));
+    const perSecond = Math.min(this.#perSecond, Math.max(1, this.most) * USED);
+    return Math.max(1, Math.round(this.rate(nowMillis) / perSecond));
   }
 
   /** The password of a login (S25): the wish, or none while the pool's own choice will do. */

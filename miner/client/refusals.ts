@@ -2,9 +2,10 @@
  * Which refusals of shares show something against a pool, so that it is left. An honest pool refuses a share as late when its job was
  * superseded for longer than the grace, or when the chain changed. So do shares that were on their way then, that waited for
  * their turn, or that a link held up: none of these is evidence. A refusal as late is, where the next job cannot have been sent
- * long before the answer came, and no clean job comes soon after. Each weighs as much as four accepted shares: a pool that takes a share now and then
- * is no better. Where a pool makes all of them late, is always busy or answers nothing, time shows it. What is known of a pool holds for all connections to it,
- * one after the other. Pure; the time is passed in.
+ * long before the answer came, and no clean job comes soon after; but jobs may be behind answers inside a server, so these count
+ * only in a row. Any other refusal weighs as much as four accepted shares: a pool that takes a share now and then is no better.
+ * Where a pool makes all of them late, is always busy or answers nothing, time shows it. What is known of a pool holds for all
+ * connections to it, one after the other. Pure; the time is passed in.
  */
 import { CODE } from '../../protocol/stratum/errors.ts';
 import type { SessionTimes } from './session-events.ts';
@@ -39,8 +40,10 @@ export class Refusals {
   #jobs: readonly KnownJob[] = [];
   /** What came last from the server was not sent before that: something was answered that was sent then. */
   #answered = Number.NEGATIVE_INFINITY;
-  /** Those that are evidence, less what was forgiven; and when those came that are unless a clean job comes. */
+  /** Those that are evidence, less what was forgiven. */
   #counted = 0;
+  /** Of those as late, since the last accepted share: those that are evidence, and when those came that are unless a clean job comes. */
+  #late = 0;
   #recent: readonly number[] = [];
   /** Answers since a moment, late shares left out. */
   #taken = 0;
@@ -85,6 +88,13 @@ export class Refusals {
   accepted(): void {
     this.#taken++;
     this.#counted = Math.max(0, this.#counted - FORGIVEN);
+    this.#late = 0;
+    this.#recent = [];
+  }
+
+  /** One could not be sent: the server takes fewer than are found at the target that it set. */
+  givenUp(): void {
+    this.#untaken++;
   }
 
   refused({ jobId, isLate, isStalled }: Sending, code: number, now: number): void {
@@ -98,7 +108,7 @@ export class Refusals {
 
   #settle(now: number): void {
     const settled = this.#recent.findLastIndex((at) => now - at > this.#times.lateMillis) + 1;
-    this.#counted += settled;
+    this.#late += settled;
     if (settled > 0) this.#recent = this.#recent.slice(settled);
   }
 
@@ -107,14 +117,14 @@ export class Refusals {
     this.#settle(now);
     const { maxRefused, jobMillis } = this.#times;
     this.#sinceMillis ??= now;
-    const isEvident = this.#counted >= maxRefused;
+    const isEvident = this.#counted + this.#late >= maxRefused;
     if (!isEvident && now - this.#sinceMillis < jobMillis) return undefined;
     const [taken, untaken] = [this.#taken, this.#untaken + unanswered()];
     if (!isEvident && taken + untaken < maxRefused) return undefined;
     this.#sinceMillis = now;
     this.#taken = this.#untaken = 0;
     if (!isEvident && untaken <= taken) return undefined;
-    this.#counted = 0;
+    this.#counted = this.#late = 0;
     this.#recent = [];
     return `of ${taken + untaken} shares the server took ${taken}`;
   }

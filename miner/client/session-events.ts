@@ -78,6 +78,8 @@ export type PoolJob = {
   /** Of a farm job: that of its first generation. */
   readonly job: Job;
   readonly farm?: FarmJob;
+  /** Submits of the farm that the server takes in a second. */
+  readonly submitsPerSecond?: number;
   /** As the server named it; null on a bridge. */
   readonly pool: Subscribed['pool'];
   readonly session: string;

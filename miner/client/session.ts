@@ -3,7 +3,8 @@
  * come out. It logs in, checks every job, matches answers to shares, measures the latency and decides when the
  * connection should end. It opens no socket and reads no clock; times are milliseconds of a monotonic clock.
  */
-import type { Bytes } from '../../protocol/bytes.ts';
+import { type Bytes, bigintFromBytesBE } from '../../protocol/bytes.ts';
+import { TARGET_OFFSET } from '../../protocol/ledger/header.ts';
 import { CODE, type ErrorReply } from '../../protocol/stratum/errors.ts';
 import { type FarmJob, type FarmOffer, jobOfFarm } from '../../protocol/stratum/farm.ts';
 import type { Job, Subscribed } from '../../protocol/stratum/messages.ts';
@@ -17,6 +18,7 @@ import { type Pending, PendingShares } from './pending-shares.ts';
 import { ANSWER_MILLIS, Refusals } from './refusals.ts';
 import { type Ending, isForNow, overdue, REFUSED_PAUSE, refusedLogin } from './session-ends.ts';
 import {
+  type PoolJob,
   SESSION_DEFAULTS,
   type SessionAction,
   type SessionEvent,
@@ -53,8 +55,12 @@ export class Session {
   #jobAt: number | undefined;
   /** Shares of the broken connection before, and those found while this one logs in. */
   #held: Share[];
+  /** Whether the newest one's share target could be harder: that of a block is the hardest. */
+  #isEasy = false;
   /** Set in a farm session; `asked` until the server has said whether it is one. */
   #farm: FarmRigs | 'asked' | undefined;
+  /** Of a farm, as the server offered. */
+  #submitsPerSecond = 0;
   /** It has no generations left, so that the next connection begins a new one. */
   #isUsedUp = false;
   #retryAuthorizeAt: number | undefined;
@@ -303,6 +309,7 @@ export class Session {
     if (rigs > 0) {
       this.#early = undefined;
       this.#pace.perSecond = submitsPerSecond;
+      this.#submitsPerSecond = submitsPerSecond;
     }
     this.#proceed(now);
   }
@@ -321,7 +328,7 @@ export class Session {
       this.#end(usedUp, REFUSED_PAUSE);
       return;
     }
-    this.#takeJob(job, now, { farm });
+    this.#takeJob(job, now, { farm, submitsPerSecond: this.#submitsPerSecond });
   }
 
   #onJob(job: Job, now: number): void {
@@ -338,13 +345,14 @@ export class Session {
     this.#takeJob(job, now);
   }
 
-  #takeJob(job: Job, now: number, ofFarm: { readonly farm?: FarmJob } = {}): void {
+  #takeJob(job: Job, now: number, ofFarm: Pick<PoolJob, 'farm' | 'submitsPerSecond'> = {}): void {
     const wrong = checkJob(job, this.#expected as JobExpectation);
     if (wrong !== undefined) {
       this.#end(wrong, REFUSED_PAUSE);
       return;
     }
     this.#jobAt = now;
+    this.#isEasy = job.shareTarget > bigintFromBytesBE(job.header.subarray(TARGET_OFFSET, TARGET_OFFSET + 32));
     this.#refusals.job(job, now);
     this.#actions.push({ kind: 'job', job: { ...sessionJob(job, this.#subscribed as Subscribed), ...ofFarm } });
   }
@@ -371,7 +379,9 @@ export class Session {
     if (this.#pace.waiting.length > 0 || !this.#pace.take(now)) {
       const hasRoom = this.#pending.size + this.#pace.waiting.length < this.#times.maxPending;
       const givenUp = hasRoom ? this.#pace.wait(pending) : pending;
-      if (givenUp !== undefined) this.#verdict(givenUp, 'lost');
+      if (givenUp === undefined) return;
+      if (this.#isEasy) this.#refusals.givenUp();
+      this.#verdict(givenUp, 'lost');
       return;
     }
     const { jobId, nonce } = share;

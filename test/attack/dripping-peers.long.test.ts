@@ -98,10 +98,11 @@ function follow(
 const height = (): number => fresh.chain.head().height;
 const headerQuestions = (peer: string): number => asked.filter((one) => one === `${peer} headers`).length;
 
-/** As one that has the chain, but sends one header an answer, and cuts without certificates, so that headers are asked for. */
+/** As one that has the chain, but sends one header an answer, and cuts without certificates and without the last one, so that headers are asked for. */
 function dripping(): Answer {
   const { chain } = lying(source, { certificate: () => undefined });
   return async (question) => {
+    if (question.type === 'cuts') return answerSync(chain, { ...question, count: Math.max(1, question.count - 1) });
     if (question.type !== 'headers') return answerSync(chain, question);
     const answer = answerSync(source.chain, question);
     const { headers, certificate } = decodeHeadersAnswer(answer);

@@ -15,6 +15,7 @@ import { parseAddress } from '../../protocol/address.ts';
 import type { Receipt } from '../../protocol/books/receipt.ts';
 import { targetOfWork } from '../../protocol/ledger/target.ts';
 import { errorReply } from '../../protocol/stratum/errors.ts';
+import type { FarmJob } from '../../protocol/stratum/farm.ts';
 import type { Job, Subscribed } from '../../protocol/stratum/messages.ts';
 import { count, seed } from '../level.ts';
 import { MINER_ADDRESS, POOL_ADDRESS, PoolFixture, THIEF_ADDRESS } from './pool-fixture.ts';
@@ -135,6 +136,35 @@ test.each([
   expect(ended(answers.flat())).toBeUndefined();
   const later = millis + SESSION_DEFAULTS.lateMillis + 1;
   expect(ended(session.handle({ kind: 'tick' }, later))?.refusal.code).toBe(code);
+});
+
+/** The reward root of its header is made anew for each generation. */
+const farmJobOf = ({ extranonce, ...job }: Job): FarmJob => ({
+  ...job,
+  extranonceHead: extranonce.slice(0, -4),
+  firstGeneration: 1,
+});
+
+test('a pool that takes fewer shares of a farm than it finds at the target that the pool set is left after ten minutes', () => {
+  const session = loggedIn({ farmRigs: 8 });
+  session.handle(received({ kind: 'farmOffer', offer: { rigs: 8, submitsPerSecond: 1 } }), 0);
+  session.handle(received({ kind: 'pong', token: 1 }), 0);
+  let now = 0;
+  let [sequence, end]: [number, ReturnType<typeof ended>] = [0, undefined];
+  for (let n = 0; end === undefined && now < 2 * SESSION_DEFAULTS.jobMillis; n++) {
+    now += 200;
+    const of = { ...share(n & 0xffff), farm: { generation: 1, rig: 'a' } };
+    const actions = [...session.handle({ kind: 'share', share: of }, now), ...session.handle({ kind: 'tick' }, now)];
+    for (const action of actions)
+      if (action.kind === 'send' && action.message.kind === 'farmSubmit') ({ sequence } = action.message);
+      else if (action.kind === 'send' && action.message.kind === 'ping')
+        session.handle(received({ kind: 'pong', token: action.message.token }), now);
+    session.handle(received({ kind: 'acknowledged', through: sequence, count: 0, work: 0n }), now);
+    if (n % 50 === 0) session.handle(received({ kind: 'farmJob', job: farmJobOf(jobPaying(MINER_ADDRESS)) }), now);
+    end = ended(actions);
+  }
+  expect(end?.refusal.code).toBe('pool_rejects');
+  expect(now).toBeLessThan(SESSION_DEFAULTS.jobMillis + 60_000);
 });
 
 test('a server of another network, or one that takes another address for ours, is left', () => {

@@ -4,7 +4,7 @@ import { Farm } from '../../bridge/farms/farm.ts';
 import type { OriginJob } from '../../bridge/nodes/origin-job.ts';
 import type { UpstreamEvents } from '../../bridge/nodes/upstream.ts';
 import { LIMIT_DEFAULTS } from '../../bridge/options.ts';
-import type { AcceptedShare } from '../../bridge/shares/sink.ts';
+import type { AcceptedShare, FoundBlock } from '../../bridge/shares/sink.ts';
 import { FarmRigs } from '../../miner/client/farm-rigs.ts';
 import type { PoolJob, Share } from '../../miner/client/session-events.ts';
 import { REWARD_ROOT_OFFSET } from '../../protocol/ledger/header.ts';
@@ -131,6 +131,8 @@ test('shares that meet the target of the pool are sent under the name of their r
     { farm: { rig: 'hall' } },
   ]);
   expect(relay.figures).toMatchObject({ sent: 2, waiting: 2 });
+  // Its hash meets the block target, and the pool says so too: one block.
+  await relay.block(found('a', 1, true) as FoundBlock);
   relay.verdict(sent[0]!, 'accepted', undefined, true);
   relay.verdict(sent[1]!, 'rejected', errorReply(CODE.above_target));
   relay.verdict(sent[1]!, 'lost', undefined);

@@ -65,3 +65,12 @@ test('a farm of one fast rig is credited what it hashes, whatever work the pool 
       expect(creditedIn(3_601) / RATE, `${first} at first, ${perSecond} a second`).toBeGreaterThan(0.999);
     }
 });
+
+test('a pool that takes fewer shares a second than are wanted is asked for work of which all can be sent', () => {
+  const work = new UpstreamWork(5, 0);
+  work.most = 1;
+  const at = run(work, 0, 5 * MINUTE, 1_000_000n);
+  expect(work.isDue(200_000n, at)).toBe(true);
+  const wish = Number(work.password(200_000n, at).slice(2));
+  expect(Math.abs(wish - 2_000_000)).toBeLessThan(10_000);
+});
