@@ -112,5 +112,5 @@ export function statusPage(document: StatusDocument, title: string, language: La
     ...front_ends.map((one) => row(one.name, one.state, filled(words.connections, { count: one.connections }))),
   ];
   const heading = `${markupText(title)}: ${words[state]}`;
-  return `<!doctype html><html lang="${language}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark"><meta http-equiv="refresh" content="30"><title>${heading}</title></head><body><main><h1>${heading}</h1><table><caption>${new Date(now_millis).toISOString()}</caption><thead><tr>${column(words.part)}${column(words.state)}${column(words.note)}</tr></thead><tbody>${rows.join('')}</tbody></table><p><a href="./">${words.pool_page}</a></p></main></body></html>`;
+  return `<!doctype html><html lang="${language}"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark"><title>${heading}</title></head><body><main><h1>${heading}</h1><table><caption>${new Date(now_millis).toISOString()}</caption><thead><tr>${column(words.part)}${column(words.state)}${column(words.note)}</tr></thead><tbody>${rows.join('')}</tbody></table><p><a href="./">${words.pool_page}</a></p></main></body></html>`;
 }
