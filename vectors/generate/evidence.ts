@@ -120,6 +120,10 @@ function owed() {
     of('the account lowered it longer ago than the bound', '1000', 'unpaid', before('2000', 26)),
     of('an earlier one that was lower counts nothing', '1000', 'unpaid', before('500', 1)),
     of('payouts are paused', '1000', 'paused', { is_paused: true }),
+    of('the ledger shows payments that the pool does not list: an omission, and no accusation', '1000', 'unlisted', {
+      unlisted: '201',
+    }),
+    of('with what the ledger shows besides, exactly the threshold is left', '1000', 'unpaid', { unlisted: '200' }),
   ];
 }
 
