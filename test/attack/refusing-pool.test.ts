@@ -140,7 +140,7 @@ const percent = (refused: number, code: Answer) => (_: number, random: Random) =
 test.each<[string, Pool]>([
   ['refuses all but one in forty as late', { answer: (n) => (n % 40 === 0 ? 'take' : CODE.unknown_job) }],
   ['refuses all but one in forty as duplicates', { answer: (n) => (n % 40 === 0 ? 'take' : CODE.duplicate) }],
-  ['refuses a third as late', { answer: percent(33, CODE.unknown_job) }],
+  ['refuses two thirds as late', { answer: percent(67, CODE.unknown_job) }],
   ['refuses a third as above the target', { answer: percent(33, CODE.above_target) }],
   ['is always busy', { answer: () => CODE.too_many_requests }],
   ['has an internal error with each share', { answer: () => CODE.internal }],

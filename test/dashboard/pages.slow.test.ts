@@ -244,6 +244,7 @@ test('the operator pauses payouts, bans and lifts, and finds it in the log', asy
       expect.stringMatching(/^Books’ lag, in cuts: .* \d+(;|$)/),
       expect.stringMatching(/^Payouts under way: .* \d+(;|$)/),
       expect.stringMatching(/^Wallet, in coins: .* [\d,]+\.\d+(;|$)/),
+      expect.stringMatching(/^Connections: .* \d+(;|$)/),
     ]);
   await expect.poll(() => seriousFaults(page)).toEqual([]);
   // The wrong token is the one thing the browser itself reports.
