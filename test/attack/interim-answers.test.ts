@@ -28,10 +28,11 @@ async function endless([first, again]: readonly [string, string], everyMillis = 
   const left = Promise.withResolvers<number>();
   const server = createServer((socket) => {
     let sent = first.length;
-    const more = (): void => {
-      if (socket.destroyed) return;
+    // A write inside the callback of one that failed fails at once, and calls it again.
+    const more = (error?: Error | null): void => {
+      if (error != null || socket.destroyed) return;
       sent += again.length;
-      socket.write(again, everyMillis === 0 ? more : () => setTimeout(more, everyMillis));
+      socket.write(again, everyMillis === 0 ? more : (error) => setTimeout(more, everyMillis, error));
     };
     socket.on('error', () => undefined).on('close', () => left.resolve(sent));
     socket.once('data', () => socket.write(first, more));

@@ -129,7 +129,7 @@ test.each([
   const piece = again.repeat(Math.ceil(60_000 / again.length));
   const gone = Promise.withResolvers<void>();
   const server = createConnections((socket) => {
-    const more = (): void => void (socket.destroyed || socket.write(piece, more));
+    const more = (error?: Error | null): void => void (error != null || socket.destroyed || socket.write(piece, more));
     socket.on('error', () => undefined).on('close', gone.resolve);
     socket.once('data', () => socket.write(first + piece, more));
   });
