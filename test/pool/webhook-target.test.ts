@@ -136,7 +136,7 @@ test('a receiver that sends interim answers without end is left', async () => {
   const piece = 'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(100);
   const server = createServer((socket) => {
     const more = (error?: Error | null): void => void (error != null || socket.destroyed || socket.write(piece, more));
-    socket.on('error', () => undefined).once('data', more);
+    socket.on('error', () => undefined).once('data', () => more());
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => void server.close());
