@@ -8,7 +8,7 @@ import { Watch } from '../watch/watch.ts';
 import { open } from './browser.ts';
 
 const SCRIPT =
-  "document.querySelector('h1').textContent = 'Height ' + Date.now(); setTimeout(() => location.reload(), 200)";
+  "document.querySelector('h1').textContent = 'Height ' + Date.now(); setTimeout(() => location.reload(), 500)";
 const PAGE = `<h1></h1><script>${SCRIPT}</script>`;
 
 test('a wait for an element of a page that loads itself again and again ends, and says what the page shows', async () => {
@@ -19,10 +19,10 @@ test('a wait for an element of a page that loads itself again and again ends, an
     server.closeAllConnections();
   });
   const { page } = await open(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
-  // Its ticks are short, so that a hang takes half a second.
+  // Its ticks are short, so that a hang takes three seconds.
   const watch = new Watch(50);
   watchPages(page.context().browser() as Browser, watch);
-  const waits = watch.guard('a planted hang', { millis: 60_000, stillMillis: 500 }, () =>
+  const waits = watch.guard('a planted hang', { millis: 60_000, stillMillis: 3_000 }, () =>
     page.getByText('Paid').waitFor(),
   );
   await expect(waits).rejects.toThrow(
