@@ -66,6 +66,7 @@ beforeEach(() => {
       company: () => [],
       limitKey: String,
       accountOf: String,
+      isRelayed: () => false,
       known: () => ['a', 'b', 'c'],
       peers: () => ['s', 't', 'a', 'b', 'c'],
       send: (to, bytes) => {

@@ -486,8 +486,15 @@ export class ConsensusDriver {
     if (message.type === 'have') {
       this.#receivers.isAt(peer, message.have.height);
       if (!this.#queue.isFull && this.#may(peer, this.#answeredStrangers))
-        this.#feed({ type: 'have', have: message.have, from: peer });
+        this.#feed({ type: 'have', have: message.have, from: peer, ...this.#askedBy(peer) });
     } else if (this.#worthOf(peer, message) === 'take') this.#accept(peer, message);
+  }
+
+  /** A member asks once, on however many connections; on its circuits apart, as a relay may bring at once what it held back. */
+  #askedBy(peer: Peer): { account?: string } {
+    const { transport } = this.#with;
+    if (transport.proven(peer) === undefined) return {};
+    return { account: `${transport.isRelayed(peer) ? 'circuits ' : ''}${transport.accountOf(peer)}` };
   }
 
   /** Of strangers, by what they share. */

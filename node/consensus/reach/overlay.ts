@@ -184,6 +184,10 @@ export class Overlay implements Transport {
     return found === undefined ? this.limitKey(peer) : accountOf(found);
   }
 
+  isRelayed(peer: Peer): boolean {
+    return this.#links.get(peer)?.address.startsWith(RELAYED) === true;
+  }
+
   company(): readonly Companion[] {
     return this.#links.company();
   }

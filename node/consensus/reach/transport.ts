@@ -36,6 +36,8 @@ export interface Transport {
   limitKey(peer: Peer): string;
   /** A known neighbour's key for limits, the same on all its connections: the key that it proved, or its address. */
   accountOf(peer: Peer): string;
+  /** Through a relay, which may hold back what it carries. */
+  isRelayed(peer: Peer): boolean;
   /**
    * Connected members, each once by its proven key, and undefined for each neighbour named by the operator that is
    * connected but proved nothing. Several connections of one node count once.
