@@ -109,7 +109,6 @@ export async function openNetwork(plan: NetworkSettings, dependencies: NetworkDe
       left: (peer) => {
         heights.left(peer);
         pull.left(peer);
-        budget.left(peer);
         releases.left(peer);
       },
       serve: (peer, protocol, question) => serve(peer, protocol, question),

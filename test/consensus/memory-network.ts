@@ -46,8 +46,9 @@ export class MemoryNetwork {
       peers,
       known: () => peers().filter((peer) => !this.strangers.has(peer)),
       limitKey: (peer) => String(peer),
-      accountOf: (peer) => toHex(this.keys.get(peer) ?? new Uint8Array()) || String(peer),
-      isRelayed: (peer) => this.relayed.has(peer),
+      accountOf: (peer) =>
+        (this.relayed.has(peer) ? 'relayed ' : '') + (toHex(this.keys.get(peer) ?? new Uint8Array()) || peer),
+      nearest: (peer) => peer,
       company: () =>
         peers()
           .filter((peer) => !this.strangers.has(peer))

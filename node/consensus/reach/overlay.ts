@@ -27,7 +27,7 @@ import { processName } from '../link/process-name.ts';
 import type { OverlaySocket } from '../link/quic-socket.ts';
 import { type OwnCircuit, type ProvenLink, Relaying } from '../relays/relaying.ts';
 import { Dialler, type Ending, LOOK_MILLIS, type Target } from './dialler.ts';
-import { admit, placeFor } from './inbound-places.ts';
+import { admit, placeFor, RELAYED } from './inbound-places.ts';
 import { OverlayIdentities, type Verdict } from './overlay-identities.ts';
 import {
   BARRED_FORGER_MILLIS,
@@ -43,7 +43,7 @@ import {
   STRANGER,
   STRANGERS,
 } from './overlay-limits.ts';
-import { accountOf, type Link, limitKeyOf, OverlayLinks, RELAYED } from './overlay-links.ts';
+import { accountOf, type Link, limitKeyOf, OverlayLinks } from './overlay-links.ts';
 import { type OverlayAddress, OverlayListeners } from './overlay-listeners.ts';
 import type { OverlayQuic } from './overlay-quic.ts';
 import { RegisteredRoutes } from './registered-routes.ts';
@@ -184,8 +184,8 @@ export class Overlay implements Transport {
     return found === undefined ? this.limitKey(peer) : accountOf(found);
   }
 
-  isRelayed(peer: Peer): boolean {
-    return this.#links.get(peer)?.address.startsWith(RELAYED) === true;
+  nearest(peer: Peer): Peer {
+    return this.#links.nearest(peer);
   }
 
   company(): readonly Companion[] {

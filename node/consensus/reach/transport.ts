@@ -34,10 +34,13 @@ export interface Transport {
   known(): readonly Peer[];
   /** A neighbour's key for limits: its address, or the network of one customer. */
   limitKey(peer: Peer): string;
-  /** A known neighbour's key for limits, the same on all its connections: the key that it proved, or its address. */
+  /**
+   * A known neighbour's key for limits, the same on all its connections: the key that it proved, or its address. Its circuits
+   * have one of their own: a relay may bring at once what it held back.
+   */
   accountOf(peer: Peer): string;
-  /** Through a relay, which may hold back what it carries. */
-  isRelayed(peer: Peer): boolean;
+  /** Where to send what is sent to one connection: in place of one through a relay, a direct one of the same member. */
+  nearest(peer: Peer): Peer;
   /**
    * Connected members, each once by its proven key, and undefined for each neighbour named by the operator that is
    * connected but proved nothing. Several connections of one node count once.

@@ -54,7 +54,7 @@ export class LyingMember {
       known: () => transport.known(),
       limitKey: (peer) => transport.limitKey(peer),
       accountOf: (peer) => transport.accountOf(peer),
-      isRelayed: (peer) => transport.isRelayed(peer),
+      nearest: (peer) => transport.nearest(peer),
       company: () => transport.company(),
       proven: (peer) => transport.proven(peer),
       send: (peer, bytes) => this.send(peer, this.says(bytes, peer)),
